@@ -1,0 +1,72 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Conn is one message connection, from dial to death. Like a [net.Conn] it
+// takes no contexts: it is read with no deadline, written under the limit its
+// constructor was given, and ended from outside.
+//
+// One goroutine may read while others write, ping and close. After any error
+// from Read or Write the connection is dead and only CloseNow is left to call.
+// After Close or CloseNow every method returns an error that is
+// [net.ErrClosed], unless an earlier cause ended the connection: then Read
+// returns that cause.
+type Conn interface {
+	// Read returns the next whole message, its data appended to buf[:0]; the
+	// data is the caller's. It blocks until a message is complete or the
+	// connection is dead.
+	Read(buf []byte) (Message, error)
+
+	// Write sends one whole message and returns when it has been handed to
+	// the kernel. An error that is [ErrNotWritten] means that no byte of it
+	// was; any other leaves its fate unknown.
+	Write(m Message) error
+
+	// Close ends the connection politely, with a code and a reason where the
+	// protocol has them, and waits for the peer's answer until ctx ends.
+	// Whatever happens, the connection is closed when it returns.
+	Close(ctx context.Context, code int, reason string) error
+
+	// CloseNow cuts the connection, unblocks every other call and never waits
+	// for the network. It may be called more than once.
+	CloseNow() error
+}
+
+// Pinger is a Conn whose protocol has a ping of its own.
+type Pinger interface {
+	// Ping sends a ping and waits for its answer, which arrives only while
+	// some goroutine is in Read. That ctx ends costs the answer, not the
+	// connection.
+	Ping(ctx context.Context) error
+}
+
+// Idler is a Conn that notes every byte that it receives.
+type Idler interface {
+	// Idle returns how long ago the last byte came in. It counts bytes of any
+	// kind: half a message and the answer to a ping are life.
+	Idle() time.Duration
+}
+
+// Message is one message as it travels.
+type Message struct {
+	Type Type
+	Data []byte
+}
+
+// Type is the type of a message.
+type Type uint8
+
+// The types of messages. They are WebSocket's; a protocol without types reads
+// Binary and ignores the type of what is written.
+const (
+	Text   Type = iota + 1 // UTF-8
+	Binary                 // anything
+)
+
+// ErrNotWritten is the error of a Write that has not handed a single byte over:
+// the message may be sent again, on another connection.
+var ErrNotWritten = errors.New("not written")

@@ -1,0 +1,28 @@
+package backoff
+
+import (
+	"context"
+	"time"
+)
+
+// Try is what a supervisor tells the dial that it starts. It travels in the
+// dial's context, since the supervisor and the dialer do not know each other.
+type Try struct {
+	N         int           // tries since the last stable session, or since the start, before this one
+	Connect   time.Duration // limit on name resolution and TCP; 0: the dialer's default
+	Handshake time.Duration // limit on TLS and upgrade; 0: the dialer's default
+	Refresh   bool          // the credentials of the last try were refused: make new ones
+}
+
+type tryKey struct{}
+
+// WithTry returns a context that carries t.
+func WithTry(ctx context.Context, t Try) context.Context {
+	return context.WithValue(ctx, tryKey{}, t)
+}
+
+// TryFrom returns the Try that ctx carries, or a zero one.
+func TryFrom(ctx context.Context) Try {
+	t, _ := ctx.Value(tryKey{}).(Try)
+	return t
+}
