@@ -20,6 +20,7 @@ type Attempt struct {
 	Overloads int           // of the failures behind those waits and this one, how many were judged Overload (timeout, 429, 503)
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed   time.Duration // since the connection was lost, or since the start
+	Least     time.Duration // what the wait will be raised to if it is shorter: minutes where the verdict is Slow, else 0
 	Verdict   Verdict       // of the attempt or session that has just ended
 }
 

@@ -1,6 +1,9 @@
 package backoff
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Class is what kind of failure it was, and so what to do about it.
 type Class uint8
@@ -15,6 +18,16 @@ const (
 	ClassStop                  // never again
 )
 
+var classes = [...]string{"ok", "retry", "overload", "refresh", "slow", "stop"}
+
+// String returns the class's name in lower case, such as "overload".
+func (c Class) String() string {
+	if int(c) < len(classes) {
+		return classes[c]
+	}
+	return fmt.Sprintf("class %d", c)
+}
+
 // Verdict is the judgement on why an attempt or a session ended.
 type Verdict struct {
 	Class      Class
@@ -23,3 +36,13 @@ type Verdict struct {
 
 // MaxRetryAfter is the longest wait that a server can ask for.
 const MaxRetryAfter = time.Hour
+
+// clamped returns v with a RetryAfter that can be obeyed: within
+// [0, MaxRetryAfter], and none where nothing follows.
+func (v Verdict) clamped() Verdict {
+	if v.Class == ClassStop {
+		v.RetryAfter = 0
+	}
+	v.RetryAfter = min(max(v.RetryAfter, 0), MaxRetryAfter)
+	return v
+}

@@ -1,0 +1,41 @@
+// Package conntest is a network in memory and the faults of a real one, for
+// tests of anything that must survive a lost connection.
+//
+//	n := new(conntest.Network)
+//	s := conntest.NewServer(n, "feed.test:80", conntest.Echo)
+//	defer s.Close()
+//	// dial ws://feed.test/ with DialContext: n.DialContext
+//	n.Conns("feed.test:80")[0].Reset()
+//	s.Next(conntest.Status(503, conntest.RetrySeconds(7*time.Second)), s.Accept)
+//
+// # Three levels
+//
+//   - [Network] has listeners, dials and a ledger of them; a dial can be refused,
+//     hang, be late, or be dropped once it is accepted ([Fault]).
+//   - [Pipe] is one of its connections: it can be reset, cut after so many bytes,
+//     half-closed, stalled, delayed, throttled, or given garbage.
+//   - [Server] is a real coder/websocket server on it, that answers each handshake
+//     as it is told ([Answer]) and can be killed and started again.
+//
+// [Fake] needs none of these: it is a conn.Conn on which what a test delivers is
+// read, and [Poison] finds out who keeps a buffer that is not theirs.
+//
+// # What it promises
+//
+//  1. In a synctest bubble every wait is durably blocked, so virtual time passes:
+//     both ends may be net/http, crypto/tls and coder/websocket as they are. Make
+//     the network inside the bubble.
+//  2. A fault happens at the instant of the call, and what a perfect network
+//     carries arrives at the instant it was written: elapsed time can be asserted
+//     exactly.
+//  3. Nothing here is random. What remains is the scheduler: of two things at one
+//     virtual instant either may come first.
+//  4. Errors are those of sockets: *net.OpError around net.ErrClosed,
+//     os.ErrDeadlineExceeded, syscall.ECONNREFUSED, ECONNRESET or EPIPE, and a bare
+//     io.EOF.
+//  5. A network has no goroutines of its own and no timers but those of bytes and
+//     dials under way and of deadlines. [Network.Unclosed] names what somebody
+//     forgot to close.
+//
+// Outside a bubble all of it works in real time.
+package conntest

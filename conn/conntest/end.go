@@ -1,0 +1,217 @@
+package conntest
+
+import (
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// end is one end of a pipe: the net.Conn. The pipe's lock guards it. Nobody
+// waits with the lock held: writers take turns by a flag, since a second one
+// that waited for a mutex would hang a synctest bubble.
+type end struct {
+	pipe          *Pipe
+	in, out       *lane
+	local, remote address
+	readBy        deadline
+	writeBy       deadline
+	writing       bool // a Write has its turn
+	closed        bool // by its owner
+}
+
+var _ net.Conn = (*end)(nil)
+
+func (e *end) init(p *Pipe, in, out *lane, local, remote address) {
+	e.pipe, e.in, e.out, e.local, e.remote = p, in, out, local, remote
+}
+
+// Read returns what has arrived, or waits for it.
+func (e *end) Read(b []byte) (int, error) {
+	e.pipe.mu.Lock()
+	defer e.pipe.mu.Unlock()
+	for {
+		switch {
+		case e.closed:
+			return 0, e.fault("read", net.ErrClosed)
+		case e.readBy.past:
+			return 0, e.fault("read", os.ErrDeadlineExceeded)
+		case len(b) == 0:
+			return 0, nil
+		case e.in.read < len(e.in.inbox):
+			return e.in.take(b), nil
+		case e.in.arrived == rst:
+			return 0, e.fault("read", errReset)
+		case e.in.arrived != none:
+			return 0, io.EOF
+		}
+		e.in.changed.Wait()
+	}
+}
+
+// Write returns when all of b fits into the window.
+func (e *end) Write(b []byte) (int, error) {
+	e.pipe.mu.Lock()
+	defer e.pipe.mu.Unlock()
+	for e.writing {
+		if err := e.writable(); err != nil {
+			return 0, e.fault("write", err)
+		}
+		e.out.changed.Wait()
+	}
+	e.writing = true
+	defer e.yield()
+	written := 0
+	for {
+		if err := e.writable(); err != nil {
+			return written, e.fault("write", err)
+		}
+		n := min(len(b)-written, max(e.out.room(), 0))
+		cut := e.out.send(b[written : written+n])
+		if written += n; cut || written == len(b) {
+			return len(b), nil
+		}
+		if n == 0 {
+			e.out.changed.Wait()
+		}
+	}
+}
+
+// yield gives the turn to the next writer.
+func (e *end) yield() {
+	e.writing = false
+	e.out.changed.Broadcast()
+}
+
+// writable says why a Write cannot go on, as far as this end has heard.
+func (e *end) writable() error {
+	switch {
+	case e.closed:
+		return net.ErrClosed
+	case e.writeBy.past:
+		return os.ErrDeadlineExceeded
+	case e.in.arrived == rst:
+		return errResetWrite
+	case e.in.arrived == fin || e.out.shut:
+		return errBroken
+	}
+	return nil
+}
+
+// Close ends this end; what was written still arrives. It never waits.
+func (e *end) Close() error { return e.close(e == &e.pipe.client) }
+
+// close is Close; counted says whether the ledger has this end as open.
+func (e *end) close(counted bool) error {
+	p := e.pipe
+	p.mu.Lock()
+	if e.closed {
+		p.mu.Unlock()
+		return e.fault("close", net.ErrClosed)
+	}
+	e.closed = true
+	e.readBy.stop()
+	e.writeBy.stop()
+	e.out.end(fin)
+	last := p.client.closed && p.server.closed
+	if last {
+		p.toClient.drop()
+		p.toServer.drop()
+	}
+	p.wakeAll()
+	p.mu.Unlock()
+	p.network.closed(p, counted, last)
+	return nil
+}
+
+// CloseWrite ends writing and leaves reading open, as TCP does.
+func (e *end) CloseWrite() error {
+	e.pipe.mu.Lock()
+	defer e.pipe.mu.Unlock()
+	if e.closed {
+		return e.fault("close", net.ErrClosed)
+	}
+	e.out.shut = true
+	e.out.end(half)
+	e.out.changed.Broadcast()
+	return nil
+}
+
+// orphan resets the connection of an end that nobody will ever accept.
+func (e *end) orphan() {
+	e.pipe.Reset()
+	e.Close()
+}
+
+func (e *end) LocalAddr() net.Addr  { return e.local }
+func (e *end) RemoteAddr() net.Addr { return e.remote }
+
+// SetDeadline sets both deadlines.
+func (e *end) SetDeadline(t time.Time) error {
+	return e.setDeadlines(t, &e.readBy, &e.writeBy)
+}
+
+// SetReadDeadline ends reads, blocked ones too, at t; zero is never.
+func (e *end) SetReadDeadline(t time.Time) error { return e.setDeadlines(t, &e.readBy) }
+
+// SetWriteDeadline ends writes, blocked ones too, at t; zero is never.
+func (e *end) SetWriteDeadline(t time.Time) error { return e.setDeadlines(t, &e.writeBy) }
+
+func (e *end) setDeadlines(t time.Time, which ...*deadline) error {
+	e.pipe.mu.Lock()
+	defer e.pipe.mu.Unlock()
+	if e.closed {
+		return e.fault("set", net.ErrClosed)
+	}
+	for _, d := range which {
+		d.set(t, e.pipe)
+	}
+	return nil
+}
+
+func (e *end) fault(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: e.local, Addr: e.remote, Err: err}
+}
+
+// deadline is one deadline of an end; the pipe's lock guards it.
+type deadline struct {
+	timer *time.Timer
+	past  bool
+	turn  int // counts the settings: an overtaken timer changes nothing
+}
+
+func (d *deadline) set(t time.Time, p *Pipe) {
+	d.stop()
+	d.past = false
+	if t.IsZero() {
+		return
+	}
+	if wait := time.Until(t); wait > 0 {
+		turn := d.turn
+		d.timer = time.AfterFunc(wait, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if d.turn == turn {
+				d.past = true
+				p.wakeAll()
+			}
+		})
+		return
+	}
+	d.past = true
+	p.wakeAll()
+}
+
+func (d *deadline) stop() {
+	d.turn++
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+// wakeAll makes everyone look again. The lock is held.
+func (p *Pipe) wakeAll() {
+	p.toClient.changed.Broadcast()
+	p.toServer.changed.Broadcast()
+}

@@ -1,0 +1,332 @@
+package conntest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// FakeOptions says what a [Fake] can do beyond [conn.Conn]. Nil or the zero
+// value: nothing.
+type FakeOptions struct {
+	Pings bool // its Conn is a conn.Pinger
+	Idles bool // its Conn is a conn.Idler
+}
+
+// Fake is a [conn.Conn] without a protocol: what Deliver gives, Read returns,
+// at the same virtual instant. Its methods may be called from any goroutine.
+// Fake itself is neither a Pinger nor an Idler; [Fake.Conn] is what its options
+// say.
+type Fake struct {
+	options FakeOptions
+	born    time.Time
+
+	mu      sync.Mutex // guards all below; never held across a wait
+	changed sync.Cond
+	peer    *Fake // of Pair, else nil
+	inbox   []conn.Message
+	written []conn.Message
+	reading bool // a Read is under way
+	held    bool // writes wait
+	mute    bool // neither pings nor Close are answered
+	pong    time.Duration
+	pings   int
+	heard   time.Time // when the last byte came in
+	cause   error     // why the connection is dead; nil: it lives
+	failing error     // of the next Write
+	code    int       // given to Close
+	reason  string
+	closed  bool // by Close or CloseNow
+	polite  bool // by Close
+}
+
+var _ conn.Conn = (*Fake)(nil)
+
+// NewFake returns a live connection with nobody at its other end.
+func NewFake(o *FakeOptions) *Fake {
+	f := &Fake{born: time.Now()}
+	if o != nil {
+		f.options = *o
+	}
+	f.heard = f.born
+	f.changed.L = &f.mu
+	return f
+}
+
+// Pair returns two connections of which each reads what the other writes, in
+// order and without a limit. When one is closed the other dies: of [io.EOF], or
+// after a Close of an error with the method CloseCode.
+func Pair(o *FakeOptions) (*Fake, *Fake) {
+	a, b := NewFake(o), NewFake(o)
+	a.peer, b.peer = b, a
+	return a, b
+}
+
+// Conn returns the connection with the abilities that its options name.
+func (f *Fake) Conn() conn.Conn {
+	var p conn.Pinger
+	var i conn.Idler
+	if f.options.Pings {
+		p = fakePinger{f}
+	}
+	if f.options.Idles {
+		i = fakeIdler{f}
+	}
+	return able(f, p, i)
+}
+
+// Read returns the next message that was delivered. See [conn.Conn].
+func (f *Fake) Read(buf []byte) (conn.Message, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reading = true
+	f.changed.Broadcast()
+	defer func() { f.reading = false }()
+	for len(f.inbox) == 0 || f.closed {
+		if f.cause != nil {
+			return conn.Message{}, fmt.Errorf("read: %w", f.cause)
+		}
+		f.changed.Wait()
+	}
+	m := f.inbox[0]
+	f.inbox = slices.Delete(f.inbox, 0, 1)
+	f.heard = time.Now()
+	m.Data = append(buf[:0], m.Data...)
+	return m, nil
+}
+
+// Write notes the message, at once unless [Fake.Hold] says otherwise. See
+// [conn.Conn]; on a dead connection its error is also [conn.ErrNotWritten].
+func (f *Fake) Write(m conn.Message) error {
+	f.mu.Lock()
+	if f.cause != nil {
+		defer f.mu.Unlock()
+		return fmt.Errorf("write: %w: %w", conn.ErrNotWritten, f.cause)
+	}
+	for f.held && f.cause == nil {
+		f.changed.Wait()
+	}
+	if err := f.failing; err != nil && f.cause == nil {
+		f.die(err)
+	}
+	if f.cause != nil {
+		defer f.mu.Unlock()
+		return fmt.Errorf("write: %w", f.cause)
+	}
+	m.Data = bytes.Clone(m.Data)
+	f.written = append(f.written, m)
+	peer := f.peer
+	f.changed.Broadcast()
+	f.mu.Unlock()
+	if peer != nil {
+		peer.Deliver(m)
+	}
+	return nil
+}
+
+// Close notes code and reason and closes; a mute connection waits for ctx
+// first, or for CloseNow. See [conn.Conn].
+func (f *Fake) Close(ctx context.Context, code int, reason string) error {
+	f.mu.Lock()
+	if f.closed {
+		defer f.mu.Unlock()
+		return fmt.Errorf("close: %w", net.ErrClosed)
+	}
+	f.code, f.reason, f.polite = code, reason, true
+	peer := f.peer
+	f.mu.Unlock()
+	if peer != nil {
+		peer.Fail(&closeError{code, reason})
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.answered(ctx)
+	f.shut()
+	return err
+}
+
+// answered waits for the answer to a close frame. The lock is held.
+func (f *Fake) answered(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, f.wake)
+	defer stop()
+	for f.mute && f.cause == nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("close: %w", context.Cause(ctx))
+		}
+		f.changed.Wait()
+	}
+	if f.cause != nil {
+		return fmt.Errorf("close: %w", f.cause)
+	}
+	return nil
+}
+
+// CloseNow cuts the connection and returns nil.
+func (f *Fake) CloseNow() error {
+	f.mu.Lock()
+	was := f.closed
+	f.shut()
+	peer := f.peer
+	f.mu.Unlock()
+	if peer != nil && !was {
+		peer.Fail(io.EOF)
+	}
+	return nil
+}
+
+// Deliver gives messages to Read, each copied, without a limit. It never
+// blocks; a dead connection loses them.
+func (f *Fake) Deliver(messages ...conn.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause != nil {
+		return
+	}
+	for _, m := range messages {
+		m.Data = bytes.Clone(m.Data)
+		f.inbox = append(f.inbox, m)
+	}
+	f.changed.Broadcast()
+}
+
+// Fail kills the connection: Read returns what was delivered and then err, and
+// everything else fails. A blocked Write returns err, its message's fate
+// unknown.
+func (f *Fake) Fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.die(err)
+}
+
+// FailWrite kills the connection with err in the next Write, also in one that
+// is held back. That its message was not written says [conn.ErrNotWritten].
+func (f *Fake) FailWrite(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failing, f.held = err, false
+	f.changed.Broadcast()
+}
+
+// Hold makes writes block, as on a full window, until Release or the end.
+func (f *Fake) Hold() { f.set(func() { f.held = true }) }
+
+// Release ends Hold.
+func (f *Fake) Release() { f.set(func() { f.held = false }) }
+
+// Mute leaves pings and Close without an answer from now on.
+func (f *Fake) Mute() { f.set(func() { f.mute = true }) }
+
+// Unmute ends Mute: the pings that wait are answered.
+func (f *Fake) Unmute() { f.set(func() { f.mute = false }) }
+
+// PongAfter sets how long a ping takes to be answered. Default: 0.
+func (f *Fake) PongAfter(d time.Duration) { f.set(func() { f.pong = d }) }
+
+// Hear notes life without a message: the bytes of half a message.
+func (f *Fake) Hear() { f.set(func() { f.heard = time.Now() }) }
+
+// Written returns a copy of what was written so far, in order.
+func (f *Fake) Written() []conn.Message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.written)
+}
+
+// Pings returns how many pings were sent.
+func (f *Fake) Pings() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pings
+}
+
+// Closed reports whether the owner closed the connection, by Close or CloseNow.
+func (f *Fake) Closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// Farewell returns what Close was called with; ok is false if it never was.
+func (f *Fake) Farewell() (code int, reason string, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.code, f.reason, f.polite
+}
+
+func (f *Fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.changed.Broadcast()
+}
+
+// die keeps the first cause. The lock is held.
+func (f *Fake) die(cause error) {
+	if f.cause == nil {
+		f.cause = cause
+	}
+	f.changed.Broadcast()
+}
+
+// shut ends the connection for its owner. The lock is held.
+func (f *Fake) shut() {
+	f.closed = true
+	f.die(net.ErrClosed)
+}
+
+func (f *Fake) wake() { f.set(func() {}) }
+
+// fakePinger gives a Fake its ping.
+type fakePinger struct{ fake *Fake }
+
+// Ping waits for the answer, which takes PongAfter and a Read under way.
+func (p fakePinger) Ping(ctx context.Context) error {
+	f := p.fake
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause == nil {
+		f.pings++
+	}
+	stop := context.AfterFunc(ctx, f.wake)
+	defer stop()
+	due := time.Now().Add(f.pong)
+	timer := time.AfterFunc(f.pong, f.wake)
+	defer timer.Stop()
+	for {
+		switch {
+		case f.cause != nil:
+			return fmt.Errorf("ping: %w", f.cause)
+		case ctx.Err() != nil:
+			return fmt.Errorf("ping: %w", context.Cause(ctx))
+		case f.reading && !f.mute && !time.Now().Before(due):
+			f.heard = time.Now()
+			return nil
+		}
+		f.changed.Wait()
+	}
+}
+
+// fakeIdler gives a Fake its clock.
+type fakeIdler struct{ fake *Fake }
+
+func (i fakeIdler) Idle() time.Duration {
+	i.fake.mu.Lock()
+	defer i.fake.mu.Unlock()
+	return time.Since(i.fake.heard)
+}
+
+// closeError is how the peer of a Pair learns of a Close.
+type closeError struct {
+	code   int
+	reason string
+}
+
+func (e *closeError) Error() string  { return fmt.Sprintf("closed with %d %q", e.code, e.reason) }
+func (e *closeError) CloseCode() int { return e.code }

@@ -1,0 +1,79 @@
+package conntest
+
+import "time"
+
+// Fault is what goes wrong with a dial. The zero value is no fault. Where
+// several are set, they happen in the order of the fields.
+type Fault struct {
+	Hang   bool          // the dial is never answered: it ends with its context only
+	Late   time.Duration // the dial is answered, or fails as below, only after this time
+	Deaf   bool          // with Late: the dial does not see that its context ends, and answers all the same
+	Ghost  bool          // with Late: a dial that was given up still reaches the server in its time, to be found closed
+	Err    error         // the dial fails with it, wrapped in a *net.OpError: a *net.DNSError, syscall.EHOSTUNREACH
+	Refuse bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
+	Drop   bool          // the dial succeeds and the connection is closed at once; no listener is needed or told
+
+	// AcceptLate is how much later than the dialler the listener gets the
+	// connection. Nothing is lost meanwhile, but nobody answers.
+	AcceptLate time.Duration
+
+	// OnConn is called with the connection before either side has it, so that
+	// its faults can be armed from the first byte on. It must not wait.
+	OnConn func(p *Pipe)
+}
+
+// Fault says how the next dials of addr go: each takes one of the faults in
+// turn, and the last goes on for all after it. A Fault{} among them is a good
+// dial. Without any the address is healed. What was said before is forgotten,
+// but a dial under way keeps the fault that it began with. The addr "" stands
+// for every address that has no faults of its own.
+func (n *Network) Fault(addr string, faults ...Fault) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(faults) == 0 {
+		delete(n.faults, addr)
+		return
+	}
+	if n.faults == nil {
+		n.faults = make(map[string][]Fault)
+	}
+	n.faults[addr] = append([]Fault(nil), faults...)
+}
+
+// ResetAll resets every live connection to addr; "" is every address.
+func (n *Network) ResetAll(addr string) {
+	for _, p := range n.Conns(addr) {
+		p.Reset()
+	}
+}
+
+// StallAll stalls every live connection to addr in both directions; "" is every
+// address. Dials go on succeeding: for a host that has left the network set
+// Fault{Hang: true} as well.
+func (n *Network) StallAll(addr string) {
+	for _, p := range n.Conns(addr) {
+		p.Stall(Both)
+	}
+}
+
+// ThawAll ends what StallAll did.
+func (n *Network) ThawAll(addr string) {
+	for _, p := range n.Conns(addr) {
+		p.Thaw(Both)
+	}
+}
+
+// nextFault takes the fault of one dial from the script. The lock is held.
+func (n *Network) nextFault(addr string) Fault {
+	if _, ok := n.faults[addr]; !ok {
+		addr = ""
+	}
+	script := n.faults[addr]
+	if len(script) == 0 {
+		return Fault{}
+	}
+	if len(script) > 1 {
+		n.faults[addr] = script[1:]
+	}
+	return script[0]
+}

@@ -1,0 +1,72 @@
+package conntest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Echo sends every message back until the connection ends.
+func Echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	for {
+		t, data, err := c.Read(ctx)
+		if err != nil {
+			return
+		}
+		if err := c.Write(ctx, t, data); err != nil {
+			return
+		}
+	}
+}
+
+// Discard reads until the connection ends, which answers pings and the close
+// frame, and sends nothing.
+func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	for {
+		if _, _, err := c.Reader(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// Deaf does not read: pings stay without an answer, and the window of a client
+// that writes fills up. It ends when the server is closed.
+func Deaf(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
+
+// CloseWith is a handler that closes at once, with a code and a reason.
+func CloseWith(code websocket.StatusCode, reason string) func(context.Context, *websocket.Conn, *http.Request) {
+	return func(_ context.Context, c *websocket.Conn, _ *http.Request) { c.Close(code, reason) }
+}
+
+// Feed is a handler that sends the text message made by message for 0, 1, 2 ...,
+// the first at once and one per interval after it, and reads meanwhile.
+func Feed(interval time.Duration, message func(i int) []byte) func(context.Context, *websocket.Conn, *http.Request) {
+	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		ctx = c.CloseRead(ctx)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			if err := c.Write(ctx, websocket.MessageText, message(i)); err != nil {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Frames is a handler that sends these frames as they are, not over TLS, and
+// then does as [Discard].
+func Frames(frames ...Frame) func(context.Context, *websocket.Conn, *http.Request) {
+	return func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+		for _, f := range frames {
+			PipeOf(ctx).Inject(ToClient, f.Bytes())
+		}
+		Discard(ctx, c, r)
+	}
+}

@@ -1,0 +1,60 @@
+package conntest_test
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+// Ten thousand real WebSocket clients in one bubble: promise 2 needs them.
+func TestTenThousandWebSocketClientsFitIntoOneBubble(t *testing.T) {
+	const clients = 10_000
+	began := time.Now() // real
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		s := conntest.NewServer(&n, addr, conntest.Echo)
+		conns := make([]*websocket.Conn, clients)
+		var work sync.WaitGroup
+		for i := range conns {
+			work.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				c, _, err := dial(t.Context(), &n)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.Write(t.Context(), websocket.MessageText, []byte("hello"))
+				c.Read(t.Context())
+				conns[i] = c
+			})
+		}
+		work.Wait()
+		require.Len(t, s.Conns(), clients)
+		if os.Getenv("CONNTEST_FIGURES") != "" {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			t.Logf("%d B a client and its server, heap and stack", (m.HeapAlloc+m.StackInuse)/clients)
+		}
+		require.Equal(t, 100, conntest.Peak(n.Dials(addr), 100*time.Millisecond))
+
+		n.ResetAll(addr)
+		for _, c := range conns {
+			_, _, err := c.Read(t.Context())
+			require.Error(t, err)
+			c.CloseNow()
+		}
+		s.Close()
+		require.Empty(t, n.Unclosed())
+		require.Equal(t, clients, n.Count(addr).MaxOpen)
+	})
+	t.Logf("%d clients took %v", clients, time.Since(began))
+}

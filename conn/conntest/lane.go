@@ -1,0 +1,229 @@
+package conntest
+
+import (
+	"bytes"
+	"sync"
+	"time"
+)
+
+// defaultWindow is how much may be written and not yet read, in bytes.
+const defaultWindow = 64 << 10
+
+// ending is what a segment brings when it is not data.
+type ending uint8
+
+const (
+	none ending = iota
+	half        // FIN: no more data
+	fin         // FIN, and nobody reads at the other side
+	rst         // RST
+)
+
+// segment is something under way.
+type segment struct {
+	data []byte
+	end  ending
+	at   time.Time // not to arrive earlier
+}
+
+// lane is one direction of a pipe, whose lock guards it. Bytes go from Write to
+// the wire, where they may be late, and from there to the inbox, where Read
+// finds them. On a perfect network the wire is skipped.
+type lane struct {
+	pipe    *Pipe
+	changed sync.Cond // both its reader and its writer wait for it
+
+	wire   []segment
+	timer  *time.Timer // calls tick when the head of the wire may arrive
+	inbox  []byte
+	read   int // bytes of inbox already read
+	queued int // bytes on the wire and unread
+	window int
+
+	written  int64
+	cutAfter int64 // bytes to pass until the cut, 0: no cut
+	cutWith  ending
+	shut     bool // half-closed: its writer knows that it can write no more
+	ended    bool // nothing that is written will arrive any more
+	arrived  ending
+
+	stalled  bool
+	latency  time.Duration
+	latest   time.Time     // when the newest segment arrives
+	share    int           // bytes per interval, 0: no limit
+	interval time.Duration // of share
+	next     time.Time     // when the next share is due; zero: no burst under way
+	credit   int           // what is left of the share
+}
+
+func (l *lane) init(p *Pipe) {
+	l.pipe, l.window = p, defaultWindow
+	l.changed.L = &p.mu
+}
+
+// room returns how many bytes the window still takes.
+func (l *lane) room() int { return l.window - l.queued }
+
+// send takes data over and reports whether the connection was cut in it.
+func (l *lane) send(data []byte) bool {
+	l.written += int64(len(data))
+	if l.cutAfter == 0 {
+		l.put(data)
+		return false
+	}
+	pass := min(int64(len(data)), l.cutAfter)
+	l.put(data[:pass])
+	l.cutAfter -= pass
+	if l.cutAfter == 0 {
+		l.pipe.sever(l.cutWith)
+		return true
+	}
+	return false
+}
+
+// put takes data over. Behind an ending it fills the window and nothing else.
+func (l *lane) put(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	l.queued += len(data)
+	switch {
+	case l.ended:
+	case len(l.wire) == 0 && !l.stalled && l.latency == 0 && l.share == 0:
+		l.arrive(data)
+	default:
+		l.push(segment{data: bytes.Clone(data)})
+	}
+}
+
+// end puts an ending behind what was written; nothing follows it.
+func (l *lane) end(with ending) {
+	if l.ended && with == half {
+		return
+	}
+	l.ended = true
+	l.push(segment{end: with})
+}
+
+// push appends to the wire and lets arrive what is due.
+func (l *lane) push(s segment) {
+	if l.latency > 0 || len(l.wire) > 0 {
+		s.at = time.Now().Add(l.latency)
+		if s.at.Before(l.latest) {
+			s.at = l.latest
+		}
+		l.latest = s.at
+	}
+	l.wire = append(l.wire, s)
+	l.advance()
+}
+
+// advance moves what is due from the wire to the inbox and sets the timer for
+// the rest.
+func (l *lane) advance() {
+	if len(l.wire) == 0 || l.stalled {
+		return
+	}
+	now := time.Now()
+	for len(l.wire) > 0 {
+		s := &l.wire[0]
+		wait := s.at.Sub(now)
+		if wait <= 0 {
+			wait = l.ration(s, now)
+		}
+		if wait > 0 {
+			l.wake(wait)
+			return
+		}
+		l.arrive(s.data)
+		if s.end > l.arrived {
+			l.arrived = s.end
+			l.pipe.wakeAll()
+		}
+		*s = segment{}
+		l.wire = l.wire[1:]
+	}
+	l.wire, l.next, l.credit = nil, time.Time{}, 0
+}
+
+// ration lets at most the share of this interval through, and returns how long
+// what is left of s has to wait.
+func (l *lane) ration(s *segment, now time.Time) time.Duration {
+	for l.share > 0 && len(s.data) > 0 {
+		if l.next.IsZero() {
+			l.next, l.credit = now.Add(l.interval), 0
+		}
+		if l.credit == 0 {
+			if wait := l.next.Sub(now); wait > 0 {
+				return wait
+			}
+			l.credit, l.next = l.share, l.next.Add(l.interval)
+		}
+		n := min(l.credit, len(s.data))
+		l.arrive(s.data[:n])
+		s.data = s.data[n:]
+		l.credit -= n
+	}
+	return 0
+}
+
+// arrive appends to the inbox.
+func (l *lane) arrive(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	if l.read > 0 && len(l.inbox)+len(data) > cap(l.inbox) {
+		l.inbox = l.inbox[:copy(l.inbox, l.inbox[l.read:])]
+		l.read = 0
+	}
+	l.inbox = append(l.inbox, data...)
+	l.changed.Broadcast()
+}
+
+// take moves bytes from the inbox to b; an idle lane holds no large buffer.
+func (l *lane) take(b []byte) int {
+	n := copy(b, l.inbox[l.read:])
+	l.read += n
+	l.queued -= n
+	if l.read == len(l.inbox) {
+		l.inbox, l.read = l.inbox[:0], 0
+		if cap(l.inbox) > 1<<10 {
+			l.inbox = nil
+		}
+	}
+	l.changed.Broadcast()
+	return n
+}
+
+// resetNow loses what is on the wire and delivers an RST.
+func (l *lane) resetNow() {
+	l.drop()
+	l.ended, l.arrived = true, rst
+	l.changed.Broadcast()
+}
+
+// drop forgets the wire.
+func (l *lane) drop() {
+	for _, s := range l.wire {
+		l.queued -= len(s.data)
+	}
+	l.wire = nil
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// wake arranges for a call of tick.
+func (l *lane) wake(after time.Duration) {
+	if l.timer == nil {
+		l.timer = time.AfterFunc(after, l.tick)
+		return
+	}
+	l.timer.Reset(after)
+}
+
+func (l *lane) tick() {
+	l.pipe.mu.Lock()
+	defer l.pipe.mu.Unlock()
+	l.advance()
+}

@@ -1,0 +1,223 @@
+package conntest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Network is a network in memory: listeners and dials, with faults that can be
+// switched at any moment and a ledger of all that happened. The zero value is
+// ready and is a perfect network. All methods may be called from any goroutine.
+//
+// Inside a synctest bubble every wait on it is durably blocking, so virtual
+// time passes; outside it keeps real time. One network belongs to one bubble.
+type Network struct {
+	mu        sync.Mutex // guards all below; held for a few lines, never across a wait
+	listeners map[string]*listener
+	faults    map[string][]Fault
+	books     map[string]*book
+	total     book
+	dialled   uint64 // numbers the connections
+}
+
+// Listen opens addr, a "host:port" of any host, for dials on this network. An
+// [net/http.Server] can serve on the listener. An address that is in use gives
+// an error that is [syscall.EADDRINUSE].
+func (n *Network) Listen(addr string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: address(addr), Err: err}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners[addr] != nil {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: address(addr), Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+	}
+	l := &listener{network: n, addr: address(addr)}
+	l.changed.L = &l.mu
+	if n.listeners == nil {
+		n.listeners = make(map[string]*listener)
+	}
+	n.listeners[addr] = l
+	return l, nil
+}
+
+// DialContext connects to the listener on addr. It has the signature of
+// [net.Dialer.DialContext] and goes wherever that goes, for instance into
+// [net/http.Transport]. Without a fault it returns at once. Its errors are
+// *[net.OpError]: without a listener one that is [syscall.ECONNREFUSED], and
+// when ctx ends first one that is ctx.Err(). The caller closes the connection.
+func (n *Network) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: address(addr), Err: net.UnknownNetworkError(network)}
+	}
+	f := n.beginDial(addr)
+	p, err := n.dial(ctx, addr, f)
+	n.endDial(addr, p)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: address(addr), Err: err}
+	}
+	return &p.client, nil
+}
+
+// dial waits as f says and then connects.
+func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if f.Hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.Late > 0 {
+		if err := n.wait(ctx, addr, f); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case f.Err != nil:
+		return nil, f.Err
+	case f.Refuse:
+		return nil, errRefused
+	}
+	return n.connect(addr, f)
+}
+
+// wait holds a dial back until its late answer or the end of ctx.
+func (n *Network) wait(ctx context.Context, addr string, f Fault) error {
+	var given <-chan struct{}
+	if !f.Deaf {
+		given = ctx.Done()
+	}
+	start := time.Now()
+	answer := time.NewTimer(f.Late)
+	defer answer.Stop()
+	select {
+	case <-answer.C:
+		return nil
+	case <-given:
+	}
+	if f.Ghost {
+		time.AfterFunc(f.Late-time.Since(start), func() { n.haunt(addr, f) })
+	}
+	return ctx.Err()
+}
+
+// connect makes a connection and hands its far end to the listener.
+func (n *Network) connect(addr string, f Fault) (*Pipe, error) {
+	n.mu.Lock()
+	l := n.listeners[addr]
+	if l == nil && !f.Drop {
+		n.mu.Unlock()
+		return nil, errRefused
+	}
+	n.dialled++
+	p := newPipe(n, n.dialled, addr)
+	n.book(addr).pipes[p] = struct{}{}
+	n.mu.Unlock()
+
+	if f.OnConn != nil {
+		f.OnConn(p)
+	}
+	switch {
+	case f.Drop:
+		p.server.Close()
+	case f.AcceptLate > 0:
+		time.AfterFunc(f.AcceptLate, func() { l.queue(&p.server) })
+	default:
+		l.queue(&p.server)
+	}
+	return p, nil
+}
+
+// haunt delivers a connection whose dialler has given up long ago.
+func (n *Network) haunt(addr string, f Fault) {
+	if f.Err != nil || f.Refuse {
+		return
+	}
+	if p, err := n.connect(addr, f); err == nil {
+		p.client.close(false)
+	}
+}
+
+var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
+
+// address is a net.Addr of a network in memory.
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }
+
+// listener is one open address. Its lock guards the fields below it.
+type listener struct {
+	network *Network
+	addr    address
+
+	mu      sync.Mutex
+	changed sync.Cond // a connection came, or the listener was closed
+	backlog []*end    // connected, not yet accepted; without a limit
+	closed  bool
+}
+
+// Accept waits for the next connection. After Close its error is net.ErrClosed.
+func (l *listener) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.backlog) == 0 && !l.closed {
+		l.changed.Wait()
+	}
+	if l.closed {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: l.addr, Err: net.ErrClosed}
+	}
+	c := l.backlog[0]
+	l.backlog[0] = nil
+	l.backlog = l.backlog[1:]
+	return c, nil
+}
+
+// Close frees the address and resets what nobody has accepted.
+func (l *listener) Close() error {
+	l.network.mu.Lock()
+	if l.network.listeners[string(l.addr)] == l {
+		delete(l.network.listeners, string(l.addr))
+	}
+	l.network.mu.Unlock()
+
+	l.mu.Lock()
+	closed, orphans := l.closed, l.backlog
+	l.closed, l.backlog = true, nil
+	l.changed.Broadcast()
+	l.mu.Unlock()
+	for _, e := range orphans {
+		e.orphan()
+	}
+	if closed {
+		return &net.OpError{Op: "close", Net: "tcp", Addr: l.addr, Err: net.ErrClosed}
+	}
+	return nil
+}
+
+// Addr returns the address that was opened.
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// queue puts a connection where Accept finds it, or resets it after Close.
+func (l *listener) queue(e *end) {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed {
+		l.backlog = append(l.backlog, e)
+		l.changed.Signal()
+	}
+	l.mu.Unlock()
+	if closed {
+		e.orphan()
+	}
+}
+
+func ephemeral(id uint64) address { return address(fmt.Sprintf("client:%d", id)) }

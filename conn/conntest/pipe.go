@@ -1,0 +1,213 @@
+package conntest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Direction is one way through a connection, or both.
+type Direction uint8
+
+// The directions, as seen from the network.
+const (
+	ToServer Direction = 1 << iota // what the dialler writes
+	ToClient                       // what the accepting side writes
+	Both     = ToServer | ToClient
+)
+
+// Pipe is one connection of a [Network], seen from the network: the place for
+// faults. Its two ends are buffered: a Write returns when its bytes fit into
+// the window of its direction, as on a socket. All methods may be called from
+// any goroutine at any moment and return at once.
+type Pipe struct {
+	network *Network
+	id      uint64
+	addr    string
+
+	mu                 sync.Mutex // guards the ends and the lanes; never held across a wait
+	client, server     end
+	toServer, toClient lane
+	severed            bool // by a cut or a reset
+}
+
+func newPipe(n *Network, id uint64, addr string) *Pipe {
+	p := &Pipe{network: n, id: id, addr: addr}
+	p.toServer.init(p)
+	p.toClient.init(p)
+	p.client.init(p, &p.toClient, &p.toServer, ephemeral(id), address(addr))
+	p.server.init(p, &p.toServer, &p.toClient, address(addr), ephemeral(id))
+	return p
+}
+
+// Client returns the dialler's end, the very value that its dial returned.
+func (p *Pipe) Client() net.Conn { return &p.client }
+
+// Server returns the accepting end.
+func (p *Pipe) Server() net.Conn { return &p.server }
+
+// Live reports whether both ends are open and no fault has ended the
+// connection. One that is stalled or half-closed is live.
+func (p *Pipe) Live() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.severed && !p.client.closed && !p.server.closed
+}
+
+// String tells the connection from others and which ends are not closed.
+func (p *Pipe) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := ""
+	switch {
+	case !p.client.closed && !p.server.closed:
+		open = "both ends open"
+	case !p.client.closed:
+		open = "client end open"
+	case !p.server.closed:
+		open = "server end open"
+	default:
+		open = "closed"
+	}
+	return fmt.Sprintf("%s->%s (%s)", p.client.local, p.addr, open)
+}
+
+// Written returns how many bytes the writer of one direction has handed over
+// so far; for Both the sum.
+func (p *Pipe) Written(d Direction) int64 {
+	var sum int64
+	p.each(d, func(l *lane) { sum += l.written })
+	return sum
+}
+
+// Reset ends the connection as an RST on both sides does, through a stall too:
+// what has arrived can still be read, what is under way is lost, and then every
+// Read and Write fails with [syscall.ECONNRESET].
+func (p *Pipe) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.severed = true
+	p.toClient.resetNow()
+	p.toServer.resetNow()
+}
+
+// Cut lets n more bytes pass in direction d, which is one of the two, and ends
+// the connection then: the reader gets these bytes and [io.EOF], the other side
+// gets io.EOF too, and both fail to write with [syscall.EPIPE]. The writer of
+// the last byte is not told: its Write succeeds, as on a socket. With n = 0 the
+// connection ends now; then d may be Both. A negative n disarms an earlier Cut.
+func (p *Pipe) Cut(d Direction, n int64) { p.cut(d, n, fin) }
+
+// CutReset is Cut with an RST in the place of the FIN: after the n bytes both
+// sides get [syscall.ECONNRESET].
+func (p *Pipe) CutReset(d Direction, n int64) { p.cut(d, n, rst) }
+
+func (p *Pipe) cut(d Direction, n int64, with ending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n == 0 {
+		p.sever(with)
+		return
+	}
+	p.lanes(d, func(l *lane) { l.cutAfter, l.cutWith = max(n, 0), with })
+}
+
+// FIN half-closes direction d, as if its writer had: behind what was written
+// its reader gets [io.EOF], and its writer can write no more ([syscall.EPIPE]).
+// The other direction goes on.
+func (p *Pipe) FIN(d Direction) {
+	p.each(d, func(l *lane) {
+		l.shut = true
+		l.end(half)
+		l.changed.Broadcast()
+	})
+}
+
+// Stall freezes a direction, as when the peer is gone and nobody says so:
+// nothing arrives any more, an end of the connection neither, and there is no
+// error. Writes succeed while the window has room, and then block. What is held
+// back arrives after [Pipe.Thaw], as TCP would send it again.
+func (p *Pipe) Stall(d Direction) { p.each(d, func(l *lane) { l.stalled = true }) }
+
+// Thaw ends a Stall.
+func (p *Pipe) Thaw(d Direction) {
+	p.each(d, func(l *lane) {
+		l.stalled, l.next = false, time.Time{}
+		l.advance()
+	})
+}
+
+// Latency sets how long what is written from now on is under way; the default
+// is 0. Nothing overtakes what was written earlier.
+func (p *Pipe) Latency(d Direction, latency time.Duration) {
+	p.each(d, func(l *lane) { l.latency = latency })
+}
+
+// Trickle lets at most n bytes arrive per interval; the first of a burst arrive
+// one interval after they were written. With n = 0 the direction is quick again.
+func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
+	p.each(d, func(l *lane) {
+		l.share, l.interval, l.next = max(n, 0), interval, time.Time{}
+		l.advance()
+	})
+}
+
+// Window sets how many bytes may be written and not yet read; the default is
+// 64 KiB, and any negative number restores it. With 0 every Write blocks: the
+// peer has stopped reading and its window is full.
+func (p *Pipe) Window(d Direction, n int) {
+	if n < 0 {
+		n = defaultWindow
+	}
+	p.each(d, func(l *lane) {
+		l.window = n
+		l.changed.Broadcast()
+	})
+}
+
+// Inject puts bytes into a direction between two writes of its writer: garbage,
+// or a frame made by hand ([Frame]). The window does not hold it back, latency
+// and stalls do.
+func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *lane) { l.send(data) }) }
+
+// each calls f under the lock for the lanes of d.
+func (p *Pipe) each(d Direction, f func(l *lane)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lanes(d, f)
+}
+
+func (p *Pipe) lanes(d Direction, f func(l *lane)) {
+	if d&ToServer != 0 {
+		f(&p.toServer)
+	}
+	if d&ToClient != 0 {
+		f(&p.toClient)
+	}
+}
+
+// sever ends both directions behind what was written. The lock is held.
+func (p *Pipe) sever(with ending) {
+	p.severed = true
+	p.toClient.end(with)
+	p.toServer.end(with)
+}
+
+// PipeOf returns the connection that a request came in by, for a handler of
+// [Server]: its context or the request's. Elsewhere it is nil.
+func PipeOf(ctx context.Context) *Pipe {
+	p, _ := ctx.Value(pipeKey{}).(*Pipe)
+	return p
+}
+
+type pipeKey struct{}
+
+var (
+	errReset      = os.NewSyscallError("read", syscall.ECONNRESET)
+	errResetWrite = os.NewSyscallError("write", syscall.ECONNRESET)
+	errBroken     = os.NewSyscallError("write", syscall.EPIPE)
+)

@@ -1,0 +1,73 @@
+package conntest
+
+import (
+	"context"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// Poisoned is the byte that [Poison] leaves in reused buffers.
+const Poisoned byte = 0xDB
+
+// Poison finds out who keeps a message longer than it is theirs: the connection
+// that it returns fills the whole capacity of the buffer given to Read with
+// [Poisoned] before it reads, so that what was kept of an earlier message turns
+// into 0xDB bytes at once. It is a Pinger and an Idler if c is.
+func Poison(c conn.Conn) conn.Conn {
+	p, _ := c.(conn.Pinger)
+	i, _ := c.(conn.Idler)
+	return able(poisoned{c}, p, i)
+}
+
+// DialFunc is a function that dials, as a dialer: *[Fake]s, a [Poison] around
+// them, an error.
+type DialFunc func(ctx context.Context) (conn.Conn, error)
+
+// Dial calls f.
+func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
+
+// PoisonDialer returns a dialer whose connections are those of d under [Poison].
+func PoisonDialer(d interface {
+	Dial(ctx context.Context) (conn.Conn, error)
+}) DialFunc {
+	return func(ctx context.Context) (conn.Conn, error) {
+		c, err := d.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return Poison(c), nil
+	}
+}
+
+type poisoned struct{ conn.Conn }
+
+func (p poisoned) Read(buf []byte) (conn.Message, error) {
+	whole := buf[:cap(buf)]
+	for i := range whole {
+		whole[i] = Poisoned
+	}
+	return p.Conn.Read(buf)
+}
+
+// able returns c with the optional abilities that are not nil, and no others.
+func able(c conn.Conn, p conn.Pinger, i conn.Idler) conn.Conn {
+	switch {
+	case p != nil && i != nil:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.Idler
+		}{c, p, i}
+	case p != nil:
+		return struct {
+			conn.Conn
+			conn.Pinger
+		}{c, p}
+	case i != nil:
+		return struct {
+			conn.Conn
+			conn.Idler
+		}{c, i}
+	}
+	return c
+}

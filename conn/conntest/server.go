@@ -1,0 +1,229 @@
+//go:build !js
+
+package conntest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/coder/websocket"
+)
+
+// Handler serves one WebSocket connection of a [Server]. When it returns, the
+// connection is cut without a close frame. Its ctx ends when the server is
+// closed; [PipeOf] of ctx is the connection below.
+type Handler = func(ctx context.Context, c *websocket.Conn, r *http.Request)
+
+// Server is a real coder/websocket server on a [Network]. It accepts WebSockets
+// and gives them to its handler, unless [Server.Next] says otherwise. All
+// methods may be called from any goroutine; Close and Start in turn.
+type Server struct {
+	// Options are those of websocket.Accept; nil is the default, without the
+	// check of the origin. Set them before the first dial.
+	Options *websocket.AcceptOptions
+
+	// TLS makes it a wss server. Set it before the first dial.
+	TLS *tls.Config
+
+	network *Network
+	addr    string
+	handler Handler
+
+	mu     sync.Mutex // guards the fields below
+	script []Answer
+	live   []*websocket.Conn // the oldest first
+	run    *run              // nil when closed
+}
+
+// run is the server between Start and Close.
+type run struct {
+	http   *http.Server
+	cancel context.CancelFunc
+	work   sync.WaitGroup // Serve, the connections of net/http, and the answers
+}
+
+// NewServer starts a server on addr ("host:port") that gives each WebSocket to
+// handler, [Echo] if it is nil. It panics if the address is in use. The caller
+// calls Close.
+func NewServer(n *Network, addr string, handler Handler) *Server {
+	if handler == nil {
+		handler = Echo
+	}
+	s := &Server{network: n, addr: addr, handler: handler}
+	s.Start()
+	return s
+}
+
+// Start opens the address again after Close: the server restarts. The answers
+// that are left of Next stay. It panics if the address is in use; on a running
+// server it does nothing.
+func (s *Server) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != nil {
+		return
+	}
+	l, err := s.network.Listen(s.addr)
+	if err != nil {
+		panic("conntest: " + err.Error())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	u := &run{cancel: cancel}
+	u.http = &http.Server{
+		Handler:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(u, w, r) }),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withPipe,
+		ConnState:   u.count,
+	}
+	s.run = u
+	u.work.Go(func() { u.http.Serve(&secured{l, s}) }) // waited for in Close
+}
+
+// Close kills the server: its address refuses, its connections are closed
+// without a close frame, the contexts of its handlers end, and it waits for
+// them. A handler must not call it. Closing twice is harmless.
+func (s *Server) Close() {
+	s.mu.Lock()
+	u := s.run
+	s.run = nil
+	s.mu.Unlock()
+	if u == nil {
+		return
+	}
+	u.http.Close() // the listener first: whoever redials at once is refused
+	for _, p := range s.network.held(s.addr) {
+		p.server.Close()
+	}
+	u.cancel()
+	u.work.Wait()
+}
+
+// Shutdown closes politely: no more dials, then a close frame with this code and
+// reason on every connection, each given up to ten seconds (see
+// [websocket.Conn.Close]) to answer, then Close.
+func (s *Server) Shutdown(code websocket.StatusCode, reason string) {
+	s.mu.Lock()
+	u := s.run
+	s.mu.Unlock()
+	if u != nil {
+		u.http.Close()
+		s.Disconnect(code, reason)
+	}
+	s.Close()
+}
+
+// Disconnect sends a close frame with this code and reason on every connection
+// and waits until all are closed. New dials are served meanwhile.
+func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
+	var work sync.WaitGroup
+	for _, c := range s.Conns() {
+		work.Go(func() { c.Close(code, reason) })
+	}
+	work.Wait()
+}
+
+// Conns returns the connections that a handler serves now, the oldest first:
+// the server's view of who is there.
+func (s *Server) Conns() []*websocket.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.live)
+}
+
+// Next says how the next handshakes are answered: each takes one of the answers
+// in turn, and the last goes on for all after it. Without any, and for a nil
+// among them, the server accepts. What was said before is forgotten.
+func (s *Server) Next(answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = slices.Clone(answers)
+}
+
+// Accept is the Answer of a healthy server: it accepts the WebSocket and runs
+// the server's handler.
+func (s *Server) Accept(w http.ResponseWriter, r *http.Request) { s.accept(w, r, s.handler) }
+
+// AcceptWith is an Answer that accepts the WebSocket and runs h.
+func (s *Server) AcceptWith(h Handler) Answer {
+	return func(w http.ResponseWriter, r *http.Request) { s.accept(w, r, h) }
+}
+
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
+	o := s.Options
+	if o == nil {
+		o = &websocket.AcceptOptions{InsecureSkipVerify: true}
+	}
+	c, err := websocket.Accept(w, r, o)
+	if err != nil {
+		return // Accept has answered
+	}
+	s.mu.Lock()
+	s.live = append(s.live, c)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.live = slices.DeleteFunc(s.live, func(other *websocket.Conn) bool { return other == c })
+		s.mu.Unlock()
+		c.CloseNow()
+	}()
+	h(r.Context(), c, r)
+}
+
+// serve gives one request to the next answer of the script.
+func (s *Server) serve(u *run, w http.ResponseWriter, r *http.Request) {
+	u.work.Add(1) // while net/http's own count of this connection is still held
+	defer u.work.Done()
+	s.mu.Lock()
+	var a Answer
+	if len(s.script) > 0 {
+		a = s.script[0]
+	}
+	if len(s.script) > 1 {
+		s.script = s.script[1:]
+	}
+	s.mu.Unlock()
+	if a == nil {
+		a = s.Accept
+	}
+	a(w, r)
+}
+
+// count keeps account of the goroutines of net/http, which [http.Server.Close]
+// does not wait for.
+func (u *run) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		u.work.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		u.work.Done()
+	}
+}
+
+// secured puts TLS on what it accepts, if the server has it.
+type secured struct {
+	net.Listener
+	server *Server
+}
+
+func (l *secured) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil && l.server.TLS != nil {
+		c = tls.Server(c, l.server.TLS)
+	}
+	return c, err
+}
+
+// withPipe puts the pipe of a connection into the context of its requests.
+func withPipe(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if e, ok := c.(*end); ok {
+		ctx = context.WithValue(ctx, pipeKey{}, e.pipe)
+	}
+	return ctx
+}

@@ -1,0 +1,138 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// CloseError is the close frame of the peer: [errors.As] finds it in the error of
+// Read. For the codes see RFC 6455, section 7.4; 1005 means that there was none.
+type CloseError struct {
+	Code   int
+	Reason string // as it came: quote it before you log it
+}
+
+func (e *CloseError) Error() string {
+	if e.Code == noStatus {
+		return "closed by the peer, without a code"
+	}
+	if e.Reason == "" {
+		return fmt.Sprintf("closed by the peer: %d", e.Code)
+	}
+	return fmt.Sprintf("closed by the peer: %d %q", e.Code, cutReason(e.Reason))
+}
+
+// CloseCode returns e.Code.
+func (e *CloseError) CloseCode() int { return e.Code }
+
+// ProtocolError is the error of Read when the peer has broken the rules of the
+// protocol: a wrong header, a continuation of nothing, corrupt compression. A
+// WebSocket that has no [Wire.Transport] cannot tell such errors from others, and
+// returns them plain.
+type ProtocolError struct {
+	Err error // what was wrong
+}
+
+func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+// CloseCode returns 1002, the code that stands for it on the wire.
+func (e *ProtocolError) CloseCode() int { return 1002 }
+
+// TooBigError is the error of Read when a message is larger than ReadLimit. Since
+// the server will probably send it again, it is a failure like any other: retry
+// with growing waits.
+type TooBigError struct {
+	Limit int64 // in bytes
+}
+
+func (e *TooBigError) Error() string {
+	return fmt.Sprintf("message larger than the read limit of %d bytes", e.Limit)
+}
+
+// StuckError is why a connection was cut when a message took longer than it may.
+// It is no timeout in the sense of [net.Error]: a session was lost, nothing shows
+// that the server has too much to do.
+type StuckError struct {
+	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
+	Limit time.Duration // the limit
+}
+
+func (e *StuckError) Error() string {
+	if e.Op == "write" {
+		return fmt.Sprintf("a message was not written within %v", e.Limit)
+	}
+	return fmt.Sprintf("a message did not come in whole within %v", e.Limit)
+}
+
+var (
+	errControl  = errors.New("a control frame was stuck for 5s") // coder/websocket's limit, after which it closes
+	errNoAnswer = errors.New("no close frame in answer within 5s")
+	errGone     = errors.New("the connection has ended") // Read knows, or will know, why
+)
+
+// lostError is an error of op. It answers for what is below it that it is no
+// timeout: an ETIMEDOUT of the kernel too means a lost session, see [StuckError].
+type lostError struct {
+	op  string
+	err error
+}
+
+func (e *lostError) Error() string {
+	switch err := e.err.(type) {
+	case *net.OpError:
+		if err.Op == e.op { // "read tcp ...": it says so itself
+			return err.Error()
+		}
+	default:
+		switch err {
+		case io.EOF:
+			return e.op + ": the peer hung up without a close frame: EOF"
+		case io.ErrUnexpectedEOF:
+			return e.op + ": the peer hung up inside a message: unexpected EOF"
+		}
+	}
+	return e.op + ": " + e.err.Error()
+}
+
+func (e *lostError) Unwrap() error   { return e.err }
+func (e *lostError) Timeout() bool   { return false }
+func (e *lostError) Temporary() bool { return false }
+
+func notWritten(cause error) error {
+	return &lostError{"write", fmt.Errorf("%w: %w", ErrNotWritten, cause)}
+}
+
+const (
+	noStatus  = 1005 // RFC 6455 7.4.1: a close frame without a code
+	maxReason = 123  // bytes of a close frame's reason, RFC 6455 5.5
+)
+
+// checkCode refuses codes that may not be sent, RFC 6455 7.4.
+func checkCode(code int) error {
+	switch {
+	case code >= 1000 && code <= 1003, code >= 1007 && code <= 1014, code >= 3000 && code <= 4999:
+		return nil
+	}
+	return fmt.Errorf("code %d cannot be sent: want 1000 to 1003, 1007 to 1014 or 3000 to 4999", code)
+}
+
+// cutReason cuts reason to what fits into a close frame, between two runes.
+func cutReason(reason string) string {
+	reason = strings.ToValidUTF8(reason, "\uFFFD")
+	if len(reason) <= maxReason {
+		return reason
+	}
+	end := maxReason
+	for !utf8.RuneStart(reason[end]) {
+		end--
+	}
+	return reason[:end]
+}

@@ -1,0 +1,68 @@
+//go:build !js
+
+package conn
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Ping implements [Pinger]. The ping itself is written under coder/websocket's
+// limit of 5 s, after which the connection is closed; ctx bounds the wait for the
+// answer only, and the connection outlives it. Any number of pings may wait.
+func (c *WebSocket) Ping(ctx context.Context) error {
+	if cause := c.wire.ended(); cause != nil {
+		return &lostError{"ping", cause}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("ping: %w", context.Cause(ctx))
+	}
+	answer := answerContext{caller: ctx, done: make(chan struct{})}
+	err := c.ws.Ping(&answer)
+	if answer.stop != nil && !answer.stop() {
+		<-answer.done
+	}
+	switch {
+	case err == nil:
+		return nil
+	case answer.Err() != nil:
+		return fmt.Errorf("ping: %w", context.Cause(ctx))
+	}
+	return &lostError{"ping", c.why(err)}
+}
+
+// answerContext is the context of a ping: it ends with the caller's, but only
+// once the ping is being written, and what is derived from it does not. For
+// coder/websocket derives the context for writing a frame, whose end costs the
+// connection, and waits for the answer under the context itself. So no goroutine
+// is needed that outlives a ping without an answer.
+type answerContext struct {
+	caller context.Context
+	done   chan struct{}
+	stop   func() bool
+}
+
+// AfterFunc is what context.WithTimeout calls when it derives: it promises never
+// to call f. The time to let go of done is now, since a context that is done
+// already is not derived from but copied.
+func (a *answerContext) AfterFunc(func()) (stop func() bool) {
+	if a.stop == nil {
+		a.stop = context.AfterFunc(a.caller, func() { close(a.done) })
+	}
+	return func() bool { return true }
+}
+
+func (a *answerContext) Done() <-chan struct{} { return a.done }
+
+func (a *answerContext) Err() error {
+	select {
+	case <-a.done:
+		return a.caller.Err()
+	default:
+		return nil
+	}
+}
+
+func (a *answerContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (a *answerContext) Value(any) any               { return nil }

@@ -1,0 +1,143 @@
+package conn
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	bufioSize = 4 << 10  // what coder/websocket's bufio.Reader asks for at a time
+	aheadSize = 64 << 10 // what we ask for while there is a burst
+	maxNeed   = 64       // see stream.need
+)
+
+// stream is what coder/websocket reads and writes: the body of the 101 response,
+// which is the TLS connection, or the raw one without TLS.
+type stream struct {
+	body io.ReadWriteCloser // nil: coder/websocket has the body itself
+
+	// Owned by who holds coder/websocket's read lock: the reader, or Close.
+	ahead    *[aheadSize]byte // nil, or holding ahead[from:to] that is not yet asked for
+	from, to int
+	pending  error // came with the last bytes: to be told when they have been
+	full     uint8 // how many reads in a row filled bufio's buffer
+	need     uint8 // how many of them make a burst, 0 meaning 1: doubled by each false alarm
+
+	phase   atomic.Uint32         // of the message being read
+	message *watchdog             // begun when a message has to wait for the network
+	told    atomic.Pointer[error] // the read error that coder/websocket was told
+	broken  atomic.Pointer[error] // the first error of a write
+	writes  atomic.Uint64         // calls of Write
+}
+
+// The phases of reading.
+const (
+	between uint32 = iota // no message has begun
+	inside                // one has
+	timed                 // and it waited for the network, so that its time runs
+)
+
+// aheads holds the buffers for reading ahead. A connection has one only from a
+// read that is probably part of a burst until the bytes are asked for.
+var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
+
+// Read reads ahead once the last read has filled bufio's buffer: more is probably
+// waiting. An error that comes with bytes is told after them, so that
+// coder/websocket is told of an error only when it lacks bytes.
+func (s *stream) Read(p []byte) (int, error) {
+	if s.ahead != nil {
+		return s.serve(p), nil
+	}
+	if s.pending != nil {
+		return 0, s.tell(s.pending)
+	}
+	if s.phase.Load() == inside && s.phase.CompareAndSwap(inside, timed) {
+		s.message.begin()
+	}
+	if s.full > 0 && s.full >= s.need && len(p) < aheadSize/2 {
+		return s.readAhead(p)
+	}
+	n, err := s.body.Read(p)
+	if n == len(p) && n <= bufioSize { // a larger p is the rest of a message: filling it says nothing
+		s.full = min(s.full+1, maxNeed)
+	} else {
+		s.full = 0
+	}
+	return s.split(n, err)
+}
+
+func (s *stream) readAhead(p []byte) (int, error) {
+	buf := aheads.Get().(*[aheadSize]byte)
+	n, err := s.body.Read(buf[:])
+	if n > len(p) {
+		s.need = 1
+	} else { // perhaps we were idle with the buffer in hand
+		s.need = min(2*max(s.need, 1), maxNeed)
+	}
+	if n < len(buf) {
+		s.full = 0
+	}
+	if n == 0 {
+		aheads.Put(buf)
+		return s.split(0, err)
+	}
+	s.ahead, s.from, s.to, s.pending = buf, 0, n, err
+	return s.serve(p), nil
+}
+
+// serve gives out what was read ahead, and the buffer back when it is empty.
+func (s *stream) serve(p []byte) int {
+	n := copy(p, s.ahead[s.from:s.to])
+	if s.from += n; s.from == s.to {
+		aheads.Put(s.ahead)
+		s.ahead = nil
+	}
+	return n
+}
+
+func (s *stream) split(n int, err error) (int, error) {
+	if err != nil && n == 0 {
+		return 0, s.tell(err)
+	}
+	s.pending = err
+	return n, nil
+}
+
+func (s *stream) tell(err error) error {
+	s.pending = err
+	s.told.CompareAndSwap(nil, &err)
+	return err
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.writes.Add(1)
+	n, err := s.body.Write(p)
+	if err != nil {
+		s.broken.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+func (s *stream) Close() error { return s.body.Close() }
+
+// enter says that a message has begun. Its time runs from the first read that it
+// waits for, which follows its header at once; from here without a stream.
+func (s *stream) enter() {
+	switch {
+	case s.message.limit <= 0:
+	case s.body == nil:
+		s.message.begin()
+	default:
+		s.phase.Store(inside)
+	}
+}
+
+// leave says that the message is over, whole or not.
+func (s *stream) leave() {
+	switch {
+	case s.message.limit <= 0:
+	case s.body == nil || s.phase.Swap(between) == timed:
+		s.message.end()
+	}
+}

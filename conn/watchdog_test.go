@@ -1,0 +1,89 @@
+package conn
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
+	w := new(Wire)
+	w.writing.wire, w.writing.limit = w, limit
+	return w, &w.writing
+}
+
+func TestWatchdogBitesExactlyAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		d.begin()
+		sleep(t, 3*second)
+		d.end()
+		d.begin() // the timer runs since 3 s already
+		sleep(t, 10*second-1)
+		require.NoError(t, w.ended())
+		sleep(t, 1)
+		require.Equal(t, &StuckError{"write", 10 * second}, w.ended())
+		require.True(t, w.cut.Load())
+		d.stop()
+	})
+}
+
+func TestWatchdogTimesTheTurnsOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		for range 5 {
+			d.begin()
+		}
+		for range 4 {
+			sleep(t, 9*second)
+			d.end()
+		}
+		require.NoError(t, w.ended())
+		sleep(t, 10*second)
+		require.Error(t, w.ended())
+		d.stop()
+	})
+}
+
+func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		require.Nil(t, d.timer, "made by the first begin")
+		for range 3 {
+			d.begin()
+			d.end()
+			require.True(t, d.armed)
+			sleep(t, 10*second)
+			require.False(t, d.armed)
+		}
+		require.NoError(t, w.ended())
+		d.stop()
+	})
+}
+
+// A tick that runs while the watch is stopped is waited for, and arms nothing.
+func TestStopWaitsForTheTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		w.abort = func() { time.Sleep(2 * second) }
+		d.begin()
+		sleep(t, 11*second)
+		takes(t, second, d.stop)
+		d.end()
+		d.begin()
+		require.False(t, d.armed)
+		takes(t, 0, d.stop)
+	})
+}
+
+func TestStopDisarmsTheTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		d.begin()
+		d.stop()
+		sleep(t, 20*second)
+		require.NoError(t, w.ended())
+	})
+}

@@ -1,0 +1,282 @@
+//go:build !js
+
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// WebSocket is a [Conn] over coder/websocket. See the package documentation for
+// what it guarantees.
+type WebSocket struct {
+	ws    *websocket.Conn
+	wire  *Wire
+	limit int64
+}
+
+var _ interface {
+	Conn
+	Pinger
+	Idler
+} = (*WebSocket)(nil)
+
+// NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. From
+// now on ws belongs to it: nobody else may read, write or close ws, which must
+// have been made without OnPingReceived and OnPongReceived callbacks that touch
+// it. What [WebSocketOptions.Validate] refuses gets its default.
+//
+// w is the Wire that ws was dialled through. Without one, or with one that was
+// not used, the WebSocket works, but:
+//   - closing may wait for the network: CloseNow 5 s under TLS, Close 10 s
+//     whatever its context says;
+//   - only whole messages count as signs of life;
+//   - a message that the peer cut short may be taken for whole, if it was
+//     compressed or fragmented (coder/websocket v1.8.15 returns no error);
+//   - the fate of a failed write is unknown even where nothing was written.
+func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
+	options := o.withDefaults()
+	if w == nil {
+		w = new(Wire)
+	}
+	w.writing.wire, w.writing.limit = w, options.WriteTimeout
+	w.message.wire, w.message.limit = w, options.MessageTimeout
+	w.stream.message = &w.message
+	if w.tap.Load() == nil {
+		w.note()
+		w.abort = func() { _ = ws.CloseNow() }
+	}
+	ws.SetReadLimit(options.ReadLimit)
+	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit}
+}
+
+// Read implements [Conn]. It allocates nothing if the message fits into buf. If
+// not, it grows a new buffer as data comes in, and takes no length from the wire
+// on trust. It does not check that text is UTF-8.
+//
+// The errors that a caller may look for are [CloseError], [TooBigError],
+// [ProtocolError], [StuckError], [io.EOF] (the peer hung up between messages),
+// [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
+// read.
+func (c *WebSocket) Read(buf []byte) (Message, error) {
+	if cause := c.wire.ended(); cause != nil {
+		return Message{}, &lostError{"read", cause}
+	}
+	kind, r, err := c.ws.Reader(context.Background()) // any other context costs 8 allocations, and the connection if it ends
+	if err != nil {
+		return Message{}, c.lost(err, false)
+	}
+	c.wire.stream.enter()
+	data, err := readMessage(r, buf[:0], int(c.limit))
+	c.wire.stream.leave()
+	if err != nil {
+		return Message{}, c.lost(err, true)
+	}
+	if c.wire.stream.told.Load() != nil { // coder/websocket took the end of the stream for the message's
+		return Message{}, c.lost(io.ErrUnexpectedEOF, true)
+	}
+	if c.wire.abort != nil {
+		c.wire.note()
+	}
+	return Message{Type: Type(kind), Data: data}, nil
+}
+
+// readMessage appends what r has to buf. When buf is full an empty read tells
+// whether there is more, so that a message may fill it to the brim.
+func readMessage(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		brim := n == 0 && len(buf) == cap(buf)
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		case brim:
+			buf = grow(buf, limit)
+		}
+	}
+}
+
+// grow returns buf with at least twice the room, but no more than shows that a
+// message is over the limit.
+func grow(buf []byte, limit int) []byte {
+	size := 512
+	if cap(buf) > 0 {
+		size = max(2*cap(buf), 4<<10)
+	}
+	larger := make([]byte, len(buf), max(min(size, limit+1), cap(buf)+1))
+	copy(larger, buf)
+	return larger
+}
+
+// Write implements [Conn]. It allocates nothing. Several goroutines may write:
+// they take turns, each under WriteTimeout. A Type that is neither Text nor
+// Binary is an error that does not harm the connection.
+//
+// The error is [ErrNotWritten] if the connection was told no byte between the
+// call and the return; another goroutine's frame in that time makes the fate
+// unknown. Both carry the cause of the connection's end if that is known.
+func (c *WebSocket) Write(m Message) error {
+	if cause := c.wire.ended(); cause != nil {
+		return notWritten(cause)
+	}
+	if m.Type != Text && m.Type != Binary {
+		return notWritten(fmt.Errorf("message type %d: want Text or Binary", m.Type))
+	}
+	before := c.wire.stream.writes.Load()
+	c.wire.writing.begin()
+	err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data)
+	c.wire.writing.end()
+	if err == nil {
+		return nil
+	}
+	if c.wire.stream.body != nil && c.wire.stream.writes.Load() == before {
+		return notWritten(c.why(err))
+	}
+	return &lostError{"write", c.why(err)}
+}
+
+// Idle implements [Idler].
+func (c *WebSocket) Idle() time.Duration {
+	return clock() - time.Duration(c.wire.heard.Load())
+}
+
+// Subprotocol returns the subprotocol that was agreed on, "" if none was.
+func (c *WebSocket) Subprotocol() string { return c.ws.Subprotocol() }
+
+// Close implements [Conn]. A nil error means that the peer has answered. It waits
+// until ctx ends, but for 5 s at most for the close frame to be written and 5 s
+// for the answer. If ctx has ended it is CloseNow.
+//
+// The reason is cut to 123 bytes. A code that may not be sent (RFC 6455, section
+// 7.4) is an error; the connection is cut all the same.
+func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
+	err := checkCode(code)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if cause := c.wire.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
+		err = cause // it was dead before
+	}
+	if err != nil {
+		_ = c.CloseNow()
+		return &lostError{"close", err}
+	}
+
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
+	err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
+	if !stop() {
+		<-cut
+		err = context.Cause(ctx)
+	} else {
+		err = c.unanswered(err)
+	}
+	c.rest()
+	if err != nil {
+		return &lostError{"close", err}
+	}
+	return nil
+}
+
+// unanswered returns why the peer did not answer our close frame: nil if it did.
+// The err is that of coder/websocket, for which our own cut is a success.
+func (c *WebSocket) unanswered(err error) error {
+	var answer websocket.CloseError
+	told := c.wire.stream.told.Load()
+	switch {
+	case errors.As(err, &answer): // with another code
+		return nil
+	case c.wire.cut.Load():
+		return net.ErrClosed
+	case errors.Is(err, context.DeadlineExceeded):
+		return errNoAnswer
+	case err != nil && told != nil && !errors.Is(*told, net.ErrClosed):
+		return *told
+	}
+	return err
+}
+
+// CloseNow implements [Conn]. The error is always nil.
+func (c *WebSocket) CloseNow() error {
+	c.wire.end(net.ErrClosed)
+	c.wire.Cut() // first: ws.CloseNow cuts nothing once a Close has begun
+	_ = c.ws.CloseNow()
+	c.rest()
+	return nil
+}
+
+// rest ends the watchdogs and waits for their ticks.
+func (c *WebSocket) rest() {
+	c.wire.writing.stop()
+	c.wire.message.stop()
+}
+
+// lost returns the error of a Read that failed with err, inside a message or not.
+func (c *WebSocket) lost(err error, inside bool) error {
+	return &lostError{"read", c.wire.end(c.reason(err, inside))}
+}
+
+// reason says by structure, not by text, what an error of reading means: if the
+// stream has seen no error, the peer has broken the rules.
+func (c *WebSocket) reason(err error, inside bool) error {
+	var frame websocket.CloseError
+	told := c.wire.stream.told.Load()
+	switch {
+	case errors.As(err, &frame):
+		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return &TooBigError{Limit: c.limit}
+	case c.wire.cut.Load():
+		return net.ErrClosed
+	case closedBelow(err) || told != nil && closedBelow(*told):
+		return errControl
+	case told != nil && *told == io.EOF && (inside || errors.Is(err, io.ErrUnexpectedEOF)):
+		return io.ErrUnexpectedEOF
+	case told != nil:
+		return *told
+	}
+	if broken := c.wire.stream.broken.Load(); broken != nil { // the answer to a ping
+		return *broken
+	}
+	if c.wire.stream.body == nil {
+		return err
+	}
+	return &ProtocolError{Err: innermost(err)}
+}
+
+// why returns the best cause we know of a failure that is not Read's.
+func (c *WebSocket) why(err error) error {
+	if cause := c.wire.ended(); cause != nil {
+		return cause
+	}
+	if broken := c.wire.stream.broken.Load(); broken != nil && !closedBelow(*broken) {
+		return *broken
+	}
+	if closedBelow(err) {
+		return errGone
+	}
+	return err
+}
+
+// closedBelow tells whether coder/websocket has closed the connection by itself,
+// or failed because of it: a context error can only be its own, of a control
+// frame.
+func closedBelow(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func innermost(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
+}

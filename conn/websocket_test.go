@@ -1,0 +1,296 @@
+package conn
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadReturnsTextAndBinary(t *testing.T) {
+	l := plain(t, nil)
+	for _, sent := range []Message{{Text, []byte("héllo")}, {Binary, []byte{0, 255}}, {Text, nil}} {
+		require.NoError(t, l.peer.Write(t.Context(), websocket.MessageType(sent.Type), sent.Data))
+		got, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, sent.Type, got.Type)
+		require.True(t, bytes.Equal(sent.Data, got.Data))
+	}
+}
+
+func TestReadUsesTheCallersBufferToTheBrim(t *testing.T) {
+	l := plain(t, nil)
+	buf := make([]byte, 3, 5)
+	l.send(frame(fin|text, "12345"))
+	m, err := l.Read(buf)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(m.Data))
+	require.Same(t, &buf[0], &m.Data[0])
+}
+
+func TestReadGrowsTheBufferAsDataComes(t *testing.T) {
+	for _, size := range []int{0, 1, 511, 512, 513, 4095, 4096, 4097, 65535, 1 << 20} {
+		l := plain(t, nil)
+		sent := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
+		wait := background(func() error { return l.peer.Write(t.Context(), websocket.MessageBinary, sent) })
+		m, err := l.Read(nil)
+		require.NoError(t, err)
+		require.NoError(t, wait())
+		require.True(t, bytes.Equal(sent, m.Data), size)
+	}
+}
+
+// An honest looking length buys no memory: 2^40 bytes are announced, 3 come.
+func TestReadTrustsNoLength(t *testing.T) {
+	l := plain(t, &WebSocketOptions{ReadLimit: 1 << 50})
+	l.send("\x82\x7f\x00\x00\x01\x00\x00\x00\x00\x00abc")
+	l.raw.Close()
+	allocated := testing.AllocsPerRun(1, func() { _, _ = l.Read(nil) })
+	require.Less(t, allocated, 30.0)
+	_, err := l.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestReadJoinsFragmentsAroundControlFrames(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(text, "a"), frame(0, ""), frame(fin|ping, "p"), frame(0, "b"), frame(fin|pong, ""), frame(fin, "c"))
+	m, err := l.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, "abc", string(m.Data))
+}
+
+// Promise 10.
+func TestReadLimitIsExact(t *testing.T) {
+	for _, buf := range [][]byte{nil, make([]byte, 9), make([]byte, 10), make([]byte, 100)} {
+		l := plain(t, &WebSocketOptions{ReadLimit: 10})
+		l.send(frame(fin|text, "0123456789"), frame(text, "0123456789"), frame(fin, "X"))
+		m, err := l.Read(buf)
+		require.NoError(t, err)
+		require.Equal(t, "0123456789", string(m.Data))
+		_, err = l.Read(buf)
+		var big *TooBigError
+		require.ErrorAs(t, err, &big)
+		require.EqualValues(t, 10, big.Limit)
+		require.EqualError(t, err, "read: message larger than the read limit of 10 bytes")
+	}
+}
+
+// Promise 10: the limit is after decompression.
+func TestDecompressionBombStopsAtTheLimit(t *testing.T) {
+	l := dial(t, &WebSocketOptions{ReadLimit: 1 << 20}, websocket.CompressionContextTakeover)
+	wait := background(func() error {
+		return l.peer.Write(t.Context(), websocket.MessageBinary, make([]byte, 30<<20))
+	})
+	_, err := l.Read(nil)
+	require.ErrorAs(t, err, new(*TooBigError))
+	require.NoError(t, l.CloseNow())
+	_ = wait()
+}
+
+// deflated returns a message as permessage-deflate has it, RFC 7692 7.2.1.
+func deflated(t *testing.T, s string) string {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
+	require.NoError(t, err)
+	_, err = io.WriteString(w, s)
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
+	return strings.TrimSuffix(b.String(), "\x00\x00\xff\xff")
+}
+
+// Reliability fact 1: coder/websocket returns the half of it, and no error.
+func TestCompressedMessageCutByFINIsNoMessage(t *testing.T) {
+	whole := frame(fin|rsv1|text, deflated(t, strings.Repeat("All work and no play. ", 9)+"Fin."))
+	for _, mode := range []websocket.CompressionMode{websocket.CompressionContextTakeover, websocket.CompressionNoContextTakeover} {
+		for cut := range len(whole) {
+			l := dial(t, nil, mode)
+			l.send(whole, whole[:cut])
+			l.raw.Close()
+			_, err := l.Read(nil)
+			require.NoError(t, err)
+			_, err = l.Read(nil)
+			if cut < 2 { // no whole header: no message had begun
+				require.ErrorIs(t, err, io.EOF, cut)
+			} else {
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF, cut)
+			}
+		}
+	}
+}
+
+// As fact 1, without compression: coder/websocket takes an EOF between two
+// fragments for the end of the message.
+func TestFragmentedMessageCutByFINIsNoMessage(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(text, "only a part"))
+	l.raw.Close()
+	_, err := l.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "read: the peer hung up inside a message: unexpected EOF")
+}
+
+func TestFINBetweenMessagesIsEOF(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(fin|text, "last"))
+	l.raw.Close()
+	_, err := l.Read(nil)
+	require.NoError(t, err)
+	_, err = l.Read(nil)
+	require.ErrorIs(t, err, io.EOF)
+	require.EqualError(t, err, "read: the peer hung up without a close frame: EOF")
+}
+
+// A lost session is no timeout, even if the kernel calls it one.
+func TestLostSessionIsNoTimeout(t *testing.T) {
+	l := plain(t, nil)
+	l.raw.reset(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ETIMEDOUT})
+	_, err := l.Read(nil)
+	require.ErrorIs(t, err, syscall.ETIMEDOUT)
+	require.EqualError(t, err, "read tcp: connection timed out")
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.False(t, timeout.Timeout())
+}
+
+func TestErrorOfReadStays(t *testing.T) {
+	l := plain(t, nil)
+	l.send(frame(fin|close8, "\x03\xf4restart\x1b"))
+	_, first := l.Read(nil)
+	_, second := l.Read(nil)
+	require.Equal(t, first, second)
+	require.EqualError(t, first, `read: closed by the peer: 1012 "restart\x1b"`) // Promise 13: quoted.
+	var closed *CloseError
+	require.ErrorAs(t, first, &closed)
+	require.Equal(t, 1012, closed.CloseCode())
+	err := l.Write(Message{Text, nil})
+	require.ErrorIs(t, err, ErrNotWritten)
+	require.ErrorAs(t, err, &closed)
+}
+
+// Reliability section 4: a bit flipped in a header, and worse.
+func TestBrokenRulesAreAProtocolError(t *testing.T) {
+	for name, frames := range map[string]string{
+		"rsv bits":              frame(fin|0x20|text, "x"),
+		"compressed unasked":    frame(fin|rsv1|text, "x"),
+		"unknown opcode":        frame(fin|0x3, "x"),
+		"negative length":       "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff",
+		"continuation":          frame(fin, "x"),
+		"new in old":            frame(text, "a") + frame(fin|text, "b"),
+		"fragmented ping":       frame(ping, "x"),
+		"long ping":             frame(fin|ping, strings.Repeat("x", 126)),
+		"close payload of 1":    frame(fin|close8, "x"),
+		"close code of nothing": frame(fin|close8, "\x00\x00"),
+	} {
+		l := plain(t, nil)
+		l.send(frames)
+		_, err := l.Read(nil)
+		var broken *ProtocolError
+		require.ErrorAs(t, err, &broken, name)
+		require.Equal(t, 1002, broken.CloseCode())
+		require.NotContains(t, err.Error(), "failed to", name)
+	}
+}
+
+func TestCorruptCompressionIsAProtocolError(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionContextTakeover)
+	l.send(frame(fin|rsv1|text, "\xff\xff\xff\xff"))
+	_, err := l.Read(nil)
+	require.ErrorAs(t, err, new(*ProtocolError))
+	require.ErrorAs(t, err, new(flate.CorruptInputError))
+}
+
+// Reliability fact 9, promise 8: pings are answered, the message never ends.
+func TestUnfinishedMessageIsCutAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		wait := l.reading()
+		sleep(t, defaultMessageTimeout) // no message, no limit
+		l.send(frame(text, "begun"), frame(fin|ping, ""), frame(0, ""), "\x00")
+		takes(t, defaultMessageTimeout, func() {
+			err := wait()
+			var stuck *StuckError
+			require.ErrorAs(t, err, &stuck)
+			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+		})
+	})
+}
+
+func TestMessageTimeoutCountsEachMessageAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{MessageTimeout: 10 * second})
+		for range 5 {
+			wait := l.reading()
+			l.send(frame(text, "a"))
+			sleep(t, 9*second)
+			l.send(frame(fin, "b"))
+			require.NoError(t, wait())
+		}
+		wait := l.reading()
+		sleep(t, 3*second)
+		l.send(frame(text, "a"))
+		takes(t, 10*second, func() { require.ErrorAs(t, wait(), new(*StuckError)) })
+	})
+}
+
+func TestNegativeMessageTimeoutIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{MessageTimeout: -1})
+		wait := l.reading()
+		l.send(frame(text, "a"))
+		sleep(t, 1000*second)
+		l.send(frame(fin, "b"))
+		require.NoError(t, wait())
+	})
+}
+
+func TestHalfAHeaderIsNoMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		wait := l.reading()
+		l.send("\x81")
+		sleep(t, 1000*second)
+		l.send("\x00")
+		require.NoError(t, wait())
+	})
+}
+
+// coder/websocket gives a control frame 5 s and calls that a deadline exceeded,
+// which it is not ours to pass on.
+func TestTrickledPingIsNoDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.send("\x89\x05abc")
+		takes(t, 5*second, func() {
+			_, err := l.Read(nil)
+			require.EqualError(t, err, "read: a control frame was stuck for 5s")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, net.ErrClosed)
+		})
+	})
+}
+
+func TestWithoutWireAMessageIsTimedAndCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		c := NewWebSocket(l.ws, nil, nil) // of the same connection, which has a stream that c knows not of
+		l.send(frame(text, "begun"))
+		takes(t, defaultMessageTimeout, func() {
+			_, err := c.Read(nil)
+			require.ErrorAs(t, err, new(*StuckError))
+		})
+		require.NoError(t, c.CloseNow())
+	})
+}
+
+func TestSubprotocolIsTheOneAgreedOn(t *testing.T) {
+	require.Equal(t, "v1", plain(t, nil).Subprotocol())
+}

@@ -1,0 +1,117 @@
+package conn
+
+import (
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// Wire joins a [WebSocket] to the connection that runs under it: it notes each
+// byte received, and it can cut where coder/websocket and TLS can only close.
+// The zero value is ready. There is one for each attempt to connect; it must not
+// be copied or used again.
+//
+// Put Tap around the raw connection, under TLS, and Transport around the
+// http.RoundTripper that makes the handshake, then give the Wire to
+// [NewWebSocket].
+type Wire struct {
+	tap   atomic.Pointer[tap]
+	cut   atomic.Bool
+	heard atomic.Int64          // when the last byte came, by the package's clock
+	cause atomic.Pointer[error] // why the connection ended: the first reason only
+
+	stream  stream
+	writing watchdog // messages being written
+	message watchdog // a message begun, but not complete
+	abort   func()   // ends a connection that was not tapped; else nil
+}
+
+// Tap returns nc with an ear in it: every Read that brings bytes counts as a
+// sign of life. It must be the raw connection, since closing a [crypto/tls.Conn]
+// may wait for the network. When Cut has been called already, nc is closed at
+// once. Who closes the one that is returned closes nc.
+//
+// A Wire carries one connection: tap the winner of a race, not each runner. What
+// an earlier call was given is closed.
+func (w *Wire) Tap(nc net.Conn) net.Conn {
+	t := &tap{Conn: nc, wire: w}
+	w.note()
+	if old := w.tap.Swap(t); old != nil {
+		_ = old.Close()
+	}
+	if w.cut.Load() {
+		_ = t.Close()
+	}
+	return t
+}
+
+// Cut closes the raw connection, now or as soon as there is one, and so unblocks
+// whoever reads or writes. It may be called by any goroutine, any number of
+// times, at any stage, and never waits for the network.
+func (w *Wire) Cut() {
+	w.cut.Store(true)
+	if t := w.tap.Load(); t != nil {
+		_ = t.Close()
+	}
+}
+
+// end keeps the first cause of the connection's end, and returns that.
+func (w *Wire) end(cause error) error {
+	if w.cause.CompareAndSwap(nil, &cause) {
+		return cause
+	}
+	return *w.cause.Load()
+}
+
+// ended returns why the connection ended, nil if it is alive as far as we know.
+func (w *Wire) ended() error {
+	if cause := w.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// stuck cuts the connection because of what d watched. It runs on d's timer.
+func (w *Wire) stuck(d *watchdog) {
+	op := "write"
+	if d == &w.message {
+		op = "read"
+	}
+	w.end(&StuckError{Op: op, Limit: d.limit})
+	w.Cut()
+	if w.abort != nil {
+		w.abort()
+	}
+}
+
+// note says that something came in just now.
+func (w *Wire) note() { w.heard.Store(int64(clock())) }
+
+// tap is the raw connection.
+type tap struct {
+	net.Conn
+	wire   *Wire
+	closed atomic.Bool
+}
+
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if n > 0 {
+		t.wire.note()
+	}
+	return n, err
+}
+
+// Close closes the connection below once, whoever calls it how often.
+func (t *tap) Close() error {
+	if !t.closed.CompareAndSwap(false, true) {
+		return net.ErrClosed
+	}
+	return t.Conn.Close()
+}
+
+var epoch = time.Now()
+
+// clock is the time since the program started: monotonic, one word, and virtual
+// inside a testing/synctest bubble.
+func clock() time.Duration { return time.Since(epoch) }

@@ -1,0 +1,125 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// target is one handshake, checked.
+type target struct {
+	url    *url.URL
+	host   string // for the Host header; empty: that of url
+	header http.Header
+}
+
+// prepareError is the end of a round: what Prepare cannot make for one endpoint
+// it is not asked to make for the next.
+type prepareError struct{ cause }
+
+// prepare makes the handshake for u, with the help of Prepare.
+func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit time.Duration) (*target, error) {
+	if d.Prepare == nil {
+		return newTarget(u, d.Header), nil
+	}
+	if try := backoff.TryFrom(ctx); refresh && !try.Refresh {
+		try.Refresh = true
+		ctx = backoff.WithTry(ctx, try)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})
+	defer cancel()
+	r := &Request{URL: u.String(), Header: d.Header.Clone()}
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	err := d.Prepare(limited, r)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, &prepareError{cause{"prepare: " + withoutURLs(err), err}}
+	}
+	prepared, err := parseEndpoint(r.URL)
+	if err != nil {
+		return nil, &prepareError{cause{"prepare: Request.URL: " + err.Error(), err}}
+	}
+	if err := validateHeader(r.Header); err != nil {
+		return nil, &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
+	}
+	return newTarget(prepared, r.Header), nil
+}
+
+func newTarget(u *url.URL, h http.Header) *target {
+	return &target{url: u, host: h.Get("Host"), header: h}
+}
+
+// withoutURLs is the text of err, with the URLs redacted that are known to be
+// in it: an error of net/http prints the query, one of net/url the password.
+func withoutURLs(err error) string {
+	text := err.Error()
+	for _, u := range urlErrors(err) {
+		safe := strings.ToLower(u.Op) + ": malformed URL"
+		if parsed, err := url.Parse(u.URL); err == nil && u.Op != "parse" {
+			safe = strings.ToLower(u.Op) + " " + redacted(parsed) + ": " + withoutURLs(u.Err)
+		}
+		text = strings.ReplaceAll(text, u.Error(), safe)
+		if strings.Contains(text, u.URL) {
+			return safe
+		}
+	}
+	return printable(text)
+}
+
+// urlErrors finds the outermost [url.Error] on each branch of err.
+func urlErrors(err error) []*url.Error {
+	if u, ok := err.(*url.Error); ok {
+		return []*url.Error{u}
+	}
+	var found []*url.Error
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := w.Unwrap(); inner != nil {
+			found = urlErrors(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range w.Unwrap() {
+			found = append(found, urlErrors(inner)...)
+		}
+	}
+	return found
+}
+
+// handshakeHeaders are those that the handshake sets itself.
+var handshakeHeaders = []string{
+	"Connection", "Upgrade", "Sec-Websocket-Accept", "Sec-Websocket-Extensions",
+	"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version",
+}
+
+// validateHeader names what is wrong with h, but no value.
+func validateHeader(h http.Header) error {
+	for name, values := range h {
+		if !validToken(name) {
+			return fmt.Errorf("%q is no name of a header", printable(name))
+		}
+		for _, v := range values {
+			if !validValue(v) {
+				return fmt.Errorf("%s: a value has a line break or another control character", printable(name))
+			}
+		}
+		for _, own := range handshakeHeaders {
+			if strings.EqualFold(name, own) {
+				return fmt.Errorf("%s is set by the handshake", own)
+			}
+		}
+		if strings.EqualFold(name, "Host") && (name != "Host" || len(values) != 1 || !validHost(values[0])) {
+			return errors.New("Host: want one host, by that name")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package dialer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// plan is what one dialer knows: the endpoints, checked, and what they said.
+type plan struct {
+	endpoints []*url.URL
+	tls       *tls.Config
+
+	mu      sync.Mutex // guards what follows; never held while dialling
+	shuffle shuffler
+	known   []knowledge // of each endpoint
+	resume  []int       // the order in which an interrupted round goes on; nil: none was
+}
+
+// knowledge is what an endpoint said last.
+type knowledge struct {
+	refused bool      // it wants new credentials
+	away    time.Time // until when it wants to be left alone
+	said    *Error    // when it said so
+}
+
+// dialFunc tries one endpoint.
+type dialFunc func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error)
+
+// round asks each endpoint once, until one answers or ctx ends.
+func (p *plan) round(ctx context.Context, dial dialFunc) (conn.Conn, *Error) {
+	order := p.order()
+	var said []*Error
+	for k, i := range order {
+		if e := p.left(i); e != nil {
+			said = append(said, e)
+			continue
+		}
+		c, e := dial(ctx, p.endpoints[i], p.refresh(i))
+		p.note(i, e)
+		if e == nil {
+			return c, nil
+		}
+		said = append(said, e)
+		if ctx.Err() != nil {
+			p.interrupt(order, k)
+			return nil, decided(e, said)
+		}
+		if final := (*prepareError)(nil); errors.As(e, &final) {
+			return nil, decided(e, said)
+		}
+	}
+	return nil, sum(said)
+}
+
+// order draws the order of a round, or takes that of the last one if it was
+// interrupted. While all endpoints are to be left alone, none is.
+func (p *plan) order() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if !slices.ContainsFunc(p.known, func(k knowledge) bool { return !now.Before(k.away) }) {
+		clear(p.known)
+	}
+	order := p.resume
+	p.resume = nil
+	if order == nil {
+		order = make([]int, len(p.endpoints))
+		for i := range order {
+			order[i] = i
+		}
+		p.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	return order
+}
+
+// interrupt has the next round begin after the endpoint at k.
+func (p *plan) interrupt(order []int, k int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resume = slices.Concat(order[k+1:], order[:k+1])
+}
+
+// draw is shuffle, for who does not hold the lock.
+func (p *plan) draw(n int, swap func(i, j int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shuffle(n, swap)
+}
+
+// left returns what endpoint i said when it asked to be left alone, if it still
+// is to be.
+func (p *plan) left(i int) *Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := time.Until(p.known[i].away)
+	if wait <= 0 {
+		return nil
+	}
+	e := *p.known[i].said
+	e.RetryAfter = wait
+	return &e
+}
+
+func (p *plan) refresh(i int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known[i].refused
+}
+
+// note keeps how endpoint i answered.
+func (p *plan) note(i int, e *Error) {
+	var k knowledge
+	if e != nil {
+		k.refused = e.StatusCode == http.StatusUnauthorized
+		if e.RetryAfter > 0 {
+			k.away, k.said = time.Now().Add(min(e.RetryAfter, backoff.MaxRetryAfter)), e
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known[i] = k
+}
+
+// hope orders the classes for a round, the most hopeful first.
+var hope = []backoff.Class{
+	backoff.ClassOverload, backoff.ClassRetry, backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassStop,
+}
+
+// sum makes one error of what all endpoints said, as [WebSocket.Dial] says.
+func sum(said []*Error) *Error {
+	best, rank, wait := said[0], len(hope), said[0].RetryAfter
+	for _, e := range said {
+		if r := slices.Index(hope, backoff.Classify(e).Class); r < rank {
+			best, rank = e, r
+		}
+		wait = min(wait, e.RetryAfter)
+	}
+	e := decided(best, said)
+	e.RetryAfter = wait
+	return e
+}
+
+// decided is the error of a round in which e decides.
+func decided(e *Error, said []*Error) *Error {
+	if len(said) == 1 {
+		return e
+	}
+	d := *e
+	d.Round = said
+	return &d
+}

@@ -1,0 +1,63 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Celery is get_exponential_backoff_interval of Celery's current source, with
+// the defaults of its tasks (retry_backoff=True; seeds.md 4.1):
+//
+//	c = min(Maximum, Factor*2^n); randrange(c+1) whole seconds
+//
+// Cap first, jitter after: no more than 1/(c+1) of the waits is the cap. 0 is
+// as likely. A negative Factor is an error there, and no wait here.
+type Celery struct {
+	Factor   int  // in seconds; default 1; negative: no wait
+	Maximum  int  // in seconds; default 600; negative: no wait
+	NoJitter bool // retry_jitter=False: c itself
+}
+
+// Next waits and never gives up.
+func (c *Celery) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	limit := seconds(c.Maximum, 600)
+	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, limit)
+	if !c.NoJitter {
+		d = wholeSeconds(r, d)
+	}
+	return backoff.Step{Wait: d}, true
+}
+
+// CeleryOld is the same function as an older release had it (document 003):
+//
+//	min(Maximum, randrange(Factor*2^n + 1)) whole seconds
+//
+// Jitter first, cap after: with 1 and 30 s, 54 % of the waits n = 6 are exactly
+// 30 s, 97 % of the waits n = 10. A herd gathers at the cap.
+type CeleryOld Celery
+
+// Next waits and never gives up.
+func (c *CeleryOld) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, mostSeconds)
+	if !c.NoJitter {
+		d = wholeSeconds(r, d)
+	}
+	return backoff.Step{Wait: min(d, seconds(c.Maximum, 600))}, true
+}
+
+const mostSeconds = longest / time.Second * time.Second
+
+// seconds returns n seconds, or other if n is 0.
+func seconds(n, other int) time.Duration {
+	if n == 0 {
+		n = other
+	}
+	return time.Duration(min(max(int64(n), 0), int64(mostSeconds/time.Second))) * time.Second
+}
+
+// wholeSeconds draws from 0 to d, which is one of its values.
+func wholeSeconds(r *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(d/time.Second)+1)) * time.Second
+}

@@ -1,0 +1,34 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// ConnectRetry is connect_retry of Stevens and Rago, "Advanced Programming in
+// the UNIX Environment", 16.4 (document 003; seeds.md 4.1): waits of 1, 2, 4 s
+// and so on, while they are at most half of MaxSleep; then one last try, and no
+// sleep after it. With 128 s these are seven waits of 127 s together, and
+// eight tries.
+//
+// So the book has it, as remembered. The listing in document 003 tries while the wait
+// is *below* 128 s: seven tries, and 64 s of sleep after the last of them for
+// nothing. Both make a fresh socket for each try, since one on which connect
+// has failed is of no use on some systems; with [backoff.Retry] that is what an
+// op does which dials.
+//
+// Nothing is random in it, and so a herd stays in step.
+type ConnectRetry struct {
+	MaxSleep time.Duration // default 128 s; negative: one try only
+}
+
+// Next waits, and gives up after the longest wait.
+func (c *ConnectRetry) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+	wait := backoff.Grow(time.Second, 2, a.N, longest)
+	if wait > orDefault(c.MaxSleep, 128*time.Second)/2 {
+		return backoff.Step{}, false
+	}
+	return backoff.Step{Wait: wait}, true
+}

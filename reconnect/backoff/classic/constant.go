@@ -1,0 +1,35 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Fixed waits the same each time (documents 001 and 004; recurring in most
+// hand-written loops): a herd that was dropped at one instant dials at one
+// instant, again and again.
+type Fixed struct {
+	Wait time.Duration // default 1 s; negative: 0
+}
+
+// Next waits and never gives up.
+func (f *Fixed) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: orDefault(f.Wait, time.Second)}, true
+}
+
+// NATS is the rule of nats.go (2026-08; seeds.md 4.7): Wait + U[0, Jitter),
+// without growth. With TLS its Jitter is 1 s. What nats.go does with several
+// servers, and that it drops one after 60 tries, is not in here.
+type NATS struct {
+	Wait   time.Duration // default 2 s; negative: 0
+	Jitter time.Duration // default 100 ms; negative: none
+}
+
+// Next waits and never gives up.
+func (n *NATS) Next(_ backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	wait := orDefault(n.Wait, 2*time.Second)
+	jitter := orDefault(n.Jitter, 100*time.Millisecond)
+	return backoff.Step{Wait: backoff.Uniform(r, wait, wait+jitter)}, true
+}

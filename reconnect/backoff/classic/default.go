@@ -1,0 +1,22 @@
+package classic
+
+import "time"
+
+// longest keeps sums of two durations from overflowing.
+const longest = time.Duration(1<<62 - 1)
+
+// orDefault returns d within [0, longest], or other if it is 0.
+func orDefault(d, other time.Duration) time.Duration {
+	if d == 0 {
+		return other
+	}
+	return min(max(d, 0), longest)
+}
+
+// times returns factor, or other if it is 0.
+func times(factor, other float64) float64 {
+	if factor == 0 {
+		return other
+	}
+	return factor
+}

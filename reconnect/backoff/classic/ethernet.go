@@ -1,0 +1,26 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Ethernet is the truncated binary exponential backoff of IEEE 802.3
+// (document 003; seeds.md 4.1): after c collisions, c = N+1, a station waits
+// a number of slots that is uniform in 0 .. 2^min(c,10)-1, and after 16
+// attempts it gives up.
+type Ethernet struct {
+	Slot time.Duration // default 51.2 us, 512 bits at 10 Mbit/s; negative: no wait
+}
+
+// Next waits, and gives up after fifteen waits.
+func (e *Ethernet) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	if a.N >= 15 {
+		return backoff.Step{}, false
+	}
+	slots := int64(1) << min(max(a.N, 0)+1, 10)
+	slot := min(orDefault(e.Slot, 51200*time.Nanosecond), longest/1024)
+	return backoff.Step{Wait: time.Duration(r.Int64N(slots)) * slot}, true
+}

@@ -1,0 +1,46 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// JPillora is jpillora/backoff with jitter (seeds.md 4.10), the rule of recws
+// (2 s, 30 s, 1.5) and, counting from 1, of centrifuge-go (200 ms, 20 s, 2):
+//
+//	min(Max, U(Min, d)) where d = Min*Factor^n
+//
+// Everybody's first wait is exactly Min. Jitter first, cap after:
+// (d-Max)/(d-Min) of the waits are exactly Max.
+type JPillora struct {
+	Min    time.Duration // default 100 ms; negative: no wait
+	Max    time.Duration // default 10 s; negative: no wait
+	Factor float64       // default 2; below 1: no growth
+}
+
+// Next waits and never gives up.
+func (j *JPillora) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	shortest := orDefault(j.Min, 100*time.Millisecond)
+	d := backoff.Grow(shortest, times(j.Factor, 2), a.N, longest)
+	return backoff.Step{Wait: min(backoff.Uniform(r, shortest, d), orDefault(j.Max, 10*time.Second))}, true
+}
+
+// Stubborn is the rule of stubborn-io (Rust; seeds.md 4.10):
+//
+//	min(Max, U(d*(1-Spread), d*(1+Spread))) where d = Base*Factor^n
+//
+// Jitter first, cap after: once d*(1-Spread) is above Max, all are in step.
+type Stubborn struct {
+	Base   time.Duration // default 4 s; negative: no wait
+	Factor float64       // default 2; below 1: no growth
+	Spread float64       // default 0.05; above 1: 1; negative: none
+	Max    time.Duration // default 30 min; negative: no wait
+}
+
+// Next waits and never gives up.
+func (s *Stubborn) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	d := backoff.Grow(orDefault(s.Base, 4*time.Second), times(s.Factor, 2), a.N, longest)
+	return backoff.Step{Wait: min(around(r, d, s.Spread, 0.05), orDefault(s.Max, 30*time.Minute))}, true
+}

@@ -1,0 +1,72 @@
+package classic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Cenkalti is the delay of cenkalti/backoff v5 (seeds.md 4.4): uniform around
+// d = min(Max, Initial*Multiplier^n), from d*(1-Randomization) to
+// d*(1+Randomization). Cap first, jitter after, so that the longest wait is
+// 90 s. That it ends after 15 min is [backoff.Limit] here.
+type Cenkalti struct {
+	Initial       time.Duration // default 500 ms; negative: no wait
+	Multiplier    float64       // default 1.5; below 1: no growth
+	Randomization float64       // default 0.5; above 1: 1; negative: none
+	Max           time.Duration // default 60 s; negative: no wait
+}
+
+// Next waits and never gives up.
+func (c *Cenkalti) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	d := backoff.Grow(orDefault(c.Initial, 500*time.Millisecond), times(c.Multiplier, 1.5), a.N, orDefault(c.Max, time.Minute))
+	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
+}
+
+// GRPC is gRPC's connection backoff as grpc-go has it (seeds.md 4.5): exactly
+// Base first, for everybody; then uniform within Jitter around
+// min(Max, Base*Multiplier^n). The limit on connecting is the longer of
+// Connect and the wait.
+type GRPC struct {
+	Base       time.Duration // default 1 s; negative: no wait
+	Multiplier float64       // default 1.6; below 1: no growth
+	Jitter     float64       // default 0.2; above 1: 1; negative: none
+	Max        time.Duration // default 120 s; negative: no wait
+	Connect    time.Duration // MinConnectTimeout; default 20 s; negative: 0
+}
+
+// Next waits and never gives up.
+func (g *GRPC) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	base := orDefault(g.Base, time.Second)
+	wait := base
+	if a.N > 0 {
+		d := backoff.Grow(base, times(g.Multiplier, 1.6), a.N, orDefault(g.Max, 2*time.Minute))
+		wait = around(r, d, g.Jitter, 0.2)
+	}
+	return backoff.Step{Wait: wait, Connect: max(orDefault(g.Connect, 20*time.Second), wait)}, true
+}
+
+// Tailscale is tailscale's util/backoff (seeds.md 4.8): uniform within a half
+// around min(Max, k^2 * 10 ms), with k = N+1, so that it grows slowly (1 s at
+// the tenth wait, 30 s at the 55th). Everybody's first wait lies within 10 ms.
+type Tailscale struct {
+	Max time.Duration // default 30 s (an argument there); negative: no wait
+}
+
+// Next waits and never gives up.
+func (t *Tailscale) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	k := time.Duration(min(max(a.N, 0), 500_000)) + 1 // the original overflows at 960,384
+	d := min(k*k*10*time.Millisecond, orDefault(t.Max, 30*time.Second))
+	return backoff.Step{Wait: around(r, d, 0.5, 0.5)}, true
+}
+
+// around draws from d*(1-spread) to d*(1+spread), with spread within [0, 1]
+// or, if it is 0, other.
+func around(r *rand.Rand, d time.Duration, spread, other float64) time.Duration {
+	if spread == 0 || spread != spread {
+		spread = other
+	}
+	by := min(d, time.Duration(min(max(spread, 0), 1)*float64(d)))
+	return backoff.Uniform(r, d-by, d+min(by, longest-d))
+}

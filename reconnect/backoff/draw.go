@@ -1,0 +1,68 @@
+package backoff
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"time"
+)
+
+// longest is the longest wait of all, 146 years: the sum of two of them still
+// fits in a time.Duration.
+const longest = time.Duration(1<<62 - 1)
+
+// Grow returns min(limit, base*factor^n), and never overflows: any n and any
+// factor will do. A negative n counts as 0; a factor that is not above 1 (or
+// is no number) means no growth; the result is 0 if base or limit is not
+// above 0. It is there for those who write a [Policy] of their own.
+func Grow(base time.Duration, factor float64, n int, limit time.Duration) time.Duration {
+	switch {
+	case base <= 0 || limit <= 0:
+		return 0
+	case n <= 0 || !(factor > 1):
+		return min(base, limit)
+	case factor == 2:
+		return double(base, n, limit)
+	}
+	if d := float64(base) * math.Pow(factor, float64(n)); d < float64(limit) {
+		return time.Duration(d)
+	}
+	return limit
+}
+
+// double is Grow by 2 for n from 0 and base and limit above 0.
+func double(base time.Duration, n int, limit time.Duration) time.Duration {
+	if base > limit>>uint(n) {
+		return limit
+	}
+	return base << uint(n)
+}
+
+// Uniform draws from [low, high), with negative bounds taken as 0. It returns
+// low, and draws nothing, if high is not above low.
+func Uniform(r *rand.Rand, low, high time.Duration) time.Duration {
+	low = max(low, 0)
+	if high <= low {
+		return low
+	}
+	return draw(r, low, high)
+}
+
+// draw is Uniform for bounds that are in order. By multiplying once and never
+// drawing again it prefers some values to others by one part in 2^64/(high-low),
+// a millionth for waits of four hours.
+func draw(r *rand.Rand, low, high time.Duration) time.Duration {
+	above, _ := bits.Mul64(r.Uint64(), uint64(high-low))
+	return low + time.Duration(above)
+}
+
+// Rand returns a source of random numbers that needs no seed and no state of
+// its own: it draws from the runtime's, so that it may be used by any number
+// of goroutines at once, unlike other values of its type.
+func Rand() *rand.Rand { return shared }
+
+var shared = rand.New(global{})
+
+type global struct{}
+
+func (global) Uint64() uint64 { return rand.Uint64() }

@@ -1,0 +1,37 @@
+package backoff_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// constant is a source of one number: 0 draws the least value of a range,
+// highest draws the greatest.
+type constant uint64
+
+const highest = constant(1<<64 - 1)
+
+func (c constant) Uint64() uint64 { return uint64(c) }
+
+// waits asks p for the waits 0 to n-1 after failures of one class, with all
+// draws from source.
+func waits(p backoff.Policy, n int, class backoff.Class, source rand.Source) []float64 {
+	var outage backoff.Outage
+	seconds := make([]float64, 0, n)
+	for range n {
+		s, ok := outage.Next(p, backoff.Verdict{Class: class}, start, rand.New(source))
+		if !ok {
+			break
+		}
+		seconds = append(seconds, s.Wait.Round(1000).Seconds())
+	}
+	return seconds
+}

@@ -1,0 +1,63 @@
+package backoff
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Normal is the backoff with normally distributed noise of document 004
+// (seeds.md 4.1): the first wait is Min, without noise; each further one is
+//
+//	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
+//
+// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It goes
+// by [Attempt.Prev]. A draw below 0 is 0, and the wait before counts as at
+// least Min, so that such a draw does not end all waiting.
+//
+// Max is not hard: it bounds d, and the noise comes after it. The first wait
+// is the same for everybody; put [First] around it.
+type Normal struct {
+	Min    time.Duration // the first wait; default 100 ms; negative: no wait at all
+	Factor float64       // growth per wait; default 2; below 1: no growth
+	Jitter float64       // standard deviation as a share of d; default 0.1; negative: none
+	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
+}
+
+// Next returns the wait alone; a [Patient] policy around it adds limits. It
+// never gives up.
+func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	shortest, jitter, limit := n.bounds()
+	if a.N <= 0 || shortest == 0 {
+		return Step{Wait: shortest}, true
+	}
+	factor := n.Factor
+	if factor == 0 {
+		factor = 2
+	}
+	d := Grow(max(a.Prev, shortest), factor, 1, limit)
+	wait := float64(d) * (1 + jitter*r.NormFloat64())
+	switch {
+	case wait >= float64(longest):
+		return Step{Wait: longest}, true
+	case wait > 0:
+		return Step{Wait: time.Duration(wait)}, true
+	}
+	return Step{}, true
+}
+
+func (n *Normal) bounds() (shortest time.Duration, jitter float64, limit time.Duration) {
+	shortest, jitter, limit = max(n.Min, 0), max(n.Jitter, 0), n.Max
+	if n.Min == 0 {
+		shortest = 100 * time.Millisecond
+	}
+	if n.Jitter == 0 || n.Jitter != n.Jitter {
+		jitter = 0.1
+	}
+	if limit == 0 {
+		limit = max(15*time.Minute, shortest)
+	}
+	if limit < 0 || limit > longest {
+		limit = longest
+	}
+	return min(shortest, limit), jitter, limit
+}

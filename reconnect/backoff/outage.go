@@ -1,0 +1,107 @@
+package backoff
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax).
+const (
+	SlowMin = time.Minute
+	SlowMax = 3 * time.Minute
+)
+
+// Outage counts what a [Policy] wants to know while something is down, and
+// holds the rules that no policy can change. It does not wait and does not
+// look at the clock, so that a simulator may use it too:
+//
+//	step, ok := outage.Next(policy, verdict, time.Now(), r)
+//	if !ok { give up }
+//	wait outage.Attempt().Verdict.RetryAfter, which nobody may cut short; then step.Wait
+//	try again, with backoff.WithTry(ctx, outage.Try(step))
+//
+// The zero value is one in which nothing has failed yet; setting an Outage
+// to it, once a session was stable, ends the outage. An Outage belongs to one
+// goroutine.
+type Outage struct {
+	last    Attempt // as given to the policy
+	drawn   time.Duration
+	began   time.Time
+	waits   int
+	tries   int
+	refresh bool // the verdict was ClassRefresh
+}
+
+// Begin says since when things are down. Without it that is the time of the
+// first Next.
+func (o *Outage) Begin(now time.Time) { o.began = now }
+
+// Next takes the verdict on a try or session that has just ended and returns
+// what p would do next; false means: give up. These rules hold for every p (nil
+// means [Default]):
+//
+//   - ClassStop ends it.
+//   - A second ClassRefresh in a row counts as ClassSlow.
+//   - After ClassSlow the wait is raised to at least minutes, jittered; see
+//     [SlowMin].
+//   - A wait or a limit below 0 is 0.
+//
+// The Step does not contain the verdict's RetryAfter. R may be nil for [Rand].
+func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, bool) {
+	if r == nil {
+		r = Rand()
+	}
+	o.note(v, now)
+	if o.last.Verdict.Class == ClassStop {
+		return Step{}, false
+	}
+	if o.last.Verdict.Class == ClassSlow {
+		o.last.Least = Uniform(r, SlowMin, SlowMax)
+	}
+	s, ok := orDefault(p).Next(o.last, r)
+	if !ok {
+		return Step{}, false
+	}
+	o.waits++
+	o.drawn = min(max(s.Wait, 0), longest)
+	return Step{
+		Wait:      max(o.drawn, o.last.Least),
+		Connect:   max(s.Connect, 0),
+		Handshake: max(s.Handshake, 0),
+	}, true
+}
+
+// note writes down what the policy is to know.
+func (o *Outage) note(v Verdict, now time.Time) {
+	if o.began.IsZero() {
+		o.began = now
+	}
+	again := o.refresh
+	o.refresh = v.Class == ClassRefresh
+	if o.refresh && again {
+		v.Class = ClassSlow
+	}
+	overloads := o.last.Overloads
+	if v.Class == ClassOverload {
+		overloads++
+	}
+	o.last = Attempt{
+		N:         o.waits,
+		Overloads: overloads,
+		Prev:      o.drawn,
+		Elapsed:   max(now.Sub(o.began), 0),
+		Verdict:   v.clamped(),
+	}
+}
+
+// Attempt returns what the policy was last told: its Verdict is the one that
+// counts, with its class and its RetryAfter as the rules have left them.
+func (o *Outage) Attempt() Attempt { return o.last }
+
+// Try returns what to tell the dial that follows s, or, with a zero Step, one
+// before which nothing was waited for. It counts: call it once per dial.
+func (o *Outage) Try(s Step) Try {
+	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.refresh}
+	o.tries++
+	return t
+}

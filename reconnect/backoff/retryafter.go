@@ -1,0 +1,51 @@
+package backoff
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseRetryAfter reads the value of a Retry-After header (RFC 9110 10.2.3) as
+// servers write it: a number of seconds, possibly with a fraction; an
+// HTTP date in one of its three forms; or a Unix time in seconds or, as
+// some exchanges have it, in milliseconds. A number is taken for a Unix time
+// from 5e8 (16 years, or 1985) on, and for one in milliseconds from 5e11 on.
+//
+// Times are counted from now; pass the Date of the same answer, where it has
+// one, and the clocks need not agree. The result lies within
+// [0, MaxRetryAfter]: a past time and a negative number are 0. False means
+// that value is none of these.
+func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+	value = strings.TrimSpace(value)
+	if strings.Trim(value, "0123456789.-") == "" {
+		return retryAfterNumber(value, now)
+	}
+	for _, layout := range [...]string{
+		"Mon, 02 Jan 2006 15:04:05 GMT",
+		time.RFC850,
+		time.ANSIC,
+	} {
+		if t, err := time.Parse(layout, value); err == nil {
+			return Verdict{Class: ClassRetry, RetryAfter: t.Sub(now)}.clamped().RetryAfter, true
+		}
+	}
+	return 0, false
+}
+
+func retryAfterNumber(value string, now time.Time) (time.Duration, bool) {
+	seconds, err := strconv.ParseFloat(value, 64)
+	if err != nil && !math.IsInf(seconds, 0) {
+		return 0, false
+	}
+	if seconds >= 5e11 {
+		seconds /= 1e3
+	}
+	if seconds >= 5e8 {
+		seconds -= float64(now.Unix())
+		seconds -= float64(now.Nanosecond()) / 1e9
+	}
+	seconds = min(max(seconds, 0), MaxRetryAfter.Seconds())
+	return time.Duration(math.Round(seconds * 1e9)), true
+}

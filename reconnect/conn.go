@@ -1,0 +1,258 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Conn is one connection that is kept open: it is dialled, opened, read,
+// watched and dialled again by one goroutine, the supervisor, until it is closed.
+// All its methods may be called from any goroutine, and from its callbacks.
+//
+// It is not a [conn.Conn]: on one of those an error means dead.
+type Conn struct {
+	dialer Dialer
+	o      *Options
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	kick   chan struct{} // one who waits receives from it
+	done   chan struct{} // closed by the supervisor, as its last act
+	err    error         // why it ended; to be read after done
+
+	status  atomic.Pointer[Status] // written by the supervisor
+	changed signal                 // a new status
+	live    atomic.Pointer[link]   // the ready connection, nil while there is none; written by the supervisor
+	slot    chan struct{}          // full while somebody writes; at most one may
+	closed  atomic.Bool            // Close was called: nothing more is read
+	leaving atomic.Bool            // Shutdown was called: nothing more is written
+	inbox   inbox
+	callers callers
+	counts  counts
+}
+
+// Dialer opens one connection. [dialer.WebSocket] is one.
+//
+// [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
+type Dialer interface {
+	// Dial returns a new connection. It must obey ctx, which carries a
+	// [backoff.Try]; a late connection is closed. It may have a method
+	// Validate() error, which New calls, and a method Host() string, which is the
+	// default of [RunOptions.Host].
+	Dial(ctx context.Context) (conn.Conn, error)
+}
+
+// DialFunc is a function that is a [Dialer].
+type DialFunc func(ctx context.Context) (conn.Conn, error)
+
+// Dial calls f.
+func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
+
+// New starts to keep a connection open and returns at once; the first dial has
+// no wait before it. The caller must call Close or Shutdown in the end. The error
+// names the option that is wrong.
+func New(d Dialer, o *Options) (*Conn, error) {
+	if d == nil {
+		return nil, errors.New("reconnect: New needs a Dialer")
+	}
+	if v, ok := d.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if h, ok := d.(interface{ Host() string }); ok && opts.Run.Gate != nil && opts.Run.Host == "" {
+		opts.Run.Host = h.Host()
+	}
+	c := &Conn{
+		dialer: d,
+		o:      opts,
+		kick:   make(chan struct{}),
+		done:   make(chan struct{}),
+		slot:   make(chan struct{}, 1), // its one place is the right to write
+	}
+	c.inbox.init(opts)
+	c.ctx, c.end = context.WithCancelCause(context.Background())
+	c.status.Store(&Status{State: StateConnecting, Since: time.Now()})
+	run, err := c.runOptions().withDefaults()
+	if err != nil {
+		c.end(err)
+		return nil, err
+	}
+	go c.supervise(run) // joined by Close through done
+	return c, nil
+}
+
+// Close ends the connection at once and for good, and waits until every
+// goroutine, timer and socket of it is gone. Called from a callback it starts
+// the end and returns. A callback or a dial that ignores its context is waited
+// for, and named by [Trace.Overdue]. It returns nil, and may be called more than once.
+func (c *Conn) Close() error {
+	c.closed.Store(true)
+	c.end(net.ErrClosed)
+	if !c.callers.inside() {
+		<-c.done
+	}
+	return nil
+}
+
+// Shutdown ends the connection politely: new writes fail, the write under way is
+// finished, the peer is told (code 1000) and its answer awaited, for at most
+// Options.CloseTimeout and until ctx ends; then it does as Close does. What came
+// before the end can still be read. The error is the cause of ctx, or says
+// why the peer could not be told.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	c.leaving.Store(true)
+	err := c.farewell(ctx)
+	c.end(net.ErrClosed)
+	if c.callers.inside() {
+		return err
+	}
+	<-c.done
+	return err
+}
+
+func (c *Conn) farewell(ctx context.Context) error {
+	l := c.live.Load()
+	if l == nil || c.o.CloseTimeout < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.CloseTimeout)
+	defer cancel()
+	select {
+	case c.slot <- struct{}{}:
+		defer func() { <-c.slot }()
+	case <-ctx.Done():
+		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", context.Cause(ctx))
+	case <-c.done:
+		return nil
+	}
+	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.ctx.Err() == nil {
+		return fmt.Errorf("reconnect: shutdown: %w", err)
+	}
+	return nil
+}
+
+// Done returns a channel that is closed when nothing of the connection is
+// left: after Close, after Shutdown, or when it ended by itself.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns nil until Done is closed. After Close or Shutdown it is [net.ErrClosed];
+// otherwise it is an *EndError with the reason why redialling was given up,
+// and that is [net.ErrClosed] as well.
+func (c *Conn) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Kick cuts the present wait short, if there is one: the network is back, or
+// somebody pressed "retry". It never cuts what a server told us to wait, nor the
+// wait at the gate.
+func (c *Conn) Kick() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Redial gives the present session up, with cause, and dials anew as after
+// any loss: what came was wrong in a way that only the application can see. Without a
+// ready session it does nothing.
+func (c *Conn) Redial(cause error) {
+	if cause == nil {
+		cause = errors.New("redial asked for")
+	}
+	if l := c.live.Load(); l != nil {
+		c.sever(l, cause)
+	}
+}
+
+// EndError says why a Conn ended by itself. It is [net.ErrClosed].
+type EndError struct {
+	Err error // the last one: judged Stop, or [backoff.ErrGaveUp]
+}
+
+func (e *EndError) Error() string { return "closed: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *EndError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [net.ErrClosed].
+func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
+
+// supervise is the supervisor goroutine.
+func (c *Conn) supervise(o *RunOptions) {
+	defer close(c.done)
+	leave := c.callers.enter()
+	defer leave()
+	err := Run(c.ctx, c.dial, c.serve, o)
+	if c.ctx.Err() == nil && !c.leaving.Load() {
+		err = &EndError{Err: err}
+	} else {
+		err = net.ErrClosed
+	}
+	c.err = err
+	c.enter(StateClosed, func(s *Status) { s.Err = err })
+	c.end(err) // frees the context
+}
+
+// runOptions are the user's, with our ears in the Trace.
+func (c *Conn) runOptions() *RunOptions {
+	o := c.o.Run
+	t := Trace{}
+	if o.Trace != nil {
+		t = *o.Trace
+	}
+	user := t
+	t.GateStart = func(host string) {
+		c.enter(StateConnecting, nil)
+		user.gateStart(host)
+	}
+	t.DialStart = func(d DialStart) {
+		c.counts.dials.Add(1)
+		if c.State() != StateConnecting {
+			c.enter(StateConnecting, nil)
+		}
+		user.dialStart(d)
+	}
+	t.WaitStart = func(w Wait) {
+		c.enter(StateWaiting, func(s *Status) {
+			s.Try, s.Err, s.Next = w.Try, w.Cause, time.Now().Add(w.Verdict.RetryAfter+w.Drawn)
+		})
+		user.waitStart(w)
+	}
+	if user.Overdue != nil {
+		t.Overdue = func(what string, since time.Duration) {
+			defer c.callers.enter()()
+			user.Overdue(what, since)
+		}
+	}
+	o.Trace, o.Kick = &t, c.kick
+	return &o
+}
+
+func (c *Conn) dial(ctx context.Context) (*link, error) {
+	defer c.callers.enter()()
+	opened, err := c.dialer.Dial(ctx)
+	if err != nil {
+		c.counts.failures.Add(1)
+		return nil, err
+	}
+	if opened == nil {
+		return nil, backoff.Permanent(fmt.Errorf("reconnect: %T returned neither a connection nor an error", c.dialer))
+	}
+	return newLink(opened), nil
+}

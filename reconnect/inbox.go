@@ -1,0 +1,231 @@
+package reconnect
+
+import (
+	"context"
+	"sync"
+)
+
+// inbox is the bounded queue between the goroutine that reads the connection
+// and the one that reads the Conn: a ring with one producer, which fills its
+// buffers in place.
+type inbox struct {
+	limit Inbox
+	turn  chan struct{} // full while a reader is at work; the others wait for it
+	room  signal        // something was taken out
+
+	ring []Message // the producer may replace it, under mu
+	tail int       // index of the slot that the producer fills; its own
+
+	mu    sync.Mutex // guards what follows; held for one copy at most
+	head  int        // index of the oldest message
+	count int
+	bytes int
+	first uint64        // number of the oldest message since the beginning
+	seams []placedSeam  // in order
+	wake  chan struct{} // tells a waiting reader that something was put in; made by the first that waits
+}
+
+// placedSeam is a seam before the message with a number.
+type placedSeam struct {
+	before uint64
+	seam   *Seam
+}
+
+// unreadSeams is how many seams are kept apart for a reader that is away.
+const unreadSeams = 64
+
+func (in *inbox) init(o *Options) {
+	in.limit = o.Inbox
+	if o.OnMessage == nil && o.Inbox.Full != Discard {
+		in.turn = make(chan struct{}, 1)
+	}
+}
+
+// free returns the buffer that the next message should be read into.
+func (in *inbox) free() []byte {
+	if len(in.ring) == 0 {
+		return nil
+	}
+	return in.ring[in.tail].Data[:0]
+}
+
+// put appends a message, which may live in the buffer that free returned. If
+// there is no room it does what the policy says; for Block, awaitRoom was the time to wait.
+func (in *inbox) put(m Message) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.limit.Full == Disconnect && in.full() {
+		return ErrInboxFull
+	}
+	if len(in.ring) == 0 {
+		in.ring = make([]Message, min(8, in.limit.Messages+1))
+	}
+	in.ring[in.tail] = m
+	in.count++
+	in.bytes += len(m.Data)
+	for in.limit.Full == DropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
+		in.dropOldest()
+	}
+	if in.count == len(in.ring) {
+		in.grow()
+	} else {
+		in.tail = (in.tail + 1) % len(in.ring)
+	}
+	in.awake()
+	return nil
+}
+
+// grow doubles the ring, so that it has a free slot again. Only its first
+// 2*len-1 slots are ever needed at once.
+func (in *inbox) grow() {
+	n := len(in.ring)
+	ring := make([]Message, 2*n)
+	copy(ring, in.ring[in.head:])
+	copy(ring[n-in.head:], in.ring[:in.head])
+	in.ring, in.head, in.tail = ring, 0, n
+}
+
+func (in *inbox) full() bool {
+	return in.count >= in.limit.Messages || in.bytes >= in.limit.Bytes
+}
+
+// awaitRoom waits, if the policy is Block, until there is room, or until ctx
+// or l ends.
+func (in *inbox) awaitRoom(ctx context.Context, l *link) error {
+	if in.limit.Full != Block {
+		return nil
+	}
+	for {
+		in.mu.Lock()
+		full := in.full()
+		in.mu.Unlock()
+		if !full {
+			return nil
+		}
+		if err := in.blocked(ctx, l); err != nil {
+			return err
+		}
+	}
+}
+
+// blocked waits for a sign that there may be room.
+func (in *inbox) blocked(ctx context.Context, l *link) error {
+	room, severed := in.room.wait(), l.severed.wait()
+	in.mu.Lock()
+	full := in.full()
+	in.mu.Unlock()
+	if !full {
+		return nil
+	}
+	if cause := l.cause.Load(); cause != nil {
+		return *cause
+	}
+	l.watch.blocked.Store(true)
+	defer l.watch.blocked.Store(false)
+	select {
+	case <-room:
+		return nil
+	case <-severed:
+		return l.why(ErrInboxFull)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// lose puts a seam after the last message. When very many are left unread, the last stands
+// for several.
+func (in *inbox) lose(s *Seam) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	end := in.first + uint64(in.count)
+	if n := len(in.seams); n >= unreadSeams && in.seams[n-1].before == end && in.seams[n-1].seam.Dropped == 0 {
+		s.Lost += in.seams[n-1].seam.Lost
+		in.seams = in.seams[:n-1]
+	}
+	in.seams = append(in.seams, placedSeam{before: end, seam: s})
+	in.awake()
+}
+
+// dropOldest takes the oldest message away and counts it in the seam that
+// stands for those dropped from its session.
+func (in *inbox) dropOldest() {
+	session := in.ring[in.head].Session
+	in.pop()
+	i := 0 // the seam goes before those of the sessions that ended after this message
+	for i < len(in.seams) && in.seams[i].before < in.first {
+		i++
+	}
+	if i > 0 && in.seams[i-1].seam.Dropped > 0 && in.seams[i-1].seam.Session == session {
+		in.seams[i-1].seam.Dropped++
+		in.seams[i-1].before = in.first
+		return
+	}
+	placed := placedSeam{before: in.first, seam: &Seam{Session: session, Cause: ErrInboxFull, Dropped: 1}}
+	in.seams = append(in.seams[:i], append([]placedSeam{placed}, in.seams[i:]...)...)
+}
+
+// pop frees the oldest slot, and keeps its buffer for the producer if it is small.
+func (in *inbox) pop() {
+	m := &in.ring[in.head]
+	in.bytes -= len(m.Data)
+	m.Data = kept(m.Data)
+	in.head = (in.head + 1) % len(in.ring)
+	in.count--
+	in.first++
+}
+
+func (in *inbox) awake() {
+	if in.wake != nil {
+		select {
+		case in.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take returns the oldest thing, a message copied into buf or a seam, or, if there is
+// nothing, a channel to wait at. Only one goroutine may be at it.
+func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.seams) > 0 && in.seams[0].before <= in.first {
+		s = in.seams[0].seam
+		in.seams = in.seams[1:]
+		return m, s, nil
+	}
+	if in.count == 0 {
+		if in.wake == nil {
+			in.wake = make(chan struct{}, 1) // its one place is the news that something came
+		}
+		return m, nil, in.wake
+	}
+	wasFull := in.full()
+	m = in.ring[in.head]
+	if cap(buf) < len(m.Data) {
+		buf = make([]byte, len(m.Data))
+	}
+	buf = buf[:len(m.Data)]
+	copy(buf, m.Data)
+	m.Data = buf
+	in.pop()
+	if wasFull {
+		in.room.broadcast()
+	}
+	return m, nil, nil
+}
+
+// next is take for the supervisor when a stand-in fills the inbox: it waits,
+// and says false when done is closed and all has been taken.
+func (in *inbox) next(done <-chan struct{}, buf []byte) (Message, bool) {
+	for ended := false; ; {
+		m, _, empty := in.take(buf)
+		if empty == nil || ended {
+			return m, empty == nil
+		}
+		select {
+		case <-empty:
+		case <-done:
+			ended = true
+		}
+	}
+}

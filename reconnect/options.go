@@ -1,0 +1,158 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options are the options of [New]. A nil *Options is fine: a connection that
+// is read with [Conn.Read], needs no login and writes only while it is up.
+type Options struct {
+	// OnSession makes a new connection ready: login, subscribe, wait for the
+	// answer. It has sole use of the wire. It runs in a goroutine of its own,
+	// that the supervisor waits for; its context ends after OpenTimeout and when the
+	// Conn ends, and then the connection is cut under it. An error is a failed attempt. Default: ready at once.
+	OnSession func(ctx context.Context, o *Opening) error
+
+	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
+	OpenTimeout time.Duration
+
+	// OnMessage takes every message as it comes (push). It runs in the goroutine that
+	// reads; the data of m is valid until it returns. While it is slow the
+	// peer is not read, but answered: see [Liveness]. Default: messages are taken with
+	// [Conn.Read] or [Conn.Messages] (pull).
+	OnMessage func(m Message)
+
+	// OnSeam is told of each lost connection, in order with OnMessage and in the
+	// same goroutine. It needs OnMessage; those who pull get the Seam from
+	// Read. Default: nobody is told.
+	OnSeam func(s *Seam)
+
+	// Inbox holds what has come and was not read yet. Pull only.
+	Inbox Inbox
+
+	// Down says what Write does while no session is ready. Default: FailWrites.
+	Down Down
+
+	// CloseTimeout is how long Shutdown waits for the peer's answer to a
+	// close, within its own context. Default: 5 s. Negative: cut at once.
+	CloseTimeout time.Duration
+
+	// Liveness finds out that a silent peer is dead.
+	Liveness Liveness
+
+	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be
+	// nil: a Conn has a method for that.
+	Run RunOptions
+}
+
+// Inbox bounds what waits to be read. The zero value holds 64 messages or 16 MiB and
+// then stops reading from the connection.
+type Inbox struct {
+	// Messages is how many may wait. Default: 64.
+	Messages int
+
+	// Bytes is how much data may wait; a single message may be larger. Default: 16 MiB.
+	Bytes int
+
+	// Full says what happens to a message for which there is no room. Default: Block.
+	Full Full
+}
+
+// Full is what happens to a message for which there is no room in the [Inbox].
+type Full uint8
+
+// The policies for a full inbox.
+const (
+	Block      Full = iota // stop reading until there is room; the peer feels it
+	DropOldest             // make room; the reader gets a Seam with the number of the dropped in their place
+	Disconnect             // the session is lost, with cause ErrInboxFull
+	Discard                // keep nothing at all: for those who only write
+)
+
+// Down is what [Conn.Write] does while no session is ready.
+type Down uint8
+
+// The policies for writing while there is no session.
+const (
+	FailWrites Down = iota // fail at once, with [ErrNotReady]
+	WaitWrites             // wait for the next session, until the context of the write ends
+)
+
+// Liveness says when a peer is dead. Any byte received is life; after a third
+// of Limit without one the peer is probed, after two thirds again, and at the
+// limit the connection is cut with [ErrSilent]. No verdict is passed while
+// the application does not read: while OnMessage runs, or the inbox is full
+// and its policy is Block. A machine that has been suspended probes at once, and judges by
+// the answer.
+//
+// While OnMessage takes longer than a third of Limit, another goroutine reads on in its
+// stead into an inbox of default size, so that the peer's pings are answered; only
+// when that is full too the peer goes unread.
+type Liveness struct {
+	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
+	Limit time.Duration
+
+	// Probe asks the peer for a sign of life: it writes something that will be
+	// answered; it need not wait for that, since the answer is received like any message.
+	// It runs in a goroutine of its own, and its context ends after a third of
+	// Limit and with the session. An error other than the context's ends the session.
+	// Default: the ping of the protocol, if it has one; otherwise silence alone decides.
+	Probe func(ctx context.Context, p Prober) error
+
+	// Now is the wall clock, to notice that the machine was suspended. Default: [time.Now].
+	Now func() time.Time
+}
+
+func (o *Options) withDefaults() (*Options, error) {
+	r := Options{}
+	if o != nil {
+		r = *o
+	}
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	if r.OpenTimeout == 0 {
+		r.OpenTimeout = 30 * time.Second
+	}
+	if r.CloseTimeout == 0 {
+		r.CloseTimeout = 5 * time.Second
+	}
+	if r.Liveness.Limit == 0 {
+		r.Liveness.Limit = 30 * time.Second
+	}
+	if r.Liveness.Now == nil {
+		r.Liveness.Now = time.Now
+	}
+	if r.Inbox.Messages == 0 {
+		r.Inbox.Messages = 64
+	}
+	if r.Inbox.Bytes == 0 {
+		r.Inbox.Bytes = 16 << 20
+	}
+	return &r, nil
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.OnMessage != nil && o.Inbox != Inbox{}:
+		return errors.New("reconnect: Options.OnMessage and Options.Inbox: either push or pull")
+	case o.OnSeam != nil && o.OnMessage == nil:
+		return errors.New("reconnect: Options.OnSeam without OnMessage: who pulls gets the seam from Read")
+	case o.Inbox.Messages < 0:
+		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
+	case o.Inbox.Bytes < 0:
+		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", o.Inbox.Bytes)
+	case o.Inbox.Full > Discard:
+		return fmt.Errorf("reconnect: Options.Inbox.Full is none of the policies: %d", o.Inbox.Full)
+	case o.Down > WaitWrites:
+		return fmt.Errorf("reconnect: Options.Down is none of the policies: %d", o.Down)
+	case o.Liveness.Limit < 0 && o.Liveness.Probe != nil:
+		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit is never called")
+	case o.Run.Kick != nil:
+		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
+	}
+	return nil
+}

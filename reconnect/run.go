@@ -1,0 +1,237 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Run keeps one connection alive: it dials, gives the connection to serve,
+// closes it when serve returns, judges why, waits, and dials again. It runs in
+// the caller's goroutine and returns when ctx ends (with [context.Cause]), when
+// the verdict on an error is Stop (with that error) or when the policy gives up
+// (with an error that is [backoff.ErrGaveUp] and the last error). A nil from
+// serve is redialled like any loss. A bad option is returned at once.
+//
+// The boundary of serve is the seam between two connections: what lives in one
+// call of it never meets another connection. serve should call
+// [Session.Ready] once the session is of use; until then it counts as a failed
+// attempt, and without it waits never start again from the first.
+//
+// dial runs in a goroutine that Run waits for. Its context carries a
+// [backoff.Try] and ends after the try's two limits together; a connection that
+// it brings back when ctx has ended is closed. When ctx ends while serve runs, the
+// connection is closed under it, so Close must be safe to call at any time and
+// more than once.
+func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
+	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	if dial == nil || serve == nil {
+		return errors.New("reconnect: Run needs a dial and a serve function")
+	}
+	s := &supervisor[C]{
+		dial: dial, serve: serve, o: opts, rand: opts.random(),
+		lost: time.Now(), served: make(chan struct{}),
+	}
+	s.outage.Begin(s.lost)
+	err = s.run(ctx)
+	opts.Trace.end(err)
+	return err
+}
+
+// supervisor is the state of one Run. It belongs to Run's goroutine.
+type supervisor[C io.Closer] struct {
+	dial  func(context.Context) (C, error)
+	serve func(context.Context, C, *Session) error
+	o     *RunOptions
+	rand  *rand.Rand
+
+	outage backoff.Outage
+	step   backoff.Step // the last wait, and the limits on the try after it
+	tries  int          // since the last stable session
+	n      uint64       // sessions so far
+	cause  error        // why the last one ended
+	lost   time.Time    // when the last ready one ended, or the start
+
+	served chan struct{} // closed when serve has returned
+	cuts   sync.WaitGroup
+}
+
+func (s *supervisor[C]) run(ctx context.Context) error {
+	for {
+		err := s.attempt(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil {
+			err = errServed
+		}
+		verdict := s.o.judge(err)
+		step, ok := s.outage.Next(s.o.Policy, verdict, time.Now(), s.rand)
+		if !ok {
+			return s.giveUp(verdict, err)
+		}
+		s.step = step
+		if !s.wait(ctx, Wait{Try: s.tries, Cause: err, Verdict: verdict, Drawn: step.Wait}) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// errServed is the cause of a session whose serve function returned nil.
+var errServed = errors.New("session ended by its owner")
+
+// attempt is one try, and the session that comes of it: gate, dial, serve.
+func (s *supervisor[C]) attempt(ctx context.Context) error {
+	done, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := s.connect(ctx)
+	s.tries++
+	if err != nil {
+		done(s.o.judge(err))
+		return err
+	}
+	s.n++
+	session := &Session{N: s.n, Cause: s.cause, Downtime: time.Since(s.lost), admitted: done, trace: s.o.Trace}
+	start := time.Now()
+	s.o.Trace.sessionStart(session)
+	err = s.hold(ctx, c, session)
+	session.leave(s.o.judge(err))
+	s.cause = err
+	end := SessionEnd{N: s.n, Cause: err, Uptime: time.Since(start)}
+	if ready, ok := session.readyAt(); ok {
+		s.lost = time.Now()
+		end.Ready = s.lost.Sub(ready)
+		if end.Ready >= max(s.o.StableAfter, s.step.Wait) {
+			s.outage, s.step, s.tries = backoff.Outage{}, backoff.Step{}, 0
+			s.outage.Begin(s.lost)
+			end.Stable = true
+		}
+	}
+	s.o.Trace.sessionDone(end)
+	return err
+}
+
+// enter waits at the gate, if there is one.
+func (s *supervisor[C]) enter(ctx context.Context) (func(backoff.Verdict), error) {
+	if s.o.Gate == nil {
+		return func(backoff.Verdict) {}, nil
+	}
+	s.o.Trace.gateStart(s.o.Host)
+	start := time.Now()
+	done, err := s.o.Gate.Acquire(ctx, s.o.Host)
+	s.o.Trace.gateDone(s.o.Host, time.Since(start), err)
+	if err != nil {
+		return nil, fmt.Errorf("gate %s: %w", s.o.Host, err)
+	}
+	return done, nil
+}
+
+// connect runs dial in a goroutine of its own, so that the stack that a
+// handshake needs is not the one that waits for messages ever after.
+func (s *supervisor[C]) connect(ctx context.Context) (C, error) {
+	try := s.outage.Try(s.step)
+	limit := patience(try)
+	ctx2, cancel := context.WithTimeout(backoff.WithTry(ctx, try), limit)
+	defer cancel()
+
+	s.o.Trace.dialStart(DialStart{Try: s.tries, Limit: limit})
+	start := time.Now()
+	var c C
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err = s.dial(ctx2)
+	}()
+	select {
+	case <-done:
+	case <-ctx2.Done():
+		s.o.Trace.waitFor(done, "dial")
+	}
+	if err == nil && ctx.Err() != nil {
+		c.Close()
+		err = context.Cause(ctx)
+	}
+	s.o.Trace.dialDone(DialDone{Try: s.tries, Took: time.Since(start), Err: err})
+	return c, err
+}
+
+// patience is how long one whole try may take.
+func patience(t backoff.Try) time.Duration {
+	connect, handshake := t.Connect, t.Handshake
+	if connect <= 0 {
+		connect = backoff.DefaultConnect
+	}
+	if handshake <= 0 {
+		handshake = backoff.DefaultHandshake
+	}
+	return connect + handshake
+}
+
+// hold gives c to serve and closes it afterwards, or when ctx ends.
+func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
+	s.cuts.Add(1)
+	stop := context.AfterFunc(ctx, func() {
+		defer s.cuts.Done()
+		c.Close()
+		s.o.Trace.waitFor(s.served, "serve")
+	})
+	err := s.serve(ctx, c, session)
+	if stop() {
+		s.cuts.Done()
+	} else {
+		close(s.served) // at most once: ctx has ended, so this was the last session
+		s.cuts.Wait()
+	}
+	c.Close()
+	return err
+}
+
+// wait waits for what the server told us and then for what the policy drew, and
+// reports whether ctx lasted. Only the second part can be cut short.
+func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
+	s.o.Trace.waitStart(w)
+	start := time.Now()
+	kicked, ok := false, true
+	if w.Verdict.RetryAfter > 0 {
+		_, ok = sleep(ctx, w.Verdict.RetryAfter, nil)
+	}
+	if ok && w.Drawn > 0 {
+		kicked, ok = sleep(ctx, w.Drawn, s.o.Kick)
+	}
+	s.o.Trace.waitDone(WaitDone{Try: w.Try, Took: time.Since(start), Kicked: kicked})
+	return ok && ctx.Err() == nil
+}
+
+// sleep lasts d, or until kick or ctx ends it.
+func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) (kicked, ok bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return false, true
+	case <-kick:
+		return true, true
+	case <-ctx.Done():
+		return false, false
+	}
+}
+
+func (s *supervisor[C]) giveUp(v backoff.Verdict, err error) error {
+	if v.Class == backoff.ClassStop {
+		return err
+	}
+	return fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, s.tries, err)
+}

@@ -1,0 +1,93 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// RunOptions are the options of [Run]. A nil *RunOptions is fine.
+type RunOptions struct {
+	// Policy draws the waits and limits. Default: [backoff.Default].
+	Policy backoff.Policy
+
+	// Classify judges why a dial or a session ended. It is called in the
+	// supervisor's goroutine, never with nil. Default: [backoff.Classify].
+	Classify func(error) backoff.Verdict
+
+	// StableAfter is how long a session must have been ready for the waits to
+	// start again from the first; the wait before it counts as well, if it was
+	// longer. Default: 10 s. Negative: ready at all is enough, unless that wait was longer.
+	StableAfter time.Duration
+
+	// Gate admits each dial, under the name Host, the first one included.
+	// Default: none. The time spent at it is outside the limits of the try.
+	Gate Gate
+	Host string
+
+	// Kick cuts the present wait short when something can be received from it; it
+	// never cuts a server's Retry-After or a wait at the gate. Default: none.
+	Kick <-chan struct{}
+
+	// Rand is where jitter comes from; it must be this Run's alone. Default:
+	// the runtime's random numbers.
+	Rand rand.Source
+
+	// Trace observes. Default: nothing.
+	Trace *Trace
+}
+
+// Gate is where the connections to one host wait for leave to dial.
+type Gate interface {
+	// Acquire waits until a dial to host may begin, or until ctx ends. done
+	// must be called exactly once: with ClassOK when the session is ready, or
+	// with the verdict on why it did not come to that.
+	Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error)
+}
+
+func (o *RunOptions) withDefaults() (*RunOptions, error) {
+	r := RunOptions{}
+	if o != nil {
+		r = *o
+	}
+	if r.Policy == nil {
+		r.Policy = backoff.Default()
+	}
+	if r.Classify == nil {
+		r.Classify = backoff.Classify
+	}
+	if r.StableAfter == 0 {
+		r.StableAfter = 10 * time.Second
+	}
+	if r.Host != "" && r.Gate == nil {
+		return nil, fmt.Errorf("reconnect: RunOptions.Host %q without a Gate", r.Host)
+	}
+	if r.Gate != nil && r.Host == "" {
+		return nil, errors.New("reconnect: RunOptions.Gate needs a Host")
+	}
+	return &r, nil
+}
+
+func (o *RunOptions) random() *rand.Rand {
+	if o.Rand == nil {
+		return backoff.Rand()
+	}
+	return rand.New(o.Rand)
+}
+
+// judge is Classify, made total: an error is never a success.
+func (o *RunOptions) judge(err error) backoff.Verdict {
+	if err == nil {
+		err = errServed
+	}
+	v := o.Classify(err)
+	if v.Class == backoff.ClassOK {
+		v.Class = backoff.ClassRetry
+	}
+	v.RetryAfter = min(max(v.RetryAfter, 0), backoff.MaxRetryAfter)
+	return v
+}

@@ -1,0 +1,182 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// scene is a Dialer whose dials the test answers one by one:
+//
+//	d := s.wantDial()
+//	peer := d.accept()
+type scene struct {
+	t     *testing.T
+	start time.Time
+	fake  conntest.FakeOptions
+	dials chan *dialling
+}
+
+type dialling struct {
+	s      *scene
+	ctx    context.Context
+	at     time.Duration // since the start of the scene
+	try    backoff.Try
+	answer chan func() (conn.Conn, error)
+}
+
+func newScene(t *testing.T) *scene {
+	return &scene{t: t, start: time.Now(), dials: make(chan *dialling)}
+}
+
+func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
+	d := &dialling{s: s, ctx: ctx, at: s.now(), try: backoff.TryFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	select {
+	case s.dials <- d:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case a := <-d.answer:
+		return a()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *scene) now() time.Duration { return time.Since(s.start) }
+
+// open starts a Conn over the scene, to be closed when the test ends.
+func (s *scene) open(o *reconnect.Options) *reconnect.Conn {
+	s.t.Helper()
+	c, err := reconnect.New(s, o)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// wantDial waits for the next dial.
+func (s *scene) wantDial() *dialling {
+	s.t.Helper()
+	select {
+	case d := <-s.dials:
+		return d
+	case <-time.After(24 * time.Hour):
+		s.t.Fatal("no dial within a virtual day")
+		return nil
+	}
+}
+
+// wantNoDial asserts that none is waiting now.
+func (s *scene) wantNoDial() {
+	s.t.Helper()
+	synctest.Wait()
+	select {
+	case d := <-s.dials:
+		s.t.Fatalf("a dial at %v", d.at)
+	default:
+	}
+}
+
+// accept lets the dial succeed, and returns the connection when it is in use.
+func (d *dialling) accept() *conntest.Fake {
+	fake := conntest.NewFake(&d.s.fake)
+	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
+	synctest.Wait()
+	return fake
+}
+
+func (d *dialling) refuse(err error) {
+	d.answer <- func() (conn.Conn, error) { return nil, err }
+	synctest.Wait()
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newScene(t)) })
+}
+
+// every is a policy that waits d each time.
+type every time.Duration
+
+func (p every) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: time.Duration(p)}, true
+}
+
+// double is a policy without jitter: 1, 2, 4 ... s.
+type double struct{}
+
+func (double) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: time.Second << a.N}, true
+}
+
+// run returns options with a policy.
+func run(p backoff.Policy) reconnect.Options {
+	return reconnect.Options{Run: reconnect.RunOptions{Policy: p}}
+}
+
+func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []byte(s)} }
+
+// notes collects what callbacks saw.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *notes) add(s string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, s)
+}
+
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string(nil), n.list...)
+}
+
+var errLost = errors.New("lost")
+
+// wantMessage reads the next message, which must be there now.
+func wantMessage(t *testing.T, c *reconnect.Conn, session uint64, data string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+	defer cancel()
+	m, err := c.Read(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, data, string(m.Data))
+	require.Equal(t, session, m.Session)
+}
+
+// wantSeam reads the next thing, which must be a seam.
+func wantSeam(t *testing.T, c *reconnect.Conn) *reconnect.Seam {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+	defer cancel()
+	_, err := c.Read(ctx, nil)
+	var seam *reconnect.Seam
+	require.ErrorAs(t, err, &seam)
+	return seam
+}
+
+// wantNothing asserts that there is nothing to read now.
+func wantNothing(t *testing.T, c *reconnect.Conn) {
+	t.Helper()
+	synctest.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
+	defer cancel()
+	m, err := c.Read(ctx, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "got %q", m.Data)
+}

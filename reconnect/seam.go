@@ -1,0 +1,33 @@
+package reconnect
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Seam stands in the stream of received messages where some are missing: after
+// the last message of a connection that was lost and before any of the next,
+// exactly one for each that was ready or delivered anything; or, with
+// [DropOldest], in the place of what was dropped. What was built from
+// messages before it is stale.
+//
+// It is an error so that Read can return it, but not an end: read on. It does
+// not unwrap to its Cause, lest a check for [net.ErrClosed] or [io.EOF] takes
+// the end of one connection for the end of all.
+type Seam struct {
+	Session uint64 // the one that ended, or whose messages were dropped
+	Cause   error  // why; ErrInboxFull for dropped ones
+	Dropped int    // how many messages were dropped here; 0: the connection was lost
+	Lost    int    // how many connections it stands for: 1, or more if the reader left many seams unread, or 0 for dropped ones
+}
+
+func (s *Seam) Error() string {
+	if s.Dropped > 0 {
+		return fmt.Sprintf("session %d: %d messages dropped: %v", s.Session, s.Dropped, s.Cause)
+	}
+	return fmt.Sprintf("session %d ended: %v", s.Session, s.Cause)
+}
+
+// ErrInboxFull is why messages were dropped, or a session was ended, when the
+// application reads too slowly.
+var ErrInboxFull = errors.New("inbox full")

@@ -1,0 +1,167 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Promise 12.
+func TestStateFollowsTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Minute))
+		proceed := make(chan error)
+		o.OnSession = func(context.Context, *reconnect.Opening) error { return <-proceed }
+		c := s.open(&o)
+		require.Equal(t, reconnect.StateConnecting, c.State())
+		peer := s.wantDial().accept()
+		require.Equal(t, reconnect.StateOpening, c.State())
+		proceed <- nil
+		synctest.Wait()
+		require.Equal(t, reconnect.StateReady, c.State())
+		peer.Fail(errLost)
+		synctest.Wait()
+		st := c.Status()
+		require.Equal(t, reconnect.StateWaiting, st.State)
+		require.ErrorIs(t, st.Err, errLost)
+		require.Equal(t, uint64(1), st.Session)
+		require.Equal(t, time.Now().Add(time.Minute), st.Next)
+		c.Close()
+		require.Equal(t, reconnect.StateClosed, c.State())
+	})
+}
+
+// Promise 12.
+func TestAwaitSeesAStateThatIsThereAlready(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateConnecting))
+		s.wantDial().accept()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+	})
+}
+
+// Promise 12.
+func TestAwaitWakesEverybody(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		woken := make(chan error, 10)
+		for range cap(woken) {
+			go func() { woken <- c.Await(t.Context(), reconnect.StateReady) }()
+		}
+		synctest.Wait()
+		s.wantDial().accept()
+		for range cap(woken) {
+			require.NoError(t, <-woken)
+		}
+	})
+}
+
+func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		require.ErrorIs(t, c.Await(ctx, reconnect.StateReady), errLost)
+		go c.Close()
+		require.ErrorIs(t, c.Await(t.Context(), reconnect.StateReady), c.Err())
+		require.NoError(t, c.Await(t.Context(), reconnect.StateClosed))
+	})
+}
+
+// Promise 14: hooks come in order and in pairs.
+func TestTraceSeesEachStep(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := run(every(time.Second))
+		o.Run.Trace = recorder(&seen)
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial().accept()
+		c.Close()
+		require.Equal(t, []string{
+			"dial", "dialled lost", "wait", "waited",
+			"dial", "dialled ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
+			"dial", "dialled ok", "session 2", "ready 2", "session 2 ended", "end",
+		}, seen.all())
+	})
+}
+
+func recorder(n *notes) *reconnect.Trace {
+	number := func(s uint64) string { return string('0' + rune(s)) }
+	return &reconnect.Trace{
+		DialStart: func(reconnect.DialStart) { n.add("dial") },
+		DialDone: func(d reconnect.DialDone) {
+			if d.Err == nil {
+				n.add("dialled ok")
+			} else {
+				n.add("dialled " + d.Err.Error())
+			}
+		},
+		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.N)) },
+		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.N)) },
+		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.N) + " ended") },
+		WaitStart:    func(reconnect.Wait) { n.add("wait") },
+		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
+		End:          func(error) { n.add("end") },
+	}
+}
+
+// gate is a Gate that notes what it is told.
+type gate struct{ notes }
+
+func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	g.add("acquire " + host)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
+}
+
+func TestEachDialPassesTheGateOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g := &gate{}
+		o := run(every(time.Second))
+		o.Run.Gate, o.Run.Host = g, "h"
+		fail := errors.New("not today")
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 1 {
+				return fail
+			}
+			return nil
+		}
+		s.open(&o)
+		d := s.wantDial()
+		require.Equal(t, time.Second, d.at, "the first dial passes it too")
+		d.refuse(answered(503))
+		s.wantDial().accept() // the gate is told when OnSession has failed
+		s.wantDial().accept()
+		ok := backoff.ClassOK.String()
+		require.Equal(t, []string{
+			"acquire h", "done " + backoff.ClassOverload.String(),
+			"acquire h", "done " + backoff.ClassRetry.String(), "acquire h", "done " + ok,
+		}, g.all())
+	})
+}
+
+// Promise 11: closing while waiting at the gate does not wait for it.
+func TestCloseLeavesTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(nil)
+		o.Run.Gate, o.Run.Host = &gate{}, "h"
+		c := s.open(&o)
+		synctest.Wait()
+		c.Close()
+		require.Equal(t, time.Duration(0), s.now())
+	})
+}

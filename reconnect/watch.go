@@ -1,0 +1,204 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// ErrSilent is why a connection was cut when nothing was heard of its peer for
+// [Liveness.Limit].
+var ErrSilent = errors.New("peer is silent")
+
+// watch is the liveness of one link: a timer, and the goroutine of its callback
+// while that runs. A third of the limit after the last byte it probes, after
+// two thirds again, and then it judges. At most one callback probes at a time.
+type watch struct {
+	c *Conn
+	l *link
+
+	last    atomic.Int64 // when the last message came, if notes is set
+	notes   bool         // the connection is no conn.Idler
+	blocked atomic.Bool  // the inbox is full, and nobody reads
+
+	running sync.WaitGroup // a callback armed or at work
+	standIn *standIn       // set before the turn is yielded
+
+	mu      sync.Mutex // guards what follows
+	timer   *time.Timer
+	stopped bool
+	cancel  context.CancelFunc // of the probe under way
+
+	// Owned by the callback.
+	from   time.Time // silence counts from here at the earliest
+	wall   time.Time // the clocks at the last tick
+	mono   time.Time
+	probes int
+	seen   uint64 // turn at the last tick
+}
+
+// standIn is who reads in place of a supervisor whose handler is slow.
+type standIn struct {
+	done chan struct{} // closed when it reads no more
+	err  error         // why; to be read after done
+}
+
+// clock is what the instants of the watch are measured from.
+var clock = time.Now()
+
+// start begins to watch l, unless there is no way to probe it.
+func (w *watch) start(c *Conn, l *link) {
+	w.c, w.l = c, l
+	_, pings := l.conn.(conn.Pinger)
+	if c.o.Liveness.Limit < 0 || !pings && c.o.Liveness.Probe == nil {
+		return
+	}
+	if _, ok := l.conn.(conn.Idler); !ok {
+		w.notes = true
+		w.heard()
+	}
+	w.mono = time.Now()
+	w.from, w.wall = w.mono, c.o.Liveness.Now().Round(0)
+	w.arm(w.third())
+}
+
+// stop ends the watch and waits for its callbacks. The link is cut already.
+func (w *watch) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	if w.cancel != nil {
+		w.cancel()
+	}
+	timer := w.timer
+	w.mu.Unlock()
+	if timer != nil && timer.Stop() {
+		w.running.Done()
+	}
+	w.running.Wait()
+}
+
+// heard notes a message, for a connection that does not note bytes itself.
+func (w *watch) heard() {
+	if w.notes {
+		w.last.Store(int64(time.Since(clock)))
+	}
+}
+
+func (w *watch) third() time.Duration { return max(w.c.o.Liveness.Limit/3, 1) }
+
+// silence is how long nothing has been heard while somebody listened.
+func (w *watch) silence(now time.Time) time.Duration {
+	idle := time.Since(clock) - time.Duration(w.last.Load())
+	if !w.notes {
+		idle = w.l.conn.(conn.Idler).Idle()
+	}
+	return min(idle, now.Sub(w.from))
+}
+
+// arm sets the timer, once the callback before has nothing more to do with it.
+func (w *watch) arm(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	w.running.Add(1)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(d, w.tick)
+	} else {
+		w.timer.Reset(d)
+	}
+}
+
+// tick looks, probes, judges, and sets the timer for the next look.
+func (w *watch) tick() {
+	defer w.running.Done()
+	now, third := time.Now(), w.third()
+	suspended := w.suspended(now)
+	turn := w.l.turn.Load()
+	busy := turn&turnMask == handling || w.blocked.Load()
+	if suspended || busy {
+		w.from, w.probes = now, 0
+	}
+	silence := w.silence(now)
+	if silence < third {
+		w.probes = 0
+	}
+	switch {
+	case busy:
+		w.arm(third)
+		if turn == w.seen && turn&turnMask == handling {
+			w.takeTurn(turn)
+		}
+		w.seen = turn
+		return
+	case silence >= third*3 && w.probes >= 2:
+		w.c.sever(w.l, ErrSilent)
+		return
+	case suspended || silence >= third*time.Duration(w.probes+1):
+		w.probes++
+		if err := w.probe(silence, third); err != nil {
+			w.c.sever(w.l, err)
+			return
+		}
+		silence = w.silence(time.Now())
+		if silence < third {
+			w.probes = 0
+		}
+	}
+	w.arm(max(third*time.Duration(w.probes+1)-silence, 0))
+}
+
+// suspended reports whether the machine was: the wall clock has gone further than the
+// monotonic one, which stands still meanwhile on most systems.
+func (w *watch) suspended(now time.Time) bool {
+	wall := w.c.o.Liveness.Now().Round(0)
+	ahead := wall.Sub(w.wall) - now.Sub(w.mono)
+	w.wall, w.mono = wall, now
+	return ahead > 2*time.Second
+}
+
+// probe asks the peer for a sign of life, for at most limit. An error is the
+// end of the connection; that no answer came is none.
+func (w *watch) probe(silence, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(w.c.ctx, limit)
+	defer cancel()
+	w.mu.Lock()
+	stopped := w.stopped
+	w.cancel = cancel
+	w.mu.Unlock()
+	if stopped {
+		return nil
+	}
+	defer w.c.callers.enter()()
+	start, trace := time.Now(), w.c.trace()
+	w.c.counts.probes.Add(1)
+	trace.probeStart(ProbeStart{Session: w.l.n, Silence: silence})
+	var err error
+	if ask := w.c.o.Liveness.Probe; ask != nil {
+		err = ask(ctx, func(m conn.Message) error { return w.c.writeOn(ctx, w.l, m) })
+	} else if err = w.l.conn.(conn.Pinger).Ping(ctx); err == nil {
+		w.heard()
+	}
+	trace.probeDone(ProbeDone{Session: w.l.n, Took: time.Since(start), Err: err})
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// takeTurn reads in place of the supervisor for the rest of the session, if its
+// handler is still at the message of that turn.
+func (w *watch) takeTurn(turn uint64) {
+	s := &standIn{done: make(chan struct{})}
+	w.standIn = s
+	if !w.l.turn.CompareAndSwap(turn, turn&^turnMask|yielded) {
+		return
+	}
+	s.err = w.c.fill(w.c.ctx, w.l)
+	close(s.done)
+}
