@@ -14,6 +14,12 @@ func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
 	return w, &w.writing
 }
 
+func (d *watchdog) isArmed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.armed
+}
+
 func TestWatchdogBitesExactlyAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
@@ -54,9 +60,9 @@ func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 		for range 3 {
 			d.begin()
 			d.end()
-			require.True(t, d.armed)
+			require.True(t, d.isArmed())
 			sleep(t, 10*second)
-			require.False(t, d.armed)
+			require.False(t, d.isArmed())
 		}
 		require.NoError(t, w.ended())
 		d.stop()
@@ -73,7 +79,7 @@ func TestStopWaitsForTheTick(t *testing.T) {
 		takes(t, second, d.stop)
 		d.end()
 		d.begin()
-		require.False(t, d.armed)
+		require.False(t, d.isArmed())
 		takes(t, 0, d.stop)
 	})
 }

@@ -51,7 +51,7 @@ func explain(u *url.URL, err error) error {
 		shown   *cause
 		expired x509.CertificateInvalidError
 		mime    textproto.ProtocolError
-		text    = err.Error()
+		text    = withoutURLs(err)
 	)
 	switch {
 	case errors.As(err, &shown):

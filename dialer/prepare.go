@@ -42,6 +42,9 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case err != nil && limited.Err() != nil:
+		err = context.Cause(limited)
+		return nil, &prepareError{cause{err.Error(), err}}
 	case err != nil:
 		return nil, &prepareError{cause{"prepare: " + withoutURLs(err), err}}
 	}
@@ -70,7 +73,7 @@ func withoutURLs(err error) string {
 		}
 		text = strings.ReplaceAll(text, u.Error(), safe)
 		if strings.Contains(text, u.URL) {
-			return safe
+			return printable(safe)
 		}
 	}
 	return printable(text)

@@ -68,7 +68,9 @@ func (p *plan) order() []int {
 	defer p.mu.Unlock()
 	now := time.Now()
 	if !slices.ContainsFunc(p.known, func(k knowledge) bool { return !now.Before(k.away) }) {
-		clear(p.known)
+		for i := range p.known {
+			p.known[i].away = now
+		}
 	}
 	order := p.resume
 	p.resume = nil
@@ -122,7 +124,7 @@ func (p *plan) note(i int, e *Error) {
 	if e != nil {
 		k.refused = e.StatusCode == http.StatusUnauthorized
 		if e.RetryAfter > 0 {
-			k.away, k.said = time.Now().Add(min(e.RetryAfter, backoff.MaxRetryAfter)), e
+			k.away, k.said = time.Now().Add(e.RetryAfter), e
 		}
 	}
 	p.mu.Lock()

@@ -143,5 +143,8 @@ type OpenTimeoutError struct {
 
 func (e *OpenTimeoutError) Error() string { return fmt.Sprintf("not ready within %v", e.Limit) }
 
+// Timeout reports true.
+func (e *OpenTimeoutError) Timeout() bool { return true }
+
 // Is reports whether target is [context.DeadlineExceeded].
 func (e *OpenTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

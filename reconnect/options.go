@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // Options are the options of [New]. A nil *Options is fine: a connection that
@@ -100,7 +102,7 @@ type Liveness struct {
 	// It runs in a goroutine of its own, and its context ends after a third of
 	// Limit and with the session. An error other than the context's ends the session.
 	// Default: the ping of the protocol, if it has one; otherwise silence alone decides.
-	Probe func(ctx context.Context, p Prober) error
+	Probe func(ctx context.Context, write func(conn.Message) error) error
 
 	// Now is the wall clock, to notice that the machine was suspended. Default: [time.Now].
 	Now func() time.Time

@@ -72,11 +72,8 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil {
-			err = errServed
-		}
-		verdict := s.o.judge(err)
-		step, ok := s.outage.Next(s.o.Policy, verdict, time.Now(), s.rand)
+		step, ok := s.outage.Next(s.o.Policy, s.o.judge(err), time.Now(), s.rand)
+		verdict := s.outage.Attempt().Verdict
 		if !ok {
 			return s.giveUp(verdict, err)
 		}
@@ -106,7 +103,9 @@ func (s *supervisor[C]) attempt(ctx context.Context) error {
 	session := &Session{N: s.n, Cause: s.cause, Downtime: time.Since(s.lost), admitted: done, trace: s.o.Trace}
 	start := time.Now()
 	s.o.Trace.sessionStart(session)
-	err = s.hold(ctx, c, session)
+	if err = s.hold(ctx, c, session); err == nil {
+		err = errServed
+	}
 	session.leave(s.o.judge(err))
 	s.cause = err
 	end := SessionEnd{N: s.n, Cause: err, Uptime: time.Since(start)}

@@ -81,9 +81,6 @@ func (o *RunOptions) random() *rand.Rand {
 
 // judge is Classify, made total: an error is never a success.
 func (o *RunOptions) judge(err error) backoff.Verdict {
-	if err == nil {
-		err = errServed
-	}
 	v := o.Classify(err)
 	if v.Class == backoff.ClassOK {
 		v.Class = backoff.ClassRetry

@@ -59,7 +59,7 @@ type DialDone struct {
 // SessionEnd says how a session ended.
 type SessionEnd struct {
 	N      uint64
-	Cause  error         // nil: serve returned nil
+	Cause  error
 	Uptime time.Duration // since it was dialled
 	Ready  time.Duration // since it was ready; 0: it never was
 	Stable bool          // the next wait is a first one again

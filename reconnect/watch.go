@@ -37,8 +37,9 @@ type watch struct {
 	from   time.Time // silence counts from here at the earliest
 	wall   time.Time // the clocks at the last tick
 	mono   time.Time
-	probes int
-	seen   uint64 // turn at the last tick
+	life   time.Time // when something was last heard, by the last tick
+	probes int       // since then
+	seen   uint64    // turn at the last tick
 }
 
 // standIn is who reads in place of a supervisor whose handler is slow.
@@ -90,13 +91,18 @@ func (w *watch) heard() {
 
 func (w *watch) third() time.Duration { return max(w.c.o.Liveness.Limit/3, 1) }
 
-// silence is how long nothing has been heard while somebody listened.
+// silence is how long nothing has been heard while somebody listened. News
+// of the peer are the end of the probes before.
 func (w *watch) silence(now time.Time) time.Duration {
 	idle := time.Since(clock) - time.Duration(w.last.Load())
 	if !w.notes {
 		idle = w.l.conn.(conn.Idler).Idle()
 	}
-	return min(idle, now.Sub(w.from))
+	silence := min(idle, now.Sub(w.from))
+	if life := now.Add(-silence); life.Sub(w.life) > time.Millisecond { // more than the time between two looks at the clock
+		w.life, w.probes = life, 0
+	}
+	return silence
 }
 
 // arm sets the timer, once the callback before has nothing more to do with it.
@@ -122,19 +128,17 @@ func (w *watch) tick() {
 	turn := w.l.turn.Load()
 	busy := turn&turnMask == handling || w.blocked.Load()
 	if suspended || busy {
-		w.from, w.probes = now, 0
+		w.from = now
 	}
 	silence := w.silence(now)
-	if silence < third {
-		w.probes = 0
-	}
 	switch {
 	case busy:
+		again := turn == w.seen && turn&turnMask == handling
+		w.seen = turn
 		w.arm(third)
-		if turn == w.seen && turn&turnMask == handling {
+		if again {
 			w.takeTurn(turn)
 		}
-		w.seen = turn
 		return
 	case silence >= third*3 && w.probes >= 2:
 		w.c.sever(w.l, ErrSilent)
@@ -146,9 +150,6 @@ func (w *watch) tick() {
 			return
 		}
 		silence = w.silence(time.Now())
-		if silence < third {
-			w.probes = 0
-		}
 	}
 	w.arm(max(third*time.Duration(w.probes+1)-silence, 0))
 }

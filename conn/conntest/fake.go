@@ -61,7 +61,8 @@ func NewFake(o *FakeOptions) *Fake {
 }
 
 // Pair returns two connections of which each reads what the other writes, in
-// order and without a limit. When one is closed the other dies: of [io.EOF], or
+// the order of its
+// writes and without a limit. When one is closed the other dies: of [io.EOF], or
 // after a Close of an error with the method CloseCode.
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
@@ -96,7 +97,8 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 		f.changed.Wait()
 	}
 	m := f.inbox[0]
-	f.inbox = slices.Delete(f.inbox, 0, 1)
+	f.inbox[0] = conn.Message{}
+	f.inbox = f.inbox[1:]
 	f.heard = time.Now()
 	m.Data = append(buf[:0], m.Data...)
 	return m, nil

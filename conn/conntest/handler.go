@@ -2,11 +2,17 @@ package conntest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
 )
+
+// Handler serves one WebSocket connection of a [Server]. When it returns, the
+// connection is cut without a close frame. Its ctx ends when the server is
+// closed; [PipeOf] of ctx is the connection below.
+type Handler = func(ctx context.Context, c *websocket.Conn, r *http.Request)
 
 // Echo sends every message back until the connection ends.
 func Echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
@@ -24,8 +30,13 @@ func Echo(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 // Discard reads until the connection ends, which answers pings and the close
 // frame, and sends nothing.
 func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	c.SetReadLimit(-1)
 	for {
-		if _, _, err := c.Reader(ctx); err != nil {
+		_, message, err := c.Reader(ctx)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, message); err != nil {
 			return
 		}
 	}
@@ -36,13 +47,13 @@ func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 func Deaf(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
 
 // CloseWith is a handler that closes at once, with a code and a reason.
-func CloseWith(code websocket.StatusCode, reason string) func(context.Context, *websocket.Conn, *http.Request) {
+func CloseWith(code websocket.StatusCode, reason string) Handler {
 	return func(_ context.Context, c *websocket.Conn, _ *http.Request) { c.Close(code, reason) }
 }
 
 // Feed is a handler that sends the text message made by message for 0, 1, 2 ...,
 // the first at once and one per interval after it, and reads meanwhile.
-func Feed(interval time.Duration, message func(i int) []byte) func(context.Context, *websocket.Conn, *http.Request) {
+func Feed(interval time.Duration, message func(i int) []byte) Handler {
 	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 		ctx = c.CloseRead(ctx)
 		tick := time.NewTicker(interval)
@@ -62,7 +73,7 @@ func Feed(interval time.Duration, message func(i int) []byte) func(context.Conte
 
 // Frames is a handler that sends these frames as they are, not over TLS, and
 // then does as [Discard].
-func Frames(frames ...Frame) func(context.Context, *websocket.Conn, *http.Request) {
+func Frames(frames ...Frame) Handler {
 	return func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 		for _, f := range frames {
 			PipeOf(ctx).Inject(ToClient, f.Bytes())

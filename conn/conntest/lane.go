@@ -40,20 +40,30 @@ type lane struct {
 	queued int // bytes on the wire and unread
 	window int
 
-	written  int64
-	cutAfter int64 // bytes to pass until the cut, 0: no cut
-	cutWith  ending
-	shut     bool // half-closed: its writer knows that it can write no more
-	ended    bool // nothing that is written will arrive any more
-	arrived  ending
+	written int64
+	cut     cut
+	shut    bool // half-closed: its writer knows that it can write no more
+	ended   bool // nothing that is written will arrive any more
+	arrived ending
 
-	stalled  bool
-	latency  time.Duration
-	latest   time.Time     // when the newest segment arrives
-	share    int           // bytes per interval, 0: no limit
-	interval time.Duration // of share
-	next     time.Time     // when the next share is due; zero: no burst under way
-	credit   int           // what is left of the share
+	stalled bool
+	latency time.Duration
+	latest  time.Time // when the newest segment arrives
+	trickle trickle
+}
+
+// cut is an armed cut; the zero value is none.
+type cut struct {
+	after int64 // bytes to pass until then
+	with  ending
+}
+
+// trickle is a limit of share bytes per interval; with a share of 0 it is none.
+type trickle struct {
+	share    int
+	interval time.Duration
+	next     time.Time // when the next share is due; zero: no burst under way
+	credit   int       // what is left of the last share
 }
 
 func (l *lane) init(p *Pipe) {
@@ -67,15 +77,15 @@ func (l *lane) room() int { return l.window - l.queued }
 // send takes data over and reports whether the connection was cut in it.
 func (l *lane) send(data []byte) bool {
 	l.written += int64(len(data))
-	if l.cutAfter == 0 {
+	if l.cut.after == 0 {
 		l.put(data)
 		return false
 	}
-	pass := min(int64(len(data)), l.cutAfter)
+	pass := min(int64(len(data)), l.cut.after)
 	l.put(data[:pass])
-	l.cutAfter -= pass
-	if l.cutAfter == 0 {
-		l.pipe.sever(l.cutWith)
+	l.cut.after -= pass
+	if l.cut.after == 0 {
+		l.pipe.sever(l.cut.with)
 		return true
 	}
 	return false
@@ -89,7 +99,7 @@ func (l *lane) put(data []byte) {
 	l.queued += len(data)
 	switch {
 	case l.ended:
-	case len(l.wire) == 0 && !l.stalled && l.latency == 0 && l.share == 0:
+	case len(l.wire) == 0 && !l.stalled && l.latency == 0 && l.trickle.share == 0:
 		l.arrive(data)
 	default:
 		l.push(segment{data: bytes.Clone(data)})
@@ -143,26 +153,26 @@ func (l *lane) advance() {
 		*s = segment{}
 		l.wire = l.wire[1:]
 	}
-	l.wire, l.next, l.credit = nil, time.Time{}, 0
+	l.wire, l.trickle.next = nil, time.Time{}
 }
 
 // ration lets at most the share of this interval through, and returns how long
 // what is left of s has to wait.
 func (l *lane) ration(s *segment, now time.Time) time.Duration {
-	for l.share > 0 && len(s.data) > 0 {
-		if l.next.IsZero() {
-			l.next, l.credit = now.Add(l.interval), 0
+	for t := &l.trickle; t.share > 0 && len(s.data) > 0; {
+		if t.next.IsZero() {
+			t.next, t.credit = now.Add(t.interval), 0
 		}
-		if l.credit == 0 {
-			if wait := l.next.Sub(now); wait > 0 {
+		if t.credit == 0 {
+			if wait := t.next.Sub(now); wait > 0 {
 				return wait
 			}
-			l.credit, l.next = l.share, l.next.Add(l.interval)
+			t.credit, t.next = t.share, t.next.Add(t.interval)
 		}
-		n := min(l.credit, len(s.data))
+		n := min(t.credit, len(s.data))
 		l.arrive(s.data[:n])
 		s.data = s.data[n:]
-		l.credit -= n
+		t.credit -= n
 	}
 	return 0
 }

@@ -113,7 +113,7 @@ func (p *Pipe) cut(d Direction, n int64, with ending) {
 		p.sever(with)
 		return
 	}
-	p.lanes(d, func(l *lane) { l.cutAfter, l.cutWith = max(n, 0), with })
+	p.lanes(d, func(l *lane) { l.cut = cut{max(n, 0), with} })
 }
 
 // FIN half-closes direction d, as if its writer had: behind what was written
@@ -136,7 +136,7 @@ func (p *Pipe) Stall(d Direction) { p.each(d, func(l *lane) { l.stalled = true }
 // Thaw ends a Stall.
 func (p *Pipe) Thaw(d Direction) {
 	p.each(d, func(l *lane) {
-		l.stalled, l.next = false, time.Time{}
+		l.stalled, l.trickle.next = false, time.Time{}
 		l.advance()
 	})
 }
@@ -151,7 +151,7 @@ func (p *Pipe) Latency(d Direction, latency time.Duration) {
 // one interval after they were written. With n = 0 the direction is quick again.
 func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
 	p.each(d, func(l *lane) {
-		l.share, l.interval, l.next = max(n, 0), interval, time.Time{}
+		l.trickle = trickle{share: max(n, 0), interval: interval}
 		l.advance()
 	})
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Handler serves one WebSocket connection of a [Server]. When it returns, the
-// connection is cut without a close frame. Its ctx ends when the server is
-// closed; [PipeOf] of ctx is the connection below.
-type Handler = func(ctx context.Context, c *websocket.Conn, r *http.Request)
-
 // Server is a real coder/websocket server on a [Network]. It accepts WebSockets
 // and gives them to its handler, unless [Server.Next] says otherwise. All
 // methods may be called from any goroutine; Close and Start in turn.
@@ -36,14 +31,26 @@ type Server struct {
 	mu     sync.Mutex // guards the fields below
 	script []Answer
 	live   []*websocket.Conn // the oldest first
-	run    *run              // nil when closed
+	era    *era
+	run    *run // nil when closed
+}
+
+// era is the time between two calls of Disconnect. The client has its answer
+// before the server has its connection, so Disconnect must also reach those
+// that are just being accepted.
+type era struct {
+	accepting sync.WaitGroup
+	ended     bool // with the code and the reason
+	code      websocket.StatusCode
+	reason    string
 }
 
 // run is the server between Start and Close.
 type run struct {
-	http   *http.Server
-	cancel context.CancelFunc
-	work   sync.WaitGroup // Serve, the connections of net/http, and the answers
+	http     *http.Server
+	listener net.Listener
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // Serve, the connections of net/http, and the answers
 }
 
 // NewServer starts a server on addr ("host:port") that gives each WebSocket to
@@ -53,7 +60,7 @@ func NewServer(n *Network, addr string, handler Handler) *Server {
 	if handler == nil {
 		handler = Echo
 	}
-	s := &Server{network: n, addr: addr, handler: handler}
+	s := &Server{network: n, addr: addr, handler: handler, era: new(era)}
 	s.Start()
 	return s
 }
@@ -72,7 +79,7 @@ func (s *Server) Start() {
 		panic("conntest: " + err.Error())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	u := &run{cancel: cancel}
+	u := &run{listener: l, cancel: cancel}
 	u.http = &http.Server{
 		Handler:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(u, w, r) }),
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -110,24 +117,33 @@ func (s *Server) Shutdown(code websocket.StatusCode, reason string) {
 	u := s.run
 	s.mu.Unlock()
 	if u != nil {
-		u.http.Close()
+		u.listener.Close()
 		s.Disconnect(code, reason)
 	}
 	s.Close()
 }
 
-// Disconnect sends a close frame with this code and reason on every connection
-// and waits until all are closed. New dials are served meanwhile.
+// Disconnect sends a close frame with this code and reason on every connection,
+// also on those that are just being accepted, and waits until all are closed.
+// New dials are served meanwhile.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
+	s.mu.Lock()
+	e := s.era
+	e.ended, e.code, e.reason = true, code, reason
+	s.era = new(era)
+	live := slices.Clone(s.live)
+	s.mu.Unlock()
 	var work sync.WaitGroup
-	for _, c := range s.Conns() {
+	for _, c := range live {
 		work.Go(func() { c.Close(code, reason) })
 	}
 	work.Wait()
+	e.accepting.Wait()
 }
 
 // Conns returns the connections that a handler serves now, the oldest first:
-// the server's view of who is there.
+// the server's view of who is there. A client may have its answer a moment
+// before its connection is here: call synctest.Wait first.
 func (s *Server) Conns() []*websocket.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,17 +169,15 @@ func (s *Server) AcceptWith(h Handler) Answer {
 }
 
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
-	o := s.Options
-	if o == nil {
-		o = &websocket.AcceptOptions{InsecureSkipVerify: true}
-	}
-	c, err := websocket.Accept(w, r, o)
-	if err != nil {
-		return // Accept has answered
-	}
 	s.mu.Lock()
-	s.live = append(s.live, c)
+	e := s.era
+	e.accepting.Add(1)
 	s.mu.Unlock()
+	c := s.admit(w, r, e)
+	e.accepting.Done()
+	if c == nil {
+		return
+	}
 	defer func() {
 		s.mu.Lock()
 		s.live = slices.DeleteFunc(s.live, func(other *websocket.Conn) bool { return other == c })
@@ -171,6 +185,30 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
 		c.CloseNow()
 	}()
 	h(r.Context(), c, r)
+}
+
+// admit accepts the WebSocket and lists it. It returns nil if the handshake
+// failed, which is answered, or if e is over, which the client is told.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, e *era) *websocket.Conn {
+	o := s.Options
+	if o == nil {
+		o = &websocket.AcceptOptions{InsecureSkipVerify: true}
+	}
+	c, err := websocket.Accept(w, r, o)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	late := e.ended
+	if !late {
+		s.live = append(s.live, c)
+	}
+	s.mu.Unlock()
+	if late {
+		c.Close(e.code, e.reason)
+		return nil
+	}
+	return c
 }
 
 // serve gives one request to the next answer of the script.

@@ -3,6 +3,7 @@ package backoff_test
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -10,6 +11,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is an arbitrary moment.
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 

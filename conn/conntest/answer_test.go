@@ -1,0 +1,197 @@
+package conntest_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+// answered dials a server that gives answer a.
+func answered(t *testing.T, a conntest.Answer, f func(t *testing.T, s *conntest.Server, n *conntest.Network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		s := conntest.NewServer(&n, addr, nil)
+		defer s.Close()
+		s.Next(a)
+		f(t, s, &n)
+		synctest.Wait()
+		require.Empty(t, n.Unclosed())
+	})
+}
+
+func TestStatusAnswersWithStatusAndHeader(t *testing.T) {
+	when := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, test := range []struct {
+		code   int
+		header http.Header
+		want   string
+	}{
+		{401, nil, ""}, {403, nil, ""}, {404, nil, ""}, {410, nil, ""}, {200, nil, ""},
+		{429, conntest.RetrySeconds(7 * time.Second), "7"},
+		{503, conntest.RetryDate(when), "Wed, 02 Jan 2030 03:04:05 GMT"},
+		{429, conntest.RetryEpoch(when), "1893553445"},
+	} {
+		answered(t, conntest.Status(test.code, test.header), func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+			_, resp, err := dial(t.Context(), n)
+			require.Error(t, err)
+			require.Equal(t, test.code, resp.StatusCode)
+			require.Equal(t, test.want, resp.Header.Get("Retry-After"))
+		})
+	}
+}
+
+func TestRedirectWithoutALocationIsALoop(t *testing.T) {
+	for location, want := range map[string]string{"": "/", "wss://other.test/x": "wss://other.test/x"} {
+		answered(t, conntest.Redirect(location), func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+			transport := &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://feed.test/", nil)
+			require.NoError(t, err)
+			resp, err := transport.RoundTrip(req)
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, 302, resp.StatusCode)
+			require.Equal(t, want, resp.Header.Get("Location"))
+		})
+	}
+}
+
+func TestGarbageIsNoHTTP(t *testing.T) {
+	answered(t, conntest.Garbage([]byte("SSH-2.0-OpenSSH\r\n")), func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+		_, _, err := dial(t.Context(), n)
+		require.ErrorContains(t, err, "malformed HTTP response")
+	})
+}
+
+// Fact 5 of reliability.md: coder reads on for three seconds.
+func TestBadAcceptFailsTheVerification(t *testing.T) {
+	answered(t, conntest.BadAccept, func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+		start := time.Now()
+		_, _, err := dial(t.Context(), n)
+		require.ErrorContains(t, err, "Sec-WebSocket-Accept")
+		require.Equal(t, 3*time.Second, time.Since(start))
+	})
+}
+
+func TestHangingHandshakeEndsWithItsContext(t *testing.T) {
+	answered(t, conntest.Hang, func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, err := dial(ctx, n)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+func TestHangUpIsAnEOF(t *testing.T) {
+	answered(t, conntest.HangUp, func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
+		_, _, err := dial(t.Context(), n)
+		require.ErrorIs(t, err, io.EOF)
+	})
+}
+
+func TestLateAnswerComesAtItsInstant(t *testing.T) {
+	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
+		s.Next(conntest.Late(9*time.Second, s.Accept))
+		start := time.Now()
+		c, _, err := dial(t.Context(), n)
+		require.NoError(t, err)
+		require.Equal(t, 9*time.Second, time.Since(start))
+		c.CloseNow()
+	})
+}
+
+func TestLateAnswerIsNotGivenToAClientThatLeft(t *testing.T) {
+	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
+		given := false
+		s.Next(conntest.Late(time.Hour, func(http.ResponseWriter, *http.Request) { given = true }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := dial(ctx, n)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(2 * time.Hour)
+		require.False(t, given)
+	})
+}
+
+func TestTrickledHandshakeTakesItsTime(t *testing.T) {
+	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
+		s.Next(conntest.Trickle(1, time.Second, s.Accept))
+		start := time.Now()
+		c, _, err := dial(t.Context(), n)
+		require.NoError(t, err)
+		bytes := n.Conns(addr)[0].Written(conntest.ToClient)
+		require.Equal(t, time.Duration(bytes)*time.Second, time.Since(start))
+		c.CloseNow()
+	})
+}
+
+func TestAcceptWithRunsAnotherHandlerOnce(t *testing.T) {
+	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
+		s.Next(s.AcceptWith(conntest.CloseWith(1008, "no")), s.Accept)
+		c, _, err := dial(t.Context(), n)
+		require.NoError(t, err)
+		_, _, err = c.Read(t.Context())
+		require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err))
+		c, _, err = dial(t.Context(), n)
+		require.NoError(t, err)
+		require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
+	})
+}
+
+func TestServerSpeaksTLS(t *testing.T) {
+	certificate, roots := selfSigned(t)
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		s := conntest.NewServer(&n, "feed.test:443", func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+			if conntest.PipeOf(ctx) != nil && r.TLS != nil {
+				conntest.Echo(ctx, c, r)
+			}
+		})
+		defer s.Close()
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+		transport := &http.Transport{
+			DialContext:     n.DialContext,
+			TLSClientConfig: &tls.Config{RootCAs: roots, Time: func() time.Time { return validAt }},
+		}
+		c, _, err := websocket.Dial(t.Context(), "wss://feed.test/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
+		require.NoError(t, err)
+		defer c.CloseNow()
+		require.NoError(t, c.Ping(c.CloseRead(t.Context())))
+	})
+}
+
+var validAt = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// selfSigned makes a certificate for feed.test, and a pool that trusts it.
+func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"feed.test"},
+		NotBefore: validAt.Add(-time.Hour), NotAfter: validAt.Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}

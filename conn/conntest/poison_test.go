@@ -1,0 +1,54 @@
+package conntest_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+func TestPoisonSpoilsWhatWasKeptOfAReusedBuffer(t *testing.T) {
+	f := conntest.NewFake(nil)
+	f.Deliver(text("a longer message"), text("b"))
+	c := conntest.Poison(f)
+	first, err := c.Read(make([]byte, 0, 64))
+	require.NoError(t, err)
+	require.Equal(t, text("a longer message"), first)
+	second, err := c.Read(first.Data)
+	require.NoError(t, err)
+	require.Equal(t, text("b"), second)
+	want := append([]byte("b"), bytes.Repeat([]byte{conntest.Poisoned}, len(first.Data)-1)...)
+	require.Equal(t, want, first.Data)
+}
+
+func TestPoisonSpoilsTheOldBufferBeforeTheNextMessageComes(t *testing.T) {
+	f := conntest.NewFake(nil)
+	f.Deliver(text("kept"))
+	c := conntest.Poison(f)
+	m, err := c.Read(nil)
+	require.NoError(t, err)
+	f.Fail(errBoom)
+	_, err = c.Read(m.Data)
+	require.ErrorIs(t, err, errBoom)
+	require.Equal(t, bytes.Repeat([]byte{conntest.Poisoned}, 4), m.Data)
+}
+
+func TestPoisonDialerPoisonsWhatIsDialled(t *testing.T) {
+	f := conntest.NewFake(nil)
+	f.Deliver(text("x"))
+	dialler := conntest.PoisonDialer(conntest.DialFunc(func(context.Context) (conn.Conn, error) { return f, nil }))
+	c, err := dialler.Dial(t.Context())
+	require.NoError(t, err)
+	buf := make([]byte, 4)
+	_, err = c.Read(buf)
+	require.NoError(t, err)
+	require.Equal(t, []byte{'x', conntest.Poisoned, conntest.Poisoned, conntest.Poisoned}, buf)
+
+	failing := conntest.PoisonDialer(conntest.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errBoom }))
+	_, err = failing.Dial(t.Context())
+	require.ErrorIs(t, err, errBoom)
+}

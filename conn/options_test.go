@@ -1,0 +1,30 @@
+package conn
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestZeroOptionsAreTheDefaults(t *testing.T) {
+	want := WebSocketOptions{ReadLimit: 16 << 20, WriteTimeout: 10 * time.Second, MessageTimeout: time.Minute}
+	for _, o := range []*WebSocketOptions{nil, {}} {
+		require.NoError(t, o.Validate())
+		require.Equal(t, want, o.withDefaults())
+	}
+}
+
+func TestNegativeReadLimitIsRefusedByName(t *testing.T) {
+	o := &WebSocketOptions{ReadLimit: -1}
+	require.EqualError(t, o.Validate(), "conn: option ReadLimit is -1: want a size in bytes, or 0 for 16777216")
+	require.EqualValues(t, 16<<20, o.withDefaults().ReadLimit, "never without a limit")
+}
+
+func TestLargestReadLimitIsNotMinusOne(t *testing.T) {
+	l := plain(t, &WebSocketOptions{ReadLimit: math.MaxInt64})
+	l.send(frame(fin|text, "x"))
+	_, err := l.Read(nil)
+	require.NoError(t, err)
+}

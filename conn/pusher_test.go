@@ -1,0 +1,88 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+// pusherVar tells this test binary to be the server of the benchmarks, in a
+// process of its own so that the client's CPU can be told apart.
+const pusherVar = "CONN_TEST_PUSHER"
+
+// pusher prints its URL and serves until its standard input ends: an endless
+// stream of messages whose size is the path.
+func pusher() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.URL.Path[1:])
+		g := &grab{ResponseWriter: w}
+		if _, err := websocket.Accept(g, r, nil); err != nil {
+			return
+		}
+		chunk := bytes.Repeat([]byte(frame(fin|bin, strings.Repeat("x", size))), 1+(256<<10)/size)
+		for {
+			if _, err := g.conn.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	fmt.Println(server.URL)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// grab keeps the connection that is hijacked.
+type grab struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (g *grab) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	nc, rw, err := g.ResponseWriter.(http.Hijacker).Hijack()
+	g.conn = nc
+	return nc, rw, err
+}
+
+// startPusher returns the URL of a pusher that ends with b.
+func startPusher(b *testing.B) string {
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), pusherVar+"=1")
+	in, err := command.StdinPipe()
+	require.NoError(b, err)
+	out, err := command.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, command.Start())
+	b.Cleanup(func() { in.Close(); _ = command.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(b, err)
+	return strings.TrimSpace(line)
+}
+
+// dialPusher returns what a client has: ours, or coder/websocket as it is.
+func dialPusher(b *testing.B, url string) (*WebSocket, *websocket.Conn) {
+	plainWS, _, err := websocket.Dial(context.Background(), url, nil)
+	require.NoError(b, err)
+	plainWS.SetReadLimit(1 << 20)
+	var wire Wire
+	rt := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return wire.Tap(nc), err
+	}}
+	ws, _, err := websocket.Dial(context.Background(), url, &websocket.DialOptions{HTTPClient: &http.Client{Transport: wire.Transport(rt)}})
+	require.NoError(b, err)
+	ours := NewWebSocket(ws, &wire, nil)
+	b.Cleanup(func() { ours.CloseNow(); plainWS.CloseNow(); http.DefaultClient.CloseIdleConnections() })
+	return ours, plainWS
+}

@@ -1,0 +1,110 @@
+package dialer
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func text(code int, body string) conntest.Answer {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, code) }
+}
+
+// What a person needs is in the text, what a program needs in the fields.
+func TestAnswersAreExplained(t *testing.T) {
+	for want, c := range map[string]struct {
+		answer conntest.Answer
+		code   int
+		class  backoff.Class
+	}{
+		"not a WebSocket endpoint: 200 OK":       {text(200, "welcome"), 200, backoff.ClassSlow},
+		"401 Unauthorized":                       {text(401, "who"), 401, backoff.ClassSlow},
+		"404 Not Found":                          {text(404, ""), 404, backoff.ClassSlow},
+		"410 Gone":                               {text(410, ""), 410, backoff.ClassStop},
+		"426 Upgrade Required":                   {text(426, ""), 426, backoff.ClassStop},
+		"503 Service Unavailable":                {text(503, ""), 503, backoff.ClassOverload},
+		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
+		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},
+		"400 Bad Request: is this a wss server?": {text(400, "The plain HTTP request was sent to HTTPS port"), 400, backoff.ClassSlow},
+		`302 Found: redirected to "other.example" (refused)`:         {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "venue.example" (refused)`:         {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
+		"302 Found: redirected (refused)":                            {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
+		"answered with TLS: is this a wss server?":                   {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
+		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:      {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
+		"connection closed during the handshake: EOF":                {conntest.HangUp, 0, backoff.ClassRetry},
+		`302 Found: redirected to "venue.example:443" (refused): is`: {conntest.Redirect("https://venue.example:443/"), 302, backoff.ClassSlow},
+	} {
+		t.Run(want, func(t *testing.T) {
+			inVenue(t, func(t *testing.T, v *venue) {
+				v.Next(c.answer)
+				e := v.fail(t, t.Context(), 0)
+				require.Contains(t, e.Error(), want)
+				require.Equal(t, c.code, e.StatusCode)
+				require.Equal(t, c.class, backoff.Classify(e).Class)
+			})
+		})
+	}
+}
+
+func TestRetryAfterIsRead(t *testing.T) {
+	for name, header := range map[string]func(now time.Time) http.Header{
+		"seconds": func(time.Time) http.Header { return conntest.RetrySeconds(7 * time.Second) },
+		"date":    func(now time.Time) http.Header { return conntest.RetryDate(now.Add(7 * time.Second)) },
+		"epoch":   func(now time.Time) http.Header { return conntest.RetryEpoch(now.Add(7 * time.Second)) },
+		"date by the server's clock": func(now time.Time) http.Header {
+			h := conntest.RetryDate(now.Add(time.Hour + 7*time.Second))
+			h.Set("Date", now.Add(time.Hour).UTC().Format(http.TimeFormat))
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVenue(t, func(t *testing.T, v *venue) {
+				v.Next(conntest.Status(503, header(time.Now())))
+				e := v.fail(t, t.Context(), 0)
+				require.EqualError(t, e, "dial ws://venue.example/feed: 503 Service Unavailable (retry after 7s)")
+				require.Equal(t, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 7 * time.Second}, backoff.Classify(e))
+			})
+		})
+	}
+}
+
+// Facts 2 and 3: a redirect loop is one request, and no other host hears of us.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	for _, location := range []string{"", "ws://elsewhere.example/"} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			requests := 0
+			v.Next(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				conntest.Redirect(location)(w, r)
+			})
+			v.fail(t, t.Context(), 0)
+			require.Equal(t, 1, requests)
+			require.Len(t, v.network.Dials(""), 1)
+		})
+	}
+}
+
+func TestABodyThatNeverEndsIsNotRead(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.Next(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		require.Equal(t, 503, v.fail(t, t.Context(), 0).StatusCode)
+	})
+}
+
+func TestErrorMadeByHandIsClassified(t *testing.T) {
+	e := &Error{Endpoint: "wss://host/path", StatusCode: 503, RetryAfter: 7 * time.Second, Err: syscall.EPIPE}
+	require.EqualError(t, e, "dial wss://host/path: broken pipe (retry after 7s)")
+	require.ErrorIs(t, e, syscall.EPIPE)
+	require.EqualError(t, e.Unwrap(), "wss://host/path: broken pipe (retry after 7s)")
+	require.Equal(t, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 7 * time.Second}, backoff.Classify(e))
+}

@@ -1,0 +1,202 @@
+package dialer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// rounds is a dialer for endpoints a, b, c..., each of which answers as its
+// function says. It notes who was asked.
+type rounds struct {
+	*plan
+	says  map[string]func(ctx context.Context) *Error
+	asked string
+}
+
+func newRounds(t *testing.T, says map[string]func(context.Context) *Error) *rounds {
+	d := &WebSocket{Random: rand.NewPCG(1, 2)}
+	for i := range len(says) {
+		d.URLs = append(d.URLs, "ws://"+string(rune('a'+i)))
+	}
+	p, err := d.setup()
+	require.NoError(t, err)
+	return &rounds{plan: p, says: says}
+}
+
+func (r *rounds) dial(ctx context.Context) (conn.Conn, *Error) {
+	r.asked = ""
+	return r.round(ctx, func(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+		r.asked += u.Host
+		e := r.says[u.Host](ctx)
+		if e != nil {
+			e.Endpoint = redacted(u)
+			return nil, e
+		}
+		return conntest.NewFake(nil).Conn(), nil
+	})
+}
+
+func refuses(context.Context) *Error { return &Error{Err: syscall.ECONNREFUSED} }
+func accepts(context.Context) *Error { return nil }
+func hangs(ctx context.Context) *Error {
+	<-ctx.Done()
+	return &Error{Err: context.Cause(ctx)}
+}
+
+func slow(context.Context) *Error {
+	time.Sleep(10 * time.Second)
+	return &Error{Err: &limitError{"too slow"}}
+}
+
+func status(code int, wait time.Duration) func(context.Context) *Error {
+	return func(context.Context) *Error { return &Error{StatusCode: code, RetryAfter: wait} }
+}
+
+type says = map[string]func(context.Context) *Error
+
+func TestARoundCostsTheWaitOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": refuses, "b": status(503, 0), "c": accepts})
+		start := time.Now()
+		for range 20 {
+			_, e := r.dial(t.Context())
+			require.Nil(t, e)
+			require.True(t, strings.HasSuffix(r.asked, "c"), r.asked)
+		}
+		require.Zero(t, time.Since(start))
+	})
+}
+
+func TestTheOrderIsShuffledForEachRound(t *testing.T) {
+	r := newRounds(t, says{"a": refuses, "b": refuses, "c": refuses})
+	seen := map[string]int{}
+	for range 600 {
+		r.dial(t.Context())
+		seen[r.asked]++
+	}
+	require.Len(t, seen, 6)
+	for order, n := range seen {
+		require.InDelta(t, 100, n, 40, order)
+	}
+}
+
+func TestAnInterruptedRoundGoesOnAfterTheLastEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range uint64(20) {
+			d := newRounds(t, says{"a": hangs, "b": hangs, "c": accepts})
+			d.shuffle = rand.New(rand.NewPCG(seed, 0)).Shuffle
+			asked := ""
+			for !strings.HasSuffix(asked, "c") {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				d.dial(ctx)
+				cancel()
+				asked += d.asked
+			}
+			require.LessOrEqual(t, len(asked), 3, asked)
+		}
+	})
+}
+
+func TestLimitsAreForEachEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": slow, "b": slow})
+		start := time.Now()
+		_, e := r.dial(t.Context())
+		require.Equal(t, 20*time.Second, time.Since(start))
+		require.Len(t, e.Round, 2)
+	})
+}
+
+// The rule of WebSocket.Dial for the error that decides.
+func TestTheMostHopefulEndpointDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		says says
+		want backoff.Verdict
+	}{
+		"gone and refused":      {says{"a": status(410, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
+		"gone and not found":    {says{"a": status(410, 0), "b": status(404, 0)}, backoff.Verdict{Class: backoff.ClassSlow}},
+		"all gone":              {says{"a": status(410, 0), "b": status(410, 0)}, backoff.Verdict{Class: backoff.ClassStop}},
+		"overload and refused":  {says{"a": status(503, time.Minute), "b": refuses}, backoff.Verdict{Class: backoff.ClassOverload}},
+		"401 and refused":       {says{"a": status(401, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
+		"all with retry-after":  {says{"a": status(503, time.Minute), "b": status(429, time.Second)}, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Second}},
+		"gone with retry-after": {says{"a": status(410, time.Minute), "b": status(410, time.Minute)}, backoff.Verdict{Class: backoff.ClassStop}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, e := newRounds(t, c.says).dial(t.Context())
+				require.Equal(t, c.want, backoff.Classify(e))
+			})
+		})
+	}
+}
+
+func TestARoundSaysWhatEachEndpointSaid(t *testing.T) {
+	r := newRounds(t, says{"a": status(503, 7*time.Second), "b": refuses})
+	_, e := r.dial(t.Context())
+	require.Len(t, e.Round, 2)
+	require.Equal(t, "ws://a", e.Endpoint)
+	want := "dial 2 endpoints: ws://a: 503 Service Unavailable (retry after 7s); ws://b: connection refused"
+	if r.asked == "ba" {
+		want = "dial 2 endpoints: ws://b: connection refused; ws://a: 503 Service Unavailable (retry after 7s)"
+	}
+	require.EqualError(t, e, want)
+}
+
+func TestRetryAfterKeepsOneEndpointOutOfTheRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": status(503, time.Minute), "b": refuses})
+		r.dial(t.Context())
+		time.Sleep(59 * time.Second)
+		_, e := r.dial(t.Context())
+		require.Equal(t, "b", r.asked)
+		require.Contains(t, e.Error(), "ws://a: 503 Service Unavailable (retry after 1s)")
+		time.Sleep(time.Second)
+		r.dial(t.Context())
+		require.Len(t, r.asked, 2)
+	})
+}
+
+func TestEndpointsThatAllAskedToWaitAreDialledWhenWeAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": status(503, time.Minute), "b": status(503, time.Hour)})
+		r.dial(t.Context())
+		r.dial(t.Context())
+		require.Len(t, r.asked, 2)
+	})
+}
+
+func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRounds(t, says{"a": status(503, time.Minute)})
+		r.dial(t.Context())
+		r.says["a"] = accepts
+		_, e := r.dial(t.Context())
+		require.Nil(t, e)
+		require.Nil(t, r.left(0))
+	})
+}
+
+func TestPrepareThatFailsEndsTheRound(t *testing.T) {
+	calls := 0
+	d := &WebSocket{URLs: []string{"ws://127.0.0.1:1", "ws://127.0.0.1:2"}, Prepare: func(context.Context, *Request) error {
+		calls++
+		return backoff.Permanent(fmt.Errorf("no account"))
+	}}
+	_, err := d.Dial(t.Context())
+	require.ErrorContains(t, err, "prepare: no account")
+	require.Equal(t, backoff.ClassStop, backoff.Classify(err).Class)
+	require.Equal(t, 1, calls)
+}

@@ -1,0 +1,242 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// venue is a server on an in-memory network and a dialer that goes there. The
+// URL has every kind of secret in it.
+type venue struct {
+	*conntest.Server
+	network *conntest.Network
+	dialer  *WebSocket
+}
+
+const (
+	venueAddr = "venue.example:80"
+	venueURL  = "ws://user:passwd@venue.example/feed?token=qsecret"
+)
+
+// inVenue runs test in a bubble of virtual time, and demands that no connection
+// is open in the end.
+func inVenue(t *testing.T, test func(t *testing.T, v *venue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := new(conntest.Network)
+		v := &venue{Server: conntest.NewServer(n, venueAddr, nil), network: n}
+		defer v.Close()
+		v.dialer = &WebSocket{URL: venueURL, DialContext: n.DialContext}
+		test(t, v)
+		synctest.Wait()
+		require.Zero(t, n.Open(), "connections left open")
+	})
+}
+
+var helloMessage = conn.Message{Type: conn.Text, Data: []byte("hello")}
+
+// dial succeeds; the connection is cut when test is over.
+func (v *venue) dial(t *testing.T) *conn.WebSocket {
+	c, err := v.dialer.Dial(t.Context())
+	require.NoError(t, err)
+	return c.(*conn.WebSocket)
+}
+
+// fail dials and wants an *Error, after this time exactly.
+func (v *venue) fail(t *testing.T, ctx context.Context, after time.Duration) *Error {
+	t.Helper()
+	start := time.Now()
+	c, err := v.dialer.Dial(ctx)
+	require.Nil(t, c)
+	require.Equal(t, after, time.Since(start))
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Same(t, err, error(e))
+	return e
+}
+
+func TestDialOpensAConnection(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		c := v.dial(t)
+		defer c.CloseNow()
+		require.NoError(t, c.Write(helloMessage))
+		m, err := c.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(m.Data))
+	})
+}
+
+func TestContextMayEndAfterTheDial(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, err := v.dialer.Dial(ctx)
+		require.NoError(t, err)
+		defer c.CloseNow()
+		cancel()
+		time.Sleep(time.Hour) // and no limit strikes
+		require.NoError(t, c.Write(helloMessage))
+		_, err = c.Read(nil)
+		require.NoError(t, err)
+	})
+}
+
+func TestServerChoosesASubprotocol(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.Options = &websocket.AcceptOptions{Subprotocols: []string{"v1"}}
+		v.dialer.Subprotocols = []string{"v2", "v1"}
+		c := v.dial(t)
+		defer c.CloseNow()
+		require.Equal(t, "v1", c.Subprotocol())
+	})
+}
+
+func TestServerMayChooseNoSubprotocol(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.Subprotocols = []string{"v2"}
+		c := v.dial(t)
+		defer c.CloseNow()
+		require.Empty(t, c.Subprotocol())
+	})
+}
+
+// offers returns what the next handshake asks for.
+func (v *venue) offers() *http.Request {
+	seen := new(http.Request)
+	v.Next(func(w http.ResponseWriter, r *http.Request) {
+		*seen = *r.Clone(context.Background())
+		v.Accept(w, r)
+	})
+	return seen
+}
+
+func TestHeaderAndHostAreSent(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.Header = http.Header{"X-Key": {"k"}, "Host": {"other.example:8080"}}
+		seen := v.offers()
+		defer v.dial(t).CloseNow()
+		require.Equal(t, "k", seen.Header.Get("X-Key"))
+		require.Equal(t, "other.example:8080", seen.Host)
+	})
+}
+
+func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
+	for mode, want := range map[Compression]string{
+		CompressionOff:               "",
+		CompressionNoContextTakeover: "permessage-deflate; client_no_context_takeover; server_no_context_takeover",
+		CompressionContextTakeover:   "permessage-deflate",
+	} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			v.dialer.Compression = mode
+			seen := v.offers()
+			defer v.dial(t).CloseNow()
+			require.Equal(t, want, seen.Header.Get("Sec-WebSocket-Extensions"))
+			require.Empty(t, seen.Header.Get("Accept-Encoding"))
+		})
+	}
+}
+
+func TestPrepareMakesEachHandshakeAnew(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		token := ""
+		v.dialer.Header = http.Header{"X-Key": {"k"}}
+		v.dialer.Prepare = func(_ context.Context, r *Request) error {
+			require.Equal(t, venueURL, r.URL)
+			require.Equal(t, http.Header{"X-Key": {"k"}}, r.Header)
+			token += "t"
+			r.URL = "ws://venue.example/other?" + token
+			r.Header.Set("Authorization", token)
+			return nil
+		}
+		for _, want := range []string{"t", "tt"} {
+			seen := v.offers()
+			v.dial(t).CloseNow()
+			require.Equal(t, want, seen.Header.Get("Authorization"))
+			require.Equal(t, "/other?"+want, seen.URL.String())
+		}
+	})
+}
+
+func TestPrepareThatFailsOpensNoSocket(t *testing.T) {
+	errKeys := errors.New("no keys")
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.Prepare = func(context.Context, *Request) error { return errKeys }
+		e := v.fail(t, t.Context(), 0)
+		require.ErrorIs(t, e, errKeys)
+		require.EqualError(t, e, "dial ws://venue.example/feed: prepare: no keys")
+		require.Empty(t, v.network.Dials(""))
+	})
+}
+
+func TestPrepareIsEndedByTheHandshakeLimit(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.Prepare = func(ctx context.Context, _ *Request) error { <-ctx.Done(); return ctx.Err() }
+		e := v.fail(t, t.Context(), 30*time.Second)
+		require.EqualError(t, e, "dial ws://venue.example/feed: not prepared within 30s")
+		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
+	})
+}
+
+func TestPrepareCannotMakeABadHandshake(t *testing.T) {
+	for want, prepare := range map[string]func(r *Request){
+		"prepare: Request.URL: malformed URL":                                 func(r *Request) { r.URL = "ws://u:passwd@h:x" },
+		"prepare: Request.URL: a WebSocket URL has no fragment":               func(r *Request) { r.URL += "#" },
+		"prepare: Request.Header: Upgrade is set by the handshake":            func(r *Request) { r.Header.Set("Upgrade", "h2c") },
+		"prepare: Request.Header: Host: want one host, by that name":          func(r *Request) { r.Header.Set("Host", "a b") },
+		"prepare: Request.Header: X: a value has a line break or another con": func(r *Request) { r.Header.Set("X", "a\r\nb") },
+	} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			v.dialer.Prepare = func(_ context.Context, r *Request) error { prepare(r); return nil }
+			e := v.fail(t, t.Context(), 0)
+			require.ErrorContains(t, e, "dial ws://venue.example/feed: "+want)
+			require.NotEqual(t, backoff.ClassStop, backoff.Classify(e).Class)
+		})
+	}
+}
+
+func TestPrepareIsToldThatCredentialsWereRefused(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		var refresh []bool
+		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
+			refresh = append(refresh, backoff.TryFrom(ctx).Refresh)
+			return nil
+		}
+		v.Next(conntest.Status(401, nil), v.Accept)
+		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
+		v.dial(t).CloseNow()
+		v.dial(t).CloseNow()
+		told := backoff.WithTry(t.Context(), backoff.Try{Refresh: true})
+		c, err := v.dialer.Dial(told)
+		require.NoError(t, err)
+		c.CloseNow()
+		require.Equal(t, []bool{false, true, false, true}, refresh)
+	})
+}
+
+func TestDialsMayBeConcurrent(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.URL, v.dialer.URLs = "", []string{venueURL, venueURL + "&second"}
+		var dials sync.WaitGroup
+		for range 20 {
+			dials.Go(func() {
+				c, err := v.dialer.Dial(t.Context())
+				if err == nil {
+					c.CloseNow()
+				}
+			})
+		}
+		dials.Wait()
+		require.Len(t, v.network.Dials(venueAddr), 20)
+	})
+}

@@ -1,0 +1,283 @@
+//go:build !js
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// journal notes what happens: a line for each event, at once, and a table in the
+// end. Its methods may be called from any goroutine.
+type journal struct {
+	start  time.Time
+	screen *screen
+
+	mu       sync.Mutex // guards what follows
+	sessions []*record  // the latest, in order
+	earlier  record     // the sum of those before
+	lost     int        // how many those were
+	events   []event    // what went wrong
+	resyncs  int
+	left     bool // we are leaving
+}
+
+// record is one session.
+type record struct {
+	n        uint64
+	downtime time.Duration // since the last one that was ready
+	up       bool          // it was ready
+	ready    time.Duration // for how long
+	messages int
+	gaps     int    // holes in the sequence, which a snapshot then closed
+	missed   uint64 // updates that were in them
+	resyncs  int
+	end      string // why it ended
+}
+
+// event is something that went wrong.
+type event struct {
+	kind    kind
+	session uint64
+	err     error
+}
+
+type kind int
+
+const (
+	dialFailed kind = iota
+	neverReady      // a session that ended before it was
+	sessionLost
+	wrongMessage
+)
+
+const (
+	sessionsKept = 100
+	eventsKept   = 1000
+)
+
+func newJournal(out *os.File) *journal {
+	return &journal{start: time.Now(), screen: newScreen(out)}
+}
+
+// line shows what has become of something.
+func (j *journal) line(what, format string, args ...any) {
+	j.screen.lines <- fmt.Sprintf("%7.3fs  %-10s  %s", time.Since(j.start).Seconds(), what, fmt.Sprintf(format, args...))
+}
+
+// trace listens to the connection.
+func (j *journal) trace() *reconnect.Trace {
+	return &reconnect.Trace{
+		DialStart: func(d reconnect.DialStart) { j.line("connecting", "attempt %d", d.Try+1) },
+		DialDone: func(d reconnect.DialDone) {
+			if d.Err != nil {
+				j.note(event{kind: dialFailed, err: d.Err})
+				j.line("failed", "attempt %d: %v", d.Try+1, d.Err)
+			}
+		},
+		SessionStart: func(s *reconnect.Session) {
+			j.begin(s)
+			j.line("opening", "session %d", s.N)
+		},
+		SessionReady: func(s *reconnect.Session) {
+			j.edit(s.N, func(r *record) { r.up = true })
+			j.line("ready", "session %d, after %v", s.N, round(s.Downtime))
+		},
+		SessionDone: j.end,
+		WaitStart: func(w reconnect.Wait) {
+			told := ""
+			if w.Verdict.RetryAfter > 0 {
+				told = fmt.Sprintf("the server's %v and then ", w.Verdict.RetryAfter)
+			}
+			j.line("waiting", "%s%v before attempt %d (%v)", told, round(w.Drawn), w.Try+1, w.Verdict.Class)
+		},
+		ProbeDone: func(p reconnect.ProbeDone) {
+			if p.Err != nil {
+				j.line("silent", "session %d: a ping was not answered within %v", p.Session, round(p.Took))
+			}
+		},
+		Overdue: func(what string, since time.Duration) {
+			j.line("overdue", "%s was told to end %v ago", what, round(since))
+		},
+		End: func(err error) {
+			if j.isLeaving() {
+				err = errors.New("by us")
+			}
+			j.line("closed", "%v", err)
+		},
+	}
+}
+
+func (j *journal) begin(s *reconnect.Session) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sessions = append(j.sessions, &record{n: s.N, downtime: s.Downtime})
+	if len(j.sessions) > sessionsKept {
+		j.earlier.add(j.sessions[0])
+		j.lost++
+		j.sessions = j.sessions[1:]
+	}
+}
+
+func (j *journal) end(e reconnect.SessionEnd) {
+	cause := "us"
+	if !j.isLeaving() && e.Cause != nil {
+		cause = e.Cause.Error()
+	}
+	j.edit(e.N, func(r *record) { r.ready, r.end = e.Ready, cause })
+	how, ready := sessionLost, fmt.Sprintf("ready for %v", round(e.Ready))
+	if e.Ready == 0 {
+		how, ready = neverReady, "never ready"
+	}
+	j.note(event{kind: how, session: e.N, err: e.Cause})
+	j.line("ended", "session %d, %s: %s", e.N, ready, cause)
+}
+
+// message counts one that was received.
+func (j *journal) message(session uint64) { j.edit(session, func(r *record) { r.messages++ }) }
+
+// resync says that the book is right again.
+func (j *journal) resync(session, seq, missed uint64) {
+	j.edit(session, func(r *record) {
+		j.resyncs++
+		r.resyncs++
+		r.missed += missed
+		if missed > 0 {
+			r.gaps++
+		}
+	})
+	j.line("in sync", "session %d: snapshot at update %d, %d missed", session, seq, missed)
+}
+
+// wrong says that a message cannot be applied.
+func (j *journal) wrong(session uint64, err error) {
+	j.note(event{kind: wrongMessage, session: session, err: err})
+	j.line("out of sync", "session %d: %v", session, err)
+}
+
+// leaving says that what ends now was ended by us.
+func (j *journal) leaving() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = true
+}
+
+func (j *journal) isLeaving() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.left
+}
+
+// close returns when every line is shown.
+func (j *journal) close() { j.screen.close() }
+
+func (j *journal) note(e event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.events) < eventsKept {
+		j.events = append(j.events, e)
+	}
+}
+
+// mark is a place in the journal.
+type mark struct{ events, resyncs int }
+
+// mark returns the present end of the journal.
+func (j *journal) mark() mark {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return mark{len(j.events), j.resyncs}
+}
+
+// find looks for events since m. It returns the error of the first, and how many there are.
+func (j *journal) find(m mark, match func(event) bool) (first error, n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.events[m.events:] {
+		if match(e) {
+			n++
+			if n == 1 {
+				first = e.err
+			}
+		}
+	}
+	return first, n
+}
+
+func (j *journal) resyncsSince(m mark) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.resyncs - m.resyncs
+}
+
+func (j *journal) edit(session uint64, edit func(*record)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := len(j.sessions) - 1; i >= 0; i-- {
+		if j.sessions[i].n == session {
+			edit(j.sessions[i])
+			return
+		}
+	}
+	edit(&j.earlier)
+}
+
+// table shows the sessions. It is for after close.
+func (j *journal) table(out io.Writer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	defer w.Flush()
+	row := func(name string, r *record, end string) {
+		downtime, ready := "-", "never"
+		if r.up {
+			downtime, ready = round(r.downtime).String(), round(r.ready).String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t  %s\n",
+			name, downtime, ready, r.messages, r.gaps, r.missed, r.resyncs, end)
+	}
+	fmt.Fprintln(w, "session\tdowntime\tready\tmessages\tgaps\tmissed\tresyncs\t  ended by")
+	sum := j.earlier
+	if j.lost > 0 {
+		row("earlier", &j.earlier, fmt.Sprintf("(%d sessions)", j.lost))
+	}
+	for _, r := range j.sessions {
+		row(fmt.Sprint(r.n), r, short(r.end, 60))
+		sum.add(r)
+	}
+	row("all", &sum, fmt.Sprintf("%d sessions in %v", j.lost+len(j.sessions), round(time.Since(j.start))))
+}
+
+func (r *record) add(s *record) {
+	if s.up { // otherwise its downtime is part of that of the next
+		r.up = true
+		r.downtime += s.downtime
+		r.ready += s.ready
+	}
+	r.messages += s.messages
+	r.gaps += s.gaps
+	r.missed += s.missed
+	r.resyncs += s.resyncs
+}
+
+func round(d time.Duration) time.Duration {
+	if d >= 10*time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+func short(s string, limit int) string {
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit-3]) + "..."
+	}
+	return s
+}

@@ -1,0 +1,275 @@
+//go:build !js
+
+// Marketdata keeps an order book over a connection that breaks.
+//
+//	go run ./examples/marketdata
+//	go run ./examples/marketdata -url wss://feed.example/v1 -subscribe '{"op":"subscribe"}'
+//
+// Without flags it opens a small venue on a loopback port, which misbehaves in
+// every way that a venue can, and a client that survives it: at most 30 s, exit
+// code 0 if the client's book is right in the end. With -url it follows a real
+// feed until it is interrupted.
+//
+// What to copy is in this file and in book.go; journal.go has the lines and the
+// table; venue.go and drill.go make the trouble.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// client follows one feed and keeps its book. One goroutine, in read, owns
+// what has no lock of its own.
+type client struct {
+	feed    *reconnect.Conn
+	book    *book // nil: the feed speaks a language that we do not understand
+	asked   bool  // a snapshot is on its way
+	journal *journal
+	rate    rate
+}
+
+// follow starts to keep a connection to a feed open.
+func (c *client) follow(d reconnect.Dialer, o *reconnect.Options) (err error) {
+	o.Run.Trace = c.journal.trace()
+	c.asked = true // by open
+	if c.feed, err = reconnect.New(d, o); err == nil {
+		c.journal.screen.start(c.status)
+	}
+	return err
+}
+
+// open makes a new connection ready: login, subscribe, each with its answer.
+func (c *client) open(_ context.Context, o *reconnect.Opening) error {
+	if err := o.Write(text(`{"op":"login","key":"open sesame"}`)); err != nil {
+		return err
+	}
+	if err := await(o, "welcome"); err != nil {
+		return err
+	}
+	if err := o.Write(subscribe); err != nil {
+		return err
+	}
+	return await(o, "subscribed")
+}
+
+var subscribe = text(`{"op":"subscribe","book":"GO-USD"}`)
+
+// await reads until the answer comes. What comes before it is part of the
+// feed, and handed on.
+func await(o *reconnect.Opening, answer string) error {
+	for {
+		m, err := o.Read()
+		if err != nil {
+			return err
+		}
+		var q quote
+		switch err := json.Unmarshal(m.Data, &q); {
+		case err != nil:
+			return fmt.Errorf("while waiting for %q: %w", answer, err)
+		case q.Type == answer:
+			return nil
+		case q.Type == "error":
+			return fmt.Errorf("while waiting for %q: the venue says %q", answer, q.Text)
+		}
+		if err := o.Deliver(m); err != nil {
+			return err
+		}
+	}
+}
+
+// read takes what comes, by whatever connection, until there will be nothing more.
+func (c *client) read(ctx context.Context) error {
+	for m, err := range c.feed.Messages(ctx) {
+		var seam *reconnect.Seam
+		switch {
+		case errors.As(err, &seam): // a connection was lost, and with it whatever came meanwhile
+			if c.book != nil {
+				c.book.invalidate()
+				c.asked = true // by open, on the next connection
+			}
+		case err != nil:
+			return err
+		default:
+			c.journal.message(m.Session)
+			if c.book != nil {
+				c.apply(ctx, m)
+			}
+		}
+	}
+	return nil
+}
+
+// apply brings the book up to date, or finds out that it cannot be.
+func (c *client) apply(ctx context.Context, m reconnect.Message) {
+	var q quote
+	err := json.Unmarshal(m.Data, &q)
+	if err == nil && q.Type == "snapshot" {
+		var missed uint64
+		if missed, err = c.book.reset(m.Session, &q); err == nil {
+			c.asked = false
+			c.journal.resync(m.Session, q.Seq, missed)
+			return
+		}
+	} else if err == nil && q.Type == "update" {
+		err = c.book.update(m.Session, &q)
+	}
+	if err == nil || errors.Is(err, errStale) && c.asked {
+		return
+	}
+	if !errors.Is(err, errStale) {
+		c.book.invalidate()
+		c.asked = false
+		c.journal.wrong(m.Session, err)
+	}
+	// Ask for a snapshot. If it fails the session is not ready yet, and the next
+	// update brings us here again; or it is lost, and a seam comes.
+	c.asked = c.feed.Write(ctx, subscribe) == nil
+}
+
+// status is the line at the bottom of a terminal. One goroutine asks for it.
+func (c *client) status() string {
+	s := c.feed.Status()
+	line := fmt.Sprintf("%7.3fs  %-10v  session %d, %.0f msg/s", time.Since(c.journal.start).Seconds(), s.State, s.Session,
+		c.rate.of(c.feed.Stats().Received, time.Now()))
+	if s.State == reconnect.StateWaiting {
+		line += fmt.Sprintf(", %.1fs to go", max(time.Until(s.Next), 0).Seconds())
+	}
+	if c.book != nil {
+		line += ", " + c.book.view().String()
+	}
+	return short(line, 79)
+}
+
+// leave ends the connection politely, if the peer lets us.
+func (c *client) leave() {
+	c.journal.leaving()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := c.feed.Shutdown(ctx); err != nil {
+		c.journal.line("closed", "without the peer's answer: %v", err)
+	}
+}
+
+func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []byte(s)} }
+
+// live follows a real feed until ctx ends. All the defaults are kept.
+func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscription string) int {
+	c := &client{journal: newJournal(stdout)}
+	o := &reconnect.Options{}
+	if subscription != "" {
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			return o.Write(text(subscription)) // what answers it, we cannot know
+		}
+	}
+	if err := c.follow(&dialer.WebSocket{URL: url}, o); err != nil {
+		fmt.Fprintln(stderr, "marketdata: -url:", err)
+		return 2
+	}
+	defer c.feed.Close()
+	reading := make(chan error, 1) // its one place is why it ended
+	go func() { reading <- c.read(context.Background()) }() // received below
+	var err error
+	select {
+	case err = <-reading: // a verdict Stop: the feed is gone for good
+	case <-ctx.Done():
+		c.leave()
+		<-reading
+	}
+	c.journal.close()
+	c.journal.table(stdout)
+	if err != nil {
+		fmt.Fprintln(stdout, "\nFAILED:", err)
+		return 1
+	}
+	return 0
+}
+
+// demo has a venue of its own, and a drill.
+func demo(ctx context.Context, stdout *os.File) int {
+	v, err := openVenue()
+	if err != nil {
+		fmt.Fprintln(stdout, "FAILED: venue:", err)
+		return 1
+	}
+	defer v.close()
+	c := &client{book: &book{}, journal: newJournal(stdout)}
+	err = c.follow(&dialer.WebSocket{
+		URL:  "ws://" + v.addr + "/feed",
+		Conn: conn.WebSocketOptions{ReadLimit: 1 << 20}, // the default is 16 MiB
+	}, &reconnect.Options{
+		OnSession: c.open,
+		// Small numbers, since there are 30 s for everything. A real feed keeps the
+		// defaults, as live does: its server has to bear all its clients at once.
+		Liveness: reconnect.Liveness{Limit: 1500 * time.Millisecond},
+		Run: reconnect.RunOptions{
+			Policy:      backoff.First(300*time.Millisecond, &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}),
+			StableAfter: stableAfter,
+		},
+	})
+	if err != nil {
+		fmt.Fprintln(stdout, "FAILED: client:", err)
+		return 1
+	}
+	reading := make(chan error, 1)
+	go func() { reading <- c.read(context.Background()) }() // received below
+	d := &drill{venue: v, client: c}
+	err = d.run(ctx)
+	c.leave()
+	<-reading
+	c.journal.close()
+	c.journal.table(stdout)
+	d.table(stdout)
+	if err != nil {
+		fmt.Fprintf(stdout, "\nFAILED: %v\n", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "\nok: all %d survived, the book equals the venue's, no message of an old session was applied\n", len(d.results))
+	return 0
+}
+
+const stableAfter = time.Second
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout *os.File, stderr io.Writer) int {
+	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	url := flags.String("url", "", "follow the feed at this ws:// or wss:// `address` until interrupted")
+	subscription := flags.String("subscribe", "", "send this `message` on each new connection; needs -url")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "marketdata: no arguments wanted beside the flags, got %q\n", flags.Args())
+		return 2
+	case given["subscribe"] && !given["url"]:
+		fmt.Fprintln(stderr, "marketdata: -subscribe needs -url: the venue without flags knows what we want")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
+	if given["url"] {
+		return live(ctx, stdout, stderr, *url, *subscription)
+	}
+	return demo(ctx, stdout)
+}

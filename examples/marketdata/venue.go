@@ -1,0 +1,353 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// venue is a small exchange on a loopback port, with one book and a market that
+// never rests: the gateway may be down, the trade goes on. It misbehaves to
+// order. Its methods may be called from any goroutine, those that misbehave by one at a time.
+type venue struct {
+	addr string // host:port, the same after a restart
+
+	gateway *gateway // nil while killed; of the goroutine that kills and opens
+
+	market sync.WaitGroup // the goroutine that trades
+	halted context.CancelFunc
+
+	mu       sync.Mutex // guards what follows; held for no I/O
+	seq      uint64
+	bids     levels
+	asks     levels
+	clients  map[*member]bool
+	numbered uint64           // connections so far
+	door     fault            // what happens to those who come; none: they are let in
+	withheld bool             // the next update reaches nobody
+	did      map[fault]uint64 // how often
+}
+
+// fault is something that a venue does to its clients.
+type fault string
+
+const (
+	none     fault = ""
+	killed   fault = "is killed and comes back"
+	silent   fault = "falls silent (half-open)"
+	restarts fault = "closes with 1012"
+	busy     fault = "answers 503, Retry-After: 1"
+	drops    fault = "accepts and drops"
+	shouts   fault = "sends an oversized message"
+	skips    fault = "leaves an update out"
+)
+
+const (
+	tick      = 5 * time.Millisecond // between two updates
+	middle    = 10000                // bids are below this price, asks above
+	depth     = 20                   // levels at most, on either side
+	oversized = 2 << 20              // bytes
+)
+
+// openVenue opens a venue, to be closed by the caller.
+func openVenue() (*venue, error) {
+	v := &venue{
+		addr: "127.0.0.1:0",
+		bids: levels{}, asks: levels{}, clients: map[*member]bool{}, did: map[fault]uint64{},
+	}
+	if err := v.open(); err != nil {
+		return nil, err
+	}
+	for range 10 * depth {
+		v.change()
+	}
+	ctx, halt := context.WithCancel(context.Background())
+	v.halted = halt
+	v.market.Add(1)
+	go v.trade(ctx) // joined by halt
+	return v, nil
+}
+
+// close ends everything and waits for it.
+func (v *venue) close() {
+	v.halt()
+	v.kill()
+}
+
+// open opens the port.
+func (v *venue) open() error {
+	listener, err := net.Listen("tcp", v.addr)
+	if err != nil {
+		return err
+	}
+	v.addr = listener.Addr().String()
+	v.gateway = openGateway(listener, v.meet)
+	return nil
+}
+
+// kill is the end of the process that has the port: no farewell to anybody.
+func (v *venue) kill() bool {
+	if v.gateway == nil {
+		return false
+	}
+	v.gateway.close()
+	v.gateway = nil
+	v.note(killed)
+	return true
+}
+
+// freeze makes every connection half-open: it is neither read nor written any
+// more, nor closed. New ones are as usual.
+func (v *venue) freeze() bool {
+	lines := v.gateway.all()
+	for _, l := range lines {
+		l.frozen.Store(true)
+		v.note(silent)
+	}
+	return len(lines) > 0
+}
+
+// restart says goodbye to everybody with code 1012.
+func (v *venue) restart() bool {
+	members := v.all()
+	for _, m := range members {
+		m.ws.Close(websocket.StatusServiceRestart, "back in a moment")
+		v.note(restarts)
+	}
+	return len(members) > 0
+}
+
+// turnAway cuts all connections, and does to those who come what f says, busy or
+// drops, until they are welcome again.
+func (v *venue) turnAway(f fault) bool {
+	v.mu.Lock()
+	v.door = f
+	v.mu.Unlock()
+	v.gateway.cut()
+	return true
+}
+
+// welcome lets everybody in again.
+func (v *venue) welcome() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.door = none
+	return nil
+}
+
+// shout sends everybody a message that is too big for anybody.
+func (v *venue) shout() bool {
+	data := []byte(`{"type":"update","text":"` + strings.Repeat("x", oversized) + `"}`)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for m := range v.clients {
+		m.send(data)
+		v.did[shouts]++
+	}
+	return len(v.clients) > 0
+}
+
+// skip lets nobody have the next update.
+func (v *venue) skip() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.withheld = len(v.clients) > 0
+	return v.withheld
+}
+
+// halt stops the trade: from now on the book stays as it is.
+func (v *venue) halt() {
+	v.halted()
+	v.market.Wait()
+}
+
+// view returns the book.
+func (v *venue) view() view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return view{valid: true, seq: v.seq, bids: maps.Clone(v.bids), asks: maps.Clone(v.asks)}
+}
+
+// times returns how often the venue did f.
+func (v *venue) times(f fault) uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.did[f]
+}
+
+func (v *venue) note(f fault) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.did[f]++
+}
+
+func (v *venue) all() []*member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []*member
+	for m := range v.clients {
+		all = append(all, m)
+	}
+	return all
+}
+
+// trade changes the book until ctx ends.
+func (v *venue) trade(ctx context.Context) {
+	defer v.market.Done()
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			v.change()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// change makes one update and sends it to all subscribers.
+func (v *venue) change() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seq++
+	q := quote{Type: "update", Seq: v.seq}
+	away, size := 1+rand.IntN(depth), rand.IntN(10) // one in ten takes a level away
+	if rand.IntN(2) == 0 {
+		q.Bids = levels{middle - away: size}
+		v.bids.merge(q.Bids)
+	} else {
+		q.Asks = levels{middle + away: size}
+		v.asks.merge(q.Asks)
+	}
+	if v.withheld {
+		v.withheld = false
+		v.did[skips]++
+		return
+	}
+	for m := range v.clients {
+		if m.subscribed {
+			m.tell(q)
+		}
+	}
+}
+
+// meet takes one who comes, and stays with him.
+func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	door := v.door
+	v.mu.Unlock()
+	if door == busy {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many of you", http.StatusServiceUnavailable)
+		v.note(busy)
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.CloseNow()
+	if door == drops {
+		v.note(drops)
+		return
+	}
+	m := v.admit(ws)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		m.write()
+	}()
+	for v.serve(m) == nil {
+	}
+	v.dismiss(m)
+	ws.CloseNow()
+	<-written
+}
+
+// member is a client of the venue.
+type member struct {
+	ws         *websocket.Conn
+	number     uint64
+	subscribed bool        // guarded by the venue's mu, like every send to queue and its end
+	queue      chan []byte // as many as a client may lag behind: 20 s of updates
+}
+
+func (v *venue) admit(ws *websocket.Conn) *member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.numbered++
+	m := &member{ws: ws, number: v.numbered, queue: make(chan []byte, 4096)}
+	v.clients[m] = true
+	return m
+}
+
+func (v *venue) dismiss(m *member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.clients, m)
+	close(m.queue)
+}
+
+// serve does what one message asks for.
+func (v *venue) serve(m *member) error {
+	_, data, err := m.ws.Read(context.Background())
+	if err != nil {
+		return err
+	}
+	var ask struct{ Op, Book, Key string }
+	if err := json.Unmarshal(data, &ask); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case ask.Op == "login" && ask.Key == "open sesame":
+		m.tell(quote{Type: "welcome"})
+	case ask.Op == "subscribe" && ask.Book == "GO-USD":
+		// The snapshot is first, then the answer: a client that threw away what
+		// comes before the answer would have no book.
+		m.tell(quote{Type: "snapshot", Seq: v.seq, Bids: v.bids, Asks: v.asks})
+		m.tell(quote{Type: "subscribed"})
+		m.subscribed = true
+	default:
+		m.tell(quote{Type: "error", Text: fmt.Sprintf("what is %q?", ask.Op)})
+	}
+	return nil
+}
+
+func (m *member) tell(q quote) {
+	q.Conn = m.number
+	data, err := json.Marshal(q)
+	if err != nil {
+		panic(err) // a quote can always be written
+	}
+	m.send(data)
+}
+
+func (m *member) send(data []byte) {
+	select {
+	case m.queue <- data:
+	default: // he is so late that he sees a gap, and asks for a snapshot
+	}
+}
+
+// write sends what is in the queue until that is closed.
+func (m *member) write() {
+	for data := range m.queue {
+		if m.ws.Write(context.Background(), websocket.MessageText, data) != nil {
+			m.ws.CloseNow()
+		}
+	}
+}

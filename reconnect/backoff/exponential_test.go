@@ -1,0 +1,87 @@
+package backoff_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func TestExponentialDoublesUpToTheCap(t *testing.T) {
+	p := &backoff.Exponential{Jitter: backoff.JitterNone}
+	require.Equal(t, []float64{1, 2, 4, 8, 16, 30, 30}, waits(p, 7, backoff.ClassRetry, constant(0)))
+}
+
+func TestExponentialFollowsItsFields(t *testing.T) {
+	p := &backoff.Exponential{Base: 100 * time.Millisecond, Factor: 3, Cap: 5 * time.Second, Jitter: backoff.JitterNone}
+	require.Equal(t, []float64{0.1, 0.3, 0.9, 2.7, 5, 5}, waits(p, 6, backoff.ClassRetry, constant(0)))
+}
+
+// Promise 2: cap first, jitter after.
+func TestJitterIsDrawnAroundTheCappedDelay(t *testing.T) {
+	for jitter, want := range map[backoff.Jitter][2][]float64{
+		backoff.JitterFull:         {{0, 0, 0, 0, 0, 0}, {1, 2, 4, 8, 16, 30}},
+		backoff.JitterEqual:        {{0.5, 1, 2, 4, 8, 15}, {1, 2, 4, 8, 16, 30}},
+		backoff.JitterProportional: {{0.8, 1.6, 3.2, 6.4, 12.8, 24}, {1.2, 2.4, 4.8, 9.6, 19.2, 36}},
+	} {
+		p := &backoff.Exponential{Jitter: jitter}
+		require.Equal(t, want[0], waits(p, 6, backoff.ClassRetry, constant(0)), "least, jitter %d", jitter)
+		require.Equal(t, want[1], waits(p, 6, backoff.ClassRetry, highest), "most, jitter %d", jitter)
+	}
+}
+
+func TestFloorIsTheLeastWait(t *testing.T) {
+	p := &backoff.Exponential{Floor: 700 * time.Millisecond}
+	require.Equal(t, []float64{0.7, 0.7}, waits(p, 2, backoff.ClassRetry, constant(0)))
+	require.Equal(t, []float64{1, 2}, waits(p, 2, backoff.ClassRetry, highest), "the most stays what it was")
+	p.Jitter = backoff.JitterEqual
+	require.Equal(t, []float64{0.7, 1}, waits(p, 2, backoff.ClassRetry, constant(0)))
+}
+
+func TestAFloorAboveTheDelayIsTheWait(t *testing.T) {
+	p := &backoff.Exponential{Floor: time.Hour}
+	require.Equal(t, []float64{3600, 3600}, waits(p, 2, backoff.ClassRetry, highest))
+}
+
+func TestABaseAboveTheDefaultCapIsKept(t *testing.T) {
+	p := &backoff.Exponential{Base: time.Minute, Jitter: backoff.JitterNone}
+	require.Equal(t, []float64{60, 60}, waits(p, 2, backoff.ClassRetry, constant(0)))
+}
+
+func TestNegativeFieldsAreOff(t *testing.T) {
+	none := backoff.JitterNone
+	require.Equal(t, []float64{0, 0}, waits(&backoff.Exponential{Base: -1}, 2, backoff.ClassRetry, highest))
+	require.Equal(t, []float64{1, 1}, waits(&backoff.Exponential{Factor: -1, Jitter: none}, 2, backoff.ClassRetry, highest))
+	require.Equal(t, 512.0, waits(&backoff.Exponential{Cap: -1, Jitter: none}, 10, backoff.ClassRetry, highest)[9])
+	spread := &backoff.Exponential{Spread: -1, Jitter: backoff.JitterProportional}
+	require.Equal(t, []float64{1, 2}, waits(spread, 2, backoff.ClassRetry, highest))
+}
+
+var growing = &backoff.Exponential{OverloadCap: 5 * time.Minute, Jitter: backoff.JitterNone}
+
+// Design.md section 5: a fixed cap is metastable.
+func TestWaitsGrowOnPastTheCapAfterOverload(t *testing.T) {
+	want := []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
+	require.Equal(t, want, waits(growing, 11, backoff.ClassOverload, constant(0)))
+}
+
+func TestCheapFailuresNeverRaiseTheWaitPastTheCap(t *testing.T) {
+	a := backoff.Attempt{N: 40, Overloads: 20, Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
+	s, _ := growing.Next(a, seeded())
+	require.Equal(t, 30*time.Second, s.Wait)
+}
+
+func TestEachOverloadMovesTheCapOneStep(t *testing.T) {
+	for overloads, want := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 5 * time.Minute} {
+		a := backoff.Attempt{N: 40, Overloads: overloads, Verdict: backoff.Verdict{Class: backoff.ClassOverload}}
+		s, _ := growing.Next(a, seeded())
+		require.Equal(t, want, s.Wait)
+	}
+}
+
+func TestOverloadCapIsOffByDefault(t *testing.T) {
+	p := &backoff.Exponential{Jitter: backoff.JitterNone}
+	require.Equal(t, 30.0, waits(p, 20, backoff.ClassOverload, constant(0))[19])
+}

@@ -1,0 +1,68 @@
+package backoff_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func TestDecorrelatedDrawsUpToThreeTimesTheWaitBefore(t *testing.T) {
+	p := &backoff.Decorrelated{}
+	require.Equal(t, []float64{3, 9, 27, 30, 30}, waits(p, 5, backoff.ClassRetry, highest))
+	require.Equal(t, []float64{1, 1, 1}, waits(p, 3, backoff.ClassRetry, constant(0)), "never below Base")
+}
+
+func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
+	s, _ := (&backoff.Decorrelated{}).Next(backoff.Attempt{N: 0, Prev: time.Hour}, seeded())
+	require.Less(t, s.Wait, 3*time.Second)
+}
+
+// Promise 2.
+func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
+	for _, noAtom := range []bool{true, false} {
+		p, r, atCap := &backoff.Decorrelated{NoAtom: noAtom}, seeded(), 0
+		a := backoff.Attempt{N: 1}
+		for range 1000 {
+			s, _ := p.Next(a, r)
+			a.Prev = s.Wait
+			if s.Wait == 30*time.Second {
+				atCap++
+			}
+		}
+		require.Equal(t, noAtom, atCap == 0)
+	}
+}
+
+func TestNormalWaitsFirstWithoutNoise(t *testing.T) {
+	s, _ := (&backoff.Normal{}).Next(backoff.Attempt{}, seeded())
+	require.Equal(t, 100*time.Millisecond, s.Wait)
+}
+
+func TestNormalGrowsFromTheWaitBefore(t *testing.T) {
+	p := &backoff.Normal{Min: time.Second, Factor: 1.5, Jitter: -1, Max: 4 * time.Second}
+	require.Equal(t, []float64{1, 1.5, 2.25, 3.375, 4, 4}, waits(p, 6, backoff.ClassRetry, constant(0)))
+}
+
+// Document 004: noise after the cap, so that Max is not hard.
+func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
+	p, r, above := &backoff.Normal{Max: time.Second}, seeded(), 0
+	for range 1000 {
+		if s, _ := p.Next(backoff.Attempt{N: 9, Prev: time.Second}, r); s.Wait > time.Second {
+			above++
+		}
+	}
+	require.InDelta(t, 500, above, 100)
+}
+
+func TestNormalRecoversFromADrawBelowZero(t *testing.T) {
+	p, r, zero := &backoff.Normal{Jitter: 1}, seeded(), 0
+	for range 1000 {
+		if s, _ := p.Next(backoff.Attempt{N: 1, Prev: 0}, r); s.Wait == 0 {
+			zero++
+		}
+	}
+	require.InDelta(t, 159, zero, 60, "P(z < -1) = 15.9 %")
+}

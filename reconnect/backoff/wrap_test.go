@@ -1,0 +1,97 @@
+package backoff_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// seen is a policy that writes down what it is told.
+type seen struct {
+	attempts []backoff.Attempt
+	step     backoff.Step
+}
+
+func (s *seen) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+	s.attempts = append(s.attempts, a)
+	return s.step, true
+}
+
+// Promise 2: the first redial after a drop is jittered too.
+func TestFirstDrawsItsOwnWaitOnce(t *testing.T) {
+	p := backoff.First(5*time.Second, &backoff.Exponential{})
+	require.Equal(t, []float64{5, 1, 2, 4}, waits(p, 4, backoff.ClassRetry, highest))
+	require.Equal(t, []float64{0, 0}, waits(p, 2, backoff.ClassRetry, constant(0)))
+}
+
+func TestFirstHidesItsWaitFromThePolicyInside(t *testing.T) {
+	var inside seen
+	p := backoff.First(time.Second, &inside)
+	for n := range 3 {
+		p.Next(backoff.Attempt{N: n, Prev: time.Duration(n), Overloads: n}, seeded())
+	}
+	want := []backoff.Attempt{{N: 0, Prev: 0, Overloads: 1}, {N: 1, Prev: 2, Overloads: 2}}
+	require.Equal(t, want, inside.attempts)
+}
+
+func TestFirstWithoutASpreadIsAtOnce(t *testing.T) {
+	require.Equal(t, []float64{0, 1}, waits(backoff.First(-1, &backoff.Exponential{}), 2, backoff.ClassRetry, highest))
+}
+
+func TestLimitEndsAfterSoManyWaits(t *testing.T) {
+	require.Len(t, waits(backoff.Limit(&backoff.Exponential{}, 3, 0), 10, backoff.ClassRetry, highest), 3)
+	require.Len(t, waits(backoff.Limit(&backoff.Exponential{}, 0, 0), 10, backoff.ClassRetry, highest), 10)
+}
+
+func TestLimitDoesNotWaitForWhatComesTooLate(t *testing.T) {
+	p := backoff.Limit(&seen{step: backoff.Step{Wait: 10 * time.Second}}, 0, time.Minute)
+	for name, c := range map[string]struct {
+		attempt backoff.Attempt
+		goesOn  bool
+	}{
+		"in time":           {backoff.Attempt{Elapsed: 50 * time.Second}, true},
+		"too late":          {backoff.Attempt{Elapsed: 50*time.Second + 1}, false},
+		"long ago":          {backoff.Attempt{Elapsed: math.MaxInt64}, false},
+		"told, in time":     {backoff.Attempt{Elapsed: 20 * time.Second, Verdict: told(30 * time.Second)}, true},
+		"told, too late":    {backoff.Attempt{Elapsed: 20 * time.Second, Verdict: told(30*time.Second + 1)}, false},
+		"raised, in time":   {backoff.Attempt{Least: time.Minute}, true},
+		"raised, too late":  {backoff.Attempt{Least: time.Minute + 1}, false},
+		"negative, in time": {backoff.Attempt{Elapsed: math.MinInt64, Least: math.MinInt64, Verdict: told(math.MinInt64)}, true},
+	} {
+		_, ok := p.Next(c.attempt, seeded())
+		require.Equal(t, c.goesOn, ok, name)
+	}
+}
+
+func told(d time.Duration) backoff.Verdict {
+	return backoff.Verdict{Class: backoff.ClassRetry, RetryAfter: d}
+}
+
+// Design.md section 5: above all, patience grows.
+func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
+	p := backoff.Patient(&backoff.Exponential{}, backoff.Patience{}, backoff.Patience{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
+	for overloads, want := range [][2]time.Duration{{10, 1}, {20, 3}, {40, 9}, {60, 10}, {60, 10}} {
+		s, ok := p.Next(backoff.Attempt{N: 50, Overloads: overloads}, seeded())
+		require.True(t, ok)
+		require.Equal(t, want, [2]time.Duration{s.Connect / time.Second, s.Handshake / time.Second})
+	}
+}
+
+func TestNegativePatienceLeavesThePolicysLimit(t *testing.T) {
+	inside := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
+	p := backoff.Patient(inside, backoff.Patience{Base: -1}, backoff.Patience{Base: 5, Cap: -1})
+	s, _ := p.Next(backoff.Attempt{Overloads: 1}, seeded())
+	require.Equal(t, backoff.Step{Wait: 1, Connect: 2, Handshake: 10}, s)
+}
+
+func TestPatienceNeverExceedsItsCap(t *testing.T) {
+	p := backoff.Patient(&seen{}, backoff.Patience{Base: time.Minute, Cap: time.Second}, backoff.Patience{Base: math.MaxInt64})
+	s, _ := p.Next(backoff.Attempt{}, seeded())
+	require.Equal(t, time.Second, s.Connect)
+	require.Positive(t, s.Handshake)
+}

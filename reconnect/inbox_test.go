@@ -1,0 +1,156 @@
+package reconnect_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+)
+
+func deliver(peer *conntest.Fake, from, to int) {
+	for i := from; i <= to; i++ {
+		peer.Deliver(text(fmt.Sprint(i)))
+	}
+	synctest.Wait()
+}
+
+func readInbox(t *testing.T, s *scene, in reconnect.Inbox) (*reconnect.Conn, *conntest.Fake) {
+	o := run(every(time.Second))
+	o.Inbox = in
+	c := s.open(&o)
+	return c, s.wantDial().accept()
+}
+
+// Promise 10.
+func TestAFullInboxBlocks(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3})
+		deliver(peer, 1, 10)
+		require.Equal(t, uint64(3), c.Stats().Received, "no more is read")
+		for i := 1; i <= 10; i++ {
+			wantMessage(t, c, 1, fmt.Sprint(i))
+			synctest.Wait()
+		}
+		wantNothing(t, c)
+	})
+}
+
+// Promise 10.
+func TestAFullInboxDropsTheOldest(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Full: reconnect.DropOldest})
+		deliver(peer, 1, 10)
+		seam := wantSeam(t, c)
+		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Dropped: 7}, *seam)
+		for i := 8; i <= 10; i++ {
+			wantMessage(t, c, 1, fmt.Sprint(i))
+		}
+		wantNothing(t, c)
+	})
+}
+
+// Promise 5: what is dropped around a loss is told in its place.
+func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Full: reconnect.DropOldest})
+		deliver(peer, 1, 3) // 1 is dropped
+		peer.Fail(errLost)
+		deliver(s.wantDial().accept(), 4, 7) // 2 to 5 are dropped
+		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Dropped: 3}, *wantSeam(t, c))
+		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
+		require.Equal(t, reconnect.Seam{Session: 2, Cause: reconnect.ErrInboxFull, Dropped: 2}, *wantSeam(t, c))
+		wantMessage(t, c, 2, "6")
+		wantMessage(t, c, 2, "7")
+		wantNothing(t, c)
+	})
+}
+
+// Promise 10.
+func TestAFullInboxEndsTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Full: reconnect.Disconnect})
+		deliver(peer, 1, 4)
+		require.True(t, peer.Closed())
+		for i := 1; i <= 3; i++ {
+			wantMessage(t, c, 1, fmt.Sprint(i))
+		}
+		require.ErrorIs(t, wantSeam(t, c).Cause, reconnect.ErrInboxFull)
+		deliver(s.wantDial().accept(), 5, 5)
+		wantMessage(t, c, 2, "5")
+	})
+}
+
+func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Full: reconnect.Discard})
+		deliver(peer, 1, 1000)
+		require.Equal(t, uint64(1000), c.Stats().Received)
+		_, err := c.Read(t.Context(), nil)
+		require.ErrorContains(t, err, "discards")
+	})
+}
+
+// Promise 10.
+func TestTheInboxIsBoundedInBytes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100})
+		for range 5 {
+			peer.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 60)})
+		}
+		synctest.Wait()
+		require.Equal(t, uint64(2), c.Stats().Received)
+	})
+}
+
+// A full inbox must not keep a writer's connection from being replaced.
+func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2})
+		deliver(peer, 1, 5)
+		peer.FailWrite(errLost)
+		require.Error(t, c.Write(t.Context(), text("x")))
+		s.wantDial().accept()
+		require.Equal(t, uint64(2), c.Status().Session)
+		wantMessage(t, c, 1, "1")
+		wantMessage(t, c, 1, "2")
+		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
+	})
+}
+
+// Read copies into the caller's buffer, and makes one of the exact size otherwise.
+func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{})
+		deliver(peer, 1, 1)
+		peer.Deliver(text("longer than four"))
+		buf := make([]byte, 4)
+		m, err := c.Read(t.Context(), buf)
+		require.NoError(t, err)
+		require.Same(t, &buf[0], &m.Data[0])
+		m, err = c.Read(t.Context(), buf)
+		require.NoError(t, err)
+		require.Equal(t, len(m.Data), cap(m.Data))
+	})
+}
+
+// The ring is reused, and no message shows through another.
+func TestTheRingKeepsMessagesApart(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 21})
+		next := 0
+		for batch := 1; batch < 40; batch++ {
+			deliver(peer, next, next+batch-1)
+			for range batch {
+				wantMessage(t, c, 1, fmt.Sprint(next))
+				synctest.Wait()
+				next++
+			}
+		}
+	})
+}

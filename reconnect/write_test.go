@@ -1,0 +1,228 @@
+package reconnect_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// wantFate asserts how a write ended.
+func wantFate(t *testing.T, err error, fate reconnect.Fate, session uint64) {
+	t.Helper()
+	var w *reconnect.WriteError
+	require.ErrorAs(t, err, &w)
+	require.Equal(t, fate, w.Fate, err)
+	require.Equal(t, session, w.Session, err)
+}
+
+// Promise 6.
+func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		err := c.Write(t.Context(), text("x"))
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		s.wantDial().refuse(errLost)
+		err = c.Write(t.Context(), text("x"))
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		require.ErrorIs(t, err, errLost, "and why there is none")
+	})
+}
+
+func TestWriteWaitsForTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Down = reconnect.WaitWrites
+		c := s.open(&o)
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		s.wantDial().refuse(errLost)
+		peer := s.wantDial().accept()
+		require.NoError(t, <-wrote)
+		require.Equal(t, []conn.Message{text("x")}, peer.Written())
+	})
+}
+
+// Promise 7.
+func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Down = reconnect.WaitWrites
+		c := s.open(&o)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.Write(ctx, text("x"))
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// Promises 6 and 7: the write under way goes on, and the one that waits for it is dropped.
+func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- c.Write(ctx, text("1")) }()
+		synctest.Wait()
+		go func() { second <- c.Write(ctx, text("2")) }()
+		synctest.Wait()
+		cancel()
+		wantFate(t, <-second, reconnect.Dropped, 0)
+		peer.Release()
+		require.NoError(t, <-first)
+		require.Equal(t, []conn.Message{text("1")}, peer.Written())
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// Promise 6.
+func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Down = reconnect.WaitWrites
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		wantFate(t, <-wrote, reconnect.Unknown, 1)
+		next := s.wantDial().accept()
+		require.Empty(t, next.Written(), "it is not sent again")
+	})
+}
+
+// Promise 6: what was not begun may be sent by the next session.
+func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Down = reconnect.WaitWrites
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- c.Write(t.Context(), text("1")) }()
+		synctest.Wait()
+		go func() { second <- c.Write(t.Context(), text("2")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		wantFate(t, <-first, reconnect.Unknown, 1)
+		next := s.wantDial().accept()
+		require.NoError(t, <-second)
+		require.Equal(t, []conn.Message{text("2")}, next.Written())
+	})
+}
+
+// A write error costs the connection at once, also while the handler is busy.
+func TestAFailedWriteEndsTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		busy := make(chan struct{})
+		o.OnMessage = func(reconnect.Message) { <-busy }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("m"))
+		peer.FailWrite(errLost)
+		synctest.Wait()
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Unknown, 1)
+		require.True(t, peer.Closed())
+		require.NotEqual(t, reconnect.StateReady, c.State())
+		require.ErrorIs(t, c.Write(t.Context(), text("y")), reconnect.ErrNotReady)
+		close(busy)
+		s.wantDial()
+	})
+}
+
+// Waiting inside the goroutine that would have to bring the session is hopeless.
+func TestWriteInACallbackDoesNotWaitForASession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Down = reconnect.WaitWrites
+		result := make(chan error, 1)
+		var c *reconnect.Conn
+		o.OnMessage = func(reconnect.Message) {}
+		o.OnSeam = func(*reconnect.Seam) { result <- c.Write(context.Background(), text("x")) }
+		c = s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		require.ErrorIs(t, <-result, reconnect.ErrNotReady)
+	})
+}
+
+func TestWriteInTheHandlerGoesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		c = s.open(&reconnect.Options{OnMessage: func(m reconnect.Message) {
+			require.NoError(t, c.Write(context.Background(), m.Message))
+		}})
+		peer := s.wantDial().accept()
+		peer.Deliver(text("echo"))
+		synctest.Wait()
+		require.Equal(t, []conn.Message{text("echo")}, peer.Written())
+	})
+}
+
+func TestWriteAfterCloseIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(&reconnect.Options{Down: reconnect.WaitWrites})
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		c.Close()
+		for _, err := range []error{<-waiting, c.Write(t.Context(), text("y"))} {
+			wantFate(t, err, reconnect.Dropped, 0)
+			require.ErrorIs(t, err, net.ErrClosed)
+		}
+	})
+}
+
+// Promise 7.
+func TestTheContextOfAReadEndsOnlyThatRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		for range 3 {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+			_, err := c.Read(ctx, nil)
+			require.ErrorIs(t, err, errLost)
+			cancel()
+		}
+		require.False(t, peer.Closed())
+		deliver(peer, 1, 1)
+		wantMessage(t, c, 1, "1")
+	})
+}
+
+// Promise 7: a reader that waits for its turn is no prisoner either.
+func TestReadersTakeTurns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		got := make(chan string, 3)
+		for range 2 {
+			go func() {
+				m, err := c.Read(t.Context(), nil)
+				require.NoError(t, err)
+				got <- string(m.Data)
+			}()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Read(ctx, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		deliver(peer, 1, 2)
+		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
+	})
+}
