@@ -129,6 +129,25 @@ func TestCloseNowCutsACloseThatHasBegun(t *testing.T) {
 	})
 }
 
+// Promise 11: a timer too is something left.
+func TestNoTimerIsLeft(t *testing.T) {
+	ends := map[string]func(l *link){
+		"CloseNow": func(l *link) { l.CloseNow() },
+		"Close": func(l *link) {
+			wait := l.closing(t.Context())
+			l.send(frame(fin|close8, "\x03\xe8"))
+			require.NoError(t, wait())
+		},
+	}
+	for name, end := range ends {
+		l := plain(t, nil)
+		require.NoError(t, l.Write(Message{Text, nil}))
+		require.True(t, l.wire.writing.isArmed(), name)
+		end(l)
+		require.False(t, l.wire.writing.isArmed(), name)
+	}
+}
+
 // Promise 11: no wait on the network, and every call ends.
 func TestCloseNowUnblocksEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

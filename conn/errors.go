@@ -74,6 +74,7 @@ func (e *StuckError) Error() string {
 
 var (
 	errControl  = errors.New("a control frame was stuck for 5s") // coder/websocket's limit, after which it closes
+	errBelow    = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
 	errNoAnswer = errors.New("no close frame in answer within 5s")
 	errGone     = errors.New("the connection has ended") // Read knows, or will know, why
 )

@@ -23,7 +23,9 @@ func TestNegativeReadLimitIsRefusedByName(t *testing.T) {
 }
 
 func TestLargestReadLimitIsNotMinusOne(t *testing.T) {
-	l := plain(t, &WebSocketOptions{ReadLimit: math.MaxInt64})
+	o := &WebSocketOptions{ReadLimit: math.MaxInt64}
+	require.EqualValues(t, math.MaxInt-1, o.withDefaults().ReadLimit)
+	l := plain(t, o)
 	l.send(frame(fin|text, "x"))
 	_, err := l.Read(nil)
 	require.NoError(t, err)

@@ -105,8 +105,10 @@ func (s *stream) split(n int, err error) (int, error) {
 }
 
 func (s *stream) tell(err error) error {
+	if s.told.Load() == nil {
+		s.told.Store(&err)
+	}
 	s.pending = err
-	s.told.CompareAndSwap(nil, &err)
 	return err
 }
 
@@ -114,7 +116,8 @@ func (s *stream) Write(p []byte) (int, error) {
 	s.writes.Add(1)
 	n, err := s.body.Write(p)
 	if err != nil {
-		s.broken.CompareAndSwap(nil, &err)
+		first := err // err itself must not escape: that would cost each Write an allocation
+		s.broken.CompareAndSwap(nil, &first)
 	}
 	return n, err
 }

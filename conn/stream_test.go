@@ -71,6 +71,12 @@ func TestFalseAlarmsAreTakenLessAndLessOften(t *testing.T) {
 	require.Equal(t, 6+5, ahead, "after 1, 2, 4, ... 32, and then each 64 reads")
 }
 
+func TestBurstEndsTheDoubt(t *testing.T) {
+	const small, large = bufioSize, aheadSize
+	require.Equal(t, []int{small, large, small, small, large, small, large},
+		asks(t, small, small, small, small, 9000, small, 1), "a false alarm, then two bursts")
+}
+
 func TestLargeReadGoesStraightToItsBuffer(t *testing.T) {
 	body := &script{steps: []func([]byte) (int, error){gives(bufioSize, nil), gives(1<<20, nil), gives(1, nil)}}
 	s := &stream{body: body}

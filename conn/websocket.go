@@ -90,6 +90,9 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 // readMessage appends what r has to buf. When buf is full an empty read tells
 // whether there is more, so that a message may fill it to the brim.
 func readMessage(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	if cap(buf) == 0 {
+		buf = grow(buf, limit)
+	}
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		brim := n == 0 && len(buf) == cap(buf)
@@ -237,8 +240,10 @@ func (c *WebSocket) reason(err error, inside bool) error {
 		return &TooBigError{Limit: c.limit}
 	case c.wire.cut.Load():
 		return net.ErrClosed
-	case closedBelow(err) || told != nil && closedBelow(*told):
+	case errors.Is(err, context.DeadlineExceeded):
 		return errControl
+	case closedBelow(err) || told != nil && closedBelow(*told):
+		return errBelow
 	case told != nil && *told == io.EOF && (inside || errors.Is(err, io.ErrUnexpectedEOF)):
 		return io.ErrUnexpectedEOF
 	case told != nil:
@@ -261,15 +266,17 @@ func (c *WebSocket) why(err error) error {
 	if broken := c.wire.stream.broken.Load(); broken != nil && !closedBelow(*broken) {
 		return *broken
 	}
-	if closedBelow(err) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return errControl
+	case closedBelow(err):
 		return errGone
 	}
 	return err
 }
 
-// closedBelow tells whether coder/websocket has closed the connection by itself,
-// or failed because of it: a context error can only be its own, of a control
-// frame.
+// closedBelow tells whether the connection was closed, or coder/websocket has
+// given up: its contexts are not ours but those of control frames.
 func closedBelow(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -48,6 +48,15 @@ func TestReadGrowsTheBufferAsDataComes(t *testing.T) {
 	}
 }
 
+// Promise 10.
+func TestReadGrowsNoFurtherThanTheLimit(t *testing.T) {
+	l := plain(t, &WebSocketOptions{ReadLimit: 1000})
+	l.send(frame(fin|bin, strings.Repeat("x", 600)))
+	m, err := l.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, 1001, cap(m.Data))
+}
+
 // An honest looking length buys no memory: 2^40 bytes are announced, 3 come.
 func TestReadTrustsNoLength(t *testing.T) {
 	l := plain(t, &WebSocketOptions{ReadLimit: 1 << 50})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -183,3 +184,25 @@ func TestManyMayWriteAtOnce(t *testing.T) {
 	}
 	writers.Wait()
 }
+
+func TestReadAndWriteAllocateNothing(t *testing.T) {
+	l := plain(t, nil)
+	buf := make([]byte, 200)
+	l.send(strings.Repeat(frame(fin|text, strings.Repeat("x", 100)), 1000))
+	require.Zero(t, testing.AllocsPerRun(500, func() {
+		if _, err := l.Read(buf); err != nil {
+			t.Error(err)
+		}
+	}))
+	l.wire.stream.body = &swallow{l.wire.stream.body}
+	require.Zero(t, testing.AllocsPerRun(500, func() {
+		if err := l.Write(Message{Text, buf}); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+// swallow is a stream that takes all that is written.
+type swallow struct{ io.ReadWriteCloser }
+
+func (*swallow) Write(p []byte) (int, error) { return len(p), nil }

@@ -37,7 +37,6 @@ func (u *upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	u.refused = newRefusal(r, resp)
 	_ = resp.Body.Close()
-	resp.Body = http.NoBody
 	resp.Header.Del("Location")
 	return resp, nil
 }

@@ -4,11 +4,11 @@ package dialer
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -38,7 +38,7 @@ type attempt struct {
 // open makes one try at t. When it fails, everything of it has ended; when it
 // does not, nothing of it is kept by the connection.
 func (d *WebSocket) open(parent context.Context, t *target, l limits) (conn.Conn, *Error) {
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(undated{parent})
 	a := &attempt{ctx: ctx, wire: new(conn.Wire), stages: stages{limits: l, end: cancel}}
 	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() { defer close(cut); a.wire.Cut() })
@@ -54,23 +54,27 @@ func (d *WebSocket) open(parent context.Context, t *target, l limits) (conn.Conn
 		CompressionMode: d.Compression.mode(),
 	})
 	a.stages.stop()
-	if unhooked := unhook(); unhooked && err == nil {
+	if err == nil && unhook() {
 		cancel(nil)
 		return conn.NewWebSocket(ws, a.wire, &d.Conn), nil
-	} else if !unhooked {
-		<-cut
 	}
 
 	ended := context.Cause(ctx) // before we end it ourselves
 	cancel(nil)
-	a.wire.Cut()
+	<-cut
 	if err == nil {
 		_ = ws.CloseNow()
 	}
-	transport.CloseIdleConnections()
 	a.wait()
 	return nil, failure(parent, t.url, up.refused, ended, err, resp != nil)
 }
+
+// undated is a context without its deadline, at which it still ends. Package net
+// reads the deadline and would be first to say "i/o timeout", before anyone
+// could tell that the attempt is over and not just this endpoint.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // transport is http.Transport for one connection and no other.
 func (a *attempt) transport(d *WebSocket) *http.Transport {
@@ -110,11 +114,8 @@ func (a *attempt) transport(d *WebSocket) *http.Transport {
 	if d.MaxHeaderBytes > 0 {
 		t.MaxResponseHeaderBytes = d.MaxHeaderBytes
 	}
-	t.DisableKeepAlives, t.DisableCompression, t.ForceAttemptHTTP2 = true, true, false
-	t.TLSHandshakeTimeout, t.ResponseHeaderTimeout, t.MaxConnsPerHost = 0, 0, 0
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	t.DisableKeepAlives, t.DisableCompression = true, true
+	t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = 0, 0
 	return t
 }
 

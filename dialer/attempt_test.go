@@ -5,13 +5,17 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -120,6 +124,7 @@ func status400WithoutBody(w http.ResponseWriter, r *http.Request) {
 
 func TestContextThatHasEndedOpensNoSocket(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.Prepare = func(context.Context, *Request) error { panic("nothing to prepare") }
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		e := v.fail(t, ctx, 0)
@@ -143,6 +148,79 @@ func TestACancelledDialStopsDialling(t *testing.T) {
 		defer cancel()
 		v.fail(t, ctx, 1020*time.Millisecond)
 		require.Zero(t, flying.Load())
+	})
+}
+
+func TestNoDialBeginsWhenTheAttemptIsOver(t *testing.T) {
+	a := &attempt{ctx: t.Context()}
+	a.wait()
+	_, err := a.dial(func(context.Context, string, string) (net.Conn, error) { panic("dialled") }, "tcp", "")
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// Package net would report the deadline before the context does.
+func TestTheDialKnowsNoDeadline(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			_, ok := ctx.Deadline()
+			require.False(t, ok)
+			return v.network.DialContext(ctx, network, addr)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c, err := v.dialer.Dial(ctx)
+		require.NoError(t, err)
+		c.CloseNow()
+	})
+}
+
+// If the context ends just when the server accepts, there is a connection that
+// works or there is none.
+func TestAContextThatEndsAtTheLastMoment(t *testing.T) {
+	for range 200 {
+		inVenue(t, func(t *testing.T, v *venue) {
+			ctx, cancel := context.WithCancel(t.Context())
+			v.Next(v.AcceptWith(func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+				cancel()
+				conntest.Echo(ctx, c, r)
+			}))
+			c, err := v.dialer.Dial(ctx)
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				return
+			}
+			defer c.CloseNow()
+			require.NoError(t, c.Write(helloMessage))
+			_, err = c.Read(nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// foreign is a context that package context must watch with a goroutine: a
+// child that is not released leaves it behind, and the bubble finds it.
+type foreign struct {
+	context.Context
+	done chan struct{}
+}
+
+func (f foreign) Done() <-chan struct{} { return f.done }
+
+func TestAConnectionHoldsNothingOfItsContext(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		c, err := v.dialer.Dial(foreign{t.Context(), make(chan struct{})})
+		require.NoError(t, err)
+		c.CloseNow()
+	})
+}
+
+func TestNoLimitStrikesAfterTheLastStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stages{limits: limits{time.Second, time.Second}, end: func(error) { panic("ended") }}
+		s.connecting()
+		s.stop()
+		s.handshaking()
+		time.Sleep(time.Minute)
 	})
 }
 
@@ -178,9 +256,38 @@ func TestHeadersAreCapped(t *testing.T) {
 
 func TestTransportIsTheStartButNotUsed(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.dialer.Transport = &http.Transport{DialContext: v.dialer.DialContext, ForceAttemptHTTP2: true}
-		v.dialer.DialContext = nil
+		base := &http.Transport{DialContext: v.dialer.DialContext, ResponseHeaderTimeout: time.Second, Protocols: new(http.Protocols)}
+		base.Protocols.SetUnencryptedHTTP2(true)
+		v.dialer.Transport, v.dialer.DialContext = base, nil
 		v.dial(t).CloseNow()
-		require.Len(t, v.network.Dials(venueAddr), 1)
+		v.Next(conntest.Hang)
+		v.fail(t, t.Context(), 30*time.Second)
 	})
+}
+
+// dialWith dials with a context that carries something large, and returns a
+// channel that is closed when that has been collected.
+func dialWith(t *testing.T, d *WebSocket) (conn.Conn, <-chan struct{}) {
+	type key struct{}
+	large, gone := new([1 << 20]byte), make(chan struct{})
+	runtime.AddCleanup(large, func(gone chan struct{}) { close(gone) }, gone)
+	c, err := d.Dial(context.WithValue(context.Background(), key{}, large))
+	require.NoError(t, err)
+	return c, gone
+}
+
+func TestAnIdleConnectionKeepsNothingOfItsAttempt(t *testing.T) {
+	n := new(conntest.Network)
+	defer conntest.NewServer(n, venueAddr, nil).Close()
+	c, gone := dialWith(t, &WebSocket{URL: venueURL, DialContext: n.DialContext})
+	defer c.CloseNow()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, 10*time.Millisecond)
 }

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"errors"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -52,7 +53,7 @@ func hostPort(u *url.URL) string {
 	default:
 		port = "80"
 	}
-	return strings.ToLower(u.Hostname()) + ":" + port
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // validHost reports whether net/http would send host as it is: a bad one it

@@ -106,7 +106,6 @@ func (d *WebSocket) tlsConfig() *tls.Config {
 	if c.ClientSessionCache == nil {
 		c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
-	c.NextProtos = []string{"http/1.1"}
 	return c
 }
 

@@ -31,7 +31,7 @@ func inSecureVenue(t *testing.T, test func(t *testing.T, v *venue)) {
 		n := new(conntest.Network)
 		v := &venue{Server: conntest.NewServer(n, "example.com:443", nil), network: n}
 		defer v.Close()
-		v.TLS = &tls.Config{Certificates: s.TLS.Certificates}
+		v.TLS = &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 		v.dialer = &WebSocket{URL: secureURL, DialContext: n.DialContext, TLS: &tls.Config{RootCAs: roots}}
 		test(t, v)
 		synctest.Wait()
@@ -56,9 +56,14 @@ func (v *venue) handshake(t *testing.T) (state tls.ConnectionState) {
 func TestARedialResumesTheTLSSession(t *testing.T) {
 	inSecureVenue(t, func(t *testing.T, v *venue) {
 		require.False(t, v.handshake(t).DidResume)
-		state := v.handshake(t)
-		require.True(t, state.DidResume)
-		require.Equal(t, "http/1.1", state.NegotiatedProtocol)
+		require.True(t, v.handshake(t).DidResume)
+	})
+}
+
+func TestHTTP2IsNeverNegotiated(t *testing.T) {
+	inSecureVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.TLS.NextProtos = []string{"h2"}
+		require.Empty(t, v.handshake(t).NegotiatedProtocol)
 	})
 }
 
@@ -71,21 +76,20 @@ func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
 }
 
 func TestTLSConfigIsClonedAndHardened(t *testing.T) {
-	given := &tls.Config{ServerName: "x", NextProtos: []string{"h2"}}
+	given := &tls.Config{ServerName: "x"}
 	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
 		c := d.tlsConfig()
 		require.NotSame(t, given, c)
 		require.Equal(t, "x", c.ServerName)
 		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
-		require.Equal(t, []string{"http/1.1"}, c.NextProtos)
 	}
-	require.Equal(t, &tls.Config{ServerName: "x", NextProtos: []string{"h2"}}, given)
+	require.Equal(t, &tls.Config{ServerName: "x"}, given)
 }
 
 func TestCertificateProblemsAreSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(v *venue)
-		want   string
+		want  string
 	}{
 		"authority": {func(v *venue) { v.dialer.TLS.RootCAs = x509.NewCertPool() }, "certificate signed by unknown authority"},
 		"name":      {func(v *venue) { v.dialer.TLS.ServerName = "other.example" }, "not other.example"},
@@ -121,6 +125,7 @@ func TestAWrongSchemeIsNamedBothWays(t *testing.T) {
 func TestTheHandshakeLimitCoversTLS(t *testing.T) {
 	inSecureVenue(t, func(t *testing.T, v *venue) {
 		v.network.Fault("example.com:443", conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
+		v.dialer.Transport = &http.Transport{TLSHandshakeTimeout: time.Second}
 		e := v.fail(t, t.Context(), 30*time.Second)
 		require.EqualError(t, e, "dial wss://example.com/feed: handshake not answered within 30s")
 	})

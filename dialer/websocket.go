@@ -47,8 +47,8 @@ type WebSocket struct {
 
 	// TLS is cloned once. A MinVersion of 0 becomes TLS 1.2, a nil
 	// ClientSessionCache one of our own (a resumed handshake costs both sides a
-	// third; SessionTicketsDisabled turns it off), and NextProtos is always
-	// HTTP/1.1. Default: that of Transport, or the zero Config.
+	// third; SessionTicketsDisabled turns it off). NextProtos is not used: net/http
+	// offers no protocol with an upgrade. Default: that of Transport, or the zero Config.
 	TLS *tls.Config
 
 	// Compression is permessage-deflate. Default: off.
@@ -66,7 +66,7 @@ type WebSocket struct {
 	Transport *http.Transport
 
 	// DialContext makes the connection instead of our own TCP. It must return
-	// when ctx ends. Default: that of Transport, or TCP's.
+	// when ctx ends, which is no deadline that ctx knows. Default: that of Transport, or TCP's.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// TCP is not used with a DialContext.

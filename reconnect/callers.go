@@ -3,6 +3,7 @@ package reconnect
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -17,22 +18,20 @@ type callers struct {
 	ids []uint64
 }
 
-// enter says that the calling goroutine is one of ours until leave is called.
-func (c *callers) enter() (leave func()) {
+// enter says that the calling goroutine is one of ours, until it calls leave.
+func (c *callers) enter() {
 	id := goroutine()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.ids = append(c.ids, id)
-	c.mu.Unlock()
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for i, other := range c.ids {
-			if other == id {
-				c.ids = append(c.ids[:i], c.ids[i+1:]...)
-				return
-			}
-		}
-	}
+}
+
+func (c *callers) leave() {
+	id := goroutine()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.ids, id)
+	c.ids = slices.Delete(c.ids, i, i+1)
 }
 
 // inside reports whether the calling goroutine is one of ours.
@@ -40,12 +39,7 @@ func (c *callers) inside() bool {
 	id := goroutine()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, other := range c.ids {
-		if other == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.ids, id)
 }
 
 // goroutine returns the number of the calling goroutine.

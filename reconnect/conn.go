@@ -195,10 +195,12 @@ func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 
 // supervise is the supervisor goroutine.
 func (c *Conn) supervise(o *RunOptions) {
-	defer close(c.done)
-	leave := c.callers.enter()
-	defer leave()
-	err := Run(c.ctx, c.dial, c.serve, o)
+	c.callers.enter()
+	c.finish(Run(c.ctx, c.dial, c.serve, o))
+}
+
+// finish is the supervisor's last act.
+func (c *Conn) finish(err error) {
 	if c.ctx.Err() == nil && !c.leaving.Load() {
 		err = &EndError{Err: err}
 	} else {
@@ -207,6 +209,8 @@ func (c *Conn) supervise(o *RunOptions) {
 	c.err = err
 	c.enter(StateClosed, func(s *Status) { s.Err = err })
 	c.end(err) // frees the context
+	c.callers.leave()
+	close(c.done)
 }
 
 // runOptions are the user's, with our ears in the Trace.
@@ -236,7 +240,8 @@ func (c *Conn) runOptions() *RunOptions {
 	}
 	if user.Overdue != nil {
 		t.Overdue = func(what string, since time.Duration) {
-			defer c.callers.enter()()
+			c.callers.enter()
+			defer c.callers.leave()
 			user.Overdue(what, since)
 		}
 	}
@@ -245,7 +250,8 @@ func (c *Conn) runOptions() *RunOptions {
 }
 
 func (c *Conn) dial(ctx context.Context) (*link, error) {
-	defer c.callers.enter()()
+	c.callers.enter()
+	defer c.callers.leave()
 	opened, err := c.dialer.Dial(ctx)
 	if err != nil {
 		c.counts.failures.Add(1)

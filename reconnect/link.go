@@ -52,23 +52,32 @@ func (c *Conn) sever(l *link, cause error) {
 
 // serve is one session: opening, ready, lost.
 func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
-	l.n = s.N
-	c.counts.sessions.Store(s.N)
 	err := c.open(ctx, l, s)
 	if err == nil {
-		c.live.Store(l)
-		c.enter(StateReady, func(st *Status) { st.Err = nil })
-		s.Ready()
-		l.watch.start(c, l)
+		c.ready(l, s)
 		err = c.receive(ctx, l)
-		c.sever(l, err)
-		l.watch.stop()
-	} else {
-		c.counts.failures.Add(1)
-		l.cut(err)
 	}
+	return c.lose(l, s, err)
+}
+
+// ready lets others write, and watches.
+func (c *Conn) ready(l *link, s *Session) {
+	c.live.Store(l)
+	c.enter(StateReady, func(st *Status) { st.Err = nil })
+	s.Ready()
+	l.watch.start(c, l)
+}
+
+// lose cleans up after a session, and tells the reader of the loss.
+func (c *Conn) lose(l *link, s *Session, err error) error {
+	c.sever(l, err)
+	l.watch.stop()
 	c.enter(StateWaiting, func(st *Status) { st.Err = err })
-	if _, ready := s.readyAt(); ready || l.delivered {
+	_, ready := s.readyAt()
+	if !ready {
+		c.counts.failures.Add(1)
+	}
+	if ready || l.delivered {
 		c.counts.lost.Add(1)
 		c.seam(&Seam{Session: l.n, Cause: err, Lost: 1})
 	}
@@ -92,6 +101,8 @@ func (c *Conn) seam(s *Seam) {
 // that the stack which that needs is not the one that waits for messages ever
 // after.
 func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
+	l.n = s.N
+	c.counts.sessions.Store(s.N)
 	c.enter(StateOpening, func(st *Status) { st.Session = s.N })
 	if c.o.OnSession == nil {
 		return nil
@@ -112,7 +123,8 @@ func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer c.callers.enter()()
+		c.callers.enter()
+		defer c.callers.leave()
 		err = c.o.OnSession(ctx, o)
 	}()
 	select {

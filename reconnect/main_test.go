@@ -1,10 +1,17 @@
 package reconnect_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
 // Promise 11, for every test of the package.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(peerEnv) != "" {
+		servePeer()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

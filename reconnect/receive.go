@@ -3,6 +3,8 @@ package reconnect
 import (
 	"context"
 	"net"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // keep is the largest buffer that is kept between messages.
@@ -25,38 +27,39 @@ func (c *Conn) receive(ctx context.Context, l *link) error {
 // call takes too long, it takes the turn at the reading end away from us (see turn.go).
 func (c *Conn) push(l *link) error {
 	var buf []byte
-	for turn := uint64(0); ; turn += nextTurn {
+	for {
 		m, err := l.conn.Read(buf)
 		if err != nil {
 			return err
 		}
-		c.counts.received(m)
-		l.watch.heard()
+		if !c.handle(l, m) {
+			return c.drain(l, kept(m.Data))
+		}
 		buf = kept(m.Data)
-		l.turn.Store(turn | handling)
-		c.o.OnMessage(Message{Message: m, Session: l.n})
-		if c.closed.Load() {
-			return net.ErrClosed
-		}
-		if !l.turn.CompareAndSwap(turn|handling, turn|reading) {
-			return c.drain(l, buf)
-		}
 	}
+}
+
+// handle calls OnMessage, and reports whether the next message is still ours to read.
+func (c *Conn) handle(l *link, m conn.Message) bool {
+	c.counts.received(m)
+	l.watch.heard()
+	turn := l.turn.Load()&^turnMask + nextTurn
+	l.turn.Store(turn | handling)
+	c.o.OnMessage(Message{Message: m, Session: l.n})
+	return l.turn.CompareAndSwap(turn|handling, turn|reading) && !c.closed.Load()
 }
 
 // drain is push when a stand-in reads.
 func (c *Conn) drain(l *link, buf []byte) error {
-	for {
+	for !c.closed.Load() {
 		m, ok := c.inbox.next(l.watch.standIn.done, buf)
 		if !ok {
 			return l.watch.standIn.err
 		}
 		buf = kept(m.Data)
 		c.o.OnMessage(m)
-		if c.closed.Load() {
-			return net.ErrClosed
-		}
 	}
+	return net.ErrClosed
 }
 
 // fill puts each message into the inbox.

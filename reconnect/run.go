@@ -31,20 +31,12 @@ import (
 // more than once.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
-	opts, err := o.withDefaults()
+	s, err := newSupervisor(dial, serve, o)
 	if err != nil {
 		return err
 	}
-	if dial == nil || serve == nil {
-		return errors.New("reconnect: Run needs a dial and a serve function")
-	}
-	s := &supervisor[C]{
-		dial: dial, serve: serve, o: opts, rand: opts.random(),
-		lost: time.Now(), served: make(chan struct{}),
-	}
-	s.outage.Begin(s.lost)
 	err = s.run(ctx)
-	opts.Trace.end(err)
+	s.o.Trace.end(err)
 	return err
 }
 
@@ -66,55 +58,103 @@ type supervisor[C io.Closer] struct {
 	cuts   sync.WaitGroup
 }
 
+func newSupervisor[C io.Closer](dial func(context.Context) (C, error),
+	serve func(context.Context, C, *Session) error, o *RunOptions) (*supervisor[C], error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if dial == nil || serve == nil {
+		return nil, errors.New("reconnect: Run needs a dial and a serve function")
+	}
+	s := &supervisor[C]{
+		dial: dial, serve: serve, o: opts, rand: opts.random(),
+		lost: time.Now(), served: make(chan struct{}),
+	}
+	s.outage.Begin(s.lost)
+	return s, nil
+}
+
+// run is the state machine: dial, serve, judge, wait. It and what it calls down to
+// serve have small frames, and leave what needs more to functions that have
+// returned by then: this stack waits for messages as long as the session lasts, and what is on
+// it decides whether a connection costs 4 or 8 KiB of stack.
 func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
 		err := s.attempt(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		step, ok := s.outage.Next(s.o.Policy, s.o.judge(err), time.Now(), s.rand)
-		verdict := s.outage.Attempt().Verdict
-		if !ok {
-			return s.giveUp(verdict, err)
-		}
-		s.step = step
-		if !s.wait(ctx, Wait{Try: s.tries, Cause: err, Verdict: verdict, Drawn: step.Wait}) {
-			return context.Cause(ctx)
+		if again, end := s.judge(ctx, err); !again {
+			return end
 		}
 	}
+}
+
+// attempt is one try, and the session that comes of it.
+func (s *supervisor[C]) attempt(ctx context.Context) error {
+	c, session, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.hold(ctx, c, session)
+	return s.lose(session, err)
+}
+
+// judge says whether to try again, and has then waited for as long as that takes.
+func (s *supervisor[C]) judge(ctx context.Context, err error) (again bool, end error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	step, ok := s.outage.Next(s.o.Policy, s.o.judge(err), time.Now(), s.rand)
+	verdict := s.outage.Attempt().Verdict
+	switch {
+	case verdict.Class == backoff.ClassStop:
+		return false, err
+	case !ok:
+		return false, fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, s.tries, err)
+	}
+	s.step = step
+	if !s.wait(ctx, Wait{Try: s.tries, Cause: err, Verdict: verdict, Drawn: step.Wait}) {
+		return false, context.Cause(ctx)
+	}
+	return true, nil
 }
 
 // errServed is the cause of a session whose serve function returned nil.
 var errServed = errors.New("session ended by its owner")
 
-// attempt is one try, and the session that comes of it: gate, dial, serve.
-func (s *supervisor[C]) attempt(ctx context.Context) error {
+// connect passes the gate and dials.
+func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err error) {
 	done, err := s.enter(ctx)
 	if err != nil {
-		return err
+		return c, nil, err
 	}
-	c, err := s.connect(ctx)
+	c, err = s.try(ctx)
 	s.tries++
 	if err != nil {
 		done(s.o.judge(err))
-		return err
+		return c, nil, err
 	}
 	s.n++
-	session := &Session{N: s.n, Cause: s.cause, Downtime: time.Since(s.lost), admitted: done, trace: s.o.Trace}
-	start := time.Now()
+	now := time.Now()
+	session = &Session{N: s.n, Cause: s.cause, Downtime: now.Sub(s.lost), start: now, admitted: done, trace: s.o.Trace}
 	s.o.Trace.sessionStart(session)
-	if err = s.hold(ctx, c, session); err == nil {
+	return c, session, nil
+}
+
+// lose notes that a session has ended, and why.
+func (s *supervisor[C]) lose(session *Session, err error) error {
+	if err == nil {
 		err = errServed
 	}
 	session.leave(s.o.judge(err))
 	s.cause = err
-	end := SessionEnd{N: s.n, Cause: err, Uptime: time.Since(start)}
+	now := time.Now()
+	end := SessionEnd{N: session.N, Cause: err, Uptime: now.Sub(session.start)}
 	if ready, ok := session.readyAt(); ok {
-		s.lost = time.Now()
-		end.Ready = s.lost.Sub(ready)
+		s.lost = now
+		end.Ready = now.Sub(ready)
 		if end.Ready >= max(s.o.StableAfter, s.step.Wait) {
 			s.outage, s.step, s.tries = backoff.Outage{}, backoff.Step{}, 0
-			s.outage.Begin(s.lost)
+			s.outage.Begin(now)
 			end.Stable = true
 		}
 	}
@@ -137,9 +177,8 @@ func (s *supervisor[C]) enter(ctx context.Context) (func(backoff.Verdict), error
 	return done, nil
 }
 
-// connect runs dial in a goroutine of its own, so that the stack that a
-// handshake needs is not the one that waits for messages ever after.
-func (s *supervisor[C]) connect(ctx context.Context) (C, error) {
+// try runs dial in a goroutine of its own, since a handshake needs much stack.
+func (s *supervisor[C]) try(ctx context.Context) (C, error) {
 	try := s.outage.Try(s.step)
 	limit := patience(try)
 	ctx2, cancel := context.WithTimeout(backoff.WithTry(ctx, try), limit)
@@ -226,11 +265,4 @@ func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) (kicked, 
 	case <-ctx.Done():
 		return false, false
 	}
-}
-
-func (s *supervisor[C]) giveUp(v backoff.Verdict, err error) error {
-	if v.Class == backoff.ClassStop {
-		return err
-	}
-	return fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, s.tries, err)
 }

@@ -13,6 +13,7 @@ type Session struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // since the last ready session was lost, or since the start
 
+	start time.Time
 	trace *Trace
 
 	mu       sync.Mutex // guards what follows

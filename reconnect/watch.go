@@ -175,7 +175,8 @@ func (w *watch) probe(silence, limit time.Duration) error {
 	if stopped {
 		return nil
 	}
-	defer w.c.callers.enter()()
+	w.c.callers.enter()
+	defer w.c.callers.leave()
 	start, trace := time.Now(), w.c.trace()
 	w.c.counts.probes.Add(1)
 	trace.probeStart(ProbeStart{Session: w.l.n, Silence: silence})
@@ -185,6 +186,9 @@ func (w *watch) probe(silence, limit time.Duration) error {
 	} else if err = w.l.conn.(conn.Pinger).Ping(ctx); err == nil {
 		w.heard()
 	}
+	w.mu.Lock()
+	w.cancel = nil
+	w.mu.Unlock()
 	trace.probeDone(ProbeDone{Session: w.l.n, Took: time.Since(start), Err: err})
 	if err != nil && ctx.Err() == nil {
 		return err

@@ -26,44 +26,46 @@ type FakeOptions struct {
 // say.
 type Fake struct {
 	options FakeOptions
-	born    time.Time
 
 	mu      sync.Mutex // guards all below; never held across a wait
 	changed sync.Cond
 	peer    *Fake // of Pair, else nil
 	inbox   []conn.Message
 	written []conn.Message
-	reading bool // a Read is under way
-	held    bool // writes wait
-	mute    bool // neither pings nor Close are answered
+	reading bool  // a Read is under way
+	held    bool  // writes wait
+	failing error // of the next Write
+	mute    bool  // neither pings nor Close are answered
+	pings   int   // sent
 	pong    time.Duration
-	pings   int
 	heard   time.Time // when the last byte came in
-	cause   error     // why the connection is dead; nil: it lives
-	failing error     // of the next Write
-	code    int       // given to Close
-	reason  string
-	closed  bool // by Close or CloseNow
-	polite  bool // by Close
+	end     fakeEnd
+}
+
+// fakeEnd is how a Fake ended; the zero value: it lives.
+type fakeEnd struct {
+	cause  error // the first
+	closed bool  // by Close or CloseNow
+	polite bool  // by Close, with the code and the reason
+	code   int
+	reason string
 }
 
 var _ conn.Conn = (*Fake)(nil)
 
 // NewFake returns a live connection with nobody at its other end.
 func NewFake(o *FakeOptions) *Fake {
-	f := &Fake{born: time.Now()}
+	f := &Fake{heard: time.Now()}
 	if o != nil {
 		f.options = *o
 	}
-	f.heard = f.born
 	f.changed.L = &f.mu
 	return f
 }
 
 // Pair returns two connections of which each reads what the other writes, in
-// the order of its
-// writes and without a limit. When one is closed the other dies: of [io.EOF], or
-// after a Close of an error with the method CloseCode.
+// the order of its writes and without a limit. When one is closed the other
+// dies: of [io.EOF], or after a Close of an error with the method CloseCode.
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
 	a.peer, b.peer = b, a
@@ -90,9 +92,9 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 	f.reading = true
 	f.changed.Broadcast()
 	defer func() { f.reading = false }()
-	for len(f.inbox) == 0 || f.closed {
-		if f.cause != nil {
-			return conn.Message{}, fmt.Errorf("read: %w", f.cause)
+	for len(f.inbox) == 0 || f.end.closed {
+		if f.end.cause != nil {
+			return conn.Message{}, fmt.Errorf("read: %w", f.end.cause)
 		}
 		f.changed.Wait()
 	}
@@ -108,19 +110,19 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 // [conn.Conn]; on a dead connection its error is also [conn.ErrNotWritten].
 func (f *Fake) Write(m conn.Message) error {
 	f.mu.Lock()
-	if f.cause != nil {
+	if f.end.cause != nil {
 		defer f.mu.Unlock()
-		return fmt.Errorf("write: %w: %w", conn.ErrNotWritten, f.cause)
+		return fmt.Errorf("write: %w: %w", conn.ErrNotWritten, f.end.cause)
 	}
-	for f.held && f.cause == nil {
+	for f.held && f.end.cause == nil {
 		f.changed.Wait()
 	}
-	if err := f.failing; err != nil && f.cause == nil {
+	if err := f.failing; err != nil && f.end.cause == nil {
 		f.die(err)
 	}
-	if f.cause != nil {
+	if f.end.cause != nil {
 		defer f.mu.Unlock()
-		return fmt.Errorf("write: %w", f.cause)
+		return fmt.Errorf("write: %w", f.end.cause)
 	}
 	m.Data = bytes.Clone(m.Data)
 	f.written = append(f.written, m)
@@ -137,11 +139,11 @@ func (f *Fake) Write(m conn.Message) error {
 // first, or for CloseNow. See [conn.Conn].
 func (f *Fake) Close(ctx context.Context, code int, reason string) error {
 	f.mu.Lock()
-	if f.closed {
+	if f.end.closed {
 		defer f.mu.Unlock()
 		return fmt.Errorf("close: %w", net.ErrClosed)
 	}
-	f.code, f.reason, f.polite = code, reason, true
+	f.end.code, f.end.reason, f.end.polite = code, reason, true
 	peer := f.peer
 	f.mu.Unlock()
 	if peer != nil {
@@ -158,14 +160,14 @@ func (f *Fake) Close(ctx context.Context, code int, reason string) error {
 func (f *Fake) answered(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, f.wake)
 	defer stop()
-	for f.mute && f.cause == nil {
+	for f.mute && f.end.cause == nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("close: %w", context.Cause(ctx))
 		}
 		f.changed.Wait()
 	}
-	if f.cause != nil {
-		return fmt.Errorf("close: %w", f.cause)
+	if f.end.cause != nil {
+		return fmt.Errorf("close: %w", f.end.cause)
 	}
 	return nil
 }
@@ -173,7 +175,7 @@ func (f *Fake) answered(ctx context.Context) error {
 // CloseNow cuts the connection and returns nil.
 func (f *Fake) CloseNow() error {
 	f.mu.Lock()
-	was := f.closed
+	was := f.end.closed
 	f.shut()
 	peer := f.peer
 	f.mu.Unlock()
@@ -188,7 +190,7 @@ func (f *Fake) CloseNow() error {
 func (f *Fake) Deliver(messages ...conn.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cause != nil {
+	if f.end.cause != nil {
 		return
 	}
 	for _, m := range messages {
@@ -252,14 +254,14 @@ func (f *Fake) Pings() int {
 func (f *Fake) Closed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.closed
+	return f.end.closed
 }
 
 // Farewell returns what Close was called with; ok is false if it never was.
 func (f *Fake) Farewell() (code int, reason string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.code, f.reason, f.polite
+	return f.end.code, f.end.reason, f.end.polite
 }
 
 func (f *Fake) set(change func()) {
@@ -271,58 +273,19 @@ func (f *Fake) set(change func()) {
 
 // die keeps the first cause. The lock is held.
 func (f *Fake) die(cause error) {
-	if f.cause == nil {
-		f.cause = cause
+	if f.end.cause == nil {
+		f.end.cause = cause
 	}
 	f.changed.Broadcast()
 }
 
 // shut ends the connection for its owner. The lock is held.
 func (f *Fake) shut() {
-	f.closed = true
+	f.end.closed = true
 	f.die(net.ErrClosed)
 }
 
 func (f *Fake) wake() { f.set(func() {}) }
-
-// fakePinger gives a Fake its ping.
-type fakePinger struct{ fake *Fake }
-
-// Ping waits for the answer, which takes PongAfter and a Read under way.
-func (p fakePinger) Ping(ctx context.Context) error {
-	f := p.fake
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.cause == nil {
-		f.pings++
-	}
-	stop := context.AfterFunc(ctx, f.wake)
-	defer stop()
-	due := time.Now().Add(f.pong)
-	timer := time.AfterFunc(f.pong, f.wake)
-	defer timer.Stop()
-	for {
-		switch {
-		case f.cause != nil:
-			return fmt.Errorf("ping: %w", f.cause)
-		case ctx.Err() != nil:
-			return fmt.Errorf("ping: %w", context.Cause(ctx))
-		case f.reading && !f.mute && !time.Now().Before(due):
-			f.heard = time.Now()
-			return nil
-		}
-		f.changed.Wait()
-	}
-}
-
-// fakeIdler gives a Fake its clock.
-type fakeIdler struct{ fake *Fake }
-
-func (i fakeIdler) Idle() time.Duration {
-	i.fake.mu.Lock()
-	defer i.fake.mu.Unlock()
-	return time.Since(i.fake.heard)
-}
 
 // closeError is how the peer of a Pair learns of a Close.
 type closeError struct {

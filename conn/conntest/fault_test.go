@@ -179,6 +179,22 @@ func TestLatencyDelaysAndKeepsOrder(t *testing.T) {
 	})
 }
 
+func TestLateCloseWakesTheReaderAndTheWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		client, server, p := connect(t, &n)
+		p.Latency(conntest.ToClient, time.Second)
+		p.Window(conntest.ToServer, 0)
+		start := time.Now()
+		require.NoError(t, server.Close())
+		written := make(chan error, 1)
+		go func() { written <- writeErr(client) }()
+		require.Equal(t, io.EOF, readErr(t, client))
+		require.ErrorIs(t, <-written, syscall.EPIPE)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
 func TestTrickleLetsItsShareArrivePerInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network
@@ -196,6 +212,21 @@ func TestTrickleLetsItsShareArrivePerInterval(t *testing.T) {
 			require.Equal(t, time.Duration(i+1)*10*time.Millisecond, time.Since(start))
 		}
 		require.Equal(t, io.EOF, readErr(t, client))
+	})
+}
+
+func TestTrickleStartsANewIntervalAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		client, server, p := connect(t, &n)
+		p.Trickle(conntest.ToClient, 2, 10*time.Millisecond)
+		for range 2 {
+			start := time.Now()
+			write(t, server, "abc")
+			read(t, client, "abc")
+			require.Equal(t, 20*time.Millisecond, time.Since(start))
+			time.Sleep(time.Second)
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ const (
 type segment struct {
 	data []byte
 	end  ending
-	at   time.Time // not to arrive earlier
+	at   time.Time // not to arrive earlier, nor before what is ahead of it
 }
 
 // lane is one direction of a pipe, whose lock guards it. Bytes go from Write to
@@ -48,7 +48,6 @@ type lane struct {
 
 	stalled bool
 	latency time.Duration
-	latest  time.Time // when the newest segment arrives
 	trickle trickle
 }
 
@@ -117,12 +116,8 @@ func (l *lane) end(with ending) {
 
 // push appends to the wire and lets arrive what is due.
 func (l *lane) push(s segment) {
-	if l.latency > 0 || len(l.wire) > 0 {
+	if l.latency > 0 {
 		s.at = time.Now().Add(l.latency)
-		if s.at.Before(l.latest) {
-			s.at = l.latest
-		}
-		l.latest = s.at
 	}
 	l.wire = append(l.wire, s)
 	l.advance()

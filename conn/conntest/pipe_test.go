@@ -35,6 +35,7 @@ func TestCloseUnblocksItsOwnReadAndWrite(t *testing.T) {
 		var n conntest.Network
 		client, _, p := connect(t, &n)
 		p.Window(conntest.ToServer, 0)
+		p.Stall(conntest.Both)
 		errs := make(chan error, 2) // one each
 		go func() { _, err := client.Read(make([]byte, 1)); errs <- err }()
 		go func() { errs <- writeErr(client) }()
@@ -56,6 +57,17 @@ func TestCloseWriteHalfCloses(t *testing.T) {
 	write(t, server, "answer")
 	read(t, client, "answer")
 	require.True(t, p.Live())
+}
+
+func TestCloseWriteEndsAWriteThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		client, _, p := connect(t, &n)
+		p.Window(conntest.ToServer, 0)
+		p.Stall(conntest.ToServer)
+		time.AfterFunc(time.Second, func() { client.(interface{ CloseWrite() error }).CloseWrite() })
+		require.ErrorIs(t, writeErr(client), syscall.EPIPE)
+	})
 }
 
 func TestDeadlinesEndReadsAndWritesExactly(t *testing.T) {
@@ -159,6 +171,33 @@ func TestTwoWritersTakeTurns(t *testing.T) {
 		work.Wait()
 		require.Contains(t, []string{"aaaaaaaaaabbbbbbbbbb", "bbbbbbbbbbaaaaaaaaaa"}, string(b))
 	})
+}
+
+func TestEveryWriterGetsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		client, _, p := connect(t, &n)
+		p.Window(conntest.ToServer, 0)
+		p.Stall(conntest.ToServer) // or what arrives wakes them
+		var work sync.WaitGroup
+		for range 50 {
+			work.Go(func() { io.WriteString(client, "x") })
+		}
+		synctest.Wait()
+		p.Window(conntest.ToServer, -1)
+		work.Wait()
+		require.EqualValues(t, 50, p.Written(conntest.ToServer))
+	})
+}
+
+func TestUnreadBytesSurviveALargeWrite(t *testing.T) {
+	var n conntest.Network
+	client, server, _ := connect(t, &n)
+	first, second := strings.Repeat("a", 2000)+strings.Repeat("b", 1000), strings.Repeat("c", 3000)
+	write(t, client, first)
+	read(t, server, first[:1000])
+	write(t, client, second)
+	read(t, server, first[1000:]+second)
 }
 
 func TestDeadlineEndsAWriterThatWaitsForItsTurn(t *testing.T) {

@@ -48,26 +48,3 @@ func (p poisoned) Read(buf []byte) (conn.Message, error) {
 	}
 	return p.Conn.Read(buf)
 }
-
-// able returns c with the optional abilities that are not nil, and no others.
-func able(c conn.Conn, p conn.Pinger, i conn.Idler) conn.Conn {
-	switch {
-	case p != nil && i != nil:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.Idler
-		}{c, p, i}
-	case p != nil:
-		return struct {
-			conn.Conn
-			conn.Pinger
-		}{c, p}
-	case i != nil:
-		return struct {
-			conn.Conn
-			conn.Idler
-		}{c, i}
-	}
-	return c
-}

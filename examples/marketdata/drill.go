@@ -93,23 +93,37 @@ func tooBig(err error) bool { return errors.As(err, new(*conn.TooBigError)) }
 func isGap(err error) bool { return errors.As(err, new(*gapError)) }
 
 // run goes through the script, up to the first failure, and then compares the books.
-func (d *drill) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, drillLimit, fmt.Errorf("the drill was not over within %v", drillLimit))
+func (d *drill) run(interrupted context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(interrupted, drillLimit, fmt.Errorf("the drill was not over within %v", drillLimit))
 	defer cancel()
 	for _, m := range d.script() {
 		r := d.survive(ctx, m)
+		if interrupted.Err() != nil {
+			return errInterrupted
+		}
 		d.results = append(d.results, r)
 		if r.err != nil {
 			return fmt.Errorf("%s: %w", r.fault, r.err)
 		}
 	}
+	err := d.compare(ctx)
+	if interrupted.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// compare stops the trade and says what is wrong with the client's book.
+func (d *drill) compare(ctx context.Context) error {
 	d.venue.halt()
 	if err := d.until(ctx, "the client's book is not the venue's", d.equal); err != nil {
 		return err
 	}
-	_, old := d.client.journal.find(mark{}, func(e event) bool { return errors.As(e.err, new(*oldError)) })
-	if old > 0 {
-		return fmt.Errorf("%d messages of an old session", old)
+	first, n := d.client.journal.find(mark{}, func(e event) bool { return errors.As(e.err, new(*oldError)) })
+	if n > 0 {
+		return fmt.Errorf("%d messages of an old session, the first: %w", n, first)
 	}
 	return nil
 }

@@ -19,11 +19,12 @@ import (
 type journal struct {
 	start  time.Time
 	screen *screen
+	book   bool // there is one
 
 	mu       sync.Mutex // guards what follows
 	sessions []*record  // the latest, in order
 	earlier  record     // the sum of those before
-	lost     int        // how many those were
+	forgot   int        // how many those were
 	events   []event    // what went wrong
 	resyncs  int
 	left     bool // we are leaving
@@ -36,7 +37,7 @@ type record struct {
 	up       bool          // it was ready
 	ready    time.Duration // for how long
 	messages int
-	gaps     int    // holes in the sequence, which a snapshot then closed
+	gaps     int    // holes in the stream: with a book, those that its snapshots closed; else, its own end
 	missed   uint64 // updates that were in them
 	resyncs  int
 	end      string // why it ended
@@ -63,8 +64,8 @@ const (
 	eventsKept   = 1000
 )
 
-func newJournal(out *os.File) *journal {
-	return &journal{start: time.Now(), screen: newScreen(out)}
+func newJournal(out *os.File, book bool) *journal {
+	return &journal{start: time.Now(), screen: newScreen(out), book: book}
 }
 
 // line shows what has become of something.
@@ -121,7 +122,7 @@ func (j *journal) begin(s *reconnect.Session) {
 	j.sessions = append(j.sessions, &record{n: s.N, downtime: s.Downtime})
 	if len(j.sessions) > sessionsKept {
 		j.earlier.add(j.sessions[0])
-		j.lost++
+		j.forgot++
 		j.sessions = j.sessions[1:]
 	}
 }
@@ -131,11 +132,13 @@ func (j *journal) end(e reconnect.SessionEnd) {
 	if !j.isLeaving() && e.Cause != nil {
 		cause = e.Cause.Error()
 	}
-	j.edit(e.N, func(r *record) { r.ready, r.end = e.Ready, cause })
-	how, ready := sessionLost, fmt.Sprintf("ready for %v", round(e.Ready))
-	if e.Ready == 0 {
-		how, ready = neverReady, "never ready"
-	}
+	how, ready := neverReady, "never ready"
+	j.edit(e.N, func(r *record) {
+		r.ready, r.end = e.Ready, cause
+		if r.up {
+			how, ready = sessionLost, fmt.Sprintf("ready for %v", round(e.Ready))
+		}
+	})
 	j.note(event{kind: how, session: e.N, err: e.Cause})
 	j.line("ended", "session %d, %s: %s", e.N, ready, cause)
 }
@@ -154,6 +157,13 @@ func (j *journal) resync(session, seq, missed uint64) {
 		}
 	})
 	j.line("in sync", "session %d: snapshot at update %d, %d missed", session, seq, missed)
+}
+
+// seam says that something is missing after a session, and nobody knows how much.
+func (j *journal) seam(session uint64) {
+	if !j.isLeaving() {
+		j.edit(session, func(r *record) { r.gaps++ })
+	}
 }
 
 // wrong says that a message cannot be applied.
@@ -241,19 +251,23 @@ func (j *journal) table(out io.Writer) {
 		if r.up {
 			downtime, ready = round(r.downtime).String(), round(r.ready).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t  %s\n",
-			name, downtime, ready, r.messages, r.gaps, r.missed, r.resyncs, end)
+		missed, resyncs := "-", "-"
+		if j.book {
+			missed, resyncs = fmt.Sprint(r.missed), fmt.Sprint(r.resyncs)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t  %s\n",
+			name, downtime, ready, r.messages, r.gaps, missed, resyncs, end)
 	}
 	fmt.Fprintln(w, "session\tdowntime\tready\tmessages\tgaps\tmissed\tresyncs\t  ended by")
 	sum := j.earlier
-	if j.lost > 0 {
-		row("earlier", &j.earlier, fmt.Sprintf("(%d sessions)", j.lost))
+	if j.forgot > 0 {
+		row("earlier", &j.earlier, fmt.Sprintf("(%d sessions)", j.forgot))
 	}
 	for _, r := range j.sessions {
 		row(fmt.Sprint(r.n), r, short(r.end, 60))
 		sum.add(r)
 	}
-	row("all", &sum, fmt.Sprintf("%d sessions in %v", j.lost+len(j.sessions), round(time.Since(j.start))))
+	row("all", &sum, fmt.Sprintf("%d sessions in %v", j.forgot+len(j.sessions), round(time.Since(j.start))))
 }
 
 func (r *record) add(s *record) {

@@ -21,6 +21,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,14 +33,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// client follows one feed and keeps its book. One goroutine, in read, owns
-// what has no lock of its own.
+// client follows one feed and keeps its book.
 type client struct {
 	feed    *reconnect.Conn
 	book    *book // nil: the feed speaks a language that we do not understand
-	asked   bool  // a snapshot is on its way
+	asked   bool  // a snapshot is on its way; owned by the goroutine in read
 	journal *journal
-	rate    rate
+	rate    rate // of messages; owned by the goroutine that asks for the status
 }
 
 // follow starts to keep a connection to a feed open.
@@ -96,11 +96,13 @@ func (c *client) read(ctx context.Context) error {
 	for m, err := range c.feed.Messages(ctx) {
 		var seam *reconnect.Seam
 		switch {
-		case errors.As(err, &seam): // a connection was lost, and with it whatever came meanwhile
-			if c.book != nil {
-				c.book.invalidate()
-				c.asked = true // by open, on the next connection
+		case errors.As(err, &seam): // a connection was lost, and with it whatever comes meanwhile
+			if c.book == nil {
+				c.journal.seam(seam.Session)
+				continue
 			}
+			c.book.invalidate()
+			c.asked = true // by open, on the next connection
 		case err != nil:
 			return err
 		default:
@@ -115,29 +117,40 @@ func (c *client) read(ctx context.Context) error {
 
 // apply brings the book up to date, or finds out that it cannot be.
 func (c *client) apply(ctx context.Context, m reconnect.Message) {
-	var q quote
-	err := json.Unmarshal(m.Data, &q)
-	if err == nil && q.Type == "snapshot" {
-		var missed uint64
-		if missed, err = c.book.reset(m.Session, &q); err == nil {
-			c.asked = false
-			c.journal.resync(m.Session, q.Seq, missed)
-			return
-		}
-	} else if err == nil && q.Type == "update" {
-		err = c.book.update(m.Session, &q)
-	}
-	if err == nil || errors.Is(err, errStale) && c.asked {
+	err := c.change(m)
+	if err == nil {
 		return
 	}
 	if !errors.Is(err, errStale) {
 		c.book.invalidate()
-		c.asked = false
 		c.journal.wrong(m.Session, err)
 	}
-	// Ask for a snapshot. If it fails the session is not ready yet, and the next
+	// Ask for a snapshot. If that fails the session is not ready yet, and the next
 	// update brings us here again; or it is lost, and a seam comes.
-	c.asked = c.feed.Write(ctx, subscribe) == nil
+	if !c.asked {
+		c.asked = c.feed.Write(ctx, subscribe) == nil
+	}
+}
+
+func (c *client) change(m reconnect.Message) error {
+	var q quote
+	if err := json.Unmarshal(m.Data, &q); err != nil {
+		return err
+	}
+	switch q.Type {
+	case "update":
+		return c.book.update(m.Session, &q)
+	case "snapshot":
+		missed, err := c.book.reset(m.Session, &q)
+		if err == nil {
+			c.asked = false
+			c.journal.resync(m.Session, q.Seq, missed)
+		}
+		return err
+	case "error": // so no snapshot will come
+		c.feed.Redial(fmt.Errorf("the venue says %q", q.Text))
+	}
+	return nil
 }
 
 // status is the line at the bottom of a terminal. One goroutine asks for it.
@@ -157,9 +170,10 @@ func (c *client) status() string {
 // leave ends the connection politely, if the peer lets us.
 func (c *client) leave() {
 	c.journal.leaving()
+	c.journal.line("leaving", "for 2s at most")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := c.feed.Shutdown(ctx); err != nil {
+	if err := c.feed.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.journal.line("closed", "without the peer's answer: %v", err)
 	}
 }
@@ -168,7 +182,7 @@ func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []
 
 // live follows a real feed until ctx ends. All the defaults are kept.
 func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscription string) int {
-	c := &client{journal: newJournal(stdout)}
+	c := &client{journal: newJournal(stdout, false)}
 	o := &reconnect.Options{}
 	if subscription != "" {
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
@@ -180,7 +194,7 @@ func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscript
 		return 2
 	}
 	defer c.feed.Close()
-	reading := make(chan error, 1) // its one place is why it ended
+	reading := make(chan error, 1)                          // its one place is why it ended
 	go func() { reading <- c.read(context.Background()) }() // received below
 	var err error
 	select {
@@ -206,7 +220,7 @@ func demo(ctx context.Context, stdout *os.File) int {
 		return 1
 	}
 	defer v.close()
-	c := &client{book: &book{}, journal: newJournal(stdout)}
+	c := &client{book: &book{}, journal: newJournal(stdout, true)}
 	err = c.follow(&dialer.WebSocket{
 		URL:  "ws://" + v.addr + "/feed",
 		Conn: conn.WebSocketOptions{ReadLimit: 1 << 20}, // the default is 16 MiB
@@ -233,7 +247,11 @@ func demo(ctx context.Context, stdout *os.File) int {
 	c.journal.close()
 	c.journal.table(stdout)
 	d.table(stdout)
-	if err != nil {
+	switch {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(stdout, "\n%v after %d of %d\n", err, len(d.results), len(d.script()))
+		return 1
+	case err != nil:
 		fmt.Fprintf(stdout, "\nFAILED: %v\n", err)
 		return 1
 	}
@@ -250,6 +268,10 @@ func run(args []string, stdout *os.File, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	url := flags.String("url", "", "follow the feed at this ws:// or wss:// `address` until interrupted")
 	subscription := flags.String("subscribe", "", "send this `message` on each new connection; needs -url")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "Without flags: a client, and a venue that misbehaves, for less than 30 s. Flags:")
+		flags.PrintDefaults()
+	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {

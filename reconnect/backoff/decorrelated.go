@@ -23,19 +23,7 @@ type Decorrelated struct {
 // Next returns the wait alone; a [Patient] policy around it adds limits. It
 // never gives up.
 func (d *Decorrelated) Next(a Attempt, r *rand.Rand) (Step, bool) {
-	base, limit := d.Base, d.Cap
-	if base == 0 {
-		base = time.Second
-	}
-	switch {
-	case base < 0:
-		return Step{}, true
-	case limit == 0:
-		limit = max(30*time.Second, base)
-	case limit < 0 || limit > longest:
-		limit = longest
-	}
-	base = min(base, limit)
+	base, limit := bounds(d.Base, d.Cap, time.Second, 30*time.Second)
 	last := base
 	if a.N > 0 {
 		last = max(a.Prev, base)

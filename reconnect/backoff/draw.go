@@ -56,6 +56,21 @@ func draw(r *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(above)
 }
 
+// bounds returns the first delay and the longest, with the usual ones where
+// there are none, within [0, longest].
+func bounds(base, limit, usualBase, usualLimit time.Duration) (time.Duration, time.Duration) {
+	if base == 0 {
+		base = usualBase
+	}
+	if limit == 0 {
+		limit = max(usualLimit, base)
+	}
+	if limit < 0 || limit > longest {
+		limit = longest
+	}
+	return min(max(base, 0), limit), limit
+}
+
 // Rand returns a source of random numbers that needs no seed and no state of
 // its own: it draws from the runtime's, so that it may be used by any number
 // of goroutines at once, unlike other values of its type.

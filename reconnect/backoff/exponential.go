@@ -44,7 +44,7 @@ const (
 // Next returns the wait alone; a [Patient] policy around it adds limits. It
 // never gives up.
 func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
-	base, limit := e.bounds()
+	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {
 		limit = Grow(limit, e.factor(), a.Overloads, min(e.OverloadCap, longest))
 	}
@@ -63,20 +63,6 @@ func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 		return Step{Wait: min(low, longest)}, true
 	}
 	return Step{Wait: draw(r, low, high)}, true
-}
-
-func (e *Exponential) bounds() (base, limit time.Duration) {
-	base, limit = e.Base, e.Cap
-	if base == 0 {
-		base = time.Second
-	}
-	if limit == 0 {
-		limit = max(30*time.Second, base)
-	}
-	if limit < 0 || limit > longest {
-		limit = longest
-	}
-	return base, limit
 }
 
 func (e *Exponential) factor() float64 {

@@ -26,13 +26,16 @@ type Normal struct {
 // Next returns the wait alone; a [Patient] policy around it adds limits. It
 // never gives up.
 func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
-	shortest, jitter, limit := n.bounds()
+	shortest, limit := bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {
 		return Step{Wait: shortest}, true
 	}
-	factor := n.Factor
+	factor, jitter := n.Factor, max(n.Jitter, 0)
 	if factor == 0 {
 		factor = 2
+	}
+	if n.Jitter == 0 || n.Jitter != n.Jitter {
+		jitter = 0.1
 	}
 	d := Grow(max(a.Prev, shortest), factor, 1, limit)
 	wait := float64(d) * (1 + jitter*r.NormFloat64())
@@ -43,21 +46,4 @@ func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 		return Step{Wait: time.Duration(wait)}, true
 	}
 	return Step{}, true
-}
-
-func (n *Normal) bounds() (shortest time.Duration, jitter float64, limit time.Duration) {
-	shortest, jitter, limit = max(n.Min, 0), max(n.Jitter, 0), n.Max
-	if n.Min == 0 {
-		shortest = 100 * time.Millisecond
-	}
-	if n.Jitter == 0 || n.Jitter != n.Jitter {
-		jitter = 0.1
-	}
-	if limit == 0 {
-		limit = max(15*time.Minute, shortest)
-	}
-	if limit < 0 || limit > longest {
-		limit = longest
-	}
-	return min(shortest, limit), jitter, limit
 }

@@ -59,5 +59,5 @@ func seconds(n, other int) time.Duration {
 
 // wholeSeconds draws from 0 to d, which is one of its values.
 func wholeSeconds(r *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(r.Int64N(int64(d/time.Second)+1)) * time.Second
+	return backoff.Uniform(r, 0, d/time.Second+1) * time.Second
 }

@@ -20,7 +20,7 @@ func (e *Ethernet) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	if a.N >= 15 {
 		return backoff.Step{}, false
 	}
-	slots := int64(1) << min(max(a.N, 0)+1, 10)
+	slots := time.Duration(1) << min(max(a.N, 0)+1, 10)
 	slot := min(orDefault(e.Slot, 51200*time.Nanosecond), longest/1024)
-	return backoff.Step{Wait: time.Duration(r.Int64N(slots)) * slot}, true
+	return backoff.Step{Wait: backoff.Uniform(r, 0, slots) * slot}, true
 }

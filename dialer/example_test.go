@@ -1,0 +1,92 @@
+package dialer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func ExampleWebSocket() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		_ = c.Write(r.Context(), websocket.MessageText, []byte("welcome"))
+		_, _, _ = c.Read(r.Context()) // until the client has closed
+	}))
+	defer server.Close()
+
+	d := &dialer.WebSocket{
+		URL:              strings.Replace(server.URL, "http", "ws", 1),
+		HandshakeTimeout: 5 * time.Second,
+	}
+	c, err := d.Dial(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.CloseNow()
+	m, err := c.Read(nil)
+	fmt.Println(m.Type == conn.Text, string(m.Data), err)
+	// Output: true welcome <nil>
+}
+
+// Credentials are made anew for each dial, and thrown away when the server has
+// refused them.
+func ExampleWebSocket_prepare() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+
+	token := "old"
+	d := &dialer.WebSocket{
+		URL: strings.Replace(server.URL, "http", "ws", 1),
+		Prepare: func(ctx context.Context, r *dialer.Request) error {
+			if backoff.TryFrom(ctx).Refresh {
+				token = "new"
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			return nil
+		},
+	}
+	for range 2 {
+		_, _ = d.Dial(context.Background())
+	}
+	// Output:
+	// Bearer old
+	// Bearer new
+}
+
+func ExampleError() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	d := &dialer.WebSocket{URL: strings.Replace(server.URL, "http", "ws", 1) + "/feed?token=secret"}
+	_, err := d.Dial(context.Background())
+	var e *dialer.Error
+	if errors.As(err, &e) {
+		e.Endpoint = "wss://host/path" // the port differs from run to run
+		fmt.Println(e)
+		fmt.Println(e.StatusCode, e.RetryAfter)
+	}
+	// Output:
+	// dial wss://host/path: 503 Service Unavailable (retry after 7s)
+	// 503 7s
+}

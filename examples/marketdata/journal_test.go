@@ -1,0 +1,67 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// newsless is a journal whose lines nobody reads.
+func newsless(t *testing.T) *journal {
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	j := newJournal(null, true)
+	require.NoError(t, null.Close())
+	j.screen.lines = make(chan string, 10000) // more than the test writes
+	return j
+}
+
+func TestATableOfManySessionsShowsTheLatestAndCountsAll(t *testing.T) {
+	j := newsless(t)
+	for n := uint64(1); n <= sessionsKept+20; n++ {
+		j.begin(&reconnect.Session{N: n, Downtime: time.Second})
+		j.trace().SessionReady(&reconnect.Session{N: n})
+		j.message(n)
+		j.end(reconnect.SessionEnd{N: n, Cause: errors.New("lost"), Ready: 2 * time.Second})
+	}
+	j.message(3) // a late one, of a session that is not kept
+	var out bytes.Buffer
+	j.table(&out)
+	require.Regexp(t, `(?m)^ +earlier +20s +40s +21 +0 +0 +0 +\(20 sessions\)$`, out.String())
+	require.Regexp(t, `(?m)^ +21 +1s +2s +1 +0 +0 +0 +lost$`, out.String())
+	require.Regexp(t, `(?m)^ +all +2m0s +4m0s +121 +0 +0 +0 +120 sessions in`, out.String())
+	require.Len(t, j.sessions, sessionsKept)
+}
+
+func TestTheDowntimeOfASessionThatWasNeverReadyIsThatOfTheNext(t *testing.T) {
+	j := newsless(t)
+	j.begin(&reconnect.Session{N: 1, Downtime: time.Second})
+	j.end(reconnect.SessionEnd{N: 1, Cause: errors.New("dropped")})
+	j.begin(&reconnect.Session{N: 2, Downtime: 3 * time.Second})
+	j.trace().SessionReady(&reconnect.Session{N: 2})
+	var out bytes.Buffer
+	j.table(&out)
+	require.Regexp(t, `(?m)^ +1 +- +never .*dropped$`, out.String())
+	require.Regexp(t, `(?m)^ +all +3s `, out.String())
+}
+
+func TestOnlyEventsSinceTheMarkAreFound(t *testing.T) {
+	j := newsless(t)
+	lost, failed := errors.New("lost"), errors.New("failed")
+	j.end(reconnect.SessionEnd{N: 1, Cause: lost})
+	from := j.mark()
+	j.trace().DialDone(reconnect.DialDone{Err: failed})
+	first, n := j.find(from, func(event) bool { return true })
+	require.Equal(t, failed, first)
+	require.Equal(t, 1, n)
+	_, n = j.find(mark{}, func(event) bool { return true })
+	require.Equal(t, 2, n)
+}

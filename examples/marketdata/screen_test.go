@@ -1,0 +1,58 @@
+//go:build !js
+
+package main
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// show runs a screen for 600 ms, with two lines in that time.
+func show(t *testing.T, terminal bool) string {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		s := &screen{
+			out: &out, terminal: terminal,
+			lines: make(chan string, 64), stop: make(chan struct{}), stopped: make(chan struct{}),
+		}
+		s.lines <- "one"
+		start := time.Now()
+		s.start(func() string { return time.Since(start).String() })
+		time.Sleep(300 * time.Millisecond)
+		s.lines <- "two"
+		time.Sleep(300 * time.Millisecond)
+		s.lines <- "three"
+		s.close()
+	})
+	return out.String()
+}
+
+func TestLinesStandAboveTheStatusOfATerminal(t *testing.T) {
+	require.Regexp(t, `^`+
+		`\r\x1b\[Kone\n0s`+
+		`\r\x1b\[K250ms`+
+		`\r\x1b\[Ktwo\n300ms`+
+		`\r\x1b\[K500ms`+
+		`(\r\x1b\[Kthree\n600ms\r\x1b\[K|\r\x1b\[Kthree\n)$`, // the status is gone in the end
+		show(t, true))
+}
+
+func TestThereIsNoStatusWithoutATerminal(t *testing.T) {
+	require.Equal(t, "one\ntwo\nthree\n", show(t, false))
+}
+
+func TestARateIsThatOfTheLastSecond(t *testing.T) {
+	var r rate
+	start := time.Now()
+	at := func(d time.Duration, count uint64) float64 { return r.of(count, start.Add(d)) }
+	require.Zero(t, at(0, 1000))
+	require.InDelta(t, 400, at(250*time.Millisecond, 1100), 1e-9)
+	require.InDelta(t, 100, at(time.Second, 1100), 1e-9)
+	require.InDelta(t, 0, at(1250*time.Millisecond, 1100), 1e-9)
+	require.InDelta(t, 10, at(11*time.Second, 1200), 1, "and of what came before, if that is all there is")
+	require.LessOrEqual(t, len(r.samples), 3)
+}

@@ -1,0 +1,106 @@
+package classic_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// constant is a source of one number: 0 draws the least value of a range,
+// highest draws the greatest.
+type constant uint64
+
+const highest = constant(1<<64 - 1)
+
+func (c constant) Uint64() uint64 { return uint64(c) }
+
+// waits returns the waits 0 to n-1 of p, until it gives up.
+func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
+	for i := range n {
+		s, ok := p.Next(backoff.Attempt{N: i}, rand.New(source))
+		if !ok {
+			break
+		}
+		seconds = append(seconds, s.Wait.Round(1000).Seconds())
+	}
+	return seconds
+}
+
+// How the draws are distributed, ../moments_test.go tests. Here: the range of
+// each rule with its own defaults.
+func TestRulesRangeAsInTheirSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy      backoff.Policy
+		least, most []float64
+	}{
+		"fixed":      {&classic.Fixed{}, []float64{1, 1, 1}, []float64{1, 1, 1}},
+		"nats":       {&classic.NATS{}, []float64{2, 2}, []float64{2.1, 2.1}},
+		"celery":     {&classic.Celery{}, []float64{0, 0, 0}, []float64{1, 2, 4}},
+		"celery old": {&classic.CeleryOld{Maximum: 3}, []float64{0, 0, 0}, []float64{1, 2, 3}},
+		"no jitter":  {&classic.Celery{NoJitter: true, Factor: 2, Maximum: 7}, []float64{2, 4, 7}, []float64{2, 4, 7}},
+		"cenkalti":   {&classic.Cenkalti{}, []float64{0.25, 0.375}, []float64{0.75, 1.125}},
+		"grpc":       {&classic.GRPC{}, []float64{1, 1.28}, []float64{1, 1.92}},
+		"tailscale":  {&classic.Tailscale{}, []float64{0.005, 0.02, 0.045}, []float64{0.015, 0.06, 0.135}},
+		"jpillora":   {&classic.JPillora{}, []float64{0.1, 0.1, 0.1}, []float64{0.1, 0.2, 0.4}},
+		"recws":      {&classic.JPillora{Min: 2 * time.Second, Max: 4 * time.Second, Factor: 1.5}, []float64{2, 2, 2}, []float64{2, 3, 4}},
+		"stubborn":   {&classic.Stubborn{}, []float64{3.8, 7.6}, []float64{4.2, 8.4}},
+		"aws legacy": {&classic.AWSLegacy{}, []float64{0, 0, 0, 0, 20}, []float64{2, 4, 8, 16, 20}},
+		"aws":        {&classic.AWS{}, []float64{0, 0}, []float64{0.05, 0.1}},
+	} {
+		require.Equal(t, c.least, waits(c.policy, len(c.least), constant(0)), name)
+		require.Equal(t, c.most, waits(c.policy, len(c.most), highest), name)
+	}
+}
+
+// APUE 16.4: 1 to 64 s, and no sleep after the last try.
+func TestConnectRetrySleepsSevenTimes(t *testing.T) {
+	require.Equal(t, []float64{1, 2, 4, 8, 16, 32, 64}, waits(&classic.ConnectRetry{}, 20, constant(0)))
+	require.Equal(t, []float64{1, 2}, waits(&classic.ConnectRetry{MaxSleep: 7 * time.Second}, 20, constant(0)))
+	require.Empty(t, waits(&classic.ConnectRetry{MaxSleep: -1}, 20, constant(0)))
+}
+
+// 802.3: slots of 51.2 us, at most 1023 of them, 16 attempts.
+func TestEthernetWaitsInSlots(t *testing.T) {
+	p := &classic.Ethernet{Slot: time.Second}
+	require.Equal(t, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}, waits(p, 20, highest))
+	require.Len(t, waits(p, 20, constant(0)), 15)
+	s, _ := (&classic.Ethernet{}).Next(backoff.Attempt{}, rand.New(highest))
+	require.Equal(t, 51200*time.Nanosecond, s.Wait)
+}
+
+func TestGRPCIsAtLeastAsPatientAsItsWait(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: 20 * time.Second, 99: 96 * time.Second} {
+		s, _ := (&classic.GRPC{}).Next(backoff.Attempt{N: n}, rand.New(constant(0)))
+		require.Equal(t, want, s.Connect)
+	}
+}
+
+func TestTailscaleDoesNotOverflowWhereTheOriginalDoes(t *testing.T) {
+	for _, n := range []int{960_383, 960_384, math.MaxInt} {
+		s, _ := (&classic.Tailscale{}).Next(backoff.Attempt{N: n}, rand.New(constant(0)))
+		require.Equal(t, 15*time.Second, s.Wait)
+	}
+}
+
+func TestNegativeIsOff(t *testing.T) {
+	for name, p := range map[string]backoff.Policy{
+		"fixed": &classic.Fixed{Wait: -1}, "celery": &classic.Celery{Factor: -1}, "celery old": &classic.CeleryOld{Maximum: -1},
+		"nats": &classic.NATS{Wait: -1, Jitter: -1}, "ethernet": &classic.Ethernet{Slot: -1},
+		"cenkalti": &classic.Cenkalti{Initial: -1}, "grpc": &classic.GRPC{Base: -1}, "tailscale": &classic.Tailscale{Max: -1},
+		"jpillora": &classic.JPillora{Min: -1}, "stubborn": &classic.Stubborn{Base: -1}, "aws": &classic.AWS{Base: -1},
+		"aws legacy": &classic.AWSLegacy{Max: -1},
+	} {
+		require.Equal(t, []float64{0, 0, 0}, waits(p, 3, highest), name)
+	}
+	require.Equal(t, []float64{2, 2}, waits(&classic.NATS{Jitter: -1}, 2, highest))
+	require.Equal(t, []float64{0.5, 0.5}, waits(&classic.Cenkalti{Multiplier: -1, Randomization: -1}, 2, highest))
+}

@@ -1,0 +1,166 @@
+package backoff_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// answered is an error with a status, closed one with a close code, judged one
+// that judges itself, tardy one with a Retry-After that may be none.
+type (
+	answered int
+	closed   int
+	judged   backoff.Class
+	tardy    time.Duration
+)
+
+func (a answered) Error() string                  { return fmt.Sprint("status ", int(a)) }
+func (a answered) StatusCode() int                { return int(a) }
+func (c closed) Error() string                    { return fmt.Sprint("close ", int(c)) }
+func (c closed) CloseCode() int                   { return int(c) }
+func (j judged) Error() string                    { return "judged" }
+func (j judged) Verdict() backoff.Verdict         { return backoff.Verdict{Class: backoff.Class(j)} }
+func (d tardy) Error() string                     { return "tardy" }
+func (d tardy) RetryAfter() (time.Duration, bool) { return time.Duration(d), d != 0 }
+
+// Promise 9: the whole table.
+func TestClassOfStatus(t *testing.T) {
+	special := map[int]backoff.Class{
+		408: backoff.ClassRetry, 425: backoff.ClassRetry,
+		410: backoff.ClassStop, 426: backoff.ClassStop,
+		429: backoff.ClassOverload, 503: backoff.ClassOverload, 504: backoff.ClassOverload,
+	}
+	for status := -1; status < 1000; status++ {
+		want, ok := special[status]
+		switch {
+		case ok:
+		case status == 0 || status >= 500 && status < 600:
+			want = backoff.ClassRetry
+		default: // 101, 200, 302, 400, 401, 403, 404 ...
+			want = backoff.ClassSlow
+		}
+		require.Equal(t, want, backoff.Classify(answered(status)).Class, "status %d", status)
+	}
+}
+
+func TestClassOfCloseCode(t *testing.T) {
+	special := map[int]backoff.Class{
+		1002: backoff.ClassSlow, 1003: backoff.ClassSlow, 1007: backoff.ClassSlow, 1008: backoff.ClassSlow,
+		1009: backoff.ClassSlow, 1010: backoff.ClassSlow, 1015: backoff.ClassSlow, 1013: backoff.ClassOverload,
+	}
+	for code := -1; code < 5100; code++ {
+		want, ok := special[code]
+		if !ok { // 1000, 1001, 1005, 1006, 1011, 1012, 1014, 3000 to 4999 ...
+			want = backoff.ClassRetry
+		}
+		require.Equal(t, want, backoff.Classify(closed(code)).Class, "code %d", code)
+	}
+}
+
+func TestClassOfNetworkErrors(t *testing.T) {
+	operation := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
+	call := func(err error) error { return operation("dial", os.NewSyscallError("connect", err)) }
+	for want, errs := range map[backoff.Class][]error{
+		backoff.ClassSlow: {
+			x509.UnknownAuthorityError{}, x509.HostnameError{Certificate: &x509.Certificate{}}, x509.CertificateInvalidError{},
+			x509.SystemRootsError{}, x509.ConstraintViolationError{}, x509.InsecureAlgorithmError(0), x509.UnhandledCriticalExtension{},
+			&tls.CertificateVerificationError{Err: errors.New("expired")}, tls.RecordHeaderError{}, tls.AlertError(40),
+			operation("remote error", errors.New("some alert")),
+		},
+		backoff.ClassOverload: {
+			context.DeadlineExceeded, os.ErrDeadlineExceeded, call(syscall.ETIMEDOUT),
+			operation("read", os.ErrDeadlineExceeded),
+		},
+		backoff.ClassRetry: {
+			call(syscall.ECONNREFUSED), call(syscall.ECONNRESET), call(syscall.ENETUNREACH), call(syscall.EHOSTUNREACH),
+			io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.Canceled, errors.New("anything: timeout 503"),
+			operation("dial", &net.DNSError{IsNotFound: true}), operation("dial", &net.DNSError{IsTimeout: true}),
+			operation("local error", errors.New("some alert")),
+		},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, backoff.Classify(err).Class, "%T %v", err, err)
+			wrapped := errors.Join(io.EOF, fmt.Errorf("dial: %w", err))
+			require.Equal(t, want, backoff.Classify(wrapped).Class, "wrapped %T %v", err, err)
+		}
+	}
+}
+
+func TestNilIsOK(t *testing.T) { require.Equal(t, backoff.Verdict{}, backoff.Classify(nil)) }
+
+func TestAnAlertOfARealPeerIsSlow(t *testing.T) {
+	client, server := net.Pipe()
+	refused := make(chan error, 1) // the goroutine must not wait for us
+	go func() {
+		refused <- tls.Server(server, &tls.Config{MinVersion: tls.VersionTLS13}).Handshake()
+		server.Close()
+	}()
+	err := tls.Client(client, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).Handshake()
+	require.ErrorContains(t, err, "remote error: tls: protocol version not supported")
+	require.Equal(t, backoff.ClassSlow, backoff.Classify(err).Class)
+	require.Error(t, <-refused)
+}
+
+func TestWhatAnErrorSaysOfItselfComesFirst(t *testing.T) {
+	err := errors.Join(answered(503), closed(1013), context.DeadlineExceeded, judged(backoff.ClassRefresh))
+	require.Equal(t, backoff.ClassRefresh, backoff.Classify(err).Class)
+}
+
+func TestAStatusComesBeforeACloseCodeAndThatBeforeTheCause(t *testing.T) {
+	require.Equal(t, backoff.ClassSlow, backoff.Classify(errors.Join(context.DeadlineExceeded, closed(1013), answered(404))).Class)
+	require.Equal(t, backoff.ClassSlow, backoff.Classify(errors.Join(context.DeadlineExceeded, closed(1002))).Class)
+}
+
+func TestNoStatusMeansLookOn(t *testing.T) {
+	require.Equal(t, backoff.ClassOverload, backoff.Classify(errors.Join(answered(0), answered(429))).Class)
+	require.Equal(t, backoff.ClassOverload, backoff.Classify(errors.Join(answered(0), closed(-1), closed(1013))).Class)
+}
+
+// masked shows another error through errors.As only.
+type masked struct{ status answered }
+
+func (masked) Error() string { return "masked" }
+func (m masked) As(target any) bool {
+	to, ok := target.(*interface{ StatusCode() int })
+	if ok {
+		*to = m.status
+	}
+	return ok
+}
+
+func TestAnErrorMayAnswerThroughAs(t *testing.T) {
+	require.Equal(t, backoff.ClassStop, backoff.Classify(fmt.Errorf("dial: %w", masked{410})).Class)
+}
+
+// Promise 9: clamped at an hour; and it means nothing with Stop.
+func TestRetryAfterIsFoundAndClamped(t *testing.T) {
+	for err, want := range map[error]time.Duration{
+		tardy(7 * time.Second):                                  7 * time.Second,
+		tardy(25 * time.Hour):                                   time.Hour,
+		tardy(-time.Second):                                     0,
+		errors.Join(tardy(0), io.EOF, tardy(time.Second)):       time.Second,
+		errors.Join(answered(410), tardy(time.Second)):          0,
+		fmt.Errorf("%w, %w", answered(404), tardy(time.Second)): time.Second,
+	} {
+		require.Equal(t, want, backoff.Classify(err).RetryAfter, "%v", err)
+	}
+}
+
+func TestClassesHaveNames(t *testing.T) {
+	require.Equal(t, "overload", backoff.ClassOverload.String())
+	require.Equal(t, "stop", backoff.ClassStop.String())
+	require.Equal(t, "class 77", backoff.Class(77).String())
+}

@@ -1,0 +1,91 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func ExampleRetry() {
+	calls := 0
+	policy := backoff.Limit(&backoff.Exponential{Base: time.Millisecond}, 5, 0)
+	err := backoff.Retry(context.Background(), policy, func(context.Context) error {
+		if calls++; calls < 3 {
+			return errors.New("connection refused")
+		}
+		return nil
+	})
+	fmt.Println(calls, err)
+	// Output: 3 <nil>
+}
+
+func ExamplePermanent() {
+	err := backoff.Retry(context.Background(), nil, func(context.Context) error {
+		return backoff.Permanent(errors.New("no such account"))
+	})
+	fmt.Println(err)
+	// Output: no such account
+}
+
+func ExampleClassify() {
+	refused := backoff.RetryAfter(errors.New("come back later"), 7*time.Second)
+	v := backoff.Classify(fmt.Errorf("dial: %w", refused))
+	fmt.Println(v.Class, v.RetryAfter)
+	v = backoff.Classify(context.DeadlineExceeded)
+	fmt.Println(v.Class, v.RetryAfter)
+	// Output:
+	// retry 7s
+	// overload 0s
+}
+
+// A policy for a trading bot that is alone: at once, then every half second or
+// so, and never for longer than ten seconds in all.
+func ExampleFirst() {
+	policy := backoff.Limit(
+		backoff.First(0, &backoff.Exponential{Base: 500 * time.Millisecond, Factor: 1, Jitter: backoff.JitterProportional}),
+		0, 10*time.Second)
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 3 {
+		step, ok := policy.Next(backoff.Attempt{N: n}, r)
+		fmt.Println(step.Wait.Round(time.Millisecond), ok)
+	}
+	_, ok := policy.Next(backoff.Attempt{N: 3, Elapsed: 10 * time.Second}, r)
+	fmt.Println(ok)
+	// Output:
+	// 0s true
+	// 554ms true
+	// 523ms true
+	// false
+}
+
+// What a supervisor does, without the waiting.
+func ExampleOutage() {
+	var outage backoff.Outage
+	policy := &backoff.Exponential{Jitter: backoff.JitterNone}
+	lost := time.Now()
+	outage.Begin(lost)
+	for _, err := range []error{errors.New("EOF"), context.DeadlineExceeded, backoff.Permanent(errors.New("banned"))} {
+		step, ok := outage.Next(policy, backoff.Classify(err), lost, backoff.Rand())
+		fmt.Println(outage.Attempt().Verdict.Class, step.Wait, ok)
+	}
+	// Output:
+	// retry 1s true
+	// overload 2s true
+	// stop 0s false
+}
+
+func ExampleParseRetryAfter() {
+	now := time.Date(1994, time.November, 6, 8, 49, 30, 0, time.UTC)
+	for _, value := range []string{"7", "Sun, 06 Nov 1994 08:49:37 GMT", "784111777", "soon"} {
+		fmt.Println(backoff.ParseRetryAfter(value, now))
+	}
+	// Output:
+	// 7s true
+	// 7s true
+	// 7s true
+	// 0s false
+}

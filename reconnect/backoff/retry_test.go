@@ -1,0 +1,179 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+var (
+	doubling = &backoff.Exponential{Jitter: backoff.JitterNone}
+	ctx      = context.Background()
+)
+
+// failing returns an op that fails with err n times, and a count of its calls.
+func failing(err error, n int) (op func(context.Context) error, calls *int) {
+	calls = new(int)
+	return func(context.Context) error {
+		if *calls++; *calls > n {
+			return nil
+		}
+		return err
+	}, calls
+}
+
+func TestRetryWaitsByThePolicyUntilItSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		op, calls := failing(io.EOF, 4)
+		require.NoError(t, backoff.Retry(ctx, doubling, op))
+		require.Equal(t, 5, *calls)
+		require.Equal(t, (1+2+4+8)*time.Second, time.Since(began))
+	})
+}
+
+func TestRetryDoesNotWaitAfterSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		require.NoError(t, backoff.Retry(ctx, nil, func(context.Context) error { return nil }))
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// Promise 9: Retry-After is added to the wait.
+func TestRetryWaitsForWhatTheServerToldAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		op, _ := failing(backoff.RetryAfter(io.EOF, time.Minute), 2)
+		require.NoError(t, backoff.Retry(ctx, doubling, op))
+		require.Equal(t, 2*time.Minute+3*time.Second, time.Since(began))
+	})
+}
+
+func TestRetryReturnsAPermanentErrorWithoutItsMark(t *testing.T) {
+	for _, marked := range []error{backoff.Permanent(io.EOF), backoff.RetryAfter(backoff.Permanent(io.EOF), time.Second)} {
+		op, calls := failing(marked, 9)
+		require.Equal(t, io.EOF, backoff.Retry(ctx, doubling, op))
+		require.Equal(t, 1, *calls)
+	}
+	op, _ := failing(answered(410), 9)
+	require.Equal(t, answered(410), backoff.Retry(ctx, doubling, op))
+}
+
+func TestRetryGivesUpWithThePolicyAndWithoutALastSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		op, calls := failing(io.EOF, 99)
+		err := backoff.Retry(ctx, backoff.Limit(doubling, 2, 0), op)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, 3, *calls)
+		require.ErrorIs(t, err, backoff.ErrGaveUp)
+		require.ErrorIs(t, err, io.EOF)
+		require.EqualError(t, err, "gave up after 3 tries in 3s: EOF")
+	})
+}
+
+func TestRetryEndsWithItsContextInAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		cause := errors.New("closing time")
+		ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Second, cause)
+		defer cancel()
+		op, calls := failing(io.EOF, 99)
+		err := backoff.Retry(ctx, doubling, op)
+		require.Equal(t, 5*time.Second, time.Since(began))
+		require.Equal(t, 3, *calls)
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, io.EOF)
+		require.EqualError(t, err, "closing time after 3 tries in 5s: EOF")
+	})
+}
+
+func TestRetryShowsTheLastErrorThatWasNotTheContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+		defer cancel()
+		calls := 0
+		err := backoff.Retry(ctx, doubling, func(ctx context.Context) error {
+			if calls++; calls == 1 {
+				return io.EOF
+			}
+			<-ctx.Done()
+			return fmt.Errorf("dial: %w", ctx.Err())
+		})
+		require.Equal(t, 2, calls)
+		require.EqualError(t, err, "context deadline exceeded after 2 tries in 1m30s: EOF")
+	})
+}
+
+func TestRetryDoesNotCallAfterItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	op, calls := failing(io.EOF, 1)
+	err := backoff.Retry(ctx, nil, op)
+	require.Zero(t, *calls)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "context canceled after 0 tries in 0s")
+}
+
+func TestRetryTellsTheOperationHowPatientToBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []backoff.Try
+		p := backoff.Patient(doubling, backoff.Patience{}, backoff.Patience{})
+		require.NoError(t, backoff.Retry(ctx, p, func(ctx context.Context) error {
+			if tries = append(tries, backoff.TryFrom(ctx)); len(tries) == 3 {
+				return nil
+			}
+			return answered(503)
+		}))
+		require.Equal(t, []backoff.Try{
+			{},
+			{N: 1, Connect: 20 * time.Second, Handshake: time.Minute},
+			{N: 2, Connect: 40 * time.Second, Handshake: 2 * time.Minute},
+		}, tries)
+	})
+}
+
+func TestRetrierAsksItsOwnClassify(t *testing.T) {
+	op, calls := failing(io.EOF, 9)
+	r := &backoff.Retrier{Classify: func(error) backoff.Verdict { return verdict(backoff.ClassStop) }}
+	require.Equal(t, io.EOF, r.Do(ctx, op))
+	require.Equal(t, 1, *calls)
+}
+
+func TestAnErrorThatIsClassedOKIsStillAnError(t *testing.T) {
+	op, calls := failing(io.EOF, 1)
+	r := &backoff.Retrier{Policy: &backoff.Exponential{Base: -1}, Classify: func(error) backoff.Verdict { return backoff.Verdict{} }}
+	require.NoError(t, r.Do(ctx, op))
+	require.Equal(t, 2, *calls)
+}
+
+func TestRetrierNotifiesBeforeEachWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var lines []string
+		op, _ := failing(backoff.RetryAfter(io.EOF, time.Second), 2)
+		r := &backoff.Retrier{Policy: doubling, Notify: func(err error, wait time.Duration) {
+			lines = append(lines, fmt.Sprint(time.Since(began), ": ", err, ", wait ", wait))
+		}}
+		require.NoError(t, r.Do(ctx, op))
+		require.Equal(t, []string{"0s: EOF, wait 2s", "2s: EOF, wait 3s"}, lines)
+	})
+}
+
+func TestRetrierDrawsFromItsSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		op, _ := failing(io.EOF, 3)
+		require.NoError(t, (&backoff.Retrier{Rand: highest}).Do(ctx, op))
+		require.Equal(t, (2+1+2)*time.Second-3, time.Since(began))
+	})
+}
