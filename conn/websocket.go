@@ -196,7 +196,7 @@ func (c *WebSocket) unanswered(err error) error {
 	var answer websocket.CloseError
 	told := c.wire.stream.told.Load()
 	switch {
-	case errors.As(err, &answer): // with another code
+	case errors.As(err, &answer), c.wire.bye.Load(): // with another code, or to Read
 		return nil
 	case c.wire.cut.Load():
 		return net.ErrClosed
@@ -235,6 +235,7 @@ func (c *WebSocket) reason(err error, inside bool) error {
 	told := c.wire.stream.told.Load()
 	switch {
 	case errors.As(err, &frame):
+		c.wire.bye.Store(true)
 		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return &TooBigError{Limit: c.limit}

@@ -19,6 +19,7 @@ type Wire struct {
 	cut   atomic.Bool
 	heard atomic.Int64          // when the last byte came, by the package's clock
 	cause atomic.Pointer[error] // why the connection ended: the first reason only
+	bye   atomic.Bool           // a close frame came
 
 	stream  stream
 	writing watchdog // messages being written

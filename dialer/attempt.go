@@ -116,6 +116,8 @@ func (a *attempt) transport(d *WebSocket) *http.Transport {
 	}
 	t.DisableKeepAlives, t.DisableCompression = true, true
 	t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = 0, 0
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
 	return t
 }
 

@@ -1,13 +1,12 @@
 package dialer
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 	"unicode"
-
-	"context"
 )
 
 // Error is why a dial failed. It prints as

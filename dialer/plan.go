@@ -67,11 +67,15 @@ func (d *WebSocket) validateRest() error {
 			return fmt.Errorf("Subprotocols[%d]: %q is no token, or there twice", i, printable(s))
 		}
 	}
-	switch t := d.Transport; {
+	if t := d.Transport; t != nil {
+		//lint:ignore SA1019 the deprecated fields are refused
+		if t.Dial != nil || t.DialTLS != nil || t.DialTLSContext != nil {
+			return errors.New("Transport: Dial, DialTLS and DialTLSContext are not used; set DialContext and TLS")
+		}
+	}
+	switch {
 	case d.Compression > CompressionContextTakeover:
 		return fmt.Errorf("Compression: %d is no mode", d.Compression)
-	case t != nil && (t.Dial != nil || t.DialTLS != nil || t.DialTLSContext != nil): //nolint:staticcheck // we refuse them
-		return errors.New("Transport: Dial, DialTLS and DialTLSContext are not used; set DialContext and TLS")
 	case d.ConnectTimeout < 0:
 		return fmt.Errorf("ConnectTimeout: %v is negative", d.ConnectTimeout)
 	case d.HandshakeTimeout < 0:

@@ -61,7 +61,7 @@ type WebSocket struct {
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// Transport is what to start from. It is cloned for each attempt and never
-	// used itself: keepalive, HTTP/2 and its timeouts are switched off in the
+	// used itself: HTTP keepalive, HTTP/2 and its timeouts are switched off in the
 	// clone. Its own Dial, DialTLS and DialTLSContext are errors. Default: none.
 	Transport *http.Transport
 
@@ -171,8 +171,7 @@ func (d *WebSocket) Host() string {
 	return p.host()
 }
 
-// dial tries one endpoint. The error that it returns without a round to carry on
-// is final for the round.
+// dial tries one endpoint. A [prepareError] in its error ends the round.
 func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error) {
 	if ctx.Err() != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: context.Cause(ctx)}

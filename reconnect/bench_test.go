@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -91,67 +90,75 @@ func startPeer(b *testing.B) string {
 
 const idle = 10_000
 
-// BenchmarkIdle measures live heap plus stack of a ready idle connection, after
-// one round of pings. Run it with -benchtime 1x; compare push and pull with plain.
+// BenchmarkIdle measures live heap plus stack of a ready idle connection: when it
+// has just been opened, and after its first ping, for which coder/websocket makes a map.
+// Run it with -benchtime 1x; compare push and pull with plain.
 func BenchmarkIdle(b *testing.B) {
-	plain := func(b *testing.B, url string) func() {
-		c, _, err := websocket.Dial(context.Background(), url, nil)
-		require.NoError(b, err)
-		var done sync.WaitGroup
-		done.Go(func() {
-			for {
-				_, r, err := c.Reader(context.Background())
-				if err != nil {
-					return
-				}
-				io.Copy(io.Discard, r)
-			}
-		})
-		return func() { c.CloseNow(); done.Wait() }
-	}
-	var d *dialer.WebSocket // one, as for all that a gateway has to one host
-	durable := func(o *reconnect.Options) func(*testing.B, string) func() {
-		return func(b *testing.B, url string) func() {
-			if d == nil || d.URL != url {
-				d = &dialer.WebSocket{URL: url}
-			}
-			c, err := reconnect.New(d, o)
-			require.NoError(b, err)
-			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
-			return func() { c.Close() }
-		}
-	}
-	for _, kind := range []struct {
-		name string
-		open func(*testing.B, string) func()
-	}{
-		{"plain", plain},
-		{"push", durable(&reconnect.Options{OnMessage: func(reconnect.Message) {}})},
-		{"pull", durable(nil)},
+	b.Run("plain", func(b *testing.B) { measureIdle(b, openPlain) })
+	for name, o := range map[string]*reconnect.Options{
+		"push": {OnMessage: func(reconnect.Message) {}},
+		"pull": {},
 	} {
-		b.Run(kind.name, func(b *testing.B) {
-			url := startPeer(b)
-			kind.open(b, url)() // whatever is made once
-			before, stack := held()
-			ends := make([]func(), idle)
-			for i := range ends {
-				ends[i] = kind.open(b, url)
-			}
-			time.Sleep(12 * time.Second)
-			after, stackAfter := held()
-			if f := os.Getenv("HEAPPROF"); f != "" {
-				w, _ := os.Create(f + kind.name)
-				pprof.WriteHeapProfile(w)
-				w.Close()
-			}
-			b.ReportMetric(float64(after-before)/idle, "B/conn")
-			b.ReportMetric(float64(stackAfter-stack)/idle, "stack-B/conn")
-			b.ReportMetric(float64(runtime.NumGoroutine())/idle, "goroutines/conn")
-			b.ReportMetric(0, "ns/op")
-			for _, end := range ends {
-				end()
-			}
+		o.Liveness.Limit = 3 * time.Minute // the first ping after one
+		b.Run(name, func(b *testing.B) {
+			var d *dialer.WebSocket // one for all, as a gateway has it
+			measureIdle(b, func(b *testing.B, url string) (ping, end func()) {
+				if d == nil {
+					d = &dialer.WebSocket{URL: url}
+				}
+				c, err := reconnect.New(d, o)
+				require.NoError(b, err)
+				require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
+				pinged := func() {
+					for c.Stats().Probes == 0 {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+				return pinged, func() { c.Close() }
+			})
 		})
+	}
+}
+
+func openPlain(b *testing.B, url string) (ping, end func()) {
+	c, _, err := websocket.Dial(context.Background(), url, nil)
+	require.NoError(b, err)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			_, r, err := c.Reader(context.Background())
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, r)
+		}
+	})
+	return func() { c.Ping(context.Background()) }, func() { c.CloseNow(); done.Wait() }
+}
+
+func measureIdle(b *testing.B, open func(*testing.B, string) (ping, end func())) {
+	url := startPeer(b)
+	_, end := open(b, url) // whatever is made once
+	end()
+	before, stack := held()
+	pings, ends := make([]func(), idle), make([]func(), idle)
+	for i := range ends {
+		pings[i], ends[i] = open(b, url)
+	}
+	opened, stackOpened := held()
+	for _, ping := range pings {
+		ping()
+	}
+	time.Sleep(time.Second)
+	pinged, stackPinged := held()
+	b.ReportMetric(float64(opened-before)/idle, "B/conn")
+	b.ReportMetric(float64(stackOpened-stack)/idle, "stack-B/conn")
+	b.ReportMetric(float64(pinged-before)/idle, "pinged-B/conn")
+	b.ReportMetric(float64(stackPinged-stack)/idle, "pinged-stack-B/conn")
+	b.ReportMetric(float64(runtime.NumGoroutine())/idle, "goroutines/conn")
+	b.ReportMetric(0, "ns/op")
+	for _, end := range ends {
+		end()
 	}
 }
 

@@ -19,20 +19,20 @@ import (
 // It is not a [conn.Conn]: on one of those an error means dead.
 type Conn struct {
 	dialer Dialer
-	o      *Options
-	ctx    context.Context
-	end    context.CancelCauseFunc
-	kick   chan struct{} // one who waits receives from it
+	o      Options
+	life   life          // ends when Close or Shutdown says so
+	kick   signal        // cuts the present wait
 	done   chan struct{} // closed by the supervisor, as its last act
 	err    error         // why it ended; to be read after done
 
 	status  atomic.Pointer[Status] // written by the supervisor
 	changed signal                 // a new status
 	live    atomic.Pointer[link]   // the ready connection, nil while there is none; written by the supervisor
+	link    atomic.Pointer[link]   // the present connection, or the last; written by the supervisor
 	slot    chan struct{}          // full while somebody writes; at most one may
 	closed  atomic.Bool            // Close was called: nothing more is read
 	leaving atomic.Bool            // Shutdown was called: nothing more is written
-	inbox   inbox
+	inbox   *inbox                 // nil for push, until a handler is slow
 	callers callers
 	counts  counts
 }
@@ -66,29 +66,20 @@ func New(d Dialer, o *Options) (*Conn, error) {
 			return nil, err
 		}
 	}
-	opts, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	if h, ok := d.(interface{ Host() string }); ok && opts.Run.Gate != nil && opts.Run.Host == "" {
-		opts.Run.Host = h.Host()
-	}
 	c := &Conn{
 		dialer: d,
-		o:      opts,
-		kick:   make(chan struct{}),
+		life:   life{done: make(chan struct{})},
 		done:   make(chan struct{}),
 		slot:   make(chan struct{}, 1), // its one place is the right to write
 	}
-	c.inbox.init(opts)
-	c.ctx, c.end = context.WithCancelCause(context.Background())
-	c.status.Store(&Status{State: StateConnecting, Since: time.Now()})
-	run, err := c.runOptions().withDefaults()
-	if err != nil {
-		c.end(err)
+	if err := c.o.from(o, d); err != nil {
 		return nil, err
 	}
-	go c.supervise(run) // joined by Close through done
+	if c.o.OnMessage == nil && c.o.Inbox.Full != Discard {
+		c.inbox = newInbox(c.o.Inbox)
+	}
+	c.status.Store(&Status{State: StateConnecting, Since: time.Now()})
+	go c.supervise() // joined by Close through done
 	return c, nil
 }
 
@@ -98,7 +89,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 // for, and named by [Trace.Overdue]. It returns nil, and may be called more than once.
 func (c *Conn) Close() error {
 	c.closed.Store(true)
-	c.end(net.ErrClosed)
+	c.life.end()
 	if !c.callers.inside() {
 		<-c.done
 	}
@@ -113,7 +104,7 @@ func (c *Conn) Close() error {
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.leaving.Store(true)
 	err := c.farewell(ctx)
-	c.end(net.ErrClosed)
+	c.life.end()
 	if c.callers.inside() {
 		return err
 	}
@@ -136,7 +127,7 @@ func (c *Conn) farewell(ctx context.Context) error {
 	case <-c.done:
 		return nil
 	}
-	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.ctx.Err() == nil {
+	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.life.Err() == nil {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
 	}
 	return nil
@@ -162,20 +153,17 @@ func (c *Conn) Err() error {
 // somebody pressed "retry". It never cuts what a server told us to wait, nor the
 // wait at the gate.
 func (c *Conn) Kick() {
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
+	c.kick.broadcast()
 }
 
-// Redial gives the present session up, with cause, and dials anew as after
-// any loss: what came was wrong in a way that only the application can see. Without a
-// ready session it does nothing.
-func (c *Conn) Redial(cause error) {
+// Redial gives a session up, with cause, and dials anew as after any loss: what
+// came by it was wrong in a way that only the application can see. If it is not
+// the present session any more, nothing happens.
+func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {
 		cause = errors.New("redial asked for")
 	}
-	if l := c.live.Load(); l != nil {
+	if l := c.link.Load(); l != nil && l.n == session {
 		c.sever(l, cause)
 	}
 }
@@ -194,64 +182,50 @@ func (e *EndError) Unwrap() error { return e.Err }
 func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 
 // supervise is the supervisor goroutine.
-func (c *Conn) supervise(o *RunOptions) {
+func (c *Conn) supervise() {
 	c.callers.enter()
-	c.finish(Run(c.ctx, c.dial, c.serve, o))
+	c.finish(supervise(&c.life, c.dial, c.serve, &c.o.Run, c))
 }
 
 // finish is the supervisor's last act.
 func (c *Conn) finish(err error) {
-	if c.ctx.Err() == nil && !c.leaving.Load() {
-		err = &EndError{Err: err}
-	} else {
-		err = net.ErrClosed
-	}
 	c.err = err
 	c.enter(StateClosed, func(s *Status) { s.Err = err })
-	c.end(err) // frees the context
 	c.callers.leave()
 	close(c.done)
 }
 
-// runOptions are the user's, with our ears in the Trace.
-func (c *Conn) runOptions() *RunOptions {
-	o := c.o.Run
-	t := Trace{}
-	if o.Trace != nil {
-		t = *o.Trace
+// ending says what err means at the end. A nil Conn is that of a bare Run.
+func (c *Conn) ending(err error) error {
+	switch {
+	case c == nil:
+		return err
+	case c.life.Err() == nil && !c.leaving.Load():
+		return &EndError{Err: err}
 	}
-	user := t
-	t.GateStart = func(host string) {
+	return net.ErrClosed
+}
+
+// connecting is told by the supervisor.
+func (c *Conn) connecting() {
+	if c != nil && c.State() != StateConnecting {
 		c.enter(StateConnecting, nil)
-		user.gateStart(host)
 	}
-	t.DialStart = func(d DialStart) {
-		c.counts.dials.Add(1)
-		if c.State() != StateConnecting {
-			c.enter(StateConnecting, nil)
-		}
-		user.dialStart(d)
-	}
-	t.WaitStart = func(w Wait) {
+}
+
+// waiting is told by the supervisor.
+func (c *Conn) waiting(w Wait) {
+	if c != nil {
 		c.enter(StateWaiting, func(s *Status) {
 			s.Try, s.Err, s.Next = w.Try, w.Cause, time.Now().Add(w.Verdict.RetryAfter+w.Drawn)
 		})
-		user.waitStart(w)
 	}
-	if user.Overdue != nil {
-		t.Overdue = func(what string, since time.Duration) {
-			c.callers.enter()
-			defer c.callers.leave()
-			user.Overdue(what, since)
-		}
-	}
-	o.Trace, o.Kick = &t, c.kick
-	return &o
 }
 
 func (c *Conn) dial(ctx context.Context) (*link, error) {
 	c.callers.enter()
 	defer c.callers.leave()
+	c.counts.dials.Add(1)
 	opened, err := c.dialer.Dial(ctx)
 	if err != nil {
 		c.counts.failures.Add(1)

@@ -34,11 +34,8 @@ type placedSeam struct {
 // unreadSeams is how many seams are kept apart for a reader that is away.
 const unreadSeams = 64
 
-func (in *inbox) init(o *Options) {
-	in.limit = o.Inbox
-	if o.OnMessage == nil && o.Inbox.Full != Discard {
-		in.turn = make(chan struct{}, 1)
-	}
+func newInbox(limit Inbox) *inbox {
+	return &inbox{limit: limit, turn: make(chan struct{}, 1)} // its one place is the right to read
 }
 
 // free returns the buffer that the next message should be read into.

@@ -92,7 +92,7 @@ func (c *Conn) seam(s *Seam) {
 	switch {
 	case c.o.OnSeam != nil:
 		c.o.OnSeam(s)
-	case c.o.OnMessage == nil:
+	case c.o.OnMessage == nil && c.inbox != nil:
 		c.inbox.lose(s)
 	}
 }
@@ -103,6 +103,7 @@ func (c *Conn) seam(s *Seam) {
 func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
 	l.n = s.N
 	c.counts.sessions.Store(s.N)
+	c.link.Store(l)
 	c.enter(StateOpening, func(st *Status) { st.Session = s.N })
 	if c.o.OnSession == nil {
 		return nil
@@ -130,7 +131,7 @@ func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		c.trace().waitFor(done, "OnSession")
+		c.trace().waitFor(done, "OnSession", c)
 	}
 	o.over.Store(true)
 	if stop() {

@@ -228,7 +228,8 @@ func TestRedialEndsTheSession(t *testing.T) {
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		gap := errors.New("gap in sequence")
-		c.Redial(gap)
+		c.Redial(7, errLost) // not this one
+		c.Redial(1, gap)
 		require.Equal(t, gap, wantSeam(t, c).Cause)
 		require.True(t, peer.Closed())
 		s.wantDial()

@@ -108,14 +108,22 @@ type Liveness struct {
 	Now func() time.Time
 }
 
-func (o *Options) withDefaults() (*Options, error) {
-	r := Options{}
+// from fills r in: with what o says, and with the defaults where it says nothing.
+func (r *Options) from(o *Options, d Dialer) error {
 	if o != nil {
-		r = *o
+		*r = *o
 	}
 	if err := r.validate(); err != nil {
-		return nil, err
+		return err
 	}
+	if h, ok := d.(interface{ Host() string }); ok && r.Run.Gate != nil && r.Run.Host == "" {
+		r.Run.Host = h.Host()
+	}
+	run, err := r.Run.withDefaults()
+	if err != nil {
+		return err
+	}
+	r.Run = *run
 	if r.OpenTimeout == 0 {
 		r.OpenTimeout = 30 * time.Second
 	}
@@ -134,7 +142,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	if r.Inbox.Bytes == 0 {
 		r.Inbox.Bytes = 16 << 20
 	}
-	return &r, nil
+	return nil
 }
 
 func (o *Options) validate() error {

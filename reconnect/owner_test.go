@@ -34,7 +34,7 @@ func TestOnlyOneDialIsInFlight(t *testing.T) {
 		d := s.wantDial()
 		for range 3 {
 			c.Kick()
-			c.Redial(errLost)
+			c.Redial(0, errLost)
 			s.wantNoDial()
 		}
 		d.accept()

@@ -16,7 +16,7 @@ import (
 // The end of ctx costs nothing but this call. Goroutines that read at the
 // same time take turns; one that ranges over Messages is such a reader.
 func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
-	if c.inbox.turn == nil {
+	if c.o.OnMessage != nil || c.inbox == nil {
 		return Message{}, errNoPull
 	}
 	select {

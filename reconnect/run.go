@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -31,12 +31,23 @@ import (
 // more than once.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
-	s, err := newSupervisor(dial, serve, o)
+	if dial == nil || serve == nil {
+		return errors.New("reconnect: Run needs a dial and a serve function")
+	}
+	opts, err := o.withDefaults()
 	if err != nil {
 		return err
 	}
-	err = s.run(ctx)
-	s.o.Trace.end(err)
+	return supervise(ctx, dial, serve, opts, nil)
+}
+
+// supervise is Run for options that are complete, and on behalf of a Conn if owner is not nil.
+func supervise[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
+	serve func(context.Context, C, *Session) error, o *RunOptions, owner *Conn) error {
+	s := &supervisor[C]{dial: dial, serve: serve, o: o, owner: owner, lost: time.Now()}
+	s.outage.Begin(s.lost)
+	err := owner.ending(s.run(ctx))
+	o.Trace.end(err)
 	return err
 }
 
@@ -45,7 +56,7 @@ type supervisor[C io.Closer] struct {
 	dial  func(context.Context) (C, error)
 	serve func(context.Context, C, *Session) error
 	o     *RunOptions
-	rand  *rand.Rand
+	owner *Conn // nil: none
 
 	outage backoff.Outage
 	step   backoff.Step // the last wait, and the limits on the try after it
@@ -54,25 +65,9 @@ type supervisor[C io.Closer] struct {
 	cause  error        // why the last one ended
 	lost   time.Time    // when the last ready one ended, or the start
 
-	served chan struct{} // closed when serve has returned
+	served signal // serve has returned, to those who ended it
+	over   atomic.Bool
 	cuts   sync.WaitGroup
-}
-
-func newSupervisor[C io.Closer](dial func(context.Context) (C, error),
-	serve func(context.Context, C, *Session) error, o *RunOptions) (*supervisor[C], error) {
-	opts, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	if dial == nil || serve == nil {
-		return nil, errors.New("reconnect: Run needs a dial and a serve function")
-	}
-	s := &supervisor[C]{
-		dial: dial, serve: serve, o: opts, rand: opts.random(),
-		lost: time.Now(), served: make(chan struct{}),
-	}
-	s.outage.Begin(s.lost)
-	return s, nil
 }
 
 // run is the state machine: dial, serve, judge, wait. It and what it calls down to
@@ -103,7 +98,7 @@ func (s *supervisor[C]) judge(ctx context.Context, err error) (again bool, end e
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	step, ok := s.outage.Next(s.o.Policy, s.o.judge(err), time.Now(), s.rand)
+	step, ok := s.outage.Next(s.o.Policy, s.o.judge(err), time.Now(), s.o.random())
 	verdict := s.outage.Attempt().Verdict
 	switch {
 	case verdict.Class == backoff.ClassStop:
@@ -167,6 +162,7 @@ func (s *supervisor[C]) enter(ctx context.Context) (func(backoff.Verdict), error
 	if s.o.Gate == nil {
 		return func(backoff.Verdict) {}, nil
 	}
+	s.owner.connecting()
 	s.o.Trace.gateStart(s.o.Host)
 	start := time.Now()
 	done, err := s.o.Gate.Acquire(ctx, s.o.Host)
@@ -184,6 +180,7 @@ func (s *supervisor[C]) try(ctx context.Context) (C, error) {
 	ctx2, cancel := context.WithTimeout(backoff.WithTry(ctx, try), limit)
 	defer cancel()
 
+	s.owner.connecting()
 	s.o.Trace.dialStart(DialStart{Try: s.tries, Limit: limit})
 	start := time.Now()
 	var c C
@@ -196,7 +193,7 @@ func (s *supervisor[C]) try(ctx context.Context) (C, error) {
 	select {
 	case <-done:
 	case <-ctx2.Done():
-		s.o.Trace.waitFor(done, "dial")
+		s.o.Trace.waitFor(done, "dial", s.owner)
 	}
 	if err == nil && ctx.Err() != nil {
 		c.Close()
@@ -221,16 +218,19 @@ func patience(t backoff.Try) time.Duration {
 // hold gives c to serve and closes it afterwards, or when ctx ends.
 func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
 	s.cuts.Add(1)
-	stop := context.AfterFunc(ctx, func() {
+	stop := afterFunc(ctx, func() {
 		defer s.cuts.Done()
 		c.Close()
-		s.o.Trace.waitFor(s.served, "serve")
+		if served := s.served.wait(); !s.over.Load() {
+			s.o.Trace.waitFor(served, "serve", s.owner)
+		}
 	})
 	err := s.serve(ctx, c, session)
 	if stop() {
 		s.cuts.Done()
 	} else {
-		close(s.served) // at most once: ctx has ended, so this was the last session
+		s.over.Store(true) // ctx has ended, so this was the last session
+		s.served.broadcast()
 		s.cuts.Wait()
 	}
 	c.Close()
@@ -240,6 +240,7 @@ func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
 // wait waits for what the server told us and then for what the policy drew, and
 // reports whether ctx lasted. Only the second part can be cut short.
 func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
+	s.owner.waiting(w)
 	s.o.Trace.waitStart(w)
 	start := time.Now()
 	kicked, ok := false, true
@@ -247,10 +248,18 @@ func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
 		_, ok = sleep(ctx, w.Verdict.RetryAfter, nil)
 	}
 	if ok && w.Drawn > 0 {
-		kicked, ok = sleep(ctx, w.Drawn, s.o.Kick)
+		kicked, ok = sleep(ctx, w.Drawn, s.kick())
 	}
 	s.o.Trace.waitDone(WaitDone{Try: w.Try, Took: time.Since(start), Kicked: kicked})
 	return ok && ctx.Err() == nil
+}
+
+// kick returns what cuts a wait.
+func (s *supervisor[C]) kick() <-chan struct{} {
+	if s.owner != nil {
+		return s.owner.kick.wait()
+	}
+	return s.o.Kick
 }
 
 // sleep lasts d, or until kick or ctx ends it.

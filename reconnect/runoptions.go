@@ -76,7 +76,7 @@ func (o *RunOptions) random() *rand.Rand {
 	if o.Rand == nil {
 		return backoff.Rand()
 	}
-	return rand.New(o.Rand)
+	return rand.New(o.Rand) // has no state of its own
 }
 
 // judge is Classify, made total: an error is never a success.

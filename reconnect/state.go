@@ -54,7 +54,7 @@ func (c *Conn) Status() Status {
 // newest state is always seen; one that is left again quickly may be skipped. It ends
 // with the cause of ctx, or with [Conn.Err] if the Conn is closed.
 func (c *Conn) Await(ctx context.Context, s State) error {
-	for {
+	for c.State() != s {
 		changed := c.changed.wait()
 		switch c.State() {
 		case s:
@@ -69,6 +69,7 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // enter publishes a new status. Only the supervisor's goroutine calls it.

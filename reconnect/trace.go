@@ -97,7 +97,7 @@ type ProbeDone struct {
 const overdueAfter = 5 * time.Second
 
 // waitFor waits for done, and names what it waits for when that takes long.
-func (t *Trace) waitFor(done <-chan struct{}, what string) {
+func (t *Trace) waitFor(done <-chan struct{}, what string, owner *Conn) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -106,13 +106,23 @@ func (t *Trace) waitFor(done <-chan struct{}, what string) {
 		case <-done:
 			return
 		case <-timer.C:
-			if t != nil && t.Overdue != nil {
-				t.Overdue(what, time.Since(start))
-			}
+			t.overdue(what, time.Since(start), owner)
 			timer.Reset(delay)
 			delay *= 2
 		}
 	}
+}
+
+// overdue runs in a goroutine in which Close must not wait for the end.
+func (t *Trace) overdue(what string, since time.Duration, owner *Conn) {
+	if t == nil || t.Overdue == nil {
+		return
+	}
+	if owner != nil {
+		owner.callers.enter()
+		defer owner.callers.leave()
+	}
+	t.Overdue(what, since)
 }
 
 func (t *Trace) gateStart(host string) {

@@ -34,12 +34,12 @@ type watch struct {
 	cancel  context.CancelFunc // of the probe under way
 
 	// Owned by the callback.
-	from   time.Time // silence counts from here at the earliest
-	wall   time.Time // the clocks at the last tick
-	mono   time.Time
-	life   time.Time // when something was last heard, by the last tick
-	probes int       // since then
-	seen   uint64    // turn at the last tick
+	from   instant // silence counts from here at the earliest
+	mono   instant // the clocks at the last tick
+	wall   int64   // in ns
+	life   instant // when something was last heard, by the last tick
+	probes int     // since then
+	seen   uint64  // turn at the last tick
 }
 
 // standIn is who reads in place of a supervisor whose handler is slow.
@@ -48,8 +48,12 @@ type standIn struct {
 	err  error         // why; to be read after done
 }
 
-// clock is what the instants of the watch are measured from.
-var clock = time.Now()
+// instant is a time by the monotonic clock, a third of the size of a [time.Time].
+type instant = time.Duration
+
+var epoch = time.Now()
+
+func now() instant { return time.Since(epoch) }
 
 // start begins to watch l, unless there is no way to probe it.
 func (w *watch) start(c *Conn, l *link) {
@@ -62,8 +66,9 @@ func (w *watch) start(c *Conn, l *link) {
 		w.notes = true
 		w.heard()
 	}
-	w.mono = time.Now()
-	w.from, w.wall = w.mono, c.o.Liveness.Now().Round(0)
+	w.mono = now()
+	w.from, w.life = w.mono, w.mono
+	w.wall = c.o.Liveness.Now().UnixNano()
 	w.arm(w.third())
 }
 
@@ -85,7 +90,7 @@ func (w *watch) stop() {
 // heard notes a message, for a connection that does not note bytes itself.
 func (w *watch) heard() {
 	if w.notes {
-		w.last.Store(int64(time.Since(clock)))
+		w.last.Store(int64(now()))
 	}
 }
 
@@ -93,13 +98,14 @@ func (w *watch) third() time.Duration { return max(w.c.o.Liveness.Limit/3, 1) }
 
 // silence is how long nothing has been heard while somebody listened. News
 // of the peer are the end of the probes before.
-func (w *watch) silence(now time.Time) time.Duration {
-	idle := time.Since(clock) - time.Duration(w.last.Load())
+func (w *watch) silence() time.Duration {
+	at := now()
+	idle := at - instant(w.last.Load())
 	if !w.notes {
 		idle = w.l.conn.(conn.Idler).Idle()
 	}
-	silence := min(idle, now.Sub(w.from))
-	if life := now.Add(-silence); life.Sub(w.life) > time.Millisecond { // more than the time between two looks at the clock
+	silence := min(idle, at-w.from)
+	if life := at - silence; life-w.life > time.Millisecond { // more than the time between two looks at the clock
 		w.life, w.probes = life, 0
 	}
 	return silence
@@ -123,14 +129,13 @@ func (w *watch) arm(d time.Duration) {
 // tick looks, probes, judges, and sets the timer for the next look.
 func (w *watch) tick() {
 	defer w.running.Done()
-	now, third := time.Now(), w.third()
-	suspended := w.suspended(now)
+	third, suspended := w.third(), w.suspended()
 	turn := w.l.turn.Load()
 	busy := turn&turnMask == handling || w.blocked.Load()
 	if suspended || busy {
-		w.from = now
+		w.from = w.mono
 	}
-	silence := w.silence(now)
+	silence := w.silence()
 	switch {
 	case busy:
 		again := turn == w.seen && turn&turnMask == handling
@@ -149,24 +154,24 @@ func (w *watch) tick() {
 			w.c.sever(w.l, err)
 			return
 		}
-		silence = w.silence(time.Now())
+		silence = w.silence()
 	}
 	w.arm(max(third*time.Duration(w.probes+1)-silence, 0))
 }
 
 // suspended reports whether the machine was: the wall clock has gone further than the
 // monotonic one, which stands still meanwhile on most systems.
-func (w *watch) suspended(now time.Time) bool {
-	wall := w.c.o.Liveness.Now().Round(0)
-	ahead := wall.Sub(w.wall) - now.Sub(w.mono)
-	w.wall, w.mono = wall, now
+func (w *watch) suspended() bool {
+	wall, mono := w.c.o.Liveness.Now().UnixNano(), now()
+	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
+	w.wall, w.mono = wall, mono
 	return ahead > 2*time.Second
 }
 
 // probe asks the peer for a sign of life, for at most limit. An error is the
 // end of the connection; that no answer came is none.
 func (w *watch) probe(silence, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(w.c.ctx, limit)
+	ctx, cancel := context.WithTimeout(&w.c.life, limit)
 	defer cancel()
 	w.mu.Lock()
 	stopped := w.stopped
@@ -201,9 +206,12 @@ func (w *watch) probe(silence, limit time.Duration) error {
 func (w *watch) takeTurn(turn uint64) {
 	s := &standIn{done: make(chan struct{})}
 	w.standIn = s
+	if w.c.inbox == nil {
+		w.c.inbox = newInbox(w.c.o.Inbox)
+	}
 	if !w.l.turn.CompareAndSwap(turn, turn&^turnMask|yielded) {
 		return
 	}
-	s.err = w.c.fill(w.c.ctx, w.l)
+	s.err = w.c.fill(&w.c.life, w.l)
 	close(s.done)
 }

@@ -127,7 +127,6 @@ func (f *Fake) Write(m conn.Message) error {
 	m.Data = bytes.Clone(m.Data)
 	f.written = append(f.written, m)
 	peer := f.peer
-	f.changed.Broadcast()
 	f.mu.Unlock()
 	if peer != nil {
 		peer.Deliver(m)

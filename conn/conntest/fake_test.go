@@ -45,6 +45,16 @@ func TestFakeNotesACopyOfWhatIsWritten(t *testing.T) {
 	require.Equal(t, []conn.Message{text("a"), text("x")}, f.Written())
 }
 
+func TestFakeDeliversACopy(t *testing.T) {
+	f := conntest.NewFake(nil)
+	m := text("a")
+	f.Deliver(m)
+	m.Data[0] = 'x'
+	got, err := f.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, text("a"), got)
+}
+
 func TestFailedFakeDeliversAndThenTellsItsCause(t *testing.T) {
 	f := conntest.NewFake(nil)
 	f.Deliver(text("a"))
@@ -171,6 +181,18 @@ func TestPingIsAnsweredOnlyWhileARead(t *testing.T) {
 		require.NoError(t, f.Conn().(conn.Pinger).Ping(t.Context()))
 		require.Equal(t, time.Minute+2*time.Second, time.Since(start))
 		require.Equal(t, 2, f.Pings())
+	})
+}
+
+func TestPingIsNotAnsweredAfterTheLastRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := conntest.NewFake(&conntest.FakeOptions{Pings: true})
+		f.Deliver(text("a"))
+		_, err := f.Read(nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, f.Conn().(conn.Pinger).Ping(ctx), context.DeadlineExceeded)
 	})
 }
 

@@ -111,6 +111,17 @@ func TestFINEndsOneDirectionOnly(t *testing.T) {
 	read(t, server, "still here")
 }
 
+func TestFINEndsAWriteThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n conntest.Network
+		client, _, p := connect(t, &n)
+		p.Window(conntest.ToServer, 0)
+		p.Stall(conntest.ToServer)
+		time.AfterFunc(time.Second, func() { p.FIN(conntest.ToServer) })
+		require.ErrorIs(t, writeErr(client), syscall.EPIPE)
+	})
+}
+
 func TestStalledBytesArriveAfterTheThaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network

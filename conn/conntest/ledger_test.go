@@ -70,6 +70,11 @@ func TestUnclosedNamesTheEndThatIsOpen(t *testing.T) {
 	server.Close()
 	require.Empty(t, n.Unclosed())
 	require.Equal(t, "client:1->feed.test:80 (closed)", p.String())
+
+	_, server2, p2 := connect(t, &n)
+	server2.Close()
+	require.Equal(t, "client:2->feed.test:80 (client end open)", p2.String())
+	p2.Client().Close()
 	require.ErrorIs(t, server.Close(), net.ErrClosed, "and is counted once")
 	require.Zero(t, n.Open())
 }

@@ -148,7 +148,7 @@ func (c *client) change(m reconnect.Message) error {
 		}
 		return err
 	case "error": // so no snapshot will come
-		c.feed.Redial(fmt.Errorf("the venue says %q", q.Text))
+		c.feed.Redial(m.Session, fmt.Errorf("the venue says %q", q.Text))
 	}
 	return nil
 }

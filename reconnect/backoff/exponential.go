@@ -25,7 +25,7 @@ type Exponential struct {
 	Factor      float64       // growth per wait; default 2; below 1: no growth
 	Cap         time.Duration // the longest delay; default 30 s, or Base if that is longer; negative: none
 	OverloadCap time.Duration // the longest delay after overload; default, and at least, Cap
-	Floor       time.Duration // the shortest wait; what lies above it of the range is drawn from; default 0
+	Floor       time.Duration // the shortest wait: draws come from what lies above it of their range; default 0
 	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative: 0
 	Jitter      Jitter        // default JitterFull
 }

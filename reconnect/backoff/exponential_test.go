@@ -1,6 +1,7 @@
 package backoff_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -50,6 +51,19 @@ func TestABaseAboveTheDefaultCapIsKept(t *testing.T) {
 	require.Equal(t, []float64{60, 60}, waits(p, 2, backoff.ClassRetry, constant(0)))
 }
 
+func TestANegativeNumberOfWaitsCountsAsNone(t *testing.T) {
+	s, _ := (&backoff.Exponential{Jitter: backoff.JitterNone}).Next(backoff.Attempt{N: -1}, seeded())
+	require.Equal(t, time.Second, s.Wait)
+}
+
+func TestSpreadIsAShareOrTheDefault(t *testing.T) {
+	for spread, want := range map[float64][2]float64{1: {0, 2}, 1e300: {0, 2}, math.Inf(1): {0, 2}, math.NaN(): {0.8, 1.2}} {
+		p := &backoff.Exponential{Jitter: backoff.JitterProportional, Spread: spread}
+		require.Equal(t, want[0], waits(p, 1, backoff.ClassRetry, constant(0))[0], "%v", spread)
+		require.Equal(t, want[1], waits(p, 1, backoff.ClassRetry, highest)[0], "%v", spread)
+	}
+}
+
 func TestNegativeFieldsAreOff(t *testing.T) {
 	none := backoff.JitterNone
 	require.Equal(t, []float64{0, 0}, waits(&backoff.Exponential{Base: -1}, 2, backoff.ClassRetry, highest))
@@ -78,6 +92,15 @@ func TestEachOverloadMovesTheCapOneStep(t *testing.T) {
 		a := backoff.Attempt{N: 40, Overloads: overloads, Verdict: backoff.Verdict{Class: backoff.ClassOverload}}
 		s, _ := growing.Next(a, seeded())
 		require.Equal(t, want, s.Wait)
+	}
+}
+
+func TestTheLongestDelayIsHalfOfWhatADurationHolds(t *testing.T) {
+	a := backoff.Attempt{N: 99, Overloads: 99, Verdict: verdict(backoff.ClassOverload)}
+	for _, p := range []*backoff.Exponential{{Cap: -1}, {Cap: math.MaxInt64}, {OverloadCap: math.MaxInt64}} {
+		p.Jitter = backoff.JitterNone
+		s, _ := p.Next(a, seeded())
+		require.Equal(t, time.Duration(1<<62-1), s.Wait)
 	}
 }
 

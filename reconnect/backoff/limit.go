@@ -34,5 +34,5 @@ func (l *limit) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	left := l.elapsed - max(a.Elapsed, 0)
 	wait := max(s.Wait, a.Least, 0)
 	told := max(a.Verdict.RetryAfter, 0)
-	return s, left >= 0 && told <= left && wait <= left-told
+	return s, told <= left && wait <= left-told
 }

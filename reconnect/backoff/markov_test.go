@@ -1,6 +1,8 @@
 package backoff_test
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,6 +15,11 @@ func TestDecorrelatedDrawsUpToThreeTimesTheWaitBefore(t *testing.T) {
 	p := &backoff.Decorrelated{}
 	require.Equal(t, []float64{3, 9, 27, 30, 30}, waits(p, 5, backoff.ClassRetry, highest))
 	require.Equal(t, []float64{1, 1, 1}, waits(p, 3, backoff.ClassRetry, constant(0)), "never below Base")
+}
+
+func TestDecorrelatedGrowsWhereThreeTimesOverflows(t *testing.T) {
+	s, _ := (&backoff.Decorrelated{Cap: -1}).Next(backoff.Attempt{N: 1, Prev: 1 << 61}, rand.New(highest))
+	require.Equal(t, time.Duration(1<<62-2), s.Wait)
 }
 
 func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
@@ -39,6 +46,11 @@ func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
 func TestNormalWaitsFirstWithoutNoise(t *testing.T) {
 	s, _ := (&backoff.Normal{}).Next(backoff.Attempt{}, seeded())
 	require.Equal(t, 100*time.Millisecond, s.Wait)
+}
+
+func TestNormalTakesWhatIsNoNumberForTheDefault(t *testing.T) {
+	s, _ := (&backoff.Normal{Jitter: math.NaN()}).Next(backoff.Attempt{N: 1, Prev: time.Second}, seeded())
+	require.InDelta(t, 2, s.Wait.Seconds(), 1)
 }
 
 func TestNormalGrowsFromTheWaitBefore(t *testing.T) {

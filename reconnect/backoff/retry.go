@@ -34,8 +34,8 @@ type Retrier struct {
 // what the policy says. The context that op gets is ctx with a [Try], and ends
 // with ctx only: a time limit on one try is op's own affair. Do otherwise returns
 //
-//   - what op returned, without the mark of [Permanent], if its verdict is
-//     ClassStop;
+//   - what op returned, if its verdict is ClassStop; without the mark of
+//     [Permanent], if nothing is wrapped around that;
 //   - a [*RetryError] with [ErrGaveUp], if the policy gives up;
 //   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait.
 //     Op is not called at all if ctx has ended before.

@@ -81,6 +81,16 @@ func TestRetryGivesUpWithThePolicyAndWithoutALastSleep(t *testing.T) {
 	})
 }
 
+func TestRetryGivesUpBeforeAWaitThatWouldEndTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		op, _ := failing(backoff.RetryAfter(io.EOF, time.Hour), 99)
+		err := backoff.Retry(ctx, backoff.Limit(doubling, 0, time.Hour), op)
+		require.Zero(t, time.Since(began))
+		require.EqualError(t, err, "gave up after 1 try in 0s: EOF")
+	})
+}
+
 func TestRetryEndsWithItsContextInAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -98,19 +108,40 @@ func TestRetryEndsWithItsContextInAWait(t *testing.T) {
 }
 
 func TestRetryShowsTheLastErrorThatWasNotTheContexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
-		defer cancel()
-		calls := 0
-		err := backoff.Retry(ctx, doubling, func(ctx context.Context) error {
-			if calls++; calls == 1 {
-				return io.EOF
-			}
-			<-ctx.Done()
-			return fmt.Errorf("dial: %w", ctx.Err())
+	closing := errors.New("closing time")
+	for _, last := range []func(context.Context) error{context.Context.Err, context.Cause} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, closing)
+			defer cancel()
+			calls := 0
+			err := backoff.Retry(ctx, doubling, func(ctx context.Context) error {
+				if calls++; calls == 1 {
+					return io.EOF
+				}
+				<-ctx.Done()
+				return fmt.Errorf("dial: %w", last(ctx))
+			})
+			require.EqualError(t, err, "closing time after 2 tries in 1m30s: EOF")
 		})
-		require.Equal(t, 2, calls)
-		require.EqualError(t, err, "context deadline exceeded after 2 tries in 1m30s: EOF")
+	}
+}
+
+func TestRetryJudgesNothingAfterItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(ctx)
+	err := backoff.Retry(ctx, nil, func(context.Context) error {
+		cancel()
+		return backoff.Permanent(io.EOF)
+	})
+	require.EqualError(t, err, "context canceled after 1 try in 0s: EOF")
+}
+
+func TestElapsedCountsFromTheFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := backoff.Retry(ctx, backoff.Limit(doubling, 0, time.Minute), func(context.Context) error {
+			time.Sleep(time.Minute)
+			return io.EOF
+		})
+		require.EqualError(t, err, "gave up after 1 try in 1m0s: EOF")
 	})
 }
 

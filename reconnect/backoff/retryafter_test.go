@@ -1,6 +1,7 @@
 package backoff_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ func TestParseRetryAfterReadsEachForm(t *testing.T) {
 		"784111777000":                   29750 * time.Millisecond,
 		"784111700":                      0,
 		"99999999999999999999999":        time.Hour,
+		strings.Repeat("9", 400):         time.Hour,
+		"1.001":                          1001 * time.Millisecond,
 		"Sun, 06 Nov 1994 08:49:37 GMT":  29750 * time.Millisecond,
 		"Sunday, 06-Nov-94 08:49:37 GMT": 29750 * time.Millisecond,
 		"Sun Nov  6 08:49:37 1994":       29750 * time.Millisecond,
