@@ -51,6 +51,15 @@ type Idler interface {
 	Idle() time.Duration
 }
 
+// Waiter is a Conn that tells when it has nothing more at hand: whoever collects
+// messages into batches must not keep them while Read waits for the network.
+type Waiter interface {
+	// OnWait has Read call f each time before it asks the network for more, and
+	// reports whether it will. It must be called before the first Read, or between
+	// two and before Close can be. f must not wait, and must not use the Conn.
+	OnWait(f func()) bool
+}
+
 // Message is one message as it travels.
 type Message struct {
 	Type Type

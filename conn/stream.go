@@ -24,6 +24,8 @@ type stream struct {
 	full     uint8 // how many reads in a row filled bufio's buffer
 	need     uint8 // how many of them make a burst, 0 meaning 1: doubled by each false alarm
 
+	onWait func() // called before each Read of the body; nil: nobody cares
+
 	phase   atomic.Uint32         // of the message being read
 	message *watchdog             // begun when a message has to wait for the network
 	told    atomic.Pointer[error] // the read error that coder/websocket was told
@@ -58,6 +60,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.full > 0 && s.full >= s.need && len(p) < aheadSize/2 {
 		return s.readAhead(p)
 	}
+	s.wait()
 	n, err := s.body.Read(p)
 	if n == len(p) && n <= bufioSize { // a larger p is the rest of a message: filling it says nothing
 		s.full = min(s.full+1, maxNeed)
@@ -69,6 +72,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) readAhead(p []byte) (int, error) {
 	buf := aheads.Get().(*[aheadSize]byte)
+	s.wait()
 	n, err := s.body.Read(buf[:])
 	if n > len(p) {
 		s.need = 1
@@ -84,6 +88,12 @@ func (s *stream) readAhead(p []byte) (int, error) {
 	}
 	s.ahead, s.from, s.to, s.pending = buf, 0, n, err
 	return s.serve(p), nil
+}
+
+func (s *stream) wait() {
+	if s.onWait != nil {
+		s.onWait()
+	}
 }
 
 // serve gives out what was read ahead, and the buffer back when it is empty.

@@ -25,6 +25,7 @@ var _ interface {
 	Conn
 	Pinger
 	Idler
+	Waiter
 } = (*WebSocket)(nil)
 
 // NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. From
@@ -150,6 +151,15 @@ func (c *WebSocket) Write(m Message) error {
 // Idle implements [Idler].
 func (c *WebSocket) Idle() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
+}
+
+// OnWait implements [Waiter]. Without a Wire it does nothing and reports false.
+func (c *WebSocket) OnWait(f func()) bool {
+	if c.wire.stream.body == nil {
+		return false
+	}
+	c.wire.stream.onWait = f
+	return true
 }
 
 // Subprotocol returns the subprotocol that was agreed on, "" if none was.

@@ -3,6 +3,9 @@ package reconnect
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // inbox is the bounded queue between the goroutine that reads the connection
@@ -10,8 +13,10 @@ import (
 // buffers in place.
 type inbox struct {
 	limit Inbox
-	turn  chan struct{} // full while a reader is at work; the others wait for it
-	room  signal        // something was taken out
+	turn  turnstile // of the readers
+	room  signal    // something was taken out
+
+	brim atomic.Bool // it is full; set by the producer, cleared by the reader, under mu
 
 	ring []Message // the producer may replace it, under mu
 	tail int       // index of the slot that the producer fills; its own
@@ -22,7 +27,9 @@ type inbox struct {
 	bytes int
 	first uint64        // number of the oldest message since the beginning
 	seams []placedSeam  // in order
-	wake  chan struct{} // tells a waiting reader that something was put in; made by the first that waits
+	lazy  bool          // what is put in is told when the connection waits, or when there is a batch
+	idle  bool          // a reader waits at wake, or is about to
+	wake  chan struct{} // tells it that something was put in; made by the first that waits
 }
 
 // placedSeam is a seam before the message with a number.
@@ -31,11 +38,14 @@ type placedSeam struct {
 	seam   *Seam
 }
 
+// batch is how many messages are collected at most before the reader is woken.
+const batch = 16
+
 // unreadSeams is how many seams are kept apart for a reader that is away.
 const unreadSeams = 64
 
 func newInbox(limit Inbox) *inbox {
-	return &inbox{limit: limit, turn: make(chan struct{}, 1)} // its one place is the right to read
+	return &inbox{limit: limit}
 }
 
 // free returns the buffer that the next message should be read into.
@@ -68,8 +78,30 @@ func (in *inbox) put(m Message) error {
 	} else {
 		in.tail = (in.tail + 1) % len(in.ring)
 	}
-	in.awake()
+	in.brim.Store(in.full())
+	if !in.lazy || in.count >= batch || in.brim.Load() {
+		in.awake()
+	}
 	return nil
+}
+
+// collect lets messages that c has at hand together be told to a waiting reader together: to
+// wake it for each costs more than all the rest.
+func (in *inbox) collect(c conn.Conn) {
+	w, ok := c.(conn.Waiter)
+	lazy := ok && w.OnWait(in.tell)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.lazy = lazy
+}
+
+// tell wakes a reader for what was collected.
+func (in *inbox) tell() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.count > 0 {
+		in.awake()
+	}
 }
 
 // grow doubles the ring, so that it has a free slot again. Only its first
@@ -89,29 +121,18 @@ func (in *inbox) full() bool {
 // awaitRoom waits, if the policy is Block, until there is room, or until ctx
 // or l ends.
 func (in *inbox) awaitRoom(ctx context.Context, l *link) error {
-	if in.limit.Full != Block {
-		return nil
-	}
-	for {
-		in.mu.Lock()
-		full := in.full()
-		in.mu.Unlock()
-		if !full {
-			return nil
-		}
+	for in.limit.Full == Block && in.brim.Load() {
 		if err := in.blocked(ctx, l); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // blocked waits for a sign that there may be room.
 func (in *inbox) blocked(ctx context.Context, l *link) error {
 	room, severed := in.room.wait(), l.severed.wait()
-	in.mu.Lock()
-	full := in.full()
-	in.mu.Unlock()
-	if !full {
+	if !in.brim.Load() {
 		return nil
 	}
 	if cause := l.cause.Load(); cause != nil {
@@ -172,10 +193,11 @@ func (in *inbox) pop() {
 }
 
 func (in *inbox) awake() {
-	if in.wake != nil {
+	if in.idle {
+		in.idle = false
 		select {
 		case in.wake <- struct{}{}:
-		default:
+		default: // the news of before was not even heard: its reader's context ended
 		}
 	}
 }
@@ -194,9 +216,9 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 		if in.wake == nil {
 			in.wake = make(chan struct{}, 1) // its one place is the news that something came
 		}
+		in.idle = true
 		return m, nil, in.wake
 	}
-	wasFull := in.full()
 	m = in.ring[in.head]
 	if cap(buf) < len(m.Data) {
 		buf = make([]byte, len(m.Data))
@@ -205,7 +227,8 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	copy(buf, m.Data)
 	m.Data = buf
 	in.pop()
-	if wasFull {
+	if in.brim.Load() && !in.full() {
+		in.brim.Store(false)
 		in.room.broadcast()
 	}
 	return m, nil, nil

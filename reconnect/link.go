@@ -62,6 +62,9 @@ func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
 
 // ready lets others write, and watches.
 func (c *Conn) ready(l *link, s *Session) {
+	if c.inbox != nil {
+		c.inbox.collect(l.conn)
+	}
 	c.live.Store(l)
 	c.enter(StateReady, func(st *Status) { st.Err = nil })
 	s.Ready()

@@ -19,18 +19,10 @@ func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
 	if c.o.OnMessage != nil || c.inbox == nil {
 		return Message{}, errNoPull
 	}
-	select {
-	case c.inbox.turn <- struct{}{}:
-	default:
-		select {
-		case c.inbox.turn <- struct{}{}:
-		case <-ctx.Done():
-			return Message{}, context.Cause(ctx)
-		case <-c.done:
-			c.inbox.turn <- struct{}{} // those before us do not wait any more
-		}
+	if err := c.inbox.turn.enter(ctx); err != nil {
+		return Message{}, err
 	}
-	defer func() { <-c.inbox.turn }()
+	defer c.inbox.turn.leave()
 	return c.read(ctx, buf)
 }
 

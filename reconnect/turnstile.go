@@ -1,0 +1,41 @@
+package reconnect
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// turnstile lets one goroutine through at a time. Unlike a mutex it can be waited
+// for with a context, and unlike a channel it costs little when nobody waits. Its zero
+// value is free.
+type turnstile struct {
+	taken   atomic.Bool
+	waiting atomic.Int32
+	free    signal
+}
+
+func (t *turnstile) enter(ctx context.Context) error {
+	if t.taken.CompareAndSwap(false, true) {
+		return nil
+	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	for {
+		free := t.free.wait()
+		if t.taken.CompareAndSwap(false, true) {
+			return nil
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (t *turnstile) leave() {
+	t.taken.Store(false)
+	if t.waiting.Load() > 0 {
+		t.free.broadcast()
+	}
+}
