@@ -1,5 +1,7 @@
 package dialer
 
+//lint:file-ignore ST1005 the texts of Validate begin with the name of an option
+
 import (
 	"crypto/tls"
 	"errors"

@@ -76,6 +76,7 @@ func TestNoFailureHoldsASecret(t *testing.T) {
 		},
 		"prepare": func(v *venue) {
 			v.dialer.Prepare = func(context.Context, *Request) error {
+				//lint:ignore SA1007 its error is wanted, which prints the password
 				_, err := url.Parse("ws://user:passwd@h:x/?qsecret")
 				got := &url.Error{Op: "Get", URL: "https://auth.example/?key=qsecret", Err: errors.New("refused")}
 				return fmt.Errorf("keys: %w", errors.Join(got, err))

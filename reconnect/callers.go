@@ -10,9 +10,9 @@ import (
 
 // callers knows the goroutines of a [Conn] that run code of the user's, so that
 // Close can tell a call from inside a callback, which must not wait for the
-// callback to return, from any other, which must. Go has no better way to
-// tell than the number in a stack trace; it is read once per goroutine, and
-// at each Close.
+// callback to return, from any other, which must. Go has no better way to tell
+// than the number in a stack trace; it is read once per goroutine, and at each
+// Close.
 type callers struct {
 	mu  sync.Mutex // guards ids
 	ids []uint64

@@ -12,9 +12,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Conn is one connection that is kept open: it is dialled, opened, read,
-// watched and dialled again by one goroutine, the supervisor, until it is closed.
-// All its methods may be called from any goroutine, and from its callbacks.
+// Conn is one connection that is kept open: it is dialled, opened, read, watched
+// and dialled again by one goroutine, the supervisor, until it is closed. All its
+// methods may be called from any goroutine, and from its callbacks.
 //
 // It is not a [conn.Conn]: on one of those an error means dead.
 type Conn struct {
@@ -39,12 +39,13 @@ type Conn struct {
 
 // Dialer opens one connection. [dialer.WebSocket] is one.
 //
-// [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
+// [dialer.WebSocket]:
+// https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
 	// Dial returns a new connection. It must obey ctx, which carries a
-	// [backoff.Try]; a late connection is closed. It may have a method
-	// Validate() error, which New calls, and a method Host() string, which is the
-	// default of [RunOptions.Host].
+	// [backoff.Try]; a late connection is closed. It may have a method Validate()
+	// error, which New calls, and a method Host() string, which is the default of
+	// [RunOptions.Host].
 	Dial(ctx context.Context) (conn.Conn, error)
 }
 
@@ -54,8 +55,8 @@ type DialFunc func(ctx context.Context) (conn.Conn, error)
 // Dial calls f.
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
-// New starts to keep a connection open and returns at once; the first dial has
-// no wait before it. The caller must call Close or Shutdown in the end. The error
+// New starts to keep a connection open and returns at once; the first dial has no
+// wait before it. The caller must call Close or Shutdown in the end. The error
 // names the option that is wrong.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if d == nil {
@@ -84,9 +85,9 @@ func New(d Dialer, o *Options) (*Conn, error) {
 }
 
 // Close ends the connection at once and for good, and waits until every
-// goroutine, timer and socket of it is gone. Called from a callback it starts
-// the end and returns. A callback or a dial that ignores its context is waited
-// for, and named by [Trace.Overdue]. It returns nil, and may be called more than once.
+// goroutine, timer and socket of it is gone. Called from a callback it starts the
+// end and returns. A callback or a dial that ignores its context is waited for,
+// and named by [Trace.Overdue]. It returns nil, and may be called more than once.
 func (c *Conn) Close() error {
 	c.closed.Store(true)
 	c.life.end()
@@ -99,8 +100,8 @@ func (c *Conn) Close() error {
 // Shutdown ends the connection politely: new writes fail, the write under way is
 // finished, the peer is told (code 1000) and its answer awaited, for at most
 // Options.CloseTimeout and until ctx ends; then it does as Close does. What came
-// before the end can still be read. The error is the cause of ctx, or says
-// why the peer could not be told.
+// before the end can still be read. The error is the cause of ctx, or says why
+// the peer could not be told.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.leaving.Store(true)
 	err := c.farewell(ctx)
@@ -133,13 +134,13 @@ func (c *Conn) farewell(ctx context.Context) error {
 	return nil
 }
 
-// Done returns a channel that is closed when nothing of the connection is
-// left: after Close, after Shutdown, or when it ended by itself.
+// Done returns a channel that is closed when nothing of the connection is left:
+// after Close, after Shutdown, or when it ended by itself.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns nil until Done is closed. After Close or Shutdown it is [net.ErrClosed];
-// otherwise it is an *EndError with the reason why redialling was given up,
-// and that is [net.ErrClosed] as well.
+// Err returns nil until Done is closed. After Close or Shutdown it is
+// [net.ErrClosed]; otherwise it is an *EndError with the reason why redialling
+// was given up, and that is [net.ErrClosed] as well.
 func (c *Conn) Err() error {
 	select {
 	case <-c.done:

@@ -6,45 +6,49 @@
 //
 // # What it promises
 //
-//  1. One owner. At most one dial is in flight and one connection is live. What
-//     a superseded dial brings back is closed.
-//  2. Not in step. Every wait is jittered by default, the first after a drop
-//     and those that a server asks for included; the cap comes first, the jitter after.
+//  1. One owner. At most one dial is in flight and one connection is live. What a
+//     superseded dial brings back is closed.
+//  2. Not in step. Every wait is jittered by default, the first after a drop and
+//     those that a server asks for included; the cap comes first, the jitter
+//     after.
 //  3. No hot loop. Waits start again from the first only after a session was
-//     ready for max([RunOptions.StableAfter], the wait before it). A server that accepts
-//     and drops sees the same growing waits as one that refuses.
-//  4. Ready is not connected. [Options.OnSession] has sole use of the wire,
-//     under a limit of its own; then others may write. Its failure is a failed attempt.
+//     ready for max([RunOptions.StableAfter], the wait before it). A server that
+//     accepts and drops sees the same growing waits as one that refuses.
+//  4. Ready is not connected. [Options.OnSession] has sole use of the wire, under
+//     a limit of its own; then others may write. Its failure is a failed attempt.
 //  5. A visible seam. When a connection is lost the reader gets exactly one
-//     [*Seam], after the last message of that session and before any of the
-//     next. Every message carries the number of its session.
+//     [*Seam], after the last message of that session and before any of the next.
+//     Every message carries the number of its session.
 //  6. Told exactly once. Each message given to [Conn.Write] has one [Fate]:
 //     written, dropped, or unknown. Nothing is sent twice.
 //  7. Cancelling is harmless. The end of the context of a Read or a Write never
 //     costs the connection.
 //  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not
-//     before two probes; any byte is life; there is no verdict while the application does not
-//     read. A stuck write and a message that never ends are the connection's to notice.
+//     before two probes; any byte is life; there is no verdict while the
+//     application does not read. A stuck write and a message that never ends are
+//     the connection's to notice.
 //  9. Verdicts. One total function from error to class, [RunOptions.Classify],
-//     says what a failure means. What a server tells us to wait is added to the jittered wait, up to
-//     an hour. Of a server's answers only 410 and 426 end a Conn by default.
-//  10. Bounded. The inbox, connecting, handshaking, opening and closing each
-//     have a default and a limit.
-//  11. Nothing left. When Run returns, or [Conn.Done] is closed, every
-//     goroutine, timer and socket is gone. Close cuts and waits; from a callback it
-//     starts the end and returns. A callback that ignores its context is waited for, and named
-//     by [Trace.Overdue].
-//  12. Level-triggered state. [Conn.State] and [Conn.Await] always see the
-//     newest state; steps between may be skipped; [Trace] sees each.
+//     says what a failure means. What a server tells us to wait is added to the
+//     jittered wait, up to an hour. Of a server's answers only 410 and 426 end a
+//     Conn by default.
+//  10. Bounded. The inbox, connecting, handshaking, opening and closing each have
+//     a default and a limit.
+//  11. Nothing left. When Run returns, or [Conn.Done] is closed, every goroutine,
+//     timer and socket is gone. Close cuts and waits; from a callback it starts
+//     the end and returns. A callback that ignores its context is waited for,
+//     and named by [Trace.Overdue].
+//  12. Level-triggered state. [Conn.State] and [Conn.Await] always see the newest
+//     state; steps between may be skipped; [Trace] sees each.
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's
 //     errors have none; those of package dialer do not.
 //  14. Hooks observe, deciders decide. Trace returns nothing; Classify, OnSession
-//     and Probe return values. No lock is held while any of them runs. A panic in one crashes the
-//     program, as in any Go code.
+//     and Probe return values. No lock is held while any of them runs. A panic
+//     in one crashes the program, as in any Go code.
 //
 // # Goroutines
 //
-// A ready connection owns one goroutine, the supervisor, which reads it. A
-// dial, OnSession and a probe run in goroutines of their own that end with them. A handler
-// that is slow for too long gets a second one for the rest of the session: see [Liveness].
+// A ready connection owns one goroutine, the supervisor, which reads it. A dial,
+// OnSession and a probe run in goroutines of their own that end with them. A
+// handler that is slow for too long gets a second one for the rest of the
+// session: see [Liveness].
 package reconnect

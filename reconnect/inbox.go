@@ -8,9 +8,9 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// inbox is the bounded queue between the goroutine that reads the connection
-// and the one that reads the Conn: a ring with one producer, which fills its
-// buffers in place.
+// inbox is the bounded queue between the goroutine that reads the connection and
+// the one that reads the Conn: a ring with one producer, which fills its buffers
+// in place.
 type inbox struct {
 	limit Inbox
 	turn  turnstile // of the readers
@@ -57,7 +57,8 @@ func (in *inbox) free() []byte {
 }
 
 // put appends a message, which may live in the buffer that free returned. If
-// there is no room it does what the policy says; for Block, awaitRoom was the time to wait.
+// there is no room it does what the policy says; for Block, awaitRoom was the
+// time to wait.
 func (in *inbox) put(m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -85,8 +86,8 @@ func (in *inbox) put(m Message) error {
 	return nil
 }
 
-// collect lets messages that c has at hand together be told to a waiting reader together: to
-// wake it for each costs more than all the rest.
+// collect lets messages that c has at hand together be told to a waiting reader
+// together: to wake it for each costs more than all the rest.
 func (in *inbox) collect(c conn.Conn) {
 	w, ok := c.(conn.Waiter)
 	lazy := ok && w.OnWait(in.tell)
@@ -104,8 +105,8 @@ func (in *inbox) tell() {
 	}
 }
 
-// grow doubles the ring, so that it has a free slot again. Only its first
-// 2*len-1 slots are ever needed at once.
+// grow doubles the ring, so that it has a free slot again. Only its first 2*len-1
+// slots are ever needed at once.
 func (in *inbox) grow() {
 	n := len(in.ring)
 	ring := make([]Message, 2*n)
@@ -118,8 +119,8 @@ func (in *inbox) full() bool {
 	return in.count >= in.limit.Messages || in.bytes >= in.limit.Bytes
 }
 
-// awaitRoom waits, if the policy is Block, until there is room, or until ctx
-// or l ends.
+// awaitRoom waits, if the policy is Block, until there is room, or until ctx or l
+// ends.
 func (in *inbox) awaitRoom(ctx context.Context, l *link) error {
 	for in.limit.Full == Block && in.brim.Load() {
 		if err := in.blocked(ctx, l); err != nil {
@@ -150,8 +151,8 @@ func (in *inbox) blocked(ctx context.Context, l *link) error {
 	}
 }
 
-// lose puts a seam after the last message. When very many are left unread, the last stands
-// for several.
+// lose puts a seam after the last message. When very many are left unread, the
+// last stands for several.
 func (in *inbox) lose(s *Seam) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -164,8 +165,8 @@ func (in *inbox) lose(s *Seam) {
 	in.awake()
 }
 
-// dropOldest takes the oldest message away and counts it in the seam that
-// stands for those dropped from its session.
+// dropOldest takes the oldest message away and counts it in the seam that stands
+// for those dropped from its session.
 func (in *inbox) dropOldest() {
 	session := in.ring[in.head].Session
 	in.pop()
@@ -182,7 +183,8 @@ func (in *inbox) dropOldest() {
 	in.seams = append(in.seams[:i], append([]placedSeam{placed}, in.seams[i:]...)...)
 }
 
-// pop frees the oldest slot, and keeps its buffer for the producer if it is small.
+// pop frees the oldest slot, and keeps its buffer for the producer if it is
+// small.
 func (in *inbox) pop() {
 	m := &in.ring[in.head]
 	in.bytes -= len(m.Data)
@@ -202,8 +204,8 @@ func (in *inbox) awake() {
 	}
 }
 
-// take returns the oldest thing, a message copied into buf or a seam, or, if there is
-// nothing, a channel to wait at. Only one goroutine may be at it.
+// take returns the oldest thing, a message copied into buf or a seam, or, if
+// there is nothing, a channel to wait at. Only one goroutine may be at it.
 func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -234,8 +236,8 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	return m, nil, nil
 }
 
-// next is take for the supervisor when a stand-in fills the inbox: it waits,
-// and says false when done is closed and all has been taken.
+// next is take for the supervisor when a stand-in fills the inbox: it waits, and
+// says false when done is closed and all has been taken.
 func (in *inbox) next(done <-chan struct{}, buf []byte) (Message, bool) {
 	for ended := false; ; {
 		m, _, empty := in.take(buf)

@@ -8,8 +8,8 @@ import (
 )
 
 // life is the context of a [Conn]: it ends when the Conn is to end. It does what
-// context.WithCancel would at a quarter of the memory, of which a gateway
-// with ten thousand idle connections has ten thousand.
+// context.WithCancel would at a quarter of the memory, of which a gateway with
+// ten thousand idle connections has ten thousand.
 type life struct {
 	done chan struct{}
 
@@ -67,7 +67,8 @@ func (l *life) Err() error {
 func (l *life) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (l *life) Value(any) any               { return nil }
 
-// afterFunc is [context.AfterFunc] without the context around f where ctx can do without.
+// afterFunc is [context.AfterFunc] without the context around f where ctx can do
+// without.
 func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if l, ok := ctx.(*life); ok {
 		return l.AfterFunc(f)

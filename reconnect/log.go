@@ -10,9 +10,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Log returns a Trace that writes one line for each session and each wait: sessions
-// ready and lost and ordinary waits at level Info; what somebody has to mend (a
-// verdict Slow, or the end for good) and overdue functions at Warn; dials, probes and the gate at Debug.
+// Log returns a Trace that writes one line for each session and each wait:
+// sessions ready and lost and ordinary waits at level Info; what somebody has to
+// mend (a verdict Slow, or the end for good) and overdue functions at Warn;
+// dials, probes and the gate at Debug.
 func Log(l *slog.Logger) *Trace {
 	log := func(level slog.Level, msg string, attrs ...slog.Attr) {
 		l.LogAttrs(context.Background(), level, msg, attrs...)

@@ -22,8 +22,8 @@ type Opening struct {
 	over atomic.Bool
 }
 
-// Read returns the next message, in a slice of its own. It ends when the context of
-// OnSession does, since that cuts the connection.
+// Read returns the next message, in a slice of its own. It ends when the context
+// of OnSession does, since that cuts the connection.
 func (o *Opening) Read() (conn.Message, error) {
 	if o.over.Load() {
 		return conn.Message{}, errOver
@@ -49,8 +49,8 @@ func (o *Opening) Write(m conn.Message) error {
 }
 
 // Deliver hands a message on to the reader of the Conn: what came between a
-// subscription and its answer is part of the stream. It returns when the message is
-// in the inbox, or OnMessage has returned.
+// subscription and its answer is part of the stream. It returns when the message
+// is in the inbox, or OnMessage has returned.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver

@@ -9,27 +9,28 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Options are the options of [New]. A nil *Options is fine: a connection that
-// is read with [Conn.Read], needs no login and writes only while it is up.
+// Options are the options of [New]. A nil *Options is fine: a connection that is
+// read with [Conn.Read], needs no login and writes only while it is up.
 type Options struct {
 	// OnSession makes a new connection ready: login, subscribe, wait for the
 	// answer. It has sole use of the wire. It runs in a goroutine of its own,
-	// that the supervisor waits for; its context ends after OpenTimeout and when the
-	// Conn ends, and then the connection is cut under it. An error is a failed attempt. Default: ready at once.
+	// that the supervisor waits for; its context ends after OpenTimeout and when
+	// the Conn ends, and then the connection is cut under it. An error is a
+	// failed attempt. Default: ready at once.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
 	OpenTimeout time.Duration
 
-	// OnMessage takes every message as it comes (push). It runs in the goroutine that
-	// reads; the data of m is valid until it returns. While it is slow the
-	// peer is not read, but answered: see [Liveness]. Default: messages are taken with
-	// [Conn.Read] or [Conn.Messages] (pull).
+	// OnMessage takes every message as it comes (push). It runs in the goroutine
+	// that reads; the data of m is valid until it returns. While it is slow the
+	// peer is not read, but answered: see [Liveness]. Default: messages are taken
+	// with [Conn.Read] or [Conn.Messages] (pull).
 	OnMessage func(m Message)
 
 	// OnSeam is told of each lost connection, in order with OnMessage and in the
-	// same goroutine. It needs OnMessage; those who pull get the Seam from
-	// Read. Default: nobody is told.
+	// same goroutine. It needs OnMessage; those who pull get the Seam from Read.
+	// Default: nobody is told.
 	OnSeam func(s *Seam)
 
 	// Inbox holds what has come and was not read yet. Pull only.
@@ -38,8 +39,8 @@ type Options struct {
 	// Down says what Write does while no session is ready. Default: FailWrites.
 	Down Down
 
-	// CloseTimeout is how long Shutdown waits for the peer's answer to a
-	// close, within its own context. Default: 5 s. Negative: cut at once.
+	// CloseTimeout is how long Shutdown waits for the peer's answer to a close,
+	// within its own context. Default: 5 s. Negative: cut at once.
 	CloseTimeout time.Duration
 
 	// Liveness finds out that a silent peer is dead.
@@ -50,16 +51,18 @@ type Options struct {
 	Run RunOptions
 }
 
-// Inbox bounds what waits to be read. The zero value holds 64 messages or 16 MiB and
-// then stops reading from the connection.
+// Inbox bounds what waits to be read. The zero value holds 64 messages or 16 MiB
+// and then stops reading from the connection.
 type Inbox struct {
 	// Messages is how many may wait. Default: 64.
 	Messages int
 
-	// Bytes is how much data may wait; a single message may be larger. Default: 16 MiB.
+	// Bytes is how much data may wait; a single message may be larger. Default:
+	// 16 MiB.
 	Bytes int
 
-	// Full says what happens to a message for which there is no room. Default: Block.
+	// Full says what happens to a message for which there is no room. Default:
+	// Block.
 	Full Full
 }
 
@@ -83,28 +86,31 @@ const (
 	WaitWrites             // wait for the next session, until the context of the write ends
 )
 
-// Liveness says when a peer is dead. Any byte received is life; after a third
-// of Limit without one the peer is probed, after two thirds again, and at the
-// limit the connection is cut with [ErrSilent]. No verdict is passed while
-// the application does not read: while OnMessage runs, or the inbox is full
-// and its policy is Block. A machine that has been suspended probes at once, and judges by
-// the answer.
+// Liveness says when a peer is dead. Any byte received is life; after a third of
+// Limit without one the peer is probed, after two thirds again, and at the limit
+// the connection is cut with [ErrSilent]. No verdict is passed while the
+// application does not read: while OnMessage runs, or the inbox is full and its
+// policy is Block. A machine that has been suspended probes at once, and judges
+// by the answer.
 //
-// While OnMessage takes longer than a third of Limit, another goroutine reads on in its
-// stead into an inbox of default size, so that the peer's pings are answered; only
-// when that is full too the peer goes unread.
+// When one call of OnMessage takes longer than between one and two thirds of
+// Limit, another goroutine reads on in its stead for the rest of the session,
+// into an inbox of default size, so that the peer's pings are answered. Only when
+// that is full too the peer goes unread.
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
 	Limit time.Duration
 
 	// Probe asks the peer for a sign of life: it writes something that will be
-	// answered; it need not wait for that, since the answer is received like any message.
-	// It runs in a goroutine of its own, and its context ends after a third of
-	// Limit and with the session. An error other than the context's ends the session.
-	// Default: the ping of the protocol, if it has one; otherwise silence alone decides.
+	// answered; it need not wait for that, since the answer is received like any
+	// message. It runs in a goroutine of its own, and its context ends after a
+	// third of Limit and with the session. An error other than the context's ends
+	// the session. Default: the ping of the protocol, if it has one; otherwise
+	// silence alone decides.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
-	// Now is the wall clock, to notice that the machine was suspended. Default: [time.Now].
+	// Now is the wall clock, to notice that the machine was suspended. Default:
+	// [time.Now].
 	Now func() time.Time
 }
 

@@ -9,12 +9,13 @@ import (
 
 // Read returns the next message, its data copied into buf[:0] if that is large
 // enough and into a new slice of the exact size otherwise. In the stream of
-// messages each lost connection is an error that is a *[Seam]: read on. Any other error
-// is the cause of ctx, or the end: [net.ErrClosed] after Close at once; after
-// Shutdown, or if the Conn ended by itself, as [Conn.Err] says and when everything has been read.
+// messages each lost connection is an error that is a *[Seam]: read on. Any other
+// error is the cause of ctx, or the end: [net.ErrClosed] after Close at once;
+// after Shutdown, or if the Conn ended by itself, as [Conn.Err] says and when
+// everything has been read.
 //
-// The end of ctx costs nothing but this call. Goroutines that read at the
-// same time take turns; one that ranges over Messages is such a reader.
+// The end of ctx costs nothing but this call. Goroutines that read at the same
+// time take turns; one that ranges over Messages is such a reader.
 func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
 	if c.o.OnMessage != nil || c.inbox == nil {
 		return Message{}, errNoPull
@@ -53,8 +54,8 @@ func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
 }
 
 // Messages returns the stream of messages, each in a slice of its own, with a
-// *[Seam] as error for each lost connection. Any other error is the last pair: see
-// [Conn.Read].
+// *[Seam] as error for each lost connection. Any other error is the last pair:
+// see [Conn.Read].
 func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {

@@ -10,8 +10,8 @@ import (
 // keep is the largest buffer that is kept between messages.
 const keep = 64 << 10
 
-// receive reads l until it is lost, and returns why. It runs in the
-// supervisor's goroutine.
+// receive reads l until it is lost, and returns why. It runs in the supervisor's
+// goroutine.
 func (c *Conn) receive(ctx context.Context, l *link) error {
 	switch {
 	case c.o.OnMessage != nil:
@@ -24,7 +24,8 @@ func (c *Conn) receive(ctx context.Context, l *link) error {
 }
 
 // push hands each message to OnMessage. When the liveness timer finds that one
-// call takes too long, it takes the turn at the reading end away from us (see turn.go).
+// call takes too long, it takes the turn at the reading end away from us (see
+// turn.go).
 func (c *Conn) push(l *link) error {
 	var buf []byte
 	for {
@@ -39,14 +40,15 @@ func (c *Conn) push(l *link) error {
 	}
 }
 
-// handle calls OnMessage, and reports whether the next message is still ours to read.
+// handle calls OnMessage, and reports whether the next message is still ours to
+// read.
 func (c *Conn) handle(l *link, m conn.Message) bool {
 	c.counts.received(m)
 	l.watch.heard()
-	turn := l.turn.Load()&^turnMask + nextTurn
+	turn := l.turn.Load() + nextTurn // that of reading
 	l.turn.Store(turn | handling)
 	c.o.OnMessage(Message{Message: m, Session: l.n})
-	return l.turn.CompareAndSwap(turn|handling, turn|reading) && !c.closed.Load()
+	return l.turn.CompareAndSwap(turn|handling, turn) && !c.closed.Load()
 }
 
 // drain is push when a stand-in reads.

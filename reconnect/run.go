@@ -12,23 +12,23 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Run keeps one connection alive: it dials, gives the connection to serve,
-// closes it when serve returns, judges why, waits, and dials again. It runs in
-// the caller's goroutine and returns when ctx ends (with [context.Cause]), when
-// the verdict on an error is Stop (with that error) or when the policy gives up
-// (with an error that is [backoff.ErrGaveUp] and the last error). A nil from
-// serve is redialled like any loss. A bad option is returned at once.
+// Run keeps one connection alive: it dials, gives the connection to serve, closes
+// it when serve returns, judges why, waits, and dials again. It runs in the
+// caller's goroutine and returns when ctx ends (with [context.Cause]), when the
+// verdict on an error is Stop (with that error) or when the policy gives up (with
+// an error that is [backoff.ErrGaveUp] and the last error). A nil from serve is
+// redialled like any loss. A bad option is returned at once.
 //
 // The boundary of serve is the seam between two connections: what lives in one
-// call of it never meets another connection. serve should call
-// [Session.Ready] once the session is of use; until then it counts as a failed
-// attempt, and without it waits never start again from the first.
+// call of it never meets another connection. serve should call [Session.Ready]
+// once the session is of use; until then it counts as a failed attempt, and
+// without it waits never start again from the first.
 //
 // dial runs in a goroutine that Run waits for. Its context carries a
 // [backoff.Try] and ends after the try's two limits together; a connection that
-// it brings back when ctx has ended is closed. When ctx ends while serve runs, the
-// connection is closed under it, so Close must be safe to call at any time and
-// more than once.
+// it brings back when ctx has ended is closed. When ctx ends while serve runs,
+// the connection is closed under it, so Close must be safe to call at any time
+// and more than once.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
 	if dial == nil || serve == nil {
@@ -41,7 +41,8 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	return supervise(ctx, dial, serve, opts, nil)
 }
 
-// supervise is Run for options that are complete, and on behalf of a Conn if owner is not nil.
+// supervise is Run for options that are complete, and on behalf of a Conn if
+// owner is not nil.
 func supervise[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(context.Context, C, *Session) error, o *RunOptions, owner *Conn) error {
 	s := &supervisor[C]{dial: dial, serve: serve, o: o, owner: owner, lost: time.Now()}
@@ -70,10 +71,10 @@ type supervisor[C io.Closer] struct {
 	cuts   sync.WaitGroup
 }
 
-// run is the state machine: dial, serve, judge, wait. It and what it calls down to
-// serve have small frames, and leave what needs more to functions that have
-// returned by then: this stack waits for messages as long as the session lasts, and what is on
-// it decides whether a connection costs 4 or 8 KiB of stack.
+// run is the state machine: dial, serve, judge, wait. It and what it calls down
+// to serve have small frames, and leave what needs more to functions that have
+// returned by then: this stack waits for messages as long as the session lasts,
+// and what is on it decides whether a connection costs 4 or 8 KiB of stack.
 func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
 		err := s.attempt(ctx)

@@ -21,7 +21,8 @@ type RunOptions struct {
 
 	// StableAfter is how long a session must have been ready for the waits to
 	// start again from the first; the wait before it counts as well, if it was
-	// longer. Default: 10 s. Negative: ready at all is enough, unless that wait was longer.
+	// longer. Default: 10 s. Negative: ready at all is enough, unless that wait
+	// was longer.
 	StableAfter time.Duration
 
 	// Gate admits each dial, under the name Host, the first one included.
@@ -33,8 +34,8 @@ type RunOptions struct {
 	// never cuts a server's Retry-After or a wait at the gate. Default: none.
 	Kick <-chan struct{}
 
-	// Rand is where jitter comes from; it must be this Run's alone. Default:
-	// the runtime's random numbers.
+	// Rand is where jitter comes from; it must be this Run's alone. Default: the
+	// runtime's random numbers.
 	Rand rand.Source
 
 	// Trace observes. Default: nothing.
@@ -43,9 +44,9 @@ type RunOptions struct {
 
 // Gate is where the connections to one host wait for leave to dial.
 type Gate interface {
-	// Acquire waits until a dial to host may begin, or until ctx ends. done
-	// must be called exactly once: with ClassOK when the session is ready, or
-	// with the verdict on why it did not come to that.
+	// Acquire waits until a dial to host may begin, or until ctx ends. done must
+	// be called exactly once: with ClassOK when the session is ready, or with the
+	// verdict on why it did not come to that.
 	Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error)
 }
 

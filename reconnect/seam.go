@@ -8,12 +8,12 @@ import (
 // Seam stands in the stream of received messages where some are missing: after
 // the last message of a connection that was lost and before any of the next,
 // exactly one for each that was ready or delivered anything; or, with
-// [DropOldest], in the place of what was dropped. What was built from
-// messages before it is stale.
+// [DropOldest], in the place of what was dropped. What was built from messages
+// before it is stale.
 //
-// It is an error so that Read can return it, but not an end: read on. It does
-// not unwrap to its Cause, lest a check for [net.ErrClosed] or [io.EOF] takes
-// the end of one connection for the end of all.
+// It is an error so that Read can return it, but not an end: read on. It does not
+// unwrap to its Cause, lest a check for [net.ErrClosed] or [io.EOF] takes the end
+// of one connection for the end of all.
 type Seam struct {
 	Session uint64 // the one that ended, or whose messages were dropped
 	Cause   error  // why; ErrInboxFull for dropped ones

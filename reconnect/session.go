@@ -23,8 +23,8 @@ type Session struct {
 
 // Ready says that the session is of use: logged in, subscribed. From now on it
 // counts as up, and when it has been ready for long enough (see
-// [RunOptions.StableAfter]) the next wait is a first one again. Any goroutine may call it; calls after the
-// first do nothing.
+// [RunOptions.StableAfter]) the next wait is a first one again. Any goroutine may
+// call it; calls after the first do nothing.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	first := s.ready.IsZero()

@@ -9,7 +9,8 @@ import (
 // State is what a [Conn] is doing.
 type State uint8
 
-// The states. From each of the others a Conn can go to StateClosed, where it stays.
+// The states. From each of the others a Conn can go to StateClosed, where it
+// stays.
 const (
 	StateConnecting State = iota // at the gate, or dialling
 	StateOpening                 // connected; OnSession is at work
@@ -40,8 +41,8 @@ type Status struct {
 // State returns the present state.
 func (c *Conn) State() State { return c.Status().State }
 
-// Status returns a snapshot. It is never older than an event that the caller
-// has already heard of from elsewhere.
+// Status returns a snapshot. It is never older than an event that the caller has
+// already heard of from elsewhere.
 func (c *Conn) Status() Status {
 	s := *c.status.Load()
 	if s.State == StateReady && c.live.Load() == nil {
@@ -50,8 +51,8 @@ func (c *Conn) Status() Status {
 	return s
 }
 
-// Await waits until the state is s, and returns nil at once if it is. The
-// newest state is always seen; one that is left again quickly may be skipped. It ends
+// Await waits until the state is s, and returns nil at once if it is. The newest
+// state is always seen; one that is left again quickly may be skipped. It ends
 // with the cause of ctx, or with [Conn.Err] if the Conn is closed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	for c.State() != s {
@@ -83,8 +84,8 @@ func (c *Conn) enter(state State, edit func(*Status)) {
 	c.changed.broadcast()
 }
 
-// signal wakes everyone who waits for it. Its zero value is ready, and costs nothing
-// while nobody does.
+// signal wakes everyone who waits for it. Its zero value is ready, and costs
+// nothing while nobody does.
 type signal struct {
 	mu sync.Mutex // guards ch
 	ch chan struct{}

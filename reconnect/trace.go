@@ -6,10 +6,11 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Trace observes a [Run] or a [Conn]. Each field may be nil. Hooks return
-// nothing and decide nothing; no lock is held while one runs. Those without a
-// word on it run in the supervisor's goroutine, which waits for them, in the order of events.
-// One Trace may serve many connections, if its functions are safe for that.
+// Trace observes a [Run] or a [Conn]. Each field may be nil. Hooks return nothing
+// and decide nothing; no lock is held while one runs. Those without a word on it
+// run in the supervisor's goroutine, which waits for them, in the order of
+// events. One Trace may serve many connections, if its functions are safe for
+// that.
 type Trace struct {
 	// A wait at the gate, if there is one.
 	GateStart func(host string)
@@ -37,9 +38,9 @@ type Trace struct {
 	ProbeStart func(ProbeStart)
 	ProbeDone  func(ProbeDone)
 
-	// Overdue names a function of the user's ("dial", "serve", "OnSession") that was told to
-	// end and has not: after 5 s, and again each time the delay has doubled. It runs in a
-	// goroutine that waits for that function.
+	// Overdue names a function of the user's ("dial", "serve", "OnSession") that
+	// was told to end and has not: after 5 s, and again each time the delay has
+	// doubled. It runs in a goroutine that waits for that function.
 	Overdue func(what string, since time.Duration)
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // turnstile lets one goroutine through at a time. Unlike a mutex it can be waited
-// for with a context, and unlike a channel it costs little when nobody waits. Its zero
-// value is free.
+// for with a context, and unlike a channel it costs little when nobody waits. Its
+// zero value is free.
 type turnstile struct {
 	taken   atomic.Bool
 	waiting atomic.Int32

@@ -15,8 +15,8 @@ import (
 var ErrSilent = errors.New("peer is silent")
 
 // watch is the liveness of one link: a timer, and the goroutine of its callback
-// while that runs. A third of the limit after the last byte it probes, after
-// two thirds again, and then it judges. At most one callback probes at a time.
+// while that runs. A third of the limit after the last byte it probes, after two
+// thirds again, and then it judges. At most one callback probes at a time.
 type watch struct {
 	c *Conn
 	l *link
@@ -96,8 +96,8 @@ func (w *watch) heard() {
 
 func (w *watch) third() time.Duration { return max(w.c.o.Liveness.Limit/3, 1) }
 
-// silence is how long nothing has been heard while somebody listened. News
-// of the peer are the end of the probes before.
+// silence is how long nothing has been heard while somebody listened. News of the
+// peer are the end of the probes before.
 func (w *watch) silence() time.Duration {
 	at := now()
 	idle := at - instant(w.last.Load())
@@ -159,8 +159,8 @@ func (w *watch) tick() {
 	w.arm(max(third*time.Duration(w.probes+1)-silence, 0))
 }
 
-// suspended reports whether the machine was: the wall clock has gone further than the
-// monotonic one, which stands still meanwhile on most systems.
+// suspended reports whether the machine was: the wall clock has gone further than
+// the monotonic one, which stands still meanwhile on most systems.
 func (w *watch) suspended() bool {
 	wall, mono := w.c.o.Liveness.Now().UnixNano(), now()
 	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
@@ -168,8 +168,8 @@ func (w *watch) suspended() bool {
 	return ahead > 2*time.Second
 }
 
-// probe asks the peer for a sign of life, for at most limit. An error is the
-// end of the connection; that no answer came is none.
+// probe asks the peer for a sign of life, for at most limit. An error is the end
+// of the connection; that no answer came is none.
 func (w *watch) probe(silence, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(&w.c.life, limit)
 	defer cancel()

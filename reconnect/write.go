@@ -10,14 +10,14 @@ import (
 )
 
 // Write sends m by the ready session. Nil means that it was written: whole,
-// handed to the kernel. Any other outcome is a *[WriteError] that says
-// whether m was dropped, of which not a byte has left, or whether its fate is unknown, since the
-// connection died while it was being written; it is never sent twice.
+// handed to the kernel. Any other outcome is a *[WriteError] that says whether m
+// was dropped, of which not a byte has left, or whether its fate is unknown,
+// since the connection died while it was being written; it is never sent twice.
 //
 // While no session is ready Write fails with [ErrNotReady] or waits, as
-// Options.Down says. ctx ends that wait, and the wait for other writes; it
-// never ends a write under way, which is the matter of the connection's write timeout. Inside a
-// callback Write does not wait for a session, since none could come.
+// Options.Down says. ctx ends that wait, and the wait for other writes; it never
+// ends a write under way, which is the matter of the connection's write timeout.
+// Inside a callback Write does not wait for a session, since none could come.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 	for {
 		l, err := c.acquire(ctx)
@@ -117,8 +117,8 @@ func (c *Conn) awaitSession(ctx context.Context) error {
 }
 
 // WriteError says what became of a message that was not written. It is told by
-// errors.Is whether that was for want of a session ([ErrNotReady]), a context, or because
-// the Conn is closed ([net.ErrClosed]).
+// errors.Is whether that was for want of a session ([ErrNotReady]), a context, or
+// because the Conn is closed ([net.ErrClosed]).
 type WriteError struct {
 	Fate    Fate
 	Session uint64 // by which it was tried; 0: none

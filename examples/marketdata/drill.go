@@ -121,7 +121,7 @@ func (d *drill) compare(ctx context.Context) error {
 	if err := d.until(ctx, "the client's book is not the venue's", d.equal); err != nil {
 		return err
 	}
-	first, n := d.client.journal.find(mark{}, func(e event) bool { return errors.As(e.err, new(*oldError)) })
+	n, first := d.client.journal.find(mark{}, func(e event) bool { return errors.As(e.err, new(*oldError)) })
 	if n > 0 {
 		return fmt.Errorf("%d messages of an old session, the first: %w", n, first)
 	}
@@ -141,7 +141,7 @@ func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 		return r
 	}
 	r.err = d.until(ctx, "the client did not see it", func() bool {
-		r.cause, r.seen = journal.find(from, m.seen)
+		r.seen, r.cause = journal.find(from, m.seen)
 		return r.seen >= m.times
 	})
 	if r.err != nil {

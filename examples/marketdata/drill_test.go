@@ -100,7 +100,7 @@ func TestARefusedSnapshotCostsTheSession(t *testing.T) {
 	d, c := connected(t)
 	require.NoError(t, c.feed.Write(t.Context(), text(`{"op":"nonsense"}`)))
 	require.NoError(t, d.until(t.Context(), "not redialled", func() bool {
-		first, _ := c.journal.find(mark{}, func(e event) bool { return e.kind == sessionLost })
+		_, first := c.journal.find(mark{}, func(e event) bool { return e.kind == sessionLost })
 		return first != nil && first.Error() == `the venue says "what is \"nonsense\"?"`
 	}))
 	require.NoError(t, d.until(t.Context(), "not in sync", func() bool { return d.inSync(c.book.view()) }))

@@ -206,8 +206,8 @@ func (j *journal) mark() mark {
 	return mark{len(j.events), j.resyncs}
 }
 
-// find looks for events since m. It returns the error of the first, and how many there are.
-func (j *journal) find(m mark, match func(event) bool) (first error, n int) {
+// find looks for events since m. It returns how many there are, and the error of the first.
+func (j *journal) find(m mark, match func(event) bool) (n int, first error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, e := range j.events[m.events:] {
@@ -218,7 +218,7 @@ func (j *journal) find(m mark, match func(event) bool) (first error, n int) {
 			}
 		}
 	}
-	return first, n
+	return n, first
 }
 
 func (j *journal) resyncsSince(m mark) int {

@@ -59,9 +59,9 @@ func TestOnlyEventsSinceTheMarkAreFound(t *testing.T) {
 	j.end(reconnect.SessionEnd{N: 1, Cause: lost})
 	from := j.mark()
 	j.trace().DialDone(reconnect.DialDone{Err: failed})
-	first, n := j.find(from, func(event) bool { return true })
+	n, first := j.find(from, func(event) bool { return true })
 	require.Equal(t, failed, first)
 	require.Equal(t, 1, n)
-	_, n = j.find(mark{}, func(event) bool { return true })
+	n, _ = j.find(mark{}, func(event) bool { return true })
 	require.Equal(t, 2, n)
 }

@@ -21,7 +21,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -173,7 +172,7 @@ func (c *client) leave() {
 	c.journal.line("leaving", "for 2s at most")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := c.feed.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := c.feed.Shutdown(ctx); err != nil {
 		c.journal.line("closed", "without the peer's answer: %v", err)
 	}
 }

@@ -40,21 +40,21 @@ type CeleryOld Celery
 
 // Next waits and never gives up.
 func (c *CeleryOld) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, mostSeconds)
+	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, longestWhole)
 	if !c.NoJitter {
 		d = wholeSeconds(r, d)
 	}
 	return backoff.Step{Wait: min(d, seconds(c.Maximum, 600))}, true
 }
 
-const mostSeconds = longest / time.Second * time.Second
+const longestWhole = longest / time.Second * time.Second
 
 // seconds returns n seconds, or other if n is 0.
 func seconds(n, other int) time.Duration {
 	if n == 0 {
 		n = other
 	}
-	return time.Duration(min(max(int64(n), 0), int64(mostSeconds/time.Second))) * time.Second
+	return time.Duration(min(max(int64(n), 0), int64(longestWhole/time.Second))) * time.Second
 }
 
 // wholeSeconds draws from 0 to d, which is one of its values.
