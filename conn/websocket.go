@@ -176,6 +176,9 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
+	if err == nil && c.wire.left.Swap(true) {
+		err = net.ErrClosed
+	}
 	if cause := c.wire.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
 		err = cause // it was dead before
 	}
@@ -220,6 +223,7 @@ func (c *WebSocket) unanswered(err error) error {
 
 // CloseNow implements [Conn]. The error is always nil.
 func (c *WebSocket) CloseNow() error {
+	c.wire.left.Store(true)
 	c.wire.end(net.ErrClosed)
 	c.wire.Cut() // first: ws.CloseNow cuts nothing once a Close has begun
 	_ = c.ws.CloseNow()

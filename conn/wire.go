@@ -20,6 +20,7 @@ type Wire struct {
 	heard atomic.Int64          // when the last byte came, by the package's clock
 	cause atomic.Pointer[error] // why the connection ended: the first reason only
 	bye   atomic.Bool           // a close frame came
+	left  atomic.Bool           // Close or CloseNow was called
 
 	stream  stream
 	writing watchdog // messages being written

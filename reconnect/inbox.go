@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -151,18 +152,25 @@ func (in *inbox) blocked(ctx context.Context, l *link) error {
 	}
 }
 
-// lose puts a seam after the last message. When very many are left unread, the
-// last stands for several.
+// lose puts a seam after the last message.
 func (in *inbox) lose(s *Seam) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	end := in.first + uint64(in.count)
-	if n := len(in.seams); n >= unreadSeams && in.seams[n-1].before == end && in.seams[n-1].seam.Dropped == 0 {
-		s.Lost += in.seams[n-1].seam.Lost
-		in.seams = in.seams[:n-1]
-	}
-	in.seams = append(in.seams, placedSeam{before: end, seam: s})
+	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
+	in.join()
 	in.awake()
+}
+
+// join makes one of two seams with no message between them, if there are too many.
+func (in *inbox) join() {
+	for i := len(in.seams) - 1; i > 0 && len(in.seams) > unreadSeams; i-- {
+		a, b := in.seams[i-1], in.seams[i]
+		if a.before == b.before || b.before <= in.first {
+			b.seam.Lost += a.seam.Lost
+			b.seam.Dropped += a.seam.Dropped
+			in.seams = slices.Delete(in.seams, i-1, i)
+		}
+	}
 }
 
 // dropOldest takes the oldest message away and counts it in the seam that stands
@@ -180,7 +188,8 @@ func (in *inbox) dropOldest() {
 		return
 	}
 	placed := placedSeam{before: in.first, seam: &Seam{Session: session, Cause: ErrInboxFull, Dropped: 1}}
-	in.seams = append(in.seams[:i], append([]placedSeam{placed}, in.seams[i:]...)...)
+	in.seams = slices.Insert(in.seams, i, placed)
+	in.join()
 }
 
 // pop frees the oldest slot, and keeps its buffer for the producer if it is

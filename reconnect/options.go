@@ -106,7 +106,7 @@ type Liveness struct {
 	// message. It runs in a goroutine of its own, and its context ends after a
 	// third of Limit and with the session. An error other than the context's ends
 	// the session. Default: the ping of the protocol, if it has one; otherwise
-	// silence alone decides.
+	// there is no verdict.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
 	// Now is the wall clock, to notice that the machine was suspended. Default:

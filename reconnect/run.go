@@ -241,15 +241,17 @@ func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
 // wait waits for what the server told us and then for what the policy drew, and
 // reports whether ctx lasted. Only the second part can be cut short.
 func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
+	kick := s.kick()
 	s.owner.waiting(w)
 	s.o.Trace.waitStart(w)
 	start := time.Now()
 	kicked, ok := false, true
 	if w.Verdict.RetryAfter > 0 {
 		_, ok = sleep(ctx, w.Verdict.RetryAfter, nil)
+		kick = s.kick() // kicks until now do not count
 	}
 	if ok && w.Drawn > 0 {
-		kicked, ok = sleep(ctx, w.Drawn, s.kick())
+		kicked, ok = sleep(ctx, w.Drawn, kick)
 	}
 	s.o.Trace.waitDone(WaitDone{Try: w.Try, Took: time.Since(start), Kicked: kicked})
 	return ok && ctx.Err() == nil

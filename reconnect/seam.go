@@ -14,15 +14,18 @@ import (
 // It is an error so that Read can return it, but not an end: read on. It does not
 // unwrap to its Cause, lest a check for [net.ErrClosed] or [io.EOF] takes the end
 // of one connection for the end of all.
+//
+// A reader that leaves more than 64 seams unread gets one for several, whose
+// Session and Cause are those of the last.
 type Seam struct {
 	Session uint64 // the one that ended, or whose messages were dropped
 	Cause   error  // why; ErrInboxFull for dropped ones
 	Dropped int    // how many messages were dropped here; 0: the connection was lost
-	Lost    int    // how many connections it stands for: 1, or more if the reader left many seams unread, or 0 for dropped ones
+	Lost    int    // how many connections were lost here: 0 for dropped messages alone
 }
 
 func (s *Seam) Error() string {
-	if s.Dropped > 0 {
+	if s.Lost == 0 {
 		return fmt.Sprintf("session %d: %d messages dropped: %v", s.Session, s.Dropped, s.Cause)
 	}
 	return fmt.Sprintf("session %d ended: %v", s.Session, s.Cause)

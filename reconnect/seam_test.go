@@ -156,3 +156,33 @@ func TestManyUnreadSeamsAreJoined(t *testing.T) {
 		wantMessage(t, c, losses+1, "a")
 	})
 }
+
+// Promise 10: nor does one that is away while messages are dropped.
+func TestManyUnreadDropsAreJoined(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.Inbox = reconnect.Inbox{Messages: 2, Full: reconnect.DropOldest}
+		c := s.open(&o)
+		const losses, each = 100, 5
+		for range losses {
+			peer := s.wantDial().accept()
+			deliver(peer, 1, each)
+			peer.Fail(errLost)
+		}
+		s.wantDial().accept()
+		seams, lost, got := 0, 0, 0
+		for lost < losses {
+			m, err := c.Read(t.Context(), nil)
+			var seam *reconnect.Seam
+			if errors.As(err, &seam) {
+				seams++
+				lost += seam.Lost
+				got += seam.Dropped
+			} else if require.NoError(t, err); len(m.Data) > 0 {
+				got++
+			}
+		}
+		require.Equal(t, losses*each, got, "each message was read or counted")
+		require.LessOrEqual(t, seams, 64)
+	})
+}
