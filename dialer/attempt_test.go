@@ -50,14 +50,23 @@ func TestFieldsSetTheLimits(t *testing.T) {
 	})
 }
 
-func TestTheTryInTheContextOverridesTheLimits(t *testing.T) {
+func TestTheTryInTheContextSetsTheLimits(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.dialer.ConnectTimeout, v.dialer.HandshakeTimeout = 2*time.Second, 3*time.Second
 		v.network.Fault(venueAddr, conntest.Fault{Hang: true}, conntest.Fault{})
 		v.Next(conntest.Hang)
 		ctx := backoff.WithTry(t.Context(), backoff.Try{Connect: 5 * time.Second, Handshake: time.Minute})
 		v.fail(t, ctx, 5*time.Second)
 		v.fail(t, ctx, time.Minute)
+	})
+}
+
+func TestAFieldGoesBeforeTheTry(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.HandshakeTimeout = 2 * time.Second
+		try := backoff.Try{Connect: 5 * time.Second, Handshake: time.Minute}
+		require.Equal(t, 7*time.Second, v.dialer.Patience(try))
+		v.Next(conntest.Hang)
+		v.fail(t, backoff.WithTry(t.Context(), try), 2*time.Second)
 	})
 }
 

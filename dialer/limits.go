@@ -12,13 +12,12 @@ import (
 // limits are how long the stages of one try at one endpoint may take.
 type limits struct{ connect, handshake time.Duration }
 
-// limitsFor takes each limit from what the supervisor says about this try, then
-// from the dialer's field, then from the default.
-func limitsFor(ctx context.Context, connect, handshake time.Duration) limits {
-	t := backoff.TryFrom(ctx)
+// limitsFor takes each limit from the dialer's field, then from what the
+// supervisor says about this try, then from the default.
+func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
 	return limits{
-		connect:   firstPositive(t.Connect, connect, backoff.DefaultConnect),
-		handshake: firstPositive(t.Handshake, handshake, backoff.DefaultHandshake),
+		connect:   firstPositive(connect, t.Connect, backoff.DefaultConnect),
+		handshake: firstPositive(handshake, t.Handshake, backoff.DefaultHandshake),
 	}
 }
 

@@ -13,14 +13,15 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // WebSocket opens WebSocket connections. Its fields must not change after the
 // first call of a method; from then on it is safe for concurrent use, and must
 // not be copied.
 //
-// Where a field of [backoff.Try] in the dial's context says something else, that
-// goes before ConnectTimeout and HandshakeTimeout.
+// ConnectTimeout and HandshakeTimeout, where they are set, hold for every try;
+// where they are not, what the [backoff.Try] in the dial's context says.
 type WebSocket struct {
 	// URL is where to dial: ws or wss, with no fragment.
 	URL string
@@ -73,11 +74,12 @@ type WebSocket struct {
 	TCP TCPOptions
 
 	// ConnectTimeout is the limit on name resolution, TCP and the answer of a
-	// proxy to CONNECT, for each endpoint. Default 10 s.
+	// proxy to CONNECT, for each endpoint and every try. Default: what the
+	// supervisor says, which grows while the server is overloaded, or else 10 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint,
-	// counted from the end of connecting. Default 30 s.
+	// counted from the end of connecting. Default: as above, or else 30 s.
 	HandshakeTimeout time.Duration
 
 	// MaxHeaderBytes is the limit on the header of an answer. Default 64 KiB.
@@ -171,12 +173,21 @@ func (d *WebSocket) Host() string {
 	return p.host()
 }
 
+// Patience returns how long one Dial may take when the supervisor says t: the
+// limits on connecting and on the handshake together. It is what a
+// reconnect.Conn allows; a round that does not get to its end in that time goes on
+// with the next Dial.
+func (d *WebSocket) Patience(t backoff.Try) time.Duration {
+	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
+	return l.connect + l.handshake
+}
+
 // dial tries one endpoint. A [prepareError] in its error ends the round.
 func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error) {
 	if ctx.Err() != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: context.Cause(ctx)}
 	}
-	l := limitsFor(ctx, d.ConnectTimeout, d.HandshakeTimeout)
+	l := limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout)
 	t, err := d.prepare(ctx, u, refresh, l.handshake)
 	if err != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: err}

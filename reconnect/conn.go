@@ -22,6 +22,7 @@ type Conn struct {
 	o      Options
 	life   life          // ends when Close or Shutdown says so
 	kick   signal        // cuts the present wait
+	kicked atomic.Bool   // a kick came, since the last session was lost
 	done   chan struct{} // closed by the supervisor, as its last act
 	err    error         // why it ended; to be read after done
 
@@ -43,9 +44,10 @@ type Conn struct {
 // https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
 	// Dial returns a new connection. It must obey ctx, which carries a
-	// [backoff.Try]; a late connection is closed. It may have a method Validate()
-	// error, which New calls, and a method Host() string, which is the default of
-	// [RunOptions.Host].
+	// [backoff.Try]; a late connection is closed. A Dialer may have more methods:
+	// Validate() error, which New calls; Host() string, the default of
+	// [RunOptions.Host]; and Patience(backoff.Try) time.Duration, how long one dial
+	// may take if that is not the sum of the Try's limits.
 	Dial(ctx context.Context) (conn.Conn, error)
 }
 
@@ -154,7 +156,10 @@ func (c *Conn) Err() error {
 // somebody pressed "retry". It never cuts what a server told us to wait, nor the
 // wait at the gate.
 func (c *Conn) Kick() {
-	c.kick.broadcast()
+	if c.State() == StateWaiting {
+		c.kicked.Store(true)
+		c.kick.broadcast()
+	}
 }
 
 // Redial gives a session up, with cause, and dials anew as after any loss: what
@@ -209,7 +214,11 @@ func (c *Conn) ending(err error) error {
 
 // connecting is told by the supervisor.
 func (c *Conn) connecting() {
-	if c != nil && c.State() != StateConnecting {
+	if c == nil {
+		return
+	}
+	c.kicked.Store(false)
+	if c.State() != StateConnecting {
 		c.enter(StateConnecting, nil)
 	}
 }

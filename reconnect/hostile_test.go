@@ -70,7 +70,6 @@ var hostilities = map[string]hostility{
 	"unfinished frame":        {handler: frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: as[*conn.StuckError]},
 	"reserved bits":           {handler: frames(conntest.Frame{Head: whole | conntest.RSV2}), class: slow, cause: as[*conn.ProtocolError]},
 	"unknown opcode":          {handler: frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: as[*conn.ProtocolError]},
-	"masked frame":            {handler: frames(conntest.Frame{Head: whole, Mask: true}), class: slow, cause: as[*conn.ProtocolError]},
 	"continuation of nothing": {handler: frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: as[*conn.ProtocolError]},
 	"large ping":              {handler: frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: as[*conn.ProtocolError]},
 	"impossible close code":   {handler: frames(conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1006, "")}), class: slow, cause: as[*conn.ProtocolError]},

@@ -235,3 +235,22 @@ func TestRedialEndsTheSession(t *testing.T) {
 		s.wantDial()
 	})
 }
+
+// Promise 8: a goodbye is not a silence.
+func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		go c.Write(t.Context(), text("x"))
+		time.Sleep(9 * time.Second)
+		peer.Mute()
+		time.AfterFunc(4*time.Second, peer.Release)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded, "because of the mute peer, and of nothing else")
+		require.Zero(t, peer.Pings())
+		require.Equal(t, 14*time.Second, s.now())
+	})
+}

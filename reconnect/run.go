@@ -177,7 +177,7 @@ func (s *supervisor[C]) enter(ctx context.Context) (func(backoff.Verdict), error
 // try runs dial in a goroutine of its own, since a handshake needs much stack.
 func (s *supervisor[C]) try(ctx context.Context) (C, error) {
 	try := s.outage.Try(s.step)
-	limit := patience(try)
+	limit := s.patience(try)
 	ctx2, cancel := context.WithTimeout(backoff.WithTry(ctx, try), limit)
 	defer cancel()
 
@@ -205,7 +205,15 @@ func (s *supervisor[C]) try(ctx context.Context) (C, error) {
 }
 
 // patience is how long one whole try may take.
-func patience(t backoff.Try) time.Duration {
+func (s *supervisor[C]) patience(t backoff.Try) time.Duration {
+	if s.owner != nil {
+		d, ok := s.owner.dialer.(interface {
+			Patience(backoff.Try) time.Duration
+		})
+		if ok {
+			return d.Patience(t)
+		}
+	}
 	connect, handshake := t.Connect, t.Handshake
 	if connect <= 0 {
 		connect = backoff.DefaultConnect
@@ -249,8 +257,9 @@ func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
 	if w.Verdict.RetryAfter > 0 {
 		_, ok = sleep(ctx, w.Verdict.RetryAfter, nil)
 		kick = s.kick() // kicks until now do not count
+		s.kicked()
 	}
-	if ok && w.Drawn > 0 {
+	if kicked = s.kicked(); ok && !kicked && w.Drawn > 0 {
 		kicked, ok = sleep(ctx, w.Drawn, kick)
 	}
 	s.o.Trace.waitDone(WaitDone{Try: w.Try, Took: time.Since(start), Kicked: kicked})
@@ -263,6 +272,11 @@ func (s *supervisor[C]) kick() <-chan struct{} {
 		return s.owner.kick.wait()
 	}
 	return s.o.Kick
+}
+
+// kicked reports whether a kick came before the wait had begun.
+func (s *supervisor[C]) kicked() bool {
+	return s.owner != nil && s.owner.kicked.Swap(false)
 }
 
 // sleep lasts d, or until kick or ctx ends it.

@@ -159,6 +159,49 @@ func TestKickCutsTheWait(t *testing.T) {
 	})
 }
 
+// A kick counts from the moment that the connection is seen to be lost.
+func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		o.OnMessage = func(reconnect.Message) {}
+		var c *reconnect.Conn
+		o.OnSeam = func(*reconnect.Seam) { c.Kick() }
+		c = s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		require.Zero(t, s.wantDial().at)
+	})
+}
+
+// A kick while there is no wait is not kept for the next.
+func TestKickWithoutAWaitDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		d := s.wantDial()
+		c.Kick()
+		peer := d.accept()
+		c.Kick()
+		peer.Fail(errLost)
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+// The dialer knows how long one dial may take.
+func TestTheDialerSetsThePatience(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, err := reconnect.New(patient{s}, nil)
+		require.NoError(t, err)
+		defer c.Close()
+		d := s.wantDial()
+		<-d.ctx.Done()
+		require.Equal(t, 7*time.Minute, s.now())
+	})
+}
+
+type patient struct{ *scene }
+
+func (patient) Patience(backoff.Try) time.Duration { return 7 * time.Minute }
+
 // Promise 9: a kick does not shorten what a server told us.
 func TestKickDoesNotCutRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

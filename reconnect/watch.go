@@ -129,6 +129,9 @@ func (w *watch) arm(d time.Duration) {
 // tick looks, probes, judges, and sets the timer for the next look.
 func (w *watch) tick() {
 	defer w.running.Done()
+	if w.c.leaving.Load() { // Shutdown has a limit of its own
+		return
+	}
 	third, suspended := w.third(), w.suspended()
 	turn := w.l.turn.Load()
 	busy := turn&turnMask == handling || w.blocked.Load()
@@ -150,7 +153,7 @@ func (w *watch) tick() {
 		return
 	case suspended || silence >= third*time.Duration(w.probes+1):
 		w.probes++
-		if err := w.probe(silence, third); err != nil {
+		if err := w.probe(silence, third); err != nil && !w.c.leaving.Load() {
 			w.c.sever(w.l, err)
 			return
 		}

@@ -30,10 +30,11 @@ func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 			c.counts.written(m)
 			return nil
 		}
+		begun := !errors.Is(err, conn.ErrNotWritten)
 		err = l.why(err)
 		c.sever(l, err)
 		switch {
-		case !errors.Is(err, conn.ErrNotWritten):
+		case begun:
 			return &WriteError{Fate: Unknown, Session: l.n, Err: err}
 		case c.o.Down == FailWrites:
 			return &WriteError{Fate: Dropped, Session: l.n, Err: err}
@@ -125,7 +126,7 @@ type WriteError struct {
 	Err     error
 }
 
-func (e *WriteError) Error() string { return fmt.Sprintf("write: %v: %v", e.Fate, e.Err) }
+func (e *WriteError) Error() string { return fmt.Sprintf("message %v: %v", e.Fate, e.Err) }
 
 // Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -224,5 +225,27 @@ func TestReadersTakeTurns(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		deliver(peer, 1, 2)
 		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
+	})
+}
+
+// lossy is a connection whose reader learns of the loss first, and whose writes
+// were not begun.
+type lossy struct{ *conntest.Fake }
+
+func (l lossy) Write(m conn.Message) error {
+	l.Fail(errLost)
+	synctest.Wait()
+	return l.Fake.Write(m)
+}
+
+// Promise 6: not even then is the fate of what was not begun unknown.
+func TestWhatWasNotBegunIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		dial := func(context.Context) (conn.Conn, error) { return lossy{conntest.NewFake(nil)}, nil }
+		c, err := reconnect.New(reconnect.DialFunc(dial), nil)
+		require.NoError(t, err)
+		defer c.Close()
+		synctest.Wait()
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Dropped, 1)
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 // Decorrelated is AWS's decorrelated jitter: the first wait is drawn from
 // [Base, 3*Base), each further one from [Base, 3*the one before), at most Cap
-// (Brooker, "Exponential Backoff And Jitter", AWS 2015; seeds.md 4.3). It is a
+// (Brooker, "Exponential Backoff And Jitter", AWS 2015). It is a
 // Markov chain: it goes by [Attempt.Prev], not by N. Before the cap its mean
 // grows by half each time.
 //

@@ -3,7 +3,7 @@ package backoff
 import "time"
 
 // The numbers behind [Default], all of them. They are well-founded guesses:
-// the herd lab (issue 4) is to choose them by evidence.
+// the herd lab is to choose them by evidence.
 const (
 	defaultSpread       = 2 * time.Second // a lone client is back 1.5 s after a drop if the server was away for 1 s (median)
 	defaultBase         = time.Second

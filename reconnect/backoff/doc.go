@@ -2,7 +2,7 @@
 // that try may be, when to stop, and what an error means. It needs the standard
 // library only, and it does not sleep except in [Retry].
 //
-// What it guarantees (the numbers are those of design.md, section 4):
+// What it guarantees (the numbers are those of the promises in package reconnect):
 //
 //   - Not in step (2). By default each wait is jittered, the first one after a
 //     drop included, and what is added to a wait told by a server as well. The cap
@@ -16,7 +16,7 @@
 //     has to mend is tried minutes apart.
 //   - Overload is not refusal. A refused dial is cheap for a server, a dial that
 //     times out is not: waits and patience go on growing after it where the cap
-//     on cheap failures stops (design.md, section 5).
+//     on cheap failures stops.
 //   - Values, not state. A [Policy] is immutable, may be shared by any number of
 //     connections, and allocates nothing; random numbers are handed in, so that
 //     a test or a simulator repeats itself.

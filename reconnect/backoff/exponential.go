@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Exponential is truncated exponential backoff: the delay before the wait n
-// (from 0) is d = min(Cap, Base*Factor^n), and the wait is drawn around it as
-// [Jitter] says: cap first, jitter after, so that waits do not pile up at the
-// cap (Brooker, "Exponential Backoff And Jitter", AWS 2015; document 001 of
-// seeds.md). The zero value is full jitter from 1 s, doubling, up to 30 s.
+// Exponential is truncated exponential backoff: the delay before the wait n (from
+// 0) is d = min(Cap, Base*Factor^n), and the wait is drawn around it as [Jitter]
+// says: cap first, jitter after, so that waits do not pile up at the cap
+// (Brooker, "Exponential Backoff And Jitter", AWS 2015). The zero value is full
+// jitter from 1 s, doubling, up to 30 s.
 //
 // Cheap failures never raise d above Cap. After a failure that cost the server
 // work for nothing ([ClassOverload]) d is at most
 //
 //	min(OverloadCap, Cap*Factor^Overloads)
 //
-// instead: each overload since the last stable session moves the cap one step
-// up, and the next cheap failure (the server's host is up again, its process
-// is not) is waited for no longer than Cap. Thus if all failures are
-// overloads, OverloadCap takes the place of Cap.
+// instead: each overload since the last stable session moves the cap one step up,
+// and the next cheap failure (the server's host is up again, its process is not)
+// is waited for no longer than Cap. Thus if all failures are overloads,
+// OverloadCap takes the place of Cap.
 type Exponential struct {
 	Base        time.Duration // the first delay; default 1 s; negative: no delay at all
 	Factor      float64       // growth per wait; default 2; below 1: no growth
@@ -33,7 +33,7 @@ type Exponential struct {
 // Jitter is how a wait is drawn around a delay d.
 type Jitter uint8
 
-// The kinds of jitter (seeds.md 4.1).
+// The kinds of jitter.
 const (
 	JitterFull         Jitter = iota // [0, d): mean d/2; spreads a herd best
 	JitterEqual                      // [d/2, d): mean 3d/4
@@ -41,8 +41,8 @@ const (
 	JitterNone                       // d: everybody in step, for tests and for comparison
 )
 
-// Next returns the wait alone; a [Patient] policy around it adds limits. It
-// never gives up.
+// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// gives up.
 func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {
@@ -72,8 +72,8 @@ func (e *Exponential) factor() float64 {
 	return e.Factor
 }
 
-// around returns the bounds of the wait for the delay d, with jitter other
-// than full.
+// around returns the bounds of the wait for the delay d, with jitter other than
+// full.
 func (e *Exponential) around(d time.Duration) (low, high time.Duration) {
 	switch e.Jitter {
 	case JitterEqual:

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Normal is the backoff with normally distributed noise of document 004
-// (seeds.md 4.1): the first wait is Min, without noise; each further one is
+// Normal is the backoff with normally distributed noise of Andrey Smirnov's
+// retry-storm demonstration (smira): the first wait is Min, without noise; each
+// further one is
 //
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
-// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It goes
-// by [Attempt.Prev]. A draw below 0 is 0, and the wait before counts as at
-// least Min, so that such a draw does not end all waiting.
+// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It goes by
+// [Attempt.Prev]. A draw below 0 is 0, and the wait before counts as at least
+// Min, so that such a draw does not end all waiting.
 //
-// Max is not hard: it bounds d, and the noise comes after it. The first wait
-// is the same for everybody; put [First] around it.
+// Max is not hard: it bounds d, and the noise comes after it. The first wait is
+// the same for everybody; put [First] around it.
 type Normal struct {
 	Min    time.Duration // the first wait; default 100 ms; negative: no wait at all
 	Factor float64       // growth per wait; default 2; below 1: no growth
@@ -23,8 +24,8 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait alone; a [Patient] policy around it adds limits. It
-// never gives up.
+// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// gives up.
 func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	shortest, limit := bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {

@@ -9,7 +9,7 @@ import (
 // overloads since the last stable session: min(Cap, Base*Factor^Overloads).
 // Whoever gives up a handshake that waits in a server's backlog, and comes
 // again, has made the server work in vain; with a fixed limit there is a herd
-// size from which a server never recovers (design.md section 5).
+// size from which a server never recovers.
 type Patience struct {
 	Base   time.Duration // without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
 	Factor float64       // growth per overload; default 2; below 1: no growth

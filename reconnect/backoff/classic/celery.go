@@ -8,7 +8,7 @@ import (
 )
 
 // Celery is get_exponential_backoff_interval of Celery's current source, with
-// the defaults of its tasks (retry_backoff=True; seeds.md 4.1):
+// the defaults of its tasks (retry_backoff=True):
 //
 //	c = min(Maximum, Factor*2^n); randrange(c+1) whole seconds
 //
@@ -30,7 +30,7 @@ func (c *Celery) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: d}, true
 }
 
-// CeleryOld is the same function as an older release had it (document 003):
+// CeleryOld is the same function as an older release had it:
 //
 //	min(Maximum, randrange(Factor*2^n + 1)) whole seconds
 //

@@ -7,15 +7,14 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// ConnectRetry is connect_retry of Stevens and Rago, "Advanced Programming in
-// the UNIX Environment", 16.4 (document 003; seeds.md 4.1): waits of 1, 2, 4 s
-// and so on, while they are at most half of MaxSleep; then one last try, and no
-// sleep after it. With 128 s these are seven waits of 127 s together, and
-// eight tries.
+// ConnectRetry is connect_retry of Stevens and Rago, "Advanced Programming in the
+// UNIX Environment", 16.4: waits of 1, 2, 4 s and so on, while they are at most
+// half of MaxSleep; then one last try, and no sleep after it. With 128 s these
+// are seven waits of 127 s together, and eight tries.
 //
-// So the book has it, as remembered. The listing in document 003 tries while the wait
-// is *below* 128 s: seven tries, and 64 s of sleep after the last of them for
-// nothing. Both make a fresh socket for each try, since one on which connect
+// So the book has it, as remembered. A listing that goes round tries while the
+// wait is *below* 128 s: seven tries, and 64 s of sleep after the last of them
+// for nothing. Both make a fresh socket for each try, since one on which connect
 // has failed is of no use on some systems; with [backoff.Retry] that is what an
 // op does which dials.
 //

@@ -19,7 +19,7 @@ func (f *Fixed) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: orDefault(f.Wait, time.Second)}, true
 }
 
-// NATS is the rule of nats.go (2026-08; seeds.md 4.7): Wait + U[0, Jitter),
+// NATS is the rule of nats.go (2026-08): Wait + U[0, Jitter),
 // without growth. With TLS its Jitter is 1 s. What nats.go does with several
 // servers, and that it drops one after 60 tries, is not in here.
 type NATS struct {

@@ -15,8 +15,8 @@
 //
 // Choose [backoff.Exponential] instead, or nothing: [backoff.Default].
 //
-// The formulas are those of seeds.md, section 4; draws agree with
-// reference/backoff_moments.csv in mean, standard deviation and mass at the
+// The formulas were read in the sources of the programs; draws agree with
+// testdata/backoff_moments.csv in mean, standard deviation and mass at the
 // cap. Attempt.N counts waits from 0 here as elsewhere; where a source counts
 // from 1, the comment says so. As everywhere, no attempt number and no field
 // leads to overflow or to a negative wait, the zero value of a field is its

@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// JPillora is jpillora/backoff with jitter (seeds.md 4.10), the rule of recws
+// JPillora is jpillora/backoff with jitter, the rule of recws
 // (2 s, 30 s, 1.5) and, counting from 1, of centrifuge-go (200 ms, 20 s, 2):
 //
 //	min(Max, U(Min, d)) where d = Min*Factor^n
@@ -27,7 +27,7 @@ func (j *JPillora) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: min(backoff.Uniform(r, shortest, d), orDefault(j.Max, 10*time.Second))}, true
 }
 
-// Stubborn is the rule of stubborn-io (Rust; seeds.md 4.10):
+// Stubborn is the rule of stubborn-io (Rust):
 //
 //	min(Max, U(d*(1-Spread), d*(1+Spread))) where d = Base*Factor^n
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Cenkalti is the delay of cenkalti/backoff v5 (seeds.md 4.4): uniform around
+// Cenkalti is the delay of cenkalti/backoff v5: uniform around
 // d = min(Max, Initial*Multiplier^n), from d*(1-Randomization) to
 // d*(1+Randomization). Cap first, jitter after, so that the longest wait is
 // 90 s. That it ends after 15 min is [backoff.Limit] here.
@@ -24,7 +24,7 @@ func (c *Cenkalti) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
 }
 
-// GRPC is gRPC's connection backoff as grpc-go has it (seeds.md 4.5): exactly
+// GRPC is gRPC's connection backoff as grpc-go has it: exactly
 // Base first, for everybody; then uniform within Jitter around
 // min(Max, Base*Multiplier^n). The limit on connecting is the longer of
 // Connect and the wait.
@@ -47,7 +47,7 @@ func (g *GRPC) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: wait, Connect: max(orDefault(g.Connect, 20*time.Second), wait)}, true
 }
 
-// Tailscale is tailscale's util/backoff (seeds.md 4.8): uniform within a half
+// Tailscale is tailscale's util/backoff: uniform within a half
 // around min(Max, k^2 * 10 ms), with k = N+1, so that it grows slowly (1 s at
 // the tenth wait, 30 s at the 55th). Everybody's first wait lies within 10 ms.
 type Tailscale struct {
