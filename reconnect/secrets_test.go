@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,12 +92,14 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 		}
 		o.Run.Trace = reconnect.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		c := v.open(t, &o)
-		go watchTexts(t, c, &texts)
+		var watchers sync.WaitGroup
+		watchers.Go(func() { watchStatus(c, &texts) })
+		watchers.Go(func() { watchStream(c, &texts) })
 		time.Sleep(time.Hour)
 		require.NoError(t, c.Write(t.Context(), text("survived")))
 		synctest.Wait()
 		c.Close()
-		synctest.Wait()
+		watchers.Wait()
 
 		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")
 		require.Contains(t, texts.all(), "read survived")
@@ -107,20 +110,21 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 	})
 }
 
-// watchTexts collects what the status and the reader see.
-func watchTexts(t *testing.T, c *reconnect.Conn, texts *notes) {
-	go func() {
-		for c.Await(t.Context(), reconnect.StateWaiting) == nil {
-			texts.add(fmt.Sprintf("status: %v", c.Status().Err))
-			if err := c.Write(t.Context(), text("x")); err != nil {
-				texts.add(err.Error())
-			}
-			time.Sleep(300 * time.Millisecond)
+// watchStatus collects what the status says, and what a write does.
+func watchStatus(c *reconnect.Conn, texts *notes) {
+	for c.Await(context.Background(), reconnect.StateWaiting) == nil {
+		texts.add(fmt.Sprintf("status: %v", c.Status().Err))
+		if err := c.Write(context.Background(), text("x")); err != nil {
+			texts.add(err.Error())
 		}
-	}()
-	for m, err := range c.Messages(t.Context()) {
-		var seam *reconnect.Seam
-		if errors.As(err, &seam) {
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// watchStream collects what the reader sees.
+func watchStream(c *reconnect.Conn, texts *notes) {
+	for m, err := range c.Messages(context.Background()) {
+		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
 			texts.add("seam: " + err.Error())
 			texts.add(seam.Cause.Error())
 		} else if err == nil {

@@ -1,0 +1,93 @@
+package reconnect_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Promise 11: a connection that dies while it is being shut down is not dialled again,
+// and the end is the one that was asked for.
+func TestShutdownOutlivesALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(0))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		go c.Write(t.Context(), text("x"))
+		synctest.Wait()
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		synctest.Wait()
+		s.wantNoDial()
+		<-shut // the peer was not told, which may be an error
+		require.Equal(t, net.ErrClosed, c.Err())
+		require.Equal(t, net.ErrClosed, c.Status().Err)
+		require.Zero(t, s.now())
+	})
+}
+
+// Promise 11: Close cuts a Shutdown short.
+func TestCloseEndsAShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Mute()
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		time.Sleep(time.Second)
+		c.Close()
+		require.NoError(t, <-shut)
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+func TestShutdownWithoutATimeoutCuts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(&reconnect.Options{CloseTimeout: -1})
+		peer := s.wantDial().accept()
+		peer.Mute()
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.True(t, peer.Closed())
+		_, _, polite := peer.Farewell()
+		require.False(t, polite)
+		require.Zero(t, s.now())
+	})
+}
+
+// Promises 11 and 14.
+func TestShutdownInsideACallbackReturns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		told := make(chan error, 1)
+		c = s.open(&reconnect.Options{OnMessage: func(reconnect.Message) { told <- c.Shutdown(context.Background()) }})
+		peer := s.wantDial().accept()
+		peer.Deliver(text("bye"))
+		<-c.Done()
+		require.NoError(t, <-told)
+		_, _, polite := peer.Farewell()
+		require.True(t, polite)
+	})
+}
+
+// Promises 11 and 14: the dialer too is a callback.
+func TestCloseInsideADialReturns(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *scene) {
+		made := make(chan *reconnect.Conn, 1)
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			return nil, (<-made).Close()
+		}), nil)
+		require.NoError(t, err)
+		made <- c
+		<-c.Done()
+		require.Equal(t, net.ErrClosed, c.Err())
+	})
+}
