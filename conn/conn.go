@@ -11,7 +11,7 @@ import (
 // constructor was given, and ended from outside.
 //
 // One goroutine may read while others write, ping and close. After any error
-// from Read or Write the connection is dead and only CloseNow is left to call.
+// from Read or Write, but [ErrBadMessage], the connection is dead and only CloseNow is left to call.
 // After Close or CloseNow every method returns an error that is
 // [net.ErrClosed], unless an earlier cause ended the connection: then Read
 // returns that cause.
@@ -79,3 +79,8 @@ const (
 // ErrNotWritten is the error of a Write that has not handed a single byte over:
 // the message may be sent again, on another connection.
 var ErrNotWritten = errors.New("not written")
+
+// ErrBadMessage is the error of a Write that the Conn has refused, like a Type
+// that its protocol does not know. It is [ErrNotWritten] too, and the Conn lives on:
+// the one error after which it does.
+var ErrBadMessage = errors.New("bad message")

@@ -133,7 +133,7 @@ func (c *WebSocket) Write(m Message) error {
 		return notWritten(cause)
 	}
 	if m.Type != Text && m.Type != Binary {
-		return notWritten(fmt.Errorf("message type %d: want Text or Binary", m.Type))
+		return notWritten(fmt.Errorf("%w: type %d is neither Text nor Binary", ErrBadMessage, m.Type))
 	}
 	before := c.wire.stream.writes.Load()
 	c.wire.writing.begin()

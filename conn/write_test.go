@@ -46,7 +46,7 @@ func TestWriteOfUnknownTypeHarmsNothing(t *testing.T) {
 		err := l.Write(Message{Type: kind})
 		require.ErrorIs(t, err, ErrNotWritten)
 	}
-	require.EqualError(t, l.Write(Message{}), "write: not written: message type 0: want Text or Binary")
+	require.EqualError(t, l.Write(Message{}), "write: not written: bad message: type 0 is neither Text nor Binary")
 	require.NoError(t, l.Write(Message{Type: Text}))
 }
 

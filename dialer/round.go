@@ -29,7 +29,7 @@ type plan struct {
 type knowledge struct {
 	refused bool      // it wants new credentials
 	away    time.Time // until when it wants to be left alone
-	said    *Error    // when it said so
+	said    Error     // when it said so
 }
 
 // dialFunc tries one endpoint.
@@ -37,11 +37,11 @@ type dialFunc func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *E
 
 // round asks each endpoint once, until one answers or ctx ends.
 func (p *plan) round(ctx context.Context, dial dialFunc) (conn.Conn, *Error) {
-	order := p.order()
+	order, left := p.order()
 	var said []*Error
 	for k, i := range order {
-		if e := p.left(i); e != nil {
-			said = append(said, e)
+		if left[i] != nil {
+			said = append(said, left[i])
 			continue
 		}
 		c, e := dial(ctx, p.endpoints[i], p.refresh(i))
@@ -62,18 +62,12 @@ func (p *plan) round(ctx context.Context, dial dialFunc) (conn.Conn, *Error) {
 }
 
 // order draws the order of a round, or takes that of the last one if it was
-// interrupted. While all endpoints are to be left alone, none is.
-func (p *plan) order() []int {
+// interrupted. Of the endpoints that want to be left alone it returns what they
+// said; but if all do, none is left.
+func (p *plan) order() (order []int, left []*Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	if !slices.ContainsFunc(p.known, func(k knowledge) bool { return !now.Before(k.away) }) {
-		for i := range p.known {
-			p.known[i].away = now
-		}
-	}
-	order := p.resume
-	p.resume = nil
+	order, p.resume = p.resume, nil
 	if order == nil {
 		order = make([]int, len(p.endpoints))
 		for i := range order {
@@ -81,7 +75,19 @@ func (p *plan) order() []int {
 		}
 		p.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	return order
+	left = make([]*Error, len(p.endpoints))
+	now := time.Now()
+	if !slices.ContainsFunc(p.known, func(k knowledge) bool { return !now.Before(k.away) }) {
+		return order, left
+	}
+	for i, k := range p.known {
+		if now.Before(k.away) {
+			e := k.said
+			e.RetryAfter = k.away.Sub(now)
+			left[i] = &e
+		}
+	}
+	return order, left
 }
 
 // interrupt has the next round begin after the endpoint at k.
@@ -98,20 +104,6 @@ func (p *plan) draw(n int, swap func(i, j int)) {
 	p.shuffle(n, swap)
 }
 
-// left returns what endpoint i said when it asked to be left alone, if it still
-// is to be.
-func (p *plan) left(i int) *Error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	wait := time.Until(p.known[i].away)
-	if wait <= 0 {
-		return nil
-	}
-	e := *p.known[i].said
-	e.RetryAfter = wait
-	return &e
-}
-
 func (p *plan) refresh(i int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +116,7 @@ func (p *plan) note(i int, e *Error) {
 	if e != nil {
 		k.refused = e.StatusCode == http.StatusUnauthorized
 		if e.RetryAfter > 0 {
-			k.away, k.said = time.Now().Add(e.RetryAfter), e
+			k.away, k.said = time.Now().Add(e.RetryAfter), *e
 		}
 	}
 	p.mu.Lock()

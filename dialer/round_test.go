@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -185,7 +186,7 @@ func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
 		r.says["a"] = accepts
 		_, e := r.dial(t.Context())
 		require.Nil(t, e)
-		require.Nil(t, r.left(0))
+		require.Zero(t, r.known[0].away)
 	})
 }
 
@@ -199,4 +200,17 @@ func TestPrepareThatFailsEndsTheRound(t *testing.T) {
 	require.ErrorContains(t, err, "prepare: no account")
 	require.Equal(t, backoff.ClassStop, backoff.Classify(err).Class)
 	require.Equal(t, 1, calls)
+}
+
+// A dialer may be shared, and one caller's answer is not another's.
+func TestConcurrentDialsThatAreToldToWait(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.Next(conntest.Status(429, conntest.RetrySeconds(7*time.Second)))
+		var dials sync.WaitGroup
+		for range 200 {
+			dials.Go(func() { v.dialer.Dial(t.Context()) })
+		}
+		dials.Wait()
+		require.Len(t, v.network.Dials(venueAddr), 200)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 
 // Conn is one connection that is kept open: it is dialled, opened, read, watched
 // and dialled again by one goroutine, the supervisor, until it is closed. All its
-// methods may be called from any goroutine, and from its callbacks.
+// methods may be called from any goroutine, and from its callbacks; but Read and
+// Await wait there for what cannot come while the callback runs.
 //
 // It is not a [conn.Conn]: on one of those an error means dead.
 type Conn struct {
@@ -61,7 +63,7 @@ func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 // wait before it. The caller must call Close or Shutdown in the end. The error
 // names the option that is wrong.
 func New(d Dialer, o *Options) (*Conn, error) {
-	if d == nil {
+	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")
 	}
 	if v, ok := d.(interface{ Validate() error }); ok {
@@ -99,8 +101,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Shutdown ends the connection politely: new writes fail, the write under way is
-// finished, the peer is told (code 1000) and its answer awaited, for at most
+// Shutdown ends the connection politely: new writes fail, and so do those that
+// wait for their turn; the write under way is finished, the peer is told (code 1000) and its answer awaited, for at most
 // Options.CloseTimeout and until ctx ends; then it does as Close does. What came
 // before the end can still be read. The error is the cause of ctx, or says why
 // the peer could not be told.
@@ -124,11 +126,17 @@ func (c *Conn) farewell(ctx context.Context) error {
 	defer cancel()
 	select {
 	case c.slot <- struct{}{}:
-		defer func() { <-c.slot }()
+		defer func() {
+			c.life.end() // before another Shutdown tries the same
+			<-c.slot
+		}()
 	case <-ctx.Done():
 		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", context.Cause(ctx))
-	case <-c.done:
+	case <-c.life.done:
 		return nil
+	}
+	if c.live.Load() != l || c.life.Err() != nil {
+		return nil // nobody is left to tell
 	}
 	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.life.Err() == nil {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
@@ -190,26 +198,24 @@ func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 // supervise is the supervisor goroutine.
 func (c *Conn) supervise() {
 	c.callers.enter()
-	c.finish(supervise(&c.life, c.dial, c.serve, &c.o.Run, c))
-}
-
-// finish is the supervisor's last act.
-func (c *Conn) finish(err error) {
-	c.err = err
-	c.enter(StateClosed, func(s *Status) { s.Err = err })
-	c.callers.leave()
+	supervise(&c.life, c.dial, c.serve, &c.o.Run, c)
 	close(c.done)
 }
 
-// ending says what err means at the end. A nil Conn is that of a bare Run.
+// ending is told by the supervisor that it ends because of err, and says what
+// that means. A nil Conn is that of a bare Run.
 func (c *Conn) ending(err error) error {
-	switch {
-	case c == nil:
+	if c == nil {
 		return err
-	case c.life.Err() == nil && !c.leaving.Load():
-		return &EndError{Err: err}
 	}
-	return net.ErrClosed
+	if c.life.Err() == nil && !c.leaving.Load() {
+		err = &EndError{Err: err}
+	} else {
+		err = net.ErrClosed
+	}
+	c.err = err
+	c.enter(StateClosed, func(s *Status) { s.Err = err })
+	return err
 }
 
 // connecting is told by the supervisor.

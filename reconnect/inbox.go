@@ -91,10 +91,17 @@ func (in *inbox) put(m Message) error {
 // together: to wake it for each costs more than all the rest.
 func (in *inbox) collect(c conn.Conn) {
 	w, ok := c.(conn.Waiter)
-	lazy := ok && w.OnWait(in.tell)
+	in.hasten(ok && w.OnWait(in.tell))
+}
+
+// hasten tells what was collected, and collects further if lazy says so.
+func (in *inbox) hasten(lazy bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.lazy = lazy
+	if in.count > 0 {
+		in.awake()
+	}
 }
 
 // tell wakes a reader for what was collected.

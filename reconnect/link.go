@@ -50,9 +50,27 @@ func (c *Conn) sever(l *link, cause error) {
 	l.cut(cause)
 }
 
+// opening is told by the supervisor of a new session, whose connection is a *link.
+func (c *Conn) opening(got any, n uint64) {
+	if c == nil {
+		return
+	}
+	l := got.(*link)
+	l.n = n
+	if c.inbox != nil {
+		c.inbox.hasten(false) // what OnSession delivers is told at once
+	}
+	c.counts.sessions.Store(n)
+	c.link.Store(l)
+	c.enter(StateOpening, func(s *Status) { s.Session = n })
+}
+
 // serve is one session: opening, ready, lost.
 func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
 	err := c.open(ctx, l, s)
+	if cause := l.cause.Load(); err == nil && cause != nil {
+		err = fmt.Errorf("open: %w", *cause)
+	}
 	if err == nil {
 		c.ready(l, s)
 		err = c.receive(ctx, l)
@@ -104,10 +122,6 @@ func (c *Conn) seam(s *Seam) {
 // that the stack which that needs is not the one that waits for messages ever
 // after.
 func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
-	l.n = s.N
-	c.counts.sessions.Store(s.N)
-	c.link.Store(l)
-	c.enter(StateOpening, func(st *Status) { st.Session = s.N })
 	if c.o.OnSession == nil {
 		return nil
 	}

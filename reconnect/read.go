@@ -47,6 +47,16 @@ func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
 		case <-empty:
 		case <-ctx.Done():
 			return m, context.Cause(ctx)
+		case <-c.life.done: // at once after Close; Shutdown lets us read what is left
+			if c.closed.Load() {
+				return m, net.ErrClosed
+			}
+			select {
+			case <-c.done:
+				ended = true
+			case <-ctx.Done():
+				return m, context.Cause(ctx)
+			}
 		case <-c.done:
 			ended = true // and yet there may be something left
 		}

@@ -61,7 +61,6 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 		case s:
 			return nil
 		case StateClosed:
-			<-c.done
 			return c.err
 		}
 		select {

@@ -38,7 +38,7 @@ type Trace struct {
 	ProbeStart func(ProbeStart)
 	ProbeDone  func(ProbeDone)
 
-	// Overdue names a function of the user's ("dial", "serve", "OnSession") that
+	// Overdue names a function of the user's ("dial", "serve", "OnSession", "Probe") that
 	// was told to end and has not: after 5 s, and again each time the delay has
 	// doubled. It runs in a goroutine that waits for that function.
 	Overdue func(what string, since time.Duration)
@@ -92,7 +92,7 @@ type ProbeStart struct {
 type ProbeDone struct {
 	Session uint64
 	Took    time.Duration
-	Err     error // nil: an answer
+	Err     error // nil: the ping was answered, or Probe returned nil
 }
 
 const overdueAfter = 5 * time.Second

@@ -89,8 +89,8 @@ func TestOnlyReadinessCountsAsStable(t *testing.T) {
 	})
 }
 
-// Promise 2: with the default policy, over real WebSockets, ten thousand
-// clients that are dropped at one instant come back spread out.
+// Promise 2: with the default policy ten thousand clients that are dropped at one
+// instant come back spread out. (Over real WebSockets: websocket_test.go.)
 func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 	const clients = 10_000
 	synctest.Test(t, func(t *testing.T) {

@@ -76,7 +76,8 @@ func (w *watch) start(c *Conn, l *link) {
 func (w *watch) stop() {
 	w.mu.Lock()
 	w.stopped = true
-	if w.cancel != nil {
+	probing := w.cancel != nil
+	if probing {
 		w.cancel()
 	}
 	timer := w.timer
@@ -84,7 +85,20 @@ func (w *watch) stop() {
 	if timer != nil && timer.Stop() {
 		w.running.Done()
 	}
+	if probing {
+		w.await()
+	}
 	w.running.Wait()
+}
+
+// await waits for a probe, and names it if that takes long.
+func (w *watch) await() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.running.Wait()
+	}()
+	w.c.trace().waitFor(done, "Probe", w.c)
 }
 
 // heard notes a message, for a connection that does not note bytes itself.
@@ -141,11 +155,11 @@ func (w *watch) tick() {
 	silence := w.silence()
 	switch {
 	case busy:
-		again := turn == w.seen && turn&turnMask == handling
+		taken := turn == w.seen && turn&turnMask == handling && w.takeTurn(turn)
 		w.seen = turn
 		w.arm(third)
-		if again {
-			w.takeTurn(turn)
+		if taken {
+			w.read()
 		}
 		return
 	case silence >= third*3 && w.probes >= 2:
@@ -204,17 +218,20 @@ func (w *watch) probe(silence, limit time.Duration) error {
 	return nil
 }
 
-// takeTurn reads in place of the supervisor for the rest of the session, if its
-// handler is still at the message of that turn.
-func (w *watch) takeTurn(turn uint64) {
-	s := &standIn{done: make(chan struct{})}
-	w.standIn = s
+// takeTurn takes the reading end from the supervisor for the rest of the session,
+// if its handler is still at the message of that turn.
+func (w *watch) takeTurn(turn uint64) bool {
+	w.standIn = &standIn{done: make(chan struct{})}
 	if w.c.inbox == nil {
 		w.c.inbox = newInbox(w.c.o.Inbox)
 	}
-	if !w.l.turn.CompareAndSwap(turn, turn&^turnMask|yielded) {
-		return
-	}
-	s.err = w.c.fill(&w.c.life, w.l)
+	return w.l.turn.CompareAndSwap(turn, turn&^turnMask|yielded)
+}
+
+// read is the stand-in.
+func (w *watch) read() {
+	s := w.standIn
+	s.err = w.l.why(w.c.fill(&w.c.life, w.l))
+	w.c.sever(w.l, s.err)
 	close(s.done)
 }

@@ -30,6 +30,9 @@ func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 			c.counts.written(m)
 			return nil
 		}
+		if errors.Is(err, conn.ErrBadMessage) {
+			return &WriteError{Fate: Dropped, Err: err}
+		}
 		begun := !errors.Is(err, conn.ErrNotWritten)
 		err = l.why(err)
 		c.sever(l, err)
@@ -45,6 +48,9 @@ func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 // acquire returns the ready link, with the right to write on it.
 func (c *Conn) acquire(ctx context.Context) (*link, error) {
 	for {
+		if c.leaving.Load() || c.closed.Load() {
+			return nil, net.ErrClosed
+		}
 		l := c.live.Load()
 		if l == nil {
 			if err := c.awaitSession(ctx); err != nil {
@@ -59,15 +65,11 @@ func (c *Conn) acquire(ctx context.Context) (*link, error) {
 			case c.slot <- struct{}{}:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
-			case <-c.done:
-				return nil, c.err
+			case <-c.life.done:
+				return nil, net.ErrClosed
 			}
 		}
-		if c.leaving.Load() || c.closed.Load() {
-			<-c.slot
-			return nil, net.ErrClosed
-		}
-		if c.live.Load() == l {
+		if c.live.Load() == l && !c.leaving.Load() {
 			return l, nil
 		}
 		<-c.slot
@@ -97,7 +99,7 @@ func (c *Conn) awaitSession(ctx context.Context) error {
 	switch {
 	case c.live.Load() != nil:
 		return nil
-	case c.leaving.Load() || c.closed.Load() || status.State == StateClosed:
+	case status.State == StateClosed:
 		return net.ErrClosed
 	case c.o.Down == FailWrites:
 		if status.Err != nil {
@@ -112,7 +114,7 @@ func (c *Conn) awaitSession(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-c.done:
+	case <-c.life.done:
 		return net.ErrClosed
 	}
 }
