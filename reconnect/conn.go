@@ -32,7 +32,7 @@ type Conn struct {
 	changed signal                 // a new status
 	live    atomic.Pointer[link]   // the ready connection, nil while there is none; written by the supervisor
 	link    atomic.Pointer[link]   // the present connection, or the last; written by the supervisor
-	slot    chan struct{}          // full while somebody writes; at most one may
+	slot    turnstile              // of the writers: at most one writes
 	closed  atomic.Bool            // Close was called: nothing more is read
 	leaving atomic.Bool            // Shutdown was called: nothing more is written
 	inbox   *inbox                 // nil for push, until a handler is slow
@@ -75,7 +75,6 @@ func New(d Dialer, o *Options) (*Conn, error) {
 		dialer: d,
 		life:   life{done: make(chan struct{})},
 		done:   make(chan struct{}),
-		slot:   make(chan struct{}, 1), // its one place is the right to write
 	}
 	if err := c.o.from(o, d); err != nil {
 		return nil, err
@@ -124,17 +123,16 @@ func (c *Conn) farewell(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.CloseTimeout)
 	defer cancel()
-	select {
-	case c.slot <- struct{}{}:
-		defer func() {
-			c.life.end() // before another Shutdown tries the same
-			<-c.slot
-		}()
-	case <-ctx.Done():
-		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", context.Cause(ctx))
-	case <-c.life.done:
+	switch err := c.slot.enter(ctx, c.life.done); {
+	case errors.Is(err, net.ErrClosed):
 		return nil
+	case err != nil:
+		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", err)
 	}
+	defer func() {
+		c.life.end() // before another Shutdown tries the same
+		c.slot.leave()
+	}()
 	if c.live.Load() != l || c.life.Err() != nil {
 		return nil // nobody is left to tell
 	}

@@ -20,7 +20,7 @@ func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
 	if c.o.OnMessage != nil || c.inbox == nil {
 		return Message{}, errNoPull
 	}
-	if err := c.inbox.turn.enter(ctx); err != nil {
+	if err := c.inbox.turn.enter(ctx, nil); err != nil {
 		return Message{}, err
 	}
 	defer c.inbox.turn.leave()

@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 )
 
@@ -14,7 +15,8 @@ type turnstile struct {
 	free    signal
 }
 
-func (t *turnstile) enter(ctx context.Context) error {
+// enter waits for its turn; the end of ctx or of life ends that.
+func (t *turnstile) enter(ctx context.Context, life <-chan struct{}) error {
 	if t.taken.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -29,6 +31,8 @@ func (t *turnstile) enter(ctx context.Context) error {
 		case <-free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-life:
+			return net.ErrClosed
 		}
 	}
 }

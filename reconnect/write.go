@@ -25,7 +25,7 @@ func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 			return &WriteError{Fate: Dropped, Err: err}
 		}
 		err = l.conn.Write(m)
-		<-c.slot
+		c.slot.leave()
 		if err == nil {
 			c.counts.written(m)
 			return nil
@@ -58,32 +58,22 @@ func (c *Conn) acquire(ctx context.Context) (*link, error) {
 			}
 			continue
 		}
-		select {
-		case c.slot <- struct{}{}:
-		default:
-			select {
-			case c.slot <- struct{}{}:
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			case <-c.life.done:
-				return nil, net.ErrClosed
-			}
+		if err := c.slot.enter(ctx, c.life.done); err != nil {
+			return nil, err
 		}
 		if c.live.Load() == l && !c.leaving.Load() {
 			return l, nil
 		}
-		<-c.slot
+		c.slot.leave()
 	}
 }
 
 // writeOn sends m by l, for a probe.
 func (c *Conn) writeOn(ctx context.Context, l *link, m conn.Message) error {
-	select {
-	case c.slot <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := c.slot.enter(ctx, c.life.done); err != nil {
+		return err
 	}
-	defer func() { <-c.slot }()
+	defer c.slot.leave()
 	err := l.conn.Write(m)
 	if err == nil {
 		c.counts.written(m)
