@@ -24,7 +24,8 @@
 //  7. Cancelling is harmless. The end of the context of a Read or a Write never
 //     costs the connection.
 //  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not
-//     before two probes; any byte is life; there is no verdict while the
+//     before two probes, if there is a way to probe it: the protocol's ping, or
+//     [Liveness.Probe]. Any byte is life; there is no verdict while the
 //     application does not read. A stuck write and a message that never ends are
 //     the connection's to notice.
 //  9. Verdicts. One total function from error to class, [RunOptions.Classify],

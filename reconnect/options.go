@@ -88,10 +88,11 @@ const (
 
 // Liveness says when a peer is dead. Any byte received is life; after a third of
 // Limit without one the peer is probed, after two thirds again, and at the limit
-// the connection is cut with [ErrSilent]. No verdict is passed while the
-// application does not read: while OnMessage runs, or the inbox is full and its
-// policy is Block. A machine that has been suspended probes at once, and judges
-// by the answer.
+// the connection is cut with [ErrSilent]. A connection that can neither ping nor
+// be asked by Probe is not watched. No verdict is passed while the application
+// does not read: while OnMessage runs, or the inbox is full and its policy is
+// Block. A machine that has been suspended probes at once, and judges by the
+// answer.
 //
 // When one call of OnMessage takes longer than between one and two thirds of
 // Limit, another goroutine reads on in its stead for the rest of the session,
