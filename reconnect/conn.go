@@ -33,8 +33,10 @@ type Conn struct {
 	live    atomic.Pointer[link]   // the ready connection, nil while there is none; written by the supervisor
 	link    atomic.Pointer[link]   // the present connection, or the last; written by the supervisor
 	slot    turnstile              // of the writers: at most one writes
+	outbox  *outbox                // nil where nothing is ever queued: no Done, and Down is FailWrites
 	closed  atomic.Bool            // Close was called: nothing more is read
 	leaving atomic.Bool            // Shutdown was called: nothing more is written
+	stalls  int                    // sessions in a row without data; the supervisor's
 	inbox   *inbox                 // nil for push, until a handler is slow
 	callers callers
 	counts  counts
@@ -82,6 +84,9 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	if c.o.OnMessage == nil && c.o.Inbox.Full != Discard {
 		c.inbox = newInbox(c.o.Inbox)
 	}
+	if c.o.Outbox.Done != nil || c.o.Down != FailWrites {
+		c.outbox = newOutbox(c)
+	}
 	c.status.Store(&Status{State: StateConnecting, Since: time.Now()})
 	go c.supervise() // joined by Close through done
 	return c, nil
@@ -96,48 +101,6 @@ func (c *Conn) Close() error {
 	c.life.end()
 	if !c.callers.inside() {
 		<-c.done
-	}
-	return nil
-}
-
-// Shutdown ends the connection politely: new writes fail, and so do those that
-// wait for their turn; the write under way is finished, the peer is told (code 1000) and its answer awaited, for at most
-// Options.CloseTimeout and until ctx ends; then it does as Close does. What came
-// before the end can still be read. The error is the cause of ctx, or says why
-// the peer could not be told.
-func (c *Conn) Shutdown(ctx context.Context) error {
-	c.leaving.Store(true)
-	err := c.farewell(ctx)
-	c.life.end()
-	if c.callers.inside() {
-		return err
-	}
-	<-c.done
-	return err
-}
-
-func (c *Conn) farewell(ctx context.Context) error {
-	l := c.live.Load()
-	if l == nil || c.o.CloseTimeout < 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.CloseTimeout)
-	defer cancel()
-	switch err := c.slot.enter(ctx, c.life.done); {
-	case errors.Is(err, net.ErrClosed):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", err)
-	}
-	defer func() {
-		c.life.end() // before another Shutdown tries the same
-		c.slot.leave()
-	}()
-	if c.live.Load() != l || c.life.Err() != nil {
-		return nil // nobody is left to tell
-	}
-	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.life.Err() == nil {
-		return fmt.Errorf("reconnect: shutdown: %w", err)
 	}
 	return nil
 }
@@ -197,6 +160,7 @@ func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 func (c *Conn) supervise() {
 	c.callers.enter()
 	supervise(&c.life, c.dial, c.serve, &c.o.Run, c)
+	c.outbox.end()
 	close(c.done)
 }
 

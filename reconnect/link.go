@@ -22,6 +22,7 @@ type link struct {
 
 	turn  atomic.Uint64 // whose turn it is at the reading end: see turn.go
 	watch watch
+	stall *stall // nil: data is not asked for
 }
 
 func newLink(c conn.Conn) *link { return &link{conn: c} }
@@ -34,6 +35,12 @@ func (l *link) cut(cause error) {
 	l.cause.CompareAndSwap(nil, &cause)
 	l.severed.broadcast()
 	l.conn.CloseNow()
+}
+
+// heard notes a message.
+func (l *link) heard() {
+	l.watch.heard()
+	l.stall.heard()
 }
 
 // why returns the cause of our own cut, or else err, which is how it shows.
@@ -84,16 +91,21 @@ func (c *Conn) ready(l *link, s *Session) {
 		c.inbox.collect(l.conn)
 	}
 	c.live.Store(l)
+	c.outbox.up(l)
 	c.enter(StateReady, func(st *Status) { st.Err = nil })
 	s.Ready()
+	l.stall = newStall(c, l)
 	l.watch.start(c, l)
+	l.stall.start()
 }
 
 // lose cleans up after a session, and tells the reader of the loss.
 func (c *Conn) lose(l *link, s *Session, err error) error {
 	c.sever(l, err)
 	l.watch.stop()
+	l.stall.stop(err)
 	c.enter(StateWaiting, func(st *Status) { st.Err = err })
+	c.outbox.down(l, err)
 	_, ready := s.readyAt()
 	if !ready {
 		c.counts.failures.Add(1)
@@ -102,7 +114,7 @@ func (c *Conn) lose(l *link, s *Session, err error) error {
 		c.counts.lost.Add(1)
 		c.seam(&Seam{Session: l.n, Cause: err, Lost: 1})
 	}
-	if c.leaving.Load() {
+	if c.leaving.Load() && !c.outbox.draining() {
 		return backoff.Permanent(err)
 	}
 	return err

@@ -36,8 +36,12 @@ type Options struct {
 	// Inbox holds what has come and was not read yet. Pull only.
 	Inbox Inbox
 
-	// Down says what Write does while no session is ready. Default: FailWrites.
+	// Down says what Write and Send do while no session is ready. Default:
+	// FailWrites.
 	Down Down
+
+	// Outbox holds what [Conn.Send] has queued.
+	Outbox Outbox
 
 	// CloseTimeout is how long Shutdown waits for the peer's answer to a close,
 	// within its own context. Default: 5 s. Negative: cut at once.
@@ -45,6 +49,9 @@ type Options struct {
 
 	// Liveness finds out that a silent peer is dead.
 	Liveness Liveness
+
+	// Stall finds out that a peer which is alive sends no data. Default: off.
+	Stall Stall
 
 	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be
 	// nil: a Conn has a method for that.
@@ -77,13 +84,56 @@ const (
 	Discard                // keep nothing at all: for those who only write
 )
 
-// Down is what [Conn.Write] does while no session is ready.
+// Down is what [Conn.Write] and [Conn.Send] do while no session is ready.
 type Down uint8
 
-// The policies for writing while there is no session.
+// The policies for sending while there is no session.
 const (
-	FailWrites Down = iota // fail at once, with [ErrNotReady]
-	WaitWrites             // wait for the next session, until the context of the write ends
+	FailWrites Down = iota // fail at once, with [ErrNotReady]; what waits in the queue when a session is lost is dropped
+	WaitWrites             // Write waits for the next session, until its context ends; Send fails at once
+	KeepSends              // Write waits; Send queues, and what waits when a session is lost is kept for the next
+)
+
+// Outbox bounds what waits to be sent, and hears what becomes of it. The zero
+// value is right for those who only use [Conn.Write].
+type Outbox struct {
+	// Done is told what became of each message that Send accepted: exactly once
+	// each, one after the other, in the order in which their fates were settled,
+	// which for those written is that of Send. It runs in a goroutine of its own
+	// that ends before the Conn does. While it is slow messages go on being
+	// written; but when it has not been told of as many as may wait, Send refuses more.
+	// Default: nobody is told, and Send is an error.
+	Done func(Receipt)
+
+	// Messages is how many may wait. Default: 1024.
+	Messages int
+
+	// Bytes is how much data may wait. A larger message is refused. Default:
+	// 16 MiB.
+	Bytes int
+
+	// Age is how long a message may wait; then it is dropped with ErrExpired.
+	// Default: 5 min. Negative: for ever, or until its Deadline.
+	Age time.Duration
+
+	// Full says what happens when there is no room. Default: RefuseNew.
+	Full OutFull
+
+	// Keep decides, for KeepSends, about each message that waits when a ready
+	// session is lost because of cause: true keeps it for the next session; false
+	// hands it back: it is dropped with ErrSessionLost, and Done gets it. It runs in
+	// the supervisor's goroutine. Default: all are kept.
+	Keep func(o Out, cause error) bool
+}
+
+// OutFull is what happens when there is no room in the [Outbox].
+type OutFull uint8
+
+// The policies for a full outbox.
+const (
+	RefuseNew      OutFull = iota // Send fails with ErrOutboxFull
+	DisplaceOldest                // the oldest are dropped, with ErrOutboxFull, until there is room
+	ReplaceKey                    // a message takes the place of the one with its Key, full or not, at the end of the queue; without one it is refused when full
 )
 
 // Liveness says when a peer is dead. Any byte received is life; after a third of
@@ -115,6 +165,22 @@ type Liveness struct {
 	Now func() time.Time
 }
 
+// Stall says when a connection by which no message comes is given up, with
+// [ErrStalled], though its peer may answer every ping. As long as no data has come
+// the limit is doubled with each session that was given up in a row, up to 32
+// times: the market may be closed. No verdict is passed while the application does
+// not read.
+type Stall struct {
+	// Limit is how long there may be no message in a ready session. Default, and
+	// negative: for ever.
+	Limit time.Duration
+
+	// Expected says whether data is expected at a time. The silence counts from when
+	// it has begun to say so. It is called in the goroutine of a timer, 8 times in
+	// Limit. Default: always.
+	Expected func(time.Time) bool
+}
+
 // from fills r in: with what o says, and with the defaults where it says nothing.
 func (r *Options) from(o *Options, d Dialer) error {
 	if o != nil {
@@ -143,6 +209,15 @@ func (r *Options) from(o *Options, d Dialer) error {
 	if r.Liveness.Now == nil {
 		r.Liveness.Now = time.Now
 	}
+	if r.Outbox.Messages == 0 {
+		r.Outbox.Messages = 1024
+	}
+	if r.Outbox.Bytes == 0 {
+		r.Outbox.Bytes = 16 << 20
+	}
+	if r.Outbox.Age == 0 {
+		r.Outbox.Age = 5 * time.Minute
+	}
 	if r.Inbox.Messages == 0 {
 		r.Inbox.Messages = 64
 	}
@@ -164,12 +239,32 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", o.Inbox.Bytes)
 	case o.Inbox.Full > Discard:
 		return fmt.Errorf("reconnect: Options.Inbox.Full is none of the policies: %d", o.Inbox.Full)
-	case o.Down > WaitWrites:
+	case o.Down > KeepSends:
 		return fmt.Errorf("reconnect: Options.Down is none of the policies: %d", o.Down)
 	case o.Liveness.Limit < 0 && o.Liveness.Probe != nil:
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit is never called")
+	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
+		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
+	}
+	return o.Outbox.validate(o.Down)
+}
+
+func (o *Outbox) validate(down Down) error {
+	switch {
+	case o.Messages < 0:
+		return fmt.Errorf("reconnect: Options.Outbox.Messages is negative: %d", o.Messages)
+	case o.Bytes < 0:
+		return fmt.Errorf("reconnect: Options.Outbox.Bytes is negative: %d", o.Bytes)
+	case o.Full > ReplaceKey:
+		return fmt.Errorf("reconnect: Options.Outbox.Full is none of the policies: %d", o.Full)
+	case o.Done == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Full != 0 || o.Keep != nil):
+		return errors.New("reconnect: Options.Outbox without Done: only Send uses it, which needs Done")
+	case o.Keep != nil && down != KeepSends:
+		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.Down is KeepSends")
+	case down == KeepSends && o.Done == nil:
+		return errors.New("reconnect: Options.Down is KeepSends, and Outbox.Done is missing, without which Send is an error")
 	}
 	return nil
 }

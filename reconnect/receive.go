@@ -44,7 +44,7 @@ func (c *Conn) push(l *link) error {
 // read.
 func (c *Conn) handle(l *link, m conn.Message) bool {
 	c.counts.received(m)
-	l.watch.heard()
+	l.heard()
 	turn := l.turn.Load() + nextTurn // that of reading
 	l.turn.Store(turn | handling)
 	c.o.OnMessage(Message{Message: m, Session: l.n})
@@ -75,7 +75,7 @@ func (c *Conn) fill(ctx context.Context, l *link) error {
 			return err
 		}
 		c.counts.received(m)
-		l.watch.heard()
+		l.heard()
 		if err := c.inbox.put(Message{Message: m, Session: l.n}); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (c *Conn) discard(l *link) error {
 			return err
 		}
 		c.counts.received(m)
-		l.watch.heard()
+		l.heard()
 		buf = kept(m.Data)
 	}
 }

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -38,7 +39,8 @@ type Trace struct {
 	ProbeStart func(ProbeStart)
 	ProbeDone  func(ProbeDone)
 
-	// Overdue names a function of the user's ("dial", "serve", "OnSession", "Probe") that
+	// Overdue names a function of the user's ("dial", "serve", "OnSession", "Probe",
+	// "Done") that
 	// was told to end and has not: after 5 s, and again each time the delay has
 	// doubled. It runs in a goroutine that waits for that function.
 	Overdue func(what string, since time.Duration)
@@ -93,6 +95,16 @@ type ProbeDone struct {
 	Session uint64
 	Took    time.Duration
 	Err     error // nil: the ping was answered, or Probe returned nil
+}
+
+// waitForAll is waitFor for goroutines that are counted.
+func (t *Trace) waitForAll(running *sync.WaitGroup, what string, owner *Conn) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		running.Wait()
+	}()
+	t.waitFor(done, what, owner)
 }
 
 const overdueAfter = 5 * time.Second

@@ -25,13 +25,11 @@ type watch struct {
 	notes   bool         // the connection is no conn.Idler
 	blocked atomic.Bool  // the inbox is full, and nobody reads
 
-	running sync.WaitGroup // a callback armed or at work
-	standIn *standIn       // set before the turn is yielded
+	pulse   pulse    // calls tick
+	standIn *standIn // set before the turn is yielded
 
-	mu      sync.Mutex // guards what follows
-	timer   *time.Timer
-	stopped bool
-	cancel  context.CancelFunc // of the probe under way
+	mu     sync.Mutex         // guards what follows
+	cancel context.CancelFunc // of the probe under way
 
 	// Owned by the callback.
 	from   instant // silence counts from here at the earliest
@@ -69,36 +67,22 @@ func (w *watch) start(c *Conn, l *link) {
 	w.mono = now()
 	w.from, w.life = w.mono, w.mono
 	w.wall = c.o.Liveness.Now().UnixNano()
-	w.arm(w.third())
+	w.pulse.arm(w.third(), w.tick)
 }
 
 // stop ends the watch and waits for its callbacks. The link is cut already.
 func (w *watch) stop() {
+	w.pulse.halt()
 	w.mu.Lock()
-	w.stopped = true
 	probing := w.cancel != nil
 	if probing {
 		w.cancel()
 	}
-	timer := w.timer
 	w.mu.Unlock()
-	if timer != nil && timer.Stop() {
-		w.running.Done()
-	}
 	if probing {
-		w.await()
+		w.c.trace().waitForAll(&w.pulse.running, "Probe", w.c)
 	}
-	w.running.Wait()
-}
-
-// await waits for a probe, and names it if that takes long.
-func (w *watch) await() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.running.Wait()
-	}()
-	w.c.trace().waitFor(done, "Probe", w.c)
+	w.pulse.running.Wait()
 }
 
 // heard notes a message, for a connection that does not note bytes itself.
@@ -125,30 +109,14 @@ func (w *watch) silence() time.Duration {
 	return silence
 }
 
-// arm sets the timer, once the callback before has nothing more to do with it.
-func (w *watch) arm(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped {
-		return
-	}
-	w.running.Add(1)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(d, w.tick)
-	} else {
-		w.timer.Reset(d)
-	}
-}
-
 // tick looks, probes, judges, and sets the timer for the next look.
 func (w *watch) tick() {
-	defer w.running.Done()
+	defer w.pulse.running.Done()
 	if w.c.leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
 	third, suspended := w.third(), w.suspended()
-	turn := w.l.turn.Load()
-	busy := turn&turnMask == handling || w.blocked.Load()
+	turn, busy := w.l.turn.Load(), w.busy()
 	if suspended || busy {
 		w.from = w.mono
 	}
@@ -157,7 +125,7 @@ func (w *watch) tick() {
 	case busy:
 		taken := turn == w.seen && turn&turnMask == handling && w.takeTurn(turn)
 		w.seen = turn
-		w.arm(third)
+		w.pulse.arm(third, w.tick)
 		if taken {
 			w.read()
 		}
@@ -173,7 +141,12 @@ func (w *watch) tick() {
 		}
 		silence = w.silence()
 	}
-	w.arm(max(third*time.Duration(w.probes+1)-silence, 0))
+	w.pulse.arm(max(third*time.Duration(w.probes+1)-silence, 0), w.tick)
+}
+
+// busy reports that the application does not read.
+func (w *watch) busy() bool {
+	return w.l.turn.Load()&turnMask == handling || w.blocked.Load()
 }
 
 // suspended reports whether the machine was: the wall clock has gone further than
@@ -191,10 +164,9 @@ func (w *watch) probe(silence, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(&w.c.life, limit)
 	defer cancel()
 	w.mu.Lock()
-	stopped := w.stopped
 	w.cancel = cancel
 	w.mu.Unlock()
-	if stopped {
+	if w.pulse.halted() { // perhaps before stop could cancel it
 		return nil
 	}
 	w.c.callers.enter()

@@ -15,14 +15,18 @@ import (
 // since the connection died while it was being written; it is never sent twice.
 //
 // While no session is ready Write fails with [ErrNotReady] or waits, as
-// Options.Down says. ctx ends that wait, and the wait for other writes; it never
-// ends a write under way, which is the matter of the connection's write timeout.
-// Inside a callback Write does not wait for a session, since none could come.
+// Options.Down says; behind messages that [Conn.Send] has queued it waits for its
+// turn. ctx ends these waits, and that for other writes; it never ends a write
+// under way, which is the matter of the connection's write timeout. Inside a
+// callback Write does not wait for a session, since none could come.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 	for {
 		l, err := c.acquire(ctx)
-		if err != nil {
-			return &WriteError{Fate: Dropped, Err: err}
+		switch {
+		case err != nil:
+			return c.unwritten(Dropped, 0, err)
+		case l == nil:
+			return c.writeInTurn(ctx, m)
 		}
 		err = l.conn.Write(m)
 		c.slot.leave()
@@ -31,32 +35,38 @@ func (c *Conn) Write(ctx context.Context, m conn.Message) error {
 			return nil
 		}
 		if errors.Is(err, conn.ErrBadMessage) {
-			return &WriteError{Fate: Dropped, Err: err}
+			return c.unwritten(Dropped, 0, err)
 		}
 		begun := !errors.Is(err, conn.ErrNotWritten)
 		err = l.why(err)
 		c.sever(l, err)
 		switch {
 		case begun:
-			return &WriteError{Fate: Unknown, Session: l.n, Err: err}
+			return c.unwritten(Unknown, l.n, err)
 		case c.o.Down == FailWrites:
-			return &WriteError{Fate: Dropped, Session: l.n, Err: err}
+			return c.unwritten(Dropped, l.n, err)
 		}
 	}
 }
 
-// acquire returns the ready link, with the right to write on it.
+func (c *Conn) unwritten(fate Fate, session uint64, err error) error {
+	c.counts.settled(fate)
+	return &WriteError{Fate: fate, Session: session, Err: err}
+}
+
+// acquire returns the ready link, with the right to write on it; or nil, if the
+// message has to queue.
 func (c *Conn) acquire(ctx context.Context) (*link, error) {
 	for {
 		if c.leaving.Load() || c.closed.Load() {
 			return nil, net.ErrClosed
 		}
 		l := c.live.Load()
-		if l == nil {
-			if err := c.awaitSession(ctx); err != nil {
-				return nil, err
-			}
-			continue
+		switch {
+		case l == nil && c.o.Down == FailWrites:
+			return nil, c.refusal()
+		case l == nil || c.outbox.busy():
+			return nil, nil
 		}
 		if err := c.slot.enter(ctx, c.life.done); err != nil {
 			return nil, err
@@ -65,6 +75,43 @@ func (c *Conn) acquire(ctx context.Context) (*link, error) {
 			return l, nil
 		}
 		c.slot.leave()
+	}
+}
+
+// writeInTurn queues m and waits for its fate.
+func (c *Conn) writeInTurn(ctx context.Context, m conn.Message) error {
+	e, l, err := c.outbox.join(m, c.callers.inside())
+	if err != nil {
+		return c.unwritten(Dropped, 0, err)
+	}
+	if why := c.awaitTurn(ctx, e, l); why != nil && c.outbox.withdraw(e) {
+		return c.unwritten(Dropped, 0, why)
+	}
+	<-e.written
+	if r := &e.receipt; r.Fate != Written {
+		return &WriteError{Fate: r.Fate, Session: r.Session, Err: r.Err}
+	}
+	return nil
+}
+
+// awaitTurn waits until e has its fate, or says why it should be withdrawn.
+func (c *Conn) awaitTurn(ctx context.Context, e *entry, l *link) error {
+	var severed <-chan struct{}
+	if e.hasty {
+		severed = l.severed.wait()
+		if l.cause.Load() != nil {
+			return l.why(nil)
+		}
+	}
+	select {
+	case <-e.written:
+		return nil
+	case <-severed:
+		return l.why(ErrNotReady)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.life.done:
+		return net.ErrClosed
 	}
 }
 
@@ -79,34 +126,6 @@ func (c *Conn) writeOn(ctx context.Context, l *link, m conn.Message) error {
 		c.counts.written(m)
 	}
 	return err
-}
-
-// awaitSession waits for a change that may have brought a session, or says why
-// there is no waiting for one.
-func (c *Conn) awaitSession(ctx context.Context) error {
-	changed := c.changed.wait()
-	status := c.Status()
-	switch {
-	case c.live.Load() != nil:
-		return nil
-	case status.State == StateClosed:
-		return net.ErrClosed
-	case c.o.Down == FailWrites:
-		if status.Err != nil {
-			return fmt.Errorf("%w (%v): %w", ErrNotReady, status.State, status.Err)
-		}
-		return fmt.Errorf("%w (%v)", ErrNotReady, status.State)
-	case c.callers.inside():
-		return fmt.Errorf("%w, and none can come while a callback runs", ErrNotReady)
-	}
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.life.done:
-		return net.ErrClosed
-	}
 }
 
 // WriteError says what became of a message that was not written. It is told by

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -16,67 +15,160 @@ func Retry(ctx context.Context, p Policy, op func(context.Context) error) error 
 	return (&Retrier{Policy: p}).Do(ctx, op)
 }
 
-// ErrGaveUp is what a [RetryError] unwraps to if the policy gave up.
-var ErrGaveUp = errors.New("gave up")
-
 // Retrier retries operations. Its zero value is ready for use. It must not be
 // changed while in use, and may be used by several goroutines at once, if its
 // fields may.
 type Retrier struct {
-	Policy   Policy                              // default Default()
-	Classify func(err error) Verdict             // default Classify
-	Rand     rand.Source                         // default: that of Rand(), safe for all goroutines
-	Notify   func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nobody
+	Policy     Policy                              // default Default()
+	MaxElapsed time.Duration                       // limit on all of Do: tries, waits and the gate; default, and negative: none
+	Classify   func(err error) Verdict             // default Classify
+	Budget     Budget                              // asked before each try, ahead of the wait; default: all are admitted
+	Gate       Gate                                // passed before each try, after the wait; default: none
+	Host       string                              // the name under which the Gate is asked
+	Rand       rand.Source                         // default: that of Rand(), safe for all goroutines
+	Notify     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nobody
 }
 
 // Do calls op until it returns nil, and returns nil then. Between two calls it
 // waits what the server told us to wait (the verdict's RetryAfter) and then
-// what the policy says. The context that op gets is ctx with a [Try], and ends
-// with ctx only: a time limit on one try is op's own affair. Do otherwise returns
+// what the policy says, and then at the gate. The context that op gets is ctx
+// with a [Try], and ends with ctx or with MaxElapsed only: a time limit on one try
+// is op's own affair. Do otherwise returns
 //
 //   - what op returned, if its verdict is ClassStop; without the mark of
 //     [Permanent], if nothing is wrapped around that;
-//   - a [*RetryError] with [ErrGaveUp], if the policy gives up;
+//   - a [*RetryError] with [ErrGaveUp], if the policy gives up, or if MaxElapsed is
+//     over. A wait that would last until then or longer is not begun;
+//   - a [*RetryError] with [ErrNoBudget], if the budget refuses the next try;
 //   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait.
 //     Op is not called at all if ctx has ended before.
 func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error {
-	classify, random := r.Classify, Rand()
-	if classify == nil {
-		classify = Classify
+	o := r.withDefaults()
+	if o.MaxElapsed > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.MaxElapsed, errElapsed)
+		defer cancel()
 	}
-	if r.Rand != nil {
-		random = rand.New(r.Rand)
+	run := retrying{Retrier: o, random: rand.New(o.Rand), failed: &RetryError{began: time.Now()}}
+	return run.do(ctx, op)
+}
+
+// withDefaults returns a copy of r in which nothing is missing.
+func (r *Retrier) withDefaults() *Retrier {
+	o := *r
+	if o.Classify == nil {
+		o.Classify = Classify
 	}
-	var (
-		outage Outage
-		step   Step
-		failed = RetryError{began: time.Now()}
-	)
-	outage.Begin(failed.began)
-	for ctx.Err() == nil {
-		err := op(WithTry(ctx, outage.Try(step)))
+	if o.Budget == nil {
+		o.Budget = unlimited{}
+	}
+	if o.Gate == nil {
+		o.Gate = open{}
+	}
+	if o.Rand == nil {
+		o.Rand = global{}
+	}
+	if o.Notify == nil {
+		o.Notify = func(error, time.Duration) {}
+	}
+	return &o
+}
+
+// retrying is one call of Do. The Retrier has its defaults.
+type retrying struct {
+	*Retrier
+	random *rand.Rand
+	outage Outage
+	step   Step
+	failed *RetryError
+}
+
+func (r *retrying) do(ctx context.Context, op func(context.Context) error) error {
+	r.outage.Begin(r.failed.began)
+	if ctx.Err() != nil {
+		return r.failed.end(ctx)
+	}
+	done, ok := r.Budget.Admit(false)
+	if !ok {
+		return r.failed.because(ErrNoBudget)
+	}
+	for {
+		v, err := r.try(ctx, op)
+		done(v)
 		if err == nil {
 			return nil
 		}
-		failed.note(ctx, err)
+		r.failed.note(ctx, err)
 		if ctx.Err() != nil {
-			break
+			return r.failed.end(ctx)
 		}
-		v := classify(err)
 		if v.Class == ClassStop {
 			return unmark(err)
 		}
-		var ok bool
-		if step, ok = outage.Next(r.Policy, v, time.Now(), random); !ok {
-			return failed.because(ErrGaveUp)
+		var wait time.Duration
+		if wait, done, ok = r.next(v); !ok {
+			return r.failed
 		}
-		wait := outage.Attempt().Verdict.RetryAfter + step.Wait
-		if r.Notify != nil {
-			r.Notify(err, wait)
-		}
+		r.Notify(err, wait)
 		sleep(ctx, wait)
+		if ctx.Err() != nil {
+			done(Verdict{Class: ClassStop})
+			return r.failed.end(ctx)
+		}
 	}
-	return failed.because(context.Cause(ctx))
+}
+
+// try is one call of op behind the gate, and what is to be said of it.
+func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
+	done, err := r.Gate.Acquire(ctx, r.Host)
+	if err != nil {
+		v := Verdict{Class: ClassStop} // the end of ctx at the gate says nothing
+		if ctx.Err() == nil {
+			v = r.judge(ctx, err)
+		}
+		return v, fmt.Errorf("gate %s: %w", r.Host, err)
+	}
+	r.failed.Tries++
+	err = op(WithTry(ctx, r.outage.Try(r.step)))
+	v := r.judge(ctx, err)
+	done(v)
+	return v, err
+}
+
+// next draws the wait after v and has the try after it admitted. Without ok
+// failed says why there is none.
+func (r *retrying) next(v Verdict) (wait time.Duration, done func(Verdict), ok bool) {
+	if r.step, ok = r.outage.Next(r.Policy, v, time.Now(), r.random); !ok {
+		r.failed.because(ErrGaveUp)
+		return 0, nil, false
+	}
+	wait = r.outage.Attempt().Verdict.RetryAfter + r.step.Wait
+	if r.MaxElapsed > 0 && wait >= r.MaxElapsed-time.Since(r.failed.began) {
+		r.failed.elapse()
+		return 0, nil, false
+	}
+	if done, ok = r.Budget.Admit(true); !ok {
+		r.failed.because(ErrNoBudget)
+	}
+	return wait, done, ok
+}
+
+// judge is Classify, made total: an error is never a success, and nobody is asked
+// about the end of ctx.
+func (r *Retrier) judge(ctx context.Context, err error) Verdict {
+	switch {
+	case err == nil:
+		return Verdict{}
+	case ctx.Err() == context.Canceled:
+		return Verdict{Class: ClassStop}
+	case ctx.Err() != nil:
+		return Verdict{Class: ClassOverload}
+	}
+	v := r.Classify(err)
+	if v.Class == ClassOK {
+		v.Class = ClassRetry
+	}
+	return v.clamped()
 }
 
 // sleep waits for d or until ctx ends.
@@ -90,50 +182,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// RetryError says why there was no further try, and what went wrong in the
-// last one. It unwraps to both.
-type RetryError struct {
-	Cause   error         // ErrGaveUp, or the cause with which the context ended
-	Err     error         // of the last try that failed by itself; nil: none did
-	Tries   int           // how many calls there were
-	Elapsed time.Duration // since the start
-
-	began time.Time
-}
-
-// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused".
-func (e *RetryError) Error() string {
-	tries := "tries"
-	if e.Tries == 1 {
-		tries = "try"
-	}
-	text := fmt.Sprintf("%v after %d %s in %v", e.Cause, e.Tries, tries, e.Elapsed.Round(time.Millisecond))
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns Cause and, if there is one, Err.
-func (e *RetryError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{e.Cause}
-	}
-	return []error{e.Cause, e.Err}
-}
-
-// note keeps err, unless it only says that ctx has ended.
-func (e *RetryError) note(ctx context.Context, err error) {
-	e.Tries++
-	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
-		e.Err = err
-	}
-}
-
-func (e *RetryError) because(cause error) error {
-	e.Cause = cause
-	e.Elapsed = time.Since(e.began)
-	return e
 }
