@@ -15,12 +15,17 @@
 //     ready for max([RunOptions.StableAfter], the wait before it). A server that
 //     accepts and drops sees the same growing waits as one that refuses.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the wire, under
-//     a limit of its own; then others may write. Its failure is a failed attempt.
+//     a limit of its own; then what was queued is written, in order, while reading
+//     goes on; then what comes anew. Its failure is a failed attempt.
 //  5. A visible seam. When a connection is lost the reader gets exactly one
 //     [*Seam], after the last message of that session and before any of the next.
 //     Every message carries the number of its session.
-//  6. Told exactly once. Each message given to [Conn.Write] has one [Fate]:
-//     written, dropped, or unknown. Nothing is sent twice.
+//  6. Told exactly once. Each message given to [Conn.Write] or accepted by
+//     [Conn.Send] has one [Fate]: written (whole, handed to the kernel), dropped
+//     with a reason (not a byte was sent), or unknown (its connection died while
+//     it was being written). Nothing is sent twice unless its sender marked it
+//     [Out.Repeatable], nothing after its deadline, and no part of a message by
+//     another connection than the rest.
 //  7. Cancelling is harmless. The end of the context of a Read or a Write never
 //     costs the connection.
 //  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not
@@ -32,24 +37,26 @@
 //     says what a failure means. What a server tells us to wait is added to the
 //     jittered wait, up to an hour. Of a server's answers only 410 and 426 end a
 //     Conn by default.
-//  10. Bounded. The inbox, connecting, handshaking, opening and closing each have
-//     a default and a limit.
+//  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting,
+//     handshaking, opening and closing each have a default and a limit.
 //  11. Nothing left. When Run returns, or [Conn.Done] is closed, every goroutine,
 //     timer and socket is gone. Close cuts and waits; from a callback it starts
-//     the end and returns. A callback that ignores its context is waited for,
-//     and named by [Trace.Overdue].
+//     the end and returns. Shutdown first sends what is queued, and reports what
+//     it could not send. A callback that ignores its context is waited for, and
+//     named by [Trace.Overdue].
 //  12. Level-triggered state. [Conn.State] and [Conn.Await] always see the newest
 //     state; steps between may be skipped; [Trace] sees each.
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's
 //     errors have none; those of package dialer do not.
-//  14. Hooks observe, deciders decide. Trace returns nothing; Classify, OnSession
-//     and Probe return values. No lock is held while any of them runs. A panic
-//     in one crashes the program, as in any Go code.
+//  14. Hooks observe, deciders decide. Trace and Done return nothing; Classify,
+//     OnSession, Probe, Keep and Expected return values. No lock is held while any
+//     of them runs. A panic in one crashes the program, as in any Go code.
 //
 // # Goroutines
 //
 // A ready connection owns one goroutine, the supervisor, which reads it. A dial,
-// OnSession and a probe run in goroutines of their own that end with them. A
-// handler that is slow for too long gets a second one for the rest of the
-// session: see [Liveness].
+// OnSession and a probe run in goroutines of their own that end with them. While
+// messages of [Conn.Send] are there to be written one goroutine writes them, and
+// while there are fates to be told one tells them. A handler that is slow for too
+// long gets a second one for the rest of the session: see [Liveness].
 package reconnect
