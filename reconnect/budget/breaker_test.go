@@ -1,0 +1,192 @@
+package budget_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// clock is the time that the test tells.
+type clock struct{ now time.Time }
+
+func newClock() *clock                 { return &clock{now: time.Unix(1_000_000, 0)} }
+func (c *clock) Now() time.Time        { return c.now }
+func (c *clock) after(d time.Duration) { c.now = c.now.Add(d) }
+
+func newRetryBreaker(t *testing.T, o budget.RetryBreakerOptions) (*budget.RetryBreaker, *clock) {
+	t.Helper()
+	c := newClock()
+	o.Now = c.Now
+	b, err := budget.NewRetryBreaker(&o)
+	require.NoError(t, err)
+	return b, c
+}
+
+// seeds.md 1.2: refused while the window is empty.
+func TestARetryBreakerRefusesWithoutEvidence(t *testing.T) {
+	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
+	require.False(t, try(b, refused, success))
+	require.True(t, try(b, first, success))
+	require.True(t, try(b, refused, success))
+}
+
+// seeds.md 1.2: refused while failed/total >= 0.10.
+func TestARetryBreakerRefusesFromItsShareOn(t *testing.T) {
+	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
+	for range 10 {
+		try(b, first, success)
+	}
+	try(b, first, refused) // 1 of 11
+	_, ok := b.Admit(refused)
+	require.True(t, ok)
+	try(b, first, refused) // 2 of 12
+	_, ok = b.Admit(refused)
+	require.False(t, ok)
+}
+
+func TestARetryBreakerForgets(t *testing.T) {
+	b, c := newRetryBreaker(t, budget.RetryBreakerOptions{Window: 200 * time.Millisecond})
+	try(b, first, refused)
+	c.after(199 * time.Millisecond)
+	try(b, first, success)
+	require.False(t, try(b, refused, success), "one of two")
+	c.after(11 * time.Millisecond)
+	require.True(t, try(b, refused, success), "none of one")
+	c.after(time.Hour)
+	require.False(t, try(b, refused, success), "nothing is known")
+}
+
+func TestARetryBreakerWaitsForItsSamples(t *testing.T) {
+	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{MinSamples: 3})
+	try(b, first, refused)
+	try(b, first, refused)
+	_, ok := b.Admit(refused)
+	require.True(t, ok)
+	try(b, first, refused)
+	_, ok = b.Admit(refused)
+	require.False(t, ok)
+}
+
+func newBreaker(t *testing.T, o budget.BreakerOptions) (*budget.Breaker, *clock) {
+	t.Helper()
+	c := newClock()
+	o.Now = c.Now
+	b, err := budget.NewBreaker(&o)
+	require.NoError(t, err)
+	return b, c
+}
+
+// tripped returns a Breaker that has just opened.
+func tripped(t *testing.T, o budget.BreakerOptions) (*budget.Breaker, *clock) {
+	t.Helper()
+	b, c := newBreaker(t, o)
+	for range 20 {
+		require.True(t, try(b, first, refused))
+	}
+	require.False(t, try(b, first, success))
+	require.Equal(t, budget.BreakerOpen, b.State())
+	return b, c
+}
+
+func TestABreakerOpensAtItsShare(t *testing.T) {
+	b, _ := newBreaker(t, budget.BreakerOptions{MinSamples: 10, Share: 0.5})
+	for range 5 {
+		try(b, first, success)
+	}
+	for range 4 {
+		try(b, first, refused)
+	}
+	require.Equal(t, budget.BreakerClosed, b.State(), "too few")
+	try(b, first, refused)
+	require.Equal(t, budget.BreakerOpen, b.State())
+	require.False(t, try(b, first, success))
+}
+
+// The seed's own breaker lets the whole traffic through (seeds.md 4.1, last line).
+func TestAHalfOpenBreakerBoundsHowManyAreUnderWay(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 2, Trials: 3})
+	c.after(5 * time.Second)
+	one, ok := b.Admit(first)
+	require.True(t, ok)
+	two, ok := b.Admit(first)
+	require.True(t, ok)
+	_, ok = b.Admit(first)
+	require.False(t, ok)
+	one(success)
+	three, ok := b.Admit(first)
+	require.True(t, ok)
+	two(success)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	three(success)
+	require.Equal(t, budget.BreakerClosed, b.State())
+}
+
+func TestATryThatWasCancelledGivesItsPlaceBack(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
+	c.after(5 * time.Second)
+	for range 3 {
+		require.True(t, try(b, first, aborted))
+	}
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+}
+
+func TestAHalfOpenBreakerOpensAgain(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
+	c.after(5 * time.Second)
+	try(b, first, rejected)
+	require.Equal(t, budget.BreakerOpen, b.State())
+	c.after(4 * time.Second)
+	require.False(t, try(b, first, success))
+	c.after(time.Second)
+	require.True(t, try(b, first, success))
+	require.Equal(t, budget.BreakerClosed, b.State())
+}
+
+func TestAnOldOutcomeDecidesNothingHalfOpen(t *testing.T) {
+	b, c := newBreaker(t, budget.BreakerOptions{HalfOpen: 1})
+	old, _ := b.Admit(first)
+	for range 20 {
+		try(b, first, refused)
+	}
+	require.Equal(t, budget.BreakerOpen, b.State())
+	c.after(5 * time.Second)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	old(refused)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	require.True(t, try(b, first, success))
+	require.Equal(t, budget.BreakerClosed, b.State())
+}
+
+// seeds.md 1.2: everything passes until 100 results are in.
+func TestTheSeedsBreakerLetsEverythingThroughHalfOpen(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: -1, Trials: 100, PassRetries: true})
+	require.True(t, try(b, refused, refused), "a retry inside an admitted call")
+	c.after(5 * time.Second)
+	var under []func(backoff.Verdict)
+	for range 150 {
+		done, ok := b.Admit(first)
+		require.True(t, ok)
+		under = append(under, done)
+	}
+	for _, done := range under[:99] {
+		done(success)
+	}
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	under[99](success)
+	require.Equal(t, budget.BreakerClosed, b.State())
+}
+
+func TestABreakersOptionsAreChecked(t *testing.T) {
+	for name, o := range map[string]budget.BreakerOptions{
+		"Window": {Window: -1}, "Share": {Share: 1.1}, "MinSamples": {MinSamples: -1}, "Open": {Open: -1}, "Trials": {Trials: -1},
+	} {
+		_, err := budget.NewBreaker(&o)
+		require.ErrorContains(t, err, "option "+name)
+	}
+	_, err := budget.NewRetryBreaker(&budget.RetryBreakerOptions{Share: -1})
+	require.ErrorContains(t, err, "option Share")
+}

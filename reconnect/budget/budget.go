@@ -1,0 +1,143 @@
+package budget
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Budget is a bucket of tokens that pays for retries and that successes fill: a
+// retry budget. With its defaults retries are at most a tenth of the first tries
+// that succeeded, and 30 more in a burst (seeds.md 1.2, retry-budget-10%). That
+// the successes of retries add nothing is what keeps it so in a partial failure.
+//
+// It is a [backoff.Budget], and safe for concurrent use.
+type Budget struct {
+	o                  Options
+	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of one after a timeout
+
+	mu     sync.Mutex // guards tokens
+	tokens int
+}
+
+// Options are the numbers of a [Budget]. The zero value, and nil, are the seed's:
+// retry-budget-10% of document 002, in hundredths of a retry.
+type Options struct {
+	Capacity     int // tokens of a full bucket, which it is at first. Default 3000
+	Retry        int // what a retry takes, if it is there. Default 100. Negative: nothing
+	AfterTimeout int // the same after a try that was judged Overload. Default: Retry
+	First        int // what the success of a first try adds. Default 10. Negative: nothing
+	Again        int // what the success of a retry adds. Default 0. Negative: what that retry took
+	Failure      int // what each failed try takes, as far as it is there. Default 0
+	Reserve      int // a retry is refused unless more than that is there. Default 0
+}
+
+// GRPC returns gRPC's retry throttling (gRFC A6) with its maxTokens and
+// tokenRatio, in thousandths of a token: each failure takes one token, each success
+// adds ratio, and retries are allowed while more than half are there. It is a
+// breaker with a threshold at a failure share of ratio/(1+ratio), not a
+// proportional budget.
+func GRPC(maxTokens int, ratio float64) *Options {
+	add := int(ratio * 1000)
+	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
+}
+
+// AWS returns the bucket of the standard mode of aws-sdk-go-v2: 500 tokens, a
+// retry takes 5, one after a timeout 10; the success of a first try adds 1, that of a
+// retry what it took.
+func AWS() *Options {
+	return &Options{Capacity: 500, Retry: 5, AfterTimeout: 10, First: 1, Again: -1}
+}
+
+// AWS2026 returns the bucket of its mode of 2026: a retry takes 14, one after
+// throttling or a timeout 5.
+func AWS2026() *Options {
+	return &Options{Capacity: 500, Retry: 14, AfterTimeout: 5, First: 1, Again: -1}
+}
+
+// New returns a full Budget. The error names the option that is wrong.
+func New(o *Options) (*Budget, error) {
+	b := &Budget{}
+	if o != nil {
+		b.o = *o
+	}
+	switch {
+	case b.o.Capacity < 0:
+		return nil, fmt.Errorf("budget: option Capacity is negative: %d", b.o.Capacity)
+	case b.o.AfterTimeout < 0:
+		return nil, fmt.Errorf("budget: option AfterTimeout is negative: %d", b.o.AfterTimeout)
+	case b.o.Failure < 0:
+		return nil, fmt.Errorf("budget: option Failure is negative: %d", b.o.Failure)
+	case b.o.Reserve < 0:
+		return nil, fmt.Errorf("budget: option Reserve is negative: %d", b.o.Reserve)
+	}
+	b.o.defaults()
+	b.tokens = b.o.Capacity
+	b.first = func(v backoff.Verdict) { b.done(v, b.o.First) }
+	b.retry = func(v backoff.Verdict) { b.done(v, b.again(b.o.Retry)) }
+	b.dear = func(v backoff.Verdict) { b.done(v, b.again(b.o.AfterTimeout)) }
+	return b, nil
+}
+
+func (o *Options) defaults() {
+	if o.Capacity == 0 {
+		o.Capacity = 3000
+	}
+	if o.Retry == 0 {
+		o.Retry = 100
+	}
+	o.Retry = max(o.Retry, 0)
+	if o.AfterTimeout == 0 {
+		o.AfterTimeout = o.Retry
+	}
+	if o.First == 0 {
+		o.First = 10
+	}
+	o.First = max(o.First, 0)
+}
+
+// Admit implements [backoff.Budget]. First tries are always admitted.
+func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
+	if last.Class == backoff.ClassOK {
+		return b.first, true
+	}
+	cost, done := b.o.Retry, b.retry
+	if last.Class == backoff.ClassOverload {
+		cost, done = b.o.AfterTimeout, b.dear
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens < cost || b.tokens <= b.o.Reserve {
+		return nil, false
+	}
+	b.tokens -= cost
+	return done, true
+}
+
+// Tokens returns how many are there.
+func (b *Budget) Tokens() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens
+}
+
+func (b *Budget) again(cost int) int {
+	if b.o.Again < 0 {
+		return cost
+	}
+	return b.o.Again
+}
+
+// done fills the bucket, or takes what a failure costs.
+func (b *Budget) done(v backoff.Verdict, add int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch v.Class {
+	case backoff.ClassOK:
+		b.tokens = min(b.tokens+add, b.o.Capacity)
+	case backoff.ClassStop: // says nothing about the server
+	default:
+		b.tokens = max(b.tokens-b.o.Failure, 0)
+	}
+}

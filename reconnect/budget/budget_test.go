@@ -1,0 +1,175 @@
+package budget_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+var (
+	first    = backoff.Verdict{}
+	success  = backoff.Verdict{}
+	refused  = backoff.Verdict{Class: backoff.ClassRetry}
+	timeout  = backoff.Verdict{Class: backoff.ClassOverload}
+	aborted  = backoff.Verdict{Class: backoff.ClassStop}
+	rejected = backoff.Verdict{Class: backoff.ClassSlow}
+)
+
+// try makes one try that ends with v, and reports whether it was admitted.
+func try(b interface {
+	Admit(backoff.Verdict) (func(backoff.Verdict), bool)
+}, last, v backoff.Verdict) bool {
+	done, ok := b.Admit(last)
+	if ok {
+		done(v)
+	}
+	return ok
+}
+
+func newBudget(t *testing.T, o *budget.Options) *budget.Budget {
+	t.Helper()
+	b, err := budget.New(o)
+	require.NoError(t, err)
+	return b
+}
+
+// drain counts how many retries are admitted in a row, all failing like v.
+func drain(b *budget.Budget, v backoff.Verdict) int {
+	for n := range 10_000 {
+		if !try(b, v, v) {
+			return n
+		}
+	}
+	return -1
+}
+
+// seeds.md 1.2: burst 30 retries.
+func TestAFullBudgetPaysFor30Retries(t *testing.T) {
+	require.Equal(t, 30, drain(newBudget(t, nil), refused))
+}
+
+// seeds.md 1.2: sustained ratio 0.10 of successful first attempts.
+func TestTenFirstSuccessesPayForOneRetry(t *testing.T) {
+	b := newBudget(t, nil)
+	drain(b, refused)
+	for range 100 {
+		require.True(t, try(b, first, success))
+	}
+	require.Equal(t, 10, drain(b, refused))
+}
+
+// seeds.md 4.1: else a partial failure gets twice the budget.
+func TestSuccessesOfRetriesAddNothing(t *testing.T) {
+	b := newBudget(t, nil)
+	for range 30 {
+		require.True(t, try(b, refused, success))
+	}
+	require.False(t, try(b, refused, success))
+}
+
+func TestABudgetNeverRefusesAFirstTry(t *testing.T) {
+	b := newBudget(t, nil)
+	drain(b, refused)
+	require.True(t, try(b, first, refused))
+}
+
+func TestABudgetIsNeverMoreThanFull(t *testing.T) {
+	b := newBudget(t, nil)
+	for range 100 {
+		try(b, first, success)
+	}
+	require.Equal(t, 3000, b.Tokens())
+}
+
+// gRFC A6, seeds.md 4.5: from full, 4 retries pass and the 5th failure is refused.
+func TestGRPCRefusesTheRetryAfterTheFifthFailure(t *testing.T) {
+	b := newBudget(t, budget.GRPC(10, 0.1))
+	for range 4 {
+		try(b, first, refused)
+		_, ok := b.Admit(refused)
+		require.True(t, ok)
+	}
+	try(b, first, refused)
+	_, ok := b.Admit(refused)
+	require.False(t, ok)
+}
+
+// seeds.md 4.5: from 0 it takes about 61 successes at 0.1 until the next failure may be
+// retried.
+func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
+	b := newBudget(t, budget.GRPC(10, 0.1))
+	for range 20 {
+		try(b, first, refused)
+	}
+	require.Zero(t, b.Tokens())
+	successes := 0
+	for b.Tokens() <= 5000+1000 { // more than half is to be left after the failure
+		try(b, first, success)
+		successes++
+	}
+	require.Equal(t, 61, successes)
+	try(b, first, refused)
+	_, ok := b.Admit(refused)
+	require.True(t, ok)
+}
+
+// seeds.md 4.6: burst 100 retries, 50 after timeouts; a retry's success gives back its
+// cost.
+func TestAWSPaysForAHundredRetries(t *testing.T) {
+	require.Equal(t, 100, drain(newBudget(t, budget.AWS()), refused))
+	require.Equal(t, 50, drain(newBudget(t, budget.AWS()), timeout))
+	b := newBudget(t, budget.AWS())
+	drain(b, timeout)
+	b2, _ := b.Admit(refused)
+	require.Nil(t, b2)
+	for range 10 {
+		try(b, first, success)
+	}
+	require.Equal(t, 10, b.Tokens())
+	require.True(t, try(b, timeout, success))
+	require.Equal(t, 10, b.Tokens())
+}
+
+// seeds.md 4.6: examples fixed by its tests: quota 500 -> 486 -> 472; 20 tokens allow one
+// retry (6 left), 14 allow one (0 left).
+func TestAWS2026TakesFourteen(t *testing.T) {
+	b := newBudget(t, budget.AWS2026())
+	for _, want := range []int{486, 472} {
+		require.True(t, try(b, refused, refused))
+		require.Equal(t, want, b.Tokens())
+	}
+	for capacity, left := range map[int]int{20: 6, 14: 0} {
+		o := budget.AWS2026()
+		o.Capacity = capacity
+		b := newBudget(t, o)
+		require.Equal(t, 1, drain(b, refused))
+		require.Equal(t, left, b.Tokens())
+	}
+}
+
+func TestATryThatWasCancelledSaysNothing(t *testing.T) {
+	b := newBudget(t, budget.GRPC(10, 0.1))
+	try(b, first, aborted)
+	require.Equal(t, 10_000, b.Tokens())
+}
+
+func TestNewNamesTheWrongOption(t *testing.T) {
+	for name, o := range map[string]*budget.Options{
+		"Capacity": {Capacity: -1}, "AfterTimeout": {AfterTimeout: -1}, "Failure": {Failure: -1}, "Reserve": {Reserve: -1},
+	} {
+		_, err := budget.New(o)
+		require.ErrorContains(t, err, "option "+name)
+	}
+}
+
+func TestABiggerBurstKeepsTheOtherDefaults(t *testing.T) {
+	require.Equal(t, 50, drain(newBudget(t, &budget.Options{Capacity: 5000}), refused))
+}
+
+func TestADecisionAllocatesNothing(t *testing.T) {
+	b := newBudget(t, nil)
+	require.Zero(t, testing.AllocsPerRun(100, func() { try(b, first, success); try(b, refused, success) }))
+}

@@ -1,0 +1,241 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+var _ reconnect.Gate = (*budget.Gate)(nil)
+var _ reconnect.Gate = budget.Limited{}
+
+func newGate(t *testing.T, o *budget.GateOptions) *budget.Gate {
+	t.Helper()
+	g, err := budget.NewGate(o)
+	require.NoError(t, err)
+	return g
+}
+
+// oneAtATime lets one dial to a host be under way.
+func oneAtATime() *budget.GateOptions {
+	return &budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 1, Probe: every(time.Second)}}
+}
+
+func TestAcquireWaitsForThoseBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, oneAtATime())
+		done, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		var served atomic.Bool
+		go func() {
+			done, err := g.Acquire(t.Context(), "a")
+			served.Store(err == nil)
+			done(success)
+		}()
+		synctest.Wait()
+		require.False(t, served.Load())
+		require.Equal(t, 1, g.Status("a").Waiting)
+		other, err := g.Acquire(t.Context(), "b") // each host has a line of its own
+		require.NoError(t, err)
+		other(success)
+		done(success)
+		done(success) // a second call does nothing
+		synctest.Wait()
+		require.True(t, served.Load())
+		require.Zero(t, g.Status("a").Dialing)
+	})
+}
+
+func TestTheContextEndsTheWaitAtTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, oneAtATime())
+		done, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		cause := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+		defer cancel()
+		_, err = g.Acquire(ctx, "a")
+		require.ErrorIs(t, err, cause)
+		require.Zero(t, g.Status("a").Waiting)
+		done(success)
+		done, err = g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(success)
+	})
+}
+
+func TestTheGateOpensByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: 10, Burst: 1}})
+		start := time.Now()
+		for range 3 {
+			done, err := g.Acquire(t.Context(), "a")
+			require.NoError(t, err)
+			done(success)
+		}
+		require.Equal(t, 200*time.Millisecond, time.Since(start).Round(time.Microsecond))
+	})
+}
+
+// limiter lets one through in each second.
+type limiter struct{ waits int }
+
+func (l *limiter) Wait(ctx context.Context) error {
+	l.waits++
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestAnyLimiterIsAGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &limiter{}
+		done, err := budget.Limited{Limiter: l}.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(success)
+		require.Equal(t, 1, l.waits)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = budget.Limited{Limiter: l}.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestALimiterThatGivesUpGivesItsPlaceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := oneAtATime()
+		o.Limiter = &limiter{}
+		g := newGate(t, o)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := g.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, g.Status("a").Dialing)
+		done, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done(success)
+	})
+}
+
+func TestAGateForgetsIdleHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, nil)
+		for i := range 64 {
+			done, err := g.Acquire(t.Context(), fmt.Sprint(i))
+			require.NoError(t, err)
+			done(success)
+		}
+		done, _ := g.Acquire(t.Context(), "down")
+		done(refused)
+		time.Sleep(time.Second)
+		done, _ = g.Acquire(t.Context(), "another")
+		done(success)
+		require.Zero(t, g.Status("0").Granted, "forgotten")
+		require.True(t, g.Status("down").Down, "not forgotten")
+	})
+}
+
+func TestNewGateNamesTheWrongOption(t *testing.T) {
+	_, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Burst: -1}})
+	require.ErrorContains(t, err, "option Burst")
+	_, err = budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Rate: math.NaN()}})
+	require.ErrorContains(t, err, "option Rate")
+}
+
+// host is a server that 200 connections have in common.
+type host struct {
+	up            atomic.Bool
+	dials, failed atomic.Int64
+	under, peak   atomic.Int64
+}
+
+func (h *host) dial(context.Context) (conn.Conn, error) {
+	h.dials.Add(1)
+	h.under.Add(1)
+	defer h.under.Add(-1)
+	h.peak.Store(max(h.peak.Load(), h.under.Load()))
+	time.Sleep(10 * time.Millisecond)
+	if !h.up.Load() {
+		h.failed.Add(1)
+		return nil, errors.New("refused")
+	}
+	return conntest.NewFake(nil).Conn(), nil
+}
+
+// Promise 2, for the connections of one process: 200 of them make as many dials in an outage
+// as a lone one or two, and come back a few at a time.
+func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 8}})
+		h := &host{}
+		var conns []*reconnect.Conn
+		for range 200 {
+			c, err := reconnect.New(reconnect.DialFunc(h.dial), &reconnect.Options{
+				Run: reconnect.RunOptions{Gate: g, Host: "venue"},
+			})
+			require.NoError(t, err)
+			conns = append(conns, c)
+		}
+		time.Sleep(5 * time.Minute)
+		require.Less(t, h.failed.Load(), int64(60), "of 200 connections in 5 minutes")
+		require.True(t, g.Status("venue").Down)
+		h.up.Store(true)
+		h.peak.Store(0)
+		for _, c := range conns {
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		}
+		require.LessOrEqual(t, h.peak.Load(), int64(8))
+		require.Equal(t, int64(200), h.dials.Load()-h.failed.Load())
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+}
+
+// To wait costs one channel, and no more among 100,000 than among 1,000.
+func BenchmarkGate(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			g, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 1}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done, _ := g.Acquire(ctx, "a")
+			left := make(chan struct{})
+			for range n {
+				go func() { g.Acquire(ctx, "a"); left <- struct{}{} }()
+			}
+			for g.Status("a").Waiting < n {
+				time.Sleep(time.Millisecond)
+			}
+			ended, end := context.WithCancel(context.Background())
+			end()
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Acquire(ended, "a")
+			}
+			b.StopTimer()
+			cancel()
+			for range n {
+				<-left
+			}
+			done(success)
+		})
+	}
+}

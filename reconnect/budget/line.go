@@ -1,0 +1,227 @@
+package budget
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Line is the queue of those who want to dial one host: the core of a [Gate],
+// which waits for nobody and is told the time. It belongs to one goroutine.
+//
+//	t := line.Join(now)             // somebody wants to dial
+//	admitted, next := line.Admit(now) // who may, now; look again at next, if that is not zero
+//	line.Done(t, verdict, now)      // how it went; or line.Leave(t), if it was not admitted yet
+//
+// After Join, Done and Leave somebody may be admitted, so Admit follows.
+//
+// The host is taken to be up until a dial fails (verdict Retry or Overload; any
+// other is an answer). While it is down one dial at a time goes out, at the pace of
+// a lone client (Probe). Each success then lets one more out at a time than before,
+// so that they double in the time that a dial takes, until Concurrent is reached.
+// What a server told one to wait holds all.
+type Line struct {
+	o     LineOptions
+	rand  *rand.Rand
+	first *Ticket // in order of Join
+	last  *Ticket
+	count int
+
+	tokens  float64   // of the rate
+	filled  time.Time // when they were counted
+	under   int       // admitted, and not done
+	window  int       // so many at a time; below Concurrent while down or coming back
+	down    bool
+	outage  backoff.Outage // while down
+	hold    time.Time      // nobody before this: a server said so
+	pace    time.Time      // no probe before this
+	waited  time.Duration  // by those admitted, in all
+	granted uint64
+}
+
+// LineOptions are the limits for one host.
+type LineOptions struct {
+	Rate       float64        // dials per second. Default 50. Negative: no limit
+	Burst      int            // dials that may go out at once after a pause. Default 10
+	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
+	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
+}
+
+// Ticket is one who waits in a [Line], or was admitted.
+type Ticket struct {
+	Value any // the owner's own
+
+	joined     time.Time
+	waiting    bool
+	probe      bool // admitted while the host was down
+	prev, next *Ticket
+}
+
+// NewLine returns an empty line for a host that is up. Random numbers for the pace
+// of probes come from r; nil: backoff.Rand(). A zero option has its default.
+func NewLine(o LineOptions, r *rand.Rand) *Line {
+	if o.Rate == 0 {
+		o.Rate = 50
+	}
+	if o.Burst <= 0 {
+		o.Burst = 10
+	}
+	if o.Concurrent == 0 {
+		o.Concurrent = 16
+	}
+	if o.Concurrent < 0 {
+		o.Concurrent = 1 << 30
+	}
+	if r == nil {
+		r = backoff.Rand()
+	}
+	return &Line{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
+}
+
+// Join puts somebody at the end.
+func (l *Line) Join(now time.Time) *Ticket {
+	t := &Ticket{joined: now, waiting: true, prev: l.last}
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+	l.count++
+	return t
+}
+
+// Leave takes t out, and reports whether it was still waiting; if not it has been
+// admitted, and Done must be called.
+func (l *Line) Leave(t *Ticket) bool {
+	if !t.waiting {
+		return false
+	}
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next, t.waiting = nil, nil, false
+	l.count--
+	return true
+}
+
+// Admit returns the next one who may dial now, nil if there is none; then next is
+// when there may be, if that is a matter of time. Call it until it returns nil.
+func (l *Line) Admit(now time.Time) (t *Ticket, next time.Time) {
+	if l.first == nil || l.under >= l.window {
+		return nil, time.Time{}
+	}
+	if at := l.notBefore(now); at.After(now) {
+		return nil, at
+	}
+	t = l.first
+	l.Leave(t)
+	t.probe = l.down
+	if l.o.Rate > 0 {
+		l.tokens--
+	}
+	l.under++
+	l.granted++
+	l.waited += now.Sub(t.joined)
+	return t, time.Time{}
+}
+
+// notBefore returns when the next dial may go out.
+func (l *Line) notBefore(now time.Time) time.Time {
+	at := now
+	if l.o.Rate > 0 {
+		if !l.filled.IsZero() {
+			l.tokens = min(l.tokens+now.Sub(l.filled).Seconds()*l.o.Rate, float64(l.o.Burst))
+		}
+		l.filled = now
+		if l.tokens < 1 {
+			at = now.Add(time.Duration((1 - l.tokens) / l.o.Rate * float64(time.Second)))
+			at = at.Add(1) // not a nanosecond too early
+		}
+	}
+	if at.Before(l.hold) {
+		at = l.hold
+	}
+	if l.down && at.Before(l.pace) {
+		at = l.pace
+	}
+	return at
+}
+
+// Done says how the dial of t went: ClassOK, or the verdict on why not.
+func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
+	l.under--
+	if v.RetryAfter > 0 {
+		until := now.Add(min(v.RetryAfter, backoff.MaxRetryAfter))
+		if until.After(l.hold) {
+			l.hold = until
+		}
+	}
+	switch v.Class {
+	case backoff.ClassOK:
+		l.down = false
+		l.window = min(l.window+1, l.o.Concurrent)
+	case backoff.ClassRetry, backoff.ClassOverload:
+		l.fail(t, v, now)
+	case backoff.ClassStop: // cancelled, or of no meaning for the others
+	default: // the host has answered
+		l.down = false
+	}
+}
+
+// fail takes the host to be down. Of the dials that were under way when it went
+// down only the first counts.
+func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
+	if l.down && !t.probe {
+		return
+	}
+	if !l.down {
+		l.down, l.outage = true, backoff.Outage{}
+		l.outage.Begin(now)
+	}
+	l.window = 1
+	step, ok := l.outage.Next(l.o.Probe, v, now, l.rand)
+	if !ok {
+		step.Wait = backoff.SlowMin // a gate does not give up
+	}
+	l.pace = now.Add(l.outage.Attempt().Verdict.RetryAfter + step.Wait) // all processes that were told so must not come at one instant
+}
+
+// LineStatus is a snapshot of a [Line].
+type LineStatus struct {
+	Waiting int           // who want to dial
+	Dialing int           // who were admitted and are not done
+	Limit   int           // how many may be at a time, now
+	Longest time.Duration // for which one of them has waited
+	Waited  time.Duration // by all who were admitted so far
+	Granted uint64        // how many these were
+	Down    bool          // the last dial failed: one at a time goes out, as a probe
+	Held    time.Time     // nobody before this, since the server said so; zero or past: not held
+}
+
+// Status returns a snapshot.
+func (l *Line) Status(now time.Time) LineStatus {
+	s := LineStatus{
+		Waiting: l.count, Dialing: l.under, Limit: l.window, Waited: l.waited, Granted: l.granted,
+		Down: l.down, Held: l.hold,
+	}
+	if l.first != nil {
+		s.Longest = now.Sub(l.first.joined)
+	}
+	return s
+}
+
+// idle reports that nothing would be lost if the line were made anew.
+func (l *Line) idle(now time.Time) bool {
+	l.notBefore(now)
+	return l.first == nil && l.under == 0 && !l.down && !l.hold.After(now) &&
+		l.window == l.o.Concurrent && l.tokens >= float64(l.o.Burst)
+}

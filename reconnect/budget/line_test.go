@@ -1,0 +1,241 @@
+package budget_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// every is a policy that waits d each time.
+type every time.Duration
+
+func (p every) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: time.Duration(p)}, true
+}
+
+// queue is a Line and a clock.
+type queue struct {
+	*clock
+	*budget.Line
+}
+
+func newQueue(o budget.LineOptions) *queue {
+	if o.Probe == nil {
+		o.Probe = every(time.Second)
+	}
+	return &queue{newClock(), budget.NewLine(o, nil)}
+}
+
+func (q *queue) join(n int) (tickets []*budget.Ticket) {
+	for range n {
+		tickets = append(tickets, q.Join(q.now))
+	}
+	return tickets
+}
+
+// admit returns all who may dial now, and how long until there is another.
+func (q *queue) admit() (admitted []*budget.Ticket, next time.Duration) {
+	for {
+		t, at := q.Admit(q.now)
+		if t == nil {
+			if !at.IsZero() {
+				next = at.Sub(q.now).Round(time.Microsecond)
+			}
+			return admitted, next
+		}
+		admitted = append(admitted, t)
+	}
+}
+
+func (q *queue) done(v backoff.Verdict, tickets ...*budget.Ticket) {
+	for _, t := range tickets {
+		q.Done(t, v, q.now)
+	}
+}
+
+// down returns a queue of which one dial has failed, and n wait.
+func down(t *testing.T, o budget.LineOptions, n int) *queue {
+	q := newQueue(o)
+	q.join(1)
+	one, _ := q.admit()
+	require.Len(t, one, 1)
+	q.done(refused, one...)
+	q.join(n)
+	return q
+}
+
+func TestABurstAndThenTheRate(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: 50, Burst: 10, Concurrent: -1})
+	q.join(12)
+	admitted, next := q.admit()
+	require.Len(t, admitted, 10)
+	require.Equal(t, 20*time.Millisecond, next)
+	q.after(next + 1)
+	admitted, next = q.admit()
+	require.Len(t, admitted, 1)
+	require.Equal(t, 20*time.Millisecond, next)
+}
+
+func TestNoMoreThanConcurrentAreUnderWay(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 3})
+	q.join(5)
+	admitted, next := q.admit()
+	require.Len(t, admitted, 3)
+	require.Zero(t, next, "no matter of time")
+	q.done(success, admitted[0])
+	admitted, _ = q.admit()
+	require.Len(t, admitted, 1)
+}
+
+func TestTheLineIsServedInOrder(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+	tickets := q.join(5)
+	first, _ := q.admit()
+	require.Same(t, tickets[0], first[0])
+	require.True(t, q.Leave(tickets[2]))
+	require.False(t, q.Leave(tickets[2]), "it is not there any more")
+	require.False(t, q.Leave(tickets[0]), "it was admitted")
+	for _, want := range []int{1, 3, 4} {
+		q.done(success, first...)
+		first, _ = q.admit()
+		require.Same(t, tickets[want], first[0])
+	}
+	require.Zero(t, q.Status(q.now).Waiting)
+}
+
+func TestAHostThatIsDownIsProbedByOneAtATime(t *testing.T) {
+	q := down(t, budget.LineOptions{Rate: -1}, 100)
+	for range 5 {
+		admitted, next := q.admit()
+		require.Empty(t, admitted)
+		require.Equal(t, time.Second, next, "the pace of a lone client")
+		q.after(next)
+		probe, _ := q.admit()
+		require.Len(t, probe, 1)
+		q.after(time.Minute) // however long it takes
+		again, _ := q.admit()
+		require.Empty(t, again)
+		q.done(timeout, probe...)
+	}
+	require.True(t, q.Status(q.now).Down)
+}
+
+func TestAHostThatIsBackIsEnteredGradually(t *testing.T) {
+	q := down(t, budget.LineOptions{Rate: -1, Concurrent: 16}, 100)
+	q.after(time.Second)
+	var sizes []int
+	for range 6 {
+		admitted, _ := q.admit()
+		sizes = append(sizes, len(admitted))
+		q.done(success, admitted...)
+	}
+	require.Equal(t, []int{1, 2, 4, 8, 16, 16}, sizes)
+}
+
+func TestAFailureOnTheWayBackStartsAnew(t *testing.T) {
+	q := down(t, budget.LineOptions{Rate: -1}, 100)
+	q.after(time.Second)
+	probe, _ := q.admit()
+	q.done(success, probe...)
+	two, _ := q.admit()
+	require.Len(t, two, 2)
+	q.done(refused, two[0])
+	q.done(success, two[1])
+	admitted, _ := q.admit()
+	require.Len(t, admitted, 2, "the other one's success came after the failure")
+}
+
+// A hundred failures at once are one outage, not a hundred.
+func TestDialsThatFailTogetherCountOnce(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: -1, Probe: &backoff.Exponential{Base: time.Second, Jitter: backoff.JitterNone}})
+	q.join(101)
+	admitted, _ := q.admit()
+	require.Len(t, admitted, 101)
+	q.done(refused, admitted...)
+	q.join(1)
+	_, next := q.admit()
+	require.Equal(t, time.Second, next)
+}
+
+// Promise 2, and issue 4: a Retry-After seen by one connection holds all of them, and nobody
+// comes back at that very instant.
+func TestWhatAServerToldOneHoldsAll(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1})
+	two := q.join(2)
+	admitted, _ := q.admit()
+	require.Len(t, admitted, 2)
+	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, two[0])
+	q.done(success, two[1]) // it does not end the penalty
+	q.join(10)
+	admitted, next := q.admit()
+	require.Empty(t, admitted)
+	require.Equal(t, time.Minute, next)
+
+	q = down(t, budget.LineOptions{Rate: -1}, 10)
+	q.after(time.Second)
+	probe, _ := q.admit()
+	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, probe...)
+	_, next = q.admit()
+	require.Equal(t, time.Minute+time.Second, next, "and then the policy's wait")
+}
+
+func TestARetryAfterIsClamped(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1})
+	one := q.join(1)
+	q.admit()
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: 24 * time.Hour}, one...)
+	q.join(1)
+	_, next := q.admit()
+	require.Equal(t, backoff.MaxRetryAfter, next)
+}
+
+func TestAnAnswerMeansThatTheHostIsUp(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1})
+	one := q.join(1)
+	q.admit()
+	q.done(rejected, one...)
+	require.False(t, q.Status(q.now).Down)
+
+	q = down(t, budget.LineOptions{Rate: -1}, 1)
+	q.after(time.Second)
+	probe, _ := q.admit()
+	q.done(aborted, probe...)
+	require.True(t, q.Status(q.now).Down, "a dial that was cancelled says nothing")
+}
+
+func TestTheWaitsAreVisible(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+	q.join(3)
+	one, _ := q.admit()
+	q.after(time.Second)
+	q.done(success, one...)
+	q.admit()
+	q.after(time.Second)
+	s := q.Status(q.now)
+	require.Equal(t, budget.LineStatus{Waiting: 1, Dialing: 1, Limit: 1, Longest: 2 * time.Second, Waited: time.Second, Granted: 2}, s)
+}
+
+// 100,000 waiters cost no more each than 1,000.
+func BenchmarkLine(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+			tickets := q.join(n)
+			b.ReportAllocs()
+			for i := range b.N {
+				t, _ := q.Admit(q.now)
+				q.Done(t, success, q.now)
+				k := i % n
+				q.Leave(tickets[k])
+				tickets[k] = q.Join(q.now)
+				q.Join(q.now)
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package budget
+
+import "time"
+
+// slices is into how many a window is cut: what is older than the window leaves a
+// slice at a time.
+const slices = 20
+
+// window counts outcomes of the recent past.
+type window struct {
+	width  time.Duration // of a slice
+	slots  [slices]tally
+	newest int64 // number of the slice that is being filled, since the zero time
+	sum    tally
+}
+
+type tally struct{ failed, total int }
+
+func newWindow(length time.Duration) window {
+	return window{width: max(length/slices, 1)}
+}
+
+// record counts one outcome.
+func (w *window) record(now time.Time, failed bool) {
+	w.advance(now)
+	slot := &w.slots[w.newest%slices]
+	slot.total++
+	w.sum.total++
+	if failed {
+		slot.failed++
+		w.sum.failed++
+	}
+}
+
+// advance lets go of what is too old.
+func (w *window) advance(now time.Time) {
+	n := now.UnixNano() / int64(w.width)
+	if n-w.newest >= slices {
+		w.clear()
+		w.newest = n
+	}
+	for w.newest < n {
+		w.newest++
+		slot := &w.slots[w.newest%slices]
+		w.sum.total -= slot.total
+		w.sum.failed -= slot.failed
+		*slot = tally{}
+	}
+}
+
+func (w *window) clear() {
+	w.slots, w.sum = [slices]tally{}, tally{}
+}
+
+// share is the part of the outcomes that were failures.
+func (t tally) share() float64 {
+	if t.total == 0 {
+		return 0
+	}
+	return float64(t.failed) / float64(t.total)
+}
