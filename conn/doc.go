@@ -1,15 +1,20 @@
-// Package conn says what a message connection is, and makes one of a WebSocket.
+// Package conn says what a message connection is, and makes one of a WebSocket or
+// of any net.Conn.
 //
 // A [Conn] lives once, from dial to death; package reconnect replaces the dead.
 // [WebSocket] is a Conn over coder/websocket, joined by a [Wire] to the net.Conn
-// under it. What it guarantees, given a Wire:
+// under it. [Framed] is a Conn over TCP or TLS, or whatever else is a net.Conn,
+// whose messages a [Framer] cuts: [Lines], [LengthPrefix], or the user's own. What
+// they guarantee, a WebSocket given a Wire:
 //
 //  1. A message is delivered whole or not at all. When the peer hangs up inside
 //     one, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes
-//     the half for the whole (compressed, or between two fragments).
+//     the half for the whole (compressed, or between two fragments), and whatever
+//     a Framer says of it. What is written is whole too: after half a message
+//     nothing follows.
 //  2. Memory is bounded. No message is larger than ReadLimit, counted after
-//     decompression; no length from the wire is trusted; an idle connection
-//     holds no buffer of ours.
+//     decompression; no length from the wire is trusted; an idle WebSocket
+//     holds no buffer of ours, an idle Framed one of 512 bytes.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
 //     connection is cut. That nothing at all comes in is for the caller to
@@ -17,6 +22,7 @@
 //  4. Cutting never waits. CloseNow and [Wire.Cut] unblock every call at once, at
 //     any stage, even while a Close waits; Close ends with its context.
 //  5. No context costs the connection. Ping's ends the wait for the answer only.
+//     A Framed has no ping.
 //  6. The first cause is kept. Read returns why the connection ended, again and
 //     again, and never an error of our own cut in its place. A write of
 //     which no byte was handed over fails with [ErrNotWritten]; of any other

@@ -32,6 +32,7 @@ const (
 	defaultReadLimit      = 16 << 20
 	defaultWriteTimeout   = 10 * time.Second
 	defaultMessageTimeout = 60 * time.Second
+	maxLimit              = math.MaxInt - 1 // coder/websocket and we add one
 )
 
 // Validate returns an error that names the option which is wrong, if one is.
@@ -52,7 +53,7 @@ func (o *WebSocketOptions) withDefaults() WebSocketOptions {
 	if d.ReadLimit <= 0 {
 		d.ReadLimit = defaultReadLimit
 	}
-	d.ReadLimit = min(d.ReadLimit, math.MaxInt-1) // coder/websocket and we add one
+	d.ReadLimit = min(d.ReadLimit, maxLimit)
 	if d.WriteTimeout == 0 {
 		d.WriteTimeout = defaultWriteTimeout
 	}

@@ -24,10 +24,16 @@ import (
 const pusherVar = "CONN_TEST_PUSHER"
 
 // pusher prints its URL and serves until its standard input ends: an endless
-// stream of messages whose size is the path.
+// stream of messages whose size is the path, or of lines of that size after
+// "/lines/".
 func pusher() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size, _ := strconv.Atoi(r.URL.Path[1:])
+		path, lines := strings.CutPrefix(r.URL.Path, "/lines")
+		size, _ := strconv.Atoi(path[1:])
+		if lines {
+			pushLines(w, size)
+			return
+		}
 		g := &grab{ResponseWriter: w}
 		if _, err := websocket.Accept(g, r, nil); err != nil {
 			return
@@ -41,6 +47,18 @@ func pusher() {
 	}))
 	fmt.Println(server.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func pushLines(w http.ResponseWriter, size int) {
+	nc, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	chunk := bytes.Repeat([]byte(strings.Repeat("x", size)+"\n"), 1+(256<<10)/size)
+	for err == nil {
+		_, err = nc.Write(chunk)
+	}
+	nc.Close()
 }
 
 // grab keeps the connection that is hijacked.

@@ -8,14 +8,16 @@ import (
 
 const (
 	bufioSize = 4 << 10  // what coder/websocket's bufio.Reader asks for at a time
+	frameSize = 512      // what that of a Framed does
 	aheadSize = 64 << 10 // what we ask for while there is a burst
 	maxNeed   = 64       // see stream.need
 )
 
-// stream is what coder/websocket reads and writes: the body of the 101 response,
-// which is the TLS connection, or the raw one without TLS.
+// stream is what coder/websocket reads and writes, or a Framed reads: the body of
+// the 101 response, which is the TLS connection, or the raw one without TLS.
 type stream struct {
-	body io.ReadWriteCloser // nil: coder/websocket has the body itself
+	body   io.ReadWriteCloser // nil: coder/websocket has the body itself
+	framed bool               // it is a Framed's: a message begins with its first byte, and may be small
 
 	// Owned by who holds coder/websocket's read lock: the reader, or Close.
 	ahead    *[aheadSize]byte // nil, or holding ahead[from:to] that is not yet asked for
@@ -57,12 +59,12 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.phase.Load() == inside && s.phase.CompareAndSwap(inside, timed) {
 		s.message.begin()
 	}
-	if s.full > 0 && s.full >= s.need && len(p) < aheadSize/2 {
+	if s.burst() && len(p) < aheadSize/2 {
 		return s.readAhead(p)
 	}
 	s.wait()
 	n, err := s.body.Read(p)
-	if n == len(p) && n <= bufioSize { // a larger p is the rest of a message: filling it says nothing
+	if n == len(p) && n <= s.size() { // a larger p is the rest of a message: filling it says nothing
 		s.full = min(s.full+1, maxNeed)
 	} else {
 		s.full = 0
@@ -70,13 +72,28 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.split(n, err)
 }
 
+// burst reports whether it is time to read ahead. Inside a frame no false alarm
+// can leave an idle connection with the buffer in hand.
+func (s *stream) burst() bool {
+	return s.full > 0 && (s.full >= s.need || s.framed && s.phase.Load() != between)
+}
+
+// size is how much the bufio.Reader above asks for, unless for more.
+func (s *stream) size() int {
+	if s.framed {
+		return frameSize
+	}
+	return bufioSize
+}
+
 func (s *stream) readAhead(p []byte) (int, error) {
 	buf := aheads.Get().(*[aheadSize]byte)
 	s.wait()
 	n, err := s.body.Read(buf[:])
-	if n > len(p) {
+	switch {
+	case n > len(p):
 		s.need = 1
-	} else { // perhaps we were idle with the buffer in hand
+	case !s.framed || s.phase.Load() == between: // perhaps we were idle with the buffer in hand
 		s.need = min(2*max(s.need, 1), maxNeed)
 	}
 	if n < len(buf) {
@@ -87,6 +104,7 @@ func (s *stream) readAhead(p []byte) (int, error) {
 		return s.split(0, err)
 	}
 	s.ahead, s.from, s.to, s.pending = buf, 0, n, err
+	s.came()
 	return s.serve(p), nil
 }
 
@@ -111,7 +129,17 @@ func (s *stream) split(n int, err error) (int, error) {
 		return 0, s.tell(err)
 	}
 	s.pending = err
+	if n > 0 {
+		s.came()
+	}
 	return n, nil
+}
+
+// came says that there are bytes: a frame begins, if none has.
+func (s *stream) came() {
+	if s.framed && s.phase.Load() == between {
+		s.phase.Store(inside)
+	}
 }
 
 func (s *stream) tell(err error) error {
@@ -119,6 +147,16 @@ func (s *stream) tell(err error) error {
 		s.told.Store(&err)
 	}
 	s.pending = err
+	return err
+}
+
+// drain throws away all that comes until the stream ends, and returns how that was.
+// It does not call onWait, which belongs to the goroutine that read.
+func (s *stream) drain() error {
+	err := s.pending
+	for buf := make([]byte, bufioSize); err == nil; {
+		_, err = s.body.Read(buf)
+	}
 	return err
 }
 
@@ -144,6 +182,28 @@ func (s *stream) enter() {
 	default:
 		s.phase.Store(inside)
 	}
+}
+
+// enterFrame says that a frame is being read, of which some may be here already.
+// Most frames of a burst are, and then nothing is stored.
+func (s *stream) enterFrame(begun bool) {
+	phase := between
+	if begun {
+		phase = inside
+	}
+	if s.phase.Load() != phase {
+		s.phase.Store(phase)
+	}
+}
+
+// leaveFrame says that the frame is over, and reports whether there was any of it.
+func (s *stream) leaveFrame() (begun bool) {
+	phase := s.phase.Load()
+	if phase == timed {
+		s.phase.Store(between)
+		s.message.end()
+	}
+	return phase != between
 }
 
 // leave says that the message is over, whole or not.

@@ -93,3 +93,21 @@ func TestStopDisarmsTheTimer(t *testing.T) {
 		require.NoError(t, w.ended())
 	})
 }
+
+// Promise 11: no timer outlives a Framed.
+func TestAClosedFramedHasNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pipe()
+		c, err := NewFramed(client, Lines{}, nil)
+		require.NoError(t, err)
+		_, _ = server.Write([]byte("ha"))
+		go c.Read(nil)
+		require.NoError(t, c.Write(Message{}))
+		synctest.Wait()
+		require.True(t, c.wire.writing.isArmed())
+		require.True(t, c.wire.message.isArmed())
+		require.NoError(t, c.CloseNow())
+		require.False(t, c.wire.writing.isArmed())
+		require.False(t, c.wire.message.isArmed())
+	})
+}

@@ -109,18 +109,6 @@ func readMessage(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	}
 }
 
-// grow returns buf with at least twice the room, but no more than shows that a
-// message is over the limit.
-func grow(buf []byte, limit int) []byte {
-	size := 512
-	if cap(buf) > 0 {
-		size = max(2*cap(buf), 4<<10)
-	}
-	larger := make([]byte, len(buf), max(min(size, limit+1), cap(buf)+1))
-	copy(larger, buf)
-	return larger
-}
-
 // Write implements [Conn]. It allocates nothing. Several goroutines may write:
 // they take turns, each under WriteTimeout. A Type that is neither Text nor
 // Binary is an error that does not harm the connection.
@@ -176,13 +164,7 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && c.wire.left.Swap(true) {
-		err = net.ErrClosed
-	}
-	if cause := c.wire.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
-		err = cause // it was dead before
-	}
-	if err != nil {
+	if err = c.wire.leave(err); err != nil {
 		_ = c.CloseNow()
 		return &lostError{"close", err}
 	}

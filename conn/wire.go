@@ -1,19 +1,20 @@
 package conn
 
 import (
+	"errors"
 	"net"
 	"sync/atomic"
 	"time"
 )
 
-// Wire joins a [WebSocket] to the connection that runs under it: it notes each
-// byte received, and it can cut where coder/websocket and TLS can only close.
-// The zero value is ready. There is one for each attempt to connect; it must not
-// be copied or used again.
+// Wire joins a [WebSocket] or a [Framed] to the connection that runs under it: it
+// notes each byte received, and it can cut where coder/websocket and TLS can only
+// close. The zero value is ready. There is one for each attempt to connect; it
+// must not be copied or used again.
 //
-// Put Tap around the raw connection, under TLS, and Transport around the
-// http.RoundTripper that makes the handshake, then give the Wire to
-// [NewWebSocket].
+// Put Tap around the raw connection, under TLS. For a WebSocket put Transport
+// around the http.RoundTripper that makes the handshake, and give the Wire to
+// [NewWebSocket]; [NewFramed] finds it by itself.
 type Wire struct {
 	tap   atomic.Pointer[tap]
 	cut   atomic.Bool
@@ -63,6 +64,18 @@ func (w *Wire) end(cause error) error {
 		return cause
 	}
 	return *w.cause.Load()
+}
+
+// leave begins a Close, and returns why it must be a cut: err, or that the
+// connection has ended already.
+func (w *Wire) leave(err error) error {
+	if err == nil && w.left.Swap(true) {
+		err = net.ErrClosed
+	}
+	if cause := w.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
+		err = cause // it was dead before
+	}
+	return err
 }
 
 // ended returns why the connection ended, nil if it is alive as far as we know.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -68,13 +67,6 @@ func (d *WebSocket) open(parent context.Context, t *target, l limits) (conn.Conn
 	a.wait()
 	return nil, failure(parent, t.url, up.refused, ended, err, resp != nil)
 }
-
-// undated is a context without its deadline, at which it still ends. Package net
-// reads the deadline and would be first to say "i/o timeout", before anyone
-// could tell that the attempt is over and not just this endpoint.
-type undated struct{ context.Context }
-
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // transport is http.Transport for one connection and no other.
 func (a *attempt) transport(d *WebSocket) *http.Transport {

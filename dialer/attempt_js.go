@@ -17,7 +17,7 @@ func (d *WebSocket) open(parent context.Context, t *target, l limits) (conn.Conn
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	s := stages{limits: limits{connect: l.connect + l.handshake}, end: cancel}
+	s := stages{limits: limits{connect: l.patience()}, end: cancel}
 	s.connecting()
 	defer s.stop()
 	ws, _, err := websocket.Dial(ctx, t.url.String(), &websocket.DialOptions{Subprotocols: d.Subprotocols})

@@ -22,6 +22,12 @@
 //  5. No error holds a secret: no user, no password and no query of a URL, no
 //     value of a header. What a server wrote is quoted and cut.
 //
-// In a browser (js) there are URL, URLs, Prepare, Subprotocols, the limits and Conn;
-// what else is set does nothing, but a header is an error.
+// A [TCP] opens framed connections in the same way: TCP, TLS if it is wanted, and
+// nothing else. The guarantees are the same, as far as they speak of these.
+//
+//	d := &dialer.TCP{Address: "feed.example:7001", Framer: conn.Lines{}, TLS: &tls.Config{}}
+//
+// In a browser (js) a TCP needs a DialContext, and of a WebSocket there are URL,
+// URLs, Prepare, Subprotocols, the limits and Conn; what else is set does nothing,
+// but a header is an error.
 package dialer

@@ -30,12 +30,34 @@ func parseEndpoint(raw string) (*url.URL, error) {
 	case !validHost(u.Host):
 		return nil, errors.New("malformed host")
 	}
-	if p := u.Port(); p != "" {
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return nil, errors.New("port must be 1 to 65535")
-		}
+	if p := u.Port(); p != "" && !validPort(p) {
+		return nil, errBadPort
 	}
 	return u, nil
+}
+
+// parseAddress checks a "host:port", and makes a URL of that scheme of it. Its
+// errors hold no part of it.
+func parseAddress(scheme, raw string) (*url.URL, error) {
+	host, port, err := net.SplitHostPort(raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("want host:port")
+	case host == "":
+		return nil, errors.New("no host")
+	case !validHost(host):
+		return nil, errors.New("malformed host")
+	case !validPort(port):
+		return nil, errBadPort
+	}
+	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}, nil
+}
+
+var errBadPort = errors.New("port must be 1 to 65535")
+
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // redacted is u as it may be printed: scheme, host and path.

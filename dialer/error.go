@@ -20,14 +20,14 @@ import (
 // and RetryAfter() (time.Duration, bool), which unwraps to Err; by these
 // methods package backoff knows what the server answered.
 type Error struct {
-	Endpoint   string        // scheme, host and path of the URL
-	StatusCode int           // of the answer to the handshake; 0: there was none
+	Endpoint   string        // scheme, host and path of the URL; of a TCP: tcp://host:port or tls://host:port
+	StatusCode int           // of the answer to the handshake of HTTP; 0: there was none
 	RetryAfter time.Duration // how long the server asked us to stay away; 0: it did not
 	Err        error         // the cause
 
 	// Round is what each endpoint said, in the order in which they were asked,
 	// when more than one was. The fields above are then those of the error that
-	// decides: see [WebSocket.Dial].
+	// decides: see [WebSocket.Dial], [TCP.Dial].
 	Round []*Error
 }
 

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 )
 
 // failure makes an Error of a try that failed. ended is why the try's context
-// ended, if it did; err is what coder/websocket said; switched, whether the
-// server had answered 101.
+// ended, if it did; err is what the layer below said; of a handshake of HTTP,
+// refused is how the server answered, or switched that it had answered 101.
 func failure(parent context.Context, u *url.URL, refused *refusal, ended, err error, switched bool) *Error {
 	e := &Error{Endpoint: redacted(u)}
 	var proxy *refusal
@@ -51,6 +52,7 @@ func explain(u *url.URL, err error) error {
 		shown   *cause
 		expired x509.CertificateInvalidError
 		mime    textproto.ProtocolError
+		record  tls.RecordHeaderError
 		text    = withoutURLs(err)
 	)
 	switch {
@@ -58,6 +60,8 @@ func explain(u *url.URL, err error) error {
 		return shown
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return &protocolError{cause{"answered without TLS: is this a ws server?", err}}
+	case u.Scheme == "tls" && errors.As(err, &record):
+		return &protocolError{cause{"answered without TLS: is this a server without TLS?", err}}
 	case u.Scheme == "ws" && strings.Contains(text, `malformed HTTP response "\x15\x03`):
 		return &protocolError{cause{"answered with TLS: is this a wss server?", err}}
 	case errors.As(err, &mime), strings.Contains(text, "malformed HTTP"), strings.Contains(text, "response headers exceeded"):
@@ -73,7 +77,7 @@ func explain(u *url.URL, err error) error {
 	return &cause{printable(text), err}
 }
 
-// protocolError is an answer that is not HTTP. Somebody has to mend something.
+// protocolError is an answer in another protocol. Somebody has to mend something.
 type protocolError struct{ cause }
 
 func (e *protocolError) Verdict() backoff.Verdict {
@@ -82,6 +86,6 @@ func (e *protocolError) Verdict() backoff.Verdict {
 
 // invalid is the error of a dialer with wrong options, which no further dial
 // can mend.
-func invalid(err error) error {
-	return backoff.Permanent(fmt.Errorf("dialer: WebSocket.%w", err))
+func invalid(dialer string, err error) error {
+	return backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))
 }

@@ -21,6 +21,20 @@ func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
 	}
 }
 
+// validateLimits names the option that is wrong.
+func validateLimits(connect, handshake time.Duration) error {
+	switch {
+	case connect < 0:
+		return fmt.Errorf("ConnectTimeout: %v is negative", connect)
+	case handshake < 0:
+		return fmt.Errorf("HandshakeTimeout: %v is negative", handshake)
+	}
+	return nil
+}
+
+// patience is both limits together.
+func (l limits) patience() time.Duration { return l.connect + l.handshake }
+
 func firstPositive(durations ...time.Duration) time.Duration {
 	for _, d := range durations {
 		if d > 0 {
@@ -67,3 +81,10 @@ func (s *stages) stop() {
 		s.timer.Stop()
 	}
 }
+
+// undated is a context without its deadline, at which it still ends. Package net
+// reads the deadline and would be first to say "i/o timeout", before anyone
+// could tell that the attempt is over and not just this endpoint.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }

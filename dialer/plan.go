@@ -14,45 +14,55 @@ import (
 
 // setup makes the plan, once.
 func (d *WebSocket) setup() (*plan, error) {
-	d.once.Do(func() { d.plan, d.err = d.newPlan() })
+	d.once.Do(func() { d.plan, d.err = d.makePlan() })
 	return d.plan, d.err
 }
 
-// newPlan checks the options and makes of them what is used from then on.
-func (d *WebSocket) newPlan() (*plan, error) {
+// makePlan checks the options and makes of them what is used from then on.
+func (d *WebSocket) makePlan() (*plan, error) {
 	endpoints, err := d.endpoints()
 	if err == nil {
 		err = d.validateRest()
 	}
 	if err != nil {
-		return nil, invalid(err)
+		return nil, invalid("WebSocket", err)
 	}
-	p := &plan{endpoints: endpoints, tls: d.tlsConfig(), known: make([]knowledge, len(endpoints)), shuffle: rand.Shuffle}
-	if d.Random != nil {
-		p.shuffle = rand.New(d.Random).Shuffle
+	return newPlan(endpoints, d.tlsConfig(), d.Random), nil
+}
+
+func newPlan(endpoints []*url.URL, t *tls.Config, random rand.Source) *plan {
+	p := &plan{endpoints: endpoints, tls: t, known: make([]knowledge, len(endpoints)), shuffle: rand.Shuffle}
+	if random != nil {
+		p.shuffle = rand.New(random).Shuffle
 	}
-	return p, nil
+	return p
 }
 
 // endpoints parses the URLs.
 func (d *WebSocket) endpoints() ([]*url.URL, error) {
+	return parseEndpoints("URL", d.URL, "URLs", d.URLs, parseEndpoint)
+}
+
+// parseEndpoints parses what stands in one of two options, of which the other
+// must be empty.
+func parseEndpoints(name, single, names string, many []string, parse func(string) (*url.URL, error)) ([]*url.URL, error) {
 	switch {
-	case d.URL != "" && len(d.URLs) > 0:
-		return nil, errors.New("URL and URLs: want one of them")
-	case d.URL != "":
-		u, err := parseEndpoint(d.URL)
+	case single != "" && len(many) > 0:
+		return nil, fmt.Errorf("%s and %s: want one of them", name, names)
+	case single != "":
+		u, err := parse(single)
 		if err != nil {
-			return nil, fmt.Errorf("URL: %w", err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		return []*url.URL{u}, nil
-	case len(d.URLs) == 0:
-		return nil, errors.New("URL: missing")
+	case len(many) == 0:
+		return nil, fmt.Errorf("%s: missing", name)
 	}
 	var endpoints []*url.URL
-	for i, raw := range d.URLs {
-		u, err := parseEndpoint(raw)
+	for i, raw := range many {
+		u, err := parse(raw)
 		if err != nil {
-			return nil, fmt.Errorf("URLs[%d]: %w", i, err)
+			return nil, fmt.Errorf("%s[%d]: %w", names, i, err)
 		}
 		endpoints = append(endpoints, u)
 	}
@@ -78,12 +88,11 @@ func (d *WebSocket) validateRest() error {
 	switch {
 	case d.Compression > CompressionContextTakeover:
 		return fmt.Errorf("Compression: %d is no mode", d.Compression)
-	case d.ConnectTimeout < 0:
-		return fmt.Errorf("ConnectTimeout: %v is negative", d.ConnectTimeout)
-	case d.HandshakeTimeout < 0:
-		return fmt.Errorf("HandshakeTimeout: %v is negative", d.HandshakeTimeout)
 	case d.MaxHeaderBytes < 0:
 		return fmt.Errorf("MaxHeaderBytes: %d is negative", d.MaxHeaderBytes)
+	}
+	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
+		return err
 	}
 	if err := d.TCP.validate(); err != nil {
 		return fmt.Errorf("TCP.%w", err)
@@ -94,17 +103,20 @@ func (d *WebSocket) validateRest() error {
 	return nil
 }
 
-// tlsConfig is the one configuration of all attempts. It is never changed
-// afterwards: that a resumed session skips a changed one was CVE-2025-68121.
+// tlsConfig is what TLS or Transport says, hardened.
 func (d *WebSocket) tlsConfig() *tls.Config {
-	var c *tls.Config
-	switch {
-	case d.TLS != nil:
-		c = d.TLS.Clone()
-	case d.Transport != nil && d.Transport.TLSClientConfig != nil:
-		c = d.Transport.TLSClientConfig.Clone()
-	default:
-		c = &tls.Config{}
+	if d.TLS == nil && d.Transport != nil {
+		return hardened(d.Transport.TLSClientConfig)
+	}
+	return hardened(d.TLS)
+}
+
+// hardened is the one configuration of all attempts. It is never changed
+// afterwards: that a resumed session skips a changed one was CVE-2025-68121.
+func hardened(given *tls.Config) *tls.Config {
+	c := &tls.Config{}
+	if given != nil {
+		c = given.Clone()
 	}
 	if c.MinVersion == 0 {
 		c.MinVersion = tls.VersionTLS12
@@ -115,7 +127,7 @@ func (d *WebSocket) tlsConfig() *tls.Config {
 	return c
 }
 
-// host is the text of [WebSocket.Host].
+// host is the text of [WebSocket.Host] and [TCP.Host].
 func (p *plan) host() string {
 	var hosts []string
 	for _, u := range p.endpoints {

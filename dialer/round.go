@@ -129,7 +129,7 @@ var hope = []backoff.Class{
 	backoff.ClassOverload, backoff.ClassRetry, backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassStop,
 }
 
-// sum makes one error of what all endpoints said, as [WebSocket.Dial] says.
+// sum makes one error of what all endpoints said, as [WebSocket.Dial] and [TCP.Dial] say.
 func sum(said []*Error) *Error {
 	best, rank, wait := said[0], len(hope), said[0].RetryAfter
 	for _, e := range said {

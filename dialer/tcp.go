@@ -1,200 +1,238 @@
 package dialer
 
+//lint:file-ignore ST1005 the texts of Validate begin with the name of an option
+
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"net/netip"
-	"strings"
-	"syscall"
+	"net/url"
+	"sync"
 	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// TCPOptions says how a TCP connection is made. The zero value is right for
-// most programs.
-type TCPOptions struct {
-	// KeepAlive is the kernel's probing of an idle connection. It finds a dead
-	// peer only while nothing waits to be acknowledged. Zero: on, 15 s idle, 15 s
-	// between probes, 9 probes, or a third of UserTimeout where that is set.
-	// Off: net.KeepAliveConfig{Idle: -1}.
-	KeepAlive net.KeepAliveConfig
+// TCP opens framed connections: messages over TCP, or over TLS. Its fields must
+// not change after the first call of a method; from then on it is safe for
+// concurrent use, and must not be copied.
+//
+// ConnectTimeout and HandshakeTimeout, where they are set, hold for every try;
+// where they are not, what the [backoff.Try] in the dial's context says.
+type TCP struct {
+	// Address is where to dial: "host:port", with a number for the port.
+	Address string
 
-	// UserTimeout is how long what was sent may stay unacknowledged before the
-	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482), which without
-	// it takes about 15 minutes. It overrides the number of keepalive probes, so
-	// it must leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
-	// Default: that sum, which is 45 s. Negative: the kernel's own. Linux only.
-	UserTimeout time.Duration
+	// Addresses, instead of Address, are endpoints that serve the same: see Dial.
+	Addresses []string
 
-	// Resolver finds the addresses of a host, anew for every dial.
-	// Default: net.DefaultResolver.
-	Resolver Resolver
+	// Framer says what a message is: [conn.Lines], [conn.LengthPrefix], or one of
+	// your own. There is no default.
+	Framer conn.Framer
 
-	// LocalAddr is the address to dial from; only addresses of its family are
-	// tried then. Default: the kernel's choice.
-	LocalAddr netip.Addr
+	// TLS is cloned once. A MinVersion of 0 becomes TLS 1.2, an empty ServerName
+	// the host of the endpoint, a nil ClientSessionCache one of our own (a resumed
+	// handshake costs both sides a third; SessionTicketsDisabled turns it off).
+	// Default: no TLS. The zero Config is TLS with the defaults.
+	TLS *tls.Config
 
-	// Control is called with each new socket before it connects, as in
-	// [net.Dialer]. It may be called from several goroutines at once.
-	// Default: none.
-	Control func(network, address string, c syscall.RawConn) error
+	// Socket says how a TCP connection is made. Not used with a DialContext.
+	Socket TCPOptions
+
+	// DialContext makes the connection instead of our own TCP, with "tcp" for
+	// network. It must return when ctx ends, which is no deadline that ctx knows.
+	// A connection without CloseWrite cannot be half-closed: see
+	// [conn.Framed.Close]. Default: TCP.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// ConnectTimeout is the limit on name resolution and TCP, for each endpoint
+	// and every try. Default: what the supervisor says, which grows while the
+	// server is overloaded, or else 10 s.
+	ConnectTimeout time.Duration
+
+	// HandshakeTimeout is the limit on TLS, for each endpoint, counted from the
+	// end of connecting. Default: as above, or else 30 s.
+	HandshakeTimeout time.Duration
+
+	// Conn has the limits of the connections that are opened.
+	Conn conn.FramedOptions
+
+	// Random is where the order of endpoints and addresses is drawn from. It is
+	// used under a lock. Default: that of package rand.
+	Random rand.Source
+
+	once sync.Once
+	plan *plan                  // what Dial needs, made by setup
+	tls  map[string]*tls.Config // by host, so that connections share it; nil without TLS
+	err  error                  // why there is no plan
 }
 
-// Resolver finds the addresses of a host. [net.Resolver] is one. It is called
-// from several goroutines at once, must return when ctx ends, and network is
-// "ip", "ip4" or "ip6".
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// keepAliveDefault is what Go's net package uses for idle and interval.
-const keepAliveDefault = 15 * time.Second
-
-func (o *TCPOptions) validate() error {
-	if o.UserTimeout <= 0 {
-		return nil
+// Dial opens one connection and returns a [conn.Framed]. It ends with ctx, at
+// whatever stage, and returns the context's cause then. ctx may end afterwards.
+// Failures are an [*Error].
+//
+// With several endpoints a Dial is a round, by the rules of [WebSocket.Dial]: each
+// is asked at most once, in a shuffled order, with the limits for itself; a round
+// that ctx has ended is carried on by the next Dial; and the endpoint that gives
+// most hope decides what the error means.
+func (d *TCP) Dial(ctx context.Context) (conn.Conn, error) {
+	p, err := d.setup()
+	if err != nil {
+		return nil, err
 	}
-	if d := o.withDefaults(); d.KeepAlive.Enable && o.UserTimeout < probing(d.KeepAlive) {
-		return fmt.Errorf("UserTimeout: %v is less than KeepAlive.Idle + 2 KeepAlive.Interval (%v)", o.UserTimeout, probing(d.KeepAlive))
+	c, e := p.round(ctx, d.dial)
+	if e != nil {
+		return nil, e
+	}
+	return c, nil
+}
+
+// Validate returns an error that names the option which is wrong, if one is. No
+// part of an address is in it.
+func (d *TCP) Validate() error {
+	_, err := d.setup()
+	return err
+}
+
+// Host is what connections to the same place have in common: the address of the
+// endpoint, or of all endpoints, sorted and joined by commas. It is empty when the
+// options are wrong.
+func (d *TCP) Host() string {
+	p, err := d.setup()
+	if err != nil {
+		return ""
+	}
+	return p.host()
+}
+
+// Patience returns how long one Dial may take when the supervisor says t: the
+// limit on connecting and, with TLS, that on the handshake together. It is what a
+// reconnect.Conn allows; a round that does not get to its end in that time goes on
+// with the next Dial.
+func (d *TCP) Patience(t backoff.Try) time.Duration {
+	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
+	if d.TLS == nil {
+		return l.connect
+	}
+	return l.patience()
+}
+
+// setup makes the plan, once.
+func (d *TCP) setup() (*plan, error) {
+	d.once.Do(func() {
+		if d.plan, d.err = d.makePlan(); d.err != nil {
+			d.err = invalid("TCP", d.err)
+		}
+	})
+	return d.plan, d.err
+}
+
+func (d *TCP) makePlan() (*plan, error) {
+	scheme := "tcp"
+	if d.TLS != nil {
+		scheme = "tls"
+	}
+	endpoints, err := parseEndpoints("Address", d.Address, "Addresses", d.Addresses,
+		func(raw string) (*url.URL, error) { return parseAddress(scheme, raw) })
+	if err == nil {
+		err = d.validateRest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.TLS == nil {
+		return newPlan(endpoints, nil, d.Random), nil
+	}
+	shared := hardened(d.TLS)
+	d.tls = make(map[string]*tls.Config, len(endpoints))
+	for _, u := range endpoints {
+		c := shared
+		if c.ServerName == "" {
+			c = shared.Clone()
+			c.ServerName = u.Hostname()
+		}
+		d.tls[u.Hostname()] = c
+	}
+	return newPlan(endpoints, shared, d.Random), nil
+}
+
+// validateRest checks all options but the addresses.
+func (d *TCP) validateRest() error {
+	if d.Framer == nil {
+		return errors.New("Framer: missing")
+	}
+	if v, ok := d.Framer.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("Framer: %w", err)
+		}
+	}
+	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
+		return err
+	}
+	if err := d.Socket.validate(); err != nil {
+		return fmt.Errorf("Socket.%w", err)
+	}
+	if err := d.Conn.Validate(); err != nil {
+		return fmt.Errorf("Conn: %w", err)
 	}
 	return nil
 }
 
-func (o *TCPOptions) withDefaults() TCPOptions {
-	d := *o
-	if d.KeepAlive == (net.KeepAliveConfig{}) {
-		d.KeepAlive.Enable = true
-		if d.UserTimeout > 0 {
-			// The kernel counts in whole seconds.
-			third := max(d.UserTimeout/3, time.Second).Truncate(time.Second)
-			d.KeepAlive.Idle, d.KeepAlive.Interval = third, third
-		}
+// dial tries one endpoint. When it fails, everything of it has ended; when it
+// does not, nothing of it is kept by the connection.
+func (d *TCP) dial(parent context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+	if parent.Err() != nil {
+		return nil, &Error{Endpoint: redacted(u), Err: context.Cause(parent)}
 	}
-	if d.KeepAlive.Idle == 0 {
-		d.KeepAlive.Idle = keepAliveDefault
+	ctx, cancel := context.WithCancelCause(undated{parent})
+	s := stages{limits: limitsFor(backoff.TryFrom(parent), d.ConnectTimeout, d.HandshakeTimeout), end: cancel}
+	var wire conn.Wire
+	cut := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() { defer close(cut); wire.Cut() })
+
+	nc, err := d.connect(ctx, u, &wire, &s)
+	s.stop()
+	var c *conn.Framed
+	if err == nil {
+		c, err = conn.NewFramed(nc, d.Framer, &d.Conn)
 	}
-	if d.KeepAlive.Interval == 0 {
-		d.KeepAlive.Interval = keepAliveDefault
+	if err == nil && unhook() {
+		cancel(nil)
+		return c, nil
 	}
-	if d.UserTimeout == 0 {
-		d.UserTimeout = 3 * keepAliveDefault
-		if d.KeepAlive.Enable {
-			d.UserTimeout = probing(d.KeepAlive)
-		}
+
+	ended := context.Cause(ctx) // before we end it ourselves
+	cancel(nil)
+	<-cut
+	if c != nil {
+		_ = c.CloseNow()
 	}
-	if d.Resolver == nil {
-		d.Resolver = net.DefaultResolver
-	}
-	return d
+	return nil, failure(parent, u, nil, ended, err, false)
 }
 
-// probing is how long keepalive needs to lose two probes. A negative time
-// leaves the kernel's, which no user timeout should wait for.
-func probing(k net.KeepAliveConfig) time.Duration {
-	idle, interval := k.Idle, k.Interval
-	if idle < 0 {
-		idle = keepAliveDefault
+// connect makes the connection, with TLS if that is wanted. What it has opened is
+// closed when wire is cut.
+func (d *TCP) connect(ctx context.Context, u *url.URL, wire *conn.Wire, s *stages) (net.Conn, error) {
+	s.connecting()
+	dial := d.DialContext
+	if dial == nil {
+		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return d.Socket.dial(ctx, d.plan.draw, network, addr)
+		}
 	}
-	if interval < 0 {
-		interval = keepAliveDefault
-	}
-	return idle + 2*interval
-}
-
-// dial resolves the host of address and connects to whichever of its addresses
-// answers first. Every call draws its own order with shuffle, so that neither a
-// black hole nor the resolver's order decides where all clients go.
-func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, network, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
+	nc, err := dial(ctx, "tcp", u.Host)
 	if err != nil {
 		return nil, err
 	}
-	d := o.withDefaults()
-	if _, err := netip.ParseAddr(host); err == nil {
-		return d.connect(ctx, network, address)
+	nc = wire.Tap(nc)
+	if d.tls == nil {
+		return nc, nil
 	}
-	addrs, err := d.Resolver.LookupNetIP(ctx, d.family(network), host)
-	if err != nil {
-		return nil, err
-	}
-	if len(addrs) == 0 {
-		return nil, &net.DNSError{Err: "no suitable address", Name: host, IsNotFound: true}
-	}
-	addresses := make([]string, 0, len(addrs))
-	for _, a := range interleave(addrs, shuffle) {
-		addresses = append(addresses, net.JoinHostPort(a.String(), port))
-	}
-	return race(ctx, addresses, func(ctx context.Context, address string) (net.Conn, error) {
-		return d.connect(ctx, network, address)
-	})
-}
-
-// family is the resolver's network for a socket's network.
-func (o *TCPOptions) family(network string) string {
-	switch {
-	case strings.HasSuffix(network, "4") || o.LocalAddr.Is4():
-		return "ip4"
-	case strings.HasSuffix(network, "6") || o.LocalAddr.Is6():
-		return "ip6"
-	}
-	return "ip"
-}
-
-// connect opens one socket to one address. The options have their defaults.
-func (o *TCPOptions) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	n := net.Dialer{KeepAliveConfig: o.KeepAlive, Control: o.control}
-	if !o.KeepAlive.Enable {
-		n.KeepAlive = -1
-	}
-	if o.LocalAddr.IsValid() {
-		n.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.LocalAddr, 0))
-	}
-	return n.DialContext(ctx, network, address)
-}
-
-func (o *TCPOptions) control(network, address string, c syscall.RawConn) error {
-	var err error
-	if o.UserTimeout > 0 {
-		err = setUserTimeout(c, o.UserTimeout)
-	}
-	if err == nil && o.Control != nil {
-		err = o.Control(network, address, c)
-	}
-	return err
-}
-
-// shuffler has the signature of rand.Shuffle.
-type shuffler func(n int, swap func(i, j int))
-
-// interleave puts addresses in the order to try them: each family shuffled, the
-// families taking turns (RFC 8305, section 4), the family that the resolver put
-// first going first.
-func interleave(addrs []netip.Addr, shuffle shuffler) []netip.Addr {
-	var turns [2][]netip.Addr
-	firstIs4 := addrs[0].Unmap().Is4()
-	seen := make(map[netip.Addr]bool, len(addrs))
-	for _, a := range addrs {
-		a = a.Unmap()
-		if seen[a] {
-			continue
-		}
-		seen[a] = true
-		if a.Is4() == firstIs4 {
-			turns[0] = append(turns[0], a)
-		} else {
-			turns[1] = append(turns[1], a)
-		}
-	}
-	for _, t := range turns {
-		shuffle(len(t), func(i, j int) { t[i], t[j] = t[j], t[i] })
-	}
-	var order []netip.Addr
-	for i := range max(len(turns[0]), len(turns[1])) {
-		for _, t := range turns {
-			if i < len(t) {
-				order = append(order, t[i])
-			}
-		}
-	}
-	return order
+	s.handshaking()
+	secure := tls.Client(nc, d.tls[u.Hostname()])
+	return secure, secure.HandshakeContext(ctx)
 }

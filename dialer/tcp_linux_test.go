@@ -12,6 +12,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // Fact 11: keepalive alone does not find a dead peer while data is unacknowledged.
@@ -40,6 +42,21 @@ func TestUserTimeoutAndKeepAliveAreSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The options of a socket are those of its dialer.
+func TestTCPSetsTheOptionsOfItsSocket(t *testing.T) {
+	port := listen(t, "127.0.0.1:0")
+	var user int
+	d := &TCP{Address: "127.0.0.1:" + port, Framer: conn.Lines{}}
+	d.Socket.UserTimeout = 9 * time.Second
+	d.Socket.Control = func(_, _ string, c syscall.RawConn) error { // last of all
+		return c.Control(func(fd uintptr) { user, _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout) })
+	}
+	c, err := d.Dial(t.Context())
+	require.NoError(t, err)
+	defer c.CloseNow()
+	require.Equal(t, 9000, user)
 }
 
 // blackHole is a listener on host whose backlog is full: the kernel answers no

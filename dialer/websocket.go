@@ -178,8 +178,7 @@ func (d *WebSocket) Host() string {
 // reconnect.Conn allows; a round that does not get to its end in that time goes on
 // with the next Dial.
 func (d *WebSocket) Patience(t backoff.Try) time.Duration {
-	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
-	return l.connect + l.handshake
+	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).patience()
 }
 
 // dial tries one endpoint. A [prepareError] in its error ends the round.

@@ -50,14 +50,25 @@ func (q *outbox) down(l *link, cause error) {
 		if q.c.closed.Load() {
 			return // end drops them
 		}
-		if q.limit.Keep(e.Out, cause) {
-			continue
+		if q.waits(e) && !q.limit.Keep(e.Out, cause) {
+			q.giveUp(e, lost)
 		}
-		q.mu.Lock()
-		if e.listed {
-			q.drop(e, lost)
-		}
-		q.mu.Unlock()
+	}
+}
+
+// waits reports whether e has no fate yet.
+func (q *outbox) waits(e *entry) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return e.listed
+}
+
+// giveUp drops e, unless it got its fate while Keep thought about it.
+func (q *outbox) giveUp(e *entry, why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.listed {
+		q.drop(e, why)
 	}
 }
 
@@ -132,16 +143,24 @@ func (q *outbox) failed(e *entry, l *link, err error) {
 	switch {
 	case begun && !(e.Repeatable && q.c.o.Down == KeepSends):
 		q.settle(e, Unknown, err)
-	case e.hasty:
+	case e.hasty, e.written != nil && q.c.leaving.Load():
 		q.settle(e, Dropped, err)
 	default: // down, or the next session, decides
 		e.doubt = e.doubt || begun
 		if !begun {
 			e.receipt.Tries--
 		}
-		q.waiting.unshift(e)
-		if e.Key != "" && q.limit.Full == ReplaceKey && q.keys[e.Key] == nil {
-			q.keys[e.Key] = e
-		}
+		q.putBack(e)
 	}
+}
+
+// putBack puts e, which was taken out to be written, back at the head.
+func (q *outbox) putBack(e *entry) {
+	if q.keys[e.Key] != nil { // by one that came meanwhile
+		q.settle(e, Dropped, ErrReplaced)
+		return
+	}
+	q.waiting.unshift(e)
+	q.index(e)
+	q.setAlarm(e) // it may have rung meanwhile
 }

@@ -66,6 +66,19 @@ func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 }
 
 // Promises 9 and 10: what the gate is told to wait is clamped as well.
+// A dial that was cancelled is no evidence against the host.
+func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g := &gate{}
+		o := run(every(time.Hour))
+		o.Run.Gate, o.Run.Host = g, "h"
+		c := s.open(&o)
+		s.wantDial()
+		c.Close()
+		require.Equal(t, []string{"acquire h", "done " + backoff.ClassStop.String()}, g.all())
+	})
+}
+
 func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var told []backoff.Verdict

@@ -176,8 +176,8 @@ type Stall struct {
 	Limit time.Duration
 
 	// Expected says whether data is expected at a time. The silence counts from when
-	// it has begun to say so. It is called in the goroutine of a timer, 8 times in
-	// Limit. Default: always.
+	// it has begun to say so. It is called in the goroutine of a timer, when the session
+	// is ready and then 8 times in Limit. Default: always.
 	Expected func(time.Time) bool
 }
 

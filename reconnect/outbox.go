@@ -31,6 +31,7 @@ type outbox struct {
 	toldLen int       // bytes of their data
 	unsent  []Receipt // since Shutdown
 	closed  bool
+	cut     bool // closed with messages in it
 
 	flushing, telling          bool
 	flushers, tellers, ringing sync.WaitGroup
@@ -123,13 +124,19 @@ func (q *outbox) ready() bool { return q.link != nil && q.link == q.c.live.Load(
 func (q *outbox) append(e *entry) {
 	q.pending.Add(1)
 	q.waiting.push(e)
-	if e.Key != "" && q.limit.Full == ReplaceKey {
-		if q.keys == nil {
-			q.keys = make(map[string]*entry)
-		}
-		q.keys[e.Key] = e
-	}
+	q.index(e)
 	q.flush()
+}
+
+// index lets e be found by its key.
+func (q *outbox) index(e *entry) {
+	if e.Key == "" || q.limit.Full != ReplaceKey {
+		return
+	}
+	if q.keys == nil {
+		q.keys = make(map[string]*entry)
+	}
+	q.keys[e.Key] = e
 }
 
 // withdraw takes a Write out of the queue, unless it is being written: then it has
@@ -177,7 +184,7 @@ func (q *outbox) end() {
 		return
 	}
 	q.mu.Lock()
-	q.closed = true
+	q.closed, q.cut = true, q.waiting.first != nil
 	if !q.alarm.IsZero() && q.timer.Stop() {
 		q.ringing.Done()
 	}

@@ -93,7 +93,7 @@ func (s *supervisor[C]) attempt(ctx context.Context) error {
 		return err
 	}
 	err = s.hold(ctx, c, session)
-	return s.lose(session, err)
+	return s.lose(ctx, session, err)
 }
 
 // judge says whether to try again, and has then waited for as long as that takes.
@@ -130,7 +130,7 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 	s.tries++
 	if err != nil {
 		s.ruling = s.o.judge(err)
-		done(s.ruling)
+		done(s.told(ctx))
 		return c, nil, err
 	}
 	s.n++
@@ -142,12 +142,12 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 }
 
 // lose notes that a session has ended, and why.
-func (s *supervisor[C]) lose(session *Session, err error) error {
+func (s *supervisor[C]) lose(ctx context.Context, session *Session, err error) error {
 	if err == nil {
 		err = errServed
 	}
 	s.ruling = s.o.judge(err)
-	session.leave(s.ruling)
+	session.leave(s.told(ctx))
 	s.cause = err
 	now := time.Now()
 	end := SessionEnd{N: session.N, Cause: err, Uptime: now.Sub(session.start)}
@@ -162,6 +162,15 @@ func (s *supervisor[C]) lose(session *Session, err error) error {
 	}
 	s.o.Trace.sessionDone(end)
 	return err
+}
+
+// told is what the gate is told of the last attempt: nothing about the host if it
+// ended only because ctx did.
+func (s *supervisor[C]) told(ctx context.Context) backoff.Verdict {
+	if ctx.Err() != nil {
+		return backoff.Verdict{Class: backoff.ClassStop}
+	}
+	return s.ruling
 }
 
 // enter waits at the gate, if there is one.

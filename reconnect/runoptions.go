@@ -1,7 +1,6 @@
 package reconnect
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,13 +41,9 @@ type RunOptions struct {
 	Trace *Trace
 }
 
-// Gate is where the connections to one host wait for leave to dial.
-type Gate interface {
-	// Acquire waits until a dial to host may begin, or until ctx ends. done must
-	// be called exactly once: with ClassOK when the session is ready, or with the
-	// verdict on why it did not come to that.
-	Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error)
-}
+// Gate is where the connections to one host wait for leave to dial. A
+// budget.Gate is one.
+type Gate = backoff.Gate
 
 func (o *RunOptions) withDefaults() (*RunOptions, error) {
 	r := RunOptions{}

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,18 +16,23 @@ import (
 // ends; then it does as Close does. What came before the end can still be read.
 //
 // The error is an *[UnsentError] with the messages that could not be sent, the
-// cause of ctx, or says why the peer could not be told.
+// cause of ctx, or says why the peer could not be told. Called from a callback,
+// Shutdown does not wait for a further session, nor for the end, and instead of an
+// UnsentError there is one that says that messages are left.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.leaving.Store(true)
 	c.outbox.leave()
 	undrained := c.sendQueued(ctx)
 	err := c.farewell(ctx)
 	c.life.end()
-	if c.callers.inside() {
-		return err
+	if c.callers.inside() { // what is left is told to Done
+		return cmp.Or(undrained, err)
 	}
 	<-c.done
 	if q := c.outbox; q != nil && len(q.unsent) > 0 {
+		if q.cut && undrained == nil {
+			undrained = net.ErrClosed
+		}
 		return &UnsentError{Unsent: q.unsent, Err: undrained}
 	}
 	return err
@@ -45,12 +51,12 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 		case !c.outbox.busy():
 			return nil
 		case l == nil && inside:
-			return ErrNotReady
+			return errUndrained
 		}
 		var severed <-chan struct{}
 		if inside {
 			if severed = l.severed.wait(); l.cause.Load() != nil {
-				return l.why(nil)
+				return errUndrained
 			}
 		}
 		select {
@@ -65,6 +71,10 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 	}
 	return nil
 }
+
+// errUndrained is why Shutdown inside a callback, where no further session could
+// come, has left messages.
+var errUndrained = fmt.Errorf("reconnect: shutdown: messages are left: %w", ErrNotReady)
 
 func (c *Conn) farewell(ctx context.Context) error {
 	l := c.live.Load()

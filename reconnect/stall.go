@@ -37,7 +37,11 @@ func newStall(c *Conn, l *link) *stall {
 func (s *stall) start() {
 	if s != nil {
 		s.from = now()
-		s.pulse.arm(s.next(0), s.tick)
+		first := s.limit
+		if s.c.o.Stall.Expected != nil {
+			first = 0 // to ask whether data is expected already
+		}
+		s.pulse.arm(first, s.tick)
 	}
 }
 
@@ -73,7 +77,11 @@ func (s *stall) tick() {
 	if expected := s.ask(); !expected || !s.expected || s.l.watch.busy() {
 		s.from, s.expected = at, expected
 	}
-	silence := at - max(s.from, instant(s.last.Load()))
+	from := s.from
+	if last := s.last.Load(); last != 0 { // an instant may be negative: synctest begins in 2000
+		from = max(from, instant(last))
+	}
+	silence := at - from
 	if silence >= s.limit {
 		s.c.sever(s.l, ErrStalled)
 		return

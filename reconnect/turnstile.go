@@ -17,14 +17,14 @@ type turnstile struct {
 
 // enter waits for its turn; the end of ctx or of life ends that.
 func (t *turnstile) enter(ctx context.Context, life <-chan struct{}) error {
-	if t.taken.CompareAndSwap(false, true) {
+	if t.try() {
 		return nil
 	}
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	for {
 		free := t.free.wait()
-		if t.taken.CompareAndSwap(false, true) {
+		if t.try() {
 			return nil
 		}
 		select {
@@ -36,6 +36,9 @@ func (t *turnstile) enter(ctx context.Context, life <-chan struct{}) error {
 		}
 	}
 }
+
+// try goes through if nobody is inside.
+func (t *turnstile) try() bool { return t.taken.CompareAndSwap(false, true) }
 
 func (t *turnstile) leave() {
 	t.taken.Store(false)

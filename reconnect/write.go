@@ -68,8 +68,13 @@ func (c *Conn) acquire(ctx context.Context) (*link, error) {
 		case l == nil || c.outbox.busy():
 			return nil, nil
 		}
-		if err := c.slot.enter(ctx, c.life.done); err != nil {
-			return nil, err
+		switch {
+		case c.outbox != nil && !c.slot.try():
+			return nil, nil // in the queue nobody overtakes it
+		case c.outbox == nil:
+			if err := c.slot.enter(ctx, c.life.done); err != nil {
+				return nil, err
+			}
 		}
 		if c.live.Load() == l && !c.leaving.Load() {
 			return l, nil

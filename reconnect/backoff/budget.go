@@ -7,12 +7,12 @@ import "errors"
 // meant for operations, whose successes fill it again; a connection that is only
 // reconnected has none. It must be safe for concurrent use, and must not wait.
 //
-// A [Retrier] asks it before each try: before the first of an operation with retry
-// false; before every later one with retry true, once the outcome of the one
-// before has been told and the policy wants to go on, and ahead of the wait, so
-// that nobody waits in order to be refused.
+// A [Retrier] asks it before each try of an operation: before each later one once the
+// outcome of the one before has been told and the policy wants to go on, but
+// ahead of the wait, so that nobody waits in order to be refused.
 type Budget interface {
-	// Admit asks for leave to make one try. Without ok the operation ends with
+	// Admit asks for leave to make one try. Last is the verdict on the try that it
+	// repeats, or ClassOK if it is the first one. Without ok the operation ends with
 	// [ErrNoBudget], and done is not used. With ok, done is called exactly once, with
 	// how the try went, by its class:
 	//
@@ -22,7 +22,7 @@ type Budget interface {
 	//     neither as a success nor as a failure.
 	//   - ClassOverload, which a try that a deadline cut is too, and all others: it
 	//     failed.
-	Admit(retry bool) (done func(Verdict), ok bool)
+	Admit(last Verdict) (done func(Verdict), ok bool)
 }
 
 // ErrNoBudget is what a [RetryError] unwraps to if the [Budget] refused a try.
@@ -31,6 +31,6 @@ var ErrNoBudget = errors.New("not admitted by the budget")
 // unlimited is the Budget of those who have none.
 type unlimited struct{}
 
-func (unlimited) Admit(bool) (func(Verdict), bool) { return ignore, true }
+func (unlimited) Admit(Verdict) (func(Verdict), bool) { return ignore, true }
 
 func ignore(Verdict) {}

@@ -1,6 +1,6 @@
 // Package backoff decides how long to wait before the next try, how patient
 // that try may be, when to stop, and what an error means. It needs the standard
-// library only, and it does not sleep except in [Retry].
+// library only, and it does not sleep except in [Retry] and [Retrier.Do].
 //
 // What it guarantees (the numbers are those of the promises in package reconnect):
 //
@@ -23,7 +23,8 @@
 //
 // # Ways in
 //
-// [Retry] repeats any operation. A supervisor, which has more to do than
+// [Retry] repeats any operation, and a [Retrier] does so within a [Budget] and at
+// a [Gate] that it shares with others. A supervisor, which has more to do than
 // that, owns an [Outage] and asks it. [Default] is the policy for both;
 // [Exponential], [Decorrelated] and [Normal] with [First], [Limit] and [Patient]
 // around them make others. Errors are marked where they are made, by

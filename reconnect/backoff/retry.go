@@ -88,7 +88,7 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 	if ctx.Err() != nil {
 		return r.failed.end(ctx)
 	}
-	done, ok := r.Budget.Admit(false)
+	done, ok := r.Budget.Admit(Verdict{})
 	if !ok {
 		return r.failed.because(ErrNoBudget)
 	}
@@ -147,7 +147,7 @@ func (r *retrying) next(v Verdict) (wait time.Duration, done func(Verdict), ok b
 		r.failed.elapse()
 		return 0, nil, false
 	}
-	if done, ok = r.Budget.Admit(true); !ok {
+	if done, ok = r.Budget.Admit(v); !ok {
 		r.failed.because(ErrNoBudget)
 	}
 	return wait, done, ok

@@ -1,0 +1,357 @@
+package conn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Framed is a [Conn] over any [net.Conn], whose messages a [Framer] cuts. See the
+// package documentation for what it guarantees. It has no ping: whoever wants to
+// know that the peer is alive must ask it something.
+//
+// It reads ahead while there is a burst, 64 KiB at a time; an idle connection holds
+// a buffer of 512 bytes.
+type Framed struct {
+	wire   *Wire
+	framer Framer
+	limit  int
+	kind   Type
+
+	nc    net.Conn      // as it was given; writes go there
+	turn  chan struct{} // full while somebody writes; one at a time
+	layer *tap          // nc, if there is a raw connection under it; else nil
+
+	in      *bufio.Reader // over wire.stream; owned by who is reading
+	reading atomic.Uint32 // who is: see takeOver
+	handed  chan struct{} // closed when a reader has handed over to Close
+}
+
+var _ interface {
+	Conn
+	Idler
+	Waiter
+} = (*Framed)(nil)
+
+// NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
+// o, which may be nil. From now on nc belongs to it: nobody else may read, write,
+// close or set deadlines. An error names the option that is wrong, and leaves nc
+// alone.
+//
+// nc may be a [crypto/tls.Conn], or anything with a method NetConn() net.Conn that
+// returns the connection below: that is what a cut closes first, since closing TLS
+// may wait for the network. Where that is a [Wire]'s Tap the Wire is used, so that
+// every byte counts as a sign of life; otherwise what has been decrypted does.
+func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
+	if nc == nil {
+		return nil, errors.New("conn: no net.Conn to frame")
+	}
+	if err := validateFramer(f); err != nil {
+		return nil, err
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	options := o.withDefaults()
+	c := &Framed{framer: f, limit: int(options.ReadLimit), kind: options.Type, nc: nc, turn: make(chan struct{}, 1)}
+	w := c.join()
+	w.writing.wire, w.writing.limit = w, options.WriteTimeout
+	w.message.wire, w.message.limit = w, options.MessageTimeout
+	w.stream.framed, w.stream.message = true, &w.message
+	c.in = bufio.NewReaderSize(&w.stream, frameSize)
+	c.wire = w
+	return c, nil
+}
+
+// join returns the Wire under nc, or puts one there. Its stream reads nc.
+func (c *Framed) join() *Wire {
+	raw, layered := rawConn(c.nc)
+	t, tapped := raw.(*tap)
+	if !tapped {
+		t = new(Wire).Tap(raw).(*tap)
+	}
+	switch {
+	case !layered:
+		t.wire.stream.body = t
+	case tapped:
+		c.layer = &tap{Conn: c.nc}
+		t.wire.stream.body = c.nc
+	default: // an ear above, since there is none below
+		c.layer = &tap{Conn: c.nc, wire: t.wire}
+		t.wire.stream.body = c.layer
+	}
+	return t.wire
+}
+
+func validateFramer(f Framer) error {
+	if f == nil {
+		return errors.New("conn: no Framer")
+	}
+	if v, ok := f.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// rawConn returns what is at the bottom of nc, and whether that is not nc itself.
+func rawConn(nc net.Conn) (raw net.Conn, layered bool) {
+	for {
+		l, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nc, layered
+		}
+		below := l.NetConn()
+		if below == nil {
+			return nc, layered
+		}
+		nc, layered = below, true
+	}
+}
+
+// Read implements [Conn]. It allocates nothing if the message fits into buf. If
+// not, it grows a new buffer as data comes in, and takes no length from the wire
+// on trust.
+//
+// The errors that a caller may look for are [TooBigError], [ProtocolError],
+// [StuckError], [io.EOF] (the peer hung up between messages),
+// [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
+// read.
+func (c *Framed) Read(buf []byte) (Message, error) {
+	if cause := c.wire.ended(); cause != nil {
+		return Message{}, &lostError{"read", cause}
+	}
+	if !c.reading.CompareAndSwap(nobody, reader) {
+		return Message{}, c.notReading()
+	}
+	s := &c.wire.stream
+	s.enterFrame(s.ahead != nil || c.in.Buffered() > 0)
+	data, err := c.framer.ReadFrame(c.in, buf[:0], c.limit)
+	begun := s.leaveFrame()
+	if err != nil || len(data) > c.limit || s.told.Load() != nil {
+		err = c.wire.end(c.reason(err, begun))
+	}
+	if !c.reading.CompareAndSwap(reader, nobody) {
+		close(c.handed)
+	}
+	if err != nil {
+		return Message{}, &lostError{"read", err}
+	}
+	return Message{Type: c.kind, Data: data}, nil
+}
+
+// reason says what an error of the framer means, err being nil if it was content
+// with a message that is too large, or that the stream ended in.
+func (c *Framed) reason(err error, begun bool) error {
+	var big *TooBigError
+	var protocol *ProtocolError
+	told := c.wire.stream.told.Load()
+	switch {
+	case c.wire.cut.Load():
+		return net.ErrClosed
+	case told != nil && *told == io.EOF && begun:
+		return io.ErrUnexpectedEOF
+	case told != nil && *told == io.EOF:
+		return errHungUp
+	case told != nil:
+		return *told
+	case err == nil:
+		return &TooBigError{Limit: int64(c.limit)}
+	case errors.As(err, &big):
+		return big
+	case errors.As(err, &protocol):
+		return protocol
+	}
+	return &ProtocolError{Err: err}
+}
+
+var errHungUp = fmt.Errorf("the peer hung up: %w", io.EOF)
+
+// Write implements [Conn]. It allocates nothing but for a message of more than 64
+// KiB, of which it makes a copy. One message is one Write of the net.Conn, so that
+// a small one travels in one packet. Several goroutines may write: they take
+// turns, each under WriteTimeout. The Type is ignored. A message that the Framer
+// refuses is [ErrBadMessage], and harms nothing.
+//
+// The error is [ErrNotWritten] if the net.Conn says that it has written nothing.
+// That holds over TLS too: crypto/tls counts what it has handed over as whole
+// records, and the peer cannot decrypt a part of one. If it has written some, the
+// fate is unknown. In both cases the connection is cut, since whatever followed
+// half a message would be taken for the rest of it.
+func (c *Framed) Write(m Message) error {
+	if cause := c.wire.ended(); cause != nil {
+		return notWritten(cause)
+	}
+	frame := frames.Get().(*[]byte)
+	framed, err := c.framer.AppendFrame((*frame)[:0], m.Data)
+	if err == nil {
+		c.wire.writing.begin()
+		c.turn <- struct{}{}
+		err = c.write(framed)
+		<-c.turn
+		c.wire.writing.end()
+	} else {
+		err = refused(err)
+	}
+	if n := cap(framed); n > cap(*frame) && n <= maxFrame {
+		*frame = make([]byte, 0, n) // never framed itself, which a careless Framer may have taken from m
+	}
+	frames.Put(frame)
+	return err
+}
+
+// refused is the error of a Write whose message the framer refuses.
+func refused(err error) error {
+	if !errors.Is(err, ErrBadMessage) {
+		err = fmt.Errorf("%w: %w", ErrBadMessage, err)
+	}
+	return notWritten(err)
+}
+
+// write writes a frame. It is our turn.
+func (c *Framed) write(frame []byte) error {
+	if cause := c.wire.ended(); cause != nil {
+		return notWritten(cause)
+	}
+	n, err := c.nc.Write(frame)
+	if err == nil {
+		return nil
+	}
+	cause := c.wire.end(err)
+	c.wire.Cut()
+	if n == 0 {
+		return notWritten(cause)
+	}
+	return &lostError{"write", cause}
+}
+
+// frames holds buffers of up to maxFrame bytes. A connection has one only while it
+// writes.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxFrame = 64 << 10
+
+// Idle implements [Idler].
+func (c *Framed) Idle() time.Duration {
+	return clock() - time.Duration(c.wire.heard.Load())
+}
+
+// OnWait implements [Waiter].
+func (c *Framed) OnWait(f func()) bool {
+	c.wire.stream.onWait = f
+	return true
+}
+
+// Close implements [Conn]. A stream has no place for a code and a reason: they are
+// ignored. When the message under way is written Close ends our direction
+// (CloseWrite, which [net.TCPConn] and [crypto/tls.Conn] have), so that the peer
+// still gets all that was written, and waits for the peer to end its own. A nil
+// error means that it has. What it sends meanwhile is thrown away, but for a
+// message that some Read is waiting for. The wait ends with ctx, and has no other
+// limit.
+//
+// If nc has no CloseWrite, or ctx has ended, it is CloseNow.
+func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
+	if err := c.wire.leave(context.Cause(ctx)); err != nil {
+		_ = c.CloseNow()
+		return &lostError{"close", err}
+	}
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
+	err := c.farewell()
+	if !stop() {
+		<-cut
+		err = context.Cause(ctx)
+	}
+	_ = c.CloseNow()
+	if err != nil {
+		return &lostError{"close", err}
+	}
+	return nil
+}
+
+// farewell closes our direction and waits for the peer's. It ends when the
+// connection is cut.
+func (c *Framed) farewell() error {
+	half := c.halfCloser()
+	if half == nil {
+		return nil
+	}
+	c.turn <- struct{}{}
+	err := half.CloseWrite()
+	<-c.turn
+	if err != nil {
+		return err
+	}
+	c.takeOver()
+	switch err := c.wire.stream.drain(); {
+	case err == io.EOF:
+		return nil
+	case c.wire.cut.Load():
+		return net.ErrClosed
+	default:
+		return err
+	}
+}
+
+type halfCloser interface{ CloseWrite() error }
+
+// halfCloser returns what can close our direction, nil if nothing can.
+func (c *Framed) halfCloser() halfCloser {
+	nc := c.nc
+	if t, ok := nc.(*tap); ok {
+		nc = t.Conn
+	}
+	half, _ := nc.(halfCloser)
+	return half
+}
+
+// CloseNow implements [Conn]. The error is always nil.
+func (c *Framed) CloseNow() error {
+	c.wire.left.Store(true)
+	c.wire.end(net.ErrClosed)
+	c.wire.Cut() // first: the layer above may wait for the network
+	if c.layer != nil {
+		_ = c.layer.Close()
+	}
+	c.wire.writing.stop()
+	c.wire.message.stop()
+	return nil
+}
+
+// Who is reading.
+const (
+	nobody uint32 = iota
+	reader        // a Read
+	wanted        // a Read, and Close waits for it to end
+	closer        // Close, from now on
+)
+
+// takeOver makes Close the one who reads. The Read under way is the last.
+func (c *Framed) takeOver() {
+	c.handed = make(chan struct{})
+	for {
+		if c.reading.CompareAndSwap(nobody, closer) {
+			return
+		}
+		if c.reading.CompareAndSwap(reader, wanted) {
+			<-c.handed
+			return
+		}
+	}
+}
+
+// notReading is the error of a Read that somebody else is in the way of.
+func (c *Framed) notReading() error {
+	if cause := c.wire.ended(); cause != nil {
+		return &lostError{"read", cause}
+	}
+	return &lostError{"read", errTwoReaders}
+}
+
+var errTwoReaders = errors.New("another Read is under way")

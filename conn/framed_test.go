@@ -1,0 +1,373 @@
+package conn_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+const second = time.Second
+
+// strand is a Framed over a network in memory, and what it is connected to.
+type strand struct {
+	*conn.Framed
+	raw  net.Conn // under it
+	peer net.Conn
+	pipe *conntest.Pipe
+}
+
+// connect returns both ends of a connection, and the network's view of it.
+func connect(t testing.TB) (client, server net.Conn, pipe *conntest.Pipe) {
+	const addr = "lines.test:7"
+	n := new(conntest.Network)
+	l, err := n.Listen(addr)
+	require.NoError(t, err)
+	client, err = n.DialContext(t.Context(), "tcp", addr)
+	require.NoError(t, err)
+	server, err = l.Accept()
+	require.NoError(t, err)
+	pipe = n.Conns(addr)[0]
+	t.Cleanup(func() { client.Close(); server.Close(); l.Close() })
+	return client, server, pipe
+}
+
+// framed returns a strand; the cleanup cuts it.
+func framed(t testing.TB, f conn.Framer, o *conn.FramedOptions) *strand {
+	client, server, pipe := connect(t)
+	c, err := conn.NewFramed(client, f, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.CloseNow() })
+	return &strand{c, client, server, pipe}
+}
+
+// send writes to the strand.
+func (s *strand) send(t testing.TB, text string) {
+	t.Helper()
+	_, err := s.peer.Write([]byte(text))
+	require.NoError(t, err)
+}
+
+// reading reads one message in the background.
+func (s *strand) reading() (wait func() error) {
+	return background(func() error { _, err := s.Read(nil); return err })
+}
+
+// background starts f and returns what waits for its result.
+func background[T any](f func() T) (wait func() T) {
+	result := make(chan T, 1)
+	go func() { result <- f() }()
+	return func() T { return <-result }
+}
+
+// takes asserts that f takes exactly d of virtual time.
+func takes(t *testing.T, d time.Duration, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	require.Equal(t, d, time.Since(start))
+}
+
+func bytesOf(text string) conn.Message { return conn.Message{Type: conn.Binary, Data: []byte(text)} }
+
+func TestFramedReadsMessagesAsTheyWereWritten(t *testing.T) {
+	for _, f := range []conn.Framer{conn.Lines{}, conn.Lines{CRLF: true}, conn.LengthPrefix{}, conn.LengthPrefix{Varint: true}} {
+		s := framed(t, f, nil)
+		far, err := conn.NewFramed(s.peer, f, &conn.FramedOptions{Type: conn.Text})
+		require.NoError(t, err)
+		for _, size := range []int{0, 1, 511, 512, 513, 5000, 60_000} {
+			data := []byte(strings.Repeat("x", size))
+			require.NoError(t, s.Write(conn.Message{Data: data}))
+			m, err := far.Read(nil)
+			require.NoError(t, err)
+			require.Equal(t, conn.Text, m.Type)
+			require.Equal(t, string(data), string(m.Data))
+			require.NoError(t, far.Write(m))
+			m, err = s.Read(m.Data)
+			require.NoError(t, err)
+			require.Equal(t, conn.Binary, m.Type)
+			require.Equal(t, string(data), string(m.Data))
+		}
+	}
+}
+
+func TestABurstIsReadInOrder(t *testing.T) {
+	s := framed(t, conn.LengthPrefix{}, nil)
+	s.pipe.Window(conntest.ToClient, 1<<30)
+	var stream []byte
+	for i := range 5000 {
+		stream, _ = conn.LengthPrefix{}.AppendFrame(stream, []byte(strings.Repeat(string(rune('a'+i%26)), i)))
+	}
+	s.send(t, string(stream))
+	var buf []byte
+	for i := range 5000 {
+		m, err := s.Read(buf)
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat(string(rune('a'+i%26)), i), string(m.Data))
+		buf = m.Data
+	}
+}
+
+// The end of the stream is no end of a message.
+func TestFramedTellsWhereTheStreamEnded(t *testing.T) {
+	for stream, want := range map[string]error{"": io.EOF, "whole\n": io.EOF, "whole\nha": io.ErrUnexpectedEOF, "ha": io.ErrUnexpectedEOF} {
+		s := framed(t, conn.Lines{}, nil)
+		s.send(t, stream)
+		s.peer.Close()
+		var err error
+		for range strings.Count(stream, "\n") {
+			_, err = s.Read(nil)
+			require.NoError(t, err)
+		}
+		for range 2 { // again and again
+			_, err = s.Read(nil)
+			require.ErrorIs(t, err, want, "%q", stream)
+		}
+		if want == io.EOF {
+			require.EqualError(t, err, "read: the peer hung up: EOF")
+		} else {
+			require.EqualError(t, err, "read: the peer hung up inside a message: unexpected EOF")
+		}
+	}
+}
+
+func TestAResetInsideAMessageIsAReset(t *testing.T) {
+	s := framed(t, conn.LengthPrefix{}, nil)
+	s.send(t, "\x00\x00\x00\x05abc")
+	s.pipe.Reset()
+	_, err := s.Read(nil)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.NotErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// peeker is a framer of a careless user: it takes the end of the stream for the
+// end of a message.
+type peeker struct{ conn.Lines }
+
+func (peeker) ReadFrame(r *bufio.Reader, buf []byte, _ int) ([]byte, error) {
+	line, _ := r.ReadSlice('\n')
+	return append(buf, line...), nil
+}
+
+// A message that never completed is never delivered, whatever the Framer says.
+func TestAFramerThatSwallowsTheEndDeliversNoHalf(t *testing.T) {
+	s := framed(t, peeker{}, nil)
+	s.send(t, "whole\nha")
+	s.peer.Close()
+	m, err := s.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, "whole\n", string(m.Data))
+	_, err = s.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	s = framed(t, peeker{}, nil)
+	s.peer.Close()
+	_, err = s.Read(nil)
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestAFramerThatIgnoresTheLimitDeliversNothingOverIt(t *testing.T) {
+	s := framed(t, peeker{}, &conn.FramedOptions{ReadLimit: 5})
+	s.send(t, "12345\n")
+	_, err := s.Read(nil)
+	var big *conn.TooBigError
+	require.ErrorAs(t, err, &big)
+	require.EqualValues(t, 5, big.Limit)
+}
+
+func TestAMessageOverTheReadLimitEndsTheConnection(t *testing.T) {
+	s := framed(t, conn.Lines{}, &conn.FramedOptions{ReadLimit: 5})
+	s.send(t, "12345\n123456\nx\n")
+	_, err := s.Read(nil)
+	require.NoError(t, err)
+	for range 2 {
+		_, err = s.Read(nil)
+		require.EqualError(t, err, "read: message larger than the read limit of 5 bytes")
+	}
+	require.ErrorIs(t, s.Write(bytesOf("x")), conn.ErrNotWritten)
+}
+
+func TestABrokenFrameIsAProtocolError(t *testing.T) {
+	s := framed(t, conn.LengthPrefix{Varint: true}, nil)
+	s.send(t, "\x80\x00")
+	_, err := s.Read(nil)
+	require.EqualError(t, err, "read: protocol error: a length with more bytes than it needs")
+	var protocol *conn.ProtocolError
+	require.ErrorAs(t, err, &protocol)
+	require.Equal(t, 1002, protocol.CloseCode())
+}
+
+// Promise 8.
+func TestAMessageThatDoesNotCompleteIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		read := s.reading()
+		time.Sleep(time.Hour) // between messages there is no limit
+		s.send(t, "ha")
+		takes(t, 60*second, func() {
+			err := read()
+			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
+			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.NotErrorIs(t, err, net.ErrClosed)
+		})
+	})
+}
+
+// The time runs from the first byte that Read has, also when that came with the
+// message before.
+func TestMessageTimeoutRunsFromTheFirstByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: 10 * second})
+		s.send(t, "whole\nha")
+		_, err := s.Read(nil)
+		require.NoError(t, err)
+		time.Sleep(time.Hour) // the application is slow, not the peer
+		read := s.reading()
+		time.Sleep(9 * second)
+		s.send(t, "lf") // a trickle does not help
+		takes(t, second, func() { require.ErrorAs(t, read(), new(*conn.StuckError)) })
+	})
+}
+
+func TestMessagesInTimeAreNotCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: 10 * second})
+		for range 20 {
+			read := s.reading()
+			s.send(t, "ha")
+			time.Sleep(9 * second)
+			s.send(t, "lf\n")
+			require.NoError(t, read())
+			time.Sleep(30 * second)
+		}
+	})
+}
+
+func TestNegativeMessageTimeoutIsOffAndTheEndStillKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: -1})
+		read := s.reading()
+		s.send(t, "ha")
+		time.Sleep(24 * time.Hour)
+		s.peer.Close()
+		require.ErrorIs(t, read(), io.ErrUnexpectedEOF)
+	})
+}
+
+// Promise 8: any byte is life, and nothing else is.
+func TestIdleCountsFromTheLastByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		read := s.reading()
+		for _, piece := range []string{"a", "b", "c\n"} {
+			time.Sleep(7 * second)
+			require.Equal(t, 7*second, s.Idle())
+			require.NoError(t, s.Write(bytesOf("x")))
+			require.Equal(t, 7*second, s.Idle())
+			s.send(t, piece)
+			synctest.Wait()
+			require.Zero(t, s.Idle())
+		}
+		require.NoError(t, read())
+	})
+}
+
+func TestOnWaitIsCalledBeforeTheNetworkIsAsked(t *testing.T) {
+	s := framed(t, conn.Lines{}, nil)
+	waits := 0
+	require.True(t, s.OnWait(func() { waits++ }))
+	s.send(t, "a\nb\nc\n")
+	for range 3 {
+		_, err := s.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, waits)
+	}
+}
+
+func TestASecondReaderIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		read := s.reading()
+		synctest.Wait()
+		_, err := s.Read(nil)
+		require.EqualError(t, err, "read: another Read is under way")
+		s.send(t, "x\n")
+		require.NoError(t, read())
+	})
+}
+
+func TestNewFramedNamesTheOptionThatIsWrong(t *testing.T) {
+	client, _, _ := connect(t)
+	for want, f := range map[string]func() (*conn.Framed, error){
+		"conn: no net.Conn to frame": func() (*conn.Framed, error) { return conn.NewFramed(nil, conn.Lines{}, nil) },
+		"conn: no Framer":            func() (*conn.Framed, error) { return conn.NewFramed(client, nil, nil) },
+		"conn: option Lines.Limit is -1: want a size in bytes, or 0 for none but ReadLimit": func() (*conn.Framed, error) {
+			return conn.NewFramed(client, conn.Lines{Limit: -1}, nil)
+		},
+		"conn: option ReadLimit is -1: want a size in bytes, or 0 for 16777216": func() (*conn.Framed, error) {
+			return conn.NewFramed(client, conn.Lines{}, &conn.FramedOptions{ReadLimit: -1})
+		},
+		"conn: option Type is 3: want Text or Binary, or 0 for Binary": func() (*conn.Framed, error) {
+			return conn.NewFramed(client, conn.Lines{}, &conn.FramedOptions{Type: 3})
+		},
+	} {
+		_, err := f()
+		require.EqualError(t, err, want)
+	}
+	_, err := client.Write([]byte("it is left alone"))
+	require.NoError(t, err)
+}
+
+func TestFramedReadAndWriteAllocateNothing(t *testing.T) {
+	for _, f := range []conn.Framer{conn.Lines{}, conn.LengthPrefix{}, conn.LengthPrefix{Varint: true}} {
+		stream := written(t, f, strings.Repeat("x", 100), strings.Repeat("y", 4000))
+		c, err := conn.NewFramed(&endless{stream: stream}, f, nil)
+		require.NoError(t, err)
+		defer c.CloseNow()
+		buf := make([]byte, 0, 4096)
+		race := raceEnabled() // under which a sync.Pool forgets a part of what it is given
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			m, err := c.Read(buf)
+			if err == nil && !race {
+				err = c.Write(m)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+}
+
+// raceEnabled reports whether the test was built with -race.
+func raceEnabled() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// endless is a connection that says one thing for ever, and takes everything.
+type endless struct {
+	net.Conn
+	stream string
+	at     int
+}
+
+func (e *endless) Write(p []byte) (int, error) { return len(p), nil }
+func (e *endless) Close() error                { return nil }
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		k := copy(p[n:], e.stream[e.at:])
+		n, e.at = n+k, (e.at+k)%len(e.stream)
+	}
+	return n, nil
+}

@@ -1,0 +1,224 @@
+package conn_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+// writing writes one message of n bytes, without its frame, in the background.
+func (s *strand) writing(n int) (wait func() error) {
+	return background(func() error { return s.Write(conn.Message{Data: make([]byte, n)}) })
+}
+
+// oneByOne is a connection that notes what each Write was given.
+type oneByOne struct {
+	endless
+	writes []string
+	err    error
+	took   int // of the Write that fails
+	closed bool
+}
+
+func (o *oneByOne) Write(p []byte) (int, error) {
+	o.writes = append(o.writes, string(p))
+	if o.err != nil {
+		return o.took, o.err
+	}
+	return len(p), nil
+}
+
+func (o *oneByOne) Close() error { o.closed = true; return nil }
+
+func TestAMessageIsOneWrite(t *testing.T) {
+	nc := &oneByOne{}
+	c, err := conn.NewFramed(nc, conn.LengthPrefix{Size: 1}, nil)
+	require.NoError(t, err)
+	defer c.CloseNow()
+	for _, text := range []string{"one", "", "three"} {
+		require.NoError(t, c.Write(bytesOf(text)))
+	}
+	require.Equal(t, []string{"\x03one", "\x00", "\x05three"}, nc.writes)
+}
+
+func TestARefusedMessageHarmsNothing(t *testing.T) {
+	s := framed(t, conn.Lines{}, nil)
+	err := s.Write(bytesOf("a\nb"))
+	require.EqualError(t, err, "write: not written: bad message: a line feed inside a line")
+	require.ErrorIs(t, err, conn.ErrBadMessage)
+	require.ErrorIs(t, err, conn.ErrNotWritten)
+	require.NoError(t, s.Write(bytesOf("ab")))
+	require.EqualValues(t, 3, s.pipe.Written(conntest.ToServer))
+}
+
+// picky refuses in words of its own.
+type picky struct{ conn.Lines }
+
+func (picky) AppendFrame([]byte, []byte) ([]byte, error) { return nil, errors.New("not today") }
+
+func TestAnyErrorOfAFramerIsErrBadMessage(t *testing.T) {
+	err := framed(t, picky{}, nil).Write(bytesOf("a"))
+	require.EqualError(t, err, "write: not written: bad message: not today")
+	require.ErrorIs(t, err, conn.ErrBadMessage)
+	require.ErrorIs(t, err, conn.ErrNotWritten)
+}
+
+// raw is the framer of who has framed already: it returns what it was given.
+type raw struct{ conn.Lines }
+
+func (raw) AppendFrame(_, message []byte) ([]byte, error) { return message, nil }
+
+// A message belongs to who wrote it, whatever the Framer does with it.
+func TestAWrittenMessageIsNotKept(t *testing.T) {
+	mine := []byte("mine\n")
+	require.NoError(t, framed(t, raw{}, nil).Write(conn.Message{Data: mine}))
+	for range 10 {
+		require.NoError(t, framed(t, conn.Lines{}, nil).Write(bytesOf("x")))
+	}
+	require.Equal(t, "mine\n", string(mine))
+}
+
+// Promise 8, and 6: some of it is with the kernel.
+func TestAStuckFrameIsCutAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		read := s.reading()
+		s.pipe.Window(conntest.ToServer, 10)
+		takes(t, 10*second, func() {
+			err := s.writing(100)()
+			require.EqualError(t, err, "write: a message was not written within 10s")
+			require.NotErrorIs(t, err, conn.ErrNotWritten)
+			require.ErrorAs(t, err, new(*conn.StuckError))
+		})
+		err := read()
+		require.EqualError(t, err, "read: a message was not written within 10s")
+		require.NotErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// Promise 6: not a byte of it fitted, nor of the one behind it.
+func TestAStuckFrameOfWhichNothingWasTakenIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		s.pipe.Window(conntest.ToServer, 0)
+		first := s.writing(1)
+		synctest.Wait()
+		second := s.writing(1)
+		for _, err := range []error{first(), second()} {
+			require.ErrorIs(t, err, conn.ErrNotWritten)
+			require.ErrorAs(t, err, new(*conn.StuckError))
+		}
+	})
+}
+
+func TestFramedWriteTimeoutIsOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		s.pipe.Window(conntest.ToServer, 0)
+		var writers sync.WaitGroup
+		for range 5 {
+			writers.Go(func() { require.NoError(t, s.Write(conn.Message{Data: make([]byte, 99)})) })
+		}
+		for i := range 5 {
+			time.Sleep(9 * second)
+			s.pipe.Window(conntest.ToServer, 100*(i+1))
+			synctest.Wait()
+		}
+		takes(t, 0, writers.Wait)
+	})
+}
+
+func TestNegativeFramedWriteTimeoutIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{WriteTimeout: -1})
+		s.pipe.Window(conntest.ToServer, 0)
+		write := s.writing(1)
+		time.Sleep(24 * time.Hour)
+		s.pipe.Window(conntest.ToServer, -1)
+		require.NoError(t, write())
+	})
+}
+
+// Promise 6: what the net.Conn says it has taken decides.
+func TestTheFateOfAFailedWriteIsTheNumberOfItsBytes(t *testing.T) {
+	for took, notWritten := range map[int]bool{0: true, 1: false, 3: false} {
+		nc := &oneByOne{err: syscall.EPIPE, took: took}
+		c, err := conn.NewFramed(nc, conn.Lines{}, nil)
+		require.NoError(t, err)
+		err = c.Write(bytesOf("abc"))
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.Equal(t, notWritten, errors.Is(err, conn.ErrNotWritten), took)
+		require.True(t, nc.closed, "a stream is never spliced")
+
+		nc.err = nil
+		err = c.Write(bytesOf("next"))
+		require.ErrorIs(t, err, conn.ErrNotWritten)
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.Len(t, nc.writes, 1)
+		require.NoError(t, c.CloseNow())
+	}
+}
+
+// Promise 6, over TLS: what nobody can decrypt was not sent.
+func TestAPartOfATLSRecordIsNotWritten(t *testing.T) {
+	config := serverTLS()
+	synctest.Test(t, func(t *testing.T) {
+		client, server, pipe := connect(t)
+		near, far := shakeHands(t, client, server, config)
+		c, err := conn.NewFramed(near, conn.Lines{}, nil)
+		require.NoError(t, err)
+		require.NoError(t, c.Write(bytesOf("whole")))
+		synctest.Wait()
+		pipe.Window(conntest.ToServer, 50+int(pipe.Written(conntest.ToServer)))
+		takes(t, 10*second, func() {
+			err := c.Write(conn.Message{Data: make([]byte, 10_000)})
+			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorIs(t, err, conn.ErrNotWritten)
+		})
+		got, err := io.ReadAll(far)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "something of the record did arrive")
+		require.Equal(t, "whole\n", string(got))
+	})
+}
+
+func TestWriteAfterTheEndOfFramedIsNotWritten(t *testing.T) {
+	s := framed(t, conn.Lines{}, nil)
+	require.NoError(t, s.CloseNow())
+	err := s.Write(bytesOf("x"))
+	require.ErrorIs(t, err, conn.ErrNotWritten)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// Frames of several writers are never mixed.
+func TestManyMayWriteFramesAtOnce(t *testing.T) {
+	s := framed(t, conn.LengthPrefix{}, nil)
+	far, err := conn.NewFramed(s.peer, conn.LengthPrefix{}, nil)
+	require.NoError(t, err)
+	var writers sync.WaitGroup
+	for i := range 8 {
+		writers.Go(func() {
+			data := bytes.Repeat([]byte{byte(i)}, 3000)
+			for range 100 {
+				require.NoError(t, s.Write(conn.Message{Data: data}))
+			}
+		})
+	}
+	for range 800 {
+		m, err := far.Read(nil)
+		require.NoError(t, err)
+		require.Len(t, m.Data, 3000)
+		require.Equal(t, 3000, bytes.Count(m.Data, m.Data[:1]))
+	}
+	writers.Wait()
+}

@@ -1,0 +1,99 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Lines is the [Framer] of protocols whose messages are lines: what stands before
+// a line feed is a message, and so is nothing. The last line of a stream counts
+// only if it has its line feed. The zero value writes LF and reads both LF and
+// CRLF.
+//
+// To write a message that has a line feed in it is [ErrBadMessage], and so is to
+// write one that would be read differently: longer than Limit, or ending in a CR
+// without KeepCR.
+type Lines struct {
+	// Limit is the length of the longest line that is read or written, without its
+	// end. Negative is an error. Default: what limits all messages, the ReadLimit
+	// of the connection, for reading, and no limit for writing; in bytes.
+	Limit int
+
+	// CRLF writes CRLF after each message. Default: LF.
+	CRLF bool
+
+	// KeepCR takes a CR before the line feed for a part of the message.
+	// Default: one CR is taken away.
+	KeepCR bool
+}
+
+var _ Framer = Lines{}
+
+// Validate returns an error that names the option which is wrong, if one is.
+func (l Lines) Validate() error {
+	switch {
+	case l.Limit < 0:
+		return fmt.Errorf("conn: option Lines.Limit is %d: want a size in bytes, or 0 for none but ReadLimit", l.Limit)
+	case l.CRLF && l.KeepCR:
+		return errors.New("conn: options Lines.CRLF and Lines.KeepCR: what was written would be read with a CR more")
+	}
+	return nil
+}
+
+// AppendFrame implements [Framer].
+func (l Lines) AppendFrame(dst, message []byte) ([]byte, error) {
+	switch n := len(message); {
+	case l.Limit > 0 && n > l.Limit:
+		return dst, fmt.Errorf("%w: %d bytes are more than a line may have (%d)", ErrBadMessage, n, l.Limit)
+	case bytes.IndexByte(message, '\n') >= 0:
+		return dst, fmt.Errorf("%w: a line feed inside a line", ErrBadMessage)
+	case !l.KeepCR && n > 0 && message[n-1] == '\r':
+		return dst, fmt.Errorf("%w: a CR at the end of a line would be lost", ErrBadMessage)
+	}
+	dst = append(dst, message...)
+	if l.CRLF {
+		dst = append(dst, '\r')
+	}
+	return append(dst, '\n'), nil
+}
+
+// ReadFrame implements [Framer].
+func (l Lines) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
+	if l.Limit > 0 {
+		limit = min(limit, l.Limit)
+	}
+	buf = buf[:0]
+	for {
+		piece, err := r.ReadSlice('\n')
+		whole := err == nil
+		if whole {
+			piece = piece[:len(piece)-1]
+		} else if err != bufio.ErrBufferFull {
+			return nil, err
+		}
+		if size := len(buf) + len(piece); size > limit && !(size == limit+1 && l.endsInCR(buf, piece)) {
+			return nil, &TooBigError{Limit: int64(limit)} // even if its CR belongs to the line's end
+		}
+		for cap(buf)-len(buf) < len(piece) {
+			buf = grow(buf, limit)
+		}
+		buf = append(buf, piece...)
+		if whole {
+			if l.endsInCR(nil, buf) {
+				buf = buf[:len(buf)-1]
+			}
+			return buf, nil
+		}
+	}
+}
+
+// endsInCR reports whether a line of two parts ends in a CR that is no part of the
+// message, or will not be if a line feed follows.
+func (l Lines) endsInCR(head, tail []byte) bool {
+	if len(tail) == 0 {
+		tail = head
+	}
+	return !l.KeepCR && len(tail) > 0 && tail[len(tail)-1] == '\r'
+}

@@ -1,0 +1,199 @@
+package dialer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Dialer is a [net.Dialer] that does not give up at once: connect_retry of Stevens
+// and Rago, "Advanced Programming in the UNIX Environment", 16.4, with jitter. Each
+// try has a socket of its own; after each but the last one it waits, longer from
+// try to try; it ends with success, with ctx or with MaxElapsed.
+//
+// The zero value is ready for use. Fields must not change after the first call of
+// a method; from then on a Dialer is safe for concurrent use, and must not be
+// copied. It has no goroutine and nothing to close.
+//
+// Its method DialContext goes wherever that of net.Dialer goes:
+//
+//	&http.Transport{DialContext: d.DialContext}             // net/http
+//	redis.Options{Dialer: d.DialContext, DialerRetries: 1}  // go-redis
+//	config.DialFunc = d.DialContext                         // pgx, pgxpool; see below
+//	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: whatever it calls that
+//
+// Mind the limits that such a client puts around a dial, since with a retrying one
+// they bound the outage that can be bridged: go-redis cuts a dial after DialTimeout
+// (5 s) and repeats it DialerRetries times (5), pgx after ConnectTimeout. pgx looks
+// names up itself, once; config.LookupFunc can leave that to the Dialer, by
+// returning the host as it is. It dials by the same function to cancel what a
+// broken connection was doing, which should not be tried again. And a server that
+// accepts connections is not always ready: "starting up" (PostgreSQL's 57P03) comes
+// later than a dial can see, and [backoff.Retrier] around the connecting is for
+// that. The module bench has each of these, tried with real servers.
+//
+// A client that dials under a context which never ends, as http.Transport does
+// for a request that was cancelled meanwhile, leaves such a dial behind, here for
+// longer than with net.Dialer. MaxElapsed ends it, and so does
+// http.Transport.CloseIdleConnections.
+type Dialer struct {
+	// Policy draws the waits and the limits on the tries. Default: full jitter
+	// from 1 s, doubling up to 64 s; 10 s for a try, doubling up to 1 min when tries
+	// time out.
+	Policy backoff.Policy
+
+	// MaxElapsed is the limit on all of a DialContext: tries, waits and the gate. A
+	// wait that would last until then or longer is not begun. Default: 127 s, the
+	// sum of the book's waits of 1, 2, 4 ... 64 s. Negative: none.
+	//
+	// To have these waits and these eight tries, take the policy classic.ConnectRetry,
+	// which ends by itself, and no MaxElapsed.
+	MaxElapsed time.Duration
+
+	// ConnectTimeout is the limit on each try: name resolution and TCP. The
+	// gate is outside of it. Default: what Policy says, or else 10 s. Negative: none.
+	ConnectTimeout time.Duration
+
+	// Classify judges why a try failed; it is not asked about the end of ctx.
+	// Default: [backoff.Classify], by which a failed name lookup is tried again. What
+	// no try can mend, such as an address without a port or an unknown network, is
+	// marked with [backoff.Permanent] before.
+	Classify func(error) backoff.Verdict
+
+	// Gate is passed before each try, under the address as its host; any
+	// reconnect.Gate will do. Default: none.
+	Gate backoff.Gate
+
+	// Budget admits each try, ahead of the wait before it. Default: none.
+	Budget backoff.Budget
+
+	// DialOnce makes one try, instead of our own TCP: it wraps any dialer. It must
+	// return when ctx ends; it is waited for. Default: TCP for "tcp", "tcp4" and "tcp6",
+	// a zero net.Dialer for other networks.
+	DialOnce func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// TCP says how a TCP connection is made. It is not used with DialOnce.
+	TCP TCPOptions
+
+	// Notify is told before each wait, and once at the end. It is called on the
+	// goroutine of DialContext, with no lock held. Default: nobody.
+	Notify func(Progress)
+
+	// Random is where waits and the order of addresses are drawn from. It is used
+	// under a lock. Default: the runtime's random numbers.
+	Random rand.Source
+
+	mu sync.Mutex // guards Random
+}
+
+// The defaults of [Dialer], which are the book's.
+const defaultElapsed = 127 * time.Second
+
+var defaultPolicy = backoff.Patient(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Patience{}, backoff.Patience{})
+
+// Validate reports what is wrong with the options. DialContext returns that too.
+func (d *Dialer) Validate() error {
+	if err := d.TCP.validate(); err != nil {
+		return fmt.Errorf("dialer: Dialer.TCP.%w", err)
+	}
+	return nil
+}
+
+// Dial is DialContext with a context that never ends.
+func (d *Dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialContext connects to address, with as many tries as it takes. Networks and
+// addresses are those of [net.Dial]. It returns the very connection that the
+// last try has made, for "tcp" a [*net.TCPConn]; ctx may end afterwards. When it
+// returns an error, nothing of its tries is left open or under way.
+//
+// Errors are a [*net.OpError], as those of net.Dialer are, and print like
+//
+//	dial tcp db.example:5432: gave up after 9 tries in 1m48s: dial tcp 10.0.0.7:5432: connect: connection refused
+//
+// What it wraps is a [*backoff.RetryError], which is [backoff.ErrGaveUp],
+// [backoff.ErrNoBudget], or the Err and the cause of ctx, and the error of the last
+// try; but if that was one that no further try can mend, it is that alone. Timeout
+// reports whether it was time that ran out: a deadline, MaxElapsed, or the limit on
+// the last try.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c := &dialling{Dialer: d, Progress: Progress{Network: network, Address: address}, began: time.Now()}
+	err := d.Validate()
+	if err == nil {
+		err = d.retrier(c).Do(ctx, c.try)
+	}
+	if err != nil {
+		err = c.failure(err)
+	}
+	c.tell(Progress{Err: err, Done: true})
+	return c.conn, err
+}
+
+func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
+	r := &backoff.Retrier{
+		Policy:     d.Policy,
+		MaxElapsed: d.MaxElapsed,
+		Classify:   d.Classify,
+		Budget:     d.Budget,
+		Gate:       d.Gate,
+		Host:       c.Address,
+		Notify:     func(err error, wait time.Duration) { c.tell(Progress{Err: err, Wait: wait}) },
+	}
+	if r.Policy == nil {
+		r.Policy = defaultPolicy
+	}
+	if r.MaxElapsed == 0 {
+		r.MaxElapsed = defaultElapsed
+	}
+	if d.Random != nil {
+		r.Rand = (*dice)(d)
+	}
+	return r
+}
+
+func (d *Dialer) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.DialOnce != nil {
+		return d.DialOnce(ctx, network, address)
+	}
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		return d.dialTCP(ctx, network, address)
+	}
+	var n net.Dialer
+	return n.DialContext(ctx, network, address)
+}
+
+func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, network, port); err != nil {
+		return nil, backoff.Permanent(err)
+	}
+	if host == "" { // this machine, as in net.Dial
+		o := d.TCP.withDefaults()
+		return o.connect(ctx, network, address)
+	}
+	shuffle := rand.Shuffle
+	if d.Random != nil {
+		shuffle = rand.New((*dice)(d)).Shuffle
+	}
+	return d.TCP.dial(ctx, shuffle, network, address)
+}
+
+// dice is the Random of a Dialer, one throw at a time.
+type dice Dialer
+
+func (d *dice) Uint64() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Random.Uint64()
+}

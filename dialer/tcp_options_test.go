@@ -1,0 +1,126 @@
+package dialer
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// names is a resolver that knows one answer at a time.
+type names struct {
+	addrs   []netip.Addr
+	network string
+	lookups atomic.Int32
+}
+
+func (n *names) LookupNetIP(_ context.Context, network, _ string) ([]netip.Addr, error) {
+	n.lookups.Add(1)
+	n.network = network
+	return n.addrs, nil
+}
+
+func listen(t *testing.T, address string) (port string) {
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+func addrs(texts ...string) (a []netip.Addr) {
+	for _, text := range texts {
+		a = append(a, netip.MustParseAddr(text))
+	}
+	return a
+}
+
+func (o *TCPOptions) try(t *testing.T, address string) net.Conn {
+	nc, err := o.dial(t.Context(), rand.Shuffle, "tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+func TestNamesAreLookedUpAnewForEachDial(t *testing.T) {
+	port := listen(t, "127.0.0.1:0")
+	n := &names{addrs: addrs("127.0.0.1")}
+	o := &TCPOptions{Resolver: n}
+	o.try(t, "name.example:"+port)
+	o.try(t, "name.example:"+port)
+	require.EqualValues(t, 2, n.lookups.Load())
+	require.Equal(t, "ip", n.network)
+}
+
+func TestAnAddressIsNotLookedUp(t *testing.T) {
+	port := listen(t, "127.0.0.1:0")
+	n := &names{}
+	(&TCPOptions{Resolver: n}).try(t, "127.0.0.1:"+port)
+	require.Zero(t, n.lookups.Load())
+}
+
+func TestANameWithoutAddressIsADNSError(t *testing.T) {
+	_, err := (&TCPOptions{Resolver: &names{}}).dial(t.Context(), rand.Shuffle, "tcp", "name.example:1")
+	var dns *net.DNSError
+	require.ErrorAs(t, err, &dns)
+}
+
+func TestLocalAddrIsDialledFromAndChoosesTheFamily(t *testing.T) {
+	port := listen(t, "127.0.0.1:0")
+	n := &names{addrs: addrs("127.0.0.1")}
+	nc := (&TCPOptions{Resolver: n, LocalAddr: netip.MustParseAddr("127.0.0.9")}).try(t, "name.example:"+port)
+	require.Equal(t, "127.0.0.9", nc.LocalAddr().(*net.TCPAddr).IP.String())
+	require.Equal(t, "ip4", n.network)
+	require.Equal(t, "ip6", (&TCPOptions{LocalAddr: netip.IPv6Loopback()}).family("tcp"))
+}
+
+func TestControlSeesEachSocket(t *testing.T) {
+	port := listen(t, "127.0.0.1:0")
+	var seen string
+	o := &TCPOptions{Control: func(_, address string, _ syscall.RawConn) error { seen = address; return nil }}
+	o.try(t, "127.0.0.1:"+port)
+	require.Equal(t, "127.0.0.1:"+port, seen)
+}
+
+func TestFamiliesTakeTurnsAndEachIsShuffled(t *testing.T) {
+	given := addrs("::1", "::2", "127.0.0.1", "::ffff:127.0.0.1", "::3")
+	seen := map[string]bool{}
+	for range 200 {
+		order := interleave(given, rand.Shuffle)
+		require.Len(t, order, 4)
+		require.True(t, order[0].Is6())
+		require.Equal(t, netip.MustParseAddr("127.0.0.1"), order[1])
+		seen[order[0].String()] = true
+	}
+	require.Len(t, seen, 3)
+}
+
+func TestUserTimeoutLeavesRoomForTwoProbes(t *testing.T) {
+	second := time.Second
+	for name, c := range map[string]struct {
+		given TCPOptions
+		want  time.Duration
+		keep  net.KeepAliveConfig
+	}{
+		"default":     {TCPOptions{}, 45 * second, net.KeepAliveConfig{Enable: true, Idle: 15 * second, Interval: 15 * second}},
+		"by timeout":  {TCPOptions{UserTimeout: 10 * second}, 10 * second, net.KeepAliveConfig{Enable: true, Idle: 3 * second, Interval: 3 * second}},
+		"by probes":   {TCPOptions{KeepAlive: net.KeepAliveConfig{Enable: true, Idle: second}}, 31 * second, net.KeepAliveConfig{Enable: true, Idle: second, Interval: 15 * second}},
+		"both off":    {TCPOptions{UserTimeout: -1, KeepAlive: net.KeepAliveConfig{Idle: -1}}, -1, net.KeepAliveConfig{Idle: -1, Interval: 15 * second}},
+		"probing off": {TCPOptions{KeepAlive: net.KeepAliveConfig{Idle: -1}}, 45 * second, net.KeepAliveConfig{Idle: -1, Interval: 15 * second}},
+		"kernel's":    {TCPOptions{KeepAlive: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1}}, 45 * second, net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.given.validate())
+			o := c.given.withDefaults()
+			require.Equal(t, c.want, o.UserTimeout)
+			require.Equal(t, c.keep, o.KeepAlive)
+		})
+	}
+}

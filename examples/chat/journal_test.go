@@ -1,0 +1,250 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// scripted is a client, and the server's ends of its connections.
+type scripted struct {
+	*client
+	t     *testing.T
+	dials chan ends // of the next connection
+	out   *running  // what the user sees
+}
+
+// ends are the server's end of a connection, and the client's.
+type ends struct {
+	*conntest.Fake
+	client *conntest.Fake
+}
+
+// withClient runs play in a bubble. Waits are a second each.
+func withClient(t *testing.T, play func(*scripted)) {
+	synctest.Test(t, func(t *testing.T) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		require.NoError(t, err)
+		defer null.Close()
+		s := &scripted{t: t, client: newClient("ann", time.Minute, newScreen(null, null)), dials: make(chan ends)}
+		s.out = &running{t: t, changed: make(chan struct{})}
+		s.screen.out, s.screen.terminal = s.out, false
+		dial := reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			ours, theirs := conntest.Pair(nil)
+			select {
+			case s.dials <- ends{theirs, ours}:
+				return ours, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		require.NoError(t, s.open(dial, reconnect.RunOptions{Policy: &backoff.Exponential{Base: time.Second, Factor: 1, Jitter: backoff.JitterNone}}))
+		s.screen.start(func() string { return "" })
+		defer s.screen.close()
+		defer s.conn.Close()
+		play(s)
+	})
+}
+
+// accept takes the next connection: the room has our lines up to id.
+func (s *scripted) accept(id uint64) ends {
+	s.t.Helper()
+	return s.welcome(message{Type: "welcome", Room: "r", ID: id})
+}
+
+func (s *scripted) welcome(m message) ends {
+	s.t.Helper()
+	peer := <-s.dials
+	s.want(peer, message{Type: "hello"})
+	peer.Write(encode(m))
+	return peer
+}
+
+func (s *scripted) want(peer ends, want message) {
+	s.t.Helper()
+	m, err := peer.Read(nil)
+	require.NoError(s.t, err)
+	got, err := decode(m.Data)
+	require.NoError(s.t, err)
+	require.Equal(s.t, want.Type, got.Type)
+	require.Equal(s.t, want.ID, got.ID)
+	require.Equal(s.t, want.Text, got.Text)
+}
+
+func (s *scripted) say(text string) {
+	s.t.Helper()
+	require.NoError(s.t, s.journal.say(text, s.conn.Send))
+}
+
+// Promise 6: the fate says Written, and yet the room may not have it.
+func TestALineWithoutAWordOfItIsSentAgainUnderItsNumber(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		s.say("one")
+		s.say("two")
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
+		peer.CloseNow()
+		synctest.Wait()
+		s.say("three")
+		peer = s.accept(0)
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
+		s.want(peer, message{Type: "say", ID: 3, Text: "three"})
+	})
+}
+
+func TestALineThatTheRoomHasIsNotSentAgain(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		s.say("one")
+		s.say("two")
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+		peer.CloseNow() // the word of it is lost
+		peer = s.accept(1)
+		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
+		peer.Write(encode(message{Type: "ack", ID: 2}))
+		peer.CloseNow()
+		peer = s.accept(1)
+		s.say("three")
+		s.want(peer, message{Type: "say", ID: 3, Text: "three"})
+	})
+}
+
+// Promise 6: Unknown is nothing to worry about here.
+func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		synctest.Wait()
+		peer.client.FailWrite(errors.New("reset"))
+		s.say("one")
+		s.say("two")
+		synctest.Wait()
+		require.EqualValues(t, 1, s.conn.Stats().Unknown)
+		peer = s.accept(0)
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
+	})
+}
+
+// A slow Done is late with its news; without waiting for them "one" would look as if it
+// were still queued, and "two" would overtake it.
+func TestOpeningWaitsForFatesThatWereNotToldYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		accepted := func(reconnect.Out) error { return nil }
+		require.NoError(t, j.say("one", accepted))
+		require.NoError(t, j.say("two", accepted))
+		told := make(chan struct{})
+		go func() { // joined below
+			defer close(told)
+			time.Sleep(time.Second)
+			j.told(reconnect.Receipt{Out: reconnect.Out{Tag: uint64(1)}, Fate: reconnect.Written})
+		}()
+		begun := time.Now()
+		again, all, last, err := j.unanswered(t.Context(), func() int { return 1 })
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(begun))
+		require.Equal(t, []conn.Message{encode(message{Type: "say", ID: 1, Text: "one"})}, again)
+		require.Equal(t, 2, all)
+		require.EqualValues(t, 2, last)
+		<-told
+	})
+}
+
+func TestOpeningDoesNotWaitForFatesForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		require.NoError(t, j.say("one", func(reconnect.Out) error { return nil }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, _, err := j.unanswered(ctx, func() int { return 0 })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestALineThatIsRefusedIsNotInTheJournal(t *testing.T) {
+	j := newJournal()
+	require.ErrorIs(t, j.say("one", func(reconnect.Out) error { return io.ErrShortWrite }), io.ErrShortWrite)
+	lines, lost := j.rest()
+	require.Empty(t, lines)
+	require.Equal(t, 1, lost)
+}
+
+func TestOnlySoManyLinesMayWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		for range maxUnsaid {
+			require.NoError(t, j.room(t.Context()))
+			require.NoError(t, j.say("x", func(reconnect.Out) error { return nil }))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, j.room(ctx), context.DeadlineExceeded)
+		require.Equal(t, 1, j.acknowledged(1))
+		require.NoError(t, j.room(t.Context()))
+	})
+}
+
+// What a server may do wrong ends the session, not the program.
+func TestAServerThatLeavesALineOutIsLeft(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		peer.Write(encode(message{Type: "line", Seq: 2, From: "1", ID: 1, Name: "bob", Text: "hello"}))
+		_, err := peer.Read(nil)
+		require.ErrorIs(t, err, io.EOF)
+		s.accept(0)
+	})
+}
+
+// Without a log: bob sends again what the old server did not acknowledge.
+func TestWhatANewRoomRepeatsIsShownOnce(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		line := message{Type: "line", Seq: 1, From: "1", ID: 7, Name: "bob", Text: "hello"}
+		peer := s.accept(0)
+		peer.Write(encode(line))
+		peer.CloseNow()
+		peer = s.welcome(message{Type: "welcome", Room: "another"})
+		peer.Write(encode(line))
+		line.Seq, line.ID, line.Text = 2, 8, "again"
+		peer.Write(encode(line))
+		s.out.await("bob: again\n")
+		require.Equal(t, []string{"hello", "again"}, s.out.heard("bob"))
+		require.Contains(t, s.out.String(), "-- the server has forgotten what was said before\n")
+	})
+}
+
+// Promise 5: the seam is seen.
+func TestLinesThatWereMissedAreCounted(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.accept(0).CloseNow()
+		peer := s.welcome(message{Type: "welcome", Room: "r", Seq: 40, Missed: 37})
+		peer.Write(encode(message{Type: "line", Seq: 41, From: "1", ID: 1, Name: "bob", Text: "hello"}))
+		s.out.await("bob: hello\n")
+		require.Contains(t, s.out.String(), "-- 37 lines missed\n")
+	})
+}
+
+func TestAnEmptyLineTriesAtOnce(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.accept(0).CloseNow()
+		synctest.Wait()
+		begun := time.Now()
+		require.True(t, s.obey(" "))
+		s.accept(0)
+		require.Equal(t, begun, time.Now())
+	})
+}

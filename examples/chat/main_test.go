@@ -1,0 +1,102 @@
+//go:build !js
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// TestMain is the program itself when the tests start it, so that it is built with
+// them, and with the race detector if they are. It must leave nothing (promise 11)
+// but the goroutine that reads what is typed.
+func TestMain(m *testing.M) {
+	if os.Getenv("CHAT_PROGRAM") == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	code := program()
+	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/chat.read")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 70
+	}
+	os.Exit(code)
+}
+
+func TestWrongArgumentsAreTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, told string }{
+		{"", "usage: chat serve"},
+		{"leave", "usage: chat serve"},
+		{"join -bogus", "flag provided but not defined: -bogus"},
+		{"serve 127.0.0.1:8000", `no arguments wanted beside the flags, got ["127.0.0.1:8000"]`},
+		{"join -url http://chat.example", "-url: dialer: WebSocket.URL: scheme must be ws or wss, not http"},
+		{"join -url ws://me:hush@[::1", "malformed URL"},
+		{"join -name =:)", "-name: a name has letters and digits"},
+		{"join -name " + strings.Repeat("x", 25), "-name: a name has 1 to 24 letters"},
+		{"join -keep -1s", "-keep: -1s is no time to wait"},
+	} {
+		p := start(t, strings.Fields(c.args)...)
+		require.Equal(t, 2, p.exitCode(), c.args)
+		require.Contains(t, p.String(), c.told)
+		require.NotContains(t, p.String(), "hush") // promise 13
+	}
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"-h", "help", "join -h", "serve -h"} {
+		require.Zero(t, start(t, strings.Fields(args)...).exitCode(), args)
+	}
+}
+
+func TestAUsedPortIsAnErrorOfOneLine(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	p := start(t, "serve", "-addr", l.Addr().String())
+	require.Equal(t, 1, p.exitCode())
+	require.Regexp(t, `^chat serve: listen tcp 127\.0\.0\.1:\d+: .*\n$`, p.String())
+	require.Equal(t, 1, strings.Count(p.String(), "\n"))
+}
+
+func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "diary")
+	for content, told := range map[string]string{
+		"Dear diary,":            "it is some other file",
+		"Dear diary,\n":          "line 1: invalid character",
+		`{"type":"line"}` + "\n": "line 1: message \"line\"",
+		`{"type":"ack"}` + "\n":  "line 1: a ack has no place there",
+		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": "line 2: a ack has no place there",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		p := start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)
+		require.Equal(t, 1, p.exitCode())
+		require.Contains(t, p.String(), told)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(after))
+	}
+}
+
+func TestAServerThatIsGoneForGoodIsAFailure(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusGone)
+	}))
+	defer gone.Close()
+	p := start(t, "join", "-url", "ws"+strings.TrimPrefix(gone.URL, "http"))
+	require.Equal(t, 1, p.exitCode())
+	require.Regexp(t, `(?m)^chat join: closed: dial .*410 Gone$`, p.String())
+}

@@ -1,0 +1,134 @@
+//go:build !js
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// message is whatever is sent, in either direction. The package comment says which
+// fields each type has.
+type message struct {
+	Type   string   `json:"type"`
+	Client string   `json:"client,omitempty"` // a joiner's secret: who has it is the same, by whatever connection
+	Name   string   `json:"name,omitempty"`
+	Room   string   `json:"room,omitempty"`   // which one; "": none was seen yet
+	Seen   uint64   `json:"seen,omitempty"`   // the last line that was heard in it
+	ID     uint64   `json:"id,omitempty"`     // the author's number for a line
+	Text   string   `json:"text,omitempty"`   // what was said
+	Seq    uint64   `json:"seq,omitempty"`    // the room's number for a line; in a welcome, of the last one before those that follow
+	Missed uint64   `json:"missed,omitempty"` // lines that were not seen, and that the room does not have any more
+	From   string   `json:"from,omitempty"`   // the author, as authorOf says
+	Names  []string `json:"names,omitempty"`
+}
+
+const (
+	maxText    = 1000     // bytes of a line
+	maxName    = 24       // letters
+	maxNames   = 500      // in the answer to who
+	maxMessage = 64 << 10 // bytes: enough for all names, and for a text of which each byte is escaped
+)
+
+// encode returns m as it travels.
+func encode(m message) conn.Message {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // a message can always be written
+	}
+	return conn.Message{Type: conn.Text, Data: data}
+}
+
+// decode returns the message in data, if it is one that may be believed.
+func decode(data []byte) (message, error) {
+	var m message
+	if len(data) > maxMessage {
+		return m, fmt.Errorf("a message of %d bytes", len(data))
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, err
+	}
+	if err := m.check(); err != nil {
+		return m, fmt.Errorf("message %.20q: %w", m.Type, err)
+	}
+	return m, nil
+}
+
+func (m *message) check() error {
+	switch m.Type {
+	case "hello":
+		if m.Client == "" || len(m.Client) > 64 {
+			return errors.New("a client of 1 to 64 bytes is missing")
+		}
+		return checkName(m.Name)
+	case "welcome":
+		if m.Room == "" {
+			return errors.New("which room?")
+		}
+		return nil
+	case "say":
+		return m.checkText()
+	case "line":
+		if m.Seq == 0 || m.From == "" || len(m.From) > 64 {
+			return errors.New("without a number, or an author")
+		}
+		return errors.Join(checkName(m.Name), m.checkText())
+	case "ack", "who":
+		return nil
+	}
+	return errors.New("unknown type")
+}
+
+func (m *message) checkText() error {
+	switch {
+	case m.ID == 0:
+		return errors.New("without a number")
+	case m.Text == "":
+		return errors.New("without a text")
+	case len(m.Text) > maxText:
+		return fmt.Errorf("a text of %d bytes, and %d is the limit", len(m.Text), maxText)
+	}
+	return nil
+}
+
+// checkName says what is wrong with a name. One that passes is safe on a terminal,
+// and cannot be taken for a line of the program's own.
+func checkName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > maxName {
+		return fmt.Errorf("a name has 1 to %d letters", maxName)
+	}
+	for i, r := range name {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && (i == 0 || !strings.ContainsRune("-_.", r)) {
+			return fmt.Errorf("a name has letters and digits, and - _ . inside: not %+q", r)
+		}
+	}
+	return nil
+}
+
+// authorOf returns what others may know of a client.
+func authorOf(client string) string {
+	sum := sha256.Sum256([]byte(client))
+	return hex.EncodeToString(sum[:8])
+}
+
+// clean returns s with everything escaped that a terminal might obey, and that
+// might not be seen.
+func clean(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(fmt.Sprintf("%+q", r), "'"))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,82 @@
+//go:build !js
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMessagesThatCannotBeBelievedAreRefused(t *testing.T) {
+	for data, told := range map[string]string{
+		`{`:                             "unexpected end",
+		`{"type":"shout"}`:              `message "shout": unknown type`,
+		`{"type":"hello","name":"ann"}`: "a client of 1 to 64 bytes is missing",
+		`{"type":"hello","client":"1"}`: "a name has 1 to 24 letters",
+		`{"type":"welcome"}`:            "which room?",
+		`{"type":"say","text":"hello"}`: "without a number",
+		`{"type":"say","id":1}`:         "without a text",
+		`{"type":"line","id":1,"text":"hello","name":"ann","from":"1"}`:         "without a number, or an author",
+		`{"type":"line","seq":1,"id":1,"text":"hello","name":"-","from":"1"}`:   `not '-'`,
+		`{"type":"say","id":1,"text":"` + strings.Repeat("x", maxText+1) + `"}`: "a text of 1001 bytes, and 1000 is the limit",
+		`{"type":"ack"}` + strings.Repeat(" ", maxMessage):                      "a message of 65550 bytes",
+	} {
+		_, err := decode([]byte(data))
+		require.ErrorContains(t, err, told, data)
+	}
+}
+
+func TestANameCannotBeTakenForSomethingElse(t *testing.T) {
+	for _, name := range []string{"ann", "Ann-Marie", "x_1.2", "Zoë", "王"} {
+		require.NoError(t, checkName(name))
+	}
+	for _, name := range []string{"", "--", "-ann", "a b", "a:", "a\x1b", "a\n", "a\u202e", "a\xff", strings.Repeat("ë", 25)} {
+		require.Error(t, checkName(name), name)
+	}
+}
+
+func TestWhatATerminalMightObeyIsEscaped(t *testing.T) {
+	require.Equal(t, `a\x1b]0;x\aä\u202e`, clean("a\x1b]0;x\aä\u202e"))
+}
+
+// FuzzDecode: whatever comes, it is refused or safe; and what is safe comes through.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"type":"hello","client":"1","name":"ann","room":"r","seen":7}`))
+	f.Add([]byte(`{"type":"welcome","room":"r","id":3,"seq":9,"missed":37}`))
+	f.Add([]byte(`{"type":"line","seq":10,"from":"1","id":4,"name":"ann","text":"hello \u001b[2J"}`))
+	f.Add([]byte(`{"type":"who","names":["ann","\u0007"]}`))
+	f.Add([]byte(`{"type":"say","id":18446744073709551615,"text":"x"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := decode(data)
+		if err != nil {
+			return
+		}
+		for _, r := range m.Name + clean(m.Text) + clean(list(m.Names)) {
+			require.True(t, unicode.IsPrint(r) || m.Type == "welcome" || m.Type == "ack" || m.Type == "who")
+		}
+		again, err := decode(encode(m).Data)
+		require.NoError(t, err)
+		require.Equal(t, m, again)
+	})
+}
+
+// FuzzTyped: whatever is typed is refused here, or can be read over there. A line that
+// the server refuses would be sent again for ever.
+func FuzzTyped(f *testing.F) {
+	f.Add("hello")
+	f.Add("\xff\x00 <>&")
+	f.Add(strings.Repeat("\xff", maxText))
+	f.Add(strings.Repeat("a", 500) + strings.Repeat(" ", 501))
+	f.Fuzz(func(t *testing.T, typed string) {
+		text, err := sayable(typed)
+		if err != nil || text == "" {
+			return
+		}
+		m, err := decode(encode(message{Type: "say", ID: 1, Text: text}).Data)
+		require.NoError(t, err)
+		require.Equal(t, text, m.Text)
+	})
+}

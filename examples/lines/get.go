@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/redial-go/redial/dialer"
+)
+
+// get prints what an HTTP server answers, and waits for the server if it is away.
+func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
+	flags := flag.NewFlagSet("lines get", flag.ContinueOnError)
+	limit := flags.Duration("for", 0, "how `long` to try; default: 127 s, as in the book")
+	if err := parse(flags, args, notes, 1); err != nil {
+		return err
+	}
+	d := &dialer.Dialer{
+		MaxElapsed: *limit,
+		Notify: func(p dialer.Progress) {
+			if !p.Done {
+				fmt.Fprintf(notes, "-- away: %v; next try in %v\n", p.Err, p.Wait.Round(100*time.Millisecond))
+			}
+		},
+	}
+	transport := &http.Transport{DialContext: d.DialContext}
+	defer transport.CloseIdleConnections() // ends a dial that nobody waits for any more, too
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, flags.Arg(0), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", flags.Arg(0), answer.Status)
+	}
+	_, err = io.Copy(out, answer.Body)
+	return err
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// serve answers each line until ctx ends.
+func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
+	flags := flag.NewFlagSet("lines serve", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:7000", "where to listen")
+	if err := parse(flags, args, notes, 0); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", *addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "listening on %v\n", listener.Addr())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
+	for {
+		nc, err := listener.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		clients.Go(func() { answer(ctx, nc) })
+	}
+}
+
+// answer is one client.
+func answer(ctx context.Context, nc net.Conn) {
+	c, err := conn.NewFramed(nc, conn.Lines{}, &conn.FramedOptions{ReadLimit: 4096})
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	defer c.CloseNow()
+	defer context.AfterFunc(ctx, func() { c.CloseNow() })()
+	var buf []byte
+	for {
+		m, err := c.Read(buf)
+		if err != nil {
+			return
+		}
+		if buf = m.Data; string(m.Data) == "PING" {
+			m.Data = []byte("PONG")
+		}
+		if c.Write(m) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// maxLine is the longest line that is sent or received.
+const maxLine = 4096
+
+// talk sends the lines of in and prints those of the server, until in or ctx ends.
+func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) error {
+	flags := flag.NewFlagSet("lines talk", flag.ContinueOnError)
+	addr := flags.String("addr", "127.0.0.1:7000", "the server")
+	ping := flags.String("ping", "", "a `line` that the server answers: sent when it is silent; default: never")
+	if err := parse(flags, args, notes, 0); err != nil {
+		return err
+	}
+	t := &talker{out: out, notes: notes}
+	c, err := reconnect.New(
+		&dialer.TCP{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
+		&reconnect.Options{
+			OnMessage: t.print,
+			Down:      reconnect.KeepSends,
+			Outbox:    reconnect.Outbox{Done: t.done, Messages: 100},
+			Liveness:  liveness(*ping),
+			Run:       reconnect.RunOptions{Trace: t.trace()},
+		})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	typed := lines(ctx, in)
+	for {
+		select {
+		case line, ok := <-typed.line:
+			if !ok {
+				return errors.Join(typed.err, end(c))
+			}
+			if err := c.Send(reconnect.Out{Message: conn.Message{Type: conn.Text, Data: line}}); err != nil {
+				t.note("not sent: %q: %v", line, err)
+			}
+		case <-ctx.Done():
+			return end(c)
+		case <-c.Done():
+			return c.Err()
+		}
+	}
+}
+
+// liveness asks the server with a line.
+func liveness(line string) reconnect.Liveness {
+	if line == "" {
+		return reconnect.Liveness{}
+	}
+	return reconnect.Liveness{
+		Probe: func(_ context.Context, write func(conn.Message) error) error {
+			return write(conn.Message{Type: conn.Text, Data: []byte(line)})
+		},
+	}
+}
+
+// end sends what is still queued, closes our half, and reads on until the server
+// has closed the other, all within 5 s.
+func end(c *reconnect.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := c.Shutdown(ctx)
+	if _, unsent := errors.AsType[*reconnect.UnsentError](err); unsent {
+		return err
+	}
+	return nil // that the server said no farewell is not the user's concern
+}
+
+// talker is what the user sees. Its methods run in several goroutines.
+type talker struct {
+	mu         sync.Mutex // guards both writers
+	out, notes io.Writer
+}
+
+func (t *talker) print(m reconnect.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.out, "%s\n", m.Data)
+}
+
+func (t *talker) note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.notes, "-- "+format+"\n", args...)
+}
+
+// done hears what became of each line. A line that was only perhaps sent is not
+// sent again: this server would answer it twice.
+func (t *talker) done(r reconnect.Receipt) {
+	switch r.Fate {
+	case reconnect.Dropped:
+		t.note("not sent: %q: %v", r.Out.Data, r.Err)
+	case reconnect.Unknown:
+		t.note("perhaps not sent: %q: %v", r.Out.Data, r.Err)
+	}
+}
+
+func (t *talker) trace() *reconnect.Trace {
+	return &reconnect.Trace{
+		SessionReady: func(s *reconnect.Session) { t.note("connected") },
+		WaitStart: func(w reconnect.Wait) {
+			wait := w.Verdict.RetryAfter + w.Drawn
+			t.note("away: %v; next try in %v", w.Cause, wait.Round(100*time.Millisecond))
+		},
+	}
+}
+
+// input is what is typed.
+type input struct {
+	line chan []byte // closed at the end
+	err  error       // why, to be read then; nil for the end of the input
+}
+
+// lines reads in. Nothing ends a read of a terminal but what is typed, so its
+// goroutine is the one that the program does not wait for.
+func lines(ctx context.Context, in io.Reader) *input {
+	i := &input{line: make(chan []byte)}
+	go func() {
+		defer close(i.line)
+		s := bufio.NewScanner(in)
+		for s.Scan() {
+			select {
+			case i.line <- append([]byte(nil), s.Bytes()...):
+			case <-ctx.Done():
+				return
+			}
+		}
+		i.err = s.Err()
+	}()
+	return i
+}

@@ -1,0 +1,242 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// book is a Budget and a Gate that write down all they are asked and told, beside
+// what else happens.
+type book struct {
+	began  time.Time
+	lines  []string
+	refuse int           // the number of the Admit that is refused; 0: none
+	hold   time.Duration // time at the gate
+	shut   error         // what the gate says
+}
+
+func (b *book) note(format string, args ...any) {
+	b.lines = append(b.lines, fmt.Sprintf("%v %s", time.Since(b.began), fmt.Sprintf(format, args...)))
+}
+
+func (b *book) Admit(last backoff.Verdict) (func(backoff.Verdict), bool) {
+	b.note("admit after %v", last.Class)
+	b.refuse--
+	return func(v backoff.Verdict) { b.note("budget %v", v.Class) }, b.refuse != 0
+}
+
+func (b *book) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	b.note("gate %s", host)
+	select {
+	case <-time.After(b.hold):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return func(v backoff.Verdict) { b.note("gate %v", v.Class) }, b.shut
+}
+
+// op fails with errs in turn and then succeeds.
+func (b *book) op(errs ...error) func(context.Context) error {
+	return func(context.Context) error {
+		b.note("try")
+		if len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+}
+
+func (b *book) retrier() *backoff.Retrier {
+	b.began = time.Now()
+	return &backoff.Retrier{Policy: doubling, Budget: b, Gate: b, Host: "h", Notify: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
+}
+
+func TestAnOutcomeIsToldBeforeTheNextTryIsAdmittedAndThatBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{hold: time.Second}
+		require.NoError(t, b.retrier().Do(ctx, b.op(answered(503))))
+		require.Equal(t, []string{
+			"0s admit after ok", "0s gate h", "1s try", "1s gate overload", "1s budget overload",
+			"1s admit after overload", "1s wait 1s",
+			"2s gate h", "3s try", "3s gate ok", "3s budget ok",
+		}, b.lines)
+	})
+}
+
+func TestARefusedRetryEndsWithoutAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{refuse: 2}
+		err := b.retrier().Do(ctx, b.op(io.EOF, io.EOF))
+		require.ErrorIs(t, err, backoff.ErrNoBudget)
+		require.ErrorIs(t, err, io.EOF)
+		require.EqualError(t, err, "not admitted by the budget after 1 try in 0s: EOF")
+		require.Equal(t, "0s admit after retry", b.lines[len(b.lines)-1])
+	})
+}
+
+// As an open circuit breaker does.
+func TestARefusedFirstTryIsNotMade(t *testing.T) {
+	b := &book{refuse: 1}
+	err := b.retrier().Do(ctx, b.op())
+	require.EqualError(t, err, "not admitted by the budget after 0 tries in 0s")
+	require.Len(t, b.lines, 1)
+}
+
+func TestNothingIsTakenFromTheBudgetWhenThePolicyGivesUp(t *testing.T) {
+	b := &book{}
+	r := b.retrier()
+	r.Policy = giveUp{}
+	require.ErrorIs(t, r.Do(ctx, b.op(io.EOF)), backoff.ErrGaveUp)
+	require.NotContains(t, fmt.Sprint(b.lines), "admit after retry")
+}
+
+func TestWhatWasCancelledSaysNothingAboutTheServer(t *testing.T) {
+	wants := map[string]time.Duration{"waiting": 1500 * time.Millisecond, "at the gate": 500 * time.Millisecond, "trying": 1500 * time.Millisecond}
+	for name, after := range wants {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(ctx)
+				time.AfterFunc(after, cancel)
+				b := &book{hold: time.Second}
+				err := b.retrier().Do(ctx, func(ctx context.Context) error {
+					if name == "trying" {
+						<-ctx.Done()
+					}
+					return io.EOF
+				})
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, fmt.Sprint(after, " budget stop"), b.lines[len(b.lines)-1])
+			})
+		})
+	}
+}
+
+func TestATryThatADeadlineCutCountsAsOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		b := &book{}
+		err := b.retrier().Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"1s gate overload", "1s budget overload"}, b.lines[2:])
+	})
+}
+
+func TestAGateThatRefusesIsAFailureButNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{shut: io.EOF, refuse: 3}
+		err := b.retrier().Do(ctx, b.op())
+		require.EqualError(t, err, "not admitted by the budget after 0 tries in 1s: gate h: EOF")
+	})
+}
+
+// verdicts is a Budget and a Gate that remember what they are told.
+type verdicts []backoff.Verdict
+
+func (v *verdicts) tell(told backoff.Verdict)                           { *v = append(*v, told) }
+func (v *verdicts) Admit(backoff.Verdict) (func(backoff.Verdict), bool) { return v.tell, true }
+func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+	return v.tell, nil
+}
+
+// Promises 9 and 10.
+func TestBudgetAndGateAreToldAClampedRetryAfter(t *testing.T) {
+	var told verdicts
+	op, _ := failing(backoff.RetryAfter(answered(503), 1<<60), 99)
+	_ = (&backoff.Retrier{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
+	want := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}
+	require.Equal(t, verdicts{want, want}, told)
+}
+
+// bucket is the token bucket of seeds.md 1.2, in hundredths of a retry.
+type bucket struct {
+	mu     sync.Mutex
+	tokens int
+}
+
+func (b *bucket) Admit(last backoff.Verdict) (func(backoff.Verdict), bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last.Class == backoff.ClassOK {
+		return b.refill, true
+	}
+	if b.tokens < 100 {
+		return nil, false
+	}
+	b.tokens -= 100
+	return func(backoff.Verdict) {}, true
+}
+
+func (b *bucket) refill(v backoff.Verdict) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if v.Class == backoff.ClassOK {
+		b.tokens = min(b.tokens+10, 3000)
+	}
+}
+
+// operations runs n operations of at most three tries, and counts calls and errors.
+func (b *bucket) operations(n int, fails func(call int) bool) (calls, failed int) {
+	r := backoff.Retrier{Policy: backoff.Limit(&backoff.Exponential{Base: -1}, 2, 0), Budget: b}
+	for range n {
+		err := r.Do(ctx, func(context.Context) error {
+			if calls++; fails(calls) {
+				return io.EOF
+			}
+			return nil
+		})
+		if err != nil {
+			failed++
+		}
+	}
+	return calls, failed
+}
+
+func always(int) bool { return true }
+
+func TestATokenBucketAllowsABurstOfThirtyRetries(t *testing.T) {
+	b := &bucket{tokens: 3000}
+	calls, failed := b.operations(1000, always)
+	require.Equal(t, 1030, calls)
+	require.Equal(t, 1000, failed)
+}
+
+func TestATokenBucketIsFilledByATenthOfTheFirstTriesThatSucceed(t *testing.T) {
+	b := &bucket{}
+	b.operations(100, func(int) bool { return false })
+	require.Equal(t, 1000, b.tokens)
+	calls, _ := b.operations(50, always)
+	require.Equal(t, 60, calls)
+}
+
+func TestASuccessfulRetryFillsNothing(t *testing.T) {
+	b := &bucket{tokens: 3000}
+	_, failed := b.operations(20, func(call int) bool { return call%2 == 1 })
+	require.Zero(t, failed)
+	require.Equal(t, 1000, b.tokens)
+}
+
+func ExampleBudget() {
+	var down backoff.Budget = &bucket{tokens: 100} // one retry, for all who share it
+	r := backoff.Retrier{Budget: down, Policy: &backoff.Exponential{Base: time.Millisecond}}
+	for range 2 {
+		err := r.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
+		var e *backoff.RetryError
+		fmt.Println(errors.Is(err, backoff.ErrNoBudget), errors.As(err, &e) && e.Tries > 1)
+	}
+	// Output:
+	// true true
+	// true false
+}

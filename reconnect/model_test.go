@@ -1,0 +1,402 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Promises 4, 6, 10 and 11: whatever happens, the sum is complete. For each seed half
+// a virtual minute of random sends, losses and ends, and a ledger of every message.
+// REDIAL_SEEDS is how many seeds; one is run again with -run 'Ledger/^17$'.
+func TestTheLedgerIsComplete(t *testing.T) {
+	eachSeed(t, 80, func(t *testing.T, seed uint64) {
+		w := &modelVenue{model: newModel(seed)}
+		inVenue(t, w.serve, w.run)
+	})
+}
+
+// The same over connections in memory that fail in every way a Write can.
+func TestTheLedgerIsCompleteOverFakes(t *testing.T) {
+	eachSeed(t, 300, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { (&modelFakes{model: newModel(seed)}).run(t) })
+	})
+}
+
+func eachSeed(t *testing.T, seeds int, f func(t *testing.T, seed uint64)) {
+	if testing.Short() || raceEnabled() {
+		seeds /= 5
+	}
+	if n, err := strconv.Atoi(os.Getenv("REDIAL_SEEDS")); err == nil {
+		seeds = n
+	}
+	for seed := range uint64(seeds) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { f(t, seed) })
+	}
+}
+
+// model is one seed: who uses the Conn, and the ledger of what they were told.
+type model struct {
+	seed  uint64
+	t     *testing.T
+	start time.Time
+	conn  *reconnect.Conn
+	o     reconnect.Options
+	users sync.WaitGroup
+	calm  atomic.Bool // the last phase: everything goes well
+
+	order sync.Mutex // held while a message is sent, so that the order of acceptance is known
+
+	mu       sync.Mutex // guards what follows
+	parcels  map[string]*parcel
+	accepted int    // by Send
+	inDone   bool   // a call of Done is under way
+	lastSent int    // the order of the last that was handed to a connection
+	lastTold int    // the order of the last that was told to be written
+	logins   uint64 // messages of OnSession
+	unsent   []reconnect.Receipt
+	trace    []string
+}
+
+// parcel is one message.
+type parcel struct {
+	id            string
+	actor, number int
+	order         int // of acceptance; 0: by Write
+	out           reconnect.Out
+	due           time.Time // too late; zero: never
+	refused       error
+	fates         []reconnect.Receipt
+	handed        []uint64 // the sessions that may have got it
+	whole         int      // those of them that said so
+	arrived       []uint64 // the sessions by which the peer got it, whole
+	begun         bool     // the peer got something of it
+}
+
+func newModel(seed uint64) *model {
+	return &model{seed: seed, parcels: make(map[string]*parcel)}
+}
+
+func (m *model) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(m.seed, 100+actor)) }
+
+// options are another set for each seed.
+func (m *model) options() {
+	r := m.stream(0)
+	o := &m.o
+	o.Down = []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends, reconnect.KeepSends}[r.IntN(4)]
+	o.OnSession, o.OpenTimeout = m.login, 5*time.Second
+	o.OnMessage = func(reconnect.Message) {}
+	o.Outbox = reconnect.Outbox{
+		Messages: 1 + r.IntN(20), Bytes: 1000 + r.IntN(300_000),
+		Age: time.Second + upTo(r, 20*time.Second), Full: reconnect.OutFull(r.IntN(3)),
+	}
+	if r.IntN(3) == 0 {
+		o.Outbox.Age = -1
+	}
+	whims, doubts := m.stream(1), m.stream(2)
+	o.Outbox.Done = func(got reconnect.Receipt) { m.done(whims, got) }
+	if o.Down == reconnect.KeepSends && r.IntN(2) == 0 {
+		o.Outbox.Keep = func(reconnect.Out, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
+	}
+	if r.IntN(3) == 0 {
+		o.Stall.Limit = 3*time.Second + upTo(r, 10*time.Second)
+		o.Stall.Expected = func(time.Time) bool { return !m.calm.Load() }
+	}
+	o.Run.Rand, o.Run.Policy = m.stream(3), &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
+}
+
+// storm runs the users, and then ends the Conn in one of several ways. calm makes
+// everything well, so that what is sent then must arrive.
+func (m *model) storm(t *testing.T, d reconnect.Dialer, calm func()) {
+	m.t, m.start = t, time.Now()
+	m.options()
+	var err error
+	m.conn, err = reconnect.New(d, &m.o)
+	require.NoError(t, err)
+	defer m.conn.Close()
+	r := m.stream(4)
+	length := 30 * time.Second
+	how := r.IntN(4)
+	if how < 2 {
+		length = upTo(r, length)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	for actor := range 3 {
+		m.users.Go(func() { m.send(ctx, actor, m.stream(10+uint64(actor))) })
+	}
+	m.users.Go(func() { m.poke(ctx, m.stream(20)) })
+	<-ctx.Done()
+	if how > 1 {
+		m.settle(t, calm)
+	}
+	m.end(r, how)
+	m.users.Wait()
+	m.check(t)
+}
+
+// end is Close, or a Shutdown with more or less patience, or both.
+func (m *model) end(r *rand.Rand, how int) {
+	if how == 0 || r.IntN(8) == 0 {
+		if r.IntN(2) == 0 {
+			m.users.Go(func() { m.shutdown(time.Hour) })
+		}
+		time.Sleep(upTo(r, time.Second))
+		m.conn.Close()
+	}
+	m.shutdown(upTo(r, 20*time.Second))
+}
+
+func (m *model) shutdown(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := m.conn.Shutdown(ctx)
+	if unsent, ok := errors.AsType[*reconnect.UnsentError](err); ok {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.unsent = unsent.Unsent
+	}
+}
+
+// settle demands, now that all is well, that what is sent is written.
+func (m *model) settle(t *testing.T, calm func()) {
+	m.users.Wait()
+	m.calm.Store(true)
+	calm()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	require.NoError(t, m.conn.Await(ctx, reconnect.StateReady), "%+v", m.conn.Status())
+	time.Sleep(time.Minute)
+	require.Equal(t, reconnect.StateReady, m.conn.State())
+	session, before := m.conn.Status().Session, m.conn.Stats().Written
+	for i := range 5 {
+		p := &parcel{actor: 9, number: i, out: reconnect.Out{Message: conn.Message{Data: make([]byte, 10)}}}
+		require.NoError(t, m.accept(p))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, p.fates, 1)
+		require.Equal(t, reconnect.Written, p.fates[0].Fate)
+		require.Equal(t, session, p.fates[0].Session)
+		require.Equal(t, []uint64{session}, p.arrived)
+	}
+	require.Equal(t, before+5, m.conn.Stats().Written)
+}
+
+// poke uses what else there is.
+func (m *model) poke(ctx context.Context, r *rand.Rand) {
+	for ctx.Err() == nil {
+		time.Sleep(upTo(r, 8*time.Second))
+		if r.IntN(2) == 0 {
+			m.conn.Kick()
+		} else {
+			m.conn.Redial(m.conn.Status().Session, errLost)
+		}
+	}
+}
+
+// send is one user.
+func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
+	for number := 0; ctx.Err() == nil; number++ {
+		if r.IntN(3) > 0 { // or several at one instant
+			time.Sleep(upTo(r, time.Second))
+		}
+		p := &parcel{actor: actor, number: number}
+		p.out.Data = make([]byte, 20+r.IntN(300))
+		if r.IntN(10) == 0 {
+			p.out.Data = make([]byte, 100_000) // more than the window
+		}
+		if r.IntN(4) == 0 {
+			m.write(p, upTo(r, 5*time.Second))
+			continue
+		}
+		m.terms(p, r)
+		m.accept(p)
+	}
+}
+
+// terms draws what a message demands.
+func (m *model) terms(p *parcel, r *rand.Rand) {
+	p.out.Repeatable = r.IntN(3) == 0
+	if r.IntN(4) == 0 {
+		p.out.Deadline = time.Now().Add(upTo(r, 5*time.Second))
+	}
+	if r.IntN(3) == 0 {
+		p.out.Key = strconv.Itoa(r.IntN(3))
+	}
+	if r.IntN(6) == 0 {
+		p.out.Session = m.conn.Status().Session + uint64(r.IntN(2))
+	}
+}
+
+// file gives p its name, and puts it into the ledger.
+func (m *model) file(p *parcel) {
+	p.id = fmt.Sprintf("%d.%d", p.actor, p.number)
+	p.out.Type, p.out.Tag = conn.Text, p
+	copy(p.out.Data, strings.Repeat("x", len(p.out.Data)))
+	copy(p.out.Data, p.id+" ")
+	p.due = p.out.Deadline
+	if age := time.Now().Add(m.o.Outbox.Age); p.order > 0 && m.o.Outbox.Age > 0 && (p.due.IsZero() || age.Before(p.due)) {
+		p.due = age
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parcels[p.id] = p
+}
+
+func (m *model) accept(p *parcel) error {
+	m.order.Lock()
+	defer m.order.Unlock()
+	p.order = m.accepted + 1
+	m.file(p)
+	err := m.conn.Send(p.out)
+	if err == nil {
+		m.accepted++
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.refused = err; err != nil {
+		p.order = 0
+	}
+	if most := m.o.Outbox.Messages + 2 + 4; int(m.conn.Stats().Queued) > most { // one being written, one that came back, and Writes
+		m.t.Errorf("%d are queued, of %d at most", m.conn.Stats().Queued, most)
+	}
+	return err
+}
+
+func (m *model) write(p *parcel, patience time.Duration) {
+	m.file(p)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := m.conn.Write(ctx, p.out.Message)
+	got := reconnect.Receipt{Fate: reconnect.Written, Err: err}
+	if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
+		got.Fate, got.Session = w.Fate, w.Session
+	} else if err != nil {
+		m.t.Errorf("write: %v", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.fates = append(p.fates, got)
+	m.log("%s %v", p.id, got.Fate)
+}
+
+// done is Outbox.Done, which sometimes does something of its own.
+func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
+	p := got.Out.Tag.(*parcel)
+	m.mu.Lock()
+	if m.inDone {
+		m.t.Error("two calls of Done at once")
+	}
+	m.inDone = true
+	p.fates = append(p.fates, got)
+	m.log("%s told %v %d", p.id, got.Fate, got.Session)
+	if got.Fate == reconnect.Written {
+		if p.order <= m.lastTold {
+			m.t.Errorf("%s was told after a later one", p.id)
+		}
+		m.lastTold = p.order
+	}
+	m.mu.Unlock()
+	if whim := r.IntN(40); !m.calm.Load() {
+		switch {
+		case whim == 0:
+			time.Sleep(upTo(r, 3*time.Second))
+		case whim == 1:
+			m.write(&parcel{actor: 8, number: r.Int(), out: reconnect.Out{Message: text(strings.Repeat("x", 30))}}, time.Second)
+		case whim < 4:
+			m.accept(&parcel{actor: 7, number: p.order, out: reconnect.Out{Message: text(strings.Repeat("x", 30))}})
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inDone = false
+}
+
+func (m *model) login(_ context.Context, o *reconnect.Opening) error {
+	o.Conn().(interface{ begin(uint64) }).begin(o.Session)
+	if err := o.Write(text(fmt.Sprintf("login %d", o.Session))); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.logins++
+	m.mu.Unlock()
+	_, err := o.Read()
+	return err
+}
+
+// log adds to the trace. The lock is held.
+func (m *model) log(format string, args ...any) {
+	m.trace = append(m.trace, fmt.Sprintf("%v ", time.Since(m.start))+fmt.Sprintf(format, args...))
+}
+
+// check is done when all is over: each message has exactly one fate, and it is true.
+func (m *model) check(t *testing.T) {
+	synctest.Wait()
+	stats := m.conn.Stats()
+	count := map[reconnect.Fate]uint64{reconnect.Written: m.logins}
+	for _, p := range m.parcels {
+		if p.refused != nil {
+			require.Empty(t, p.fates, "%s was refused, and told", p.id)
+			p.fates = []reconnect.Receipt{{Fate: reconnect.Dropped}}
+		}
+		require.Len(t, p.fates, 1, "%s", p.id)
+		count[p.fates[0].Fate]++
+		p.check(t)
+	}
+	require.Equal(t, count[reconnect.Written], stats.Written)
+	require.Equal(t, count[reconnect.Dropped], stats.Dropped)
+	require.Equal(t, count[reconnect.Unknown], stats.Unknown)
+	require.Zero(t, stats.Queued)
+	for _, r := range m.unsent {
+		p := r.Out.Tag.(*parcel)
+		require.Equal(t, p.fates, []reconnect.Receipt{r}, "%s: told otherwise than reported", p.id)
+		require.NotEqual(t, reconnect.Written, r.Fate)
+	}
+}
+
+// check compares the fate of a message with what happened to it.
+func (p *parcel) check(t *testing.T) {
+	got := p.fates[0]
+	switch story := fmt.Sprintf("%s: %+v, handed to %v, arrived by %v", p.id, got, p.handed, p.arrived); got.Fate {
+	case reconnect.Written:
+		require.Equal(t, 1, p.whole, story)
+	case reconnect.Unknown:
+		require.NotEmpty(t, p.handed, story)
+		require.Zero(t, p.whole, story)
+	case reconnect.Dropped:
+		require.Empty(t, p.handed, story)
+		require.Empty(t, p.arrived, story)
+		require.False(t, p.begun, story)
+	}
+	if p.order > 0 {
+		require.Equal(t, len(p.handed), got.Tries, p.id)
+	}
+	if !p.out.Repeatable {
+		require.LessOrEqual(t, len(p.handed), 1, "%s was sent again", p.id)
+	}
+	for _, session := range p.arrived {
+		require.Contains(t, p.handed, session, "%s arrived by a session that it was not given to", p.id)
+	}
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(p.arrived))), len(p.arrived), "%s arrived twice by one session", p.id)
+	if p.out.Session != 0 {
+		for _, session := range p.handed {
+			require.Equal(t, p.out.Session, session, "%s was sent by another session", p.id)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// journal is an Outbox.Done that keeps what it is told.
+type journal struct {
+	mu       sync.Mutex // guards what follows
+	receipts []reconnect.Receipt
+}
+
+func (d *journal) done(r reconnect.Receipt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.receipts = append(d.receipts, r)
+}
+
+// all returns what was told until now, in order.
+func (d *journal) all() []reconnect.Receipt {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]reconnect.Receipt(nil), d.receipts...)
+}
+
+// want asserts what was told until now: a line like "order: written 1" for each, of
+// its message, its fate and the session.
+func (d *journal) want(t *testing.T, lines ...string) {
+	t.Helper()
+	got := []string{}
+	for _, r := range d.all() {
+		got = append(got, fmt.Sprintf("%s: %v %d", r.Out.Data, r.Fate, r.Session))
+	}
+	require.Equal(t, append([]string{}, lines...), got)
+}
+
+// last returns what was told last.
+func (d *journal) last(t *testing.T) reconnect.Receipt {
+	t.Helper()
+	all := d.all()
+	require.NotEmpty(t, all)
+	return all[len(all)-1]
+}
+
+// sending returns options for Send that redial after a second, and what Done is told.
+func sending(down reconnect.Down) (*reconnect.Options, *journal) {
+	d, o := new(journal), run(every(time.Second))
+	o.Down, o.Outbox.Done = down, d.done
+	return &o, d
+}
+
+// queue sends each of the messages, which must be accepted.
+func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
+	t.Helper()
+	for _, m := range messages {
+		require.NoError(t, c.Send(reconnect.Out{Message: text(m)}))
+	}
+}
+
+// acceptHeld accepts with a connection that does not write until it is released.
+func (d *dialling) acceptHeld() *conntest.Fake {
+	fake := conntest.NewFake(&d.s.fake)
+	fake.Hold()
+	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
+	synctest.Wait()
+	return fake
+}
+
+// written is what was written to a fake, in one line.
+func written(peer *conntest.Fake) string {
+	synctest.Wait()
+	data := []string{}
+	for _, m := range peer.Written() {
+		data = append(data, string(m.Data))
+	}
+	return strings.Join(data, " ")
+}
+
+// Promise 6.
+func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.FailWrites)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		tag := new(int)
+		require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Tag: tag}))
+		queue(t, c, "b", "c")
+		require.Equal(t, "a b c", written(peer))
+		told.want(t, "a: written 1", "b: written 1", "c: written 1")
+		first := told.all()[0]
+		require.Equal(t, reconnect.Receipt{Out: reconnect.Out{Message: text("a"), Tag: tag}, Session: 1, Tries: 1}, first)
+		require.Same(t, tag, first.Out.Tag)
+	})
+}
+
+func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.FailWrites)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a", "b")
+		told.want(t)
+		require.Equal(t, uint64(2), c.Stats().Queued)
+		peer.Release()
+		require.Equal(t, "a b", written(peer))
+		require.Zero(t, c.Stats().Queued)
+		require.Zero(t, s.now())
+	})
+}
+
+func TestSendNeedsSomebodyToTell(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(&reconnect.Options{Down: reconnect.WaitWrites})
+		peer := s.wantDial().accept()
+		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("a")}), "Outbox.Done")
+		require.Empty(t, written(peer))
+	})
+}
+
+// Promise 6: an error means that it was not accepted, and Done does not hear of it.
+func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
+	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, told := sending(down)
+			c := s.open(o)
+			s.wantDial().refuse(errLost)
+			err := c.Send(reconnect.Out{Message: text("a")})
+			wantFate(t, err, reconnect.Dropped, 0)
+			require.ErrorIs(t, err, reconnect.ErrNotReady)
+			require.ErrorIs(t, err, errLost, "and why there is none")
+			require.Empty(t, written(s.wantDial().accept()))
+			told.want(t)
+			require.Equal(t, uint64(1), c.Stats().Dropped)
+		})
+	}
+}
+
+// Promise 4.
+func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if err := op.Write(text("login")); err != nil {
+				return err
+			}
+			_, err := op.Read()
+			return err
+		}
+		c := s.open(o)
+		queue(t, c, "a", "b")
+		peer := s.wantDial().accept()
+		queue(t, c, "c")
+		require.Equal(t, "login", written(peer), "OnSession has sole use of the wire")
+		peer.Deliver(text("welcome"))
+		require.Equal(t, "login a b c", written(peer))
+		queue(t, c, "d")
+		require.Equal(t, "login a b c d", written(peer))
+		told.want(t, "a: written 1", "b: written 1", "c: written 1", "d: written 1")
+	})
+}
+
+// Promise 4: reading goes on while the queue is being written, though the peer
+// floods us and takes nothing.
+func TestReadingGoesOnWhileTheQueueIsWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		o.OnMessage = func(reconnect.Message) {}
+		c := s.open(o)
+		queue(t, c, "a", "b")
+		peer := s.wantDial().accept()
+		peer.Hold()
+		for range 1000 {
+			peer.Deliver(text("flood"))
+		}
+		synctest.Wait()
+		require.Equal(t, uint64(1000), c.Stats().Received)
+	})
+}
+
+func TestSendAfterTheEndIsRefused(t *testing.T) {
+	for name, end := range map[string]func(*reconnect.Conn) error{
+		"Close":    (*reconnect.Conn).Close,
+		"Shutdown": func(c *reconnect.Conn) error { return c.Shutdown(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o, told := sending(reconnect.KeepSends)
+				c := s.open(o)
+				s.wantDial().accept()
+				require.NoError(t, end(c))
+				err := c.Send(reconnect.Out{Message: text("a")})
+				wantFate(t, err, reconnect.Dropped, 0)
+				require.ErrorIs(t, err, net.ErrClosed)
+				told.want(t)
+			})
+		})
+	}
+}
+
+// Promise 6: nothing is lost silently when the Conn ends by itself.
+func TestWhatIsQueuedAtTheEndIsToldToBeDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		o.Run.Policy = backoff.Limit(every(0), 1, 0)
+		c := s.open(o)
+		queue(t, c, "a", "b")
+		s.wantDial().refuse(errLost)
+		s.wantDial().refuse(errLost)
+		<-c.Done()
+		told.want(t, "a: dropped 0", "b: dropped 0")
+		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
+		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("c")}), net.ErrClosed)
+	})
+}
+
+// A message that the Conn refuses costs neither the connection nor the queue.
+func TestABadMessageIsDroppedAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			opened, err := s.Dial(ctx)
+			return choosy{opened}, err
+		}), o)
+		require.NoError(t, err)
+		defer c.Close()
+		queue(t, c, "a", "bad", "b")
+		peer := s.wantDial().accept()
+		require.Equal(t, "a b", written(peer))
+		told.want(t, "a: written 1", "bad: dropped 1", "b: written 1")
+		require.ErrorIs(t, told.all()[1].Err, conn.ErrBadMessage)
+		require.ErrorIs(t, c.Write(t.Context(), text("bad")), conn.ErrBadMessage)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// choosy is a connection that refuses some messages.
+type choosy struct{ conn.Conn }
+
+func (c choosy) Write(m conn.Message) error {
+	if string(m.Data) == "bad" {
+		return fmt.Errorf("%w: %w", conn.ErrNotWritten, conn.ErrBadMessage)
+	}
+	return c.Conn.Write(m)
+}
+
+func TestStatsCountEachFateOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		o.Outbox.Messages = 2
+		c := s.open(o)
+		queue(t, c, "a", "b")
+		require.Error(t, c.Send(reconnect.Out{Message: text("refused")}))
+		peer := s.wantDial().accept()
+		require.Equal(t, "a b", written(peer))
+		peer.Hold()
+		queue(t, c, "unknown", "kept")
+		synctest.Wait()
+		peer.Fail(errLost)
+		synctest.Wait()
+		stats := c.Stats()
+		require.Equal(t, []uint64{2, 2, 1, 1, 1},
+			[]uint64{stats.Written, stats.WrittenBytes, stats.Dropped, stats.Unknown, stats.Queued})
+		c.Close()
+		require.Equal(t, uint64(2), c.Stats().Dropped)
+		require.Zero(t, c.Stats().Queued)
+	})
+}
+
+func TestTheErrorOfUnsentMessagesIsClear(t *testing.T) {
+	one := &reconnect.UnsentError{Unsent: make([]reconnect.Receipt, 1)}
+	require.EqualError(t, one, "reconnect: shutdown: 1 message was not sent")
+	two := &reconnect.UnsentError{Unsent: make([]reconnect.Receipt, 2), Err: errLost}
+	require.EqualError(t, two, "reconnect: shutdown: 2 messages were not sent: lost")
+	require.True(t, errors.Is(two, errLost))
+}

@@ -1,0 +1,246 @@
+package reconnect_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// write begins a Write, whose end the channel tells.
+func write(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
+	wrote := make(chan error, 1)
+	go func() { wrote <- c.Write(ctx, text(data)) }()
+	synctest.Wait()
+	return wrote
+}
+
+// Promise 4: also a Write comes after what was queued before it.
+func TestAWriteGoesBehindTheQueue(t *testing.T) {
+	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, told := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			peer.Hold()
+			queue(t, c, "a", "b")
+			synctest.Wait()
+			wrote := write(t.Context(), c, "w")
+			queue(t, c, "c")
+			again := write(t.Context(), c, "x")
+			peer.Release()
+			require.Equal(t, "a b w c x", written(peer))
+			require.NoError(t, <-wrote)
+			require.NoError(t, <-again)
+			told.want(t, "a: written 1", "b: written 1", "c: written 1")
+			require.Equal(t, uint64(5), c.Stats().Written)
+		})
+	}
+}
+
+// Promise 4: and what was sent later comes after a Write that waits for another.
+func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
+	for range 50 { // it was a matter of luck
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(reconnect.KeepSends)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			peer.Hold()
+			first := write(t.Context(), c, "1")
+			second := write(t.Context(), c, "2")
+			third := write(t.Context(), c, "3")
+			queue(t, c, "a")
+			synctest.Wait()
+			peer.Release()
+			require.Equal(t, "1 2 3 a", written(peer))
+			for _, wrote := range []<-chan error{first, second, third} {
+				require.NoError(t, <-wrote)
+			}
+		})
+	}
+}
+
+// Promise 4.
+func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		queue(t, c, "a")
+		one := write(t.Context(), c, "1")
+		queue(t, c, "b")
+		two := write(t.Context(), c, "2")
+		s.wantDial().refuse(errLost)
+		require.Equal(t, "a 1 b 2", written(s.wantDial().accept()))
+		require.NoError(t, <-one)
+		require.NoError(t, <-two)
+	})
+}
+
+// Promise 7: ctx ends the wait in the queue, and takes the message out of it.
+func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.Write(ctx, text("w"))
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, time.Second, s.now())
+		require.Equal(t, uint64(1), c.Stats().Queued)
+		require.Equal(t, uint64(1), c.Stats().Dropped)
+		peer.Release()
+		require.Equal(t, "a", written(peer))
+	})
+}
+
+// Promise 7: but not the write under way, by whomever it is written.
+func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		ctx, cancel := context.WithCancel(t.Context())
+		wrote := write(ctx, c, "w")
+		peer := s.wantDial().acceptHeld()
+		cancel()
+		synctest.Wait()
+		require.Empty(t, wrote)
+		peer.Release()
+		require.NoError(t, <-wrote)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// Promise 7: when it turns out that it was not begun, it does not wait again.
+func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WaitWrites)
+		c := s.open(o)
+		ctx, cancel := context.WithCancel(t.Context())
+		wrote := write(ctx, c, "w")
+		peer := s.wantDial().acceptHeld()
+		cancel()
+		synctest.Wait()
+		peer.FailWrite(errNotBegun)
+		wantFate(t, <-wrote, reconnect.Dropped, 1)
+		require.Zero(t, c.Stats().Queued)
+		require.Equal(t, uint64(1), c.Stats().Dropped)
+	})
+}
+
+// Promise 6: a Write that was being written is never tried again.
+func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		wrote := write(t.Context(), c, "w")
+		s.wantDial().acceptHeld().Fail(errLost)
+		wantFate(t, <-wrote, reconnect.Unknown, 1)
+		require.Empty(t, written(s.wantDial().accept()))
+		require.Equal(t, uint64(1), c.Stats().Unknown)
+	})
+}
+
+// Promise 6: a Write that waits survives the loss if it may wait for a session at all.
+func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
+	for _, down := range []reconnect.Down{reconnect.WaitWrites, reconnect.KeepSends} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			peer.Hold()
+			queue(t, c, "a")
+			synctest.Wait()
+			wrote := write(t.Context(), c, "w")
+			peer.Fail(errLost)
+			require.Equal(t, "w", written(s.wantDial().accept()))
+			require.NoError(t, <-wrote)
+		})
+	}
+}
+
+func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.FailWrites)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a")
+		synctest.Wait()
+		wrote := write(t.Context(), c, "w")
+		peer.Fail(errLost)
+		err := <-wrote
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, errLost)
+		require.Zero(t, s.now())
+	})
+}
+
+// Promise 11: in a callback of the supervisor it must not wait for what only the
+// supervisor could bring.
+func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
+	for name, lose := range map[string]func(*reconnect.Conn, func(error)){
+		"lost":    func(c *reconnect.Conn, fail func(error)) { fail(errLost) },
+		"severed": func(c *reconnect.Conn, _ func(error)) { c.Redial(1, errLost) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o, _ := sending(reconnect.KeepSends)
+				var c *reconnect.Conn
+				result := make(chan error, 1)
+				o.OnMessage = func(reconnect.Message) { result <- c.Write(context.Background(), text("w")) }
+				c = s.open(o)
+				peer := s.wantDial().accept()
+				peer.Hold()
+				queue(t, c, "a", "b")
+				synctest.Wait()
+				peer.Deliver(text("m"))
+				synctest.Wait()
+				lose(c, peer.Fail)
+				wantFate(t, <-result, reconnect.Dropped, 0)
+				require.Equal(t, "b", written(s.wantDial().accept()))
+			})
+		})
+	}
+}
+
+func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
+	for name, end := range map[string]func(*reconnect.Conn) error{
+		"Close":    (*reconnect.Conn).Close,
+		"Shutdown": func(c *reconnect.Conn) error { return c.Shutdown(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o, _ := sending(reconnect.KeepSends)
+				c := s.open(o)
+				wrote := write(t.Context(), c, "w")
+				require.NoError(t, end(c))
+				err := <-wrote
+				wantFate(t, err, reconnect.Dropped, 0)
+				require.ErrorIs(t, err, net.ErrClosed)
+				require.Zero(t, s.now())
+			})
+		})
+	}
+}
+
+// Promise 6: it may be given to two sessions if the first has seen nothing of it.
+func TestAQueuedWriteThatWasNotBegunIsWrittenByTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		one, two := write(t.Context(), c, "1"), write(t.Context(), c, "2")
+		s.wantDial().acceptHeld().FailWrite(errNotBegun)
+		require.Equal(t, "1 2", written(s.wantDial().accept()))
+		require.NoError(t, <-one)
+		require.NoError(t, <-two)
+	})
+}
