@@ -60,6 +60,14 @@ type Waiter interface {
 	OnWait(f func()) bool
 }
 
+// HalfCloser is a Conn whose protocol has no farewell but the end of the stream.
+type HalfCloser interface {
+	// CloseWrite ends our direction, after what was written. Read goes on, and its
+	// [io.EOF] is the peer's answer. It returns when ours is handed to the kernel; an
+	// error that is [errors.ErrUnsupported] means that nothing has happened.
+	CloseWrite() error
+}
+
 // Message is one message as it travels.
 type Message struct {
 	Type Type

@@ -37,6 +37,7 @@ var _ interface {
 	Conn
 	Idler
 	Waiter
+	HalfCloser
 } = (*Framed)(nil)
 
 // NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
@@ -275,17 +276,25 @@ func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
 	return nil
 }
 
+// CloseWrite implements [HalfCloser], if nc has a CloseWrite. It waits for the
+// message under way.
+func (c *Framed) CloseWrite() error {
+	half := c.halfCloser()
+	if half == nil {
+		return fmt.Errorf("close write: %T: %w", c.nc, errors.ErrUnsupported)
+	}
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	return half.CloseWrite()
+}
+
 // farewell closes our direction and waits for the peer's. It ends when the
 // connection is cut.
 func (c *Framed) farewell() error {
-	half := c.halfCloser()
-	if half == nil {
+	switch err := c.CloseWrite(); {
+	case errors.Is(err, errors.ErrUnsupported):
 		return nil
-	}
-	c.turn <- struct{}{}
-	err := half.CloseWrite()
-	<-c.turn
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	c.takeOver()

@@ -256,6 +256,42 @@ func TestShutdownHalfCloses(t *testing.T) {
 	})
 }
 
+// What a peer still has to say when it hears that we are done is part of the stream.
+func TestShutdownReceivesUntilTheFramedPeerIsDone(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		c := d.open(t, nil)
+		peer := d.next(t)
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		_, err := io.ReadAll(peer.in)
+		require.NoError(t, err)
+		peer.say(t, "one\ntwo\n")
+		time.Sleep(time.Second)
+		peer.say(t, "three\n")
+		peer.Close()
+		require.NoError(t, <-shut)
+		for _, want := range []string{"one", "two", "three"} {
+			wantMessage(t, c, 1, want)
+		}
+	})
+}
+
+// Promises 11 and 14: there the supervisor cannot read on.
+func TestShutdownInsideAFramedHandlerReturns(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		var c *reconnect.Conn
+		shut := make(chan error, 1)
+		c = d.open(t, &reconnect.Options{OnMessage: func(reconnect.Message) { shut <- c.Shutdown(context.Background()) }})
+		peer := d.next(t)
+		peer.say(t, "bye\n")
+		_, err := io.ReadAll(peer.in)
+		require.NoError(t, err)
+		peer.Close()
+		require.NoError(t, <-shut)
+		<-c.Done()
+	})
+}
+
 // Promise 11: and not for longer than CloseTimeout.
 func TestShutdownOfASilentFramedPeerIsBounded(t *testing.T) {
 	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {

@@ -59,6 +59,7 @@ type model struct {
 	conn  *reconnect.Conn
 	o     reconnect.Options
 	users sync.WaitGroup
+	exact bool        // to be repeated to the nanosecond
 	calm  atomic.Bool // the last phase: everything goes well
 
 	order sync.Mutex // held while a message is sent, so that the order of acceptance is known
@@ -213,8 +214,11 @@ func (m *model) poke(ctx context.Context, r *rand.Rand) {
 // send is one user.
 func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 	for number := 0; ctx.Err() == nil; number++ {
-		if r.IntN(3) > 0 { // or several at one instant
-			time.Sleep(upTo(r, time.Second))
+		switch pause := upTo(r, time.Second); {
+		case r.IntN(3) > 0:
+			time.Sleep(pause)
+		case m.exact: // no two at one instant
+			time.Sleep(pause / 1000)
 		}
 		p := &parcel{actor: actor, number: number}
 		p.out.Data = make([]byte, 20+r.IntN(300))

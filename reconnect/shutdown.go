@@ -5,15 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // Shutdown ends the connection politely. New messages are refused, and so are
 // Writes that wait for their turn; what Send has queued is written, also by a
 // further session if messages are kept ([KeepSends]) and this one is lost, until
 // ctx ends: a ctx that never does leaves it to Outbox.Age. Then the peer is told
-// (code 1000) and its answer awaited, for at most Options.CloseTimeout and until ctx
-// ends; then it does as Close does. What came before the end can still be read.
+// (code 1000, or the end of our direction of a [conn.HalfCloser], from which
+// messages are received until it ends its own) and its answer awaited, for at most
+// Options.CloseTimeout and until ctx ends; then it does as Close does. What came
+// before the end can still be read.
 //
 // The error is an *[UnsentError] with the messages that could not be sent, the
 // cause of ctx, or says why the peer could not be told. Called from a callback,
@@ -96,8 +101,38 @@ func (c *Conn) farewell(ctx context.Context) error {
 	if c.live.Load() != l || c.life.Err() != nil {
 		return nil // nobody is left to tell
 	}
-	if err := l.conn.Close(ctx, 1000, ""); err != nil && c.life.Err() == nil {
+	if err := c.part(ctx, l); err != nil && c.life.Err() == nil {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
+	}
+	return nil
+}
+
+// part tells the peer, and waits for its answer. Where that is the end of the
+// stream the supervisor reads on until it comes, unless it is the caller.
+func (c *Conn) part(ctx context.Context, l *link) error {
+	half, ok := l.conn.(conn.HalfCloser)
+	if !ok || c.callers.inside() {
+		return l.conn.Close(ctx, 1000, "")
+	}
+	severed := l.severed.wait()
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(cut); l.cut(context.Cause(ctx)) })
+	defer func() {
+		if !stop() {
+			<-cut
+		}
+	}()
+	switch err := half.CloseWrite(); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return l.conn.Close(ctx, 1000, "")
+	case err != nil:
+		return l.why(err)
+	}
+	if l.cause.Load() == nil {
+		<-severed
+	}
+	if err := l.why(nil); !errors.Is(err, io.EOF) {
+		return err
 	}
 	return nil
 }
