@@ -1,0 +1,44 @@
+package contention
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Policy is one of the five rules that are compared.
+type Policy struct {
+	Name   string
+	Policy backoff.Policy
+}
+
+// The original's settings.
+const (
+	base    = 5 * time.Millisecond
+	longest = 2 * time.Second
+)
+
+// Policies returns the five rules: none, exponential, equal, full, decorrelated.
+func Policies() []Policy {
+	exponential := func(j backoff.Jitter) backoff.Policy {
+		return &backoff.Exponential{Base: 2 * base, Cap: longest, Jitter: j}
+	}
+	return []Policy{
+		{"none", &backoff.Exponential{Base: -1}},
+		{"exponential", exponential(backoff.JitterNone)},
+		{"equal", exponential(backoff.JitterEqual)},
+		{"full", exponential(backoff.JitterFull)},
+		{"decorrelated", &backoff.Decorrelated{Base: base, Cap: longest}},
+	}
+}
+
+// Find returns the rule of that name.
+func Find(name string) (Policy, error) {
+	for _, p := range Policies() {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Policy{}, fmt.Errorf("find policy %q: there are none, exponential, equal, full, decorrelated", name)
+}

@@ -1,0 +1,105 @@
+package fleet
+
+import "github.com/redial-go/redial/bench/event"
+
+// agenda is the event queue of a herd: of a million clients each has one thing to
+// come, most of them in seconds. Those lie on heaps of unsorted pages, one heap for
+// each span of time, and only what is due within the present span is in a real
+// queue: that stays small enough for the processor's cache.
+type agenda struct {
+	near  event.Queue[int32]
+	far   []heap // by span
+	spare *page  // emptied, to be written on again
+	span  int    // the present one; all before it are empty
+	end   int64  // what is due at this time or later never happens
+
+	// still reports whether something is to happen to who at a time, and brings
+	// what is known of who into the cache.
+	still func(who int32, at int64) bool
+}
+
+// heap is the pages of a span, in the order in which they were written.
+type heap struct{ first, last *page }
+
+type page struct {
+	next  *page
+	used  int
+	notes [127]note
+}
+
+type note struct {
+	at  int64
+	who int32
+}
+
+const spanBits = 25 // 2^25 ns = 34 ms
+
+func newAgenda(end int64, still func(int32, int64) bool) *agenda {
+	return &agenda{far: make([]heap, end>>spanBits+1), end: end, still: still}
+}
+
+// push notes that something is due for who at a time not before the last one
+// popped.
+func (a *agenda) push(at int64, who int32) {
+	if at >= a.end {
+		return
+	}
+	span := int(at >> spanBits)
+	if span <= a.span {
+		a.near.Push(at, who)
+		return
+	}
+	h := &a.far[span]
+	if h.last == nil || h.last.used == len(h.last.notes) {
+		a.turn(h)
+	}
+	h.last.notes[h.last.used] = note{at, who}
+	h.last.used++
+}
+
+// turn puts an empty page on h.
+func (a *agenda) turn(h *heap) {
+	p := a.spare
+	if p == nil {
+		p = new(page)
+	} else {
+		a.spare, p.next, p.used = p.next, nil, 0
+	}
+	if h.last == nil {
+		h.first = p
+	} else {
+		h.last.next = p
+	}
+	h.last = p
+}
+
+// pop returns what is due next; what is due at one instant in the order in which
+// it was noted.
+func (a *agenda) pop() (at int64, who int32, ok bool) {
+	for {
+		if at, who, ok = a.near.Pop(); ok || a.span+1 >= len(a.far) {
+			return at, who, ok
+		}
+		a.span++
+		for p := a.far[a.span].first; p != nil; {
+			a.sort(p)
+			p.next, a.spare, p = a.spare, p, p.next
+		}
+		a.far[a.span] = heap{}
+	}
+}
+
+// sort puts what is on p into the queue, but for what is not to happen any more. It
+// looks at all clients first: the processor fetches many of them at a time then,
+// and this is what a large herd spends most of its time on.
+func (a *agenda) sort(p *page) {
+	kept := p.notes[:0]
+	for _, n := range p.notes[:p.used] {
+		if a.still(n.who, n.at) {
+			kept = append(kept, n)
+		}
+	}
+	for _, n := range kept {
+		a.near.Push(n.at, n.who)
+	}
+}

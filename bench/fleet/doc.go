@@ -1,0 +1,24 @@
+// Package fleet is a model of a herd: N long-lived connections are lost at one
+// instant, the server is away for a while, and is then able to complete C
+// handshakes per second, one after the other. It shows what a retry policy does
+// to the server, and when everybody is back.
+//
+// The clients are the library's own logic: each has a [backoff.Outage] and asks
+// the [backoff.Policy] that the library ships, judges failures as
+// [backoff.Classify] does (refused, or reset: Retry; timed out, or 503: Overload,
+// with what the server told it to wait) and starts again from the first wait by
+// the rule of reconnect.Run. Only time and the network are imagined:
+//
+//   - A message takes no time, and the clients' machines no work.
+//   - A handshake is 1/C s of the server's work, first come, first served. The
+//     server does not know who has left: it completes the handshake of a client
+//     that has timed out as well, in vain.
+//   - What happens to those for whom there is no room is said by [Queue], and what
+//     happens to dials while the server is away by [Down].
+//   - The limit on connecting and that on the handshake run apart, as in
+//     [backoff.Step]; a client of another make has one for both.
+//
+// Time is whole nanoseconds from the loss, all chance comes from one generator per
+// run, and nothing depends on a clock or on the order of a map: the same seed gives
+// the same result to the last byte, on every machine.
+package fleet

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package fleet
+
+func inHugePages[E any]([]E) {}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/realherd"
+)
+
+func init() {
+	if realherd.IsServer() { // of a herd or a storm, in a process of its own: it never gets as far as main
+		os.Exit(realherd.ServerMain())
+	}
+	register(command{"herd", "lose a real herd on real sockets, and measure how it comes back", measureHerd})
+}
+
+// herdOptions are the flags of "bench herd".
+type herdOptions struct {
+	realherd.Herd
+	clients     []fleet.Client
+	rounds      int
+	queue, mine bool
+	csv, series string
+}
+
+const herdHelp = `Connects -n clients, kills the server (a process of its own on loopback, SIGKILL) and
+starts it again at the same address after -outage; then it admits -capacity handshakes
+per second. Shows medians over the rounds, policy by policy: times from the server's return.
+
+With -url the server is one of yours, which you restart yourself when you are told so.
+The policies: `
+
+func measureHerd(ctx context.Context, c *console, args []string) error {
+	o, err := parseHerd(c, args)
+	if err != nil {
+		return err
+	}
+	results, err := o.run(ctx, c)
+	if len(results) > 0 {
+		if err := o.print(c, results); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func parseHerd(c *console, args []string) (*herdOptions, error) {
+	o := &herdOptions{}
+	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
+	flags.IntVar(&o.N, "n", 2000, "connections")
+	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
+	o.Outage = 5 * time.Second
+	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
+	flags.Var(seconds{&o.Watch}, "watch", "at most, from the server's return (default 90s, with -url for ever)")
+	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
+	flags.IntVar(&o.rounds, "rounds", 1, "how many runs of each policy, in turns")
+	flags.BoolVar(&o.queue, "queue", false, "who comes beyond the capacity waits in the kernel's backlog (the default)")
+	flags.BoolVar(&o.Reject, "reject", false, "who comes beyond the capacity is reset")
+	flags.StringVar(&o.URL, "url", "", "a server of yours, ws or wss, which you restart")
+	flags.BoolVar(&o.mine, "i-own-this-server", false, "that is needed for a -url on another machine")
+	flags.StringVar(&o.csv, "csv", "", "write a line per run to this file; - is standard output")
+	flags.StringVar(&o.series, "series", "", "write what happened in each 100 ms of each run to this file; - is standard output")
+	if err := parse(c, flags, args); err != nil {
+		return nil, err
+	}
+	if err := o.validate(*policies); err != nil {
+		return nil, usageError{err}
+	}
+	return o, nil
+}
+
+func (o *herdOptions) validate(policies string) error {
+	switch {
+	case o.rounds < 1:
+		return fmt.Errorf("want at least one of -rounds, not %d", o.rounds)
+	case o.queue && o.Reject:
+		return errors.New("want -queue or -reject, not both")
+	case o.URL == "" && o.mine:
+		return errors.New("-i-own-this-server says something about a -url, and there is none")
+	}
+	if o.URL != "" {
+		if err := mayVisit(o.URL, o.mine); err != nil {
+			return err
+		}
+	}
+	if policies == "" {
+		policies = "redial,full,grpc,fixed"
+		if o.URL != "" {
+			policies = "redial"
+		}
+	}
+	for name := range strings.SplitSeq(policies, ",") {
+		client, err := realherd.FindClient(strings.TrimSpace(name))
+		if err != nil {
+			return err
+		}
+		o.clients = append(o.clients, client)
+	}
+	return o.Validate()
+}
+
+// mayVisit says what is wrong with a URL. No part of it but the host is in the
+// error.
+func mayVisit(raw string, mine bool) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss"):
+		return errors.New("-url is no URL of a WebSocket, such as ws://localhost:8080/feed")
+	case mine || u.Hostname() == "localhost":
+		return nil
+	}
+	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%s is not this machine, and a herd harms a server that is not made for it: if it is yours, add -i-own-this-server", u.Host)
+}
+
+// run runs all policies in turns. Its error leaves what was measured before.
+func (o *herdOptions) run(ctx context.Context, c *console) ([]*realherd.Result, error) {
+	o.announce(c.errs)
+	var results []*realherd.Result
+	for round := range o.rounds {
+		for i := range o.clients {
+			h := o.Herd
+			h.Client = o.clients[(i+round)%len(o.clients)]
+			r, err := o.one(ctx, c, h, round+1)
+			if r != nil {
+				results = append(results, r)
+			}
+			if err != nil {
+				return inOrder(results, o.clients), err
+			}
+		}
+	}
+	return inOrder(results, o.clients), nil
+}
+
+// inOrder sorts by client, as they were named, and then by round.
+func inOrder(results []*realherd.Result, clients []fleet.Client) []*realherd.Result {
+	place := func(r *realherd.Result) int {
+		return slices.IndexFunc(clients, func(c fleet.Client) bool { return c.Name == r.Client })
+	}
+	slices.SortStableFunc(results, func(a, b *realherd.Result) int { return place(a) - place(b) })
+	return results
+}
+
+// one is one run. It says what happens where that takes long or is the user's turn.
+func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, round int) (*realherd.Result, error) {
+	name := fmt.Sprintf("%s %d/%d", h.Client.Name, round, o.rounds)
+	p := newProgress(c, name+": back", h.N)
+	defer p.end()
+	h.Trace.Returned = func() { p.add(1) }
+	if h.URL != "" {
+		h.Trace.Connected = func() {
+			fmt.Fprintf(c.errs, "%s: %d connections are up. Restart your server now; Ctrl-C ends it.\n", name, h.N)
+		}
+		h.Trace.Lost = func() { fmt.Fprintf(c.errs, "%s: the first connection was lost\n", name) }
+	}
+	r, err := realherd.Run(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	r.Round = round
+	if r.Cut {
+		return r, context.Cause(ctx)
+	}
+	return r, nil
+}
+
+// announce says what is going to happen, and how long it may take.
+func (o *herdOptions) announce(w io.Writer) {
+	runs := len(o.clients) * o.rounds
+	if o.URL != "" {
+		fmt.Fprintf(w, "herd: %d connections to your server, %s\n", o.N, plural(runs, "run"))
+		return
+	}
+	beyond := "wait in the kernel's backlog"
+	if o.Reject {
+		beyond = "are reset"
+	}
+	watch := o.Watch
+	if watch == 0 {
+		watch = 90 * time.Second
+	}
+	ideal := time.Duration(float64(o.N) / o.Capacity * float64(time.Second))
+	fmt.Fprintf(w, "herd: %d connections, outage %v, then %v handshakes/s and the others %s; %s of at least %v and at most %v\n",
+		o.N, o.Outage, o.Capacity, beyond, plural(runs, "run"), (o.Outage + min(ideal, watch)).Round(time.Second), (o.Outage + watch).Round(time.Second))
+}
+
+// print writes the files, and the table where they do not go.
+func (o *herdOptions) print(c *console, results []*realherd.Result) error {
+	table := c.out
+	for _, f := range []struct {
+		path  string
+		write func(io.Writer, []*realherd.Result) error
+	}{{o.csv, realherd.WriteRuns}, {o.series, realherd.WriteSeries}} {
+		if f.path == "" {
+			continue
+		}
+		if f.path == "-" {
+			table = c.errs
+		}
+		if err := writeFile(c, f.path, func(w io.Writer) error { return f.write(w, results) }); err != nil {
+			return err
+		}
+	}
+	return o.table(table, results)
+}
+
+// writeFile writes to a file, or standard output for "-".
+func writeFile(c *console, path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(c.out)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// table prints a line per policy, and one per run that was cut.
+func (o *herdOptions) table(w io.Writer, results []*realherd.Result) error {
+	if backlog := results[0].Backlog; backlog > 0 {
+		fmt.Fprintf(w, "backlog of the server: %d connections (net.core.somaxconn)\n", backlog)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "t50\tt99\tt100\tt99/ideal\tpeak dials\tarrivals\tdials\trefused\ttimed out\twasted\trecovered\tdown at end\t  policy")
+	fmt.Fprintln(t, "\t\t\t\tper 100 ms\tper 100 ms\tper client\tper client\tper client\tper client\t\t\t")
+	local := 0
+	for _, s := range realherd.Summarise(results) {
+		local += s.Local
+		ratio := "-"
+		switch r := s.Ratio(); {
+		case math.IsInf(r, 1):
+			ratio = "never"
+		case !math.IsNaN(r):
+			ratio = fmt.Sprintf("%.2f", r)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%d of %d\t%.0f\t  %s\n",
+			moment(s.T50), moment(s.T99), moment(s.T100), ratio, s.Peak, s.PeakIn, s.Dials, s.Refused, s.TimedOut, s.Wasted,
+			s.Recovered, s.Runs, s.Down, s.Client)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Cut {
+			fmt.Fprintf(w, "%s, cut after %v: %d of %d up, t50 %s, t99 %s, %.2f dials per client\n",
+				r.Client, r.Watched.Round(100*time.Millisecond), r.Up, r.N, moment(r.T50), moment(r.T99), r.Dials)
+		}
+	}
+	if local > 0 {
+		fmt.Fprintf(w, "NO MEASUREMENT: for %d dials this machine had no socket or port\n", local)
+	}
+	return nil
+}
+
+func moment(d time.Duration) string {
+	if d == fleet.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}

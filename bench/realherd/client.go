@@ -1,0 +1,81 @@
+package realherd
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// aliases are short names of the clients of package fleet.
+var aliases = map[string]string{
+	"full":         "full 0.5-30s",
+	"fixed":        "fixed 1s",
+	"exponential":  "exponential 1-30s",
+	"grpc":         "gRPC",
+	"grpc-2s":      "gRPC, 2s",
+	"nats":         "nats.go",
+	"nats-tls":     "nats.go TLS",
+	"centrifuge":   "centrifuge-go",
+	"decorrelated": "decorrelated 1-30s",
+	"stubborn":     "stubborn-io",
+}
+
+// Clients returns the names that [FindClient] knows, sorted: those without a blank or
+// a comma, which are handy in a list.
+func Clients() []string {
+	var names []string
+	for alias := range aliases {
+		names = append(names, alias)
+	}
+	for _, c := range fleet.Clients() {
+		if !strings.ContainsAny(c.Name, " ,") && !slices.ContainsFunc(names, func(a string) bool { return aliases[a] == c.Name }) {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// FindClient returns a client of package fleet by its name there or a short one,
+// which then is its Name.
+func FindClient(name string) (fleet.Client, error) {
+	long, ok := aliases[name]
+	if !ok {
+		long = name
+	}
+	c, ok := fleet.Named(long)
+	if !ok {
+		return c, fmt.Errorf("find policy %q: there are %s", name, strings.Join(Clients(), ", "))
+	}
+	c.Name = name
+	return c, nil
+}
+
+// newDialer returns how a client dials: as the library does, or with one limit on the
+// whole try.
+func newDialer(c fleet.Client, url string, from netip.Addr) reconnect.Dialer {
+	d := &dialer.WebSocket{URL: url, TCP: dialer.TCPOptions{LocalAddr: from}}
+	if !c.Whole {
+		return d
+	}
+	d.ConnectTimeout, d.HandshakeTimeout = time.Hour, time.Hour
+	return whole{d}
+}
+
+// whole is a dialer with no limits of its own: the supervisor ends the try.
+type whole struct{ *dialer.WebSocket }
+
+// Patience is the one limit, Connect.
+func (whole) Patience(t backoff.Try) time.Duration {
+	if t.Connect <= 0 {
+		return backoff.DefaultConnect
+	}
+	return t.Connect
+}

@@ -1,0 +1,19 @@
+// Package realherd measures on real sockets what packages fleet and retrystorm
+// simulate: how a herd comes back, and document 004's retry storm.
+//
+// The server is a process of its own on loopback: this program, started again with
+// a hidden argument, so a main package that uses it calls [IsServer] first. It is
+// killed with SIGKILL and a new one, which has been waiting for that, listens at
+// the same address when the outage is over; or it is stopped with SIGSTOP and
+// goes on with SIGCONT. It never outlives the one who started it: it reads its
+// standard input to the end, and on Linux it dies with its parent.
+//
+// The clients are real: N values of reconnect.Conn over dialer.WebSocket, each
+// with the policy that is measured and the limits on a try that go with it. On Linux
+// they dial from 64 loopback addresses, since one has only 28,232 ports and a
+// port rests for a minute after use.
+//
+// Clients and server share this machine's processors and its kernel, and a herd
+// of thousands is not one instant to them: what is measured has the machine's load in
+// it. Whoever wants the same figures twice takes the simulator.
+package realherd

@@ -1,0 +1,270 @@
+package realherd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Herd is one run: who is lost, what meets them, and for how long to watch.
+type Herd struct {
+	N        int           // connections, at least 1
+	Client   fleet.Client  // what each of them is; the zero value is the library with its defaults
+	Capacity float64       // handshakes that the server admits per second, above 0
+	Reject   bool          // those beyond are reset; else they wait in the kernel's backlog
+	Outage   time.Duration // from the server's death to its return
+	Watch    time.Duration // at most, from the server's return; default 90 s, with a URL for ever
+	Trace    Trace
+
+	// URL is a server of the user's own, which is to be restarted by hand when
+	// Trace.Connected has been called. Capacity, Reject and Outage mean nothing then;
+	// the run ends when each connection was lost and is back. Default: a server
+	// process is started.
+	URL string
+}
+
+// Trace observes a run. Each field may be nil.
+type Trace struct {
+	Connected func()         // all are up
+	Lost      func()         // the server was killed, or one of the user's has lost the first connection
+	Back      func(r Report) // the server listens again; not with a URL
+	Returned  func()         // one more is back. On the client's goroutine, under a lock: be quick
+}
+
+// Report is what a server says when it listens again.
+type Report struct {
+	Address string
+	Backlog int // connections that the kernel lets wait for it; 0: unknown
+}
+
+const (
+	defaultWatch = 90 * time.Second
+	gatherWithin = 2 * time.Minute
+	settle       = 300 * time.Millisecond // between all being up and the loss
+)
+
+// Validate says what is wrong. A limit on open files that is too low is a
+// *[FilesError].
+func (h *Herd) Validate() error {
+	switch {
+	case h.N < 1:
+		return fmt.Errorf("%d connections are not a herd", h.N)
+	case h.URL == "" && !(h.Capacity > 0 && h.Capacity <= 1e6):
+		return fmt.Errorf("a capacity of %v handshakes per second is not within (0, 1000000]", h.Capacity)
+	case h.Outage < 0 || h.Watch < 0:
+		return errors.New("a time is negative")
+	}
+	limit, err := RaiseFiles()
+	if err != nil {
+		return err
+	}
+	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, limit)
+}
+
+// Run lets the herd be lost and come back. When ctx ends after the loss it returns
+// what was measured, with Cut set, and no error.
+func Run(ctx context.Context, h Herd) (*Result, error) {
+	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	if h.Watch == 0 && h.URL == "" {
+		h.Watch = defaultWatch
+	}
+	r := &run{Herd: h, tally: newTally(h.N, h.Trace.Returned)}
+	if h.URL != "" {
+		return r.visit(ctx)
+	}
+	return r.host(ctx)
+}
+
+// run is the state of one Run.
+type run struct {
+	Herd
+	tally *tally
+	conns []*reconnect.Conn
+}
+
+// host is a run with a server of our own.
+func (r *run) host(ctx context.Context) (*Result, error) {
+	before, err := start(setup{Address: "127.0.0.1:0"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer before.kill()
+	at, err := before.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := start(setup{Address: at.Address, Capacity: r.Capacity, Reject: r.Reject}, r.tally.hear)
+	if err != nil {
+		return nil, err
+	}
+	defer after.kill()
+	defer r.close()
+	if err := r.gather(ctx, "ws://"+at.Address+"/"); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, settle); err != nil {
+		return nil, err
+	}
+
+	r.tally.begin(time.Now())
+	before.kill()
+	call(r.Trace.Lost)
+	if pause(ctx, r.Outage) != nil {
+		return r.result(true), nil
+	}
+	back, err := after.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.tally.listens(time.Unix(0, back.At))
+	if r.Trace.Back != nil {
+		r.Trace.Back(Report{back.Address, back.Backlog})
+	}
+	cut := r.watch(ctx)
+	if !cut {
+		if _, err := after.ask(ctx); err != nil { // its last counts
+			return nil, err
+		}
+	}
+	return r.result(cut), nil
+}
+
+// visit is a run with a server of the user's.
+func (r *run) visit(ctx context.Context) (*Result, error) {
+	defer r.close()
+	if err := r.gather(ctx, r.URL); err != nil {
+		return nil, err
+	}
+	r.tally.arm()
+	call(r.Trace.Connected)
+	select {
+	case <-r.tally.dropped:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	call(r.Trace.Lost)
+	return r.result(r.watch(ctx)), nil
+}
+
+// gather connects all, and not more than connectAtOnce at a time.
+func (r *run) gather(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, gatherWithin, errTooLong)
+	defer cancel()
+	dialers := make([]reconnect.Dialer, min(r.N, sources))
+	for i := range dialers {
+		from := source(i)
+		if r.URL != "" {
+			from = anywhere
+		}
+		dialers[i] = newDialer(r.Client, url, from)
+	}
+	o := r.options()
+	for i := range r.N {
+		select {
+		case r.tally.connecting <- struct{}{}:
+		case <-ctx.Done():
+			return r.ungathered(ctx)
+		}
+		c, err := reconnect.New(dialers[i%len(dialers)], o)
+		if err != nil {
+			return err
+		}
+		r.conns = append(r.conns, c)
+	}
+	select {
+	case <-r.tally.all:
+		if r.URL == "" {
+			call(r.Trace.Connected)
+		}
+		return nil
+	case <-ctx.Done():
+		return r.ungathered(ctx)
+	}
+}
+
+var errTooLong = fmt.Errorf("not all are up after %v", gatherWithin)
+
+func (r *run) ungathered(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if last := r.tally.lastError(); errors.Is(cause, errTooLong) && last != nil {
+		return fmt.Errorf("connect %d clients: %w: %w", r.N, cause, last)
+	}
+	return fmt.Errorf("connect %d clients: %w", r.N, cause)
+}
+
+// options are those of every client. With a server of our own sessions count as
+// stable at once, since they live for seconds, and nothing pings.
+func (r *run) options() *reconnect.Options {
+	o := &reconnect.Options{
+		Inbox: reconnect.Inbox{Full: reconnect.Discard},
+		Run:   reconnect.RunOptions{Policy: r.Client.Policy, StableAfter: r.Client.StableAfter, Trace: r.tally.trace()},
+	}
+	if r.URL == "" {
+		o.Run.StableAfter = -1
+		o.Liveness.Limit = -1
+	}
+	return o
+}
+
+// watch waits until all are back, and reports whether ctx ended before.
+func (r *run) watch(ctx context.Context) (cut bool) {
+	var late <-chan time.Time
+	if r.Watch > 0 {
+		t := time.NewTimer(r.Watch)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-r.tally.done:
+	case <-late:
+	case <-ctx.Done():
+		return true
+	}
+	return false
+}
+
+// result ends the count.
+func (r *run) result(cut bool) *Result {
+	r.tally.end()
+	y := r.tally.result(time.Now())
+	y.Client, y.Cut = r.Client.Name, cut
+	if r.URL == "" {
+		y.Ideal = time.Duration(float64(r.N) / r.Capacity * float64(time.Second))
+	}
+	return y
+}
+
+// close closes all clients.
+func (r *run) close() {
+	r.tally.end()
+	var closing sync.WaitGroup
+	for _, c := range r.conns {
+		closing.Go(func() { c.Close() })
+	}
+	closing.Wait()
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+// pause waits for d. The error is the context's cause.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

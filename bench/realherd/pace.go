@@ -1,0 +1,33 @@
+package realherd
+
+import "time"
+
+// pace admits so many per second, evenly. Who was late because the machine was busy
+// may make up for as much as paceSlack; whoever comes to one that was idle is
+// not admitted faster because of that, but for that slack.
+type pace struct {
+	interval time.Duration // 0: no limit
+	due      time.Time     // by when all that was admitted would be done
+}
+
+const paceSlack = 20 * time.Millisecond
+
+func newPace(perSecond float64) pace {
+	if perSecond <= 0 {
+		return pace{}
+	}
+	return pace{interval: time.Duration(float64(time.Second) / perSecond)}
+}
+
+// wait is how long it takes until the next one is admitted; 0: now.
+func (p *pace) wait(now time.Time) time.Duration {
+	return max(0, p.due.Sub(now)-paceSlack)
+}
+
+// admit counts one.
+func (p *pace) admit(now time.Time) {
+	if p.due.Before(now) {
+		p.due = now
+	}
+	p.due = p.due.Add(p.interval)
+}

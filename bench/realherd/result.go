@@ -1,0 +1,76 @@
+package realherd
+
+import (
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+)
+
+// Result is what came of one run. Times are counted from the server's return, and
+// [fleet.Never] where they were not reached. It has not the shape of a
+// fleet.Result since it knows more of the server, and nothing of the SYNs.
+type Result struct {
+	Client   string
+	Round    int
+	N        int
+	Ideal    time.Duration // N/C; 0: unknown
+	Outage   time.Duration // from the loss to the server's return, as measured: until it listened again; of a server of the user's, until the first client was back
+	T50, T99 time.Duration // when so many percent, rounded up, were back at once
+	T100     time.Duration
+	Watched  time.Duration // until the end, from the server's return
+	Cut      bool          // the user ended it
+	Up       int           // at the end
+	Backlog  int           // connections that the kernel lets wait for the server; 0: unknown
+	Peak     int           // the most dials that the clients began in one bin
+	PeakIn   int           // the most connections that arrived at the server's accept loop in one bin: 0 if it is the user's
+	Dials    float64       // per client, from the loss on
+	Refused  float64       // per client, and reset, closed: what cost the server little
+	TimedOut float64       // per client, and answered 503: what it may have worked for in vain
+	Wasted   float64       // connections per client that the server admitted and no client has become a session; 0 if it is the user's
+	Local    int           // dials for which this machine had no socket: if it is not 0 the run is no measurement
+	Bins     []Bin         // from the loss on
+}
+
+// Bin is what happened in a step of [fleet.Bin].
+type Bin struct {
+	Dials    int // begun by clients
+	Admitted int // connections that the server took
+	Rejected int // connections that it reset
+	Waiting  int // in the kernel's backlog when the server reported last
+	Up       int // at the end
+}
+
+// Recovered reports whether all were back at once.
+func (r *Result) Recovered() bool { return r.T100 != fleet.Never }
+
+// result is the count until a time.
+func (t *tally) result(until time.Time) *Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := &Result{
+		N: t.n, Up: t.up, Local: t.local, Bins: t.bins, Backlog: t.last.Backlog,
+		Dials: t.per(t.dials), Refused: t.per(t.refused), TimedOut: t.per(t.timedOut),
+		T50: t.since(0), T99: t.since(1), T100: t.since(2),
+	}
+	if !t.back.IsZero() {
+		r.Outage, r.Watched = t.back.Sub(t.origin), until.Sub(t.back)
+	}
+	if t.last.Admitted > 0 {
+		r.Wasted = t.per(max(0, int(t.last.Admitted)-t.sessions))
+	}
+	for _, b := range t.bins {
+		r.Peak = max(r.Peak, b.Dials)
+		r.PeakIn = max(r.PeakIn, b.Admitted+b.Rejected)
+	}
+	return r
+}
+
+// since is when a share was reached: 50, 99 or 100 %.
+func (t *tally) since(share int) time.Duration {
+	if t.reached[share].IsZero() {
+		return fleet.Never
+	}
+	return max(0, t.reached[share].Sub(t.back))
+}
+
+func (t *tally) per(n int) float64 { return float64(n) / float64(t.n) }

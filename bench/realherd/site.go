@@ -1,0 +1,136 @@
+package realherd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/bench/retrystorm"
+)
+
+// site is what a server process serves.
+type site struct {
+	door  *door
+	http  *http.Server
+	inner atomic.Int64 // connections, or for a storm requests, under way
+}
+
+// setup is what a server process is told on its command line.
+type setup struct {
+	Address  string  // host and port; port 0: one that is free
+	Storm    bool    // document 004's server instead of WebSockets
+	Capacity float64 // connections admitted per second; 0: no limit
+	Reject   bool    // the others are reset; else they wait
+}
+
+// report is what a server process says of itself, every reportEvery and when it
+// is asked. Counts are since it began to listen.
+type report struct {
+	At       int64  // wall clock, ns
+	Asked    bool   // it is an answer
+	Err      string // it cannot go on
+	Address  string
+	Backlog  int   // of the kernel for this listener; 0: unknown
+	Waiting  int   // in it now
+	Admitted int64 // connections
+	Rejected int64 // connections
+	Inner    int64 // under way now
+}
+
+const reportEvery = 100 * time.Millisecond
+
+// open listens.
+func (s setup) open() (*site, error) {
+	l, err := s.listen()
+	if err != nil {
+		return nil, fmt.Errorf("listen %s: %w", s.Address, err)
+	}
+	y := &site{door: newDoor(l, s.Capacity, s.Reject)}
+	handler := y.hold
+	if s.Storm {
+		handler = y.toil
+	}
+	y.http = &http.Server{Handler: http.HandlerFunc(handler)}
+	return y, nil
+}
+
+// Ports below those that the kernel gives to clients: a port that is given up for an
+// outage must not become somebody's meanwhile.
+const (
+	firstPort = 20_000
+	ports     = 10_000
+)
+
+func (s setup) listen() (*net.TCPListener, error) {
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		address := s.Address
+		if port == "0" {
+			address = fmt.Sprintf("%s:%d", host, firstPort+rand.IntN(ports))
+		}
+		l, err := net.Listen("tcp", address)
+		switch {
+		case err == nil:
+			return l.(*net.TCPListener), nil
+		case port != "0" || try == 100 || !errors.Is(err, syscall.EADDRINUSE):
+			return nil, err
+		}
+	}
+}
+
+// report counts.
+func (y *site) report() report {
+	r := report{
+		At: time.Now().UnixNano(), Address: y.door.Addr().String(),
+		Admitted: y.door.admitted.Load(), Rejected: y.door.rejected.Load(), Inner: y.inner.Load(),
+	}
+	r.Waiting, r.Backlog = backlog(y.door.TCPListener)
+	return r
+}
+
+// hold keeps a WebSocket until the client hangs up.
+func (y *site) hold(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // the client was answered
+	}
+	defer c.CloseNow()
+	y.inner.Add(1)
+	defer y.inner.Add(-1)
+	for {
+		if _, _, err := c.Read(context.Background()); err != nil {
+			return
+		}
+	}
+}
+
+// stormPoll is how often a request of document 004 looks whether it is done.
+const stormPoll = 50 * time.Millisecond
+
+// toil is a request of document 004: it takes as long as [retrystorm.Delay] says, for
+// as many as there are each time it looks. It does not notice that the client has
+// left.
+func (y *site) toil(w http.ResponseWriter, _ *http.Request) {
+	y.inner.Add(1)
+	defer y.inner.Add(-1)
+	began := time.Now()
+	t := time.NewTicker(stormPoll)
+	defer t.Stop()
+	for now := range t.C {
+		if now.Sub(began) > retrystorm.Delay(int(y.inner.Load())) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+}

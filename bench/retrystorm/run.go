@@ -1,0 +1,190 @@
+package retrystorm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/bench/event"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Options are one run. Zero fields have document 004's values.
+type Options struct {
+	Client  Client
+	Clients int           // default 1000
+	Think   time.Duration // mean of a client's pause after a success, which is Exp; default 10 s
+	Timeout time.Duration // of a request; default 2 s
+	Backlog int           // of connections while the server is stopped; default 4096, Linux's
+	Before  time.Duration // until the server is stopped; default 1 min
+	Stop    time.Duration // for how long; 0: not at all
+	Watch   time.Duration // for how long it is watched afterwards; default 10 min
+	Seed    uint64        // of all random numbers
+}
+
+func (o Options) withDefaults() (Options, error) {
+	for _, d := range []time.Duration{o.Think, o.Timeout, o.Before, o.Stop, o.Watch} {
+		if d < 0 {
+			return o, fmt.Errorf("simulate storm: negative time %v", d)
+		}
+	}
+	if o.Clients < 0 || o.Backlog < 0 {
+		return o, fmt.Errorf("simulate storm: negative number of clients or backlog")
+	}
+	if o.Client < 0 || int(o.Client) >= len(clients) {
+		return o, fmt.Errorf("simulate storm: there is no %v", o.Client)
+	}
+	o.Clients = orDefault(o.Clients, 1000)
+	o.Think = orDefault(o.Think, 10*time.Second)
+	o.Timeout = orDefault(o.Timeout, 2*time.Second)
+	o.Backlog = orDefault(o.Backlog, 4096)
+	o.Before = orDefault(o.Before, time.Minute)
+	o.Watch = orDefault(o.Watch, 10*time.Minute)
+	return o, nil
+}
+
+func orDefault[N int | time.Duration](n, other N) N {
+	if n == 0 {
+		return other
+	}
+	return n
+}
+
+// Run simulates one run. The same Options give the same Result on every machine.
+// It ends early once nothing can change any more before the end of the watch; the
+// result is the same.
+func Run(o Options) (*Result, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &run{o: o, rand: rand.New(rand.NewPCG(o.Seed, 0x004))} // a stream of its own for document 004
+	r.stop = int64(o.Before)
+	r.resume = r.stop + int64(o.Stop)
+	r.end = r.resume + int64(o.Watch)
+	r.server.limit = o.Backlog
+	r.people = make([]person, o.Clients)
+	for i := range r.people {
+		r.people[i].policy = o.Client.policy()
+		r.think(uint32(i))
+	}
+	for r.step() {
+	}
+	return r.result(), nil
+}
+
+// run is the state of one run. It belongs to the goroutine that calls step.
+type run struct {
+	o                 Options
+	rand              *rand.Rand
+	now               int64 // ns since the start
+	stop, resume, end int64
+	phase             int // 0 before the stop, 1 in it, 2 after it
+	people            []person
+	awake             event.Queue[uint32] // clients whose pause ends
+	timeouts          event.Lane[visit]
+	server            server
+	seconds           []Second
+	total             Result
+}
+
+// person is one client.
+type person struct {
+	policy  backoff.Policy
+	outage  backoff.Outage
+	serial  uint32 // of the request that it waits for
+	waits   bool   // it does wait for one
+	arrears bool   // it has not succeeded since the server goes on, and had failed
+}
+
+// step lets the next event happen. It returns false at the end.
+func (r *run) step() bool {
+	const polled, woken, late, stopped, resumed = 0, 1, 2, 3, 4
+	kind, at := -1, r.end
+	if t, ok := r.server.polls.Next(); ok && !r.server.stopped && t < at {
+		kind, at = polled, t
+	}
+	if t, ok := r.awake.Next(); ok && t < at {
+		kind, at = woken, t
+	}
+	if t, ok := r.timeouts.Next(); ok && t < at {
+		kind, at = late, t
+	}
+	switch {
+	case r.phase == 0 && r.stop <= at:
+		kind, at = stopped, r.stop
+	case r.phase == 1 && r.resume <= at:
+		kind, at = resumed, r.resume
+	}
+	r.now = max(r.now, at) // polls that came due in the stop come after it
+	switch kind {
+	case polled:
+		if p, done := r.server.poll(r.now); done {
+			r.done(p.visit)
+		}
+	case woken:
+		_, id, _ := r.awake.Pop()
+		r.request(id)
+	case late:
+		_, v, _ := r.timeouts.Pop()
+		r.expire(v)
+	case stopped:
+		r.phase, r.server.stopped = 1, r.o.Stop > 0
+	case resumed:
+		r.phase = 2
+		r.server.resume(r.now)
+		r.total.Backlog = r.server.n()
+	}
+	return kind >= 0 && !(r.phase == 2 && r.server.stuck(r.end))
+}
+
+// request sends a request of a client.
+func (r *run) request(id uint32) {
+	p := &r.people[id]
+	p.serial++
+	p.waits = true
+	v := visit{id, p.serial}
+	r.second().Sent++
+	if !r.server.accept(r.now, v) {
+		r.total.Lost++
+	}
+	r.timeouts.Push(r.now+int64(r.o.Timeout), v)
+}
+
+// done is the end of a request at the server.
+func (r *run) done(v visit) {
+	p := &r.people[v.client]
+	if !p.waits || p.serial != v.serial {
+		r.total.Wasted++
+		return
+	}
+	r.second().OK++
+	p.waits = false
+	p.outage = backoff.Outage{}
+	if p.arrears && r.phase == 2 {
+		p.arrears = false
+		r.total.Everyone = time.Duration(r.now - r.resume)
+	}
+	r.think(v.client)
+}
+
+// expire is the end of a client's patience.
+func (r *run) expire(v visit) {
+	p := &r.people[v.client]
+	if !p.waits || p.serial != v.serial {
+		return
+	}
+	r.second().TimedOut++
+	p.waits, p.arrears = false, true
+	step, _ := p.outage.Next(p.policy, backoff.Verdict{Class: backoff.ClassOverload}, time.Unix(0, r.now), r.rand)
+	r.awake.Push(r.now+int64(step.Wait), v.client)
+}
+
+// think lets a client pause after a success.
+func (r *run) think(id uint32) {
+	d := time.Duration(r.rand.ExpFloat64() * float64(r.o.Think))
+	if coded, ok := r.people[id].policy.(*AsCoded); ok {
+		coded.Think(d)
+	}
+	r.awake.Push(r.now+int64(d), id)
+}

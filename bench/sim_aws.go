@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redial-go/redial/bench/contention"
+)
+
+func init() {
+	registerModel(model{"aws", "AWS's contention model: clients that must each win one write on one row", simulateContention})
+}
+
+func simulateContention(ctx context.Context, c *console, args []string) error {
+	flags := modelFlags("aws")
+	sizes := flags.String("n", "100", "clients: numbers separated by commas, or all for 10, 20 ... 190")
+	policies := flags.String("policy", "none,exponential,equal,full,decorrelated", "which, separated by commas")
+	runs := flags.Int("reps", 100, "how many runs a line is the mean of")
+	seed := flags.Uint64("seed", 1, "of the first run; those that follow count up")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	clients, err := contentionSizes(*sizes)
+	if err != nil {
+		return usageError{err}
+	}
+	if *runs < 1 {
+		return usageError{fmt.Errorf("want at least one of -reps, not %d", *runs)}
+	}
+	var chosen []contention.Policy
+	for name := range strings.SplitSeq(*policies, ",") {
+		p, err := contention.Find(name)
+		if err != nil {
+			return usageError{err}
+		}
+		chosen = append(chosen, p)
+	}
+	progress := newProgress(c, "simulate", len(clients)*len(chosen))
+	defer progress.end()
+	for _, n := range clients {
+		for _, p := range chosen {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			y, err := contention.Mean(p.Policy, n, *runs, *seed)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "n=%d policy=%s time_ms=%.0f calls=%.1f reps=%d\n", n, p.Name, y.Time.Seconds()*1000, y.Calls, *runs)
+			progress.add(1)
+		}
+	}
+	return nil
+}
+
+func contentionSizes(text string) ([]int, error) {
+	var sizes []int
+	if text == "all" {
+		for n := 10; n <= 190; n += 10 {
+			sizes = append(sizes, n)
+		}
+		return sizes, nil
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("want numbers of clients as -n, not %q", word)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}

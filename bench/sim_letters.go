@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/bench/letters"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func init() {
+	registerModel(model{"letters", "document 002's letter diagram: a failing request a second, retried three times", simulateLetters})
+}
+
+func simulateLetters(_ context.Context, c *console, args []string) error {
+	flags := modelFlags("letters")
+	seconds := flags.Int("seconds", 14, "how many to draw")
+	retries := flags.Int("retries", 3, "of each request")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	if *seconds < 1 || *seconds > 200 || *retries < 1 {
+		return usageError{fmt.Errorf("want 1 to 200 -seconds and at least one of -retries")}
+	}
+	for _, p := range []struct {
+		name   string
+		policy backoff.Policy
+	}{
+		{"immediate retries", &backoff.Exponential{Base: -1}},
+		{"pauses of 1, 2, 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
+	} {
+		fmt.Fprintf(c.out, "%s:\n", p.name)
+		if _, err := letters.Draw(backoff.Limit(p.policy, *retries, 0), *seconds).WriteTo(c.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redial-go/redial/bench/queueing"
+)
+
+func init() {
+	registerModel(model{"queueing", "document 002: retries, backoff, budgets and breakers before one server with a queue", simulateQueueing})
+}
+
+// queueingOptions are the flags of "bench sim".
+type queueingOptions struct {
+	scenario, strategy string
+	rps, seeds         int
+	seed               uint64
+	bucket             time.Duration
+	csv                string
+	list               bool
+}
+
+func simulateQueueing(ctx context.Context, c *console, args []string) error {
+	o := queueingOptions{}
+	flags := modelFlags("queueing")
+	flags.StringVar(&o.scenario, "scenario", "", "which scenario, or all; -list names them")
+	flags.StringVar(&o.strategy, "strategy", "", "only these of its strategies, separated by commas")
+	flags.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
+	flags.IntVar(&o.seeds, "seeds", 5, "how many runs the results are the mean of")
+	flags.Uint64Var(&o.seed, "seed", 1, "of the first run; those that follow count up")
+	flags.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
+	flags.StringVar(&o.csv, "csv", "", "write the series to this file; - is standard output")
+	flags.BoolVar(&o.list, "list", false, "name the scenarios and their strategies")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	if o.list {
+		return listScenarios(c.out)
+	}
+	setups, err := o.setups()
+	if err != nil {
+		return usageError{err}
+	}
+	series, err := o.collect(ctx, c, setups)
+	if err := o.print(c, series); err != nil {
+		return err
+	}
+	return err
+}
+
+// setups returns what to run.
+func (o *queueingOptions) setups() ([]queueing.Setup, error) {
+	scenarios := queueing.Scenarios()
+	switch {
+	case o.scenario == "":
+		return nil, fmt.Errorf("want -scenario NAME or -scenario all: -list names them")
+	case o.seeds < 1:
+		return nil, fmt.Errorf("want at least one of -seeds, not %d", o.seeds)
+	case o.rps < 1:
+		return nil, fmt.Errorf("want at least one call per second as -rps, not %d", o.rps)
+	case o.scenario != "all":
+		s, err := queueing.Find(o.scenario)
+		if err != nil {
+			return nil, fmt.Errorf("%w: -list names them", err)
+		}
+		scenarios = []queueing.Scenario{s}
+	}
+	var setups []queueing.Setup
+	for _, s := range scenarios {
+		strategies := s.Strategies
+		if o.strategy != "" {
+			strategies = nil
+			for name := range strings.SplitSeq(o.strategy, ",") {
+				y, err := s.Strategy(name)
+				if err != nil {
+					return nil, err
+				}
+				strategies = append(strategies, y)
+			}
+		}
+		for _, y := range strategies {
+			x := queueing.Setup{Scenario: s, Strategy: y, RPS: o.rps, Seed: o.seed, Bucket: o.bucket}
+			if err := x.Validate(); err != nil {
+				return nil, err
+			}
+			setups = append(setups, x)
+		}
+	}
+	return setups, nil
+}
+
+// collect runs what is to be run. Its error leaves what was done before.
+func (o *queueingOptions) collect(ctx context.Context, c *console, setups []queueing.Setup) ([]*queueing.Series, error) {
+	p := newProgress(c, "simulate", len(setups)*o.seeds)
+	defer p.end()
+	var all []*queueing.Series
+	for _, x := range setups {
+		series, err := queueing.Collect(ctx, x, o.seeds, func() { p.add(1) })
+		if series != nil {
+			all = append(all, series)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// print writes the CSV, and the summary where the CSV does not go.
+func (o *queueingOptions) print(c *console, series []*queueing.Series) error {
+	switch o.csv {
+	case "":
+		return summarise(c.out, series)
+	case "-":
+		if err := queueing.WriteCSV(c.out, series...); err != nil {
+			return err
+		}
+		return summarise(c.errs, series)
+	}
+	f, err := os.Create(o.csv)
+	if err != nil {
+		return err
+	}
+	err = queueing.WriteCSV(f, series...)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", o.csv, err)
+	}
+	return summarise(c.out, series)
+}
+
+// summarise prints one table per scenario.
+func summarise(w io.Writer, series []*queueing.Series) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	last := ""
+	for _, s := range series {
+		if s.Scenario.Name != last {
+			last = s.Scenario.Name
+			fmt.Fprintf(t, "\n%s (%d calls/s, %d CPUs, %s)\n", last, s.RPS, s.CPUs, plural(s.Seeds, "seed"))
+			fmt.Fprintln(t, "load in failure\tpeak 20 ms\tsent, peak\tback at\tsuccess in failure\tof all\trequests\t  strategy")
+		}
+		y := s.Summary()
+		back := "never"
+		if y.IsBack {
+			back = fmt.Sprintf("%.2f s", y.Back.Seconds())
+		}
+		fmt.Fprintf(t, "%.0f %%\t%.0f %%\t%.0f %%\t%s\t%s\t%s\t%.0f\t  %s\n",
+			y.Load, y.Peak, y.Offered, back, percentage(y.Success), percentage(s.Success), s.Requests, s.Strategy)
+	}
+	return t.Flush()
+}
+
+func percentage(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", x)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func listScenarios(w io.Writer) error {
+	for _, s := range slices.Concat(queueing.Scenarios(), also("retry_cb_vs_budget")) {
+		if _, err := fmt.Fprintln(w, s.Name); err != nil {
+			return err
+		}
+		for _, y := range s.Strategies {
+			fmt.Fprintln(w, "   ", y.Name)
+		}
+	}
+	return nil
+}
+
+// also is a scenario that is part of another, and so not in the list of all.
+func also(name string) []queueing.Scenario {
+	s, err := queueing.Find(name)
+	if err != nil {
+		return nil
+	}
+	return []queueing.Scenario{s}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/retrystorm"
+)
+
+func init() {
+	registerModel(model{"storm", "document 004: a server that is stopped for a while, and clients that come again", simulateStorm})
+}
+
+// stormOptions are the flags of "bench sim -model storm".
+type stormOptions struct {
+	retrystorm.Options
+	clients []retrystorm.Client
+	seeds   int
+	search  bool
+	step    time.Duration
+	longest time.Duration
+}
+
+func simulateStorm(ctx context.Context, c *console, args []string) error {
+	o := stormOptions{step: 250 * time.Millisecond, longest: 2 * time.Minute}
+	o.Options = retrystorm.Options{Stop: 10 * time.Second, Watch: 10 * time.Minute, Before: time.Minute, Timeout: 2 * time.Second, Think: 10 * time.Second}
+	flags := modelFlags("storm")
+	names := flags.String("client", "fixed,described,coded", "which kinds, separated by commas")
+	flags.Var(seconds{&o.Stop}, "stop", "for how long the server is stopped; without a unit in seconds")
+	flags.Var(seconds{&o.Watch}, "watch", "for how long it is watched afterwards")
+	flags.Var(seconds{&o.Before}, "before", "for how long it runs before")
+	flags.Var(seconds{&o.Timeout}, "timeout", "of a request")
+	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success")
+	flags.IntVar(&o.Clients, "clients", 1000, "how many")
+	flags.IntVar(&o.Backlog, "backlog", 4096, "connections that the kernel accepts while the server is stopped")
+	flags.Uint64Var(&o.Seed, "seed", 1, "of the first run; those that follow count up")
+	flags.IntVar(&o.seeds, "seeds", 1, "how many runs")
+	flags.BoolVar(&o.search, "search", false, "find for how long it may be stopped so that most seeds recover")
+	flags.Var(seconds{&o.step}, "step", "how exactly")
+	flags.Var(seconds{&o.longest}, "longest", "longest stop that is tried")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(*names, ",") {
+		kind, err := retrystorm.ParseClient(name)
+		if err != nil {
+			return usageError{err}
+		}
+		o.clients = append(o.clients, kind)
+	}
+	if o.seeds < 1 || o.step <= 0 || o.Clients < 1 || o.Backlog < 1 {
+		return usageError{fmt.Errorf("-seeds, -step, -clients and -backlog must be above 0")}
+	}
+	if o.search {
+		return o.searchBorders(ctx, c)
+	}
+	return o.run(ctx, c)
+}
+
+// run prints one line per run.
+func (o *stormOptions) run(ctx context.Context, c *console) error {
+	p := newProgress(c, "simulate", len(o.clients)*o.seeds)
+	defer p.end()
+	for _, kind := range o.clients {
+		for n := range o.seeds {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			one := o.Options
+			one.Client, one.Seed = kind, o.Seed+uint64(n)
+			y, err := retrystorm.Run(one)
+			if err != nil {
+				return err
+			}
+			printStorm(c.out, y)
+			p.add(1)
+		}
+	}
+	return nil
+}
+
+func printStorm(w io.Writer, y *retrystorm.Result) {
+	back, served := "never", "never"
+	if y.Recovered {
+		back = fmt.Sprintf("%.1fs", y.Back.Seconds())
+	}
+	if y.AllServed {
+		served = fmt.Sprintf("%.1fs", y.Everyone.Seconds())
+	}
+	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%t back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d\n",
+		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, y.Recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost)
+}
+
+// searchBorders prints one line per kind of client.
+func (o *stormOptions) searchBorders(ctx context.Context, c *console) error {
+	halvings := 0
+	for n := o.longest / o.step; n > 0; n /= 2 {
+		halvings++
+	}
+	p := newProgress(c, "search", len(o.clients)*halvings*o.seeds)
+	defer p.end()
+	for _, kind := range o.clients {
+		one := o.Options
+		one.Client = kind
+		b, err := retrystorm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.add(1) })
+		if err != nil {
+			return err
+		}
+		shortest := "none up to " + o.longest.String()
+		if b.Shortest > 0 {
+			shortest = b.Shortest.String()
+		}
+		fmt.Fprintf(c.out, "client=%v recovers_up_to=%v not_from=%s watch=%v seeds=%d\n", b.Client, b.Longest, shortest, o.Watch, o.seeds)
+	}
+	return nil
+}

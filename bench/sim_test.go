@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bench runs the program.
+func bench(args ...string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	code = dispatch(context.Background(), &console{out: &o, errs: &e}, args)
+	return o.String(), e.String(), code
+}
+
+func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
+	for _, w := range []struct{ args, want string }{
+		{"nonsense", `bench: there is no command "nonsense": "bench help" lists them`},
+		{"sim", "bench sim: want -scenario NAME or -scenario all: -list names them"},
+		{"sim -scenario x", `bench sim: find scenario "x": there is none of that name: -list names them`},
+		{"sim -scenario mfs -rps 0", "bench sim: want at least one call per second as -rps, not 0"},
+		{"sim -scenario mfs -seeds 0", "bench sim: want at least one of -seeds, not 0"},
+		{"sim -scenario mfs -bucket 1h", "bench sim: simulate mfs: want buckets of 1ms to 1.5s, not 1h0m0s"},
+		{"sim -scenario mfs -strategy x", `bench sim: find strategy "x" of mfs: it has ["retry-3x"]`},
+		{"sim -scenario mfs more", `bench sim: unexpected argument "more"`},
+		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
+		{"sim -model storm -client x", `bench sim: find client "x": there are fixed, described, coded`},
+		{"sim -model storm -seeds 0", "bench sim: -seeds, -step, -clients and -backlog must be above 0"},
+		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
+		{"sim -model aws -policy x", `bench sim: find policy "x": there are none, exponential, equal, full, decorrelated`},
+		{"sim -model=letters -seconds 0", "bench sim: want 1 to 200 -seconds and at least one of -retries"},
+	} {
+		out, errs, code := bench(strings.Fields(w.args)...)
+		require.Equal(t, exitUsage, code, w.args)
+		require.Equal(t, w.want+"\n", errs, w.args)
+		require.Empty(t, out, w.args)
+	}
+	_, errs, code := bench("sim", "-model", "nonsense")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `there is no model "nonsense": there are aws,`)
+	require.Equal(t, 1, strings.Count(errs, "\n"))
+	_, errs, code = bench("sim", "-model", "storm", "-stop", "soon")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "want a length of time, such as 1.5s or 20")
+	require.Equal(t, 1, strings.Count(errs, "\n"))
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	for args, want := range map[string]string{"": "  sim ", "help": "  sim ", "sim -h": "-scenario string", "sim -model storm -h": "-stop value"} {
+		out, errs, code := bench(strings.Fields(args)...)
+		require.Zero(t, code, args)
+		require.Contains(t, out, want, args)
+		require.Empty(t, errs, args)
+	}
+}
+
+func TestTheCSVGoesWhereItIsWanted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.csv")
+	args := strings.Fields("sim -scenario mfs -rps 1000 -seeds 2 -bucket 20ms -csv")
+	table, _, code := bench(append(args, file)...)
+	require.Zero(t, code)
+	require.Contains(t, table, "mfs (1000 calls/s, 20 CPUs, 2 seeds)")
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	out, errs, code := bench(append(args, "-")...)
+	require.Zero(t, code)
+	require.Equal(t, string(written), out, "the same to the byte")
+	require.Equal(t, table, errs)
+	require.Equal(t, 1+75, strings.Count(out, "\n"))
+	_, errs, code = bench(append(args, filepath.Join(file, "x"))...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "not a directory")
+}
+
+func TestAllScenariosCanBeListed(t *testing.T) {
+	out, _, code := bench("sim", "-list")
+	require.Zero(t, code)
+	require.Contains(t, out, "\nmfs\n    retry-3x\n")
+	require.Equal(t, 18, strings.Count(out, "\n")-strings.Count(out, "\n    ")) // 17, and one that is part of another
+}
+
+func TestEachModelPrintsALineForARun(t *testing.T) {
+	out, _, code := bench(strings.Fields("sim -model storm -stop 10 -client fixed,coded -watch 1m")...)
+	require.Zero(t, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 2)
+	require.Regexp(t, `^client=fixed stop=10s watch=1m0s seed=1 recovered=false back=never everyone=never backlog=\d+ `, lines[0])
+	require.Regexp(t, `^client=coded stop=10s watch=1m0s seed=1 recovered=true back=[\d.]+s `, lines[1])
+
+	out, _, code = bench(strings.Fields("sim -model storm -search -client fixed -step 1s -longest 8s -watch 5m")...)
+	require.Zero(t, code)
+	require.Regexp(t, `^client=fixed recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1\n$`, out)
+
+	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full -reps 3")...)
+	require.Zero(t, code)
+	require.Regexp(t, `^n=10 policy=full time_ms=\d+ calls=[\d.]+ reps=3\nn=20 .*\n$`, out)
+
+	out, _, code = bench("sim", "-model", "letters")
+	require.Zero(t, code)
+	require.Equal(t, 2, strings.Count(out, "load"))
+}
+
+func TestAnInterruptedRunKeepsWhatIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	time.AfterFunc(100*time.Millisecond, func() { cancel(errInterrupted) })
+	var out, errs bytes.Buffer
+	code := dispatch(ctx, &console{out: &out, errs: &errs}, strings.Fields("sim -scenario mfs -seeds 100000 -csv -"))
+	require.Equal(t, exitInterrupted, code)
+	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
+	require.Contains(t, out.String(), "mfs,retry-3x,10000,", "the mean of the seeds that were done")
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/retrystorm"
+)
+
+func init() {
+	register(command{"storm", "document 004 on real sockets: a server that is stopped for a while, and clients that come again", raiseStorm})
+}
+
+// raiseStorm is "bench storm".
+func raiseStorm(ctx context.Context, c *console, args []string) error {
+	o := realherd.Storm{Think: 10 * time.Second, Timeout: 2 * time.Second, Before: 5 * time.Second, Stop: 10 * time.Second, Watch: 45 * time.Second}
+	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
+	names := flags.String("client", "fixed", "which kinds, separated by commas, one after the other: fixed, described, coded")
+	flags.IntVar(&o.Clients, "clients", 1000, "how many")
+	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success")
+	flags.Var(seconds{&o.Timeout}, "timeout", "of a request")
+	flags.Var(seconds{&o.Before}, "before", "for how long all runs well before")
+	flags.Var(seconds{&o.Stop}, "stop", "for how long the server is stopped (SIGSTOP)")
+	flags.Var(seconds{&o.Watch}, "watch", "for how long it is watched after it goes on (SIGCONT)")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	var kinds []retrystorm.Client
+	for name := range strings.SplitSeq(*names, ",") {
+		kind, err := retrystorm.ParseClient(name)
+		if err != nil {
+			return usageError{err}
+		}
+		kinds = append(kinds, kind)
+	}
+	if err := o.Validate(); err != nil {
+		return usageError{err}
+	}
+	each := o.Before + o.Stop + o.Watch
+	fmt.Fprintf(c.errs, "storm: %d clients, %s of %v: %v before, %v stopped, then watched for up to %v\n",
+		o.Clients, plural(len(kinds), "run"), each, o.Before, o.Stop, o.Watch)
+	for _, kind := range kinds {
+		o.Client = kind
+		if err := runStorm(ctx, c.out, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runStorm prints a line per second, and what came of it.
+func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
+	fmt.Fprintf(w, "%7s %9s %9s %9s %6s %9s %7s %6s\n", "t", "in flight", "delay", "backlog", "OK", "timed out", "failed", "away")
+	o.Each = func(s realherd.StormSecond) {
+		at := fmt.Sprintf("%.1fs", s.At.Seconds())
+		if s.Stopped {
+			fmt.Fprintf(w, "%7s %9s %9s %9s %6d %9d %7d %6d\n", at, "stopped", "-", "-", s.OK, s.TimedOut, s.Failed, s.Away)
+			return
+		}
+		fmt.Fprintf(w, "%7s %9d %8.2fs %9d %6d %9d %7d %6d\n", at, s.InFlight, s.Delay.Seconds(), s.Waiting, s.OK, s.TimedOut, s.Failed, s.Away)
+	}
+	y, err := realherd.RunStorm(ctx, o)
+	if err != nil {
+		return err
+	}
+	back := "never"
+	if y.Recovered {
+		back = fmt.Sprintf("%.0fs", y.Back.Seconds())
+	}
+	fmt.Fprintf(w, "client=%v clients=%d stop=%v watch=%v recovered=%t back=%s away=%d peak=%d cut=%t\n\n",
+		o.Client, o.Clients, o.Stop, o.Watch, y.Recovered, back, y.Away, y.Peak, y.Cut)
+	if y.Cut {
+		return context.Cause(ctx)
+	}
+	return nil
+}
