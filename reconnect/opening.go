@@ -70,6 +70,21 @@ func (o *Opening) Deliver(m conn.Message) error {
 	return o.c.inbox.put(msg)
 }
 
+// AwaitFates returns when Outbox.Done has been told of every message that has its
+// fate: all that earlier sessions wrote or tried are among them. Who keeps account
+// of what was sent has it complete then, and can send again, or ask for, what the
+// peer has not got; what is still queued follows when OnSession has returned. It
+// ends as Read does.
+func (o *Opening) AwaitFates() error {
+	if o.over.Load() {
+		return errOver
+	}
+	if o.c.outbox == nil {
+		return nil
+	}
+	return o.c.outbox.awaitTold(o.ctx)
+}
+
 // Conn returns the connection itself, for what else it may know, like the
 // subprotocol of a [conn.WebSocket]. Use Opening's own methods to read and write.
 func (o *Opening) Conn() conn.Conn { return o.l.conn }

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -28,6 +29,8 @@ type outbox struct {
 	timer   *time.Timer
 	alarm   time.Time // when the timer rings; zero: it is not set
 	told    []Receipt // waiting for Done
+	heard   uint64    // of how many Done has been told
+	fates   uint64    // of how many it has been told, or will be
 	toldLen int       // bytes of their data
 	unsent  []Receipt // since Shutdown
 	closed  bool
@@ -36,6 +39,7 @@ type outbox struct {
 	flushing, telling          bool
 	flushers, tellers, ringing sync.WaitGroup
 	drained                    signal
+	hearing                    signal // Done has been told of one more
 }
 
 func newOutbox(c *Conn) *outbox {
@@ -233,6 +237,7 @@ func (q *outbox) settle(e *entry, fate Fate, err error) {
 		q.unsent = append(q.unsent, *r)
 	}
 	q.told = append(q.told, *r)
+	q.fates++
 	q.toldLen += len(r.Out.Data)
 	if !q.telling {
 		q.telling = true
@@ -258,6 +263,35 @@ func (q *outbox) tell() {
 			return
 		}
 		q.limit.Done(r)
+		q.noteHeard()
+	}
+}
+
+func (q *outbox) noteHeard() {
+	q.mu.Lock()
+	q.heard++
+	q.mu.Unlock()
+	q.hearing.broadcast()
+}
+
+// awaitTold waits until Done has been told of all fates there are now.
+func (q *outbox) awaitTold(ctx context.Context) error {
+	q.mu.Lock()
+	fates := q.fates
+	q.mu.Unlock()
+	for {
+		hearing := q.hearing.wait()
+		q.mu.Lock()
+		heard := q.heard
+		q.mu.Unlock()
+		if heard >= fates {
+			return nil
+		}
+		select {
+		case <-hearing:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -227,6 +227,7 @@ func TestWhatIsQueuedAtTheEndIsToldToBeDropped(t *testing.T) {
 		told.want(t, "a: dropped 0", "b: dropped 0")
 		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
 		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("c")}), net.ErrClosed)
+		require.ErrorIs(t, c.Write(t.Context(), text("w")), net.ErrClosed, "nor does a Write wait")
 	})
 }
 

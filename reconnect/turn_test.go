@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -210,6 +211,40 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Promise 11: nor for a session by which to try again.
+func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		var c *reconnect.Conn
+		result := make(chan error, 1)
+		o.OnMessage = func(reconnect.Message) { result <- c.Write(context.Background(), text("w")) }
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			opened, err := s.Dial(ctx)
+			return &fragile{Conn: opened}, err
+		}), o)
+		require.NoError(t, err)
+		defer c.Close()
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a")
+		peer.Deliver(text("m"))
+		synctest.Wait()
+		peer.Release()
+		wantFate(t, <-result, reconnect.Dropped, 1)
+		s.wantDial()
+	})
+}
+
+// fragile is a connection that dies of a message, before a byte of it has left.
+type fragile struct{ conn.Conn }
+
+func (f *fragile) Write(m conn.Message) error {
+	if string(m.Data) == "w" {
+		return errNotBegun
+	}
+	return f.Conn.Write(m)
 }
 
 func TestAQueuedWriteEndsWithTheConn(t *testing.T) {

@@ -1,17 +1,26 @@
 package fleet
 
-import "github.com/redial-go/redial/bench/event"
+import (
+	"slices"
+
+	"github.com/redial-go/redial/bench/event"
+)
 
 // agenda is the event queue of a herd: of a million clients each has one thing to
 // come, most of them in seconds. Those lie on heaps of unsorted pages, one heap for
-// each span of time, and only what is due within the present span is in a real
-// queue: that stays small enough for the processor's cache.
+// each span of time. When its time comes a heap is sorted; only what is added to the
+// present span goes into a real queue. All that is in use is small enough for the
+// processor's cache.
 type agenda struct {
-	near  event.Queue[int32]
 	far   []heap // by span
 	spare *page  // emptied, to be written on again
 	span  int    // the present one; all before it are empty
 	end   int64  // what is due at this time or later never happens
+
+	sorted  []uint64 // what is left of keys
+	keys    []uint64 // of what was noted for the present span before it came: when, and where in present
+	present []int32
+	near    event.Queue[int32] // what was noted since
 
 	// still reports whether something is to happen to who at a time, and brings
 	// what is known of who into the cache.
@@ -32,7 +41,10 @@ type note struct {
 	who int32
 }
 
-const spanBits = 25 // 2^25 ns = 34 ms
+const (
+	spanBits  = 25 // 2^25 ns = 34 ms
+	orderBits = 31 // as many clients as there may be
+)
 
 func newAgenda(end int64, still func(int32, int64) bool) *agenda {
 	return &agenda{far: make([]heap, end>>spanBits+1), end: end, still: still}
@@ -77,29 +89,41 @@ func (a *agenda) turn(h *heap) {
 // it was noted.
 func (a *agenda) pop() (at int64, who int32, ok bool) {
 	for {
-		if at, who, ok = a.near.Pop(); ok || a.span+1 >= len(a.far) {
-			return at, who, ok
+		next, late := a.near.Next()
+		if len(a.sorted) > 0 {
+			key := a.sorted[0]
+			at = int64(a.span)<<spanBits + int64(key>>orderBits)
+			if !late || at <= next {
+				a.sorted = a.sorted[1:]
+				return at, a.present[key&(1<<orderBits-1)], true
+			}
+		}
+		if late {
+			return a.near.Pop()
+		}
+		if a.span+1 >= len(a.far) {
+			return 0, 0, false
 		}
 		a.span++
-		for p := a.far[a.span].first; p != nil; {
-			a.sort(p)
-			p.next, a.spare, p = a.spare, p, p.next
-		}
-		a.far[a.span] = heap{}
+		a.open()
 	}
 }
 
-// sort puts what is on p into the queue, but for what is not to happen any more. It
-// looks at all clients first: the processor fetches many of them at a time then,
-// and this is what a large herd spends most of its time on.
-func (a *agenda) sort(p *page) {
-	kept := p.notes[:0]
-	for _, n := range p.notes[:p.used] {
-		if a.still(n.who, n.at) {
-			kept = append(kept, n)
+// open sorts what is on the pages of the present span, but for what is not to
+// happen any more. It looks at all clients first: the processor fetches many of
+// them at a time then, and this is what a large herd spends most of its time on.
+func (a *agenda) open() {
+	a.keys, a.present = a.keys[:0], a.present[:0]
+	for p := a.far[a.span].first; p != nil; {
+		for _, n := range p.notes[:p.used] {
+			if a.still(n.who, n.at) {
+				a.keys = append(a.keys, uint64(n.at)&(1<<spanBits-1)<<orderBits|uint64(len(a.present)))
+				a.present = append(a.present, n.who)
+			}
 		}
+		p.next, a.spare, p = a.spare, p, p.next
 	}
-	for _, n := range kept {
-		a.near.Push(n.at, n.who)
-	}
+	a.far[a.span] = heap{}
+	slices.Sort(a.keys)
+	a.sorted = a.keys
 }

@@ -21,7 +21,7 @@ func newPace(perSecond float64) pace {
 
 // wait is how long it takes until the next one is admitted; 0: now.
 func (p *pace) wait(now time.Time) time.Duration {
-	return max(0, p.due.Sub(now)-paceSlack)
+	return max(paceSlack, p.due.Sub(now)) - paceSlack // in this order: the zero time is too far away to be subtracted from
 }
 
 // admit counts one.

@@ -95,7 +95,7 @@ func (c *client) open(d reconnect.Dialer, o reconnect.RunOptions) (err error) {
 
 // hello makes a new connection ready: we say who we are, the room says what it has
 // from us, and the rest of what was written is sent again. What is queued follows.
-func (c *client) hello(ctx context.Context, o *reconnect.Opening) error {
+func (c *client) hello(_ context.Context, o *reconnect.Opening) error {
 	<-c.made
 	if err := o.Write(encode(message{Type: "hello", Client: c.id, Name: c.name, Room: c.room, Seen: c.seen})); err != nil {
 		return err
@@ -112,10 +112,10 @@ func (c *client) hello(ctx context.Context, o *reconnect.Opening) error {
 		return fmt.Errorf("the server does not know how to chat: %w", err)
 	}
 	c.journal.acknowledged(m.ID)
-	again, all, last, err := c.journal.unanswered(ctx, func() int { return int(c.conn.Stats().Queued) })
-	if err != nil {
+	if err := o.AwaitFates(); err != nil { // or what was written would look as if it were still queued
 		return err
 	}
+	again, all, last := c.journal.unanswered()
 	for _, line := range again {
 		if err := o.Write(line); err != nil {
 			return err

@@ -16,7 +16,6 @@ type journal struct {
 	mu      sync.Mutex // guards what follows
 	last    uint64     // number that was given
 	lines   []entry    // not acknowledged, nor dropped
-	untold  int        // messages that Send accepted, and whose fate we have not been told
 	lost    int        // lines that were not said
 	changed chan struct{}
 }
@@ -45,20 +44,8 @@ func (j *journal) say(text string, send func(reconnect.Out) error) error {
 		j.lost++
 		return err
 	}
-	j.untold++
 	j.lines = append(j.lines, e)
 	return nil
-}
-
-// ask gives a message to send that is of no use to anybody once it is late.
-func (j *journal) ask(o reconnect.Out, send func(reconnect.Out) error) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	err := send(o)
-	if err == nil {
-		j.untold++
-	}
-	return err
 }
 
 // told notes the fate of a message. It returns the line that will not be said, if
@@ -66,8 +53,6 @@ func (j *journal) ask(o reconnect.Out, send func(reconnect.Out) error) error {
 func (j *journal) told(r reconnect.Receipt) (unsaid string, dropped bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.untold--
-	j.broadcast()
 	for i := range j.lines {
 		switch e := &j.lines[i]; {
 		case e.id != r.Out.Tag:
@@ -75,6 +60,7 @@ func (j *journal) told(r reconnect.Receipt) (unsaid string, dropped bool) {
 			unsaid = e.text
 			j.lines = append(j.lines[:i:i], j.lines[i+1:]...)
 			j.lost++
+			j.broadcast()
 			return unsaid, true
 		default: // Written or Unknown: the room will tell
 			e.queued = false
@@ -98,14 +84,8 @@ func (j *journal) acknowledged(id uint64) int {
 }
 
 // unanswered returns the lines that have to be sent again, and says how many wait in
-// all and which is the last of these. No session is ready. Fates are told by
-// another goroutine: first we wait until it has told those of the last session, or
-// lines that were written then would look as if they were still queued.
-// The count of those is what queued returns.
-func (j *journal) unanswered(ctx context.Context, queued func() int) (again []conn.Message, all int, last uint64, err error) {
-	if err := j.await(ctx, func() bool { return j.untold == 0 || j.untold == queued() }); err != nil {
-		return nil, 0, 0, err
-	}
+// all and which is the last of these. It is right once all fates have been told.
+func (j *journal) unanswered() (again []conn.Message, all int, last uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, e := range j.lines {
@@ -114,7 +94,7 @@ func (j *journal) unanswered(ctx context.Context, queued func() int) (again []co
 			again = append(again, e.message)
 		}
 	}
-	return again, len(j.lines), last, nil
+	return again, len(j.lines), last
 }
 
 // room waits until there is room for another line.

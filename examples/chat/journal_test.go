@@ -140,42 +140,6 @@ func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
 	})
 }
 
-// A slow Done is late with its news; without waiting for them "one" would look as if it
-// were still queued, and "two" would overtake it.
-func TestOpeningWaitsForFatesThatWereNotToldYet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal()
-		accepted := func(reconnect.Out) error { return nil }
-		require.NoError(t, j.say("one", accepted))
-		require.NoError(t, j.say("two", accepted))
-		told := make(chan struct{})
-		go func() { // joined below
-			defer close(told)
-			time.Sleep(time.Second)
-			j.told(reconnect.Receipt{Out: reconnect.Out{Tag: uint64(1)}, Fate: reconnect.Written})
-		}()
-		begun := time.Now()
-		again, all, last, err := j.unanswered(t.Context(), func() int { return 1 })
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(begun))
-		require.Equal(t, []conn.Message{encode(message{Type: "say", ID: 1, Text: "one"})}, again)
-		require.Equal(t, 2, all)
-		require.EqualValues(t, 2, last)
-		<-told
-	})
-}
-
-func TestOpeningDoesNotWaitForFatesForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal()
-		require.NoError(t, j.say("one", func(reconnect.Out) error { return nil }))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, _, _, err := j.unanswered(ctx, func() int { return 0 })
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
-}
-
 func TestALineThatIsRefusedIsNotInTheJournal(t *testing.T) {
 	j := newJournal()
 	require.ErrorIs(t, j.say("one", func(reconnect.Out) error { return io.ErrShortWrite }), io.ErrShortWrite)

@@ -58,7 +58,7 @@ func (c *client) obey(text string) bool {
 		c.screen.note("%s", help)
 	case text == "/who":
 		o := reconnect.Out{Message: encode(message{Type: "who"}), Deadline: time.Now().Add(2 * time.Second)}
-		if err := c.journal.ask(o, c.conn.Send); err != nil {
+		if err := c.conn.Send(o); err != nil {
 			c.screen.note("not asked: %v", err)
 		}
 	case strings.HasPrefix(text, "/"):
