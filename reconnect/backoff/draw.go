@@ -38,6 +38,18 @@ func double(base time.Duration, n int, limit time.Duration) time.Duration {
 	return base << uint(n)
 }
 
+// scaled is d times by, without overflow, and 0 if that is not above 0.
+func scaled(d time.Duration, by float64) time.Duration {
+	x := float64(d) * by
+	switch {
+	case !(x > 0):
+		return 0
+	case x >= float64(longest):
+		return longest
+	}
+	return time.Duration(x)
+}
+
 // Uniform draws from [low, high), with negative bounds taken as 0. It returns
 // low, and draws nothing, if high is not above low.
 func Uniform(r *rand.Rand, low, high time.Duration) time.Duration {

@@ -36,6 +36,8 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 		"decorrelated": &backoff.Decorrelated{Base: d, Cap: l},
 		"no atom":      &backoff.Decorrelated{Base: d, Cap: l, NoAtom: true},
 		"normal":       &backoff.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
+		"paced":        &backoff.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
+		"lasting":      backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: d, Share: factor, Cap: l}, backoff.Patience{Share: spread, Cap: -1}),
 		"first":        backoff.First(d, &backoff.Exponential{Cap: l}),
 		"limit":        backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
 		"patient":      backoff.Patient(&backoff.Exponential{}, backoff.Patience{Base: d, Factor: factor, Cap: l}, backoff.Patience{Base: l, Factor: spread}),

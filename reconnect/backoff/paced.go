@@ -1,0 +1,66 @@
+package backoff
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Paced waits by how long the outage has lasted ([Attempt.Elapsed]), not by how
+// often was tried:
+//
+//   - The first wait is drawn from [0, Spread).
+//   - Who was refused in the first half of it tries once more in its second half,
+//     drawn from [Spread/2, Spread) since the loss; not after [ClassOverload].
+//   - From then on waits are drawn from [d/2, d), where
+//     d = min(Cap, max(Base, Share*Elapsed)), with OverloadCap in the place of Cap
+//     after ClassOverload.
+//
+// So all try about every Base while the outage is young, nobody is away for much
+// longer than 1+Share times the outage, and a herd that a server turns away thins
+// out in proportion to the time that it takes. Half of d is certain, since the
+// longest wait decides when the last of a herd is back, and the mean one how many
+// tries that costs: full jitter has the worst ratio of the two. The numbers come
+// from the simulations in bench/DEFAULTS.md. The zero value has the defaults.
+type Paced struct {
+	Spread      time.Duration // the range of the first wait; default 2 s; negative: no first wait of its own
+	Base        time.Duration // the least d; default 2.4 s; negative: 0
+	Share       float64       // of the outage; default 0.5; negative: 0
+	Cap         time.Duration // the greatest d; default 30 s, or Base if that is longer; negative: none
+	OverloadCap time.Duration // the greatest d after overload; default twice Cap, and at least Cap
+}
+
+// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// gives up.
+func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	spread := p.Spread
+	if spread == 0 {
+		spread = 2 * time.Second
+	}
+	spread = min(spread, longest)
+	elapsed := max(a.Elapsed, 0)
+	overload := a.Verdict.Class == ClassOverload
+	switch {
+	case spread < 0:
+	case a.N <= 0:
+		return Step{Wait: Uniform(r, 0, spread)}, true
+	case elapsed < spread/2 && !overload:
+		return Step{Wait: Uniform(r, spread/2-elapsed, spread-elapsed)}, true
+	}
+	base, limit := bounds(p.Base, p.Cap, 2400*time.Millisecond, 30*time.Second)
+	if overload {
+		limit = max(limit, min(p.overloadCap(limit), longest))
+	}
+	share := p.Share
+	if share == 0 {
+		share = 0.5
+	}
+	d := min(limit, max(base, scaled(elapsed, share)))
+	return Step{Wait: Uniform(r, d/2, d)}, true
+}
+
+func (p *Paced) overloadCap(limit time.Duration) time.Duration {
+	if p.OverloadCap == 0 {
+		return 2 * limit
+	}
+	return p.OverloadCap
+}
