@@ -63,7 +63,7 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
-	flags.Var(seconds{&o.Watch}, "watch", "at most, from the server's return (default 90s, with -url for ever)")
+	flags.Var(seconds{&o.Watch}, "watch", "at most, from the server's return (default 90s); with -url from the loss (default for ever)")
 	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
 	flags.IntVar(&o.rounds, "rounds", 1, "how many runs of each policy, in turns")
 	flags.BoolVar(&o.queue, "queue", false, "who comes beyond the capacity waits in the kernel's backlog (the default)")
@@ -216,7 +216,11 @@ func (o *herdOptions) print(c *console, results []*realherd.Result) error {
 			return err
 		}
 	}
-	return o.table(table, results)
+	if err := o.table(table, realherd.Summarise(results), results[0].Backlog); err != nil {
+		return err
+	}
+	o.remarks(table, results)
+	return nil
 }
 
 // writeFile writes to a file, or standard output for "-".
@@ -238,17 +242,18 @@ func writeFile(c *console, path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// table prints a line per policy, and one per run that was cut.
-func (o *herdOptions) table(w io.Writer, results []*realherd.Result) error {
-	if backlog := results[0].Backlog; backlog > 0 {
+// table prints a line per policy.
+func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if backlog > 0 {
 		fmt.Fprintf(w, "backlog of the server: %d connections (net.core.somaxconn)\n", backlog)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "t50\tt99\tt100\tt99/ideal\tpeak dials\tarrivals\tdials\trefused\ttimed out\twasted\trecovered\tdown at end\t  policy")
 	fmt.Fprintln(t, "\t\t\t\tper 100 ms\tper 100 ms\tper client\tper client\tper client\tper client\t\t\t")
-	local := 0
-	for _, s := range realherd.Summarise(results) {
-		local += s.Local
+	for _, s := range all {
 		ratio := "-"
 		switch r := s.Ratio(); {
 		case math.IsInf(r, 1):
@@ -260,19 +265,26 @@ func (o *herdOptions) table(w io.Writer, results []*realherd.Result) error {
 			moment(s.T50), moment(s.T99), moment(s.T100), ratio, s.Peak, s.PeakIn, s.Dials, s.Refused, s.TimedOut, s.Wasted,
 			s.Recovered, s.Runs, s.Down, s.Client)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	return t.Flush()
+}
+
+// remarks prints what the table does not show: runs that were cut, and what was no
+// measurement.
+func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
+	local := 0
 	for _, r := range results {
+		local += r.Local
 		if r.Cut {
 			fmt.Fprintf(w, "%s, cut after %v: %d of %d up, t50 %s, t99 %s, %.2f dials per client\n",
 				r.Client, r.Watched.Round(100*time.Millisecond), r.Up, r.N, moment(r.T50), moment(r.T99), r.Dials)
+		}
+		if o.URL != "" {
+			fmt.Fprintf(w, "%s: times count from when the first was back, %.2f s after the first loss\n", r.Client, r.Outage.Seconds())
 		}
 	}
 	if local > 0 {
 		fmt.Fprintf(w, "NO MEASUREMENT: for %d dials this machine had no socket or port\n", local)
 	}
-	return nil
 }
 
 func moment(d time.Duration) string {

@@ -1,6 +1,7 @@
 package reconnect_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -257,6 +259,37 @@ func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 		peer.Release()
 		require.Equal(t, "a", written(peer))
 	})
+}
+
+// sluggish is a connection whose writes take a second.
+type sluggish struct{ conn.Conn }
+
+func (s sluggish) Write(m conn.Message) error {
+	time.Sleep(time.Second)
+	return s.Conn.Write(m)
+}
+
+// Promise 6: nor at it, though the write before it ends at that very instant, and the
+// timer may be late.
+func TestNothingIsSentAtItsDeadline(t *testing.T) {
+	for range 100 {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, told := sending(reconnect.FailWrites)
+			c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+				opened, err := s.Dial(ctx)
+				return sluggish{opened}, err
+			}), o)
+			require.NoError(t, err)
+			defer c.Close()
+			peer := s.wantDial().accept()
+			queue(t, c, "a")
+			synctest.Wait()
+			require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+			time.Sleep(3 * time.Second)
+			require.Equal(t, "a", written(peer))
+			require.Len(t, told.all(), 2)
+		})
+	}
 }
 
 // Promise 6: the deadline of what comes back from a lost session still holds, though it

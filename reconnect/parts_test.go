@@ -110,15 +110,20 @@ func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
 	inVenue(t, k.serve, func(t *testing.T, v *venue) {
 		o, told := sending(reconnect.KeepSends)
 		c := v.ready(t, o)
-		v.pipe(t).Cut(conntest.ToServer, 1000)
+		v.pipe(t).Window(conntest.ToServer, 1000)
+		v.pipe(t).Stall(conntest.ToServer)
 		for i := range 5 {
 			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 50_000), Session: 1}))
 		}
 		require.NoError(t, c.Send(reconnect.Out{Message: named("whole", 10)}))
+		synctest.Wait()
+		v.network.ResetAll(venueAddr)
 		time.Sleep(time.Second)
-		require.Equal(t, []string{"whole x 10"}, k.all()[1])
+		require.Equal(t, [][]string{{}, {"whole x 10"}}, k.all())
 		require.Len(t, told.all(), 6)
-		require.Equal(t, reconnect.Dropped, told.all()[4].Fate)
+		for i, fate := range []reconnect.Fate{reconnect.Unknown, reconnect.Dropped, reconnect.Dropped, reconnect.Dropped, reconnect.Dropped, reconnect.Written} {
+			require.Equal(t, fate, told.all()[i].Fate)
+		}
 	})
 }
 

@@ -268,6 +268,7 @@ func TestALostConnectionIsNotAskedForData(t *testing.T) {
 		time.Sleep(time.Second)
 		peer.Fail(errLost)
 		time.Sleep(30 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2, asked)
 	})
 }

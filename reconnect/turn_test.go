@@ -267,6 +267,28 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 	}
 }
 
+// Promise 11: a callback that hangs is waited for by Close, and by nobody else.
+func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		hung := make(chan struct{})
+		o.OnMessage = func(reconnect.Message) { <-hung }
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		peer.Deliver(text("m"))
+		queue(t, c, "a")
+		synctest.Wait()
+		wrote := write(t.Context(), c, "w")
+		time.AfterFunc(time.Second, func() { close(hung) })
+		go c.Close()
+		require.ErrorIs(t, <-wrote, net.ErrClosed)
+		require.Zero(t, s.now())
+		<-c.Done()
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
 // Promise 6: it may be given to two sessions if the first has seen nothing of it.
 func TestAQueuedWriteThatWasNotBegunIsWrittenByTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/redial-go/redial/bench/event"
@@ -17,9 +18,8 @@ type agenda struct {
 	span  int    // the present one; all before it are empty
 	end   int64  // what is due at this time or later never happens
 
-	sorted  []uint64 // what is left of keys
-	keys    []uint64 // of what was noted for the present span before it came: when, and where in present
-	present []int32
+	present []note             // of what was noted for the present span before it came, what is left, in order
+	room    [2][]note          // for that
 	near    event.Queue[int32] // what was noted since
 
 	// still reports whether something is to happen to who at a time, and brings
@@ -42,8 +42,8 @@ type note struct {
 }
 
 const (
-	spanBits  = 25 // 2^25 ns = 34 ms
-	orderBits = 31 // as many clients as there may be
+	digitBits = 12
+	spanBits  = 2 * digitBits // 2^24 ns = 17 ms
 )
 
 func newAgenda(end int64, still func(int32, int64) bool) *agenda {
@@ -90,13 +90,10 @@ func (a *agenda) turn(h *heap) {
 func (a *agenda) pop() (at int64, who int32, ok bool) {
 	for {
 		next, late := a.near.Next()
-		if len(a.sorted) > 0 {
-			key := a.sorted[0]
-			at = int64(a.span)<<spanBits + int64(key>>orderBits)
-			if !late || at <= next {
-				a.sorted = a.sorted[1:]
-				return at, a.present[key&(1<<orderBits-1)], true
-			}
+		if len(a.present) > 0 && (!late || a.present[0].at <= next) {
+			n := a.present[0]
+			a.present = a.present[1:]
+			return n.at, n.who, true
 		}
 		if late {
 			return a.near.Pop()
@@ -113,17 +110,42 @@ func (a *agenda) pop() (at int64, who int32, ok bool) {
 // happen any more. It looks at all clients first: the processor fetches many of
 // them at a time then, and this is what a large herd spends most of its time on.
 func (a *agenda) open() {
-	a.keys, a.present = a.keys[:0], a.present[:0]
+	notes := a.room[0][:0]
 	for p := a.far[a.span].first; p != nil; {
 		for _, n := range p.notes[:p.used] {
 			if a.still(n.who, n.at) {
-				a.keys = append(a.keys, uint64(n.at)&(1<<spanBits-1)<<orderBits|uint64(len(a.present)))
-				a.present = append(a.present, n.who)
+				notes = append(notes, n)
 			}
 		}
 		p.next, a.spare, p = a.spare, p, p.next
 	}
-	a.far[a.span] = heap{}
-	slices.Sort(a.keys)
-	a.sorted = a.keys
+	a.far[a.span], a.room[0] = heap{}, notes
+	if len(notes) < 1<<digitBits/16 {
+		slices.SortStableFunc(notes, func(x, y note) int { return cmp.Compare(x.at, y.at) })
+	} else {
+		a.room[1] = slices.Grow(a.room[1][:0], len(notes))[:len(notes)]
+		byDigit(a.room[1], notes, 0)
+		byDigit(notes, a.room[1], digitBits)
+	}
+	a.present = notes
+}
+
+// byDigit sorts from into to by one digit of the time, without changing the order
+// of equals: a pass of a radix sort.
+func byDigit(to, from []note, shift int) {
+	const digits = 1 << digitBits
+	var place [digits]int32
+	for _, n := range from {
+		place[n.at>>shift&(digits-1)]++
+	}
+	sum := int32(0)
+	for i, n := range place {
+		place[i] = sum
+		sum += n
+	}
+	for _, n := range from {
+		p := &place[n.at>>shift&(digits-1)]
+		to[*p] = n
+		*p++
+	}
 }

@@ -16,6 +16,10 @@ import (
 //   - From then on the wait is drawn from [d/2, d), where
 //     d = min(Cap, max(Base, Share*Elapsed)), with OverloadCap in the place of Cap
 //     after an overload.
+//   - If the server told us to wait, that comes on top, and so it counts; and all who
+//     were told the same are spread over as much again, so that they come neither
+//     together nor with pauses between: the wait is drawn from [0, d), with
+//     d = min(Cap, max(Base, Share*Elapsed - RetryAfter, RetryAfter)).
 //
 // So nobody is away for much longer than 1+Share times the outage, all keep dialling
 // about every Base while it is young, and a herd that a server turns away thins out
@@ -48,7 +52,11 @@ func (p *Paced) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	if share == 0 {
 		share = 0.5
 	}
-	d := min(limit, max(orDefault(p.Base, 2400*time.Millisecond), scaled(a.Elapsed, share)))
+	told := a.Verdict.RetryAfter
+	d := min(limit, max(orDefault(p.Base, 2400*time.Millisecond), scaled(a.Elapsed, share)-told, told))
+	if told > 0 {
+		return backoff.Step{Wait: backoff.Uniform(r, 0, d)}, true
+	}
 	return backoff.Step{Wait: backoff.Uniform(r, d/2, d)}, true
 }
 

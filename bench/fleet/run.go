@@ -96,8 +96,6 @@ func newRun(h Herd) *run {
 		keepers: make([]keeper, h.N),
 		tally:   newTally(h.N, h.Watch),
 	}
-	inHugePages(r.clients)
-	inHugePages(r.keepers)
 	for i := range r.clients {
 		c := &r.clients[i]
 		c.state, c.began, c.due = connected, -longAgo, -1

@@ -3,8 +3,9 @@ package realherd
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
 )
 
 // door is a listener that admits so many connections per second. The others wait
@@ -14,9 +15,19 @@ type door struct {
 	pace   pace
 	reject bool
 
-	closing            chan struct{}
-	once               sync.Once
-	admitted, rejected atomic.Int64
+	closing chan struct{}
+	once    sync.Once
+
+	mu     sync.Mutex // guards what follows
+	total  arrivals
+	recent []arrivals // by fleet.Bin, since they were last taken
+}
+
+// arrivals are the connections that came in a fleet.Bin of wall-clock time, or in all.
+type arrivals struct {
+	At       int64 // beginning of the bin, ns
+	Admitted int
+	Rejected int
 }
 
 func newDoor(l *net.TCPListener, perSecond float64, reject bool) *door {
@@ -35,13 +46,13 @@ func (d *door) Accept() (net.Conn, error) {
 		}
 		now := time.Now()
 		if d.reject && d.pace.wait(now) > 0 {
-			d.rejected.Add(1)
+			d.count(now, 0, 1)
 			_ = c.SetLinger(0) // a reset; if that fails, it is a close
 			_ = c.Close()
 			continue
 		}
 		d.pace.admit(now)
-		d.admitted.Add(1)
+		d.count(now, 1, 0)
 		return c, nil
 	}
 }
@@ -60,6 +71,29 @@ func (d *door) rest() bool {
 	case <-d.closing:
 		return false
 	}
+}
+
+func (d *door) count(now time.Time, admitted, rejected int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := now.UnixNano()
+	at -= at % int64(fleet.Bin)
+	if n := len(d.recent); n == 0 || d.recent[n-1].At != at {
+		d.recent = append(d.recent, arrivals{At: at})
+	}
+	for _, a := range []*arrivals{&d.total, &d.recent[len(d.recent)-1]} {
+		a.Admitted += admitted
+		a.Rejected += rejected
+	}
+}
+
+// take returns the counts of all, and by bin of those since it was last called; a bin
+// may be in two parts.
+func (d *door) take() (total arrivals, recent []arrivals) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	recent, d.recent = d.recent, nil
+	return d.total, recent
 }
 
 // Close ends Accept.

@@ -18,7 +18,7 @@ type Herd struct {
 	Capacity float64       // handshakes that the server admits per second, above 0
 	Reject   bool          // those beyond are reset; else they wait in the kernel's backlog
 	Outage   time.Duration // from the server's death to its return
-	Watch    time.Duration // at most, from the server's return; default 90 s, with a URL for ever
+	Watch    time.Duration // at most, from the server's return; default 90 s. With a URL from the loss, and for ever
 	Trace    Trace
 
 	// URL is a server of the user's own, which is to be restarted by hand when
@@ -138,6 +138,9 @@ func (r *run) host(ctx context.Context) (*Result, error) {
 
 // visit is a run with a server of the user's.
 func (r *run) visit(ctx context.Context) (*Result, error) {
+	if err := r.knock(ctx); err != nil {
+		return nil, err
+	}
 	defer r.close()
 	if err := r.gather(ctx, r.URL); err != nil {
 		return nil, err
@@ -151,6 +154,17 @@ func (r *run) visit(ctx context.Context) (*Result, error) {
 	}
 	call(r.Trace.Lost)
 	return r.result(r.watch(ctx)), nil
+}
+
+// knock opens one connection and closes it: a server that is not there is an error at
+// once, which no client would make of it.
+func (r *run) knock(ctx context.Context) error {
+	c, err := newDialer(fleet.Client{}, r.URL, anywhere).Dial(ctx)
+	if err != nil {
+		return err
+	}
+	c.CloseNow()
+	return nil
 }
 
 // gather connects all, and not more than connectAtOnce at a time.

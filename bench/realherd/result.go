@@ -55,8 +55,8 @@ func (t *tally) result(until time.Time) *Result {
 	if !t.back.IsZero() {
 		r.Outage, r.Watched = t.back.Sub(t.origin), until.Sub(t.back)
 	}
-	if t.last.Admitted > 0 {
-		r.Wasted = t.per(max(0, int(t.last.Admitted)-t.sessions))
+	if admitted := t.last.Total.Admitted; admitted > 0 {
+		r.Wasted = t.per(max(0, admitted-t.sessions))
 	}
 	for _, b := range t.bins {
 		r.Peak = max(r.Peak, b.Dials)

@@ -32,17 +32,17 @@ type setup struct {
 }
 
 // report is what a server process says of itself, every reportEvery and when it
-// is asked. Counts are since it began to listen.
+// is asked.
 type report struct {
-	At       int64  // wall clock, ns
-	Asked    bool   // it is an answer
-	Err      string // it cannot go on
-	Address  string
-	Backlog  int   // of the kernel for this listener; 0: unknown
-	Waiting  int   // in it now
-	Admitted int64 // connections
-	Rejected int64 // connections
-	Inner    int64 // under way now
+	At      int64  // wall clock, ns
+	Asked   bool   // it is an answer
+	Err     string // it cannot go on
+	Address string
+	Backlog int        // connections that the kernel lets wait for this listener; 0: unknown
+	Waiting int        // of them, now
+	Total   arrivals   // since it listens
+	Recent  []arrivals // since the last report
+	Inner   int64      // under way now
 }
 
 const reportEvery = 100 * time.Millisecond
@@ -92,9 +92,9 @@ func (s setup) listen() (*net.TCPListener, error) {
 // report counts.
 func (y *site) report() report {
 	r := report{
-		At: time.Now().UnixNano(), Address: y.door.Addr().String(),
-		Admitted: y.door.admitted.Load(), Rejected: y.door.rejected.Load(), Inner: y.inner.Load(),
+		At: time.Now().UnixNano(), Address: y.door.Addr().String(), Inner: y.inner.Load(),
 	}
+	r.Total, r.Recent = y.door.take()
 	r.Waiting, r.Backlog = backlog(y.door.TCPListener)
 	return r
 }

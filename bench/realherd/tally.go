@@ -24,11 +24,11 @@ type tally struct {
 
 	mu       sync.Mutex // guards what follows
 	up       int
-	first    int       // that have ever been up
-	lost     int       // that have lost their first session
-	again    int       // that are up with a later one
-	err      error     // of the last dial
-	stage    stage     //
+	first    int   // that have ever been up
+	lost     int   // that have lost their first session
+	again    int   // that are up with a later one
+	err      error // of the last dial
+	stage    stage
 	origin   time.Time // of the loss
 	back     time.Time // of the server's return; zero: not yet
 	reached  [3]time.Time
@@ -224,9 +224,13 @@ func (t *tally) check() {
 func (t *tally) hear(r report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, a := range r.Recent {
+		if b := t.bin(time.Unix(0, a.At)); b != nil {
+			b.Admitted += a.Admitted
+			b.Rejected += a.Rejected
+		}
+	}
 	if b := t.bin(time.Unix(0, r.At)); b != nil {
-		b.Admitted += int(r.Admitted - t.last.Admitted)
-		b.Rejected += int(r.Rejected - t.last.Rejected)
 		b.Waiting = r.Waiting
 	}
 	t.last = r

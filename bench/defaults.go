@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/redial-go/redial/bench/fleet"
+)
+
+func init() {
+	register(command{"defaults", "make the tables of DEFAULTS.md again: why the defaults are what they are", defaults})
+}
+
+// defaults prints the tables by which the library's defaults were chosen, or puts
+// them into a file.
+func defaults(ctx context.Context, c *console, args []string) error {
+	flags := flag.NewFlagSet("defaults", flag.ContinueOnError)
+	only := flags.String("table", "", "only these, separated by commas: "+strings.Join(tableNames(), ", "))
+	largest := flags.Int("largest", 1_000_000, "leave out herds above this: 10000 takes about 3 minutes, 100000 about 8, 1000000 half an hour")
+	file := flags.String("o", "", "put the tables into this file, between its marks, instead of printing them")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	tables := defaultTables
+	if *only != "" {
+		tables = nil
+		for name := range strings.SplitSeq(*only, ",") {
+			i := slices.IndexFunc(defaultTables, func(t defaultTable) bool { return t.name == name })
+			if i < 0 {
+				return usageError{fmt.Errorf("there is no table %q: there are %s", name, strings.Join(tableNames(), ", "))}
+			}
+			tables = append(tables, defaultTables[i])
+		}
+	}
+	l := &lab{ctx: ctx, largest: *largest, workers: runtime.GOMAXPROCS(0)}
+	p := newProgress(c, "make tables", len(tables))
+	defer p.end()
+	for _, t := range tables {
+		l.err = nil
+		text := t.make(l).String()
+		if l.err != nil {
+			return l.err
+		}
+		p.add(1)
+		if *file == "" {
+			fmt.Fprintf(c.out, "## %s\n\n%s\n", t.name, text)
+			continue
+		}
+		if err := putTable(*file, t.name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putTable replaces what lies between the marks of a table in a file.
+func putTable(file, name, text string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	mark := fmt.Sprintf("<!-- table %s -->\n", name)
+	before, rest, found := strings.Cut(string(old), mark)
+	_, after, ended := strings.Cut(rest, "<!-- end -->")
+	if !found || !ended {
+		return fmt.Errorf("put table %s: %s has no marks for it", name, file)
+	}
+	return os.WriteFile(file, []byte(before+mark+text+"<!-- end -->"+after), 0o644)
+}
+
+// lab runs herds for tables and remembers the first error, after which it runs no
+// more.
+type lab struct {
+	ctx     context.Context
+	err     error
+	largest int // herd
+	workers int
+}
+
+// average is fleet.Average with fewer runs the larger the herd.
+func (l *lab) average(h fleet.Herd) fleet.Summary {
+	if l.err != nil {
+		return fleet.Summary{}
+	}
+	runs := 1
+	for _, size := range []struct{ n, runs int }{{10_000, 3}, {1000, 10}, {100, 30}, {10, 100}, {1, 300}} {
+		if h.N <= size.n {
+			runs = size.runs
+		}
+	}
+	h.Seed = 1
+	s, err := fleet.Average(l.ctx, h, runs, l.workers)
+	l.err = err
+	return s
+}
+
+// table is Markdown in the making; its first row is the head.
+type table [][]string
+
+func (t *table) row(cells ...string) { *t = append(*t, cells) }
+
+// String returns the table in Markdown.
+func (t table) String() string {
+	var b strings.Builder
+	for i, row := range t {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
+)
+
+// defaultTable is one table of DEFAULTS.md.
+type defaultTable struct {
+	name string
+	make func(l *lab) table
+}
+
+var defaultTables []defaultTable
+
+func init() {
+	defaultTables = []defaultTable{
+		{"aims-library", func(l *lab) table { return aims(l, backoff.Default()) }},
+		{"aims-proposed", func(l *lab) table { return aims(l, fleet.Proposed()) }},
+		{"others", others},
+		{"waits", waitsTable},
+		{"first", firstTable},
+		{"patience", patienceTable},
+		{"caps", capsTable},
+		{"classes", classesTable},
+	}
+}
+
+func tableNames() (names []string) {
+	for _, t := range defaultTables {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// capacity is that of the server of all tables, in handshakes per second.
+const capacity = 500
+
+// world is one of the servers and outages that a policy has to stand.
+type world struct {
+	name    string
+	queue   fleet.Queue
+	backlog int
+	outage  time.Duration
+}
+
+func worlds() (all []world) {
+	for _, outage := range []time.Duration{0, 5 * time.Second} {
+		for _, w := range []world{
+			{"drop 4096", fleet.Drop, 4096, outage},
+			{"reject 4096", fleet.Reject, 4096, outage},
+			{"reject 50", fleet.Reject, capacity / 10, outage},
+			{"503 50", fleet.Busy, capacity / 10, outage},
+			{"unbounded", fleet.Unbounded, 0, outage},
+		} {
+			w.name = fmt.Sprintf("%v, %s", outage, w.name)
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// herd is n clients of p in w, watched for long enough to see whether they recover.
+func (w world) herd(n int, p backoff.Policy) fleet.Herd {
+	h := fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
+	h.Watch = 10*time.Minute + 5*h.Ideal()
+	return h
+}
+
+// limit is what the issue allows for t99.
+func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
+
+// aims shows t99 in seconds, dials per client and the peak, for herds of all sizes.
+func aims(l *lab, p backoff.Policy) table {
+	sizes := []int{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
+	t := table{{"outage, server"}}
+	for _, n := range sizes {
+		if n <= l.largest {
+			t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
+		}
+	}
+	for _, w := range worlds() {
+		row := []string{w.name}
+		for _, n := range sizes {
+			if n <= l.largest {
+				row = append(row, aim(l.average(w.herd(n, p)), n))
+			}
+		}
+		t.row(row...)
+	}
+	return t
+}
+
+// aim is one cell: t99, bold if it is too late; dials per client; the peak in
+// percent of the herd.
+func aim(s fleet.Summary, n int) string {
+	cell := inSeconds(s.T99)
+	if s.T99 == fleet.Never || s.T99 > limit(s) {
+		cell = "**" + cell + "**"
+	}
+	cell += fmt.Sprintf("; %.1f", s.Dials)
+	if n >= 1000 {
+		cell += fmt.Sprintf("; %.1f %%", 100*s.Peak/float64(n))
+	}
+	return cell
+}
+
+// others compares clients: t99 over ideal and dials, with 10,000.
+func others(l *lab) table {
+	t := table{{"client, N = 10,000, outage 5 s", "drop 4096", "reject 4096", "reject 50", "503 50", "unbounded"}}
+	for _, c := range append(fleet.Clients(), fleet.Client{Name: "proposed", Policy: fleet.Proposed()}) {
+		row := []string{c.Name}
+		for _, w := range worlds()[5:] {
+			h := w.herd(10_000, c.Policy)
+			h.Client = c
+			s := l.average(h)
+			row = append(row, fmt.Sprintf("%s; %.1f", overIdeal(s), s.Dials))
+		}
+		t.row(row...)
+	}
+	return t
+}
+
+func overIdeal(s fleet.Summary) string {
+	if s.T99 == fleet.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
+}
+
+// named is a policy in a table.
+type named struct {
+	name string
+	backoff.Policy
+}
+
+// enduring is p with the proposed limits.
+func enduring(p backoff.Policy) backoff.Policy {
+	return fleet.Enduring(p, fleet.Lasting{Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})
+}
+
+// waitsTable is the frontier between coming back soon and dialling little.
+func waitsTable(l *lab) table {
+	const second = time.Second
+	var policies []named
+	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
+		for _, share := range []float64{0.3, 0.4, 0.5, 0.6, 0.8, 1} {
+			policies = append(policies, named{fmt.Sprintf("paced, base %v, share %v", base, share), enduring(&fleet.Paced{Base: base, Share: share})})
+		}
+	}
+	for _, jitter := range []struct {
+		name string
+		backoff.Jitter
+	}{{"full", backoff.JitterFull}, {"equal", backoff.JitterEqual}} {
+		for _, base := range []time.Duration{second, 2400 * time.Millisecond} {
+			for _, factor := range []float64{1.25, 1.5, 2} {
+				policies = append(policies, named{fmt.Sprintf("%s jitter, base %v, x %v", jitter.name, base, factor),
+					enduring(backoff.First(2*second, &backoff.Exponential{Base: base, Factor: factor, OverloadCap: time.Minute, Jitter: jitter.Jitter}))})
+			}
+		}
+	}
+	policies = append(policies, named{"decorrelated 1-30 s", enduring(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
+	t := table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
+	for _, p := range policies {
+		worst := 0.0
+		dials := map[string]float64{}
+		for _, w := range worlds() {
+			if w.queue == fleet.Unbounded {
+				continue
+			}
+			for _, n := range []int{1, 10, 100, 1000, 10_000} {
+				s := l.average(w.herd(n, p))
+				worst = max(worst, s.T99.Seconds()/limit(s).Seconds())
+				dials[fmt.Sprint(n, w.name)] = s.Dials
+			}
+		}
+		at := func(n int, name string) string { return fmt.Sprintf("%.1f", dials[fmt.Sprint(n, name)]) }
+		t.row(p.name, fmt.Sprintf("%.2f", worst), at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
+			at(1000, "5s, drop 4096"), at(10_000, "5s, drop 4096"), at(10_000, "5s, reject 4096"), at(10_000, "5s, reject 50"))
+	}
+	return t
+}
+
+// firstTable is the frontier between a lone client's blip and the peak.
+func firstTable(l *lab) table {
+	t := table{{"first waits", "lone client, 1 s away: back after (median)", "peak, restart, N = 1000", "N = 10,000", "peak, 5 s refused, N = 1000", "N = 10,000", "server dies twice: second peak"}}
+	ms := time.Millisecond
+	policies := []named{{"library", backoff.Default()}}
+	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
+		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), enduring(&fleet.Paced{Spread: spread})})
+	}
+	policies = append(policies,
+		named{"[0, 2s), then [0.5s, 1s)", enduring(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
+		named{"[0, 2s), then [1.2s, 2.4s)", enduring(backoff.First(2*time.Second, &backoff.Exponential{Base: 2400 * ms, Factor: 1.25, Jitter: backoff.JitterEqual}))})
+	for _, p := range policies {
+		row := []string{p.name}
+		blip := fleet.Herd{N: 1, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
+		s, err := fleet.Average(l.ctx, blip, 5000, l.workers)
+		if err != nil {
+			l.err = err
+			return nil
+		}
+		row = append(row, fmt.Sprintf("%.2f s", 1+s.Median.Seconds()))
+		for _, i := range []int{0, 5} {
+			for _, n := range []int{1000, 10_000} {
+				row = append(row, fmt.Sprintf("%.1f %%", 100*l.average(worlds()[i].herd(n, p)).Peak/float64(n)))
+			}
+		}
+		twice := fleet.Herd{N: 1000, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
+		t.row(append(row, fmt.Sprintf("%.1f %%", l.average(twice).PeakAgain/10))...)
+	}
+	return t
+}
+
+// patienceTable is the frontier between a herd at an unbounded queue and a lone
+// client whose handshake nobody will ever answer.
+func patienceTable(l *lab) table {
+	const second = time.Second
+	t := table{{"limit on the handshake", "t99 over ideal, unbounded, N = 10,000", "50,000", "500,000", "swallowed for 10 s: a lone client is back after (mean)", "60 s", "300 s"}}
+	policies := []named{{"library", backoff.Default()}}
+	for _, g := range []backoff.Patience{{Base: 10 * second, Factor: 3, Cap: -1}, {Base: 30 * second, Factor: 4, Cap: -1}} {
+		policies = append(policies, named{fmt.Sprintf("%v x %v^n (issue 4)", g.Base, g.Factor), backoff.Patient(&fleet.Paced{}, backoff.Patience{}, g)})
+	}
+	for _, base := range []time.Duration{20 * second, 30 * second, 60 * second} {
+		for _, share := range []float64{2, 4, 8} {
+			policies = append(policies, named{fmt.Sprintf("%v, then %v times the outage", base, share),
+				fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Share: 0.25, Cap: time.Minute}, fleet.Lasting{Base: base, Share: share})})
+		}
+	}
+	for _, p := range policies {
+		row := []string{p.name}
+		for _, n := range []int{10_000, 50_000, 500_000} {
+			if n > l.largest {
+				row = append(row, "-")
+				continue
+			}
+			row = append(row, overIdeal(l.average(worlds()[9].herd(n, p))))
+		}
+		for _, away := range []time.Duration{10 * second, 60 * second, 300 * second} {
+			h := fleet.Herd{N: 1, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: away, Down: fleet.Swallowed}, Server: fleet.Server{Capacity: capacity}, Watch: 3 * time.Hour}
+			row = append(row, inSeconds(l.average(h).T50))
+		}
+		t.row(row...)
+	}
+	return t
+}
+
+// capsTable shows herds that never recover because something has a cap.
+func capsTable(l *lab) table {
+	const second = time.Second
+	t := table{{"policy", "unbounded, N = 10,000, C = 500/s", "100,000", "1,000,000", "1,000,000, C = 100/s"}}
+	limits := func(handshake fleet.Lasting) backoff.Policy {
+		return fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Share: 0.25, Cap: time.Minute}, handshake)
+	}
+	for _, p := range []named{
+		{"library", backoff.Default()},
+		{"gRPC's waits, limit 20 s or the wait", backoff.First(0, &classic.GRPC{})},
+		{"proposed, handshake at most 5 min", limits(fleet.Lasting{Share: 4, Cap: 300 * second})},
+		{"proposed, handshake at most 1 h", limits(fleet.Lasting{Share: 4, Cap: time.Hour})},
+		{"proposed", fleet.Proposed()},
+	} {
+		row := []string{p.name}
+		for _, x := range []struct {
+			n int
+			c float64
+		}{{10_000, capacity}, {100_000, capacity}, {1_000_000, capacity}, {1_000_000, 100}} {
+			if x.n > l.largest {
+				row = append(row, "-")
+				continue
+			}
+			h := worlds()[9].herd(x.n, p)
+			h.Server.Capacity = x.c
+			h.Watch = 10*time.Minute + 7*h.Ideal()
+			row = append(row, overIdeal(l.average(h)))
+		}
+		t.row(row...)
+	}
+	return t
+}
+
+// classesTable shows what it changes to treat failures differently.
+func classesTable(l *lab) table {
+	const second = time.Second
+	t := table{{"proposed, but", "drop 4096, outage 5 s, N = 100,000", "503 50, N = 10,000", "N = 100,000", "503 50 with Retry-After 5 s, N = 10,000", "with 10 s", "closed with 1012", "closed with 1013", "host gone 5 s (no SYN answered), N = 1000"}}
+	connect := fleet.Lasting{Share: 0.25, Cap: time.Minute}
+	for _, p := range []named{
+		{"nothing", fleet.Proposed()},
+		{"after overload at most 30 s", fleet.Enduring(&fleet.Paced{OverloadCap: 30 * second}, connect, fleet.Lasting{Share: 4})},
+		{"after overload at most 5 min", fleet.Enduring(&fleet.Paced{OverloadCap: 300 * second}, connect, fleet.Lasting{Share: 4})},
+		{"connect 5 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Base: 5 * second, Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})},
+		{"connect 30 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Base: 30 * second, Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})},
+		{"connect always 10 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{}, fleet.Lasting{Share: 4})},
+		{"the library instead", backoff.Default()},
+	} {
+		all := worlds()
+		told, longer := all[3].herd(10_000, p), all[3].herd(10_000, p)
+		told.Server.RetryAfter, longer.Server.RetryAfter = 5*second, 10*second
+		restart, later := all[0].herd(10_000, p), all[0].herd(10_000, p)
+		restart.Outage.Loss, later.Outage.Loss = fleet.CloseRetry, fleet.CloseLater
+		gone := all[5].herd(1000, p)
+		gone.Outage.Down = fleet.Silent
+		row := []string{p.name}
+		for _, h := range []fleet.Herd{all[5].herd(100_000, p), all[3].herd(10_000, p), all[3].herd(100_000, p), told, longer, restart, later, gone} {
+			if h.N > l.largest {
+				row = append(row, "-")
+				continue
+			}
+			row = append(row, aim(l.average(h), h.N))
+		}
+		t.row(row...)
+	}
+	return t
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+)
+
+func init() {
+	registerModel(model{"fleet", "connections lost at once, an outage, and a server with a queue", simulateFleet})
+}
+
+// fleetOptions are the flags of "bench sim -model fleet".
+type fleetOptions struct {
+	herd    fleet.Herd
+	clients []fleet.Client
+	seeds   int
+	csv     string
+	series  string
+}
+
+func simulateFleet(ctx context.Context, c *console, args []string) error {
+	o, err := parseFleet(c, args)
+	if err != nil || o == nil {
+		return err
+	}
+	if o.series != "" {
+		if err := o.writeSeries(ctx, c); err != nil {
+			return err
+		}
+	}
+	p := newProgress(c, "simulate", len(o.clients))
+	var rows []fleet.Summary
+	var failed error
+	for _, client := range o.clients {
+		h := o.herd
+		h.Client = client
+		s, err := fleet.Average(ctx, h, o.seeds, runtime.GOMAXPROCS(0))
+		if err != nil {
+			failed = err
+			break
+		}
+		rows = append(rows, s)
+		p.add(1)
+	}
+	p.end()
+	if len(rows) > 0 {
+		if err := o.print(c, rows); err != nil {
+			return err
+		}
+	}
+	if failed != nil && ctx.Err() == nil {
+		return usageError{failed} // a Herd that makes no sense
+	}
+	return failed
+}
+
+// parseFleet returns nil if there is nothing to simulate.
+func parseFleet(c *console, args []string) (*fleetOptions, error) {
+	var o fleetOptions
+	h := &o.herd
+	flags := modelFlags("fleet")
+	flags.IntVar(&h.N, "n", 10_000, "connections")
+	flags.Float64Var(&h.Server.Capacity, "capacity", 500, "handshakes per second")
+	flags.Var(seconds{&h.Outage.Length}, "outage", "how long the server is away (default 5s)")
+	flags.Var(seconds{&h.Outage.Again}, "again", "the server dies a second time so long after its return")
+	flags.Var(seconds{&h.Watch}, "watch", "virtual time from the loss (default 10m)")
+	flags.Var(seconds{&h.Server.RetryAfter}, "retry-after", "told with each 503")
+	flags.IntVar(&h.Server.Backlog, "backlog", 0, "how many wait at the server at most (default 4096; 100 ms of work with -queue reject and 503)")
+	flags.Float64Var(&h.Server.Answers, "answers", 0, "503s per second (default 20 times -capacity)")
+	queue := flags.String("queue", "drop", "for whom there is no room: unbounded, reject, drop (SYN), 503")
+	down := flags.String("down", "refused", "what dials meet meanwhile: refused, silent, stopped, swallowed, 503")
+	loss := flags.String("loss", "reset", "how sessions end: reset, 1012, 1013")
+	names := flags.String("policy", "redial", "clients, separated by semicolons, or all")
+	list := flags.Bool("list", false, "list the clients")
+	flags.IntVar(&o.seeds, "seeds", 3, "runs for each")
+	flags.Uint64Var(&h.Seed, "seed", 1, "of the first run")
+	flags.StringVar(&o.csv, "csv", "", "write the table to this file, - for the standard output")
+	flags.StringVar(&o.series, "series", "", "write dials per 100 ms and connections up, of the first seed, to this file")
+	h.Outage.Length = 5 * time.Second
+	if err := parse(c, flags, args); err != nil {
+		return nil, err
+	}
+	if *list {
+		for _, client := range fleetClients() {
+			fmt.Fprintln(c.out, client.Name)
+		}
+		return nil, nil
+	}
+	var err [3]error
+	h.Server.Queue, err[0] = fleet.ParseQueue(*queue)
+	h.Outage.Down, err[1] = fleet.ParseDown(*down)
+	h.Outage.Loss, err[2] = fleet.ParseLoss(*loss)
+	for _, e := range err {
+		if e != nil {
+			return nil, usageError{e}
+		}
+	}
+	if o.seeds < 1 {
+		return nil, usageError{fmt.Errorf("-seeds must be above 0")}
+	}
+	if q := h.Server.Queue; h.Server.Backlog == 0 && (q == fleet.Reject || q == fleet.Busy) {
+		h.Server.Backlog = max(int(h.Server.Capacity/10), 1)
+	}
+	o.clients, err[0] = chooseClients(*names)
+	if err[0] != nil {
+		return nil, usageError{err[0]}
+	}
+	return &o, nil
+}
+
+// fleetClients are those that -policy can name.
+func fleetClients() []fleet.Client {
+	return append(fleet.Clients(), fleet.Client{Name: "proposed", Policy: fleet.Proposed()})
+}
+
+func chooseClients(names string) (chosen []fleet.Client, err error) {
+	all := fleetClients()
+	if names == "all" {
+		return all, nil
+	}
+next:
+	for name := range strings.SplitSeq(names, ";") {
+		for _, client := range all {
+			if client.Name == name {
+				chosen = append(chosen, client)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("there is no client %q: -list shows them", name)
+	}
+	return chosen, nil
+}
+
+var fleetColumns = []string{"client", "recovered", "ideal_s", "t50_s", "t99_s", "t100_s", "t99_over_ideal", "peak_per_100ms", "dials_per_client", "syns_per_client", "refused_per_client", "wasted_per_client", "up_at_end"}
+
+// print writes the table, and the CSV if it is wanted.
+func (o *fleetOptions) print(c *console, rows []fleet.Summary) error {
+	table := [][]string{fleetColumns}
+	for i, s := range rows {
+		over := "never"
+		if s.T99 != fleet.Never {
+			over = fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
+		}
+		table = append(table, []string{o.clients[i].Name, fmt.Sprintf("%d/%d", s.Recovered, s.Runs),
+			inSeconds(s.Ideal), inSeconds(s.T50), inSeconds(s.T99), inSeconds(s.T100), over,
+			fmt.Sprintf("%.0f", s.Peak), fmt.Sprintf("%.2f", s.Dials), fmt.Sprintf("%.2f", s.SYNs), fmt.Sprintf("%.2f", s.Refused), fmt.Sprintf("%.2f", s.Wasted), fmt.Sprintf("%.0f", s.Up)})
+	}
+	if o.csv != "-" {
+		w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+		for _, row := range table {
+			fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+		w.Flush()
+	}
+	if o.csv == "" {
+		return nil
+	}
+	return writeCSV(c, o.csv, table)
+}
+
+// writeSeries writes one line per 100 ms with two columns per client.
+func (o *fleetOptions) writeSeries(ctx context.Context, c *console) error {
+	head := []string{"t_s"}
+	var results []*fleet.Result
+	longest := 0
+	for _, client := range o.clients {
+		h := o.herd
+		h.Client = client
+		r, err := fleet.Run(ctx, h)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+		longest = max(longest, len(r.DialsPerBin))
+		head = append(head, client.Name+" dials", client.Name+" up")
+	}
+	table := [][]string{head}
+	for i := range longest {
+		row := []string{fmt.Sprintf("%.1f", (time.Duration(i) * fleet.Bin).Seconds())}
+		for _, r := range results {
+			dials, up := int32(0), int32(r.Up)
+			if i < len(r.DialsPerBin) {
+				dials, up = r.DialsPerBin[i], r.UpPerBin[i]
+			}
+			row = append(row, strconv.Itoa(int(dials)), strconv.Itoa(int(up)))
+		}
+		table = append(table, row)
+	}
+	return writeCSV(c, o.series, table)
+}
+
+// writeCSV writes to a file, or to the standard output if it is called "-".
+func writeCSV(c *console, file string, table [][]string) (err error) {
+	out := c.out
+	if file != "-" {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if e := f.Close(); err == nil {
+				err = e
+			}
+		}()
+		out = io.Writer(f)
+	}
+	w := csv.NewWriter(out)
+	if err := w.WriteAll(table); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// inSeconds prints a time of a Summary.
+func inSeconds(d time.Duration) string {
+	if d == fleet.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f", d.Seconds())
+}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package fleet
-
-func inHugePages[E any]([]E) {}

@@ -1,0 +1,177 @@
+package fleet_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// script is a policy that waits one time after another, then the last for ever.
+type script struct {
+	waits              []time.Duration
+	connect, handshake time.Duration
+}
+
+func (s script) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: s.waits[min(a.N, len(s.waits)-1)], Connect: s.connect, Handshake: s.handshake}, true
+}
+
+// every waits the same each time.
+func every(d time.Duration) script { return script{waits: []time.Duration{d}} }
+
+func run(t *testing.T, h fleet.Herd) *fleet.Result {
+	t.Helper()
+	if h.Server.Capacity == 0 {
+		h.Server.Capacity = 1000
+	}
+	r, err := fleet.Run(t.Context(), h)
+	require.NoError(t, err)
+	return r
+}
+
+func client(p backoff.Policy) fleet.Client { return fleet.Client{Policy: p} }
+
+func TestTheSameSeedGivesTheSameResult(t *testing.T) {
+	h := lost(t, 5000, "redial", fleet.Drop)
+	h.Server.Backlog, h.Outage.Again = 200, 3*second
+	first := run(t, h)
+	require.Equal(t, first, run(t, h))
+	h.Seed++
+	require.NotEqual(t, first, run(t, h))
+}
+
+func TestAQueueIsWorkedOffAtC(t *testing.T) {
+	r := run(t, fleet.Herd{N: 1000, Client: client(every(0))})
+	require.Equal(t, []time.Duration{second, second / 2, 990 * time.Millisecond, second}, []time.Duration{r.Ideal, r.T50, r.T99, r.T100})
+	require.Equal(t, 1000, r.Peak)
+	require.EqualValues(t, 1, r.Dials)
+	require.Equal(t, []int32{1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, r.DialsPerBin)
+	require.Equal(t, []int32{99, 199, 299, 399, 499, 599, 699, 799, 899, 999, 1000}, r.UpPerBin)
+}
+
+// Of ten that come at once one is served and three wait; the others are told no.
+func TestWhoFindsNoRoomIsRefused(t *testing.T) {
+	r := run(t, fleet.Herd{N: 10, Client: client(every(2 * second)), Server: fleet.Server{Capacity: 2, Backlog: 3, Queue: fleet.Reject}})
+	require.Equal(t, 2*second+5*second, r.T100, "4 each at 2, 4 and 6 s, 2 s of work a time")
+	require.InDelta(t, 0.6+0.2, r.Refused, 1e-9)
+	require.InDelta(t, 1.8, r.Dials, 1e-9)
+}
+
+// Linux: 1, 3 and 7 s after the first; connecting is given up after 10 s.
+func TestADroppedSYNIsSentAgain(t *testing.T) {
+	h := fleet.Herd{N: 1, Client: client(every(0)), Outage: fleet.Outage{Down: fleet.Silent}}
+	for away, want := range map[time.Duration][2]float64{1: {1, 1}, 2: {3, 1}, 4: {7, 1}, 8: {10, 2}, 12: {13, 2}} {
+		h.Outage.Length = away*second - 1
+		r := run(t, h)
+		require.InDelta(t, want[0]+0.001, (r.T100 + h.Outage.Length).Seconds(), 1e-6, "away for %d s", away)
+		require.Equal(t, want[1], r.Dials, "away for %d s", away)
+	}
+}
+
+// The server works for those who have left.
+func TestGhostsAreServed(t *testing.T) {
+	p := script{waits: []time.Duration{0, 3 * second}, handshake: second}
+	r := run(t, fleet.Herd{N: 4, Client: client(p), Server: fleet.Server{Capacity: 1}})
+	require.Equal(t, 13*second, r.T100, "at 1, 5, 9 and 13 s")
+	require.InDelta(t, (3+2+1)/4.0, r.Wasted, 1e-9)
+}
+
+func TestLimitsRunApartOrTogether(t *testing.T) {
+	p := script{waits: []time.Duration{0}, connect: 4 * second, handshake: 4 * second}
+	h := fleet.Herd{N: 1, Client: client(p), Outage: fleet.Outage{Down: fleet.Silent, Length: 2 * second}, Server: fleet.Server{Capacity: 0.5}}
+	require.Equal(t, 3*second, run(t, h).T100, "SYN at 3 s, then 2 s")
+	h.Client.Whole = true
+	require.Equal(t, 5*second, run(t, h).T100, "given up at 4 s; then behind its own ghost, until 7 s")
+}
+
+func TestAStoppedServerAnswersWhatItMissed(t *testing.T) {
+	h := fleet.Herd{N: 5, Client: client(every(0)), Outage: fleet.Outage{Down: fleet.Stopped, Length: 20 * second}, Server: fleet.Server{Capacity: 1}}
+	r := run(t, h)
+	require.Equal(t, 5*second, r.T100)
+	require.EqualValues(t, 1, r.Dials)
+	h.Outage.Down = fleet.Swallowed
+	r = run(t, h)
+	require.Equal(t, 15*second, r.T100, "given up after 30 s")
+	require.EqualValues(t, 2, r.Dials)
+}
+
+func TestRetryAfterIsAddedToTheWait(t *testing.T) {
+	h := fleet.Herd{N: 1, Client: client(every(second)), Outage: fleet.Outage{Down: fleet.Unavailable, Length: 5 * second}}
+	h.Server = fleet.Server{Capacity: 1000, Answers: 1000, RetryAfter: 10 * second}
+	r := run(t, h)
+	require.Equal(t, 7002*time.Millisecond, r.T100, "answered after 1 s and 1 ms; then 11 s, and 1 ms of work; away for 5 s")
+}
+
+func TestWhatTheVerdictIsDependsOnTheLoss(t *testing.T) {
+	for loss, overloads := range map[fleet.Loss]int{fleet.Reset: 0, fleet.CloseRetry: 0, fleet.CloseLater: 1} {
+		var seen []backoff.Attempt
+		p := spy{every(second), &seen}
+		run(t, fleet.Herd{N: 1, Client: client(p), Outage: fleet.Outage{Loss: loss}})
+		require.Len(t, seen, 1)
+		require.Equal(t, overloads, seen[0].Overloads, "%v", loss)
+	}
+}
+
+// reconnect.Run's rule: a session counts as stable after max(StableAfter, the wait).
+func TestTheWaitsStartAgainAfterAStableSession(t *testing.T) {
+	for again, want := range map[time.Duration]int{9 * second: 1, 12 * second: 0} {
+		var seen []backoff.Attempt
+		run(t, fleet.Herd{N: 1, Client: client(spy{every(second), &seen}), Outage: fleet.Outage{Again: again}})
+		require.Len(t, seen, 2)
+		require.Equal(t, want, seen[1].N, "dies again after %v", again)
+	}
+}
+
+// spy notes what a policy is asked.
+type spy struct {
+	backoff.Policy
+	seen *[]backoff.Attempt
+}
+
+func (s spy) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	*s.seen = append(*s.seen, a)
+	return s.Policy.Next(a, r)
+}
+
+func TestWhoGivesUpDoesNotComeBack(t *testing.T) {
+	h := fleet.Herd{N: 3, Client: client(backoff.Limit(every(second), 2, 0)), Outage: fleet.Outage{Length: 5 * second}}
+	r := run(t, h)
+	require.Equal(t, 0, r.Up)
+	require.False(t, r.Recovered())
+	require.EqualValues(t, 2, r.Dials)
+}
+
+func TestABadHerdIsAnError(t *testing.T) {
+	for want, h := range map[string]fleet.Herd{
+		"fleet: 0 connections are not a herd":                     {Server: fleet.Server{Capacity: 1}},
+		"fleet: a server cannot complete 0 handshakes per second": {N: 1},
+		"fleet: a time is negative":                               {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
+		"fleet: a backlog or a rate of answers is out of range":   {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
+		"fleet: unknown kind of loss, outage or queue":            {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
+	} {
+		_, err := fleet.Run(t.Context(), h)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestAnEndOfTheContextEndsTheRun(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(context.Canceled)
+	_, err := fleet.Average(ctx, lost(t, 100, "redial", fleet.Drop), 3, 2)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAnAverageDoesNotDependOnTheWorkers(t *testing.T) {
+	h := lost(t, 500, "redial", fleet.Drop)
+	one, err := fleet.Average(t.Context(), h, 5, 1)
+	require.NoError(t, err)
+	two, err := fleet.Average(t.Context(), h, 5, 2)
+	require.NoError(t, err)
+	require.Equal(t, one, two)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFleetPrintsOneLineForEachClient(t *testing.T) {
+	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	require.Zero(t, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 3)
+	require.Equal(t, strings.Join(fleetColumns, ","), lines[0])
+	require.True(t, strings.HasPrefix(lines[1], "redial,1/1,0.40,"), lines[1])
+	require.True(t, strings.HasPrefix(lines[2], `"gRPC, 2s",1/1,0.40,`), lines[2])
+	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	require.Equal(t, out, again)
+}
+
+func TestFleetWritesTheSeries(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "series.csv")
+	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed 1s", "-series", file)
+	require.Zero(t, code, errs)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Equal(t, "t_s,fixed 1s dials,fixed 1s up", lines[0])
+	require.Equal(t, "1.0,100,49", lines[11], "back after 1 s; 2 ms each, and the last of them counts for the next bin")
+}
+
+func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
+	for want, args := range map[string][]string{
+		`there is no client "x": -list shows them`:                                 {"-policy", "x"},
+		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503"]`: {"-queue", "x"},
+		`fleet: 0 connections are not a herd`:                                      {"-n", "0"},
+		`-seeds must be above 0`:                                                   {"-seeds", "0"},
+	} {
+		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
+		require.Equal(t, exitUsage, code)
+		require.Equal(t, "bench sim: "+want+"\n", errs)
+		require.Empty(t, out)
+	}
+}
+
+func TestATableReplacesTheOneBetweenItsMarks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "d.md")
+	require.NoError(t, os.WriteFile(file, []byte("a\n<!-- table x -->\nold\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n"), 0o600))
+	require.NoError(t, putTable(file, "x", table{{"p", "q"}, {"1", "2"}}.String()))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "a\n<!-- table x -->\n| p | q |\n|---|---|\n| 1 | 2 |\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n", string(text))
+	require.ErrorContains(t, putTable(file, "z", ""), "has no marks for it")
+}
+
+// DEFAULTS.md has a place for each table that "bench defaults" makes.
+func TestEveryTableHasItsPlace(t *testing.T) {
+	text, err := os.ReadFile("DEFAULTS.md")
+	require.NoError(t, err)
+	for _, name := range tableNames() {
+		require.Equal(t, 1, strings.Count(string(text), "<!-- table "+name+" -->\n"), name)
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMistakesWithAHerdOrAStormAreOneClearLineAndCodeTwo(t *testing.T) {
+	for _, w := range []struct{ args, want string }{
+		{"herd -n 0", "bench herd: 0 connections are not a herd"},
+		{"herd -n 2000000000 -capacity 500", "needs 2000000200 open files in one process, and "},
+		{"herd -capacity 0", "bench herd: a capacity of 0 handshakes per second is not within (0, 1000000]"},
+		{"herd -rounds 0", "bench herd: want at least one of -rounds, not 0"},
+		{"herd -queue -reject", "bench herd: want -queue or -reject, not both"},
+		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are autopaho, `},
+		{"herd -outage soon", "want a length of time, such as 1.5s or 20"},
+		{"herd -i-own-this-server", "bench herd: -i-own-this-server says something about a -url, and there is none"},
+		{"herd -url http://localhost/", "bench herd: -url is no URL of a WebSocket, such as ws://localhost:8080/feed"},
+		{"herd -url wss://u:secret@feed.example/?t=secret", "bench herd: feed.example is not this machine, and a herd harms a server that is not made for it: if it is yours, add -i-own-this-server"},
+		{"herd -url ws://127.0.0.1.feed.example/", "bench herd: 127.0.0.1.feed.example is not this machine"},
+		{"storm -client nonsense", `bench storm: find client "nonsense": there are fixed, described, coded`},
+		{"storm -clients 0", "bench storm: 0 clients make no storm"},
+		{"storm -watch 0", "bench storm: a time is negative, or the watch 0"},
+	} {
+		out, errs, code := bench(strings.Fields(w.args)...)
+		require.Equal(t, exitUsage, code, w.args)
+		require.Contains(t, errs, w.want, w.args)
+		require.NotContains(t, errs, "secret")
+		require.Equal(t, 1, strings.Count(errs, "\n"), w.args)
+		require.Empty(t, out, w.args)
+	}
+}
+
+func TestAHostIsThisMachineByItsAddressOnly(t *testing.T) {
+	for _, url := range []string{"ws://localhost:80/", "ws://127.0.0.1:80", "wss://127.9.9.9/x", "ws://[::1]:80/"} {
+		require.NoError(t, mayVisit(url, false), url)
+	}
+	for _, url := range []string{"ws://localhost.example/", "ws://10.0.0.1/", "ws://[::2]/", "ws://example.com/"} {
+		require.Error(t, mayVisit(url, false), url)
+		require.NoError(t, mayVisit(url, true), url)
+	}
+}
+
+func TestASmallHerdIsMeasured(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	runs, series := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "series.csv")
+	out, errs, code := bench("herd", "-n", "50", "-capacity", "200", "-outage", "0.3", "-policy", "full,fixed", "-rounds", "2", "-csv", runs, "-series", series)
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "herd: 50 connections, outage 300ms, then 200 handshakes/s and the others wait in the kernel's backlog; 4 runs of at least ")
+	require.Regexp(t, `\n.* 2 of 2 +0 +full\n.* 2 of 2 +0 +fixed\n$`, out)
+	written, err := os.ReadFile(runs)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
+	require.Len(t, lines, 5)
+	for i, want := range []string{"policy,round,", "full,1,50,", "full,2,50,", "fixed,1,50,", "fixed,2,50,"} {
+		require.True(t, strings.HasPrefix(lines[i], want), lines[i])
+	}
+	written, err = os.ReadFile(series)
+	require.NoError(t, err)
+	require.Contains(t, string(written), "\nfixed,2,0.0,")
+}
+
+func TestAnInterruptedHerdKeepsWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	time.AfterFunc(3*time.Second, func() { cancel(errInterrupted) })
+	var out, errs bytes.Buffer
+	code := dispatch(ctx, &console{out: &out, errs: &errs}, strings.Fields("herd -n 20 -outage 1m -rounds 3"))
+	require.Equal(t, exitInterrupted, code)
+	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
+	require.Contains(t, out.String(), "redial, cut after 0s: 0 of 20 up, t50 never, t99 never, ")
+}
+
+func TestAStormIsPrintedSecondBySecond(t *testing.T) {
+	t.Parallel()
+	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.2 -timeout 0.3 -before 0 -stop 1.1 -watch 1")...)
+	require.Zero(t, code)
+	require.Contains(t, errs, "storm: 20 clients, 1 run of 2.1s: 0s before, 1.1s stopped, then watched for up to 1s\n")
+	require.Regexp(t, `\n +[\d.]+s +stopped +- +- +\d+ +\d+ +0 +\d+\n`, out)
+	require.Regexp(t, `\nclient=fixed clients=20 stop=1.1s watch=1s recovered=false back=never away=\d+ peak=\d+ cut=false\n`, out)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/redial-go/redial/bench/report"
+)
+
+func init() {
+	register(command{"report", "draw all of it: one HTML file, and the pictures as SVG and PNG", drawReport})
+}
+
+// drawReport is "bench report".
+func drawReport(ctx context.Context, c *console, args []string) error {
+	o := report.Options{}
+	flags := flag.NewFlagSet("report", flag.ContinueOnError)
+	out := flags.String("out", "", "the directory that the report goes to")
+	flags.IntVar(&o.RPS, "rps", 10_000, "calls per second of document 002's scenarios; the article's pictures have 300000")
+	flags.IntVar(&o.Seeds, "seeds", 3, "how many runs the means are of")
+	flags.Uint64Var(&o.Seed, "seed", 1, "of the first run; those that follow count up")
+	flags.IntVar(&o.N, "n", 10_000, "connections of a herd")
+	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes per second")
+	herd := flags.String("herd", "", "files that \"bench herd\" has written with -series and -csv, separated by commas")
+	only := flags.String("only", "", "only these chapters, separated by commas: "+strings.Join(report.ChapterIDs(), ", "))
+	cover := flags.String("readme", "", "draw the picture of the README alone, to this file: herd.svg or herd.png")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	o.Herd, o.Only = list(*herd), list(*only)
+	if err := checkReport(o, *out, *cover); err != nil {
+		return usageError{err}
+	}
+	if *cover != "" {
+		return drawCover(ctx, *cover, o)
+	}
+	var (
+		once sync.Once
+		bar  *progress
+	)
+	o.Each = func(_, all int) {
+		once.Do(func() { bar = newProgress(c, "draw", all) })
+		bar.add(1)
+	}
+	err := report.Write(ctx, *out, o)
+	if bar != nil {
+		bar.end()
+	}
+	if err == nil || ctx.Err() != nil {
+		fmt.Fprintln(c.out, filepath.Join(*out, report.FileName))
+	}
+	return err
+}
+
+func checkReport(o report.Options, out, cover string) error {
+	switch {
+	case (out == "") == (cover == ""):
+		return fmt.Errorf("want -out DIRECTORY, or -readme FILE")
+	case cover != "" && !strings.HasSuffix(cover, ".svg") && !strings.HasSuffix(cover, ".png"):
+		return fmt.Errorf("want a file that ends in .svg or .png as -readme, not %s", cover)
+	case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
+		return fmt.Errorf("-rps, -seeds, -n and -capacity must be above 0")
+	}
+	return o.Validate()
+}
+
+func drawCover(ctx context.Context, file string, o report.Options) error {
+	pic, err := report.Cover(ctx, o)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(file, ".svg") {
+		err = pic.WriteSVG(f)
+	} else {
+		err = pic.WritePNG(f, report.CoverDPI)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// list is what is between the commas.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}

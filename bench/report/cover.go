@@ -1,0 +1,32 @@
+package report
+
+import (
+	"context"
+
+	"github.com/redial-go/redial/bench/chart"
+)
+
+// coverClients are those of the cover.
+var coverClients = []string{"redial", "full 0.5-30s", "nats.go", "recws", "fixed 1s", "gRPC"}
+
+// CoverDPI is the resolution of the cover as PNG, which keeps it small.
+const CoverDPI = 110
+
+// Cover draws the picture of the README of the repository: the dials after a restart that
+// is over at once.
+func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	h := settings(o)[0].herd
+	var runs []herdRun
+	for _, name := range coverClients {
+		r, err := runHerd(ctx, h, name, 1)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return dialsPicture("herd", "After a restart: dials per 100 ms at the server's door", herdNote(h), h, runs, 40, 88), nil
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"gonum.org/v1/plot"
+
+	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/letters"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+const (
+	lettersSeconds = 14
+	lettersRetries = 3
+)
+
+// tries are how the tries of a request look.
+var tries = []chart.Style{
+	{Name: "first try", Color: chart.Blue, Area: true},
+	{Name: "first retry", Color: chart.Sky, Area: true},
+	{Name: "second retry", Color: chart.Orange, Area: true},
+	{Name: "third retry", Color: chart.Vermillion, Area: true},
+}
+
+// lettersPlan is the chapter of document 002's letter diagram.
+func lettersPlan(Options) plan {
+	return plan{
+		id: "letters", title: "Document 002: the letter diagram",
+		text:    []string{"A request comes each second, takes a second, fails, and is tried again three times. Waiting puts the load off, and does not take it away."},
+		figures: []drawing{drawLetters},
+	}
+}
+
+func drawLetters(context.Context) (*Figure, error) {
+	pic := &chart.Picture{
+		Name: "002_letters", Legend: tries, Height: 110,
+		Title: "Retries that wait come later, and as many of them",
+		Note:  "Requests A, B, C ... at the server in each second",
+	}
+	table := Table{Head: []string{"requests at the server in second"}}
+	for i := range lettersSeconds {
+		table.Head = append(table.Head, chart.Number(float64(i+1)))
+	}
+	for _, one := range []struct {
+		name   string
+		policy backoff.Policy
+	}{
+		{"retries at once", &backoff.Exponential{Base: -1}},
+		{"retries after 1, 2 and 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
+	} {
+		d := letters.Draw(backoff.Limit(one.policy, lettersRetries, 0), lettersSeconds)
+		pic.Panels = append(pic.Panels, lettersPanel(one.name, d))
+		row := []string{one.name}
+		for _, n := range d.Amplification() {
+			row = append(row, chart.Number(float64(n)))
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return &Figure{Title: "Letters", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
+}
+
+func lettersPanel(name string, d *letters.Diagram) *chart.Panel {
+	cells := chart.Cells{Width: 1, Height: 1}
+	p := &chart.Panel{
+		Title: "Load: " + name,
+		X:     chart.Axis{Min: 0.5, Max: lettersSeconds + 0.5, Label: "second"},
+		Y:     chart.Axis{Max: lettersRetries + 1, Label: "times the normal load"},
+	}
+	for i, at := range d.Seconds {
+		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: float64(i + 1), Label: chart.Number(float64(i + 1))})
+		for j, l := range at {
+			cells.Cells = append(cells.Cells, chart.Cell{
+				X: float64(i + 1), Y: float64(j) + 0.5,
+				Text: string(rune('A' + l.Request%26)), Color: tries[min(l.Try, len(tries)-1)].Color,
+			})
+		}
+	}
+	for n := range lettersRetries + 2 {
+		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: float64(n), Label: chart.Number(float64(n))})
+	}
+	p.Layers = []plot.Plotter{cells}
+	return p
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+
+	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/queueing"
+)
+
+// meanServe is the mean service time in s: 10 ms x e^(0.25^2/2), see seeds.md 1.1.
+const meanServe = 0.010317
+
+// queueingPlan is the chapter of document 002: a figure per scenario.
+func queueingPlan(o Options) plan {
+	p := plan{id: "queueing", title: "Document 002: retries before one server with a queue", text: []string{
+		fmt.Sprintf("%s calls per second come to a server with one queue, which fails for a while. What a caller does about a failed request is the strategy. "+
+			"Load counts the requests that the server ends, so it cannot exceed what the server can do; the tables have what was sent as well. "+
+			"Success counts the calls that end at that time: callers who still wait, for a retry or for a permit, are in the panel beside the CPUs. "+
+			"Steps of 20 ms, mean of %s.", chart.Number(float64(o.RPS)), plural(o.Seeds, "seed")),
+	}}
+	for _, s := range queueing.Scenarios() {
+		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawScenario(ctx, o, s) })
+	}
+	return p
+}
+
+func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure, error) {
+	var all []*queueing.Series
+	for _, y := range s.Strategies {
+		one := queueing.Setup{Scenario: s, Strategy: y, RPS: o.RPS, Seed: o.Seed, Bucket: queueing.FineBucket}
+		series, err := queueing.Collect(ctx, one, o.Seeds, nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, series)
+	}
+	f := &Figure{
+		Title:    s.Name,
+		Pictures: []*chart.Picture{scenarioPicture(s, all)},
+		Tables:   []Table{scenarioTable(all)},
+	}
+	if claim := scenarioTexts[s.Name].claim; claim != "" {
+		f.Text = append(f.Text, "The document's claim: "+claim)
+	}
+	return f, nil
+}
+
+// scenarioPicture is load, success, busy CPUs and unmet calls over time.
+func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture {
+	full := 100 * float64(all[0].CPUs) / (float64(all[0].RPS) * meanServe)
+	pic := &chart.Picture{
+		Name:    "002_" + fileName(s.Name),
+		Title:   scenarioTexts[s.Name].title,
+		Note:    scenarioNote(s, all[0], full),
+		Columns: 2, Height: 150,
+	}
+	for _, y := range all {
+		pic.Legend = append(pic.Legend, styleOf(y.Strategy))
+	}
+	pic.Legend = append(pic.Legend, failing, normal, capacity)
+
+	load := overTime(s, all, func(r *queueing.Row) float64 { return r.Amplification })
+	load.Title, load.Y.Label = "Load on the server", "% of normal"
+	load.Y.Max = max(load.Y.Max, chart.RoundUp(1.02*full))
+	load.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: full})
+	success := overTime(s, all, func(r *queueing.Row) float64 { return r.ClientOK })
+	success.Title, success.Y.Label = "Calls that end with success", "% of those that end"
+	cpu := overTime(s, all, func(r *queueing.Row) float64 { return r.CPU })
+	cpu.Title, cpu.Y.Label = "Busy CPUs", "% of all"
+	unmet := overTime(s, all, func(r *queueing.Row) float64 { return r.Unmet })
+	unmet.Title, unmet.Y.Label = "Calls that have come and not ended", "calls"
+	cpu.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](cpu.Layers, 1, chart.Level{Style: capacity, Y: 100})
+	success.Y.Max, cpu.Y.Max = 100, 100
+	load.X.Bare, success.X.Bare = true, true
+	cpu.X.Label, unmet.X.Label = "time, s", "time, s"
+	pic.Panels = []*chart.Panel{load, success, cpu, unmet}
+	return pic
+}
+
+// overTime is a panel with a line per strategy, and the failure behind them.
+func overTime(s queueing.Scenario, all []*queueing.Series, of func(*queueing.Row) float64) *chart.Panel {
+	layers := []plot.Plotter{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
+	top := 0.0
+	for _, y := range all {
+		line := chart.Line{Style: styleOf(y.Strategy)}
+		for i := range y.Rows {
+			r := &y.Rows[i]
+			if r.T+y.Bucket > s.Length {
+				break // the last may be shorter
+			}
+			v := of(r)
+			if !math.IsNaN(v) {
+				top = max(top, v)
+			}
+			line.Points = append(line.Points, chart.Point{X: (r.T + y.Bucket/2).Seconds(), Y: v})
+		}
+		layers = append(layers, line)
+	}
+	return &chart.Panel{
+		X:      chart.Axis{Min: 0, Max: s.Length.Seconds()},
+		Y:      chart.Axis{Min: 0, Max: chart.RoundUp(1.02 * top)},
+		Layers: layers,
+	}
+}
+
+// scenarioNote says what happens in a scenario.
+func scenarioNote(s queueing.Scenario, y *queueing.Series, full float64) string {
+	who := fmt.Sprintf("%.0f %% of the requests fail", 100*s.Failure.Share)
+	if s.Failure.ByUser {
+		who = fmt.Sprintf("all requests of %.0f %% of the users fail", 100*s.Failure.Share)
+	}
+	limit := ""
+	if s.Limit > 0 {
+		limit = fmt.Sprintf("; at most %s calls at once", chart.Number(float64(s.Permits(y.RPS))))
+	}
+	var timeouts []string
+	for _, t := range s.Timeouts {
+		timeouts = append(timeouts, fmt.Sprint(t.Milliseconds()))
+	}
+	return fmt.Sprintf("%s calls/s, %d CPUs = %.2f times the normal load; %s from %g to %g s; timeout %s ms%s; %s",
+		chart.Number(float64(y.RPS)), y.CPUs, full/100, who, s.Failure.From.Seconds(), s.Failure.To.Seconds(),
+		strings.Join(timeouts, ", "), limit, plural(y.Seeds, "seed"))
+}
+
+func scenarioTable(all []*queueing.Series) Table {
+	t := Table{Head: []string{"strategy", "mean load in the failure, %", "peak of 20 ms, %", "most sent in 20 ms, %", "load back to 115 % at", "success in the failure, %", "success of all calls, %", "requests"}}
+	for _, s := range all {
+		y := s.Summary()
+		back := "never"
+		if y.IsBack {
+			back = fmt.Sprintf("%.2f s", y.Back.Seconds())
+		}
+		t.Rows = append(t.Rows, []string{
+			s.Strategy, decimal(y.Load, 0), decimal(y.Peak, 0), decimal(y.Offered, 0), back,
+			decimal(y.Success, 1), decimal(s.Success, 1), chart.Number(math.Round(s.Requests)),
+		})
+	}
+	return t
+}

@@ -1,0 +1,180 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot"
+
+	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/fleet"
+)
+
+// realPlan is the chapter of what "bench herd" has measured.
+func realPlan(o Options) plan {
+	p := plan{id: "real", title: "The real herd: measured on real sockets"}
+	if len(o.Herd) == 0 {
+		p.text = []string{`There is no measurement in this report. "bench herd -series series.csv -csv runs.csv" makes one, and "bench report -herd series.csv,runs.csv" shows it here.`}
+		return p
+	}
+	p.text = []string{"Real clients on loopback, a server process that was killed and came back; machine and load are those of the day. The lines are the first round of each policy, the table has the medians of all rounds."}
+	p.figures = []drawing{func(context.Context) (*Figure, error) { return drawMeasured(o.Herd) }}
+	return p
+}
+
+func drawMeasured(files []string) (*Figure, error) {
+	m, err := readMeasured(files)
+	if err != nil {
+		return nil, err
+	}
+	f := &Figure{Title: "Measured", Pictures: []*chart.Picture{m.dials(), m.up()}}
+	if len(m.runs) > 0 {
+		f.Tables = []Table{m.table()}
+	}
+	return f, nil
+}
+
+// note says what is known of the herd.
+func (m *measured) note() string {
+	if len(m.runs) == 0 {
+		return fmt.Sprintf("N = %s. Measured on real sockets", chart.Number(float64(m.n())))
+	}
+	r := m.runs[0]
+	note := fmt.Sprintf("N = %s, the server was away for %.1f s", chart.Number(float64(m.n())), r.outage)
+	if r.ideal > 0 {
+		note += fmt.Sprintf(", %s handshakes/s", decimal(float64(r.n)/r.ideal, 0))
+	}
+	if r.backlog > 0 {
+		note += fmt.Sprintf(", a backlog of %s", chart.Number(float64(r.backlog)))
+	}
+	return note + ". Measured on real sockets"
+}
+
+// until is the end of the time axis.
+func (m *measured) until() float64 {
+	longest := 0
+	for _, s := range m.first() {
+		longest = max(longest, len(s.dials))
+	}
+	return math.Ceil(float64(longest) * fleet.Bin.Seconds())
+}
+
+// shade is the outage, if it is known.
+func (m *measured) shade() []plot.Plotter {
+	if len(m.runs) == 0 {
+		return nil
+	}
+	return []plot.Plotter{chart.Shade{Style: away, To: m.runs[0].outage}}
+}
+
+// dials is a panel for each policy.
+func (m *measured) dials() *chart.Picture {
+	series := m.first()
+	pic := &chart.Picture{Name: "real_dials", Title: "Real herd: dials that the clients began per 100 ms", Note: m.note(), Columns: 2, Height: 82}
+	top := 10.0
+	for _, s := range series {
+		top = max(top, slices.Max(s.dials))
+	}
+	for i, s := range series {
+		p := &chart.Panel{
+			Title: fmt.Sprintf("%s: peak %s", s.policy, chart.Number(slices.Max(s.dials))),
+			X:     chart.Axis{Max: m.until(), Bare: i < len(series)-2},
+			Y:     chart.Axis{Min: 0.8, Max: chart.RoundUp(top), Log: true, Ticks: chart.Decades(top)},
+		}
+		if !p.X.Bare {
+			p.X.Label = "time since the loss, s"
+		}
+		p.Layers = append(m.shade(), chart.Bars{Style: styleOf(s.policy), Step: fleet.Bin.Seconds(), Values: s.dials})
+		pic.Panels = append(pic.Panels, p)
+	}
+	if len(m.shade()) > 0 {
+		pic.Legend = []chart.Style{away}
+	}
+	return pic
+}
+
+// up is a line for each policy.
+func (m *measured) up() *chart.Picture {
+	p := &chart.Panel{
+		X:      chart.Axis{Max: m.until(), Label: "time since the loss, s"},
+		Y:      chart.Axis{Max: 100, Label: "% of all connections"},
+		Layers: m.shade(),
+	}
+	pic := &chart.Picture{Name: "real_up", Title: "Real herd: connections that are up", Note: m.note(), Height: 240, Panels: []*chart.Panel{p}}
+	series := m.first()
+	for _, s := range series {
+		pic.Legend = append(pic.Legend, styleOf(s.policy))
+	}
+	if len(m.runs) > 0 && m.runs[0].ideal > 0 {
+		r := m.runs[0]
+		p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: r.outage}, {X: r.outage + r.ideal, Y: 100}}})
+		pic.Legend = append(pic.Legend, ideal)
+	}
+	for _, s := range series {
+		line := chart.Line{Style: styleOf(s.policy)}
+		for i, n := range s.up {
+			line.Points = append(line.Points, chart.Point{X: (time.Duration(i+1) * fleet.Bin).Seconds(), Y: 100 * n / float64(m.n())})
+		}
+		if all := float64(m.n()); slices.Max(s.up) == all { // the run ended then
+			line.Points = append(line.Points, chart.Point{X: m.until(), Y: 100})
+		}
+		p.Layers = append(p.Layers, line)
+	}
+	if len(m.shade()) > 0 {
+		pic.Legend = append(pic.Legend, away)
+	}
+	return pic
+}
+
+// table has a row for each policy: medians over the rounds.
+func (m *measured) table() Table {
+	t := Table{Head: []string{"policy", "half back, s", "99 % back, s", "all back, s", "99 % / ideal", "peak of dials per 100 ms", "peak at the server per 100 ms", "dials per client", "in vain per client", "rounds with all back"}}
+	var names []string
+	for _, r := range m.runs {
+		if !slices.Contains(names, r.policy) {
+			names = append(names, r.policy)
+		}
+	}
+	for _, name := range names {
+		var mine []measuredRun
+		all := 0
+		for _, r := range m.runs {
+			if r.policy == name {
+				mine = append(mine, r)
+				if r.recovered {
+					all++
+				}
+			}
+		}
+		middle := func(of func(measuredRun) float64) float64 {
+			var values []float64
+			for _, r := range mine {
+				values = append(values, of(r))
+			}
+			slices.Sort(values)
+			return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		}
+		when := func(of func(measuredRun) float64, digits int) string {
+			if x := middle(of); !math.IsInf(x, 1) {
+				return decimal(x, digits)
+			}
+			return "never"
+		}
+		t.Rows = append(t.Rows, []string{
+			name,
+			when(func(r measuredRun) float64 { return r.t50 }, 1),
+			when(func(r measuredRun) float64 { return r.t99 }, 1),
+			when(func(r measuredRun) float64 { return r.t100 }, 1),
+			when(func(r measuredRun) float64 { return r.t99 / r.ideal }, 2),
+			decimal(middle(func(r measuredRun) float64 { return r.peak }), 0),
+			decimal(middle(func(r measuredRun) float64 { return r.peakIn }), 0),
+			decimal(middle(func(r measuredRun) float64 { return r.dials }), 1),
+			decimal(middle(func(r measuredRun) float64 { return r.wasted }), 1),
+			fmt.Sprintf("%d of %d", all, len(mine)),
+		})
+	}
+	return t
+}

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot"
+
+	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/retrystorm"
+)
+
+// The stops that are drawn, in seconds.
+var (
+	stormStops  = []float64{3, 5, 20, 60}
+	borderStops = []float64{1, 2, 3, 3.5, 4, 4.5, 5, 6, 8, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 90}
+)
+
+const (
+	stormBefore = 20 * time.Second
+	stormShown  = 180 * time.Second // of virtual time
+)
+
+// stormPlan is the chapter of document 004.
+func stormPlan(o Options) plan {
+	return plan{
+		id: "storm", title: "Document 004: a server that is stopped for a while",
+		text: []string{
+			"1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice who has left, and is stopped (SIGSTOP) for a time.",
+			"The clients: fixed comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as the document says; coded is what its program does: its first wait is 2.7 times the last time it thought.",
+		},
+		figures: []drawing{
+			func(ctx context.Context) (*Figure, error) { return drawStorms(ctx, o) },
+			func(ctx context.Context) (*Figure, error) { return drawBorders(ctx, o) },
+		},
+	}
+}
+
+// drawStorms is what happens over time after some stops.
+func drawStorms(ctx context.Context, o Options) (*Figure, error) {
+	ok := &chart.Picture{
+		Name: "004_recovery", Columns: 2, Height: 150,
+		Title: "Requests that succeed per second, before and after the stop",
+		Note:  fmt.Sprintf("1,000 clients, about 100 requests/s when all is well; seed %d", o.Seed),
+	}
+	full := &chart.Picture{
+		Name: "004_concurrency", Columns: 2, Height: 150, Title: "Requests at the server",
+		Note: ok.Note + "; a line ends when no request can end any more within the watch",
+	}
+	for _, stop := range stormStops {
+		ok.Panels = append(ok.Panels, stormPanel(stop, chart.Axis{Label: "OK/s"}))
+		full.Panels = append(full.Panels, stormPanel(stop, chart.Axis{Min: 1, Max: 10_000, Log: true, Label: "requests"}))
+	}
+	for _, kind := range retrystorm.Clients() {
+		style := styleOf(kind.String())
+		for i, stop := range stormStops {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			length := time.Duration(stop * float64(time.Second))
+			y, err := retrystorm.Run(retrystorm.Options{Client: kind, Before: stormBefore, Stop: length, Watch: stormShown, Seed: o.Seed})
+			if err != nil {
+				return nil, err
+			}
+			a, b := chart.Line{Style: style}, chart.Line{Style: style}
+			for second, s := range y.Seconds {
+				at := float64(second) + 0.5 - stormBefore.Seconds()
+				a.Points = append(a.Points, chart.Point{X: at, Y: float64(s.OK)})
+				b.Points = append(b.Points, chart.Point{X: at + 0.5, Y: float64(max(s.Concurrent, 1))})
+				ok.Panels[i].Y.Max = max(ok.Panels[i].Y.Max, chart.RoundUp(float64(s.OK)))
+			}
+			if last := a.Points[len(a.Points)-1]; last.X < stormShown.Seconds() { // it never recovers, and the rest was not simulated
+				a.Points = append(a.Points, chart.Point{X: last.X + 1}, chart.Point{X: stormShown.Seconds()})
+			}
+			ok.Panels[i].Layers = append(ok.Panels[i].Layers, a)
+			full.Panels[i].Layers = append(full.Panels[i].Layers, b)
+		}
+		ok.Legend = append(ok.Legend, style)
+	}
+	ok.Legend = append(ok.Legend, stopped)
+	full.Legend = ok.Legend
+	return &Figure{Title: "After a stop", Pictures: []*chart.Picture{ok, full}}, nil
+}
+
+func stormPanel(stop float64, y chart.Axis) *chart.Panel {
+	return &chart.Panel{
+		Title:  fmt.Sprintf("Stopped for %g s", stop),
+		X:      chart.Axis{Min: -stormBefore.Seconds(), Max: (stormShown - stormBefore).Seconds(), Label: "time since the stop, s"},
+		Y:      y,
+		Layers: []plot.Plotter{chart.Shade{Style: stopped, To: stop}},
+	}
+}
+
+// drawBorders is after which stops each client lets the server recover.
+func drawBorders(ctx context.Context, o Options) (*Figure, error) {
+	kinds := retrystorm.Clients()
+	p := &chart.Panel{
+		X: chart.Axis{Min: -0.5, Max: float64(len(borderStops)) - 0.5, Label: "the server was stopped for, s"},
+		Y: chart.Axis{Min: -0.5, Max: float64(len(kinds)) - 0.5},
+	}
+	for i, stop := range borderStops {
+		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: float64(i), Label: chart.Number(stop)})
+	}
+	table := Table{Head: []string{"seconds until all is well again, by the stop"}}
+	for _, stop := range borderStops {
+		table.Head = append(table.Head, chart.Number(stop)+" s")
+	}
+	cells := chart.Cells{Width: 1, Height: 0.9}
+	for i, kind := range kinds {
+		row := len(kinds) - 1 - i
+		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: float64(row), Label: kind.String()})
+		words := []string{kind.String()}
+		for column, stop := range borderStops {
+			text, most, err := stormOutcome(ctx, o, kind, stop)
+			if err != nil {
+				return nil, err
+			}
+			cells.Cells = append(cells.Cells, chart.Cell{X: float64(column), Y: float64(row), Text: text, Color: styleOf(kind.String()).Color, Empty: !most})
+			words = append(words, text)
+		}
+		table.Rows = append(table.Rows, words)
+	}
+	p.Layers = []plot.Plotter{cells}
+	pic := &chart.Picture{
+		Name: "004_border", Height: 130, Panels: []*chart.Panel{p},
+		Title: "After which stops the server recovers",
+		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for 10 min", plural(o.Seeds, "seed")),
+	}
+	return &Figure{Title: "Which stops are survived", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
+}
+
+// stormOutcome is the median of the seconds until a server recovers, or a dash if most seeds
+// do not.
+func stormOutcome(ctx context.Context, o Options, kind retrystorm.Client, stop float64) (text string, most bool, err error) {
+	var back []time.Duration
+	for n := range o.Seeds {
+		if ctx.Err() != nil {
+			return "", false, context.Cause(ctx)
+		}
+		y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Seed: o.Seed + uint64(n)})
+		if err != nil {
+			return "", false, err
+		}
+		if y.Recovered {
+			back = append(back, y.Back)
+		}
+	}
+	if 2*len(back) <= o.Seeds {
+		return "never", false, nil
+	}
+	slices.Sort(back)
+	return decimal(back[len(back)/2].Seconds(), 0), true, nil
+}

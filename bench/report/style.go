@@ -1,0 +1,70 @@
+package report
+
+import (
+	"image/color"
+	"strings"
+
+	"github.com/redial-go/redial/bench/chart"
+)
+
+// families are the strategies by what they have in common, each with its colour; the
+// first whose word is in a name decides. Words in a name of several are in the order
+// of how much they say.
+var families = []struct {
+	word  string
+	color color.RGBA
+	dash  []float64
+	width float64
+}{
+	// The herd.
+	{word: "redial", color: chart.Green, width: 3.2},
+	{word: "recws", color: chart.Purple},
+	{word: "nats", color: chart.Black},
+	{word: "grpc", color: chart.Sky, width: 1.8},
+	{word: "cenkalti", color: chart.Orange},
+	{word: "autopaho", color: chart.Grey, dash: chart.Long},
+	// The rest.
+	{word: "budget", color: chart.Green, width: 1.8},
+	{word: "circuit-breaker", color: chart.Sky, dash: chart.Long, width: 2},
+	{word: "deadline", color: chart.Grey, width: 1.8},
+	{word: "retry-cb", color: chart.Purple},
+	{word: "jitter", color: chart.Blue},
+	{word: "full", color: chart.Blue},
+	{word: "equal", color: chart.Purple, dash: chart.Long},
+	{word: "decorrelated", color: chart.Green, dash: chart.Short},
+	{word: "described", color: chart.Orange, dash: chart.Long},
+	{word: "coded", color: chart.Sky},
+	{word: "exp", color: chart.Orange},
+	{word: "fixed", color: chart.Vermillion},
+	{word: "retry", color: chart.Vermillion},
+	{word: "no", color: chart.Black}, // none, no-retries
+}
+
+// styleOf is how a strategy looks, by its name: the same in all pictures.
+func styleOf(name string) chart.Style {
+	lower := strings.ToLower(name)
+	s := chart.Style{Name: name, Color: chart.Grey, Dash: chart.Dots}
+	if strings.HasPrefix(lower, "no") && !strings.Contains(lower, "nats") {
+		return chart.Style{Name: name, Color: chart.Black}
+	}
+	for _, f := range families {
+		if strings.Contains(lower, f.word) {
+			s.Color, s.Dash, s.Width = f.color, f.dash, f.width
+			break
+		}
+	}
+	if strings.HasSuffix(lower, "-local") || strings.HasSuffix(lower, "+exp-backoff-2x") {
+		s.Dash = chart.Short
+	}
+	return s
+}
+
+// The styles of what is no strategy.
+var (
+	failing  = chart.Style{Name: "server fails", Color: color.RGBA{243, 236, 220, 255}, Area: true}
+	stopped  = chart.Style{Name: "server stopped", Color: color.RGBA{243, 236, 220, 255}, Area: true}
+	away     = chart.Style{Name: "server away", Color: color.RGBA{243, 236, 220, 255}, Area: true}
+	normal   = chart.Style{Name: "normal load (100 %)", Color: chart.Black, Width: 0.8, Dash: chart.Short}
+	capacity = chart.Style{Name: "all the server can do", Color: chart.Black, Width: 0.8, Dash: chart.Dots}
+	ideal    = chart.Style{Name: "ideal: N/C, the server never idle, nothing in vain", Color: chart.Black, Width: 1, Dash: chart.Short}
+)

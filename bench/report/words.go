@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/fleet"
+)
+
+// plural is "1 seed" or "3 seeds".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return chart.Number(float64(n)) + " " + noun + "s"
+}
+
+// decimal is x with so many digits after the point, and a dash if it is not defined.
+func decimal(x float64, digits int) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	if digits == 0 {
+		return chart.Number(math.Round(x))
+	}
+	return fmt.Sprintf("%.*f", digits, x)
+}
+
+// moment is a time in seconds, or "never".
+func moment(d time.Duration) string {
+	if d == fleet.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%.1f", d.Seconds())
+}
+
+// fileName is a name with nothing in it that a file's should not have.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == '%':
+			return -1
+		}
+		return '_'
+	}, name)
+}
