@@ -19,8 +19,8 @@ var defaultTables []defaultTable
 
 func init() {
 	defaultTables = []defaultTable{
-		{"aims-library", func(l *lab) table { return aims(l, backoff.Default()) }},
-		{"aims-proposed", func(l *lab) table { return aims(l, fleet.Proposed()) }},
+		{"aims", func(l *lab) table { return aims(l, backoff.Default()) }},
+		{"aims-full", func(l *lab) table { return aims(l, fullJitter()) }},
 		{"others", others},
 		{"waits", waitsTable},
 		{"first", firstTable},
@@ -112,7 +112,7 @@ func aim(s fleet.Summary, n int) string {
 // others compares clients: t99 over ideal and dials, with 10,000.
 func others(l *lab) table {
 	t := table{{"client, N = 10,000, outage 5 s", "drop 4096", "reject 4096", "reject 50", "503 50", "unbounded"}}
-	for _, c := range append(fleet.Clients(), fleet.Client{Name: "proposed", Policy: fleet.Proposed()}) {
+	for _, c := range fleet.Clients() {
 		row := []string{c.Name}
 		for _, w := range worlds()[5:] {
 			h := w.herd(10_000, c.Policy)
@@ -138,9 +138,19 @@ type named struct {
 	backoff.Policy
 }
 
-// enduring is p with the proposed limits.
-func enduring(p backoff.Policy) backoff.Policy {
-	return fleet.Enduring(p, fleet.Lasting{Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})
+// The default's limits on a try.
+var (
+	connect   = backoff.Patience{Share: 0.25}
+	handshake = backoff.Patience{Share: 4, Cap: 6 * time.Hour}
+)
+
+// enduring is p with the default's limits.
+func enduring(p backoff.Policy) backoff.Policy { return backoff.Patient(p, connect, handshake) }
+
+// fullJitter is what most would write: the library had it as its default until there
+// were these tables.
+func fullJitter() backoff.Policy {
+	return backoff.Patient(backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), backoff.Patience{}, backoff.Patience{})
 }
 
 // waitsTable is the frontier between coming back soon and dialling little.
@@ -149,7 +159,7 @@ func waitsTable(l *lab) table {
 	var policies []named
 	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
 		for _, share := range []float64{0.3, 0.4, 0.5, 0.6, 0.8, 1} {
-			policies = append(policies, named{fmt.Sprintf("paced, base %v, share %v", base, share), enduring(&fleet.Paced{Base: base, Share: share})})
+			policies = append(policies, named{fmt.Sprintf("paced, base %v, share %v", base, share), enduring(&backoff.Paced{Base: base, Share: share})})
 		}
 	}
 	for _, jitter := range []struct {
@@ -189,9 +199,9 @@ func waitsTable(l *lab) table {
 func firstTable(l *lab) table {
 	t := table{{"first waits", "lone client, 1 s away: back after (median)", "peak, restart, N = 1000", "N = 10,000", "peak, 5 s refused, N = 1000", "N = 10,000", "server dies twice: second peak"}}
 	ms := time.Millisecond
-	policies := []named{{"library", backoff.Default()}}
+	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
 	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
-		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), enduring(&fleet.Paced{Spread: spread})})
+		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), enduring(&backoff.Paced{Spread: spread})})
 	}
 	policies = append(policies,
 		named{"[0, 2s), then [0.5s, 1s)", enduring(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
@@ -221,14 +231,14 @@ func firstTable(l *lab) table {
 func patienceTable(l *lab) table {
 	const second = time.Second
 	t := table{{"limit on the handshake", "t99 over ideal, unbounded, N = 10,000", "50,000", "500,000", "swallowed for 10 s: a lone client is back after (mean)", "60 s", "300 s"}}
-	policies := []named{{"library", backoff.Default()}}
+	policies := []named{{"30s x 2^n, at most 5 min", backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{})}}
 	for _, g := range []backoff.Patience{{Base: 10 * second, Factor: 3, Cap: -1}, {Base: 30 * second, Factor: 4, Cap: -1}} {
-		policies = append(policies, named{fmt.Sprintf("%v x %v^n (issue 4)", g.Base, g.Factor), backoff.Patient(&fleet.Paced{}, backoff.Patience{}, g)})
+		policies = append(policies, named{fmt.Sprintf("%v x %v^n (issue 4)", g.Base, g.Factor), backoff.Patient(&backoff.Paced{}, backoff.Patience{}, g)})
 	}
 	for _, base := range []time.Duration{20 * second, 30 * second, 60 * second} {
 		for _, share := range []float64{2, 4, 8} {
 			policies = append(policies, named{fmt.Sprintf("%v, then %v times the outage", base, share),
-				fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Share: 0.25, Cap: time.Minute}, fleet.Lasting{Base: base, Share: share})})
+				backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{Base: base, Share: share, Cap: -1})})
 		}
 	}
 	for _, p := range policies {
@@ -253,15 +263,16 @@ func patienceTable(l *lab) table {
 func capsTable(l *lab) table {
 	const second = time.Second
 	t := table{{"policy", "unbounded, N = 10,000, C = 500/s", "100,000", "1,000,000", "1,000,000, C = 100/s"}}
-	limits := func(handshake fleet.Lasting) backoff.Policy {
-		return fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Share: 0.25, Cap: time.Minute}, handshake)
+	limit := func(cap time.Duration) backoff.Policy {
+		return backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{Share: 4, Cap: cap})
 	}
 	for _, p := range []named{
-		{"library", backoff.Default()},
+		{"full jitter, handshake 30s x 2^n, at most 5 min", fullJitter()},
 		{"gRPC's waits, limit 20 s or the wait", backoff.First(0, &classic.GRPC{})},
-		{"proposed, handshake at most 5 min", limits(fleet.Lasting{Share: 4, Cap: 300 * second})},
-		{"proposed, handshake at most 1 h", limits(fleet.Lasting{Share: 4, Cap: time.Hour})},
-		{"proposed", fleet.Proposed()},
+		{"default, but handshake at most 5 min", limit(300 * second)},
+		{"1 h", limit(time.Hour)},
+		{"6 h: the default", limit(6 * time.Hour)},
+		{"no cap", limit(-1)},
 	} {
 		row := []string{p.name}
 		for _, x := range []struct {
@@ -285,16 +296,15 @@ func capsTable(l *lab) table {
 // classesTable shows what it changes to treat failures differently.
 func classesTable(l *lab) table {
 	const second = time.Second
-	t := table{{"proposed, but", "drop 4096, outage 5 s, N = 100,000", "503 50, N = 10,000", "N = 100,000", "503 50 with Retry-After 5 s, N = 10,000", "with 10 s", "closed with 1012", "closed with 1013", "host gone 5 s (no SYN answered), N = 1000"}}
-	connect := fleet.Lasting{Share: 0.25, Cap: time.Minute}
+	t := table{{"default, but", "drop 4096, outage 5 s, N = 100,000", "503 50, N = 10,000", "N = 100,000", "503 50 with Retry-After 5 s, N = 10,000", "with 10 s", "closed with 1012", "closed with 1013", "host gone 5 s (no SYN answered), N = 1000"}}
 	for _, p := range []named{
-		{"nothing", fleet.Proposed()},
-		{"after overload at most 30 s", fleet.Enduring(&fleet.Paced{OverloadCap: 30 * second}, connect, fleet.Lasting{Share: 4})},
-		{"after overload at most 5 min", fleet.Enduring(&fleet.Paced{OverloadCap: 300 * second}, connect, fleet.Lasting{Share: 4})},
-		{"connect 5 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Base: 5 * second, Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})},
-		{"connect 30 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{Base: 30 * second, Share: 0.25, Cap: time.Minute}, fleet.Lasting{Share: 4})},
-		{"connect always 10 s", fleet.Enduring(&fleet.Paced{}, fleet.Lasting{}, fleet.Lasting{Share: 4})},
-		{"the library instead", backoff.Default()},
+		{"nothing", backoff.Default()},
+		{"after overload at most 30 s", enduring(&backoff.Paced{OverloadCap: 30 * second})},
+		{"after overload at most 5 min", enduring(&backoff.Paced{OverloadCap: 300 * second})},
+		{"connect 5 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 5 * second, Share: 0.25, Cap: time.Minute}, handshake)},
+		{"connect 30 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 30 * second, Share: 0.25, Cap: time.Minute}, handshake)},
+		{"connect always 10 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Factor: 1}, handshake)},
+		{"full jitter instead", fullJitter()},
 	} {
 		all := worlds()
 		told, longer := all[3].herd(10_000, p), all[3].herd(10_000, p)

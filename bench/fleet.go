@@ -91,7 +91,7 @@ func parseFleet(c *console, args []string) (*fleetOptions, error) {
 		return nil, err
 	}
 	if *list {
-		for _, client := range fleetClients() {
+		for _, client := range fleet.Clients() {
 			fmt.Fprintln(c.out, client.Name)
 		}
 		return nil, nil
@@ -118,13 +118,8 @@ func parseFleet(c *console, args []string) (*fleetOptions, error) {
 	return &o, nil
 }
 
-// fleetClients are those that -policy can name.
-func fleetClients() []fleet.Client {
-	return append(fleet.Clients(), fleet.Client{Name: "proposed", Policy: fleet.Proposed()})
-}
-
 func chooseClients(names string) (chosen []fleet.Client, err error) {
-	all := fleetClients()
+	all := fleet.Clients()
 	if names == "all" {
 		return all, nil
 	}

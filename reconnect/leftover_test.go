@@ -196,6 +196,21 @@ func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 	}
 }
 
+// Promise 6: that a further try did not begin does not settle what became of the first.
+func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		c := s.open(o)
+		m := repeatable("a")
+		m.Deadline = s.start.Add(3 * time.Second / 2)
+		leave(t, c, s.wantDial().accept(), m)
+		s.wantDial().acceptHeld().FailWrite(errNotBegun)
+		s.wantDial() // after two seconds
+		told.want(t, "a: unknown 2")
+		require.Equal(t, 1, told.last(t).Tries)
+	})
+}
+
 // Promise 6: what was not begun goes back to where it was, and was not tried.
 func TestWhatWasNotBegunGoesBackToTheHead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -120,9 +120,6 @@ func TestDataResetsTheLimit(t *testing.T) {
 		begin = s.now()
 		d = s.wantDial()
 		require.Equal(t, 2*time.Second, d.at-begin)
-		d.accept().Deliver(text("m"))
-		synctest.Wait()
-		time.Sleep(time.Second)
 	})
 }
 
@@ -281,7 +278,7 @@ func TestAMuteServerIsGivenUp(t *testing.T) {
 		time.Sleep(2*time.Minute - 1)
 		require.Positive(t, c.Stats().Probes)
 		require.Equal(t, uint64(1), c.Stats().Sessions)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, uint64(2), c.Stats().Sessions)
 		require.ErrorIs(t, wantSeam(t, c).Cause, reconnect.ErrStalled)

@@ -212,8 +212,9 @@ func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
 	second := time.Second
 	for name, h := range map[string]fleet.Herd{
 		"default, drop":         {Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
-		"proposed, drop":        {Server: fleet.Server{Queue: fleet.Drop}, Client: fleet.Client{Policy: fleet.Proposed()}},
-		"proposed, reject":      {Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}, Client: fleet.Client{Policy: fleet.Proposed()}},
+		"restart, drop":         {Server: fleet.Server{Queue: fleet.Drop}},
+		"default, reject":       {Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
+		"full jitter, drop":     {Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}, Client: fleet.Client{Policy: fullJitter()}},
 		"default, 503":          {Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20, RetryAfter: 3 * second}},
 		"impatient, unbounded":  {Client: fleet.Client{Policy: impatient()}, Outage: fleet.Outage{Length: second}},
 		"impatient, short drop": {Client: fleet.Client{Policy: impatient()}, Server: fleet.Server{Queue: fleet.Drop, Backlog: n / 10}},
@@ -241,6 +242,11 @@ func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
 			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
 		})
 	}
+}
+
+// fullJitter is a policy that draws nothing alike to what the default does.
+func fullJitter() backoff.Policy {
+	return backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
 }
 
 // impatient gives handshakes up that the server would complete.

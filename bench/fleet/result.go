@@ -36,7 +36,6 @@ func (r *Result) Recovered() bool { return r.Up == r.N }
 type tally struct {
 	n        int
 	back     int64 // when the server is back
-	top      int   // the most that were up at once since
 	now      int   // up now
 	reached  [3]time.Duration
 	syns     int64

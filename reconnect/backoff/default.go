@@ -2,32 +2,33 @@ package backoff
 
 import "time"
 
-// The numbers behind [Default], all of them. They are well-founded guesses:
-// the herd lab is to choose them by evidence.
+// The numbers behind [Default] that are not those of [Paced], [DefaultConnect] and
+// [DefaultHandshake]. bench/DEFAULTS.md says why they are what they are.
 const (
-	defaultSpread       = 2 * time.Second // a lone client is back 1.5 s after a drop if the server was away for 1 s (median)
-	defaultBase         = time.Second
-	defaultCap          = 30 * time.Second
-	defaultOverloadCap  = 5 * time.Minute
-	defaultConnectCap   = time.Minute     // from DefaultConnect
-	defaultHandshakeCap = 5 * time.Minute // from DefaultHandshake
+	connectShare   = 0.25 // of the outage
+	connectCap     = time.Minute
+	handshakeShare = 4 // times the outage
+	handshakeCap   = 6 * time.Hour
 )
 
-// Default returns the policy that is used where none is given: a first wait
-// drawn from [0, 2 s); then full jitter from 1 s, doubling, up to 30 s, which
-// after overload goes on growing to 5 min. The limit on connecting is 10 s and
-// doubles with each overload up to 1 min, that on the handshake 30 s, up to
-// 5 min. It never gives up. Every call returns the same value.
+// Default returns the policy that is used where none is given. Its waits are those
+// of [Paced]: the first from [0, 2 s); who was refused in the first second tries
+// once more in the second; then half of the time that the outage has lasted, at
+// least 2.4 s and at most 30 s, or 1 min after an overload, jittered over its upper
+// half. The limit on connecting is 10 s, after an overload a quarter of the outage
+// up to 1 min. The limit on the handshake is 30 s, after an overload four times the
+// outage up to 6 h, since a server that is working off a long queue must find those
+// who wait in it still there. It never gives up. Every call returns the same value.
+//
+// It was chosen by simulation: bench/DEFAULTS.md in the repository has the tables,
+// and the command that makes them again.
 func Default() Policy { return standard }
 
-// Without the constructors, since those refer to it.
+// Without Patient, since that refers to it.
 var standard Policy = &patient{
-	policy: &first{
-		spread: defaultSpread,
-		policy: &Exponential{Base: defaultBase, Cap: defaultCap, OverloadCap: defaultOverloadCap},
-	},
-	connect:   Patience{Base: DefaultConnect, Factor: 2, Cap: defaultConnectCap},
-	handshake: Patience{Base: DefaultHandshake, Factor: 2, Cap: defaultHandshakeCap},
+	policy:    &Paced{},
+	connect:   Patience{Share: connectShare, Cap: connectCap}.withDefaults(DefaultConnect, 6),
+	handshake: Patience{Share: handshakeShare, Cap: handshakeCap}.withDefaults(DefaultHandshake, 10),
 }
 
 func orDefault(p Policy) Policy {

@@ -7,9 +7,10 @@
 //   - Not in step (2). By default each wait is jittered, the first one after a
 //     drop included, and what is added to a wait told by a server as well. The cap
 //     comes first, the jitter after, so that waits do not gather at the cap.
-//   - No hot loop (3). A wait grows until an [Outage] is set back, which its
-//     owner does after a stable session only. No number of failures, no
-//     setting, no NaN makes a wait overflow or negative.
+//   - No hot loop (3). Waits grow, with the failures or with the time that they have
+//     gone on for, until an [Outage] is set back, which its owner does after a
+//     stable session only. No number of failures, no setting, no NaN makes a wait
+//     overflow or negative.
 //   - Verdicts (9). [Classify] is total, by type and never by text. A server's
 //     Retry-After comes on top of the jittered wait and is cut at an hour.
 //     Nothing a server says ends a program except 410 and 426; what somebody
@@ -26,8 +27,8 @@
 // [Retry] repeats any operation, and a [Retrier] does so within a [Budget] and at
 // a [Gate] that it shares with others. A supervisor, which has more to do than
 // that, owns an [Outage] and asks it. [Default] is the policy for both;
-// [Exponential], [Decorrelated] and [Normal] with [First], [Limit] and [Patient]
-// around them make others. Errors are marked where they are made, by
+// [Paced], [Exponential], [Decorrelated] and [Normal] with [First], [Limit] and
+// [Patient] around them make others. Errors are marked where they are made, by
 // [Permanent] and [RetryAfter].
 //
 // Policies are used by pointer and must not be changed once in use. In their

@@ -25,17 +25,18 @@ const highest = constant(1<<64 - 1)
 
 func (c constant) Uint64() uint64 { return uint64(c) }
 
-// waits asks p for the waits 0 to n-1 after failures of one class, with all
-// draws from source.
+// waits asks p for the waits 0 to n-1 after failures of one class that take no
+// time, with all draws from source.
 func waits(p backoff.Policy, n int, class backoff.Class, source rand.Source) []float64 {
 	var outage backoff.Outage
-	seconds := make([]float64, 0, n)
+	seconds, now := make([]float64, 0, n), start
 	for range n {
-		s, ok := outage.Next(p, backoff.Verdict{Class: class}, start, rand.New(source))
+		s, ok := outage.Next(p, backoff.Verdict{Class: class}, now, rand.New(source))
 		if !ok {
 			break
 		}
-		seconds = append(seconds, s.Wait.Round(1000).Seconds())
+		seconds = append(seconds, s.Wait.Round(time.Millisecond).Seconds())
+		now = now.Add(s.Wait)
 	}
 	return seconds
 }

@@ -14,6 +14,10 @@ import (
 //   - From then on waits are drawn from [d/2, d), where
 //     d = min(Cap, max(Base, Share*Elapsed)), with OverloadCap in the place of Cap
 //     after ClassOverload.
+//   - What the server told us to wait (Verdict.RetryAfter) comes before any of
+//     these waits, and all who were told the same are then spread over as much
+//     again, so that they come neither together nor with a pause between: drawn
+//     from [0, d), with d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)).
 //
 // So all try about every Base while the outage is young, nobody is away for much
 // longer than 1+Share times the outage, and a herd that a server turns away thins
@@ -54,7 +58,11 @@ func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	if share == 0 {
 		share = 0.5
 	}
-	d := min(limit, max(base, scaled(elapsed, share)))
+	told := max(a.Verdict.RetryAfter, 0)
+	d := min(limit, max(base, scaled(elapsed, share)-told, told))
+	if told > 0 {
+		return Step{Wait: Uniform(r, 0, d)}, true
+	}
 	return Step{Wait: Uniform(r, d/2, d)}, true
 }
 

@@ -41,6 +41,22 @@ func TestPacedWaitsByTheOutage(t *testing.T) {
 	}
 }
 
+// Promise 9: nobody before what the server said, and not all of them then.
+func TestPacedSpreadsThoseWhoWereToldTheSame(t *testing.T) {
+	for _, c := range []struct{ told, elapsed, high time.Duration }{
+		{time.Second, 0, 2400 * time.Millisecond},
+		{5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{5 * time.Second, 40 * time.Second, 15 * time.Second},
+		{time.Hour, 2 * time.Hour, time.Minute},
+	} {
+		a := backoff.Attempt{N: 3, Elapsed: c.elapsed, Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: c.told}}
+		least, _ := new(backoff.Paced).Next(a, rand.New(constant(0)))
+		most, _ := new(backoff.Paced).Next(a, rand.New(highest))
+		require.Zero(t, least.Wait)
+		require.Equal(t, c.high, most.Wait.Round(time.Millisecond), "%+v", c)
+	}
+}
+
 func TestPacedWithoutASpreadHasNoFirstWaitOfItsOwn(t *testing.T) {
 	low, high := paced(&backoff.Paced{Spread: -1}, 0, 0, backoff.ClassRetry)
 	require.Equal(t, []float64{1.2, 2.4}, []float64{low, high})

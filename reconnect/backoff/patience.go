@@ -8,8 +8,9 @@ import (
 // Patience is a limit on a part of a try that grows with the number of
 // overloads since the last stable session: min(Cap, Base*Factor^Overloads), or,
 // with a Share, with the time that the outage has lasted once there was an
-// overload: min(Cap, max(Base, Share*Elapsed)). The second cannot run away while
-// other things fail. Whoever gives up a handshake that waits in a server's backlog, and comes
+// overload: min(Cap, max(Base, Share*Elapsed)). The second cannot run away: nobody
+// is held by one try for longer than Share times as long as the outage has lasted
+// anyway. Whoever gives up a handshake that waits in a server's backlog, and comes
 // again, has made the server work in vain; with a fixed limit there is a herd
 // size from which a server never recovers.
 type Patience struct {

@@ -204,7 +204,7 @@ func TestRetrierDrawsFromItsSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, _ := failing(io.EOF, 3)
-		require.NoError(t, (&backoff.Retrier{Rand: highest}).Do(ctx, op))
-		require.Equal(t, (2+1+2)*time.Second-3, time.Since(began))
+		require.NoError(t, (&backoff.Retrier{Policy: &backoff.Exponential{}, Rand: highest}).Do(ctx, op))
+		require.Equal(t, (1+2+4)*time.Second-3, time.Since(began))
 	})
 }

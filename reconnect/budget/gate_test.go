@@ -15,6 +15,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -147,6 +148,38 @@ func TestAGateForgetsIdleHosts(t *testing.T) {
 		done(success)
 		require.Zero(t, g.Status("0").Granted, "forgotten")
 		require.True(t, g.Status("down").Down, "not forgotten")
+	})
+}
+
+// Nobody asks for them any more: of a host that was down, or that had come back only
+// in part, it is not known for ever.
+func TestAGateForgetsHostsThatWereDownLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, nil)
+		dial := func(host string, v backoff.Verdict) {
+			done, err := g.Acquire(t.Context(), host)
+			require.NoError(t, err)
+			done(v)
+		}
+		for i := range 1000 {
+			dial(fmt.Sprint(i), refused)
+		}
+		dial("back", refused)
+		time.Sleep(time.Minute)
+		dial("back", success)
+		dial("held", backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 2 * backoff.MaxRetryAfter})
+		time.Sleep(backoff.MaxRetryAfter - time.Nanosecond)
+		for i := range 100 {
+			dial(fmt.Sprint("new", i), success)
+		}
+		require.False(t, g.Status("999").Down, "forgotten")
+		require.Equal(t, 2, g.Status("back").Limit, "not forgotten")
+		require.False(t, g.Status("held").Held.IsZero(), "not forgotten")
+		time.Sleep(time.Minute)
+		for i := range 100 {
+			dial(fmt.Sprint("newer", i), success)
+		}
+		require.Zero(t, g.Status("back").Limit, "forgotten")
 	})
 }
 

@@ -36,6 +36,7 @@ type Line struct {
 	outage  backoff.Outage // while down
 	hold    time.Time      // nobody before this: a server said so
 	pace    time.Time      // no probe before this
+	heard   time.Time      // when somebody was done last
 	waited  time.Duration  // by those admitted, in all
 	granted uint64
 }
@@ -159,6 +160,7 @@ func (l *Line) notBefore(now time.Time) time.Time {
 // Done says how the dial of t went: ClassOK, or the verdict on why not.
 func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 	l.under--
+	l.heard = now
 	if v.RetryAfter > 0 {
 		until := now.Add(min(v.RetryAfter, backoff.MaxRetryAfter))
 		if until.After(l.hold) {
@@ -219,9 +221,19 @@ func (l *Line) Status(now time.Time) LineStatus {
 	return s
 }
 
-// idle reports that nothing would be lost if the line were made anew.
+// stale is after how long without a dial what is known of a host says nothing any
+// more.
+const stale = backoff.MaxRetryAfter
+
+// idle reports that the line might as well be made anew: nobody is there, and
+// nothing is known of the host, or nothing that is not too old.
 func (l *Line) idle(now time.Time) bool {
+	if l.first != nil || l.under > 0 || l.hold.After(now) || l.down && l.pace.After(now) {
+		return false
+	}
+	if now.Sub(l.heard) >= stale {
+		return true
+	}
 	l.notBefore(now)
-	return l.first == nil && l.under == 0 && !l.down && !l.hold.After(now) &&
-		l.window == l.o.Concurrent && l.tokens >= float64(l.o.Burst)
+	return !l.down && l.window == l.o.Concurrent && l.tokens >= float64(l.o.Burst)
 }
