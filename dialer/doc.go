@@ -27,6 +27,9 @@
 //
 //	d := &dialer.TCP{Address: "feed.example:7001", Framer: conn.Lines{}, TLS: &tls.Config{}}
 //
+// A [Dialer] goes where a net.Dialer goes, such as the DialContext of net/http, go-redis
+// or pgx, and tries until it is connected, its context ends, or its time is over.
+//
 // In a browser (js) a TCP needs a DialContext, and of a WebSocket there are URL,
 // URLs, Prepare, Subprotocols, the limits and Conn; what else is set does nothing,
 // but a header is an error.

@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +83,58 @@ func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []conn.Message{text("x"), text("?")}, peer.Written())
 	})
+}
+
+// Promise 8: a peer that answers is not silent because our own writes, which take a
+// second each, follow one another so closely that no probe would ever get through.
+func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
+	for name, write := range map[string]func(c *reconnect.Conn) error{
+		"Send":  func(c *reconnect.Conn) error { time.Sleep(time.Second / 2); return c.Send(out("x")) },
+		"Write": func(c *reconnect.Conn) error { return c.Write(context.Background(), text("x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				c, peer := answering(t, s, name == "Send")
+				stopped := make(chan struct{})
+				go func() {
+					defer close(stopped)
+					for write(c) == nil {
+					}
+				}()
+				time.Sleep(50*time.Second - time.Nanosecond)
+				require.Equal(t, reconnect.StateReady, c.State(), "%v", c.Status().Err)
+				require.Equal(t, 4, strings.Count(written(peer), "?"))
+				require.Equal(t, 45, strings.Count(written(peer), "x"))
+				c.Close()
+				<-stopped
+			})
+		})
+	}
+}
+
+// answering opens a Conn over a sluggish connection whose peer answers each probe.
+func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
+	t.Helper()
+	var peer *conntest.Fake
+	o := run(every(time.Hour))
+	if sends {
+		o.Outbox.Done = func(reconnect.Receipt) {}
+	}
+	o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
+		err := write(text("?"))
+		if err == nil {
+			peer.Deliver(text("!"))
+		}
+		return err
+	}
+	c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+		opened, err := s.Dial(ctx)
+		return sluggish{opened}, err
+	}), &o)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	peer = s.wantDial().accept()
+	return c, peer
 }
 
 // Promise 8: where bytes are not noted, messages are life.

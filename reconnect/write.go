@@ -122,7 +122,7 @@ func (c *Conn) awaitTurn(ctx context.Context, e *entry, l *link) error {
 
 // writeOn sends m by l, for a probe.
 func (c *Conn) writeOn(ctx context.Context, l *link, m conn.Message) error {
-	if err := c.slot.enter(ctx, c.life.done); err != nil {
+	if err := c.slot.enterFirst(ctx, c.life.done); err != nil {
 		return err
 	}
 	defer c.slot.leave()

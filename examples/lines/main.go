@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 )
 
 func main() {
@@ -42,6 +43,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer)
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(notes, usage)
+		if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+			return 0
+		}
 		return 2
 	}
 	err := commands[args[0]](ctx, args[1:], in, out, notes)

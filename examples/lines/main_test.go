@@ -232,3 +232,11 @@ func TestWrongUsageIsSaid(t *testing.T) {
 	p = start(t, "serve", "-addr", "127.0.0.1:x")
 	p.wantExit(1)
 }
+
+func TestHelpIsNoError(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"talk", "-h"}} {
+		p := start(t, args...)
+		p.wantExit(0)
+		require.Contains(t, strings.ToLower(p.noted()), "usage")
+	}
+}
