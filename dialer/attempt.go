@@ -125,7 +125,7 @@ func (a *attempt) dial(dial func(context.Context, string, string) (net.Conn, err
 	a.mu.Unlock()
 	defer a.dials.Done()
 
-	nc, err := dial(a.ctx, network, addr)
+	nc, err := made(dial(a.ctx, network, addr))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -160,7 +161,7 @@ func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
 
 func (d *Dialer) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.DialOnce != nil {
-		return d.DialOnce(ctx, network, address)
+		return made(d.DialOnce(ctx, network, address))
 	}
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -197,3 +198,13 @@ func (d *dice) Uint64() uint64 {
 	defer d.mu.Unlock()
 	return d.Random.Uint64()
 }
+
+// made is what a dial function of the user's has returned, but never nothing at all.
+func made(nc net.Conn, err error) (net.Conn, error) {
+	if nc == nil && err == nil {
+		err = errNothingMade
+	}
+	return nc, err
+}
+
+var errNothingMade = errors.New("the dial function returned neither a connection nor an error")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -196,4 +197,15 @@ func TestNothingIsLeftOfADialThatWasCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, conntest.Count{Dials: 2, MaxDialling: 1, MaxHeld: 1}, n.Count(""))
 	})
+}
+
+func TestADialFunctionThatMakesNothingIsAnError(t *testing.T) {
+	nothing := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
+	const want = "the dial function returned neither a connection nor an error"
+	_, err := (&dialer.Dialer{Policy: backoff.Limit(doubling, 0, 1), DialOnce: nothing}).Dial("tcp", where)
+	require.ErrorContains(t, err, want)
+	_, err = (&dialer.TCP{Address: where, Framer: conn.Lines{}, DialContext: nothing}).Dial(t.Context())
+	require.ErrorContains(t, err, want)
+	_, err = (&dialer.WebSocket{URL: "ws://" + where, DialContext: nothing}).Dial(t.Context())
+	require.ErrorContains(t, err, want)
 }

@@ -224,7 +224,7 @@ func (d *TCP) connect(ctx context.Context, u *url.URL, wire *conn.Wire, s *stage
 			return d.Socket.dial(ctx, d.plan.draw, network, addr)
 		}
 	}
-	nc, err := dial(ctx, "tcp", u.Host)
+	nc, err := made(dial(ctx, "tcp", u.Host))
 	if err != nil {
 		return nil, err
 	}

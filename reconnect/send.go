@@ -29,7 +29,8 @@ type Out struct {
 
 	// Repeatable says that it does no harm if the message arrives twice: where
 	// its fate would be Unknown it is sent again by the next session, if messages
-	// are kept ([KeepSends]). Default: it is never sent again.
+	// are kept ([KeepSends]), as often as it takes until its Deadline or the
+	// Outbox's Age. Default: it is never sent again.
 	Repeatable bool
 
 	// Tag is the caller's own, such as an order's number. Default: nil.

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -39,7 +40,7 @@ type Options struct {
 // breaker with a threshold at a failure share of ratio/(1+ratio), not a
 // proportional budget.
 func GRPC(maxTokens int, ratio float64) *Options {
-	add := int(ratio * 1000)
+	add := int(math.Round(ratio * 1000))
 	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
 }
 

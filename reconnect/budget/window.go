@@ -10,7 +10,8 @@ const slices = 20
 type window struct {
 	width  time.Duration // of a slice
 	slots  [slices]tally
-	newest int64 // number of the slice that is being filled, since the zero time
+	began  time.Time // with the first outcome; differences are those of the monotonic clock
+	newest int64     // number of the slice that is being filled, since then
 	sum    tally
 }
 
@@ -34,7 +35,10 @@ func (w *window) record(now time.Time, failed bool) {
 
 // advance lets go of what is too old.
 func (w *window) advance(now time.Time) {
-	n := now.UnixNano() / int64(w.width)
+	if w.began.IsZero() {
+		w.began = now
+	}
+	n := int64(now.Sub(w.began) / w.width)
 	if n-w.newest >= slices {
 		w.clear()
 		w.newest = n
