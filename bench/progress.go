@@ -46,7 +46,8 @@ func (p *progress) add(n int) {
 		if p.bar == nil {
 			p.bar = progressbar.NewOptions(p.total, progressbar.OptionSetWriter(p.c.errs),
 				progressbar.OptionSetDescription(p.what), progressbar.OptionSetWidth(30),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
+				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+				progressbar.OptionThrottle(100*time.Millisecond))
 		}
 		_ = p.bar.Set(min(p.done, p.total)) // only a picture
 	case now.Sub(p.lined) >= progressEvery:

@@ -26,18 +26,21 @@ func drawReport(ctx context.Context, c *console, args []string) error {
 	flags.Uint64Var(&o.Seed, "seed", 1, "of the first run; those that follow count up")
 	flags.IntVar(&o.N, "n", 10_000, "connections of a herd")
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes per second")
-	herd := flags.String("herd", "", "files that \"bench herd\" has written with -series and -csv, separated by commas")
+	flags.Func("herd", "show a measurement: `SERIES,RUNS`, the files that \"bench herd\" has written with -series and -csv; may be given again for another", func(files string) error {
+		o.Herd = append(o.Herd, list(files))
+		return nil
+	})
 	only := flags.String("only", "", "only these chapters, separated by commas: "+strings.Join(report.ChapterIDs(), ", "))
 	cover := flags.String("readme", "", "draw the picture of the README alone, to this file: herd.svg or herd.png")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}
-	o.Herd, o.Only = list(*herd), list(*only)
+	o.Only = list(*only)
 	if err := checkReport(o, *out, *cover); err != nil {
 		return usageError{err}
 	}
 	if *cover != "" {
-		return drawCover(ctx, *cover, o)
+		return drawCover(ctx, c, *cover, o)
 	}
 	var (
 		once sync.Once
@@ -63,13 +66,15 @@ func checkReport(o report.Options, out, cover string) error {
 		return fmt.Errorf("want -out DIRECTORY, or -readme FILE")
 	case cover != "" && !strings.HasSuffix(cover, ".svg") && !strings.HasSuffix(cover, ".png"):
 		return fmt.Errorf("want a file that ends in .svg or .png as -readme, not %s", cover)
+	case cover != "" && (len(o.Only) > 0 || len(o.Herd) > 0):
+		return fmt.Errorf("-only and -herd say what is in a report, and -readme is one picture")
 	case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
 		return fmt.Errorf("-rps, -seeds, -n and -capacity must be above 0")
 	}
 	return o.Validate()
 }
 
-func drawCover(ctx context.Context, file string, o report.Options) error {
+func drawCover(ctx context.Context, c *console, file string, o report.Options) error {
 	pic, err := report.Cover(ctx, o)
 	if err != nil {
 		return err
@@ -85,6 +90,9 @@ func drawCover(ctx context.Context, file string, o report.Options) error {
 	}
 	if closed := f.Close(); err == nil {
 		err = closed
+	}
+	if err == nil {
+		fmt.Fprintln(c.out, file)
 	}
 	return err
 }

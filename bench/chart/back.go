@@ -21,6 +21,21 @@ func (s Shade) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
+// Band marks a stretch of the Y axis, such as that of what was not reached.
+type Band struct {
+	Style    Style
+	From, To float64
+}
+
+// Plot draws it, cut at the edges of the panel.
+func (b Band) Plot(c draw.Canvas, p *plot.Plot) {
+	_, y := p.Transforms(&c)
+	from, to := max(y(b.From), c.Min.Y), min(y(b.To), c.Max.Y)
+	if from < to {
+		c.FillPolygon(b.Style.Color, []vg.Point{{X: c.Min.X, Y: from}, {X: c.Max.X, Y: from}, {X: c.Max.X, Y: to}, {X: c.Min.X, Y: to}})
+	}
+}
+
 // Level is a line across the panel, such as 100 %.
 type Level struct {
 	Style Style

@@ -19,7 +19,7 @@ type Bars struct {
 }
 
 // thinnest is the least width of a bar that stands alone, in points.
-const thinnest = 0.9
+const thinnest = 1.2
 
 // Plot draws it, cut at the edges of the panel.
 func (b Bars) Plot(c draw.Canvas, p *plot.Plot) {

@@ -11,8 +11,9 @@
 //     on paper.
 //   - A series has no more points than can be seen: of those that fall onto one place
 //     from left to right, the lowest and the highest are kept.
-//   - An SVG refers to nothing outside of it. It names its font, and the usual ones of the
-//     same widths in case that is missing; a PNG has it built in.
+//   - An SVG refers to nothing outside of it. It names its font, others in case that is
+//     missing, and the width of each text, which holds with any font; a PNG has it built
+//     in.
 //
 // The same Picture gives the same bytes on every machine of one architecture.
 package chart

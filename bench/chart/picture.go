@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"encoding/xml"
 	"fmt"
 	"image/color"
 	"io"
@@ -36,7 +35,7 @@ const DPI = 144
 const (
 	margin   = 8
 	between  = 14 // panels
-	titleGap = 5  // below title, note and each row of the legend
+	titleGap = 5  // below title, note and legend
 )
 
 // Save writes the picture into a directory as NAME.svg and NAME.png.
@@ -59,20 +58,13 @@ func (p *Picture) Save(dir string) error {
 // WriteSVG writes it as SVG, with its title as the accessible name.
 func (p *Picture) WriteSVG(w io.Writer) error {
 	width, height := p.size()
-	c := vgsvg.New(width, height)
-	p.draw(draw.NewCanvas(rounded{c}, width, height))
-	var b, title bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
+	c := &svgCanvas{Canvas: vgsvg.New(width, height)}
+	p.draw(draw.NewCanvas(c, width, height))
+	svg, err := c.finish(p.Title)
+	if err != nil {
 		return fmt.Errorf("draw picture %s: %w", p.Name, err)
 	}
-	if err := xml.EscapeText(&title, []byte(p.Title)); err != nil {
-		return fmt.Errorf("draw picture %s: %w", p.Name, err)
-	}
-	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:normal;"),
-		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	svg = bytes.ReplaceAll(svg, []byte("font-weight:normal;font-style:normal;"), nil)
-	svg = bytes.Replace(svg, []byte("\n<g transform"), fmt.Appendf(nil, "\n<title>%s</title>\n<g transform", title.Bytes()), 1)
-	_, err := w.Write(svg)
+	_, err = w.Write(svg)
 	return err
 }
 
@@ -107,7 +99,10 @@ func (p *Picture) head(width vg.Length) vg.Length {
 	if p.Note != "" {
 		h += noteText.FontExtents().Height + titleGap
 	}
-	return h + vg.Length(len(flow(p.Legend, width-2*margin)))*legendRow
+	if len(p.Legend) > 0 {
+		h += vg.Length(len(flow(p.Legend, width-2*margin)))*legendRow + titleGap
+	}
+	return h
 }
 
 func (p *Picture) draw(c draw.Canvas) {
@@ -123,7 +118,9 @@ func (p *Picture) draw(c draw.Canvas) {
 			c.Max.Y -= line.style.FontExtents().Height + titleGap
 		}
 	}
-	c.Max.Y -= drawLegend(c, p.Legend)
+	if len(p.Legend) > 0 {
+		c.Max.Y -= drawLegend(c, p.Legend) + titleGap
+	}
 	if len(p.Panels) == 0 {
 		return
 	}

@@ -28,7 +28,7 @@ func roundTicks(from, to float64, logarithmic bool) []Tick {
 	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
 	var ticks []Tick
 	for n := math.Ceil(from/step - 1e-9); n*step <= to+1e-9*step; n++ {
-		at := n * step
+		at := n*step + 0 // no negative zero
 		label := strconv.FormatFloat(at, 'f', digits, 64)
 		if digits == 0 {
 			label = Number(math.Round(at))

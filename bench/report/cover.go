@@ -13,7 +13,7 @@ var coverClients = []string{"redial", "full 0.5-30s", "nats.go", "recws", "fixed
 const CoverDPI = 110
 
 // Cover draws the picture of the README of the repository: the dials after a restart that
-// is over at once.
+// is over at once. It has the library as it is, whatever its defaults are by now.
 func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -28,5 +28,5 @@ func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 		}
 		runs = append(runs, r)
 	}
-	return dialsPicture("herd", "After a restart: dials per 100 ms at the server's door", herdNote(h), h, runs, 40, 88), nil
+	return dialsPicture("herd", "All connections lost at once: dials per 100 ms at the server's door, log scale", herdNote(h), h, runs, max(40, 2*h.Ideal().Seconds()), 88), nil
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -15,8 +14,10 @@ import (
 // compared are the clients of fleet.Clients whose herds are drawn.
 var compared = []string{"redial", "full 0.5-30s", "fixed 1s", "nats.go", "recws", "cenkalti", "autopaho", "gRPC"}
 
-// herdWatch is how long a herd is watched, in virtual time.
-const herdWatch = 3 * time.Minute
+// herdWatch is how long a herd that needs at least ideal is watched, in virtual time.
+func herdWatch(ideal time.Duration) time.Duration {
+	return max(3*time.Minute, (4 * ideal).Round(time.Minute))
+}
 
 // setting is a herd without its clients.
 type setting struct {
@@ -26,10 +27,9 @@ type setting struct {
 
 func settings(o Options) []setting {
 	herd := func(outage time.Duration, q fleet.Queue) fleet.Herd {
-		return fleet.Herd{
-			N: o.N, Outage: fleet.Outage{Length: outage}, Server: fleet.Server{Capacity: o.Capacity, Queue: q},
-			Watch: herdWatch, Seed: o.Seed,
-		}
+		h := fleet.Herd{N: o.N, Outage: fleet.Outage{Length: outage}, Server: fleet.Server{Capacity: o.Capacity, Queue: q}, Seed: o.Seed}
+		h.Watch = herdWatch(h.Ideal())
+		return h
 	}
 	const outage = 5 * time.Second
 	return []setting{
@@ -45,7 +45,7 @@ func settings(o Options) []setting {
 func herdPlan(o Options) plan {
 	p := plan{id: "herd", title: "The herd: connections that are lost at once", text: []string{
 		fmt.Sprintf("%s long-lived connections are lost at one instant. When the server is back it completes %s handshakes per second, one after the other, so that it needs at least %s s for all. "+
-			"Who gives up while he waits in its queue has made it work in vain. redial is the library with its defaults; the others follow the rules and the dial timeouts of what they are named for: "+
+			"A client that gives up while it waits in the server's queue has made it work in vain. redial is the library with its defaults; the others follow the rules and the dial timeouts of what they are named for: "+
 			"full jitter, fixed 1 s, nats.go, recws and cenkalti (a loop by hand around a dial) give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. All is simulated.",
 			chart.Number(float64(o.N)), chart.Number(o.Capacity), decimal(float64(o.N)/o.Capacity, 1)),
 	}}
@@ -89,9 +89,9 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 	note := herdNote(s.herd)
 	return &Figure{
 		Title: s.title,
-		Text:  []string{fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"never\": in one run not within %v of the loss.", o.Seed, plural(o.Seeds, "run"), herdWatch)},
+		Text:  []string{fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"never\": in one run not within %.0f s of the loss.", o.Seed, plural(o.Seeds, "run"), s.herd.Watch.Seconds())},
 		Pictures: []*chart.Picture{
-			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door", note, s.herd, runs, 60, 82),
+			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door, log scale", note, s.herd, runs, s.herd.Watch.Seconds()/3, 82),
 			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", note, s.herd, runs),
 		},
 		Tables: []Table{herdTable(runs)},
@@ -106,43 +106,48 @@ func herdNote(h fleet.Herd) string {
 		fleet.Busy:      "4,096 may wait, the others are answered 503",
 		fleet.Unbounded: "all may wait",
 	}[h.Server.Queue]
-	back := "the server is back at once"
+	back := "back at once"
 	if h.Outage.Length > 0 {
-		back = fmt.Sprintf("the server is back after %v; until then dials are refused", h.Outage.Length)
+		back = fmt.Sprintf("back after %g s, until then dials are refused", h.Outage.Length.Seconds())
 	}
-	return fmt.Sprintf("N = %s, %s handshakes/s; %s; %s. Simulated", chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), back, room)
+	return fmt.Sprintf("N = %s, %s handshakes/s, %s; %s. Simulated", chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), back, room)
 }
 
 // dialsPicture has a panel for each make of clients, over the first seconds.
 func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until, height float64) *chart.Picture {
 	pic := &chart.Picture{Name: name, Title: title, Note: note, Columns: 2, Height: height}
-	top := 10.0
+	if h.Outage.Length > 0 {
+		pic.Legend = append(pic.Legend, away)
+	}
+	top := 0
 	for _, r := range runs {
-		top = max(top, float64(r.result.Peak))
+		top = max(top, r.result.Peak)
 	}
 	for i, r := range runs {
 		bars := chart.Bars{Style: styleOf(r.name), Step: fleet.Bin.Seconds()}
 		for _, n := range r.result.DialsPerBin {
 			bars.Values = append(bars.Values, float64(n))
 		}
-		p := &chart.Panel{
-			Title:  fmt.Sprintf("%s: peak %s; %s", r.name, chart.Number(float64(r.result.Peak)), whenBack(h, r.result)),
-			X:      chart.Axis{Max: until, Bare: i < len(runs)-2},
-			Y:      chart.Axis{Min: 0.8, Max: chart.RoundUp(top), Log: true, Ticks: chart.Decades(top)},
-			Layers: []plot.Plotter{bars},
-		}
-		if h.Outage.Length > 0 {
-			p.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](p.Layers, 0, chart.Shade{Style: away, To: h.Outage.Length.Seconds()})
-		}
-		if !p.X.Bare {
-			p.X.Label = "time since the loss, s"
-		}
-		pic.Panels = append(pic.Panels, p)
-	}
-	if h.Outage.Length > 0 {
-		pic.Legend = append(pic.Legend, away)
+		title := fmt.Sprintf("%s: peak %s; %s", label(r.name), chart.Number(float64(r.result.Peak)), whenBack(h, r.result))
+		pic.Panels = append(pic.Panels, dialsPanel(title, until, float64(top), i >= len(runs)-2,
+			chart.Shade{Style: away, To: h.Outage.Length.Seconds()}, bars))
 	}
 	return pic
+}
+
+// dialsPanel is dials per fleet.Bin over time, on a logarithmic axis. It begins a little
+// before the loss, so that who dials at that instant can be seen.
+func dialsPanel(title string, until, top float64, lowest bool, layers ...plot.Plotter) *chart.Panel {
+	p := &chart.Panel{
+		Title:  title,
+		X:      chart.Axis{Min: -until / 80, Max: until, Bare: !lowest},
+		Y:      chart.Axis{Min: 0.8, Max: chart.RoundUp(max(top, 10)), Log: true, Ticks: chart.Decades(max(top, 10))},
+		Layers: layers,
+	}
+	if lowest {
+		p.X.Label = "time since the loss, s"
+	}
+	return p
 }
 
 // whenBack says when all of a herd were back, in the time of the picture's axis.
@@ -152,16 +157,16 @@ func whenBack(h fleet.Herd, r *fleet.Result) string {
 	case r.T100 != fleet.Never:
 		return fmt.Sprintf("all back after %.0f s", away+r.T100.Seconds())
 	case r.T99 != fleet.Never:
-		return fmt.Sprintf("99 %% back after %.0f s, not all after %.0f s", away+r.T99.Seconds(), herdWatch.Seconds())
+		return fmt.Sprintf("99 %% back after %.0f s, not all after %.0f s", away+r.T99.Seconds(), h.Watch.Seconds())
 	}
-	return fmt.Sprintf("%.0f %% up after %.0f s", 100*float64(r.Up)/float64(r.N), herdWatch.Seconds())
+	return fmt.Sprintf("%.0f %% up after %.0f s", 100*float64(r.Up)/float64(r.N), h.Watch.Seconds())
 }
 
 // upPicture has a line for each make of clients.
 func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Picture {
 	pic := &chart.Picture{Name: name, Title: title, Note: note, Height: 240}
 	p := &chart.Panel{
-		X: chart.Axis{Max: herdWatch.Seconds(), Label: "time since the loss, s"},
+		X: chart.Axis{Max: h.Watch.Seconds(), Label: "time since the loss, s"},
 		Y: chart.Axis{Max: 100, Label: "% of all connections"},
 	}
 	from := h.Outage.Length.Seconds()
@@ -171,7 +176,7 @@ func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Pi
 		for i, n := range r.result.UpPerBin {
 			line.Points = append(line.Points, chart.Point{X: (time.Duration(i+1) * fleet.Bin).Seconds(), Y: 100 * float64(n) / float64(h.N)})
 		}
-		line.Points = append(line.Points, chart.Point{X: herdWatch.Seconds(), Y: 100 * float64(r.result.Up) / float64(h.N)})
+		line.Points = append(line.Points, chart.Point{X: h.Watch.Seconds(), Y: 100 * float64(r.result.Up) / float64(h.N)})
 		p.Layers = append(p.Layers, line)
 	}
 	p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: from}, {X: from + h.Ideal().Seconds(), Y: 100}}})
@@ -194,7 +199,7 @@ func herdTable(runs []herdRun) Table {
 			ratio = decimal(float64(m.T99)/float64(m.Ideal), 2)
 		}
 		t.Rows = append(t.Rows, []string{
-			r.name, moment(r.mean.T50), moment(r.mean.T99), moment(r.mean.T100), ratio,
+			label(r.name), moment(r.mean.T50), moment(r.mean.T99), moment(r.mean.T100), ratio,
 			decimal(r.mean.Peak, 0), decimal(r.mean.Dials, 1), decimal(r.mean.Wasted, 1),
 			decimal(100*r.mean.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", r.mean.Recovered, r.mean.Runs),
 		})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // measured is what the files of "bench herd" say: realherd.WriteSeries and
@@ -16,18 +17,20 @@ import (
 type measured struct {
 	series []measuredSeries
 	runs   []measuredRun // none if there was no such file
+	local  int           // dials for which the machine had no socket
 }
 
 // measuredSeries is one run in steps of fleet.Bin.
 type measuredSeries struct {
 	policy, round string
 	dials, up     []float64
+	rejected      float64 // connections that the server reset
 }
 
 // measuredRun is what came of one run; times are seconds, +Inf where they were not
 // reached.
 type measuredRun struct {
-	policy                      string
+	policy, round               string
 	n, backlog                  int
 	ideal, outage               float64
 	t50, t99, t100              float64
@@ -35,8 +38,8 @@ type measuredRun struct {
 	recovered                   bool
 }
 
-// readMeasured reads files of either kind, which it tells by their first line. At least
-// one must have series.
+// readMeasured reads the files of one measurement, of either kind, which it tells by their
+// first lines: one has series, and there may be one that has runs.
 func readMeasured(files []string) (*measured, error) {
 	m := &measured{}
 	for _, name := range files {
@@ -45,7 +48,7 @@ func readMeasured(files []string) (*measured, error) {
 		}
 	}
 	if len(m.series) == 0 {
-		return nil, errors.New(`read herd: no file has the series that "bench herd -series FILE" writes`)
+		return nil, fmt.Errorf(`read herd %s: there are no series, which "bench herd -series FILE" writes`, strings.Join(files, ", "))
 	}
 	return m, nil
 }
@@ -68,11 +71,15 @@ func (m *measured) read(r io.Reader) error {
 		return errors.New("there is nothing in it")
 	}
 	t := &sheet{head: rows[0]}
-	each := m.addRun
+	var each func(*sheet)
 	switch {
-	case slices.Contains(t.head, "t_s"):
+	case slices.Contains(t.head, "t_s") && len(m.series) == 0:
 		each = m.addBin
-	case !slices.Contains(t.head, "t99_s"):
+	case slices.Contains(t.head, "t99_s") && len(m.runs) == 0:
+		each = m.addRun
+	case slices.Contains(t.head, "t_s") || slices.Contains(t.head, "t99_s"):
+		return errors.New("it is a second file of its kind: another measurement wants a -herd of its own")
+	default:
 		return errors.New(`it is not one that "bench herd" writes`)
 	}
 	for _, row := range rows[1:] {
@@ -92,6 +99,7 @@ func (m *measured) addBin(t *sheet) {
 	}
 	s := &m.series[last]
 	s.dials, s.up = append(s.dials, t.number("dials")), append(s.up, t.number("up"))
+	s.rejected += t.number("rejected")
 }
 
 func (m *measured) addRun(t *sheet) {
@@ -99,8 +107,9 @@ func (m *measured) addRun(t *sheet) {
 		return
 	}
 	ideal := t.number("ideal_s")
+	m.local += int(t.number("local_failures"))
 	m.runs = append(m.runs, measuredRun{
-		policy: t.text("policy"), n: int(t.number("n")), backlog: int(t.number("backlog")),
+		policy: t.text("policy"), round: t.text("round"), n: int(t.number("n")), backlog: int(t.number("backlog")),
 		ideal: ideal, outage: t.number("outage_s"),
 		t50: t.moment("t50_s"), t99: t.moment("t99_s"), t100: t.moment("t100_s"),
 		peak: t.number("peak_dials_100ms"), peakIn: t.number("peak_arrivals_100ms"),
@@ -119,6 +128,15 @@ func (m *measured) n() int {
 		most = max(most, slices.Max(s.up))
 	}
 	return int(most)
+}
+
+// run returns the run that a series is of, nil if it is not known or was cut.
+func (m *measured) run(s measuredSeries) *measuredRun {
+	i := slices.IndexFunc(m.runs, func(r measuredRun) bool { return r.policy == s.policy && r.round == s.round })
+	if i < 0 {
+		return nil
+	}
+	return &m.runs[i]
 }
 
 // first returns the first round of each policy.

@@ -14,7 +14,7 @@ type Options struct {
 	Seed     uint64               // of the first; those that follow count up
 	N        int                  // connections of a herd; default 10,000
 	Capacity float64              // handshakes per second; default 500
-	Herd     []string             // files that "bench herd" has written with -series and -csv
+	Herd     [][]string           // for each measurement, the file that "bench herd" has written with -series, and that with -csv if there is one
 	Only     []string             // IDs of the chapters that are drawn; default: all
 	Each     func(done, many int) // called after each figure, one at a time; nil is allowed
 }
@@ -29,9 +29,10 @@ func (o Options) Validate() error {
 			return fmt.Errorf("find chapter %q: there are %s", id, strings.Join(ChapterIDs(), ", "))
 		}
 	}
-	if len(o.Herd) > 0 {
-		_, err := readMeasured(o.Herd)
-		return err
+	for _, files := range o.Herd {
+		if _, err := readMeasured(files); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot"
 
@@ -20,9 +21,9 @@ const meanServe = 0.010317
 func queueingPlan(o Options) plan {
 	p := plan{id: "queueing", title: "Document 002: retries before one server with a queue", text: []string{
 		fmt.Sprintf("%s calls per second come to a server with one queue, which fails for a while. What a caller does about a failed request is the strategy. "+
-			"Load counts the requests that the server ends, so it cannot exceed what the server can do; the tables have what was sent as well. "+
+			"Load counts the requests that the server ends, so it cannot exceed what the CPUs can do, but for requests that it drops unserved (deadline propagation); the tables have what was sent as well. "+
 			"Success counts the calls that end at that time: callers who still wait, for a retry or for a permit, are in the panel beside the CPUs. "+
-			"Steps of 20 ms, mean of %s.", chart.Number(float64(o.RPS)), plural(o.Seeds, "seed")),
+			"Steps of 20 ms, mean of %s; the lines end where the calls, whose number is fixed, may have run out.", chart.Number(float64(o.RPS)), plural(o.Seeds, "seed")),
 	}}
 	for _, s := range queueing.Scenarios() {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawScenario(ctx, o, s) })
@@ -85,14 +86,15 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 
 // overTime is a panel with a line per strategy, and the failure behind them.
 func overTime(s queueing.Scenario, all []*queueing.Series, of func(*queueing.Row) float64) *chart.Panel {
+	until := s.Length - runOut(s.Length, all[0].RPS)
 	layers := []plot.Plotter{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
 	top := 0.0
 	for _, y := range all {
 		line := chart.Line{Style: styleOf(y.Strategy)}
 		for i := range y.Rows {
 			r := &y.Rows[i]
-			if r.T+y.Bucket > s.Length {
-				break // the last may be shorter
+			if r.T+y.Bucket > until {
+				break
 			}
 			v := of(r)
 			if !math.IsNaN(v) {
@@ -107,6 +109,12 @@ func overTime(s queueing.Scenario, all []*queueing.Series, of func(*queueing.Row
 		Y:      chart.Axis{Min: 0, Max: chart.RoundUp(1.02 * top)},
 		Layers: layers,
 	}
+}
+
+// runOut is how long before the end of a run the last call may come: the calls of a run are
+// length times rps, their gaps are exponential, and this is three standard deviations.
+func runOut(length time.Duration, rps int) time.Duration {
+	return time.Duration(3 * math.Sqrt(length.Seconds()/float64(rps)) * float64(time.Second))
 }
 
 // scenarioNote says what happens in a scenario.

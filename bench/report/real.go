@@ -20,35 +20,48 @@ func realPlan(o Options) plan {
 		p.text = []string{`There is no measurement in this report. "bench herd -series series.csv -csv runs.csv" makes one, and "bench report -herd series.csv,runs.csv" shows it here.`}
 		return p
 	}
-	p.text = []string{"Real clients on loopback, a server process that was killed and came back; machine and load are those of the day. The lines are the first round of each policy, the table has the medians of all rounds."}
-	p.figures = []drawing{func(context.Context) (*Figure, error) { return drawMeasured(o.Herd) }}
+	p.text = []string{"Real clients on loopback, a server process that was killed and came back; machine and load are those of the day. The pictures show the first round of each policy, the tables have medians of all rounds, with seconds from the server's return."}
+	for i, files := range o.Herd {
+		prefix := "real"
+		if i > 0 {
+			prefix = fmt.Sprintf("real_%d", i+1)
+		}
+		p.figures = append(p.figures, func(context.Context) (*Figure, error) { return drawMeasured(prefix, files) })
+	}
 	return p
 }
 
-func drawMeasured(files []string) (*Figure, error) {
+// drawMeasured draws one measurement into pictures whose names begin with prefix.
+func drawMeasured(prefix string, files []string) (*Figure, error) {
 	m, err := readMeasured(files)
 	if err != nil {
 		return nil, err
 	}
-	f := &Figure{Title: "Measured", Pictures: []*chart.Picture{m.dials(), m.up()}}
+	f := &Figure{Title: m.note(), Pictures: []*chart.Picture{m.dials(prefix), m.up(prefix)}}
 	if len(m.runs) > 0 {
 		f.Tables = []Table{m.table()}
+	}
+	if m.local > 0 {
+		f.Text = append(f.Text, fmt.Sprintf("This is no measurement: the machine had no socket for %s.", plural(m.local, "dial")))
 	}
 	return f, nil
 }
 
 // note says what is known of the herd.
 func (m *measured) note() string {
-	if len(m.runs) == 0 {
-		return fmt.Sprintf("N = %s. Measured on real sockets", chart.Number(float64(m.n())))
+	note := "N = " + chart.Number(float64(m.n()))
+	if len(m.runs) > 0 {
+		r := m.runs[0]
+		if r.ideal > 0 {
+			note += fmt.Sprintf(", %s handshakes/s", decimal(float64(r.n)/r.ideal, 0))
+		}
+		note += fmt.Sprintf(", back after %.1f s", r.outage)
+		if r.backlog > 0 {
+			note += fmt.Sprintf("; a backlog of %s", chart.Number(float64(r.backlog)))
+		}
 	}
-	r := m.runs[0]
-	note := fmt.Sprintf("N = %s, the server was away for %.1f s", chart.Number(float64(m.n())), r.outage)
-	if r.ideal > 0 {
-		note += fmt.Sprintf(", %s handshakes/s", decimal(float64(r.n)/r.ideal, 0))
-	}
-	if r.backlog > 0 {
-		note += fmt.Sprintf(", a backlog of %s", chart.Number(float64(r.backlog)))
+	if slices.ContainsFunc(m.series, func(s measuredSeries) bool { return s.rejected > 0 }) {
+		note += "; the server resets whom it has no room for"
 	}
 	return note + ". Measured on real sockets"
 }
@@ -71,24 +84,22 @@ func (m *measured) shade() []plot.Plotter {
 }
 
 // dials is a panel for each policy.
-func (m *measured) dials() *chart.Picture {
+func (m *measured) dials(prefix string) *chart.Picture {
 	series := m.first()
-	pic := &chart.Picture{Name: "real_dials", Title: "Real herd: dials that the clients began per 100 ms", Note: m.note(), Columns: 2, Height: 82}
-	top := 10.0
+	pic := &chart.Picture{Name: prefix + "_dials", Title: "Real herd: dials that the clients began per 100 ms, log scale", Note: m.note(), Columns: 2, Height: 82}
+	top := 0.0
 	for _, s := range series {
 		top = max(top, slices.Max(s.dials))
 	}
 	for i, s := range series {
-		p := &chart.Panel{
-			Title: fmt.Sprintf("%s: peak %s", s.policy, chart.Number(slices.Max(s.dials))),
-			X:     chart.Axis{Max: m.until(), Bare: i < len(series)-2},
-			Y:     chart.Axis{Min: 0.8, Max: chart.RoundUp(top), Log: true, Ticks: chart.Decades(top)},
+		title := fmt.Sprintf("%s: peak %s", s.policy, chart.Number(slices.Max(s.dials)))
+		if r := m.run(s); r != nil && r.recovered {
+			title += fmt.Sprintf("; all back after %.1f s", r.outage+r.t100)
+		} else if r != nil {
+			title += fmt.Sprintf("; %.0f %% up at the end", 100*s.up[len(s.up)-1]/float64(m.n()))
 		}
-		if !p.X.Bare {
-			p.X.Label = "time since the loss, s"
-		}
-		p.Layers = append(m.shade(), chart.Bars{Style: styleOf(s.policy), Step: fleet.Bin.Seconds(), Values: s.dials})
-		pic.Panels = append(pic.Panels, p)
+		pic.Panels = append(pic.Panels, dialsPanel(title, m.until(), top, i >= len(series)-2,
+			append(m.shade(), chart.Bars{Style: styleOf(s.policy), Step: fleet.Bin.Seconds(), Values: s.dials})...))
 	}
 	if len(m.shade()) > 0 {
 		pic.Legend = []chart.Style{away}
@@ -97,21 +108,16 @@ func (m *measured) dials() *chart.Picture {
 }
 
 // up is a line for each policy.
-func (m *measured) up() *chart.Picture {
+func (m *measured) up(prefix string) *chart.Picture {
 	p := &chart.Panel{
 		X:      chart.Axis{Max: m.until(), Label: "time since the loss, s"},
 		Y:      chart.Axis{Max: 100, Label: "% of all connections"},
 		Layers: m.shade(),
 	}
-	pic := &chart.Picture{Name: "real_up", Title: "Real herd: connections that are up", Note: m.note(), Height: 240, Panels: []*chart.Panel{p}}
+	pic := &chart.Picture{Name: prefix + "_up", Title: "Real herd: connections that are up", Note: m.note(), Height: 240, Panels: []*chart.Panel{p}}
 	series := m.first()
 	for _, s := range series {
 		pic.Legend = append(pic.Legend, styleOf(s.policy))
-	}
-	if len(m.runs) > 0 && m.runs[0].ideal > 0 {
-		r := m.runs[0]
-		p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: r.outage}, {X: r.outage + r.ideal, Y: 100}}})
-		pic.Legend = append(pic.Legend, ideal)
 	}
 	for _, s := range series {
 		line := chart.Line{Style: styleOf(s.policy)}
@@ -122,6 +128,11 @@ func (m *measured) up() *chart.Picture {
 			line.Points = append(line.Points, chart.Point{X: m.until(), Y: 100})
 		}
 		p.Layers = append(p.Layers, line)
+	}
+	if len(m.runs) > 0 && m.runs[0].ideal > 0 {
+		r := m.runs[0]
+		p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: r.outage}, {X: r.outage + r.ideal, Y: 100}}})
+		pic.Legend = append(pic.Legend, ideal)
 	}
 	if len(m.shade()) > 0 {
 		pic.Legend = append(pic.Legend, away)
@@ -168,7 +179,7 @@ func (m *measured) table() Table {
 			when(func(r measuredRun) float64 { return r.t50 }, 1),
 			when(func(r measuredRun) float64 { return r.t99 }, 1),
 			when(func(r measuredRun) float64 { return r.t100 }, 1),
-			when(func(r measuredRun) float64 { return r.t99 / r.ideal }, 2),
+			when(measuredRun.ratio, 2),
 			decimal(middle(func(r measuredRun) float64 { return r.peak }), 0),
 			decimal(middle(func(r measuredRun) float64 { return r.peakIn }), 0),
 			decimal(middle(func(r measuredRun) float64 { return r.dials }), 1),
@@ -177,4 +188,12 @@ func (m *measured) table() Table {
 		})
 	}
 	return t
+}
+
+// ratio is the time until 99 % are back over the ideal, NaN if that is not known.
+func (r measuredRun) ratio() float64 {
+	if r.ideal <= 0 {
+		return math.NaN()
+	}
+	return r.t99 / r.ideal
 }

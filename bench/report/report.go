@@ -22,7 +22,7 @@ func Write(ctx context.Context, dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := prepare(dir); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	chapters, err := draw(ctx, dir, o)
@@ -41,6 +41,19 @@ func Write(ctx context.Context, dir string, o Options) error {
 		return fmt.Errorf("write report %s: %w", f.Name(), err)
 	}
 	return context.Cause(ctx)
+}
+
+// prepare makes the directory and sees that files can be made in it, before minutes go
+// into pictures that cannot be kept.
+func prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".writable")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // draw draws what is wanted on all processors. Its error is never the context's: what

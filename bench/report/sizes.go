@@ -22,32 +22,25 @@ const apart = 1.17
 // drawSizes is when 99 % are back, over the size of the herd.
 func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 	herd := settings(o)[1].herd
-	herd.N = max(1, sizes[len(sizes)-1]*o.N/100)
-	longest := sizesWatch(herd.Ideal()).Seconds()
-	never := 2 * math.Pow(10, math.Ceil(math.Log10(longest))) // where it is drawn
-	p := &chart.Panel{
-		X: chart.Axis{Min: max(0.9, 0.9*float64(o.N)/100), Max: 1.1 * float64(herd.N), Log: true, Label: "connections, N"},
-		Y: chart.Axis{Min: 0.1, Max: 1.5 * never * math.Pow(apart, float64(len(compared))), Log: true, Label: "s from the server's return"},
-	}
-	for at := 0.1; at < never; at *= 10 {
-		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: at, Label: chart.Number(math.Round(10*at) / 10)})
-	}
-	p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: never, Label: "never"})
+	largest := herd
+	largest.N = sizeOf(o, sizes[len(sizes)-1])
+	never := 2 * math.Pow(10, math.Ceil(math.Log10(sizesWatch(largest.Ideal()).Seconds()))) // where it is drawn
+	p := sizesPanel(o, largest.N, never)
 	pic := &chart.Picture{
-		Name: "herd_sizes", Height: 280,
+		Name: "herd_sizes", Height: 280, Panels: []*chart.Panel{p},
 		Title: "An outage of 5 s: when 99 % are back, by the size of the herd",
 		Note:  fmt.Sprintf("%s handshakes/s, a backlog of 4,096; \"never\": not within 2 min + 3 N/C of the loss. Simulated", chart.Number(o.Capacity)),
 	}
 	table := Table{Head: []string{"99 % back, s from the server's return"}}
 	for _, size := range sizes {
-		table.Head = append(table.Head, "N = "+chart.Number(float64(max(1, size*o.N/100))))
+		table.Head = append(table.Head, "N = "+chart.Number(float64(sizeOf(o, size))))
 	}
 	for i, name := range compared { // the first is the widest, and behind the others
 		line := chart.Line{Style: styleOf(name), Dotted: true}
-		row := []string{name}
+		row := []string{label(name)}
 		for _, size := range sizes {
 			h := herd
-			h.N = max(1, size*o.N/100)
+			h.N = sizeOf(o, size)
 			h.Watch = h.Outage.Length + sizesWatch(h.Ideal())
 			h.Client, _ = fleet.Named(name)
 			r, err := fleet.Run(ctx, h)
@@ -62,20 +55,34 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 			row = append(row, moment(r.T99))
 		}
 		p.Layers = append(p.Layers, line)
+		pic.Legend = append(pic.Legend, line.Style)
 		table.Rows = append(table.Rows, row)
 	}
 	p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{
 		{X: p.X.Min, Y: p.X.Min / o.Capacity}, {X: p.X.Max, Y: p.X.Max / o.Capacity},
 	}})
-	for _, name := range compared {
-		pic.Legend = append(pic.Legend, styleOf(name))
-	}
 	pic.Legend = append(pic.Legend, ideal)
-	pic.Panels = []*chart.Panel{p}
 	return &Figure{
 		Title:    "From which size on does a herd not recover?",
-		Text:     []string{"A limit on the handshake that does not grow has a herd size beyond which the server works for clients that have left, and for nobody else. One run for each point."},
+		Text:     []string{"Where clients give up sooner than the server can get to them, it works for those who have left. One run for each point."},
 		Pictures: []*chart.Picture{pic},
 		Tables:   []Table{table},
 	}, nil
+}
+
+// sizeOf is so many hundredths of a herd, and at least one connection.
+func sizeOf(o Options, size int) int { return max(1, size*o.N/100) }
+
+// sizesPanel is empty but for the place of those that never recover, from never on.
+func sizesPanel(o Options, largest int, never float64) *chart.Panel {
+	p := &chart.Panel{
+		X: chart.Axis{Min: 0.9 * float64(sizeOf(o, sizes[0])), Max: 1.1 * float64(largest), Log: true, Label: "connections, N"},
+		Y: chart.Axis{Min: 0.1, Max: 1.5 * never * math.Pow(apart, float64(len(compared))), Log: true, Label: "seconds from the server's return, log scale"},
+	}
+	for at := 0.1; at < never; at *= 10 {
+		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: at, Label: chart.Number(math.Round(10*at) / 10)})
+	}
+	p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: never, Label: "never"})
+	p.Layers = append(p.Layers, chart.Band{Style: beyond, From: never / 1.5, To: p.Y.Max})
+	return p
 }

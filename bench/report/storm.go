@@ -43,17 +43,17 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 	ok := &chart.Picture{
 		Name: "004_recovery", Columns: 2, Height: 150,
 		Title: "Requests that succeed per second, before and after the stop",
-		Note:  fmt.Sprintf("1,000 clients, about 100 requests/s when all is well; seed %d", o.Seed),
+		Note:  fmt.Sprintf("1,000 clients, about 100 requests/s when all is well; seed %d. Simulated", o.Seed),
 	}
 	full := &chart.Picture{
 		Name: "004_concurrency", Columns: 2, Height: 150, Title: "Requests at the server",
-		Note: ok.Note + "; a line ends when no request can end any more within the watch",
+		Note: ok.Note + ". A line ends where nothing changes any more",
 	}
 	for _, stop := range stormStops {
 		ok.Panels = append(ok.Panels, stormPanel(stop, chart.Axis{Label: "OK/s"}))
-		full.Panels = append(full.Panels, stormPanel(stop, chart.Axis{Min: 1, Max: 10_000, Log: true, Label: "requests"}))
+		full.Panels = append(full.Panels, stormPanel(stop, chart.Axis{Min: 1, Max: 10_000, Log: true, Label: "requests, log scale"}))
 	}
-	for _, kind := range retrystorm.Clients() {
+	for _, kind := range slices.Backward(retrystorm.Clients()) { // the first is the widest, and behind the others
 		style := styleOf(kind.String())
 		for i, stop := range stormStops {
 			if ctx.Err() != nil {
@@ -87,7 +87,7 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 	return &chart.Panel{
 		Title:  fmt.Sprintf("Stopped for %g s", stop),
-		X:      chart.Axis{Min: -stormBefore.Seconds(), Max: (stormShown - stormBefore).Seconds(), Label: "time since the stop, s"},
+		X:      chart.Axis{Min: -stormBefore.Seconds(), Max: (stormShown - stormBefore).Seconds(), Label: "time since the stop began, s"},
 		Y:      y,
 		Layers: []plot.Plotter{chart.Shade{Style: stopped, To: stop}},
 	}
@@ -103,24 +103,23 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	for i, stop := range borderStops {
 		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: float64(i), Label: chart.Number(stop)})
 	}
-	table := Table{Head: []string{"seconds until all is well again, by the stop"}}
+	table := Table{Head: []string{"the server was stopped for"}}
 	for _, stop := range borderStops {
-		table.Head = append(table.Head, chart.Number(stop)+" s")
+		table.Rows = append(table.Rows, []string{chart.Number(stop) + " s"})
 	}
 	cells := chart.Cells{Width: 1, Height: 0.9}
 	for i, kind := range kinds {
 		row := len(kinds) - 1 - i
 		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: float64(row), Label: kind.String()})
-		words := []string{kind.String()}
+		table.Head = append(table.Head, kind.String()+": well again after, s")
 		for column, stop := range borderStops {
 			text, most, err := stormOutcome(ctx, o, kind, stop)
 			if err != nil {
 				return nil, err
 			}
 			cells.Cells = append(cells.Cells, chart.Cell{X: float64(column), Y: float64(row), Text: text, Color: styleOf(kind.String()).Color, Empty: !most})
-			words = append(words, text)
+			table.Rows[column] = append(table.Rows[column], text)
 		}
-		table.Rows = append(table.Rows, words)
 	}
 	p.Layers = []plot.Plotter{cells}
 	pic := &chart.Picture{

@@ -19,7 +19,9 @@ var families = []struct {
 	// The herd.
 	{word: "redial", color: chart.Green, width: 3.2},
 	{word: "recws", color: chart.Purple},
-	{word: "nats", color: chart.Black},
+	{word: "nats", color: chart.Black, dash: chart.Long},
+	{word: "full 0.5", color: chart.Blue, width: 2.6}, // under those that may lie on it
+	{word: "fixed 1s", color: chart.Vermillion, dash: chart.Short, width: 1.8},
 	{word: "grpc", color: chart.Sky, width: 1.8},
 	{word: "cenkalti", color: chart.Orange},
 	{word: "autopaho", color: chart.Grey, dash: chart.Long},
@@ -32,21 +34,20 @@ var families = []struct {
 	{word: "full", color: chart.Blue},
 	{word: "equal", color: chart.Purple, dash: chart.Long},
 	{word: "decorrelated", color: chart.Green, dash: chart.Short},
-	{word: "described", color: chart.Orange, dash: chart.Long},
-	{word: "coded", color: chart.Sky},
+	{word: "described", color: chart.Orange, dash: chart.Long, width: 2.2},
+	{word: "coded", color: chart.Sky, width: 2.6},
 	{word: "exp", color: chart.Orange},
-	{word: "fixed", color: chart.Vermillion},
+	{word: "fixed", color: chart.Vermillion, dash: chart.Short},
 	{word: "retry", color: chart.Vermillion},
-	{word: "no", color: chart.Black}, // none, no-retries
 }
 
 // styleOf is how a strategy looks, by its name: the same in all pictures.
 func styleOf(name string) chart.Style {
 	lower := strings.ToLower(name)
-	s := chart.Style{Name: name, Color: chart.Grey, Dash: chart.Dots}
-	if strings.HasPrefix(lower, "no") && !strings.Contains(lower, "nats") {
+	if lower == "none" || lower == "no-retries" {
 		return chart.Style{Name: name, Color: chart.Black}
 	}
+	s := chart.Style{Name: label(name), Color: chart.Grey, Dash: chart.Dots}
 	for _, f := range families {
 		if strings.Contains(lower, f.word) {
 			s.Color, s.Dash, s.Width = f.color, f.dash, f.width
@@ -59,12 +60,24 @@ func styleOf(name string) chart.Style {
 	return s
 }
 
+// label is the name of a client of package fleet as people read it.
+func label(name string) string {
+	switch name {
+	case "full 0.5-30s":
+		return "full jitter 0.5-30 s"
+	case "fixed 1s":
+		return "fixed 1 s"
+	}
+	return name
+}
+
 // The styles of what is no strategy.
 var (
 	failing  = chart.Style{Name: "server fails", Color: color.RGBA{243, 236, 220, 255}, Area: true}
 	stopped  = chart.Style{Name: "server stopped", Color: color.RGBA{243, 236, 220, 255}, Area: true}
 	away     = chart.Style{Name: "server away", Color: color.RGBA{243, 236, 220, 255}, Area: true}
+	beyond   = chart.Style{Name: "never", Color: color.RGBA{240, 240, 240, 255}, Area: true}
 	normal   = chart.Style{Name: "normal load (100 %)", Color: chart.Black, Width: 0.8, Dash: chart.Short}
-	capacity = chart.Style{Name: "all the server can do", Color: chart.Black, Width: 0.8, Dash: chart.Dots}
-	ideal    = chart.Style{Name: "ideal: N/C, the server never idle, nothing in vain", Color: chart.Black, Width: 1, Dash: chart.Short}
+	capacity = chart.Style{Name: "all CPUs busy", Color: chart.Black, Width: 0.8, Dash: chart.Dots}
+	ideal    = chart.Style{Name: "ideal, N/C: the server is never idle, nothing is in vain", Color: chart.Black, Width: 1, Dash: chart.Short}
 )
