@@ -67,9 +67,12 @@ func worlds() (all []world) {
 // herd is n clients of p in w, watched for long enough to see whether they recover.
 func (w world) herd(n int, p backoff.Policy) fleet.Herd {
 	h := fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
-	h.Watch = 10*time.Minute + 5*h.Ideal()
+	h.Watch = watch(&h)
 	return h
 }
+
+// watch is for how long a herd is watched: one that is not back by then is never back.
+func watch(h *fleet.Herd) time.Duration { return 10*time.Minute + 12*h.Ideal() }
 
 // limit is what the issue allows for t99.
 func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
@@ -285,7 +288,7 @@ func capsTable(l *lab) table {
 			}
 			h := worlds()[9].herd(x.n, p)
 			h.Server.Capacity = x.c
-			h.Watch = 10*time.Minute + 7*h.Ideal()
+			h.Watch = watch(&h)
 			row = append(row, overIdeal(l.average(h)))
 		}
 		t.row(row...)

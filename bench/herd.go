@@ -63,7 +63,7 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
-	flags.Var(seconds{&o.Watch}, "watch", "at most, from the server's return (default 90s); with -url from the loss (default for ever)")
+	flags.Var(seconds{&o.Watch}, "watch", "at most: from the server's return, 0 is 90s; with -url from the loss, 0 is for ever")
 	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
 	flags.IntVar(&o.rounds, "rounds", 1, "how many runs of each policy, in turns")
 	flags.BoolVar(&o.queue, "queue", false, "who comes beyond the capacity waits in the kernel's backlog (the default)")
@@ -78,6 +78,11 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	if err := o.validate(*policies); err != nil {
 		return nil, usageError{err}
 	}
+	for _, path := range []string{o.csv, o.series} {
+		if err := checkFile(path); err != nil {
+			return nil, usageError{err}
+		}
+	}
 	return o, nil
 }
 
@@ -87,6 +92,8 @@ func (o *herdOptions) validate(policies string) error {
 		return fmt.Errorf("want at least one of -rounds, not %d", o.rounds)
 	case o.queue && o.Reject:
 		return errors.New("want -queue or -reject, not both")
+	case o.csv == "-" && o.series == "-":
+		return errors.New("-csv and -series cannot both go to standard output")
 	case o.URL == "" && o.mine:
 		return errors.New("-i-own-this-server says something about a -url, and there is none")
 	}
@@ -161,6 +168,7 @@ func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, roun
 	name := fmt.Sprintf("%s %d/%d", h.Client.Name, round, o.rounds)
 	p := newProgress(c, name+": back", h.N)
 	defer p.end()
+	h.Trace.Back = func(string) { p.add(0) }
 	h.Trace.Returned = func() { p.add(1) }
 	if h.URL != "" {
 		h.Trace.Connected = func() {
@@ -196,36 +204,43 @@ func (o *herdOptions) announce(w io.Writer) {
 	}
 	ideal := time.Duration(float64(o.N) / o.Capacity * float64(time.Second))
 	fmt.Fprintf(w, "herd: %d connections, outage %v, then %v handshakes/s and the others %s; %s of at least %v and at most %v\n",
-		o.N, o.Outage, o.Capacity, beyond, plural(runs, "run"), (o.Outage + min(ideal, watch)).Round(time.Second), (o.Outage + watch).Round(time.Second))
+		o.N, o.Outage, o.Capacity, beyond, plural(runs, "run"), (o.Outage + min(ideal, watch)).Round(100*time.Millisecond), o.Outage+watch)
 }
 
-// print writes the files, and the table where they do not go.
+// print writes the table, where no file goes, and then the files.
 func (o *herdOptions) print(c *console, results []*realherd.Result) error {
 	table := c.out
-	for _, f := range []struct {
-		path  string
-		write func(io.Writer, []*realherd.Result) error
-	}{{o.csv, realherd.WriteRuns}, {o.series, realherd.WriteSeries}} {
-		if f.path == "" {
-			continue
-		}
-		if f.path == "-" {
-			table = c.errs
-		}
-		if err := writeFile(c, f.path, func(w io.Writer) error { return f.write(w, results) }); err != nil {
-			return err
-		}
+	if o.csv == "-" || o.series == "-" {
+		table = c.errs
 	}
 	if err := o.table(table, realherd.Summarise(results), results[0].Backlog); err != nil {
 		return err
 	}
 	o.remarks(table, results)
-	return nil
+	runs := func(w io.Writer) error { return realherd.WriteRuns(w, results) }
+	series := func(w io.Writer) error { return realherd.WriteSeries(w, results) }
+	return errors.Join(writeFile(c, o.csv, runs), writeFile(c, o.series, series))
 }
 
-// writeFile writes to a file, or standard output for "-".
+// checkFile says whether a file can be written, before there is something to lose. What
+// is in it stays.
+func checkFile(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// writeFile writes to a file, to standard output for "-", and nothing for "".
 func writeFile(c *console, path string, write func(io.Writer) error) error {
-	if path == "-" {
+	switch path {
+	case "":
+		return nil
+	case "-":
 		return write(c.out)
 	}
 	f, err := os.Create(path)
@@ -261,8 +276,12 @@ func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) er
 		case !math.IsNaN(r):
 			ratio = fmt.Sprintf("%.2f", r)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%d of %d\t%.0f\t  %s\n",
-			moment(s.T50), moment(s.T99), moment(s.T100), ratio, s.Peak, s.PeakIn, s.Dials, s.Refused, s.TimedOut, s.Wasted,
+		arrivals, wasted := fmt.Sprintf("%.0f", s.PeakIn), fmt.Sprintf("%.2f", s.Wasted)
+		if o.URL != "" { // what that server sees is unknown
+			arrivals, wasted = "-", "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%s\t%.2f\t%.2f\t%.2f\t%s\t%d of %d\t%.0f\t  %s\n",
+			moment(s.T50), moment(s.T99), moment(s.T100), ratio, s.Peak, arrivals, s.Dials, s.Refused, s.TimedOut, wasted,
 			s.Recovered, s.Runs, s.Down, s.Client)
 	}
 	return t.Flush()

@@ -19,6 +19,8 @@ func TestMistakesWithAHerdOrAStormAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"herd -capacity 0", "bench herd: a capacity of 0 handshakes per second is not within (0, 1000000]"},
 		{"herd -rounds 0", "bench herd: want at least one of -rounds, not 0"},
 		{"herd -queue -reject", "bench herd: want -queue or -reject, not both"},
+		{"herd -csv - -series -", "bench herd: -csv and -series cannot both go to standard output"},
+		{"herd -csv /nonexistent/runs.csv", "bench herd: open /nonexistent/runs.csv: no such file or directory"},
 		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are autopaho, `},
 		{"herd -outage soon", "want a length of time, such as 1.5s or 20"},
 		{"herd -i-own-this-server", "bench herd: -i-own-this-server says something about a -url, and there is none"},

@@ -62,7 +62,11 @@ func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
 			fmt.Fprintf(w, "%7s %9s %9s %9s %6d %9d %7d %6d\n", at, "stopped", "-", "-", s.OK, s.TimedOut, s.Failed, s.Away)
 			return
 		}
-		fmt.Fprintf(w, "%7s %9d %8.2fs %9d %6d %9d %7d %6d\n", at, s.InFlight, s.Delay.Seconds(), s.Waiting, s.OK, s.TimedOut, s.Failed, s.Away)
+		delay := "> 1 h" // it soon says nothing: the article's delay grows beyond all bounds
+		if s.Delay <= time.Hour {
+			delay = fmt.Sprintf("%.2fs", s.Delay.Seconds())
+		}
+		fmt.Fprintf(w, "%7s %9d %9s %9d %6d %9d %7d %6d\n", at, s.InFlight, delay, s.Waiting, s.OK, s.TimedOut, s.Failed, s.Away)
 	}
 	y, err := realherd.RunStorm(ctx, o)
 	if err != nil {

@@ -5,16 +5,16 @@ import "fmt"
 // spareFiles are those that a process needs beside its sockets.
 const spareFiles = 200
 
-// checkFiles says what is wrong if n sockets at a time are too many for a process
-// that may have limit files.
-func checkFiles(what string, n int, limit uint64) error {
-	need := uint64(n) + spareFiles
+// checkFiles says what is wrong if a process that may have limit files cannot have
+// n clients, each with so many sockets.
+func checkFiles(what string, n, sockets int, limit uint64) error {
+	need := uint64(n)*uint64(sockets) + spareFiles
 	if need <= limit {
 		return nil
 	}
 	most := uint64(0)
 	if limit > spareFiles {
-		most = limit - spareFiles
+		most = (limit - spareFiles) / uint64(sockets)
 	}
 	return &FilesError{What: what, Need: need, Limit: limit, Most: most}
 }
@@ -24,7 +24,7 @@ type FilesError struct {
 	What  string // for what
 	Need  uint64 // open files in one process
 	Limit uint64 // the highest that this process may have
-	Most  uint64 // sockets for which that would do
+	Most  uint64 // clients for which that would do
 }
 
 func (e *FilesError) Error() string {

@@ -30,16 +30,10 @@ type Herd struct {
 
 // Trace observes a run. Each field may be nil.
 type Trace struct {
-	Connected func()         // all are up
-	Lost      func()         // the server was killed, or one of the user's has lost the first connection
-	Back      func(r Report) // the server listens again; not with a URL
-	Returned  func()         // one more is back. On the client's goroutine, under a lock: be quick
-}
-
-// Report is what a server says when it listens again.
-type Report struct {
-	Address string
-	Backlog int // connections that the kernel lets wait for it; 0: unknown
+	Connected func()               // all are up
+	Lost      func()               // the server was killed, or one of the user's has lost the first connection
+	Back      func(address string) // the server listens again; not with a URL
+	Returned  func()               // one more is back. On the client's goroutine, under a lock: be quick
 }
 
 const (
@@ -63,7 +57,7 @@ func (h *Herd) Validate() error {
 	if err != nil {
 		return err
 	}
-	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, limit)
+	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, 1, limit)
 }
 
 // Run lets the herd be lost and come back. When ctx ends after the loss it returns
@@ -109,27 +103,36 @@ func (r *run) host(ctx context.Context) (*Result, error) {
 	if err := r.gather(ctx, "ws://"+at.Address+"/"); err != nil {
 		return nil, err
 	}
+	call(r.Trace.Connected)
 	if err := pause(ctx, settle); err != nil {
 		return nil, err
 	}
+	return r.restart(ctx, before, after)
+}
 
-	r.tally.begin(time.Now())
-	before.kill()
+// restart kills a server, lets another listen when the outage is over, and watches.
+func (r *run) restart(ctx context.Context, before, after *process) (*Result, error) {
+	killed := time.Now()
+	r.tally.begin(killed)
+	before.kill() // which waits until the kernel has closed all sockets
 	call(r.Trace.Lost)
-	if pause(ctx, r.Outage) != nil {
+	if pause(ctx, time.Until(killed.Add(r.Outage))) != nil {
 		return r.result(true), nil
 	}
 	back, err := after.ask(ctx)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return r.result(true), nil
+	case err != nil:
 		return nil, err
 	}
 	r.tally.listens(time.Unix(0, back.At))
 	if r.Trace.Back != nil {
-		r.Trace.Back(Report{back.Address, back.Backlog})
+		r.Trace.Back(back.Address)
 	}
 	cut := r.watch(ctx)
 	if !cut {
-		if _, err := after.ask(ctx); err != nil { // its last counts
+		if _, err := after.ask(context.WithoutCancel(ctx)); err != nil { // its last counts
 			return nil, err
 		}
 	}
@@ -194,9 +197,6 @@ func (r *run) gather(ctx context.Context, url string) error {
 	}
 	select {
 	case <-r.tally.all:
-		if r.URL == "" {
-			call(r.Trace.Connected)
-		}
 		return nil
 	case <-ctx.Done():
 		return r.ungathered(ctx)

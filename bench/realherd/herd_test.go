@@ -38,7 +38,7 @@ func TestAHerdComesBackFromAServerThatWasKilled(t *testing.T) {
 		h.Reject = reject
 		h.Trace = realherd.Trace{
 			Lost:     func() { lost.Add(1) },
-			Back:     func(r realherd.Report) { back.Add(1); address.Store(r.Address) },
+			Back:     func(at string) { back.Add(1); address.Store(at) },
 			Returned: func() { returned.Add(1) },
 		}
 		r, err := realherd.Run(t.Context(), h)
@@ -98,27 +98,30 @@ func TestAServerThatRejectsResetsWhatIsTooMuch(t *testing.T) {
 
 func TestAHerdThatIsNotBackInTimeIsNotRecovered(t *testing.T) {
 	t.Parallel()
-	h := small(t, "autopaho") // at once, while the server is away; then 10 s later
-	h.Watch = 200 * time.Millisecond
+	h := small(t, "full")
+	h.Capacity, h.Watch = 1, 200*time.Millisecond // a minute is needed
 	r, err := realherd.Run(t.Context(), h)
 	require.NoError(t, err)
 	require.False(t, r.Recovered())
 	require.False(t, r.Cut)
 	require.Equal(t, fleet.Never, r.T100)
-	require.Zero(t, r.Up)
+	require.Less(t, r.Up, h.N)
+	require.GreaterOrEqual(t, r.Watched, h.Watch)
 }
 
 func TestTheEndOfTheContextKeepsWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := small(t, "autopaho")
-	h.Trace.Back = func(realherd.Report) { cancel() }
+	h := small(t, "full")
+	h.Capacity = 1 // a minute is needed
+	h.Trace.Back = func(string) { cancel() }
 	r, err := realherd.Run(ctx, h)
 	require.NoError(t, err)
 	require.True(t, r.Cut)
-	require.Equal(t, 1.0, r.Dials)
-	require.Equal(t, 1.0, r.Refused)
+	require.False(t, r.Recovered())
+	require.GreaterOrEqual(t, r.Outage, h.Outage)
+	require.GreaterOrEqual(t, len(r.Bins), int(r.Outage/fleet.Bin)+1, "there is one for the return")
 	require.Empty(t, realherd.Summarise([]*realherd.Result{r}), "it is in no median")
 
 	_, err = realherd.Run(ctx, h)
