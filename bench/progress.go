@@ -21,6 +21,8 @@ type progress struct {
 	began time.Time
 	lined time.Time // when the last line was printed
 	bar   *progressbar.ProgressBar
+
+	over, stopped chan struct{}
 }
 
 const (
@@ -28,10 +30,28 @@ const (
 	progressEvery = 10 * time.Second
 )
 
-// newProgress begins something with total parts.
+// newProgress begins something with total parts. It has a goroutine, since the first
+// of the parts may take long; end waits for that.
 func newProgress(c *console, what string, total int) *progress {
 	now := time.Now()
-	return &progress{c: c, what: what, total: total, began: now, lined: now.Add(progressAfter - progressEvery)}
+	p := &progress{c: c, what: what, total: total, began: now, lined: now.Add(progressAfter - progressEvery),
+		over: make(chan struct{}), stopped: make(chan struct{})}
+	go func() { defer close(p.stopped); p.watch() }()
+	return p
+}
+
+// watch shows what there is until it is over, whether anything is done or not.
+func (p *progress) watch() {
+	tick := time.NewTicker(progressAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.add(0)
+		case <-p.over:
+			return
+		}
+	}
 }
 
 // add notes that n more parts are done.
@@ -58,6 +78,8 @@ func (p *progress) add(n int) {
 
 // end takes the bar away.
 func (p *progress) end() {
+	close(p.over)
+	<-p.stopped
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar != nil {

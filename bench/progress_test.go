@@ -13,12 +13,23 @@ func TestProgressIsAPlainLineWhereThereIsNoTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs bytes.Buffer
 		p := newProgress(&console{errs: &errs}, "simulate", 100)
+		time.Sleep(time.Second / 2)
 		for range 25 {
 			p.add(1)
 			time.Sleep(time.Second)
 		}
 		p.end()
-		require.Equal(t, "simulate: 3 of 100\nsimulate: 13 of 100\nsimulate: 23 of 100\n", errs.String())
+		require.Equal(t, "simulate: 2 of 100\nsimulate: 12 of 100\nsimulate: 22 of 100\n", errs.String())
+	})
+}
+
+func TestProgressIsSeenBeforeTheFirstPartIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs bytes.Buffer
+		p := newProgress(&console{errs: &errs}, "simulate", 2)
+		time.Sleep(13 * time.Second)
+		p.end()
+		require.Equal(t, "simulate: 0 of 2\nsimulate: 0 of 2\n", errs.String())
 	})
 }
 
@@ -26,12 +37,12 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs bytes.Buffer
 		p := newProgress(&console{errs: &errs, terminal: true}, "simulate", 100)
-		p.add(1)
 		time.Sleep(time.Second)
 		p.add(1)
 		require.Empty(t, errs.String(), "it may be over soon")
-		time.Sleep(time.Second)
-		p.add(8)
+		time.Sleep(time.Second + time.Second/2)
+		p.add(9)
+		synctest.Wait()
 		require.Contains(t, errs.String(), "10/100")
 		p.end()
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,12 +50,32 @@ func simulateQueueing(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	series, err := o.collect(ctx, c, setups)
-	if err := o.print(c, series); err != nil {
+	file, err := o.create(c)
+	if err != nil {
 		return err
 	}
-	return err
+	series, interrupted := o.collect(ctx, c, setups)
+	if err := o.print(c, file, series); err != nil {
+		return err
+	}
+	return interrupted
 }
+
+// create opens what -csv names, before anything is simulated; nil without it.
+func (o *queueingOptions) create(c *console) (io.WriteCloser, error) {
+	switch o.csv {
+	case "":
+		return nil, nil
+	case "-":
+		return standardOutput{c.out}, nil
+	}
+	return os.Create(o.csv)
+}
+
+// standardOutput is not closed.
+type standardOutput struct{ io.Writer }
+
+func (standardOutput) Close() error { return nil }
 
 // setups returns what to run.
 func (o *queueingOptions) setups() ([]queueing.Setup, error) {
@@ -64,8 +85,6 @@ func (o *queueingOptions) setups() ([]queueing.Setup, error) {
 		return nil, fmt.Errorf("want -scenario NAME or -scenario all: -list names them")
 	case o.seeds < 1:
 		return nil, fmt.Errorf("want at least one of -seeds, not %d", o.seeds)
-	case o.rps < 1:
-		return nil, fmt.Errorf("want at least one call per second as -rps, not %d", o.rps)
 	case o.scenario != "all":
 		s, err := queueing.Find(o.scenario)
 		if err != nil {
@@ -114,29 +133,24 @@ func (o *queueingOptions) collect(ctx context.Context, c *console, setups []queu
 	return all, nil
 }
 
-// print writes the CSV, and the summary where the CSV does not go.
-func (o *queueingOptions) print(c *console, series []*queueing.Series) error {
-	switch o.csv {
-	case "":
+// print writes the CSV to file, if there is one, and the summary where the CSV does
+// not go.
+func (o *queueingOptions) print(c *console, file io.WriteCloser, series []*queueing.Series) error {
+	if file == nil {
 		return summarise(c.out, series)
-	case "-":
-		if err := queueing.WriteCSV(c.out, series...); err != nil {
-			return err
-		}
-		return summarise(c.errs, series)
 	}
-	f, err := os.Create(o.csv)
-	if err != nil {
-		return err
-	}
-	err = queueing.WriteCSV(f, series...)
-	if closed := f.Close(); err == nil {
+	err := queueing.WriteCSV(file, series...)
+	if closed := file.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", o.csv, err)
+		err = fmt.Errorf("write %s: %w", o.csv, err)
 	}
-	return summarise(c.out, series)
+	summary := c.out
+	if o.csv == "-" {
+		summary = c.errs
+	}
+	return errors.Join(err, summarise(summary, series))
 }
 
 // summarise prints one table per scenario.

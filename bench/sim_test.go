@@ -24,7 +24,8 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"nonsense", `bench: there is no command "nonsense": "bench help" lists them`},
 		{"sim", "bench sim: want -scenario NAME or -scenario all: -list names them"},
 		{"sim -scenario x", `bench sim: find scenario "x": there is none of that name: -list names them`},
-		{"sim -scenario mfs -rps 0", "bench sim: want at least one call per second as -rps, not 0"},
+		{"sim -scenario mfs -rps 0", "bench sim: simulate mfs: want 1 to 10000000 calls per second, not 0"},
+		{"sim -scenario mfs -rps 2000000000000", "bench sim: simulate mfs: want 1 to 10000000 calls per second, not 2000000000000"},
 		{"sim -scenario mfs -seeds 0", "bench sim: want at least one of -seeds, not 0"},
 		{"sim -scenario mfs -bucket 1h", "bench sim: simulate mfs: want buckets of 1ms to 1.5s, not 1h0m0s"},
 		{"sim -scenario mfs -strategy x", `bench sim: find strategy "x" of mfs: it has ["retry-3x"]`},
@@ -73,9 +74,10 @@ func TestTheCSVGoesWhereItIsWanted(t *testing.T) {
 	require.Equal(t, string(written), out, "the same to the byte")
 	require.Equal(t, table, errs)
 	require.Equal(t, 1+75, strings.Count(out, "\n"))
-	_, errs, code = bench(append(args, filepath.Join(file, "x"))...)
+	out, errs, code = bench(append(args, filepath.Join(file, "x"))...)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "not a directory")
+	require.Empty(t, out, "it was said before anything was simulated")
 }
 
 func TestAllScenariosCanBeListed(t *testing.T) {

@@ -97,7 +97,7 @@ func (m *meter) work(now int64, busy int) {
 	for m.until < min(now, m.length) {
 		n := m.until / m.width
 		until := min(now, (n+1)*m.width, m.length)
-		m.busy[n] += float64(until-m.until) * float64(busy)
+		m.busy[n] += float64(float64(until-m.until) * float64(busy))
 		m.until = until
 	}
 }

@@ -19,11 +19,14 @@ type Setup struct {
 	Bucket   time.Duration // length of a [Bucket]; 0: 50 ms
 }
 
+// maxRPS is how many calls per second fit into a few GB.
+const maxRPS = 10_000_000
+
 // Validate returns an error that names what is wrong with o, if anything is.
 func (o *Setup) Validate() error {
 	switch {
-	case o.RPS <= 0:
-		return fmt.Errorf("simulate %s: want calls per second, not %d", o.Scenario.Name, o.RPS)
+	case o.RPS < 1 || o.RPS > maxRPS:
+		return fmt.Errorf("simulate %s: want 1 to %d calls per second, not %d", o.Scenario.Name, maxRPS, o.RPS)
 	case o.Bucket != 0 && (o.Bucket < ms || o.Bucket > o.Scenario.Length):
 		return fmt.Errorf("simulate %s: want buckets of 1ms to %v, not %v", o.Scenario.Name, o.Scenario.Length, o.Bucket)
 	}
@@ -89,7 +92,7 @@ func newRun(o *Setup) (*run, error) {
 		strategy: &o.Strategy,
 		rand:     rand.New(rand.NewPCG(o.Seed, 0x002)), // a stream of its own for document 002
 		gap:      float64(time.Second) / float64(o.RPS),
-		left:     int(s.Length.Seconds()*float64(o.RPS) + 0.5),
+		left:     int(float64(s.Length.Seconds()*float64(o.RPS)) + 0.5),
 		permits:  s.Permits(o.RPS),
 		timeouts: make([]event.Lane[request], len(s.Timeouts)),
 		cpus:     s.CPUs(o.RPS),

@@ -46,7 +46,7 @@ func (s *Scenario) Permits(rps int) int {
 	if s.Limit == 0 {
 		return 0
 	}
-	return max(1, int(s.Limit*float64(rps)+1e-9))
+	return max(1, int(float64(s.Limit*float64(rps))+1e-9))
 }
 
 // Strategy returns the strategy of that name. The error names those that there are.

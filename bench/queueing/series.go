@@ -182,7 +182,7 @@ type average struct {
 
 func (a *average) add(x float64) {
 	if x == x {
-		a.sum += x
+		a.sum += float64(x) // x may be a product, which must be rounded first: see exponential
 		a.n++
 	}
 }

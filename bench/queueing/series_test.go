@@ -92,7 +92,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	require.EqualError(t, err, `find strategy "nonsense" of mfs: it has ["retry-3x"]`)
 	o.RPS = 0
 	_, err = queueing.Run(o)
-	require.EqualError(t, err, "simulate mfs: want calls per second, not 0")
+	require.EqualError(t, err, "simulate mfs: want 1 to 10000000 calls per second, not 0")
 	o.RPS, o.Bucket = 1000, time.Minute
 	_, err = queueing.Collect(context.Background(), o, 3, nil)
 	require.EqualError(t, err, "simulate mfs: want buckets of 1ms to 1.5s, not 1m0s")

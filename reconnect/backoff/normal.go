@@ -39,7 +39,7 @@ func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 		jitter = 0.1
 	}
 	d := Grow(max(a.Prev, shortest), factor, 1, limit)
-	wait := float64(d) * (1 + jitter*r.NormFloat64())
+	wait := float64(d) * (1 + float64(jitter*r.NormFloat64())) // rounded in between, so that all machines do the same
 	switch {
 	case wait >= float64(longest):
 		return Step{Wait: longest}, true

@@ -43,8 +43,9 @@ func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	spread = min(spread, longest)
 	elapsed := max(a.Elapsed, 0)
 	overload := a.Verdict.Class == ClassOverload
+	told := max(a.Verdict.RetryAfter, 0)
 	switch {
-	case spread < 0:
+	case spread < 0 || told > 0:
 	case a.N <= 0:
 		return Step{Wait: Uniform(r, 0, spread)}, true
 	case elapsed < spread/2 && !overload:
@@ -58,7 +59,6 @@ func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	if share == 0 {
 		share = 0.5
 	}
-	told := max(a.Verdict.RetryAfter, 0)
 	d := min(limit, max(base, scaled(elapsed, share)-told, told))
 	if told > 0 {
 		return Step{Wait: Uniform(r, 0, d)}, true

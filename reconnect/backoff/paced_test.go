@@ -43,13 +43,17 @@ func TestPacedWaitsByTheOutage(t *testing.T) {
 
 // Promise 9: nobody before what the server said, and not all of them then.
 func TestPacedSpreadsThoseWhoWereToldTheSame(t *testing.T) {
-	for _, c := range []struct{ told, elapsed, high time.Duration }{
-		{time.Second, 0, 2400 * time.Millisecond},
-		{5 * time.Second, 5 * time.Second, 5 * time.Second},
-		{5 * time.Second, 40 * time.Second, 15 * time.Second},
-		{time.Hour, 2 * time.Hour, time.Minute},
+	for _, c := range []struct {
+		n                   int
+		told, elapsed, high time.Duration
+	}{
+		{0, 20 * time.Second, 0, 20 * time.Second},
+		{1, time.Second, 0, 2400 * time.Millisecond},
+		{3, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{3, 5 * time.Second, 40 * time.Second, 15 * time.Second},
+		{3, time.Hour, 2 * time.Hour, time.Minute},
 	} {
-		a := backoff.Attempt{N: 3, Elapsed: c.elapsed, Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: c.told}}
+		a := backoff.Attempt{N: c.n, Elapsed: c.elapsed, Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: c.told}}
 		least, _ := new(backoff.Paced).Next(a, rand.New(constant(0)))
 		most, _ := new(backoff.Paced).Next(a, rand.New(highest))
 		require.Zero(t, least.Wait)

@@ -12,7 +12,9 @@ import (
 // opens, and refuses every try for a while; then it is half open, and lets a few
 // through at a time, whose outcomes decide whether it closes (Nygard, "Release
 // It!"). It bounds how many are under way then, not how many results are in: a
-// breaker that lets all traffic pass until it has results lets a storm pass.
+// breaker that lets all traffic pass until it has results lets a storm pass. Those
+// few are first tries: a retry is admitted ahead of its wait, and three that wait
+// for an hour would keep everybody out for as long.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type Breaker struct {
@@ -33,7 +35,7 @@ type BreakerOptions struct {
 	MinSamples  int              // so many recent tries are needed to open. Default 20
 	Share       float64          // of failures among them from which on it opens. Default 0.5
 	Open        time.Duration    // how long it stays open. Default 5 s
-	HalfOpen    int              // how many are let through at a time when half open. Default 3. Negative: all, as in document 002
+	HalfOpen    int              // how many first tries are let through at a time when half open. Default 3. Negative: all, as in document 002
 	Trials      int              // so many outcomes decide then. Default: HalfOpen, or MinSamples if that lets all through
 	PassRetries bool             // retries of an admitted operation are never refused, only counted: as in document 002
 	Now         func() time.Time // default time.Now
@@ -125,7 +127,7 @@ func (b *Breaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bo
 	switch {
 	case b.state == BreakerOpen && !passes:
 		return nil, false
-	case trial && b.o.HalfOpen > 0 && b.under >= b.o.HalfOpen:
+	case trial && b.o.HalfOpen > 0 && (last.Class != backoff.ClassOK || b.under >= b.o.HalfOpen):
 		return nil, false
 	case trial:
 		b.under++

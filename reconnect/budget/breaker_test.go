@@ -125,6 +125,18 @@ func TestAHalfOpenBreakerBoundsHowManyAreUnderWay(t *testing.T) {
 	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
+// A Retrier asks ahead of its wait, which may be an hour: retries that wait must not be
+// all that a half-open breaker lets through.
+func TestAHalfOpenBreakerLetsNoRetryThrough(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
+	c.after(5 * time.Second)
+	_, ok := b.Admit(rejected)
+	require.False(t, ok)
+	require.True(t, try(b, first, success))
+	require.Equal(t, budget.BreakerClosed, b.State())
+	require.True(t, try(b, rejected, success))
+}
+
 func TestATryThatWasCancelledGivesItsPlaceBack(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
 	c.after(5 * time.Second)

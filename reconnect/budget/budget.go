@@ -25,36 +25,37 @@ type Budget struct {
 // Options are the numbers of a [Budget]. The zero value, and nil, are the seed's:
 // retry-budget-10% of document 002, in hundredths of a retry.
 type Options struct {
-	Capacity     int // tokens of a full bucket, which it is at first. Default 3000
-	Retry        int // what a retry takes, if it is there. Default 100. Negative: nothing
-	AfterTimeout int // the same after a try that was judged Overload. Default: Retry
-	First        int // what the success of a first try adds. Default 10. Negative: nothing
-	Again        int // what the success of a retry adds. Default 0. Negative: what that retry took
-	Failure      int // what each failed try takes, as far as it is there. Default 0
-	Reserve      int // a retry is refused unless more than that is there. Default 0
+	Capacity      int // tokens of a full bucket, which it is at first. Default 3000
+	Retry         int // what a retry takes, if it is there. Default 100. Negative: nothing
+	AfterOverload int // the same after a try that was judged Overload: timeouts and 429, 503 alike. Default: Retry
+	First         int // what the success of a first try adds. Default 10. Negative: nothing
+	Again         int // what the success of a retry adds. Default 0. Negative: what that retry took
+	Failure       int // what each failed try takes, as far as it is there. Default 0
+	Reserve       int // a retry is refused unless more than that is there. Default 0
 }
 
 // GRPC returns gRPC's retry throttling (gRFC A6) with its maxTokens and
 // tokenRatio, in thousandths of a token: each failure takes one token, each success
 // adds ratio, and retries are allowed while more than half are there. It is a
 // breaker with a threshold at a failure share of ratio/(1+ratio), not a
-// proportional budget.
+// proportional budget. MaxTokens is from 1 to 1000, ratio above 0.
 func GRPC(maxTokens int, ratio float64) *Options {
-	add := int(math.Round(ratio * 1000))
+	add := max(int(math.Round(ratio*1000)), 1)
 	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
 }
 
 // AWS returns the bucket of the standard mode of aws-sdk-go-v2: 500 tokens, a
 // retry takes 5, one after a timeout 10; the success of a first try adds 1, that of a
-// retry what it took.
+// retry what it took. A verdict does not tell a timeout from throttling, so that 10
+// are taken here after either.
 func AWS() *Options {
-	return &Options{Capacity: 500, Retry: 5, AfterTimeout: 10, First: 1, Again: -1}
+	return &Options{Capacity: 500, Retry: 5, AfterOverload: 10, First: 1, Again: -1}
 }
 
 // AWS2026 returns the bucket of its mode of 2026: a retry takes 14, one after
-// throttling or a timeout 5.
+// throttling 5, and here after a timeout too.
 func AWS2026() *Options {
-	return &Options{Capacity: 500, Retry: 14, AfterTimeout: 5, First: 1, Again: -1}
+	return &Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
 }
 
 // New returns a full Budget. The error names the option that is wrong.
@@ -66,8 +67,8 @@ func New(o *Options) (*Budget, error) {
 	switch {
 	case b.o.Capacity < 0:
 		return nil, fmt.Errorf("budget: option Capacity is negative: %d", b.o.Capacity)
-	case b.o.AfterTimeout < 0:
-		return nil, fmt.Errorf("budget: option AfterTimeout is negative: %d", b.o.AfterTimeout)
+	case b.o.AfterOverload < 0:
+		return nil, fmt.Errorf("budget: option AfterOverload is negative: %d", b.o.AfterOverload)
 	case b.o.Failure < 0:
 		return nil, fmt.Errorf("budget: option Failure is negative: %d", b.o.Failure)
 	case b.o.Reserve < 0:
@@ -77,7 +78,7 @@ func New(o *Options) (*Budget, error) {
 	b.tokens = b.o.Capacity
 	b.first = func(v backoff.Verdict) { b.done(v, b.o.First) }
 	b.retry = func(v backoff.Verdict) { b.done(v, b.again(b.o.Retry)) }
-	b.dear = func(v backoff.Verdict) { b.done(v, b.again(b.o.AfterTimeout)) }
+	b.dear = func(v backoff.Verdict) { b.done(v, b.again(b.o.AfterOverload)) }
 	return b, nil
 }
 
@@ -89,8 +90,8 @@ func (o *Options) defaults() {
 		o.Retry = 100
 	}
 	o.Retry = max(o.Retry, 0)
-	if o.AfterTimeout == 0 {
-		o.AfterTimeout = o.Retry
+	if o.AfterOverload == 0 {
+		o.AfterOverload = o.Retry
 	}
 	if o.First == 0 {
 		o.First = 10
@@ -105,7 +106,7 @@ func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok boo
 	}
 	cost, done := b.o.Retry, b.retry
 	if last.Class == backoff.ClassOverload {
-		cost, done = b.o.AfterTimeout, b.dear
+		cost, done = b.o.AfterOverload, b.dear
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

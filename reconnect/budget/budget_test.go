@@ -118,6 +118,15 @@ func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
 
 // seeds.md 4.6: burst 100 retries, 50 after timeouts; a retry's success gives back its
 // cost.
+// Not the default of 10 hundredths.
+func TestAGRPCRatioThatIsTooSmallIsTheSmallest(t *testing.T) {
+	b := newBudget(t, budget.GRPC(10, 0.0001))
+	try(b, first, refused)
+	before := b.Tokens()
+	try(b, first, success)
+	require.Equal(t, 1, b.Tokens()-before)
+}
+
 func TestAWSPaysForAHundredRetries(t *testing.T) {
 	require.Equal(t, 100, drain(newBudget(t, budget.AWS()), refused))
 	require.Equal(t, 50, drain(newBudget(t, budget.AWS()), timeout))
@@ -158,7 +167,7 @@ func TestATryThatWasCancelledSaysNothing(t *testing.T) {
 
 func TestNewNamesTheWrongOption(t *testing.T) {
 	for name, o := range map[string]*budget.Options{
-		"Capacity": {Capacity: -1}, "AfterTimeout": {AfterTimeout: -1}, "Failure": {Failure: -1}, "Reserve": {Reserve: -1},
+		"Capacity": {Capacity: -1}, "AfterOverload": {AfterOverload: -1}, "Failure": {Failure: -1}, "Reserve": {Reserve: -1},
 	} {
 		_, err := budget.New(o)
 		require.ErrorContains(t, err, "option "+name)

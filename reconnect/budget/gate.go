@@ -22,8 +22,9 @@ import (
 type Gate struct {
 	o GateOptions
 
-	mu    sync.Mutex // guards the lines
+	mu    sync.Mutex // guards what follows
 	lines map[string]*door
+	sweep int // at so many lines the idle ones are forgotten
 }
 
 // GateOptions are the options of [NewGate]; nil has the defaults.
@@ -48,7 +49,7 @@ type door struct {
 
 // NewGate returns a Gate. The error names the option that is wrong.
 func NewGate(o *GateOptions) (*Gate, error) {
-	g := &Gate{lines: make(map[string]*door)}
+	g := &Gate{lines: make(map[string]*door), sweep: sweepAt}
 	if o != nil {
 		g.o = *o
 	}
@@ -93,7 +94,7 @@ func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
 	defer g.mu.Unlock()
 	d := g.lines[host]
 	if d == nil {
-		g.sweep()
+		g.forget()
 		var r *rand.Rand
 		if g.o.Rand != nil {
 			r = rand.New(g.o.Rand)
@@ -168,9 +169,10 @@ func (g *Gate) settle(d *door) {
 // sweepAt is how many hosts are remembered before idle ones are forgotten.
 const sweepAt = 64
 
-// sweep forgets hosts of which nothing needs to be known.
-func (g *Gate) sweep() {
-	if len(g.lines) < sweepAt {
+// forget forgets hosts of which nothing needs to be known, at most once each time
+// that their number has doubled, so that a new host costs O(1).
+func (g *Gate) forget() {
+	if len(g.lines) < g.sweep {
 		return
 	}
 	now := time.Now()
@@ -179,6 +181,7 @@ func (g *Gate) sweep() {
 			delete(g.lines, host)
 		}
 	}
+	g.sweep = max(sweepAt, 2*len(g.lines))
 }
 
 // Status returns a snapshot of the line of host; the zero value if none has been.

@@ -22,7 +22,7 @@ import (
 var _ reconnect.Gate = (*budget.Gate)(nil)
 var _ reconnect.Gate = budget.Limited{}
 
-func newGate(t *testing.T, o *budget.GateOptions) *budget.Gate {
+func newGate(t testing.TB, o *budget.GateOptions) *budget.Gate {
 	t.Helper()
 	g, err := budget.NewGate(o)
 	require.NoError(t, err)
@@ -144,8 +144,10 @@ func TestAGateForgetsIdleHosts(t *testing.T) {
 		done, _ := g.Acquire(t.Context(), "down")
 		done(refused)
 		time.Sleep(time.Second)
-		done, _ = g.Acquire(t.Context(), "another")
-		done(success)
+		for i := range 2 * 64 { // by when they have doubled
+			done, _ = g.Acquire(t.Context(), fmt.Sprint("another ", i))
+			done(success)
+		}
 		require.Zero(t, g.Status("0").Granted, "forgotten")
 		require.True(t, g.Status("down").Down, "not forgotten")
 	})
@@ -181,6 +183,22 @@ func TestAGateForgetsHostsThatWereDownLongAgo(t *testing.T) {
 		}
 		require.Zero(t, g.Status("back").Limit, "forgotten")
 	})
+}
+
+// A new host costs the same however many are down.
+func BenchmarkGateOfManyHostsThatAreDown(b *testing.B) {
+	for _, hosts := range []int{1000, 20_000} {
+		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
+			for b.Loop() {
+				g := newGate(b, nil)
+				for i := range hosts {
+					done, _ := g.Acquire(b.Context(), fmt.Sprint(i))
+					done(refused)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*hosts), "ns/host")
+		})
+	}
 }
 
 func TestNewGateNamesTheWrongOption(t *testing.T) {

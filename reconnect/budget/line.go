@@ -36,6 +36,7 @@ type Line struct {
 	outage  backoff.Outage // while down
 	hold    time.Time      // nobody before this: a server said so
 	pace    time.Time      // no probe before this
+	spread  time.Duration  // the wait that was drawn for it
 	heard   time.Time      // when somebody was done last
 	waited  time.Duration  // by those admitted, in all
 	granted uint64
@@ -140,12 +141,12 @@ func (l *Line) notBefore(now time.Time) time.Time {
 	at := now
 	if l.o.Rate > 0 {
 		if !l.filled.IsZero() {
-			l.tokens = min(l.tokens+now.Sub(l.filled).Seconds()*l.o.Rate, float64(l.o.Burst))
+			l.tokens = min(l.tokens+float64(now.Sub(l.filled).Seconds()*l.o.Rate), float64(l.o.Burst)) // rounded, so that all machines do the same
 		}
 		l.filled = now
 		if l.tokens < 1 {
-			at = now.Add(time.Duration((1 - l.tokens) / l.o.Rate * float64(time.Second)))
-			at = at.Add(1) // not a nanosecond too early
+			wait := min((1-l.tokens)/l.o.Rate, slowest.Seconds())
+			at = now.Add(time.Duration(wait*float64(time.Second)) + 1) // not a nanosecond too early
 		}
 	}
 	if at.Before(l.hold) {
@@ -169,20 +170,30 @@ func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 	}
 	switch v.Class {
 	case backoff.ClassOK:
-		l.down = false
-		l.window = min(l.window+1, l.o.Concurrent)
+		l.answered(now)
+		if !l.down {
+			l.window = min(l.window+1, l.o.Concurrent)
+		}
 	case backoff.ClassRetry, backoff.ClassOverload:
 		l.fail(t, v, now)
 	case backoff.ClassStop: // cancelled, or of no meaning for the others
-	default: // the host has answered
-		l.down = false
+	default:
+		l.answered(now)
 	}
 }
 
+// answered takes the host to be up, unless it has told somebody to wait: then what
+// follows is a probe, which does not come when that is over to the instant.
+func (l *Line) answered(now time.Time) { l.down = l.down && l.hold.After(now) }
+
 // fail takes the host to be down. Of the dials that were under way when it went
-// down only the first counts.
+// down only the first counts; but what one of the others was told holds probes too,
+// which must not come when it is over to the instant: other processes were told so.
 func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 	if l.down && !t.probe {
+		if l.pace.Before(l.hold) {
+			l.pace = l.hold.Add(l.spread)
+		}
 		return
 	}
 	if !l.down {
@@ -194,6 +205,7 @@ func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 	if !ok {
 		step.Wait = backoff.SlowMin // a gate does not give up
 	}
+	l.spread = step.Wait
 	l.pace = now.Add(l.outage.Attempt().Verdict.RetryAfter + step.Wait) // all processes that were told so must not come at one instant
 }
 
@@ -220,6 +232,9 @@ func (l *Line) Status(now time.Time) LineStatus {
 	}
 	return s
 }
+
+// slowest is the longest time between two dials, whatever the rate.
+const slowest = 365 * 24 * time.Hour
 
 // stale is after how long without a dial what is known of a host says nothing any
 // more.

@@ -82,6 +82,15 @@ func TestABurstAndThenTheRate(t *testing.T) {
 	require.Equal(t, 20*time.Millisecond, next)
 }
 
+// A year at most: the time until then does not overflow.
+func TestALineMayBeAsSlowAsOneWants(t *testing.T) {
+	q := newQueue(budget.LineOptions{Rate: 1e-12, Burst: 1})
+	q.join(2)
+	admitted, next := q.admit()
+	require.Len(t, admitted, 1)
+	require.Equal(t, 365*24*time.Hour, next)
+}
+
 func TestNoMoreThanConcurrentAreUnderWay(t *testing.T) {
 	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 3})
 	q.join(5)
@@ -175,7 +184,7 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	q.join(10)
 	admitted, next := q.admit()
 	require.Empty(t, admitted)
-	require.Equal(t, time.Minute, next)
+	require.Equal(t, time.Minute+time.Second, next, "and then the policy's wait")
 
 	q = down(t, budget.LineOptions{Rate: -1}, 10)
 	q.after(time.Second)
@@ -183,6 +192,15 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, probe...)
 	_, next = q.admit()
 	require.Equal(t, time.Minute+time.Second, next, "and then the policy's wait")
+
+	q = newQueue(budget.LineOptions{Rate: -1})
+	two = q.join(2)
+	q.admit()
+	q.join(1)
+	q.done(refused, two[0])
+	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, two[1])
+	_, next = q.admit()
+	require.Equal(t, time.Minute+time.Second, next, "also if another was refused before")
 }
 
 func TestARetryAfterIsClamped(t *testing.T) {
