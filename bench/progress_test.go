@@ -37,13 +37,17 @@ func TestProgressIsABarOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs bytes.Buffer
 		p := newProgress(&console{errs: &errs, terminal: true}, "simulate", 100)
+		shown := func() string {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return errs.String()
+		}
 		time.Sleep(time.Second)
 		p.add(1)
-		require.Empty(t, errs.String(), "it may be over soon")
+		require.Empty(t, shown(), "it may be over soon")
 		time.Sleep(time.Second + time.Second/2)
 		p.add(9)
-		synctest.Wait()
-		require.Contains(t, errs.String(), "10/100")
+		require.Contains(t, shown(), "10/100")
 		p.end()
 	})
 }
