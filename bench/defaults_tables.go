@@ -21,6 +21,7 @@ func init() {
 	defaultTables = []defaultTable{
 		{"aims", func(l *lab) table { return aims(l, backoff.Default()) }},
 		{"aims-full", func(l *lab) table { return aims(l, fullJitter()) }},
+		{"outages", outagesTable},
 		{"others", others},
 		{"waits", waitsTable},
 		{"first", firstTable},
@@ -110,6 +111,31 @@ func aim(s fleet.Summary, n int) string {
 		cell += fmt.Sprintf("; %.1f %%", 100*s.Peak/float64(n))
 	}
 	return cell
+}
+
+// outagesTable shows what other outages do, before a server with Linux's backlog.
+func outagesTable(l *lab) table {
+	sizes := []int{1, 100, 10_000}
+	t := table{{"outage, drop 4096"}}
+	for _, n := range sizes {
+		t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
+	}
+	for _, o := range []fleet.Outage{
+		{Down: fleet.Refused, Length: time.Second}, {Down: fleet.Refused, Length: 30 * time.Second}, {Down: fleet.Refused, Length: 5 * time.Minute},
+		{Down: fleet.Silent, Length: 5 * time.Second}, {Down: fleet.Silent, Length: time.Minute},
+		{Down: fleet.Stopped, Length: 5 * time.Second}, {Down: fleet.Stopped, Length: time.Minute},
+		{Down: fleet.Swallowed, Length: 5 * time.Second}, {Down: fleet.Swallowed, Length: time.Minute},
+		{Down: fleet.Unavailable, Length: 5 * time.Second}, {Down: fleet.Unavailable, Length: time.Minute},
+	} {
+		row := []string{fmt.Sprintf("%v, %v", o.Length, o.Down)}
+		for _, n := range sizes {
+			h := worlds()[0].herd(n, backoff.Default())
+			h.Outage = o
+			row = append(row, aim(l.average(h), n))
+		}
+		t.row(row...)
+	}
+	return t
 }
 
 // others compares clients: t99 over ideal and dials, with 10,000.
@@ -265,7 +291,11 @@ func patienceTable(l *lab) table {
 // capsTable shows herds that never recover because something has a cap.
 func capsTable(l *lab) table {
 	const second = time.Second
-	t := table{{"policy", "unbounded, N = 10,000, C = 500/s", "100,000", "1,000,000", "1,000,000, C = 100/s"}}
+	ideals := []time.Duration{20 * second, 200 * second, 2000 * second, 10_000 * second, 40_000 * second}
+	t := table{{"policy, 10,000 at an unbounded queue"}}
+	for _, ideal := range ideals {
+		t[0] = append(t[0], fmt.Sprintf("N/C = %.0f s", ideal.Seconds()))
+	}
 	limit := func(cap time.Duration) backoff.Policy {
 		return backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{Share: 4, Cap: cap})
 	}
@@ -278,16 +308,9 @@ func capsTable(l *lab) table {
 		{"no cap", limit(-1)},
 	} {
 		row := []string{p.name}
-		for _, x := range []struct {
-			n int
-			c float64
-		}{{10_000, capacity}, {100_000, capacity}, {1_000_000, capacity}, {1_000_000, 100}} {
-			if x.n > l.largest {
-				row = append(row, "-")
-				continue
-			}
-			h := worlds()[9].herd(x.n, p)
-			h.Server.Capacity = x.c
+		for _, ideal := range ideals {
+			h := worlds()[9].herd(10_000, p)
+			h.Server.Capacity = float64(h.N) / ideal.Seconds()
 			h.Watch = watch(&h)
 			row = append(row, overIdeal(l.average(h)))
 		}
