@@ -7,6 +7,7 @@ import (
 	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // defaultTable is one table of DEFAULTS.md.
@@ -28,6 +29,7 @@ func init() {
 		{"patience", patienceTable},
 		{"caps", capsTable},
 		{"classes", classesTable},
+		{"gates", gatesTable},
 	}
 }
 
@@ -345,6 +347,43 @@ func classesTable(l *lab) table {
 				row = append(row, "-")
 				continue
 			}
+			row = append(row, aim(l.average(h), h.N))
+		}
+		t.row(row...)
+	}
+	return t
+}
+
+// gatesTable shows what it changes when connections share a process and its gate.
+func gatesTable(l *lab) table {
+	t := table{{"N = 10,000"}}
+	var served []world
+	for _, w := range worlds() {
+		if w.queue == fleet.Unbounded || w.queue == fleet.Reject && w.backlog > capacity {
+			continue
+		}
+		served = append(served, w)
+		t[0] = append(t[0], w.name)
+	}
+	for _, g := range []struct {
+		name      string
+		processes int
+		options   budget.LineOptions
+	}{
+		{"no gate", 0, budget.LineOptions{}},
+		{"1000 processes of 10", 1000, budget.LineOptions{}},
+		{"100 of 100", 100, budget.LineOptions{}},
+		{"10 of 1000", 10, budget.LineOptions{}},
+		{"1 of 10,000", 1, budget.LineOptions{}},
+		{"1 of 10,000, Rate 500", 1, budget.LineOptions{Rate: capacity}},
+		{"1 of 10,000, no Rate", 1, budget.LineOptions{Rate: -1}},
+		{"1 of 10,000, no Rate, Concurrent 256", 1, budget.LineOptions{Rate: -1, Concurrent: 256}},
+		{"1 of 10,000, no Rate, no Concurrent", 1, budget.LineOptions{Rate: -1, Concurrent: -1}},
+	} {
+		row := []string{g.name}
+		for _, w := range served {
+			h := w.herd(10_000, backoff.Default())
+			h.Processes, h.Gate = g.processes, g.options
 			row = append(row, aim(l.average(h), h.N))
 		}
 		t.row(row...)

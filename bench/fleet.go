@@ -38,19 +38,18 @@ func simulateFleet(ctx context.Context, c *console, args []string) error {
 			return err
 		}
 	}
-	p := newProgress(c, "simulate", len(o.clients))
+	p := newProgress(c, "simulate", len(o.clients)*o.seeds)
 	var rows []fleet.Summary
 	var failed error
 	for _, client := range o.clients {
 		h := o.herd
 		h.Client = client
-		s, err := fleet.Average(ctx, h, o.seeds, runtime.GOMAXPROCS(0))
+		s, err := fleet.AverageEach(ctx, h, o.seeds, runtime.GOMAXPROCS(0), func() { p.add(1) })
 		if err != nil {
 			failed = err
 			break
 		}
 		rows = append(rows, s)
-		p.add(1)
 	}
 	p.end()
 	if len(rows) > 0 {
@@ -58,10 +57,15 @@ func simulateFleet(ctx context.Context, c *console, args []string) error {
 			return err
 		}
 	}
-	if failed != nil && ctx.Err() == nil {
-		return usageError{failed} // a Herd that makes no sense
+	return runError(ctx, failed)
+}
+
+// runError is an error of fleet.Run: a Herd that makes no sense, unless ctx has ended.
+func runError(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return failed
+	return usageError{err}
 }
 
 // parseFleet returns nil if there is nothing to simulate.
@@ -70,6 +74,7 @@ func parseFleet(c *console, args []string) (*fleetOptions, error) {
 	h := &o.herd
 	flags := modelFlags("fleet")
 	flags.IntVar(&h.N, "n", 10_000, "connections")
+	flags.IntVar(&h.Processes, "processes", 0, "processes that the connections are spread over evenly, each with a budget.Gate of its own (default: no gate)")
 	flags.Float64Var(&h.Server.Capacity, "capacity", 500, "handshakes per second")
 	flags.Var(seconds{&h.Outage.Length}, "outage", "how long the server is away (default 5s)")
 	flags.Var(seconds{&h.Outage.Again}, "again", "the server dies a second time so long after its return")
@@ -173,7 +178,7 @@ func (o *fleetOptions) writeSeries(ctx context.Context, c *console) error {
 		h.Client = client
 		r, err := fleet.Run(ctx, h)
 		if err != nil {
-			return err
+			return runError(ctx, err)
 		}
 		results = append(results, r)
 		longest = max(longest, len(r.DialsPerBin))

@@ -23,6 +23,14 @@ func TestFleetPrintsOneLineForEachClient(t *testing.T) {
 	require.Equal(t, out, again)
 }
 
+func TestFleetKnowsProcesses(t *testing.T) {
+	out, errs, code := bench("sim", "-model", "fleet", "-n", "200", "-processes", "1", "-outage", "0", "-seeds", "1", "-csv", "-")
+	require.Zero(t, code, errs)
+	cells := strings.Split(strings.Split(out, "\n")[1], ",")
+	require.Equal(t, []string{"redial", "1/1", "0.40"}, cells[:3])
+	require.Equal(t, "3.81", cells[5], "from the first dial on a burst of 10, and then 50 per second")
+}
+
 func TestFleetWritesTheSeries(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "series.csv")
 	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed 1s", "-series", file)
@@ -40,6 +48,8 @@ func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503"]`: {"-queue", "x"},
 		`fleet: 0 connections are not a herd`:                                      {"-n", "0"},
 		`-seeds must be above 0`:                                                   {"-seeds", "0"},
+		`fleet: 10 connections cannot be spread over 11 processes`:                 {"-n", "10", "-processes", "11"},
+		`fleet: 10 connections cannot be spread over -1 processes`:                 {"-n", "10", "-processes", "-1", "-series", "-"},
 	} {
 		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
 		require.Equal(t, exitUsage, code)

@@ -2,8 +2,10 @@ package reconnect_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +64,24 @@ func (d *desk) accept(l net.Listener, over <-chan struct{}) {
 		case d.clients <- nc:
 		case <-over:
 			nc.Close()
+		}
+	}
+}
+
+// serve has f serve each connection until ctx ends, and closes it then or before.
+func (d *desk) serve(ctx context.Context, f func(nc net.Conn)) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		select {
+		case nc := <-d.clients:
+			all.Go(func() {
+				defer nc.Close()
+				defer context.AfterFunc(ctx, func() { nc.Close() })()
+				f(nc)
+			})
+		case <-ctx.Done():
+			return
 		}
 	}
 }

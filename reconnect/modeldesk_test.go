@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -41,15 +39,15 @@ func (w *modelDesk) run(t *testing.T, d *desk) {
 	w.o.Liveness = reconnect.Liveness{Limit: 7*time.Second + upTo(r, 30*time.Second), Probe: w.probe} // 7: none while the server talks
 	ctx, cancel := context.WithCancel(t.Context())
 	var server sync.WaitGroup
-	server.Go(func() { w.accept(ctx, &server) })
+	server.Go(func() { d.serve(ctx, w.serve) })
 	w.users.Go(func() {
 		for start := time.Now(); ctx.Err() == nil && time.Since(start) < 30*time.Second; {
 			time.Sleep(upTo(r, 3*time.Second))
-			w.mishap(r)
+			d.mishap(r)
 		}
 	})
 	w.storm(t, reconnect.DialFunc(w.Dial), func() {
-		d.network.Fault(deskAddr)
+		d.calm()
 		d.network.ResetAll(deskAddr)
 	})
 	require.Zero(t, d.network.Open())
@@ -67,20 +65,6 @@ func (w *modelDesk) probe(_ context.Context, write func(conn.Message) error) err
 	return err
 }
 
-// mishap is one thing that goes wrong.
-func (w *modelDesk) mishap(r *rand.Rand) {
-	if late := upTo(r, 20*time.Second); r.IntN(4) == 0 {
-		w.desk.network.Fault(deskAddr, []conntest.Fault{
-			{Refuse: true}, {Hang: true}, {Drop: true}, {Late: late}, {Late: late, Ghost: true}, {AcceptLate: late},
-			{OnConn: func(p *conntest.Pipe) { p.Cut(conntest.ToServer, late.Nanoseconds()%2000) }},
-		}[r.IntN(7)], conntest.Fault{})
-		return
-	}
-	for _, p := range w.desk.network.Conns(deskAddr) {
-		ail(r, p)
-	}
-}
-
 // Dial returns a spy that can do what a Framed can.
 func (w *modelDesk) Dial(ctx context.Context) (conn.Conn, error) {
 	opened, err := w.desk.dialer.Dial(ctx)
@@ -96,21 +80,8 @@ func (w *modelDesk) Dial(ctx context.Context) (conn.Conn, error) {
 	}{&spy{Conn: framed, m: w.model}, framed, framed, framed}, nil
 }
 
-func (w *modelDesk) accept(ctx context.Context, server *sync.WaitGroup) {
-	for {
-		select {
-		case nc := <-w.desk.clients:
-			server.Go(func() { w.serve(ctx, nc) })
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // serve notes what one connection brings, half messages too.
-func (w *modelDesk) serve(ctx context.Context, nc net.Conn) {
-	defer context.AfterFunc(ctx, func() { nc.Close() })()
-	defer nc.Close()
+func (w *modelDesk) serve(nc net.Conn) {
 	var session uint64
 	last, in := make(map[int]int), bufio.NewReader(nc)
 	for n := 0; ; n++ {

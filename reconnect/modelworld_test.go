@@ -109,7 +109,7 @@ func (w *modelVenue) run(t *testing.T, v *venue) {
 	r := w.model.stream(30)
 	v.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
 	w.o.Liveness.Limit = 3*time.Second + upTo(r, 30*time.Second)
-	weather := &storm{venue: v}
+	weather := &venueWeather{venue: v}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.users.Go(func() {
 		for ctx.Err() == nil {
@@ -119,12 +119,11 @@ func (w *modelVenue) run(t *testing.T, v *venue) {
 	})
 	time.AfterFunc(30*time.Second, cancel)
 	w.storm(t, reconnect.DialFunc(w.Dial), func() {
-		v.network.Fault(venueAddr)
-		v.Next()
+		weather.calm()
 		v.network.ResetAll(venueAddr)
 	})
 	cancel()
-	weather.users.Wait()
+	weather.farewells.Wait()
 	require.Zero(t, v.network.Open())
 }
 

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,49 +12,29 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
-
-// Promises 1, 3, 5, 6, 7 and 11, whatever happens: a virtual minute of random
-// faults and random use for each seed. REDIAL_SEEDS is how many seeds; one of them
-// is run again with -run 'Storm/^17$', though the scheduler is not repeated.
-func TestAStormIsSurvived(t *testing.T) {
-	seeds := 100
-	if testing.Short() || raceEnabled() {
-		seeds = 20
-	}
-	if n, err := strconv.Atoi(os.Getenv("REDIAL_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range uint64(seeds) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			s := &storm{
-				seed: seed, ready: []uint64{}, seams: []uint64{},
-				begun: make(map[string]bool), arrived: make(map[string]int), fates: make(map[string]reconnect.Fate),
-			}
-			inVenue(t, s.serve, s.run)
-		})
-	}
-}
 
 // The longest that the default policy, the answers of the storm and the limits can
 // keep a client away: a limit on connecting, what a 503 says, and the cap after overload.
 const settling = time.Minute + 5*time.Second + 5*time.Minute
 
-// storm is one seed.
+// storm is one seed: a virtual minute of random faults and random use, and a ledger of
+// what was read and written. What it rages over is a stormVenue or a stormDesk.
 type storm struct {
-	*venue
-	t    *testing.T
-	seed uint64
-	conn *reconnect.Conn
+	t       *testing.T
+	seed    uint64
+	o       reconnect.Options
+	conn    *reconnect.Conn
+	network *conntest.Network
+	addr    string
 
-	push   bool          // or pull
+	push   bool // or pull
+	start  time.Time
 	length time.Duration // of the storm
 	users  sync.WaitGroup
 
@@ -67,10 +44,23 @@ type storm struct {
 	seams   []uint64        // sessions that the reader saw the end of
 	session uint64          // of the last message
 	next    int             // number of the next message of that session
+	heard   time.Time       // when the last message came
+	probes  map[uint64]int  // of each session
+	logins  map[uint64]bool // sessions that the server knows of
+	sent    map[string]int  // sizes of what was given to Write
 	begun   map[string]bool // messages of which the server saw something
 	arrived map[string]int  // whole
 	fates   map[string]reconnect.Fate
 	dials   int
+}
+
+func newStorm(seed uint64) *storm {
+	s := &storm{
+		seed: seed, ready: []uint64{}, seams: []uint64{}, probes: make(map[uint64]int), logins: make(map[uint64]bool),
+		sent: make(map[string]int), begun: make(map[string]bool), arrived: make(map[string]int), fates: make(map[string]reconnect.Fate),
+	}
+	s.options()
+	return s
 }
 
 // stream is the random numbers of one actor.
@@ -79,10 +69,13 @@ func (s *storm) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(s.
 // upTo draws from [0, d).
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-func (s *storm) run(t *testing.T, v *venue) {
-	s.t, s.venue = t, v
+// rage is the storm, what follows if it is not ended early, and the end.
+func (s *storm) rage(t *testing.T, n *conntest.Network, addr string, d reconnect.Dialer, w weather) {
+	s.t, s.network, s.addr, s.start = t, n, addr, time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
-	s.conn = v.open(t, s.options())
+	var err error
+	s.conn, err = reconnect.New(d, &s.o)
+	require.NoError(t, err)
 	defer func() { // also of a test that fails
 		cancel()
 		s.conn.Close()
@@ -94,12 +87,14 @@ func (s *storm) run(t *testing.T, v *venue) {
 	s.users.Go(func() { s.read(s.stream(20)) })
 	s.users.Go(func() { s.poke(s.stream(30)) })
 
-	weather := s.stream(40)
-	for s.now() < s.length {
-		time.Sleep(upTo(weather, 3*time.Second))
-		s.mishap(weather)
+	r := s.stream(40)
+	for s.raging() {
+		time.Sleep(upTo(r, 3*time.Second))
+		w.mishap(r)
 	}
 	if !s.early() {
+		w.calm()
+		s.outlive()
 		s.converge(ctx)
 	}
 	cancel()
@@ -107,6 +102,10 @@ func (s *storm) run(t *testing.T, v *venue) {
 	s.users.Wait()
 	s.check()
 }
+
+func (s *storm) now() time.Duration { return time.Since(s.start) }
+
+func (s *storm) raging() bool { return s.now() < s.length }
 
 // early says that the Conn is to be closed in the middle of the storm.
 func (s *storm) early() bool { return s.length < time.Minute }
@@ -124,30 +123,23 @@ func (s *storm) close() {
 }
 
 // options are another set for each seed.
-func (s *storm) options() *reconnect.Options {
+func (s *storm) options() {
 	r := s.stream(0)
 	s.length = time.Minute
 	if r.IntN(4) == 0 {
 		s.length = upTo(r, time.Minute)
 	}
-	s.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
-	if r.IntN(4) == 0 {
-		s.dialer.Compression = dialer.CompressionContextTakeover
-	}
-	s.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
-	o := &reconnect.Options{
-		OnSession:   s.login,
-		OpenTimeout: 5 * time.Second,
-		Down:        reconnect.Down(r.IntN(2)),
-		Liveness:    reconnect.Liveness{Limit: 3*time.Second + upTo(r, 30*time.Second)},
-		Run: reconnect.RunOptions{
-			Rand: s.stream(1),
-			Trace: &reconnect.Trace{
-				DialStart:    func(reconnect.DialStart) { s.count() },
-				SessionStart: func(n *reconnect.Session) { s.note(&s.started, n.N) },
-				SessionReady: func(n *reconnect.Session) { s.note(&s.ready, n.N) },
-			},
-		},
+	o := &s.o
+	o.OnSession, o.OpenTimeout = s.login, 5*time.Second
+	o.Down = reconnect.Down(r.IntN(2))
+	o.Liveness.Limit = 3 * (time.Second + upTo(r, 10*time.Second))
+	o.Run.Rand = s.stream(1)
+	o.Run.Trace = &reconnect.Trace{
+		DialStart:    func(reconnect.DialStart) { s.count() },
+		SessionStart: func(n *reconnect.Session) { s.note(&s.started, n.N) },
+		SessionReady: func(n *reconnect.Session) { s.note(&s.ready, n.N) },
+		SessionDone:  s.judge,
+		ProbeStart:   s.probe,
 	}
 	if r.IntN(2) == 0 {
 		o.Run.Policy = &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
@@ -158,7 +150,6 @@ func (s *storm) options() *reconnect.Options {
 	} else {
 		o.Inbox.Messages = 1 + r.IntN(64)
 	}
-	return o
 }
 
 func (s *storm) note(list *[]uint64, n uint64) {
@@ -177,83 +168,68 @@ func (s *storm) count() {
 	}
 }
 
+func (s *storm) probe(p reconnect.ProbeStart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probes[p.Session]++
+}
+
+// judge finds out about a peer that was called silent without being asked, or without
+// being it. When a message comes is known to push only.
+func (s *storm) judge(end reconnect.SessionEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.Is(end.Cause, reconnect.ErrSilent) {
+		return
+	}
+	if s.probes[end.N] < 2 {
+		s.t.Errorf("session %d ended after %d probes", end.N, s.probes[end.N])
+	}
+	if silence := time.Since(s.heard); s.push && s.session == end.N && silence < s.o.Liveness.Limit {
+		s.t.Errorf("session %d ended after a silence of %v", end.N, silence)
+	}
+}
+
 func (s *storm) login(_ context.Context, o *reconnect.Opening) error {
-	if err := o.Write(text("login")); err != nil {
+	if err := o.Write(text(fmt.Sprint("login ", o.Session))); err != nil {
 		return err
 	}
 	m, err := o.Read()
-	if err == nil && string(m.Data) != "welcome" {
+	if err == nil && string(m.Data) != fmt.Sprint("welcome ", o.Session) {
 		s.t.Errorf("session %d: %q is not the answer to a login", o.Session, m.Data)
 	}
 	return err
-}
-
-// serve is the server: it wants a login, counts to the client and notes what
-// the client says.
-func (s *storm) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
-	if _, login, err := c.Read(ctx); err != nil || string(login) != "login" {
-		if err == nil {
-			s.t.Errorf("%.20q came before the login", login)
-		}
-		return
-	}
-	if c.Write(ctx, websocket.MessageText, []byte("welcome")) != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var counting sync.WaitGroup
-	counting.Go(func() {
-		for i := 0; c.Write(ctx, websocket.MessageText, fmt.Appendf(nil, "%d %s", i, strings.Repeat("-", i%7*100))) == nil; i++ {
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-	defer counting.Wait()
-	defer cancel()
-	c.SetReadLimit(1 << 20)
-	for {
-		_, message, err := c.Reader(ctx)
-		if err != nil {
-			return
-		}
-		data, err := io.ReadAll(message)
-		s.hear(string(data), err)
-	}
-}
-
-// hear notes what the server has read of a message.
-func (s *storm) hear(data string, err error) {
-	id, _, named := strings.Cut(data, " ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if named {
-		s.begun[id] = true
-	}
-	if err == nil {
-		s.arrived[id]++
-	}
 }
 
 // write writes small and large messages, and often has no patience.
 func (s *storm) write(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		time.Sleep(upTo(r, 2*time.Second))
-		id, size := strconv.FormatUint(r.Uint64(), 36), r.IntN(500)
+		size := r.IntN(500)
 		if r.IntN(10) == 0 {
 			size = 100_000 // more than the window
 		}
 		impatient, cancel := context.WithTimeout(ctx, upTo(r, 5*time.Second))
-		err := s.conn.Write(impatient, text(id+" "+strings.Repeat("x", size)))
+		s.send(impatient, strconv.FormatUint(r.Uint64(), 36), size)
 		cancel()
-		fate := reconnect.Written
-		if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
-			fate = w.Fate
-		} else if err != nil {
-			s.t.Errorf("write: %v", err)
-		}
-		s.mu.Lock()
-		s.fates[id] = fate
-		s.mu.Unlock()
 	}
+}
+
+// send writes a message, and notes what is told of it.
+func (s *storm) send(ctx context.Context, id string, size int) {
+	s.mu.Lock()
+	s.sent[id] = size
+	s.mu.Unlock()
+	err := s.conn.Write(ctx, text(id+" "+strings.Repeat("x", size)))
+	fate := reconnect.Written
+	if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
+		fate = w.Fate
+	} else if err != nil {
+		s.t.Errorf("write: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fates[id] = fate
 }
 
 // read pulls, if that is what the options say, with little patience, and
@@ -280,7 +256,8 @@ func (s *storm) read(r *rand.Rand) {
 	}
 }
 
-// message checks the stream: counted from 0 in each session, and a seam before the next.
+// message checks the stream: counted from 0 in each session, each message whole and
+// said to that session, and a seam before the next.
 func (s *storm) message(m reconnect.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,10 +267,11 @@ func (s *storm) message(m reconnect.Message) {
 		}
 		s.session, s.next = m.Session, 0
 	}
-	if got, _, _ := strings.Cut(string(m.Data), " "); got != strconv.Itoa(s.next) {
-		s.t.Errorf("session %d: message %.20q, want %d", m.Session, m.Data, s.next)
+	if want := number(m.Session, s.next); string(m.Data) != want {
+		s.t.Errorf("session %d: message %.20q of %d bytes, want %.20q of %d", m.Session, m.Data, len(m.Data), want, len(want))
 	}
 	s.next++
+	s.heard = time.Now()
 }
 
 func (s *storm) seam(seam *reconnect.Seam) {
@@ -321,23 +299,36 @@ func (s *storm) poke(r *rand.Rand) {
 	}
 }
 
+// outlive wants that it is noticed when a ready connection brings no more, whatever
+// can be written; dials and OnSession have limits of their own.
+func (s *storm) outlive() {
+	if s.conn.State() != reconnect.StateReady {
+		s.network.ResetAll(s.addr)
+	}
+	dead := s.network.Conns(s.addr)
+	for _, p := range dead {
+		p.Stall(conntest.ToClient)
+	}
+	time.Sleep(10*time.Second + 2*s.o.Liveness.Limit) // 10 s for a reader that is away: nobody reads for it
+	for _, p := range dead {
+		require.False(s.t, p.Live(), "%v has been silent for long enough", p)
+	}
+}
+
 // converge wants, now that nothing goes wrong any more, a session that stays.
 func (s *storm) converge(ctx context.Context) {
-	s.network.Fault(venueAddr)
-	s.Next()
-	s.network.ResetAll(venueAddr)
-	time.Sleep(10 * time.Second) // for a reader that is away: nobody reads for it
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	require.NoError(s.t, s.conn.Await(ctx, reconnect.StateReady), "not ready in time: %+v", s.conn.Status())
-	dials, session := s.network.Count(venueAddr).Dials, s.conn.Status().Session
+	dials, session := s.network.Count(s.addr).Dials, s.conn.Status().Session
 	time.Sleep(time.Minute)
 	require.Equal(s.t, session, s.conn.Status().Session)
-	require.Equal(s.t, dials, s.network.Count(venueAddr).Dials)
-	require.NoError(s.t, s.conn.Write(s.t.Context(), conn.Message{Type: conn.Text, Data: []byte("last word")}))
+	require.Equal(s.t, dials, s.network.Count(s.addr).Dials)
+	s.send(s.t.Context(), "last", 10)
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	require.Equal(s.t, reconnect.Written, s.fates["last"])
 	require.Equal(s.t, 1, s.arrived["last"])
 	require.Equal(s.t, session, s.session, "the session of the last message")
 }
@@ -361,7 +352,7 @@ func (s *storm) check() {
 			require.False(s.t, s.begun[id], "%s was dropped, and yet it came", id)
 		}
 	}
-	count := s.network.Count(venueAddr)
+	count := s.network.Count(s.addr)
 	require.Equal(s.t, 1, count.MaxDialling)
 	require.Equal(s.t, 1, count.MaxHeld)
 }

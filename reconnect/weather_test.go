@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -12,35 +13,68 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// mishap is one thing that goes wrong.
-func (s *storm) mishap(r *rand.Rand) {
+// weather is what goes wrong with a place.
+type weather interface {
+	mishap(r *rand.Rand) // one thing goes wrong
+	calm()               // with a dial, nothing will any more
+}
+
+// venueWeather is that of a venue.
+type venueWeather struct {
+	*venue
+	farewells sync.WaitGroup
+}
+
+func (w *venueWeather) calm() {
+	w.network.Fault(venueAddr)
+	w.Next()
+}
+
+func (w *venueWeather) mishap(r *rand.Rand) {
 	switch r.IntN(12) {
 	case 0, 1:
-		late := upTo(r, 20*time.Second)
-		s.network.Fault(venueAddr, []conntest.Fault{
-			{Refuse: true}, {Hang: true}, {Drop: true}, {Late: late}, {Late: late, Deaf: true}, {Late: late, Ghost: true},
-			{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptLate: late},
-			{OnConn: func(p *conntest.Pipe) { p.Cut(conntest.ToClient, late.Nanoseconds()%2000) }},
-		}[r.IntN(9)], conntest.Fault{})
+		w.network.Fault(venueAddr, misdial(r), conntest.Fault{})
 	case 2, 3:
 		late := upTo(r, 20*time.Second)
-		s.Next([]conntest.Answer{
+		w.Next([]conntest.Answer{
 			conntest.Status(503, conntest.RetrySeconds(upTo(r, 5*time.Second))), conntest.Status(502, nil), conntest.Hang,
-			conntest.HangUp, conntest.BadAccept, conntest.Late(late, s.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, s.Accept),
-			s.AcceptWith(conntest.CloseWith(1012, "restart")), s.AcceptWith(conntest.Deaf), s.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
-		}[r.IntN(10)], s.Accept)
+			conntest.HangUp, conntest.BadAccept, conntest.Late(late, w.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, w.Accept),
+			w.AcceptWith(conntest.CloseWith(1012, "restart")), w.AcceptWith(conntest.Deaf), w.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
+		}[r.IntN(10)], w.Accept)
 	case 4:
-		s.Close()
+		w.Close()
 		time.Sleep(upTo(r, 5*time.Second))
-		s.Start()
+		w.Start()
 	case 5:
 		code := websocket.StatusCode(1000 + 12*r.IntN(2)) // or 1012
-		s.users.Go(func() { s.Disconnect(code, "see you") })
+		w.farewells.Go(func() { w.Disconnect(code, "see you") })
 	default:
-		for _, p := range s.network.Conns(venueAddr) {
+		for _, p := range w.network.Conns(venueAddr) {
 			ail(r, p)
 		}
 	}
+}
+
+func (d *desk) calm() { d.network.Fault(deskAddr) }
+
+func (d *desk) mishap(r *rand.Rand) {
+	if r.IntN(4) == 0 {
+		d.network.Fault(deskAddr, misdial(r), conntest.Fault{})
+		return
+	}
+	for _, p := range d.network.Conns(deskAddr) {
+		ail(r, p)
+	}
+}
+
+// misdial is one thing that goes wrong with a dial.
+func misdial(r *rand.Rand) conntest.Fault {
+	late, way, size := upTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
+	return []conntest.Fault{
+		{Refuse: true}, {Hang: true}, {Drop: true}, {Late: late}, {Late: late, Deaf: true}, {Late: late, Ghost: true},
+		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptLate: late},
+		{OnConn: func(p *conntest.Pipe) { p.Cut(way, size) }},
+	}[r.IntN(9)]
 }
 
 // ail is one thing that goes wrong with a connection.

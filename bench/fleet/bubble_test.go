@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // bubble is the world of a fleet.Herd with real reconnect.Conns in it, to be
@@ -40,6 +41,14 @@ type bubble struct {
 // outcome is what is compared.
 type outcome struct{ t50, t99, peak, dials float64 }
 
+// add adds a share of p.
+func (o *outcome) add(p outcome, share float64) {
+	o.t50 += share * p.t50
+	o.t99 += share * p.t99
+	o.peak += share * p.peak
+	o.dials += share * p.dials
+}
+
 // measure lets real Conns come back.
 func (b *bubble) measure() (out outcome) {
 	b.work = time.Duration(float64(time.Second) / b.Server.Capacity)
@@ -48,12 +57,14 @@ func (b *bubble) measure() (out outcome) {
 	ctx, stop := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() { b.serve(ctx) })
+	gates := b.gates()
 	clients := make([]*reconnect.Conn, b.N)
 	for i := range clients {
-		c, err := reconnect.New(reconnect.DialFunc(b.dial), &reconnect.Options{
-			OnMessage: func(reconnect.Message) {},
-			Run:       reconnect.RunOptions{Policy: b.Client.Policy, Rand: rand.NewPCG(uint64(i), b.Seed)},
-		})
+		o := reconnect.RunOptions{Policy: b.Client.Policy, Rand: rand.NewPCG(uint64(i), b.Seed)}
+		if b.Processes > 0 {
+			o.Gate, o.Host = gates[i%b.Processes], "the server"
+		}
+		c, err := reconnect.New(reconnect.DialFunc(b.dial), &reconnect.Options{OnMessage: func(reconnect.Message) {}, Run: o})
 		if err != nil {
 			panic(err)
 		}
@@ -69,6 +80,19 @@ func (b *bubble) measure() (out outcome) {
 	stop()
 	serving.Wait()
 	return out
+}
+
+// gates returns one for each process.
+func (b *bubble) gates() []*budget.Gate {
+	gates := make([]*budget.Gate, b.Processes)
+	for i := range gates {
+		g, err := budget.NewGate(&budget.GateOptions{LineOptions: b.Gate, Rand: rand.NewPCG(b.Seed, uint64(i))})
+		if err != nil {
+			panic(err)
+		}
+		gates[i] = g
+	}
+	return gates
 }
 
 // kill is the loss of all connections.
@@ -239,6 +263,44 @@ func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
 			require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
 			require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
 			require.InEpsilon(t, model.Peak, real.peak, tolerance, "peak")
+			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
+		})
+	}
+}
+
+// The same with gates: 2000 real Conns in 20 processes, each with a real budget.Gate.
+func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
+	second := time.Second
+	rounds, tolerance := 3, 0.1
+	if raceEnabled || testing.Short() {
+		rounds, tolerance = 1, 0.2
+	}
+	for name, h := range map[string]fleet.Herd{
+		"default":    {Outage: fleet.Outage{Length: 5 * second}},
+		"strong":     {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
+		"reject":     {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
+		"503, told":  {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
+		"slow gates": {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
+		"impatient":  {Client: fleet.Client{Policy: impatient()}, Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.N, h.Processes, h.Watch, h.Server.Answers, h.Seed = 2000, 20, 3*time.Minute, 1e9, 7
+			if h.Server.Capacity == 0 {
+				h.Server.Capacity = 97 // not 100: a SYN that is sent again after 1 s would meet a completion, and which is first is chance
+			}
+			model, err := fleet.Average(t.Context(), h, 10, 2)
+			require.NoError(t, err)
+			var real outcome
+			for range rounds {
+				var one outcome
+				synctest.Test(t, func(*testing.T) { one = (&bubble{Herd: h}).measure() })
+				real.add(one, 1/float64(rounds))
+				h.Seed++
+			}
+			t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
+			require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
+			require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
+			require.InDelta(t, model.Peak, real.peak, max(model.Peak*tolerance, 4), "peak: 23 are too few for 10 %%")
 			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
 		})
 	}

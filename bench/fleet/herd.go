@@ -6,16 +6,19 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // Herd is one run: who is lost, what meets them, and for how long to watch.
 type Herd struct {
-	N      int           // connections, at least 1
-	Client Client        // what each of them is; the zero value is the library with its defaults
-	Outage Outage        // the zero value: a restart that is over at once
-	Server Server        // its Capacity must be given
-	Watch  time.Duration // of virtual time, from the loss; default 10 min
-	Seed   uint64        // of all chance
+	N         int                // connections, at least 1
+	Client    Client             // what each of them is; the zero value is the library with its defaults
+	Processes int                // how many processes the connections are spread over evenly, each with a budget.Gate of its own; 0: no gate
+	Gate      budget.LineOptions // of each process
+	Outage    Outage             // the zero value: a restart that is over at once
+	Server    Server             // its Capacity must be given
+	Watch     time.Duration      // of virtual time, from the loss; default 10 min
+	Seed      uint64             // of all chance
 }
 
 // Client says how one connection is kept.
@@ -116,18 +119,36 @@ func (h *Herd) Ideal() time.Duration {
 	return time.Duration(float64(h.N) / h.Server.Capacity * float64(time.Second))
 }
 
+// What fits into memory, and into 63 bits of ns with many dials for each client.
+const (
+	maxN     = 100_000_000
+	maxIdeal = 1000 * time.Hour
+	maxWatch = 1000 * time.Hour
+)
+
 func (h Herd) withDefaults() (Herd, error) {
 	switch {
-	case h.N < 1 || h.N > 1<<30:
+	case h.N < 1:
 		return h, fmt.Errorf("fleet: %d connections are not a herd", h.N)
+	case h.N > maxN:
+		return h, fmt.Errorf("fleet: %d connections are more than %d", h.N, maxN)
 	case !(h.Server.Capacity > 0) || h.Server.Capacity > 1e9:
 		return h, fmt.Errorf("fleet: a server cannot complete %v handshakes per second", h.Server.Capacity)
+	case float64(h.N)/h.Server.Capacity > maxIdeal.Seconds():
+		return h, fmt.Errorf("fleet: %d handshakes at %v per second would take more than %v", h.N, h.Server.Capacity, maxIdeal)
+	case h.Watch > maxWatch || h.Outage.Length > maxWatch || h.Outage.Again > maxWatch || h.Server.RetryAfter > maxWatch:
+		return h, fmt.Errorf("fleet: a time is longer than %v", maxWatch)
 	case h.Outage.Length < 0 || h.Outage.Again < 0 || h.Watch < 0 || h.Server.RetryAfter < 0:
 		return h, errors.New("fleet: a time is negative")
 	case h.Server.Backlog < 0 || !(h.Server.Answers >= 0) || h.Server.Answers > 1e9:
 		return h, errors.New("fleet: a backlog or a rate of answers is out of range")
+	case h.Processes < 0 || h.Processes > h.N:
+		return h, fmt.Errorf("fleet: %d connections cannot be spread over %d processes", h.N, h.Processes)
 	case int(h.Outage.Loss) >= len(losses) || int(h.Outage.Down) >= len(downs) || int(h.Server.Queue) >= len(queues):
 		return h, errors.New("fleet: unknown kind of loss, outage or queue")
+	}
+	if _, err := budget.NewGate(&budget.GateOptions{LineOptions: h.Gate}); err != nil {
+		return h, fmt.Errorf("fleet: %w", err)
 	}
 	if h.Watch == 0 {
 		h.Watch = 10 * time.Minute

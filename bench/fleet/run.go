@@ -30,9 +30,8 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 		if !ok {
 			break
 		}
-		if who == theServer {
-			r.deaths--
-			r.die(at)
+		if who < 0 {
+			r.other(at, who)
 		} else if c := &r.clients[who]; c.due == at {
 			r.step(c, who, at)
 		}
@@ -40,7 +39,20 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 	return r.result(), nil
 }
 
-const theServer = -1 // who dies a second time
+// other is what was due for none of the clients.
+func (r *run) other(at int64, who int32) {
+	if who == theServer {
+		r.deaths--
+		r.die(at)
+		return
+	}
+	if door, ok := r.gates.rung(who, at); ok {
+		r.gates.doors[door].rings = -1
+		r.open(door, at)
+	}
+}
+
+const theServer = -1 // who dies a second time; below it are the processes
 
 // run is the state of one Run.
 type run struct {
@@ -50,6 +62,7 @@ type run struct {
 	server  server
 	clients []client
 	keepers []keeper // of the clients
+	gates   *gates   // nil: there are none
 	up      int
 	deaths  int // still to come
 	fetched int // nothing: it keeps the compiler from leaving out what still reads
@@ -84,6 +97,7 @@ const (
 	doomed                   // the end of patience with the handshake: the server will be too late
 	turningAway              // a 503
 	connected                // nothing, unless the server dies
+	inLine                   // nothing, until the gate opens
 	gone                     // nothing: the policy gave up
 )
 
@@ -100,6 +114,7 @@ func newRun(h Herd) *run {
 		c := &r.clients[i]
 		c.state, c.began, c.due = connected, -longAgo, -1
 	}
+	r.gates = newGates(r)
 	r.agenda = newAgenda(int64(h.Watch), r.still)
 	r.up = h.N
 	return r
@@ -107,8 +122,12 @@ func newRun(h Herd) *run {
 
 // still reports whether at is when something happens next to who.
 func (r *run) still(who int32, at int64) bool {
-	if who == theServer {
-		return true
+	if who < 0 {
+		if who == theServer {
+			return true
+		}
+		_, ok := r.gates.rung(who, at)
+		return ok
 	}
 	c := &r.clients[who]
 	if c.due != at || c.state >= connected {
@@ -159,6 +178,9 @@ func (r *run) lose(c *client, who int32, now int64) {
 
 // fail asks the policy what to do after a try or a session that ended in v.
 func (r *run) fail(c *client, who int32, now int64, v backoff.Verdict) {
+	if r.gates != nil {
+		r.tell(who, now, v)
+	}
 	k := &r.keepers[who]
 	s, ok := k.outage.Next(r.Client.Policy, v, clock(now), r.rand)
 	if !ok {
@@ -182,9 +204,11 @@ func (r *run) at(c *client, who int32, due int64) {
 func (r *run) step(c *client, who int32, now int64) {
 	switch c.state {
 	case waiting:
-		r.dialled(now)
-		c.began, c.limit, c.syns = now, now+c.limit, 0
-		r.knock(c, who, now)
+		if r.gates != nil {
+			r.arrive(c, who, now)
+			return
+		}
+		r.dial(c, who, now)
 	case unanswered:
 		if now >= c.limit {
 			r.fail(c, who, now, backoff.Verdict{Class: backoff.ClassOverload})
@@ -195,11 +219,21 @@ func (r *run) step(c *client, who int32, now int64) {
 		c.state, c.began, c.due = connected, now, -1
 		r.up++
 		r.ups(now, 1)
+		if r.gates != nil {
+			r.tell(who, now, backoff.Verdict{}) // a session without OnSession is ready at once
+		}
 	case doomed:
 		r.fail(c, who, now, backoff.Verdict{Class: backoff.ClassOverload})
 	case turningAway:
 		r.fail(c, who, now, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: r.server.told})
 	}
+}
+
+// dial begins a try, whose limits count from now on.
+func (r *run) dial(c *client, who int32, now int64) {
+	r.dialled(now)
+	c.began, c.limit, c.syns = now, now+c.limit, 0
+	r.knock(c, who, now)
 }
 
 // knock sends a SYN.

@@ -2,7 +2,9 @@ package fleet_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +63,12 @@ func TestWhoFindsNoRoomIsRefused(t *testing.T) {
 	require.Equal(t, 2*second+5*second, r.T100, "4 each at 2, 4 and 6 s, 2 s of work a time")
 	require.InDelta(t, 0.6+0.2, r.Refused, 1e-9)
 	require.InDelta(t, 1.8, r.Dials, 1e-9)
+}
+
+func TestABacklogMayBeAsLongAsOneWants(t *testing.T) {
+	r := run(t, fleet.Herd{N: 10, Client: client(every(0)), Server: fleet.Server{Capacity: 1, Backlog: math.MaxInt, Queue: fleet.Reject}})
+	require.Equal(t, 10*second, r.T100)
+	require.Zero(t, r.Refused)
 }
 
 // Linux: 1, 3 and 7 s after the first; connecting is given up after 10 s.
@@ -149,11 +157,14 @@ func TestWhoGivesUpDoesNotComeBack(t *testing.T) {
 
 func TestABadHerdIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
-		"fleet: 0 connections are not a herd":                     {Server: fleet.Server{Capacity: 1}},
-		"fleet: a server cannot complete 0 handshakes per second": {N: 1},
-		"fleet: a time is negative":                               {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
-		"fleet: a backlog or a rate of answers is out of range":   {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
-		"fleet: unknown kind of loss, outage or queue":            {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
+		"fleet: 0 connections are not a herd":                                    {Server: fleet.Server{Capacity: 1}},
+		"fleet: a server cannot complete 0 handshakes per second":                {N: 1},
+		"fleet: 1000000000 connections are more than 100000000":                  {N: 1e9, Server: fleet.Server{Capacity: 1}},
+		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s": {N: 1, Server: fleet.Server{Capacity: 1e-12}},
+		"fleet: a time is longer than 1000h0m0s":                                 {N: 1, Server: fleet.Server{Capacity: 1}, Watch: 1001 * time.Hour},
+		"fleet: a time is negative":                                              {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
+		"fleet: a backlog or a rate of answers is out of range":                  {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
+		"fleet: unknown kind of loss, outage or queue":                           {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
 	} {
 		_, err := fleet.Run(t.Context(), h)
 		require.EqualError(t, err, want)
@@ -171,7 +182,9 @@ func TestAnAverageDoesNotDependOnTheWorkers(t *testing.T) {
 	h := lost(t, 500, "redial", fleet.Drop)
 	one, err := fleet.Average(t.Context(), h, 5, 1)
 	require.NoError(t, err)
-	two, err := fleet.Average(t.Context(), h, 5, 2)
+	var told atomic.Int32
+	two, err := fleet.AverageEach(t.Context(), h, 5, 2, func() { told.Add(1) })
 	require.NoError(t, err)
 	require.Equal(t, one, two)
+	require.EqualValues(t, 5, told.Load())
 }

@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // server is the queue before the one who completes handshakes. Since it serves in
 // order, never skips anybody and takes the same time for each, it is known on
@@ -19,10 +22,11 @@ type server struct {
 }
 
 func newServer(s Server) server {
+	work := max(int64(1e9/s.Capacity), 1)
 	return server{
 		queue:   s.Queue,
-		backlog: int64(s.Backlog),
-		work:    max(int64(1e9/s.Capacity), 1),
+		backlog: min(int64(s.Backlog), math.MaxInt64/work),
+		work:    work,
 		answer:  max(int64(1e9/s.Answers), 1),
 		told:    s.RetryAfter,
 	}

@@ -25,10 +25,16 @@ type Summary struct {
 	Up        float64 // mean at the end
 }
 
-// Average runs h with the seeds h.Seed, h.Seed+1, ..., on as many processors as
-// workers says, and summarizes. What it returns does not depend on workers. When
-// ctx ends it returns the context's cause.
+// Average is [AverageEach] without a word in between.
 func Average(ctx context.Context, h Herd, runs, workers int) (Summary, error) {
+	return AverageEach(ctx, h, runs, workers, func() {})
+}
+
+// AverageEach runs h with the seeds h.Seed, h.Seed+1, ..., on as many processors as
+// workers says, and summarizes. What it returns does not depend on workers. Each is
+// called after each run, several at a time. When ctx ends it returns the context's
+// cause.
+func AverageEach(ctx context.Context, h Herd, runs, workers int, each func()) (Summary, error) {
 	results := make([]*Result, runs)
 	errs := make([]error, runs)
 	var group sync.WaitGroup
@@ -41,6 +47,7 @@ func Average(ctx context.Context, h Herd, runs, workers int) (Summary, error) {
 				if results[i] != nil {
 					results[i].DialsPerBin, results[i].UpPerBin = nil, nil
 				}
+				each()
 			}
 		})
 	}
