@@ -375,7 +375,7 @@ func gatesTable(l *lab) table {
 		{"100 of 100", 100, budget.LineOptions{}},
 		{"10 of 1000", 10, budget.LineOptions{}},
 		{"1 of 10,000", 1, budget.LineOptions{}},
-		{"1 of 10,000, Rate 500", 1, budget.LineOptions{Rate: capacity}},
+		{"1 of 10,000, Rate 50", 1, budget.LineOptions{Rate: 50}},
 		{"1 of 10,000, no Rate", 1, budget.LineOptions{Rate: -1}},
 		{"1 of 10,000, no Rate, Concurrent 256", 1, budget.LineOptions{Rate: -1, Concurrent: 256}},
 		{"1 of 10,000, no Rate, no Concurrent", 1, budget.LineOptions{Rate: -1, Concurrent: -1}},

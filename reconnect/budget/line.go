@@ -42,9 +42,12 @@ type Line struct {
 	granted uint64
 }
 
-// LineOptions are the limits for one host.
+// LineOptions are the limits for one host. What keeps step with a server is
+// Concurrent: no more than so many of this process wait in its queue, however fast
+// or slow it is. Rate is a ceiling for a server that is very fast, or one that a
+// process may have a share of only.
 type LineOptions struct {
-	Rate       float64        // dials per second. Default 50. Negative: no limit
+	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
 	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
 	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
@@ -64,7 +67,7 @@ type Ticket struct {
 // of probes come from r; nil: backoff.Rand(). A zero option has its default.
 func NewLine(o LineOptions, r *rand.Rand) *Line {
 	if o.Rate == 0 {
-		o.Rate = 50
+		o.Rate = 500
 	}
 	if o.Burst <= 0 {
 		o.Burst = 10
