@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -32,6 +31,11 @@ func simulateFleet(ctx context.Context, c *console, args []string) error {
 	o, err := parseFleet(c, args)
 	if err != nil || o == nil {
 		return err
+	}
+	for _, file := range []string{o.csv, o.series} {
+		if err := checkFile(file); err != nil {
+			return err
+		}
 	}
 	if o.series != "" {
 		if err := o.writeSeries(ctx, c); err != nil {
@@ -162,10 +166,7 @@ func (o *fleetOptions) print(c *console, rows []fleet.Summary) error {
 		}
 		w.Flush()
 	}
-	if o.csv == "" {
-		return nil
-	}
-	return writeCSV(c, o.csv, table)
+	return writeTable(c, o.csv, table)
 }
 
 // writeSeries writes one line per 100 ms with two columns per client.
@@ -196,29 +197,12 @@ func (o *fleetOptions) writeSeries(ctx context.Context, c *console) error {
 		}
 		table = append(table, row)
 	}
-	return writeCSV(c, o.series, table)
+	return writeTable(c, o.series, table)
 }
 
-// writeCSV writes to a file, or to the standard output if it is called "-".
-func writeCSV(c *console, file string, table [][]string) (err error) {
-	out := c.out
-	if file != "-" {
-		f, err := os.Create(file)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if e := f.Close(); err == nil {
-				err = e
-			}
-		}()
-		out = io.Writer(f)
-	}
-	w := csv.NewWriter(out)
-	if err := w.WriteAll(table); err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return nil
+// writeTable writes the rows to a file, or to the standard output if it is called "-".
+func writeTable(c *console, file string, rows [][]string) error {
+	return writeFile(c, file, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(rows) })
 }
 
 // inSeconds prints a time of a Summary.

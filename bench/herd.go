@@ -222,41 +222,6 @@ func (o *herdOptions) print(c *console, results []*realherd.Result) error {
 	return errors.Join(writeFile(c, o.csv, runs), writeFile(c, o.series, series))
 }
 
-// checkFile says whether a file can be written, before there is something to lose. What
-// is in it stays.
-func checkFile(path string) error {
-	if path == "" || path == "-" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// writeFile writes to a file, to standard output for "-", and nothing for "".
-func writeFile(c *console, path string, write func(io.Writer) error) error {
-	switch path {
-	case "":
-		return nil
-	case "-":
-		return write(c.out)
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
 // table prints a line per policy.
 func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) error {
 	if len(all) == 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -50,32 +49,15 @@ func simulateQueueing(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	file, err := o.create(c)
-	if err != nil {
+	if err := checkFile(o.csv); err != nil {
 		return err
 	}
 	series, interrupted := o.collect(ctx, c, setups)
-	if err := o.print(c, file, series); err != nil {
+	if err := o.print(c, series); err != nil {
 		return err
 	}
 	return interrupted
 }
-
-// create opens what -csv names, before anything is simulated; nil without it.
-func (o *queueingOptions) create(c *console) (io.WriteCloser, error) {
-	switch o.csv {
-	case "":
-		return nil, nil
-	case "-":
-		return standardOutput{c.out}, nil
-	}
-	return os.Create(o.csv)
-}
-
-// standardOutput is not closed.
-type standardOutput struct{ io.Writer }
-
-func (standardOutput) Close() error { return nil }
 
 // setups returns what to run.
 func (o *queueingOptions) setups() ([]queueing.Setup, error) {
@@ -133,19 +115,9 @@ func (o *queueingOptions) collect(ctx context.Context, c *console, setups []queu
 	return all, nil
 }
 
-// print writes the CSV to file, if there is one, and the summary where the CSV does
-// not go.
-func (o *queueingOptions) print(c *console, file io.WriteCloser, series []*queueing.Series) error {
-	if file == nil {
-		return summarise(c.out, series)
-	}
-	err := queueing.WriteCSV(file, series...)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		err = fmt.Errorf("write %s: %w", o.csv, err)
-	}
+// print writes the CSV, if it is wanted, and the summary where the CSV does not go.
+func (o *queueingOptions) print(c *console, series []*queueing.Series) error {
+	err := writeFile(c, o.csv, func(w io.Writer) error { return queueing.WriteCSV(w, series...) })
 	summary := c.out
 	if o.csv == "-" {
 		summary = c.errs
