@@ -179,7 +179,7 @@ func TestALineThatIsTooLongIsRefusedWithAReason(t *testing.T) {
 	client := start(t, "talk", "-addr", addr)
 	client.enter(strings.Repeat("x", maxLine+1), "after")
 	client.wantLines("after")
-	require.Contains(t, client.noted(), "-- not sent: \"xxx")
+	client.wantNote("-- not sent: \"xxx")
 	client.in.Close()
 	client.wantExit(0)
 }
