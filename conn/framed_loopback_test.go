@@ -127,7 +127,7 @@ func TestCloseNowOfAStuckFramedConnectionDoesNotWait(t *testing.T) {
 		require.NotErrorIs(t, err, conn.ErrNotWritten)
 		start := time.Now()
 		require.NoError(t, c.CloseNow())
-		require.Less(t, time.Since(start), 2*time.Second)
+		require.Less(t, time.Since(start), 4*time.Second, "crypto/tls waits for 5 s")
 	})
 }
 

@@ -83,7 +83,7 @@ func TestCloseNowOfAStuckTLSConnectionDoesNotWait(t *testing.T) {
 	require.ErrorAs(t, err, new(*StuckError))
 	start := time.Now()
 	require.NoError(t, c.CloseNow())
-	require.Less(t, time.Since(start), 2*time.Second)
+	require.Less(t, time.Since(start), 4*time.Second, "crypto/tls waits for 5 s")
 }
 
 func TestHangUpOverTLSIsEOF(t *testing.T) {

@@ -72,7 +72,7 @@ func TestAPostgresCallEndsWithItsContextAndClosingThePoolEndsItsDials(t *testing
 	impatient(t, s, func(ctx context.Context) error { return execute(ctx, pool, "select 1") })
 	began := time.Now()
 	pool.Close()
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute, "the Dialer gives up after two")
 }
 
 func TestPgconnDialsByTheDialer(t *testing.T) {
