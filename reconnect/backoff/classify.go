@@ -13,8 +13,8 @@ import (
 // it wraps, is or has, decides:
 //
 //  1. nil: OK.
-//  2. A method Verdict() Verdict, such as [Permanent] adds: that. An error of
-//     your own may judge itself in this way.
+//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add:
+//     that. An error of your own may judge itself in this way.
 //  3. A method StatusCode() int, other than 0, the HTTP status of a refused
 //     handshake. 410, 426: Stop. 429, 503, 504: Overload. 408, 425 and
 //     other 5xx: Retry. Else Slow: it is not a WebSocket endpoint, or one
@@ -34,11 +34,11 @@ import (
 // [MaxRetryAfter]. It means nothing with Stop.
 //
 // Nothing a server says is Stop except 410 and 426, and nothing is Refresh. To
-// change that, wrap it:
+// change that, mark the error where it is made, or wrap Classify:
 //
 //	func classify(err error) backoff.Verdict {
 //		if isExpiredToken(err) {
-//			return backoff.Verdict{Class: backoff.ClassRefresh}
+//			err = backoff.Refresh(err)
 //		}
 //		return backoff.Classify(err)
 //	}

@@ -29,7 +29,7 @@
 // that, owns an [Outage] and asks it. [Default] is the policy for both;
 // [Paced], [Exponential], [Decorrelated] and [Normal] with [First], [Limit] and
 // [Patient] around them make others. Errors are marked where they are made, by
-// [Permanent] and [RetryAfter].
+// [Permanent], [Slow], [Refresh] and [RetryAfter].
 //
 // Policies are used by pointer and must not be changed once in use. In their
 // fields zero means the default, and negative means off.

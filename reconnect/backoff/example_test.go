@@ -31,6 +31,38 @@ func ExamplePermanent() {
 	// Output: no such account
 }
 
+// An account that somebody has to pay for: the next try comes minutes later.
+func ExampleSlow() {
+	var outage backoff.Outage
+	err := fmt.Errorf("login: %w", backoff.Slow(errors.New("account suspended")))
+	step, ok := outage.Next(&backoff.Exponential{}, backoff.Classify(err), time.Now(), nil)
+	fmt.Println(err)
+	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= backoff.SlowMin)
+	// Output:
+	// login: account suspended
+	// slow true true
+}
+
+// A token that expires: the try after its refusal brings a new one.
+func ExampleRefresh() {
+	login := func(token string) error {
+		if token != "token 2" {
+			return backoff.Refresh(fmt.Errorf("%s has expired", token))
+		}
+		return nil
+	}
+	token := "token 1"
+	policy := &backoff.Exponential{Base: time.Millisecond}
+	err := backoff.Retry(context.Background(), policy, func(ctx context.Context) error {
+		if backoff.TryFrom(ctx).Refresh {
+			token = "token 2"
+		}
+		return login(token)
+	})
+	fmt.Println(token, err)
+	// Output: token 2 <nil>
+}
+
 func ExampleClassify() {
 	refused := backoff.RetryAfter(errors.New("come back later"), 7*time.Second)
 	v := backoff.Classify(fmt.Errorf("dial: %w", refused))

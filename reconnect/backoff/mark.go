@@ -3,49 +3,70 @@ package backoff
 import "time"
 
 // Permanent marks err as one that no further try can mend: [Classify] makes it
-// [ClassStop], however deep in an error it is found. It prints as err does and
-// unwraps to it. It returns nil if err is nil.
-func Permanent(err error) error {
+// [ClassStop].
+//
+// These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark
+// however deep in an error it is, and goes by it before anything else that the error
+// knows. Of several marks the outermost counts; of those in an [errors.Join], the
+// first. A marked error prints as err does and unwraps to it. The result is nil if
+// err is nil.
+func Permanent(err error) error { return marked(err, ClassStop) }
+
+// Slow marks err as one that somebody has to mend, such as an account that is not yet
+// paid for: [Classify] makes it [ClassSlow], so that the next try comes minutes later
+// (see [SlowMin]). The rules of [Permanent] hold.
+func Slow(err error) error { return marked(err, ClassSlow) }
+
+// Refresh marks err as a refusal of stale credentials, such as a token that has
+// expired: [Classify] makes it [ClassRefresh], so that the next try is made with new
+// ones ([Try.Refresh] is set). If that is refused in the same way, it counts as
+// [ClassSlow]. The rules of [Permanent] hold.
+func Refresh(err error) error { return marked(err, ClassRefresh) }
+
+func marked(err error, c Class) error {
 	if err == nil {
 		return nil
 	}
-	return &permanent{err}
+	return &mark{err, c}
 }
 
-type permanent struct{ err error }
+type mark struct {
+	err   error
+	class Class
+}
 
-func (p *permanent) Error() string    { return p.err.Error() }
-func (p *permanent) Unwrap() error    { return p.err }
-func (p *permanent) Verdict() Verdict { return Verdict{Class: ClassStop} }
+func (m *mark) Error() string    { return m.err.Error() }
+func (m *mark) Unwrap() error    { return m.err }
+func (m *mark) Verdict() Verdict { return Verdict{Class: m.class} }
 
 // RetryAfter marks err with a time for which the server does not want to see
-// us; its class stays what it was. The outermost mark counts, and it counts
-// before what err itself knows. It prints as err does and unwraps to it. It
-// returns nil if err is nil.
+// us; its class stays what it was, by another mark too. The outermost RetryAfter
+// counts, before any that err itself knows. It prints as err does and unwraps to
+// it. It returns nil if err is nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &told{err, d}
+	return &delay{err, d}
 }
 
-type told struct {
+type delay struct {
 	err  error
 	wait time.Duration
 }
 
-func (t *told) Error() string                     { return t.err.Error() }
-func (t *told) Unwrap() error                     { return t.err }
-func (t *told) RetryAfter() (time.Duration, bool) { return t.wait, true }
+func (d *delay) Error() string                     { return d.err.Error() }
+func (d *delay) Unwrap() error                     { return d.err }
+func (d *delay) RetryAfter() (time.Duration, bool) { return d.wait, true }
 
-// unmark takes off the marks around err, as far as they are outermost.
+// unmark returns err without the marks that are outermost.
 func unmark(err error) error {
 	for {
-		switch mark := err.(type) {
-		case *permanent:
-			err = mark.err
-		case *told:
-			err = mark.err
+		switch e := err.(type) {
+		case *mark:
+			err = e.err
+		case *delay:
+			err = e.err
 		default:
 			return err
 		}

@@ -59,7 +59,9 @@ func TestRetryWaitsForWhatTheServerToldAsWell(t *testing.T) {
 }
 
 func TestRetryReturnsAPermanentErrorWithoutItsMark(t *testing.T) {
-	for _, marked := range []error{backoff.Permanent(io.EOF), backoff.RetryAfter(backoff.Permanent(io.EOF), time.Second)} {
+	for _, marked := range []error{
+		backoff.Permanent(io.EOF), backoff.RetryAfter(backoff.Permanent(io.EOF), time.Second), backoff.Permanent(backoff.Slow(io.EOF)),
+	} {
 		op, calls := failing(marked, 9)
 		require.Equal(t, io.EOF, backoff.Retry(ctx, doubling, op))
 		require.Equal(t, 1, *calls)
