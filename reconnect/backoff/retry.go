@@ -42,6 +42,10 @@ type Retrier struct {
 //   - a [*RetryError] with [ErrNoBudget], if the budget refuses the next try;
 //   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait.
 //     Op is not called at all if ctx has ended before.
+//
+// A panic and a runtime.Goexit, of op or of any function and value in r, go on
+// unchanged. Budget and Gate are told of that try, as of one that was cancelled, that
+// it says nothing about the server ([ClassStop]).
 func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error {
 	o := r.withDefaults()
 	if o.MaxElapsed > 0 {
@@ -77,10 +81,12 @@ func (r *Retrier) withDefaults() *Retrier {
 // retrying is one call of Do. The Retrier has its defaults.
 type retrying struct {
 	*Retrier
-	random *rand.Rand
-	outage Outage
-	step   Step
-	failed *RetryError
+	random  *rand.Rand
+	outage  Outage
+	step    Step
+	failed  *RetryError
+	done    func(Verdict) // of the Budget, for the try that it has admitted; nil: none
+	outcome Verdict       // of that try, as far as it is known
 }
 
 func (r *retrying) do(ctx context.Context, op func(context.Context) error) error {
@@ -88,13 +94,13 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 	if ctx.Err() != nil {
 		return r.failed.end(ctx)
 	}
-	done, ok := r.Budget.Admit(Verdict{})
-	if !ok {
-		return r.failed.because(ErrNoBudget)
+	defer r.settle() // if ctx ends in a wait, or if a function of the user's panics or calls runtime.Goexit
+	if !r.admit(Verdict{}) {
+		return r.failed
 	}
 	for {
 		v, err := r.try(ctx, op)
-		done(v)
+		r.settle()
 		if err == nil {
 			return nil
 		}
@@ -105,52 +111,68 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 		if v.Class == ClassStop {
 			return unmark(err)
 		}
-		var wait time.Duration
-		if wait, done, ok = r.next(v); !ok {
+		wait, ok := r.next(v)
+		if !ok {
 			return r.failed
 		}
 		r.Notify(err, wait)
 		sleep(ctx, wait)
 		if ctx.Err() != nil {
-			done(Verdict{Class: ClassStop})
 			return r.failed.end(ctx)
 		}
 	}
 }
 
-// try is one call of op behind the gate, and what is to be said of it.
+// admit asks the Budget for a try, and reports whether it may be made. If not, failed
+// says so.
+func (r *retrying) admit(last Verdict) bool {
+	done, ok := r.Budget.Admit(last)
+	if !ok {
+		r.failed.because(ErrNoBudget)
+		return false
+	}
+	r.done, r.outcome = done, Verdict{Class: ClassStop}
+	return true
+}
+
+// settle reports the outcome of the admitted try to the Budget, once.
+func (r *retrying) settle() {
+	if done := r.done; done != nil {
+		r.done = nil
+		done(r.outcome)
+	}
+}
+
+// try calls op behind the gate, and returns its verdict and its error. If op does not
+// return, its outcome stays ClassStop, because that says nothing about the server.
 func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
 	done, err := r.Gate.Acquire(ctx, r.Host)
 	if err != nil {
-		v := Verdict{Class: ClassStop} // the end of ctx at the gate says nothing
-		if ctx.Err() == nil {
-			v = r.judge(ctx, err)
+		if ctx.Err() == nil { // the end of ctx at the gate says nothing
+			r.outcome = r.judge(ctx, err)
 		}
-		return v, fmt.Errorf("gate %s: %w", r.Host, err)
+		return r.outcome, fmt.Errorf("gate %s: %w", r.Host, err)
 	}
+	defer func() { done(r.outcome) }()
 	r.failed.Tries++
 	err = op(WithTry(ctx, r.outage.Try(r.step)))
-	v := r.judge(ctx, err)
-	done(v)
-	return v, err
+	r.outcome = r.judge(ctx, err)
+	return r.outcome, err
 }
 
-// next draws the wait after v and has the try after it admitted. Without ok
-// failed says why there is none.
-func (r *retrying) next(v Verdict) (wait time.Duration, done func(Verdict), ok bool) {
+// next draws the wait after v and has the try after it admitted. Without ok, failed
+// says why there is none.
+func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 	if r.step, ok = r.outage.Next(r.Policy, v, time.Now(), r.random); !ok {
 		r.failed.because(ErrGaveUp)
-		return 0, nil, false
+		return 0, false
 	}
 	wait = r.outage.Attempt().Verdict.RetryAfter + r.step.Wait
 	if r.MaxElapsed > 0 && wait >= r.MaxElapsed-time.Since(r.failed.began) {
 		r.failed.elapse()
-		return 0, nil, false
+		return 0, false
 	}
-	if done, ok = r.Budget.Admit(v); !ok {
-		r.failed.because(ErrNoBudget)
-	}
-	return wait, done, ok
+	return wait, r.admit(v)
 }
 
 // judge is Classify, made total: an error is never a success, and nobody is asked

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,4 +211,72 @@ func TestRetrierDrawsFromItsSource(t *testing.T) {
 		require.NoError(t, (&backoff.Retrier{Policy: &backoff.Exponential{}, Rand: highest}).Do(ctx, op))
 		require.Equal(t, (1+2+4)*time.Second-3, time.Since(began))
 	})
+}
+
+// trap is a book and a Policy that leave, by a panic or by Goexit, at one of their
+// functions.
+type trap struct {
+	book
+	at    string
+	leave func()
+}
+
+func (p *trap) pass(at string) {
+	if at == p.at {
+		p.leave()
+	}
+}
+
+func (p *trap) Admit(last backoff.Verdict) (func(backoff.Verdict), bool) {
+	p.pass("Admit")
+	done, ok := p.book.Admit(last)
+	return func(v backoff.Verdict) { done(v); p.pass("the budget's done") }, ok
+}
+
+func (p *trap) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	p.pass("Acquire")
+	done, err := p.book.Acquire(ctx, host)
+	return func(v backoff.Verdict) { done(v); p.pass("the gate's done") }, err
+}
+
+func (p *trap) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+	p.pass("Next")
+	return backoff.Step{Wait: time.Second}, true
+}
+
+// run makes one operation that fails, and returns what it panicked with.
+func (p *trap) run() (value any) {
+	r := p.retrier()
+	r.Policy, r.Budget, r.Gate = p, p, p
+	r.Classify = func(err error) backoff.Verdict { p.pass("Classify"); return backoff.Classify(err) }
+	r.Notify = func(error, time.Duration) { p.pass("Notify") }
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		_ = r.Do(ctx, func(context.Context) error { p.pass("op"); return io.EOF })
+	}()
+	return <-ended
+}
+
+func TestWhateverDoesNotReturnEveryPermitIsGivenBackOnce(t *testing.T) {
+	first := []string{"0s admit after ok", "0s gate h", "0s gate retry", "0s budget retry"}
+	unjudged := []string{"0s admit after ok", "0s gate h", "0s gate stop", "0s budget stop"}
+	for at, want := range map[string][]string{
+		"Admit":             nil,
+		"Acquire":           {"0s admit after ok", "0s budget stop"},
+		"op":                unjudged,
+		"Classify":          unjudged,
+		"the gate's done":   first,
+		"the budget's done": first,
+		"Next":              first,
+		"Notify":            append(first[:4:4], "0s admit after retry", "0s budget stop"),
+	} {
+		for value, leave := range map[any]func(){"nil map": func() { panic("nil map") }, nil: runtime.Goexit} {
+			synctest.Test(t, func(t *testing.T) {
+				p := &trap{at: at, leave: leave}
+				require.Equal(t, value, p.run(), at)
+				require.Equal(t, want, p.lines, "%s: %v", at, value)
+			})
+		}
+	}
 }
