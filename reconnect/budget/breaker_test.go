@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -144,6 +145,22 @@ func TestATryThatWasCancelledGivesItsPlaceBack(t *testing.T) {
 		require.True(t, try(b, first, aborted))
 	}
 	require.Equal(t, budget.BreakerHalfOpen, b.State())
+}
+
+func TestOperationsThatPanicLeaveTheirPlaceInAHalfOpenBreaker(t *testing.T) {
+	for value, way := range ways {
+		b, c := tripped(t, budget.BreakerOptions{})
+		c.after(5 * time.Second)
+		r := &backoff.Retrier{Budget: b}
+		for range 3 {
+			require.Equal(t, value, left(func() { _ = r.Do(t.Context(), func(context.Context) error { way(); return nil }) }))
+		}
+		require.Equal(t, budget.BreakerHalfOpen, b.State())
+		for range 3 {
+			require.NoError(t, r.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		require.Equal(t, budget.BreakerClosed, b.State())
+	}
 }
 
 func TestAHalfOpenBreakerOpensAgain(t *testing.T) {

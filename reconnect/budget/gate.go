@@ -78,14 +78,28 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 			return nil, context.Cause(ctx)
 		}
 	}
-	if g.o.Limiter != nil {
-		if err := g.o.Limiter.Wait(ctx); err != nil {
-			g.done(host, t, backoff.Verdict{Class: backoff.ClassStop})
-			return nil, err
-		}
+	if err := g.limit(ctx, host, t); err != nil {
+		return nil, err
 	}
 	var once sync.Once
 	return func(v backoff.Verdict) { once.Do(func() { g.done(host, t, v) }) }, nil
+}
+
+// limit waits at the Limiter, for t, which was admitted. Unless the Limiter lets it
+// pass, the place of t is given back, also when Wait panics or ends the goroutine.
+func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (err error) {
+	if g.o.Limiter == nil {
+		return nil
+	}
+	passed := false
+	defer func() {
+		if !passed {
+			g.done(host, t, backoff.Verdict{Class: backoff.ClassStop})
+		}
+	}()
+	err = g.o.Limiter.Wait(ctx)
+	passed = err == nil
+	return err
 }
 
 func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
@@ -154,8 +168,8 @@ func (g *Gate) done(host string, t *Ticket, v backoff.Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
+	defer g.settle(d) // also if Probe or Rand panics: others wait
 	d.line.Done(t, v, time.Now())
-	g.settle(d)
 }
 
 // settle opens d, and stops a timer that nobody waits for.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -131,6 +133,75 @@ func TestALimiterThatGivesUpGivesItsPlaceBack(t *testing.T) {
 		require.NoError(t, err)
 		done(success)
 	})
+}
+
+// broken is a Limiter and a Policy that does not return.
+type broken func()
+
+func (b broken) Wait(context.Context) error { b(); return nil }
+func (b broken) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+	b()
+	return backoff.Step{}, true
+}
+
+// ways not to return, and what recover returns then.
+var ways = map[any]func(){"nil map": func() { panic("nil map") }, nil: runtime.Goexit}
+
+// left runs f, which does not return, and returns what it panicked with.
+func left(f func()) (value any) {
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		f()
+	}()
+	return <-ended
+}
+
+func TestALimiterThatDoesNotReturnGivesItsPlaceBack(t *testing.T) {
+	for value, way := range ways {
+		o := oneAtATime()
+		o.Limiter = broken(way)
+		g := newGate(t, o)
+		require.Equal(t, value, left(func() { _, _ = g.Acquire(t.Context(), "a") }))
+		require.Zero(t, g.Status("a").Dialing)
+	}
+}
+
+func TestAProbePolicyThatDoesNotReturnHoldsNobodyForever(t *testing.T) {
+	for value, way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			o := oneAtATime()
+			o.Probe = broken(way)
+			g := newGate(t, o)
+			done, err := g.Acquire(t.Context(), "a")
+			require.NoError(t, err)
+			start := time.Now()
+			admitted := make(chan time.Duration)
+			go func() {
+				done, _ := g.Acquire(t.Context(), "a")
+				defer done(success)
+				admitted <- time.Since(start)
+			}()
+			synctest.Wait()
+			require.Equal(t, value, left(func() { done(refused) }))
+			require.Equal(t, backoff.SlowMin, <-admitted)
+		})
+	}
+}
+
+// Sixteen handlers that panic, as net/http lets them, and the seventeenth must dial.
+func TestOperationsThatPanicLeaveTheGateOpen(t *testing.T) {
+	for value, way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, nil)
+			r := &backoff.Retrier{Gate: g, Host: "a"}
+			for range 16 {
+				require.Equal(t, value, left(func() { _ = r.Do(t.Context(), func(context.Context) error { way(); return nil }) }))
+			}
+			require.NoError(t, r.Do(t.Context(), func(context.Context) error { return nil }))
+			require.False(t, g.Status("a").Down)
+		})
+	}
 }
 
 func TestAGateForgetsIdleHosts(t *testing.T) {

@@ -204,6 +204,7 @@ func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 		l.outage.Begin(now)
 	}
 	l.window = 1
+	l.pace = now.Add(backoff.SlowMin) // holds if Probe panics
 	step, ok := l.outage.Next(l.o.Probe, v, now, l.rand)
 	if !ok {
 		step.Wait = backoff.SlowMin // a gate does not give up
