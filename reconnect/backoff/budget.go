@@ -17,9 +17,11 @@ type Budget interface {
 	// how the try went, by its class:
 	//
 	//   - ClassOK: it succeeded.
-	//   - ClassStop: it says nothing about the server. It was cancelled, before it
-	//     began or on its way, or the same would have come of it anywhere. It counts
-	//     neither as a success nor as a failure.
+	//   - ClassStop: it says nothing about the server, and counts neither as a success
+	//     nor as a failure: it was cancelled or panicked on its way, or would have
+	//     failed anywhere. If the verdict is Skipped the try was not even begun: it was
+	//     cancelled in its wait or at the gate, or the gate refused it. What was taken
+	//     for it is to be given back.
 	//   - ClassOverload, which a try that a deadline cut is too, and all others: it
 	//     failed.
 	Admit(last Verdict) (done func(Verdict), ok bool)

@@ -32,7 +32,13 @@ func (b *book) note(format string, args ...any) {
 func (b *book) Admit(last backoff.Verdict) (func(backoff.Verdict), bool) {
 	b.note("admit after %v", last.Class)
 	b.refuse--
-	return func(v backoff.Verdict) { b.note("budget %v", v.Class) }, b.refuse != 0
+	return func(v backoff.Verdict) {
+		skipped := ""
+		if v.Skipped {
+			skipped = ", skipped"
+		}
+		b.note("budget %v%s", v.Class, skipped)
+	}, b.refuse != 0
 }
 
 func (b *book) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
@@ -103,24 +109,45 @@ func TestNothingIsTakenFromTheBudgetWhenThePolicyGivesUp(t *testing.T) {
 }
 
 func TestWhatWasCancelledSaysNothingAboutTheServer(t *testing.T) {
-	wants := map[string]time.Duration{"waiting": 1500 * time.Millisecond, "at the gate": 500 * time.Millisecond, "trying": 1500 * time.Millisecond}
-	for name, after := range wants {
-		t.Run(name, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(time.Second, cancel)
+		b := &book{}
+		require.ErrorIs(t, b.retrier().Do(ctx, hang), context.Canceled)
+		require.Equal(t, []string{"1s gate stop", "1s budget stop"}, b.lines[2:])
+	})
+}
+
+func TestATryThatWasNeverBegunIsSkipped(t *testing.T) {
+	for after, where := range map[time.Duration]string{
+		500 * time.Millisecond:  "at the gate",
+		1500 * time.Millisecond: "in the wait",
+		2500 * time.Millisecond: "at the gate again",
+	} {
+		for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(ctx)
-				time.AfterFunc(after, cancel)
+				ctx, cancel := context.WithTimeout(ctx, after)
+				defer cancel()
+				if end == context.Canceled {
+					ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+					time.AfterFunc(after, cancel)
+				}
 				b := &book{hold: time.Second}
-				err := b.retrier().Do(ctx, func(ctx context.Context) error {
-					if name == "trying" {
-						<-ctx.Done()
-					}
-					return io.EOF
-				})
-				require.ErrorIs(t, err, context.Canceled)
-				require.Equal(t, fmt.Sprint(after, " budget stop"), b.lines[len(b.lines)-1])
+				require.ErrorIs(t, b.retrier().Do(ctx, b.op(io.EOF)), end)
+				require.Equal(t, fmt.Sprint(after, " budget stop, skipped"), b.lines[len(b.lines)-1], where)
 			})
-		})
+		}
 	}
+}
+
+func TestClassifyCannotSkipATryThatWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{}
+		r := b.retrier()
+		r.Classify = func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassStop, Skipped: true} }
+		require.Equal(t, io.EOF, r.Do(ctx, b.op(io.EOF)))
+		require.Equal(t, "0s budget stop", b.lines[len(b.lines)-1])
+	})
 }
 
 func TestATryThatADeadlineCutCountsAsOverload(t *testing.T) {
@@ -134,11 +161,16 @@ func TestATryThatADeadlineCutCountsAsOverload(t *testing.T) {
 	})
 }
 
-func TestAGateThatRefusesIsAFailureButNoCall(t *testing.T) {
+func TestATryThatTheGateRefusesIsRepeatedAndSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{shut: io.EOF, refuse: 3}
 		err := b.retrier().Do(ctx, b.op())
 		require.EqualError(t, err, "not admitted by the budget after 0 tries in 1s: gate h: EOF")
+		round := []string{"gate h", "budget stop, skipped", "admit after retry"}
+		require.Equal(t, []string{
+			"0s admit after ok", "0s " + round[0], "0s " + round[1], "0s " + round[2],
+			"0s wait 1s", "1s " + round[0], "1s " + round[1], "1s " + round[2],
+		}, b.lines)
 	})
 }
 

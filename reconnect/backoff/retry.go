@@ -44,8 +44,9 @@ type Retrier struct {
 //     Op is not called at all if ctx has ended before.
 //
 // A panic and a runtime.Goexit, of op or of any function and value in r, go on
-// unchanged. Budget and Gate are told of that try, as of one that was cancelled, that
-// it says nothing about the server ([ClassStop]).
+// unchanged. For the Budget and the Gate such a try says nothing about the server, as
+// one that was cancelled ([ClassStop]). A try that was admitted but not begun, since
+// ctx ended in the wait or the gate returned an error, costs the Budget nothing.
 func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error {
 	o := r.withDefaults()
 	if o.MaxElapsed > 0 {
@@ -131,7 +132,7 @@ func (r *retrying) admit(last Verdict) bool {
 		r.failed.because(ErrNoBudget)
 		return false
 	}
-	r.done, r.outcome = done, Verdict{Class: ClassStop}
+	r.done, r.outcome = done, Verdict{Class: ClassStop, Skipped: true}
 	return true
 }
 
@@ -144,15 +145,14 @@ func (r *retrying) settle() {
 }
 
 // try calls op behind the gate, and returns its verdict and its error. If op does not
-// return, its outcome stays ClassStop, because that says nothing about the server.
+// return, its outcome stays ClassStop, because that says nothing about the server. If
+// the gate returns an error, the outcome stays Skipped.
 func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
 	done, err := r.Gate.Acquire(ctx, r.Host)
 	if err != nil {
-		if ctx.Err() == nil { // the end of ctx at the gate says nothing
-			r.outcome = r.judge(ctx, err)
-		}
-		return r.outcome, fmt.Errorf("gate %s: %w", r.Host, err)
+		return r.judge(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
 	}
+	r.outcome.Skipped = false
 	defer func() { done(r.outcome) }()
 	r.failed.Tries++
 	err = op(WithTry(ctx, r.outage.Try(r.step)))

@@ -263,13 +263,13 @@ func TestWhateverDoesNotReturnEveryPermitIsGivenBackOnce(t *testing.T) {
 	unjudged := []string{"0s admit after ok", "0s gate h", "0s gate stop", "0s budget stop"}
 	for at, want := range map[string][]string{
 		"Admit":             nil,
-		"Acquire":           {"0s admit after ok", "0s budget stop"},
+		"Acquire":           {"0s admit after ok", "0s budget stop, skipped"},
 		"op":                unjudged,
 		"Classify":          unjudged,
 		"the gate's done":   first,
 		"the budget's done": first,
 		"Next":              first,
-		"Notify":            append(first[:4:4], "0s admit after retry", "0s budget stop"),
+		"Notify":            append(first[:4:4], "0s admit after retry", "0s budget stop, skipped"),
 	} {
 		for value, leave := range map[any]func(){"nil map": func() { panic("nil map") }, nil: runtime.Goexit} {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,18 +31,20 @@ func (c Class) String() string {
 // Verdict is the judgement on why an attempt or a session ended.
 type Verdict struct {
 	Class      Class
-	RetryAfter time.Duration // what the server told us to wait at least; 0: nothing told; at most [MaxRetryAfter]
+	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a [Budget] sees it
+	RetryAfter time.Duration // how long the server told us to wait at least; 0: it did not; at most [MaxRetryAfter]
 }
 
 // MaxRetryAfter is the longest wait that a server can ask for.
 const MaxRetryAfter = time.Hour
 
-// clamped returns v with a RetryAfter that can be obeyed: within
-// [0, MaxRetryAfter], and none where nothing follows.
+// clamped returns v, of a try that was begun, with a RetryAfter that can be obeyed:
+// within [0, MaxRetryAfter], and none where nothing follows.
 func (v Verdict) clamped() Verdict {
 	if v.Class == ClassStop {
 		v.RetryAfter = 0
 	}
+	v.Skipped = false
 	v.RetryAfter = min(max(v.RetryAfter, 0), MaxRetryAfter)
 	return v
 }

@@ -16,6 +16,9 @@ import (
 // few are first tries: a retry is admitted ahead of its wait, and three that wait
 // for an hour would keep everybody out for as long.
 //
+// A try that ends with ClassStop is not counted, whether it was begun or not. It only
+// gives its place back if it was let through half open.
+//
 // It is a [backoff.Budget], and safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions

@@ -72,6 +72,17 @@ func TestARetryBreakerWaitsForItsSamples(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestARetryBreakerDoesNotCountATryThatSaysNothing(t *testing.T) {
+	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{Share: 0.5})
+	try(b, first, aborted)
+	require.False(t, try(b, refused, success), "nothing is known")
+	try(b, first, success)
+	try(b, first, aborted)
+	try(b, refused, skipped)
+	_, ok := b.Admit(refused)
+	require.True(t, ok, "none of one failed")
+}
+
 func newBreaker(t *testing.T, o budget.BreakerOptions) (*budget.Breaker, *clock) {
 	t.Helper()
 	c := newClock()
@@ -141,10 +152,12 @@ func TestAHalfOpenBreakerLetsNoRetryThrough(t *testing.T) {
 func TestATryThatWasCancelledGivesItsPlaceBack(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
 	c.after(5 * time.Second)
-	for range 3 {
-		require.True(t, try(b, first, aborted))
+	for _, v := range []backoff.Verdict{aborted, skipped, aborted, skipped} {
+		require.True(t, try(b, first, v))
 	}
 	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	require.True(t, try(b, first, success), "it decides alone")
+	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
 func TestOperationsThatPanicLeaveTheirPlaceInAHalfOpenBreaker(t *testing.T) {

@@ -13,10 +13,13 @@ import (
 // that succeeded, and 30 more in a burst (seeds.md 1.2, retry-budget-10%). That
 // the successes of retries add nothing is what keeps it so in a partial failure.
 //
+// A retry that was admitted but never begun (Skipped) gets back what it took. One that
+// was cancelled on its way does not, because the server may have worked for it.
+//
 // It is a [backoff.Budget], and safe for concurrent use.
 type Budget struct {
 	o                  Options
-	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of one after a timeout
+	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of one after an overload
 
 	mu     sync.Mutex // guards tokens
 	tokens int
@@ -76,9 +79,9 @@ func New(o *Options) (*Budget, error) {
 	}
 	b.o.defaults()
 	b.tokens = b.o.Capacity
-	b.first = func(v backoff.Verdict) { b.done(v, b.o.First) }
-	b.retry = func(v backoff.Verdict) { b.done(v, b.again(b.o.Retry)) }
-	b.dear = func(v backoff.Verdict) { b.done(v, b.again(b.o.AfterOverload)) }
+	b.first = func(v backoff.Verdict) { b.done(v, 0, b.o.First) }
+	b.retry = func(v backoff.Verdict) { b.done(v, b.o.Retry, b.again(b.o.Retry)) }
+	b.dear = func(v backoff.Verdict) { b.done(v, b.o.AfterOverload, b.again(b.o.AfterOverload)) }
 	return b, nil
 }
 
@@ -131,15 +134,17 @@ func (b *Budget) again(cost int) int {
 	return b.o.Again
 }
 
-// done fills the bucket, or takes what a failure costs.
-func (b *Budget) done(v backoff.Verdict, add int) {
+// done ends a try for which cost was taken. It adds tokens after a success, gives cost
+// back if the try was never begun, and takes what a failure costs.
+func (b *Budget) done(v backoff.Verdict, cost, add int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch v.Class {
-	case backoff.ClassOK:
+	switch {
+	case v.Class == backoff.ClassOK:
 		b.tokens = min(b.tokens+add, b.o.Capacity)
-	case backoff.ClassStop: // says nothing about the server
-	default:
+	case v.Class != backoff.ClassStop:
 		b.tokens = max(b.tokens-b.o.Failure, 0)
+	case v.Skipped:
+		b.tokens = min(b.tokens+cost, b.o.Capacity)
 	}
 }

@@ -1,7 +1,11 @@
 package budget_test
 
 import (
+	"context"
+	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +19,7 @@ var (
 	refused  = backoff.Verdict{Class: backoff.ClassRetry}
 	timeout  = backoff.Verdict{Class: backoff.ClassOverload}
 	aborted  = backoff.Verdict{Class: backoff.ClassStop}
+	skipped  = backoff.Verdict{Class: backoff.ClassStop, Skipped: true}
 	rejected = backoff.Verdict{Class: backoff.ClassSlow}
 )
 
@@ -163,6 +168,50 @@ func TestATryThatWasCancelledSaysNothing(t *testing.T) {
 	b := newBudget(t, budget.GRPC(10, 0.1))
 	try(b, first, aborted)
 	require.Equal(t, 10_000, b.Tokens())
+}
+
+func TestARetryThatWasNeverBegunCostsNothing(t *testing.T) {
+	for _, o := range []*budget.Options{nil, budget.GRPC(10, 0.1), budget.AWS(), budget.AWS2026()} {
+		b := newBudget(t, o)
+		try(b, timeout, timeout) // a full bucket would hide what is given back in excess
+		try(b, timeout, timeout)
+		before := b.Tokens()
+		for _, last := range []backoff.Verdict{first, refused, timeout} {
+			require.True(t, try(b, last, skipped))
+			require.Equal(t, before, b.Tokens())
+		}
+	}
+}
+
+func TestARetryThatWasCancelledOnItsWayIsPaidFor(t *testing.T) {
+	b := newBudget(t, nil)
+	require.True(t, try(b, refused, aborted))
+	require.Equal(t, 2900, b.Tokens())
+}
+
+func TestWhatIsGivenBackIsNeverMoreThanFull(t *testing.T) {
+	b := newBudget(t, nil)
+	done, _ := b.Admit(refused)
+	for range 100 {
+		try(b, first, success)
+	}
+	done(skipped)
+	require.Equal(t, 3000, b.Tokens())
+}
+
+// Thirty operations that fail once and are cancelled in the wait after it.
+func TestRetriesThatAreCancelledInTheirWaitDoNotEmptyTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, calls := newBudget(t, nil), 0
+		r := &backoff.Retrier{Budget: b, Policy: every(time.Second)}
+		for range 30 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			require.Error(t, r.Do(ctx, func(context.Context) error { calls++; return io.EOF }))
+			cancel()
+		}
+		require.Equal(t, 30, calls, "no retry")
+		require.Equal(t, 3000, b.Tokens())
+	})
 }
 
 func TestNewNamesTheWrongOption(t *testing.T) {

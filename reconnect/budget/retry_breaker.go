@@ -13,6 +13,9 @@ import (
 // admitted. Against a [Budget] it adds less load in a total failure and costs more
 // successes in a partial one; a window's worth of storm passes before it acts.
 //
+// A try that ends with ClassStop is not counted, whether it was begun or not. To admit
+// a retry takes nothing, so that nothing needs to be given back.
+//
 // It is a [backoff.Budget], and safe for concurrent use.
 type RetryBreaker struct {
 	o RetryBreakerOptions
