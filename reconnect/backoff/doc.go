@@ -32,5 +32,6 @@
 // [Permanent], [Slow], [Refresh] and [RetryAfter].
 //
 // Policies are used by pointer and must not be changed once in use. In their
-// fields zero means the default, and negative means off.
+// fields zero means the default, as does a float that is not a number, and negative
+// means off.
 package backoff

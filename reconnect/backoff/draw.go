@@ -83,6 +83,14 @@ func bounds(base, limit, usualBase, usualLimit time.Duration) (time.Duration, ti
 	return min(max(base, 0), limit), limit
 }
 
+// orUsual returns x, or usual if x is zero or not a number.
+func orUsual(x, usual float64) float64 {
+	if x == 0 || x != x {
+		return usual
+	}
+	return x
+}
+
 // Rand returns a source of random numbers that needs no seed and no state of
 // its own: it draws from the runtime's, so that it may be used by any number
 // of goroutines at once, unlike other values of its type.

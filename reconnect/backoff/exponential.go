@@ -46,13 +46,13 @@ const (
 func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {
-		limit = Grow(limit, e.factor(), a.Overloads, min(e.OverloadCap, longest))
+		limit = Grow(limit, orUsual(e.Factor, 2), a.Overloads, min(e.OverloadCap, longest))
 	}
 	var high time.Duration
 	if (e.Factor == 0 || e.Factor == 2) && base > 0 {
 		high = double(base, max(a.N, 0), limit)
 	} else {
-		high = Grow(base, e.factor(), a.N, limit)
+		high = Grow(base, orUsual(e.Factor, 2), a.N, limit)
 	}
 	low := max(e.Floor, 0)
 	if e.Jitter != JitterFull {
@@ -65,13 +65,6 @@ func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	return Step{Wait: draw(r, low, high)}, true
 }
 
-func (e *Exponential) factor() float64 {
-	if e.Factor == 0 {
-		return 2
-	}
-	return e.Factor
-}
-
 // around returns the bounds of the wait for the delay d, with jitter other than
 // full.
 func (e *Exponential) around(d time.Duration) (low, high time.Duration) {
@@ -82,13 +75,7 @@ func (e *Exponential) around(d time.Duration) (low, high time.Duration) {
 	default:
 		return d, d
 	}
-	spread := e.Spread
-	switch {
-	case spread == 0 || spread != spread:
-		spread = 0.2
-	case spread < 0:
-		return d, d
-	}
-	by := min(d, time.Duration(min(spread, 1)*float64(d)))
+	spread := min(max(orUsual(e.Spread, 0.2), 0), 1)
+	by := min(d, time.Duration(spread*float64(d)))
 	return d - by, min(d+by, longest)
 }

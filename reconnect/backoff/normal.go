@@ -31,14 +31,8 @@ func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	if a.N <= 0 || shortest == 0 {
 		return Step{Wait: shortest}, true
 	}
-	factor, jitter := n.Factor, max(n.Jitter, 0)
-	if factor == 0 {
-		factor = 2
-	}
-	if n.Jitter == 0 || n.Jitter != n.Jitter {
-		jitter = 0.1
-	}
-	d := Grow(max(a.Prev, shortest), factor, 1, limit)
+	jitter := max(orUsual(n.Jitter, 0.1), 0)
+	d := Grow(max(a.Prev, shortest), orUsual(n.Factor, 2), 1, limit)
 	wait := float64(d) * (1 + float64(jitter*r.NormFloat64())) // rounded in between, so that all machines do the same
 	switch {
 	case wait >= float64(longest):

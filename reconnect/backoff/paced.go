@@ -55,11 +55,7 @@ func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	if overload {
 		limit = max(limit, min(p.overloadCap(limit), longest))
 	}
-	share := p.Share
-	if share == 0 {
-		share = 0.5
-	}
-	d := min(limit, max(base, scaled(elapsed, share)-told, told))
+	d := min(limit, max(base, scaled(elapsed, orUsual(p.Share, 0.5))-told, told))
 	if told > 0 {
 		return Step{Wait: Uniform(r, 0, d)}, true
 	}

@@ -60,9 +60,7 @@ func (p Patience) withDefaults(base, times time.Duration) Patience {
 	if p.Base == 0 {
 		p.Base = base
 	}
-	if p.Factor == 0 {
-		p.Factor = 2
-	}
+	p.Factor = orUsual(p.Factor, 2)
 	switch {
 	case p.Cap == 0 && p.Base < longest/times:
 		p.Cap = times * p.Base

@@ -30,20 +30,25 @@ type Budget struct {
 type Options struct {
 	Capacity      int // tokens of a full bucket, which it is at first. Default 3000
 	Retry         int // what a retry takes, if it is there. Default 100. Negative: nothing
-	AfterOverload int // the same after a try that was judged Overload: timeouts and 429, 503 alike. Default: Retry
-	First         int // what the success of a first try adds. Default 10. Negative: nothing
-	Again         int // what the success of a retry adds. Default 0. Negative: what that retry took
+	AfterOverload int // the same after a try that was judged Overload: timeouts and 429, 503 alike. Default: Retry. Above Capacity: no retry after it
+	First         int // what the success of a first try adds, until the bucket is full. Default 10. Negative: nothing
+	Again         int // what the success of a retry adds, likewise. Default 0. Negative: what that retry took
 	Failure       int // what each failed try takes, as far as it is there. Default 0
-	Reserve       int // a retry is refused unless more than that is there. Default 0
+	Reserve       int // a retry is refused unless more than that is there. Default 0. Must be below Capacity
 }
 
 // GRPC returns gRPC's retry throttling (gRFC A6) with its maxTokens and
 // tokenRatio, in thousandths of a token: each failure takes one token, each success
 // adds ratio, and retries are allowed while more than half are there. It is a
 // breaker with a threshold at a failure share of ratio/(1+ratio), not a
-// proportional budget. MaxTokens is from 1 to 1000, ratio above 0.
+// proportional budget. MaxTokens is cut to the range that gRPC allows, 1 to 1000; ratio
+// is rounded to thousandths, at least one and at most maxTokens.
 func GRPC(maxTokens int, ratio float64) *Options {
-	add := max(int(math.Round(ratio*1000)), 1)
+	maxTokens = min(max(maxTokens, 1), 1000)
+	add := 1
+	if ratio > 0.001 { // and a number
+		add = int(math.Round(min(ratio, float64(maxTokens)) * 1000))
+	}
 	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
 }
 
@@ -61,7 +66,8 @@ func AWS2026() *Options {
 	return &Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
 }
 
-// New returns a full Budget. The error names the option that is wrong.
+// New returns a full Budget. The error names the option that is wrong: one that must not
+// be negative and is, or a Capacity or Reserve with which no retry could ever be made.
 func New(o *Options) (*Budget, error) {
 	b := &Budget{}
 	if o != nil {
@@ -78,6 +84,12 @@ func New(o *Options) (*Budget, error) {
 		return nil, fmt.Errorf("budget: option Reserve is negative: %d", b.o.Reserve)
 	}
 	b.o.defaults()
+	switch {
+	case min(b.o.Retry, b.o.AfterOverload) > b.o.Capacity:
+		return nil, fmt.Errorf("budget: option Retry is %d and Capacity %d: no retry could ever be made", b.o.Retry, b.o.Capacity)
+	case b.o.Reserve >= b.o.Capacity:
+		return nil, fmt.Errorf("budget: option Reserve is %d and Capacity %d: no retry could ever be made", b.o.Reserve, b.o.Capacity)
+	}
 	b.tokens = b.o.Capacity
 	b.first = func(v backoff.Verdict) { b.done(v, 0, b.o.First) }
 	b.retry = func(v backoff.Verdict) { b.done(v, b.o.Retry, b.again(b.o.Retry)) }
@@ -141,10 +153,13 @@ func (b *Budget) done(v backoff.Verdict, cost, add int) {
 	defer b.mu.Unlock()
 	switch {
 	case v.Class == backoff.ClassOK:
-		b.tokens = min(b.tokens+add, b.o.Capacity)
+		b.add(add)
 	case v.Class != backoff.ClassStop:
 		b.tokens = max(b.tokens-b.o.Failure, 0)
 	case v.Skipped:
-		b.tokens = min(b.tokens+cost, b.o.Capacity)
+		b.add(cost)
 	}
 }
+
+// add puts in n tokens, as far as there is room for them.
+func (b *Budget) add(n int) { b.tokens += min(n, b.o.Capacity-b.tokens) }

@@ -205,23 +205,25 @@ func TestOperationsThatPanicLeaveTheGateOpen(t *testing.T) {
 }
 
 func TestAGateForgetsIdleHosts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, nil)
-		for i := range 64 {
-			done, err := g.Acquire(t.Context(), fmt.Sprint(i))
-			require.NoError(t, err)
-			done(success)
-		}
-		done, _ := g.Acquire(t.Context(), "down")
-		done(refused)
-		time.Sleep(time.Second)
-		for i := range 2 * 64 { // by when they have doubled
-			done, _ = g.Acquire(t.Context(), fmt.Sprint("another ", i))
-			done(success)
-		}
-		require.Zero(t, g.Status("0").Granted, "forgotten")
-		require.True(t, g.Status("down").Down, "not forgotten")
-	})
+	for _, rate := range []float64{500, -1, math.Inf(1)} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: rate}})
+			for i := range 64 {
+				done, err := g.Acquire(t.Context(), fmt.Sprint(i))
+				require.NoError(t, err)
+				done(success)
+			}
+			done, _ := g.Acquire(t.Context(), "down")
+			done(refused)
+			time.Sleep(time.Second)
+			for i := range 2 * 64 { // until there are twice as many, so that it looks again
+				done, _ = g.Acquire(t.Context(), fmt.Sprint("another ", i))
+				done(success)
+			}
+			require.Zero(t, g.Status("0").Granted, "rate %v: forgotten", rate)
+			require.True(t, g.Status("down").Down, "rate %v: not forgotten", rate)
+		})
+	}
 }
 
 // Nobody asks for them any more: of a host that was down, or that had come back only

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -64,19 +65,23 @@ type Ticket struct {
 }
 
 // NewLine returns an empty line for a host that is up. Random numbers for the pace
-// of probes come from r; nil: backoff.Rand(). A zero option has its default.
+// of probes come from r; nil: backoff.Rand(). A zero option has its default, as have a
+// Rate that is not a number and a negative Burst, which [NewGate] refuses.
 func NewLine(o LineOptions, r *rand.Rand) *Line {
-	if o.Rate == 0 {
+	switch {
+	case o.Rate == 0 || math.IsNaN(o.Rate):
 		o.Rate = 500
+	case math.IsInf(o.Rate, 1):
+		o.Rate = -1
 	}
 	if o.Burst <= 0 {
 		o.Burst = 10
 	}
-	if o.Concurrent == 0 {
+	switch {
+	case o.Concurrent == 0:
 		o.Concurrent = 16
-	}
-	if o.Concurrent < 0 {
-		o.Concurrent = 1 << 30
+	case o.Concurrent < 0 || o.Concurrent > unlimited:
+		o.Concurrent = unlimited
 	}
 	if r == nil {
 		r = backoff.Rand()
@@ -236,6 +241,9 @@ func (l *Line) Status(now time.Time) LineStatus {
 	}
 	return s
 }
+
+// unlimited is as many dials at a time as a Line can count.
+const unlimited = 1 << 30
 
 // slowest is the longest time between two dials, whatever the rate.
 const slowest = 365 * 24 * time.Hour

@@ -13,10 +13,10 @@ func orDefault(d, other time.Duration) time.Duration {
 	return min(max(d, 0), longest)
 }
 
-// times returns factor, or other if it is 0.
-func times(factor, other float64) float64 {
-	if factor == 0 {
-		return other
+// orUsual returns x, or usual if x is zero or not a number.
+func orUsual(x, usual float64) float64 {
+	if x == 0 || x != x {
+		return usual
 	}
-	return factor
+	return x
 }

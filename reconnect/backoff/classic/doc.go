@@ -20,5 +20,6 @@
 // cap. Attempt.N counts waits from 0 here as elsewhere; where a source counts
 // from 1, the comment says so. As everywhere, no attempt number and no field
 // leads to overflow or to a negative wait, the zero value of a field is its
-// default, and a policy may be shared between goroutines but not changed.
+// default, as is a float that is not a number, and a policy may be shared between
+// goroutines but not changed.
 package classic

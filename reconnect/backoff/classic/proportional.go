@@ -20,7 +20,7 @@ type Cenkalti struct {
 
 // Next waits and never gives up.
 func (c *Cenkalti) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(orDefault(c.Initial, 500*time.Millisecond), times(c.Multiplier, 1.5), a.N, orDefault(c.Max, time.Minute))
+	d := backoff.Grow(orDefault(c.Initial, 500*time.Millisecond), orUsual(c.Multiplier, 1.5), a.N, orDefault(c.Max, time.Minute))
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
 }
 
@@ -41,7 +41,7 @@ func (g *GRPC) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	base := orDefault(g.Base, time.Second)
 	wait := base
 	if a.N > 0 {
-		d := backoff.Grow(base, times(g.Multiplier, 1.6), a.N, orDefault(g.Max, 2*time.Minute))
+		d := backoff.Grow(base, orUsual(g.Multiplier, 1.6), a.N, orDefault(g.Max, 2*time.Minute))
 		wait = around(r, d, g.Jitter, 0.2)
 	}
 	return backoff.Step{Wait: wait, Connect: max(orDefault(g.Connect, 20*time.Second), wait)}, true
@@ -64,9 +64,7 @@ func (t *Tailscale) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 // around draws from d*(1-spread) to d*(1+spread), with spread within [0, 1]
 // or, if it is 0, other.
 func around(r *rand.Rand, d time.Duration, spread, other float64) time.Duration {
-	if spread == 0 || spread != spread {
-		spread = other
-	}
-	by := min(d, time.Duration(min(max(spread, 0), 1)*float64(d)))
+	spread = min(max(orUsual(spread, other), 0), 1)
+	by := min(d, time.Duration(spread*float64(d)))
 	return backoff.Uniform(r, d-by, d+min(by, longest-d))
 }
