@@ -188,6 +188,22 @@ func TestAHalfOpenBreakerOpensAgain(t *testing.T) {
 	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
+func TestALateTrialOfAnEarlierHalfOpenTimeFreesNoPlace(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 2, Trials: 1})
+	c.after(5 * time.Second)
+	late, ok := b.Admit(first)
+	require.True(t, ok)
+	require.True(t, try(b, first, refused))
+	require.Equal(t, budget.BreakerOpen, b.State())
+	c.after(5 * time.Second)
+	require.Equal(t, budget.BreakerHalfOpen, b.State())
+	late(success)
+	for _, want := range []bool{true, true, false} {
+		_, ok := b.Admit(first)
+		require.Equal(t, want, ok)
+	}
+}
+
 func TestAnOldOutcomeDecidesNothingHalfOpen(t *testing.T) {
 	b, c := newBreaker(t, budget.BreakerOptions{HalfOpen: 1})
 	old, _ := b.Admit(first)

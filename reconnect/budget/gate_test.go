@@ -79,6 +79,38 @@ func TestTheContextEndsTheWaitAtTheGate(t *testing.T) {
 	})
 }
 
+// ending is a context that calls first, and ends, when its Done is called.
+type ending struct {
+	context.Context
+	first func()
+}
+
+func (e ending) Done() <-chan struct{} {
+	e.first()
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+func (e ending) Err() error { return context.Canceled }
+
+func TestAPermitGrantedInTheMomentItsContextEndsIsReturned(t *testing.T) {
+	ended := 0
+	for range 64 { // each time Acquire finds both true, and chooses
+		g := newGate(t, oneAtATime())
+		before, err := g.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		done, err := g.Acquire(ending{context.Background(), func() { before(success) }}, "a")
+		if err == nil {
+			done(success)
+		} else {
+			ended++
+		}
+		require.EqualValues(t, 2, g.Status("a").Granted)
+		require.Zero(t, g.Status("a").Dialing)
+	}
+	require.Positive(t, ended)
+}
+
 func TestTheGateOpensByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: 10, Burst: 1}})

@@ -135,6 +135,25 @@ func TestAHostThatIsDownIsProbedByOneAtATime(t *testing.T) {
 	require.True(t, q.Status(q.now).Down)
 }
 
+// tired is a policy that gives up.
+type tired struct{}
+
+func (tired) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
+
+func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
+	q := down(t, budget.LineOptions{Rate: -1, Probe: tired{}}, 2)
+	for range 2 {
+		admitted, next := q.admit()
+		require.Empty(t, admitted)
+		require.Equal(t, backoff.SlowMin, next)
+		q.after(next)
+		probe, _ := q.admit()
+		require.Len(t, probe, 1)
+		q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}, probe...)
+		q.after(time.Hour)
+	}
+}
+
 func TestAHostThatIsBackIsEnteredGradually(t *testing.T) {
 	q := down(t, budget.LineOptions{Rate: -1, Concurrent: 16}, 100)
 	q.after(time.Second)
