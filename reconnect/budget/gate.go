@@ -12,31 +12,38 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Gate is where all connections of a process wait for leave to dial, each host
-// having a [Line] of its own. It bounds rate and concurrency of dials, holds
-// everyone when the server told one of them to wait, lets one probe while the host is
-// down, and the others in gradually when it is back. Who waits is served in order.
+// Gate holds the dials of a process until they may begin. Each host has a [Line] of its
+// own, which is served in order. It bounds how many dials go out per second and at a
+// time. When the server told one connection to wait, all wait. While the host is down
+// one dial at a time goes out as a probe; when it is back the others follow gradually.
+//
+// Only two verdicts on a dial count against its host, which is then taken to be down:
+// ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
+// or a 503. ClassSlow and ClassRefresh, such as a 404 or a 401, are answers: the host is
+// up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
+// all dials to that host. See [Line.Done].
 //
 // It is a reconnect.Gate and a dialer.Gate, is safe for concurrent use, starts no
-// goroutine and needs no closing. To wait costs one channel.
+// goroutine and needs no closing. Each dial that waits costs one channel.
 type Gate struct {
 	o GateOptions
 
 	mu    sync.Mutex // guards what follows
 	lines map[string]*door
-	sweep int // at so many lines the idle ones are forgotten
+	sweep int // how many lines there may be before idle ones are forgotten
 }
 
-// GateOptions are the options of [NewGate]; nil has the defaults.
+// GateOptions are the options of [NewGate]; nil means the defaults.
 type GateOptions struct {
 	LineOptions // for each host
 
-	// Limiter is asked as well, after the line: one that a fleet shares, for
-	// instance. Default: none.
+	// Limiter is a second limit, on the dials to all hosts together: one that a whole
+	// fleet shares, for instance. A dial waits for it after its line, and counts among
+	// the Concurrent meanwhile. Default: none.
 	Limiter Limiter
 
-	// Rand is where the pace of probes is drawn from, under a lock. Default:
-	// that of backoff.Rand.
+	// Rand is the source from which the pace of probes is drawn, under a lock.
+	// Default: that of backoff.Rand.
 	Rand rand.Source
 }
 
@@ -44,7 +51,7 @@ type GateOptions struct {
 type door struct {
 	line  *Line
 	timer *time.Timer
-	rings time.Time // when the timer does; zero: it is not set
+	rings time.Time // the time for which the timer is set; zero: it is not set
 }
 
 // NewGate returns a Gate. The error names the option that is wrong.
@@ -62,10 +69,10 @@ func NewGate(o *GateOptions) (*Gate, error) {
 	return g, nil
 }
 
-// Acquire waits until a dial to host may begin. Done must be called exactly once,
-// with ClassOK when the connection is of use, or with the verdict on why it did not
-// come to that. When ctx ends first, its cause is returned, or what the Limiter
-// makes of it.
+// Acquire waits until a dial to host may begin. Done must then be called, with ClassOK
+// when the connection is of use, or with the verdict on why it did not come to that; a
+// second call does nothing. When ctx ends first, Acquire returns its cause, or the error
+// of the Limiter.
 func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
 	t, admitted := g.join(host)
 	select {
@@ -85,8 +92,8 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 	return func(v backoff.Verdict) { once.Do(func() { g.done(host, t, v) }) }, nil
 }
 
-// limit waits at the Limiter, for t, which was admitted. Unless the Limiter lets it
-// pass, the place of t is given back, also when Wait panics or ends the goroutine.
+// limit waits at the Limiter for t, which was admitted. Unless the Limiter lets it pass,
+// limit gives the place of t back, also when Wait panics or ends the goroutine.
 func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (err error) {
 	if g.o.Limiter == nil {
 		return nil
@@ -122,7 +129,7 @@ func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
 	return t, admitted
 }
 
-// open lets in who may, and sets the timer for the next one.
+// open admits the dials that may begin now, and sets the timer for the next one.
 func (g *Gate) open(d *door) {
 	now := time.Now()
 	for {
@@ -138,8 +145,8 @@ func (g *Gate) open(d *door) {
 	}
 }
 
-// ring has open called at a time. The timer holds nothing that needs an end: it
-// finds nobody waiting, and is not set again.
+// ring sets the timer, which calls open at a time. Nothing has to stop the timer: when
+// no dial waits, open does not set it again.
 func (g *Gate) ring(d *door, at time.Time) {
 	d.rings = at
 	if d.timer == nil {
@@ -158,7 +165,7 @@ func (g *Gate) leave(host string, t *Ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
-	if !d.line.Leave(t) { // admitted in this very moment, and not made use of
+	if !d.line.Leave(t) { // it was admitted in this very moment, and will not be made
 		d.line.Done(t, backoff.Verdict{Class: backoff.ClassStop}, time.Now())
 	}
 	g.settle(d)
@@ -168,11 +175,11 @@ func (g *Gate) done(host string, t *Ticket, v backoff.Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
-	defer g.settle(d) // also if Probe or Rand panics: others wait
+	defer g.settle(d) // also if Probe or Rand panics, because others wait
 	d.line.Done(t, v, time.Now())
 }
 
-// settle opens d, and stops a timer that nobody waits for.
+// settle opens d, and stops its timer if no dial waits.
 func (g *Gate) settle(d *door) {
 	g.open(d)
 	if d.line.first == nil && !d.rings.IsZero() && d.timer.Stop() {
@@ -180,11 +187,11 @@ func (g *Gate) settle(d *door) {
 	}
 }
 
-// sweepAt is how many hosts are remembered before idle ones are forgotten.
+// sweepAt is how many hosts there may be before idle ones are forgotten.
 const sweepAt = 64
 
-// forget forgets hosts of which nothing needs to be known, at most once each time
-// that their number has doubled, so that a new host costs O(1).
+// forget forgets the hosts that are idle. It looks only when their number has doubled
+// since the last time, so that a new host costs O(1).
 func (g *Gate) forget() {
 	if len(g.lines) < g.sweep {
 		return
@@ -198,7 +205,7 @@ func (g *Gate) forget() {
 	g.sweep = max(sweepAt, 2*len(g.lines))
 }
 
-// Status returns a snapshot of the line of host; the zero value if none has been.
+// Status returns a snapshot of the line of host, or the zero value if it has none.
 func (g *Gate) Status(host string) LineStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()

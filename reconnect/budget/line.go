@@ -8,20 +8,20 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Line is the queue of those who want to dial one host: the core of a [Gate],
-// which waits for nobody and is told the time. It belongs to one goroutine.
+// Line is the queue of the dials to one host: the core of a [Gate]. It does not wait, and
+// gets the time as an argument. It belongs to one goroutine.
 //
-//	t := line.Join(now)             // somebody wants to dial
-//	admitted, next := line.Admit(now) // who may, now; look again at next, if that is not zero
-//	line.Done(t, verdict, now)      // how it went; or line.Leave(t), if it was not admitted yet
+//	t := line.Join(now)               // a dial wants to begin
+//	admitted, next := line.Admit(now) // one that may, now; call again at next, if that is not zero
+//	line.Done(t, verdict, now)        // how it went; or line.Leave(t), if it was not admitted yet
 //
-// After Join, Done and Leave somebody may be admitted, so Admit follows.
+// After Join, Done and Leave another dial may begin, so call Admit.
 //
-// The host is taken to be up until a dial fails (verdict Retry or Overload; any
-// other is an answer). While it is down one dial at a time goes out, at the pace of
-// a lone client (Probe). Each success then lets one more out at a time than before,
-// so that they double in the time that a dial takes, until Concurrent is reached.
-// What a server told one to wait holds all.
+// The host is taken to be up until a dial fails; [Line.Done] says which verdicts mean
+// that. While it is down one dial at a time goes out, at the pace of a lone client
+// (Probe). Each success then lets one more out at a time than before, so that they
+// double in the time that a dial takes, until Concurrent is reached. When the server
+// told one dial to wait, all wait.
 type Line struct {
 	o     LineOptions
 	rand  *rand.Rand
@@ -31,22 +31,22 @@ type Line struct {
 
 	tokens  float64   // of the rate
 	filled  time.Time // when they were counted
-	under   int       // admitted, and not done
-	window  int       // so many at a time; below Concurrent while down or coming back
+	under   int       // dials under way: admitted, and not done
+	window  int       // how many may be; below Concurrent while the host is down or coming back
 	down    bool
 	outage  backoff.Outage // while down
-	hold    time.Time      // nobody before this: a server said so
+	hold    time.Time      // no dial before this, because the server said so
 	pace    time.Time      // no probe before this
 	spread  time.Duration  // the wait that was drawn for it
-	heard   time.Time      // when somebody was done last
-	waited  time.Duration  // by those admitted, in all
+	heard   time.Time      // the time of the last Done
+	waited  time.Duration  // by the admitted dials, in all
 	granted uint64
 }
 
-// LineOptions are the limits for one host. What keeps step with a server is
-// Concurrent: no more than so many of this process wait in its queue, however fast
-// or slow it is. Rate is a ceiling for a server that is very fast, or one that a
-// process may have a share of only.
+// LineOptions are the limits for one host. Concurrent keeps step with a server, however
+// fast or slow it is, because no more dials of this process than that wait in its queue.
+// Rate is a ceiling for a server that is very fast, or of which a process may have a
+// share only.
 type LineOptions struct {
 	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
@@ -54,9 +54,9 @@ type LineOptions struct {
 	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
 }
 
-// Ticket is one who waits in a [Line], or was admitted.
+// Ticket is a dial that waits in a [Line], or was admitted.
 type Ticket struct {
-	Value any // the owner's own
+	Value any // for the owner of the Line, which does not use it
 
 	joined     time.Time
 	waiting    bool
@@ -89,7 +89,7 @@ func NewLine(o LineOptions, r *rand.Rand) *Line {
 	return &Line{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
 }
 
-// Join puts somebody at the end.
+// Join puts a dial at the end of the line.
 func (l *Line) Join(now time.Time) *Ticket {
 	t := &Ticket{joined: now, waiting: true, prev: l.last}
 	if l.last == nil {
@@ -102,8 +102,8 @@ func (l *Line) Join(now time.Time) *Ticket {
 	return t
 }
 
-// Leave takes t out, and reports whether it was still waiting; if not it has been
-// admitted, and Done must be called.
+// Leave takes t out of the line, and reports whether it was still waiting. If not, it has
+// been admitted, and Done must be called.
 func (l *Line) Leave(t *Ticket) bool {
 	if !t.waiting {
 		return false
@@ -123,8 +123,8 @@ func (l *Line) Leave(t *Ticket) bool {
 	return true
 }
 
-// Admit returns the next one who may dial now, nil if there is none; then next is
-// when there may be, if that is a matter of time. Call it until it returns nil.
+// Admit returns the next dial that may begin now, or nil. Call it until it returns nil;
+// next is then when another may begin, or zero if that is no matter of time.
 func (l *Line) Admit(now time.Time) (t *Ticket, next time.Time) {
 	if l.first == nil || l.under >= l.window {
 		return nil, time.Time{}
@@ -166,7 +166,20 @@ func (l *Line) notBefore(now time.Time) time.Time {
 	return at
 }
 
-// Done says how the dial of t went: ClassOK, or the verdict on why not.
+// Done ends the dial of t, which was admitted, with its verdict:
+//
+//   - ClassRetry (such as refused, reset, lost, 500) and ClassOverload (such as a timeout,
+//     429, 503) count against the host. It is down from then on, and the next dial is a
+//     probe. Of the dials that were under way when it went down only the first counts.
+//   - ClassOK means that the host is up. While it is coming back, one more dial than
+//     before may be under way.
+//   - ClassRefresh and ClassSlow (such as 401, 404, a certificate that does not verify)
+//     are answers, so that the host is up too, although that dial was of no use.
+//   - ClassStop says nothing about the host: the dial was cancelled, or would have
+//     failed anywhere.
+//
+// With any class a RetryAfter, at most [backoff.MaxRetryAfter], holds all dials to the
+// host. Until it is over, an answer does not mean that a host that was down is up.
 func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 	l.under--
 	l.heard = now
@@ -184,19 +197,21 @@ func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 		}
 	case backoff.ClassRetry, backoff.ClassOverload:
 		l.fail(t, v, now)
-	case backoff.ClassStop: // cancelled, or of no meaning for the others
+	case backoff.ClassStop:
 	default:
 		l.answered(now)
 	}
 }
 
-// answered takes the host to be up, unless it has told somebody to wait: then what
-// follows is a probe, which does not come when that is over to the instant.
+// answered takes the host to be up, unless it is down and all have to wait because it
+// said so. Then the next dial is a probe, so that it does not come at the very instant
+// at which that is over.
 func (l *Line) answered(now time.Time) { l.down = l.down && l.hold.After(now) }
 
-// fail takes the host to be down. Of the dials that were under way when it went
-// down only the first counts; but what one of the others was told holds probes too,
-// which must not come when it is over to the instant: other processes were told so.
+// fail takes the host to be down. Of the dials that were under way when it went down only
+// the first counts. If the server told one of the others to wait, the next probe comes
+// later than that by the wait that was drawn, because other processes were told the same
+// and must not all come at one instant.
 func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 	if l.down && !t.probe {
 		if l.pace.Before(l.hold) {
@@ -215,22 +230,22 @@ func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 		step.Wait = backoff.SlowMin // a gate does not give up
 	}
 	l.spread = step.Wait
-	l.pace = now.Add(l.outage.Attempt().Verdict.RetryAfter + step.Wait) // all processes that were told so must not come at one instant
+	l.pace = now.Add(l.outage.Attempt().Verdict.RetryAfter + step.Wait)
 }
 
 // LineStatus is a snapshot of a [Line].
 type LineStatus struct {
-	Waiting int           // who want to dial
-	Dialing int           // who were admitted and are not done
-	Limit   int           // how many may be at a time, now
-	Longest time.Duration // for which one of them has waited
-	Waited  time.Duration // by all who were admitted so far
-	Granted uint64        // how many these were
-	Down    bool          // the last dial failed: one at a time goes out, as a probe
-	Held    time.Time     // nobody before this, since the server said so; zero or past: not held
+	Waiting int           // dials that wait
+	Dialing int           // dials that were admitted and are not done
+	Limit   int           // how many may be, now
+	Longest time.Duration // how long the first of the waiting dials has waited
+	Waited  time.Duration // how long all admitted dials have waited, in all
+	Granted uint64        // how many dials were admitted so far
+	Down    bool          // the host is down: one dial at a time goes out, as a probe
+	Held    time.Time     // no dial before this, because the server said so; zero or past: not held
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot of the line.
 func (l *Line) Status(now time.Time) LineStatus {
 	s := LineStatus{
 		Waiting: l.count, Dialing: l.under, Limit: l.window, Waited: l.waited, Granted: l.granted,
@@ -248,12 +263,11 @@ const unlimited = 1 << 30
 // slowest is the longest time between two dials, whatever the rate.
 const slowest = 365 * 24 * time.Hour
 
-// stale is after how long without a dial what is known of a host says nothing any
-// more.
+// stale is how long after the last dial it still counts what is known of a host.
 const stale = backoff.MaxRetryAfter
 
-// idle reports that the line might as well be made anew: nobody is there, and
-// nothing is known of the host, or nothing that is not too old.
+// idle reports whether a new line would do as well: no dial waits or is under way, and
+// nothing is known of the host, or only what is too old.
 func (l *Line) idle(now time.Time) bool {
 	if l.first != nil || l.under > 0 || l.hold.After(now) || l.down && l.pace.After(now) {
 		return false
