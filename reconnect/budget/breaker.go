@@ -8,16 +8,18 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Breaker is a circuit breaker: when too many of the recent tries have failed it
-// opens, and refuses every try for a while; then it is half open, and lets a few
-// through at a time, whose outcomes decide whether it closes (Nygard, "Release
-// It!"). It bounds how many are under way then, not how many results are in: a
-// breaker that lets all traffic pass until it has results lets a storm pass. Those
-// few are first tries: a retry is admitted ahead of its wait, and three that wait
-// for an hour would keep everybody out for as long.
+// Breaker is a circuit breaker (Michael T. Nygard, "Release It!"). It opens when too
+// many of the recent tries have failed, and refuses every try for a while. Then it is
+// half open: it lets a few tries through at a time, and their outcomes decide whether
+// it closes or opens again.
 //
-// A try that ends with ClassStop is not counted, whether it was begun or not. It only
-// gives its place back if it was let through half open.
+// While half open it bounds the tries under way, not the results that are in,
+// because a breaker that lets all traffic pass until it has results lets a storm pass.
+// Retries do not pass then, because they are admitted ahead of their wait: three that
+// wait for an hour would keep all others out for as long.
+//
+// A try that ends with ClassStop is not counted, whether it was begun or not. If it was
+// let through half open, its place is free again.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type Breaker struct {
@@ -25,33 +27,35 @@ type Breaker struct {
 
 	mu     sync.Mutex // guards what follows
 	state  BreakerState
-	turn   uint64    // counts changes of state: a try of an earlier one says nothing any more
+	turn   uint64    // counts changes of state, so that a try knows whether it was admitted in this one
 	opened time.Time // when it opened last
-	recent window    // while closed
-	trials tally     // while half open
+	recent window    // outcomes while closed
+	trials tally     // outcomes while half open
 	under  int       // tries under way that were admitted half open
 }
 
-// BreakerOptions are the options of [NewBreaker]; nil has the defaults.
+// BreakerOptions are the options of [NewBreaker]; nil means the defaults. With a
+// negative HalfOpen and with PassRetries it is the breaker of Denis Isaev, "Good Retry,
+// Bad Retry: An Incident Story".
 type BreakerOptions struct {
-	Window      time.Duration    // what counts as recent, to a twentieth. Default 10 s
-	MinSamples  int              // so many recent tries are needed to open. Default 20
-	Share       float64          // of failures among them from which on it opens. Default 0.5
+	Window      time.Duration    // how long an outcome counts as recent, to a twentieth. Default 10 s
+	MinSamples  int              // how many recent tries it takes to open. Default 20
+	Share       float64          // the share of failures among them at which it opens, from 0 to 1. Default 0.5
 	Open        time.Duration    // how long it stays open. Default 5 s
-	HalfOpen    int              // how many first tries are let through at a time when half open. Default 3. Negative: all, as in document 002
-	Trials      int              // so many outcomes decide then. Default: HalfOpen, or MinSamples if that lets all through
-	PassRetries bool             // retries of an admitted operation are never refused, only counted: as in document 002
+	HalfOpen    int              // how many first tries it lets through at a time when half open. Default 3. Negative: all
+	Trials      int              // how many outcomes decide then. Default: HalfOpen, or MinSamples if that lets all through
+	PassRetries bool             // retries are counted and never refused, because their operation was admitted
 	Now         func() time.Time // default time.Now
 }
 
-// BreakerState is what a [Breaker] does.
+// BreakerState is the state of a [Breaker].
 type BreakerState uint8
 
 // The states of a Breaker.
 const (
-	BreakerClosed   BreakerState = iota // all pass
-	BreakerOpen                         // none does
-	BreakerHalfOpen                     // a few do
+	BreakerClosed   BreakerState = iota // all tries pass
+	BreakerOpen                         // no try passes
+	BreakerHalfOpen                     // a few tries pass at a time
 )
 
 func (s BreakerState) String() string {
@@ -112,7 +116,7 @@ func (o *BreakerOptions) defaults() {
 	}
 }
 
-// State returns what it does now.
+// State returns the current state.
 func (b *Breaker) State() BreakerState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,8 +143,7 @@ func (b *Breaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bo
 	return func(v backoff.Verdict) { b.done(v, turn, trial) }, true
 }
 
-// look changes the state as far as that is a matter of time, or of what has been
-// counted.
+// look changes the state if it is time to, or if enough outcomes are in.
 func (b *Breaker) look(now time.Time) {
 	switch b.state {
 	case BreakerClosed:
@@ -175,8 +178,8 @@ func (b *Breaker) enter(s BreakerState) {
 	b.recent.clear()
 }
 
-// done counts an outcome. One of an earlier state counts only where all are let
-// through: who else is judged half open was admitted half open.
+// done counts an outcome. An outcome of an earlier state is ignored, unless HalfOpen is
+// negative: only trials that were admitted half open decide whether the breaker closes.
 func (b *Breaker) done(v backoff.Verdict, turn uint64, trial bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

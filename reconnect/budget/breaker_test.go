@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// clock is the time that the test tells.
+// clock is a time that only the test moves.
 type clock struct{ now time.Time }
 
 func newClock() *clock                 { return &clock{now: time.Unix(1_000_000, 0)} }
@@ -27,7 +27,6 @@ func newRetryBreaker(t *testing.T, o budget.RetryBreakerOptions) (*budget.RetryB
 	return b, c
 }
 
-// seeds.md 1.2: refused while the window is empty.
 func TestARetryBreakerRefusesWithoutEvidence(t *testing.T) {
 	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
 	require.False(t, try(b, refused, success))
@@ -35,7 +34,7 @@ func TestARetryBreakerRefusesWithoutEvidence(t *testing.T) {
 	require.True(t, try(b, refused, success))
 }
 
-// seeds.md 1.2: refused while failed/total >= 0.10.
+// A tenth, as in Isaev, "Good Retry, Bad Retry".
 func TestARetryBreakerRefusesFromItsShareOn(t *testing.T) {
 	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
 	for range 10 {
@@ -118,7 +117,6 @@ func TestABreakerOpensAtItsShare(t *testing.T) {
 	require.False(t, try(b, first, success))
 }
 
-// The seed's own breaker lets the whole traffic through (seeds.md 4.1, last line).
 func TestAHalfOpenBreakerBoundsHowManyAreUnderWay(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 2, Trials: 3})
 	c.after(5 * time.Second)
@@ -137,8 +135,8 @@ func TestAHalfOpenBreakerBoundsHowManyAreUnderWay(t *testing.T) {
 	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
-// A Retrier asks ahead of its wait, which may be an hour: retries that wait must not be
-// all that a half-open breaker lets through.
+// A Retrier asks ahead of its wait, which may be an hour. Retries that wait must not take
+// all the places of a half-open breaker.
 func TestAHalfOpenBreakerLetsNoRetryThrough(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
 	c.after(5 * time.Second)
@@ -219,8 +217,8 @@ func TestAnOldOutcomeDecidesNothingHalfOpen(t *testing.T) {
 	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
-// seeds.md 1.2: everything passes until 100 results are in.
-func TestTheSeedsBreakerLetsEverythingThroughHalfOpen(t *testing.T) {
+// As the breaker in Isaev, "Good Retry, Bad Retry", until 100 results are in.
+func TestANegativeHalfOpenLetsEverythingThrough(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: -1, Trials: 100, PassRetries: true})
 	require.True(t, try(b, refused, refused), "a retry inside an admitted call")
 	c.after(5 * time.Second)

@@ -8,41 +8,37 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Budget is a bucket of tokens that pays for retries and that successes fill: a
-// retry budget. With its defaults retries are at most a tenth of the first tries
-// that succeeded, and 30 more in a burst (seeds.md 1.2, retry-budget-10%). That
-// the successes of retries add nothing is what keeps it so in a partial failure.
+// Budget is a retry budget: a bucket of tokens that pays for retries and that successes
+// fill. With its defaults retries are at most a tenth of the first tries that
+// succeeded, and 30 more in a burst, as in Denis Isaev, "Good Retry, Bad Retry: An
+// Incident Story". The successes of retries add nothing, because else a partial failure
+// would get twice the budget.
 //
-// A retry that was admitted but never begun (Skipped) gets back what it took. One that
-// was cancelled on its way does not, because the server may have worked for it.
+// The tokens that a retry took come back if it was never begun (Skipped). They do not if
+// it was cancelled on its way, because the server may have worked for it.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type Budget struct {
 	o                  Options
-	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of one after an overload
+	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of a retry after an overload
 
 	mu     sync.Mutex // guards tokens
 	tokens int
 }
 
-// Options are the numbers of a [Budget]. The zero value, and nil, are the seed's:
-// retry-budget-10% of document 002, in hundredths of a retry.
+// Options are the numbers of a [Budget], in tokens. The zero value, and nil, mean the
+// defaults, in which a token is a hundredth of a retry.
 type Options struct {
-	Capacity      int // tokens of a full bucket, which it is at first. Default 3000
-	Retry         int // what a retry takes, if it is there. Default 100. Negative: nothing
-	AfterOverload int // the same after a try that was judged Overload: timeouts and 429, 503 alike. Default: Retry. Above Capacity: no retry after it
+	Capacity      int // what the bucket holds; it starts full. Default 3000
+	Retry         int // what a retry takes; it is refused if less is there. Default 100. Negative: nothing
+	AfterOverload int // the same for a retry after ClassOverload (timeout, 429, 503). Default: Retry. Above Capacity: no such retry
 	First         int // what the success of a first try adds, until the bucket is full. Default 10. Negative: nothing
 	Again         int // what the success of a retry adds, likewise. Default 0. Negative: what that retry took
 	Failure       int // what each failed try takes, as far as it is there. Default 0
-	Reserve       int // a retry is refused unless more than that is there. Default 0. Must be below Capacity
+	Reserve       int // a retry is refused unless more than this is there; below Capacity. Default 0
 }
 
-// GRPC returns gRPC's retry throttling (gRFC A6) with its maxTokens and
-// tokenRatio, in thousandths of a token: each failure takes one token, each success
-// adds ratio, and retries are allowed while more than half are there. It is a
-// breaker with a threshold at a failure share of ratio/(1+ratio), not a
-// proportional budget. MaxTokens is cut to the range that gRPC allows, 1 to 1000; ratio
-// is rounded to thousandths, at least one and at most maxTokens.
+// GRPC returns the retry throttling of gRFC A6; maxTokens is cut to 1 to 1000, ratio to 0.001 to maxTokens.
 func GRPC(maxTokens int, ratio float64) *Options {
 	maxTokens = min(max(maxTokens, 1), 1000)
 	add := 1
@@ -52,16 +48,12 @@ func GRPC(maxTokens int, ratio float64) *Options {
 	return &Options{Capacity: 1000 * maxTokens, Reserve: 500 * maxTokens, Retry: -1, Failure: 1000, First: add, Again: add}
 }
 
-// AWS returns the bucket of the standard mode of aws-sdk-go-v2: 500 tokens, a
-// retry takes 5, one after a timeout 10; the success of a first try adds 1, that of a
-// retry what it took. A verdict does not tell a timeout from throttling, so that 10
-// are taken here after either.
+// AWS returns the bucket of aws-sdk-go-v2's standard mode, with a timeout's price after throttling too.
 func AWS() *Options {
 	return &Options{Capacity: 500, Retry: 5, AfterOverload: 10, First: 1, Again: -1}
 }
 
-// AWS2026 returns the bucket of its mode of 2026: a retry takes 14, one after
-// throttling 5, and here after a timeout too.
+// AWS2026 returns the bucket of aws-sdk-go-v2's mode of 2026, with throttling's price after a timeout too.
 func AWS2026() *Options {
 	return &Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
 }
@@ -132,7 +124,7 @@ func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok boo
 	return done, true
 }
 
-// Tokens returns how many are there.
+// Tokens returns how many tokens are there.
 func (b *Budget) Tokens() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,5 +153,5 @@ func (b *Budget) done(v backoff.Verdict, cost, add int) {
 	}
 }
 
-// add puts in n tokens, as far as there is room for them.
+// add puts n tokens in, as far as there is room for them.
 func (b *Budget) add(n int) { b.tokens += min(n, b.o.Capacity-b.tokens) }

@@ -51,12 +51,10 @@ func drain(b *budget.Budget, v backoff.Verdict) int {
 	return -1
 }
 
-// seeds.md 1.2: burst 30 retries.
 func TestAFullBudgetPaysFor30Retries(t *testing.T) {
 	require.Equal(t, 30, drain(newBudget(t, nil), refused))
 }
 
-// seeds.md 1.2: sustained ratio 0.10 of successful first attempts.
 func TestTenFirstSuccessesPayForOneRetry(t *testing.T) {
 	b := newBudget(t, nil)
 	drain(b, refused)
@@ -66,7 +64,7 @@ func TestTenFirstSuccessesPayForOneRetry(t *testing.T) {
 	require.Equal(t, 10, drain(b, refused))
 }
 
-// seeds.md 4.1: else a partial failure gets twice the budget.
+// Else a partial failure would get twice the budget.
 func TestSuccessesOfRetriesAddNothing(t *testing.T) {
 	b := newBudget(t, nil)
 	for range 30 {
@@ -89,7 +87,8 @@ func TestABudgetIsNeverMoreThanFull(t *testing.T) {
 	require.Equal(t, 3000, b.Tokens())
 }
 
-// gRFC A6, seeds.md 4.5: from full, 4 retries pass and the 5th failure is refused.
+// With the numbers of the example in gRFC A6. Retries need more than half of the tokens
+// once the failure has taken one.
 func TestGRPCRefusesTheRetryAfterTheFifthFailure(t *testing.T) {
 	b := newBudget(t, budget.GRPC(10, 0.1))
 	for range 4 {
@@ -102,8 +101,6 @@ func TestGRPCRefusesTheRetryAfterTheFifthFailure(t *testing.T) {
 	require.False(t, ok)
 }
 
-// seeds.md 4.5: from 0 it takes about 61 successes at 0.1 until the next failure may be
-// retried.
 func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
 	b := newBudget(t, budget.GRPC(10, 0.1))
 	for range 20 {
@@ -121,9 +118,7 @@ func TestGRPCNeeds61SuccessesFromZero(t *testing.T) {
 	require.True(t, ok)
 }
 
-// seeds.md 4.6: burst 100 retries, 50 after timeouts; a retry's success gives back its
-// cost.
-// Not the default of 10 hundredths.
+// And not 0, which would mean the default of New.
 func TestAGRPCRatioThatIsTooSmallIsTheSmallest(t *testing.T) {
 	b := newBudget(t, budget.GRPC(10, 0.0001))
 	try(b, first, refused)
@@ -132,6 +127,7 @@ func TestAGRPCRatioThatIsTooSmallIsTheSmallest(t *testing.T) {
 	require.Equal(t, 1, b.Tokens()-before)
 }
 
+// 50 after timeouts. The success of a retry gives back what it took.
 func TestAWSPaysForAHundredRetries(t *testing.T) {
 	require.Equal(t, 100, drain(newBudget(t, budget.AWS()), refused))
 	require.Equal(t, 50, drain(newBudget(t, budget.AWS()), timeout))
@@ -147,8 +143,7 @@ func TestAWSPaysForAHundredRetries(t *testing.T) {
 	require.Equal(t, 10, b.Tokens())
 }
 
-// seeds.md 4.6: examples fixed by its tests: quota 500 -> 486 -> 472; 20 tokens allow one
-// retry (6 left), 14 allow one (0 left).
+// The numbers are those of the tests of aws-sdk-go-v2.
 func TestAWS2026TakesFourteen(t *testing.T) {
 	b := newBudget(t, budget.AWS2026())
 	for _, want := range []int{486, 472} {

@@ -1,16 +1,31 @@
-// Package budget says how many may try: it bounds the tries of many, where package
-// backoff spaces those of one.
+// Package budget decides how many tries may be made. It bounds the tries of many
+// callers, where package backoff spaces the tries of one.
 //
-// [Budget], [RetryBreaker] and [Breaker] serve operations, whose successes fill
-// them again: backoff.Retrier and dialer.Dialer take any of them as their Budget.
-// A connection that is only reconnected has no successes to refill one, so
-// package reconnect does not.
+// [Budget], [RetryBreaker] and [Breaker] are for operations, because the successes of
+// operations refill them: backoff.Retrier and dialer.Dialer take any of them as their
+// Budget. A connection that is only reconnected has no such successes, so that package
+// reconnect takes none of them.
 //
-// A [Gate] is shared by the connections to one host in one process:
-// reconnect.RunOptions and dialer.Dialer take it as their Gate. [Limited] makes a
-// gate of any limiter with Wait(ctx), such as one that a whole fleet shares.
+// A [Gate] is shared by the connections of one process, and bounds their dials to each
+// host: reconnect.RunOptions and dialer.Dialer take it as their Gate. [Limited] makes a
+// gate of any limiter with a method Wait(ctx), such as one that a whole fleet shares.
 //
-// None of them starts a goroutine. What decides is pure and told the time, in
-// [Line] or by an option Now, so that a simulator drives the very code that runs
-// in a program.
+// Nothing here starts a goroutine. What decides is pure and gets the time as an
+// argument, in [Line], or from an option Now, so that a simulator drives the very code
+// that runs in a program.
+//
+// # Sources
+//
+// [Budget] and [RetryBreaker] are the two ways to bound retries that these articles
+// describe and compare; the repository reproduces the simulations of the second:
+//
+//   - Marc Brooker, "Fixing retries with token buckets and circuit breakers" (Marc's
+//     Blog, 2022)
+//   - Denis Isaev, "Good Retry, Bad Retry: An Incident Story" (Yandex on Medium, 2024)
+//
+// [GRPC] is the throttling of gRFC A6, "gRPC Retry Design", in thousandths of its tokens:
+// no proportional budget but a breaker, which stops retries from a share of failures of
+// ratio/(1+ratio) on. In [AWS] and [AWS2026] timeouts and throttling cost the same,
+// because a verdict does not tell them apart. [Breaker] follows Michael T. Nygard,
+// "Release It!" (Pragmatic Bookshelf, 2007 and 2018).
 package budget

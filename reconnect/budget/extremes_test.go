@@ -23,14 +23,14 @@ var extremes = map[reflect.Kind]map[string]any{
 	},
 }
 
-// meanings says what comes of options by the name of the one that is not the default.
-// An extreme that it does not have means the same as -1.
+// meanings has the outcome for each option by its name, and in that for each extreme. An
+// extreme that is missing means the same as -1.
 type meanings map[string]map[string]string
 
 const refusal = "refused"
 
-// eachExtreme sets each numeric option of an O to each extreme, and asserts that outcome
-// returns what wants says, or the error that names the option.
+// eachExtreme sets one numeric option of an O at a time to one extreme at a time, and
+// asserts that the outcome is the one in wants, or an error that names the option.
 func eachExtreme[O any](t *testing.T, wants meanings, outcome func(O) (string, error)) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[O]()) {
 		for name, extreme := range extremes[field.Type.Kind()] {
@@ -156,7 +156,7 @@ func TestNoNumberBreaksABreaker(t *testing.T) {
 	})
 }
 
-// What NewGate refuses, NewLine, which has no error, takes for the default.
+// NewLine, which returns no error, takes for the default what NewGate refuses.
 func TestNoNumberBreaksALine(t *testing.T) {
 	const usual = "10 at once, 60ms for all"
 	lines := meanings{

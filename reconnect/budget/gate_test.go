@@ -221,7 +221,8 @@ func TestAProbePolicyThatDoesNotReturnHoldsNobodyForever(t *testing.T) {
 	}
 }
 
-// Sixteen handlers that panic, as net/http lets them, and the seventeenth must dial.
+// Handlers of net/http may panic, and the program goes on. Sixteen of them must not keep
+// the seventeenth from its dial.
 func TestOperationsThatPanicLeaveTheGateOpen(t *testing.T) {
 	for value, way := range ways {
 		synctest.Test(t, func(t *testing.T) {
@@ -258,8 +259,8 @@ func TestAGateForgetsIdleHosts(t *testing.T) {
 	}
 }
 
-// Nobody asks for them any more: of a host that was down, or that had come back only
-// in part, it is not known for ever.
+// A host that was down, or had come back only in part, is forgotten too when nothing has
+// dialled it for long.
 func TestAGateForgetsHostsThatWereDownLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, nil)
@@ -333,8 +334,8 @@ func (h *host) dial(context.Context) (conn.Conn, error) {
 	return conntest.NewFake(nil).Conn(), nil
 }
 
-// Promise 2, for the connections of one process: 200 of them make as many dials in an outage
-// as a lone one or two, and come back a few at a time.
+// Promise 2, for the connections of one process: 200 of them make no more dials in an
+// outage than one or two lone ones, and come back a few at a time.
 func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 8}})
@@ -363,7 +364,7 @@ func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
 	})
 }
 
-// To wait costs one channel, and no more among 100,000 than among 1,000.
+// A dial that waits costs one channel, and no more among 100,000 than among 1,000.
 func BenchmarkGate(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -6,18 +6,19 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Limiter is any rate limiter that can be waited at: rate.Limiter of
-// golang.org/x/time/rate is one. It must return when ctx ends, and be safe for
-// concurrent use.
+// Limiter is any rate limiter with a Wait, such as rate.Limiter of
+// golang.org/x/time/rate. It must be safe for concurrent use.
 type Limiter interface {
+	// Wait returns nil when the caller may go on, and an error if that will not be, for
+	// instance because ctx has ended.
 	Wait(ctx context.Context) error
 }
 
-// Limited is a Limiter as a gate, for all hosts together, and without a Gate's
-// knowledge of whether a host is up. For both, see GateOptions.Limiter.
+// Limited makes a gate of a Limiter: one for all hosts together, which does not learn
+// whether a host is up. GateOptions.Limiter combines a Limiter with a [Gate].
 type Limited struct{ Limiter Limiter }
 
-// Acquire waits at the limiter. Done does nothing.
+// Acquire waits at the Limiter, and returns its error. Done does nothing.
 func (l Limited) Acquire(ctx context.Context, _ string) (done func(backoff.Verdict), err error) {
 	if err := l.Limiter.Wait(ctx); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (q *queue) join(n int) (tickets []*budget.Ticket) {
 	return tickets
 }
 
-// admit returns all who may dial now, and how long until there is another.
+// admit returns all dials that may begin now, and how long until another may.
 func (q *queue) admit() (admitted []*budget.Ticket, next time.Duration) {
 	for {
 		t, at := q.Admit(q.now)
@@ -59,7 +59,7 @@ func (q *queue) done(v backoff.Verdict, tickets ...*budget.Ticket) {
 	}
 }
 
-// down returns a queue of which one dial has failed, and n wait.
+// down returns a queue in which one dial has failed and n wait.
 func down(t *testing.T, o budget.LineOptions, n int) *queue {
 	q := newQueue(o)
 	q.join(1)
@@ -82,7 +82,7 @@ func TestABurstAndThenTheRate(t *testing.T) {
 	require.Equal(t, 20*time.Millisecond, next)
 }
 
-// A year at most: the time until then does not overflow.
+// The time between two dials is a year at most, so that it does not overflow.
 func TestALineMayBeAsSlowAsOneWants(t *testing.T) {
 	q := newQueue(budget.LineOptions{Rate: 1e-12, Burst: 1})
 	q.join(2)
@@ -191,8 +191,8 @@ func TestDialsThatFailTogetherCountOnce(t *testing.T) {
 	require.Equal(t, time.Second, next)
 }
 
-// Promise 2, and issue 4: a Retry-After seen by one connection holds all of them, and nobody
-// comes back at that very instant.
+// Promise 2: a Retry-After seen by one connection holds all of them, and none comes back
+// at the very instant at which it is over.
 func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	q := newQueue(budget.LineOptions{Rate: -1})
 	two := q.join(2)

@@ -8,13 +8,16 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// RetryBreaker refuses retries while too many of the recent tries have failed, and
-// while there were none (seeds.md 1.2, retry-cb-10%). First tries are always
-// admitted. Against a [Budget] it adds less load in a total failure and costs more
-// successes in a partial one; a window's worth of storm passes before it acts.
+// RetryBreaker refuses retries while too many of the recent tries have failed, and while
+// there are no recent tries. It always admits first tries. A [Budget] is the better
+// choice: a RetryBreaker adds less load in a total failure but costs more successes in
+// a partial one, and lets a window's worth of storm pass before it acts. It is here
+// because Marc Brooker, "Fixing retries with token buckets and circuit breakers", and
+// Denis Isaev, "Good Retry, Bad Retry: An Incident Story", compare the two, and this
+// project reproduces that.
 //
-// A try that ends with ClassStop is not counted, whether it was begun or not. To admit
-// a retry takes nothing, so that nothing needs to be given back.
+// A try that ends with ClassStop is not counted, whether it was begun or not. Nothing is
+// taken when a retry is admitted, so that nothing has to come back.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type RetryBreaker struct {
@@ -24,16 +27,16 @@ type RetryBreaker struct {
 	recent window
 }
 
-// RetryBreakerOptions are the options of [NewRetryBreaker]; nil has the defaults.
+// RetryBreakerOptions are the options of [NewRetryBreaker]; nil means the defaults.
 type RetryBreakerOptions struct {
-	Window     time.Duration    // what counts as recent, to a twentieth. Default 10 s
-	Share      float64          // of failures among the tries from which on retries are refused. Default 0.1
-	MinSamples int              // with fewer recent tries, but one at least, retries pass. Default 1
+	Window     time.Duration    // how long an outcome counts as recent, to a twentieth. Default 10 s
+	Share      float64          // the share of failures among the recent tries at which retries are refused, from 0 to 1. Default 0.1
+	MinSamples int              // retries pass while there are fewer recent tries than this, but at least one. Default 1
 	Now        func() time.Time // default time.Now
 }
 
-// NewRetryBreaker returns one that has seen nothing. The error names the option
-// that is wrong.
+// NewRetryBreaker returns a RetryBreaker that knows of no tries yet. The error names the
+// option that is wrong.
 func NewRetryBreaker(o *RetryBreakerOptions) (*RetryBreaker, error) {
 	b := &RetryBreaker{}
 	if o != nil {

@@ -2,16 +2,16 @@ package budget
 
 import "time"
 
-// slices is into how many a window is cut: what is older than the window leaves a
-// slice at a time.
+// slices is how many slices a window has. Outcomes that are older than the window leave
+// it a slice at a time.
 const slices = 20
 
 // window counts outcomes of the recent past.
 type window struct {
 	width  time.Duration // of a slice
 	slots  [slices]tally
-	began  time.Time // with the first outcome; differences are those of the monotonic clock
-	newest int64     // number of the slice that is being filled, since then
+	began  time.Time // the time of the first outcome, from which slices are counted by the monotonic clock
+	newest int64     // the number of the slice that is being filled
 	sum    tally
 }
 
@@ -33,7 +33,7 @@ func (w *window) record(now time.Time, failed bool) {
 	}
 }
 
-// advance lets go of what is too old.
+// advance drops what is too old.
 func (w *window) advance(now time.Time) {
 	if w.began.IsZero() {
 		w.began = now
@@ -56,7 +56,7 @@ func (w *window) clear() {
 	w.slots, w.sum = [slices]tally{}, tally{}
 }
 
-// share is the part of the outcomes that were failures.
+// share returns the share of failures among the outcomes, from 0 to 1.
 func (t tally) share() float64 {
 	if t.total == 0 {
 		return 0
