@@ -7,10 +7,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// AWSLegacy is the delay of aws-sdk-go-v2 without its newer modes: b * 2^k s,
-// with b in [0, 1) and k = N+1, as long as that is below Max whatever b; exactly
-// Max from then on, for everybody. It makes two retries at most; the token bucket
-// that goes with it is not in here.
+// AWSLegacy is the delay of aws-sdk-go-v2 without its newer modes: b * 2^k s, with b in
+// [0, 1) and k = N+1, as long as that is below Max for any b; from then on exactly Max,
+// for all clients. That program makes two retries at most, and has a token bucket
+// (budget.AWS).
 type AWSLegacy struct {
 	Max time.Duration // default 20 s; negative: no wait
 }
@@ -25,8 +25,8 @@ func (l *AWSLegacy) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: backoff.Uniform(r, 0, d)}, true
 }
 
-// AWS is the delay of aws-sdk-go-v2's mode of 2026: full jitter over min(20 s, 50
-// ms * 2^n), cap first. It is [backoff.Exponential] with other numbers.
+// AWS is the delay of the 2026 mode of aws-sdk-go-v2: full jitter over
+// min(20 s, 50 ms * 2^n), cap first. It is [backoff.Exponential] with other numbers.
 type AWS struct {
 	Base time.Duration // default 50 ms; 25 ms for DynamoDB, 1 s when throttled; negative: no wait
 	Max  time.Duration // default 20 s; negative: no wait

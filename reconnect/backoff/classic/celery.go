@@ -7,13 +7,14 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Celery is get_exponential_backoff_interval of Celery's current source, with
-// the defaults of its tasks (retry_backoff=True):
+// Celery is get_exponential_backoff_interval of Celery's current source, with the
+// defaults of its tasks (retry_backoff=True):
 //
 //	c = min(Maximum, Factor*2^n); randrange(c+1) whole seconds
 //
-// Cap first, jitter after: no more than 1/(c+1) of the waits is the cap. 0 is
-// as likely. A negative Factor is an error there, and no wait here.
+// The cap comes first and the jitter after it, so that no more than 1/(c+1) of the waits
+// is the cap; 0 is as likely. A negative Factor is an error there, and means no wait
+// here.
 type Celery struct {
 	Factor   int  // in seconds; default 1; negative: no wait
 	Maximum  int  // in seconds; default 600; negative: no wait
@@ -34,8 +35,8 @@ func (c *Celery) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 //
 //	min(Maximum, randrange(Factor*2^n + 1)) whole seconds
 //
-// Jitter first, cap after: with 1 and 30 s, 54 % of the waits n = 6 are exactly
-// 30 s, 97 % of the waits n = 10. A herd gathers at the cap.
+// The jitter comes first and the cap after it, so that a herd gathers at the cap: with 1
+// and 30 s, 54 % of the waits n = 6 are exactly 30 s, and 97 % of the waits n = 10.
 type CeleryOld Celery
 
 // Next waits and never gives up.
@@ -57,7 +58,7 @@ func seconds(n, other int) time.Duration {
 	return time.Duration(min(max(int64(n), 0), int64(longestWhole/time.Second))) * time.Second
 }
 
-// wholeSeconds draws from 0 to d, which is one of its values.
+// wholeSeconds draws whole seconds from 0 to d, both included.
 func wholeSeconds(r *rand.Rand, d time.Duration) time.Duration {
 	return backoff.Uniform(r, 0, d/time.Second+1) * time.Second
 }

@@ -35,8 +35,8 @@ func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
 	return seconds
 }
 
-// How the draws are distributed, ../moments_test.go tests. Here: the range of
-// each rule with its own defaults.
+// This tests the range of each rule with its own defaults; ../moments_test.go tests how
+// the draws are distributed.
 func TestRulesRangeAsInTheirSources(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy      backoff.Policy
@@ -61,14 +61,14 @@ func TestRulesRangeAsInTheirSources(t *testing.T) {
 	}
 }
 
-// APUE 16.4: 1 to 64 s, and no sleep after the last try.
+// From 1 to 64 s, and no sleep after the last try.
 func TestConnectRetrySleepsSevenTimes(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 4, 8, 16, 32, 64}, waits(&classic.ConnectRetry{}, 20, constant(0)))
 	require.Equal(t, []float64{1, 2}, waits(&classic.ConnectRetry{MaxSleep: 7 * time.Second}, 20, constant(0)))
 	require.Empty(t, waits(&classic.ConnectRetry{MaxSleep: -1}, 20, constant(0)))
 }
 
-// 802.3: slots of 51.2 us, at most 1023 of them, 16 attempts.
+// IEEE 802.3: slots of 51.2 us, at most 1023 of them, 16 attempts.
 func TestEthernetWaitsInSlots(t *testing.T) {
 	p := &classic.Ethernet{Slot: time.Second}
 	require.Equal(t, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}, waits(p, 20, highest))

@@ -7,9 +7,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Fixed waits the same each time (documents 001 and 004; recurring in most
-// hand-written loops): a herd that was dropped at one instant dials at one
-// instant, again and again.
+// Fixed waits the same each time, as most hand-written loops do. A herd that was dropped
+// at one instant dials at one instant, again and again.
 type Fixed struct {
 	Wait time.Duration // default 1 s; negative: 0
 }
@@ -19,9 +18,9 @@ func (f *Fixed) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: orDefault(f.Wait, time.Second)}, true
 }
 
-// NATS is the rule of nats.go (2026-08): Wait + U[0, Jitter),
-// without growth. With TLS its Jitter is 1 s. What nats.go does with several
-// servers, and that it drops one after 60 tries, is not in here.
+// NATS is the rule of nats.go (as of August 2026): Wait + U[0, Jitter), without growth.
+// With TLS its Jitter is 1 s. What nats.go does with several servers, and that it drops
+// a server after 60 tries, is not in here.
 type NATS struct {
 	Wait   time.Duration // default 2 s; negative: 0
 	Jitter time.Duration // default 100 ms; negative: none

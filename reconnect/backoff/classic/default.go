@@ -2,7 +2,7 @@ package classic
 
 import "time"
 
-// longest keeps sums of two durations from overflowing.
+// longest is the longest duration here, so that the sum of two does not overflow.
 const longest = time.Duration(1<<62 - 1)
 
 // orDefault returns d within [0, longest], or other if it is 0.

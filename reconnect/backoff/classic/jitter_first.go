@@ -7,13 +7,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// JPillora is jpillora/backoff with jitter, the rule of recws
-// (2 s, 30 s, 1.5) and, counting from 1, of centrifuge-go (200 ms, 20 s, 2):
+// JPillora is jpillora/backoff with jitter. It is the rule of recws (2 s, 30 s, 1.5) and,
+// counting from 1, of centrifuge-go (200 ms, 20 s, 2):
 //
 //	min(Max, U(Min, d)) where d = Min*Factor^n
 //
-// Everybody's first wait is exactly Min. Jitter first, cap after:
-// (d-Max)/(d-Min) of the waits are exactly Max.
+// The first wait of every client is exactly Min. The jitter comes first and the cap after
+// it, so that (d-Max)/(d-Min) of the waits are exactly Max.
 type JPillora struct {
 	Min    time.Duration // default 100 ms; negative: no wait
 	Max    time.Duration // default 10 s; negative: no wait
@@ -31,7 +31,8 @@ func (j *JPillora) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 //
 //	min(Max, U(d*(1-Spread), d*(1+Spread))) where d = Base*Factor^n
 //
-// Jitter first, cap after: once d*(1-Spread) is above Max, all are in step.
+// The jitter comes first and the cap after it, so that all clients are in step once
+// d*(1-Spread) is above Max.
 type Stubborn struct {
 	Base   time.Duration // default 4 s; negative: no wait
 	Factor float64       // default 2; below 1: no growth

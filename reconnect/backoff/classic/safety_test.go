@@ -33,8 +33,8 @@ func policies(base, limit int64, factor, spread float64) map[string]backoff.Poli
 	}
 }
 
-// sound asserts what holds for each policy and attempt: no overflow, no
-// negative wait or limit.
+// sound asserts that after n waits no policy returns a wait or a limit that is negative or
+// has overflowed.
 func sound(t *testing.T, policies map[string]backoff.Policy, n int) {
 	t.Helper()
 	for name, p := range policies {
