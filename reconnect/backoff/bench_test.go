@@ -10,9 +10,8 @@ import (
 // sink keeps the compiler from leaving out what is measured.
 var sink time.Duration
 
-// The budget of issue 2: Next of a doubling policy costs at most three times
-// one random draw, and no policy allocates. Both are measured in turns, and
-// draws/op is the ratio.
+// Next of a doubling policy is to cost at most three times one random draw, and no policy
+// is to allocate. Draws and policies are measured in turns, and draws/op is the ratio.
 func BenchmarkNext(b *testing.B) {
 	for name, p := range map[string]backoff.Policy{
 		"full":         &backoff.Exponential{},

@@ -15,14 +15,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// book is a Budget and a Gate that write down all they are asked and told, beside
-// what else happens.
+// book is a Budget and a Gate that write down all calls of them, and what else happens.
 type book struct {
 	began  time.Time
 	lines  []string
 	refuse int           // the number of the Admit that is refused; 0: none
 	hold   time.Duration // time at the gate
-	shut   error         // what the gate says
+	shut   error         // what the gate returns; nil: it lets all through
 }
 
 func (b *book) note(format string, args ...any) {
@@ -92,7 +91,7 @@ func TestARefusedRetryEndsWithoutAWait(t *testing.T) {
 	})
 }
 
-// As an open circuit breaker does.
+// An open circuit breaker does that.
 func TestARefusedFirstTryIsNotMade(t *testing.T) {
 	b := &book{refuse: 1}
 	err := b.retrier().Do(ctx, b.op())
@@ -174,7 +173,7 @@ func TestATryThatTheGateRefusesIsRepeatedAndSkipped(t *testing.T) {
 	})
 }
 
-// verdicts is a Budget and a Gate that remember what they are told.
+// verdicts is a Budget and a Gate that remember the outcomes.
 type verdicts []backoff.Verdict
 
 func (v *verdicts) tell(told backoff.Verdict)                           { *v = append(*v, told) }
@@ -192,7 +191,7 @@ func TestBudgetAndGateAreToldAClampedRetryAfter(t *testing.T) {
 	require.Equal(t, verdicts{want, want}, told)
 }
 
-// bucket is the token bucket of seeds.md 1.2, in hundredths of a retry.
+// bucket is a retry budget, in hundredths of a retry.
 type bucket struct {
 	mu     sync.Mutex
 	tokens int
@@ -261,7 +260,7 @@ func TestASuccessfulRetryFillsNothing(t *testing.T) {
 }
 
 func ExampleBudget() {
-	var down backoff.Budget = &bucket{tokens: 100} // one retry, for all who share it
+	var down backoff.Budget = &bucket{tokens: 100} // one retry, for all operations together
 	r := backoff.Retrier{Budget: down, Policy: &backoff.Exponential{Base: time.Millisecond}}
 	for range 2 {
 		err := r.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })

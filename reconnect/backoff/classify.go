@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Classify is the default judgement on why a try or a session ended: total,
-// and by type only, never by text. The first of these that err, or anything
-// it wraps, is or has, decides:
+// Classify is the default judgement on how a try or a session ended. It has a verdict
+// for every error, and goes by types only, never by text. The first of these that err,
+// or anything it wraps, is or has, decides:
 //
 //  1. nil: OK.
-//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add:
-//     that. An error of your own may judge itself in this way.
+//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: what
+//     it returns. An error of your own may judge itself in this way.
 //  3. A method StatusCode() int, other than 0, the HTTP status of a refused
 //     handshake. 410, 426: Stop. 429, 503, 504: Overload. 408, 425 and
-//     other 5xx: Retry. Else Slow: it is not a WebSocket endpoint, or one
+//     other 5xx: Retry. Others: Slow, because this is no WebSocket endpoint, or one
 //     that wants something else from us.
 //  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013:
-//     Overload. 1002, 1003, 1007 to 1010, 1015: Slow. Else Retry.
+//     Overload. 1002, 1003, 1007 to 1010, 1015: Slow. Others: Retry.
 //  5. A certificate that does not verify, an answer that is not TLS, a TLS
 //     alert of the peer: Slow.
-//  6. *[net.DNSError]: Retry, since the server has nothing to do with it.
-//  7. A method Timeout() bool that says so, as context.DeadlineExceeded,
-//     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and each [net.Error] have:
-//     Overload, since the server may have worked in vain.
+//  6. *[net.DNSError]: Retry, because the server has nothing to do with it.
+//  7. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
+//     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have:
+//     Overload, because the server may have worked in vain.
 //  8. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry.
 //
-// To these a method RetryAfter() (time.Duration, bool), such as the mark
-// [RetryAfter] adds, contributes what the server told us to wait, cut to
-// [MaxRetryAfter]. It means nothing with Stop.
+// Beside that, a method RetryAfter() (time.Duration, bool), such as the mark
+// [RetryAfter] adds, returns what the server told us to wait. It is cut to
+// [MaxRetryAfter], and dropped with Stop.
 //
 // Nothing a server says is Stop except 410 and 426, and nothing is Refresh. To
 // change that, mark the error where it is made, or wrap Classify:
@@ -91,7 +91,8 @@ func classOfStatus(code int) Class {
 	return ClassSlow
 }
 
-// classOfClose knows the codes of RFC 6455 7.4.1 and of the IANA registry.
+// classOfClose returns the class of a close code, one of RFC 6455, section 7.4.1, or of
+// the IANA registry.
 func classOfClose(code int) Class {
 	switch code {
 	case 1013: // try again later
@@ -125,8 +126,8 @@ func isTLS(err error) bool {
 		has[x509.UnhandledCriticalExtension](err) ||
 		has[tls.RecordHeaderError](err) ||
 		has[tls.AlertError](err) ||
-		// Over TCP crypto/tls wraps an alert of the peer, whose type it
-		// keeps to itself, in this operation and nothing else.
+		// Over TCP crypto/tls wraps an alert of the peer, whose type is not
+		// exported, in this operation and nothing else.
 		find(err, func(e *net.OpError) bool { return e.Op == "remote error" })
 }
 
@@ -135,8 +136,8 @@ func has[E error](err error) bool {
 	return ok
 }
 
-// find walks through err and all it wraps in the order of [errors.As], but
-// goes on after an error that does not satisfy yes.
+// find reports whether err, or anything it wraps, is a T for which yes returns true. It
+// looks in the order of [errors.As].
 func find[T any](err error, yes func(T) bool) bool {
 	if err == nil {
 		return false

@@ -103,7 +103,7 @@ func TestNilIsOK(t *testing.T) { require.Equal(t, backoff.Verdict{}, backoff.Cla
 
 func TestAnAlertOfARealPeerIsSlow(t *testing.T) {
 	client, server := net.Pipe()
-	refused := make(chan error, 1) // the goroutine must not wait for us
+	refused := make(chan error, 1) // so that the goroutine does not wait for us
 	go func() {
 		refused <- tls.Server(server, &tls.Config{MinVersion: tls.VersionTLS13}).Handshake()
 		server.Close()
@@ -145,7 +145,7 @@ func TestAnErrorMayAnswerThroughAs(t *testing.T) {
 	require.Equal(t, backoff.ClassStop, backoff.Classify(fmt.Errorf("dial: %w", masked{410})).Class)
 }
 
-// Promise 9: clamped at an hour; and it means nothing with Stop.
+// Promise 9: it is cut at an hour, and means nothing with Stop.
 func TestRetryAfterIsFoundAndClamped(t *testing.T) {
 	for err, want := range map[error]time.Duration{
 		tardy(7 * time.Second):                                  7 * time.Second,

@@ -10,8 +10,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// The defaults, as bench/DEFAULTS.md has chosen them. Whoever changes them makes its
-// tables again, and these numbers with them.
+// These are the defaults that bench/DEFAULTS.md has chosen. If you change them, make its
+// tables again.
 func TestDefaultWaitsAsItSays(t *testing.T) {
 	p := backoff.Default()
 	require.Equal(t, []float64{2, 2.4, 2.4, 3.4, 5.1, 7.65, 11.475, 17.212, 25.819, 30, 30}, waits(p, 11, backoff.ClassRetry, highest))

@@ -1,37 +1,35 @@
-// Package backoff decides how long to wait before the next try, how patient
-// that try may be, when to stop, and what an error means. It needs the standard
-// library only, and it does not sleep except in [Retry] and [Retrier.Do].
+// Package backoff decides how long to wait before the next try, how patient that try
+// may be, when to stop, and what an error means. It needs the standard library only,
+// and it does not wait except in [Retry] and [Retrier.Do].
 //
 // What it guarantees (the numbers are those of the promises in package reconnect):
 //
-//   - Not in step (2). By default each wait is jittered, the first one after a
-//     drop included, and what is added to a wait told by a server as well. The cap
-//     comes first, the jitter after, so that waits do not gather at the cap.
-//   - No hot loop (3). Waits grow, with the failures or with the time that they have
-//     gone on for, until an [Outage] is set back, which its owner does after a
-//     stable session only. No number of failures, no setting, no NaN makes a wait
-//     overflow or negative.
-//   - Verdicts (9). [Classify] is total, by type and never by text. A server's
-//     Retry-After comes on top of the jittered wait and is cut at an hour.
-//     Nothing a server says ends a program except 410 and 426; what somebody
-//     has to mend is tried minutes apart.
-//   - Overload is not refusal. A refused dial is cheap for a server, a dial that
-//     times out is not: waits and patience go on growing after it where the cap
-//     on cheap failures stops.
+//   - Not in step (2). By default each wait is jittered: the first one after a drop too,
+//     and what is added to a wait that a server asked for. The cap comes first and the
+//     jitter after it, so that waits do not gather at the cap.
+//   - No hot loop (3). Waits grow, with the failures or with the time since the first of
+//     them, until the [Outage] is set back. Its owner does that only after a stable
+//     session. No number of failures, no setting and no NaN makes a wait overflow or
+//     negative.
+//   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A
+//     server's Retry-After comes on top of the jittered wait and is cut at an hour.
+//     Nothing that a server says ends a program, except 410 and 426; what somebody has
+//     to mend is tried minutes apart.
+//   - Overload is not refusal. A refused dial is cheap for a server, and a dial that
+//     times out is not: after it, waits and patience go on growing where the cap on
+//     cheap failures stops.
 //   - Values, not state. A [Policy] is immutable, may be shared by any number of
-//     connections, and allocates nothing; random numbers are handed in, so that
-//     a test or a simulator repeats itself.
+//     connections, and allocates nothing. Random numbers are arguments, so that a test
+//     or a simulator can repeat itself.
 //
 // # Ways in
 //
-// [Retry] repeats any operation, and a [Retrier] does so within a [Budget] and at
-// a [Gate] that it shares with others. A supervisor, which has more to do than
-// that, owns an [Outage] and asks it. [Default] is the policy for both;
-// [Paced], [Exponential], [Decorrelated] and [Normal] with [First], [Limit] and
-// [Patient] around them make others. Errors are marked where they are made, by
-// [Permanent], [Slow], [Refresh] and [RetryAfter].
+// [Retry] repeats any operation. A [Retrier] does so within a [Budget] and at a [Gate]
+// that it shares with others. A supervisor, which has more to do than that, owns an
+// [Outage] and asks it. [Default] is the policy for both; [Paced], [Exponential],
+// [Decorrelated] and [Normal], with [First], [Limit] and [Patient] around them, make
+// others. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //
-// Policies are used by pointer and must not be changed once in use. In their
-// fields zero means the default, as does a float that is not a number, and negative
-// means off.
+// Use policies by pointer, and do not change them once they are in use. In their fields
+// zero means the default, as does a float that is not a number, and negative means off.
 package backoff

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// longest is the longest wait of all, 146 years: the sum of two of them still
-// fits in a time.Duration.
+// longest is the longest wait of all, 146 years. The sum of two of them still fits in a
+// time.Duration.
 const longest = time.Duration(1<<62 - 1)
 
-// Grow returns min(limit, base*factor^n), and never overflows: any n and any
-// factor will do. A negative n counts as 0; a factor that is not above 1 (or
-// is no number) means no growth; the result is 0 if base or limit is not
-// above 0. It is there for those who write a [Policy] of their own.
+// Grow returns min(limit, base*factor^n), and does not overflow with any n and factor. A
+// negative n counts as 0. A factor that is not above 1, or not a number, means no
+// growth. The result is 0 if base or limit is not above 0. It is for a [Policy] of your
+// own.
 func Grow(base time.Duration, factor float64, n int, limit time.Duration) time.Duration {
 	switch {
 	case base <= 0 || limit <= 0:
@@ -30,7 +30,7 @@ func Grow(base time.Duration, factor float64, n int, limit time.Duration) time.D
 	return limit
 }
 
-// double is Grow by 2 for n from 0 and base and limit above 0.
+// double is Grow with the factor 2, for n from 0 on and base and limit above 0.
 func double(base time.Duration, n int, limit time.Duration) time.Duration {
 	if base > limit>>uint(n) {
 		return limit
@@ -38,7 +38,7 @@ func double(base time.Duration, n int, limit time.Duration) time.Duration {
 	return base << uint(n)
 }
 
-// scaled is d times by, without overflow, and 0 if that is not above 0.
+// scaled returns d times by, without overflow, or 0 if that is not above 0.
 func scaled(d time.Duration, by float64) time.Duration {
 	x := float64(d) * by
 	switch {
@@ -50,8 +50,8 @@ func scaled(d time.Duration, by float64) time.Duration {
 	return time.Duration(x)
 }
 
-// Uniform draws from [low, high), with negative bounds taken as 0. It returns
-// low, and draws nothing, if high is not above low.
+// Uniform draws from [low, high); a negative bound counts as 0. If high is not above low
+// it returns low and draws nothing.
 func Uniform(r *rand.Rand, low, high time.Duration) time.Duration {
 	low = max(low, 0)
 	if high <= low {
@@ -60,16 +60,16 @@ func Uniform(r *rand.Rand, low, high time.Duration) time.Duration {
 	return draw(r, low, high)
 }
 
-// draw is Uniform for bounds that are in order. By multiplying once and never
-// drawing again it prefers some values to others by one part in 2^64/(high-low),
-// a millionth for waits of four hours.
+// draw is Uniform for bounds that are in order. It draws once and multiplies, so that it
+// prefers some values to others by one part in 2^64/(high-low): a millionth for waits of
+// four hours.
 func draw(r *rand.Rand, low, high time.Duration) time.Duration {
 	above, _ := bits.Mul64(r.Uint64(), uint64(high-low))
 	return low + time.Duration(above)
 }
 
-// bounds returns the first delay and the longest, with the usual ones where
-// there are none, within [0, longest].
+// bounds returns the first delay and the longest, within [0, longest], with the usual ones
+// in the place of zeros.
 func bounds(base, limit, usualBase, usualLimit time.Duration) (time.Duration, time.Duration) {
 	if base == 0 {
 		base = usualBase
@@ -91,9 +91,8 @@ func orUsual(x, usual float64) float64 {
 	return x
 }
 
-// Rand returns a source of random numbers that needs no seed and no state of
-// its own: it draws from the runtime's, so that it may be used by any number
-// of goroutines at once, unlike other values of its type.
+// Rand returns random numbers of the runtime, which need no seed. Unlike other values of
+// its type it has no state, so that any number of goroutines may use it at once.
 func Rand() *rand.Rand { return shared }
 
 var shared = rand.New(global{})

@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// giveUp is a policy without patience.
+// giveUp is a policy that gives up.
 type giveUp struct{}
 
 func (giveUp) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
@@ -28,7 +28,7 @@ func TestMaxElapsedCutsACall(t *testing.T) {
 		err := (&backoff.Retrier{MaxElapsed: time.Minute}).Do(ctx, hang)
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
-		require.NotErrorIs(t, err, context.DeadlineExceeded) // which is for the caller's own
+		require.NotErrorIs(t, err, context.DeadlineExceeded) // which means the caller's own deadline
 		require.EqualError(t, err, "gave up after 1 try in 1m0s")
 	})
 }

@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// Exponential is truncated exponential backoff: the delay before the wait n (from
-// 0) is d = min(Cap, Base*Factor^n), and the wait is drawn around it as [Jitter]
-// says: cap first, jitter after, so that waits do not pile up at the cap
-// (Brooker, "Exponential Backoff And Jitter", AWS 2015). The zero value is full
-// jitter from 1 s, doubling, up to 30 s.
+// Exponential is truncated exponential backoff: for the wait n, from 0 on, the delay is
+// d = min(Cap, Base*Factor^n), and the wait is drawn around d as [Jitter] says. The cap
+// comes first and the jitter after it, so that waits do not gather at the cap (Marc
+// Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015). The zero
+// value is full jitter from 1 s, doubling, up to 30 s.
 //
-// Cheap failures never raise d above Cap. After a failure that cost the server
-// work for nothing ([ClassOverload]) d is at most
+// Cheap failures never raise d above Cap. After [ClassOverload], because such a failure
+// cost the server work for nothing, d is instead at most
 //
 //	min(OverloadCap, Cap*Factor^Overloads)
 //
-// instead: each overload since the last stable session moves the cap one step up,
-// and the next cheap failure (the server's host is up again, its process is not)
-// is waited for no longer than Cap. Thus if all failures are overloads,
-// OverloadCap takes the place of Cap.
+// so that each overload since the last stable session moves the cap one step up. After
+// the next cheap failure (the server's host is up again, its process is not) the cap is
+// Cap again. If all failures are overloads, OverloadCap takes the place of Cap.
 type Exponential struct {
 	Base        time.Duration // the first delay; default 1 s; negative: no delay at all
 	Factor      float64       // growth per wait; default 2; below 1: no growth
 	Cap         time.Duration // the longest delay; default 30 s, or Base if that is longer; negative: none
 	OverloadCap time.Duration // the longest delay after overload; default, and at least, Cap
-	Floor       time.Duration // the shortest wait: draws come from what lies above it of their range; default 0
+	Floor       time.Duration // the shortest wait: the range of a draw begins here if it would begin lower; default 0
 	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative: 0
 	Jitter      Jitter        // default JitterFull
 }
@@ -38,10 +37,10 @@ const (
 	JitterFull         Jitter = iota // [0, d): mean d/2; spreads a herd best
 	JitterEqual                      // [d/2, d): mean 3d/4
 	JitterProportional               // [d(1-Spread), d(1+Spread)): mean d; may exceed the cap by Spread
-	JitterNone                       // d: everybody in step, for tests and for comparison
+	JitterNone                       // d: all clients in step, for tests and for comparison
 )
 
-// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
 // gives up.
 func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
@@ -65,8 +64,7 @@ func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	return Step{Wait: draw(r, low, high)}, true
 }
 
-// around returns the bounds of the wait for the delay d, with jitter other than
-// full.
+// around returns the bounds of the wait for the delay d, for any jitter but full.
 func (e *Exponential) around(d time.Duration) (low, high time.Duration) {
 	switch e.Jitter {
 	case JitterEqual:

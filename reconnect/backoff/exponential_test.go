@@ -75,7 +75,7 @@ func TestNegativeFieldsAreOff(t *testing.T) {
 
 var growing = &backoff.Exponential{OverloadCap: 5 * time.Minute, Jitter: backoff.JitterNone}
 
-// Design.md section 5: a fixed cap is metastable.
+// With a fixed cap there is a size of herd from which a server never recovers.
 func TestWaitsGrowOnPastTheCapAfterOverload(t *testing.T) {
 	want := []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
 	require.Equal(t, want, waits(growing, 11, backoff.ClassOverload, constant(0)))

@@ -20,10 +20,10 @@ const (
 	overload = backoff.ClassOverload
 )
 
-// means says what a numeric option means if it is 0 or not a number, 1 (a nanosecond if
-// it is a duration), negative, and as large as can be. In meanings that is how many
-// seconds the last of so many waits has, after failures of a class and with all draws
-// as long as can be.
+// means has what comes of a numeric option if it is 0 or not a number, 1 (a nanosecond if
+// it is a duration), negative, and as large as can be. In meanings these are the seconds
+// of the last of so many waits, after failures of a class, if all draws are as long as
+// they can be.
 type means struct {
 	policy                       any // a pointer to it
 	option                       string
@@ -81,7 +81,7 @@ var meanings = []means{
 	{&classic.Tailscale{}, "Max", 60, retry, 45, 0, 0, 54},
 }
 
-// extremes returns the extreme values of an option, and what each means.
+// extremes returns the extreme values of an option of a kind, and what comes of each.
 func (m means) extremes(kind reflect.Kind) map[any]float64 {
 	switch kind {
 	case reflect.Int:

@@ -2,17 +2,17 @@ package backoff
 
 import "context"
 
-// Gate is where those who dial one host wait for leave: it paces them, and holds
-// all when the host told one of them to wait. Any reconnect.Gate is one, and the
-// other way round. It must be safe for concurrent use.
+// Gate holds the dials to one host until they may begin. It paces them, and holds all of
+// them when the host told one of them to wait. It is the same interface as
+// reconnect.Gate. It must be safe for concurrent use.
 type Gate interface {
-	// Acquire waits until a dial to host may begin, or until ctx ends. Without an
-	// error done is called exactly once, with how the dial went, by the classes
-	// that [Budget] explains.
+	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
+	// an error, done is called exactly once, with the verdict on the dial: ClassOK if
+	// it succeeded, ClassStop if that says nothing about the host.
 	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
 }
 
-// open is the Gate of those who have none.
+// open is a Gate that holds nothing.
 type open struct{}
 
 func (open) Acquire(context.Context, string) (func(Verdict), error) { return ignore, nil }

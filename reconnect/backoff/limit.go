@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Limit is p, but gives up after so many waits, and instead of a wait that
-// would end later than elapsed after the connection was lost (or the start).
-// That wait includes what a server told us to wait and what
-// [Attempt.Least] raises it to. Zero or less means: no such limit. A nil p is
-// [Default].
+// Limit returns p with an end: it gives up after so many waits, and instead of a wait
+// that would end later than elapsed after the loss of the connection, or after the
+// start. What a server told us to wait counts as part of that wait, and so does what
+// [Attempt.Least] raises it to. An argument of zero or less means: no such limit. A nil
+// p means [Default].
 //
-// With attempts at 3 a connection that was lost is tried three times; a
-// [Retry] makes four tries, since none of its waits comes before the first.
+// With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
+// tries, because it does not wait before the first.
 func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
 	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}
 }

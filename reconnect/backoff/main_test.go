@@ -25,8 +25,8 @@ const highest = constant(1<<64 - 1)
 
 func (c constant) Uint64() uint64 { return uint64(c) }
 
-// waits asks p for the waits 0 to n-1 after failures of one class that take no
-// time, with all draws from source.
+// waits returns the waits 0 to n-1 of p, until it gives up, after failures of one class
+// that take no time, with all draws from source.
 func waits(p backoff.Policy, n int, class backoff.Class, source rand.Source) []float64 {
 	var outage backoff.Outage
 	seconds, now := make([]float64, 0, n), start

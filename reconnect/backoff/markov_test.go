@@ -58,7 +58,7 @@ func TestNormalGrowsFromTheWaitBefore(t *testing.T) {
 	require.Equal(t, []float64{1, 1.5, 2.25, 3.375, 4, 4}, waits(p, 6, backoff.ClassRetry, constant(0)))
 }
 
-// Document 004: noise after the cap, so that Max is not hard.
+// The noise comes after the cap, so that a wait may exceed Max.
 func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
 	p, r, above := &backoff.Normal{Max: time.Second}, seeded(), 0
 	for range 1000 {

@@ -15,9 +15,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// measured says how a row of backoff_moments.csv is drawn. Rows below first
-// are left out: no wait of ours corresponds to them (0 collisions; AWS counts
-// the first retry as 1).
+// measured says how a row of backoff_moments.csv is drawn. Rows below first are left out,
+// because no wait of ours corresponds to them (0 collisions; AWS counts the first retry
+// as 1).
 type measured struct {
 	policy backoff.Policy
 	first  int           // the row of the first wait, N = 0
@@ -51,7 +51,7 @@ var algorithms = map[string]measured{
 	"aws_sdk_go_v2_2026":                  {policy: &classic.AWS{}, cap: 20 * time.Second},
 }
 
-// moments of waits, and what the reference file says about them.
+// moments are the moments of waits, drawn or as the reference file has them.
 type moments struct {
 	n, sum, squares, atCap float64
 	least, most            float64
@@ -160,8 +160,8 @@ type row struct {
 	exact                        bool
 }
 
-// agree asserts what the issue asks for: 1 % of mean and deviation, 0.3 points
-// of mass at the cap; or, with few draws, five standard errors.
+// agree asserts that mean and deviation agree to 1 % and the mass at the cap to 0.3
+// points, or, with few draws, all of them to five standard errors.
 func (want row) agree(t *testing.T, got *moments) {
 	t.Helper()
 	few := 0.0

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// Normal is the backoff with normally distributed noise of Andrey Smirnov's
-// retry-storm demonstration (smira): the first wait is Min, without noise; each
-// further one is
+// Normal is backoff with normally distributed noise, as Andrey Smirnov's demonstration of
+// a retry storm describes it ("Exponential Backoff, or how not to crash a server", on
+// Habr; github.com/smira/exponential-backoff). The first wait is Min, without noise;
+// each further one is
 //
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
 // so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It goes by
-// [Attempt.Prev]. A draw below 0 is 0, and the wait before counts as at least
-// Min, so that such a draw does not end all waiting.
+// [Attempt.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
+// such a draw does not end all waiting.
 //
-// Max is not hard: it bounds d, and the noise comes after it. The first wait is
-// the same for everybody; put [First] around it.
+// Max bounds d, and the noise comes after it, so that a wait may exceed Max. The first
+// wait is the same for all clients; put [First] around the policy.
 type Normal struct {
 	Min    time.Duration // the first wait; default 100 ms; negative: no wait at all
 	Factor float64       // growth per wait; default 2; below 1: no growth
@@ -24,7 +25,7 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
 // gives up.
 func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	shortest, limit := bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
@@ -33,7 +34,7 @@ func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	}
 	jitter := max(orUsual(n.Jitter, 0.1), 0)
 	d := Grow(max(a.Prev, shortest), orUsual(n.Factor, 2), 1, limit)
-	wait := float64(d) * (1 + float64(jitter*r.NormFloat64())) // rounded in between, so that all machines do the same
+	wait := float64(d) * (1 + float64(jitter*r.NormFloat64())) // the conversion rounds, so that all machines draw the same
 	switch {
 	case wait >= float64(longest):
 		return Step{Wait: longest}, true

@@ -11,42 +11,39 @@ const (
 	SlowMax = 3 * time.Minute
 )
 
-// Outage counts what a [Policy] wants to know while something is down, and
-// holds the rules that no policy can change. It does not wait and does not
-// look at the clock, so that a simulator may use it too:
+// Outage counts what a [Policy] decides by while something is down, and has the rules
+// that no policy can change. It does not wait and does not look at the clock, so that a
+// simulator may use it too:
 //
 //	step, ok := outage.Next(policy, verdict, time.Now(), r)
 //	if !ok { give up }
-//	wait outage.Attempt().Verdict.RetryAfter, which nobody may cut short; then step.Wait
+//	wait outage.Attempt().Verdict.RetryAfter, which nothing may cut short; then step.Wait
 //	try again, with backoff.WithTry(ctx, outage.Try(step))
 //
-// The zero value is one in which nothing has failed yet; setting an Outage
-// to it, once a session was stable, ends the outage. An Outage belongs to one
-// goroutine.
+// In the zero value nothing has failed yet. To end an outage, once a session was stable,
+// set it to the zero value. An Outage belongs to one goroutine.
 type Outage struct {
-	last    Attempt // as given to the policy
-	drawn   time.Duration
+	last    Attempt       // as the policy got it last
+	drawn   time.Duration // the last wait, as the policy drew it
 	began   time.Time
 	waits   int
 	tries   int
-	refresh bool // the verdict was ClassRefresh
+	refresh bool // the last verdict was ClassRefresh
 }
 
-// Begin says since when things are down. Without it that is the time of the
-// first Next.
+// Begin sets the time at which the outage began. Without it that is the time of the first
+// Next.
 func (o *Outage) Begin(now time.Time) { o.began = now }
 
-// Next takes the verdict on a try or session that has just ended and returns
-// what p would do next; false means: give up. These rules hold for every p (nil
-// means [Default]):
+// Next takes the verdict on a try or session that has just ended, and returns what p does
+// next; false means: give up. These rules hold for every p (nil means [Default]):
 //
-//   - ClassStop ends it.
+//   - After ClassStop it gives up.
 //   - A second ClassRefresh in a row counts as ClassSlow.
-//   - After ClassSlow the wait is raised to at least minutes, jittered; see
-//     [SlowMin].
+//   - After ClassSlow the wait is raised to at least minutes, jittered; see [SlowMin].
 //   - A wait or a limit below 0 is 0.
 //
-// The Step does not contain the verdict's RetryAfter. R may be nil for [Rand].
+// The Step does not contain the verdict's RetryAfter. A nil r means [Rand].
 func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, bool) {
 	if r == nil {
 		r = Rand()
@@ -71,7 +68,7 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 	}, true
 }
 
-// note writes down what the policy is to know.
+// note sets the Attempt that the policy gets.
 func (o *Outage) note(v Verdict, now time.Time) {
 	if o.began.IsZero() {
 		o.began = now
@@ -94,12 +91,12 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	}
 }
 
-// Attempt returns what the policy was last told: its Verdict is the one that
-// counts, with its class and its RetryAfter as the rules have left them.
+// Attempt returns the Attempt that the policy got last. Its Verdict is the one that
+// counts, after the rules of [Outage.Next].
 func (o *Outage) Attempt() Attempt { return o.last }
 
-// Try returns what to tell the dial that follows s, or, with a zero Step, one
-// before which nothing was waited for. It counts: call it once per dial.
+// Try returns the [Try] for the dial that follows s; pass a zero Step if the dial follows
+// no wait. It counts, so call it once per dial.
 func (o *Outage) Try(s Step) Try {
 	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.refresh}
 	o.tries++

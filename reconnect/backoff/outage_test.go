@@ -54,7 +54,7 @@ func TestAPolicyMayGiveUp(t *testing.T) {
 	require.Zero(t, s)
 }
 
-// Promise 9: slow means minutes apart; promise 2: and jittered.
+// Promises 9 and 2: slow means minutes apart, and jittered.
 func TestSlowIsMinutesApart(t *testing.T) {
 	for source, want := range map[rand.Source]time.Duration{constant(0): time.Minute, highest: 3*time.Minute - 1} {
 		var o backoff.Outage
@@ -98,7 +98,7 @@ func TestASecondRefreshInARowIsSlow(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Promise 9: whatever the caller's Classify says, an hour is the most.
+// Promise 9: an hour is the most, whatever the Classify of the user returns.
 func TestOutageClampsRetryAfter(t *testing.T) {
 	for told, want := range map[time.Duration]time.Duration{-1: 0, 5: 5, math.MaxInt64: time.Hour} {
 		var o backoff.Outage

@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// Paced waits by how long the outage has lasted ([Attempt.Elapsed]), not by how
-// often was tried:
+// Paced waits by how long the outage has lasted ([Attempt.Elapsed]), not by the number of
+// tries:
 //
 //   - The first wait is drawn from [0, Spread).
-//   - Who was refused in the first half of it tries once more in its second half,
-//     drawn from [Spread/2, Spread) since the loss; not after [ClassOverload].
-//   - From then on waits are drawn from [d/2, d), where
-//     d = min(Cap, max(Base, Share*Elapsed)), with OverloadCap in the place of Cap
-//     after ClassOverload.
-//   - What the server told us to wait (Verdict.RetryAfter) comes before any of
-//     these waits, and all who were told the same are then spread over as much
-//     again, so that they come neither together nor with a pause between: drawn
-//     from [0, d), with d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)).
+//   - A client that is refused in the first half of Spread tries once more in the second
+//     half: its next try is drawn from [Spread/2, Spread) since the loss. This does not
+//     hold after [ClassOverload].
+//   - All later waits are drawn from [d/2, d), where d = min(Cap, max(Base, Share*Elapsed)).
+//     After ClassOverload, OverloadCap takes the place of Cap.
+//   - When the server told us to wait (Verdict.RetryAfter), the wait after that is drawn
+//     from [0, d), where d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)).
+//     So clients that were told the same come neither together nor after a pause.
 //
-// So all try about every Base while the outage is young, nobody is away for much
-// longer than 1+Share times the outage, and a herd that a server turns away thins
-// out in proportion to the time that it takes. Half of d is certain, since the
-// longest wait decides when the last of a herd is back, and the mean one how many
-// tries that costs: full jitter has the worst ratio of the two. The numbers come
-// from the simulations in bench/DEFAULTS.md. The zero value has the defaults.
+// So clients try about every Base while the outage is young, no client is away for much
+// longer than 1+Share times the outage, and a herd that a server turns away thins out in
+// proportion to the time that it takes. The jitter leaves half of d certain, because the
+// longest wait decides when the last of a herd is back, and the mean wait how many tries
+// that costs: full jitter has the worst ratio of the two. The numbers come from the
+// simulations in bench/DEFAULTS.md. The zero value has the defaults.
 type Paced struct {
 	Spread      time.Duration // the range of the first wait; default 2 s; negative: no first wait of its own
 	Base        time.Duration // the least d; default 2.4 s; negative: 0
-	Share       float64       // of the outage; default 0.5; negative: 0
+	Share       float64       // the share of the outage that d is; default 0.5; negative: 0
 	Cap         time.Duration // the greatest d; default 30 s, or Base if that is longer; negative: none
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap, and at least Cap
 }
 
-// Next returns the wait alone; a [Patient] policy around it adds limits. It never
+// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
 // gives up.
 func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	spread := p.Spread

@@ -41,8 +41,8 @@ func TestPacedWaitsByTheOutage(t *testing.T) {
 	}
 }
 
-// Promise 9: nobody before what the server said, and not all of them then.
-func TestPacedSpreadsThoseWhoWereToldTheSame(t *testing.T) {
+// Promise 9: no client comes before the time that the server said, and not all come then.
+func TestPacedSpreadsClientsThatWereToldTheSame(t *testing.T) {
 	for _, c := range []struct {
 		n                   int
 		told, elapsed, high time.Duration

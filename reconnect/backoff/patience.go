@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Patience is a limit on a part of a try that grows with the number of
-// overloads since the last stable session: min(Cap, Base*Factor^Overloads), or,
-// with a Share, with the time that the outage has lasted once there was an
-// overload: min(Cap, max(Base, Share*Elapsed)). The second cannot run away: nobody
-// is held by one try for longer than Share times as long as the outage has lasted
-// anyway. Whoever gives up a handshake that waits in a server's backlog, and comes
-// again, has made the server work in vain; with a fixed limit there is a herd
-// size from which a server never recovers.
+// Patience is a limit on a part of a try. It grows with the number of overloads since the
+// last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
+// time that the outage has lasted, from the first overload on: min(Cap, max(Base,
+// Share*Elapsed)). That cannot run away, because one try never takes longer than Share
+// times as long as the outage has lasted anyway.
+//
+// It grows because a client that gives up a handshake which waits in a server's backlog,
+// and comes again, makes the server work in vain. With a fixed limit there is a size of
+// herd from which a server never recovers.
 type Patience struct {
-	Base   time.Duration // without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
+	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
 	Factor float64       // growth per overload; default 2; below 1: no growth
-	Share  float64       // of the outage so far, instead of growth by Factor; default: none
-	Cap    time.Duration // the longest; default 6 times Base for connecting, 10 times for the handshake; negative: none
+	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
+	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
 }
 
-// Patient is p with limits on connecting and on the handshake that follows. A
-// nil p is [Default].
+// Patient returns p with limits on connecting and on the handshake that follows. A nil p
+// means [Default].
 func Patient(p Policy, connect, handshake Patience) Policy {
 	return &patient{
 		policy:    orDefault(p),

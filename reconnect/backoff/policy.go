@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Policy says how long to wait before the next try, and how patient that try
-// may be. Implementations are immutable and safe to share between goroutines
-// and connections; whatever varies is in the [Attempt].
+// Policy decides how long to wait before the next try, and how patient that try may be.
+// Implementations are immutable, and safe to share between goroutines and connections,
+// because whatever varies is in the [Attempt].
 type Policy interface {
-	// Next returns the step that follows a, drawing what is random from r.
-	// False means: give up. It must not block and must not keep r.
+	// Next returns the step that follows a, and draws what is random from r. False
+	// means: give up. It must not block and must not keep r.
 	Next(a Attempt, r *rand.Rand) (Step, bool)
 }
 
-// Attempt is what a [Policy] may know when it is asked for the next step.
+// Attempt is what has happened so far, for a [Policy] to decide by.
 type Attempt struct {
 	N         int           // waits already made since the last stable session, or since the start; 0: this is the first one
-	Overloads int           // of the failures behind those waits and this one, how many were judged Overload (timeout, 429, 503)
+	Overloads int           // how many of the failures before those waits and this one were ClassOverload (timeout, 429, 503)
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
-	Elapsed   time.Duration // since the connection was lost, or since the start
-	Least     time.Duration // what the wait will be raised to if it is shorter: minutes where the verdict is Slow, else 0
-	Verdict   Verdict       // of the attempt or session that has just ended
+	Elapsed   time.Duration // time since the connection was lost, or since the start
+	Least     time.Duration // the wait is raised to this if it is shorter: minutes after ClassSlow, else 0
+	Verdict   Verdict       // on the try or session that has just ended
 }
 
-// Step is how long to wait, and then how patient to be. A zero limit means
+// Step is how long to wait, and how patient the try after it may be. A zero limit means
 // [DefaultConnect] or [DefaultHandshake].
 type Step struct {
 	Wait      time.Duration // before the next try
-	Connect   time.Duration // limit on name resolution, TCP (and a proxy's answer)
-	Handshake time.Duration // limit on what follows: TLS and the protocol's upgrade
+	Connect   time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
+	Handshake time.Duration // the limit on what follows: TLS and the protocol's upgrade
 }
 
 // The limits on one try where a [Step] has none.

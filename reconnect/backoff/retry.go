@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// Retry calls op until it succeeds, ctx ends, its error is one that no further
-// try can mend, or p gives up: connect_retry (Stevens and Rago, APUE, 16.4) for
-// any operation. It is [Retrier.Do] of a Retrier with nothing but that policy;
-// a nil p is [Default].
+// Retry calls op until it succeeds, ctx ends, its error is one that no further try can
+// mend, or p gives up. It does for any operation what connect_retry does for connect
+// (W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
+// Environment", section 16.4). It is [Retrier.Do] of a Retrier with that policy and
+// nothing else. A nil p means [Default].
 func Retry(ctx context.Context, p Policy, op func(context.Context) error) error {
 	return (&Retrier{Policy: p}).Do(ctx, op)
 }
 
-// Retrier retries operations. Its zero value is ready for use. It must not be
-// changed while in use, and may be used by several goroutines at once, if its
-// fields may.
+// Retrier retries operations. Its zero value is ready for use. Several goroutines may use
+// it at once if they may use its fields. Do not change it while it is in use.
 type Retrier struct {
 	Policy     Policy                              // default Default()
-	MaxElapsed time.Duration                       // limit on all of Do: tries, waits and the gate; default, and negative: none
-	Classify   func(err error) Verdict             // default Classify
-	Budget     Budget                              // asked before each try, ahead of the wait; default: all are admitted
-	Gate       Gate                                // passed before each try, after the wait; default: none
-	Host       string                              // the name under which the Gate is asked
-	Rand       rand.Source                         // default: that of Rand(), safe for all goroutines
-	Notify     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nobody
+	MaxElapsed time.Duration                       // the limit on all of Do: tries, waits and the gate; default, and negative: none
+	Classify   func(err error) Verdict             // judges each error; default Classify
+	Budget     Budget                              // admits each try, ahead of the wait before it; default: all are admitted
+	Gate       Gate                                // holds each try, after the wait, until it may begin; default: none
+	Host       string                              // the host that Gate gets
+	Rand       rand.Source                         // the source of what is random; default: that of Rand(), safe for all goroutines
+	Notify     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
 }
 
-// Do calls op until it returns nil, and returns nil then. Between two calls it
-// waits what the server told us to wait (the verdict's RetryAfter) and then
-// what the policy says, and then at the gate. The context that op gets is ctx
-// with a [Try], and ends with ctx or with MaxElapsed only: a time limit on one try
-// is op's own affair. Do otherwise returns
+// Do calls op until it returns nil, and then returns nil. Between two calls it waits as
+// long as the server told us to (the verdict's RetryAfter), then as long as the policy
+// says, and then at the gate. Op gets ctx with a [Try]. That context ends only with ctx
+// or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do returns
 //
-//   - what op returned, if its verdict is ClassStop; without the mark of
-//     [Permanent], if nothing is wrapped around that;
-//   - a [*RetryError] with [ErrGaveUp], if the policy gives up, or if MaxElapsed is
-//     over. A wait that would last until then or longer is not begun;
+//   - what op returned, if its verdict is ClassStop, but without the marks around it,
+//     such as [Permanent];
+//   - a [*RetryError] with [ErrGaveUp], if the policy gives up or MaxElapsed is over. A
+//     wait that would last until then or longer does not begin;
 //   - a [*RetryError] with [ErrNoBudget], if the budget refuses the next try;
-//   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait.
-//     Op is not called at all if ctx has ended before.
+//   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx
+//     has ended before, Do does not call op.
 //
-// A panic and a runtime.Goexit, of op or of any function and value in r, go on
-// unchanged. For the Budget and the Gate such a try says nothing about the server, as
-// one that was cancelled ([ClassStop]). A try that was admitted but not begun, since
-// ctx ended in the wait or the gate returned an error, costs the Budget nothing.
+// A panic or a runtime.Goexit, in op or in any field of r, goes on unchanged. The Budget
+// and the Gate get ClassStop for such a try, as for one that was cancelled, because it
+// says nothing about the server. If a try that the Budget admitted does not begin,
+// because ctx ended in the wait before it or the Gate returned an error, its verdict is
+// Skipped too.
 func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error {
 	o := r.withDefaults()
 	if o.MaxElapsed > 0 {
@@ -58,7 +58,7 @@ func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error 
 	return run.do(ctx, op)
 }
 
-// withDefaults returns a copy of r in which nothing is missing.
+// withDefaults returns a copy of r in which no field is nil.
 func (r *Retrier) withDefaults() *Retrier {
 	o := *r
 	if o.Classify == nil {
@@ -79,7 +79,7 @@ func (r *Retrier) withDefaults() *Retrier {
 	return &o
 }
 
-// retrying is one call of Do. The Retrier has its defaults.
+// retrying is one call of Do. Its Retrier has the defaults.
 type retrying struct {
 	*Retrier
 	random  *rand.Rand
@@ -95,7 +95,7 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 	if ctx.Err() != nil {
 		return r.failed.end(ctx)
 	}
-	defer r.settle() // if ctx ends in a wait, or if a function of the user's panics or calls runtime.Goexit
+	defer r.settle() // when ctx ends in a wait, and when a function of the user does not return
 	if !r.admit(Verdict{}) {
 		return r.failed
 	}
@@ -124,8 +124,8 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 	}
 }
 
-// admit asks the Budget for a try, and reports whether it may be made. If not, failed
-// says so.
+// admit asks the Budget for a try after last, and reports whether the try may be made.
+// If not, it completes failed.
 func (r *retrying) admit(last Verdict) bool {
 	done, ok := r.Budget.Admit(last)
 	if !ok {
@@ -144,9 +144,8 @@ func (r *retrying) settle() {
 	}
 }
 
-// try calls op behind the gate, and returns its verdict and its error. If op does not
-// return, its outcome stays ClassStop, because that says nothing about the server. If
-// the gate returns an error, the outcome stays Skipped.
+// try calls op once the gate lets it, and returns its verdict and its error. If op does
+// not return, its outcome is ClassStop; if the gate returns an error, it stays Skipped.
 func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
 	done, err := r.Gate.Acquire(ctx, r.Host)
 	if err != nil {
@@ -160,8 +159,8 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Ver
 	return r.outcome, err
 }
 
-// next draws the wait after v and has the try after it admitted. Without ok, failed
-// says why there is none.
+// next draws the wait after v, and asks the Budget for the try after that. It completes
+// failed and reports false if there is none.
 func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 	if r.step, ok = r.outage.Next(r.Policy, v, time.Now(), r.random); !ok {
 		r.failed.because(ErrGaveUp)
@@ -175,8 +174,8 @@ func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 	return wait, r.admit(v)
 }
 
-// judge is Classify, made total: an error is never a success, and nobody is asked
-// about the end of ctx.
+// judge returns the verdict on err. It does not ask Classify about the end of ctx, and an
+// error that Classify takes for a success is ClassRetry.
 func (r *Retrier) judge(ctx context.Context, err error) Verdict {
 	switch {
 	case err == nil:

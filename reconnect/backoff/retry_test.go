@@ -213,8 +213,8 @@ func TestRetrierDrawsFromItsSource(t *testing.T) {
 	})
 }
 
-// trap is a book and a Policy that leave, by a panic or by Goexit, at one of their
-// functions.
+// trap is a book and a Policy. One of their functions does not return, but panics or ends
+// its goroutine.
 type trap struct {
 	book
 	at    string

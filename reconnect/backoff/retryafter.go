@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// ParseRetryAfter reads the value of a Retry-After header (RFC 9110 10.2.3) as
-// servers write it: a number of seconds, possibly with a fraction; an
-// HTTP date in one of its three forms; or a Unix time in seconds or, as
-// some exchanges have it, in milliseconds. A number is taken for a Unix time
-// from 5e8 (16 years, or 1985) on, and for one in milliseconds from 5e11 on.
+// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as
+// servers write it: a number of seconds, possibly with a fraction; an HTTP date in one
+// of its three forms; or a Unix time in seconds or, as some exchanges write it, in
+// milliseconds. From 5e8 on (16 years, or 1985) a number counts as a Unix time, and from
+// 5e11 on as one in milliseconds.
 //
-// Times are counted from now; pass the Date of the same answer, where it has
-// one, and the clocks need not agree. The result lies within
-// [0, MaxRetryAfter]: a past time and a negative number are 0. False means
-// that value is none of these.
+// The result counts from now. If the same answer has a Date, pass that, because then the
+// clocks need not agree. The result lies within [0, MaxRetryAfter]: a past time and a
+// negative number give 0. False means that value is none of these.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if strings.Trim(value, "0123456789.-") == "" {

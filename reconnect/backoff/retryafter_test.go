@@ -47,7 +47,7 @@ func TestParseRetryAfterRefusesGarbage(t *testing.T) {
 	}
 }
 
-// In a synctest bubble it is the year 2000: a Unix time of then is one, too.
+// In a synctest bubble it is the year 2000. A Unix time of that year must count as one.
 func TestParseRetryAfterKnowsAUnixTimeInABubble(t *testing.T) {
 	got, _ := backoff.ParseRetryAfter("946684830", time.Unix(946684800, 0))
 	require.Equal(t, 30*time.Second, got)

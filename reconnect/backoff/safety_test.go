@@ -16,7 +16,7 @@ import (
 var odd = []float64{0, 1, -1, 0.5, 2, 1.6, 1e9, -1e9, 1e30, 1e-300, math.MaxInt64, math.MinInt64,
 	math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64}
 
-// duration converts without leaving what overflows to the platform.
+// duration converts x, and cuts what would overflow, because platforms differ in that.
 func duration(x float64) time.Duration {
 	switch {
 	case x != x:
@@ -50,8 +50,8 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 	return all
 }
 
-// sound asserts what holds for each policy and attempt: no overflow, no
-// negative wait or limit.
+// sound asserts that after a no policy returns a wait or a limit that is negative or has
+// overflowed.
 func sound(t *testing.T, policies map[string]backoff.Policy, a backoff.Attempt) {
 	t.Helper()
 	for name, p := range policies {

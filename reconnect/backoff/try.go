@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Try is what a supervisor tells the dial that it starts. It travels in the
-// dial's context, since the supervisor and the dialer do not know each other.
+// Try has what a dial has to know of its supervisor. It travels in the context of the
+// dial, because the supervisor and the dialer do not know each other.
 type Try struct {
-	N         int           // tries since the last stable session, or since the start, before this one
-	Connect   time.Duration // limit on name resolution and TCP; 0: the dialer's default
-	Handshake time.Duration // limit on TLS and upgrade; 0: the dialer's default
+	N         int           // tries before this one, since the last stable session or since the start
+	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
+	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
 	Refresh   bool          // the credentials of the last try were refused: make new ones
 }
 

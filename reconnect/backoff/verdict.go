@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Class is what kind of failure it was, and so what to do about it.
+// Class is a kind of failure, and so what to do about it.
 type Class uint8
 
 // The classes, mildest first.
@@ -13,9 +13,9 @@ const (
 	ClassOK       Class = iota // no failure
 	ClassRetry                 // cheap and passing: try again by the policy
 	ClassOverload              // the server has too much to do (timeout, 429, 503, close 1013): waits and patience go on growing
-	ClassRefresh               // the credentials are stale: try again with new ones; a second time in a row it counts as Slow
-	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again minutes apart
-	ClassStop                  // never again
+	ClassRefresh               // the credentials are stale: try again with new ones; the second in a row counts as ClassSlow
+	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again, minutes apart
+	ClassStop                  // no further try can help
 )
 
 var classes = [...]string{"ok", "retry", "overload", "refresh", "slow", "stop"}
@@ -28,7 +28,7 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", c)
 }
 
-// Verdict is the judgement on why an attempt or a session ended.
+// Verdict is the judgement on how a try or a session ended.
 type Verdict struct {
 	Class      Class
 	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a [Budget] sees it

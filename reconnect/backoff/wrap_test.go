@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// seen is a policy that writes down what it is told.
+// seen is a policy that writes down each Attempt.
 type seen struct {
 	attempts []backoff.Attempt
 	step     backoff.Step
@@ -72,7 +72,6 @@ func told(d time.Duration) backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRetry, RetryAfter: d}
 }
 
-// Design.md section 5: above all, patience grows.
 func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
 	p := backoff.Patient(&backoff.Exponential{}, backoff.Patience{}, backoff.Patience{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
 	for overloads, want := range [][2]time.Duration{{10, 1}, {20, 3}, {40, 9}, {60, 10}, {60, 10}} {
