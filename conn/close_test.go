@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -77,6 +78,26 @@ func TestCloseWithoutAnAnswerGivesUpAfterFiveSeconds(t *testing.T) {
 			require.EqualError(t, err, "close: no close frame in answer within 5s")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 		})
+	})
+}
+
+func TestCloseAnsweredByAnEndlessFrameEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		flood := background(func() (err error) {
+			_, err = l.raw.Write([]byte("\x82\x7f\x7f\x00\x00\x00\x00\x00\x00\x00"))
+			for err == nil {
+				time.Sleep(second)
+				_, err = l.raw.Write([]byte("x"))
+			}
+			return err
+		})
+		time.Sleep(second / 2) // the peer does nothing at an instant of ours
+		takes(t, 2*closeLimit, func() {
+			err := l.Close(context.Background(), 1000, "")
+			require.EqualError(t, err, "close: no close frame in answer within 5s")
+		})
+		require.Error(t, flood())
 	})
 }
 

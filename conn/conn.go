@@ -60,12 +60,26 @@ type Waiter interface {
 	OnWait(f func()) bool
 }
 
-// HalfCloser is a Conn whose protocol has no farewell but the end of the stream.
+// HalfCloser is a Conn whose protocol has no close frame: the end of the stream
+// is all that each side can say.
 type HalfCloser interface {
 	// CloseWrite ends our direction, after what was written. Read goes on, and its
-	// [io.EOF] is the peer's answer. It returns when ours is handed to the kernel; an
-	// error that is [errors.ErrUnsupported] means that nothing has happened.
+	// [io.EOF] is the peer's answer. CloseWrite returns when the end is handed to
+	// the kernel. An error that is [errors.ErrUnsupported] means that nothing has
+	// happened; any other, that the connection is dead.
 	CloseWrite() error
+}
+
+// HangupDetector is a Conn that notices the end of the stream without reading.
+type HangupDetector interface {
+	// HungUp reports whether the peer has ended or reset the connection, even
+	// where that stands behind data that nobody has read. It costs one system call
+	// and never waits. It may be called by any goroutine at any time.
+	//
+	// False may mean that the system cannot tell: TCP sockets can on Linux, and
+	// nowhere else. A net.Conn that is no socket can if it has a HungUp method of
+	// its own.
+	HungUp() bool
 }
 
 // Message is one message as it travels.
@@ -73,6 +87,12 @@ type Message struct {
 	Type Type
 	Data []byte
 }
+
+// TextMessage returns a Text message that holds s.
+func TextMessage(s string) Message { return Message{Type: Text, Data: []byte(s)} }
+
+// BinaryMessage returns a Binary message that holds b itself, not a copy.
+func BinaryMessage(b []byte) Message { return Message{Type: Binary, Data: b} }
 
 // Type is the type of a message.
 type Type uint8

@@ -111,6 +111,10 @@ func notWritten(cause error) error {
 	return &lostError{"write", fmt.Errorf("%w: %w", ErrNotWritten, cause)}
 }
 
+// closeLimit is how long a close frame may take to be written, and then the answer
+// to come.
+const closeLimit = 5 * time.Second
+
 const (
 	noStatus  = 1005 // RFC 6455 7.4.1: a close frame without a code
 	maxReason = 123  // bytes of a close frame's reason, RFC 6455 5.5

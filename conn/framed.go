@@ -38,6 +38,7 @@ var _ interface {
 	Idler
 	Waiter
 	HalfCloser
+	HangupDetector
 } = (*Framed)(nil)
 
 // NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
@@ -98,21 +99,6 @@ func validateFramer(f Framer) error {
 		return v.Validate()
 	}
 	return nil
-}
-
-// rawConn returns what is at the bottom of nc, and whether that is not nc itself.
-func rawConn(nc net.Conn) (raw net.Conn, layered bool) {
-	for {
-		l, ok := nc.(interface{ NetConn() net.Conn })
-		if !ok {
-			return nc, layered
-		}
-		below := l.NetConn()
-		if below == nil {
-			return nc, layered
-		}
-		nc, layered = below, true
-	}
 }
 
 // Read implements [Conn]. It allocates nothing if the message fits into buf. If
@@ -279,9 +265,17 @@ func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
 // CloseWrite implements [HalfCloser], if nc has a CloseWrite. It waits for the
 // message under way.
 func (c *Framed) CloseWrite() error {
+	if err := c.endWriting(); err != nil {
+		return &lostError{"close write", err}
+	}
+	return nil
+}
+
+// endWriting waits for the message under way and ends our direction.
+func (c *Framed) endWriting() error {
 	half := c.halfCloser()
 	if half == nil {
-		return fmt.Errorf("close write: %T: %w", c.nc, errors.ErrUnsupported)
+		return fmt.Errorf("%T: %w", c.nc, errors.ErrUnsupported)
 	}
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -291,7 +285,7 @@ func (c *Framed) CloseWrite() error {
 // farewell closes our direction and waits for the peer's. It ends when the
 // connection is cut.
 func (c *Framed) farewell() error {
-	switch err := c.CloseWrite(); {
+	switch err := c.endWriting(); {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case err != nil:

@@ -2,8 +2,10 @@ package conn_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,4 +202,34 @@ func TestWhatCannotBeHalfClosedIsClosed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "last\n", string(got))
 	})
+}
+
+// unshut is a connection whose direction cannot be closed.
+type unshut struct{ endless }
+
+func (*unshut) CloseWrite() error {
+	return &net.OpError{Op: "close", Net: "tcp", Err: syscall.ENOTCONN}
+}
+
+func TestCloseWriteThatFailsSaysWhy(t *testing.T) {
+	for name, end := range map[string]func(*conn.Framed) error{
+		"close write": (*conn.Framed).CloseWrite,
+		"close":       func(c *conn.Framed) error { return c.Close(t.Context(), 0, "") },
+	} {
+		c, err := conn.NewFramed(&unshut{}, conn.Lines{}, nil)
+		require.NoError(t, err)
+		err = end(c)
+		require.ErrorIs(t, err, syscall.ENOTCONN, name)
+		require.NotErrorIs(t, err, errors.ErrUnsupported, name)
+		require.ErrorContains(t, err, name)
+		require.NoError(t, c.CloseNow())
+	}
+}
+
+func TestCloseWriteOfWhatCannotBeHalfClosedIsUnsupported(t *testing.T) {
+	c, err := conn.NewFramed(&endless{}, conn.Lines{}, nil)
+	require.NoError(t, err)
+	defer c.CloseNow()
+	require.ErrorIs(t, c.CloseWrite(), errors.ErrUnsupported)
+	require.NoError(t, c.Write(conn.Message{}), "nothing has happened")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 )
 
 // layer is a connection over another, as TLS is.
@@ -39,6 +40,52 @@ func TestCloseNowClosesFromTheBottomUp(t *testing.T) {
 	require.NoError(t, c.CloseNow())
 	require.NoError(t, c.CloseNow())
 	require.Equal(t, []string{"floor", "layer"}, closes)
+}
+
+func TestCutClosesATappedLayerFromTheBottomUp(t *testing.T) {
+	client, _, _ := connect(t)
+	var closes []string
+	var wire conn.Wire
+	c, err := conn.NewFramed(wire.Tap(layer{client, &closes}), conn.Lines{}, nil)
+	require.NoError(t, err)
+	wire.Cut()
+	wire.Cut()
+	require.NoError(t, c.CloseNow())
+	require.Equal(t, []string{"floor", "layer"}, closes)
+}
+
+// TLS that a user's own DialContext made spends up to 5 s on its last record.
+func TestCloseNowOfTappedTLSDoesNotWaitForAFullWindow(t *testing.T) {
+	config := serverTLS()
+	synctest.Test(t, func(t *testing.T) {
+		client, server, pipe := connect(t)
+		secure, _ := shakeHands(t, client, server, config)
+		c, err := conn.NewFramed(new(conn.Wire).Tap(secure), conn.Lines{}, nil)
+		require.NoError(t, err)
+		pipe.Window(conntest.ToServer, 0)
+		takes(t, 0, func() { require.NoError(t, c.CloseNow()) })
+	})
+}
+
+// itself is a layer that says that it is below itself.
+type itself struct{ net.Conn }
+
+func (i *itself) NetConn() net.Conn { return i }
+
+func TestALayerBelowItselfIsTheBottom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server, _ := connect(t)
+		c, err := conn.NewFramed(&itself{client}, conn.Lines{}, nil)
+		require.NoError(t, err)
+		_, err = server.Write([]byte("x\n"))
+		require.NoError(t, err)
+		m, err := c.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, "x", string(m.Data))
+		require.NoError(t, c.CloseNow())
+		_, err = client.Write(nil)
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
 }
 
 // Without a Tap below TLS what has been decrypted is life.

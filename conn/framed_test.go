@@ -142,6 +142,26 @@ func TestFramedTellsWhereTheStreamEnded(t *testing.T) {
 	}
 }
 
+// lastWords gives all it has and its end in one Read, as crypto/tls does.
+type lastWords struct {
+	endless
+	words string
+}
+
+func (l *lastWords) Read(p []byte) (int, error) {
+	n := copy(p, l.words)
+	l.words = l.words[n:]
+	return n, io.EOF
+}
+
+func TestAnEndThatComesWithHalfAFrameIsUnexpected(t *testing.T) {
+	c, err := conn.NewFramed(&lastWords{words: "abc"}, conn.Lines{}, nil)
+	require.NoError(t, err)
+	defer c.CloseNow()
+	_, err = c.Read(nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
 func TestAResetInsideAMessageIsAReset(t *testing.T) {
 	s := framed(t, conn.LengthPrefix{}, nil)
 	s.send(t, "\x00\x00\x00\x05abc")

@@ -53,6 +53,18 @@ func TestWatchdogTimesTheTurnsOfMany(t *testing.T) {
 	})
 }
 
+func TestAQueuedWriteDoesNotRestartTheStuckWritesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWatchdog(10 * second)
+		d.begin()
+		sleep(t, 9*second)
+		d.begin()
+		sleep(t, second)
+		require.Error(t, w.ended())
+		d.stop()
+	})
+}
+
 func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)

@@ -26,6 +26,7 @@ var _ interface {
 	Pinger
 	Idler
 	Waiter
+	HangupDetector
 } = (*WebSocket)(nil)
 
 // NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. From
@@ -169,6 +170,8 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 		return &lostError{"close", err}
 	}
 
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*closeLimit, errNoAnswer) // because coder/websocket reads a frame to its end
+	defer cancel()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
 	err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))

@@ -30,31 +30,35 @@ type Wire struct {
 }
 
 // Tap returns nc with an ear in it: every Read that brings bytes counts as a
-// sign of life. It must be the raw connection, since closing a [crypto/tls.Conn]
-// may wait for the network. When Cut has been called already, nc is closed at
-// once. Who closes the one that is returned closes nc.
+// sign of life. Give it the raw connection, because over TLS half a record is
+// not heard. If Cut was called before, nc is closed at once. Closing the returned
+// connection closes nc.
 //
-// A Wire carries one connection: tap the winner of a race, not each runner. What
-// an earlier call was given is closed.
+// A Wire carries one connection: tap the winner of a race, not each runner. A
+// second call closes what the first was given.
 func (w *Wire) Tap(nc net.Conn) net.Conn {
 	t := &tap{Conn: nc, wire: w}
+	if raw, layered := rawConn(nc); layered {
+		t.bottom = raw
+	}
 	w.note()
 	if old := w.tap.Swap(t); old != nil {
 		_ = old.Close()
 	}
 	if w.cut.Load() {
-		_ = t.Close()
+		t.cut()
 	}
 	return t
 }
 
 // Cut closes the raw connection, now or as soon as there is one, and so unblocks
-// whoever reads or writes. It may be called by any goroutine, any number of
-// times, at any stage, and never waits for the network.
+// every reader and writer. It may be called by any goroutine, any number of
+// times, at any stage, and never waits for the network: it first closes what
+// NetConn() finds at the bottom of the tapped connection.
 func (w *Wire) Cut() {
 	w.cut.Store(true)
 	if t := w.tap.Load(); t != nil {
-		_ = t.Close()
+		t.cut()
 	}
 }
 
@@ -102,11 +106,13 @@ func (w *Wire) stuck(d *watchdog) {
 // note says that something came in just now.
 func (w *Wire) note() { w.heard.Store(int64(clock())) }
 
-// tap is the raw connection.
+// tap is the connection that was tapped.
 type tap struct {
 	net.Conn
-	wire   *Wire
-	closed atomic.Bool
+	wire    *Wire
+	bottom  net.Conn // below Conn, which is a layer over it; else nil
+	severed atomic.Bool
+	closed  atomic.Bool
 }
 
 func (t *tap) Read(p []byte) (int, error) {
@@ -117,12 +123,45 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection below once, whoever calls it how often.
+// Close closes the connection below once, however often it is called.
 func (t *tap) Close() error {
 	if !t.closed.CompareAndSwap(false, true) {
 		return net.ErrClosed
 	}
 	return t.Conn.Close()
+}
+
+// cut closes from the bottom up, because closing TLS may wait for the network.
+func (t *tap) cut() {
+	if t.bottom != nil && !t.severed.Swap(true) {
+		_ = t.bottom.Close()
+	}
+	_ = t.Close()
+}
+
+// raw returns the connection at the bottom.
+func (t *tap) raw() net.Conn {
+	if t.bottom != nil {
+		return t.bottom
+	}
+	return t.Conn
+}
+
+// rawConn returns the connection at the bottom of nc, and whether that is below
+// nc. It looks under 16 layers, because a NetConn may return what is above it.
+func rawConn(nc net.Conn) (raw net.Conn, layered bool) {
+	for range 16 {
+		l, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		below := l.NetConn()
+		if below == nil {
+			break
+		}
+		nc, layered = below, true
+	}
+	return nc, layered
 }
 
 var epoch = time.Now()

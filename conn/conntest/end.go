@@ -137,6 +137,15 @@ func (e *end) CloseWrite() error {
 	return nil
 }
 
+// HungUp reports whether the end of what the peer sends, or a reset, has arrived,
+// even behind data that nobody has read. It makes a connection over this network a
+// [conn.HangupDetector].
+func (e *end) HungUp() bool {
+	e.pipe.mu.Lock()
+	defer e.pipe.mu.Unlock()
+	return !e.closed && e.in.arrived != none
+}
+
 // orphan resets the connection of an end that nobody will ever accept.
 func (e *end) orphan() {
 	e.pipe.Reset()

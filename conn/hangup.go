@@ -1,0 +1,21 @@
+package conn
+
+// hungUp reports whether the peer has ended or reset the connection at the bottom
+// of w. A connection that is no socket may say so by a HungUp method of its own.
+func (w *Wire) hungUp() bool {
+	t := w.tap.Load()
+	if t == nil {
+		return false
+	}
+	raw := t.raw()
+	if own, ok := raw.(HangupDetector); ok {
+		return own.HungUp()
+	}
+	return socketHungUp(raw)
+}
+
+// HungUp implements [HangupDetector].
+func (c *WebSocket) HungUp() bool { return c.wire.hungUp() }
+
+// HungUp implements [HangupDetector].
+func (c *Framed) HungUp() bool { return c.wire.hungUp() }
