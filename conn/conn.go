@@ -60,6 +60,21 @@ type Waiter interface {
 	OnWait(f func()) bool
 }
 
+// BatchWriter is a Conn that writes many small messages at the cost of one.
+type BatchWriter interface {
+	// WriteBatch writes messages in order, with as few system calls as possible,
+	// and returns how many it has handed to the kernel whole: all of them if err is
+	// nil. No byte of the messages after ms[n] was handed over; of ms[n] itself
+	// none was if err is [ErrNotWritten], and else its fate is unknown.
+	//
+	// A message that is [ErrBadMessage] ends the batch without harm: those before
+	// it have been written. Other goroutines may write between two messages.
+	WriteBatch(ms []Message) (n int, err error)
+}
+
+// batch is how many messages of a WriteBatch are handed over together at most.
+const batch = 64
+
 // HalfCloser is a Conn whose protocol has no close frame: the end of the stream
 // is all that each side can say.
 type HalfCloser interface {

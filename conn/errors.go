@@ -73,10 +73,11 @@ func (e *StuckError) Error() string {
 }
 
 var (
-	errControl  = errors.New("a control frame was stuck for 5s") // coder/websocket's limit, after which it closes
-	errBelow    = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
-	errNoAnswer = errors.New("no close frame in answer within 5s")
-	errGone     = errors.New("the connection has ended") // Read knows, or will know, why
+	errControl      = errors.New("a control frame was stuck for 5s")
+	errStuckMessage = errors.New("a message under way was stuck for 5s")
+	errBelow        = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
+	errNoAnswer     = errors.New("no close frame in answer within 5s")
+	errGone         = errors.New("the connection has ended") // Read knows, or will know, why
 )
 
 // lostError is an error of op. It answers for what is below it that it is no
@@ -114,6 +115,9 @@ func notWritten(cause error) error {
 // closeLimit is how long a close frame may take to be written, and then the answer
 // to come.
 const closeLimit = 5 * time.Second
+
+// opClose is the lowest opcode of a control frame, RFC 6455 5.2.
+const opClose = 0x8
 
 const (
 	noStatus  = 1005 // RFC 6455 7.4.1: a close frame without a code

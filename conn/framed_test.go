@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -355,7 +353,7 @@ func TestFramedReadAndWriteAllocateNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer c.CloseNow()
 		buf := make([]byte, 0, 4096)
-		race := raceEnabled() // under which a sync.Pool forgets a part of what it is given
+		race := conn.RaceEnabled()
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
 			m, err := c.Read(buf)
 			if err == nil && !race {
@@ -366,12 +364,6 @@ func TestFramedReadAndWriteAllocateNothing(t *testing.T) {
 			}
 		}))
 	}
-}
-
-// raceEnabled reports whether the test was built with -race.
-func raceEnabled() bool {
-	info, _ := debug.ReadBuildInfo()
-	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // endless is a connection that says one thing for ever, and takes everything.

@@ -60,9 +60,9 @@ func TestPingWithAContextThatIsDoneSendsNothing(t *testing.T) {
 	l := plain(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	before := l.wire.stream.writes.Load()
+	before := l.wire.stream.out.next()
 	require.ErrorIs(t, l.Ping(ctx), context.Canceled)
-	require.Equal(t, before, l.wire.stream.writes.Load())
+	require.Equal(t, before, l.wire.stream.out.next())
 }
 
 // A context may end at any instant of the call.
@@ -77,18 +77,17 @@ func TestPingCanBeCancelledAtAnyMoment(t *testing.T) {
 	require.NoError(t, l.Write(Message{Text, nil}))
 }
 
-func TestStuckPingIsNoDeadline(t *testing.T) {
+// WriteTimeout is the only limit on a full window.
+func TestStuckPingIsCutAtTheWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, nil)
+		l := plain(t, &WebSocketOptions{WriteTimeout: 30 * second})
 		l.client().fill(0)
 		read := l.reading()
-		takes(t, 5*second, func() {
+		takes(t, 30*second, func() {
 			err := l.Ping(t.Context())
+			require.EqualError(t, err, "ping: a message was not written within 30s")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "ping: ")
-			err = read()
-			require.ErrorContains(t, err, "a control frame was stuck for 5s")
-			require.NotErrorIs(t, err, net.ErrClosed)
+			require.EqualError(t, read(), "read: a message was not written within 30s")
 		})
 	})
 }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 )
@@ -17,7 +18,10 @@ const (
 // the 101 response, which is the TLS connection, or the raw one without TLS.
 type stream struct {
 	body   io.ReadWriteCloser // nil: coder/websocket has the body itself
+	out    *sender            // of a WebSocket; nil if body is
 	framed bool               // it is a Framed's: a message begins with its first byte, and may be small
+
+	compressed bool // the peers have agreed on permessage-deflate
 
 	// Owned by who holds coder/websocket's read lock: the reader, or Close.
 	ahead    *[aheadSize]byte // nil, or holding ahead[from:to] that is not yet asked for
@@ -31,8 +35,6 @@ type stream struct {
 	phase   atomic.Uint32         // of the message being read
 	message *watchdog             // begun when a message has to wait for the network
 	told    atomic.Pointer[error] // the read error that coder/websocket was told
-	broken  atomic.Pointer[error] // the first error of a write
-	writes  atomic.Uint64         // calls of Write
 }
 
 // The phases of reading.
@@ -160,17 +162,37 @@ func (s *stream) drain() error {
 	return err
 }
 
-func (s *stream) Write(p []byte) (int, error) {
-	s.writes.Add(1)
-	n, err := s.body.Write(p)
-	if err != nil {
-		first := err // err itself must not escape: that would cost each Write an allocation
-		s.broken.CompareAndSwap(nil, &first)
-	}
-	return n, err
+func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
+
+// Close is called by coder/websocket, perhaps with a close frame of its own under
+// way.
+func (s *stream) Close() error {
+	s.out.settle()
+	return s.body.Close()
 }
 
-func (s *stream) Close() error { return s.body.Close() }
+// stopSending lets nothing be sent any more.
+func (s *stream) stopSending() {
+	if s.out != nil {
+		s.out.stop(net.ErrClosed)
+	}
+}
+
+// awaitSenders waits for the goroutines that send control frames. The connection
+// is closed.
+func (s *stream) awaitSenders() {
+	if s.out != nil {
+		s.out.control.Wait()
+	}
+}
+
+// unsent returns why nothing is sent any more, nil if it is.
+func (s *stream) unsent() error {
+	if s.out == nil {
+		return nil
+	}
+	return s.out.failure()
+}
 
 // enter says that a message has begun. Its time runs from the first read that it
 // waits for, which follows its header at once; from here without a stream.

@@ -9,8 +9,9 @@ import (
 
 // Transport returns rt with the Wire's own stream in place of the body of a 101
 // response, above TLS. The stream reads ahead while there is a burst, remembers
-// how the connection ended and counts what is written. Other responses pass
-// unchanged. A nil rt is [http.DefaultTransport].
+// how the connection ended, and sends what coder/websocket writes, so that this
+// need not wait for the network. Other responses pass unchanged. A nil rt is
+// [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
 		rt = http.DefaultTransport
@@ -29,7 +30,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
-		t.wire.stream.body = body
+		t.wire.stream.body, t.wire.stream.out = body, newSender(t.wire, body)
+		t.wire.stream.compressed = resp.Header.Get("Sec-WebSocket-Extensions") != "" // coder/websocket accepts no other
 		resp.Body = &t.wire.stream
 	}
 	return resp, nil

@@ -5,7 +5,6 @@ package conn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -19,6 +18,7 @@ type WebSocket struct {
 	ws    *websocket.Conn
 	wire  *Wire
 	limit int64
+	turn  chan struct{} // full while somebody writes messages; one at a time
 }
 
 var _ interface {
@@ -26,6 +26,7 @@ var _ interface {
 	Pinger
 	Idler
 	Waiter
+	BatchWriter
 	HangupDetector
 } = (*WebSocket)(nil)
 
@@ -52,10 +53,13 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	w.stream.message = &w.message
 	if w.tap.Load() == nil {
 		w.note()
-		w.abort = func() { _ = ws.CloseNow() }
+	}
+	w.abort = func() {
+		w.stream.stopSending()
+		_ = ws.CloseNow()
 	}
 	ws.SetReadLimit(options.ReadLimit)
-	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit}
+	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit, turn: make(chan struct{}, 1)}
 }
 
 // Read implements [Conn]. It allocates nothing if the message fits into buf. If
@@ -83,7 +87,7 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 	if c.wire.stream.told.Load() != nil { // coder/websocket took the end of the stream for the message's
 		return Message{}, c.lost(io.ErrUnexpectedEOF, true)
 	}
-	if c.wire.abort != nil {
+	if c.wire.tap.Load() == nil {
 		c.wire.note()
 	}
 	return Message{Type: Type(kind), Data: data}, nil
@@ -108,33 +112,6 @@ func readMessage(r io.Reader, buf []byte, limit int) ([]byte, error) {
 			buf = grow(buf, limit)
 		}
 	}
-}
-
-// Write implements [Conn]. It allocates nothing. Several goroutines may write:
-// they take turns, each under WriteTimeout. A Type that is neither Text nor
-// Binary is an error that does not harm the connection.
-//
-// The error is [ErrNotWritten] if the connection was told no byte between the
-// call and the return; another goroutine's frame in that time makes the fate
-// unknown. Both carry the cause of the connection's end if that is known.
-func (c *WebSocket) Write(m Message) error {
-	if cause := c.wire.ended(); cause != nil {
-		return notWritten(cause)
-	}
-	if m.Type != Text && m.Type != Binary {
-		return notWritten(fmt.Errorf("%w: type %d is neither Text nor Binary", ErrBadMessage, m.Type))
-	}
-	before := c.wire.stream.writes.Load()
-	c.wire.writing.begin()
-	err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data)
-	c.wire.writing.end()
-	if err == nil {
-		return nil
-	}
-	if c.wire.stream.body != nil && c.wire.stream.writes.Load() == before {
-		return notWritten(c.why(err))
-	}
-	return &lostError{"write", c.why(err)}
 }
 
 // Idle implements [Idler].
@@ -174,18 +151,35 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	defer cancel()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
-	err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
+	if err = c.awaitTurn(ctx); err == nil {
+		err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
+	}
 	if !stop() {
 		<-cut
 		err = context.Cause(ctx)
 	} else {
 		err = c.unanswered(err)
 	}
-	c.rest()
+	_ = c.CloseNow()
 	if err != nil {
 		return &lostError{"close", err}
 	}
 	return nil
+}
+
+// awaitTurn waits for the message under way, but not longer than closeLimit.
+func (c *WebSocket) awaitTurn(ctx context.Context) error {
+	late := time.NewTimer(closeLimit)
+	defer late.Stop()
+	select {
+	case c.turn <- struct{}{}:
+		<-c.turn
+		return nil
+	case <-late.C:
+		return errStuckMessage
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // unanswered returns why the peer did not answer our close frame: nil if it did.
@@ -211,15 +205,11 @@ func (c *WebSocket) CloseNow() error {
 	c.wire.left.Store(true)
 	c.wire.end(net.ErrClosed)
 	c.wire.Cut() // first: ws.CloseNow cuts nothing once a Close has begun
-	_ = c.ws.CloseNow()
-	c.rest()
-	return nil
-}
-
-// rest ends the watchdogs and waits for their ticks.
-func (c *WebSocket) rest() {
+	c.wire.abort()
+	c.wire.stream.awaitSenders()
 	c.wire.writing.stop()
 	c.wire.message.stop()
+	return nil
 }
 
 // lost returns the error of a Read that failed with err, inside a message or not.
@@ -249,8 +239,8 @@ func (c *WebSocket) reason(err error, inside bool) error {
 	case told != nil:
 		return *told
 	}
-	if broken := c.wire.stream.broken.Load(); broken != nil { // the answer to a ping
-		return *broken
+	if broken := c.wire.stream.unsent(); broken != nil { // the answer to a ping
+		return broken
 	}
 	if c.wire.stream.body == nil {
 		return err
@@ -263,8 +253,8 @@ func (c *WebSocket) why(err error) error {
 	if cause := c.wire.ended(); cause != nil {
 		return cause
 	}
-	if broken := c.wire.stream.broken.Load(); broken != nil && !closedBelow(*broken) {
-		return *broken
+	if broken := c.wire.stream.unsent(); broken != nil && !closedBelow(broken) {
+		return broken
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -26,7 +26,7 @@ type Wire struct {
 	stream  stream
 	writing watchdog // messages being written
 	message watchdog // a message begun, but not complete
-	abort   func()   // ends a connection that was not tapped; else nil
+	abort   func()   // closes a WebSocket, after Cut; nil: there is none
 }
 
 // Tap returns nc with an ear in it: every Read that brings bytes counts as a

@@ -8,25 +8,119 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// able returns c with the optional abilities that are not nil, and no others.
-func able(c conn.Conn, p conn.Pinger, i conn.Idler) conn.Conn {
-	switch {
-	case p != nil && i != nil:
+// abilities are what a Conn may have beyond [conn.Conn]; nil: not this one.
+type abilities struct {
+	conn.Pinger
+	conn.Idler
+	conn.BatchWriter
+	conn.HangupDetector
+}
+
+// abilitiesOf returns the abilities of c.
+func abilitiesOf(c conn.Conn) (a abilities) {
+	a.Pinger, _ = c.(conn.Pinger)
+	a.Idler, _ = c.(conn.Idler)
+	a.BatchWriter, _ = c.(conn.BatchWriter)
+	a.HangupDetector, _ = c.(conn.HangupDetector)
+	return a
+}
+
+// of returns c with the abilities that are not nil, and no others. Each set of them
+// is a type of its own, because a type assertion sees all methods of a type.
+func (a abilities) of(c conn.Conn) conn.Conn {
+	switch [4]bool{a.Pinger != nil, a.Idler != nil, a.BatchWriter != nil, a.HangupDetector != nil} {
+	case [4]bool{true, false, false, false}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+		}{c, a.Pinger}
+	case [4]bool{false, true, false, false}:
+		return struct {
+			conn.Conn
+			conn.Idler
+		}{c, a.Idler}
+	case [4]bool{true, true, false, false}:
 		return struct {
 			conn.Conn
 			conn.Pinger
 			conn.Idler
-		}{c, p, i}
-	case p != nil:
+		}{c, a.Pinger, a.Idler}
+	case [4]bool{false, false, true, false}:
+		return struct {
+			conn.Conn
+			conn.BatchWriter
+		}{c, a.BatchWriter}
+	case [4]bool{true, false, true, false}:
 		return struct {
 			conn.Conn
 			conn.Pinger
-		}{c, p}
-	case i != nil:
+			conn.BatchWriter
+		}{c, a.Pinger, a.BatchWriter}
+	case [4]bool{false, true, true, false}:
 		return struct {
 			conn.Conn
 			conn.Idler
-		}{c, i}
+			conn.BatchWriter
+		}{c, a.Idler, a.BatchWriter}
+	case [4]bool{true, true, true, false}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.Idler
+			conn.BatchWriter
+		}{c, a.Pinger, a.Idler, a.BatchWriter}
+	case [4]bool{false, false, false, true}:
+		return struct {
+			conn.Conn
+			conn.HangupDetector
+		}{c, a.HangupDetector}
+	case [4]bool{true, false, false, true}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.HangupDetector
+		}{c, a.Pinger, a.HangupDetector}
+	case [4]bool{false, true, false, true}:
+		return struct {
+			conn.Conn
+			conn.Idler
+			conn.HangupDetector
+		}{c, a.Idler, a.HangupDetector}
+	case [4]bool{true, true, false, true}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.Idler
+			conn.HangupDetector
+		}{c, a.Pinger, a.Idler, a.HangupDetector}
+	case [4]bool{false, false, true, true}:
+		return struct {
+			conn.Conn
+			conn.BatchWriter
+			conn.HangupDetector
+		}{c, a.BatchWriter, a.HangupDetector}
+	case [4]bool{true, false, true, true}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.BatchWriter
+			conn.HangupDetector
+		}{c, a.Pinger, a.BatchWriter, a.HangupDetector}
+	case [4]bool{false, true, true, true}:
+		return struct {
+			conn.Conn
+			conn.Idler
+			conn.BatchWriter
+			conn.HangupDetector
+		}{c, a.Idler, a.BatchWriter, a.HangupDetector}
+	case [4]bool{true, true, true, true}:
+		return struct {
+			conn.Conn
+			conn.Pinger
+			conn.Idler
+			conn.BatchWriter
+			conn.HangupDetector
+		}{c, a.Pinger, a.Idler, a.BatchWriter, a.HangupDetector}
 	}
 	return c
 }
@@ -68,4 +162,26 @@ func (i fakeIdler) Idle() time.Duration {
 	i.fake.mu.Lock()
 	defer i.fake.mu.Unlock()
 	return time.Since(i.fake.heard)
+}
+
+// fakeBatcher gives a Fake its batches.
+type fakeBatcher struct{ fake *Fake }
+
+func (b fakeBatcher) WriteBatch(ms []conn.Message) (n int, err error) {
+	for n < len(ms) && err == nil {
+		if err = b.fake.Write(ms[n]); err == nil {
+			n++
+		}
+	}
+	b.fake.set(func() { b.fake.batches = append(b.fake.batches, n) })
+	return n, err
+}
+
+// fakeDetector gives a Fake its view of the peer's end.
+type fakeDetector struct{ fake *Fake }
+
+func (d fakeDetector) HungUp() bool {
+	d.fake.mu.Lock()
+	defer d.fake.mu.Unlock()
+	return !d.fake.end.closed && (d.fake.hungUp || d.fake.end.cause != nil)
 }

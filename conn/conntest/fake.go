@@ -16,14 +16,15 @@ import (
 // FakeOptions says what a [Fake] can do beyond [conn.Conn]. Nil or the zero
 // value: nothing.
 type FakeOptions struct {
-	Pings bool // its Conn is a conn.Pinger
-	Idles bool // its Conn is a conn.Idler
+	Pings   bool // its Conn is a conn.Pinger
+	Idles   bool // its Conn is a conn.Idler
+	Batches bool // its Conn is a conn.BatchWriter
+	HangsUp bool // its Conn is a conn.HangupDetector
 }
 
 // Fake is a [conn.Conn] without a protocol: what Deliver gives, Read returns,
 // at the same virtual instant. Its methods may be called from any goroutine.
-// Fake itself is neither a Pinger nor an Idler; [Fake.Conn] is what its options
-// say.
+// Fake itself has no other ability; [Fake.Conn] has those that its options name.
 type Fake struct {
 	options FakeOptions
 
@@ -34,7 +35,10 @@ type Fake struct {
 	written []conn.Message
 	reading bool  // a Read is under way
 	held    bool  // writes wait
-	failing error // of the next Write
+	failing error // of a Write
+	spare   int   // how many messages are written before that
+	batches []int // the sizes of the batches
+	hungUp  bool  // the peer has ended the stream
 	mute    bool  // neither pings nor Close are answered
 	pings   int   // sent
 	pong    time.Duration
@@ -74,15 +78,20 @@ func Pair(o *FakeOptions) (*Fake, *Fake) {
 
 // Conn returns the connection with the abilities that its options name.
 func (f *Fake) Conn() conn.Conn {
-	var p conn.Pinger
-	var i conn.Idler
+	var a abilities
 	if f.options.Pings {
-		p = fakePinger{f}
+		a.Pinger = fakePinger{f}
 	}
 	if f.options.Idles {
-		i = fakeIdler{f}
+		a.Idler = fakeIdler{f}
 	}
-	return able(f, p, i)
+	if f.options.Batches {
+		a.BatchWriter = fakeBatcher{f}
+	}
+	if f.options.HangsUp {
+		a.HangupDetector = fakeDetector{f}
+	}
+	return a.of(f)
 }
 
 // Read returns the next message that was delivered. See [conn.Conn].
@@ -93,6 +102,9 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 	f.changed.Broadcast()
 	defer func() { f.reading = false }()
 	for len(f.inbox) == 0 || f.end.closed {
+		if f.hungUp {
+			f.die(io.EOF)
+		}
 		if f.end.cause != nil {
 			return conn.Message{}, fmt.Errorf("read: %w", f.end.cause)
 		}
@@ -117,8 +129,11 @@ func (f *Fake) Write(m conn.Message) error {
 	for f.held && f.end.cause == nil {
 		f.changed.Wait()
 	}
-	if err := f.failing; err != nil && f.end.cause == nil {
-		f.die(err)
+	if f.failing != nil && f.end.cause == nil {
+		if f.spare == 0 {
+			f.die(f.failing)
+		}
+		f.spare--
 	}
 	if f.end.cause != nil {
 		defer f.mu.Unlock()
@@ -209,13 +224,19 @@ func (f *Fake) Fail(err error) {
 }
 
 // FailWrite kills the connection with err in the next Write, also in one that
-// is held back. That its message was not written says [conn.ErrNotWritten].
-func (f *Fake) FailWrite(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failing, f.held = err, false
-	f.changed.Broadcast()
+// is held back. Its message was not written if err is [conn.ErrNotWritten].
+func (f *Fake) FailWrite(err error) { f.FailWriteAfter(0, err) }
+
+// FailWriteAfter is FailWrite for the message after the next n, of a Write or of
+// a batch.
+func (f *Fake) FailWriteAfter(n int, err error) {
+	f.set(func() { f.failing, f.spare, f.held = err, n, false })
 }
+
+// HangUp is the end of what the peer sends: Read returns what was delivered and
+// then [io.EOF], which kills the connection. Until then writes succeed. A
+// [conn.HangupDetector] sees it at once.
+func (f *Fake) HangUp() { f.set(func() { f.hungUp = true }) }
 
 // Hold makes writes block, as on a full window, until Release or the end.
 func (f *Fake) Hold() { f.set(func() { f.held = true }) }
@@ -240,6 +261,13 @@ func (f *Fake) Written() []conn.Message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.written)
+}
+
+// Batches returns how many messages each WriteBatch has written so far, in order.
+func (f *Fake) Batches() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.batches)
 }
 
 // Pings returns how many pings were sent.

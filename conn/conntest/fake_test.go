@@ -265,3 +265,56 @@ func TestPairDiesTogether(t *testing.T) {
 	_, err = b.Read(nil)
 	require.ErrorIs(t, err, io.EOF)
 }
+
+func TestFakeHasTheAbilitiesThatItsOptionsName(t *testing.T) {
+	for i := range 16 {
+		o := &conntest.FakeOptions{Pings: i&1 != 0, Idles: i&2 != 0, Batches: i&4 != 0, HangsUp: i&8 != 0}
+		c := conntest.NewFake(o).Conn()
+		for _, c := range []conn.Conn{c, conntest.Poison(c)} {
+			_, pings := c.(conn.Pinger)
+			_, idles := c.(conn.Idler)
+			_, batches := c.(conn.BatchWriter)
+			_, hangsUp := c.(conn.HangupDetector)
+			require.Equal(t, *o, conntest.FakeOptions{Pings: pings, Idles: idles, Batches: batches, HangsUp: hangsUp})
+		}
+	}
+}
+
+func TestFakeWritesABatchOfCopies(t *testing.T) {
+	f := conntest.NewFake(&conntest.FakeOptions{Batches: true})
+	ms := []conn.Message{text("a"), text("b")}
+	n, err := f.Conn().(conn.BatchWriter).WriteBatch(ms)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	ms[0].Data[0] = 'x'
+	require.Equal(t, []conn.Message{text("a"), text("b")}, f.Written())
+	require.Equal(t, []int{2}, f.Batches())
+}
+
+func TestFailWriteAfterEndsABatchInTheMiddle(t *testing.T) {
+	f := conntest.NewFake(&conntest.FakeOptions{Batches: true})
+	f.FailWriteAfter(2, errBoom)
+	n, err := f.Conn().(conn.BatchWriter).WriteBatch([]conn.Message{text("a"), text("b"), text("c")})
+	require.Equal(t, 2, n)
+	require.ErrorIs(t, err, errBoom)
+	require.NotErrorIs(t, err, conn.ErrNotWritten)
+	require.Len(t, f.Written(), 2)
+	require.ErrorIs(t, f.Write(text("d")), conn.ErrNotWritten)
+}
+
+func TestHungUpIsSeenBeforeTheEndIsRead(t *testing.T) {
+	f := conntest.NewFake(&conntest.FakeOptions{HangsUp: true})
+	hungUp := f.Conn().(conn.HangupDetector).HungUp
+	f.Deliver(text("unread"))
+	require.False(t, hungUp())
+	f.HangUp()
+	require.True(t, hungUp())
+	require.NoError(t, f.Write(text("still")))
+	_, err := f.Read(nil)
+	require.NoError(t, err)
+	_, err = f.Read(nil)
+	require.ErrorIs(t, err, io.EOF)
+	require.True(t, hungUp())
+	require.NoError(t, f.CloseNow())
+	require.False(t, hungUp(), "closed by us")
+}

@@ -12,12 +12,8 @@ const Poisoned byte = 0xDB
 // Poison finds out who keeps a message longer than it is theirs: the connection
 // that it returns fills the whole capacity of the buffer given to Read with
 // [Poisoned] before it reads, so that what was kept of an earlier message turns
-// into 0xDB bytes at once. It is a Pinger and an Idler if c is.
-func Poison(c conn.Conn) conn.Conn {
-	p, _ := c.(conn.Pinger)
-	i, _ := c.(conn.Idler)
-	return able(poisoned{c}, p, i)
-}
+// into 0xDB bytes at once. It has the abilities of c that [FakeOptions] names.
+func Poison(c conn.Conn) conn.Conn { return abilitiesOf(c).of(poisoned{c}) }
 
 // DialFunc is a function that dials, as a dialer: *[Fake]s, a [Poison] around
 // them, an error.

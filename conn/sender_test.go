@@ -1,0 +1,276 @@
+package conn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+// recorder is a body that notes each Write.
+type recorder struct{ writes []string }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.writes = append(r.writes, string(p))
+	return len(p), nil
+}
+
+func TestABatchOfSmallMessagesIsOneWrite(t *testing.T) {
+	l := plain(t, nil)
+	body := &recorder{}
+	l.wire.stream.out.body = body
+	var ms []Message
+	for range batch {
+		ms = append(ms, BinaryMessage(make([]byte, 128)))
+	}
+	n, err := l.WriteBatch(ms)
+	require.NoError(t, err)
+	require.Equal(t, batch, n)
+	require.Len(t, body.writes, 1)
+	require.Len(t, body.writes[0], batch*(8+128))
+}
+
+func TestABatchArrivesInOrder(t *testing.T) {
+	l := plain(t, nil)
+	var ms []Message
+	for i := range 200 {
+		ms = append(ms, TextMessage(strings.Repeat(string(rune('a'+i%26)), i*i)))
+	}
+	wait := background(func() error { _, err := l.WriteBatch(ms); return err })
+	l.peer.SetReadLimit(-1)
+	for _, want := range ms {
+		kind, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, websocket.MessageText, kind)
+		require.True(t, bytes.Equal(want.Data, data))
+	}
+	require.NoError(t, wait())
+}
+
+func TestABadMessageEndsABatchWithoutHarm(t *testing.T) {
+	l := plain(t, nil)
+	n, err := l.WriteBatch([]Message{TextMessage("a"), TextMessage("b"), {Type: 7}, TextMessage("c")})
+	require.Equal(t, 2, n)
+	require.ErrorIs(t, err, ErrBadMessage)
+	require.ErrorIs(t, err, ErrNotWritten)
+	require.NoError(t, l.Write(TextMessage("d")))
+	for _, want := range []string{"a", "b", "d"} {
+		_, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, string(data))
+	}
+	n, err = l.WriteBatch(nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// Wherever the kernel stops taking bytes, the number of whole messages is exact, and
+// so is what became of the next.
+func TestABatchThatFailsSaysExactlyHowFarItCame(t *testing.T) {
+	ms := []Message{TextMessage("1"), TextMessage("22"), TextMessage(""), TextMessage("4444")}
+	ends := []int{7, 15, 21, 31}
+	for took := range 31 {
+		l := plain(t, nil)
+		l.wire.stream.out.body = &narrow{room: took}
+		n, err := l.WriteBatch(ms)
+		whole, begin := 0, 0
+		for ends[whole] <= took {
+			begin = ends[whole]
+			whole++
+		}
+		require.Equal(t, whole, n, took)
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.Equal(t, took == begin, errors.Is(err, ErrNotWritten), took)
+	}
+}
+
+// Of a message in fragments too.
+func TestALargeMessageThatFailsWasBegun(t *testing.T) {
+	for _, took := range []int{0, 1, fragment, 3 * fragment} {
+		l := plain(t, nil)
+		l.wire.stream.out.body = &narrow{room: took}
+		n, err := l.WriteBatch([]Message{BinaryMessage(make([]byte, 4*fragment)), TextMessage("never")})
+		require.Zero(t, n)
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.Equal(t, took == 0, errors.Is(err, ErrNotWritten), took)
+		require.ErrorIs(t, l.Write(TextMessage("after it")), ErrNotWritten)
+	}
+}
+
+func TestAPingPassesBetweenTwoFragments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		read := l.reading()
+		l.client().fill(0)
+		write := l.writing(3 * fragment)
+		synctest.Wait() // the first fragment is stuck
+		l.send(frame(fin|ping, "now"))
+		synctest.Wait()
+		l.client().fill(1 << 30)
+		require.NoError(t, write())
+		var opcodes []byte
+		for stream := l.raw.in.data; len(stream) > 0; {
+			h, size := sentFrame(stream)
+			opcodes = append(opcodes, h)
+			stream = stream[size:]
+		}
+		require.Equal(t, []byte{bin, fin | pong, 0, 0, fin}, opcodes)
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	})
+}
+
+// sentFrame returns the first byte and the size of the frame of a client with which
+// stream begins.
+func sentFrame(stream []byte) (first byte, size int) {
+	switch n := int(stream[1] & 0x7f); n {
+	case 126:
+		return stream[0], 4 + 4 + int(stream[2])<<8 + int(stream[3])
+	case 127:
+		return stream[0], 10 + 4 + int(stream[6])<<24 + int(stream[7])<<16 + int(stream[8])<<8 + int(stream[9])
+	default:
+		return stream[0], 2 + 4 + n
+	}
+}
+
+// Promise 8: a peer that reads nothing is cut when it is time, whatever it sends.
+func TestAPeerThatReadsNothingIsCutAtTheWriteTimeout(t *testing.T) {
+	for name, pings := range map[string]bool{"silent": false, "pings": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, &WebSocketOptions{WriteTimeout: 30 * second})
+				read := l.reading()
+				l.client().fill(100)
+				peer := background(func() (err error) {
+					for pings && l.wire.ended() == nil {
+						l.send(frame(fin|ping, "are you there?"))
+						sleep(t, 700*second/1000)
+					}
+					return nil
+				})
+				takes(t, 30*second, func() {
+					require.EqualError(t, l.writing(1<<20)(), "write: a message was not written within 30s")
+				})
+				require.EqualError(t, read(), "read: a message was not written within 30s")
+				require.NoError(t, peer())
+			})
+		})
+	}
+}
+
+// The answers are given when there is room for them.
+func TestPingsAreAnsweredAfterAFullWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{WriteTimeout: 100 * second})
+		read := l.reading()
+		l.client().fill(0)
+		for _, p := range []string{"one", "two", "three"} {
+			l.send(frame(fin|ping, p))
+			sleep(t, 20*second)
+		}
+		l.client().fill(1 << 30)
+		synctest.Wait()
+		pongs := 0
+		for stream := l.raw.in.data; len(stream) > 0; pongs++ {
+			h, size := sentFrame(stream)
+			require.EqualValues(t, fin|pong, h)
+			stream = stream[size:]
+		}
+		require.Equal(t, 3, pongs)
+		l.send(frame(fin|text, ""))
+		require.NoError(t, read())
+	})
+}
+
+// Fragments that had to wait are signs of life, because the peer has made room.
+func TestOnlyFurtherFragmentsThatWaitedAreSignsOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{WriteTimeout: 100 * second})
+		sleep(t, 5*second)
+		require.NoError(t, l.Write(BinaryMessage(make([]byte, fragment))))
+		require.NoError(t, l.Write(BinaryMessage(make([]byte, 3*fragment))))
+		require.Equal(t, 5*second, l.Idle(), "there was room for all of it")
+		l.client().fill(fragment)
+		write := l.writing(3 * fragment)
+		sleep(t, 5*second)
+		require.Equal(t, 10*second, l.Idle(), "its first part only filled the window")
+		l.client().fill(fragment)
+		synctest.Wait()
+		require.Zero(t, l.Idle())
+		l.client().fill(1 << 30)
+		require.NoError(t, write())
+		sleep(t, 5*second)
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		require.Error(t, l.Ping(ctx))
+		require.Equal(t, 6*second, l.Idle(), "a ping is no fragment")
+	})
+}
+
+func TestACloseFrameIsAnsweredBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		read := l.reading()
+		l.send(frame(fin|close8, "\x03\xe8"))
+		sleep(t, 4*second)
+		l.client().fill(100)
+		takes(t, 0, func() { require.ErrorAs(t, read(), new(*CloseError)) })
+		require.NoError(t, l.CloseNow())
+		h, size := sentFrame(l.raw.in.data)
+		require.EqualValues(t, fin|close8, h)
+		require.Len(t, l.raw.in.data, size)
+	})
+}
+
+func TestAnAnswerThatNobodyTakesIsGivenUpAfterFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		l.send(frame(fin|close8, "\x03\xe8"))
+		takes(t, closeLimit, func() {
+			_, err := l.Read(nil)
+			require.ErrorAs(t, err, new(*CloseError))
+		})
+	})
+}
+
+// A message under way is not cut in two by a Close.
+func TestCloseWaitsForTheMessageUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(fragment)
+		write := l.writing(3 * fragment)
+		synctest.Wait()
+		wait := l.closing(t.Context())
+		sleep(t, 4*second)
+		l.client().fill(1 << 30)
+		require.NoError(t, write())
+		l.peer.SetReadLimit(-1)
+		_, data, err := l.peer.Read(t.Context())
+		require.NoError(t, err)
+		require.Len(t, data, 3*fragment)
+		_, _, err = l.peer.Read(t.Context())
+		require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err))
+		require.NoError(t, wait())
+	})
+}
+
+func TestCloseBehindAStuckMessageEndsAfterFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		write := l.writing(1)
+		synctest.Wait()
+		takes(t, closeLimit, func() {
+			require.EqualError(t, l.Close(context.Background(), 1000, ""), "close: a message under way was stuck for 5s")
+		})
+		require.ErrorIs(t, write(), ErrNotWritten)
+	})
+}

@@ -1,0 +1,148 @@
+//go:build !js
+
+package conn
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/coder/websocket"
+)
+
+// Write implements [Conn]. It allocates nothing. Several goroutines may write:
+// they take turns, each under WriteTimeout. A Type that is neither Text nor
+// Binary is an error that does not harm the connection.
+//
+// A message of more than 32 KiB travels in fragments of that size, so that pings
+// and their answers pass between two of them; a compressed one travels in one
+// frame. A fragment after the first that had to wait for the network, and that the
+// kernel has then taken, counts as a sign of life for Idle, because the peer has made
+// room for it.
+//
+// The error is [ErrNotWritten] if no byte of the message was handed to the kernel.
+// It carries the cause of the connection's end if that is known.
+func (c *WebSocket) Write(m Message) error {
+	_, err := c.WriteBatch([]Message{m})
+	return err
+}
+
+// WriteBatch implements [BatchWriter]: up to 64 messages, or those that reach 32
+// KiB, are handed to the kernel at once, and WriteTimeout holds for these. Without
+// a [Wire.Transport] it is a Write for each message.
+func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
+	if cause := c.wire.ended(); cause != nil {
+		return 0, notWritten(cause)
+	}
+	c.wire.writing.begin()
+	c.turn <- struct{}{}
+	if c.wire.stream.out == nil {
+		n, err = c.writeEach(ms)
+	} else {
+		n, err = c.writeAll(ms)
+	}
+	<-c.turn
+	c.wire.writing.end()
+	return n, err
+}
+
+// writeAll writes ms by way of the sender. It is our turn.
+func (c *WebSocket) writeAll(ms []Message) (n int, err error) {
+	for n < len(ms) && err == nil {
+		if n > 0 { // the next part has a WriteTimeout of its own
+			c.wire.writing.end()
+			c.wire.writing.begin()
+		}
+		var some int
+		some, err = c.writeSome(ms[n:], n == 0)
+		n += some
+	}
+	return n, err
+}
+
+// writeSome writes at least the first of ms, and as many after it as go with it.
+func (c *WebSocket) writeSome(ms []Message, first bool) (n int, err error) {
+	if cause := c.wire.ended(); cause != nil {
+		return 0, notWritten(cause)
+	}
+	out := c.wire.stream.out
+	if failed := out.begin(first); failed != nil { // coder/websocket would wait for the end of the message that failed
+		return 0, notWritten(c.why(failed))
+	}
+	var spans [batch]span
+	var bad, failed error
+	for n < min(len(ms), batch) && failed == nil {
+		if n > 0 && (spans[n-1].end-spans[0].start >= fragment || len(ms[n].Data) >= fragment) {
+			break
+		}
+		if bad = checkType(ms[n]); bad != nil {
+			break
+		}
+		failed = c.put(ms[n])
+		spans[n] = out.next()
+		n++
+	}
+	if failed != nil {
+		spans[n-1].end = math.MaxInt64
+	}
+	sent, err := out.flush(true)
+	if failed != nil {
+		out.stop(failed) // half a message may have gone out
+		err = failed
+	}
+	for i, m := range spans[:n] {
+		switch {
+		case m.start < 0 || m.start >= sent:
+			return i, notWritten(c.why(err))
+		case m.end > sent:
+			return i, &lostError{"write", c.why(err)}
+		}
+	}
+	return n, bad
+}
+
+// put gives m to coder/websocket, which gives its frames to the sender.
+func (c *WebSocket) put(m Message) error {
+	ctx := context.Background() // any other costs the connection when it ends
+	if len(m.Data) <= fragment || c.wire.stream.compressed {
+		return c.ws.Write(ctx, websocket.MessageType(m.Type), m.Data)
+	}
+	w, err := c.ws.Writer(ctx, websocket.MessageType(m.Type))
+	for p := m.Data; err == nil && len(p) > 0; p = p[min(len(p), fragment):] {
+		_, err = w.Write(p[:min(len(p), fragment)])
+		if err == nil && len(p) > fragment {
+			_, err = c.wire.stream.out.flush(false)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// writeEach writes ms without a sender. It is our turn.
+func (c *WebSocket) writeEach(ms []Message) (n int, err error) {
+	for _, m := range ms {
+		if cause := c.wire.ended(); cause != nil {
+			return n, notWritten(cause)
+		}
+		if err := checkType(m); err != nil {
+			return n, err
+		}
+		if err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data); err != nil {
+			return n, &lostError{"write", c.why(err)}
+		}
+		n++
+		c.wire.writing.end()
+		c.wire.writing.begin()
+	}
+	return n, nil
+}
+
+// checkType refuses a message that is neither Text nor Binary.
+func checkType(m Message) error {
+	if m.Type != Text && m.Type != Binary {
+		return notWritten(fmt.Errorf("%w: type %d is neither Text nor Binary", ErrBadMessage, m.Type))
+	}
+	return nil
+}
