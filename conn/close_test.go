@@ -93,7 +93,7 @@ func TestCloseAnsweredByAnEndlessFrameEnds(t *testing.T) {
 			return err
 		})
 		time.Sleep(second / 2) // the peer does nothing at an instant of ours
-		takes(t, 2*closeLimit, func() {
+		takes(t, closeLimit, func() {
 			err := l.Close(context.Background(), 1000, "")
 			require.EqualError(t, err, "close: no close frame in answer within 5s")
 		})

@@ -35,7 +35,8 @@ func (e *CloseError) CloseCode() int { return e.Code }
 // WebSocket that has no [Wire.Transport] cannot tell such errors from others, and
 // returns them plain.
 type ProtocolError struct {
-	Err error // what was wrong
+	Err  error // what was wrong
+	Code int   // the WebSocket close code for it: 1007, or 0 for 1002
 }
 
 func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error() }
@@ -43,8 +44,14 @@ func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error
 // Unwrap returns e.Err.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// CloseCode returns 1002, the code that stands for it on the wire.
-func (e *ProtocolError) CloseCode() int { return 1002 }
+// CloseCode returns the code that stands for it on the wire: 1007 for data that is
+// not what it should be (text that is not UTF-8, corrupt compression), else 1002.
+func (e *ProtocolError) CloseCode() int {
+	if e.Code == 0 {
+		return codeProtocol
+	}
+	return e.Code
+}
 
 // TooBigError is the error of Read when a message is larger than ReadLimit. Since
 // the server will probably send it again, it is a failure like any other: retry
@@ -116,13 +123,15 @@ func notWritten(cause error) error {
 // to come.
 const closeLimit = 5 * time.Second
 
-// opClose is the lowest opcode of a control frame, RFC 6455 5.2.
-const opClose = 0x8
-
+// Close codes, RFC 6455 7.4.1.
 const (
-	noStatus  = 1005 // RFC 6455 7.4.1: a close frame without a code
-	maxReason = 123  // bytes of a close frame's reason, RFC 6455 5.5
+	codeProtocol = 1002
+	noStatus     = 1005 // a close frame without a code
+	codeBadData  = 1007
+	codeTooBig   = 1009
 )
+
+const maxReason = maxControl - 2 // bytes of a close frame's reason
 
 // checkCode refuses codes that may not be sent, RFC 6455 7.4.
 func checkCode(code int) error {

@@ -25,7 +25,7 @@ func TestOnlyProtocolErrorsHaveACloseCode(t *testing.T) {
 	var code closeCode
 	require.ErrorAs(t, &lostError{"read", &CloseError{Code: 4000}}, &code)
 	require.Equal(t, 4000, code.CloseCode())
-	require.ErrorAs(t, &lostError{"read", &ProtocolError{errors.New("x")}}, &code)
+	require.ErrorAs(t, &lostError{"read", &ProtocolError{Err: errors.New("x")}}, &code)
 	require.Equal(t, 1002, code.CloseCode())
 	for _, err := range []error{&TooBigError{1}, &StuckError{"read", time.Second}} {
 		require.NotErrorAs(t, &lostError{"read", err}, &code)

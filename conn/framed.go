@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync/atomic"
 	"time"
 )
 
@@ -27,9 +26,8 @@ type Framed struct {
 	turn  chan struct{} // full while somebody writes; one at a time
 	layer *tap          // nc, if there is a raw connection under it; else nil
 
-	in      *bufio.Reader // over wire.stream; owned by who is reading
-	reading atomic.Uint32 // who is: see takeOver
-	handed  chan struct{} // closed when a reader has handed over to Close
+	source source        // reads nc
+	in     *bufio.Reader // reads source
 }
 
 var _ interface {
@@ -65,13 +63,13 @@ func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 	w := c.join()
 	w.writing.wire, w.writing.limit = w, options.WriteTimeout
 	w.message.wire, w.message.limit = w, options.MessageTimeout
-	w.stream.framed, w.stream.message = true, &w.message
-	c.in = bufio.NewReaderSize(&w.stream, frameSize)
+	c.source.message = &w.message
+	c.in = bufio.NewReaderSize(&c.source, frameSize)
 	c.wire = w
 	return c, nil
 }
 
-// join returns the Wire under nc, or puts one there. Its stream reads nc.
+// join returns the Wire under nc, or puts one there, and has the source read nc.
 func (c *Framed) join() *Wire {
 	raw, layered := rawConn(c.nc)
 	t, tapped := raw.(*tap)
@@ -80,13 +78,13 @@ func (c *Framed) join() *Wire {
 	}
 	switch {
 	case !layered:
-		t.wire.stream.body = t
+		c.source.body = t
 	case tapped:
 		c.layer = &tap{Conn: c.nc}
-		t.wire.stream.body = c.nc
+		c.source.body = c.nc
 	default: // an ear above, since there is none below
 		c.layer = &tap{Conn: c.nc, wire: t.wire}
-		t.wire.stream.body = c.layer
+		c.source.body = c.layer
 	}
 	return t.wire
 }
@@ -110,22 +108,17 @@ func validateFramer(f Framer) error {
 // [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
 // read.
 func (c *Framed) Read(buf []byte) (Message, error) {
-	if cause := c.wire.ended(); cause != nil {
-		return Message{}, &lostError{"read", cause}
+	if c.wire.ended() != nil || !c.wire.reads.begin() {
+		return Message{}, c.wire.notReading()
 	}
-	if !c.reading.CompareAndSwap(nobody, reader) {
-		return Message{}, c.notReading()
-	}
-	s := &c.wire.stream
-	s.enterFrame(s.ahead != nil || c.in.Buffered() > 0)
+	s := &c.source
+	s.begun = len(s.win) > 0 || c.in.Buffered() > 0
 	data, err := c.framer.ReadFrame(c.in, buf[:0], c.limit)
-	begun := s.leaveFrame()
-	if err != nil || len(data) > c.limit || s.told.Load() != nil {
-		err = c.wire.end(c.reason(err, begun))
+	if err != nil || len(data) > c.limit || s.ended() != nil {
+		err = c.wire.end(c.reason(err))
 	}
-	if !c.reading.CompareAndSwap(reader, nobody) {
-		close(c.handed)
-	}
+	s.finish(false)
+	c.wire.reads.end()
 	if err != nil {
 		return Message{}, &lostError{"read", err}
 	}
@@ -134,19 +127,19 @@ func (c *Framed) Read(buf []byte) (Message, error) {
 
 // reason says what an error of the framer means, err being nil if it was content
 // with a message that is too large, or that the stream ended in.
-func (c *Framed) reason(err error, begun bool) error {
+func (c *Framed) reason(err error) error {
 	var big *TooBigError
 	var protocol *ProtocolError
-	told := c.wire.stream.told.Load()
+	end := c.source.ended()
 	switch {
 	case c.wire.cut.Load():
 		return net.ErrClosed
-	case told != nil && *told == io.EOF && begun:
+	case end == io.EOF && c.source.begun:
 		return io.ErrUnexpectedEOF
-	case told != nil && *told == io.EOF:
+	case end == io.EOF:
 		return errHungUp
-	case told != nil:
-		return *told
+	case end != nil:
+		return end
 	case err == nil:
 		return &TooBigError{Limit: int64(c.limit)}
 	case errors.As(err, &big):
@@ -156,6 +149,9 @@ func (c *Framed) reason(err error, begun bool) error {
 	}
 	return &ProtocolError{Err: err}
 }
+
+// frameSize is the size of the bufio.Reader that a [Framer] reads.
+const frameSize = 512
 
 var errHungUp = fmt.Errorf("the peer hung up: %w", io.EOF)
 
@@ -267,7 +263,7 @@ func (c *Framed) Idle() time.Duration {
 
 // OnWait implements [Waiter].
 func (c *Framed) OnWait(f func()) bool {
-	c.wire.stream.onWait = f
+	c.source.onWait = f
 	return true
 }
 
@@ -285,6 +281,7 @@ func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
 		_ = c.CloseNow()
 		return &lostError{"close", err}
 	}
+	defer c.wire.reads.done()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
 	err := c.farewell()
@@ -328,8 +325,8 @@ func (c *Framed) farewell() error {
 	case err != nil:
 		return err
 	}
-	c.takeOver()
-	switch err := c.wire.stream.drain(); {
+	c.wire.reads.claim()
+	switch err := c.source.drain(); {
 	case err == io.EOF:
 		return nil
 	case c.wire.cut.Load():
@@ -363,35 +360,3 @@ func (c *Framed) CloseNow() error {
 	c.wire.message.stop()
 	return nil
 }
-
-// Who is reading.
-const (
-	nobody uint32 = iota
-	reader        // a Read
-	wanted        // a Read, and Close waits for it to end
-	closer        // Close, from now on
-)
-
-// takeOver makes Close the one who reads. The Read under way is the last.
-func (c *Framed) takeOver() {
-	c.handed = make(chan struct{})
-	for {
-		if c.reading.CompareAndSwap(nobody, closer) {
-			return
-		}
-		if c.reading.CompareAndSwap(reader, wanted) {
-			<-c.handed
-			return
-		}
-	}
-}
-
-// notReading is the error of a Read that somebody else is in the way of.
-func (c *Framed) notReading() error {
-	if cause := c.wire.ended(); cause != nil {
-		return &lostError{"read", cause}
-	}
-	return &lostError{"read", errTwoReaders}
-}
-
-var errTwoReaders = errors.New("another Read is under way")

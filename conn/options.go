@@ -21,11 +21,16 @@ type WebSocketOptions struct {
 	// negative: off.
 	WriteTimeout time.Duration
 
-	// MessageTimeout is how long a message may take to come in, from the end
-	// of its first frame header to its last byte. Then the connection is cut
+	// MessageTimeout is how long a message, or a control frame, may take to come
+	// in, from when Read has its first byte to its last. Then the connection is cut
 	// with a [StuckError]. Not used on js, where messages come in whole.
 	// Default 60 s; negative: off.
 	MessageTimeout time.Duration
+
+	// CheckUTF8 refuses a Text message that is not UTF-8, as RFC 6455, section 8.1,
+	// demands: the connection ends with a [ProtocolError] whose code is 1007. Not
+	// used on js, where the browser checks. Default: text is not checked.
+	CheckUTF8 bool
 }
 
 const (

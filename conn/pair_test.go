@@ -139,27 +139,42 @@ func (h handshake) RoundTrip(r *http.Request) (*http.Response, error) { return h
 // dial returns a link; the cleanup cuts it.
 func dial(t testing.TB, o *WebSocketOptions, mode websocket.CompressionMode) *link {
 	l := &link{wire: new(Wire)}
+	ws := l.shakeHands(t, mode, l.wire.Tap, l.wire.Transport)
+	l.WebSocket = NewWebSocket(ws, l.wire, o)
+	return l
+}
+
+// wireless returns a link whose WebSocket has no Wire.
+func wireless(t testing.TB, o *WebSocketOptions) *link {
+	l := new(link)
+	ws := l.shakeHands(t, websocket.CompressionDisabled,
+		func(nc net.Conn) net.Conn { return nc }, func(rt http.RoundTripper) http.RoundTripper { return rt })
+	l.WebSocket = NewWebSocket(ws, nil, o)
+	return l
+}
+
+// shakeHands connects a client, whose connection goes through tap and its handshake
+// through transport, to a peer.
+func (l *link) shakeHands(t testing.TB, mode websocket.CompressionMode, tap func(net.Conn) net.Conn, transport func(http.RoundTripper) http.RoundTripper) *websocket.Conn {
 	client, server := pipe()
 	l.raw = server
 	shake := func(r *http.Request) (_ *http.Response, err error) {
 		w := &hijack{header: http.Header{}, conn: server}
 		l.peer, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: mode, Subprotocols: []string{"v1"}})
-		body := l.wire.Tap(client)
-		return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: w.header, Body: body}, err
+		return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: w.header, Body: tap(client).(io.ReadCloser)}, err
 	}
 	ws, _, err := websocket.Dial(context.Background(), "ws://test", &websocket.DialOptions{
-		HTTPClient:      &http.Client{Transport: l.wire.Transport(handshake(shake))},
+		HTTPClient:      &http.Client{Transport: transport(handshake(shake))},
 		CompressionMode: mode,
 		Subprotocols:    []string{"v1"},
 	})
 	require.NoError(t, err)
-	l.WebSocket = NewWebSocket(ws, l.wire, o)
 	t.Cleanup(func() {
 		l.CloseNow()
 		l.raw.Close()
 		l.peer.CloseNow()
 	})
-	return l
+	return ws
 }
 
 // plain returns a link without compression.

@@ -24,6 +24,7 @@ type sender struct {
 	sent     int64      // of them, bytes that the kernel has taken
 	start    int64      // where in added the message under way begins; -1: nowhere yet
 	origin   int64      // where the messages of this turn do; -1: nowhere yet
+	answers  int        // to pings, since the buffer was last taken
 	err      error      // why nothing is sent any more
 
 	control sync.WaitGroup // flushes of control frames alone
@@ -32,6 +33,9 @@ type sender struct {
 // fragment is how much is handed to the kernel at once, and how large a message is
 // that travels as one frame. Between two fragments control frames find their turn.
 const fragment = 32 << 10
+
+// maxAnswers is how many answers to pings may wait.
+const maxAnswers = 512
 
 func newSender(w *Wire, body io.Writer) *sender {
 	s := &sender{wire: w, body: body, start: -1, origin: -1}
@@ -122,7 +126,7 @@ func (s *sender) flush(done bool) (sent int64, err error) {
 // it returns, but not while it writes.
 func (s *sender) push() {
 	buf, at, origin := s.buf, s.sent, s.origin
-	s.buf, s.pushing = nil, true
+	s.buf, s.pushing, s.answers = nil, true, 0
 	s.mu.Unlock()
 
 	var err error
@@ -156,6 +160,22 @@ func (s *sender) flushControl() {
 	s.wire.writing.begin()
 	_, _ = s.flush(true)
 	s.wire.writing.end()
+}
+
+// awaitAnswers makes room for a further answer to a ping. It waits while there are
+// many that the kernel does not take, so that a peer that pings and does not read
+// fills no memory of ours.
+func (s *sender) awaitAnswers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.answers >= maxAnswers && s.err == nil {
+		if !s.pushing && s.buf == nil {
+			s.answers = 0
+			break
+		}
+		s.moved.Wait()
+	}
+	s.answers++
 }
 
 // settle waits until the kernel has taken all frames, but not longer than

@@ -1,179 +1,232 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 )
 
-const (
-	bufioSize = 4 << 10  // what coder/websocket's bufio.Reader asks for at a time
-	frameSize = 512      // what that of a Framed does
-	aheadSize = 64 << 10 // what we ask for while there is a burst
-	maxNeed   = 64       // see stream.need
-)
-
-// stream is what coder/websocket reads and writes, or a Framed reads: the body of
-// the 101 response, which is the TLS connection, or the raw one without TLS.
+// stream is what coder/websocket reads and writes: the body of the 101 response,
+// which is the TLS connection, or the raw one without TLS. All data frames are read
+// past it. It is lent single frames to read, those that control the connection and
+// the headers of those that break the rules, so that it never holds a byte that is
+// not its own.
 type stream struct {
-	body   io.ReadWriteCloser // nil: coder/websocket has the body itself
-	out    *sender            // of a WebSocket; nil if body is
-	framed bool               // it is a Framed's: a message begins with its first byte, and may be small
+	source
+	body  io.ReadWriteCloser
+	out   *sender
+	reads *readTurn
 
-	compressed bool // the peers have agreed on permessage-deflate
+	compression bool // the peers have agreed on permessage-deflate
+	takeover    bool // and messages from the peer refer to those before them
+	window      []byte
 
-	// Owned by who holds coder/websocket's read lock: the reader, or Close.
-	ahead    *[aheadSize]byte // nil, or holding ahead[from:to] that is not yet asked for
-	from, to int
-	pending  error // came with the last bytes: to be told when they have been
-	full     uint8 // how many reads in a row filled bufio's buffer
-	need     uint8 // how many of them make a burst, 0 meaning 1: doubled by each false alarm
+	left  int // bytes of the data frame under way that are not consumed
+	lent  int // bytes of what has come that coder/websocket may read
+	small [idleSize]byte
 
-	onWait func() // called before each Read of the body; nil: nobody cares
-
-	phase   atomic.Uint32         // of the message being read
-	message *watchdog             // begun when a message has to wait for the network
-	told    atomic.Pointer[error] // the read error that coder/websocket was told
+	answering atomic.Bool // Close waits for the answer
 }
 
-// The phases of reading.
-const (
-	between uint32 = iota // no message has begun
-	inside                // one has
-	timed                 // and it waited for the network, so that its time runs
-)
+// errFrameEnd is what coder/websocket gets behind a frame that it was lent. Its
+// bufio.Reader forgets an error that it has returned.
+var errFrameEnd = errors.New("end of the frame")
 
-// aheads holds the buffers for reading ahead. A connection has one only from a
-// read that is probably part of a burst until the bytes are asked for.
-var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
+// newStream returns the stream of w over body.
+func newStream(w *Wire, body io.ReadWriteCloser) *stream {
+	s := &stream{body: body, out: newSender(w, body), reads: &w.reads}
+	s.source.body, s.source.message = body, &w.message
+	return s
+}
 
-// Read reads ahead once the last read has filled bufio's buffer: more is probably
-// waiting. An error that comes with bytes is told after them, so that
-// coder/websocket is told of an error only when it lacks bytes.
+// Read is called by coder/websocket: by a Read that has lent it a frame, by Close, or
+// because the user reads by it, without a WebSocket of ours.
 func (s *stream) Read(p []byte) (int, error) {
-	if s.ahead != nil {
-		return s.serve(p), nil
+	if s.lent == 0 {
+		switch s.reads.state.Load() {
+		case nobody:
+			return s.source.Read(p)
+		case lent:
+			return 0, errFrameEnd
+		}
+		s.answering.Store(true)
+		err := s.awaitAnswer()
+		s.answering.Store(false)
+		if err != nil {
+			return 0, err
+		}
 	}
-	if s.pending != nil {
-		return 0, s.tell(s.pending)
-	}
-	if s.phase.Load() == inside && s.phase.CompareAndSwap(inside, timed) {
-		s.message.begin()
-	}
-	if s.burst() && len(p) < aheadSize/2 {
-		return s.readAhead(p)
-	}
-	s.wait()
-	n, err := s.body.Read(p)
-	if n == len(p) && n <= s.size() { // a larger p is the rest of a message: filling it says nothing
-		s.full = min(s.full+1, maxNeed)
-	} else {
-		s.full = 0
-	}
-	return s.split(n, err)
-}
-
-// burst reports whether it is time to read ahead. Inside a frame no false alarm
-// can leave an idle connection with the buffer in hand.
-func (s *stream) burst() bool {
-	return s.full > 0 && (s.full >= s.need || s.framed && s.phase.Load() != between)
-}
-
-// size is how much the bufio.Reader above asks for, unless for more.
-func (s *stream) size() int {
-	if s.framed {
-		return frameSize
-	}
-	return bufioSize
-}
-
-func (s *stream) readAhead(p []byte) (int, error) {
-	buf := aheads.Get().(*[aheadSize]byte)
-	s.wait()
-	n, err := s.body.Read(buf[:])
-	switch {
-	case n > len(p):
-		s.need = 1
-	case !s.framed || s.phase.Load() == between: // perhaps we were idle with the buffer in hand
-		s.need = min(2*max(s.need, 1), maxNeed)
-	}
-	if n < len(buf) {
-		s.full = 0
-	}
-	if n == 0 {
-		aheads.Put(buf)
-		return s.split(0, err)
-	}
-	s.ahead, s.from, s.to, s.pending = buf, 0, n, err
-	s.came()
-	return s.serve(p), nil
-}
-
-func (s *stream) wait() {
-	if s.onWait != nil {
-		s.onWait()
-	}
-}
-
-// serve gives out what was read ahead, and the buffer back when it is empty.
-func (s *stream) serve(p []byte) int {
-	n := copy(p, s.ahead[s.from:s.to])
-	if s.from += n; s.from == s.to {
-		aheads.Put(s.ahead)
-		s.ahead = nil
-	}
-	return n
-}
-
-func (s *stream) split(n int, err error) (int, error) {
-	if err != nil && n == 0 {
-		return 0, s.tell(err)
-	}
-	s.pending = err
-	if n > 0 {
-		s.came()
-	}
+	n := copy(p, s.win[:s.lent])
+	s.lent -= n
+	s.consume(n)
 	return n, nil
 }
 
-// came says that there are bytes: a frame begins, if none has.
-func (s *stream) came() {
-	if s.framed && s.phase.Load() == between {
-		s.phase.Store(inside)
+// awaitAnswer is for Close: it waits for the peer's close frame, and lends it. On
+// the way it throws away all other frames but those that coder/websocket will not
+// have.
+func (s *stream) awaitAnswer() error {
+	s.reads.claim()
+	s.onWait = nil // it belongs to the goroutine that read
+	for {
+		h, err := s.header(nil)
+		if err != nil {
+			return err
+		}
+		switch op := h.opcode(); {
+		case h.length < 0, op > opBinary && op < opClose, op > opPong:
+			s.lent = h.size
+			return nil
+		case op == opClose && h.length <= maxControl:
+			s.lent = h.whole()
+			return s.await(s.lent)
+		case op == opClose:
+			s.lent = h.size
+			return nil
+		}
+		if err := s.skip(h.whole()); err != nil {
+			return err
+		}
 	}
 }
 
-func (s *stream) tell(err error) error {
-	if s.told.Load() == nil {
-		s.told.Store(&err)
+// skip throws away the next n bytes.
+func (s *stream) skip(n int) error {
+	for {
+		some := min(n, len(s.win))
+		s.consume(some)
+		if n -= some; n == 0 {
+			s.finish(len(s.win) > 0)
+			return nil
+		}
+		if err := s.more(nil); err != nil {
+			return err
+		}
 	}
-	s.pending = err
+}
+
+// header waits for a whole frame header, and returns it without consuming it.
+// While it waits between messages, what comes may be put into land, a buffer of the
+// caller, so that a large message needs one read.
+func (s *stream) header(land []byte) (header, error) {
+	for {
+		if h, ok := parseHeader(s.win); ok {
+			return h, nil
+		}
+		if err := s.more(land); err != nil {
+			return header{}, err
+		}
+	}
+}
+
+// await waits until n bytes have come, which fit into the small buffer.
+func (s *stream) await(n int) error {
+	for len(s.win) < n {
+		if err := s.more(nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// more waits for bytes, and puts them behind those that are not consumed.
+func (s *stream) more(land []byte) error {
+	switch {
+	case !s.begun: // idle, perhaps for long
+		s.release()
+		if land = land[:min(len(land), aheadSize)]; len(land) > idleSize {
+			return s.landIn(land)
+		}
+	case s.ahead != nil || s.full:
+		return s.fill(s.useAhead())
+	}
+	s.win = s.small[:copy(s.small[:], s.win)]
+	return s.fill(s.small[:])
+}
+
+// landIn reads into the caller's buffer, and moves what has come into one of ours.
+func (s *stream) landIn(land []byte) error {
+	n, err := s.ask(land)
+	buf := s.small[:]
+	if n > len(buf) {
+		buf = s.useAhead()
+	}
+	s.win = buf[:copy(buf, land[:n])]
 	return err
 }
 
-// drain throws away all that comes until the stream ends, and returns how that was.
-// It does not call onWait, which belongs to the goroutine that read.
-func (s *stream) drain() error {
-	err := s.pending
-	for buf := make([]byte, bufioSize); err == nil; {
-		_, err = s.body.Read(buf)
-	}
+// fill reads into buf, behind win, with which it begins.
+func (s *stream) fill(buf []byte) error {
+	n, err := s.ask(buf[len(s.win):])
+	s.win = buf[:len(s.win)+n]
 	return err
+}
+
+func (s *stream) consume(n int) { s.win = s.win[n:] }
+
+// payload appends what is left of the frame under way to buf, which may grow to
+// limit. Memory grows with what comes, never by a length.
+func (s *stream) payload(buf []byte, limit int) ([]byte, error) {
+	for {
+		some := min(s.left, len(s.win))
+		buf = append(roomFor(buf, some, limit), s.win[:some]...)
+		s.consume(some)
+		if s.left -= some; s.left == 0 {
+			return buf, nil
+		}
+		if (s.full || s.ahead != nil) && s.left < aheadSize/2 {
+			if err := s.more(nil); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(buf) == cap(buf) {
+			buf = roomFor(buf, min(s.left, 4<<10), len(buf)+s.left)
+		}
+		n, err := s.ask(buf[len(buf):min(len(buf)+s.left, cap(buf))])
+		if err != nil {
+			return nil, err
+		}
+		buf = buf[:len(buf)+n]
+		s.left -= n
+	}
+}
+
+// roomFor returns buf with room for n bytes more. Where it grows it at least doubles,
+// but not beyond limit.
+func roomFor(buf []byte, n, limit int) []byte {
+	need := len(buf) + n
+	if need <= cap(buf) {
+		return buf
+	}
+	larger := make([]byte, len(buf), max(need, min(2*cap(buf), limit)))
+	copy(larger, buf)
+	return larger
 }
 
 func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 // Close is called by coder/websocket, perhaps with a close frame of its own under
-// way.
+// way: this goes out first, unless Close has waited for its answer already.
 func (s *stream) Close() error {
-	s.out.settle()
+	if !s.answering.Load() {
+		s.out.settle()
+	}
 	return s.body.Close()
+}
+
+// ended is that of the source, nil without one.
+func (s *stream) ended() error {
+	if s == nil {
+		return nil
+	}
+	return s.source.ended()
 }
 
 // stopSending lets nothing be sent any more.
 func (s *stream) stopSending() {
-	if s.out != nil {
+	if s != nil {
 		s.out.stop(net.ErrClosed)
 	}
 }
@@ -181,58 +234,30 @@ func (s *stream) stopSending() {
 // awaitSenders waits for the goroutines that send control frames. The connection
 // is closed.
 func (s *stream) awaitSenders() {
-	if s.out != nil {
+	if s != nil {
 		s.out.control.Wait()
 	}
 }
 
 // unsent returns why nothing is sent any more, nil if it is.
 func (s *stream) unsent() error {
-	if s.out == nil {
+	if s == nil {
 		return nil
 	}
 	return s.out.failure()
 }
 
-// enter says that a message has begun. Its time runs from the first read that it
-// waits for, which follows its header at once; from here without a stream.
-func (s *stream) enter() {
-	switch {
-	case s.message.limit <= 0:
-	case s.body == nil:
-		s.message.begin()
-	default:
-		s.phase.Store(inside)
+// remember keeps what a message has said for those that refer to it.
+func (s *stream) remember(p []byte) {
+	if !s.takeover {
+		return
 	}
+	p = p[max(0, len(p)-windowSize):]
+	if over := len(s.window) + len(p) - windowSize; over > 0 {
+		s.window = s.window[:copy(s.window, s.window[over:])]
+	}
+	s.window = append(roomFor(s.window, len(p), windowSize), p...)
 }
 
-// enterFrame says that a frame is being read, of which some may be here already.
-// Most frames of a burst are, and then nothing is stored.
-func (s *stream) enterFrame(begun bool) {
-	phase := between
-	if begun {
-		phase = inside
-	}
-	if s.phase.Load() != phase {
-		s.phase.Store(phase)
-	}
-}
-
-// leaveFrame says that the frame is over, and reports whether there was any of it.
-func (s *stream) leaveFrame() (begun bool) {
-	phase := s.phase.Load()
-	if phase == timed {
-		s.phase.Store(between)
-		s.message.end()
-	}
-	return phase != between
-}
-
-// leave says that the message is over, whole or not.
-func (s *stream) leave() {
-	switch {
-	case s.message.limit <= 0:
-	case s.body == nil || s.phase.Swap(between) == timed:
-		s.message.end()
-	}
-}
+// windowSize is how far a compressed message may refer back, RFC 7692 7.1.2.
+const windowSize = 32 << 10

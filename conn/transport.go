@@ -5,12 +5,13 @@ package conn
 import (
 	"io"
 	"net/http"
+	"strings"
 )
 
 // Transport returns rt with the Wire's own stream in place of the body of a 101
-// response, above TLS. The stream reads ahead while there is a burst, remembers
-// how the connection ended, and sends what coder/websocket writes, so that this
-// need not wait for the network. Other responses pass unchanged. A nil rt is
+// response, above TLS. By it a [WebSocket] reads messages itself, knows how the
+// connection ended, and sends what coder/websocket writes, so that this need not
+// wait for the network. Other responses pass unchanged. A nil rt is
 // [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
@@ -30,9 +31,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
-		t.wire.stream.body, t.wire.stream.out = body, newSender(t.wire, body)
-		t.wire.stream.compressed = resp.Header.Get("Sec-WebSocket-Extensions") != "" // coder/websocket accepts no other
-		resp.Body = &t.wire.stream
+		s := newStream(t.wire, body)
+		extensions := strings.Join(resp.Header.Values("Sec-WebSocket-Extensions"), ",")
+		s.compression = extensions != "" // coder/websocket accepts no other
+		s.takeover = s.compression && !strings.Contains(extensions, "server_no_context_takeover")
+		t.wire.stream, resp.Body = s, s
 	}
 	return resp, nil
 }

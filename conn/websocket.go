@@ -5,7 +5,6 @@ package conn
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"time"
 
@@ -15,10 +14,11 @@ import (
 // WebSocket is a [Conn] over coder/websocket. See the package documentation for
 // what it guarantees.
 type WebSocket struct {
-	ws    *websocket.Conn
-	wire  *Wire
-	limit int64
-	turn  chan struct{} // full while somebody writes messages; one at a time
+	ws        *websocket.Conn
+	wire      *Wire
+	limit     int
+	checkUTF8 bool
+	turn      chan struct{} // full while somebody writes messages; one at a time
 }
 
 var _ interface {
@@ -50,7 +50,6 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	}
 	w.writing.wire, w.writing.limit = w, options.WriteTimeout
 	w.message.wire, w.message.limit = w, options.MessageTimeout
-	w.stream.message = &w.message
 	if w.tap.Load() == nil {
 		w.note()
 	}
@@ -59,59 +58,7 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 		_ = ws.CloseNow()
 	}
 	ws.SetReadLimit(options.ReadLimit)
-	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit, turn: make(chan struct{}, 1)}
-}
-
-// Read implements [Conn]. It allocates nothing if the message fits into buf. If
-// not, it grows a new buffer as data comes in, and takes no length from the wire
-// on trust. It does not check that text is UTF-8.
-//
-// The errors that a caller may look for are [CloseError], [TooBigError],
-// [ProtocolError], [StuckError], [io.EOF] (the peer hung up between messages),
-// [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
-// read.
-func (c *WebSocket) Read(buf []byte) (Message, error) {
-	if cause := c.wire.ended(); cause != nil {
-		return Message{}, &lostError{"read", cause}
-	}
-	kind, r, err := c.ws.Reader(context.Background()) // any other context costs 8 allocations, and the connection if it ends
-	if err != nil {
-		return Message{}, c.lost(err, false)
-	}
-	c.wire.stream.enter()
-	data, err := readMessage(r, buf[:0], int(c.limit))
-	c.wire.stream.leave()
-	if err != nil {
-		return Message{}, c.lost(err, true)
-	}
-	if c.wire.stream.told.Load() != nil { // coder/websocket took the end of the stream for the message's
-		return Message{}, c.lost(io.ErrUnexpectedEOF, true)
-	}
-	if c.wire.tap.Load() == nil {
-		c.wire.note()
-	}
-	return Message{Type: Type(kind), Data: data}, nil
-}
-
-// readMessage appends what r has to buf. When buf is full an empty read tells
-// whether there is more, so that a message may fill it to the brim.
-func readMessage(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	if cap(buf) == 0 {
-		buf = grow(buf, limit)
-	}
-	for {
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		brim := n == 0 && len(buf) == cap(buf)
-		buf = buf[:len(buf)+n]
-		switch {
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			return nil, err
-		case brim:
-			buf = grow(buf, limit)
-		}
-	}
+	return &WebSocket{ws: ws, wire: w, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8, turn: make(chan struct{}, 1)}
 }
 
 // Idle implements [Idler].
@@ -121,7 +68,7 @@ func (c *WebSocket) Idle() time.Duration {
 
 // OnWait implements [Waiter]. Without a Wire it does nothing and reports false.
 func (c *WebSocket) OnWait(f func()) bool {
-	if c.wire.stream.body == nil {
+	if c.wire.stream == nil {
 		return false
 	}
 	c.wire.stream.onWait = f
@@ -147,10 +94,13 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 		return &lostError{"close", err}
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*closeLimit, errNoAnswer) // because coder/websocket reads a frame to its end
+	defer c.wire.reads.done()
+
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*closeLimit, errNoAnswer)
 	defer cancel()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
+	c.wire.reads.awaitLent()
 	if err = c.awaitTurn(ctx); err == nil {
 		err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
 	}
@@ -186,7 +136,7 @@ func (c *WebSocket) awaitTurn(ctx context.Context) error {
 // The err is that of coder/websocket, for which our own cut is a success.
 func (c *WebSocket) unanswered(err error) error {
 	var answer websocket.CloseError
-	told := c.wire.stream.told.Load()
+	end := c.wire.stream.ended()
 	switch {
 	case errors.As(err, &answer), c.wire.bye.Load(): // with another code, or to Read
 		return nil
@@ -194,8 +144,8 @@ func (c *WebSocket) unanswered(err error) error {
 		return net.ErrClosed
 	case errors.Is(err, context.DeadlineExceeded):
 		return errNoAnswer
-	case err != nil && told != nil && !errors.Is(*told, net.ErrClosed):
-		return *told
+	case err != nil && end != nil && !errors.Is(end, net.ErrClosed):
+		return end
 	}
 	return err
 }
@@ -210,42 +160,6 @@ func (c *WebSocket) CloseNow() error {
 	c.wire.writing.stop()
 	c.wire.message.stop()
 	return nil
-}
-
-// lost returns the error of a Read that failed with err, inside a message or not.
-func (c *WebSocket) lost(err error, inside bool) error {
-	return &lostError{"read", c.wire.end(c.reason(err, inside))}
-}
-
-// reason says by structure, not by text, what an error of reading means: if the
-// stream has seen no error, the peer has broken the rules.
-func (c *WebSocket) reason(err error, inside bool) error {
-	var frame websocket.CloseError
-	told := c.wire.stream.told.Load()
-	switch {
-	case errors.As(err, &frame):
-		c.wire.bye.Store(true)
-		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		return &TooBigError{Limit: c.limit}
-	case c.wire.cut.Load():
-		return net.ErrClosed
-	case errors.Is(err, context.DeadlineExceeded):
-		return errControl
-	case closedBelow(err) || told != nil && closedBelow(*told):
-		return errBelow
-	case told != nil && *told == io.EOF && (inside || errors.Is(err, io.ErrUnexpectedEOF)):
-		return io.ErrUnexpectedEOF
-	case told != nil:
-		return *told
-	}
-	if broken := c.wire.stream.unsent(); broken != nil { // the answer to a ping
-		return broken
-	}
-	if c.wire.stream.body == nil {
-		return err
-	}
-	return &ProtocolError{Err: innermost(err)}
 }
 
 // why returns the best cause we know of a failure that is not Read's.

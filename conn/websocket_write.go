@@ -36,7 +36,7 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	}
 	c.wire.writing.begin()
 	c.turn <- struct{}{}
-	if c.wire.stream.out == nil {
+	if c.wire.stream == nil {
 		n, err = c.writeEach(ms)
 	} else {
 		n, err = c.writeAll(ms)
@@ -104,7 +104,7 @@ func (c *WebSocket) writeSome(ms []Message, first bool) (n int, err error) {
 // put gives m to coder/websocket, which gives its frames to the sender.
 func (c *WebSocket) put(m Message) error {
 	ctx := context.Background() // any other costs the connection when it ends
-	if len(m.Data) <= fragment || c.wire.stream.compressed {
+	if len(m.Data) <= fragment || c.wire.stream.compression {
 		return c.ws.Write(ctx, websocket.MessageType(m.Type), m.Data)
 	}
 	w, err := c.ws.Writer(ctx, websocket.MessageType(m.Type))

@@ -23,7 +23,8 @@ type Wire struct {
 	bye   atomic.Bool           // a close frame came
 	left  atomic.Bool           // Close or CloseNow was called
 
-	stream  stream
+	reads   readTurn
+	stream  *stream  // of a WebSocket whose handshake went through Transport; else nil
 	writing watchdog // messages being written
 	message watchdog // a message begun, but not complete
 	abort   func()   // closes a WebSocket, after Cut; nil: there is none
@@ -70,16 +71,23 @@ func (w *Wire) end(cause error) error {
 	return *w.cause.Load()
 }
 
-// leave begins a Close, and returns why it must be a cut: err, or that the
-// connection has ended already.
+// leave begins a Close, which must not be called with err, and calls stay in the
+// end. It returns why it must be a cut: err, or that the connection has ended
+// already.
 func (w *Wire) leave(err error) error {
-	if err == nil && w.left.Swap(true) {
-		err = net.ErrClosed
+	switch {
+	case err != nil:
+		w.end(net.ErrClosed)
+		return err
+	case w.left.Swap(true):
+		return net.ErrClosed
 	}
-	if cause := w.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
-		err = cause // it was dead before
+	w.reads.want() // before Read finds that the connection has ended
+	if cause := w.end(net.ErrClosed); !errors.Is(cause, net.ErrClosed) {
+		w.reads.done()
+		return cause // it was dead before
 	}
-	return err
+	return nil
 }
 
 // ended returns why the connection ended, nil if it is alive as far as we know.
@@ -89,6 +97,18 @@ func (w *Wire) ended() error {
 	}
 	return nil
 }
+
+// notReading returns the error of a Read that cannot begin, because the connection
+// has ended or another Read is under way. A Close is waited for.
+func (w *Wire) notReading() error {
+	w.reads.awaitClose()
+	if cause := w.ended(); cause != nil {
+		return &lostError{"read", cause}
+	}
+	return &lostError{"read", errTwoReaders}
+}
+
+var errTwoReaders = errors.New("another Read is under way")
 
 // stuck cuts the connection because of what d watched. It runs on d's timer.
 func (w *Wire) stuck(d *watchdog) {

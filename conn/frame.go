@@ -1,0 +1,79 @@
+package conn
+
+import "encoding/binary"
+
+// header is the header of a WebSocket frame, RFC 6455 5.2.
+type header struct {
+	first  byte  // FIN, the reserved bits and the opcode
+	masked bool  // a key of 4 bytes follows
+	short  bool  // the length has the shortest of its three forms
+	size   int   // of the header, without the key
+	length int64 // of the payload; negative where its first bit is set
+}
+
+const (
+	bitFIN  = 0x80
+	bitRSV1 = 0x40
+	bitsRSV = 0x70
+
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+	opPing         = 0x9
+	opPong         = 0xA
+
+	maxControl = 125 // bytes of a control frame's payload
+)
+
+// parseHeader returns the header with which b begins, unless b is too short.
+func parseHeader(b []byte) (h header, ok bool) {
+	if len(b) < 2 {
+		return h, false
+	}
+	h = header{first: b[0], masked: b[1]&0x80 != 0, short: true, size: 2, length: int64(b[1] & 0x7f)}
+	switch h.length {
+	case 126:
+		if h.size = 4; len(b) < h.size {
+			return h, false
+		}
+		h.length = int64(binary.BigEndian.Uint16(b[2:]))
+		h.short = h.length > maxControl
+	case 127:
+		if h.size = 10; len(b) < h.size {
+			return h, false
+		}
+		h.length = int64(binary.BigEndian.Uint64(b[2:]))
+		h.short = h.length < 0 || h.length > 0xffff
+	}
+	return h, true
+}
+
+func (h header) fin() bool    { return h.first&bitFIN != 0 }
+func (h header) opcode() byte { return h.first & 0xf }
+
+// whole is the size of the frame up to its payload's end.
+func (h header) whole() int {
+	size := h.size + int(h.length)
+	if h.masked {
+		size += 4
+	}
+	return size
+}
+
+// isControl reports whether it is of a control frame that keeps the rules.
+func (h header) isControl() bool {
+	op := h.opcode()
+	return op >= opClose && op <= opPong && h.fin() && h.first&bitsRSV == 0 && uint64(h.length) <= maxControl
+}
+
+// isData reports whether it is of a data frame that keeps the rules, but for its
+// place among others. Only where the peers have agreed on compression may the first
+// frame of a message have RSV1.
+func (h header) isData(compression bool) bool {
+	rsv := h.first & bitsRSV
+	if compression && h.opcode() != opContinuation {
+		rsv &^= bitRSV1
+	}
+	return h.opcode() <= opBinary && rsv == 0 && h.length >= 0
+}

@@ -1,0 +1,91 @@
+package conn
+
+import "sync/atomic"
+
+// readTurn says which goroutine reads: that of a Read, or that of Close in its
+// place. Between, the reader may lend the turn to coder/websocket.
+//
+// A Read that finds Close in its place waits until that has ended. If it returned,
+// its caller would take the connection for dead and cut it, with the farewell under
+// way.
+type readTurn struct {
+	state   atomic.Uint32
+	handed  chan struct{} // made by want; closed when the turn is Close's
+	over    chan struct{} // made by want; closed when Close has ended
+	wasLent bool          // the turn was lent when Close came; Close's own
+}
+
+// The states of a readTurn.
+const (
+	nobody uint32 = iota
+	reader        // a Read reads
+	lent          // coder/websocket reads, called by a Read
+	wanted        // a Read reads, or has lent, and gives the turn to Close then
+	closer        // Close reads, from now on
+)
+
+// begin takes the turn for a Read. It reports false if another has it.
+func (t *readTurn) begin() bool { return t.state.CompareAndSwap(nobody, reader) }
+
+// end ends a Read.
+func (t *readTurn) end() { t.change(reader, nobody) }
+
+// lend lets coder/websocket read. It reports false if Close wants the turn: then a
+// Read must end, because coder/websocket's own Close reads.
+func (t *readTurn) lend() bool { return t.state.CompareAndSwap(reader, lent) }
+
+// takeBack ends lend. It reports false if Close has the turn now.
+func (t *readTurn) takeBack() bool { return t.change(lent, reader) }
+
+// held reports whether the Read that took the turn still has it.
+func (t *readTurn) held() bool { return t.state.Load() != closer }
+
+// change changes the state, or gives the turn to Close if that wants it.
+func (t *readTurn) change(from, to uint32) bool {
+	if t.state.CompareAndSwap(from, to) {
+		return true
+	}
+	if t.state.CompareAndSwap(wanted, closer) {
+		close(t.handed)
+	}
+	return false
+}
+
+// awaitClose waits until a Close that is under way has ended. The caller has not got
+// the turn.
+func (t *readTurn) awaitClose() {
+	if s := t.state.Load(); s == wanted || s == closer {
+		<-t.over
+	}
+}
+
+// want says that Close is going to read: no Read begins, and the one under way is
+// the last. Only one Close may call it, and it calls done in the end.
+func (t *readTurn) want() {
+	t.handed, t.over = make(chan struct{}), make(chan struct{})
+	for {
+		switch {
+		case t.state.CompareAndSwap(nobody, closer):
+			close(t.handed)
+			return
+		case t.state.CompareAndSwap(reader, wanted):
+			return
+		case t.state.CompareAndSwap(lent, wanted):
+			t.wasLent = true
+			return
+		}
+	}
+}
+
+// awaitLent waits until coder/websocket does not read.
+func (t *readTurn) awaitLent() {
+	if t.wasLent {
+		<-t.handed
+	}
+}
+
+// claim waits until the turn is Close's.
+func (t *readTurn) claim() { <-t.handed }
+
+// done ends what want began.
+func (t *readTurn) done() { close(t.over) }

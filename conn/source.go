@@ -1,0 +1,139 @@
+package conn
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// source is where the bytes of a connection come from. It belongs to the goroutine
+// that has the turn to read.
+type source struct {
+	body    io.Reader
+	message *watchdog // runs while a message waits for the network
+	onWait  func()    // called before each read of the body; nil: nobody wants it
+
+	ahead   *[aheadSize]byte // nil, or the buffer in which win lies
+	win     []byte           // what has come and is not consumed
+	full    bool             // the last read filled its buffer: more has probably come
+	begun   bool             // something of the message under way has come
+	timed   bool             // and message runs for it
+	pending error            // came with the last bytes, and is returned after them
+
+	told atomic.Pointer[error] // the error that ended the stream
+}
+
+const (
+	// idleSize is how much is asked for at once between messages, so that an idle
+	// connection holds little memory. It is a prime, because then a burst of equal
+	// messages does not end where the buffer does, and is known for a burst.
+	idleSize = 509
+
+	// aheadSize is how much is asked for at once inside a burst.
+	aheadSize = 64 << 10
+)
+
+// aheads holds the buffers for bursts. A connection has one only from a read that
+// was full, inside a message, until all that came is consumed.
+var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
+
+// ask reads from the network. An error that comes with bytes is returned by the
+// next call, so that the stream ends only for a reader that lacks bytes.
+func (s *source) ask(p []byte) (int, error) {
+	if s.begun && !s.timed && s.message.limit > 0 {
+		s.timed = true
+		s.message.begin()
+	}
+	for range 100 {
+		if s.pending != nil {
+			return 0, s.tell(s.pending)
+		}
+		if s.onWait != nil {
+			s.onWait()
+		}
+		var n int
+		n, s.pending = s.body.Read(p)
+		s.full = n == len(p)
+		if n > 0 {
+			s.begun = true
+			return n, nil
+		}
+	}
+	return 0, s.tell(io.ErrNoProgress)
+}
+
+// tell notes the error that ended the stream, and returns it.
+func (s *source) tell(err error) error {
+	if s.told.Load() == nil {
+		s.told.Store(&err)
+	}
+	return err
+}
+
+// finish says that the message under way is complete, or not wanted any more. With
+// more something of the next one has come.
+func (s *source) finish(more bool) {
+	if s.timed {
+		s.timed = false
+		s.message.end()
+	}
+	s.begun = more
+}
+
+// useAhead puts what has come into a buffer for bursts, and returns the whole of it.
+func (s *source) useAhead() []byte {
+	if s.ahead == nil {
+		s.ahead = aheads.Get().(*[aheadSize]byte)
+	}
+	s.win = s.ahead[:copy(s.ahead[:], s.win)]
+	return s.ahead[:]
+}
+
+// release gives the buffer for bursts back, in which nothing is left.
+func (s *source) release() {
+	if s.ahead != nil {
+		aheads.Put(s.ahead)
+		s.ahead, s.win = nil, nil
+	}
+}
+
+// ended returns the error that ended the stream, nil if it goes on.
+func (s *source) ended() error {
+	if err := s.told.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Read is for the bufio.Reader of a Framed. Between messages it asks for little.
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.win) == 0 {
+		s.release()
+		switch {
+		case !s.begun:
+			return s.ask(p[:min(len(p), idleSize)])
+		case !s.full || len(p) >= aheadSize/2:
+			return s.ask(p)
+		}
+		n, err := s.ask(s.useAhead())
+		if err != nil {
+			s.release()
+			return 0, err
+		}
+		s.win = s.ahead[:n]
+	}
+	n := copy(p, s.win)
+	s.win = s.win[n:]
+	return n, nil
+}
+
+// drain throws away all that comes until the stream ends, and returns how it
+// ended.
+func (s *source) drain() (err error) {
+	s.release()
+	s.onWait = nil // it belongs to the goroutine that read
+	for buf := make([]byte, 4<<10); err == nil; {
+		_, err = s.ask(buf)
+	}
+	return err
+}

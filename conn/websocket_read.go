@@ -1,0 +1,266 @@
+//go:build !js
+
+package conn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+)
+
+// Read implements [Conn]. It allocates nothing if the message fits into buf. If
+// not, it grows a new buffer as data comes in, and takes no length from the wire
+// on trust. All of buf may be written to, up to its capacity.
+//
+// The errors that a caller may look for are [CloseError], [TooBigError],
+// [ProtocolError], [StuckError], [io.EOF] (the peer hung up between messages),
+// [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
+// read.
+func (c *WebSocket) Read(buf []byte) (Message, error) {
+	s, turn := c.wire.stream, &c.wire.reads
+	if c.wire.ended() != nil || !turn.begin() {
+		return Message{}, c.wire.notReading()
+	}
+	if s == nil {
+		defer turn.end()
+		return c.readPlain(buf)
+	}
+	m, err := c.readMessage(buf)
+	if err != nil {
+		err = &lostError{"read", c.wire.end(c.reason(err))}
+	}
+	if turn.held() {
+		s.finish(len(s.win) > 0)
+		turn.end()
+	}
+	if err == nil && c.wire.tap.Load() == nil {
+		c.wire.note()
+	}
+	return m, err
+}
+
+// readMessage reads the frames of a message.
+func (c *WebSocket) readMessage(buf []byte) (Message, error) {
+	h, err := c.next(buf[:cap(buf)], false)
+	if err != nil {
+		return Message{}, err
+	}
+	m := Message{Type: Type(h.opcode())}
+	if h.first&bitRSV1 != 0 {
+		m.Data, err = c.inflate(buf[:0], h)
+	} else {
+		m.Data, err = c.collect(buf[:0], h)
+	}
+	if err == nil && c.checkUTF8 && m.Type == Text && !utf8.Valid(m.Data) {
+		err = c.refuse(&ProtocolError{Err: errText, Code: codeBadData})
+	}
+	if err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+var (
+	errMasked     = errors.New("a masked frame")
+	errLongLength = errors.New("a length with more bytes than it needs")
+	errNewMessage = errors.New("a new message before the end of the last one")
+	errText       = errors.New("text that is not UTF-8")
+	errReason     = errors.New("a close reason that is not UTF-8")
+	errAccepted   = errors.New("a frame of a kind that is not known")
+)
+
+// next waits for the next data frame and consumes its header. Inside a message it
+// must continue that, else it must begin one. What controls the connection goes to
+// coder/websocket, and so does the header of what breaks the rules, unless
+// coder/websocket would let it pass.
+func (c *WebSocket) next(land []byte, inside bool) (header, error) {
+	s := c.wire.stream
+	for {
+		h, err := s.header(land)
+		switch {
+		case err != nil:
+			return h, err
+		case h.masked:
+			return h, c.refuse(&ProtocolError{Err: errMasked})
+		case !h.short:
+			return h, c.refuse(&ProtocolError{Err: errLongLength})
+		case h.isControl():
+			if err = c.control(h); err == nil && !inside {
+				s.finish(len(s.win) > 0)
+			}
+		case h.isData(s.compression) && inside && h.opcode() != opContinuation:
+			return h, c.refuse(&ProtocolError{Err: errNewMessage})
+		case h.isData(s.compression) && inside == (h.opcode() == opContinuation):
+			s.consume(h.size)
+			if int64(int(h.length)) != h.length {
+				return h, c.tooBig()
+			}
+			s.left = int(h.length)
+			return h, nil
+		default:
+			if err = c.lend(h.size); err == nil {
+				err = &ProtocolError{Err: errAccepted}
+			}
+		}
+		if err != nil {
+			return h, err
+		}
+	}
+}
+
+// control gives a control frame to coder/websocket, which answers it.
+func (c *WebSocket) control(h header) error {
+	s := c.wire.stream
+	if err := s.await(h.whole()); err != nil {
+		return err
+	}
+	payload := s.win[h.size:h.whole()]
+	switch {
+	case h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]):
+		return c.refuse(&ProtocolError{Err: errReason, Code: codeBadData})
+	case h.opcode() == opPing:
+		s.out.awaitAnswers()
+	}
+	return c.lend(h.whole())
+}
+
+// lend lets coder/websocket read the next n bytes, which are a frame or the header of
+// one, and returns what it thinks of them.
+func (c *WebSocket) lend(n int) error {
+	s, turn := c.wire.stream, &c.wire.reads
+	if !turn.lend() {
+		turn.end()
+		turn.awaitClose()
+		return net.ErrClosed
+	}
+	s.lent = n
+	_, _, err := c.ws.Reader(context.Background())
+	if !turn.takeBack() {
+		turn.awaitClose()
+		return net.ErrClosed
+	}
+	s.lent = 0
+	if errors.Is(err, errFrameEnd) {
+		return nil
+	}
+	s.out.settle() // its close frame goes out before the caller can cut
+	return err
+}
+
+// refuse tells the peer by a close frame what err is, and returns err. The
+// connection is closed then, because coder/websocket has no other way to send one.
+func (c *WebSocket) refuse(err error) error {
+	code := codeTooBig
+	if broken, ok := err.(*ProtocolError); ok {
+		code = broken.CloseCode()
+	}
+	if turn := &c.wire.reads; turn.lend() { // else Close has sent one
+		_ = c.ws.Close(websocket.StatusCode(code), cutReason(innermost(err).Error()))
+		turn.takeBack()
+	}
+	return err
+}
+
+func (c *WebSocket) tooBig() error { return c.refuse(&TooBigError{Limit: int64(c.limit)}) }
+
+// collect reads a message that is not compressed, whose first frame has header h.
+func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
+	s := c.wire.stream
+	for {
+		if s.left > c.limit-len(buf) {
+			return nil, c.tooBig()
+		}
+		var err error
+		if buf, err = s.payload(buf, c.limit); err != nil || h.fin() {
+			return buf, err
+		}
+		if h, err = c.next(nil, true); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// inflate reads a compressed message, whose first frame has header h.
+func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
+	m := inflaters.Get().(*inflated)
+	defer m.end()
+	m.begin(c, h)
+	return readAll(m, buf, c.limit)
+}
+
+// readAll appends what r has to buf. When buf is full an empty read tells whether
+// there is more, so that a message may fill it to the brim.
+func readAll(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	if cap(buf) == 0 {
+		buf = grow(buf, limit)
+	}
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		brim := n == 0 && len(buf) == cap(buf)
+		buf = buf[:len(buf)+n]
+		switch {
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return nil, err
+		case brim:
+			buf = grow(buf, limit)
+		}
+	}
+}
+
+// readPlain is Read without a stream: coder/websocket reads.
+func (c *WebSocket) readPlain(buf []byte) (Message, error) {
+	kind, r, err := c.ws.Reader(context.Background()) // any other costs 8 allocations, and the connection if it ends
+	if err == nil {
+		c.wire.message.begin()
+		buf, err = readAll(r, buf[:0], c.limit)
+		c.wire.message.end()
+	}
+	if err != nil {
+		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
+	}
+	c.wire.note()
+	return Message{Type: Type(kind), Data: buf}, nil
+}
+
+// reason says by structure, not by text, what an error of reading means: if the
+// stream has seen no error, the peer has broken the rules.
+func (c *WebSocket) reason(err error) error {
+	var frame websocket.CloseError
+	var protocol *ProtocolError
+	var big *TooBigError
+	end := c.wire.stream.ended()
+	switch {
+	case errors.As(err, &frame):
+		c.wire.bye.Store(true)
+		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return &TooBigError{Limit: int64(c.limit)}
+	case errors.As(err, &protocol):
+		return protocol
+	case errors.As(err, &big):
+		return big
+	case c.wire.cut.Load():
+		return net.ErrClosed
+	case errors.Is(err, context.DeadlineExceeded):
+		return errControl
+	case closedBelow(err) || end != nil && closedBelow(end):
+		return errBelow
+	case end == io.EOF && c.wire.stream.begun:
+		return io.ErrUnexpectedEOF
+	case end != nil:
+		return end
+	}
+	if unsent := c.wire.stream.unsent(); unsent != nil { // the answer to a ping
+		return unsent
+	}
+	if c.wire.stream == nil {
+		return err
+	}
+	return &ProtocolError{Err: innermost(err)}
+}
