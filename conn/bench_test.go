@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func cpu() time.Duration {
 // compare runs ours and coder's in turns, b.N times each, and reports the CPU of
 // an operation and how ours stands to coder's.
 func compare(b *testing.B, ours, coders func() error) {
-	const round = 1000
+	const round = 20_000
 	var used [2]time.Duration
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -33,6 +34,7 @@ func compare(b *testing.B, ours, coders func() error) {
 			if i == 1 {
 				b.StopTimer() // time and allocations are ours
 			}
+			runtime.GC() // so that each pays for its own garbage
 			start := cpu()
 			for range min(round, b.N-done) {
 				if err := op(); err != nil {
@@ -70,6 +72,23 @@ func benchmarkPush(b *testing.B, path string) {
 
 func BenchmarkReadPush128(b *testing.B)  { benchmarkPush(b, "/128") }
 func BenchmarkReadPush4096(b *testing.B) { benchmarkPush(b, "/4096") }
+
+// benchmarkRead compares Read into a buffer that is used again to what most programs
+// do: coder's Read.
+func benchmarkRead(b *testing.B, path string) {
+	ours, coders := dialPusher(b, startPusher(b)+path)
+	buf := make([]byte, 8<<10)
+	compare(b, func() error {
+		_, err := ours.Read(buf)
+		return err
+	}, func() error {
+		_, _, err := coders.Read(context.Background())
+		return err
+	})
+}
+
+func BenchmarkRead128(b *testing.B)  { benchmarkRead(b, "/128") }
+func BenchmarkRead4096(b *testing.B) { benchmarkRead(b, "/4096") }
 
 // The caller has no buffer: each message is a new slice, as of coder's Read.
 func benchmarkPull(b *testing.B, path string) {

@@ -4,11 +4,11 @@ import "encoding/binary"
 
 // header is the header of a WebSocket frame, RFC 6455 5.2.
 type header struct {
-	first  byte  // FIN, the reserved bits and the opcode
-	masked bool  // a key of 4 bytes follows
-	short  bool  // the length has the shortest of its three forms
-	size   int   // of the header, without the key
 	length int64 // of the payload; negative where its first bit is set
+	first  byte  // FIN, the reserved bits and the opcode
+	size   uint8 // of the header, without the key
+	short  bool  // the length has the shortest of its three forms
+	masked bool  // a key of 4 bytes follows
 }
 
 const (
@@ -34,13 +34,13 @@ func parseHeader(b []byte) (h header, ok bool) {
 	h = header{first: b[0], masked: b[1]&0x80 != 0, short: true, size: 2, length: int64(b[1] & 0x7f)}
 	switch h.length {
 	case 126:
-		if h.size = 4; len(b) < h.size {
+		if h.size = 4; len(b) < 4 {
 			return h, false
 		}
 		h.length = int64(binary.BigEndian.Uint16(b[2:]))
 		h.short = h.length > maxControl
 	case 127:
-		if h.size = 10; len(b) < h.size {
+		if h.size = 10; len(b) < 10 {
 			return h, false
 		}
 		h.length = int64(binary.BigEndian.Uint64(b[2:]))
@@ -54,7 +54,7 @@ func (h header) opcode() byte { return h.first & 0xf }
 
 // whole is the size of the frame up to its payload's end.
 func (h header) whole() int {
-	size := h.size + int(h.length)
+	size := int(h.size) + int(h.length)
 	if h.masked {
 		size += 4
 	}
@@ -71,9 +71,9 @@ func (h header) isControl() bool {
 // place among others. Only where the peers have agreed on compression may the first
 // frame of a message have RSV1.
 func (h header) isData(compression bool) bool {
-	rsv := h.first & bitsRSV
-	if compression && h.opcode() != opContinuation {
-		rsv &^= bitRSV1
+	op := h.first &^ bitFIN
+	if compression && op != bitRSV1 {
+		op &^= bitRSV1
 	}
-	return h.opcode() <= opBinary && rsv == 0 && h.length >= 0
+	return op <= opBinary && h.length >= 0
 }

@@ -63,7 +63,7 @@ func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 	w := c.join()
 	w.writing.wire, w.writing.limit = w, options.WriteTimeout
 	w.message.wire, w.message.limit = w, options.MessageTimeout
-	c.source.message = &w.message
+	c.source.wire = w
 	c.in = bufio.NewReaderSize(&c.source, frameSize)
 	c.wire = w
 	return c, nil

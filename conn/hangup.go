@@ -7,7 +7,7 @@ func (w *Wire) hungUp() bool {
 	if t == nil {
 		return false
 	}
-	raw := t.raw()
+	raw, _ := rawConn(t.Conn)
 	if own, ok := raw.(HangupDetector); ok {
 		return own.HungUp()
 	}

@@ -29,7 +29,7 @@ func (m *inflated) begin(c *WebSocket, h header) {
 
 // reset begins a new stream of blocks.
 func (m *inflated) reset() {
-	window := m.payload.s.window
+	window := m.payload.s.inflate.window
 	if m.flate == nil {
 		m.flate = flate.NewReaderDict(&m.payload, window)
 		return
@@ -47,7 +47,7 @@ func (m *inflated) end() {
 func (m *inflated) Read(p []byte) (int, error) {
 	for {
 		n, err := m.flate.Read(p[:min(len(p), m.room+1)])
-		m.payload.s.remember(p[:n])
+		m.payload.s.inflate.remember(p[:n])
 		if m.room -= n; m.room < 0 {
 			return n, m.payload.c.tooBig()
 		}

@@ -60,9 +60,11 @@ func TestPingWithAContextThatIsDoneSendsNothing(t *testing.T) {
 	l := plain(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	before := l.wire.stream.out.next()
 	require.ErrorIs(t, l.Ping(ctx), context.Canceled)
-	require.Equal(t, before, l.wire.stream.out.next())
+	require.NoError(t, l.Write(TextMessage("only this")))
+	first, size := sentFrame(l.raw.in.data)
+	require.EqualValues(t, fin|text, first)
+	require.Len(t, l.raw.in.data, size)
 }
 
 // A context may end at any instant of the call.

@@ -9,10 +9,15 @@ import "sync/atomic"
 // its caller would take the connection for dead and cut it, with the farewell under
 // way.
 type readTurn struct {
-	state   atomic.Uint32
-	handed  chan struct{} // made by want; closed when the turn is Close's
-	over    chan struct{} // made by want; closed when Close has ended
-	wasLent bool          // the turn was lent when Close came; Close's own
+	state atomic.Uint32
+	close *closing // nil until Close wants the turn; to be read after the state
+}
+
+// closing is what Close waits for, and what waits for it.
+type closing struct {
+	handed chan struct{} // closed when the turn is Close's
+	over   chan struct{} // closed when Close has ended
+	lent   bool          // the turn was lent when Close came; Close's own
 }
 
 // The states of a readTurn.
@@ -46,7 +51,7 @@ func (t *readTurn) change(from, to uint32) bool {
 		return true
 	}
 	if t.state.CompareAndSwap(wanted, closer) {
-		close(t.handed)
+		close(t.close.handed)
 	}
 	return false
 }
@@ -55,23 +60,23 @@ func (t *readTurn) change(from, to uint32) bool {
 // the turn.
 func (t *readTurn) awaitClose() {
 	if s := t.state.Load(); s == wanted || s == closer {
-		<-t.over
+		<-t.close.over
 	}
 }
 
 // want says that Close is going to read: no Read begins, and the one under way is
 // the last. Only one Close may call it, and it calls done in the end.
 func (t *readTurn) want() {
-	t.handed, t.over = make(chan struct{}), make(chan struct{})
+	t.close = &closing{handed: make(chan struct{}), over: make(chan struct{})}
 	for {
 		switch {
 		case t.state.CompareAndSwap(nobody, closer):
-			close(t.handed)
+			close(t.close.handed)
 			return
 		case t.state.CompareAndSwap(reader, wanted):
 			return
 		case t.state.CompareAndSwap(lent, wanted):
-			t.wasLent = true
+			t.close.lent = true
 			return
 		}
 	}
@@ -79,13 +84,13 @@ func (t *readTurn) want() {
 
 // awaitLent waits until coder/websocket does not read.
 func (t *readTurn) awaitLent() {
-	if t.wasLent {
-		<-t.handed
+	if t.close.lent {
+		<-t.close.handed
 	}
 }
 
 // claim waits until the turn is Close's.
-func (t *readTurn) claim() { <-t.handed }
+func (t *readTurn) claim() { <-t.close.handed }
 
 // done ends what want began.
-func (t *readTurn) done() { close(t.over) }
+func (t *readTurn) done() { close(t.close.over) }

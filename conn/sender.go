@@ -1,7 +1,7 @@
 package conn
 
 import (
-	"io"
+	"net"
 	"sync"
 	"time"
 )
@@ -12,35 +12,74 @@ import (
 // coder/websocket can answer a ping at any time, and its limit of 5 s for that
 // never ends a connection whose window is full.
 type sender struct {
-	wire *Wire
-	body io.Writer
+	to *source // has the body
 
-	mu       sync.Mutex // guards what follows; never held across I/O
-	moved    sync.Cond  // a flush has ended, or the sender has failed
-	buf      *[]byte    // frames that wait, in a buffer of the pool; nil: none
-	pushing  bool       // one goroutine writes to the body
-	flushers int        // goroutines that will flush; without one, a frame starts one
-	added    int64      // bytes of all frames so far
-	sent     int64      // of them, bytes that the kernel has taken
-	start    int64      // where in added the message under way begins; -1: nowhere yet
-	origin   int64      // where the messages of this turn do; -1: nowhere yet
-	answers  int        // to pings, since the buffer was last taken
-	err      error      // why nothing is sent any more
-
-	control sync.WaitGroup // flushes of control frames alone
+	mu  sync.Mutex // guards what follows; never held across I/O
+	out *outgoing  // nil while nobody sends
+	err error      // why nothing is sent any more
 }
 
-// fragment is how much is handed to the kernel at once, and how large a message is
-// that travels as one frame. Between two fragments control frames find their turn.
-const fragment = 32 << 10
+// outgoing is what a sender needs while somebody sends; the sender's lock guards it.
+// Offsets count from when it began.
+type outgoing struct {
+	users int // goroutines in one of the sender's methods, and the owner of the turn
 
-// maxAnswers is how many answers to pings may wait.
-const maxAnswers = 512
+	buf      []byte    // frames that wait
+	spare    []byte    // will be buf while that is written
+	moved    sync.Cond // something was written, the sender has failed, or a goroutine has ended
+	pushing  bool      // one goroutine writes to the body
+	flushers int       // goroutines that will flush; without one, a frame starts one
+	control  int       // those that were started so
 
-func newSender(w *Wire, body io.Writer) *sender {
-	s := &sender{wire: w, body: body, start: -1, origin: -1}
-	s.moved.L = &s.mu
-	return s
+	turn    sync.Cond // the turn to write messages was handed over
+	taken   bool      // one goroutine has the turn
+	waiting int       // how many wait for it
+	handed  bool      // it is for the first of them
+
+	added   int64 // bytes of all frames so far
+	sent    int64 // of them, bytes that the kernel has taken
+	start   int64 // where in added the message under way begins; -1: nowhere yet
+	origin  int64 // where the messages of this turn do; -1: nowhere yet
+	answers int   // to pings, since buf was last taken
+}
+
+var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
+
+const (
+	// fragment is how large a message is that travels as one frame, and how much of a
+	// batch is handed to the kernel together. Between two fragments control frames
+	// find their turn.
+	fragment = 32 << 10
+
+	// maxAnswers is how many answers to pings may wait.
+	maxAnswers = 512
+)
+
+// enter returns s.out, and leave gives it back. The lock is held.
+func (s *sender) enter() *outgoing {
+	if s.out == nil {
+		o := outgoings.Get().(*outgoing)
+		*o = outgoing{buf: o.buf[:0], spare: o.spare[:0], start: -1, origin: -1}
+		o.moved.L, o.turn.L = &s.mu, &s.mu
+		s.out = o
+	}
+	s.out.users++
+	return s.out
+}
+
+func (s *sender) leave() {
+	o := s.out
+	if o.users--; o.users > 0 {
+		return
+	}
+	s.out = nil
+	if cap(o.buf) > maxFrame {
+		o.buf = nil
+	}
+	if cap(o.spare) > maxFrame {
+		o.spare = nil
+	}
+	outgoings.Put(o)
 }
 
 // Write adds a part of a frame to the buffer. It is called under coder/websocket's
@@ -51,115 +90,177 @@ func (s *sender) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if s.start < 0 && p[0]&0xf < opClose { // a data frame: before a message there are only control frames, each whole
-		s.start = s.added
-		if s.origin < 0 {
-			s.origin = s.start
+	if s.out == nil || s.out.flushers == 0 { // a control frame
+		o := s.enter()
+		o.flushers++
+		o.control++
+		go s.flushControl() // rest waits for it
+	}
+	o := s.out
+	if o.start < 0 && p[0]&0xf < opClose { // a data frame: before a message there are only control frames, each whole
+		o.start = o.added
+		if o.origin < 0 {
+			o.origin = o.start
 		}
 	}
-	if s.buf == nil {
-		s.buf = frames.Get().(*[]byte)
-	}
-	*s.buf = append(*s.buf, p...)
-	s.added += int64(len(p))
-	if s.flushers == 0 {
-		s.flushers++
-		s.control.Add(1)
-		go s.flushControl() // stop waits for it
-	}
+	o.buf = append(o.buf, p...)
+	o.added += int64(len(p))
 	return len(p), nil
 }
 
-// begin announces messages of the goroutine that has the turn, which adds them and
-// then flushes. It says why that is of no use. With first, the turn begins.
-func (s *sender) begin(first bool) error {
+// flushControl sends control frames.
+func (s *sender) flushControl() {
+	for done := false; !done; {
+		unwatch := s.to.wire.writing.once()
+		s.mu.Lock()
+		s.push()
+		s.mu.Unlock()
+		unwatch()
+
+		s.mu.Lock()
+		if o := s.out; !o.pushing && len(o.buf) == 0 { // else more has come
+			o.flushers--
+			o.control--
+			o.moved.Broadcast()
+			s.leave()
+			done = true
+		}
+		s.mu.Unlock()
+	}
+}
+
+// begin takes the turn to write messages. It waits for it, but not longer than limit
+// if that is not 0. An error says why nothing can be written.
+func (s *sender) begin(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.err
+	o := s.enter()
+	if o.taken && !s.awaitTurn(limit) {
+		s.leave()
+		return errStuckMessage
 	}
-	s.flushers++
-	s.start = -1
-	if !first {
-		s.origin = 0 // before all that follows
+	o.taken, o.start = true, -1
+	o.flushers++
+	if s.err != nil {
+		s.pass()
+		return s.err
 	}
 	return nil
 }
 
-// span is where the bytes of a message lie among all that were sent. A control
-// frame right behind it may count as a part of it.
+// awaitTurn reports whether it got the turn. The lock is held, but not while it
+// waits.
+func (s *sender) awaitTurn(limit time.Duration) bool {
+	o, late := s.out, false
+	if limit > 0 {
+		timer := time.AfterFunc(limit, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if late = true; s.out == o {
+				o.turn.Broadcast()
+			}
+		})
+		defer timer.Stop()
+	}
+	o.waiting++
+	for !o.handed && !late {
+		o.turn.Wait()
+	}
+	o.waiting--
+	got := o.handed
+	o.handed = false
+	return got
+}
+
+// pass gives the turn to the next goroutine that waits for it. The lock is held.
+func (s *sender) pass() {
+	o := s.out
+	o.flushers--
+	o.origin = -1
+	if o.waiting > 0 {
+		o.handed = true
+		o.turn.Signal()
+	} else {
+		o.taken = false
+	}
+	s.leave()
+}
+
+// span is where the bytes of a message lie among all that are sent. A control frame
+// right behind it may count as a part of it.
 type span struct {
 	start int64 // -1: no byte of it was added
 	end   int64
 }
 
-// next returns where the message under way lies, and announces the next.
+// next returns where the message lies that was added last, and announces the next
+// one of the turn.
 func (s *sender) next() span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := span{s.start, s.added}
-	s.start = -1
+	m := span{s.out.start, s.out.added}
+	s.out.start = -1
 	return m
 }
 
 // flush returns when the kernel has taken all frames, or says why it will not, and
-// how many bytes it has taken since the beginning. With done it ends what begin
-// began.
-func (s *sender) flush(done bool) (sent int64, err error) {
+// up to where it has taken them. The caller has the turn.
+func (s *sender) flush() (sent int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.pushing || s.buf != nil && s.err == nil {
-		if s.pushing {
-			s.moved.Wait()
-		} else {
-			s.push()
-		}
-	}
-	if done {
-		s.flushers--
-		s.origin = -1
-	}
-	return s.sent, s.err
+	s.push()
+	return s.out.sent, s.err
 }
 
-// push writes what is in the buffer. The lock is held when it is called and when
-// it returns, but not while it writes.
-func (s *sender) push() {
-	buf, at, origin := s.buf, s.sent, s.origin
-	s.buf, s.pushing, s.answers = nil, true, 0
-	s.mu.Unlock()
+// end ends the turn.
+func (s *sender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push() // control frames that came after the messages
+	s.pass()
+}
 
-	var err error
-	for p := *buf; len(p) > 0 && err == nil; {
-		further := origin >= 0 && at > origin // than the first part of what is written in this turn
+// push writes until the buffer is empty, or waits for the goroutine that does. The
+// lock is held, but not while it writes or waits.
+func (s *sender) push() {
+	o := s.out
+	for o.pushing || len(o.buf) > 0 && s.err == nil {
+		if o.pushing {
+			o.moved.Wait()
+			continue
+		}
+		buf, at, origin := o.buf, o.sent, o.origin
+		o.buf, o.pushing, o.answers = o.spare[:0], true, 0
+		s.mu.Unlock()
+		sent, err := s.write(buf, at, origin)
+		s.mu.Lock()
+		o.sent, o.spare, o.pushing = at+sent, buf, false
+		if err != nil {
+			s.fail(err)
+		}
+		o.moved.Broadcast()
+	}
+}
+
+// write writes buf to the body. A part of it that has to wait for the network, behind
+// an earlier part of the same message or batch, and is taken then, is a sign of life:
+// the peer has made room.
+func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
+	for len(buf) > 0 && err == nil {
+		further := origin >= 0 && at+sent > origin
 		var since time.Duration
 		if further {
 			since = clock()
 		}
 		var n int
-		n, err = s.body.Write(p[:min(len(p), 2*fragment)])
+		n, err = s.to.body.Write(buf[:min(len(buf), 2*fragment)])
 		if further && err == nil && clock()-since >= time.Millisecond {
-			s.wire.note() // it had to wait, and the peer has made room
+			s.to.wire.note()
 		}
-		at += int64(n)
-		p = p[n:]
+		sent += int64(n)
+		buf = buf[n:]
 	}
-	recycle(buf)
-
-	s.mu.Lock()
-	s.sent, s.pushing = at, false
-	if err != nil {
-		s.fail(err)
-	}
-	s.moved.Broadcast()
-}
-
-// flushControl sends a control frame that nobody else will.
-func (s *sender) flushControl() {
-	defer s.control.Done()
-	s.wire.writing.begin()
-	_, _ = s.flush(true)
-	s.wire.writing.end()
+	return sent, err
 }
 
 // awaitAnswers makes room for a further answer to a ping. It waits while there are
@@ -168,14 +269,15 @@ func (s *sender) flushControl() {
 func (s *sender) awaitAnswers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.answers >= maxAnswers && s.err == nil {
-		if !s.pushing && s.buf == nil {
-			s.answers = 0
-			break
-		}
-		s.moved.Wait()
+	if s.out == nil {
+		return
 	}
-	s.answers++
+	o := s.enter()
+	defer s.leave()
+	for o.answers >= maxAnswers && len(o.buf) > 0 && s.err == nil {
+		o.moved.Wait()
+	}
+	o.answers++
 }
 
 // settle waits until the kernel has taken all frames, but not longer than
@@ -183,13 +285,15 @@ func (s *sender) awaitAnswers() {
 func (s *sender) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.pushing && s.buf == nil {
+	if s.out == nil || s.err != nil {
 		return
 	}
+	o := s.enter()
+	defer s.leave()
 	late := time.AfterFunc(closeLimit, func() { s.stop(errControl) })
 	defer late.Stop()
-	for s.err == nil && (s.pushing || s.buf != nil) {
-		s.moved.Wait()
+	for s.err == nil && (o.pushing || len(o.buf) > 0) {
+		o.moved.Wait()
 	}
 }
 
@@ -203,13 +307,13 @@ func (s *sender) stop(err error) {
 
 // fail keeps the first error. The lock is held.
 func (s *sender) fail(err error) {
-	if s.err == nil {
-		s.err = err
-		if s.buf != nil {
-			recycle(s.buf)
-			s.buf = nil
-		}
-		s.moved.Broadcast()
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	if o := s.out; o != nil {
+		o.buf = o.buf[:0]
+		o.moved.Broadcast()
 	}
 }
 
@@ -218,4 +322,20 @@ func (s *sender) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
+}
+
+// rest lets nothing be sent any more, and waits for the goroutines that sent control
+// frames. The connection is closed.
+func (s *sender) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(net.ErrClosed)
+	if s.out == nil {
+		return
+	}
+	o := s.enter()
+	defer s.leave()
+	for o.control > 0 {
+		o.moved.Wait()
+	}
 }

@@ -24,7 +24,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 func TestABatchOfSmallMessagesIsOneWrite(t *testing.T) {
 	l := plain(t, nil)
 	body := &recorder{}
-	l.wire.stream.out.body = body
+	l.wire.stream.body = writeOnly{Writer: body}
 	var ms []Message
 	for range batch {
 		ms = append(ms, BinaryMessage(make([]byte, 128)))
@@ -77,7 +77,7 @@ func TestABatchThatFailsSaysExactlyHowFarItCame(t *testing.T) {
 	ends := []int{7, 15, 21, 31}
 	for took := range 31 {
 		l := plain(t, nil)
-		l.wire.stream.out.body = &narrow{room: took}
+		l.wire.stream.body = writeOnly{Writer: &narrow{room: took}}
 		n, err := l.WriteBatch(ms)
 		whole, begin := 0, 0
 		for ends[whole] <= took {
@@ -94,7 +94,7 @@ func TestABatchThatFailsSaysExactlyHowFarItCame(t *testing.T) {
 func TestALargeMessageThatFailsWasBegun(t *testing.T) {
 	for _, took := range []int{0, 1, fragment, 3 * fragment} {
 		l := plain(t, nil)
-		l.wire.stream.out.body = &narrow{room: took}
+		l.wire.stream.body = writeOnly{Writer: &narrow{room: took}}
 		n, err := l.WriteBatch([]Message{BinaryMessage(make([]byte, 4*fragment)), TextMessage("never")})
 		require.Zero(t, n)
 		require.ErrorIs(t, err, syscall.EPIPE)

@@ -9,18 +9,18 @@ import (
 // source is where the bytes of a connection come from. It belongs to the goroutine
 // that has the turn to read.
 type source struct {
-	body    io.Reader
-	message *watchdog // runs while a message waits for the network
-	onWait  func()    // called before each read of the body; nil: nobody wants it
+	wire   *Wire              // its watchdog runs while a message waits for the network
+	body   io.ReadWriteCloser // which a sender writes
+	onWait func()             // called before each read of the body; nil: nobody wants it
 
-	ahead   *[aheadSize]byte // nil, or the buffer in which win lies
-	win     []byte           // what has come and is not consumed
-	full    bool             // the last read filled its buffer: more has probably come
-	begun   bool             // something of the message under way has come
-	timed   bool             // and message runs for it
-	pending error            // came with the last bytes, and is returned after them
+	ahead *[aheadSize]byte // nil, or the buffer in which win lies
+	win   []byte           // what has come and is not consumed
+	full  bool             // the last read filled its buffer: more has probably come
+	begun bool             // something of the message under way has come
+	timed bool             // and the watchdog runs for it
 
-	told atomic.Pointer[error] // the error that ended the stream
+	told atomic.Bool // err was returned: the stream has ended. Then others may read it
+	err  error       // came with the last bytes, and is returned after them
 }
 
 const (
@@ -40,34 +40,27 @@ var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 // ask reads from the network. An error that comes with bytes is returned by the
 // next call, so that the stream ends only for a reader that lacks bytes.
 func (s *source) ask(p []byte) (int, error) {
-	if s.begun && !s.timed && s.message.limit > 0 {
+	if s.begun && !s.timed {
 		s.timed = true
-		s.message.begin()
+		s.wire.message.begin()
 	}
-	for range 100 {
-		if s.pending != nil {
-			return 0, s.tell(s.pending)
-		}
+	for tries := 0; s.err == nil; tries++ {
 		if s.onWait != nil {
 			s.onWait()
 		}
 		var n int
-		n, s.pending = s.body.Read(p)
+		n, s.err = s.body.Read(p)
 		s.full = n == len(p)
 		if n > 0 {
 			s.begun = true
 			return n, nil
 		}
+		if tries == 100 && s.err == nil {
+			s.err = io.ErrNoProgress
+		}
 	}
-	return 0, s.tell(io.ErrNoProgress)
-}
-
-// tell notes the error that ended the stream, and returns it.
-func (s *source) tell(err error) error {
-	if s.told.Load() == nil {
-		s.told.Store(&err)
-	}
-	return err
+	s.told.Store(true)
+	return 0, s.err
 }
 
 // finish says that the message under way is complete, or not wanted any more. With
@@ -75,7 +68,7 @@ func (s *source) tell(err error) error {
 func (s *source) finish(more bool) {
 	if s.timed {
 		s.timed = false
-		s.message.end()
+		s.wire.message.end()
 	}
 	s.begun = more
 }
@@ -99,8 +92,8 @@ func (s *source) release() {
 
 // ended returns the error that ended the stream, nil if it goes on.
 func (s *source) ended() error {
-	if err := s.told.Load(); err != nil {
-		return *err
+	if s.told.Load() {
+		return s.err
 	}
 	return nil
 }

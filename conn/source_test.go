@@ -28,7 +28,15 @@ func gives(n int, err error) func([]byte) (int, error) {
 	return func(p []byte) (int, error) { return min(n, len(p)), err }
 }
 
-func newSource(body io.Reader) *source { return &source{body: body, message: new(watchdog)} }
+func newSource(body io.Reader) *source {
+	return &source{body: readOnly{Reader: body}, wire: new(Wire)}
+}
+
+// readOnly is a body that is only read.
+type readOnly struct {
+	io.Reader
+	io.WriteCloser // nil
+}
 
 func TestErrorThatComesWithBytesIsToldAfterThem(t *testing.T) {
 	cause := errors.New("reset")
@@ -84,33 +92,33 @@ func asks(t *testing.T, size int, buf []byte, sizes ...int) []int {
 }
 
 func TestAnIdleStreamWaitsWithASmallBuffer(t *testing.T) {
-	const small, large = idleSize, aheadSize
+	const small, large = smallSize, aheadSize
 	require.Equal(t, []int{small, small, small}, asks(t, 100, nil, 100, 100, 100))
 	require.Equal(t, []int{small, large, small, large}, asks(t, 600, nil, small, 600-small, small, 600-small))
 }
 
 // Inside a message a full read shows that there is more; until all is consumed.
 func TestABurstIsReadAhead(t *testing.T) {
-	const small, large = idleSize, aheadSize
-	require.Equal(t, []int{small, large, large, small}, asks(t, 128, nil, small, large, 3, 128))
+	const small, large = smallSize, aheadSize
+	require.Equal(t, []int{small, large, large, small}, asks(t, 100, nil, small, large, 33, 100))
 }
 
 func TestTheCallersBufferIsUsedToWait(t *testing.T) {
 	buf := make([]byte, 5000)
 	require.Equal(t, []int{5000, 5000}, asks(t, 4000, buf, 4000, 4000))
 	require.Equal(t, []int{aheadSize}, asks(t, 4000, make([]byte, 1<<20), 4000))
-	require.Equal(t, []int{idleSize}, asks(t, 100, make([]byte, idleSize), 100))
+	require.Equal(t, []int{smallSize}, asks(t, 100, make([]byte, smallSize), 100))
 }
 
 // The rest of a large message goes where it belongs.
 func TestALargeRestGoesStraightToItsBuffer(t *testing.T) {
-	body := &script{steps: []func([]byte) (int, error){gives(idleSize, nil), gives(1<<20, nil)}}
+	body := &script{steps: []func([]byte) (int, error){gives(smallSize, nil), gives(1<<20, nil)}}
 	s := &stream{source: *newSource(body), left: 1 << 20}
 	require.NoError(t, s.more(nil))
 	buf, err := s.payload(make([]byte, 0, 1<<20), 1<<20)
 	require.NoError(t, err)
 	require.Len(t, buf, 1<<20)
-	require.Equal(t, []int{idleSize, 1<<20 - idleSize}, body.asked)
+	require.Equal(t, []int{smallSize, 1<<20 - smallSize}, body.asked)
 	require.Nil(t, s.ahead)
 }
 

@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"io"
-	"net"
 	"sync/atomic"
 )
 
@@ -14,29 +13,31 @@ import (
 // not its own.
 type stream struct {
 	source
-	body  io.ReadWriteCloser
-	out   *sender
-	reads *readTurn
+	out     sender
+	inflate *compression // nil: the peers have not agreed on permessage-deflate
 
-	compression bool // the peers have agreed on permessage-deflate
-	takeover    bool // and messages from the peer refer to those before them
-	window      []byte
-
-	left  int // bytes of the data frame under way that are not consumed
-	lent  int // bytes of what has come that coder/websocket may read
-	small [idleSize]byte
-
+	left      int         // bytes of the data frame under way that are not consumed
+	lent      int16       // bytes of what has come that coder/websocket may read
+	ending    bool        // and behind them an emptyMessage
 	answering atomic.Bool // Close waits for the answer
+	small     [smallSize]byte
 }
 
-// errFrameEnd is what coder/websocket gets behind a frame that it was lent. Its
-// bufio.Reader forgets an error that it has returned.
-var errFrameEnd = errors.New("end of the frame")
+// smallSize is how much an idle stream asks for, if its reader gives it no larger
+// buffer. It is a prime, as idleSize, and a control frame fits.
+const smallSize = 131
+
+// emptyMessage is the frame of an empty message. It is what coder/websocket gets
+// behind a frame that it was lent, because then its Reader returns, without an error.
+const emptyMessage = "\x82\x00"
+
+// errNothingLent is what coder/websocket gets where it shall not read.
+var errNothingLent = errors.New("nothing to read")
 
 // newStream returns the stream of w over body.
 func newStream(w *Wire, body io.ReadWriteCloser) *stream {
-	s := &stream{body: body, out: newSender(w, body), reads: &w.reads}
-	s.source.body, s.source.message = body, &w.message
+	s := &stream{source: source{wire: w, body: body}}
+	s.out.to = &s.source
 	return s
 }
 
@@ -44,11 +45,15 @@ func newStream(w *Wire, body io.ReadWriteCloser) *stream {
 // because the user reads by it, without a WebSocket of ours.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.lent == 0 {
-		switch s.reads.state.Load() {
+		switch s.wire.reads.state.Load() {
 		case nobody:
 			return s.source.Read(p)
 		case lent:
-			return 0, errFrameEnd
+			if !s.ending || len(p) < len(emptyMessage) {
+				return 0, errNothingLent
+			}
+			s.ending = false
+			return copy(p, emptyMessage), nil
 		}
 		s.answering.Store(true)
 		err := s.awaitAnswer()
@@ -58,7 +63,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		}
 	}
 	n := copy(p, s.win[:s.lent])
-	s.lent -= n
+	s.lent -= int16(n)
 	s.consume(n)
 	return n, nil
 }
@@ -67,7 +72,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // the way it throws away all other frames but those that coder/websocket will not
 // have.
 func (s *stream) awaitAnswer() error {
-	s.reads.claim()
+	s.wire.reads.claim()
 	s.onWait = nil // it belongs to the goroutine that read
 	for {
 		h, err := s.header(nil)
@@ -76,13 +81,13 @@ func (s *stream) awaitAnswer() error {
 		}
 		switch op := h.opcode(); {
 		case h.length < 0, op > opBinary && op < opClose, op > opPong:
-			s.lent = h.size
+			s.lent = int16(h.size)
 			return nil
 		case op == opClose && h.length <= maxControl:
-			s.lent = h.whole()
-			return s.await(s.lent)
+			s.lent = int16(h.whole())
+			return s.await(h.whole())
 		case op == opClose:
-			s.lent = h.size
+			s.lent = int16(h.size)
 			return nil
 		}
 		if err := s.skip(h.whole()); err != nil {
@@ -135,7 +140,7 @@ func (s *stream) more(land []byte) error {
 	switch {
 	case !s.begun: // idle, perhaps for long
 		s.release()
-		if land = land[:min(len(land), aheadSize)]; len(land) > idleSize {
+		if land = land[:min(len(land), aheadSize)]; len(land) > len(s.small) {
 			return s.landIn(land)
 		}
 	case s.ahead != nil || s.full:
@@ -224,18 +229,23 @@ func (s *stream) ended() error {
 	return s.source.ended()
 }
 
-// stopSending lets nothing be sent any more.
-func (s *stream) stopSending() {
-	if s != nil {
-		s.out.stop(net.ErrClosed)
+// awaitMessage waits for the message that is being written, but not longer than
+// closeLimit.
+func (s *stream) awaitMessage() error {
+	if s == nil {
+		return nil
 	}
+	err := s.out.begin(closeLimit)
+	if err == nil {
+		s.out.end()
+	}
+	return err
 }
 
-// awaitSenders waits for the goroutines that send control frames. The connection
-// is closed.
-func (s *stream) awaitSenders() {
+// rest waits for the goroutines that sent control frames. The connection is closed.
+func (s *stream) rest() {
 	if s != nil {
-		s.out.control.Wait()
+		s.out.rest()
 	}
 }
 
@@ -246,18 +256,3 @@ func (s *stream) unsent() error {
 	}
 	return s.out.failure()
 }
-
-// remember keeps what a message has said for those that refer to it.
-func (s *stream) remember(p []byte) {
-	if !s.takeover {
-		return
-	}
-	p = p[max(0, len(p)-windowSize):]
-	if over := len(s.window) + len(p) - windowSize; over > 0 {
-		s.window = s.window[:copy(s.window, s.window[over:])]
-	}
-	s.window = append(roomFor(s.window, len(p), windowSize), p...)
-}
-
-// windowSize is how far a compressed message may refer back, RFC 7692 7.1.2.
-const windowSize = 32 << 10

@@ -5,7 +5,6 @@ package conn
 import (
 	"io"
 	"net/http"
-	"strings"
 )
 
 // Transport returns rt with the Wire's own stream in place of the body of a 101
@@ -32,9 +31,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
 		s := newStream(t.wire, body)
-		extensions := strings.Join(resp.Header.Values("Sec-WebSocket-Extensions"), ",")
-		s.compression = extensions != "" // coder/websocket accepts no other
-		s.takeover = s.compression && !strings.Contains(extensions, "server_no_context_takeover")
+		s.inflate = agreed(resp.Header.Values("Sec-WebSocket-Extensions"))
 		t.wire.stream, resp.Body = s, s
 	}
 	return resp, nil

@@ -2,19 +2,24 @@ package conn
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // watchdog cuts a connection on which something takes longer than limit. What it
 // watches is busy between begin and end. Where several are busy they take turns:
 // the time runs anew each time that one of them ends.
-//
-// Its timer is made by the first begin. It is armed by a begin that finds it
-// resting, and rests when it finds nobody busy: under steady traffic that is one
-// timer call in a limit, not one in a message.
 type watchdog struct {
 	wire  *Wire
 	limit time.Duration // at most 0: off
+	watch atomic.Pointer[watch]
+}
+
+// watch is what a watchdog needs once something was busy. Its timer is armed by a
+// begin that finds it resting, and rests when it finds nobody busy: under steady
+// traffic that is one timer call in a limit, not one in a message.
+type watch struct {
+	dog *watchdog
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	busy   int
@@ -26,30 +31,40 @@ type watchdog struct {
 	ticks sync.WaitGroup // one while armed
 }
 
+// made returns the watch, which the first call makes.
+func (d *watchdog) made() *watch {
+	w := d.watch.Load()
+	if w == nil {
+		d.watch.CompareAndSwap(nil, &watch{dog: d})
+		w = d.watch.Load()
+	}
+	return w
+}
+
 func (d *watchdog) begin() {
 	if d.limit <= 0 {
 		return
 	}
-	now := clock()
-	d.mu.Lock()
-	d.busy++
-	if d.busy == 1 {
-		d.since = now
+	w, now := d.made(), clock()
+	w.mu.Lock()
+	w.busy++
+	if w.busy == 1 {
+		w.since = now
 	}
-	if !d.armed && !d.closed {
-		d.arm()
+	if !w.armed && !w.closed {
+		w.arm()
 	}
-	d.mu.Unlock()
+	w.mu.Unlock()
 }
 
 // arm is called with the lock held.
-func (d *watchdog) arm() {
-	d.armed = true
-	d.ticks.Add(1)
-	if d.timer == nil {
-		d.timer = time.AfterFunc(d.limit, d.tick)
+func (w *watch) arm() {
+	w.armed = true
+	w.ticks.Add(1)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.dog.limit, w.tick)
 	} else {
-		d.timer.Reset(d.limit)
+		w.timer.Reset(w.dog.limit)
 	}
 }
 
@@ -57,49 +72,69 @@ func (d *watchdog) end() {
 	if d.limit <= 0 {
 		return
 	}
-	d.mu.Lock()
-	d.busy--
-	if d.busy > 0 {
-		d.since = clock()
+	w := d.made()
+	w.mu.Lock()
+	w.busy--
+	if w.busy > 0 {
+		w.since = clock()
 	}
-	d.mu.Unlock()
+	w.mu.Unlock()
+}
+
+// once is begin, and end is to be called, for something that is rare: nothing of it
+// is kept.
+func (d *watchdog) once() (end func()) {
+	if d.limit <= 0 {
+		return func() {}
+	}
+	late := make(chan struct{})
+	timer := time.AfterFunc(d.limit, func() {
+		d.wire.stuck(d)
+		close(late)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-late
+		}
+	}
 }
 
 // stop ends the watch for good. When it returns no tick is running or to come.
 func (d *watchdog) stop() {
-	d.mu.Lock()
-	d.closed = true
-	if d.armed && d.timer.Stop() {
-		d.armed = false
-		d.ticks.Done()
+	w := d.made() // so that a later begin arms nothing
+	w.mu.Lock()
+	w.closed = true
+	if w.armed && w.timer.Stop() {
+		w.armed = false
+		w.ticks.Done()
 	}
-	d.mu.Unlock()
-	d.ticks.Wait()
+	w.mu.Unlock()
+	w.ticks.Wait()
 }
 
 // tick runs on the timer's goroutine, which stop waits for.
-func (d *watchdog) tick() {
-	late, again := d.judge()
+func (w *watch) tick() {
+	late, again := w.judge()
 	if again {
 		return
 	}
 	if late {
-		d.wire.stuck(d)
+		w.dog.wire.stuck(w.dog)
 	}
-	d.ticks.Done()
+	w.ticks.Done()
 }
 
-func (d *watchdog) judge() (late, again bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if busy := d.busy > 0; busy && !d.closed {
-		left := d.limit - (clock() - d.since)
+func (w *watch) judge() (late, again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if busy := w.busy > 0; busy && !w.closed {
+		left := w.dog.limit - (clock() - w.since)
 		if left > 0 {
-			d.timer.Reset(left)
+			w.timer.Reset(left)
 			return false, true
 		}
-		d.closed, late = true, true // once is enough
+		w.closed, late = true, true // once is enough
 	}
-	d.armed = false
+	w.armed = false
 	return late, false
 }

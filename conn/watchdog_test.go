@@ -15,9 +15,10 @@ func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
 }
 
 func (d *watchdog) isArmed() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.armed
+	w := d.made()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.armed
 }
 
 func TestWatchdogBitesExactlyAtTheLimit(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAQueuedWriteDoesNotRestartTheStuckWritesTime(t *testing.T) {
 func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		require.Nil(t, d.timer, "made by the first begin")
+		require.Nil(t, d.watch.Load(), "made by the first begin")
 		for range 3 {
 			d.begin()
 			d.end()
@@ -81,11 +82,16 @@ func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 	})
 }
 
+// sleepy is a WebSocket that takes some time to close.
+type sleepy time.Duration
+
+func (s sleepy) CloseNow() error { time.Sleep(time.Duration(s)); return nil }
+
 // A tick that runs while the watch is stopped is waited for, and arms nothing.
 func TestStopWaitsForTheTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		w.abort = func() { time.Sleep(2 * second) }
+		w.ws = sleepy(2 * second)
 		d.begin()
 		sleep(t, 11*second)
 		takes(t, second, d.stop)

@@ -18,7 +18,6 @@ type WebSocket struct {
 	wire      *Wire
 	limit     int
 	checkUTF8 bool
-	turn      chan struct{} // full while somebody writes messages; one at a time
 }
 
 var _ interface {
@@ -53,12 +52,9 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	if w.tap.Load() == nil {
 		w.note()
 	}
-	w.abort = func() {
-		w.stream.stopSending()
-		_ = ws.CloseNow()
-	}
+	w.ws = ws
 	ws.SetReadLimit(options.ReadLimit)
-	return &WebSocket{ws: ws, wire: w, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8, turn: make(chan struct{}, 1)}
+	return &WebSocket{ws: ws, wire: w, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8}
 }
 
 // Idle implements [Idler].
@@ -101,7 +97,7 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
 	c.wire.reads.awaitLent()
-	if err = c.awaitTurn(ctx); err == nil {
+	if err = c.wire.stream.awaitMessage(); err == nil {
 		err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
 	}
 	if !stop() {
@@ -115,21 +111,6 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 		return &lostError{"close", err}
 	}
 	return nil
-}
-
-// awaitTurn waits for the message under way, but not longer than closeLimit.
-func (c *WebSocket) awaitTurn(ctx context.Context) error {
-	late := time.NewTimer(closeLimit)
-	defer late.Stop()
-	select {
-	case c.turn <- struct{}{}:
-		<-c.turn
-		return nil
-	case <-late.C:
-		return errStuckMessage
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // unanswered returns why the peer did not answer our close frame: nil if it did.
@@ -156,7 +137,7 @@ func (c *WebSocket) CloseNow() error {
 	c.wire.end(net.ErrClosed)
 	c.wire.Cut() // first: ws.CloseNow cuts nothing once a Close has begun
 	c.wire.abort()
-	c.wire.stream.awaitSenders()
+	c.wire.stream.rest()
 	c.wire.writing.stop()
 	c.wire.message.stop()
 	return nil

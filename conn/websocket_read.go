@@ -81,29 +81,31 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 	s := c.wire.stream
 	for {
 		h, err := s.header(land)
-		switch {
-		case err != nil:
+		if err != nil {
 			return h, err
+		}
+		data, continues := h.isData(s.inflate != nil), h.opcode() == opContinuation
+		if data && continues == inside && h.short && !h.masked {
+			s.consume(int(h.size))
+			if s.left = int(h.length); int64(s.left) != h.length {
+				return h, c.tooBig()
+			}
+			return h, nil
+		}
+		switch {
 		case h.masked:
-			return h, c.refuse(&ProtocolError{Err: errMasked})
+			err = c.refuse(&ProtocolError{Err: errMasked})
 		case !h.short:
-			return h, c.refuse(&ProtocolError{Err: errLongLength})
+			err = c.refuse(&ProtocolError{Err: errLongLength})
 		case h.isControl():
 			if err = c.control(h); err == nil && !inside {
 				s.finish(len(s.win) > 0)
 			}
-		case h.isData(s.compression) && inside && h.opcode() != opContinuation:
-			return h, c.refuse(&ProtocolError{Err: errNewMessage})
-		case h.isData(s.compression) && inside == (h.opcode() == opContinuation):
-			s.consume(h.size)
-			if int64(int(h.length)) != h.length {
-				return h, c.tooBig()
-			}
-			s.left = int(h.length)
-			return h, nil
+		case data && !continues:
+			err = c.refuse(&ProtocolError{Err: errNewMessage})
 		default:
-			if err = c.lend(h.size); err == nil {
-				err = &ProtocolError{Err: errAccepted}
+			if err = c.lend(int(h.size)); err == nil {
+				err = c.refuse(&ProtocolError{Err: errAccepted})
 			}
 		}
 		if err != nil {
@@ -137,18 +139,23 @@ func (c *WebSocket) lend(n int) error {
 		turn.awaitClose()
 		return net.ErrClosed
 	}
-	s.lent = n
-	_, _, err := c.ws.Reader(context.Background())
-	if !turn.takeBack() {
+	s.lent, s.ending = int16(n), true
+	done := make(chan error, 1)
+	go func() { // on a stack of its own, because a stack that has grown stays large
+		_, _, err := c.ws.Reader(context.Background())
+		done <- err
+	}()
+	err := <-done
+	s.lent, s.ending = 0, false
+	switch {
+	case !turn.takeBack():
 		turn.awaitClose()
 		return net.ErrClosed
+	case err != nil:
+		s.out.settle() // its close frame goes out before the caller can cut
+		return err
 	}
-	s.lent = 0
-	if errors.Is(err, errFrameEnd) {
-		return nil
-	}
-	s.out.settle() // its close frame goes out before the caller can cut
-	return err
+	return nil
 }
 
 // refuse tells the peer by a close frame what err is, and returns err. The

@@ -35,40 +35,34 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 		return 0, notWritten(cause)
 	}
 	c.wire.writing.begin()
-	c.turn <- struct{}{}
+	defer c.wire.writing.end()
 	if c.wire.stream == nil {
-		n, err = c.writeEach(ms)
-	} else {
-		n, err = c.writeAll(ms)
+		return c.writeEach(ms)
 	}
-	<-c.turn
-	c.wire.writing.end()
-	return n, err
-}
-
-// writeAll writes ms by way of the sender. It is our turn.
-func (c *WebSocket) writeAll(ms []Message) (n int, err error) {
+	out := &c.wire.stream.out
+	if failed := out.begin(0); failed != nil {
+		return 0, notWritten(c.why(failed))
+	}
+	defer out.end()
 	for n < len(ms) && err == nil {
-		if n > 0 { // the next part has a WriteTimeout of its own
+		if n > 0 { // the next ones have a WriteTimeout of their own
 			c.wire.writing.end()
 			c.wire.writing.begin()
 		}
 		var some int
-		some, err = c.writeSome(ms[n:], n == 0)
+		some, err = c.writeSome(ms[n:])
 		n += some
 	}
 	return n, err
 }
 
-// writeSome writes at least the first of ms, and as many after it as go with it.
-func (c *WebSocket) writeSome(ms []Message, first bool) (n int, err error) {
+// writeSome writes at least the first of ms, and as many after it as go with it. It
+// is our turn.
+func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, notWritten(cause)
 	}
-	out := c.wire.stream.out
-	if failed := out.begin(first); failed != nil { // coder/websocket would wait for the end of the message that failed
-		return 0, notWritten(c.why(failed))
-	}
+	out := &c.wire.stream.out
 	var spans [batch]span
 	var bad, failed error
 	for n < min(len(ms), batch) && failed == nil {
@@ -85,7 +79,7 @@ func (c *WebSocket) writeSome(ms []Message, first bool) (n int, err error) {
 	if failed != nil {
 		spans[n-1].end = math.MaxInt64
 	}
-	sent, err := out.flush(true)
+	sent, err := out.flush()
 	if failed != nil {
 		out.stop(failed) // half a message may have gone out
 		err = failed
@@ -104,14 +98,14 @@ func (c *WebSocket) writeSome(ms []Message, first bool) (n int, err error) {
 // put gives m to coder/websocket, which gives its frames to the sender.
 func (c *WebSocket) put(m Message) error {
 	ctx := context.Background() // any other costs the connection when it ends
-	if len(m.Data) <= fragment || c.wire.stream.compression {
+	if len(m.Data) <= fragment || c.wire.stream.inflate != nil {
 		return c.ws.Write(ctx, websocket.MessageType(m.Type), m.Data)
 	}
 	w, err := c.ws.Writer(ctx, websocket.MessageType(m.Type))
 	for p := m.Data; err == nil && len(p) > 0; p = p[min(len(p), fragment):] {
 		_, err = w.Write(p[:min(len(p), fragment)])
 		if err == nil && len(p) > fragment {
-			_, err = c.wire.stream.out.flush(false)
+			_, err = c.wire.stream.out.flush()
 		}
 	}
 	if err != nil {

@@ -24,10 +24,10 @@ type Wire struct {
 	left  atomic.Bool           // Close or CloseNow was called
 
 	reads   readTurn
-	stream  *stream  // of a WebSocket whose handshake went through Transport; else nil
-	writing watchdog // messages being written
-	message watchdog // a message begun, but not complete
-	abort   func()   // closes a WebSocket, after Cut; nil: there is none
+	stream  *stream                       // of a WebSocket whose handshake went through Transport; else nil
+	writing watchdog                      // messages being written
+	message watchdog                      // a message begun, but not complete
+	ws      interface{ CloseNow() error } // of a WebSocket; else nil
 }
 
 // Tap returns nc with an ear in it: every Read that brings bytes counts as a
@@ -39,9 +39,6 @@ type Wire struct {
 // second call closes what the first was given.
 func (w *Wire) Tap(nc net.Conn) net.Conn {
 	t := &tap{Conn: nc, wire: w}
-	if raw, layered := rawConn(nc); layered {
-		t.bottom = raw
-	}
 	w.note()
 	if old := w.tap.Swap(t); old != nil {
 		_ = old.Close()
@@ -118,8 +115,16 @@ func (w *Wire) stuck(d *watchdog) {
 	}
 	w.end(&StuckError{Op: op, Limit: d.limit})
 	w.Cut()
-	if w.abort != nil {
-		w.abort()
+	w.abort()
+}
+
+// abort closes a WebSocket, after Cut: it ends what does not wait for the network.
+func (w *Wire) abort() {
+	if w.stream != nil {
+		w.stream.out.stop(net.ErrClosed)
+	}
+	if w.ws != nil {
+		_ = w.ws.CloseNow()
 	}
 }
 
@@ -130,7 +135,6 @@ func (w *Wire) note() { w.heard.Store(int64(clock())) }
 type tap struct {
 	net.Conn
 	wire    *Wire
-	bottom  net.Conn // below Conn, which is a layer over it; else nil
 	severed atomic.Bool
 	closed  atomic.Bool
 }
@@ -153,18 +157,12 @@ func (t *tap) Close() error {
 
 // cut closes from the bottom up, because closing TLS may wait for the network.
 func (t *tap) cut() {
-	if t.bottom != nil && !t.severed.Swap(true) {
-		_ = t.bottom.Close()
+	if !t.severed.Swap(true) {
+		if raw, layered := rawConn(t.Conn); layered {
+			_ = raw.Close()
+		}
 	}
 	_ = t.Close()
-}
-
-// raw returns the connection at the bottom.
-func (t *tap) raw() net.Conn {
-	if t.bottom != nil {
-		return t.bottom
-	}
-	return t.Conn
 }
 
 // rawConn returns the connection at the bottom of nc, and whether that is below

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -21,6 +22,14 @@ func (l *link) writing(n int) (wait func() error) {
 
 // client returns the client's end of the raw connection.
 func (l *link) client() *end { return &end{in: l.raw.out, out: l.raw.in} }
+
+// writeOnly is a body that is only written.
+type writeOnly struct {
+	io.Writer
+	io.ReadCloser // nil
+}
+
+func (writeOnly) Close() error { return nil }
 
 // narrow is a body that takes a number of bytes and then breaks.
 type narrow struct{ room int }
@@ -146,7 +155,7 @@ func TestWriteThatNeverHadItsTurnIsNotWritten(t *testing.T) {
 func TestFailedWriteIsOfUnknownFateOnlyIfAByteWasTaken(t *testing.T) {
 	for took := range 8 { // a frame of 7 bytes
 		l := plain(t, nil)
-		l.wire.stream.out.body = &narrow{room: took}
+		l.wire.stream.body = writeOnly{Writer: &narrow{room: took}}
 		err := l.Write(Message{Text, []byte("x")})
 		if took == 7 {
 			require.NoError(t, err)
@@ -190,7 +199,7 @@ func TestReadAndWriteAllocateNothing(t *testing.T) {
 	if RaceEnabled() {
 		return
 	}
-	l.wire.stream.out.body = &swallow{}
+	l.wire.stream.body = writeOnly{Writer: &swallow{}}
 	require.Zero(t, testing.AllocsPerRun(500, func() {
 		if err := l.Write(Message{Text, buf}); err != nil {
 			t.Error(err)
