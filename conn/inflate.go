@@ -6,6 +6,7 @@ import (
 	"compress/flate"
 	"errors"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -21,10 +22,11 @@ type inflated struct {
 var inflaters = sync.Pool{New: func() any { return new(inflated) }}
 
 // begin begins the message of c whose first frame has header h.
-func (m *inflated) begin(c *WebSocket, h header) {
-	m.payload = deflated{c: c, s: c.wire.stream, fin: h.fin(), empty: true}
+func (m *inflated) begin(c *WebSocket, h header) error {
+	m.payload = deflated{c: c, s: c.wire.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
 	m.room = c.limit
 	m.reset()
+	return m.payload.follow(h)
 }
 
 // reset begins a new stream of blocks.
@@ -75,6 +77,7 @@ type deflated struct {
 	c      *WebSocket
 	s      *stream
 	fin    bool  // the frame under way is the last
+	room   int64 // bytes that may still come in: no sender needs so many for a message of the limit
 	empty  bool  // nothing was read so far
 	byByte bool  // the last read was of a byte
 	whole  bool  // the message has ended as it should
@@ -89,8 +92,9 @@ var errCutShort = errors.New("a compressed message ends inside a block")
 func (d *deflated) more() bool {
 	for d.s.left == 0 && !d.fin && d.err == nil {
 		var h header
-		h, d.err = d.c.next(nil, true)
-		d.fin = h.fin()
+		if h, d.err = d.c.next(nil, true); d.err == nil {
+			d.err = d.follow(h)
+		}
 	}
 	for d.s.left > 0 && len(d.s.win) == 0 && d.err == nil {
 		d.err = d.s.more(nil)
@@ -99,6 +103,15 @@ func (d *deflated) more() bool {
 		d.err = io.ErrUnexpectedEOF
 	}
 	return d.s.left > 0 && d.err == nil
+}
+
+// follow begins the frame with header h.
+func (d *deflated) follow(h header) error {
+	d.fin = h.fin()
+	if d.room -= h.length; d.room < 0 {
+		return d.c.tooBig()
+	}
+	return nil
 }
 
 func (d *deflated) ReadByte() (byte, error) {

@@ -10,7 +10,8 @@ import (
 // the defaults.
 type WebSocketOptions struct {
 	// ReadLimit is the size of the largest message that is read, after
-	// decompression. A larger one ends the connection with a [TooBigError].
+	// decompression. A larger one ends the connection with a [TooBigError], and so
+	// does one whose compressed form is larger than twice the limit and 64 KiB.
 	// Negative is an error: there is no way to have no limit but to name a
 	// large one. Default 16 MiB; in bytes.
 	ReadLimit int64

@@ -195,7 +195,9 @@ func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
 	m := inflaters.Get().(*inflated)
 	defer m.end()
-	m.begin(c, h)
+	if err := m.begin(c, h); err != nil {
+		return nil, err
+	}
 	return readAll(m, buf, c.limit)
 }
 

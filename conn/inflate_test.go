@@ -1,0 +1,135 @@
+package conn
+
+import (
+	"bytes"
+	"compress/flate"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+// prose returns n bytes that compress well, from seed.
+func prose(n int, seed uint64) string {
+	random := rand.New(rand.NewPCG(seed, 3))
+	words := strings.Fields("the price of a thing is what a buyer gives for it and seller takes 17 42.5 99")
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(words[random.IntN(len(words))])
+		b.WriteByte(' ')
+	}
+	return b.String()[:n]
+}
+
+// inPieces returns said compressed with a flush behind each piece of that size, and
+// which lengths of it end where a piece does.
+func inPieces(said string, level, size int) (payload string, ends map[int]string) {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, level)
+	ends = map[int]string{}
+	for at := 0; at < len(said); at += size {
+		_, _ = io.WriteString(w, said[at:min(at+size, len(said))])
+		_ = w.Flush()
+		ends[b.Len()-4] = said[:min(at+size, len(said))]
+	}
+	return b.String()[:b.Len()-4], ends
+}
+
+// However package flate has written it, and wherever it is cut under FIN: no byte is
+// invented, and a message is whole only where a block ends. This holds because of how
+// package flate reads; should that change, it is seen here.
+func TestNoByteOfACompressedMessageIsInvented(t *testing.T) {
+	said := prose(700, 1) + string([]byte{0, 0, 255, 255, 0, 0, 255, 255})
+	for level := flate.HuffmanOnly; level <= flate.BestCompression; level++ {
+		payload, ends := inPieces(said, level, 300)
+		whole := 0
+		for cut := 1; cut <= len(payload); cut++ {
+			l := dial(t, nil, websocket.CompressionNoContextTakeover)
+			l.send(frame(fin|rsv1|text, payload[:cut]))
+			m, err := l.Read(nil)
+			if err != nil {
+				require.Equal(t, "protocol", kindOf(err), "%d of level %d: %v", cut, level, err)
+				require.NotContains(t, ends, cut)
+				continue
+			}
+			whole++
+			require.True(t, strings.HasPrefix(said, string(m.Data)), "%d of level %d: %q", cut, level, m.Data)
+			if want, ok := ends[cut]; ok {
+				require.Equal(t, want, string(m.Data))
+			}
+		}
+		require.LessOrEqual(t, whole, 2*len(ends)+1, "level %d", level)
+	}
+}
+
+func TestMessagesReferToThoseBeforeThem(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionContextTakeover)
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestCompression)
+	require.NoError(t, err)
+	total := 0
+	for i := range 200 {
+		said := prose(i*i/4, uint64(i%5))
+		b.Reset()
+		_, _ = io.WriteString(w, said)
+		require.NoError(t, w.Flush())
+		payload := strings.TrimSuffix(b.String(), "\x00\x00\xff\xff")
+		total += len(payload)
+		half := len(payload) / 2
+		l.send(frame(rsv1|text, payload[:half]), frame(fin|ping, ""), frame(fin, payload[half:]))
+		l.send(frame(fin|text, "plain"))
+		m, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, said, string(m.Data), i)
+		_, err = l.Read(nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, windowSize, cap(l.wire.stream.inflate.window))
+}
+
+// Promise 2: what is held while idle.
+func TestWithoutTakeoverNoWindowIsHeld(t *testing.T) {
+	l := dial(t, nil, websocket.CompressionNoContextTakeover)
+	l.send(hello)
+	_, err := l.Read(nil)
+	require.NoError(t, err)
+	require.Nil(t, l.wire.stream.inflate.window)
+}
+
+// Promise 10: the limit counts what comes out, to the byte.
+func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
+	for _, buf := range [][]byte{nil, make([]byte, 999), make([]byte, 1000), make([]byte, 5000)} {
+		l := dial(t, &WebSocketOptions{ReadLimit: 1000}, websocket.CompressionNoContextTakeover)
+		l.send(frame(fin|rsv1|text, compressed(prose(1000, 1))), frame(fin|rsv1|text, compressed(prose(1001, 1))))
+		m, err := l.Read(buf)
+		require.NoError(t, err)
+		require.Equal(t, prose(1000, 1), string(m.Data))
+		require.LessOrEqual(t, cap(m.Data), max(1001, cap(buf)))
+		_, err = l.Read(buf)
+		require.EqualError(t, err, "read: message larger than the read limit of 1000 bytes")
+	}
+}
+
+// The reader of package flate is kept in a pool.
+func TestReadingCompressedMessagesAllocatesNothing(t *testing.T) {
+	if RaceEnabled() {
+		return
+	}
+	l := dial(t, nil, websocket.CompressionContextTakeover)
+	l.send(strings.Repeat(hello, 1000))
+	buf := make([]byte, 100)
+	require.Zero(t, testing.AllocsPerRun(500, func() {
+		if _, err := l.Read(buf); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+func TestWhatThePeersHaveAgreedOn(t *testing.T) {
+	require.Nil(t, agreed(nil))
+	require.Equal(t, &compression{takeover: true}, agreed([]string{"permessage-deflate; client_no_context_takeover"}))
+	require.Equal(t, &compression{}, agreed([]string{"permessage-deflate", "x; server_no_context_takeover"}))
+}
