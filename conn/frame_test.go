@@ -65,6 +65,7 @@ var plainFrames = []frameCase{
 	{"empty fragments", frame(text, "") + frame(0, "") + frame(fin, ""), "|end", 0},
 	{"ping among fragments", frame(text, "a") + frame(fin|ping, "p") + frame(fin, "b"), "ab|end", 0},
 	{"pong nobody asked for", frame(fin|pong, "zz") + tail, "tail|end", 0},
+	{"text that is not UTF-8, unchecked", frame(fin|text, "\xce\xba\xff"), "\xce\xba\xff|end", 0},
 	{"masked text", "\x81\x85\x01\x02\x03\x04" + "Igohn", "protocol", 1002},
 	{"masked ping", "\x89\x80\x01\x02\x03\x04" + tail, "protocol", 1002},
 	{"RSV1", frame(fin|rsv1|text, "a") + tail, "protocol", 1002},
@@ -181,7 +182,7 @@ func (c frameCase) test(t *testing.T, mode websocket.CompressionMode) {
 				}
 			}
 			require.Equal(t, c.want, strings.Join(got, "|"))
-			time.Sleep(second) // until all is sent
+			sleep(t, second) // until all is sent
 			require.Equal(t, c.code, closeCode(l.raw.in.data))
 		})
 	}

@@ -274,3 +274,59 @@ func TestCloseBehindAStuckMessageEndsAfterFiveSeconds(t *testing.T) {
 		require.ErrorIs(t, write(), ErrNotWritten)
 	})
 }
+
+// A peer that pings and does not read: its pings wait on the way, not in our memory.
+func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, &WebSocketOptions{WriteTimeout: -1})
+		l.client().fill(0)
+		read := l.reading()
+		one := frame(fin|ping, strings.Repeat("x", 125))
+		const pings = 5000
+		l.send(strings.Repeat(one, pings), tail)
+		synctest.Wait()
+		l.wire.stream.out.mu.Lock()
+		waiting := len(l.wire.stream.out.out.buf)
+		l.wire.stream.out.mu.Unlock()
+		require.LessOrEqual(t, waiting, (maxAnswers+1)*(6+125), "one may have been counted before the last flush")
+		l.client().fill(1 << 30)
+		require.NoError(t, read())
+		synctest.Wait()
+		require.Len(t, l.raw.in.data, pings*(6+125), "none is lost")
+	})
+}
+
+// What was needed to send is given back.
+func TestAnIdleSenderHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		read := l.reading()
+		require.NoError(t, l.Write(BinaryMessage(make([]byte, 100_000))))
+		l.send(frame(fin|ping, ""))
+		synctest.Wait()
+		require.Nil(t, l.wire.stream.out.out)
+		require.Nil(t, l.wire.stream.ahead)
+		require.NoError(t, l.CloseNow())
+		require.Error(t, read())
+	})
+}
+
+// Writers that wait are served in the order in which they came.
+func TestTheTurnToWriteIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		l.client().fill(0)
+		var writers []func() error
+		for i := range 20 {
+			writers = append(writers, background(func() error { return l.Write(TextMessage(string(rune('a' + i)))) }))
+			synctest.Wait()
+		}
+		l.client().fill(1 << 30)
+		for i, wait := range writers {
+			require.NoError(t, wait())
+			_, data, err := l.peer.Read(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, string(rune('a'+i)), string(data))
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package conn
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+// A reader takes an error of Read for the end and cuts, as package reconnect does. So a
+// Read returns none before Close has got its answer, whatever comes meanwhile.
+func TestAReaderThatCutsDoesNotSpoilTheGoodbye(t *testing.T) {
+	for name, meanwhile := range map[string]string{
+		"nothing": "", "a ping": frame(fin|ping, "p"), "messages": tail + tail + tail, "half a message": frame(text, "half"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, nil)
+				reader := background(func() (err error) {
+					for err == nil {
+						_, err = l.Read(nil)
+					}
+					l.CloseNow()
+					return err
+				})
+				synctest.Wait()
+				wait := l.closing(t.Context())
+				sleep(t, second)
+				l.send(meanwhile)
+				sleep(t, second)
+				l.send(frame(fin|close8, "\x03\xe8"))
+				takes(t, 0, func() { require.NoError(t, wait()) })
+				require.ErrorIs(t, reader(), net.ErrClosed)
+				require.Equal(t, 1000, closeCode(l.raw.in.data))
+			})
+		})
+	}
+}
+
+func TestReadDuringCloseReturnsWhenThatHasEnded(t *testing.T) {
+	for name, cut := range map[string]bool{"at its limit": false, "by CloseNow": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, nil)
+				wait := l.closing(context.Background())
+				sleep(t, second)
+				read := l.reading()
+				sleep(t, second)
+				if cut {
+					takes(t, 0, func() { require.NoError(t, l.CloseNow()) })
+				}
+				rest := closeLimit - 2*second
+				if cut {
+					rest = 0
+				}
+				takes(t, rest, func() {
+					require.Error(t, wait())
+					require.ErrorIs(t, read(), net.ErrClosed)
+				})
+			})
+		})
+	}
+}
+
+// The peer says goodbye in the same moment.
+func TestBothSidesMayCloseAtOnce(t *testing.T) {
+	for range 100 {
+		l := plain(t, nil)
+		read := l.reading()
+		peer := background(func() error { return l.peer.Close(1001, "") })
+		_ = l.Close(t.Context(), 1000, "")
+		require.Error(t, read())
+		if err := peer(); err != nil { // else the peer got an answer to its own frame
+			require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err), "%v", err)
+		}
+	}
+}
+
+func TestASecondReaderOfAWebSocketIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		read := l.reading()
+		synctest.Wait()
+		_, err := l.Read(nil)
+		require.EqualError(t, err, "read: another Read is under way")
+		l.send(tail)
+		require.NoError(t, read())
+	})
+}
