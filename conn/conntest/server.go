@@ -5,6 +5,8 @@ package conntest
 import (
 	"context"
 	"crypto/tls"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -85,6 +87,7 @@ func (s *Server) Start() {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withPipe,
 		ConnState:   u.count,
+		ErrorLog:    log.New(io.Discard, "", 0), // a failed handshake is the test's business
 	}
 	s.run = u
 	u.work.Go(func() { u.http.Serve(&secured{l, s}) }) // waited for in Close
