@@ -171,7 +171,7 @@ type named struct {
 
 // The default's limits on a try.
 var (
-	connect   = backoff.Patience{Share: 0.25}
+	connect   = backoff.Patience{Share: 0.25, Cap: time.Minute}
 	handshake = backoff.Patience{Share: 4, Cap: 6 * time.Hour}
 )
 
@@ -331,7 +331,7 @@ func classesTable(l *lab) table {
 		{"after overload at most 5 min", enduring(&backoff.Paced{OverloadCap: 300 * second})},
 		{"connect 5 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 5 * second, Share: 0.25, Cap: time.Minute}, handshake)},
 		{"connect 30 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 30 * second, Share: 0.25, Cap: time.Minute}, handshake)},
-		{"connect always 10 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Factor: 1}, handshake)},
+		{"connect always 10 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 10 * second, Factor: 1}, handshake)},
 		{"full jitter instead", fullJitter()},
 	} {
 		all := worlds()

@@ -23,8 +23,8 @@ import (
 func TestConnectingHasALimitOfItsOwn(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		v.network.Fault(venueAddr, conntest.Fault{Hang: true})
-		e := v.fail(t, t.Context(), 10*time.Second)
-		require.EqualError(t, e, "dial ws://venue.example/feed: not connected within 10s")
+		e := v.fail(t, t.Context(), 15*time.Second)
+		require.EqualError(t, e, "dial ws://venue.example/feed: not connected within 15s")
 		require.ErrorIs(t, e, context.DeadlineExceeded)
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 	})
@@ -37,6 +37,22 @@ func TestHandshakingHasALimitFromTheEndOfConnecting(t *testing.T) {
 		e := v.fail(t, t.Context(), 39*time.Second)
 		require.EqualError(t, e, "dial ws://venue.example/feed: handshake not answered within 30s")
 		require.ErrorIs(t, e, context.DeadlineExceeded)
+	})
+}
+
+// A resolver that waits 5 s for each of two name servers.
+func TestASlowNameLookupLeavesTimeToConnect(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		lookUp := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			time.Sleep(10 * time.Second)
+			return v.network.DialContext(ctx, network, venueAddr)
+		}
+		v.network.Fault(venueAddr, conntest.Fault{Late: 4 * time.Second})
+		v.dialer.DialContext = lookUp
+		v.dial(t).CloseNow()
+		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).Dial("tcp", venueAddr)
+		require.NoError(t, err)
+		nc.Close()
 	})
 }
 
@@ -237,7 +253,7 @@ func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		v.network.Fault(venueAddr, conntest.Fault{Late: time.Minute, Deaf: true})
 		e := v.fail(t, t.Context(), time.Minute)
-		require.ErrorContains(t, e, "not connected within 10s")
+		require.ErrorContains(t, e, "not connected within 15s")
 	})
 }
 

@@ -44,7 +44,7 @@ import (
 // http.Transport.CloseIdleConnections.
 type Dialer struct {
 	// Policy draws the waits and the limits on the tries. Default: full jitter
-	// from 1 s, doubling up to 64 s; 10 s for a try, doubling up to 1 min when tries
+	// from 1 s, doubling up to 64 s; 15 s for a try, doubling up to 90 s when tries
 	// time out.
 	Policy backoff.Policy
 
@@ -57,7 +57,7 @@ type Dialer struct {
 	MaxElapsed time.Duration
 
 	// ConnectTimeout is the limit on each try: name resolution and TCP. The
-	// gate is outside of it. Default: what Policy says, or else 10 s. Negative: none.
+	// gate is outside of it. Default: what Policy says, or else 15 s. Negative: none.
 	ConnectTimeout time.Duration
 
 	// Classify judges why a try failed; it is not asked about the end of ctx.

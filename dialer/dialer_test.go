@@ -142,11 +142,11 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 }
 
 func TestContextEndsItAtWhateverStage(t *testing.T) {
-	for name, after := range map[string]time.Duration{"gate": time.Second, "try": 3 * time.Second, "wait": 12500 * time.Millisecond} {
+	for name, after := range map[string]time.Duration{"gate": time.Second, "try": 3 * time.Second, "wait": 17500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, d := away(&dialer.Dialer{Policy: doubling, Gate: &gate{hold: 2 * time.Second}})
-				n.Fault("", hung) // fails after 10 s
+				n.Fault("", hung) // fails after 15 s
 				ctx, cancel := context.WithTimeout(ctx, after)
 				defer cancel()
 				began := time.Now()

@@ -28,8 +28,8 @@ func TestATryThatTimesOutMakesTheNextMorePatient(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: backoff.Patient(doubling, backoff.Patience{}, backoff.Patience{})})
 		n.Fault("", hung)
 		_, err := d.Dial("tcp", where)
-		require.Equal(t, []float64{0, 11, 33, 77}, seconds(n)) // 10+1, 20+2, 40+4, and cut in the fourth
-		require.ErrorContains(t, err, "gave up after 4 tries in 2m7s: not connected within 40s")
+		require.Equal(t, []float64{0, 16, 48, 112}, seconds(n)) // 15+1, 30+2, 60+4, and cut in the fourth
+		require.ErrorContains(t, err, "gave up after 4 tries in 2m7s: not connected within 1m0s")
 	})
 }
 

@@ -97,7 +97,7 @@ func TestAProxyCannotHoldUsUp(t *testing.T) {
 		want  time.Duration
 		text  string
 	}{
-		"in CONNECT": {"proxy.example:3128", 10 * time.Second, "not connected within 10s"},
+		"in CONNECT": {"proxy.example:3128", 15 * time.Second, "not connected within 15s"},
 		"beyond":     {"example.com:443", 30 * time.Second, "handshake not answered within 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ type TCP struct {
 
 	// ConnectTimeout is the limit on name resolution and TCP, for each endpoint
 	// and every try. Default: what the supervisor says, which grows while the
-	// server is overloaded, or else 10 s.
+	// server is overloaded, or else 15 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS, for each endpoint, counted from the

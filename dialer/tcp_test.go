@@ -134,8 +134,8 @@ func TestTCPStagesHaveLimits(t *testing.T) {
 	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Late: 9 * time.Second}
 	inExchange(t, true, func(t *testing.T, x *exchange) {
 		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
-		e := x.fail(t, t.Context(), 10*time.Second)
-		require.EqualError(t, e, "dial tls://example.com:7: not connected within 10s")
+		e := x.fail(t, t.Context(), 15*time.Second)
+		require.EqualError(t, e, "dial tls://example.com:7: not connected within 15s")
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 		e = x.fail(t, t.Context(), 39*time.Second)
 		require.EqualError(t, e, "dial tls://example.com:7: handshake not answered within 30s")
@@ -184,8 +184,8 @@ func TestContextEndsTCPAtEachStage(t *testing.T) {
 // What a dialer that is deaf to its context brings back is closed.
 func TestALateTCPConnectionIsClosed(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Late: 15 * time.Second, Deaf: true})
-		x.fail(t, t.Context(), 15*time.Second)
+		x.network.Fault(exchangeAddr, conntest.Fault{Late: 20 * time.Second, Deaf: true})
+		x.fail(t, t.Context(), 20*time.Second)
 		require.Zero(t, x.network.Open())
 	})
 }

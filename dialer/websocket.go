@@ -75,7 +75,7 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on name resolution, TCP and the answer of a
 	// proxy to CONNECT, for each endpoint and every try. Default: what the
-	// supervisor says, which grows while the server is overloaded, or else 10 s.
+	// supervisor says, which grows while the server is overloaded, or else 15 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint,

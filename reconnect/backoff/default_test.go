@@ -30,9 +30,9 @@ func TestDefaultHasPatience(t *testing.T) {
 		elapsed            time.Duration
 		connect, handshake time.Duration
 	}{
-		{0, 24 * time.Hour, 10 * time.Second, 30 * time.Second},
-		{1, 5 * time.Second, 10 * time.Second, 30 * time.Second},
-		{1, time.Minute, 15 * time.Second, 4 * time.Minute},
+		{0, 24 * time.Hour, 15 * time.Second, 30 * time.Second},
+		{1, 5 * time.Second, 15 * time.Second, 30 * time.Second},
+		{1, 2 * time.Minute, 30 * time.Second, 8 * time.Minute},
 		{2, 4 * time.Minute, time.Minute, 16 * time.Minute},
 		{9, time.Hour, time.Minute, 4 * time.Hour},
 		{9, 24 * time.Hour, time.Minute, 6 * time.Hour},

@@ -32,8 +32,9 @@ type Step struct {
 	Handshake time.Duration // the limit on what follows: TLS and the protocol's upgrade
 }
 
-// The limits on one try where a [Step] has none.
+// The limits on one try where a [Step] has none. That on connecting leaves time for a
+// resolver that waits 5 s for each of two name servers.
 const (
-	DefaultConnect   = 10 * time.Second
+	DefaultConnect   = 15 * time.Second
 	DefaultHandshake = 30 * time.Second
 )

@@ -171,8 +171,8 @@ func TestRetryTellsTheOperationHowPatientToBe(t *testing.T) {
 		}))
 		require.Equal(t, []backoff.Try{
 			{},
-			{N: 1, Connect: 20 * time.Second, Handshake: time.Minute},
-			{N: 2, Connect: 40 * time.Second, Handshake: 2 * time.Minute},
+			{N: 1, Connect: 30 * time.Second, Handshake: time.Minute},
+			{N: 2, Connect: time.Minute, Handshake: 2 * time.Minute},
 		}, tries)
 	})
 }
