@@ -103,28 +103,13 @@ func (d *WebSocket) validateRest() error {
 	return nil
 }
 
-// tlsConfig is what TLS or Transport says, hardened.
+// tlsConfig is what TLS or Transport says, with the defaults. It is never changed
+// afterwards, because a resumed session would not be checked again by a changed one.
 func (d *WebSocket) tlsConfig() *tls.Config {
 	if d.TLS == nil && d.Transport != nil {
-		return hardened(d.Transport.TLSClientConfig)
+		return tlsDefaults(d.Transport.TLSClientConfig)
 	}
-	return hardened(d.TLS)
-}
-
-// hardened is the one configuration of all attempts. It is never changed
-// afterwards: that a resumed session skips a changed one was CVE-2025-68121.
-func hardened(given *tls.Config) *tls.Config {
-	c := &tls.Config{}
-	if given != nil {
-		c = given.Clone()
-	}
-	if c.MinVersion == 0 {
-		c.MinVersion = tls.VersionTLS12
-	}
-	if c.ClientSessionCache == nil {
-		c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-	}
-	return c
+	return tlsDefaults(d.TLS)
 }
 
 // host is the text of [WebSocket.Host] and [TCP.Host].

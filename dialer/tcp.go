@@ -34,9 +34,10 @@ type TCP struct {
 	// your own. There is no default.
 	Framer conn.Framer
 
-	// TLS is cloned once. A MinVersion of 0 becomes TLS 1.2, an empty ServerName
-	// the host of the endpoint, a nil ClientSessionCache one of our own (a resumed
-	// handshake costs both sides a third; SessionTicketsDisabled turns it off).
+	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the
+	// host of the endpoint. A nil ClientSessionCache means a cache that belongs to
+	// this TCP, except with Certificates, GetClientCertificate or
+	// VerifyPeerCertificate: see [WebSocket.TLS].
 	// Default: no TLS. The zero Config is TLS with the defaults.
 	TLS *tls.Config
 
@@ -147,7 +148,7 @@ func (d *TCP) makePlan() (*plan, error) {
 	if d.TLS == nil {
 		return newPlan(endpoints, nil, d.Random), nil
 	}
-	shared := hardened(d.TLS)
+	shared := tlsDefaults(d.TLS)
 	d.tls = make(map[string]*tls.Config, len(endpoints))
 	for _, u := range endpoints {
 		c := shared

@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -75,7 +78,7 @@ func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
 	})
 }
 
-func TestTLSConfigIsClonedAndHardened(t *testing.T) {
+func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 	given := &tls.Config{ServerName: "x"}
 	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
 		c := d.tlsConfig()
@@ -84,6 +87,139 @@ func TestTLSConfigIsClonedAndHardened(t *testing.T) {
 		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
 	}
 	require.Equal(t, &tls.Config{ServerName: "x"}, given)
+}
+
+func TestAMinVersionThatIsGivenIsKept(t *testing.T) {
+	require.Equal(t, uint16(tls.VersionTLS13), tlsDefaults(&tls.Config{MinVersion: tls.VersionTLS13}).MinVersion)
+	require.Equal(t, uint16(tls.VersionTLS10), tlsDefaults(&tls.Config{MinVersion: tls.VersionTLS10}).MinVersion)
+}
+
+// tlsPeer is a server of TLS on a loopback port that demands a client certificate, and
+// sends back what it reads. It notes the clients' names.
+type tlsPeer struct {
+	addr   string
+	roots  *x509.CertPool // with which to trust it
+	mu     sync.Mutex
+	peers  []string
+	resume []bool
+}
+
+// eachTLS runs test with both kinds of dialer, and TLS 1.2 and 1.3. The certificates a
+// and b are those of the client.
+func eachTLS(t *testing.T, test func(t *testing.T, p *tlsPeer, a, b tls.Certificate, open func(*tls.Config) dials)) {
+	server, a, b := newCertificate(t, "localhost"), newCertificate(t, "A"), newCertificate(t, "B")
+	for _, kind := range []string{"WebSocket", "TCP"} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(kind+" "+tls.VersionName(version), func(t *testing.T) {
+				p := &tlsPeer{roots: poolOf(server)}
+				l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+					Certificates: []tls.Certificate{server}, MaxVersion: version,
+					ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: poolOf(a, b), VerifyConnection: p.note,
+				})
+				require.NoError(t, err)
+				p.addr = l.Addr().String()
+				if kind == "WebSocket" {
+					s := &http.Server{Handler: http.HandlerFunc(echoWebSocket), ErrorLog: silent}
+					t.Cleanup(func() { s.Close() })
+					go s.Serve(l)
+					test(t, p, a, b, func(c *tls.Config) dials { return &WebSocket{URL: "wss://" + p.addr, TLS: c} })
+					return
+				}
+				t.Cleanup(func() { l.Close() })
+				go echo(l)
+				test(t, p, a, b, func(c *tls.Config) dials { return &TCP{Address: p.addr, Framer: conn.Lines{}, TLS: c} })
+			})
+		}
+	}
+}
+
+// dials is either dialer.
+type dials interface {
+	Dial(ctx context.Context) (conn.Conn, error)
+}
+
+func (p *tlsPeer) note(s tls.ConnectionState) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.peers, p.resume = append(p.peers, s.PeerCertificates[0].Subject.CommonName), append(p.resume, s.DidResume)
+	return nil
+}
+
+func echoWebSocket(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	if kind, data, err := c.Read(r.Context()); err == nil {
+		_ = c.Write(r.Context(), kind, data)
+		_, _, _ = c.Read(r.Context())
+	}
+}
+
+// meet dials and talks, because a session ticket comes with the first bytes read.
+func meet(t *testing.T, d dials) {
+	t.Helper()
+	c, err := d.Dial(t.Context())
+	require.NoError(t, err)
+	talk(t, c)
+	c.CloseNow()
+}
+
+// The server would go on seeing A if the session of A's handshake were resumed.
+func TestTheNextDialUsesARotatedClientCertificate(t *testing.T) {
+	eachTLS(t, func(t *testing.T, p *tlsPeer, a, b tls.Certificate, open func(*tls.Config) dials) {
+		current := &a
+		d := open(&tls.Config{RootCAs: p.roots, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return current, nil
+		}})
+		list := []tls.Certificate{a}
+		other := open(&tls.Config{RootCAs: p.roots, Certificates: list})
+		meet(t, d)
+		meet(t, other)
+		current, list[0] = &b, b
+		meet(t, d)
+		meet(t, other)
+		require.Equal(t, []string{"A", "A", "B", "B"}, p.peers)
+	})
+}
+
+func TestVerifyPeerCertificateIsCalledForEachConnection(t *testing.T) {
+	inSecureVenue(t, func(t *testing.T, v *venue) {
+		calls := 0
+		v.dialer.TLS.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { calls++; return nil }
+		for range 3 {
+			v.handshake(t)
+		}
+		require.Equal(t, 3, calls)
+	})
+}
+
+// So it needs no full handshake.
+func TestVerifyConnectionIsCalledForEachConnection(t *testing.T) {
+	inSecureVenue(t, func(t *testing.T, v *venue) {
+		var resumed []bool
+		v.dialer.TLS.VerifyConnection = func(s tls.ConnectionState) error {
+			resumed = append(resumed, s.DidResume)
+			require.NotEmpty(t, s.VerifiedChains)
+			return nil
+		}
+		for range 3 {
+			v.handshake(t)
+		}
+		require.Equal(t, []bool{false, true, true}, resumed)
+	})
+}
+
+func TestASessionCacheThatIsGivenIsKept(t *testing.T) {
+	given := tls.NewLRUClientSessionCache(1)
+	require.Same(t, given, tlsDefaults(&tls.Config{ClientSessionCache: given}).ClientSessionCache)
+	eachTLS(t, func(t *testing.T, p *tlsPeer, a, _ tls.Certificate, open func(*tls.Config) dials) {
+		d := open(&tls.Config{RootCAs: p.roots, Certificates: []tls.Certificate{a}, ClientSessionCache: tls.NewLRUClientSessionCache(1)})
+		meet(t, d)
+		meet(t, d)
+		require.Equal(t, []bool{false, true}, p.resume)
+	})
 }
 
 func TestCertificateProblemsAreSlow(t *testing.T) {
