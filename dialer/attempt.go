@@ -78,9 +78,7 @@ func (a *attempt) transport(d *WebSocket) *http.Transport {
 	if d.DialContext != nil {
 		dial = d.DialContext
 	} else if dial == nil {
-		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return d.TCP.dial(ctx, d.plan.draw, network, addr)
-		}
+		dial = d.TCP.forMessages().dialer(d.plan.shuffle)
 	}
 	if d.Proxy != nil {
 		proxy = d.Proxy

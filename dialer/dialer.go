@@ -154,7 +154,7 @@ func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
 		r.MaxElapsed = defaultElapsed
 	}
 	if d.Random != nil {
-		r.Rand = (*dice)(d)
+		r.Rand = &lockedSource{&d.mu, d.Random}
 	}
 	return r
 }
@@ -179,24 +179,11 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	if _, err := net.DefaultResolver.LookupPort(ctx, network, port); err != nil {
 		return nil, backoff.Permanent(err)
 	}
+	o := d.TCP.withDefaults()
 	if host == "" { // this machine, as in net.Dial
-		o := d.TCP.withDefaults()
 		return o.connect(ctx, network, address)
 	}
-	shuffle := rand.Shuffle
-	if d.Random != nil {
-		shuffle = rand.New((*dice)(d)).Shuffle
-	}
-	return d.TCP.dial(ctx, shuffle, network, address)
-}
-
-// dice is the Random of a Dialer, one throw at a time.
-type dice Dialer
-
-func (d *dice) Uint64() uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.Random.Uint64()
+	return o.dial(ctx, newShuffler(&d.mu, d.Random), network, address)
 }
 
 // made is what a dial function of the user's has returned, but never nothing at all.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // setup makes the plan, once.
@@ -31,11 +32,7 @@ func (d *WebSocket) makePlan() (*plan, error) {
 }
 
 func newPlan(endpoints []*url.URL, t *tls.Config, random rand.Source) *plan {
-	p := &plan{endpoints: endpoints, tls: t, known: make([]knowledge, len(endpoints)), shuffle: rand.Shuffle}
-	if random != nil {
-		p.shuffle = rand.New(random).Shuffle
-	}
-	return p
+	return &plan{endpoints: endpoints, tls: t, known: make([]knowledge, len(endpoints)), shuffle: newShuffler(new(sync.Mutex), random)}
 }
 
 // endpoints parses the URLs.

@@ -19,10 +19,11 @@ type plan struct {
 	endpoints []*url.URL
 	tls       *tls.Config
 
-	mu      sync.Mutex // guards what follows; never held while dialling
 	shuffle shuffler
-	known   []knowledge // of each endpoint
-	resume  []int       // the order in which an interrupted round goes on; nil: none was
+
+	mu     sync.Mutex  // guards what follows; never held while dialling
+	known  []knowledge // of each endpoint
+	resume []int       // the order in which an interrupted round goes on; nil: none was
 }
 
 // knowledge is what an endpoint said last.
@@ -95,13 +96,6 @@ func (p *plan) interrupt(order []int, k int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resume = slices.Concat(order[k+1:], order[:k+1])
-}
-
-// draw is shuffle, for who does not hold the lock.
-func (p *plan) draw(n int, swap func(i, j int)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shuffle(n, swap)
 }
 
 func (p *plan) refresh(i int) bool {

@@ -221,9 +221,7 @@ func (d *TCP) connect(ctx context.Context, u *url.URL, wire *conn.Wire, s *stage
 	s.connecting()
 	dial := d.DialContext
 	if dial == nil {
-		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return d.Socket.dial(ctx, d.plan.draw, network, addr)
-		}
+		dial = d.Socket.forMessages().dialer(d.plan.shuffle)
 	}
 	nc, err := made(dial(ctx, "tcp", u.Host))
 	if err != nil {

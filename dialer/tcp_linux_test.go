@@ -3,6 +3,7 @@ package dialer
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,47 +18,65 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Fact 11: keepalive alone does not find a dead peer while data is unacknowledged.
+// option returns a socket's option.
+func option(t *testing.T, nc net.Conn, level, name int) (value int) {
+	raw, err := nc.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { value, err = syscall.GetsockoptInt(int(fd), level, name) }))
+	require.NoError(t, err)
+	return value
+}
+
+// Keepalive alone does not find a dead peer while data is unacknowledged.
 func TestUserTimeoutAndKeepAliveAreSet(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
+	never := time.Duration(math.MaxInt64)
 	for name, c := range map[string]struct {
-		options              TCPOptions
-		user, keep, interval int
+		options                     TCPOptions
+		user, keep, interval, count int
 	}{
-		"default":  {TCPOptions{}, 45000, 1, 15},
-		"explicit": {TCPOptions{UserTimeout: 9 * time.Second}, 9000, 1, 3},
-		"off":      {TCPOptions{UserTimeout: -1, KeepAlive: net.KeepAliveConfig{Idle: -1}}, 0, 0, -1},
+		"default":  {TCPOptions{}, 45000, 1, 15, 9},
+		"explicit": {TCPOptions{UserTimeout: 9 * time.Second}, 9000, 1, 3, 9},
+		"most":     {TCPOptions{UserTimeout: never}, math.MaxInt32, 1, 32767, 9},
+		"off":      {TCPOptions{UserTimeout: -1, KeepAlive: net.KeepAliveConfig{Idle: -1}}, 0, 0, -1, -1},
+		"rare": {TCPOptions{KeepAlive: net.KeepAliveConfig{Enable: true, Idle: never, Interval: never, Count: math.MaxInt}},
+			3 * 32767 * 1000, 1, 32767, 127},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := c.options.try(t, "127.0.0.1:"+port).(*net.TCPConn).SyscallConn()
-			require.NoError(t, err)
-			option := func(level, name int) (value int) {
-				require.NoError(t, raw.Control(func(fd uintptr) { value, err = syscall.GetsockoptInt(int(fd), level, name) }))
-				require.NoError(t, err)
-				return value
-			}
-			require.Equal(t, c.user, option(syscall.IPPROTO_TCP, tcpUserTimeout))
-			require.Equal(t, c.keep, option(syscall.SOL_SOCKET, syscall.SO_KEEPALIVE))
+			nc := c.options.try(t, "127.0.0.1:"+port)
+			require.Equal(t, c.user, option(t, nc, syscall.IPPROTO_TCP, tcpUserTimeout))
+			require.Equal(t, c.keep, option(t, nc, syscall.SOL_SOCKET, syscall.SO_KEEPALIVE))
 			if c.interval >= 0 {
-				require.Equal(t, c.interval, option(syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL))
+				require.Equal(t, c.interval, option(t, nc, syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL))
+				require.Equal(t, c.count, option(t, nc, syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT))
 			}
 		})
 	}
 }
 
-// The options of a socket are those of its dialer.
-func TestTCPSetsTheOptionsOfItsSocket(t *testing.T) {
-	port := listen(t, "127.0.0.1:0")
-	var user int
-	d := &TCP{Address: "127.0.0.1:" + port, Framer: conn.Lines{}}
-	d.Socket.UserTimeout = 9 * time.Second
-	d.Socket.Control = func(_, _ string, c syscall.RawConn) error { // last of all
-		return c.Control(func(fd uintptr) { user, _ = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout) })
+// A Dialer's peer may make us wait for as long as it likes, a message connection's not.
+func TestUserTimeoutIsTheKernelsInADialer(t *testing.T) {
+	addr := "127.0.0.1:" + listen(t, "127.0.0.1:0")
+	var user []int
+	read := func(_, _ string, c syscall.RawConn) error { // called after ours is set
+		return c.Control(func(fd uintptr) {
+			n, _ := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout)
+			user = append(user, n)
+		})
 	}
-	c, err := d.Dial(t.Context())
-	require.NoError(t, err)
-	defer c.CloseNow()
-	require.Equal(t, 9000, user)
+	for _, given := range []time.Duration{0, 90 * time.Second, -1} {
+		o := TCPOptions{UserTimeout: given, Control: read}
+		nc, err := (&Dialer{TCP: o}).Dial("tcp", addr)
+		require.NoError(t, err)
+		nc.Close()
+		c, err := (&TCP{Address: addr, Framer: conn.Lines{}, Socket: o}).Dial(t.Context())
+		require.NoError(t, err)
+		c.CloseNow()
+		w := &WebSocket{URL: "ws://" + addr, TCP: o, HandshakeTimeout: time.Millisecond} // nobody answers
+		_, err = w.Dial(t.Context())
+		require.Error(t, err)
+	}
+	require.Equal(t, []int{0, 45000, 45000, 90000, 90000, 90000, 0, 0, 0}, user)
 }
 
 // blackHole is a listener on host whose backlog is full: the kernel answers no
@@ -82,8 +101,7 @@ func blackHole(t *testing.T, host [4]byte) (port int) {
 	return 0
 }
 
-// Fact 12, on real sockets: net.Dialer would spend the whole deadline on the
-// first address.
+// net.Dialer would spend the whole deadline on the first address.
 func TestABlackHoledAddressDoesNotStarveTheSecond(t *testing.T) {
 	port := blackHole(t, [4]byte{127, 0, 0, 2})
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3), Port: port})

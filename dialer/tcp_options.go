@@ -13,42 +13,60 @@ import (
 // TCPOptions says how a TCP connection is made. The zero value is right for
 // most programs.
 type TCPOptions struct {
-	// KeepAlive is the kernel's probing of an idle connection. It finds a dead
-	// peer only while nothing waits to be acknowledged. Zero: on, 15 s idle, 15 s
-	// between probes, 9 probes, or a third of UserTimeout where that is set.
-	// Off: net.KeepAliveConfig{Idle: -1}.
+	// KeepAlive is the kernel's probing of an idle connection. It finds a dead peer
+	// only while nothing waits to be acknowledged. Zero: on, 15 s idle, 15 s between
+	// probes, 9 probes; or a third of UserTimeout where that is set. Off:
+	// net.KeepAliveConfig{Idle: -1}. Idle and Interval count as 32767 s (9 h) at most
+	// and Count as 127, because the kernel takes no more.
 	KeepAlive net.KeepAliveConfig
 
 	// UserTimeout is how long what was sent may stay unacknowledged before the
-	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482), which without
-	// it takes about 15 minutes. It overrides the number of keepalive probes, so
-	// it must leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
-	// Default: that sum, which is 45 s. Negative: the kernel's own. Linux only.
+	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). Without it that
+	// takes about 15 minutes. It overrides the number of keepalive probes, so it must
+	// leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
+	//
+	// Default in [WebSocket] and [TCP]: that sum, which is 45 s, because a lost
+	// message should be noticed soon. The kernel also counts the time for which the
+	// peer is alive but has no room. A connection for messages cannot use such a peer
+	// either: a Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is
+	// longer than 45 s, set both.
+	//
+	// Default in [Dialer]: the kernel's own time, because that peer may be right to
+	// wait, such as a database which holds back a COPY while it waits for a lock.
+	//
+	// Negative: the kernel's own time. Linux only; elsewhere it does nothing.
 	UserTimeout time.Duration
 
 	// Resolver finds the addresses of a host, anew for every dial.
 	// Default: net.DefaultResolver.
 	Resolver Resolver
 
-	// LocalAddr is the address to dial from; only addresses of its family are
-	// tried then. Default: the kernel's choice.
+	// LocalAddr is the address to dial from; then only addresses of its family are
+	// tried. An IPv4 address may be written as an IPv6 one (::ffff:192.0.2.1).
+	// Default: the kernel's choice.
 	LocalAddr netip.Addr
 
 	// Control is called with each new socket before it connects, as in
-	// [net.Dialer]. It may be called from several goroutines at once.
+	// [net.Dialer]. It may be called by several goroutines at once.
 	// Default: none.
 	Control func(network, address string, c syscall.RawConn) error
 }
 
-// Resolver finds the addresses of a host. [net.Resolver] is one. It is called
-// from several goroutines at once, must return when ctx ends, and network is
-// "ip", "ip4" or "ip6".
+// Resolver finds the addresses of a host. [net.Resolver] is one. Several goroutines
+// call it at once; it must return when ctx ends. The network is "ip", "ip4" or "ip6".
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // keepAliveDefault is what Go's net package uses for idle and interval.
 const keepAliveDefault = 15 * time.Second
+
+// The most that Linux takes (MAX_TCP_KEEPIDLE, MAX_TCP_KEEPINTVL, MAX_TCP_KEEPCNT in
+// net/tcp.h). Package net would ignore its refusal.
+const (
+	maxKeepAlive      = 32767 * time.Second
+	maxKeepAliveCount = 127
+)
 
 func (o *TCPOptions) validate() error {
 	if o.UserTimeout <= 0 {
@@ -60,7 +78,20 @@ func (o *TCPOptions) validate() error {
 	return nil
 }
 
-func (o *TCPOptions) withDefaults() TCPOptions {
+// forMessages returns a copy of o with the defaults of [WebSocket] and [TCP].
+func (o *TCPOptions) forMessages() *TCPOptions {
+	d := o.withDefaults()
+	if d.UserTimeout == 0 {
+		d.UserTimeout = 3 * keepAliveDefault
+		if d.KeepAlive.Enable {
+			d.UserTimeout = probing(d.KeepAlive)
+		}
+	}
+	return d
+}
+
+// withDefaults returns a copy of o with the defaults of [Dialer].
+func (o *TCPOptions) withDefaults() *TCPOptions {
 	d := *o
 	if d.KeepAlive == (net.KeepAliveConfig{}) {
 		d.KeepAlive.Enable = true
@@ -76,20 +107,18 @@ func (o *TCPOptions) withDefaults() TCPOptions {
 	if d.KeepAlive.Interval == 0 {
 		d.KeepAlive.Interval = keepAliveDefault
 	}
-	if d.UserTimeout == 0 {
-		d.UserTimeout = 3 * keepAliveDefault
-		if d.KeepAlive.Enable {
-			d.UserTimeout = probing(d.KeepAlive)
-		}
-	}
+	d.KeepAlive.Idle = min(d.KeepAlive.Idle, maxKeepAlive)
+	d.KeepAlive.Interval = min(d.KeepAlive.Interval, maxKeepAlive)
+	d.KeepAlive.Count = min(d.KeepAlive.Count, maxKeepAliveCount)
 	if d.Resolver == nil {
 		d.Resolver = net.DefaultResolver
 	}
-	return d
+	d.LocalAddr = d.LocalAddr.Unmap()
+	return &d
 }
 
-// probing is how long keepalive needs to lose two probes. A negative time
-// leaves the kernel's, which no user timeout should wait for.
+// probing returns how long keepalive needs to lose two probes. A negative time leaves
+// the kernel's own, for which no user timeout should wait.
 func probing(k net.KeepAliveConfig) time.Duration {
 	idle, interval := k.Idle, k.Interval
 	if idle < 0 {
@@ -101,19 +130,25 @@ func probing(k net.KeepAliveConfig) time.Duration {
 	return idle + 2*interval
 }
 
-// dial resolves the host of address and connects to whichever of its addresses
-// answers first. Every call draws its own order with shuffle, so that neither a
-// black hole nor the resolver's order decides where all clients go.
+// dialer returns dial as a DialContext. The options have their defaults.
+func (o *TCPOptions) dialer(shuffle shuffler) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return o.dial(ctx, shuffle, network, address)
+	}
+}
+
+// dial looks up the host of address and connects to whichever of its addresses
+// answers first. Every call shuffles them anew, so that neither a dead address nor
+// the resolver's order decides where all clients go. The options have their defaults.
 func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	d := o.withDefaults()
 	if _, err := netip.ParseAddr(host); err == nil {
-		return d.connect(ctx, network, address)
+		return o.connect(ctx, network, address)
 	}
-	addrs, err := d.Resolver.LookupNetIP(ctx, d.family(network), host)
+	addrs, err := o.Resolver.LookupNetIP(ctx, o.family(network), host)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +160,11 @@ func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, network, addres
 		addresses = append(addresses, net.JoinHostPort(a.String(), port))
 	}
 	return race(ctx, addresses, func(ctx context.Context, address string) (net.Conn, error) {
-		return d.connect(ctx, network, address)
+		return o.connect(ctx, network, address)
 	})
 }
 
-// family is the resolver's network for a socket's network.
+// family returns the resolver's network for a socket's network.
 func (o *TCPOptions) family(network string) string {
 	switch {
 	case strings.HasSuffix(network, "4") || o.LocalAddr.Is4():
@@ -153,48 +188,13 @@ func (o *TCPOptions) connect(ctx context.Context, network, address string) (net.
 }
 
 func (o *TCPOptions) control(network, address string, c syscall.RawConn) error {
-	var err error
 	if o.UserTimeout > 0 {
-		err = setUserTimeout(c, o.UserTimeout)
-	}
-	if err == nil && o.Control != nil {
-		err = o.Control(network, address, c)
-	}
-	return err
-}
-
-// shuffler has the signature of rand.Shuffle.
-type shuffler func(n int, swap func(i, j int))
-
-// interleave puts addresses in the order to try them: each family shuffled, the
-// families taking turns (RFC 8305, section 4), the family that the resolver put
-// first going first.
-func interleave(addrs []netip.Addr, shuffle shuffler) []netip.Addr {
-	var turns [2][]netip.Addr
-	firstIs4 := addrs[0].Unmap().Is4()
-	seen := make(map[netip.Addr]bool, len(addrs))
-	for _, a := range addrs {
-		a = a.Unmap()
-		if seen[a] {
-			continue
-		}
-		seen[a] = true
-		if a.Is4() == firstIs4 {
-			turns[0] = append(turns[0], a)
-		} else {
-			turns[1] = append(turns[1], a)
+		if err := setUserTimeout(c, o.UserTimeout); err != nil {
+			return err
 		}
 	}
-	for _, t := range turns {
-		shuffle(len(t), func(i, j int) { t[i], t[j] = t[j], t[i] })
+	if o.Control == nil {
+		return nil
 	}
-	var order []netip.Addr
-	for i := range max(len(turns[0]), len(turns[1])) {
-		for _, t := range turns {
-			if i < len(t) {
-				order = append(order, t[i])
-			}
-		}
-	}
-	return order
+	return o.Control(network, address, c)
 }
