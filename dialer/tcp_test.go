@@ -160,21 +160,25 @@ func TestTCPFieldsGoBeforeTheTry(t *testing.T) {
 // Whatever goes on, the attempt ends with its context, with the context's cause.
 func TestContextEndsTCPAtEachStage(t *testing.T) {
 	errOver := errors.New("session over")
-	for name, fault := range map[string]conntest.Fault{
-		"connect":        {Hang: true},
-		"late and deaf":  {Late: time.Second, Deaf: true},
-		"ghost":          {Late: time.Hour, Ghost: true},
-		"accept":         {AcceptLate: time.Minute},
-		"handshake":      {OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }},
-		"hello unheard":  {OnConn: func(p *conntest.Pipe) { p.Window(conntest.ToServer, 0) }},
-		"server trickle": {OnConn: func(p *conntest.Pipe) { p.Trickle(conntest.ToClient, 1, time.Second) }},
+	const over, late = 1500 * time.Millisecond, 2 * time.Second // no two things happen at one instant
+	for name, c := range map[string]struct {
+		fault conntest.Fault
+		after time.Duration
+	}{
+		"connect":        {conntest.Fault{Hang: true}, over},
+		"late and deaf":  {conntest.Fault{Late: late, Deaf: true}, late},
+		"ghost":          {conntest.Fault{Late: time.Hour, Ghost: true}, over},
+		"accept":         {conntest.Fault{AcceptLate: time.Minute}, over},
+		"handshake":      {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }}, over},
+		"hello unheard":  {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Window(conntest.ToServer, 0) }}, over},
+		"server trickle": {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Trickle(conntest.ToClient, 1, time.Second) }}, over},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inExchange(t, true, func(t *testing.T, x *exchange) {
-				x.network.Fault(exchangeAddr, fault)
+				x.network.Fault(exchangeAddr, c.fault)
 				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(errOver) })
-				require.ErrorIs(t, x.fail(t, ctx, time.Second), errOver)
+				time.AfterFunc(over, func() { cancel(errOver) })
+				require.ErrorIs(t, x.fail(t, ctx, c.after), errOver)
 				time.Sleep(2 * time.Hour) // nothing is left that could still happen
 			})
 		})
