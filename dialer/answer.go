@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,46 +13,40 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// refusal is an answer to the handshake other than 101.
-type refusal struct {
+// answerError is an answer of HTTP that does not let us in: the server's to the
+// handshake, or a proxy's to CONNECT.
+type answerError struct {
 	code int
 	wait time.Duration // Retry-After
 	text string
 }
 
-func (r *refusal) Error() string { return r.text }
+func (a *answerError) Error() string { return a.text }
 
-// upgrade is the step between coder/websocket and net/http. It keeps what a
-// refusal says and takes away from it what they would act on: the body, which
-// coder would read for up to 3 s, and the Location. So no redirect is ever
-// followed, nor the text of one printed.
-type upgrade struct {
-	next    http.RoundTripper
-	refused *refusal
+// newAnswerError returns an answerError whose text is the status and, after a colon,
+// what is to be said about it.
+func newAnswerError(resp *http.Response, about string) *answerError {
+	text := statusText(resp.StatusCode)
+	if about != "" {
+		text += ": " + about
+	}
+	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), text: text}
 }
 
-func (u *upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := u.next.RoundTrip(r)
-	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols {
-		return resp, err
+// refusal returns the error for an answer other than 101 to the handshake r. Behind is
+// what came together with the header.
+func refusal(r *http.Request, resp *http.Response, behind []byte) *answerError {
+	switch code := resp.StatusCode; {
+	case code >= 200 && code < 300:
+		return newAnswerError(resp, "not a WebSocket endpoint")
+	case code >= 300 && code < 400:
+		return newAnswerError(resp, redirected(r.URL, resp.Header.Get("Location")))
+	case code == http.StatusBadRequest && r.URL.Scheme == "http" && strings.Contains(string(behind), "HTTPS"):
+		// nginx and Go say so to a client without TLS. They send header and body
+		// together, so that it is not worth while to wait for a body.
+		return newAnswerError(resp, "is this a wss server?")
 	}
-	u.refused = newRefusal(r, resp)
-	_ = resp.Body.Close()
-	resp.Header.Del("Location")
-	return resp, nil
-}
-
-func newRefusal(r *http.Request, resp *http.Response) *refusal {
-	f := &refusal{code: resp.StatusCode, wait: retryAfter(resp.Header), text: statusText(resp.StatusCode)}
-	switch {
-	case f.code >= 200 && f.code < 300:
-		f.text = "not a WebSocket endpoint: " + f.text
-	case f.code >= 300 && f.code < 400:
-		f.text += ": " + redirected(r.URL, resp.Header.Get("Location"))
-	case f.code == http.StatusBadRequest && r.URL.Scheme == "http" && wantsTLS(resp.Body):
-		f.text += ": is this a wss server?"
-	}
-	return f
+	return newAnswerError(resp, "")
 }
 
 // redirected says where a redirect would have gone, by the name of the host and
@@ -72,16 +67,8 @@ func redirected(from *url.URL, location string) string {
 	return text
 }
 
-// wantsTLS reports whether a 400 is what nginx or Go say to who comes to an HTTPS
-// port without TLS. One read is enough: it is a short text, sent at once.
-func wantsTLS(body io.Reader) bool {
-	text := make([]byte, 512)
-	n, _ := body.Read(text)
-	return strings.Contains(string(text[:n]), "HTTPS")
-}
-
-// retryAfter is how long a server asks us to stay away, by its own clock if it
-// says what that is.
+// retryAfter returns how long the sender of an answer asks us to stay away, by its own
+// clock if it says what time it is.
 func retryAfter(h http.Header) time.Duration {
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -91,12 +78,25 @@ func retryAfter(h http.Header) time.Duration {
 	return wait
 }
 
-// newProxyError is for a proxy that does not answer CONNECT with 200. That is
-// not the server speaking: a proxy cannot say that the endpoint is gone for good.
-func newProxyError(resp *http.Response) *refusal {
-	f := &refusal{code: resp.StatusCode, wait: retryAfter(resp.Header), text: "proxy refused: " + statusText(resp.StatusCode)}
-	if f.code == http.StatusGone || f.code == http.StatusUpgradeRequired {
-		f.code = http.StatusBadGateway
+// readAnswer reads the header of the answer to r from c: at most limit bytes, with
+// those of the informational answers before it (RFC 9110, section 15.2). It also
+// returns what came together with the header, and never waits for more.
+func readAnswer(c io.Reader, r *http.Request, limit int64) (resp *http.Response, behind []byte, err error) {
+	limited := &io.LimitedReader{R: c, N: limit}
+	br := bufio.NewReader(limited)
+	for {
+		resp, err = http.ReadResponse(br, r)
+		switch {
+		case err != nil && limited.N <= 0:
+			text := fmt.Sprintf("the header of the answer exceeds %d bytes", limit)
+			return nil, nil, &slowError{cause{text, err}}
+		case err == io.ErrUnexpectedEOF && limited.N == limit:
+			return nil, nil, io.EOF // nothing came at all
+		case err != nil:
+			return nil, nil, err
+		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols:
+			behind, _ = br.Peek(br.Buffered())
+			return resp, behind, nil
+		}
 	}
-	return f
 }

@@ -23,7 +23,7 @@ func TestAnswersAreExplained(t *testing.T) {
 		code   int
 		class  backoff.Class
 	}{
-		"not a WebSocket endpoint: 200 OK":       {text(200, "welcome"), 200, backoff.ClassSlow},
+		"200 OK: not a WebSocket endpoint":       {text(200, "welcome"), 200, backoff.ClassSlow},
 		"401 Unauthorized":                       {text(401, "who"), 401, backoff.ClassSlow},
 		"404 Not Found":                          {text(404, ""), 404, backoff.ClassSlow},
 		"410 Gone":                               {text(410, ""), 410, backoff.ClassStop},
@@ -32,19 +32,19 @@ func TestAnswersAreExplained(t *testing.T) {
 		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
 		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},
 		"400 Bad Request: is this a wss server?": {text(400, "The plain HTTP request was sent to HTTPS port"), 400, backoff.ClassSlow},
-		`302 Found: redirected to "other.example" (refused)`:         {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
-		`302 Found: redirected to "venue.example" (refused)`:         {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
-		"302 Found: redirected (refused)":                            {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
-		"answered with TLS: is this a wss server?":                   {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
-		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:      {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
-		"connection closed during the handshake: EOF":                {conntest.HangUp, 0, backoff.ClassRetry},
-		`302 Found: redirected to "venue.example:443" (refused): is`: {conntest.Redirect("https://venue.example:443/"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "other.example" (refused)`:                            {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "venue.example" (refused)`:                            {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
+		"302 Found: redirected (refused)":                                               {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
+		"answered with TLS: is this a wss server?":                                      {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
+		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:                         {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
+		"connection closed during the handshake: EOF":                                   {conntest.HangUp, 0, backoff.ClassRetry},
+		`302 Found: redirected to "venue.example:443" (refused): is this a wss server?`: {conntest.Redirect("https://venue.example:443/"), 302, backoff.ClassSlow},
 	} {
 		t.Run(want, func(t *testing.T) {
 			inVenue(t, func(t *testing.T, v *venue) {
 				v.Next(c.answer)
 				e := v.fail(t, t.Context(), 0)
-				require.Contains(t, e.Error(), want)
+				require.EqualError(t, e, "dial ws://venue.example/feed: "+want)
 				require.Equal(t, c.code, e.StatusCode)
 				require.Equal(t, c.class, backoff.Classify(e).Class)
 			})
@@ -74,31 +74,47 @@ func TestRetryAfterIsRead(t *testing.T) {
 	}
 }
 
-// Facts 2 and 3: a redirect loop is one request, and no other host hears of us.
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	for _, location := range []string{"", "ws://elsewhere.example/"} {
+// A redirect loop is one request, and another host hears nothing of us, whether it
+// would answer, refuse or hang.
+func TestARedirectIsRefusedAtOnce(t *testing.T) {
+	for location, want := range map[string]string{
+		"":                        "redirected to \"venue.example\" (refused)",
+		"ws://elsewhere.example/": "redirected to \"elsewhere.example\" (refused)",
+		"http://[::1":             "redirected (refused)", // net/http would return an error of its own
+	} {
 		inVenue(t, func(t *testing.T, v *venue) {
+			v.network.Fault("elsewhere.example:80", conntest.Fault{Hang: true})
 			requests := 0
 			v.Next(func(w http.ResponseWriter, r *http.Request) {
 				requests++
 				conntest.Redirect(location)(w, r)
 			})
-			v.fail(t, t.Context(), 0)
+			e := v.fail(t, t.Context(), 0)
+			require.EqualError(t, e, "dial ws://venue.example/feed: 302 Found: "+want)
+			require.Equal(t, 302, e.StatusCode)
 			require.Equal(t, 1, requests)
 			require.Len(t, v.network.Dials(""), 1)
 		})
 	}
 }
 
-func TestABodyThatNeverEndsIsNotRead(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.Next(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(503)
-			http.NewResponseController(w).Flush()
-			<-r.Context().Done()
+// withheldBody answers with a header that announces a body, and no body.
+func withheldBody(code int) conntest.Answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(code)
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+}
+
+func TestTheStatusCountsAtOnceWhenTheBodyIsWithheld(t *testing.T) {
+	for _, code := range []int{200, 302, 400, 401, 503} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			v.Next(withheldBody(code))
+			require.Equal(t, code, v.fail(t, t.Context(), 0).StatusCode)
 		})
-		require.Equal(t, 503, v.fail(t, t.Context(), 0).StatusCode)
-	})
+	}
 }
 
 func TestErrorMadeByHandIsClassified(t *testing.T) {

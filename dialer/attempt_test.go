@@ -2,9 +2,11 @@ package dialer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -56,6 +58,43 @@ func TestASlowNameLookupLeavesTimeToConnect(t *testing.T) {
 	})
 }
 
+// overTLS returns a DialContext that does TLS itself, as that of tls.Dialer does.
+func overTLS(n *conntest.Network, config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := n.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c := tls.Client(nc, config)
+		return c, c.HandshakeContext(ctx)
+	}
+}
+
+// The server has no room left, so that closing TLS politely would wait for 5 s.
+func TestACutDoesNotWaitForTheNetworkWhereDialContextDoesTLS(t *testing.T) {
+	inSecureVenue(t, func(t *testing.T, v *venue) {
+		v.dialer.DialContext = overTLS(v.network, &tls.Config{RootCAs: v.dialer.TLS.RootCAs, ServerName: "example.com"})
+		v.dialer.URL = "ws://example.com:443/feed"
+		v.Next(func(_ http.ResponseWriter, r *http.Request) {
+			conntest.PipeOf(r.Context()).Window(conntest.ToServer, 0)
+			<-r.Context().Done()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, v.fail(t, ctx, time.Second), context.DeadlineExceeded)
+	})
+	inExchange(t, true, func(t *testing.T, x *exchange) {
+		x.dialer.DialContext = overTLS(x.network, &tls.Config{RootCAs: x.dialer.TLS.RootCAs, ServerName: "example.com"})
+		x.dialer.TLS = nil
+		c, err := x.dialer.Dial(t.Context())
+		require.NoError(t, err)
+		x.network.Conns(exchangeAddr)[0].Window(conntest.ToServer, 0)
+		start := time.Now()
+		c.CloseNow()
+		require.Zero(t, time.Since(start))
+	})
+}
+
 func TestFieldsSetTheLimits(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		v.dialer.ConnectTimeout, v.dialer.HandshakeTimeout = 2*time.Second, 3*time.Second
@@ -93,27 +132,6 @@ func TestAHandshakeThatTricklesIsEnded(t *testing.T) {
 	})
 }
 
-// Fact 5: coder/websocket reads on for 3 s after a 101 that it does not accept.
-func TestContextEndsTheCheckOfTheAnswer(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.Next(conntest.BadAccept)
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		e := v.fail(t, ctx, 200*time.Millisecond)
-		require.ErrorIs(t, e, context.DeadlineExceeded)
-	})
-}
-
-func TestAnAnswerThatIsNotAcceptedSaysWhy(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.Next(conntest.BadAccept)
-		e := v.fail(t, t.Context(), 3*time.Second)
-		require.Equal(t, 101, e.StatusCode)
-		require.Contains(t, e.Error(), "dial ws://venue.example/feed: not a WebSocket endpoint: WebSocket protocol violation: invalid Sec-WebSocket-Accept")
-		require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
-	})
-}
-
 // The attempt ends with its context at whatever stage, with the context's cause.
 func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 	errOver := errors.New("session over")
@@ -121,12 +139,10 @@ func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 		"prepare": func(v *venue) {
 			v.dialer.Prepare = func(ctx context.Context, _ *Request) error { <-ctx.Done(); return ctx.Err() }
 		},
-		"connect":  func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Hang: true}) },
-		"accept":   func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{AcceptLate: time.Minute}) },
-		"upgrade":  func(v *venue) { v.Next(conntest.Hang) },
-		"trickle":  func(v *venue) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
-		"verify":   func(v *venue) { v.Next(conntest.BadAccept) },
-		"400 body": func(v *venue) { v.Next(status400WithoutBody) },
+		"connect": func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Hang: true}) },
+		"accept":  func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{AcceptLate: time.Minute}) },
+		"upgrade": func(v *venue) { v.Next(conntest.Hang) },
+		"trickle": func(v *venue) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inVenue(t, func(t *testing.T, v *venue) {
@@ -140,13 +156,6 @@ func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 	}
 }
 
-func status400WithoutBody(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Length", "100")
-	w.WriteHeader(400)
-	http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
-
 func TestContextThatHasEndedOpensNoSocket(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		v.dialer.Prepare = func(context.Context, *Request) error { panic("nothing to prepare") }
@@ -158,15 +167,36 @@ func TestContextThatHasEndedOpensNoSocket(t *testing.T) {
 	})
 }
 
-// Fact 4: net/http detaches a dial from its request. Ours is waited for.
-func TestACancelledDialStopsDialling(t *testing.T) {
+// slowClose is a connection whose Close takes a second, though it is closed at once.
+type slowClose struct{ net.Conn }
+
+func (s slowClose) Close() error {
+	err := s.Conn.Close()
+	time.Sleep(time.Second)
+	return err
+}
+
+func TestDialReturnsWhenItsSocketIsClosed(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.Next(conntest.Hang)
+		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := v.network.DialContext(ctx, network, addr)
+			return slowClose{nc}, err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		v.fail(t, ctx, 2*time.Second)
+	})
+}
+
+func TestACancelledDialIsWaitedFor(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		var flying atomic.Int32
 		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			flying.Add(1)
 			defer flying.Add(-1)
 			<-ctx.Done()
-			time.Sleep(time.Second) // some dials do not see at once that they are over
+			time.Sleep(time.Second) // some dials do not notice at once that they are over
 			return nil, ctx.Err()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -174,13 +204,6 @@ func TestACancelledDialStopsDialling(t *testing.T) {
 		v.fail(t, ctx, 1020*time.Millisecond)
 		require.Zero(t, flying.Load())
 	})
-}
-
-func TestNoDialBeginsWhenTheAttemptIsOver(t *testing.T) {
-	a := &attempt{ctx: t.Context()}
-	a.wait()
-	_, err := a.dial(func(context.Context, string, string) (net.Conn, error) { panic("dialled") }, "tcp", "")
-	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 // Package net would report the deadline before the context does.
@@ -222,6 +245,42 @@ func TestAContextThatEndsAtTheLastMoment(t *testing.T) {
 	}
 }
 
+// closes counts the calls of CloseNow.
+type closes struct {
+	conn.Conn
+	n int
+}
+
+func (c *closes) CloseNow() error { c.n++; return nil }
+
+func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		opened := &closes{}
+		a := &attempt{
+			url:     &url.URL{Scheme: "tcp", Host: "host:1"},
+			limits:  limits{time.Hour, time.Hour},
+			connect: func(context.Context, *conn.Wire) (net.Conn, error) { return nil, nil },
+			open: func(context.Context, *conn.Wire, net.Conn) (conn.Conn, error) {
+				if over {
+					cancel()
+				}
+				return opened, nil
+			},
+		}
+		c, err := a.run(ctx)
+		cancel()
+		if over {
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, 1, opened.n)
+		} else {
+			require.Nil(t, err)
+			require.Equal(t, opened, c)
+			require.Zero(t, opened.n)
+		}
+	}
+}
+
 // foreign is a context that package context must watch with a goroutine: a
 // child that is not released leaves it behind, and the bubble finds it.
 type foreign struct {
@@ -243,8 +302,8 @@ func TestNoLimitStrikesAfterTheLastStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stages{limits: limits{time.Second, time.Second}, end: func(error) { panic("ended") }}
 		s.connecting()
-		s.stop()
 		s.handshaking()
+		s.stop()
 		time.Sleep(time.Minute)
 	})
 }
@@ -273,7 +332,7 @@ func TestHeadersAreCapped(t *testing.T) {
 				c.CloseNow()
 				return
 			}
-			require.ErrorContains(t, err, "server response headers exceeded 65536 bytes")
+			require.ErrorContains(t, err, "the header of the answer exceeds 65536 bytes")
 			require.Equal(t, backoff.ClassSlow, backoff.Classify(err).Class)
 		})
 	}

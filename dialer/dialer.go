@@ -2,7 +2,6 @@ package dialer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -12,14 +11,14 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Dialer is a [net.Dialer] that does not give up at once: connect_retry of Stevens
-// and Rago, "Advanced Programming in the UNIX Environment", 16.4, with jitter. Each
-// try has a socket of its own; after each but the last one it waits, longer from
-// try to try; it ends with success, with ctx or with MaxElapsed.
+// Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
+// "Advanced Programming in the UNIX Environment", section 16.4, with jitter. Each
+// try has a socket of its own, and the waits between them grow. It ends with success,
+// with ctx, or when MaxElapsed is over.
 //
 // The zero value is ready for use. Fields must not change after the first call of
 // a method; from then on a Dialer is safe for concurrent use, and must not be
-// copied. It has no goroutine and nothing to close.
+// copied. It has nothing to close.
 //
 // Its method DialContext goes wherever that of net.Dialer goes:
 //
@@ -28,15 +27,15 @@ import (
 //	config.DialFunc = d.DialContext                         // pgx, pgxpool; see below
 //	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: whatever it calls that
 //
-// Mind the limits that such a client puts around a dial, since with a retrying one
-// they bound the outage that can be bridged: go-redis cuts a dial after DialTimeout
-// (5 s) and repeats it DialerRetries times (5), pgx after ConnectTimeout. pgx looks
-// names up itself, once; config.LookupFunc can leave that to the Dialer, by
-// returning the host as it is. It dials by the same function to cancel what a
-// broken connection was doing, which should not be tried again. And a server that
-// accepts connections is not always ready: "starting up" (PostgreSQL's 57P03) comes
-// later than a dial can see, and [backoff.Retrier] around the connecting is for
-// that. The module bench has each of these, tried with real servers.
+// Mind the limits that such a client puts around a dial, because with a dial that
+// tries again they bound the outage that can be bridged: go-redis cuts a dial after
+// DialTimeout (5 s) and repeats it DialerRetries times (5), pgx after ConnectTimeout.
+// pgx looks names up itself, once; config.LookupFunc can leave that to the Dialer, by
+// returning the host as it is. It also dials by this function to cancel what a broken
+// connection was doing, which should not be tried again. And a server that accepts
+// connections is not always ready: "starting up" (PostgreSQL's 57P03) comes later than
+// a dial can see; put a [backoff.Retrier] around the whole of connecting for that. The
+// module bench has each of these, tried with real servers.
 //
 // A client that dials under a context which never ends, as http.Transport does
 // for a request that was cancelled meanwhile, leaves such a dial behind, here for
@@ -50,20 +49,20 @@ type Dialer struct {
 
 	// MaxElapsed is the limit on all of a DialContext: tries, waits and the gate. A
 	// wait that would last until then or longer is not begun. Default: 127 s, the
-	// sum of the book's waits of 1, 2, 4 ... 64 s. Negative: none.
+	// sum of connect_retry's waits of 1, 2, 4 ... 64 s. Negative: none.
 	//
 	// To have these waits and these eight tries, take the policy classic.ConnectRetry,
 	// which ends by itself, and no MaxElapsed.
 	MaxElapsed time.Duration
 
-	// ConnectTimeout is the limit on each try: name resolution and TCP. The
-	// gate is outside of it. Default: what Policy says, or else 15 s. Negative: none.
+	// ConnectTimeout is the limit on each try: name lookup and TCP. The gate is
+	// outside of it. Default: the limit that Policy draws, or 15 s. Negative: none.
 	ConnectTimeout time.Duration
 
-	// Classify judges why a try failed; it is not asked about the end of ctx.
-	// Default: [backoff.Classify], by which a failed name lookup is tried again. What
-	// no try can mend, such as an address without a port or an unknown network, is
-	// marked with [backoff.Permanent] before.
+	// Classify judges why a try failed. It is not called when ctx has ended.
+	// Default: [backoff.Classify], by which a failed name lookup is tried again. An
+	// error that no try can mend, such as an address without a port or an unknown
+	// network, comes marked with [backoff.Permanent].
 	Classify func(error) backoff.Verdict
 
 	// Gate is passed before each try, under the address as its host; any
@@ -73,31 +72,32 @@ type Dialer struct {
 	// Budget admits each try, ahead of the wait before it. Default: none.
 	Budget backoff.Budget
 
-	// DialOnce makes one try, instead of our own TCP: it wraps any dialer. It must
-	// return when ctx ends; it is waited for. Default: TCP for "tcp", "tcp4" and "tcp6",
-	// a zero net.Dialer for other networks.
+	// DialOnce makes one try with any other dialer. It must return when ctx ends,
+	// because DialContext waits for it. Default: a socket made by TCP for "tcp", "tcp4"
+	// and "tcp6", a zero net.Dialer for other networks.
 	DialOnce func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// TCP says how a TCP connection is made. It is not used with DialOnce.
 	TCP TCPOptions
 
-	// Notify is told before each wait, and once at the end. It is called on the
-	// goroutine of DialContext, with no lock held. Default: nobody.
+	// Notify is called before each wait, and once at the end, on the goroutine of
+	// DialContext and with no lock held. Default: none.
 	Notify func(Progress)
 
-	// Random is where waits and the order of addresses are drawn from. It is used
-	// under a lock. Default: the runtime's random numbers.
+	// Random draws the waits and the order of addresses. It is used under a lock.
+	// Default: the functions of math/rand/v2.
 	Random rand.Source
 
 	mu sync.Mutex // guards Random
 }
 
-// The defaults of [Dialer], which are the book's.
+// The defaults of [Dialer], which are those of connect_retry.
 const defaultElapsed = 127 * time.Second
 
 var defaultPolicy = backoff.Patient(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Patience{}, backoff.Patience{})
 
-// Validate reports what is wrong with the options. DialContext returns that too.
+// Validate returns an error that names the option which is wrong, if one is.
+// DialContext returns it too.
 func (d *Dialer) Validate() error {
 	if err := d.TCP.validate(); err != nil {
 		return fmt.Errorf("dialer: Dialer.TCP.%w", err)
@@ -111,21 +111,20 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 }
 
 // DialContext connects to address, with as many tries as it takes. Networks and
-// addresses are those of [net.Dial]. It returns the very connection that the
-// last try has made, for "tcp" a [*net.TCPConn]; ctx may end afterwards. When it
-// returns an error, nothing of its tries is left open or under way.
+// addresses are those of [net.Dial]. It returns the connection of the last try as it
+// is, for "tcp" a [*net.TCPConn]; ctx may end afterwards. When it returns an error,
+// nothing of its tries is left open or under way.
 //
 // Errors are a [*net.OpError], as those of net.Dialer are, and print like
 //
 //	dial tcp db.example:5432: gave up after 9 tries in 1m48s: dial tcp 10.0.0.7:5432: connect: connection refused
 //
-// What it wraps is a [*backoff.RetryError], which is [backoff.ErrGaveUp],
-// [backoff.ErrNoBudget], or the Err and the cause of ctx, and the error of the last
-// try; but if that was one that no further try can mend, it is that alone. Timeout
-// reports whether it was time that ran out: a deadline, MaxElapsed, or the limit on
-// the last try.
+// They wrap a [*backoff.RetryError], which matches [backoff.ErrGaveUp],
+// [backoff.ErrNoBudget], or the error and the cause of ctx, and holds the error of the
+// last try. If no further try can mend that error, they wrap it alone. Timeout
+// reports whether time ran out: a deadline, MaxElapsed, or the limit on the last try.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	c := &dialling{Dialer: d, Progress: Progress{Network: network, Address: address}, began: time.Now()}
+	c := &dialing{Dialer: d, Progress: Progress{Network: network, Address: address}, began: time.Now()}
 	err := d.Validate()
 	if err == nil {
 		err = d.retrier(c).Do(ctx, c.try)
@@ -133,11 +132,11 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		err = c.failure(err)
 	}
-	c.tell(Progress{Err: err, Done: true})
+	c.notify(Progress{Err: err, Done: true})
 	return c.conn, err
 }
 
-func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
+func (d *Dialer) retrier(c *dialing) *backoff.Retrier {
 	r := &backoff.Retrier{
 		Policy:     d.Policy,
 		MaxElapsed: d.MaxElapsed,
@@ -145,7 +144,7 @@ func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
 		Budget:     d.Budget,
 		Gate:       d.Gate,
 		Host:       c.Address,
-		Notify:     func(err error, wait time.Duration) { c.tell(Progress{Err: err, Wait: wait}) },
+		Notify:     func(err error, wait time.Duration) { c.notify(Progress{Err: err, Wait: wait}) },
 	}
 	if r.Policy == nil {
 		r.Policy = defaultPolicy
@@ -161,7 +160,7 @@ func (d *Dialer) retrier(c *dialling) *backoff.Retrier {
 
 func (d *Dialer) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.DialOnce != nil {
-		return made(d.DialOnce(ctx, network, address))
+		return notNil(d.DialOnce(ctx, network, address))
 	}
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -185,13 +184,3 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	}
 	return o.dial(ctx, newShuffler(&d.mu, d.Random), network, address)
 }
-
-// made is what a dial function of the user's has returned, but never nothing at all.
-func made(nc net.Conn, err error) (net.Conn, error) {
-	if nc == nil && err == nil {
-		err = errNothingMade
-	}
-	return nc, err
-}
-
-var errNothingMade = errors.New("the dial function returned neither a connection nor an error")

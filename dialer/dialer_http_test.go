@@ -72,7 +72,7 @@ func abandoned(t *testing.T, d *dialer.Dialer, faults ...conntest.Fault) (*connt
 	return n, transport
 }
 
-// Promise 11: whether the dial that is left behind waits or tries.
+// Whether the dial that is left behind waits or tries.
 func TestCloseIdleConnectionsEndsADialThatNobodyWaitsFor(t *testing.T) {
 	for name, fault := range map[string]conntest.Fault{"waiting": {}, "trying": hung} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,7 +90,7 @@ func TestMaxElapsedEndsAHungTryAfter127Seconds(t *testing.T) {
 	})
 }
 
-// Promise 2: by default every wait is jittered, the first included.
+// By default every wait is jittered, the first included.
 func TestDialersAreNotInStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all [2][]float64
@@ -128,7 +129,7 @@ func TestRandomIsUsedByOneGoroutineAtATime(t *testing.T) {
 	})
 }
 
-// Promise 1: nobody has a connection any more who has been told of an error.
+// An error means that there is no connection.
 func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{MaxElapsed: time.Second})
@@ -180,7 +181,7 @@ var (
 	_ backoff.Gate   = reconnect.Gate(nil)
 )
 
-// gate is a gate and a budget with a record of what they are asked and told.
+// gate is a gate and a budget that record their calls.
 type gate struct {
 	hold  time.Duration
 	lines []string
@@ -201,7 +202,7 @@ func (g *gate) Admit(last backoff.Verdict) (func(backoff.Verdict), bool) {
 	return func(v backoff.Verdict) { g.lines = append(g.lines, "budget "+v.Class.String()) }, len(g.lines) < 12
 }
 
-func TestBudgetAndGateAreAskedBeforeEachTryAndToldAfterIt(t *testing.T) {
+func TestBudgetAndGateAreAskedBeforeEachTryAndGetItsVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
 		n, d := away(&dialer.Dialer{Gate: g, Budget: g})
@@ -215,6 +216,15 @@ func TestBudgetAndGateAreAskedBeforeEachTryAndToldAfterIt(t *testing.T) {
 			"admit after overload", "gate " + where, "gate ok", "budget ok",
 		}, g.lines)
 	})
+}
+
+func TestADialThatDoesNotReturnGivesItsPermitsBack(t *testing.T) {
+	g := &gate{}
+	d := &dialer.Dialer{Policy: backoff.Limit(nil, 0, 1), Gate: g, Budget: g}
+	d.DialOnce = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
+	_, err := d.Dial("tcp", where)
+	require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 0s: a function given to the dialer did not return: it called runtime.Goexit")
+	require.Equal(t, []string{"admit after ok", "gate " + where, "gate retry", "budget retry"}, g.lines)
 }
 
 func TestWithoutBudgetItEndsWithTheLastError(t *testing.T) {
@@ -239,27 +249,27 @@ func TestTheTimeAtTheGateIsOutsideTheTrysLimit(t *testing.T) {
 	})
 }
 
-func TestNotifyIsToldBeforeEachWaitAndAtTheEnd(t *testing.T) {
+func TestNotifyIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []dialer.Progress
-		n, d := away(&dialer.Dialer{Policy: doubling, Notify: func(p dialer.Progress) { told = append(told, p) }})
+		var calls []dialer.Progress
+		n, d := away(&dialer.Dialer{Policy: doubling, Notify: func(p dialer.Progress) { calls = append(calls, p) }})
 		time.AfterFunc(2*time.Second, func() { listen(t, n) })
 		nc, err := d.Dial("tcp", where)
 		require.NoError(t, err)
 		nc.Close()
 		for i := range 2 {
-			require.ErrorIs(t, told[i].Err, syscall.ECONNREFUSED)
-			told[i].Err = nil
+			require.ErrorIs(t, calls[i].Err, syscall.ECONNREFUSED)
+			calls[i].Err = nil
 		}
 		require.Equal(t, []dialer.Progress{
 			{Network: "tcp", Address: where, Tries: 1, Wait: time.Second},
 			{Network: "tcp", Address: where, Tries: 2, Wait: 2 * time.Second, Elapsed: time.Second},
 			{Network: "tcp", Address: where, Tries: 3, Elapsed: 3 * time.Second, Done: true},
-		}, told)
+		}, calls)
 	})
 }
 
-func TestNotifyIsToldTheErrorThatIsReturned(t *testing.T) {
+func TestNotifyGetsTheErrorThatIsReturned(t *testing.T) {
 	var last dialer.Progress
 	d := &dialer.Dialer{Notify: func(p dialer.Progress) { last = p }}
 	_, err := d.Dial("tcp", "nowhere")

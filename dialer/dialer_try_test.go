@@ -186,7 +186,6 @@ func TestWhatDialOnceCallsPermanentIsReturnedAsNetDialerWould(t *testing.T) {
 	require.Equal(t, io.ErrNoProgress, errors.Unwrap(err))
 }
 
-// Promise 11.
 func TestNothingIsLeftOfADialThatWasCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the bubble would not end with a goroutine or a held dial
 		n, d := away(&dialer.Dialer{})

@@ -2,32 +2,40 @@ package dialer
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/textproto"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Error is why a dial failed. It prints as
 //
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
-// and never holds a secret: the user and the query of a URL are left out when
-// it is made, and what a server wrote is quoted and cut at 256 bytes.
+// and never holds a secret: the user and the query of a URL are left out when it is
+// made, and what a server wrote is quoted and cut at 256 bytes.
 //
-// An error with a StatusCode unwraps to one with the methods StatusCode() int
-// and RetryAfter() (time.Duration, bool), which unwraps to Err; by these
-// methods package backoff knows what the server answered.
+// An error with a StatusCode or a RetryAfter unwraps to one with the methods
+// StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
+// for; that one unwraps to Err. In what a proxy did wrong there is a [*ProxyError].
 type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a TCP: tcp://host:port or tls://host:port
-	StatusCode int           // of the answer to the handshake of HTTP; 0: there was none
-	RetryAfter time.Duration // how long the server asked us to stay away; 0: it did not
+	StatusCode int           // of the server's answer to the handshake, 101 if that was a bad one; 0: there was none
+	RetryAfter time.Duration // how long the server or a proxy asked us to stay away; 0: it did not
 	Err        error         // the cause
 
-	// Round is what each endpoint said, in the order in which they were asked,
-	// when more than one was. The fields above are then those of the error that
-	// decides: see [WebSocket.Dial], [TCP.Dial].
+	// Round has the error of each endpoint, in the order in which they were asked, if
+	// several were. The fields above are then those of the error that decides: see
+	// [WebSocket.Dial], [TCP.Dial].
 	Round []*Error
 }
 
@@ -42,15 +50,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("dial %d endpoints: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// Unwrap returns the cause, beneath what the server answered.
+// Unwrap returns the cause, below what the server or the proxy answered.
 func (e *Error) Unwrap() error {
-	if e.StatusCode == 0 {
+	if e.StatusCode == 0 && e.RetryAfter == 0 {
 		return e.Err
 	}
-	return &answer{e}
+	return &answered{e}
 }
 
-// text is the error without its operation.
+// text returns the error without its operation.
 func (e *Error) text() string {
 	text := e.Endpoint + ": "
 	if e.Err != nil {
@@ -64,15 +72,77 @@ func (e *Error) text() string {
 	return text
 }
 
-// answer is what the server said, for those who look for its methods: the
-// fields of Error have their names.
-type answer struct{ e *Error }
+// answered has the methods that package backoff looks for; Error cannot have them,
+// because its fields have their names.
+type answered struct{ e *Error }
 
-func (a *answer) Error() string   { return a.e.text() }
-func (a *answer) Unwrap() error   { return a.e.Err }
-func (a *answer) StatusCode() int { return a.e.StatusCode }
+func (a *answered) Error() string   { return a.e.text() }
+func (a *answered) Unwrap() error   { return a.e.Err }
+func (a *answered) StatusCode() int { return a.e.StatusCode }
 
-func (a *answer) RetryAfter() (time.Duration, bool) { return a.e.RetryAfter, a.e.RetryAfter > 0 }
+func (a *answered) RetryAfter() (time.Duration, bool) { return a.e.RetryAfter, a.e.RetryAfter > 0 }
+
+// failure returns the Error of an attempt at u that ended with err. ended is why the
+// context of the attempt ended, if it did. An answer counts more.
+func failure(u *url.URL, ended, err error) *Error {
+	e := &Error{Endpoint: redacted(u)}
+	answer, answered := err.(*answerError)
+	proxy, proxied := err.(*ProxyError)
+	switch {
+	case answered:
+		e.StatusCode, e.RetryAfter, e.Err = answer.code, answer.wait, answer
+	case proxied && proxy.StatusCode != 0:
+		e.Err = proxy
+		if answer, ok := proxy.Err.(*answerError); ok {
+			e.RetryAfter = answer.wait
+		}
+	case ended != nil && proxied:
+		e.Err = &ProxyError{Proxy: proxy.Proxy, Err: ended}
+	case ended != nil:
+		e.Err = ended
+	case proxied:
+		e.Err = proxy
+	default:
+		e.Err = explain(u, err)
+	}
+	return e
+}
+
+// explain returns an error with the text that a person needs of err, without the URL
+// that the layers below put into it.
+func explain(u *url.URL, err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	switch err.(type) {
+	case *cause, *slowError:
+		return err
+	}
+	text := withoutURLs(err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	_, mime := errors.AsType[textproto.ProtocolError](err)
+	switch plain, secure := withoutTLS[u.Scheme], withTLS[u.Scheme]; {
+	case noTLS && plain != "":
+		return &slowError{cause{"answered without TLS: is this " + plain + "?", err}}
+	case secure != "" && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
+		return &slowError{cause{"answered with TLS: is this " + secure + "?", err}}
+	case mime, strings.Contains(text, "malformed HTTP"): // which has no type of its own
+		return &slowError{cause{text, err}}
+	}
+	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok && c.Reason == x509.Expired && c.Cert != nil {
+		// The text of package x509 has the present time in it and never repeats.
+		text = fmt.Sprintf("certificate is valid only from %s to %s", c.Cert.NotBefore.UTC().Format(time.RFC3339), c.Cert.NotAfter.UTC().Format(time.RFC3339))
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		text = "connection closed during the handshake: " + text
+	}
+	return &cause{text, err}
+}
+
+// By the scheme of a URL, what probably answers there without TLS, or with it.
+var (
+	withoutTLS = map[string]string{"wss": "a ws server", "tls": "a server without TLS", "https": "an http proxy"}
+	withTLS    = map[string]string{"ws": "a wss server", "http": "an https proxy"}
+)
 
 // cause is an error with a text that is fit for a log.
 type cause struct {
@@ -83,6 +153,22 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 func (c *cause) Unwrap() error { return c.err }
 
+// slowError is an error that somebody must mend, such as an answer in another
+// protocol.
+type slowError struct{ cause }
+
+func (e *slowError) Verdict() backoff.Verdict {
+	return backoff.Verdict{Class: backoff.ClassSlow}
+}
+
+func newSlowError(text string) error { return &slowError{cause{text, nil}} }
+
+// invalid returns the error of a dialer with wrong options, which no further dial can
+// mend.
+func invalid(dialer string, err error) error {
+	return backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))
+}
+
 // limitError is the end of a stage that took too long.
 type limitError struct{ text string }
 
@@ -90,16 +176,16 @@ func (e *limitError) Error() string        { return e.text }
 func (e *limitError) Timeout() bool        { return true }
 func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// statusText is a status as the standard names it, not as the server does.
+// statusText returns a status as the standard names it, not as the server does.
 func statusText(code int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 }
 
-// maxText is how many bytes of a text that others wrote are kept.
+// maxText is how many bytes are kept of a text that others wrote.
 const maxText = 256
 
-// printable returns s on one line, cut at maxText bytes, with everything
-// escaped that a terminal might obey.
+// printable returns s on one line, cut at maxText bytes, with everything escaped that
+// a terminal might obey.
 func printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {

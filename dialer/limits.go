@@ -3,17 +3,17 @@ package dialer
 import (
 	"context"
 	"fmt"
-	"sync"
+	"math"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// limits are how long the stages of one try at one endpoint may take.
+// limits are how long the stages of one attempt may take.
 type limits struct{ connect, handshake time.Duration }
 
-// limitsFor takes each limit from the dialer's field, then from what the
-// supervisor says about this try, then from the default.
+// limitsFor takes each limit from the dialer's field, then from t, then from the
+// default.
 func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
 	return limits{
 		connect:   firstPositive(connect, t.Connect, backoff.DefaultConnect),
@@ -32,8 +32,13 @@ func validateLimits(connect, handshake time.Duration) error {
 	return nil
 }
 
-// patience is both limits together.
-func (l limits) patience() time.Duration { return l.connect + l.handshake }
+// total returns both limits together, or the longest Duration if that is shorter.
+func (l limits) total() time.Duration {
+	if l.connect > math.MaxInt64-l.handshake {
+		return math.MaxInt64
+	}
+	return l.connect + l.handshake
+}
 
 func firstPositive(durations ...time.Duration) time.Duration {
 	for _, d := range durations {
@@ -44,47 +49,35 @@ func firstPositive(durations ...time.Duration) time.Duration {
 	return 0
 }
 
-// stages ends a try whose present stage takes longer than its limit.
+// stages ends an attempt whose present stage takes longer than its limit. It is used
+// by one goroutine at a time.
 type stages struct {
 	limits
-	end context.CancelCauseFunc
-
-	mu    sync.Mutex // guards what follows
-	timer *time.Timer
-	over  bool
+	end   context.CancelCauseFunc
+	timer *time.Timer // of the present stage
 }
 
 // connecting starts the first stage.
-func (s *stages) connecting() { s.enter(s.connect, "not connected within %v") }
+func (s *stages) connecting() { s.start(s.connect, "not connected within %v") }
 
 // handshaking starts the second stage.
-func (s *stages) handshaking() { s.enter(s.handshake, "handshake not answered within %v") }
+func (s *stages) handshaking() { s.start(s.handshake, "handshake not answered within %v") }
 
-func (s *stages) enter(limit time.Duration, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return
-	}
-	if s.timer != nil {
-		s.timer.Stop()
-	}
+func (s *stages) start(limit time.Duration, text string) {
+	s.stop()
 	s.timer = time.AfterFunc(limit, func() { s.end(&limitError{fmt.Sprintf(text, limit)}) })
 }
 
-// stop ends the last stage: no limit strikes any more, and no stage begins.
+// stop ends the present stage: its limit strikes no more.
 func (s *stages) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 }
 
-// undated is a context without its deadline, at which it still ends. Package net
-// reads the deadline and would be first to say "i/o timeout", before anyone
-// could tell that the attempt is over and not just this endpoint.
-type undated struct{ context.Context }
+// noDeadline is a context that ends at its deadline but does not show it, because
+// package net would see the deadline and return "i/o timeout" before anybody could
+// tell whether the dial is over or only the attempt.
+type noDeadline struct{ context.Context }
 
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -12,21 +12,21 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// target is one handshake, checked.
-type target struct {
+// request is one handshake, checked.
+type request struct {
 	url    *url.URL
-	host   string // for the Host header; empty: that of url
+	host   string // for the Host header; empty: the host of url
 	header http.Header
 }
 
-// prepareError is the end of a round: what Prepare cannot make for one endpoint
-// it is not asked to make for the next.
+// prepareError ends a round, because what Prepare cannot make for one endpoint it is
+// not asked to make for the next.
 type prepareError struct{ cause }
 
 // prepare makes the handshake for u, with the help of Prepare.
-func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit time.Duration) (*target, error) {
+func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit time.Duration) (*request, error) {
 	if d.Prepare == nil {
-		return newTarget(u, d.Header), nil
+		return newRequest(u, d.Header), nil
 	}
 	if try := backoff.TryFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
@@ -38,7 +38,8 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
-	err := d.Prepare(limited, r)
+	_, err := call(func() (struct{}, error) { return struct{}{}, d.Prepare(limited, r) })
+	raise(err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -48,22 +49,25 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit
 	case err != nil:
 		return nil, &prepareError{cause{"prepare: " + withoutURLs(err), err}}
 	}
-	prepared, err := parseEndpoint(r.URL)
+	prepared, err := parseURL(r.URL)
 	if err != nil {
 		return nil, &prepareError{cause{"prepare: Request.URL: " + err.Error(), err}}
 	}
 	if err := validateHeader(r.Header); err != nil {
 		return nil, &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
 	}
-	return newTarget(prepared, r.Header), nil
+	return newRequest(prepared, r.Header), nil
 }
 
-func newTarget(u *url.URL, h http.Header) *target {
-	return &target{url: u, host: h.Get("Host"), header: h}
+func newRequest(u *url.URL, h http.Header) *request {
+	if h == nil {
+		h = http.Header{}
+	}
+	return &request{url: u, host: h.Get("Host"), header: h}
 }
 
-// withoutURLs is the text of err, with the URLs redacted that are known to be
-// in it: an error of net/http prints the query, one of net/url the password.
+// withoutURLs returns the text of err with the URLs redacted that are known to be in
+// it, because an error of net/http prints the query and one of net/url the password.
 func withoutURLs(err error) string {
 	text := err.Error()
 	for _, u := range urlErrors(err) {
@@ -98,13 +102,13 @@ func urlErrors(err error) []*url.Error {
 	return found
 }
 
-// handshakeHeaders are those that the handshake sets itself.
+// handshakeHeaders are the headers that the handshake sets itself.
 var handshakeHeaders = []string{
 	"Connection", "Upgrade", "Sec-Websocket-Accept", "Sec-Websocket-Extensions",
 	"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version",
 }
 
-// validateHeader names what is wrong with h, but no value.
+// validateHeader returns an error that names what is wrong with h, without any value.
 func validateHeader(h http.Header) error {
 	for name, values := range h {
 		if !validToken(name) {

@@ -10,7 +10,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Progress is how far a DialContext has come. For a log:
+// Progress is how far a DialContext of a [Dialer] has come. For a log:
 //
 //	Notify: func(p dialer.Progress) {
 //		switch {
@@ -30,8 +30,8 @@ type Progress struct {
 	Done    bool          // DialContext is about to return
 }
 
-// dialling is one DialContext.
-type dialling struct {
+// dialing is one DialContext.
+type dialing struct {
 	*Dialer
 	Progress
 	began time.Time
@@ -39,11 +39,12 @@ type dialling struct {
 }
 
 // try dials once.
-func (c *dialling) try(ctx context.Context) error {
+func (c *dialing) try(ctx context.Context) error {
 	c.Tries++
 	one, cancel := c.limited(ctx)
 	defer cancel()
-	nc, err := c.dialOnce(one, c.Network, c.Address)
+	nc, err := call(func() (net.Conn, error) { return c.dialOnce(one, c.Network, c.Address) })
+	raise(err)
 	switch {
 	case err == nil && ctx.Err() != nil:
 		nc.Close() // it came too late
@@ -59,8 +60,8 @@ func (c *dialling) try(ctx context.Context) error {
 	return err
 }
 
-// limited is ctx with the limit on this try.
-func (c *dialling) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+// limited returns ctx with the limit on this try.
+func (c *dialing) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.ConnectTimeout < 0 {
 		return ctx, func() {}
 	}
@@ -68,8 +69,8 @@ func (c *dialling) limited(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not connected within %v", limit)})
 }
 
-// tell completes p and hands it on.
-func (c *dialling) tell(p Progress) {
+// notify completes p and calls Notify.
+func (c *dialing) notify(p Progress) {
 	if c.Notify == nil {
 		return
 	}
@@ -77,8 +78,8 @@ func (c *dialling) tell(p Progress) {
 	c.Notify(p)
 }
 
-// failure makes of err what net.Dialer would return.
-func (c *dialling) failure(err error) error {
+// failure returns err in the form in which net.Dialer would return it.
+func (c *dialing) failure(err error) error {
 	if given, ok := err.(*net.OpError); ok {
 		return given
 	}
@@ -87,11 +88,11 @@ func (c *dialling) failure(err error) error {
 		short.Err = c.shorten(given.Err)
 		err = &short
 	}
-	return &net.OpError{Op: "dial", Net: c.Network, Addr: endpoint{c.Network, c.Address}, Err: err}
+	return &net.OpError{Op: "dial", Net: c.Network, Addr: dialAddr{c.Network, c.Address}, Err: err}
 }
 
-// shorten leaves out what the error around err says already.
-func (c *dialling) shorten(err error) error {
+// shorten returns err without what the error around it says already.
+func (c *dialing) shorten(err error) error {
 	inner, ok := err.(*net.OpError)
 	if ok && inner.Op == "dial" && inner.Addr != nil && inner.Addr.String() == c.Address {
 		return inner.Err
@@ -110,8 +111,8 @@ func hopeless(err error) bool {
 	return errors.As(err, &address) || errors.As(err, &parse) || errors.As(err, &network) || errors.As(err, &invalid)
 }
 
-// endpoint is where a dial went, as a net.Addr.
-type endpoint struct{ network, address string }
+// dialAddr is the network and address of a dial, as a net.Addr.
+type dialAddr struct{ network, address string }
 
-func (e endpoint) Network() string { return e.network }
-func (e endpoint) String() string  { return e.address }
+func (a dialAddr) Network() string { return a.network }
+func (a dialAddr) String() string  { return a.address }

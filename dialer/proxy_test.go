@@ -3,9 +3,15 @@ package dialer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,110 +21,200 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-var proxyURL = &url.URL{Scheme: "http", Host: "proxy.example:3128", User: url.UserPassword("puser", "ppasswd")}
-
-// proxy is a CONNECT proxy on the venue's network that answers with code.
-func (v *venue) proxy(t *testing.T, code int) {
-	s := conntest.NewServer(v.network, "proxy.example:3128", nil)
-	t.Cleanup(s.Close)
-	s.Next(func(w http.ResponseWriter, r *http.Request) {
-		if code != http.StatusOK || r.Method != http.MethodConnect {
-			w.WriteHeader(code)
-			return
-		}
-		far, err := v.network.DialContext(r.Context(), "tcp", r.Host)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		near, _, _ := http.NewResponseController(w).Hijack()
-		near.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
-		pump(near, far)
-	})
-	v.dialer.Proxy = http.ProxyURL(proxyURL)
+func proxyURL(scheme string) *url.URL {
+	return &url.URL{Scheme: scheme, Host: proxyAddr, User: url.UserPassword("puser", "ppasswd")}
 }
 
-// pump carries bytes both ways until one side is closed, then closes both.
-func pump(a, b net.Conn) {
-	ended := make(chan struct{}, 2)
-	for _, w := range [][2]net.Conn{{a, b}, {b, a}} {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			buf := make([]byte, 4096)
-			for {
-				n, err := w[0].Read(buf)
-				if err != nil {
-					break
-				}
-				if _, err := w[1].Write(buf[:n]); err != nil {
-					break
-				}
-			}
-			a.Close()
-			b.Close()
-		}()
-	}
-	<-ended
-	<-ended
+// proxied returns what went wrong with the proxy.
+func (v *venue) proxied(t *testing.T, e *Error) *ProxyError {
+	t.Helper()
+	var p *ProxyError
+	require.ErrorAs(t, e, &p)
+	require.Zero(t, e.StatusCode, "the server has said nothing")
+	requireNoSecret(t, e)
+	return p
 }
 
-func TestWSSGoesThroughAConnectProxy(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
-		v.proxy(t, 200)
-		v.handshake(t)
-		require.Len(t, v.network.Dials("proxy.example:3128"), 1)
-		require.Len(t, v.network.Dials("example.com:443"), 1)
-	})
-}
-
-func TestAProxyThatRefusesIsNamed(t *testing.T) {
-	for code, want := range map[int]struct {
-		text  string
-		class backoff.Class
-	}{
-		407: {"proxy refused: 407 Proxy Authentication Required", backoff.ClassSlow},
-		503: {"proxy refused: 503 Service Unavailable", backoff.ClassOverload},
-		410: {"proxy refused: 410 Gone", backoff.ClassRetry}, // not the server's word
-	} {
-		inSecureVenue(t, func(t *testing.T, v *venue) {
-			v.proxy(t, code)
-			e := v.fail(t, t.Context(), 0)
-			require.EqualError(t, e, "dial wss://example.com/feed: "+want.text)
-			require.Equal(t, want.class, backoff.Classify(e).Class)
+func TestEveryProxyMakesATunnel(t *testing.T) {
+	for _, scheme := range []string{"http", "https", "socks5", "socks5h"} {
+		t.Run("ws by "+scheme, func(t *testing.T) {
+			inVenue(t, func(t *testing.T, v *venue) {
+				p := v.proxy(t, scheme, &proxyServer{})
+				c := v.dial(t)
+				talk(t, c)
+				c.CloseNow()
+				require.Equal(t, []string{venueAddr}, p.targets, "the proxy looks the name up")
+			})
 		})
-	}
-}
-
-// The connect limit covers the proxy's answer, the handshake limit what is
-// beyond; the context covers both.
-func TestAProxyCannotHoldUsUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		stall string
-		want  time.Duration
-		text  string
-	}{
-		"in CONNECT": {"proxy.example:3128", 15 * time.Second, "not connected within 15s"},
-		"beyond":     {"example.com:443", 30 * time.Second, "handshake not answered within 30s"},
-	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("wss by "+scheme, func(t *testing.T) {
 			inSecureVenue(t, func(t *testing.T, v *venue) {
-				v.proxy(t, 200)
-				v.network.Fault(c.stall, conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
-				require.ErrorContains(t, v.fail(t, t.Context(), c.want), c.text)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				require.ErrorIs(t, v.fail(t, ctx, time.Second), context.DeadlineExceeded)
+				p := v.proxy(t, scheme, &proxyServer{})
+				v.handshake(t)
+				require.Equal(t, []string{"example.com:443"}, p.targets)
 			})
 		})
 	}
 }
 
-func TestTheEnvironmentChoosesNoProxy(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://proxy.example:3128")
+// What the proxy says is the proxy's, and it is not for a proxy to end a connection or
+// to ask for new credentials.
+func TestTheAnswerOfAProxyIsTheProxys(t *testing.T) {
+	for code, class := range map[int]backoff.Class{
+		400: backoff.ClassRetry, 401: backoff.ClassSlow, 403: backoff.ClassSlow, 404: backoff.ClassRetry,
+		407: backoff.ClassSlow, 410: backoff.ClassRetry, 426: backoff.ClassRetry, 429: backoff.ClassOverload,
+		302: backoff.ClassRetry, 500: backoff.ClassRetry, 502: backoff.ClassRetry, 503: backoff.ClassOverload,
+		504: backoff.ClassOverload, 101: backoff.ClassRetry,
+	} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			v.proxy(t, "http", &proxyServer{answer: fmt.Sprintf("HTTP/1.1 %d X\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\n", code)})
+			e := v.fail(t, t.Context(), 0)
+			p := v.proxied(t, e)
+			require.Equal(t, &ProxyError{Proxy: "http://proxy.example:3128", StatusCode: code, Err: p.Err}, p)
+			require.EqualError(t, e, "dial ws://venue.example/feed: proxy http://proxy.example:3128: "+statusText(code)+" (retry after 7s)")
+			require.Equal(t, backoff.Verdict{Class: class, RetryAfter: 7 * time.Second}, backoff.Classify(e))
+		})
+	}
+}
+
+func TestA401OfAProxyAsksForNoNewCredentials(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.dial(t).CloseNow()
-		require.Empty(t, v.network.Dials("proxy.example:3128"))
+		v.proxy(t, "http", &proxyServer{answer: "HTTP/1.1 401 Unauthorized\r\n\r\n"})
+		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
+			require.False(t, backoff.TryFrom(ctx).Refresh)
+			return nil
+		}
+		v.proxied(t, v.fail(t, t.Context(), 0))
+		v.proxied(t, v.fail(t, t.Context(), 0))
 	})
+}
+
+func TestARefusedLoginAtAProxyIsSlow(t *testing.T) {
+	for scheme, want := range map[string]string{
+		"http":   "407 Proxy Authentication Required",
+		"https":  "407 Proxy Authentication Required",
+		"socks5": "login refused",
+	} {
+		for name, user := range map[string]*url.Userinfo{"wrong": url.UserPassword("puser", "ppasswd2"), "none": nil} {
+			t.Run(scheme+" "+name, func(t *testing.T) {
+				inVenue(t, func(t *testing.T, v *venue) {
+					v.proxy(t, scheme, &proxyServer{})
+					v.dialer.Proxy = http.ProxyURL(&url.URL{Scheme: scheme, Host: proxyAddr, User: user})
+					e := v.fail(t, t.Context(), 0)
+					require.ErrorContains(t, v.proxied(t, e), "proxy "+scheme+"://proxy.example:3128: "+want)
+					require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
+				})
+			})
+		}
+	}
+}
+
+// Connecting ends when the tunnel is there, and the handshake's limit begins.
+func TestAProxyIsPartOfConnecting(t *testing.T) {
+	for _, scheme := range []string{"http", "https", "socks5"} {
+		for _, stall := range []string{"hello", "login", "request", "server"} {
+			t.Run(scheme+" "+stall, func(t *testing.T) {
+				if stall == "login" && scheme != "socks5" {
+					t.Skip("CONNECT has its login in the request")
+				}
+				inVenue(t, func(t *testing.T, v *venue) {
+					v.proxy(t, scheme, &proxyServer{stall: stall})
+					text, limit := "proxy "+scheme+"://proxy.example:3128: not connected within 15s", 15*time.Second
+					if stall == "server" {
+						v.Next(conntest.Hang)
+						text, limit = "handshake not answered within 30s", 30*time.Second
+					}
+					e := v.fail(t, t.Context(), limit)
+					require.EqualError(t, e, "dial ws://venue.example/feed: "+text)
+					require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					require.ErrorIs(t, v.fail(t, ctx, time.Second), context.DeadlineExceeded)
+				})
+			})
+		}
+	}
+}
+
+func TestATLSHandshakeWithAProxyIsPartOfConnecting(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		v.proxy(t, "https", &proxyServer{})
+		v.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
+		require.ErrorContains(t, v.fail(t, t.Context(), 15*time.Second), "not connected within 15s")
+	})
+}
+
+func TestTheServerNameIsNotTheProxys(t *testing.T) {
+	inSecureVenue(t, func(t *testing.T, v *venue) {
+		v.proxy(t, "https", &proxyServer{})
+		v.dialer.TLS.ServerName, v.dialer.URL = "example.com", "wss://10.0.0.1/feed"
+		v.network.Fault("10.0.0.1:443", conntest.Fault{Refuse: true})
+		e := v.fail(t, t.Context(), 0)
+		require.Equal(t, 502, v.proxied(t, e).StatusCode, "beyond TLS with the proxy")
+		v.dialer = &WebSocket{URL: secureURL, TLS: v.dialer.TLS, Proxy: v.dialer.Proxy, DialContext: v.dialer.DialContext}
+		v.handshake(t)
+	})
+}
+
+func TestAProxyThatIsNoneIsNamed(t *testing.T) {
+	for want, c := range map[string]struct {
+		scheme  string
+		arrange func(v *venue, p *proxyServer)
+		class   backoff.Class
+	}{
+		"proxy http://proxy.example:3128: dial tcp proxy.example:3128: connect: connection refused": {"http", func(v *venue, _ *proxyServer) {
+			v.network.Fault(proxyAddr, conntest.Fault{Refuse: true})
+		}, backoff.ClassRetry},
+		"proxy socks5://proxy.example:3128: write tcp client:1->proxy.example:3128: write: broken pipe": {"socks5", func(v *venue, _ *proxyServer) {
+			v.network.Fault(proxyAddr, conntest.Fault{Drop: true})
+		}, backoff.ClassRetry},
+		`proxy http://proxy.example:3128: malformed HTTP status code "ready"`: {"http", func(_ *venue, p *proxyServer) {
+			p.answer = "220 ready\r\n"
+		}, backoff.ClassSlow},
+		"proxy http://proxy.example:3128: the header of the answer exceeds 65536 bytes": {"http", func(_ *venue, p *proxyServer) {
+			p.answer = "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17)
+		}, backoff.ClassSlow},
+		"proxy http://proxy.example:3128: sent 5 bytes behind its answer to CONNECT": {"http", func(_ *venue, p *proxyServer) {
+			p.answer = "HTTP/1.1 200 OK\r\n\r\nhello"
+		}, backoff.ClassSlow},
+		"proxy https://proxy.example:3128: answered without TLS: is this an http proxy?": {"http", func(v *venue, _ *proxyServer) {
+			v.dialer.Proxy = http.ProxyURL(proxyURL("https"))
+			v.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) {
+				p.Inject(conntest.ToClient, []byte("HTTP/1.0 400 Bad Request\r\n\r\n"))
+			}})
+		}, backoff.ClassSlow},
+		"proxy https://proxy.example:3128: tls: failed to verify certificate: x509: certificate signed by unknown authority": {"https", func(v *venue, _ *proxyServer) {
+			v.dialer.TLS = nil
+		}, backoff.ClassSlow},
+	} {
+		t.Run(want, func(t *testing.T) {
+			inVenue(t, func(t *testing.T, v *venue) {
+				p := &proxyServer{}
+				v.proxy(t, c.scheme, p)
+				c.arrange(v, p)
+				e := v.fail(t, t.Context(), 0)
+				require.ErrorContains(t, v.proxied(t, e), want)
+				require.Equal(t, c.class, backoff.Classify(e).Class)
+			})
+		})
+	}
+}
+
+func TestTheURLOfAProxyIsChecked(t *testing.T) {
+	for raw, want := range map[string]string{
+		"odd://puser:ppasswd@p.example":     "proxy: its URL must begin with http, https, socks5 or socks5h",
+		"puser:ppasswd@p.example:3128":      "proxy: its URL must begin with http, https, socks5 or socks5h",
+		"http://puser:ppasswd@":             "proxy: its URL is wrong: no host",
+		"http://puser:ppasswd@p.example:0":  "proxy: its URL is wrong: port must be 1 to 65535",
+		"http://puser:ppasswd@p\"x.example": "proxy: its URL is wrong: malformed host",
+	} {
+		inVenue(t, func(t *testing.T, v *venue) {
+			v.dialer.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(raw) }
+			e := v.fail(t, t.Context(), 0)
+			require.EqualError(t, v.proxied(t, e), want)
+			require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
+			require.Empty(t, v.network.Dials(""))
+		})
+	}
 }
 
 func TestAProxyThatCannotBeChosenIsNotPrinted(t *testing.T) {
@@ -128,17 +224,131 @@ func TestAProxyThatCannotBeChosenIsNotPrinted(t *testing.T) {
 		e := v.fail(t, t.Context(), 0)
 		require.ErrorIs(t, e, errEnv)
 		require.ErrorContains(t, e, "no proxy could be chosen")
-		require.NotContains(t, e.Error(), "ppasswd")
+		requireNoSecret(t, e)
 	})
 }
 
-func TestTheHookForAProxysAnswerIsKept(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
-		v.proxy(t, 200)
-		errHook := errors.New("wrong proxy")
-		v.dialer.Transport = &http.Transport{
-			OnProxyConnectResponse: func(context.Context, *url.URL, *http.Request, *http.Response) error { return errHook },
+func TestTheProxyIsChosenForARequestOfHTTP(t *testing.T) {
+	for scheme, want := range map[string]string{"ws": "http", "wss": "https"} {
+		var asked *http.Request
+		d := &WebSocket{URL: scheme + "://venue.example/feed?x", Header: http.Header{"X-Key": {"k"}},
+			Proxy:       func(r *http.Request) (*url.URL, error) { asked = r; return nil, nil },
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errFell },
 		}
-		require.ErrorIs(t, v.fail(t, t.Context(), 0), errHook)
+		_, err := d.Dial(t.Context())
+		require.ErrorIs(t, err, errFell)
+		require.Equal(t, want+"://venue.example/feed?x", asked.URL.String())
+		require.Equal(t, "k", asked.Header.Get("X-Key"))
+	}
+}
+
+func TestTheProxyOfTransportCountsAndItsHooks(t *testing.T) {
+	inVenue(t, func(t *testing.T, v *venue) {
+		p := v.proxy(t, "http", &proxyServer{})
+		var code int
+		v.dialer.Transport = &http.Transport{
+			Proxy:              v.dialer.Proxy,
+			ProxyConnectHeader: http.Header{"X-Proxy": {"p"}},
+			OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
+				code = r.StatusCode
+				return nil
+			},
+		}
+		v.dialer.Proxy = nil
+		v.dial(t).CloseNow()
+		require.Equal(t, 200, code)
+		require.Equal(t, "p", p.headers[0].Get("X-Proxy"))
+		given := http.Header{"X-Proxy": {"q"}}
+		v.dialer.Transport.GetProxyConnectHeader = func(context.Context, *url.URL, string) (http.Header, error) {
+			return given, nil
+		}
+		v.dial(t).CloseNow()
+		require.Equal(t, "q", p.headers[1].Get("X-Proxy"))
+		for _, h := range []http.Header{given, v.dialer.Transport.ProxyConnectHeader} {
+			require.Len(t, h, 1, "it is not changed")
+		}
 	})
+}
+
+func TestAnErrorOfAProxyHookIsReturned(t *testing.T) {
+	errHook := backoff.Permanent(errors.New("wrong proxy"))
+	for name, hooks := range map[string]*http.Transport{
+		"answer": {OnProxyConnectResponse: func(context.Context, *url.URL, *http.Request, *http.Response) error { return errHook }},
+		"header": {GetProxyConnectHeader: func(context.Context, *url.URL, string) (http.Header, error) { return nil, errHook }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVenue(t, func(t *testing.T, v *venue) {
+				v.proxy(t, "http", &proxyServer{})
+				v.dialer.Transport = hooks
+				e := v.fail(t, t.Context(), 0)
+				require.EqualError(t, e, "dial ws://venue.example/feed: wrong proxy")
+				require.Equal(t, backoff.ClassStop, backoff.Classify(e).Class, "it is the user's word")
+			})
+		})
+	}
+}
+
+func TestAProxyErrorMadeByHand(t *testing.T) {
+	e := &ProxyError{Proxy: "http://p:1", StatusCode: 429}
+	require.EqualError(t, e, "proxy http://p:1: 429 Too Many Requests")
+	require.Equal(t, backoff.ClassOverload, backoff.Classify(fmt.Errorf("x: %w", e)).Class)
+	require.Equal(t, backoff.ClassSlow, (&ProxyError{Err: backoff.Permanent(errFell)}).Verdict().Class)
+	require.Equal(t, backoff.ClassRetry, (&ProxyError{StatusCode: 502, Err: context.DeadlineExceeded}).Verdict().Class)
+}
+
+// The environment is read once for each process, so this test has one of its own. The
+// name of the server is none of loopback, for which the environment never chooses a
+// proxy; its addresses are.
+func TestTheProxyOfTheEnvironment(t *testing.T) {
+	if os.Getenv(inChild) == "" {
+		child := exec.Command(os.Args[0], "-test.run=^TestTheProxyOfTheEnvironment$", "-test.v")
+		child.Env = append(os.Environ(), inChild+"=1")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		p := &proxyServer{user: "puser", password: "ppasswd", dial: toLoopback}
+		p.serve(l)
+		defer func() { l.Close(); p.work.Wait() }()
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
+			child.Env = append(child.Env, name+"=http://puser:ppasswd@"+l.Addr().String())
+		}
+		child.Env = append(child.Env, "NO_PROXY=direct.example")
+		output, err := child.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		require.Contains(t, string(output), "--- PASS: TestTheProxyOfTheEnvironment")
+		require.Len(t, p.targets, 2, "ws and wss: %v", p.targets)
+		return
+	}
+	for _, secure := range []bool{false, true} {
+		s, scheme := httptest.NewUnstartedServer(http.HandlerFunc(echoWebSocket)), "ws"
+		s.Config.ErrorLog = silent
+		own := newCertificate(t, "venue.example")
+		d := &WebSocket{Header: http.Header{}}
+		d.TCP.Resolver = &names{addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+		if secure {
+			s.TLS, scheme, d.TLS = tlsOf(own), "wss", tlsOf(own)
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		defer s.Close()
+		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+		d.URL = scheme + "://venue.example:" + port
+		meet(t, d)
+		direct := &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Proxy: NoProxy}
+		meet(t, direct)
+		meet(t, &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Transport: &http.Transport{}}) // has no proxy
+		if !secure {
+			meet(t, &WebSocket{URL: "ws://direct.example:" + port, TCP: d.TCP})
+		}
+	}
+}
+
+// toLoopback dials the port of addr on loopback, as a resolver would have it.
+func toLoopback(ctx context.Context, network, addr string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	var n net.Dialer
+	return n.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
 }

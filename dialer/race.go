@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -12,21 +13,23 @@ import (
 // the Connection Attempt Delay of RFC 8305, section 5.
 const stagger = 250 * time.Millisecond
 
-// race connects to the first of addresses that answers. The next one starts
-// when the one before it has failed or has been silent for the stagger, so that
-// a black hole costs a quarter of a second and not the whole attempt. It
-// returns when ctx ends, and not before every connection that lost is closed.
+// race connects to the first of addresses that answers. It starts the next one when
+// the one before has failed or has been silent for the stagger, so that an address
+// which never answers costs a quarter of a second and not the whole attempt. It
+// returns when ctx ends, but never before every connection that lost is closed. A
+// panic on the way ends the race and is in the error, as call has it.
 func race(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var runners sync.WaitGroup
 	defer func() { cancel(); runners.Wait() }()
 
-	finish := make(chan finisher)
+	results := make(chan dialResult)
 	start := func(address string) {
-		runners.Go(func() {
-			nc, err := dial(ctx, address)
+		runners.Add(1)
+		spawn(func() (net.Conn, error) { return dial(ctx, address) }, func(nc net.Conn, err error) {
+			defer runners.Done()
 			select {
-			case finish <- finisher{nc, err}:
+			case results <- dialResult{nc, err}:
 			case <-ctx.Done():
 				if nc != nil {
 					nc.Close()
@@ -42,13 +45,16 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 	var first error
 	for running > 0 {
 		select {
-		case f := <-finish:
-			if f.err == nil {
-				return f.conn, nil
+		case r := <-results:
+			if r.err == nil {
+				return r.conn, nil
+			}
+			if _, panicked := errors.AsType[*panicError](r.err); panicked {
+				return nil, r.err
 			}
 			running--
 			if first == nil {
-				first = f.err
+				first = r.err
 			}
 		case <-timer.C:
 		case <-ctx.Done():
@@ -66,8 +72,8 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 	return nil, first
 }
 
-// finisher is how one address ended.
-type finisher struct {
+// dialResult is how the dial of one address ended.
+type dialResult struct {
 	conn net.Conn
 	err  error
 }

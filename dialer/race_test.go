@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,8 @@ import (
 // ones fail after it.
 type track struct {
 	after map[string]time.Duration
+	deaf  time.Duration // how long a dial goes on after the end of its context, and then answers
+	leave func()        // called by the dial of "leaves"
 
 	mu      sync.Mutex
 	start   time.Time
@@ -31,11 +34,17 @@ func (k *track) run(ctx context.Context, addresses ...string) (string, error) {
 		k.mu.Lock()
 		k.started[address] = time.Since(k.start)
 		k.mu.Unlock()
+		if address == "leaves" {
+			k.leave()
+		}
 		after := k.after[address]
 		select {
 		case <-time.After(max(after, -after)):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			if k.deaf == 0 {
+				return nil, ctx.Err()
+			}
+			time.Sleep(k.deaf)
 		}
 		if after < 0 {
 			return nil, errFell
@@ -63,7 +72,6 @@ type runner struct {
 
 func (r *runner) Close() error { r.track.count(-1); return nil }
 
-// Fact 12.
 func TestABlackHoleCostsOneStagger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &track{after: map[string]time.Duration{"hole": time.Hour, "good": time.Millisecond}}
@@ -84,13 +92,48 @@ func TestAFailureStartsTheNextAtOnce(t *testing.T) {
 	})
 }
 
-func TestLosersOfARaceAreClosed(t *testing.T) {
+// A race ends when every dial of it has ended, and one winner is open: with losers that
+// answer at the same time as it, at once when they are cancelled, or later.
+func TestARaceWaitsForItsLosersAndClosesThem(t *testing.T) {
+	same := 500 * time.Millisecond
+	for name, c := range map[string]struct {
+		loser, deaf, want time.Duration
+	}{
+		"together":  {same, 0, same},
+		"cancelled": {time.Hour, 0, same},
+		"deaf":      {time.Hour, 3 * time.Second, same + 3*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &track{after: map[string]time.Duration{"a": c.loser, "b": same - stagger}, deaf: c.deaf}
+				_, err := k.run(t.Context(), "a", "b")
+				require.NoError(t, err)
+				require.Equal(t, c.want, time.Since(k.start))
+				require.Equal(t, 1, k.open)
+			})
+		})
+	}
+}
+
+func TestADialThatDoesNotReturnLosesTheRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		same := 500 * time.Millisecond
-		k := &track{after: map[string]time.Duration{"a": same, "b": same - stagger}} // answer together
-		_, err := k.run(t.Context(), "a", "b")
+		k := &track{after: map[string]time.Duration{"good": time.Second}, leave: runtime.Goexit}
+		winner, err := k.run(t.Context(), "leaves", "good")
 		require.NoError(t, err)
-		require.Equal(t, 1, k.open)
+		require.Equal(t, "good", winner)
+		require.Equal(t, time.Second, time.Since(k.start))
+		_, err = k.run(t.Context(), "leaves")
+		require.ErrorIs(t, err, errGoexit)
+	})
+}
+
+func TestAPanicEndsTheRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &track{after: map[string]time.Duration{"a": time.Hour}, leave: func() { panic("boom") }}
+		_, err := k.run(t.Context(), "a", "leaves", "c")
+		require.ErrorAs(t, err, new(*panicError))
+		require.Equal(t, map[string]time.Duration{"a": 0, "leaves": stagger}, k.started, "no other is dialled")
+		require.Zero(t, k.open)
 	})
 }
 

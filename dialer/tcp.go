@@ -20,11 +20,10 @@ import (
 // TCP opens framed connections: messages over TCP, or over TLS. Its fields must
 // not change after the first call of a method; from then on it is safe for
 // concurrent use, and must not be copied.
-//
-// ConnectTimeout and HandshakeTimeout, where they are set, hold for every try;
-// where they are not, what the [backoff.Try] in the dial's context says.
 type TCP struct {
-	// Address is where to dial: "host:port", with a number for the port.
+	// Address is the endpoint: "host:port", with a number for the port. A host name
+	// outside of ASCII is converted as net/http converts it (IDNA), here and in
+	// Addresses.
 	Address string
 
 	// Addresses, instead of Address, are endpoints that serve the same: see Dial.
@@ -41,55 +40,52 @@ type TCP struct {
 	// Default: no TLS. The zero Config is TLS with the defaults.
 	TLS *tls.Config
 
-	// Socket says how a TCP connection is made. Not used with a DialContext.
+	// Socket says how a socket is made. It is not used with a DialContext.
 	Socket TCPOptions
 
-	// DialContext makes the connection instead of our own TCP, with "tcp" for
-	// network. It must return when ctx ends, which is no deadline that ctx knows.
-	// A connection without CloseWrite cannot be half-closed: see
-	// [conn.Framed.Close]. Default: TCP.
+	// DialContext makes the connection, with "tcp" for network. It must return when
+	// ctx ends; ctx has no deadline. A connection without CloseWrite cannot be
+	// half-closed: see [conn.Framed.Close]. Default: a socket made by Socket.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// ConnectTimeout is the limit on name resolution and TCP, for each endpoint
-	// and every try. Default: what the supervisor says, which grows while the
-	// server is overloaded, or else 15 s.
+	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
+	// each endpoint and each try. Default: the Connect of the [backoff.Try] in the
+	// dial's context, which a supervisor raises while the server is overloaded, or
+	// 15 s.
 	ConnectTimeout time.Duration
 
-	// HandshakeTimeout is the limit on TLS, for each endpoint, counted from the
-	// end of connecting. Default: as above, or else 30 s.
+	// HandshakeTimeout is the limit on TLS, counted from the end of connecting. It
+	// holds for each endpoint and each try. Default: the Handshake of the
+	// [backoff.Try] in the dial's context, or 30 s.
 	HandshakeTimeout time.Duration
 
 	// Conn has the limits of the connections that are opened.
 	Conn conn.FramedOptions
 
-	// Random is where the order of endpoints and addresses is drawn from. It is
-	// used under a lock. Default: that of package rand.
+	// Random draws the order of endpoints and addresses. It is used under a lock.
+	// Default: the functions of math/rand/v2.
 	Random rand.Source
 
-	once sync.Once
-	plan *plan                  // what Dial needs, made by setup
-	tls  map[string]*tls.Config // by host, so that connections share it; nil without TLS
-	err  error                  // why there is no plan
+	once      sync.Once
+	endpoints *endpoints  // made by setup
+	tls       *tlsConfigs // made by setup; nil without TLS
+	err       error       // why there are no endpoints
 }
 
 // Dial opens one connection and returns a [conn.Framed]. It ends with ctx, at
 // whatever stage, and returns the context's cause then. ctx may end afterwards.
-// Failures are an [*Error].
+// A failure is an [*Error].
 //
-// With several endpoints a Dial is a round, by the rules of [WebSocket.Dial]: each
-// is asked at most once, in a shuffled order, with the limits for itself; a round
-// that ctx has ended is carried on by the next Dial; and the endpoint that gives
-// most hope decides what the error means.
+// With several endpoints a Dial is a round, by the rules of [WebSocket.Dial]: it
+// asks each endpoint at most once, in a shuffled order; the limits hold for each
+// endpoint; the next Dial carries on a round that ctx has ended; and the most hopeful
+// error decides what the [*Error] means.
 func (d *TCP) Dial(ctx context.Context) (conn.Conn, error) {
-	p, err := d.setup()
+	e, err := d.setup()
 	if err != nil {
 		return nil, err
 	}
-	c, e := p.round(ctx, d.dial)
-	if e != nil {
-		return nil, e
-	}
-	return c, nil
+	return e.dial(ctx, d.dial)
 }
 
 // Validate returns an error that names the option which is wrong, if one is. No
@@ -99,66 +95,76 @@ func (d *TCP) Validate() error {
 	return err
 }
 
-// Host is what connections to the same place have in common: the address of the
-// endpoint, or of all endpoints, sorted and joined by commas. It is empty when the
+// Host returns what connections to the same place have in common: the address of the
+// endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
 // options are wrong.
 func (d *TCP) Host() string {
-	p, err := d.setup()
+	e, err := d.setup()
 	if err != nil {
 		return ""
 	}
-	return p.host()
+	return e.hosts()
 }
 
-// Patience returns how long one Dial may take when the supervisor says t: the
-// limit on connecting and, with TLS, that on the handshake together. It is what a
-// reconnect.Conn allows; a round that does not get to its end in that time goes on
-// with the next Dial.
+// Patience returns how long one Dial may take in the try t: the limit on connecting
+// and, with TLS, that on the handshake together. A reconnect.Conn allows so much; a
+// round that needs longer goes on with the next Dial.
 func (d *TCP) Patience(t backoff.Try) time.Duration {
 	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
 	if d.TLS == nil {
 		return l.connect
 	}
-	return l.patience()
+	return l.total()
 }
 
-// setup makes the plan, once.
-func (d *TCP) setup() (*plan, error) {
+// dial makes one attempt at one endpoint.
+func (d *TCP) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+	a := &attempt{
+		url:    u,
+		limits: limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout),
+		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
+			return connectTo(ctx, w, d.dialContext(), u.Host)
+		},
+		open: func(_ context.Context, _ *conn.Wire, nc net.Conn) (conn.Conn, error) {
+			return conn.NewFramed(nc, d.Framer, &d.Conn)
+		},
+	}
+	if d.tls != nil {
+		a.tls = d.tls.forHost(u.Hostname())
+	}
+	return a.run(ctx)
+}
+
+// dialContext returns the function that makes connections.
+func (d *TCP) dialContext() dialContext {
+	if d.DialContext != nil {
+		return d.DialContext
+	}
+	return d.Socket.forMessages().dialer(d.endpoints.shuffle)
+}
+
+// setup checks the options, once, and makes what all dials share.
+func (d *TCP) setup() (*endpoints, error) {
 	d.once.Do(func() {
-		if d.plan, d.err = d.makePlan(); d.err != nil {
-			d.err = invalid("TCP", d.err)
+		scheme := "tcp"
+		if d.TLS != nil {
+			scheme = "tls"
+		}
+		urls, err := parseEndpoints("Address", d.Address, "Addresses", d.Addresses,
+			func(raw string) (*url.URL, error) { return parseAddress(scheme, raw) })
+		if err == nil {
+			err = d.validateRest()
+		}
+		if err != nil {
+			d.err = invalid("TCP", err)
+			return
+		}
+		d.endpoints = newEndpoints(urls, d.Random)
+		if d.TLS != nil {
+			d.tls = newTLSConfigs(tlsDefaults(d.TLS), urls)
 		}
 	})
-	return d.plan, d.err
-}
-
-func (d *TCP) makePlan() (*plan, error) {
-	scheme := "tcp"
-	if d.TLS != nil {
-		scheme = "tls"
-	}
-	endpoints, err := parseEndpoints("Address", d.Address, "Addresses", d.Addresses,
-		func(raw string) (*url.URL, error) { return parseAddress(scheme, raw) })
-	if err == nil {
-		err = d.validateRest()
-	}
-	if err != nil {
-		return nil, err
-	}
-	if d.TLS == nil {
-		return newPlan(endpoints, nil, d.Random), nil
-	}
-	shared := tlsDefaults(d.TLS)
-	d.tls = make(map[string]*tls.Config, len(endpoints))
-	for _, u := range endpoints {
-		c := shared
-		if c.ServerName == "" {
-			c = shared.Clone()
-			c.ServerName = u.Hostname()
-		}
-		d.tls[u.Hostname()] = c
-	}
-	return newPlan(endpoints, shared, d.Random), nil
+	return d.endpoints, d.err
 }
 
 // validateRest checks all options but the addresses.
@@ -181,57 +187,4 @@ func (d *TCP) validateRest() error {
 		return fmt.Errorf("Conn: %w", err)
 	}
 	return nil
-}
-
-// dial tries one endpoint. When it fails, everything of it has ended; when it
-// does not, nothing of it is kept by the connection.
-func (d *TCP) dial(parent context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
-	if parent.Err() != nil {
-		return nil, &Error{Endpoint: redacted(u), Err: context.Cause(parent)}
-	}
-	ctx, cancel := context.WithCancelCause(undated{parent})
-	s := stages{limits: limitsFor(backoff.TryFrom(parent), d.ConnectTimeout, d.HandshakeTimeout), end: cancel}
-	var wire conn.Wire
-	cut := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() { defer close(cut); wire.Cut() })
-
-	nc, err := d.connect(ctx, u, &wire, &s)
-	s.stop()
-	var c *conn.Framed
-	if err == nil {
-		c, err = conn.NewFramed(nc, d.Framer, &d.Conn)
-	}
-	if err == nil && unhook() {
-		cancel(nil)
-		return c, nil
-	}
-
-	ended := context.Cause(ctx) // before we end it ourselves
-	cancel(nil)
-	<-cut
-	if c != nil {
-		_ = c.CloseNow()
-	}
-	return nil, failure(parent, u, nil, ended, err, false)
-}
-
-// connect makes the connection, with TLS if that is wanted. What it has opened is
-// closed when wire is cut.
-func (d *TCP) connect(ctx context.Context, u *url.URL, wire *conn.Wire, s *stages) (net.Conn, error) {
-	s.connecting()
-	dial := d.DialContext
-	if dial == nil {
-		dial = d.Socket.forMessages().dialer(d.plan.shuffle)
-	}
-	nc, err := made(dial(ctx, "tcp", u.Host))
-	if err != nil {
-		return nil, err
-	}
-	nc = wire.Tap(nc)
-	if d.tls == nil {
-		return nc, nil
-	}
-	s.handshaking()
-	secure := tls.Client(nc, d.tls[u.Hostname()])
-	return secure, secure.HandshakeContext(ctx)
 }

@@ -130,8 +130,8 @@ func probing(k net.KeepAliveConfig) time.Duration {
 	return idle + 2*interval
 }
 
-// dialer returns dial as a DialContext. The options have their defaults.
-func (o *TCPOptions) dialer(shuffle shuffler) func(context.Context, string, string) (net.Conn, error) {
+// dialer returns dial as a dialContext. The options have their defaults.
+func (o *TCPOptions) dialer(shuffle shuffler) dialContext {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return o.dial(ctx, shuffle, network, address)
 	}
@@ -196,5 +196,7 @@ func (o *TCPOptions) control(network, address string, c syscall.RawConn) error {
 	if o.Control == nil {
 		return nil
 	}
-	return o.Control(network, address, c)
+	// Package net would leave the socket open if Control did not return.
+	_, err := call(func() (struct{}, error) { return struct{}{}, o.Control(network, address, c) })
+	return err
 }

@@ -1,6 +1,45 @@
 package dialer
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+	"net/url"
+)
+
+// tlsConfigs has one TLS configuration for each host, so that the connections to a
+// host share it. The configurations never change, because a resumed session would not
+// be checked again by a changed one.
+type tlsConfigs struct {
+	shared *tls.Config
+	byHost map[string]*tls.Config
+}
+
+func newTLSConfigs(shared *tls.Config, urls []*url.URL) *tlsConfigs {
+	c := &tlsConfigs{shared: shared, byHost: make(map[string]*tls.Config, len(urls))}
+	for _, u := range urls {
+		host := u.Hostname()
+		c.byHost[host] = c.forHost(host)
+	}
+	return c
+}
+
+// forHost returns the configuration of connections to host.
+func (c *tlsConfigs) forHost(host string) *tls.Config {
+	if c.shared.ServerName != "" {
+		return c.shared
+	}
+	if known := c.byHost[host]; known != nil {
+		return known
+	}
+	return c.named(host) // Prepare may name any host
+}
+
+// named returns the configuration of connections to host, whatever ServerName is set
+// for endpoints.
+func (c *tlsConfigs) named(host string) *tls.Config {
+	named := c.shared.Clone()
+	named.ServerName = host
+	return named
+}
 
 // tlsDefaults returns a copy of given, nil for the zero Config, with the defaults that
 // [WebSocket.TLS] documents.

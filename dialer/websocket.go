@@ -1,12 +1,17 @@
 package dialer
 
+//lint:file-ignore ST1005 the texts of Validate begin with the name of an option
+
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,11 +24,9 @@ import (
 // WebSocket opens WebSocket connections. Its fields must not change after the
 // first call of a method; from then on it is safe for concurrent use, and must
 // not be copied.
-//
-// ConnectTimeout and HandshakeTimeout, where they are set, hold for every try;
-// where they are not, what the [backoff.Try] in the dial's context says.
 type WebSocket struct {
-	// URL is where to dial: ws or wss, with no fragment.
+	// URL is the endpoint: ws or wss, without a fragment. A host name outside of
+	// ASCII is converted as net/http converts it (IDNA), here and in URLs.
 	URL string
 
 	// URLs, instead of URL, are endpoints that serve the same: see Dial.
@@ -34,12 +37,11 @@ type WebSocket struct {
 	Header http.Header
 
 	// Prepare may change the URL and the header before each endpoint is dialled,
-	// so that credentials can be made anew. No socket has been opened yet. ctx is
-	// the attempt's, and ends after the handshake's limit too; in it
-	// [backoff.TryFrom] says with Refresh that the last credentials were refused.
-	// An error ends the attempt; its text is printed but for the URL in a
-	// [url.Error]. It may be called from several goroutines at once, if Dial is.
-	// Default: none.
+	// for example to make new credentials. No socket is open yet. ctx ends with the
+	// attempt, and when HandshakeTimeout is over; [backoff.TryFrom] of it has Refresh
+	// set if the server refused the last credentials. An error ends the attempt. It
+	// is printed, except for the URL in a [url.Error]. Prepare is called by several
+	// goroutines at once if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
 	// Subprotocols are offered to the server, the best first. It may choose none:
@@ -59,46 +61,55 @@ type WebSocket struct {
 	// Compression is permessage-deflate. Default: off.
 	Compression Compression
 
-	// Proxy chooses the proxy, as in [http.Transport]; it sees the scheme http for
-	// ws and https for wss. wss goes through an HTTP proxy by CONNECT, ws is
-	// sent to it as it is. Default: that of Transport, or none: the environment
-	// counts only with [http.ProxyFromEnvironment] here.
+	// Proxy chooses the proxy for each attempt, as in [http.Transport]: a URL of
+	// http, https, socks5 or socks5h, or nil for none. The request that it gets has
+	// the scheme http for ws and https for wss. Every proxy only makes a tunnel, an
+	// HTTP proxy by CONNECT for ws too. One of https must have a certificate for its own
+	// name. What a proxy does wrong is a [ProxyError].
+	// Default: the Proxy of Transport if there is a Transport, else
+	// [http.ProxyFromEnvironment]. For no proxy, whatever the environment says: [NoProxy].
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Transport is what to start from. It is cloned for each attempt and never
-	// used itself: HTTP keepalive, HTTP/2 and its timeouts are switched off in the
-	// clone. Its own Dial, DialTLS and DialTLSContext are errors. Default: none.
+	// Transport is where the defaults of TLS, Proxy and DialContext come from. For an
+	// HTTP proxy its ProxyConnectHeader, GetProxyConnectHeader and
+	// OnProxyConnectResponse count too; nothing else of it is used, and it is not
+	// changed. Its Dial, DialTLS and DialTLSContext are errors. Default: none.
 	Transport *http.Transport
 
-	// DialContext makes the connection instead of our own TCP. It must return
-	// when ctx ends, which is no deadline that ctx knows. Default: that of Transport, or TCP's.
+	// DialContext makes the connection to the endpoint or to the proxy, with "tcp"
+	// for network. It must return when ctx ends; ctx has no deadline.
+	// Default: the DialContext of Transport, or a socket made by TCP.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// TCP is not used with a DialContext.
+	// TCP says how a socket is made. It is not used with a DialContext.
 	TCP TCPOptions
 
-	// ConnectTimeout is the limit on name resolution, TCP and the answer of a
-	// proxy to CONNECT, for each endpoint and every try. Default: what the
-	// supervisor says, which grows while the server is overloaded, or else 15 s.
+	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
+	// takes. It holds for each endpoint and each try. Default: the Connect of the
+	// [backoff.Try] in the dial's context, which a supervisor raises while the
+	// server is overloaded, or 15 s.
 	ConnectTimeout time.Duration
 
-	// HandshakeTimeout is the limit on TLS and the upgrade, for each endpoint,
-	// counted from the end of connecting. Default: as above, or else 30 s.
+	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of
+	// connecting. It holds for each endpoint and each try. Default: the Handshake of
+	// the [backoff.Try] in the dial's context, or 30 s.
 	HandshakeTimeout time.Duration
 
-	// MaxHeaderBytes is the limit on the header of an answer. Default 64 KiB.
+	// MaxHeaderBytes is the limit on the header of an answer, the server's or a
+	// proxy's. Default 64 KiB.
 	MaxHeaderBytes int64
 
 	// Conn has the limits of the connections that are opened.
 	Conn conn.WebSocketOptions
 
-	// Random is where the order of endpoints and addresses is drawn from. It is
-	// used under a lock. Default: that of package rand.
+	// Random draws the order of endpoints and addresses. It is used under a lock.
+	// Default: the functions of math/rand/v2.
 	Random rand.Source
 
-	once sync.Once
-	plan *plan // what Dial needs, made by setup
-	err  error // why there is none
+	once      sync.Once
+	endpoints *endpoints  // made by setup
+	tls       *tlsConfigs // made by setup
+	err       error       // why there are no endpoints
 }
 
 // Request is one handshake, about to be made.
@@ -110,9 +121,9 @@ type Request struct {
 // Compression is how messages are compressed (RFC 7692), if the server agrees.
 type Compression uint8
 
-// The modes of compression. Context takeover compresses better, and holds some
-// memory for each connection for as long as it lives. A compressed stream that ends
-// inside a message is an error, although coder/websocket does not say so.
+// The modes of compression. Context takeover compresses better, and holds about 1.2 MB
+// of memory for each connection, from its first message of 128 bytes or more on and for
+// as long as it lives.
 const (
 	CompressionOff               Compression = iota
 	CompressionNoContextTakeover             // each message alone
@@ -131,32 +142,27 @@ func (c Compression) mode() websocket.CompressionMode {
 
 // Dial opens one connection and returns a [conn.WebSocket]. It ends with ctx, at
 // whatever stage, and returns the context's cause then. ctx may end afterwards.
-// Failures are an [*Error].
+// A failure is an [*Error].
 //
-// With several endpoints a Dial is a round. Each is asked at most once, in a
-// shuffled order, until one answers; each has the limits for itself, and ctx
-// ends the round. A round that ended in this way is carried on by the next
-// Dial, with the endpoint after the last one, so that a black hole starves
-// nobody. An endpoint that asked us to stay away for a time is left out until
-// then, unless all did.
+// With several endpoints a Dial is a round. It asks each endpoint at most once, in
+// a shuffled order, until one answers. The limits hold for each endpoint, and ctx
+// for the round. If ctx ends a round, the next Dial goes on with the endpoint after
+// the last one, so that an endpoint that never answers keeps no other from being
+// asked. An endpoint that asked us to stay away for a time is left out until then,
+// unless all did.
 //
-// When all have failed, the error that decides is that of the endpoint which gives
-// most hope, by [backoff.Classify]: any Overload comes first, since a server
-// with too much to do needs longer waits from us; then Retry, Refresh, Slow,
-// and Stop only if every endpoint says so. RetryAfter is the shortest that was
-// asked for, if all endpoints asked for one; else the others are tried meanwhile.
-// An endpoint that wants new credentials is given them next time (Refresh),
-// whatever the others say.
+// When all endpoints fail, the most hopeful error decides what the [*Error] means,
+// by its class of [backoff.Classify]: Overload first, because a server with too much
+// to do needs longer waits from us; then Retry, Refresh, Slow, and Stop only if every
+// endpoint says so. RetryAfter is the shortest, if all endpoints asked for one, and
+// else 0, because the others are tried meanwhile. An endpoint that wants new
+// credentials gets them in the next Dial, whatever the others say.
 func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
-	p, err := d.setup()
+	e, err := d.setup()
 	if err != nil {
 		return nil, err
 	}
-	c, e := p.round(ctx, d.dial)
-	if e != nil {
-		return nil, e
-	}
-	return c, nil
+	return e.dial(ctx, d.dial)
 }
 
 // Validate returns an error that names the option which is wrong, if one is. No
@@ -166,34 +172,98 @@ func (d *WebSocket) Validate() error {
 	return err
 }
 
-// Host is what connections to the same place have in common: host and port of
-// the endpoint, or of all endpoints, sorted and joined by commas. It is empty
-// when the options are wrong.
+// Host returns what connections to the same place have in common: host and port of
+// the endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
+// options are wrong.
 func (d *WebSocket) Host() string {
-	p, err := d.setup()
+	e, err := d.setup()
 	if err != nil {
 		return ""
 	}
-	return p.host()
+	return e.hosts()
 }
 
-// Patience returns how long one Dial may take when the supervisor says t: the
-// limits on connecting and on the handshake together. It is what a
-// reconnect.Conn allows; a round that does not get to its end in that time goes on
-// with the next Dial.
+// Patience returns how long one Dial may take in the try t: the limits on connecting
+// and on the handshake together. A reconnect.Conn allows so much; a round that needs
+// longer goes on with the next Dial.
 func (d *WebSocket) Patience(t backoff.Try) time.Duration {
-	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).patience()
+	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).total()
 }
 
-// dial tries one endpoint. A [prepareError] in its error ends the round.
+// dial makes one attempt at one endpoint. A [prepareError] in its error ends the round.
 func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error) {
-	if ctx.Err() != nil {
-		return nil, &Error{Endpoint: redacted(u), Err: context.Cause(ctx)}
-	}
 	l := limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout)
-	t, err := d.prepare(ctx, u, refresh, l.handshake)
+	h, err := d.prepare(ctx, u, refresh, l.handshake)
 	if err != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: err}
 	}
-	return d.open(ctx, t, l)
+	return d.attempt(ctx, h, l)
+}
+
+// setup checks the options, once, and makes what all dials share.
+func (d *WebSocket) setup() (*endpoints, error) {
+	d.once.Do(func() {
+		urls, err := parseEndpoints("URL", d.URL, "URLs", d.URLs, parseURL)
+		if err == nil {
+			err = d.validateRest()
+		}
+		if err != nil {
+			d.err = invalid("WebSocket", err)
+			return
+		}
+		d.endpoints, d.tls = newEndpoints(urls, d.Random), newTLSConfigs(d.tlsConfig(), urls)
+	})
+	return d.endpoints, d.err
+}
+
+// tlsConfig returns what TLS or Transport says, with the defaults.
+func (d *WebSocket) tlsConfig() *tls.Config {
+	given := d.TLS
+	if given == nil && d.Transport != nil {
+		given = d.Transport.TLSClientConfig
+	}
+	c := tlsDefaults(given)
+	c.NextProtos = nil // the upgrade is HTTP/1.1
+	return c
+}
+
+func (d *WebSocket) maxHeaderBytes() int64 {
+	if d.MaxHeaderBytes > 0 {
+		return d.MaxHeaderBytes
+	}
+	return 64 << 10 // far above any handshake
+}
+
+// validateRest checks all options but the URLs.
+func (d *WebSocket) validateRest() error {
+	if err := validateHeader(d.Header); err != nil {
+		return fmt.Errorf("Header: %w", err)
+	}
+	for i, s := range d.Subprotocols {
+		if !validToken(s) || slices.Contains(d.Subprotocols[:i], s) {
+			return fmt.Errorf("Subprotocols[%d]: %q is no token, or there twice", i, printable(s))
+		}
+	}
+	if t := d.Transport; t != nil {
+		//lint:ignore SA1019 the deprecated fields are refused
+		if t.Dial != nil || t.DialTLS != nil || t.DialTLSContext != nil {
+			return errors.New("Transport: Dial, DialTLS and DialTLSContext are not used; set DialContext and TLS")
+		}
+	}
+	switch {
+	case d.Compression > CompressionContextTakeover:
+		return fmt.Errorf("Compression: %d is no mode", d.Compression)
+	case d.MaxHeaderBytes < 0:
+		return fmt.Errorf("MaxHeaderBytes: %d is negative", d.MaxHeaderBytes)
+	}
+	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
+		return err
+	}
+	if err := d.TCP.validate(); err != nil {
+		return fmt.Errorf("TCP.%w", err)
+	}
+	if err := d.Conn.Validate(); err != nil {
+		return fmt.Errorf("Conn: %w", err)
+	}
+	return nil
 }

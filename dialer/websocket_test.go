@@ -3,6 +3,7 @@ package dialer
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -205,7 +207,7 @@ func TestPrepareCannotMakeABadHandshake(t *testing.T) {
 	}
 }
 
-func TestPrepareIsToldThatCredentialsWereRefused(t *testing.T) {
+func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		var refresh []bool
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
@@ -216,8 +218,7 @@ func TestPrepareIsToldThatCredentialsWereRefused(t *testing.T) {
 		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
 		v.dial(t).CloseNow()
 		v.dial(t).CloseNow()
-		told := backoff.WithTry(t.Context(), backoff.Try{Refresh: true})
-		c, err := v.dialer.Dial(told)
+		c, err := v.dialer.Dial(backoff.WithTry(t.Context(), backoff.Try{Refresh: true}))
 		require.NoError(t, err)
 		c.CloseNow()
 		require.Equal(t, []bool{false, true, false, true}, refresh)
@@ -239,4 +240,84 @@ func TestDialsMayBeConcurrent(t *testing.T) {
 		dials.Wait()
 		require.Len(t, v.network.Dials(venueAddr), 20)
 	})
+}
+
+func TestValidateNamesTheOption(t *testing.T) {
+	const good = "wss://host/path?q=1"
+	dial := func(string, string) (net.Conn, error) { return nil, nil }
+	for want, d := range map[string]*WebSocket{
+		"URL: missing":       {},
+		"URL: malformed URL": {URL: "wss://user:passwd@host:port/"},
+		"URL: scheme must be ws or wss, not https":                         {URL: "https://host"},
+		"URL: scheme must be ws or wss":                                    {URL: "passwd:x"},
+		"URL: a WebSocket URL has no fragment":                             {URL: good + "#"},
+		"URL: no host":                                                     {URL: "ws://:80/"},
+		"URL: malformed host":                                              {URL: `ws://a"b/`},
+		"URL: port must be 1 to 65535":                                     {URL: "ws://host:65536"},
+		"URL and URLs: want one of them":                                   {URL: good, URLs: []string{good}},
+		"URLs[1]: scheme must be ws or wss":                                {URLs: []string{good, ""}},
+		"Header: X: a value has a line break or another control character": {URL: good, Header: http.Header{"X": {"passwd\r\nY: z"}}},
+		`Header: "X Y" is no name of a header`:                             {URL: good, Header: http.Header{"X Y": {""}}},
+		"Header: Sec-Websocket-Extensions is set by the handshake":         {URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}}},
+		"Header: Host: want one host, by that name":                        {URL: good, Header: http.Header{"Host": {"a/b"}}},
+		`Subprotocols[1]: "a" is no token, or there twice`:                 {URL: good, Subprotocols: []string{"a", "a"}},
+		`Subprotocols[0]: "a b" is no token, or there twice`:               {URL: good, Subprotocols: []string{"a b"}},
+		"Compression: 3 is no mode":                                        {URL: good, Compression: 3},
+		//lint:ignore SA1019 it is refused
+		"Transport: Dial, DialTLS and DialTLSContext are not used":                    {URL: good, Transport: &http.Transport{DialTLS: dial}},
+		"ConnectTimeout: -1ns is negative":                                            {URL: good, ConnectTimeout: -1},
+		"HandshakeTimeout: -1ns is negative":                                          {URL: good, HandshakeTimeout: -1},
+		"MaxHeaderBytes: -1 is negative":                                              {URL: good, MaxHeaderBytes: -1},
+		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{ReadLimit: -1}},
+		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			err := d.Validate()
+			require.ErrorContains(t, err, "dialer: WebSocket."+want)
+			require.NotContains(t, err.Error(), "passwd")
+			_, dialErr := d.Dial(context.Background())
+			require.Equal(t, err, dialErr)
+			require.Equal(t, backoff.ClassStop, backoff.Classify(err).Class)
+			require.Empty(t, d.Host())
+		})
+	}
+}
+
+func TestHostIsTheSameForTheSameEndpoints(t *testing.T) {
+	for want, d := range map[string]*WebSocket{
+		"host:443":             {URL: "wss://u:p@HOST/path?q"},
+		"host:80":              {URL: "ws://host"},
+		"[::1]:8080":           {URL: "ws://[::1]:8080"},
+		"a:443,b:80":           {URLs: []string{"ws://b", "wss://a/x"}},
+		"a:443,b:80 2":         {URLs: []string{"wss://a/x", "ws://b", "ws://b/y"}},
+		"xn--bcher-kva.de:443": {URL: "wss://Bücher.de/"},
+	} {
+		require.NoError(t, d.Validate())
+		require.Contains(t, want, d.Host())
+	}
+}
+
+// hostGate is a gate that notes the hosts it is asked for, and lets nobody in.
+type hostGate chan string
+
+func (g hostGate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	g <- host
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestTheGateIsAskedForTheHostOfTheDialer(t *testing.T) {
+	for want, d := range map[string]reconnect.Dialer{
+		"a.example:443,b.example:80": &WebSocket{URLs: []string{"ws://b.example/x", "wss://a.example"}},
+		"a.example:7":                &TCP{Address: "a.example:7", Framer: conn.Lines{}},
+	} {
+		g := make(hostGate, 1)
+		o := &reconnect.Options{}
+		o.Run.Gate = g
+		c, err := reconnect.New(d, o)
+		require.NoError(t, err)
+		require.Equal(t, want, <-g)
+		c.Close()
+		<-c.Done()
+	}
 }

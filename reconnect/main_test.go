@@ -13,5 +13,8 @@ func TestMain(m *testing.M) {
 		servePeer()
 		return
 	}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		os.Unsetenv(name) // the proxy of whoever runs the tests is not meant
+	}
 	goleak.VerifyTestMain(m)
 }

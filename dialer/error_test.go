@@ -37,7 +37,6 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
-// Promise 13.
 func TestNoFailureHoldsASecret(t *testing.T) {
 	leak := http.Header{"Location": {"https://other.example/?a=lsecret"}, "X-Echo": {"ssecret"}}
 	hang := func(v *venue) { v.Next(conntest.Hang) }
@@ -154,7 +153,7 @@ func FuzzValidate(f *testing.F) {
 		if d.Validate() != nil {
 			return
 		}
-		u := d.plan.endpoints[0]
+		u := d.endpoints.urls[0]
 		require.NotEmpty(t, d.Host())
 		require.LessOrEqual(t, len(redacted(u)), maxText+3)
 		_, err := http.NewRequest(http.MethodGet, u.String(), nil)

@@ -20,9 +20,9 @@ import (
 )
 
 // rounds is a dialer for endpoints a, b, c..., each of which answers as its
-// function says. It notes who was asked.
+// function says. It notes which were asked.
 type rounds struct {
-	*plan
+	*endpoints
 	says  map[string]func(ctx context.Context) *Error
 	asked string
 }
@@ -34,12 +34,12 @@ func newRounds(t *testing.T, says map[string]func(context.Context) *Error) *roun
 	}
 	p, err := d.setup()
 	require.NoError(t, err)
-	return &rounds{plan: p, says: says}
+	return &rounds{endpoints: p, says: says}
 }
 
 func (r *rounds) dial(ctx context.Context) (conn.Conn, *Error) {
 	r.asked = ""
-	return r.round(ctx, func(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+	c, err := r.endpoints.dial(ctx, func(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
 		r.asked += u.Host
 		e := r.says[u.Host](ctx)
 		if e != nil {
@@ -48,6 +48,8 @@ func (r *rounds) dial(ctx context.Context) (conn.Conn, *Error) {
 		}
 		return conntest.NewFake(nil).Conn(), nil
 	})
+	e, _ := err.(*Error)
+	return c, e
 }
 
 func refuses(context.Context) *Error { return &Error{Err: syscall.ECONNREFUSED} }
@@ -57,7 +59,7 @@ func hangs(ctx context.Context) *Error {
 	return &Error{Err: context.Cause(ctx)}
 }
 
-func slow(context.Context) *Error {
+func timesOut(context.Context) *Error {
 	time.Sleep(10 * time.Second)
 	return &Error{Err: &limitError{"too slow"}}
 }
@@ -113,7 +115,7 @@ func TestAnInterruptedRoundGoesOnAfterTheLastEndpoint(t *testing.T) {
 
 func TestLimitsAreForEachEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRounds(t, says{"a": slow, "b": slow})
+		r := newRounds(t, says{"a": timesOut, "b": timesOut})
 		start := time.Now()
 		_, e := r.dial(t.Context())
 		require.Equal(t, 20*time.Second, time.Since(start))
@@ -144,7 +146,7 @@ func TestTheMostHopefulEndpointDecides(t *testing.T) {
 	}
 }
 
-func TestARoundSaysWhatEachEndpointSaid(t *testing.T) {
+func TestARoundHasTheErrorOfEachEndpoint(t *testing.T) {
 	r := newRounds(t, says{"a": status(503, 7*time.Second), "b": refuses})
 	_, e := r.dial(t.Context())
 	require.Len(t, e.Round, 2)
@@ -170,7 +172,7 @@ func TestRetryAfterKeepsOneEndpointOutOfTheRounds(t *testing.T) {
 	})
 }
 
-func TestEndpointsThatAllAskedToWaitAreDialledWhenWeAreTold(t *testing.T) {
+func TestEndpointsThatAllAskedToWaitAreDialledAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRounds(t, says{"a": status(503, time.Minute), "b": status(503, time.Hour)})
 		r.dial(t.Context())
@@ -186,8 +188,37 @@ func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
 		r.says["a"] = accepts
 		_, e := r.dial(t.Context())
 		require.Nil(t, e)
-		require.Zero(t, r.known[0].away)
+		require.Zero(t, r.states[0].until)
 	})
+}
+
+// For one 401 credentials are made anew once, whatever comes after it; but a dial that
+// was cancelled, before it began or on its way, is no answer.
+func TestARefusalAsksForNewCredentialsOnce(t *testing.T) {
+	for name, answer := range map[string]*Error{"refused": {Err: syscall.ECONNREFUSED}, "403": {StatusCode: 403}, "accepted": nil} {
+		e := newEndpoints([]*url.URL{{Scheme: "ws", Host: "a"}}, nil)
+		says := &Error{StatusCode: 401}
+		var refresh []bool
+		dial := func(ctx context.Context, _ *url.URL, r bool) (conn.Conn, *Error) {
+			refresh = append(refresh, r)
+			if says == nil {
+				return conntest.NewFake(nil).Conn(), nil
+			}
+			return nil, says
+		}
+		e.dial(t.Context(), dial)
+		over, cancel := context.WithCancel(t.Context())
+		e.dial(over, func(_ context.Context, _ *url.URL, r bool) (conn.Conn, *Error) {
+			require.True(t, r)
+			cancel()
+			return nil, &Error{Err: over.Err()}
+		})
+		e.dial(over, dial)
+		says = answer
+		e.dial(t.Context(), dial)
+		e.dial(t.Context(), dial)
+		require.Equal(t, []bool{false, true, false}, refresh, name)
+	}
 }
 
 func TestPrepareThatFailsEndsTheRound(t *testing.T) {
@@ -203,7 +234,7 @@ func TestPrepareThatFailsEndsTheRound(t *testing.T) {
 }
 
 // A dialer may be shared, and one caller's answer is not another's.
-func TestConcurrentDialsThatAreToldToWait(t *testing.T) {
+func TestConcurrentDialsThatGetRetryAfter(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
 		v.Next(conntest.Status(429, conntest.RetrySeconds(7*time.Second)))
 		var dials sync.WaitGroup

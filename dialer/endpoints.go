@@ -1,0 +1,210 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// endpoints are where one dialer dials, and how each of them answered last.
+type endpoints struct {
+	urls    []*url.URL
+	shuffle shuffler
+
+	mu     sync.Mutex      // guards what follows
+	states []endpointState // by the index of the URL
+	resume []int           // the order in which an interrupted round goes on; nil: none was interrupted
+}
+
+// endpointState is how an endpoint answered last.
+type endpointState struct {
+	refused bool      // it wants new credentials
+	until   time.Time // it wants to be left alone until then
+	err     Error     // what it answered then
+}
+
+// parseEndpoints parses what is in one of two options; the other must be empty.
+func parseEndpoints(name, single, names string, many []string, parse func(string) (*url.URL, error)) ([]*url.URL, error) {
+	switch {
+	case single != "" && len(many) > 0:
+		return nil, fmt.Errorf("%s and %s: want one of them", name, names)
+	case single != "":
+		u, err := parse(single)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return []*url.URL{u}, nil
+	case len(many) == 0:
+		return nil, fmt.Errorf("%s: missing", name)
+	}
+	var urls []*url.URL
+	for i, raw := range many {
+		u, err := parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", names, i, err)
+		}
+		urls = append(urls, u)
+	}
+	return urls, nil
+}
+
+func newEndpoints(urls []*url.URL, random rand.Source) *endpoints {
+	return &endpoints{
+		urls:    urls,
+		shuffle: newShuffler(new(sync.Mutex), random),
+		states:  make([]endpointState, len(urls)),
+	}
+}
+
+// hosts returns the text of [WebSocket.Host] and [TCP.Host].
+func (e *endpoints) hosts() string {
+	var hosts []string
+	for _, u := range e.urls {
+		hosts = append(hosts, hostPort(u))
+	}
+	slices.Sort(hosts)
+	return strings.Join(slices.Compact(hosts), ",")
+}
+
+// dialEndpoint makes one attempt at u. The endpoint has refused our credentials if
+// refresh is set.
+type dialEndpoint func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error)
+
+// dial is one round: it asks each endpoint once, until one answers or ctx ends.
+func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, error) {
+	order, away := e.order()
+	var errs []*Error
+	for k, i := range order {
+		if away[i] != nil {
+			errs = append(errs, away[i])
+			continue
+		}
+		c, err := e.dialOne(ctx, i, dial)
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			e.interrupt(order, k)
+			return nil, withEndpoints(err, errs)
+		}
+		if _, final := errors.AsType[*prepareError](err); final {
+			return nil, withEndpoints(err, errs)
+		}
+	}
+	return nil, mostHopeful(errs)
+}
+
+// order returns the order of a round: a new one, or the rest of a round that was
+// interrupted. It also returns the last answers of the endpoints that want to be left
+// alone, by their index; if all endpoints want that, it returns none.
+func (e *endpoints) order() (order []int, away []*Error) {
+	e.mu.Lock()
+	order, e.resume = e.resume, nil
+	away = e.away(time.Now())
+	e.mu.Unlock()
+	if order != nil {
+		return order, away
+	}
+	order = make([]int, len(e.urls))
+	for i := range order {
+		order[i] = i
+	}
+	e.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order, away
+}
+
+func (e *endpoints) away(now time.Time) []*Error {
+	away := make([]*Error, len(e.states))
+	if !slices.ContainsFunc(e.states, func(s endpointState) bool { return !now.Before(s.until) }) {
+		return away
+	}
+	for i, s := range e.states {
+		if now.Before(s.until) {
+			err := s.err
+			err.RetryAfter = s.until.Sub(now)
+			away[i] = &err
+		}
+	}
+	return away
+}
+
+// interrupt has the next round begin after the endpoint at k.
+func (e *endpoints) interrupt(order []int, k int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.resume = slices.Concat(order[k+1:], order[:k+1])
+}
+
+// dialOne makes one attempt at the endpoint i and notes how it answered.
+func (e *endpoints) dialOne(ctx context.Context, i int, dial dialEndpoint) (conn.Conn, *Error) {
+	if ctx.Err() != nil {
+		return nil, &Error{Endpoint: redacted(e.urls[i]), Err: context.Cause(ctx)}
+	}
+	c, err := dial(ctx, e.urls[i], e.refused(i))
+	if err == nil || ctx.Err() == nil { // else it was no answer of the endpoint's
+		e.note(i, err)
+	}
+	return c, err
+}
+
+func (e *endpoints) refused(i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.states[i].refused
+}
+
+// note keeps how the endpoint i answered; nil means that it let us in.
+func (e *endpoints) note(i int, err *Error) {
+	var s endpointState
+	if err != nil {
+		s.refused = err.StatusCode == http.StatusUnauthorized
+		if err.RetryAfter > 0 {
+			s.until, s.err = time.Now().Add(err.RetryAfter), *err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.states[i] = s
+}
+
+// byHope has the classes in the order in which they decide a round.
+var byHope = []backoff.Class{
+	backoff.ClassOverload, backoff.ClassRetry, backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassStop,
+}
+
+// mostHopeful returns the error of a round in which all endpoints have failed, as
+// [WebSocket.Dial] documents it.
+func mostHopeful(errs []*Error) *Error {
+	best, rank, wait := errs[0], len(byHope), errs[0].RetryAfter
+	for _, err := range errs {
+		if r := slices.Index(byHope, backoff.Classify(err).Class); r < rank {
+			best, rank = err, r
+		}
+		wait = min(wait, err.RetryAfter)
+	}
+	e := withEndpoints(best, errs)
+	e.RetryAfter = wait
+	return e
+}
+
+// withEndpoints returns err with the errors of all endpoints that were asked, if there
+// were several.
+func withEndpoints(err *Error, errs []*Error) *Error {
+	if len(errs) == 1 {
+		return err
+	}
+	e := *err
+	e.Round = errs
+	return &e
+}
