@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,22 @@ func TestAnInterruptedHerdKeepsWhatWasMeasured(t *testing.T) {
 	require.Equal(t, exitInterrupted, code)
 	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
 	require.Contains(t, out.String(), "redial, cut after 0s: 0 of 20 up, t50 never, t99 never, ")
+}
+
+// defaultOf returns the default of a flag, as the help of a command shows it.
+func defaultOf(t *testing.T, name, command string) string {
+	t.Helper()
+	help, _, _ := bench(strings.Fields(command + " -h")...)
+	found := regexp.MustCompile(`(?s)\n  -` + name + ` .*?\(default (.*?)\)\n`).FindStringSubmatch(help)
+	require.NotNil(t, found, "%s of %s:\n%s", name, command, help)
+	return found[1]
+}
+
+func TestTheStormIsTheSameSimulatedAndOnRealSockets(t *testing.T) {
+	for _, name := range []string{"clients", "lambda", "timeout", "before", "stop"} {
+		require.Equal(t, defaultOf(t, name, "sim -model storm"), defaultOf(t, name, "storm"), name)
+	}
+	require.Equal(t, "15s", defaultOf(t, "before", "storm"))
 }
 
 func TestAStormIsPrintedSecondBySecond(t *testing.T) {

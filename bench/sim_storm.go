@@ -26,7 +26,7 @@ type stormOptions struct {
 
 func simulateStorm(ctx context.Context, c *console, args []string) error {
 	o := stormOptions{step: 250 * time.Millisecond, longest: 2 * time.Minute}
-	o.Options = retrystorm.Options{Stop: 10 * time.Second, Watch: 10 * time.Minute, Before: time.Minute, Timeout: 2 * time.Second, Think: 10 * time.Second}
+	o.Options = retrystorm.Options{Stop: 10 * time.Second, Watch: 10 * time.Minute, Before: retrystorm.WarmUp, Timeout: 2 * time.Second, Think: 10 * time.Second}
 	flags := modelFlags("storm")
 	names := flags.String("client", "fixed,described,coded", "which kinds, separated by commas")
 	flags.Var(seconds{&o.Stop}, "stop", "for how long the server is stopped; without a unit in seconds")

@@ -18,7 +18,7 @@ func init() {
 
 // raiseStorm is "bench storm".
 func raiseStorm(ctx context.Context, c *console, args []string) error {
-	o := realherd.Storm{Think: 10 * time.Second, Timeout: 2 * time.Second, Before: 5 * time.Second, Stop: 10 * time.Second, Watch: 45 * time.Second}
+	o := realherd.Storm{Think: 10 * time.Second, Timeout: 2 * time.Second, Before: retrystorm.WarmUp, Stop: 10 * time.Second, Watch: 45 * time.Second}
 	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
 	names := flags.String("client", "fixed", "which kinds, separated by commas, one after the other: fixed, described, coded")
 	flags.IntVar(&o.Clients, "clients", 1000, "how many")

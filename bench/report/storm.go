@@ -19,8 +19,7 @@ var (
 )
 
 const (
-	stormBefore = 20 * time.Second
-	stormShown  = 180 * time.Second // of virtual time
+	stormShown = 180 * time.Second // of virtual time
 )
 
 // stormPlan is the chapter of document 004.
@@ -60,13 +59,13 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 				return nil, context.Cause(ctx)
 			}
 			length := time.Duration(stop * float64(time.Second))
-			y, err := retrystorm.Run(retrystorm.Options{Client: kind, Before: stormBefore, Stop: length, Watch: stormShown, Seed: o.Seed})
+			y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: length, Watch: stormShown, Seed: o.Seed})
 			if err != nil {
 				return nil, err
 			}
 			a, b := chart.Line{Style: style}, chart.Line{Style: style}
 			for second, s := range y.Seconds {
-				at := float64(second) + 0.5 - stormBefore.Seconds()
+				at := float64(second) + 0.5 - retrystorm.WarmUp.Seconds()
 				a.Points = append(a.Points, chart.Point{X: at, Y: float64(s.OK)})
 				b.Points = append(b.Points, chart.Point{X: at + 0.5, Y: float64(max(s.Concurrent, 1))})
 				ok.Panels[i].Y.Max = max(ok.Panels[i].Y.Max, chart.RoundUp(float64(s.OK)))
@@ -87,7 +86,7 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 	return &chart.Panel{
 		Title:  fmt.Sprintf("Stopped for %g s", stop),
-		X:      chart.Axis{Min: -stormBefore.Seconds(), Max: (stormShown - stormBefore).Seconds(), Label: "time since the stop began, s"},
+		X:      chart.Axis{Min: -retrystorm.WarmUp.Seconds(), Max: (stormShown - retrystorm.WarmUp).Seconds(), Label: "time since the stop began, s"},
 		Y:      y,
 		Layers: []plot.Plotter{chart.Shade{Style: stopped, To: stop}},
 	}

@@ -9,6 +9,11 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
+// WarmUp is how long a storm runs well before its server is stopped, simulated and
+// on real sockets alike: a client that waits in proportion to its last pause, as
+// Coded does, has by then paused for as long as the mean, Think, and more.
+const WarmUp = 15 * time.Second
+
 // Options are one run. Zero fields have document 004's values.
 type Options struct {
 	Client  Client
@@ -16,7 +21,7 @@ type Options struct {
 	Think   time.Duration // mean of a client's pause after a success, which is Exp; default 10 s
 	Timeout time.Duration // of a request; default 2 s
 	Backlog int           // of connections while the server is stopped; default 4096, Linux's
-	Before  time.Duration // until the server is stopped; default 1 min
+	Before  time.Duration // until the server is stopped; default WarmUp
 	Stop    time.Duration // for how long; 0: not at all
 	Watch   time.Duration // for how long it is watched afterwards; default 10 min
 	Seed    uint64        // of all random numbers
@@ -38,7 +43,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Think = orDefault(o.Think, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 2*time.Second)
 	o.Backlog = orDefault(o.Backlog, 4096)
-	o.Before = orDefault(o.Before, time.Minute)
+	o.Before = orDefault(o.Before, WarmUp)
 	o.Watch = orDefault(o.Watch, 10*time.Minute)
 	return o, nil
 }
