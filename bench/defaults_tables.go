@@ -67,15 +67,10 @@ func worlds() (all []world) {
 	return all
 }
 
-// herd is n clients of p in w, watched for long enough to see whether they recover.
+// herd is n clients of p in w.
 func (w world) herd(n int, p backoff.Policy) fleet.Herd {
-	h := fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
-	h.Watch = watch(&h)
-	return h
+	return fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
 }
-
-// watch is for how long a herd is watched: one that is not back by then is never back.
-func watch(h *fleet.Herd) time.Duration { return 10*time.Minute + 12*h.Ideal() }
 
 // limit is what the issue allows for t99.
 func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
@@ -104,7 +99,7 @@ func aims(l *lab, p backoff.Policy) table {
 // aim is one cell: t99, bold if it is too late; dials per client; the peak in
 // percent of the herd.
 func aim(s fleet.Summary, n int) string {
-	cell := inSeconds(s.T99)
+	cell := fleet.Seconds(s.T99, s.Watch, 2)
 	if s.T99 == fleet.Never || s.T99 > limit(s) {
 		cell = "**" + cell + "**"
 	}
@@ -158,7 +153,7 @@ func others(l *lab) table {
 
 func overIdeal(s fleet.Summary) string {
 	if s.T99 == fleet.Never {
-		return "never"
+		return fleet.NotWithin(s.Watch)
 	}
 	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
 }
@@ -207,7 +202,7 @@ func waitsTable(l *lab) table {
 	policies = append(policies, named{"decorrelated 1-30 s", enduring(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
 	t := table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
 	for _, p := range policies {
-		worst := 0.0
+		worst, lost := 0.0, false
 		dials := map[string]float64{}
 		for _, w := range worlds() {
 			if w.queue == fleet.Unbounded {
@@ -216,11 +211,16 @@ func waitsTable(l *lab) table {
 			for _, n := range []int{1, 10, 100, 1000, 10_000} {
 				s := l.average(w.herd(n, p))
 				worst = max(worst, s.T99.Seconds()/limit(s).Seconds())
+				lost = lost || s.T99 == fleet.Never
 				dials[fmt.Sprint(n, w.name)] = s.Dials
 			}
 		}
 		at := func(n int, name string) string { return fmt.Sprintf("%.1f", dials[fmt.Sprint(n, name)]) }
-		t.row(p.name, fmt.Sprintf("%.2f", worst), at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
+		late := fmt.Sprintf("%.2f", worst)
+		if lost {
+			late = "a herd is not back in time"
+		}
+		t.row(p.name, late, at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
 			at(1000, "5s, drop 4096"), at(10_000, "5s, drop 4096"), at(10_000, "5s, reject 4096"), at(10_000, "5s, reject 50"))
 	}
 	return t
@@ -283,7 +283,8 @@ func patienceTable(l *lab) table {
 		}
 		for _, away := range []time.Duration{10 * second, 60 * second, 300 * second} {
 			h := fleet.Herd{N: 1, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: away, Down: fleet.Swallowed}, Server: fleet.Server{Capacity: capacity}, Watch: 3 * time.Hour}
-			row = append(row, inSeconds(l.average(h).T50))
+			s := l.average(h)
+			row = append(row, fleet.Seconds(s.T50, s.Watch, 2))
 		}
 		t.row(row...)
 	}
@@ -313,7 +314,6 @@ func capsTable(l *lab) table {
 		for _, ideal := range ideals {
 			h := worlds()[9].herd(10_000, p)
 			h.Server.Capacity = float64(h.N) / ideal.Seconds()
-			h.Watch = watch(&h)
 			row = append(row, overIdeal(l.average(h)))
 		}
 		t.row(row...)

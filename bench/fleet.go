@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -82,7 +83,7 @@ func parseFleet(c *console, args []string) (*fleetOptions, error) {
 	flags.Float64Var(&h.Server.Capacity, "capacity", 500, "handshakes per second")
 	flags.Var(seconds{&h.Outage.Length}, "outage", "how long the server is away (default 5s)")
 	flags.Var(seconds{&h.Outage.Again}, "again", "the server dies a second time so long after its return")
-	flags.Var(seconds{&h.Watch}, "watch", "virtual time from the loss (default 10m)")
+	flags.Var(seconds{&h.Watch}, "watch", "virtual time from the loss (default 10m and 12 times -n divided by -capacity)")
 	flags.Var(seconds{&h.Server.RetryAfter}, "retry-after", "told with each 503")
 	flags.IntVar(&h.Server.Backlog, "backlog", 0, "how many wait at the server at most (default 4096; 100 ms of work with -queue reject and 503)")
 	flags.Float64Var(&h.Server.Answers, "answers", 0, "503s per second (default 20 times -capacity)")
@@ -151,12 +152,8 @@ var fleetColumns = []string{"client", "recovered", "ideal_s", "t50_s", "t99_s", 
 func (o *fleetOptions) print(c *console, rows []fleet.Summary) error {
 	table := [][]string{fleetColumns}
 	for i, s := range rows {
-		over := "never"
-		if s.T99 != fleet.Never {
-			over = fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
-		}
 		table = append(table, []string{o.clients[i].Name, fmt.Sprintf("%d/%d", s.Recovered, s.Runs),
-			inSeconds(s.Ideal), inSeconds(s.T50), inSeconds(s.T99), inSeconds(s.T100), over,
+			fmt.Sprintf("%.2f", s.Ideal.Seconds()), fleet.Seconds(s.T50, s.Watch, 2), fleet.Seconds(s.T99, s.Watch, 2), fleet.Seconds(s.T100, s.Watch, 2), overIdeal(s),
 			fmt.Sprintf("%.0f", s.Peak), fmt.Sprintf("%.2f", s.Dials), fmt.Sprintf("%.2f", s.SYNs), fmt.Sprintf("%.2f", s.Refused), fmt.Sprintf("%.2f", s.Wasted), fmt.Sprintf("%.0f", s.Up)})
 	}
 	if o.csv != "-" {
@@ -165,6 +162,9 @@ func (o *fleetOptions) print(c *console, rows []fleet.Summary) error {
 			fmt.Fprintln(w, strings.Join(row, "\t"))
 		}
 		w.Flush()
+		if slices.ContainsFunc(rows, func(s fleet.Summary) bool { return s.T100 == fleet.Never }) {
+			fmt.Fprintln(c.out, `Times count from the server's return, "not within" from the loss: a run ended before so many were up.`)
+		}
 	}
 	return writeTable(c, o.csv, table)
 }
@@ -203,12 +203,4 @@ func (o *fleetOptions) writeSeries(ctx context.Context, c *console) error {
 // writeTable writes the rows to a file, or to the standard output if it is called "-".
 func writeTable(c *console, file string, rows [][]string) error {
 	return writeFile(c, file, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(rows) })
-}
-
-// inSeconds prints a time of a Summary.
-func inSeconds(d time.Duration) string {
-	if d == fleet.Never {
-		return "never"
-	}
-	return fmt.Sprintf("%.2f", d.Seconds())
 }

@@ -34,6 +34,19 @@ func TestFleetKnowsProcesses(t *testing.T) {
 	require.LessOrEqual(t, peak, 60, "a burst of 10, and then 500 per second; without a gate twice as many")
 }
 
+func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
+	args := []string{"sim", "-model", "fleet", "-n", "1200", "-capacity", "20", "-seeds", "1", "-policy", "fixed 1s;redial"}
+	out, errs, code := bench(args...)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^fixed 1s +0/1 +60.00 +not within 22m0s +not within 22m0s +not within 22m0s +not within 22m0s `, out)
+	require.Regexp(t, `(?m)^redial +1/1 +60.00( +\d+\.\d\d){4} `, out)
+	require.Contains(t, out, "\nTimes count from the server's return, \"not within\" from the loss")
+	out, _, _ = bench(append(args, "-watch", "3m")...)
+	require.Contains(t, out, "not within 3m0s")
+	out, _, _ = bench("sim", "-model", "fleet", "-n", "10", "-seeds", "1")
+	require.NotContains(t, out, "not within")
+}
+
 func TestFleetWritesTheSeries(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "series.csv")
 	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed 1s", "-series", file)

@@ -237,7 +237,7 @@ func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) er
 		ratio := "-"
 		switch r := s.Ratio(); {
 		case math.IsInf(r, 1):
-			ratio = "never"
+			ratio = fleet.NotWithin(s.Watched)
 		case !math.IsNaN(r):
 			ratio = fmt.Sprintf("%.2f", r)
 		}
@@ -246,7 +246,7 @@ func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) er
 			arrivals, wasted = "-", "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%s\t%.2f\t%.2f\t%.2f\t%s\t%d of %d\t%.0f\t  %s\n",
-			moment(s.T50), moment(s.T99), moment(s.T100), ratio, s.Peak, arrivals, s.Dials, s.Refused, s.TimedOut, wasted,
+			moment(s.T50, s.Watched), moment(s.T99, s.Watched), moment(s.T100, s.Watched), ratio, s.Peak, arrivals, s.Dials, s.Refused, s.TimedOut, wasted,
 			s.Recovered, s.Runs, s.Down, s.Client)
 	}
 	return t.Flush()
@@ -260,7 +260,7 @@ func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
 		local += r.Local
 		if r.Cut {
 			fmt.Fprintf(w, "%s, cut after %v: %d of %d up, t50 %s, t99 %s, %.2f dials per client\n",
-				r.Client, r.Watched.Round(100*time.Millisecond), r.Up, r.N, moment(r.T50), moment(r.T99), r.Dials)
+				r.Client, r.Watched.Round(100*time.Millisecond), r.Up, r.N, reached(r.T50), reached(r.T99), r.Dials)
 		}
 		if o.URL != "" {
 			fmt.Fprintf(w, "%s: times count from when the first was back, %.2f s after the first loss\n", r.Client, r.Outage.Seconds())
@@ -271,9 +271,18 @@ func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
 	}
 }
 
-func moment(d time.Duration) string {
+// moment is a time of runs that were watched for so long at most.
+func moment(d, watched time.Duration) string {
 	if d == fleet.Never {
-		return "never"
+		return fleet.NotWithin(watched)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// reached is a time of a run that was cut.
+func reached(d time.Duration) string {
+	if d == fleet.Never {
+		return "not reached"
 	}
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }

@@ -80,7 +80,7 @@ func TestAnInterruptedHerdKeepsWhatWasMeasured(t *testing.T) {
 	code := dispatch(ctx, &console{out: &out, errs: &errs}, strings.Fields("herd -n 20 -outage 1m -rounds 3"))
 	require.Equal(t, exitInterrupted, code)
 	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
-	require.Contains(t, out.String(), "redial, cut after 0s: 0 of 20 up, t50 never, t99 never, ")
+	require.Contains(t, out.String(), "redial, cut after 0s: 0 of 20 up, t50 not reached, t99 not reached, ")
 }
 
 // defaultOf returns the default of a flag, as the help of a command shows it.
@@ -105,5 +105,5 @@ func TestAStormIsPrintedSecondBySecond(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, errs, "storm: 20 clients, 1 run of 2.1s: 0s before, 1.1s stopped, then watched for up to 1s\n")
 	require.Regexp(t, `\n +[\d.]+s +stopped +- +- +\d+ +\d+ +0 +\d+\n`, out)
-	require.Regexp(t, `\nclient=fixed clients=20 stop=1.1s watch=1s recovered=false back=never away=\d+ peak=\d+ cut=false\n`, out)
+	require.Regexp(t, `\nclient=fixed clients=20 stop=1.1s watch=1s recovered=false back=not-within-1s away=\d+ peak=\d+ cut=false\n`, out)
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/bench/queueing"
 )
 
@@ -136,7 +137,7 @@ func summarise(w io.Writer, series []*queueing.Series) error {
 			fmt.Fprintln(t, "load in failure\tpeak 20 ms\tsent, peak\tback at\tsuccess in failure\tof all\trequests\t  strategy")
 		}
 		y := s.Summary()
-		back := "never"
+		back := fleet.NotWithin(s.Scenario.Length)
 		if y.IsBack {
 			back = fmt.Sprintf("%.2f s", y.Back.Seconds())
 		}

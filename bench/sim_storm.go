@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/bench/retrystorm"
 )
 
@@ -83,7 +84,8 @@ func (o *stormOptions) run(ctx context.Context, c *console) error {
 }
 
 func printStorm(w io.Writer, y *retrystorm.Result) {
-	back, served := "never", "never"
+	late := notWithin(y.Options.Watch)
+	back, served := late, late
 	if y.Recovered {
 		back = fmt.Sprintf("%.1fs", y.Back.Seconds())
 	}
@@ -92,6 +94,11 @@ func printStorm(w io.Writer, y *retrystorm.Result) {
 	}
 	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%t back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d\n",
 		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, y.Recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost)
+}
+
+// notWithin is fleet.NotWithin as one word, for lines of name=value.
+func notWithin(watch time.Duration) string {
+	return strings.ReplaceAll(fleet.NotWithin(watch), " ", "-")
 }
 
 // searchBorders prints one line per kind of client.

@@ -92,7 +92,7 @@ func TestEachModelPrintsALineForARun(t *testing.T) {
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2)
-	require.Regexp(t, `^client=fixed stop=10s watch=1m0s seed=1 recovered=false back=never everyone=never backlog=\d+ `, lines[0])
+	require.Regexp(t, `^client=fixed stop=10s watch=1m0s seed=1 recovered=false back=not-within-1m0s everyone=not-within-1m0s backlog=\d+ `, lines[0])
 	require.Regexp(t, `^client=coded stop=10s watch=1m0s seed=1 recovered=true back=[\d.]+s `, lines[1])
 
 	out, _, code = bench(strings.Fields("sim -model storm -search -client fixed -step 1s -longest 8s -watch 5m")...)

@@ -72,7 +72,7 @@ func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
 	if err != nil {
 		return err
 	}
-	back := "never"
+	back := notWithin(o.Watch)
 	if y.Recovered {
 		back = fmt.Sprintf("%.0fs", y.Back.Seconds())
 	}

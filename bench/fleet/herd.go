@@ -17,7 +17,7 @@ type Herd struct {
 	Gate      budget.LineOptions // of each process
 	Outage    Outage             // the zero value: a restart that is over at once
 	Server    Server             // its Capacity must be given
-	Watch     time.Duration      // of virtual time, from the loss; default 10 min
+	Watch     time.Duration      // of virtual time, from the loss; default 10 min + 12 N/C
 	Seed      uint64             // of all chance
 }
 
@@ -151,7 +151,7 @@ func (h Herd) withDefaults() (Herd, error) {
 		return h, fmt.Errorf("fleet: %w", err)
 	}
 	if h.Watch == 0 {
-		h.Watch = 10 * time.Minute
+		h.Watch = min(10*time.Minute+12*h.Ideal(), maxWatch)
 	}
 	if h.Server.Backlog == 0 {
 		h.Server.Backlog = 4096

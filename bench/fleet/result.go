@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -12,6 +13,7 @@ const Bin = 100 * time.Millisecond
 // return; one that was not reached while the run was watched is [Never].
 type Result struct {
 	N           int
+	Watch       time.Duration // how long the run was watched, from the loss
 	Ideal       time.Duration // N/C
 	T50, T99    time.Duration // when so many percent, rounded up, were up at once
 	T100        time.Duration
@@ -28,6 +30,24 @@ type Result struct {
 
 // Never is a time that was not reached.
 const Never = time.Duration(-1)
+
+// Seconds returns a time of a Result or Summary as text, such as "19.80", or "not
+// within 14m0s" if it is [Never] and the run was watched for that long.
+func Seconds(d, watch time.Duration, digits int) string {
+	if d == Never {
+		return NotWithin(watch)
+	}
+	return fmt.Sprintf("%.*f", digits, d.Seconds())
+}
+
+// NotWithin says that something did not happen while it was watched. Parts of a
+// second are left out.
+func NotWithin(watch time.Duration) string {
+	if watch >= time.Second {
+		watch = watch.Truncate(time.Second)
+	}
+	return fmt.Sprintf("not within %v", watch)
+}
 
 // Recovered reports whether all were up at the end.
 func (r *Result) Recovered() bool { return r.Up == r.N }
@@ -77,7 +97,7 @@ func (r *run) result() *Result {
 		used--
 	}
 	res := &Result{
-		N: r.N, Ideal: r.Ideal(), T50: t.reached[0], T99: t.reached[1], T100: t.reached[2], Up: r.up,
+		N: r.N, Watch: r.Watch, Ideal: r.Ideal(), T50: t.reached[0], T99: t.reached[1], T100: t.reached[2], Up: r.up,
 		SYNs: t.per(t.syns), Refused: t.per(t.refused), Wasted: t.per(t.wasted),
 		DialsPerBin: t.dialBins[:used], UpPerBin: t.upBins[:used],
 	}

@@ -156,6 +156,23 @@ func TestWhoGivesUpDoesNotComeBack(t *testing.T) {
 	require.EqualValues(t, 2, r.Dials)
 }
 
+func TestAHerdIsWatchedForTenMinutesAndTwelveTimesTheIdeal(t *testing.T) {
+	h := fleet.Herd{N: 120, Client: client(every(2 * second)), Server: fleet.Server{Capacity: 2}}
+	require.Equal(t, 22*time.Minute, run(t, h).Watch)
+	h.Watch = 3 * time.Minute
+	require.Equal(t, 3*time.Minute, run(t, h).Watch)
+	s, err := fleet.Average(t.Context(), h, 2, 1)
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Minute, s.Watch)
+}
+
+func TestATimeThatWasNotReachedIsShownAsNotWithinTheWatch(t *testing.T) {
+	require.Equal(t, "1.50", fleet.Seconds(1500*time.Millisecond, time.Minute, 2))
+	require.Equal(t, "not within 22m0s", fleet.Seconds(fleet.Never, 22*time.Minute, 2))
+	require.Equal(t, "not within 10m0s", fleet.NotWithin(10*time.Minute+24*time.Millisecond))
+	require.Equal(t, "not within 100ms", fleet.NotWithin(100*time.Millisecond))
+}
+
 func TestABadHerdIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
 		"fleet: 0 connections are not a herd":                                    {Server: fleet.Server{Capacity: 1}},

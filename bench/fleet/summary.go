@@ -12,6 +12,7 @@ import (
 type Summary struct {
 	Runs      int
 	Recovered int           // runs at whose end all were up
+	Watch     time.Duration // how long each was watched, from the loss
 	Ideal     time.Duration // N/C
 	T50, T99  time.Duration // means; Never if one run did not reach it
 	T100      time.Duration
@@ -65,7 +66,7 @@ func summarize(results []*Result) Summary {
 	n := float64(len(results))
 	var last []time.Duration
 	for _, r := range results {
-		s.Ideal = r.Ideal
+		s.Watch, s.Ideal = r.Watch, r.Ideal
 		if r.Recovered() {
 			s.Recovered++
 		}

@@ -14,6 +14,7 @@ type Summary struct {
 	Runs      int
 	Recovered int // of them
 	N         int
+	Watched   time.Duration // the longest of them, from the server's return
 	Ideal     time.Duration // 0: unknown
 	T50, T99  time.Duration // fleet.Never if half of the runs did not reach it
 	T100      time.Duration
@@ -27,7 +28,7 @@ type Summary struct {
 	Local     int     // in all runs together
 }
 
-// Ratio is T99 over Ideal: +Inf if it was never reached, NaN if Ideal is unknown.
+// Ratio is T99 over Ideal: +Inf if it was not reached, NaN if Ideal is unknown.
 func (s *Summary) Ratio() float64 {
 	switch {
 	case s.Ideal <= 0:
@@ -92,6 +93,7 @@ func summarise(runs []*Result) Summary {
 		Down:     middle(func(r *Result) float64 { return float64(r.N - r.Up) }),
 	}
 	for _, r := range runs {
+		s.Watched = max(s.Watched, r.Watched)
 		s.Local += r.Local
 		if r.Recovered() {
 			s.Recovered++

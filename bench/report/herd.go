@@ -89,7 +89,7 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 	note := herdNote(s.herd)
 	return &Figure{
 		Title: s.title,
-		Text:  []string{fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"never\": in one run not within %.0f s of the loss.", o.Seed, plural(o.Seeds, "run"), s.herd.Watch.Seconds())},
+		Text:  []string{fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch))},
 		Pictures: []*chart.Picture{
 			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door, log scale", note, s.herd, runs, s.herd.Watch.Seconds()/3, 82),
 			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", note, s.herd, runs),
@@ -194,14 +194,15 @@ func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Pi
 func herdTable(runs []herdRun) Table {
 	t := Table{Head: []string{"clients", "half back", "99 % back", "all back", "99 % / ideal", "peak per 100 ms", "dials per client", "handshakes in vain per client", "up at the end, %", "runs with all up"}}
 	for _, r := range runs {
+		m := &r.mean
 		ratio := "-"
-		if m := &r.mean; m.T99 != fleet.Never {
+		if m.T99 != fleet.Never {
 			ratio = decimal(float64(m.T99)/float64(m.Ideal), 2)
 		}
 		t.Rows = append(t.Rows, []string{
-			label(r.name), moment(r.mean.T50), moment(r.mean.T99), moment(r.mean.T100), ratio,
-			decimal(r.mean.Peak, 0), decimal(r.mean.Dials, 1), decimal(r.mean.Wasted, 1),
-			decimal(100*r.mean.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", r.mean.Recovered, r.mean.Runs),
+			label(r.name), fleet.Seconds(m.T50, m.Watch, 1), fleet.Seconds(m.T99, m.Watch, 1), fleet.Seconds(m.T100, m.Watch, 1), ratio,
+			decimal(m.Peak, 0), decimal(m.Dials, 1), decimal(m.Wasted, 1),
+			decimal(100*m.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", m.Recovered, m.Runs),
 		})
 	}
 	return t

@@ -33,7 +33,7 @@ type measuredRun struct {
 	policy, round               string
 	n, backlog                  int
 	ideal, outage               float64
-	t50, t99, t100              float64
+	t50, t99, t100, watched     float64
 	peak, peakIn, dials, wasted float64
 	recovered                   bool
 }
@@ -111,7 +111,7 @@ func (m *measured) addRun(t *sheet) {
 	m.runs = append(m.runs, measuredRun{
 		policy: t.text("policy"), round: t.text("round"), n: int(t.number("n")), backlog: int(t.number("backlog")),
 		ideal: ideal, outage: t.number("outage_s"),
-		t50: t.moment("t50_s"), t99: t.moment("t99_s"), t100: t.moment("t100_s"),
+		t50: t.moment("t50_s"), t99: t.moment("t99_s"), t100: t.moment("t100_s"), watched: t.number("watched_s"),
 		peak: t.number("peak_dials_100ms"), peakIn: t.number("peak_arrivals_100ms"),
 		dials: t.number("dials"), wasted: t.number("wasted"),
 		recovered: t.text("recovered") == "true",

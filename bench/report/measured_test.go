@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/bench/realherd"
 )
 
-// results are two rounds of one policy and one of another, which never recovers.
+// results are two rounds of one policy and one of another, which does not recover.
 func results() []*realherd.Result {
 	one := func(policy string, round int, t100 time.Duration) *realherd.Result {
 		r := &realherd.Result{
@@ -53,7 +53,7 @@ func TestWhatTheRealHerdWroteIsDrawn(t *testing.T) {
 	require.Empty(t, f.Text)
 	require.Equal(t, [][]string{
 		{"redial", "1.0", "3.0", "3.0", "1.50", "30", "7", "1.5", "0.2", "2 of 2"},
-		{"fixed", "1.0", "never", "never", "never", "30", "7", "1.5", "0.2", "0 of 1"},
+		{"fixed", "1.0", "not within 5s", "not within 5s", "not within 5s", "30", "7", "1.5", "0.2", "0 of 1"},
 	}, f.Tables[0].Rows)
 	for _, row := range f.Tables[0].Rows {
 		require.Len(t, row, len(f.Tables[0].Head))

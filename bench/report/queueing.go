@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/bench/queueing"
 )
 
@@ -44,7 +45,7 @@ func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure,
 	f := &Figure{
 		Title:    s.Name,
 		Pictures: []*chart.Picture{scenarioPicture(s, all)},
-		Tables:   []Table{scenarioTable(all)},
+		Tables:   []Table{scenarioTable(all, s.Length)},
 	}
 	if claim := scenarioTexts[s.Name].claim; claim != "" {
 		f.Text = append(f.Text, "The document's claim: "+claim)
@@ -136,11 +137,11 @@ func scenarioNote(s queueing.Scenario, y *queueing.Series, full float64) string 
 		strings.Join(timeouts, ", "), limit, plural(y.Seeds, "seed"))
 }
 
-func scenarioTable(all []*queueing.Series) Table {
+func scenarioTable(all []*queueing.Series, length time.Duration) Table {
 	t := Table{Head: []string{"strategy", "mean load in the failure, %", "peak of 20 ms, %", "most sent in 20 ms, %", "load back to 115 % at", "success in the failure, %", "success of all calls, %", "requests"}}
 	for _, s := range all {
 		y := s.Summary()
-		back := "never"
+		back := fleet.NotWithin(length)
 		if y.IsBack {
 			back = fmt.Sprintf("%.2f s", y.Back.Seconds())
 		}

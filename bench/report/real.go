@@ -151,10 +151,12 @@ func (m *measured) table() Table {
 	}
 	for _, name := range names {
 		var mine []measuredRun
+		var watched time.Duration // for the longest
 		all := 0
 		for _, r := range m.runs {
 			if r.policy == name {
 				mine = append(mine, r)
+				watched = max(watched, time.Duration(r.watched*float64(time.Second)))
 				if r.recovered {
 					all++
 				}
@@ -172,7 +174,7 @@ func (m *measured) table() Table {
 			if x := middle(of); !math.IsInf(x, 1) {
 				return decimal(x, digits)
 			}
-			return "never"
+			return fleet.NotWithin(watched)
 		}
 		t.Rows = append(t.Rows, []string{
 			name,

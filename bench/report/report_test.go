@@ -103,6 +103,10 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 
 	page := html(t, dir)
 	selfContained(t, page, len(svgs))
+	require.NotContains(t, page, "never<")
+	for _, cell := range []string{"not within 3m0s", "not within 10m0s"} {
+		require.Contains(t, page, "<td>"+cell+"</td>", "a herd, a storm")
+	}
 	require.NotContains(t, page, "interrupted")
 	require.NotContains(t, page, "NaN")
 	require.Contains(t, page, "There is no measurement in this report.")

@@ -13,10 +13,11 @@ import (
 // sizes are those of the herds in drawSizes, in hundredths of Options.N.
 var sizes = []int{1, 2, 5, 10, 20, 50, 100, 200}
 
-// sizesWatch is how long a herd of a size is watched.
+// sizesWatch is how long a herd of a size is watched, from the server's return.
 func sizesWatch(ideal time.Duration) time.Duration { return 2*time.Minute + 3*ideal }
 
-// apart is the ratio of the places at which two clients that never recover are drawn.
+// apart is the ratio of the places at which two clients that do not come back in time
+// are drawn.
 const apart = 1.17
 
 // drawSizes is when 99 % are back, over the size of the herd.
@@ -24,12 +25,12 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 	herd := settings(o)[1].herd
 	largest := herd
 	largest.N = sizeOf(o, sizes[len(sizes)-1])
-	never := 2 * math.Pow(10, math.Ceil(math.Log10(sizesWatch(largest.Ideal()).Seconds()))) // where it is drawn
-	p := sizesPanel(o, largest.N, never)
+	late := 2 * math.Pow(10, math.Ceil(math.Log10(sizesWatch(largest.Ideal()).Seconds()))) // where a herd is drawn that is not back in time
+	p := sizesPanel(o, largest.N, late)
 	pic := &chart.Picture{
 		Name: "herd_sizes", Height: 280, Panels: []*chart.Panel{p},
 		Title: "An outage of 5 s: when 99 % are back, by the size of the herd",
-		Note:  fmt.Sprintf("%s handshakes/s, a backlog of 4,096; \"never\": not within 2 min + 3 N/C of the loss. Simulated", chart.Number(o.Capacity)),
+		Note:  fmt.Sprintf("%s handshakes/s, a backlog of 4,096; later: not within 2 min + 3 N/C of the server's return. Simulated", chart.Number(o.Capacity)),
 	}
 	table := Table{Head: []string{"99 % back, s from the server's return"}}
 	for _, size := range sizes {
@@ -49,10 +50,10 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 			}
 			at := chart.Point{X: float64(h.N), Y: max(r.T99.Seconds(), p.Y.Min)}
 			if r.T99 == fleet.Never {
-				at.Y = never * math.Pow(apart, float64(i))
+				at.Y = late * math.Pow(apart, float64(i))
 			}
 			line.Points = append(line.Points, at)
-			row = append(row, moment(r.T99))
+			row = append(row, fleet.Seconds(r.T99, sizesWatch(h.Ideal()), 1))
 		}
 		p.Layers = append(p.Layers, line)
 		pic.Legend = append(pic.Legend, line.Style)
@@ -73,16 +74,17 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 // sizeOf is so many hundredths of a herd, and at least one connection.
 func sizeOf(o Options, size int) int { return max(1, size*o.N/100) }
 
-// sizesPanel is empty but for the place of those that never recover, from never on.
-func sizesPanel(o Options, largest int, never float64) *chart.Panel {
+// sizesPanel is empty but for the place of the herds that are not back in time, from
+// late on.
+func sizesPanel(o Options, largest int, late float64) *chart.Panel {
 	p := &chart.Panel{
 		X: chart.Axis{Min: 0.9 * float64(sizeOf(o, sizes[0])), Max: 1.1 * float64(largest), Log: true, Label: "connections, N"},
-		Y: chart.Axis{Min: 0.1, Max: 1.5 * never * math.Pow(apart, float64(len(compared))), Log: true, Label: "seconds from the server's return, log scale"},
+		Y: chart.Axis{Min: 0.1, Max: 1.5 * late * math.Pow(apart, float64(len(compared))), Log: true, Label: "seconds from the server's return, log scale"},
 	}
-	for at := 0.1; at < never; at *= 10 {
+	for at := 0.1; at < late; at *= 10 {
 		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: at, Label: chart.Number(math.Round(10*at) / 10)})
 	}
-	p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: never, Label: "never"})
-	p.Layers = append(p.Layers, chart.Band{Style: beyond, From: never / 1.5, To: p.Y.Max})
+	p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: late, Label: "later"})
+	p.Layers = append(p.Layers, chart.Band{Style: beyond, From: late / 1.5, To: p.Y.Max})
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/bench/retrystorm"
 )
 
@@ -20,6 +21,7 @@ var (
 
 const (
 	stormShown = 180 * time.Second // of virtual time
+	stormWatch = 10 * time.Minute  // for the border
 )
 
 // stormPlan is the chapter of document 004.
@@ -70,7 +72,7 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 				b.Points = append(b.Points, chart.Point{X: at + 0.5, Y: float64(max(s.Concurrent, 1))})
 				ok.Panels[i].Y.Max = max(ok.Panels[i].Y.Max, chart.RoundUp(float64(s.OK)))
 			}
-			if last := a.Points[len(a.Points)-1]; last.X < stormShown.Seconds() { // it never recovers, and the rest was not simulated
+			if last := a.Points[len(a.Points)-1]; last.X < stormShown.Seconds() { // it does not recover, and the rest was not simulated
 				a.Points = append(a.Points, chart.Point{X: last.X + 1}, chart.Point{X: stormShown.Seconds()})
 			}
 			ok.Panels[i].Layers = append(ok.Panels[i].Layers, a)
@@ -116,7 +118,11 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			cells.Cells = append(cells.Cells, chart.Cell{X: float64(column), Y: float64(row), Text: text, Color: styleOf(kind.String()).Color, Empty: !most})
+			shown := text
+			if !most {
+				shown = "-" // there is no room for more
+			}
+			cells.Cells = append(cells.Cells, chart.Cell{X: float64(column), Y: float64(row), Text: shown, Color: styleOf(kind.String()).Color, Empty: !most})
 			table.Rows[column] = append(table.Rows[column], text)
 		}
 	}
@@ -124,20 +130,20 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	pic := &chart.Picture{
 		Name: "004_border", Height: 130, Panels: []*chart.Panel{p},
 		Title: "After which stops the server recovers",
-		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for 10 min", plural(o.Seeds, "seed")),
+		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for %.0f min", plural(o.Seeds, "seed"), stormWatch.Minutes()),
 	}
 	return &Figure{Title: "Which stops are survived", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
 }
 
-// stormOutcome is the median of the seconds until a server recovers, or a dash if most seeds
-// do not.
+// stormOutcome is the median of the seconds until a server recovers, or says for how long
+// it was watched if most seeds do not.
 func stormOutcome(ctx context.Context, o Options, kind retrystorm.Client, stop float64) (text string, most bool, err error) {
 	var back []time.Duration
 	for n := range o.Seeds {
 		if ctx.Err() != nil {
 			return "", false, context.Cause(ctx)
 		}
-		y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Seed: o.Seed + uint64(n)})
+		y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Watch: stormWatch, Seed: o.Seed + uint64(n)})
 		if err != nil {
 			return "", false, err
 		}
@@ -146,7 +152,7 @@ func stormOutcome(ctx context.Context, o Options, kind retrystorm.Client, stop f
 		}
 	}
 	if 2*len(back) <= o.Seeds {
-		return "never", false, nil
+		return fleet.NotWithin(stormWatch), false, nil
 	}
 	slices.Sort(back)
 	return decimal(back[len(back)/2].Seconds(), 0), true, nil

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
 )
 
 // plural is "1 seed" or "3 seeds".
@@ -27,14 +25,6 @@ func decimal(x float64, digits int) string {
 		return chart.Number(math.Round(x))
 	}
 	return fmt.Sprintf("%.*f", digits, x)
-}
-
-// moment is a time in seconds, or "never".
-func moment(d time.Duration) string {
-	if d == fleet.Never {
-		return "never"
-	}
-	return fmt.Sprintf("%.1f", d.Seconds())
 }
 
 // fileName is a name with nothing in it that a file's should not have.
