@@ -13,16 +13,16 @@ import (
 )
 
 func init() {
-	register(command{"defaults", "make the tables of DEFAULTS.md again: why the defaults are what they are", defaults})
+	register(command{"defaults", "compute the tables of DEFAULTS.md, by which the defaults were chosen", defaults})
 }
 
 // defaults prints the tables by which the library's defaults were chosen, or puts
 // them into a file.
 func defaults(ctx context.Context, c *console, args []string) error {
 	flags := flag.NewFlagSet("defaults", flag.ContinueOnError)
-	only := flags.String("table", "", "only these, separated by commas: "+strings.Join(tableNames(), ", "))
-	largest := flags.Int("largest", 1_000_000, "leave out herds above this: 10000 takes about 3 minutes, 100000 about 8, 1000000 half an hour")
-	file := flags.String("o", "", "put the tables into this file, between its marks, instead of printing them")
+	only := flags.String("table", "", "make only these tables, separated by commas: "+strings.Join(tableNames(), ", "))
+	largest := flags.Int("largest", 1_000_000, "leave out herds of more connections than this: 10000 takes about 3 minutes, 100000 about 8, 1000000 half an hour")
+	file := flags.String("o", "", "write the tables to this file, between its marks, instead of printing them")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (w world) herd(n int, p backoff.Policy) fleet.Herd {
 	return fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
 }
 
-// limit is what the issue allows for t99.
+// limit is the aim for t99.
 func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
 
 // aims shows t99 in seconds, dials per client and the peak, for herds of all sizes.
@@ -264,7 +264,7 @@ func patienceTable(l *lab) table {
 	t := table{{"limit on the handshake", "t99 over ideal, unbounded, N = 10,000", "50,000", "500,000", "swallowed for 10 s: a lone client is back after (mean)", "60 s", "300 s"}}
 	policies := []named{{"30s x 2^n, at most 5 min", backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{})}}
 	for _, g := range []backoff.Patience{{Base: 10 * second, Factor: 3, Cap: -1}, {Base: 30 * second, Factor: 4, Cap: -1}} {
-		policies = append(policies, named{fmt.Sprintf("%v x %v^n (issue 4)", g.Base, g.Factor), backoff.Patient(&backoff.Paced{}, backoff.Patience{}, g)})
+		policies = append(policies, named{fmt.Sprintf("%v x %v^n", g.Base, g.Factor), backoff.Patient(&backoff.Paced{}, backoff.Patience{}, g)})
 	}
 	for _, base := range []time.Duration{20 * second, 30 * second, 60 * second} {
 		for _, share := range []float64{2, 4, 8} {

@@ -62,7 +62,7 @@ func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
 		`there is no client "x": -list shows them`:                                 {"-policy", "x"},
 		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503"]`: {"-queue", "x"},
-		`fleet: 0 connections are not a herd`:                                      {"-n", "0"},
+		`fleet: want at least 1 connection, not 0`:                                 {"-n", "0"},
 		`-seeds must be above 0`:                                                   {"-seeds", "0"},
 		`fleet: 10 connections cannot be spread over 11 processes`:                 {"-n", "10", "-processes", "11"},
 		`fleet: 10 connections cannot be spread over -1 processes`:                 {"-n", "10", "-processes", "-1", "-series", "-"},

@@ -23,7 +23,7 @@ func init() {
 	if realherd.IsServer() { // of a herd or a storm, in a process of its own: it never gets as far as main
 		os.Exit(realherd.ServerMain())
 	}
-	register(command{"herd", "lose a real herd on real sockets, and measure how it comes back", measureHerd})
+	register(command{"herd", "kill the server of a real herd on real sockets, and measure how the herd comes back", measureHerd})
 }
 
 // herdOptions are the flags of "bench herd".
@@ -39,7 +39,7 @@ const herdHelp = `Connects -n clients, kills the server (a process of its own on
 starts it again at the same address after -outage; then it admits -capacity handshakes
 per second. Shows medians over the rounds, policy by policy: times from the server's return.
 
-With -url the server is one of yours, which you restart yourself when you are told so.
+With -url the server is one of yours, which you restart when the program asks for it.
 The policies: `
 
 func measureHerd(ctx context.Context, c *console, args []string) error {
@@ -59,19 +59,19 @@ func measureHerd(ctx context.Context, c *console, args []string) error {
 func parseHerd(c *console, args []string) (*herdOptions, error) {
 	o := &herdOptions{}
 	flags := flag.NewFlagSet("herd", flag.ContinueOnError)
-	flags.IntVar(&o.N, "n", 2000, "connections")
+	flags.IntVar(&o.N, "n", 2000, "how many connections")
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
-	flags.Var(seconds{&o.Watch}, "watch", "at most: from the server's return, 0 is 90s; with -url from the loss, 0 is for ever")
+	flags.Var(seconds{&o.Watch}, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
 	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
-	flags.IntVar(&o.rounds, "rounds", 1, "how many runs of each policy, in turns")
-	flags.BoolVar(&o.queue, "queue", false, "who comes beyond the capacity waits in the kernel's backlog (the default)")
-	flags.BoolVar(&o.Reject, "reject", false, "who comes beyond the capacity is reset")
-	flags.StringVar(&o.URL, "url", "", "a server of yours, ws or wss, which you restart")
-	flags.BoolVar(&o.mine, "i-own-this-server", false, "that is needed for a -url on another machine")
+	flags.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
+	flags.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
+	flags.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
+	flags.StringVar(&o.URL, "url", "", "use a server of yours at this ws or wss `address`, which you restart yourself")
+	flags.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
 	flags.StringVar(&o.csv, "csv", "", "write a line per run to this file; - is standard output")
-	flags.StringVar(&o.series, "series", "", "write what happened in each 100 ms of each run to this file; - is standard output")
+	flags.StringVar(&o.series, "series", "", "write each 100 ms of each run to this file; - is standard output")
 	if err := parse(c, flags, args); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (o *herdOptions) validate(policies string) error {
 	case o.csv == "-" && o.series == "-":
 		return errors.New("-csv and -series cannot both go to standard output")
 	case o.URL == "" && o.mine:
-		return errors.New("-i-own-this-server says something about a -url, and there is none")
+		return errors.New("-i-own-this-server needs -url")
 	}
 	if o.URL != "" {
 		if err := mayVisit(o.URL, o.mine); err != nil {
@@ -124,14 +124,14 @@ func mayVisit(raw string, mine bool) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss"):
-		return errors.New("-url is no URL of a WebSocket, such as ws://localhost:8080/feed")
+		return errors.New("-url must be the address of a WebSocket, such as ws://localhost:8080/feed")
 	case mine || u.Hostname() == "localhost":
 		return nil
 	}
 	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%s is not this machine, and a herd harms a server that is not made for it: if it is yours, add -i-own-this-server", u.Host)
+	return fmt.Errorf("%s is not this machine, and a herd can harm a server: add -i-own-this-server if it is yours", u.Host)
 }
 
 // run runs all policies in turns. Its error leaves what was measured before.
@@ -271,7 +271,7 @@ func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
 	}
 }
 
-// moment is a time of runs that were watched for so long at most.
+// moment returns a time of runs, which were watched for so long, as text.
 func moment(d, watched time.Duration) string {
 	if d == fleet.Never {
 		return fleet.NotWithin(watched)
@@ -279,7 +279,7 @@ func moment(d, watched time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// reached is a time of a run that was cut.
+// reached returns a time of a run that was cut, as text.
 func reached(d time.Duration) string {
 	if d == fleet.Never {
 		return "not reached"

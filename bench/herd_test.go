@@ -15,22 +15,22 @@ import (
 
 func TestMistakesWithAHerdOrAStormAreOneClearLineAndCodeTwo(t *testing.T) {
 	for _, w := range []struct{ args, want string }{
-		{"herd -n 0", "bench herd: 0 connections are not a herd"},
+		{"herd -n 0", "bench herd: want at least 1 connection, not 0"},
 		{"herd -n 2000000000 -capacity 500", "needs 2000000200 open files in one process, and "},
-		{"herd -capacity 0", "bench herd: a capacity of 0 handshakes per second is not within (0, 1000000]"},
+		{"herd -capacity 0", "bench herd: the capacity must be above 0 and at most 1000000 handshakes per second, not 0"},
 		{"herd -rounds 0", "bench herd: want at least one of -rounds, not 0"},
 		{"herd -queue -reject", "bench herd: want -queue or -reject, not both"},
 		{"herd -csv - -series -", "bench herd: -csv and -series cannot both go to standard output"},
 		{"herd -csv /nonexistent/runs.csv", "bench herd: open /nonexistent/runs.csv: no such file or directory"},
 		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are autopaho, `},
-		{"herd -outage soon", "want a length of time, such as 1.5s or 20"},
-		{"herd -i-own-this-server", "bench herd: -i-own-this-server says something about a -url, and there is none"},
-		{"herd -url http://localhost/", "bench herd: -url is no URL of a WebSocket, such as ws://localhost:8080/feed"},
-		{"herd -url wss://u:secret@feed.example/?t=secret", "bench herd: feed.example is not this machine, and a herd harms a server that is not made for it: if it is yours, add -i-own-this-server"},
+		{"herd -outage soon", "must be a time, such as 1.5s or 20, which is 20s"},
+		{"herd -i-own-this-server", "bench herd: -i-own-this-server needs -url"},
+		{"herd -url http://localhost/", "bench herd: -url must be the address of a WebSocket, such as ws://localhost:8080/feed"},
+		{"herd -url wss://u:secret@feed.example/?t=secret", "bench herd: feed.example is not this machine, and a herd can harm a server: add -i-own-this-server if it is yours"},
 		{"herd -url ws://127.0.0.1.feed.example/", "bench herd: 127.0.0.1.feed.example is not this machine"},
 		{"storm -client nonsense", `bench storm: find client "nonsense": there are fixed, described, coded`},
-		{"storm -clients 0", "bench storm: 0 clients make no storm"},
-		{"storm -watch 0", "bench storm: a time is negative, or the watch 0"},
+		{"storm -clients 0", "bench storm: want at least 1 client, not 0"},
+		{"storm -watch 0", "bench storm: no time may be negative, and the watch must be above 0"},
 	} {
 		out, errs, code := bench(strings.Fields(w.args)...)
 		require.Equal(t, exitUsage, code, w.args)
@@ -79,7 +79,7 @@ func TestAnInterruptedHerdKeepsWhatWasMeasured(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := dispatch(ctx, &console{out: &out, errs: &errs}, strings.Fields("herd -n 20 -outage 1m -rounds 3"))
 	require.Equal(t, exitInterrupted, code)
-	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
+	require.Contains(t, errs.String(), "bench: interrupted; the results until then are kept\n")
 	require.Contains(t, out.String(), "redial, cut after 0s: 0 of 20 up, t50 not reached, t99 not reached, ")
 }
 

@@ -1,6 +1,6 @@
 // Command bench is the herd lab: it shows what a retry policy does to a server, by
-// simulation and with real herds on real sockets. "bench" alone lists what it can
-// do; README.md says more.
+// simulation and with real herds on real sockets. "bench" alone lists the commands;
+// README.md says more.
 package main
 
 import (
@@ -94,7 +94,7 @@ func dispatch(ctx context.Context, c *console, args []string) int {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(c.errs, "bench: interrupted; what was measured is kept")
+		fmt.Fprintln(c.errs, "bench: interrupted; the results until then are kept")
 		return exitInterrupted
 	}
 	fmt.Fprintf(c.errs, "bench %s: %v\n", args[0], err)

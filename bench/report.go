@@ -13,25 +13,25 @@ import (
 )
 
 func init() {
-	register(command{"report", "draw all of it: one HTML file, and the pictures as SVG and PNG", drawReport})
+	register(command{"report", "draw all simulations: one HTML file, and the pictures as SVG and PNG", drawReport})
 }
 
 // drawReport is "bench report".
 func drawReport(ctx context.Context, c *console, args []string) error {
 	o := report.Options{}
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
-	out := flags.String("out", "", "the directory that the report goes to")
-	flags.IntVar(&o.RPS, "rps", 10_000, "calls per second of document 002's scenarios; the article's pictures have 300000")
-	flags.IntVar(&o.Seeds, "seeds", 3, "how many runs the means are of")
-	flags.Uint64Var(&o.Seed, "seed", 1, "of the first run; those that follow count up")
-	flags.IntVar(&o.N, "n", 10_000, "connections of a herd")
-	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes per second")
+	out := flags.String("out", "", "write the report to this `directory`")
+	flags.IntVar(&o.RPS, "rps", 10_000, "calls per second of the queueing scenarios; the article's pictures have 300000")
+	flags.IntVar(&o.Seeds, "seeds", 3, "runs of which the figures are the means")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	flags.IntVar(&o.N, "n", 10_000, "how many connections a herd has")
+	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server completes per second")
 	flags.Func("herd", "show a measurement: `SERIES,RUNS`, the files that \"bench herd\" has written with -series and -csv; may be given again for another", func(files string) error {
 		o.Herd = append(o.Herd, list(files))
 		return nil
 	})
-	only := flags.String("only", "", "only these chapters, separated by commas: "+strings.Join(report.ChapterIDs(), ", "))
-	cover := flags.String("readme", "", "draw the picture of the README alone, to this file: herd.svg or herd.png")
+	only := flags.String("only", "", "draw only these chapters, separated by commas: "+strings.Join(report.ChapterIDs(), ", "))
+	cover := flags.String("readme", "", "draw only the picture of the README, to this `file`: herd.svg or herd.png")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestTheReportSaysWhereItIs(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Equal(t, filepath.Join(dir, "report.html")+"\n", out)
 	require.FileExists(t, filepath.Join(dir, "report.html"))
-	require.FileExists(t, filepath.Join(dir, "002_letters.svg"))
+	require.FileExists(t, filepath.Join(dir, "letters.svg"))
 }
 
 func TestAPlaceThatCannotBeWrittenIsOneLine(t *testing.T) {
@@ -65,7 +65,7 @@ func TestCtrlCKeepsWhatIsDrawn(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := dispatch(ctx, &console{out: &out, errs: &errs}, []string{"report", "-out", dir})
 	require.Equal(t, exitInterrupted, code)
-	require.Equal(t, "bench: interrupted; what was measured is kept\n", errs.String())
+	require.Equal(t, "bench: interrupted; the results until then are kept\n", errs.String())
 	require.Equal(t, filepath.Join(dir, "report.html")+"\n", out.String(), "where it is kept")
 }
 

@@ -24,7 +24,7 @@ var models []model
 func registerModel(m model) { models = append(models, m) }
 
 func init() {
-	register(command{"sim", "simulate a model in virtual time: -model queueing, storm, aws, letters, fleet", simulate})
+	register(command{"sim", "simulate in virtual time: -model queueing, storm, aws, letters or fleet", simulate})
 }
 
 const defaultModel = "queueing"
@@ -68,7 +68,7 @@ func modelFlags(name string) *flag.FlagSet {
 		all = append(all, fmt.Sprintf("%s: %s", m.name, m.summary))
 	}
 	slices.Sort(all)
-	flags.String("model", defaultModel, "what to simulate; each has flags of its own\n"+strings.Join(all, "\n"))
+	flags.String("model", defaultModel, "what to simulate; each model has flags of its own\n"+strings.Join(all, "\n"))
 	return flags
 }
 
@@ -76,8 +76,8 @@ func modelFlags(name string) *flag.FlagSet {
 type seconds struct{ d *time.Duration }
 
 func (s seconds) String() string {
-	if s.d == nil {
-		return ""
+	if s.d == nil || *s.d == 0 {
+		return "" // so that package flag prints no default
 	}
 	return s.d.String()
 }
@@ -88,7 +88,7 @@ func (s seconds) Set(text string) error {
 		d, err = time.ParseDuration(text + "s")
 	}
 	if err != nil || d < 0 {
-		return errors.New("want a length of time, such as 1.5s or 20")
+		return errors.New("must be a time, such as 1.5s or 20, which is 20s")
 	}
 	*s.d = d
 	return nil

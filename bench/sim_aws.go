@@ -15,10 +15,10 @@ func init() {
 
 func simulateContention(ctx context.Context, c *console, args []string) error {
 	flags := modelFlags("aws")
-	sizes := flags.String("n", "100", "clients: numbers separated by commas, or all for 10, 20 ... 190")
-	policies := flags.String("policy", "none,exponential,equal,full,decorrelated", "which, separated by commas")
-	runs := flags.Int("reps", 100, "how many runs a line is the mean of")
-	seed := flags.Uint64("seed", 1, "of the first run; those that follow count up")
+	sizes := flags.String("n", "100", "how many clients: numbers separated by commas, or all for 10, 20 ... 190")
+	policies := flags.String("policy", "none,exponential,equal,full,decorrelated", "the policies to simulate, separated by commas")
+	runs := flags.Int("reps", 100, "runs of which each line is the mean")
+	seed := flags.Uint64("seed", 1, "seed of the first run; the next runs count up")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

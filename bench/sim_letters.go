@@ -10,13 +10,13 @@ import (
 )
 
 func init() {
-	registerModel(model{"letters", "document 002's letter diagram: a failing request a second, retried three times", simulateLetters})
+	registerModel(model{"letters", "the letter diagram of the article \"Good Retry, Bad Retry\": a failing request each second, retried three times", simulateLetters})
 }
 
 func simulateLetters(_ context.Context, c *console, args []string) error {
 	flags := modelFlags("letters")
-	seconds := flags.Int("seconds", 14, "how many to draw")
-	retries := flags.Int("retries", 3, "of each request")
+	seconds := flags.Int("seconds", 14, "how many seconds to draw")
+	retries := flags.Int("retries", 3, "how often each request is retried")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	registerModel(model{"queueing", "document 002: retries, backoff, budgets and breakers before one server with a queue", simulateQueueing})
+	registerModel(model{"queueing", "the article \"Good Retry, Bad Retry\": retries, backoff, budgets and breakers before one server with a queue", simulateQueueing})
 }
 
 // queueingOptions are the flags of "bench sim".
@@ -32,14 +32,14 @@ type queueingOptions struct {
 func simulateQueueing(ctx context.Context, c *console, args []string) error {
 	o := queueingOptions{}
 	flags := modelFlags("queueing")
-	flags.StringVar(&o.scenario, "scenario", "", "which scenario, or all; -list names them")
-	flags.StringVar(&o.strategy, "strategy", "", "only these of its strategies, separated by commas")
+	flags.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, or all; -list shows them")
+	flags.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas")
 	flags.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
-	flags.IntVar(&o.seeds, "seeds", 5, "how many runs the results are the mean of")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the first run; those that follow count up")
+	flags.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
 	flags.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
 	flags.StringVar(&o.csv, "csv", "", "write the series to this file; - is standard output")
-	flags.BoolVar(&o.list, "list", false, "name the scenarios and their strategies")
+	flags.BoolVar(&o.list, "list", false, "list the scenarios and their strategies")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

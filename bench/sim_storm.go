@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	registerModel(model{"storm", "document 004: a server that is stopped for a while, and clients that come again", simulateStorm})
+	registerModel(model{"storm", "a retry storm: a server that is stopped for a while, and clients that try again", simulateStorm})
 }
 
 // stormOptions are the flags of "bench sim -model storm".
@@ -29,19 +29,19 @@ func simulateStorm(ctx context.Context, c *console, args []string) error {
 	o := stormOptions{step: 250 * time.Millisecond, longest: 2 * time.Minute}
 	o.Options = retrystorm.Options{Stop: 10 * time.Second, Watch: 10 * time.Minute, Before: retrystorm.WarmUp, Timeout: 2 * time.Second, Think: 10 * time.Second}
 	flags := modelFlags("storm")
-	names := flags.String("client", "fixed,described,coded", "which kinds, separated by commas")
-	flags.Var(seconds{&o.Stop}, "stop", "for how long the server is stopped; without a unit in seconds")
-	flags.Var(seconds{&o.Watch}, "watch", "for how long it is watched afterwards")
-	flags.Var(seconds{&o.Before}, "before", "for how long it runs before")
-	flags.Var(seconds{&o.Timeout}, "timeout", "of a request")
-	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success")
-	flags.IntVar(&o.Clients, "clients", 1000, "how many")
-	flags.IntVar(&o.Backlog, "backlog", 4096, "connections that the kernel accepts while the server is stopped")
-	flags.Uint64Var(&o.Seed, "seed", 1, "of the first run; those that follow count up")
-	flags.IntVar(&o.seeds, "seeds", 1, "how many runs")
-	flags.BoolVar(&o.search, "search", false, "find for how long it may be stopped so that most seeds recover")
-	flags.Var(seconds{&o.step}, "step", "how exactly")
-	flags.Var(seconds{&o.longest}, "longest", "longest stop that is tried")
+	names := flags.String("client", "fixed,described,coded", "the kinds of client to simulate, separated by commas")
+	flags.Var(seconds{&o.Stop}, "stop", "how long the server is stopped; a number without a unit is seconds")
+	flags.Var(seconds{&o.Watch}, "watch", "how long the server is watched after it goes on")
+	flags.Var(seconds{&o.Before}, "before", "how long all runs well before the stop")
+	flags.Var(seconds{&o.Timeout}, "timeout", "how long a client waits for the answer to a request")
+	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success, which is exponential")
+	flags.IntVar(&o.Clients, "clients", 1000, "how many clients")
+	flags.IntVar(&o.Backlog, "backlog", 4096, "how many connections the kernel accepts while the server is stopped")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	flags.IntVar(&o.seeds, "seeds", 1, "runs of each kind of client")
+	flags.BoolVar(&o.search, "search", false, "find the longest stop after which most seeds recover")
+	flags.Var(seconds{&o.step}, "step", "with -search: how exactly to find it")
+	flags.Var(seconds{&o.longest}, "longest", "with -search: the longest stop to try")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 	require.Equal(t, 1, strings.Count(errs, "\n"))
 	_, errs, code = bench("sim", "-model", "storm", "-stop", "soon")
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "want a length of time, such as 1.5s or 20")
+	require.Contains(t, errs, "must be a time, such as 1.5s or 20, which is 20s")
 	require.Equal(t, 1, strings.Count(errs, "\n"))
 }
 
@@ -115,6 +115,6 @@ func TestAnInterruptedRunKeepsWhatIsDone(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := dispatch(ctx, &console{out: &out, errs: &errs}, strings.Fields("sim -scenario mfs -seeds 100000 -csv -"))
 	require.Equal(t, exitInterrupted, code)
-	require.Contains(t, errs.String(), "bench: interrupted; what was measured is kept\n")
+	require.Contains(t, errs.String(), "bench: interrupted; the results until then are kept\n")
 	require.Contains(t, out.String(), "mfs,retry-3x,10000,", "the mean of the seeds that were done")
 }

@@ -13,20 +13,20 @@ import (
 )
 
 func init() {
-	register(command{"storm", "document 004 on real sockets: a server that is stopped for a while, and clients that come again", raiseStorm})
+	register(command{"storm", "a retry storm on real sockets: a server that is stopped for a while, and clients that try again", raiseStorm})
 }
 
 // raiseStorm is "bench storm".
 func raiseStorm(ctx context.Context, c *console, args []string) error {
 	o := realherd.Storm{Think: 10 * time.Second, Timeout: 2 * time.Second, Before: retrystorm.WarmUp, Stop: 10 * time.Second, Watch: 45 * time.Second}
 	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
-	names := flags.String("client", "fixed", "which kinds, separated by commas, one after the other: fixed, described, coded")
-	flags.IntVar(&o.Clients, "clients", 1000, "how many")
-	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success")
-	flags.Var(seconds{&o.Timeout}, "timeout", "of a request")
-	flags.Var(seconds{&o.Before}, "before", "for how long all runs well before")
-	flags.Var(seconds{&o.Stop}, "stop", "for how long the server is stopped (SIGSTOP)")
-	flags.Var(seconds{&o.Watch}, "watch", "for how long it is watched after it goes on (SIGCONT)")
+	names := flags.String("client", "fixed", "the kinds of client, one run after the other, separated by commas: fixed, described, coded")
+	flags.IntVar(&o.Clients, "clients", 1000, "how many clients")
+	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success, which is exponential")
+	flags.Var(seconds{&o.Timeout}, "timeout", "how long a client waits for the answer to a request")
+	flags.Var(seconds{&o.Before}, "before", "how long all runs well before the stop")
+	flags.Var(seconds{&o.Stop}, "stop", "how long the server is stopped (SIGSTOP)")
+	flags.Var(seconds{&o.Watch}, "watch", "how long the server is watched after it goes on (SIGCONT)")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}
@@ -73,8 +73,11 @@ func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
 		return err
 	}
 	back := notWithin(o.Watch)
-	if y.Recovered {
+	switch {
+	case y.Recovered:
 		back = fmt.Sprintf("%.0fs", y.Back.Seconds())
+	case y.Cut:
+		back = "unknown"
 	}
 	fmt.Fprintf(w, "client=%v clients=%d stop=%v watch=%v recovered=%t back=%s away=%d peak=%d cut=%t\n\n",
 		o.Client, o.Clients, o.Stop, o.Watch, y.Recovered, back, y.Away, y.Peak, y.Cut)

@@ -23,7 +23,7 @@ func mean(t *testing.T, clients int) map[string]contention.Result {
 	return results
 }
 
-// The row of seeds.md, section 3.
+// What the original computes for 100 clients.
 func TestTheCalibrationRowIsMet(t *testing.T) {
 	got := mean(t, 100)
 	for name, want := range map[string]struct{ ms, calls float64 }{
@@ -34,7 +34,7 @@ func TestTheCalibrationRowIsMet(t *testing.T) {
 	}
 }
 
-// The shape that seeds.md claims.
+// The shape of the original's curves.
 func TestJitterNeedsTheFewestCalls(t *testing.T) {
 	for _, clients := range []int{50, 100} {
 		got := mean(t, clients)

@@ -1,6 +1,6 @@
 // Package contention is AWS's simulation of optimistic concurrency control
 // (aws-samples/aws-arch-backoff-simulator; Brooker, "Exponential Backoff And Jitter",
-// 2015; seeds.md, section 3): N clients start at one instant, and each must win one
+// AWS Architecture Blog, 2015): N clients start at one instant, and each must win one
 // compare-and-set on one row. It reads the version, writes with it, and on conflict
 // waits and begins again. Each of the four messages of a try takes |N(10, 2)| ms,
 // as does the one after a conflict, on top of the wait. How long that is, is

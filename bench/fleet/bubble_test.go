@@ -227,7 +227,7 @@ func (b *bubble) outcome() outcome {
 	return o
 }
 
-// The cross-check of issue 4: ten thousand real Conns and the model, within 10 %.
+// The cross-check of the model: ten thousand real Conns and the model, within 10 %.
 func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
 	n := 10_000
 	if raceEnabled || testing.Short() {

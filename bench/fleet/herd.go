@@ -129,7 +129,7 @@ const (
 func (h Herd) withDefaults() (Herd, error) {
 	switch {
 	case h.N < 1:
-		return h, fmt.Errorf("fleet: %d connections are not a herd", h.N)
+		return h, fmt.Errorf("fleet: want at least 1 connection, not %d", h.N)
 	case h.N > maxN:
 		return h, fmt.Errorf("fleet: %d connections are more than %d", h.N, maxN)
 	case !(h.Server.Capacity > 0) || h.Server.Capacity > 1e9:

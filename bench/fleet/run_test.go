@@ -175,7 +175,7 @@ func TestATimeThatWasNotReachedIsShownAsNotWithinTheWatch(t *testing.T) {
 
 func TestABadHerdIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
-		"fleet: 0 connections are not a herd":                                    {Server: fleet.Server{Capacity: 1}},
+		"fleet: want at least 1 connection, not 0":                               {Server: fleet.Server{Capacity: 1}},
 		"fleet: a server cannot complete 0 handshakes per second":                {N: 1},
 		"fleet: 1000000000 connections are more than 100000000":                  {N: 1e9, Server: fleet.Server{Capacity: 1}},
 		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s": {N: 1, Server: fleet.Server{Capacity: 1e-12}},

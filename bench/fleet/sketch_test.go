@@ -36,7 +36,7 @@ func t99(t *testing.T, h fleet.Herd) float64 {
 	return s.T99.Seconds() / s.Ideal.Seconds()
 }
 
-// Issue 4, seen with real supervisors: N = 10,000, Linux's backlog, 3 min watched.
+// Seen with real supervisors: N = 10,000, Linux's backlog, 3 min watched.
 func TestWhatNeverRecoversWithTenThousand(t *testing.T) {
 	for _, client := range []string{"full 1-5s", "full 1-10s", "full 1-30s", "fixed 1s", "nats.go"} {
 		require.EqualValues(t, -1, t99(t, lost(t, 10_000, client, fleet.Drop)), client)
@@ -51,7 +51,7 @@ func TestWhatTakesFourToSixTimesTheIdeal(t *testing.T) {
 	}
 }
 
-// Issue 4: the lever of patience, at an unbounded queue.
+// The lever of patience, at an unbounded queue.
 func TestPatienceIsTheLever(t *testing.T) {
 	for _, c := range []struct {
 		base   time.Duration
@@ -75,7 +75,7 @@ func TestPatienceIsTheLever(t *testing.T) {
 	}
 }
 
-// Issue 4's table of real herds on real sockets, where the model has what decides:
+// A table of real herds on real sockets, where the model has what decides:
 // it has no processor that N instant dials keep busy, so a herd in step differs.
 func TestRealHerdsDidTheSame(t *testing.T) {
 	for _, c := range []struct {

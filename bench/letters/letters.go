@@ -1,6 +1,7 @@
-// Package letters is the letter diagram of document 002: one request comes each
-// second, each takes a second and fails, and is tried again by a policy. It shows
-// how deferred retries pile up later than immediate ones, and as high.
+// Package letters is the letter diagram of an article about retries (Denis Isaev, "Good
+// Retry, Bad Retry: An Incident Story", Yandex, 2024): one request comes each second,
+// each takes a second and fails, and is tried again by a policy. It shows how deferred
+// retries pile up later than immediate ones, and as high.
 package letters
 
 import (

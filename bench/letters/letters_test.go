@@ -19,17 +19,17 @@ var (
 	deferred  = backoff.Limit(&backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}, 3, 0)
 )
 
-// seeds.md 1.5: k in second k up to 4x in second 4.
+// The load is k in second k up to 4x in second 4.
 func TestImmediateRetriesAmplifyFourTimes(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, letters.Draw(immediate, 13).Amplification())
 }
 
-// seeds.md 1.5: 2x from second 3, 3x from second 6, 4x from second 11.
+// 2x from second 3, 3x from second 6, 4x from second 11.
 func TestDeferredRetriesAmplifyAsHighOnlyLater(t *testing.T) {
 	require.Equal(t, []int{1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 4, 4, 4}, letters.Draw(deferred, 13).Amplification())
 }
 
-// seeds.md 1.5: the attempts start at +0, +2, +5, +10 s.
+// The attempts start at +0, +2, +5, +10 s.
 func TestTriesBeginWhereTheirPausesEnd(t *testing.T) {
 	var begins []int
 	for second, at := range letters.Draw(deferred, 20).Seconds {

@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkSimpleRetryOnly is the article's own size: the original takes 64 CPU s
-// for it (seeds.md 1.6). The aim is a hundredth of that.
+// for it. The aim is a hundredth of that.
 func BenchmarkSimpleRetryOnly(b *testing.B) {
 	scenario, err := queueing.Find("simple_retry_only")
 	require.NoError(b, err)

@@ -19,8 +19,8 @@ import (
 // for nothing.
 type reference map[string]float64
 
-// calibration returns the series of the original (seeds.md 1.4: 10,000 rps, mean of 5
-// seeds, buckets of 50 ms), by scenario and strategy.
+// calibration returns the series of the original (10,000 rps, mean of 5 seeds,
+// buckets of 50 ms), by scenario and strategy.
 func calibration(t *testing.T) map[[2]string][]reference {
 	f, err := os.Open("testdata/calibration_50ms.csv")
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func requireRow(t *testing.T, key [2]string, got *queueing.Row, want reference) 
 	}
 }
 
-// The table of seeds.md 1.4. Its peak is that in the failure; a Summary's is that of
+// The outcomes of the original. Their peak is that in the failure; a Summary's is that of
 // the whole run, which for limited calls is the surge after it.
 func TestTheCalibrationOutcomesAreMet(t *testing.T) {
 	never := time.Duration(-1)

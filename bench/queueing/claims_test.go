@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What document 002 claims (seeds.md 1.4), beyond what the closed forms and the
+// What the article claims, beyond what the closed forms and the
 // calibration say.
 
 func TestPropagatedDeadlinesRaiseTheLoadAndShortenTheQueue(t *testing.T) {

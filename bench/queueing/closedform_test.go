@@ -18,7 +18,7 @@ const (
 )
 
 // steady is a scenario with a failure of five seconds from the first on, so that
-// what the closed forms of seeds.md 1.5 say of its course can be seen without its
+// what the closed forms say of its course can be seen without its
 // beginning.
 func steady(t *testing.T, scenario string) queueing.Scenario {
 	s, err := queueing.Find(scenario)

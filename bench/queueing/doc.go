@@ -1,8 +1,9 @@
-// Package queueing is the queueing simulation of document 002: many callers, one
-// server with a queue, and a failure of half a second, in discrete events
-// (seeds.md, section 1). What the callers do about a failed call is decided by
-// the library itself: each has a backoff.Outage, asks a backoff.Policy how long to
-// wait, and may have to ask a budget of package reconnect/budget for leave.
+// Package queueing is the simulation of an article about retries (Denis Isaev, "Good
+// Retry, Bad Retry: An Incident Story", Yandex, 2024): many callers, one server with a
+// queue, and a failure of half a second, in discrete events. What the callers do about
+// a failed call is decided by the library itself: each has a backoff.Outage, asks a
+// backoff.Policy how long to wait, and may have to ask a budget of package
+// reconnect/budget for leave.
 //
 // The model:
 //
@@ -22,7 +23,7 @@
 //     its service time, what would become too late during it after
 //     min(remaining + 1/5, 1) of it.
 //
-// What the original did and this does not (seeds.md, section 5):
+// What the original did and this does not:
 //
 //   - Each strategy has a clock of its own, that starts at 0. There, a second
 //     strategy in one process began where the first had ended, with the failure
@@ -35,7 +36,7 @@
 //   - Amplification counts completions, which cannot exceed what the server can
 //     do. So a Bucket also counts the requests that were sent to it.
 //
-// What it keeps, because the document's figures rest on it: the deadline is not
+// What it keeps, because the article's figures rest on it: the deadline is not
 // renewed by a retry, so that deadline propagation kills late ones; and a breaker
 // that is half open lets everybody pass.
 package queueing

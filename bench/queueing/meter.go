@@ -14,7 +14,7 @@ type Result struct {
 	Total   Bucket   // of the whole run: what can be added of all that happened
 }
 
-// FineBucket is the length of the buckets of Result.Fine: document 002's charts
+// FineBucket is the length of the buckets of Result.Fine: the article's charts
 // have it.
 const FineBucket = 20 * time.Millisecond
 

@@ -14,7 +14,7 @@ import (
 type Setup struct {
 	Scenario Scenario
 	Strategy Strategy
-	RPS      int           // calls per second; document 002's pictures have 300,000
+	RPS      int           // calls per second; the article's pictures have 300,000
 	Seed     uint64        // of all random numbers
 	Bucket   time.Duration // length of a [Bucket]; 0: 50 ms
 }
@@ -90,7 +90,7 @@ func newRun(o *Setup) (*run, error) {
 	r := &run{
 		scenario: s,
 		strategy: &o.Strategy,
-		rand:     rand.New(rand.NewPCG(o.Seed, 0x002)), // a stream of its own for document 002
+		rand:     rand.New(rand.NewPCG(o.Seed, 0x002)), // a stream of its own for this model
 		gap:      float64(time.Second) / float64(o.RPS),
 		left:     int(float64(s.Length.Seconds()*float64(o.RPS)) + 0.5),
 		permits:  s.Permits(o.RPS),

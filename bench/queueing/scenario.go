@@ -79,8 +79,8 @@ func Find(name string) (Scenario, error) {
 
 const partial = "retry_cb_or_budget_vs_exp_backoff_partial_failure"
 
-// Scenarios returns the 17 scenarios of document 002 (seeds.md 1.3), in its order
-// and with its names.
+// Scenarios returns the 17 scenarios of the article and its program, in their order
+// and with their names.
 func Scenarios() []Scenario {
 	down, long := Failure{500 * ms, 1000 * ms, 1, false}, Failure{500 * ms, 1500 * ms, 1, false}
 	third, shard := Failure{500 * ms, 1000 * ms, 0.3, false}, Failure{500 * ms, 1000 * ms, 0.2, true}

@@ -53,7 +53,7 @@ func TestASeedIsTheSameOnEveryMachine(t *testing.T) {
 		Arrived: 3000, Offered: 5785, Completed: 5785, OK: 2134, Ended: 3000, Succeeded: 2134,
 		QueueSum: 27006, QueueMax: 41,
 	}, r.Total)
-	require.EqualValues(t, 6229914990, sum, "sum of the quantiles in ns")
+	require.Equal(t, int64(6229914990), sum, "sum of the quantiles in ns")
 }
 
 func TestTheCSVHasTheColumnsOfTheReference(t *testing.T) {
@@ -111,7 +111,6 @@ func TestThereAreSeventeenScenarios(t *testing.T) {
 	require.Len(t, s.Strategies, 2)
 }
 
-// seeds.md 1.1.
 func TestCPUsAreCountedAsInTheOriginal(t *testing.T) {
 	for coef, want := range map[float64]int{1: 412, 0.5: 206, 0.54: 222, 0.58: 239} {
 		s := queueing.Scenario{Coef: coef}

@@ -14,7 +14,7 @@ func TestExpIsGoodToTenDigits(t *testing.T) {
 	}
 }
 
-// seeds.md 1.1: 10 ms x LogNormal(0, 0.25).
+// 10 ms x LogNormal(0, 0.25).
 func TestServiceTimesAreLogNormal(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var sum, above float64
@@ -56,7 +56,7 @@ func TestANetworkTripIsExponential(t *testing.T) {
 	require.InEpsilon(t, 5e6, math.Sqrt(squares/float64(len(sent))-mean*mean), 0.02)
 }
 
-// seeds.md 1.1: past the deadline after 1/20, and if it would pass in the service after
+// Past the deadline after 1/20, and if it would pass in the service after
 // what is left and 1/5, but never longer than normally.
 func TestAServerThatKnowsTheDeadlineHurries(t *testing.T) {
 	s, err := Find("dp_vs_retry_budget")

@@ -28,7 +28,7 @@ func (never) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return bac
 // local.
 const localRate = 200
 
-// The strategies of document 002 (seeds.md 1.2), by its names.
+// The strategies of the article, by its names.
 var (
 	none    = Strategy{Name: "no-retries", Policy: never{}}
 	retry2  = Strategy{Name: "retry-2x", Policy: backoff.Limit(&backoff.Exponential{Base: -1}, 2, 0)}
@@ -49,7 +49,7 @@ func waits(j backoff.Jitter) backoff.Policy {
 }
 
 // breaker is retry-2x in a circuit breaker that opens at so many percent of
-// failures. As in the document a whole call is admitted or not, all its requests
+// failures. As in the article a whole call is admitted or not, all its requests
 // are counted, and half open lets everybody pass.
 func breaker(percent int) Strategy {
 	o := &budget.BreakerOptions{

@@ -2,7 +2,7 @@ package queueing
 
 import "time"
 
-// Summary is what a [Series] comes to, in the terms of seeds.md 1.4.
+// Summary is what a [Series] comes to, in the terms of the article.
 type Summary struct {
 	Load    float64       // mean of the completions in the failure, in percent of the normal load
 	Peak    float64       // the largest in a [FineBucket], in percent

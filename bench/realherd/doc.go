@@ -1,5 +1,5 @@
 // Package realherd measures on real sockets what packages fleet and retrystorm
-// simulate: how a herd comes back, and document 004's retry storm.
+// simulate: how a herd comes back, and a retry storm.
 //
 // The server is a process of its own on loopback: this program, started again with
 // a hidden argument, so a main package that uses it calls [IsServer] first. It is

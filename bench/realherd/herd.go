@@ -47,9 +47,9 @@ const (
 func (h *Herd) Validate() error {
 	switch {
 	case h.N < 1:
-		return fmt.Errorf("%d connections are not a herd", h.N)
+		return fmt.Errorf("want at least 1 connection, not %d", h.N)
 	case h.URL == "" && !(h.Capacity > 0 && h.Capacity <= 1e6):
-		return fmt.Errorf("a capacity of %v handshakes per second is not within (0, 1000000]", h.Capacity)
+		return fmt.Errorf("the capacity must be above 0 and at most 1000000 handshakes per second, not %v", h.Capacity)
 	case h.Outage < 0 || h.Watch < 0:
 		return errors.New("a time is negative")
 	}

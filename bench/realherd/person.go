@@ -40,8 +40,8 @@ func newPeople(s *Storm, url string, counts *stormCounts) []person {
 	return people
 }
 
-// stormPolicy returns how a client of the kind waits (seeds.md 2.2; package
-// retrystorm keeps its own to itself).
+// stormPolicy returns how a client of the kind waits (package retrystorm
+// keeps its own to itself).
 func stormPolicy(c retrystorm.Client) backoff.Policy {
 	switch c {
 	case retrystorm.Described:

@@ -26,7 +26,7 @@ type site struct {
 // setup is what a server process is told on its command line.
 type setup struct {
 	Address  string  // host and port; port 0: one that is free
-	Storm    bool    // document 004's server instead of WebSockets
+	Storm    bool    // the server of a retry storm instead of WebSockets
 	Capacity float64 // connections admitted per second; 0: no limit
 	Reject   bool    // the others are reset; else they wait
 }
@@ -115,10 +115,10 @@ func (y *site) hold(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stormPoll is how often a request of document 004 looks whether it is done.
+// stormPoll is how often a request of a storm looks whether it is done.
 const stormPoll = 50 * time.Millisecond
 
-// toil is a request of document 004: it takes as long as [retrystorm.Delay] says, for
+// toil is a request of a storm: it takes as long as [retrystorm.Delay] says, for
 // as many as there are each time it looks. It does not notice that the client has
 // left.
 func (y *site) toil(w http.ResponseWriter, _ *http.Request) {

@@ -11,9 +11,8 @@ import (
 	"github.com/redial-go/redial/bench/retrystorm"
 )
 
-// Storm is one run of document 004 (seeds.md 2) on real sockets, with its server,
-// which takes as long as [retrystorm.Delay] says. Each request has a connection of
-// its own.
+// Storm is one run of package retrystorm on real sockets, with its server, which takes
+// as long as [retrystorm.Delay] says. Each request has a connection of its own.
 type Storm struct {
 	Client  retrystorm.Client
 	Clients int           // at least 1
@@ -59,11 +58,11 @@ const (
 func (s *Storm) Validate() error {
 	switch {
 	case s.Clients < 1:
-		return fmt.Errorf("%d clients make no storm", s.Clients)
+		return fmt.Errorf("want at least 1 client, not %d", s.Clients)
 	case s.Think <= 0 || s.Timeout <= 0:
 		return errors.New("the pause and the timeout must be above 0")
 	case s.Before < 0 || s.Stop < 0 || s.Watch <= 0:
-		return errors.New("a time is negative, or the watch 0")
+		return errors.New("no time may be negative, and the watch must be above 0")
 	}
 	limit, err := RaiseFiles()
 	if err != nil {

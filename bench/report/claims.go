@@ -1,7 +1,6 @@
 package report
 
-// scenarioTexts are what a scenario's picture shows, and what document 002 claims of it
-// (seeds.md 1.4).
+// scenarioTexts are what a scenario's picture shows, and what the article claims of it.
 var scenarioTexts = map[string]struct{ title, claim string }{
 	"simple_retry_only": {
 		"Three retries at once",

@@ -24,18 +24,18 @@ var tries = []chart.Style{
 	{Name: "third retry", Color: chart.Vermillion, Area: true},
 }
 
-// lettersPlan is the chapter of document 002's letter diagram.
+// lettersPlan is the chapter of package letters.
 func lettersPlan(Options) plan {
 	return plan{
-		id: "letters", title: "Document 002: the letter diagram",
-		text:    []string{"A request comes each second, takes a second, fails, and is tried again three times. Waiting puts the load off, and does not take it away."},
+		id: "letters", title: "Retries: the letter diagram",
+		text:    []string{"The diagram of \"Good Retry, Bad Retry\" (D. Isaev, 2024): a request comes each second, takes a second, fails, and is tried again three times. Waiting puts the load off, and does not take it away."},
 		figures: []drawing{drawLetters},
 	}
 }
 
 func drawLetters(context.Context) (*Figure, error) {
 	pic := &chart.Picture{
-		Name: "002_letters", Legend: tries, Height: 110,
+		Name: "letters", Legend: tries, Height: 110,
 		Title: "Retries that wait come later, and as many of them",
 		Note:  "Requests A, B, C ... at the server in each second",
 	}

@@ -68,7 +68,7 @@ func (m *measured) read(r io.Reader) error {
 	case err != nil:
 		return err
 	case len(rows) < 2:
-		return errors.New("there is nothing in it")
+		return errors.New("the file has no rows")
 	}
 	t := &sheet{head: rows[0]}
 	var each func(*sheet)
@@ -78,9 +78,9 @@ func (m *measured) read(r io.Reader) error {
 	case slices.Contains(t.head, "t99_s") && len(m.runs) == 0:
 		each = m.addRun
 	case slices.Contains(t.head, "t_s") || slices.Contains(t.head, "t99_s"):
-		return errors.New("it is a second file of its kind: another measurement wants a -herd of its own")
+		return errors.New("the measurement has another file of this kind already: give each measurement a -herd of its own")
 	default:
-		return errors.New(`it is not one that "bench herd" writes`)
+		return errors.New(`"bench herd" does not write such a file`)
 	}
 	for _, row := range rows[1:] {
 		t.row = row
@@ -160,7 +160,7 @@ func (t *sheet) text(column string) string {
 	i := slices.Index(t.head, column)
 	if i < 0 || i >= len(t.row) {
 		if t.err == nil {
-			t.err = fmt.Errorf("it has no column %s", column)
+			t.err = fmt.Errorf("the file has no column %s", column)
 		}
 		return ""
 	}

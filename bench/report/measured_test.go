@@ -139,11 +139,11 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 		want  string
 	}{
 		{[]string{runs}, "there are no series"},
-		{[]string{series, series}, "it is a second file of its kind"},
-		{[]string{runs, runs, series}, "it is a second file of its kind"},
-		{[]string{file("")}, "there is nothing in it"},
-		{[]string{file("a,b\n1,2\n")}, `it is not one that "bench herd" writes`},
-		{[]string{file("policy,round,t_s\nx,1,0.0\n")}, "it has no column dials"},
+		{[]string{series, series}, "the measurement has another file of this kind already"},
+		{[]string{runs, runs, series}, "the measurement has another file of this kind already"},
+		{[]string{file("")}, "the file has no rows"},
+		{[]string{file("a,b\n1,2\n")}, `"bench herd" does not write such a file`},
+		{[]string{file("policy,round,t_s\nx,1,0.0\n")}, "the file has no column dials"},
 		{[]string{file(strings.Replace(string(good), "0.1,12", "0.1,dozen", 1))}, `dials "dozen" is not a number`},
 		{[]string{file(strings.Replace(string(good), "0.1,12", "0.1,NaN", 1))}, `dials "NaN" is not a number`},
 		{[]string{file(string(good) + "redial,1\n")}, "wrong number of fields"},

@@ -9,7 +9,7 @@ import (
 
 // Options are what is drawn. Zero fields have the defaults.
 type Options struct {
-	RPS      int                  // calls per second of document 002's scenarios; default 10,000
+	RPS      int                  // calls per second of the queueing scenarios; default 10,000
 	Seeds    int                  // how many runs of each the figures are the mean of; default 3
 	Seed     uint64               // of the first; those that follow count up
 	N        int                  // connections of a herd; default 10,000

@@ -15,13 +15,13 @@ import (
 	"github.com/redial-go/redial/bench/queueing"
 )
 
-// meanServe is the mean service time in s: 10 ms x e^(0.25^2/2), see seeds.md 1.1.
+// meanServe is the mean service time in s: 10 ms x e^(0.25^2/2).
 const meanServe = 0.010317
 
-// queueingPlan is the chapter of document 002: a figure per scenario.
+// queueingPlan is the chapter of package queueing: a figure per scenario.
 func queueingPlan(o Options) plan {
-	p := plan{id: "queueing", title: "Document 002: retries before one server with a queue", text: []string{
-		fmt.Sprintf("%s calls per second come to a server with one queue, which fails for a while. What a caller does about a failed request is the strategy. "+
+	p := plan{id: "queueing", title: "Retries before one server with a queue", text: []string{
+		fmt.Sprintf("The scenarios of \"Good Retry, Bad Retry: An Incident Story\" (D. Isaev, 2024). %s calls per second come to a server with one queue, which fails for a while. What a caller does about a failed request is the strategy. "+
 			"Load counts the requests that the server ends, so it cannot exceed what the CPUs can do, but for requests that it drops unserved (deadline propagation); the tables have what was sent as well. "+
 			"Success counts the calls that end at that time: callers who still wait, for a retry or for a permit, are in the panel beside the CPUs. "+
 			"Steps of 20 ms, mean of %s; the lines end where the calls, whose number is fixed, may have run out.", chart.Number(float64(o.RPS)), plural(o.Seeds, "seed")),
@@ -48,7 +48,7 @@ func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure,
 		Tables:   []Table{scenarioTable(all, s.Length)},
 	}
 	if claim := scenarioTexts[s.Name].claim; claim != "" {
-		f.Text = append(f.Text, "The document's claim: "+claim)
+		f.Text = append(f.Text, "The article's claim: "+claim)
 	}
 	return f, nil
 }
@@ -57,7 +57,7 @@ func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure,
 func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture {
 	full := 100 * float64(all[0].CPUs) / (float64(all[0].RPS) * meanServe)
 	pic := &chart.Picture{
-		Name:    "002_" + fileName(s.Name),
+		Name:    "queueing_" + fileName(s.Name),
 		Title:   scenarioTexts[s.Name].title,
 		Note:    scenarioNote(s, all[0], full),
 		Columns: 2, Height: 150,

@@ -85,7 +85,7 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 	}
 	for _, s := range queueing.Scenarios() {
 		for _, y := range s.Strategies {
-			require.Contains(t, texts["002_"+fileName(s.Name)+".svg"], y.Name)
+			require.Contains(t, texts["queueing_"+fileName(s.Name)+".svg"], y.Name)
 		}
 	}
 	for _, name := range compared {
@@ -97,8 +97,8 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		require.Contains(t, texts["aws.svg"], name)
 	}
 	for _, name := range []string{"fixed", "described", "coded"} {
-		require.Contains(t, texts["004_recovery.svg"], name)
-		require.Contains(t, texts["004_border.svg"], name)
+		require.Contains(t, texts["storm_recovery.svg"], name)
+		require.Contains(t, texts["storm_border.svg"], name)
 	}
 
 	page := html(t, dir)

@@ -24,13 +24,13 @@ const (
 	stormWatch = 10 * time.Minute  // for the border
 )
 
-// stormPlan is the chapter of document 004.
+// stormPlan is the chapter of package retrystorm.
 func stormPlan(o Options) plan {
 	return plan{
-		id: "storm", title: "Document 004: a server that is stopped for a while",
+		id: "storm", title: "A retry storm: a server that is stopped for a while",
 		text: []string{
-			"1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice who has left, and is stopped (SIGSTOP) for a time.",
-			"The clients: fixed comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as the document says; coded is what its program does: its first wait is 2.7 times the last time it thought.",
+			"The program of github.com/smira/exponential-backoff: 1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice who has left, and is stopped (SIGSTOP) for a time.",
+			"The clients: fixed comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as its text says; coded is what its code does: its first wait is 2.7 times the last time it thought.",
 		},
 		figures: []drawing{
 			func(ctx context.Context) (*Figure, error) { return drawStorms(ctx, o) },
@@ -42,12 +42,12 @@ func stormPlan(o Options) plan {
 // drawStorms is what happens over time after some stops.
 func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 	ok := &chart.Picture{
-		Name: "004_recovery", Columns: 2, Height: 150,
+		Name: "storm_recovery", Columns: 2, Height: 150,
 		Title: "Requests that succeed per second, before and after the stop",
 		Note:  fmt.Sprintf("1,000 clients, about 100 requests/s when all is well; seed %d. Simulated", o.Seed),
 	}
 	full := &chart.Picture{
-		Name: "004_concurrency", Columns: 2, Height: 150, Title: "Requests at the server",
+		Name: "storm_concurrency", Columns: 2, Height: 150, Title: "Requests at the server",
 		Note: ok.Note + ". A line ends where nothing changes any more",
 	}
 	for _, stop := range stormStops {
@@ -128,7 +128,7 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	}
 	p.Layers = []plot.Plotter{cells}
 	pic := &chart.Picture{
-		Name: "004_border", Height: 130, Panels: []*chart.Panel{p},
+		Name: "storm_border", Height: 130, Panels: []*chart.Panel{p},
 		Title: "After which stops the server recovers",
 		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for %.0f min", plural(o.Seeds, "seed"), stormWatch.Minutes()),
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// Client is one of the three kinds of client of document 004 (seeds.md 2.2).
+// Client is one of the three kinds of client of a storm.
 type Client int
 
 // The kinds of client.
 const (
 	Fixed     Client = iota // tries again 100 ms after a failure
-	Described               // exponential as the document describes it: 0.1, 0.27, 0.74 s ... up to 5 min, with 10 % of noise
+	Described               // exponential as the original describes it: 0.1, 0.27, 0.74 s ... up to 5 min, with 10 % of noise
 	Coded                   // exponential as its program does it: see [AsCoded]
 )
 
@@ -62,7 +62,7 @@ func (c Client) policy() backoff.Policy {
 	}
 }
 
-// AsCoded is the backoff of document 004's program, with its faults: the delay that
+// AsCoded is the backoff of the original program, with its faults: the delay that
 // it remembers is overwritten by the time it thinks after a success; so the first
 // pause is min(2.718 x that, 5 min), and each further one 2.718 times the one before;
 // the noise is 0.1 s whatever the delay, and remembered with it; and a

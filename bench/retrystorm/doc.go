@@ -1,8 +1,9 @@
-// Package retrystorm is the client and server of document 004 in virtual time
-// (seeds.md, section 2): a server whose requests take the longer the more of them
-// there are, and clients that give up after two seconds and come again. The
-// server is stopped for a while, as by SIGSTOP, and goes on; then the requests that
-// have piled up make each other slow, and it may never recover.
+// Package retrystorm is the client and server of Andrey Smirnov's "Exponential backoff
+// vs. simple backoff" (github.com/smira/exponential-backoff) in virtual time: a server
+// whose requests take the longer the more of them there are, and clients that give up
+// after two seconds and try again. The server is stopped for a while, as by SIGSTOP, and
+// goes on; then the requests that have piled up make each other slow, and it may never
+// recover.
 //
 // The server does no work and never notices that a client has left. While it is
 // stopped the kernel goes on accepting connections for it, up to the backlog;

@@ -14,7 +14,7 @@ import (
 // Coded does, has by then paused for as long as the mean, Think, and more.
 const WarmUp = 15 * time.Second
 
-// Options are one run. Zero fields have document 004's values.
+// Options are one run. Zero fields have the original's values.
 type Options struct {
 	Client  Client
 	Clients int           // default 1000
@@ -63,7 +63,7 @@ func Run(o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, rand: rand.New(rand.NewPCG(o.Seed, 0x004))} // a stream of its own for document 004
+	r := &run{o: o, rand: rand.New(rand.NewPCG(o.Seed, 0x004))} // a stream of its own for this model
 	r.stop = int64(o.Before)
 	r.resume = r.stop + int64(o.Stop)
 	r.end = r.resume + int64(o.Watch)

@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/bench/event"
 )
 
-// The constants of the server of document 004 (seeds.md 2.1).
+// The constants of the original's server.
 const (
 	serverLimit  = 30 // requests at a time without extra delay
 	serverFactor = 1.05

@@ -17,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The check points of seeds.md 2.1.
-func TestTheServersDelayIsThatOfTheDocument(t *testing.T) {
+func TestTheServersDelayIsThatOfTheOriginal(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, retrystorm.Delay(0))
 	require.Equal(t, 100*time.Millisecond, retrystorm.Delay(30))
 	require.Equal(t, "2.671444385s", retrystorm.Delay(1040).String(), "the article's log")
@@ -64,7 +63,7 @@ func TestTheSteadyStateIsAHundredRequestsASecond(t *testing.T) {
 	}
 }
 
-// The document says that a fixed interval never recovers.
+// The original shows that a fixed interval never recovers.
 func TestAFixedIntervalNeverRecoversFromALongStop(t *testing.T) {
 	for seed := range uint64(3) {
 		short, long := run(t, retrystorm.Fixed, 3*time.Second, seed), run(t, retrystorm.Fixed, 10*time.Second, seed)
@@ -124,7 +123,6 @@ func TestAnEndThatCannotChangeIsNotWaitedFor(t *testing.T) {
 	require.Less(t, len(y.Seconds), 1000)
 }
 
-// seeds.md 2.2.
 func TestAsCodedPausesAsItIsCoded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	wait := func(a *retrystorm.AsCoded) float64 {
