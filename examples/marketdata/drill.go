@@ -131,13 +131,13 @@ func (d *drill) compare(ctx context.Context) error {
 // survive goes through one misbehaviour.
 func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 	r.fault = m.fault
-	if r.err = d.until(ctx, "no calm before it", d.calm); r.err != nil {
+	if r.err = d.until(ctx, "the client was not ready and stable before it", d.calm); r.err != nil {
 		return r
 	}
 	journal := d.client.journal
 	from, session, start := journal.mark(), d.client.feed.Status().Session, time.Now()
 	journal.line("VENUE", "%s", m.fault)
-	if r.err = d.until(ctx, "the venue had nobody to do it to", m.begin); r.err != nil {
+	if r.err = d.until(ctx, "no client was connected for it to be done to", m.begin); r.err != nil {
 		return r
 	}
 	r.err = d.until(ctx, "the client did not see it", func() bool {
@@ -148,7 +148,7 @@ func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 		return r
 	}
 	if m.end != nil {
-		journal.line("VENUE", "is as usual")
+		journal.line("VENUE", "behaves again")
 		if r.err = d.until(ctx, "the venue did not come back", func() bool { return m.end() == nil }); r.err != nil {
 			return r
 		}

@@ -5,10 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
@@ -27,20 +25,9 @@ type journal struct {
 	forgot   int        // how many those were
 	events   []event    // what went wrong
 	resyncs  int
-	left     bool // we are leaving
-}
-
-// record is one session.
-type record struct {
-	n        uint64
-	downtime time.Duration // since the last one that was ready
-	up       bool          // it was ready
-	ready    time.Duration // for how long
-	messages int
-	gaps     int    // holes in the stream: with a book, those that its snapshots closed; else, its own end
-	missed   uint64 // updates that were in them
-	resyncs  int
-	end      string // why it ended
+	gaps     int       // seams after which nobody knows what is missing
+	received time.Time // when the last message came
+	left     bool      // we are leaving
 }
 
 // event is something that went wrong.
@@ -89,15 +76,15 @@ func (j *journal) trace() *reconnect.Trace {
 		},
 		SessionReady: func(s *reconnect.Session) {
 			j.edit(s.N, func(r *record) { r.up = true })
-			j.line("ready", "session %d, after %v", s.N, round(s.Downtime))
+			j.line("ready", "session %d, after %v of downtime", s.N, round(s.Downtime))
 		},
 		SessionDone: j.end,
 		WaitStart: func(w reconnect.Wait) {
-			told := ""
+			wait := round(w.Drawn).String()
 			if w.Verdict.RetryAfter > 0 {
-				told = fmt.Sprintf("the server's %v and then ", w.Verdict.RetryAfter)
+				wait = fmt.Sprintf("%v as the server asks, then %s", w.Verdict.RetryAfter, wait)
 			}
-			j.line("waiting", "%s%v before attempt %d (%v)", told, round(w.Drawn), w.Try+1, w.Verdict.Class)
+			j.line("waiting", "%s before attempt %d (%v)", wait, w.Try+1, w.Verdict.Class)
 		},
 		ProbeDone: func(p reconnect.ProbeDone) {
 			if p.Err != nil {
@@ -105,7 +92,7 @@ func (j *journal) trace() *reconnect.Trace {
 			}
 		},
 		Overdue: func(what string, since time.Duration) {
-			j.line("overdue", "%s was told to end %v ago", what, round(since))
+			j.line("overdue", "%s has not ended, %v after it was cancelled", what, round(since))
 		},
 		End: func(err error) {
 			if j.isLeaving() {
@@ -144,7 +131,20 @@ func (j *journal) end(e reconnect.SessionEnd) {
 }
 
 // message counts one that was received.
-func (j *journal) message(session uint64) { j.edit(session, func(r *record) { r.messages++ }) }
+func (j *journal) message(session uint64) {
+	j.edit(session, func(r *record) {
+		r.messages++
+		j.received = time.Now()
+	})
+}
+
+// heard returns when the last message came, the zero time if none did, and how many
+// seams there were.
+func (j *journal) heard() (last time.Time, gaps int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.received, j.gaps
+}
 
 // resync says that the book is right again.
 func (j *journal) resync(session, seq, missed uint64) {
@@ -162,7 +162,10 @@ func (j *journal) resync(session, seq, missed uint64) {
 // seam says that something is missing after a session, and nobody knows how much.
 func (j *journal) seam(session uint64) {
 	if !j.isLeaving() {
-		j.edit(session, func(r *record) { r.gaps++ })
+		j.edit(session, func(r *record) {
+			r.gaps++
+			j.gaps++
+		})
 	}
 }
 
@@ -237,61 +240,4 @@ func (j *journal) edit(session uint64, edit func(*record)) {
 		}
 	}
 	edit(&j.earlier)
-}
-
-// table shows the sessions. It is for after close.
-func (j *journal) table(out io.Writer) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	defer w.Flush()
-	row := func(name string, r *record, end string) {
-		downtime, ready := "-", "never"
-		if r.up {
-			downtime, ready = round(r.downtime).String(), round(r.ready).String()
-		}
-		missed, resyncs := "-", "-"
-		if j.book {
-			missed, resyncs = fmt.Sprint(r.missed), fmt.Sprint(r.resyncs)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t  %s\n",
-			name, downtime, ready, r.messages, r.gaps, missed, resyncs, end)
-	}
-	fmt.Fprintln(w, "session\tdowntime\tready\tmessages\tgaps\tmissed\tresyncs\t  ended by")
-	sum := j.earlier
-	if j.forgot > 0 {
-		row("earlier", &j.earlier, fmt.Sprintf("(%d sessions)", j.forgot))
-	}
-	for _, r := range j.sessions {
-		row(fmt.Sprint(r.n), r, short(r.end, 60))
-		sum.add(r)
-	}
-	row("all", &sum, fmt.Sprintf("%d sessions in %v", j.forgot+len(j.sessions), round(time.Since(j.start))))
-}
-
-func (r *record) add(s *record) {
-	if s.up { // otherwise its downtime is part of that of the next
-		r.up = true
-		r.downtime += s.downtime
-		r.ready += s.ready
-	}
-	r.messages += s.messages
-	r.gaps += s.gaps
-	r.missed += s.missed
-	r.resyncs += s.resyncs
-}
-
-func round(d time.Duration) time.Duration {
-	if d >= 10*time.Millisecond {
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
-}
-
-func short(s string, limit int) string {
-	if r := []rune(s); len(r) > limit {
-		return string(r[:limit-3]) + "..."
-	}
-	return s
 }

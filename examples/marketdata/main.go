@@ -8,10 +8,11 @@
 // Without flags it opens a small venue on a loopback port, which misbehaves in
 // every way that a venue can, and a client that survives it: at most 30 s, exit
 // code 0 if the client's book is right in the end. With -url it follows a real
-// feed until it is interrupted.
+// feed until it is interrupted, and prints a line per second: what has come, by
+// which session, and how often something was missed.
 //
-// What to copy is in this file and in book.go; journal.go has the lines and the
-// table; venue.go and drill.go make the trouble.
+// What to copy is in this file and in book.go; live.go follows a real feed;
+// journal.go has the lines and the table; venue.go and drill.go make the trouble.
 package main
 
 import (
@@ -158,7 +159,7 @@ func (c *client) status() string {
 	line := fmt.Sprintf("%7.3fs  %-10v  session %d, %.0f msg/s", time.Since(c.journal.start).Seconds(), s.State, s.Session,
 		c.rate.of(c.feed.Stats().Received, time.Now()))
 	if s.State == reconnect.StateWaiting {
-		line += fmt.Sprintf(", %.1fs to go", max(time.Until(s.Next), 0).Seconds())
+		line += fmt.Sprintf(", next try in %.1fs", max(time.Until(s.Next), 0).Seconds())
 	}
 	if c.book != nil {
 		line += ", " + c.book.view().String()
@@ -169,7 +170,7 @@ func (c *client) status() string {
 // leave ends the connection politely, if the peer lets us.
 func (c *client) leave() {
 	c.journal.leaving()
-	c.journal.line("leaving", "for 2s at most")
+	c.journal.line("leaving", "within 2s")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := c.feed.Shutdown(ctx); err != nil {
@@ -178,38 +179,6 @@ func (c *client) leave() {
 }
 
 func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []byte(s)} }
-
-// live follows a real feed until ctx ends. All the defaults are kept.
-func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscription string) int {
-	c := &client{journal: newJournal(stdout, false)}
-	o := &reconnect.Options{}
-	if subscription != "" {
-		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-			return o.Write(text(subscription)) // what answers it, we cannot know
-		}
-	}
-	if err := c.follow(&dialer.WebSocket{URL: url}, o); err != nil {
-		fmt.Fprintln(stderr, "marketdata: -url:", err)
-		return 2
-	}
-	defer c.feed.Close()
-	reading := make(chan error, 1)                          // its one place is why it ended
-	go func() { reading <- c.read(context.Background()) }() // received below
-	var err error
-	select {
-	case err = <-reading: // a verdict Stop: the feed is gone for good
-	case <-ctx.Done():
-		c.leave()
-		<-reading
-	}
-	c.journal.close()
-	c.journal.table(stdout)
-	if err != nil {
-		fmt.Fprintln(stdout, "\nFAILED:", err)
-		return 1
-	}
-	return 0
-}
 
 // demo has a venue of its own, and a drill.
 func demo(ctx context.Context, stdout *os.File) int {
@@ -220,6 +189,7 @@ func demo(ctx context.Context, stdout *os.File) int {
 	}
 	defer v.close()
 	c := &client{book: &book{}, journal: newJournal(stdout, true)}
+	c.journal.line("VENUE", "opens at ws://%s/feed", v.addr)
 	err = c.follow(&dialer.WebSocket{
 		URL:  "ws://" + v.addr + "/feed",
 		Conn: conn.WebSocketOptions{ReadLimit: 1 << 20}, // the default is 16 MiB
@@ -260,15 +230,22 @@ func demo(ctx context.Context, stdout *os.File) int {
 
 const stableAfter = time.Second
 
+const usage = `usage: marketdata [-url ADDRESS [-subscribe MESSAGE]]
+
+Without flags it runs a client against a venue of its own that misbehaves, for at
+most 30 s. With -url it follows a real feed until Ctrl-C and prints a line per second.
+
+`
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout *os.File, stderr io.Writer) int {
 	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	url := flags.String("url", "", "follow the feed at this ws:// or wss:// `address` until interrupted")
-	subscription := flags.String("subscribe", "", "send this `message` on each new connection; needs -url")
+	url := flags.String("url", "", "follow the feed at this `address`, which begins with ws:// or wss://")
+	subscription := flags.String("subscribe", "", "send this `message` first on each new connection; needs -url")
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "Without flags: a client, and a venue that misbehaves, for less than 30 s. Flags:")
+		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -280,10 +257,10 @@ func run(args []string, stdout *os.File, stderr io.Writer) int {
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	switch {
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "marketdata: no arguments wanted beside the flags, got %q\n", flags.Args())
+		fmt.Fprintf(stderr, "marketdata: unexpected arguments %q: everything is given by flags, see -h\n", flags.Args())
 		return 2
 	case given["subscribe"] && !given["url"]:
-		fmt.Fprintln(stderr, "marketdata: -subscribe needs -url: the venue without flags knows what we want")
+		fmt.Fprintln(stderr, "marketdata: -subscribe needs -url, because the client of the built-in venue subscribes by itself")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

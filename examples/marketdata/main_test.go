@@ -50,7 +50,7 @@ func TestTheClientSurvivesEveryMisbehaviour(t *testing.T) {
 		require.Regexp(t, `(?m)^`+regexp.QuoteMeta(string(f))+` +survived +\S+ +\d x `, out)
 	}
 	require.Regexp(t, `(?m)^ +session +downtime +ready +messages +gaps +missed +resyncs +ended by$`, out)
-	require.Regexp(t, `(?m)waiting +the server's 1s and then \S+ before attempt \d \(overload\)$`, out)
+	require.Regexp(t, `(?m)waiting +1s as the server asks, then \S+ before attempt \d \(overload\)$`, out)
 	require.Contains(t, out, "\nok: all 7 survived, the book equals the venue's, no message of an old session was applied\n")
 	require.NotContains(t, out, "\x1b", "it is no terminal")
 }
@@ -71,6 +71,7 @@ func TestARealFeedIsFollowedUntilInterrupted(t *testing.T) {
 	f := openFeed(t, !deaf)
 	p := start(t, "-url", f.url+"/v1?token=hush", "-subscribe", `{"op":"all"}`)
 	require.Equal(t, `{"op":"all"}`, <-f.asked)
+	p.await("session 1: 3 msg (")
 	f.next <- websocket.StatusServiceRestart
 	require.Equal(t, `{"op":"all"}`, <-f.asked, "on each connection")
 	p.await("session 2, after")
@@ -78,6 +79,7 @@ func TestARealFeedIsFollowedUntilInterrupted(t *testing.T) {
 	require.Zero(t, p.exitCode(), p)
 	out := p.String()
 	require.Contains(t, out, `closed by the peer: 1012 "so long"`)
+	require.Regexp(t, `(?m)^ +\d+\.\d{3}s  ready +session 1: 3 msg \(\d+/s\), 33 B, last \d\.\ds ago, 0 gaps$`, out)
 	require.Regexp(t, `(?m)^ +1 +\S+ +\S+ +3 +1 +- +- +read: closed by the peer: 1012`, out)
 	require.Regexp(t, `(?m)^ +2 +\S+ +\S+ +\d +0 +- +- +us$`, out)
 	require.Regexp(t, `(?m)^ +all .* 2 sessions in \S+$`, out)
@@ -132,7 +134,7 @@ func TestWrongFlagsAreTold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, told string }{
 		{"-bogus", "flag provided but not defined: -bogus"},
-		{"wss://feed.example", `no arguments wanted beside the flags, got ["wss://feed.example"]`},
+		{"wss://feed.example", `unexpected arguments ["wss://feed.example"]`},
 		{"-subscribe {}", "-subscribe needs -url"},
 		{"-url=", "-url: dialer: WebSocket.URL"},
 		{"-url http://feed.example", "scheme must be ws or wss, not http"},
