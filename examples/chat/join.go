@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -23,6 +24,7 @@ type client struct {
 	keep     time.Duration // how long a line may wait to be sent
 	conn     *reconnect.Conn
 	made     chan struct{} // closed when conn is set
+	atGate   atomic.Bool   // the next dial waits for the Gate of the options, if they have one
 	journal  *journal
 	screen   *screen
 
@@ -38,6 +40,8 @@ const (
 	leaveLimit = 3 * time.Second // for what is unsaid to be said
 	byeLimit   = time.Second     // for the peer to answer our goodbye
 	maxHeard   = 10000           // authors
+
+	promptWidth = len("next try in 3610 s") // a server may ask for an hour
 )
 
 // join is `chat join`.
@@ -79,7 +83,11 @@ func newClient(name string, keep time.Duration, s *screen) *client {
 
 // open starts to keep a connection to the room open.
 func (c *client) open(d reconnect.Dialer, o reconnect.RunOptions) (err error) {
-	o.Trace = &reconnect.Trace{WaitStart: c.away}
+	o.Trace = &reconnect.Trace{
+		WaitStart: c.away,
+		GateStart: func(string) { c.atGate.Store(true) },
+		GateDone:  func(string, time.Duration, error) { c.atGate.Store(false) },
+	}
 	c.conn, err = reconnect.New(d, &reconnect.Options{
 		OnSession: c.hello,
 		OnMessage: c.hear,
@@ -226,19 +234,27 @@ func (c *client) away(w reconnect.Wait) {
 	c.screen.away(fmt.Sprintf("away, next try in %s", seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
 }
 
-// prompt says in the same number of letters what becomes of what is typed now. The
-// screen asks for it.
+// prompt says what the connection is doing, always in the same number of letters, so
+// that the screen can write it over. The screen calls it.
 func (c *client) prompt() string {
 	s := c.conn.Status()
+	var doing string
 	switch s.State {
+	case reconnect.StateConnecting:
+		doing = "dialling"
+		if c.atGate.Load() {
+			doing = "at the gate"
+		}
+	case reconnect.StateOpening:
+		doing = "joining"
 	case reconnect.StateReady:
-		return "ready     > "
+		doing = "ready"
 	case reconnect.StateWaiting:
-		return fmt.Sprintf("away %4s > ", seconds(time.Until(s.Next)))
+		doing = "next try in " + seconds(time.Until(s.Next))
 	case reconnect.StateClosed:
-		return "left      > "
+		doing = "closed"
 	}
-	return "trying    > "
+	return fmt.Sprintf("%*s > ", promptWidth, doing)
 }
 
 // leave waits until everything is said, but not for long, and says goodbye.

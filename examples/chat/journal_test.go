@@ -35,6 +35,16 @@ type ends struct {
 
 // withClient runs play in a bubble. Waits are a second each.
 func withClient(t *testing.T, play func(*scripted)) {
+	withOptions(t, func() reconnect.RunOptions { return reconnect.RunOptions{Policy: every(time.Second)} }, play)
+}
+
+// every is a policy whose waits are all the same.
+func every(wait time.Duration) backoff.Policy {
+	return &backoff.Exponential{Base: wait, Cap: wait, Factor: 1, Jitter: backoff.JitterNone}
+}
+
+// withOptions is withClient for options that are made in the bubble.
+func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripted)) {
 	synctest.Test(t, func(t *testing.T) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		require.NoError(t, err)
@@ -51,7 +61,7 @@ func withClient(t *testing.T, play func(*scripted)) {
 				return nil, context.Cause(ctx)
 			}
 		})
-		require.NoError(t, s.open(dial, reconnect.RunOptions{Policy: &backoff.Exponential{Base: time.Second, Factor: 1, Jitter: backoff.JitterNone}}))
+		require.NoError(t, s.open(dial, o()))
 		s.screen.start(func() string { return "" })
 		defer s.screen.close()
 		defer s.conn.Close()
