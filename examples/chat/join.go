@@ -50,7 +50,7 @@ func join(ctx context.Context, url, name string, keep time.Duration, stdin, stdo
 		return &usageError{"-name", err}
 	}
 	if keep <= 0 {
-		return &usageError{"-keep", fmt.Errorf("%v is no time to wait", keep)}
+		return &usageError{"-keep", fmt.Errorf("must be longer than 0, not %v", keep)}
 	}
 	c := newClient(name, keep, newScreen(stdin, stdout))
 	err := c.open(&dialer.WebSocket{URL: url, Conn: conn.WebSocketOptions{ReadLimit: maxMessage}}, reconnect.RunOptions{
@@ -114,10 +114,10 @@ func (c *client) hello(_ context.Context, o *reconnect.Opening) error {
 	}
 	m, err := decode(answer.Data)
 	if err == nil && m.Type != "welcome" {
-		err = fmt.Errorf("a welcome was wanted, not %q", m.Type)
+		err = fmt.Errorf("the first message is %q, not a welcome", m.Type)
 	}
 	if err != nil {
-		return fmt.Errorf("the server does not know how to chat: %w", err)
+		return fmt.Errorf("the server does not speak this protocol: %w", err)
 	}
 	c.journal.acknowledged(m.ID)
 	if err := o.AwaitFates(); err != nil { // or what was written would look as if it were still queued
@@ -136,7 +136,7 @@ func (c *client) hello(_ context.Context, o *reconnect.Opening) error {
 
 // welcomed tells the user where we are, and what is missing.
 func (c *client) welcomed(m message, downtime time.Duration, waiting int) {
-	text := "here as " + c.name + "; /help says what else there is"
+	text := "here as " + c.name + "; /help lists the commands"
 	if c.room != "" {
 		text = "back after " + seconds(downtime)
 	}
@@ -166,10 +166,10 @@ func (c *client) hear(msg reconnect.Message) {
 		c.seen++
 		c.show(m)
 	default:
-		err = fmt.Errorf("%s %d after %d", m.Type, m.Seq, c.seen)
+		err = fmt.Errorf("%s %d after line %d", m.Type, m.Seq, c.seen)
 	}
 	if err != nil {
-		c.conn.Redial(msg.Session, fmt.Errorf("the server is confused: %w", err))
+		c.conn.Redial(msg.Session, fmt.Errorf("unexpected message from the server: %w", err))
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *client) done(r reconnect.Receipt) {
 	case dropped:
 		c.unsaid(text, r.Err)
 	case r.Fate == reconnect.Dropped:
-		c.screen.note("not asked: the server is away")
+		c.screen.note("/who: the server is away")
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *client) unsaid(text string, why error) {
 	reason := why.Error()
 	switch {
 	case errors.Is(why, reconnect.ErrExpired):
-		reason = fmt.Sprintf("too late (%v)", c.keep)
+		reason = fmt.Sprintf("it waited for more than %v", c.keep)
 	case errors.Is(why, net.ErrClosed):
 		reason = "no connection"
 	}
@@ -262,7 +262,7 @@ func (c *client) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
 	if lines, _ := c.journal.rest(); len(lines) > 0 {
-		c.screen.note("leaving in %v at most, %s to send", leaveLimit, count(len(lines), "message"))
+		c.screen.note("leaving within %v, %s to send", leaveLimit, count(len(lines), "message"))
 	}
 	_ = c.journal.empty(ctx) // if it is not, unanswered says so
 	ctx, cancel = context.WithTimeout(context.Background(), byeLimit)

@@ -40,7 +40,7 @@ func (l *logbook) read(restore func(message) error) (name string, err error) {
 	for n := 1; ; n++ {
 		data, err := in.ReadSlice('\n')
 		if err == io.EOF && n == 1 && !bytes.HasPrefix(data, []byte(`{"type":"welcome"`)) && len(data) > 0 {
-			return "", errors.New("it is some other file")
+			return "", errors.New("it is not a chat log")
 		}
 		if err == io.EOF {
 			break // data is a line without an end
@@ -54,7 +54,7 @@ func (l *logbook) read(restore func(message) error) (name string, err error) {
 		case n == 1 && m.Type == "welcome":
 			name = m.Room
 		case n == 1 || m.Type != "line":
-			err = fmt.Errorf("a %s has no place there", m.Type)
+			err = fmt.Errorf("unexpected message %q", m.Type)
 		default:
 			err = restore(m)
 		}

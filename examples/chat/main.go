@@ -86,13 +86,13 @@ func run(ctx context.Context, args []string, stdin, stdout *os.File, stderr io.W
 	var do func() error
 	switch command {
 	case "serve":
-		addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0: any")
-		path := flags.String("log", "", "keep what is said in this `file`, and go on from there")
+		addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0 means any free port")
+		path := flags.String("log", "", "keep what is said in this `file`, and restore the room from it")
 		do = func() error { return serve(ctx, *addr, *path, stdout) }
 	case "join":
 		url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
-		name := flags.String("name", userName(), "be known by this `name`")
-		keep := flags.Duration("keep", 5*time.Minute, "how long a line may wait while the server is away")
+		name := flags.String("name", userName(), "the `name` that others see")
+		keep := flags.Duration("keep", 5*time.Minute, "how long a line may wait to be sent while the server is away")
 		do = func() error { return join(ctx, *url, *name, *keep, stdin, stdout) }
 	case "-h", "-help", "--help", "help":
 		fmt.Fprint(stderr, usage)
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdin, stdout *os.File, stderr io.W
 	case err != nil:
 		return 2
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "chat %s: no arguments wanted beside the flags, got %q\n", command, flags.Args())
+		fmt.Fprintf(stderr, "chat %s: unexpected arguments %q: everything is given by flags, see -h\n", command, flags.Args())
 		return 2
 	}
 	err := do()

@@ -38,12 +38,12 @@ func TestWrongArgumentsAreTold(t *testing.T) {
 		{"", "usage: chat serve"},
 		{"leave", "usage: chat serve"},
 		{"join -bogus", "flag provided but not defined: -bogus"},
-		{"serve 127.0.0.1:8000", `no arguments wanted beside the flags, got ["127.0.0.1:8000"]`},
+		{"serve 127.0.0.1:8000", `unexpected arguments ["127.0.0.1:8000"]`},
 		{"join -url http://chat.example", "-url: dialer: WebSocket.URL: scheme must be ws or wss, not http"},
 		{"join -url ws://me:hush@[::1", "malformed URL"},
-		{"join -name =:)", "-name: a name has letters and digits"},
+		{"join -name =:)", "-name: a name consists of letters and digits"},
 		{"join -name " + strings.Repeat("x", 25), "-name: a name has 1 to 24 letters"},
-		{"join -keep -1s", "-keep: -1s is no time to wait"},
+		{"join -keep -1s", "-keep: must be longer than 0, not -1s"},
 	} {
 		p := start(t, strings.Fields(c.args)...)
 		require.Equal(t, 2, p.exitCode(), c.args)
@@ -74,11 +74,11 @@ func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary")
 	for content, told := range map[string]string{
-		"Dear diary,":            "it is some other file",
+		"Dear diary,":            "it is not a chat log",
 		"Dear diary,\n":          "line 1: invalid character",
 		`{"type":"line"}` + "\n": "line 1: message \"line\"",
-		`{"type":"ack"}` + "\n":  "line 1: a ack has no place there",
-		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": "line 2: a ack has no place there",
+		`{"type":"ack"}` + "\n":  `line 1: unexpected message "ack"`,
+		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": `line 2: unexpected message "ack"`,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		p := start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)

@@ -109,7 +109,7 @@ func TestALineThatIsTooLateIsShownAndNeverSaid(t *testing.T) {
 	server.kill()
 	ann.await("-- away")
 	ann.say(`so "what"`)
-	ann.await("-- not sent: too late (300ms): \"so \\\"what\\\"\"\n")
+	ann.await("-- not sent: it waited for more than 300ms: \"so \\\"what\\\"\"\n")
 	serveIt(t, addr)
 	ann.hurry("-- back after ", 1)
 	ann.say("never mind")
@@ -131,7 +131,7 @@ func TestWhatIsLeftUnsaidIsShownAtTheEnd(t *testing.T) {
 	ann.say("hello?")
 	ann.eof()
 	require.Equal(t, 1, ann.exitCode())
-	require.Contains(t, ann.String(), "-- leaving in 3s at most, 2 messages to send\n")
+	require.Contains(t, ann.String(), "-- leaving within 3s, 2 messages to send\n")
 	require.Contains(t, ann.String(), "-- not sent: no connection: \"are you there?\"\n-- not sent: no connection: \"hello?\"\n")
 }
 
@@ -167,7 +167,7 @@ func TestCommands(t *testing.T) {
 	ann.say("/who")
 	ann.await("-- here: ann, bob\n")
 	ann.say("/help")
-	ann.await("-- what you type is said to everybody")
+	ann.await("-- what you type is sent to everybody")
 	ann.say("/dance")
 	ann.await("-- no such command: \"/dance\"\n")
 	ann.say(strings.Repeat("x", maxText) + " and so on")

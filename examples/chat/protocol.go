@@ -66,19 +66,19 @@ func (m *message) check() error {
 	switch m.Type {
 	case "hello":
 		if m.Client == "" || len(m.Client) > 64 {
-			return errors.New("a client of 1 to 64 bytes is missing")
+			return errors.New("the client must have 1 to 64 bytes")
 		}
 		return checkName(m.Name)
 	case "welcome":
 		if m.Room == "" {
-			return errors.New("which room?")
+			return errors.New("the room is missing")
 		}
 		return nil
 	case "say":
 		return m.checkText()
 	case "line":
 		if m.Seq == 0 || m.From == "" || len(m.From) > 64 {
-			return errors.New("without a number, or an author")
+			return errors.New("the number or the author is missing")
 		}
 		return errors.Join(checkName(m.Name), m.checkText())
 	case "ack", "who":
@@ -90,11 +90,11 @@ func (m *message) check() error {
 func (m *message) checkText() error {
 	switch {
 	case m.ID == 0:
-		return errors.New("without a number")
+		return errors.New("the number is missing")
 	case m.Text == "":
-		return errors.New("without a text")
+		return errors.New("the text is missing")
 	case len(m.Text) > maxText:
-		return fmt.Errorf("a text of %d bytes, and %d is the limit", len(m.Text), maxText)
+		return fmt.Errorf("the text has %d bytes, and the limit is %d", len(m.Text), maxText)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func checkName(name string) error {
 	}
 	for i, r := range name {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && (i == 0 || !strings.ContainsRune("-_.", r)) {
-			return fmt.Errorf("a name has letters and digits, and - _ . inside: not %+q", r)
+			return fmt.Errorf("a name consists of letters and digits, and of - _ . after the first: not of %+q", r)
 		}
 	}
 	return nil

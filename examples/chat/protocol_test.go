@@ -14,14 +14,14 @@ func TestMessagesThatCannotBeBelievedAreRefused(t *testing.T) {
 	for data, told := range map[string]string{
 		`{`:                             "unexpected end",
 		`{"type":"shout"}`:              `message "shout": unknown type`,
-		`{"type":"hello","name":"ann"}`: "a client of 1 to 64 bytes is missing",
+		`{"type":"hello","name":"ann"}`: "the client must have 1 to 64 bytes",
 		`{"type":"hello","client":"1"}`: "a name has 1 to 24 letters",
-		`{"type":"welcome"}`:            "which room?",
-		`{"type":"say","text":"hello"}`: "without a number",
-		`{"type":"say","id":1}`:         "without a text",
-		`{"type":"line","id":1,"text":"hello","name":"ann","from":"1"}`:         "without a number, or an author",
-		`{"type":"line","seq":1,"id":1,"text":"hello","name":"-","from":"1"}`:   `not '-'`,
-		`{"type":"say","id":1,"text":"` + strings.Repeat("x", maxText+1) + `"}`: "a text of 1001 bytes, and 1000 is the limit",
+		`{"type":"welcome"}`:            "the room is missing",
+		`{"type":"say","text":"hello"}`: "the number is missing",
+		`{"type":"say","id":1}`:         "the text is missing",
+		`{"type":"line","id":1,"text":"hello","name":"ann","from":"1"}`:         "the number or the author is missing",
+		`{"type":"line","seq":1,"id":1,"text":"hello","name":"-","from":"1"}`:   `not of '-'`,
+		`{"type":"say","id":1,"text":"` + strings.Repeat("x", maxText+1) + `"}`: "the text has 1001 bytes, and the limit is 1000",
 		`{"type":"ack"}` + strings.Repeat(" ", maxMessage):                      "a message of 65550 bytes",
 	} {
 		_, err := decode([]byte(data))

@@ -132,7 +132,7 @@ func (r *room) say(m *member, id uint64, text string) {
 	}
 	a := m.author
 	if id <= a.last {
-		r.print("%s repeats number %d, which is dropped", m.name, id)
+		r.print("%s sent number %d again, which is dropped", m.name, id)
 		r.send(m, message{Type: "ack", ID: a.last})
 		return
 	}
@@ -200,7 +200,7 @@ func (r *room) queue(m *member, data []byte) {
 	select {
 	case m.queue <- data:
 	default:
-		r.print("%s is too slow, and cut off", m.name)
+		r.print("%s reads too slowly and is cut off", m.name)
 		r.dismiss(m)
 		m.cut()
 	}

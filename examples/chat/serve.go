@@ -72,7 +72,7 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	running.Wait()
 	switch {
 	case room.failure != nil:
-		return fmt.Errorf("what was said last cannot be kept: %w", room.failure)
+		return fmt.Errorf("write the log: %w", room.failure)
 	case !errors.Is(err, http.ErrServerClosed):
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if hello.Type != "hello" {
-		ws.Close(websocket.StatusPolicyViolation, "first a hello")
+		ws.Close(websocket.StatusPolicyViolation, "the first message must be a hello")
 		return
 	}
 	m := &member{ws: ws, cut: cut, queue: make(chan []byte, queueLength)}
@@ -147,7 +147,7 @@ func (s *server) obey(ctx context.Context, m *member) bool {
 	case msg.Type == "who":
 		return s.room.do(func() { s.room.who(m) })
 	}
-	m.ws.Close(websocket.StatusPolicyViolation, "what is a "+msg.Type)
+	m.ws.Close(websocket.StatusPolicyViolation, "unexpected message: "+msg.Type)
 	return false
 }
 

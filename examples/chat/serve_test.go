@@ -101,7 +101,7 @@ func TestAMemberThatDoesNotReadStallsNobody(t *testing.T) {
 		defer slow.CloseNow()
 		defer ann.CloseNow()
 		begun := time.Now()
-		for id := uint64(1); !strings.Contains(out.String(), "slow is too slow, and cut off\n"); id++ {
+		for id := uint64(1); !strings.Contains(out.String(), "slow reads too slowly and is cut off\n"); id++ {
 			require.Less(t, id, uint64(10000))
 			tell(t, ann, message{Type: "say", ID: id, Text: "hello"})
 			until(t, ann, "ack", id)

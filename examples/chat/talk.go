@@ -14,7 +14,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-const help = "what you type is said to everybody; /who is here, /quit or Ctrl-D; an empty line tries at once to come back"
+const help = "what you type is sent to everybody; /who lists who is here; /quit or Ctrl-D leaves; an empty line dials at once while the server is away"
 
 // talk does what is typed until there is no more, ctx ends, or the connection does,
 // which is an error.
@@ -59,7 +59,7 @@ func (c *client) obey(text string) bool {
 	case text == "/who":
 		o := reconnect.Out{Message: encode(message{Type: "who"}), Deadline: time.Now().Add(2 * time.Second)}
 		if err := c.conn.Send(o); err != nil {
-			c.screen.note("not asked: %v", err)
+			c.screen.note("/who: %v", err)
 		}
 	case strings.HasPrefix(text, "/"):
 		c.screen.note("no such command: %.20q", text)

@@ -14,7 +14,7 @@ import (
 // get prints what an HTTP server answers, and waits for the server if it is away.
 func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines get", flag.ContinueOnError)
-	limit := flags.Duration("for", 0, "how `long` to try; default: 127 s, as in the book")
+	limit := flags.Duration("for", 0, "give up after this `long`; default: after 127 s")
 	if err := parse(flags, args, notes, 1); err != nil {
 		return err
 	}

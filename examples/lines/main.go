@@ -1,9 +1,9 @@
 // Lines is a line-based TCP client that survives its server, and a download that
 // waits for one.
 //
-//	lines serve [-addr 127.0.0.1:7000]           answer each line with the same line, and PING with PONG
+//	lines serve [-addr 127.0.0.1:7000]              answer each line with the same line, and PING with PONG
 //	lines talk [-addr 127.0.0.1:7000] [-ping PING]  send what is typed, print what comes
-//	lines get URL                                 print what an HTTP server answers
+//	lines get [-for 2m] URL                         print what an HTTP server answers, once it does
 //
 // Talk is a [reconnect.Conn] over [dialer.TCP] with [conn.Lines]: what is typed
 // while the server is away is kept and sent when it is back, and of what was not

@@ -14,7 +14,7 @@ import (
 // serve answers each line until ctx ends.
 func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines serve", flag.ContinueOnError)
-	addr := flags.String("addr", "127.0.0.1:7000", "where to listen")
+	addr := flags.String("addr", "127.0.0.1:7000", "listen on this `address`")
 	if err := parse(flags, args, notes, 0); err != nil {
 		return err
 	}

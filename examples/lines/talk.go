@@ -21,8 +21,8 @@ const maxLine = 4096
 // talk sends the lines of in and prints those of the server, until in or ctx ends.
 func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines talk", flag.ContinueOnError)
-	addr := flags.String("addr", "127.0.0.1:7000", "the server")
-	ping := flags.String("ping", "", "a `line` that the server answers: sent when it is silent; default: never")
+	addr := flags.String("addr", "127.0.0.1:7000", "the server's `address`")
+	ping := flags.String("ping", "", "send this `line`, which the server answers, when it has been silent for a while; default: none")
 	if err := parse(flags, args, notes, 0); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func TestARefusedSnapshotCostsTheSession(t *testing.T) {
 	require.NoError(t, c.feed.Write(t.Context(), text(`{"op":"nonsense"}`)))
 	require.NoError(t, d.until(t.Context(), "not redialled", func() bool {
 		_, first := c.journal.find(mark{}, func(e event) bool { return e.kind == sessionLost })
-		return first != nil && first.Error() == `the venue says "what is \"nonsense\"?"`
+		return first != nil && first.Error() == `the venue says "unknown operation \"nonsense\""`
 	}))
 	require.NoError(t, d.until(t.Context(), "not in sync", func() bool { return d.inSync(c.book.view()) }))
 }

@@ -250,7 +250,7 @@ func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
 	v.mu.Unlock()
 	if door == busy {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many of you", http.StatusServiceUnavailable)
+		http.Error(w, "too many clients", http.StatusServiceUnavailable)
 		v.note(busy)
 		return
 	}
@@ -322,7 +322,7 @@ func (v *venue) serve(m *member) error {
 		m.tell(quote{Type: "subscribed"})
 		m.subscribed = true
 	default:
-		m.tell(quote{Type: "error", Text: fmt.Sprintf("what is %q?", ask.Op)})
+		m.tell(quote{Type: "error", Text: fmt.Sprintf("unknown operation %q", ask.Op)})
 	}
 	return nil
 }
