@@ -130,7 +130,7 @@ func serving(t *testing.T, addr string) *program {
 	return p
 }
 
-// Issue 3: what was typed while the server is away is kept, and arrives once and in order.
+// What was typed while the server is away is kept, and arrives once and in order.
 func TestWhatIsTypedWhileTheServerIsAwayIsAnsweredLater(t *testing.T) {
 	addr := freeAddr(t)
 	server := serving(t, addr)
@@ -203,7 +203,7 @@ func TestGetWaitsForTheServer(t *testing.T) {
 func TestGetGivesUp(t *testing.T) {
 	client := start(t, "get", "-for", "1ms", "http://"+freeAddr(t)+"/")
 	client.wantExit(1)
-	require.Contains(t, client.noted(), "connection refused")
+	require.Contains(t, client.noted(), ": gave up after ") // and why, if 1 ms was enough for an answer
 }
 
 func TestAnInterruptEndsEveryCommand(t *testing.T) {
