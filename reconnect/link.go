@@ -53,6 +53,7 @@ func (l *link) why(err error) error {
 
 // sever cuts l, and lets nobody write on it any more.
 func (c *Conn) sever(l *link, cause error) {
+	l.cause.CompareAndSwap(nil, &cause) // first, because Status looks for it when live is nil
 	c.live.CompareAndSwap(l, nil)
 	l.cut(cause)
 }

@@ -47,6 +47,9 @@ func (c *Conn) Status() Status {
 	s := *c.status.Load()
 	if s.State == StateReady && c.live.Load() == nil {
 		s.State = StateWaiting // lost, and the supervisor will notice in a moment
+		if l := c.link.Load(); l.n == s.Session {
+			s.Err = l.why(s.Err)
+		}
 	}
 	return s
 }

@@ -30,6 +30,24 @@ func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
 	})
 }
 
+// Promise 12: the supervisor, which is in the handler, has not noticed yet.
+func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var status reconnect.Status
+		o := run(every(time.Hour))
+		o.OnMessage = func(m reconnect.Message) {
+			c.Redial(m.Session, errLost)
+			status = c.Status()
+		}
+		c = s.open(&o)
+		s.wantDial().accept().Deliver(text("nonsense"))
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, status.State)
+		require.ErrorIs(t, status.Err, errLost)
+	})
+}
+
 // Redial works for those who discard, too, and its cause is kept.
 func TestRedialEndsASessionThatDiscards(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
