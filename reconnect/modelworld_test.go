@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -98,6 +97,16 @@ func (m *model) arrive(session uint64, data string, whole bool, last map[int]int
 	last[p.actor] = p.number
 }
 
+// beginning reports whether data is less than a message that was sent, and what that
+// begins with.
+func (m *model) beginning(data string) bool {
+	id, _, _ := strings.Cut(data, " ")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.parcels[id]
+	return p != nil && len(data) < len(p.out.Data) && strings.HasPrefix(string(p.out.Data), data)
+}
+
 // modelVenue is a model over real WebSockets, with the weather of a storm.
 type modelVenue struct {
 	*model
@@ -167,8 +176,8 @@ func (w *modelVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 		if err != nil {
 			return
 		}
-		data, err := io.ReadAll(message)
-		w.arrive(session, string(data), err == nil, last)
+		data, err := readAll(ctx, c, message, w.beginning)
+		w.arrive(session, data, err == nil, last)
 	}
 }
 

@@ -40,6 +40,23 @@ func number(session uint64, i int) string {
 	return fmt.Sprintf("%d %d %s", session, i, strings.Repeat(string(rune('a'+session%26)), i%7*100))
 }
 
+// beginning reports whether data is less than a message that was written, and what that
+// begins with.
+func (s *storm) beginning(data string) bool {
+	id, rest, named := strings.Cut(data, " ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size, ok := s.sent[id]; named && ok {
+		return len(rest) < size && strings.Trim(rest, "x") == ""
+	}
+	for id := range s.sent {
+		if strings.HasPrefix(id, data) {
+			return true
+		}
+	}
+	return false
+}
+
 // hear is the server when it has read a message, or a part of one.
 func (s *storm) hear(data string, err error) {
 	id, rest, named := strings.Cut(data, " ")

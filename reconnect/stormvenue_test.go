@@ -2,7 +2,6 @@ package reconnect_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -60,7 +59,7 @@ func (w *stormVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 		if err != nil {
 			return
 		}
-		data, err := io.ReadAll(message)
-		w.hear(string(data), err)
+		data, err := readAll(ctx, c, message, w.beginning)
+		w.hear(data, err)
 	}
 }

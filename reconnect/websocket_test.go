@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -54,6 +55,18 @@ func inVenue(t *testing.T, h conntest.Handler, test func(t *testing.T, v *venue)
 		})
 		test(t, v)
 	})
+}
+
+// readAll reads the rest of a message as a server does. When a connection ends inside a
+// message coder/websocket may return what came as if it were all: its reader takes the
+// io.EOF of the connection for that of the message. So what may be the beginning of a
+// message was cut if nothing follows it, and the error says why.
+func readAll(ctx context.Context, c *websocket.Conn, message io.Reader, beginning func(data string) bool) (string, error) {
+	data, err := io.ReadAll(message)
+	if err == nil && beginning(string(data)) {
+		_, _, err = c.Reader(ctx)
+	}
+	return string(data), err
 }
 
 func (v *venue) now() time.Duration { return time.Since(v.start) }
