@@ -60,6 +60,17 @@ type Waiter interface {
 	OnWait(f func()) bool
 }
 
+// BufferReader is a Conn that asks for a buffer when a message has begun to come in,
+// so that nobody has to hold one while nothing comes.
+type BufferReader interface {
+	// ReadBuffer is Read into what buffer returns. It calls buffer once for a message,
+	// with the size that the peer has announced, 0 if that is not known. A buffer
+	// that is nil or too small is replaced, as by Read: an announced size need not be
+	// true, so do not allocate much for it. After an error buffer may have been called or
+	// not. Buffer must not wait, and must not use the Conn.
+	ReadBuffer(buffer func(size int) []byte) (Message, error)
+}
+
 // BatchWriter is a Conn that writes many small messages at the cost of one.
 type BatchWriter interface {
 	// WriteBatch writes messages in order, with as few system calls as possible,

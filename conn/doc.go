@@ -14,7 +14,7 @@
 //     nothing follows.
 //  2. Memory is bounded. No message is larger than ReadLimit, counted after
 //     decompression; no length from the wire is trusted; an idle WebSocket
-//     holds no buffer of ours, an idle Framed one of 512 bytes.
+//     holds a buffer of 131 bytes, an idle Framed one of 512.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
 //     connection is cut. That nothing at all comes in is for the caller to

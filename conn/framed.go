@@ -34,6 +34,7 @@ var _ interface {
 	Conn
 	Idler
 	Waiter
+	BufferReader
 	BatchWriter
 	HalfCloser
 	HangupDetector
@@ -107,13 +108,31 @@ func validateFramer(f Framer) error {
 // [StuckError], [io.EOF] (the peer hung up between messages),
 // [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
 // read.
-func (c *Framed) Read(buf []byte) (Message, error) {
+func (c *Framed) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
+
+// ReadBuffer implements [BufferReader]. The size is always 0. The errors are those of
+// Read.
+func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
+	return c.read(nil, buffer)
+}
+
+// read is Read, or ReadBuffer if buffer is not nil.
+func (c *Framed) read(buf []byte, buffer func(size int) []byte) (Message, error) {
 	if c.wire.ended() != nil || !c.wire.reads.begin() {
 		return Message{}, c.wire.notReading()
 	}
 	s := &c.source
 	s.begun = len(s.win) > 0 || c.in.Buffered() > 0
-	data, err := c.framer.ReadFrame(c.in, buf[:0], c.limit)
+	var data []byte
+	var err error
+	if buffer != nil {
+		if _, err = c.in.Peek(1); err == nil {
+			buf = buffer(0)
+		}
+	}
+	if err == nil {
+		data, err = c.framer.ReadFrame(c.in, buf[:0], c.limit)
+	}
 	if err != nil || len(data) > c.limit || s.ended() != nil {
 		err = c.wire.end(c.reason(err))
 	}

@@ -100,6 +100,32 @@ func TestFramedReadsMessagesAsTheyWereWritten(t *testing.T) {
 	}
 }
 
+func TestAFramedReadBufferAsksWhenAMessageHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.LengthPrefix{}, nil)
+		var asked int
+		give := make([]byte, 0, 64)
+		read := background(func() string {
+			m, err := s.ReadBuffer(func(size int) []byte { asked++; require.Zero(t, size); return give })
+			require.NoError(t, err)
+			return string(m.Data)
+		})
+		synctest.Wait()
+		require.Zero(t, asked)
+		s.send(t, "\x00")
+		synctest.Wait()
+		require.Equal(t, 1, asked)
+		s.send(t, "\x00\x00\x05hello")
+		require.Equal(t, "hello", read())
+		require.Equal(t, 1, asked)
+		require.Equal(t, "hello", string(give[:5]), "the buffer was used")
+		require.NoError(t, s.peer.Close())
+		_, err := s.ReadBuffer(func(int) []byte { asked++; return nil })
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, 1, asked)
+	})
+}
+
 func TestABurstIsReadInOrder(t *testing.T) {
 	s := framed(t, conn.LengthPrefix{}, nil)
 	s.pipe.Window(conntest.ToClient, 1<<30)

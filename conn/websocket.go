@@ -25,6 +25,7 @@ var _ interface {
 	Pinger
 	Idler
 	Waiter
+	BufferReader
 	BatchWriter
 	HangupDetector
 } = (*WebSocket)(nil)

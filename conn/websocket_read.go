@@ -20,16 +20,26 @@ import (
 // [ProtocolError], [StuckError], [io.EOF] (the peer hung up between messages),
 // [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
 // read.
-func (c *WebSocket) Read(buf []byte) (Message, error) {
+func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
+
+// ReadBuffer implements [BufferReader]. The size is that of a message which is
+// neither compressed nor in fragments, and at most the read limit. The errors are
+// those of Read. Without a Wire it is Read into buffer(0).
+func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
+	return c.read(nil, buffer)
+}
+
+// read is Read, or ReadBuffer if buffer is not nil.
+func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, error) {
 	s, turn := c.wire.stream, &c.wire.reads
 	if c.wire.ended() != nil || !turn.begin() {
 		return Message{}, c.wire.notReading()
 	}
 	if s == nil {
 		defer turn.end()
-		return c.readPlain(buf)
+		return c.readPlain(buf, buffer)
 	}
-	m, err := c.readMessage(buf)
+	m, err := c.readMessage(buf, buffer)
 	if err != nil {
 		err = &lostError{"read", c.wire.end(c.reason(err))}
 	}
@@ -43,14 +53,23 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 	return m, err
 }
 
-// readMessage reads the frames of a message.
-func (c *WebSocket) readMessage(buf []byte) (Message, error) {
+// readMessage reads the frames of a message, into what buffer returns if that is not
+// nil.
+func (c *WebSocket) readMessage(buf []byte, buffer func(size int) []byte) (Message, error) {
 	h, err := c.next(buf[:cap(buf)], false)
 	if err != nil {
 		return Message{}, err
 	}
+	compressed := h.first&bitRSV1 != 0
+	if buffer != nil {
+		size := 0
+		if h.fin() && !compressed && c.wire.stream.left <= c.limit {
+			size = c.wire.stream.left
+		}
+		buf = buffer(size)
+	}
 	m := Message{Type: Type(h.opcode())}
-	if h.first&bitRSV1 != 0 {
+	if compressed {
 		m.Data, err = c.inflate(buf[:0], h)
 	} else {
 		m.Data, err = c.collect(buf[:0], h)
@@ -223,9 +242,12 @@ func readAll(r io.Reader, buf []byte, limit int) ([]byte, error) {
 }
 
 // readPlain is Read without a stream: coder/websocket reads.
-func (c *WebSocket) readPlain(buf []byte) (Message, error) {
+func (c *WebSocket) readPlain(buf []byte, buffer func(size int) []byte) (Message, error) {
 	kind, r, err := c.ws.Reader(context.Background()) // any other costs 8 allocations, and the connection if it ends
 	if err == nil {
+		if buffer != nil {
+			buf = buffer(0)
+		}
 		c.wire.message.begin()
 		buf, err = readAll(r, buf[:0], c.limit)
 		c.wire.message.end()
