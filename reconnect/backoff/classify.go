@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"slices"
+	"syscall"
 	"time"
 )
 
@@ -16,25 +18,31 @@ import (
 //  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: what
 //     it returns. An error of your own may judge itself in this way.
 //  3. A method StatusCode() int, other than 0, the HTTP status of a refused
-//     handshake. 410, 426: Stop. 429, 503, 504: Overload. 408, 425 and
-//     other 5xx: Retry. Others: Slow, because this is no WebSocket endpoint, or one
-//     that wants something else from us.
+//     handshake. 410: Stop. 429, 503, 504: Overload. 408, 425 and
+//     other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient, because this is no
+//     WebSocket endpoint, or one that wants something else from us; or one that is
+//     being deployed.
 //  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013:
-//     Overload. 1002, 1003, 1007 to 1010, 1015: Slow. Others: Retry.
+//     Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient. Others: Retry.
 //  5. A certificate that does not verify, an answer that is not TLS, a TLS
-//     alert of the peer: Slow.
+//     alert of the peer: Slow, but Lenient.
 //  6. *[net.DNSError]: Retry, because the server has nothing to do with it.
-//  7. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
+//  7. An error of our own machine (too many open files, no local address or port, no
+//     buffer space, no route to any network): Retry, and Local.
+//  8. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
 //     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have:
 //     Overload, because the server may have worked in vain.
-//  8. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry.
+//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry.
+//
+// A verdict that is Lenient is taken for an ordinary loss the first time, and is Slow
+// from the second in a row on: see [Outage.Next].
 //
 // Beside that, a method RetryAfter() (time.Duration, bool), such as the mark
 // [RetryAfter] adds, returns what the server told us to wait. It is cut to
 // [MaxRetryAfter], and dropped with Stop.
 //
-// Nothing a server says is Stop except 410 and 426, and nothing is Refresh. To
-// change that, mark the error where it is made, or wrap Classify:
+// Nothing a server says is Stop except 410, and nothing is Refresh. To change that,
+// mark the error where it is made, or wrap Classify:
 //
 //	func classify(err error) backoff.Verdict {
 //		if isExpiredToken(err) {
@@ -62,57 +70,76 @@ func judge(err error) (v Verdict) {
 	case find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }):
 	case find(err, func(e interface{ StatusCode() int }) bool {
 		code := e.StatusCode()
-		v.Class = classOfStatus(code)
+		v = ofStatus(code)
 		return code != 0
 	}):
 	case find(err, func(e interface{ CloseCode() int }) bool {
 		code := e.CloseCode()
-		v.Class = classOfClose(code)
+		v = ofClose(code)
 		return code > 0
 	}):
 	default:
-		v.Class = classOfNetwork(err)
+		v = ofNetwork(err)
 	}
 	return v
 }
 
-func classOfStatus(code int) Class {
+// perhaps is the verdict on what somebody may have to mend.
+var perhaps = Verdict{Class: ClassSlow, Lenient: true}
+
+func ofStatus(code int) Verdict {
 	switch code {
-	case 410, 426: // gone, upgrade required
-		return ClassStop
+	case 410: // gone
+		return Verdict{Class: ClassStop}
+	case 401, 403: // unauthorized, forbidden
+		return Verdict{Class: ClassSlow}
 	case 429, 503, 504: // too many requests, service unavailable, gateway timeout
-		return ClassOverload
+		return Verdict{Class: ClassOverload}
 	case 408, 425: // request timeout, too early
-		return ClassRetry
+		return Verdict{Class: ClassRetry}
 	}
 	if code >= 500 && code <= 599 {
-		return ClassRetry
+		return Verdict{Class: ClassRetry}
 	}
-	return ClassSlow
+	return perhaps
 }
 
-// classOfClose returns the class of a close code, one of RFC 6455, section 7.4.1, or of
+// ofClose returns the verdict on a close code, one of RFC 6455, section 7.4.1, or of
 // the IANA registry.
-func classOfClose(code int) Class {
+func ofClose(code int) Verdict {
 	switch code {
 	case 1013: // try again later
-		return ClassOverload
+		return Verdict{Class: ClassOverload}
 	case 1002, 1003, 1007, 1008, 1009, 1010, 1015: // protocol, data type, encoding, policy, size, extension, TLS
-		return ClassSlow
+		return perhaps
 	}
-	return ClassRetry
+	return Verdict{Class: ClassRetry}
 }
 
-func classOfNetwork(err error) Class {
+func ofNetwork(err error) Verdict {
 	switch {
 	case isTLS(err):
-		return ClassSlow
+		return perhaps
 	case has[*net.DNSError](err):
-		return ClassRetry
+		return Verdict{Class: ClassRetry}
+	case isLocal(err):
+		return Verdict{Class: ClassRetry, Local: true}
 	case find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() }):
-		return ClassOverload
+		return Verdict{Class: ClassOverload}
 	}
-	return ClassRetry
+	return Verdict{Class: ClassRetry}
+}
+
+// isLocal reports whether our own machine has failed.
+func isLocal(err error) bool {
+	return slices.ContainsFunc(localErrors, func(e error) bool { return errors.Is(err, e) })
+}
+
+var localErrors = []error{
+	syscall.EMFILE, syscall.ENFILE, // too many open files
+	syscall.EADDRNOTAVAIL, // no such local address, or no port left
+	syscall.ENOBUFS,       // no buffer space
+	syscall.ENETUNREACH,   // no route to the network
 }
 
 func isTLS(err error) bool {

@@ -40,7 +40,7 @@ func (d tardy) RetryAfter() (time.Duration, bool) { return time.Duration(d), d !
 func TestClassOfStatus(t *testing.T) {
 	special := map[int]backoff.Class{
 		408: backoff.ClassRetry, 425: backoff.ClassRetry,
-		410: backoff.ClassStop, 426: backoff.ClassStop,
+		410: backoff.ClassStop,
 		429: backoff.ClassOverload, 503: backoff.ClassOverload, 504: backoff.ClassOverload,
 	}
 	for status := -1; status < 1000; status++ {
@@ -49,10 +49,12 @@ func TestClassOfStatus(t *testing.T) {
 		case ok:
 		case status == 0 || status >= 500 && status < 600:
 			want = backoff.ClassRetry
-		default: // 101, 200, 302, 400, 401, 403, 404 ...
+		default: // 101, 200, 302, 400, 401, 403, 404, 426 ...
 			want = backoff.ClassSlow
 		}
-		require.Equal(t, want, backoff.Classify(answered(status)).Class, "status %d", status)
+		got := backoff.Classify(answered(status))
+		require.Equal(t, want, got.Class, "status %d", status)
+		require.Equal(t, want == backoff.ClassSlow && status != 401 && status != 403, got.Lenient, "status %d", status)
 	}
 }
 
@@ -66,7 +68,25 @@ func TestClassOfCloseCode(t *testing.T) {
 		if !ok { // 1000, 1001, 1005, 1006, 1011, 1012, 1014, 3000 to 4999 ...
 			want = backoff.ClassRetry
 		}
-		require.Equal(t, want, backoff.Classify(closed(code)).Class, "code %d", code)
+		got := backoff.Classify(closed(code))
+		require.Equal(t, want, got.Class, "code %d", code)
+		require.Equal(t, want == backoff.ClassSlow, got.Lenient, "code %d", code)
+	}
+}
+
+// What fails on our own machine says nothing about the server.
+func TestErrorsOfOurOwnMachineAreLocal(t *testing.T) {
+	local := []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENETUNREACH}
+	for _, err := range local {
+		dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+		v := backoff.Classify(fmt.Errorf("dial wss://h/: %w", dial))
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry, Local: true}, v, err)
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassStop}, v.OfServer())
+	}
+	for _, err := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ETIMEDOUT} {
+		v := backoff.Classify(os.NewSyscallError("connect", err))
+		require.False(t, v.Local, err)
+		require.Equal(t, v, v.OfServer())
 	}
 }
 

@@ -13,7 +13,7 @@
 //     negative.
 //   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A
 //     server's Retry-After comes on top of the jittered wait and is cut at an hour.
-//     Nothing that a server says ends a program, except 410 and 426; what somebody has
+//     Nothing that a server says ends a program, except 410; what somebody has
 //     to mend is tried minutes apart.
 //   - Overload is not refusal. A refused dial is cheap for a server, and a dial that
 //     times out is not: after it, waits and patience go on growing where the cap on

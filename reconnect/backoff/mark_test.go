@@ -66,7 +66,8 @@ func TestMarksOfNilAreNil(t *testing.T) {
 
 func TestRetryAfterKeepsTheClass(t *testing.T) {
 	for _, err := range []error{io.EOF, answered(404), answered(429), judged(backoff.ClassRefresh)} {
-		want := backoff.Verdict{Class: backoff.Classify(err).Class, RetryAfter: time.Minute}
+		want := backoff.Classify(err)
+		want.RetryAfter = time.Minute
 		require.Equal(t, want, backoff.Classify(fmt.Errorf("dial: %w", backoff.RetryAfter(err, time.Minute))))
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"time"
 )
 
-// The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax).
+// The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
+// [ClassRefresh] is a draw from [0, RefreshSpread), so that those whose credentials
+// expired at one instant do not come together.
 const (
-	SlowMin = time.Minute
-	SlowMax = 3 * time.Minute
+	SlowMin       = time.Minute
+	SlowMax       = 3 * time.Minute
+	RefreshSpread = time.Second
 )
 
 // Outage counts what a [Policy] decides by while something is down, and has the rules
@@ -20,26 +23,34 @@ const (
 //	wait outage.Attempt().Verdict.RetryAfter, which nothing may cut short; then step.Wait
 //	try again, with backoff.WithTry(ctx, outage.Try(step))
 //
-// In the zero value nothing has failed yet. To end an outage, once a session was stable,
-// set it to the zero value. An Outage belongs to one goroutine.
+// In the zero value nothing has failed yet. An Outage belongs to one goroutine.
 type Outage struct {
-	last    Attempt       // as the policy got it last
-	drawn   time.Duration // the last wait, as the policy drew it
-	began   time.Time
-	waits   int
-	tries   int
-	refresh bool // the last verdict was ClassRefresh
+	last   Attempt       // as the policy got it last
+	drawn  time.Duration // the last wait, as the policy drew it
+	began  time.Time
+	waits  int
+	tries  int
+	row    int   // of verdicts of that class
+	class  Class // of the last verdict, as it was given
+	stable bool  // nothing has failed since a stable session
 }
 
 // Begin sets the time at which the outage began. Without it that is the time of the first
 // Next.
 func (o *Outage) Begin(now time.Time) { o.began = now }
 
+// Stable ends the outage, because a session was stable, which has ended now: the next
+// outage begins.
+func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
+
 // Next takes the verdict on a try or session that has just ended, and returns what p does
 // next; false means: give up. These rules hold for every p (nil means [Default]):
 //
 //   - After ClassStop it gives up.
-//   - A second ClassRefresh in a row counts as ClassSlow.
+//   - After ClassRefresh the wait is a draw from [0, [RefreshSpread]), whatever p says. A
+//     second ClassRefresh in a row counts as ClassSlow.
+//   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was
+//     ClassSlow too. A stable session ends the row.
 //   - After ClassSlow the wait is raised to at least minutes, jittered; see [SlowMin].
 //   - A wait or a limit below 0 is 0.
 //
@@ -59,6 +70,9 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 	if !ok {
 		return Step{}, false
 	}
+	if o.last.Verdict.Class == ClassRefresh {
+		s.Wait = Uniform(r, 0, RefreshSpread)
+	}
 	o.waits++
 	o.drawn = min(max(s.Wait, 0), longest)
 	return Step{
@@ -73,10 +87,15 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	if o.began.IsZero() {
 		o.began = now
 	}
-	again := o.refresh
-	o.refresh = v.Class == ClassRefresh
-	if o.refresh && again {
+	if v.Class != o.class {
+		o.class, o.row = v.Class, 0
+	}
+	o.row++
+	switch {
+	case v.Class == ClassRefresh && o.row > 1:
 		v.Class = ClassSlow
+	case v.Class == ClassSlow && v.Lenient && o.row == 1:
+		v.Class = ClassRetry
 	}
 	overloads := o.last.Overloads
 	if v.Class == ClassOverload {
@@ -88,7 +107,10 @@ func (o *Outage) note(v Verdict, now time.Time) {
 		Prev:      o.drawn,
 		Elapsed:   max(now.Sub(o.began), 0),
 		Verdict:   v.clamped(),
+		Row:       o.row,
+		Stable:    o.stable,
 	}
+	o.stable = false
 }
 
 // Attempt returns the Attempt that the policy got last. Its Verdict is the one that
@@ -98,7 +120,7 @@ func (o *Outage) Attempt() Attempt { return o.last }
 // Try returns the [Try] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
 func (o *Outage) Try(s Step) Try {
-	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.refresh}
+	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.class == ClassRefresh}
 	o.tries++
 	return t
 }

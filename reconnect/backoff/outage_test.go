@@ -22,9 +22,9 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 		o.Next(&p, verdict(class), start.Add(time.Duration(i)*time.Minute), seeded())
 	}
 	require.Equal(t, []backoff.Attempt{
-		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload)},
-		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry)},
-		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload)},
+		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
+		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry), Row: 1},
+		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
 	}, p.attempts)
 	require.Equal(t, p.attempts[2], o.Attempt())
 }
@@ -96,6 +96,64 @@ func TestASecondRefreshInARowIsSlow(t *testing.T) {
 	}
 	want := []backoff.Class{backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassSlow, backoff.ClassRetry, backoff.ClassRefresh}
 	require.Equal(t, want, got)
+}
+
+// New credentials are tried at once, but not by all whose old ones expired at one
+// instant; whatever the policy says.
+func TestTheWaitAfterARefreshIsShort(t *testing.T) {
+	var o backoff.Outage
+	p := &seen{step: backoff.Step{Wait: time.Hour, Connect: 7}}
+	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, rand.New(highest))
+	require.Less(t, s.Wait, time.Second)
+	require.GreaterOrEqual(t, s.Wait, time.Second-time.Microsecond)
+	require.Equal(t, time.Duration(7), s.Connect)
+	require.True(t, o.Try(s).Refresh)
+	s, _ = o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
+	require.Equal(t, time.Hour, s.Wait)
+	require.Equal(t, backoff.ClassSlow, o.Attempt().Verdict.Class)
+}
+
+// What may pass by itself costs minutes only from the second time in a row on.
+func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
+	lenient := backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}
+	retry, slow := verdict(backoff.ClassRetry), verdict(backoff.ClassSlow)
+	for _, test := range []struct {
+		given []backoff.Verdict
+		want  []backoff.Class
+		rows  []int
+	}{
+		{[]backoff.Verdict{lenient, lenient, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassSlow, backoff.ClassSlow}, []int{1, 2, 3}},
+		{[]backoff.Verdict{lenient, retry, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassRetry, backoff.ClassRetry}, []int{1, 1, 1}},
+		{[]backoff.Verdict{slow, lenient}, []backoff.Class{backoff.ClassSlow, backoff.ClassSlow}, []int{1, 2}},
+	} {
+		var o backoff.Outage
+		var got []backoff.Class
+		var rows []int
+		for _, v := range test.given {
+			s, _ := o.Next(nil, v, start, seeded())
+			got, rows = append(got, o.Attempt().Verdict.Class), append(rows, o.Attempt().Row)
+			require.Equal(t, o.Attempt().Verdict.Class == backoff.ClassSlow, s.Wait >= backoff.SlowMin)
+		}
+		require.Equal(t, test.want, got)
+		require.Equal(t, test.rows, rows)
+	}
+}
+
+// A stable session ends the outage, and the row.
+func TestAStableSessionEndsTheRow(t *testing.T) {
+	lenient := backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}
+	var o backoff.Outage
+	o.Next(nil, lenient, start, seeded())
+	o.Stable(start.Add(time.Hour))
+	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
+	a := o.Attempt()
+	require.Equal(t, backoff.ClassRetry, a.Verdict.Class)
+	require.True(t, a.Stable)
+	require.Equal(t, time.Second, a.Elapsed)
+	require.Zero(t, a.N)
+	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
+	require.Equal(t, backoff.ClassSlow, o.Attempt().Verdict.Class)
+	require.False(t, o.Attempt().Stable)
 }
 
 // Promise 9: an hour is the most, whatever the Classify of the user returns.

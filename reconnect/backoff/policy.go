@@ -21,7 +21,9 @@ type Attempt struct {
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed   time.Duration // time since the connection was lost, or since the start
 	Least     time.Duration // the wait is raised to this if it is shorter: minutes after ClassSlow, else 0
-	Verdict   Verdict       // on the try or session that has just ended
+	Verdict   Verdict       // on the try or session that has just ended, after the rules of [Outage.Next]
+	Row       int           // how many verdicts in a row, this one included, had the class that it had before these rules
+	Stable    bool          // what has just ended was a stable session
 }
 
 // Step is how long to wait, and how patient the try after it may be. A zero limit means

@@ -140,7 +140,7 @@ func (r *retrying) admit(last Verdict) bool {
 func (r *retrying) settle() {
 	if done := r.done; done != nil {
 		r.done = nil
-		done(r.outcome)
+		done(r.outcome.OfServer())
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Ver
 		return r.judge(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
 	}
 	r.outcome.Skipped = false
-	defer func() { done(r.outcome) }()
+	defer func() { done(r.outcome.OfServer()) }()
 	r.failed.Tries++
 	err = op(WithTry(ctx, r.outage.Try(r.step)))
 	r.outcome = r.judge(ctx, err)

@@ -12,6 +12,11 @@ type Try struct {
 	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
 	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
 	Refresh   bool          // the credentials of the last try were refused: make new ones
+
+	// Connected is for the dialer to call when it is connected and the handshake
+	// begins, for each connection that it makes. Nil: nobody wants to know. It may be
+	// called by any goroutine, and does not wait.
+	Connected func()
 }
 
 type tryKey struct{}
@@ -26,3 +31,18 @@ func TryFrom(ctx context.Context) Try {
 	t, _ := ctx.Value(tryKey{}).(Try)
 	return t
 }
+
+// ErrHung is the cause with which a supervisor ends the context of a dial whose
+// handshake was not answered in time. A dialer that knows several addresses may avoid
+// the one at which that happened. It is a timeout.
+var ErrHung error = hung{}
+
+type hung struct{}
+
+func (hung) Error() string { return "the handshake was not answered in time" }
+
+// Timeout reports true.
+func (hung) Timeout() bool { return true }
+
+// Is reports whether target is [context.DeadlineExceeded].
+func (hung) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -13,7 +13,7 @@ const (
 	ClassOK       Class = iota // no failure
 	ClassRetry                 // cheap and passing: try again by the policy
 	ClassOverload              // the server has too much to do (timeout, 429, 503, close 1013): waits and patience go on growing
-	ClassRefresh               // the credentials are stale: try again with new ones; the second in a row counts as ClassSlow
+	ClassRefresh               // the credentials are stale: try again at once with new ones; the second in a row counts as ClassSlow
 	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again, minutes apart
 	ClassStop                  // no further try can help
 )
@@ -31,8 +31,19 @@ func (c Class) String() string {
 // Verdict is the judgement on how a try or a session ended.
 type Verdict struct {
 	Class      Class
+	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, because a deploy or a damaged packet may be the cause
+	Local      bool          // our own machine failed: it says nothing about the server, see [Verdict.OfServer]
 	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a [Budget] sees it
 	RetryAfter time.Duration // how long the server told us to wait at least; 0: it did not; at most [MaxRetryAfter]
+}
+
+// OfServer returns the verdict that a [Gate] or a [Budget] should get, which judges the
+// server: ClassStop, which says nothing about it, if v is Local.
+func (v Verdict) OfServer() Verdict {
+	if v.Local {
+		return Verdict{Class: ClassStop, Skipped: v.Skipped}
+	}
+	return v
 }
 
 // MaxRetryAfter is the longest wait that a server can ask for.
