@@ -89,7 +89,7 @@ func readAnswer(c io.Reader, r *http.Request, limit int64) (resp *http.Response,
 		switch {
 		case err != nil && limited.N <= 0:
 			text := fmt.Sprintf("the header of the answer exceeds %d bytes", limit)
-			return nil, nil, &slowError{cause{text, err}}
+			return nil, nil, &slowError{cause{text, err}, true}
 		case err == io.ErrUnexpectedEOF && limited.N == limit:
 			return nil, nil, io.EOF // nothing came at all
 		case err != nil:

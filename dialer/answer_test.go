@@ -27,7 +27,7 @@ func TestAnswersAreExplained(t *testing.T) {
 		"401 Unauthorized":                       {text(401, "who"), 401, backoff.ClassSlow},
 		"404 Not Found":                          {text(404, ""), 404, backoff.ClassSlow},
 		"410 Gone":                               {text(410, ""), 410, backoff.ClassStop},
-		"426 Upgrade Required":                   {text(426, ""), 426, backoff.ClassStop},
+		"426 Upgrade Required":                   {text(426, ""), 426, backoff.ClassSlow},
 		"503 Service Unavailable":                {text(503, ""), 503, backoff.ClassOverload},
 		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
 		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},

@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // attempt is one attempt at one endpoint: connect, then TLS if it is wanted, then
@@ -16,6 +17,7 @@ import (
 type attempt struct {
 	url    *url.URL
 	limits limits
+	hangs  *hangs
 
 	// connect returns the connection to the endpoint, tapped by w as soon as there is
 	// a socket, so that cutting w ends whatever goes on above it.
@@ -32,14 +34,17 @@ func (a *attempt) run(parent context.Context) (conn.Conn, *Error) {
 	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() { defer close(cut); w.Cut() })
 
-	c, err := call(func() (conn.Conn, error) { return a.connectAndOpen(ctx, w, s) })
+	answered := func(error, error) {}
+	c, err := call(func() (conn.Conn, error) { return a.connectAndOpen(ctx, w, s, &answered) })
 	s.stop()
 	if err == nil && unhook() {
 		cancel(nil)
+		answered(nil, nil)
 		return c, nil
 	}
 
 	ended := context.Cause(ctx) // before we end it ourselves
+	answered(ended, err)
 	cancel(nil)
 	<-cut
 	if err == nil {
@@ -49,13 +54,19 @@ func (a *attempt) run(parent context.Context) (conn.Conn, *Error) {
 	return nil, failure(a.url, ended, err)
 }
 
-func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages) (conn.Conn, error) {
+// connectAndOpen sets answered to what is to be called at the end of the handshake, if
+// one begins.
+func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages, answered *func(ended, err error)) (conn.Conn, error) {
 	s.connecting()
 	nc, err := a.connect(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	s.handshaking()
+	*answered = a.hangs.begin(places(a.url, nc)...)
+	if connected := backoff.TryFrom(ctx).Connected; connected != nil {
+		connected()
+	}
 	if a.tls != nil {
 		if nc, err = handshakeTLS(ctx, nc, a.tls); err != nil {
 			return nil, err

@@ -260,7 +260,8 @@ func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
 		a := &attempt{
 			url:     &url.URL{Scheme: "tcp", Host: "host:1"},
 			limits:  limits{time.Hour, time.Hour},
-			connect: func(context.Context, *conn.Wire) (net.Conn, error) { return nil, nil },
+			hangs:   &hangs{},
+			connect: func(context.Context, *conn.Wire) (net.Conn, error) { return &net.TCPConn{}, nil },
 			open: func(context.Context, *conn.Wire, net.Conn) (conn.Conn, error) {
 				if over {
 					cancel()

@@ -182,5 +182,5 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	if host == "" { // this machine, as in net.Dial
 		return o.connect(ctx, network, address)
 	}
-	return o.dial(ctx, newShuffler(&d.mu, d.Random), network, address)
+	return o.dial(ctx, newShuffler(&d.mu, d.Random), func(string) bool { return false }, network, address)
 }

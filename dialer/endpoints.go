@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 type endpoints struct {
 	urls    []*url.URL
 	shuffle shuffler
+	hangs   hangs
 
 	mu     sync.Mutex      // guards what follows
 	states []endpointState // by the index of the URL
@@ -106,21 +106,24 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 }
 
 // order returns the order of a round: a new one, or the rest of a round that was
-// interrupted. It also returns the last answers of the endpoints that want to be left
-// alone, by their index; if all endpoints want that, it returns none.
+// interrupted; with the endpoints at which a handshake hangs behind the others. It also
+// returns the last answers of the endpoints that want to be left alone, by their index;
+// if all endpoints want that, it returns none.
 func (e *endpoints) order() (order []int, away []*Error) {
 	e.mu.Lock()
 	order, e.resume = e.resume, nil
 	away = e.away(time.Now())
 	e.mu.Unlock()
-	if order != nil {
-		return order, away
+	if order == nil {
+		order = make([]int, len(e.urls))
+		for i := range order {
+			order[i] = i
+		}
+		e.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	order = make([]int, len(e.urls))
-	for i := range order {
-		order[i] = i
+	if len(order) > 1 {
+		lastIf(order, func(i int) bool { return e.hangs.at(endpointPlace(e.urls[i])) })
 	}
-	e.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	return order, away
 }
 
@@ -168,7 +171,7 @@ func (e *endpoints) refused(i int) bool {
 func (e *endpoints) note(i int, err *Error) {
 	var s endpointState
 	if err != nil {
-		s.refused = err.StatusCode == http.StatusUnauthorized
+		s.refused = err.refused
 		if err.RetryAfter > 0 {
 			s.until, s.err = time.Now().Add(err.RetryAfter), *err
 		}

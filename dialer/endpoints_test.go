@@ -54,7 +54,7 @@ func (r *rounds) dial(ctx context.Context) (conn.Conn, *Error) {
 
 func refuses(context.Context) *Error { return &Error{Err: syscall.ECONNREFUSED} }
 func accepts(context.Context) *Error { return nil }
-func hangs(ctx context.Context) *Error {
+func never(ctx context.Context) *Error {
 	<-ctx.Done()
 	return &Error{Err: context.Cause(ctx)}
 }
@@ -99,7 +99,7 @@ func TestTheOrderIsShuffledForEachRound(t *testing.T) {
 func TestAnInterruptedRoundGoesOnAfterTheLastEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {
-			d := newRounds(t, says{"a": hangs, "b": hangs, "c": accepts})
+			d := newRounds(t, says{"a": never, "b": never, "c": accepts})
 			d.shuffle = rand.New(rand.NewPCG(seed, 0)).Shuffle
 			asked := ""
 			for !strings.HasSuffix(asked, "c") {
@@ -130,7 +130,7 @@ func TestTheMostHopefulEndpointDecides(t *testing.T) {
 		want backoff.Verdict
 	}{
 		"gone and refused":      {says{"a": status(410, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
-		"gone and not found":    {says{"a": status(410, 0), "b": status(404, 0)}, backoff.Verdict{Class: backoff.ClassSlow}},
+		"gone and not found":    {says{"a": status(410, 0), "b": status(404, 0)}, backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}},
 		"all gone":              {says{"a": status(410, 0), "b": status(410, 0)}, backoff.Verdict{Class: backoff.ClassStop}},
 		"overload and refused":  {says{"a": status(503, time.Minute), "b": refuses}, backoff.Verdict{Class: backoff.ClassOverload}},
 		"401 and refused":       {says{"a": status(401, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
@@ -197,7 +197,7 @@ func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
 func TestARefusalAsksForNewCredentialsOnce(t *testing.T) {
 	for name, answer := range map[string]*Error{"refused": {Err: syscall.ECONNREFUSED}, "403": {StatusCode: 403}, "accepted": nil} {
 		e := newEndpoints([]*url.URL{{Scheme: "ws", Host: "a"}}, nil)
-		says := &Error{StatusCode: 401}
+		says := &Error{StatusCode: 401, refused: true}
 		var refresh []bool
 		dial := func(ctx context.Context, _ *url.URL, r bool) (conn.Conn, *Error) {
 			refresh = append(refresh, r)

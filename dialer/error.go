@@ -37,6 +37,8 @@ type Error struct {
 	// several were. The fields above are then those of the error that decides: see
 	// [WebSocket.Dial], [TCP.Dial].
 	Round []*Error
+
+	refused bool // the server refused our credentials, and Prepare can make new ones
 }
 
 func (e *Error) Error() string {
@@ -52,8 +54,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause, below what the server or the proxy answered.
 func (e *Error) Unwrap() error {
-	if e.StatusCode == 0 && e.RetryAfter == 0 {
+	switch {
+	case e.StatusCode == 0 && e.RetryAfter == 0:
 		return e.Err
+	case e.refused:
+		return &refusedCredentials{answered{e}}
 	}
 	return &answered{e}
 }
@@ -81,6 +86,14 @@ func (a *answered) Unwrap() error   { return a.e.Err }
 func (a *answered) StatusCode() int { return a.e.StatusCode }
 
 func (a *answered) RetryAfter() (time.Duration, bool) { return a.e.RetryAfter, a.e.RetryAfter > 0 }
+
+// refusedCredentials is an answer to credentials that Prepare can make anew.
+type refusedCredentials struct{ answered }
+
+// Verdict implements the method that [backoff.Classify] looks for.
+func (r *refusedCredentials) Verdict() backoff.Verdict {
+	return backoff.Verdict{Class: backoff.ClassRefresh}
+}
 
 // failure returns the Error of an attempt at u that ended with err. ended is why the
 // context of the attempt ended, if it did. An answer counts more.
@@ -123,11 +136,11 @@ func explain(u *url.URL, err error) error {
 	_, mime := errors.AsType[textproto.ProtocolError](err)
 	switch plain, secure := withoutTLS[u.Scheme], withTLS[u.Scheme]; {
 	case noTLS && plain != "":
-		return &slowError{cause{"answered without TLS: is this " + plain + "?", err}}
+		return &slowError{cause{"answered without TLS: is this " + plain + "?", err}, true}
 	case secure != "" && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
-		return &slowError{cause{"answered with TLS: is this " + secure + "?", err}}
+		return &slowError{cause{"answered with TLS: is this " + secure + "?", err}, true}
 	case mime, strings.Contains(text, "malformed HTTP"): // which has no type of its own
-		return &slowError{cause{text, err}}
+		return &slowError{cause{text, err}, true}
 	}
 	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok && c.Reason == x509.Expired && c.Cert != nil {
 		// The text of package x509 has the present time in it and never repeats.
@@ -153,15 +166,19 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 func (c *cause) Unwrap() error { return c.err }
 
-// slowError is an error that somebody must mend, such as an answer in another
-// protocol.
-type slowError struct{ cause }
-
-func (e *slowError) Verdict() backoff.Verdict {
-	return backoff.Verdict{Class: backoff.ClassSlow}
+// slowError is an error that somebody must mend; or perhaps nobody, if it is lenient,
+// like an answer in another protocol, which may come from a deploy.
+type slowError struct {
+	cause
+	lenient bool
 }
 
-func newSlowError(text string) error { return &slowError{cause{text, nil}} }
+// Verdict implements the method that [backoff.Classify] looks for.
+func (e *slowError) Verdict() backoff.Verdict {
+	return backoff.Verdict{Class: backoff.ClassSlow, Lenient: e.lenient}
+}
+
+func newSlowError(text string) error { return &slowError{cause{text, nil}, false} }
 
 // invalid returns the error of a dialer with wrong options, which no further dial can
 // mend.

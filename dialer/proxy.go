@@ -97,7 +97,7 @@ func (d *WebSocket) dialContext() dialContext {
 	case d.Transport != nil && d.Transport.DialContext != nil:
 		return d.Transport.DialContext
 	}
-	return d.TCP.forMessages().dialer(d.endpoints.shuffle)
+	return d.TCP.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
 }
 
 // chooseProxy asks for the proxy of r. An error from there is not printed, because that

@@ -122,6 +122,7 @@ func (d *TCP) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) 
 	a := &attempt{
 		url:    u,
 		limits: limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout),
+		hangs:  &d.endpoints.hangs,
 		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
 			return connectTo(ctx, w, d.dialContext(), u.Host)
 		},
@@ -140,7 +141,7 @@ func (d *TCP) dialContext() dialContext {
 	if d.DialContext != nil {
 		return d.DialContext
 	}
-	return d.Socket.forMessages().dialer(d.endpoints.shuffle)
+	return d.Socket.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
 }
 
 // setup checks the options, once, and makes what all dials share.

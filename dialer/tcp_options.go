@@ -131,16 +131,17 @@ func probing(k net.KeepAliveConfig) time.Duration {
 }
 
 // dialer returns dial as a dialContext. The options have their defaults.
-func (o *TCPOptions) dialer(shuffle shuffler) dialContext {
+func (o *TCPOptions) dialer(shuffle shuffler, avoid func(address string) bool) dialContext {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return o.dial(ctx, shuffle, network, address)
+		return o.dial(ctx, shuffle, avoid, network, address)
 	}
 }
 
 // dial looks up the host of address and connects to whichever of its addresses
-// answers first. Every call shuffles them anew, so that neither a dead address nor
-// the resolver's order decides where all clients go. The options have their defaults.
-func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, network, address string) (net.Conn, error) {
+// answers first; those to avoid are for when no other does. Every call shuffles them
+// anew, so that neither a dead address nor the resolver's order decides where all
+// clients go. The options have their defaults.
+func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(address string) bool, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, network, addres
 	for _, a := range interleave(addrs, shuffle) {
 		addresses = append(addresses, net.JoinHostPort(a.String(), port))
 	}
-	return race(ctx, addresses, func(ctx context.Context, address string) (net.Conn, error) {
+	return raceAvoiding(ctx, addresses, avoid, func(ctx context.Context, address string) (net.Conn, error) {
 		return o.connect(ctx, network, address)
 	})
 }

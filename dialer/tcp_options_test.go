@@ -43,7 +43,7 @@ func addrs(texts ...string) (a []netip.Addr) {
 }
 
 func (o *TCPOptions) try(t *testing.T, address string) net.Conn {
-	nc, err := o.forMessages().dial(t.Context(), rand.Shuffle, "tcp", address)
+	nc, err := o.forMessages().dial(t.Context(), rand.Shuffle, none, "tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
 	return nc
@@ -67,7 +67,7 @@ func TestAnAddressIsNotLookedUp(t *testing.T) {
 }
 
 func TestANameWithoutAddressIsADNSError(t *testing.T) {
-	_, err := (&TCPOptions{Resolver: &names{}}).withDefaults().dial(t.Context(), rand.Shuffle, "tcp", "name.example:1")
+	_, err := (&TCPOptions{Resolver: &names{}}).withDefaults().dial(t.Context(), rand.Shuffle, none, "tcp", "name.example:1")
 	var dns *net.DNSError
 	require.ErrorAs(t, err, &dns)
 }

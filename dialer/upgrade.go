@@ -22,6 +22,7 @@ func (d *WebSocket) attempt(ctx context.Context, r *request, l limits) (conn.Con
 	a := &attempt{
 		url:    r.url,
 		limits: l,
+		hangs:  &d.endpoints.hangs,
 		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
 			return d.connect(ctx, w, r)
 		},

@@ -39,9 +39,10 @@ type WebSocket struct {
 	// Prepare may change the URL and the header before each endpoint is dialled,
 	// for example to make new credentials. No socket is open yet. ctx ends with the
 	// attempt, and when HandshakeTimeout is over; [backoff.TryFrom] of it has Refresh
-	// set if the server refused the last credentials. An error ends the attempt. It
-	// is printed, except for the URL in a [url.Error]. Prepare is called by several
-	// goroutines at once if Dial is. Default: none.
+	// set if the server refused the last credentials, with 401 or 403. That is
+	// [backoff.ClassRefresh]: a supervisor dials again within a second. An error ends
+	// the attempt. It is printed, except for the URL in a [url.Error]. Prepare is
+	// called by several goroutines at once if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
 	// Subprotocols are offered to the server, the best first. It may choose none:
@@ -121,9 +122,9 @@ type Request struct {
 // Compression is how messages are compressed (RFC 7692), if the server agrees.
 type Compression uint8
 
-// The modes of compression. Context takeover compresses better, and holds about 1.2 MB
-// of memory for each connection, from its first message of 128 bytes or more on and for
-// as long as it lives.
+// The modes of compression. Context takeover compresses better, but each connection
+// then holds memory for as long as it lives: about 1.2 MB from the first message of 128
+// bytes or more that it sends, and up to 32 KiB of what it has received.
 const (
 	CompressionOff               Compression = iota
 	CompressionNoContextTakeover             // each message alone
@@ -197,7 +198,11 @@ func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Co
 	if err != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: err}
 	}
-	return d.attempt(ctx, h, l)
+	c, failure := d.attempt(ctx, h, l)
+	if failure != nil && d.Prepare != nil {
+		failure.refused = failure.StatusCode == http.StatusUnauthorized || failure.StatusCode == http.StatusForbidden
+	}
+	return c, failure
 }
 
 // setup checks the options, once, and makes what all dials share.

@@ -321,3 +321,31 @@ func TestTheGateIsAskedForTheHostOfTheDialer(t *testing.T) {
 		<-c.Done()
 	}
 }
+
+// Credentials that were refused are worth a second try only where Prepare can make new
+// ones; then they are, at once.
+func TestARefusalOfCredentialsIsForPrepareToMend(t *testing.T) {
+	for _, code := range []int{401, 403} {
+		for _, prepares := range []bool{false, true} {
+			inVenue(t, func(t *testing.T, v *venue) {
+				var refresh []bool
+				want := backoff.Verdict{Class: backoff.ClassSlow}
+				if prepares {
+					want.Class = backoff.ClassRefresh
+					v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
+						refresh = append(refresh, backoff.TryFrom(ctx).Refresh)
+						return nil
+					}
+				}
+				v.Next(conntest.Status(code, nil))
+				e := v.fail(t, t.Context(), 0)
+				require.Equal(t, want, backoff.Classify(e))
+				require.Equal(t, code, e.StatusCode)
+				v.fail(t, t.Context(), 0)
+				if prepares {
+					require.Equal(t, []bool{false, true}, refresh)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// hangs remembers the endpoints and addresses at which a handshake hangs, or hung until
+// it was given up, so that others are tried first: what accepts connections and never
+// answers would else be chosen again and again. A place is forgotten when it answers,
+// or after forgetHang.
+type hangs struct {
+	mu     sync.Mutex // guards what follows
+	places map[string]hang
+}
+
+// hang is what is known of a place. It is in the map only while there is something.
+type hang struct {
+	begun []time.Time // when the handshakes began that have not been answered yet
+	until time.Time   // the last one was given up; the place is avoided until then
+}
+
+const (
+	// hangAfter is how long a handshake lasts that is taken to hang.
+	hangAfter = 3 * time.Second
+
+	// forgetHang is how long a place is avoided, so that a server which hung once is
+	// used again, even if others serve as well.
+	forgetHang = 10 * time.Minute
+)
+
+// begin notes that handshakes at these places begin, and returns what to call at their
+// end.
+func (h *hangs) begin(places ...string) (end func(ended, err error)) {
+	now := time.Now()
+	h.update(places, func(p *hang) { p.begun = append(p.begun, now) })
+	return func(ended, err error) {
+		h.update(places, func(p *hang) {
+			i := slices.Index(p.begun, now)
+			p.begun = slices.Delete(p.begun, i, i+1)
+			switch {
+			case err == nil || ended == nil: // an answer, or the end of the connection
+				p.until = time.Time{}
+			case isHang(ended):
+				p.until = time.Now().Add(forgetHang)
+			}
+		})
+	}
+}
+
+// isHang reports whether a context ended because a handshake took too long.
+func isHang(ended error) bool {
+	_, limit := ended.(*limitError)
+	return limit || errors.Is(ended, backoff.ErrHung)
+}
+
+func (h *hangs) update(places []string, change func(*hang)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, place := range places {
+		p := h.places[place]
+		change(&p)
+		if len(p.begun) == 0 && p.until.IsZero() {
+			delete(h.places, place)
+			continue
+		}
+		if h.places == nil {
+			h.places = make(map[string]hang)
+		}
+		h.places[place] = p
+	}
+}
+
+// at reports whether a handshake at the place hangs, or hung not long ago.
+func (h *hangs) at(place string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, known := h.places[place]
+	if !known {
+		return false
+	}
+	now := time.Now()
+	if len(p.begun) > 0 && now.Sub(p.begun[0]) >= hangAfter || now.Before(p.until) {
+		return true
+	}
+	if len(p.begun) == 0 {
+		delete(h.places, place)
+	}
+	return false
+}
+
+// endpointPlace returns the place of an endpoint.
+func endpointPlace(u *url.URL) string { return u.Scheme + "://" + hostPort(u) }
+
+// places returns the places of a handshake with u over nc.
+func places(u *url.URL, nc net.Conn) []string {
+	list := []string{endpointPlace(u)}
+	if a := nc.RemoteAddr(); a != nil { // a connection of the user's may have none
+		list = append(list, a.String())
+	}
+	return list
+}
+
+// lastIf moves the elements for which bad is true behind the others.
+func lastIf[T any](list []T, bad func(T) bool) (good int) {
+	slices.SortStableFunc(list, func(a, b T) int {
+		switch x, y := bad(a), bad(b); {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	for good < len(list) && !bad(list[good]) {
+		good++
+	}
+	return good
+}
+
+// raceAvoiding is race, but connects to an address of avoid only if all others fail.
+func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bool, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
+	good := lastIf(addresses, avoid)
+	if good == 0 || good == len(addresses) {
+		return race(ctx, addresses, dial)
+	}
+	nc, err := race(ctx, addresses[:good], dial)
+	if err == nil || ctx.Err() != nil {
+		return nc, err
+	}
+	if _, panicked := errors.AsType[*panicError](err); panicked {
+		return nil, err
+	}
+	return race(ctx, addresses[good:], dial)
+}

@@ -1,0 +1,151 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// none avoids no address.
+func none(string) bool { return false }
+
+func TestAPlaceIsAvoidedWhileAHandshakeHangsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h hangs
+		first := h.begin("a", "b")
+		time.Sleep(2 * time.Second)
+		second := h.begin("a")
+		require.False(t, h.at("a"), "it is too early to say")
+		time.Sleep(time.Second)
+		require.True(t, h.at("a"))
+		require.True(t, h.at("b"))
+		require.False(t, h.at("c"))
+		first(backoff.ErrHung, backoff.ErrHung) // given up
+		second(nil, errors.New("reset"))        // an answer, of a kind
+		require.False(t, h.at("a"), "it has answered since")
+		require.True(t, h.at("b"))
+		time.Sleep(10 * time.Minute)
+		require.False(t, h.at("b"), "not for ever")
+		require.Empty(t, h.places)
+	})
+}
+
+func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
+	for ended, want := range map[error]bool{
+		nil: false, context.Canceled: false, net.ErrClosed: false, backoff.ErrHung: true, &limitError{"late"}: true,
+	} {
+		var h hangs
+		h.begin("a")(ended, errors.New("failed"))
+		require.Equal(t, want, h.at("a"), ended)
+	}
+}
+
+// halfDead is a name with two addresses on one port: the first accepts and never
+// answers, the second is a WebSocket server. It returns the URL.
+func halfDead(t *testing.T, dead, alive string) (string, *names) {
+	l, err := net.Listen("tcp", net.JoinHostPort(alive, "0"))
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, err := websocket.Accept(w, r, nil); err == nil {
+			c.Read(r.Context())
+		}
+	})}
+	go server.Serve(l) // ends with the server
+	t.Cleanup(func() { server.Close() })
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	silent, err := net.Listen("tcp", net.JoinHostPort(dead, port)) // its backlog accepts
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	return "ws://feed.test:" + port, &names{addrs: addrs(dead, alive)}
+}
+
+// The family that the resolver puts first accepts and never answers: one dial is lost.
+func TestAnAddressWhereAHandshakeHungIsTriedLast(t *testing.T) {
+	for _, family := range [][2]string{{"::1", "127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}} {
+		at, resolver := halfDead(t, family[0], family[1])
+		d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}, HandshakeTimeout: 300 * time.Millisecond}
+		failed := 0
+		for range 10 {
+			c, err := d.Dial(t.Context())
+			if err != nil {
+				require.ErrorContains(t, err, "handshake not answered")
+				failed++
+				continue
+			}
+			require.NoError(t, c.CloseNow())
+		}
+		require.LessOrEqual(t, failed, 1)
+	}
+}
+
+// Promise of the supervisor: a second dial beside a handshake that hangs goes elsewhere.
+func TestADialBesideAHandshakeThatHangsGoesToAnotherEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &WebSocket{URLs: []string{"ws://a", "ws://b"}}
+		e, err := d.setup()
+		require.NoError(t, err)
+		asked := ""
+		dial := func(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+			asked += u.Host
+			return conntest.NewFake(nil).Conn(), nil
+		}
+		end := e.hangs.begin(endpointPlace(e.urls[0]))
+		time.Sleep(hangAfter)
+		for range 10 {
+			_, err := e.dial(t.Context(), dial)
+			require.NoError(t, err)
+		}
+		require.Equal(t, "bbbbbbbbbb", asked)
+		end(nil, nil)
+		for range 10 {
+			_, err := e.dial(t.Context(), dial)
+			require.NoError(t, err)
+		}
+		require.Contains(t, asked, "a")
+	})
+}
+
+// The supervisor learns when the handshake begins, and its cause for giving up is
+// remembered.
+func TestADialReportsThatItIsConnected(t *testing.T) {
+	at, resolver := halfDead(t, "127.0.0.2", "127.0.0.1")
+	resolver.addrs = resolver.addrs[:1]
+	d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	connected := make(chan struct{})
+	ctx = backoff.WithTry(ctx, backoff.Try{Connected: func() { close(connected) }})
+	failed := make(chan error)
+	go func() { _, err := d.Dial(ctx); failed <- err }()
+	<-connected
+	cancel(backoff.ErrHung)
+	require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+	require.True(t, d.endpoints.hangs.at(net.JoinHostPort("127.0.0.2", at[len("ws://feed.test:"):])))
+}
+
+// The addresses to avoid are asked when no other is left.
+func TestARaceGoesToAvoidedAddressesLast(t *testing.T) {
+	var asked []string
+	dial := func(_ context.Context, a string) (net.Conn, error) {
+		asked = append(asked, a)
+		return nil, errors.New("refused")
+	}
+	avoid := func(a string) bool { return a == "b" || a == "a" }
+	_, err := raceAvoiding(t.Context(), []string{"a", "b", "c"}, avoid, dial)
+	require.Error(t, err)
+	require.Equal(t, []string{"c", "a", "b"}, asked)
+}
