@@ -96,7 +96,7 @@ const idle = 10_000
 func BenchmarkIdle(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { measureIdle(b, openPlain) })
 	for name, o := range map[string]*reconnect.Options{
-		"push": {OnMessage: func(reconnect.Message) {}},
+		"push": {OnMessage: func(context.Context, reconnect.Message) {}},
 		"pull": {},
 	} {
 		o.Liveness.Limit = 3 * time.Minute // the first ping after one
@@ -230,7 +230,7 @@ func receiveRead(b *testing.B, url string) {
 func receivePush(b *testing.B, url string) {
 	n, done := 0, make(chan struct{})
 	b.ResetTimer()
-	c, err := reconnect.New(&dialer.WebSocket{URL: url}, &reconnect.Options{OnMessage: func(reconnect.Message) {
+	c, err := reconnect.New(&dialer.WebSocket{URL: url}, &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
 		if n++; n == b.N {
 			close(done)
 		}
@@ -319,7 +319,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, nil)
 			require.NoError(b, err)
-			defer c.Close()
+			defer quit(c)
 			require.NoError(b, c.Await(ctx, reconnect.StateReady))
 			b.ReportAllocs()
 			for b.Loop() {

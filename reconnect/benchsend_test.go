@@ -1,6 +1,7 @@
 package reconnect_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func BenchmarkSend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			room := make(chan struct{}, most) // one for each message on its way
 			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, &reconnect.Options{
-				Outbox: reconnect.Outbox{Done: func(r reconnect.Receipt) {
+				Outbox: reconnect.Outbox{Done: func(_ context.Context, r reconnect.Receipt) {
 					if r.Err != nil {
 						b.Error(r.Err)
 					}
@@ -26,7 +27,7 @@ func BenchmarkSend(b *testing.B) {
 				}},
 			})
 			require.NoError(b, err)
-			defer c.Close()
+			defer quit(c)
 			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 			m := reconnect.Out{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
 			b.ReportAllocs()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +81,7 @@ func TestCloseWaitsForNothing(t *testing.T) {
 				c := reach(t, s, &o)
 				start := s.now()
 				require.NoError(t, c.Close())
+				<-c.Done()
 				require.Equal(t, start, s.now())
 				require.Equal(t, net.ErrClosed, c.Err())
 				require.NoError(t, c.Close(), "again")
@@ -89,7 +92,7 @@ func TestCloseWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Promises 11 and 14: inside a callback Close starts the end and returns.
+// Promises 11 and 14: Close starts the end and returns, in a callback as elsewhere.
 func TestCloseInsideACallbackReturns(t *testing.T) {
 	var c *reconnect.Conn
 	var closed int
@@ -100,10 +103,10 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 		}
 	}
 	for name, set := range map[string]func(o *reconnect.Options){
-		"OnMessage": func(o *reconnect.Options) { o.OnMessage = func(reconnect.Message) { shut() } },
+		"OnMessage": func(o *reconnect.Options) { o.OnMessage = func(context.Context, reconnect.Message) { shut() } },
 		"OnSeam": func(o *reconnect.Options) {
-			o.OnMessage = func(reconnect.Message) {}
-			o.OnSeam = func(*reconnect.Seam) { shut() }
+			o.OnMessage = func(context.Context, reconnect.Message) {}
+			o.OnSeam = func(context.Context, *reconnect.Seam) { shut() }
 		},
 		"OnSession": func(o *reconnect.Options) {
 			o.OnSession = func(context.Context, *reconnect.Opening) error { shut(); return nil }
@@ -121,8 +124,8 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { shut() }}
 		},
 		"End": func(o *reconnect.Options) {
-			o.Run.Trace = &reconnect.Trace{End: func(error) { shut() }}
-			o.OnMessage = func(reconnect.Message) { go c.Close() }
+			o.Run.Trace = &reconnect.Trace{End: func(reconnect.End) { shut() }}
+			o.OnMessage = func(context.Context, reconnect.Message) { go c.Close() }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,22 +146,126 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 	}
 }
 
-// Promise 11: Close waits for a callback that is at work, when another
-// goroutine calls it.
-func TestCloseWaitsForARunningCallback(t *testing.T) {
+// Promise 11: Close returns at once; Done waits for a callback that is at work.
+func TestDoneWaitsForARunningCallback(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var late notes
-		returned := false
+		var returned atomic.Bool
 		c := s.open(&reconnect.Options{
-			OnMessage: func(reconnect.Message) { time.Sleep(6 * time.Second); returned = true },
-			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(what string, _ time.Duration) { late.add(what) }}},
+			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(6 * time.Second); returned.Store(true) },
+			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}},
 		})
 		s.wantDial().accept().Deliver(text("x"))
 		synctest.Wait()
 		c.Close()
-		require.True(t, returned)
-		require.Equal(t, []string{"serve"}, late.all())
+		require.Zero(t, s.now())
+		require.False(t, returned.Load())
+		<-c.Done()
+		require.True(t, returned.Load())
+		require.Equal(t, []string{"OnMessage"}, late.all())
 	})
+}
+
+// Promise 11: a callback learns that the Conn ends, whoever ended it, and a
+// goroutine that it waits for may end it.
+func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
+	for name, set := range map[string]func(o *reconnect.Options, wait func(context.Context)){
+		"OnMessage": func(o *reconnect.Options, wait func(context.Context)) {
+			o.OnMessage = func(ctx context.Context, _ reconnect.Message) { wait(ctx) }
+		},
+		"OnSeam": func(o *reconnect.Options, wait func(context.Context)) {
+			o.OnMessage = func(context.Context, reconnect.Message) {}
+			o.OnSeam = func(ctx context.Context, _ *reconnect.Seam) { wait(ctx) }
+		},
+		"OnSession": func(o *reconnect.Options, wait func(context.Context)) {
+			o.OnSession = func(ctx context.Context, _ *reconnect.Opening) error { wait(ctx); return nil }
+		},
+		"Done": func(o *reconnect.Options, wait func(context.Context)) {
+			o.Outbox.Done = func(ctx context.Context, _ reconnect.Receipt) { wait(ctx) }
+		},
+		"Keep": func(o *reconnect.Options, wait func(context.Context)) {
+			o.Down, o.Outbox.Done = reconnect.KeepSends, func(context.Context, reconnect.Receipt) {}
+			o.Outbox.Keep = func(ctx context.Context, _ reconnect.Out, _ error) bool { wait(ctx); return true }
+		},
+		"Probe": func(o *reconnect.Options, wait func(context.Context)) {
+			o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error { wait(ctx); return nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(every(time.Hour))
+				var c *reconnect.Conn
+				ended := make(chan time.Duration, 9)
+				set(&o, func(ctx context.Context) {
+					var g sync.WaitGroup
+					g.Go(func() { time.Sleep(time.Second); c.Close() })
+					g.Wait()
+					<-ctx.Done()
+					ended <- s.now()
+				})
+				c = s.open(&o)
+				peer := s.wantDial().accept()
+				peer.Hold()
+				_, _ = c.Send(out("a")), c.Send(out("b"))
+				peer.Deliver(text("x"))
+				if name == "OnSeam" || name == "Keep" {
+					peer.Fail(errLost)
+				}
+				peer.Release()
+				time.Sleep(11 * time.Second) // until it is probed
+				<-c.Done()
+				require.NotEmpty(t, ended)
+			})
+		})
+	}
+}
+
+// Promise 11: the context of OnMessage ends with its session, though the handler
+// works on.
+func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		ended := make(chan error, 1)
+		o := run(every(time.Second))
+		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { <-ctx.Done(); ended <- ctx.Err() }
+		c := s.open(&o)
+		s.wantDial().accept().Deliver(text("x"))
+		synctest.Wait()
+		require.Empty(t, ended)
+		c.Redial(1, errLost)
+		require.Equal(t, context.Canceled, <-ended)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+// Promise 11: what a callback waits for, and what cannot come while it runs, ends
+// with the context of the callback.
+func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
+	for name, wait := range map[string]func(context.Context, *reconnect.Conn) error{
+		"Await":    func(ctx context.Context, c *reconnect.Conn) error { return c.Await(ctx, reconnect.StateWaiting) },
+		"Shutdown": func(ctx context.Context, c *reconnect.Conn) error { return c.Shutdown(ctx) },
+		"Write": func(ctx context.Context, c *reconnect.Conn) error {
+			<-ctx.Done()
+			return c.Write(ctx, text("x"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(every(time.Second))
+				o.Down = reconnect.WaitWrites
+				var c *reconnect.Conn
+				result := make(chan error, 1)
+				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- wait(ctx, c) }
+				c = s.open(&o)
+				peer := s.wantDial().accept()
+				peer.Deliver(text("x"))
+				time.AfterFunc(time.Second, func() { c.Close() })
+				err := <-result
+				require.Error(t, err)
+				<-c.Done()
+				require.LessOrEqual(t, s.now(), time.Second)
+			})
+		})
+	}
 }
 
 // Promise 11.
@@ -218,6 +325,29 @@ func TestShutdownReportsAStuckWrite(t *testing.T) {
 	})
 }
 
+// Promise 11: a handler that works on holds up Done, and Shutdown no longer than its
+// context lasts.
+func TestShutdownDoesNotOutliveItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var late notes
+		c := s.open(&reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) },
+			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}},
+		})
+		s.wantDial().accept().Deliver(text("x"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.Shutdown(ctx)
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, time.Second, s.now())
+		<-c.Done()
+		require.Equal(t, time.Minute, s.now())
+		require.Contains(t, late.all(), "OnMessage")
+		require.NoError(t, c.Shutdown(ctx), "it has ended")
+	})
+}
+
 type invalid struct{ reconnect.DialFunc }
 
 func (invalid) Validate() error { return errors.New("dialer: URL: no host") }
@@ -225,10 +355,10 @@ func (invalid) Validate() error { return errors.New("dialer: URL: no host") }
 // A bad option is named by the constructor.
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
-	push := func(reconnect.Message) {}
+	push := func(context.Context, reconnect.Message) {}
 	for want, o := range map[string]*reconnect.Options{
 		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
-		"Options.OnSeam":          {OnSeam: func(*reconnect.Seam) {}},
+		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
 		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
 		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
 		"Options.Inbox.Full":      {Inbox: reconnect.Inbox{Full: 17}},

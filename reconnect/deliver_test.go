@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -118,4 +119,36 @@ func TestAnOpeningLearnsTheCauseOfACut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What OnSession delivers stays its own: later messages are read elsewhere.
+func TestDeliverCopiesWhatItIsGiven(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		marker := text("MARKER-MARKER") // a constant, delivered more than once
+		var snapshot conn.Message       // kept by OnSession
+		o := run(every(0))
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) (err error) {
+			if snapshot, err = op.Read(); err != nil {
+				return err
+			}
+			for _, m := range []conn.Message{snapshot, marker, marker} {
+				err = errors.Join(err, op.Deliver(m))
+			}
+			return err
+		}
+		c := s.open(&o)
+		d := s.wantDial()
+		peer := d.accept()
+		peer.Deliver(text("snapshot"))
+		deliver(peer, 1, 40)
+		for _, want := range []string{"snapshot", "MARKER-MARKER", "MARKER-MARKER"} {
+			wantMessage(t, c, 1, want)
+		}
+		for i := range 40 {
+			wantMessage(t, c, 1, fmt.Sprint(i+1))
+			synctest.Wait()
+		}
+		require.Equal(t, "snapshot", string(snapshot.Data))
+		require.Equal(t, "MARKER-MARKER", string(marker.Data))
+	})
 }

@@ -93,7 +93,7 @@ func (d *desk) open(t *testing.T, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
 	c, err := reconnect.New(d.dialer, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { quit(c) })
 	return c
 }
 

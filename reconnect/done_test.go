@@ -19,7 +19,7 @@ func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
 		var inside, calls atomic.Int32
-		o.Outbox.Done = func(reconnect.Receipt) {
+		o.Outbox.Done = func(context.Context, reconnect.Receipt) {
 			require.Equal(t, int32(1), inside.Add(1))
 			time.Sleep(time.Second)
 			inside.Add(-1)
@@ -33,7 +33,7 @@ func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 		leave(t, c, peer, out("c"), out("d"))
 		time.Sleep(10 * time.Second)
 		queue(t, c, "e")
-		c.Close()
+		quit(c)
 		require.Equal(t, int32(5), calls.Load())
 	})
 }
@@ -43,8 +43,8 @@ func TestDoneMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.FailWrites)
 		var c *reconnect.Conn
-		o.Outbox.Done = func(r reconnect.Receipt) {
-			told.done(r)
+		o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+			told.done(ctx, r)
 			if string(r.Out.Data) == "a" {
 				require.NoError(t, c.Send(out("b")))
 				require.NoError(t, c.Write(context.Background(), text("c")))
@@ -61,35 +61,37 @@ func TestDoneMaySend(t *testing.T) {
 	})
 }
 
-// Promise 11: there is no deadlock in waiting for what does not come.
-func TestAWriteInDoneDoesNotWaitForASession(t *testing.T) {
+// Promise 14: Done is in nobody's way, so that a Write in it may wait for a session.
+func TestAWriteInDoneWaitsForASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
-		o.Outbox.Done = func(reconnect.Receipt) { result <- c.Write(context.Background(), text("w")) }
+		o.Outbox.Done = func(ctx context.Context, _ reconnect.Receipt) { result <- c.Write(ctx, text("w")) }
 		o.Outbox.Age = time.Second
 		c = s.open(o)
-		s.wantDial()
+		d := s.wantDial()
 		queue(t, c, "a")
-		require.ErrorIs(t, <-result, reconnect.ErrNotReady)
-		require.Equal(t, time.Second, s.now())
+		time.Sleep(2 * time.Second) // until it expires
+		require.Empty(t, result)
+		require.Equal(t, "w", written(d.accept()))
+		require.NoError(t, <-result)
 	})
 }
 
 // Promises 11 and 14.
 func TestDoneMayEndTheConn(t *testing.T) {
-	for name, end := range map[string]func(*reconnect.Conn) error{
-		"Close":    (*reconnect.Conn).Close,
-		"Shutdown": func(c *reconnect.Conn) error { return c.Shutdown(context.Background()) },
+	for name, end := range map[string]func(context.Context, *reconnect.Conn){
+		"Close":    func(_ context.Context, c *reconnect.Conn) { c.Close() },
+		"Shutdown": func(ctx context.Context, c *reconnect.Conn) { c.Shutdown(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				o, told := sending(reconnect.KeepSends)
 				var c *reconnect.Conn
-				o.Outbox.Done = func(r reconnect.Receipt) {
-					require.NoError(t, end(c))
-					told.done(r)
+				o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+					end(ctx, c)
+					told.done(ctx, r)
 				}
 				c = s.open(o)
 				peer := s.wantDial().accept()
@@ -103,14 +105,15 @@ func TestDoneMayEndTheConn(t *testing.T) {
 	}
 }
 
-// Promise 11: Shutdown in Done drains what is queued behind.
+// Promise 11: Shutdown in Done drains what is queued behind. It cannot wait for the
+// end, which waits for Done.
 func TestShutdownInDoneDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.KeepSends)
 		var c *reconnect.Conn
-		o.Outbox.Done = func(r reconnect.Receipt) {
-			told.done(r)
-			require.NoError(t, c.Shutdown(context.Background()))
+		o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+			told.done(ctx, r)
+			require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
 		}
 		c = s.open(o)
 		queue(t, c, "a", "b", "c")
@@ -127,10 +130,10 @@ func TestKeepMayCloseTheConn(t *testing.T) {
 		o, told := sending(reconnect.KeepSends)
 		var c *reconnect.Conn
 		var asked notes
-		o.Outbox.Keep = func(m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
 			asked.add(string(m.Data))
-			require.Error(t, c.Write(context.Background(), text("w")))
-			require.NoError(t, c.Close())
+			c.Close()
+			require.ErrorIs(t, c.Write(context.Background(), text("w")), net.ErrClosed)
 			return true
 		}
 		c = s.open(o)
@@ -148,7 +151,7 @@ func TestKeepMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
 		var c *reconnect.Conn
-		o.Outbox.Keep = func(m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
 			return c.Send(out("instead of "+string(m.Data))) != nil
 		}
 		c = s.open(o)
@@ -164,7 +167,7 @@ func TestCloseDuringAFlushCutsAtOnce(t *testing.T) {
 		c := s.open(o)
 		queue(t, c, "a", "b")
 		s.wantDial().acceptHeld()
-		require.NoError(t, c.Close())
+		quit(c)
 		require.Zero(t, s.now())
 		told.want(t, "a: unknown 1", "b: dropped 0")
 		require.ErrorIs(t, told.all()[0].Err, net.ErrClosed)
@@ -177,14 +180,15 @@ func TestADoneThatHangsIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o, _ := sending(reconnect.KeepSends)
-		o.Outbox.Done = func(reconnect.Receipt) { <-hung }
+		o.Outbox.Done = func(context.Context, reconnect.Receipt) { <-hung }
 		type report struct {
 			what  string
 			since time.Duration
 		}
 		var named []report
 		var c *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{Overdue: func(what string, since time.Duration) {
+		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) {
+			what, since := o.What, o.Since
 			named = append(named, report{what, since})
 			require.NoError(t, c.Close(), "from there too")
 		}}
@@ -193,7 +197,7 @@ func TestADoneThatHangsIsNamed(t *testing.T) {
 		queue(t, c, "a")
 		synctest.Wait()
 		time.AfterFunc(12*time.Second, func() { close(hung) })
-		require.NoError(t, c.Close())
+		quit(c)
 		require.Equal(t, 12*time.Second, s.now())
 		require.Equal(t, []report{{"Done", 5 * time.Second}, {"Done", 10 * time.Second}}, named)
 	})
@@ -215,7 +219,7 @@ func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
 		s.wantDial().accept().FailWrite(errNotBegun)
 		queue(t, c, "8")
 		synctest.Wait()
-		c.Close()
+		quit(c)
 		all := map[string]int{}
 		for _, r := range told.all() {
 			all[string(r.Out.Data)]++

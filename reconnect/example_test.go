@@ -111,7 +111,7 @@ func ExampleConn_Read() {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
+	defer quit(c)
 
 	buf := make([]byte, 0, 1024)
 	for range 4 {
@@ -140,13 +140,13 @@ func ExampleOptions_onMessage() {
 	})
 	enough := make(chan struct{})
 	c, err := reconnect.New(dial, &reconnect.Options{
-		OnMessage: func(m reconnect.Message) { // m.Data is ours until we return
+		OnMessage: func(_ context.Context, m reconnect.Message) { // m.Data is ours until we return
 			fmt.Printf("session %d: %s\n", m.Session, m.Data)
 			if m.Session == 2 {
 				close(enough)
 			}
 		},
-		OnSeam: func(s *reconnect.Seam) { fmt.Println("forget session", s.Session) },
+		OnSeam: func(_ context.Context, s *reconnect.Seam) { fmt.Println("forget session", s.Session) },
 		Run:    reconnect.RunOptions{Policy: backoff.Limit(&backoff.Exponential{Base: time.Millisecond}, 1, 0)},
 	})
 	if err != nil {
@@ -192,7 +192,7 @@ func ExampleOptions_onSession() {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
+	defer quit(c)
 
 	for range 2 {
 		m, err := c.Read(context.Background(), nil)
@@ -222,7 +222,7 @@ func ExampleConn_Write() {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
+	defer quit(c)
 	ctx := context.Background()
 
 	fmt.Println(c.Write(ctx, text("too early")))
@@ -256,7 +256,7 @@ func ExampleConn_Await() {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
+	defer quit(c)
 
 	for _, state := range []reconnect.State{reconnect.StateReady, reconnect.StateWaiting} {
 		if err := c.Await(context.Background(), state); err != nil {
@@ -313,7 +313,7 @@ func ExampleLiveness() {
 		fmt.Println(err)
 		return
 	}
-	defer c.Close()
+	defer quit(c)
 
 	m, err := server.Read(nil)
 	fmt.Println(string(m.Data), err)

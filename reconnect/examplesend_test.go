@@ -16,7 +16,7 @@ func ExampleConn_Send() {
 		return conntest.NewFake(nil), nil // a dialer.WebSocket in real life
 	}), &reconnect.Options{
 		Down: reconnect.KeepSends,
-		Outbox: reconnect.Outbox{Done: func(r reconnect.Receipt) {
+		Outbox: reconnect.Outbox{Done: func(_ context.Context, r reconnect.Receipt) {
 			fmt.Printf("%v: %v by session %d\n", r.Out.Tag, r.Fate, r.Session)
 		}},
 	})

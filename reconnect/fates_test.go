@@ -16,7 +16,7 @@ import (
 func awaiting(waited chan<- time.Duration, failed chan<- error) reconnect.Options {
 	o := run(every(0))
 	o.Down = reconnect.KeepSends
-	o.Outbox.Done = func(reconnect.Receipt) { time.Sleep(time.Second) }
+	o.Outbox.Done = func(context.Context, reconnect.Receipt) { time.Sleep(time.Second) }
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 		begun := time.Now()
 		err := op.AwaitFates()

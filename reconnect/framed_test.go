@@ -190,19 +190,21 @@ func TestShutdownReceivesUntilTheFramedPeerIsDone(t *testing.T) {
 	})
 }
 
-// Promises 11 and 14: there the supervisor cannot read on.
+// Promises 11 and 14: there the supervisor cannot read on, so that CloseTimeout ends
+// the wait for the peer.
 func TestShutdownInsideAFramedHandlerReturns(t *testing.T) {
 	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
 		var c *reconnect.Conn
 		shut := make(chan error, 1)
-		c = d.open(t, &reconnect.Options{OnMessage: func(reconnect.Message) { shut <- c.Shutdown(context.Background()) }})
+		c = d.open(t, &reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { shut <- c.Shutdown(ctx) }})
 		peer := d.next(t)
 		peer.say(t, "bye\n")
 		_, err := io.ReadAll(peer.in)
 		require.NoError(t, err)
 		peer.Close()
-		require.NoError(t, <-shut)
+		require.ErrorIs(t, <-shut, context.DeadlineExceeded)
 		<-c.Done()
+		require.Equal(t, 5*time.Second, d.now())
 	})
 }
 
@@ -292,7 +294,7 @@ func TestLinesOverTLS(t *testing.T) {
 		TLS:     s.Client().Transport.(*http.Transport).TLSClientConfig,
 	}, &o)
 	require.NoError(t, err)
-	defer c.Close()
+	defer quit(c)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for session := range uint64(3) {

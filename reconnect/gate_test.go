@@ -2,14 +2,20 @@ package reconnect_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
@@ -74,7 +80,7 @@ func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
 		o.Run.Gate, o.Run.Host = g, "h"
 		c := s.open(&o)
 		s.wantDial()
-		c.Close()
+		quit(c)
 		require.Equal(t, []string{"acquire h", "done " + backoff.ClassStop.String()}, g.all())
 	})
 }
@@ -95,3 +101,116 @@ func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
 type open func(backoff.Verdict)
 
 func (f open) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
+
+// verdicts is a Gate that keeps what it hears.
+type verdicts struct{ list []backoff.Verdict }
+
+func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+	return func(got backoff.Verdict) { v.list = append(v.list, got) }, nil
+}
+
+// A dial that succeeded is an answer of the host: what OnSession makes of it counts
+// against the host only if it shows that the host cannot cope, or is gone.
+func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.T) {
+	type opening = func(context.Context, *reconnect.Opening) error
+	read := func(_ context.Context, op *reconnect.Opening) error { _, err := op.Read(); return err }
+	refused := func(err error) opening { return func(context.Context, *reconnect.Opening) error { return err } }
+	for name, test := range map[string]struct {
+		open opening
+		peer func(*conntest.Fake)
+		want backoff.Class
+	}{
+		"login refused":           {refused(errLost), nil, backoff.ClassOK},
+		"somebody must mend it":   {refused(backoff.Slow(errLost)), nil, backoff.ClassOK},
+		"new credentials":         {refused(backoff.Refresh(errLost)), nil, backoff.ClassOK},
+		"never again":             {refused(backoff.Permanent(errLost)), nil, backoff.ClassOK},
+		"told to wait":            {refused(backoff.RetryAfter(errLost, time.Hour)), nil, backoff.ClassOK},
+		"a close frame":           {read, func(f *conntest.Fake) { f.Fail(&conn.CloseError{Code: 1008}) }, backoff.ClassOK},
+		"a close for overload":    {read, func(f *conntest.Fake) { f.Fail(&conn.CloseError{Code: 1013}) }, backoff.ClassOverload},
+		"overload":                {refused(answered(503)), nil, backoff.ClassOverload},
+		"lost while it was read":  {read, func(f *conntest.Fake) { f.Fail(errLost) }, backoff.ClassRetry},
+		"not ready within limits": {read, nil, backoff.ClassOverload},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				v := &verdicts{}
+				o := run(every(time.Hour))
+				o.OnSession, o.Run.Gate, o.Run.Host = test.open, v, "h"
+				s.open(&o)
+				peer := s.wantDial().accept()
+				if test.peer != nil {
+					test.peer(peer)
+				}
+				time.Sleep(31 * time.Second)
+				synctest.Wait()
+				require.Equal(t, []backoff.Verdict{{Class: test.want}}, v.list)
+			})
+		})
+	}
+}
+
+// The answer to a dial that asks to wait is for all of the host's connections.
+func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		v := &verdicts{}
+		o := run(every(time.Hour))
+		o.Run.Gate, o.Run.Host = v, "h"
+		s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Minute}}, v.list)
+	})
+}
+
+// A bare Run tells a lost connection by its error.
+func TestALostConnectionOfARunCountsAgainstTheHost(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want backoff.Class
+	}{{errLost, backoff.ClassOK}, {io.EOF, backoff.ClassRetry}, {fmt.Errorf("read: %w", syscall.ECONNRESET), backoff.ClassRetry}} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &verdicts{}
+			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil },
+				func(context.Context, *pipe, *reconnect.Session) error { return test.err },
+				&reconnect.RunOptions{Gate: v, Host: "h", Policy: backoff.Limit(every(0), 1, 0)})
+			require.Equal(t, test.want, v.list[0].Class, test.err)
+		})
+	}
+}
+
+// One account whose login is refused does not keep the connections of others out.
+func TestRefusedLoginsDoNotCloseASharedGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := budget.NewGate(nil)
+		require.NoError(t, err)
+		var good []*conntest.Fake
+		open := func(login error) *reconnect.Conn {
+			dial := func(context.Context) (conn.Conn, error) {
+				f := conntest.NewFake(nil)
+				if login == nil {
+					good = append(good, f)
+				}
+				return f, nil
+			}
+			c, err := reconnect.New(reconnect.DialFunc(dial), &reconnect.Options{
+				OnSession: func(context.Context, *reconnect.Opening) error { return login },
+				Run:       reconnect.RunOptions{Gate: g, Host: "h"},
+			})
+			require.NoError(t, err)
+			t.Cleanup(func() { quit(c) })
+			return c
+		}
+		c := open(nil)
+		for range 20 {
+			open(errLost)
+		}
+		for range 10 {
+			time.Sleep(20 * time.Minute)
+			require.False(t, g.Status("h").Down)
+			start := time.Now()
+			good[len(good)-1].Fail(errLost)
+			synctest.Wait()
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+			require.Less(t, time.Since(start), 2*time.Second, "the first wait of the default, and nothing at the gate")
+		}
+	})
+}

@@ -3,9 +3,11 @@ package reconnect_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -122,8 +124,9 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 				require.Len(t, waits, 4)
 				for i, w := range waits {
 					require.True(t, h.cause(w.Cause), "%T: %v", w.Cause, w.Cause)
-					require.Equal(t, h.class, w.Verdict.Class)
-					if h.class == slow {
+					require.Equal(t, h.class, backoff.Classify(w.Cause).Class)
+					if h.class == slow && i > 0 { // once may be a deploy, or a damaged packet
+						require.Equal(t, slow, w.Verdict.Class)
 						require.GreaterOrEqual(t, w.Drawn, backoff.SlowMin)
 					} else {
 						require.Equal(t, time.Second<<i, w.Drawn)
@@ -236,6 +239,10 @@ func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
 			require.Greater(t, len(dials), 20)
 			for i := range dials[1:] {
 				wait := dials[i+1].Sub(dials[i])
+				if i == 0 && code == 404 {
+					require.Less(t, wait, 2*time.Second, "the first may be a deploy")
+					continue
+				}
 				require.GreaterOrEqual(t, wait, backoff.SlowMin)
 				require.Less(t, wait, backoff.SlowMax)
 			}
@@ -243,16 +250,48 @@ func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
 	}
 }
 
-// Promise 9: these two, and no other answer, are the end.
+// Promise 9: this, and no other answer, is the end.
 func TestAnEndpointThatIsGoneIsNotAskedAgain(t *testing.T) {
-	for _, code := range []int{410, 426} {
-		inVenue(t, nil, func(t *testing.T, v *venue) {
-			v.Next(conntest.Status(code, nil))
-			c := v.open(t, nil)
-			<-c.Done()
-			require.ErrorAs(t, c.Err(), new(*reconnect.EndError))
-			require.True(t, status(code)(c.Err()))
-			require.Len(t, v.network.Dials(venueAddr), 1)
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.Next(conntest.Status(410, nil))
+		c := v.open(t, nil)
+		<-c.Done()
+		require.ErrorAs(t, c.Err(), new(*reconnect.EndError))
+		require.True(t, status(410)(c.Err()))
+		require.Len(t, v.network.Dials(venueAddr), 1)
+	})
+}
+
+// Promise 9: what may pass by itself is an ordinary loss the first time, also after
+// an hour of good service; from the second in a row on it is slow.
+func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
+	for name, end := range map[string]error{
+		"close 1002":       &conn.CloseError{Code: 1002},
+		"close 1008":       &conn.CloseError{Code: 1008, Reason: "pong timeout"},
+		"broken frame":     &conn.ProtocolError{Err: errLost},
+		"alert of TLS":     &net.OpError{Op: "remote error", Err: errLost},
+		"not found":        answered(404),
+		"upgrade required": answered(426),
+		"no WebSocket":     answered(200),
+		"bad certificate":  x509.UnknownAuthorityError{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.open(nil)
+				d := s.wantDial()
+				for range 2 {
+					peer := d.accept()
+					time.Sleep(time.Hour)
+					lost := s.now()
+					peer.Fail(end)
+					d = s.wantDial()
+					require.Less(t, d.at-lost, 2*time.Second, "stable sessions are no row")
+				}
+				lost := s.now()
+				d.refuse(end)
+				d = s.wantDial()
+				require.GreaterOrEqual(t, d.at-lost, backoff.SlowMin, "the second in a row")
+			})
 		})
 	}
 }
@@ -299,7 +338,7 @@ func TestACloseCodeReachesTheReaderAndTheVerdict(t *testing.T) {
 		inVenue(t, conntest.CloseWith(code, "bye"), func(t *testing.T, v *venue) {
 			o := run(every(time.Hour))
 			verdict := make(chan backoff.Class, 1)
-			o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict <- w.Verdict.Class }}
+			o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict <- backoff.Classify(w.Cause).Class }}
 			c := v.open(t, &o)
 			require.Equal(t, class, <-verdict, code)
 			e, ok := errors.AsType[*conn.CloseError](wantSeam(t, c).Cause)

@@ -1,36 +1,44 @@
 package reconnect
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// inbox is the bounded queue between the goroutine that reads the connection and
-// the one that reads the Conn: a ring with one producer, which fills its buffers
-// in place.
+// inbox is the bounded queue between the goroutine that reads the connection, its
+// producer, and the one that reads the Conn. Messages lie in chunks, which the
+// producer reads into in place, or in a slice of their own if they are large.
 type inbox struct {
 	limit Inbox
-	turn  turnstile // of the readers
-	room  signal    // something was taken out
-
-	brim atomic.Bool // it is full; set by the producer, cleared by the reader, under mu
-
-	ring []Message // the producer may replace it, under mu
-	tail int       // index of the slot that the producer fills; its own
+	turn  xsync.Slot   // of the readers
+	room  xsync.Signal // something was taken out of a full inbox
+	full  atomic.Bool  // written under mu
 
 	mu    sync.Mutex // guards what follows; held for one copy at most
-	head  int        // index of the oldest message
+	ring  []unread
+	head  int // index of the oldest message
 	count int
 	bytes int
-	first uint64        // number of the oldest message since the beginning
-	seams []placedSeam  // in order
-	lazy  bool          // what is put in is told when the connection waits, or when there is a batch
-	idle  bool          // a reader waits at wake, or is about to
-	wake  chan struct{} // tells it that something was put in; made by the first that waits
+	last  int    // size of the newest message
+	first uint64 // number of the oldest message since the beginning
+
+	filling *chunk // for the next message; nil: none yet
+	writing bool   // the producer writes to filling
+
+	seams    []placedSeam  // in order
+	batching bool          // put wakes the reader only for a batch, or if the inbox is full: flush does otherwise
+	idle     bool          // a reader waits at wake, or is about to
+	wake     chan struct{} // has room for one wake-up; made by the first that waits
+}
+
+// unread is a message in the ring, and the chunk that its data lies in, if one.
+type unread struct {
+	Message
+	chunk *chunk
 }
 
 // placedSeam is a seam before the message with a number.
@@ -39,133 +47,159 @@ type placedSeam struct {
 	seam   *Seam
 }
 
-// batch is how many messages are collected at most before the reader is woken.
-const batch = 16
-
-// unreadSeams is how many seams are kept apart for a reader that is away.
-const unreadSeams = 64
+const (
+	batch       = 16 // messages for which a reader is woken though more is at hand
+	unreadSeams = 64 // that are kept apart for a reader that is away
+	keptSlots   = 32 // of the ring, while the inbox is empty
+)
 
 func newInbox(limit Inbox) *inbox {
 	return &inbox{limit: limit}
 }
 
-// free returns the buffer that the next message should be read into.
-func (in *inbox) free() []byte {
-	if len(in.ring) == 0 {
-		return nil
+// depth returns how many messages wait, and the size of their data.
+func (in *inbox) depth() (messages, bytes uint64) {
+	if in == nil {
+		return 0, 0
 	}
-	return in.ring[in.tail].Data[:0]
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return uint64(in.count), uint64(in.bytes)
 }
 
-// put appends a message, which may live in the buffer that free returned. If
-// there is no room it does what the policy says; for Block, awaitRoom was the
-// time to wait.
+// buffer returns where a message of that size should be written to. One whose size is
+// not known, 0, is expected to be as large as the one before; -1 asks for little
+// room. It returns nil for a message that is too large for a chunk: the connection
+// makes room for that as it comes in.
+func (in *inbox) buffer(size int) []byte {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.writing = true
+	if size == 0 {
+		size = min(in.last, largestChunk)
+	}
+	if c := in.filling; c != nil && cap(c.room()) >= max(size, 1) {
+		return c.room()
+	}
+	in.dropFilling()
+	if size > largestChunk {
+		return nil
+	}
+	if size > 0 { // the more waits already the more may follow
+		size = max(size, min(in.bytes, largestChunk))
+	}
+	in.filling = newChunk(size)
+	return in.filling.room()
+}
+
+// written says that the producer does not write to what buffer returned any more.
+func (in *inbox) written() {
+	in.writing = false
+	if c := in.filling; c != nil && c.unread == 0 {
+		in.dropFilling()
+	}
+}
+
+// abandon is for a message that did not come in whole.
+func (in *inbox) abandon() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.written()
+}
+
+// dropFilling has the next message written to another chunk.
+func (in *inbox) dropFilling() {
+	if c := in.filling; c != nil && c.unread == 0 {
+		c.free()
+	}
+	in.filling = nil
+}
+
+// put appends a message. Its data lies in what buffer returned, or belongs to the
+// inbox from now on, which never writes to it. If there is no room it does what the
+// policy says; for Block the caller has waited for room.
 func (in *inbox) put(m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.limit.Full == Disconnect && in.full() {
+	if in.limit.Full == Disconnect && in.isFull() {
+		in.written()
 		return ErrInboxFull
-	}
-	if len(in.ring) == 0 {
-		in.ring = make([]Message, min(8, in.limit.Messages+1))
-	}
-	in.ring[in.tail] = m
-	in.count++
-	in.bytes += len(m.Data)
-	for in.limit.Full == DropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
-		in.dropOldest()
 	}
 	if in.count == len(in.ring) {
 		in.grow()
-	} else {
-		in.tail = (in.tail + 1) % len(in.ring)
 	}
-	in.brim.Store(in.full())
-	if !in.lazy || in.count >= batch || in.brim.Load() {
-		in.awake()
+	slot := &in.ring[(in.head+in.count)%len(in.ring)]
+	slot.Message = m
+	if c := in.filling; c != nil && c.holds(m.Data) {
+		c.take(m.Data)
+		c.unread++
+		slot.chunk = c
+	}
+	in.written()
+	in.count++
+	in.bytes += len(m.Data)
+	in.last = len(m.Data)
+	for in.limit.Full == DropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
+		in.dropOldest()
+	}
+	in.full.Store(in.isFull())
+	if !in.batching || in.count >= batch || in.full.Load() {
+		in.wakeReader()
 	}
 	return nil
 }
 
-// collect lets messages that c has at hand together be told to a waiting reader
-// together: to wake it for each costs more than all the rest.
-func (in *inbox) collect(c conn.Conn) {
+// deliver appends a copy of m.
+func (in *inbox) deliver(m Message) error {
+	m.Data = append(in.buffer(max(len(m.Data), 1)), m.Data...)
+	return in.put(m)
+}
+
+// batchFor lets messages that c has at hand together wake a waiting reader once,
+// because to wake it for each costs more than all the rest.
+func (in *inbox) batchFor(c conn.Conn) {
 	w, ok := c.(conn.Waiter)
-	in.hasten(ok && w.OnWait(in.tell))
+	in.setBatching(ok && w.OnWait(in.flush))
 }
 
-// hasten tells what was collected, and collects further if lazy says so.
-func (in *inbox) hasten(lazy bool) {
+// setBatching wakes the reader for what is queued, and turns batching on or off.
+func (in *inbox) setBatching(on bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.lazy = lazy
+	in.batching = on
 	if in.count > 0 {
-		in.awake()
+		in.wakeReader()
 	}
 }
 
-// tell wakes a reader for what was collected.
-func (in *inbox) tell() {
+// flush wakes the reader for what is queued.
+func (in *inbox) flush() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.count > 0 {
-		in.awake()
+		in.wakeReader()
 	}
 }
 
-// grow doubles the ring, so that it has a free slot again. Only its first 2*len-1
-// slots are ever needed at once.
+// grow makes room for one more at least.
 func (in *inbox) grow() {
-	n := len(in.ring)
-	ring := make([]Message, 2*n)
-	copy(ring, in.ring[in.head:])
-	copy(ring[n-in.head:], in.ring[:in.head])
-	in.ring, in.head, in.tail = ring, 0, n
+	ring := make([]unread, max(2*len(in.ring), 8))
+	n := copy(ring, in.ring[in.head:])
+	copy(ring[n:], in.ring[:in.head])
+	in.ring, in.head = ring, 0
 }
 
-func (in *inbox) full() bool {
+func (in *inbox) isFull() bool {
 	return in.count >= in.limit.Messages || in.bytes >= in.limit.Bytes
 }
 
-// awaitRoom waits, if the policy is Block, until there is room, or until ctx or l
-// ends.
-func (in *inbox) awaitRoom(ctx context.Context, l *link) error {
-	for in.limit.Full == Block && in.brim.Load() {
-		if err := in.blocked(ctx, l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// blocked waits for a sign that there may be room.
-func (in *inbox) blocked(ctx context.Context, l *link) error {
-	room, severed := in.room.wait(), l.severed.wait()
-	if !in.brim.Load() {
-		return nil
-	}
-	if cause := l.cause.Load(); cause != nil {
-		return *cause
-	}
-	l.watch.blocked.Store(true)
-	defer l.watch.blocked.Store(false)
-	select {
-	case <-room:
-		return nil
-	case <-severed:
-		return l.why(ErrInboxFull)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// lose puts a seam after the last message.
-func (in *inbox) lose(s *Seam) {
+// putSeam puts a seam after the last message.
+func (in *inbox) putSeam(s *Seam) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
 	in.join()
-	in.awake()
+	in.wakeReader()
 }
 
 // join makes one of two seams with no message between them, if there are too many.
@@ -199,23 +233,35 @@ func (in *inbox) dropOldest() {
 	in.join()
 }
 
-// pop frees the oldest slot, and keeps its buffer for the producer if it is
-// small.
+// pop frees the oldest slot, and the memory that only its message needed. An inbox
+// that is empty then keeps little.
 func (in *inbox) pop() {
-	m := &in.ring[in.head]
-	in.bytes -= len(m.Data)
-	m.Data = kept(m.Data)
+	slot := &in.ring[in.head]
+	if c := slot.chunk; c != nil {
+		switch c.unread--; {
+		case c.unread > 0:
+		case c != in.filling:
+			c.free()
+		case !in.writing:
+			in.dropFilling()
+		}
+	}
+	in.bytes -= len(slot.Data)
+	*slot = unread{}
 	in.head = (in.head + 1) % len(in.ring)
 	in.count--
 	in.first++
+	if in.count == 0 && len(in.ring) > keptSlots {
+		in.ring, in.head = nil, 0
+	}
 }
 
-func (in *inbox) awake() {
+func (in *inbox) wakeReader() {
 	if in.idle {
 		in.idle = false
 		select {
 		case in.wake <- struct{}{}:
-		default: // the news of before was not even heard: its reader's context ended
+		default: // a reader whose context ended has left the last one
 		}
 	}
 }
@@ -227,7 +273,7 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	defer in.mu.Unlock()
 	if len(in.seams) > 0 && in.seams[0].before <= in.first {
 		s = in.seams[0].seam
-		in.seams = in.seams[1:]
+		in.seams = slices.Delete(in.seams, 0, 1)
 		return m, s, nil
 	}
 	if in.count == 0 {
@@ -237,33 +283,24 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 		in.idle = true
 		return m, nil, in.wake
 	}
-	m = in.ring[in.head]
-	if cap(buf) < len(m.Data) {
-		buf = make([]byte, len(m.Data))
+	slot := &in.ring[in.head]
+	m = slot.Message
+	if cap(buf) >= len(m.Data) || slot.chunk != nil || cap(m.Data) > len(m.Data) {
+		m.Data = append(sized(buf, len(m.Data)), m.Data...)
 	}
-	buf = buf[:len(m.Data)]
-	copy(buf, m.Data)
-	m.Data = buf
 	in.pop()
-	if in.brim.Load() && !in.full() {
-		in.brim.Store(false)
-		in.room.broadcast()
+	if in.full.Load() && !in.isFull() {
+		in.full.Store(false)
+		in.room.Broadcast()
 	}
 	return m, nil, nil
 }
 
-// next is take for the supervisor when a stand-in fills the inbox: it waits, and
-// says false when done is closed and all has been taken.
-func (in *inbox) next(done <-chan struct{}, buf []byte) (Message, bool) {
-	for ended := false; ; {
-		m, _, empty := in.take(buf)
-		if empty == nil || ended {
-			return m, empty == nil
-		}
-		select {
-		case <-empty:
-		case <-done:
-			ended = true
-		}
+// sized returns buf[:0] if it has room for n bytes, and else a new slice with room
+// for exactly that.
+func sized(buf []byte, n int) []byte {
+	if cap(buf) < n {
+		return make([]byte, 0, n)
 	}
+	return buf[:0]
 }

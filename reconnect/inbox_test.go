@@ -1,7 +1,11 @@
 package reconnect_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +156,126 @@ func TestTheRingKeepsMessagesApart(t *testing.T) {
 				next++
 			}
 		}
+	})
+}
+
+// heap returns how many bytes are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	for range 3 { // what lies in a sync.Pool survives one collection
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// hose is a connection by which messages of given sizes come, and that keeps none.
+type hose struct {
+	*conntest.Fake
+	sizes chan int
+}
+
+func (h *hose) Read(buf []byte) (conn.Message, error) {
+	n, ok := <-h.sizes
+	if !ok {
+		return conn.Message{}, io.EOF
+	}
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	return conn.Message{Type: conn.Binary, Data: buf[:n]}, nil
+}
+
+// lateHose is a hose that asks for a buffer when a message comes.
+type lateHose struct{ *hose }
+
+func (h lateHose) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
+	n, ok := <-h.sizes
+	if !ok {
+		return conn.Message{}, io.EOF
+	}
+	buf := buffer(0)
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	return conn.Message{Type: conn.Binary, Data: buf[:n]}, nil
+}
+
+// Promise 10: an inbox that is empty again keeps next to nothing, however large the
+// messages were, and however many waited.
+func TestAnEmptyInboxKeepsLittle(t *testing.T) {
+	t.Run("Conn", func(t *testing.T) { testEmptyInbox(t, func(h *hose) conn.Conn { return h }) })
+	t.Run("BufferReader", func(t *testing.T) { testEmptyInbox(t, func(h *hose) conn.Conn { return lateHose{h} }) })
+}
+
+func testEmptyInbox(t *testing.T, connOver func(*hose) conn.Conn) {
+	const conns, burst = 50, 1000
+	var all []*reconnect.Conn
+	var hoses []*hose
+	for range conns {
+		h := &hose{conntest.NewFake(nil), make(chan int)}
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return connOver(h), nil }),
+			&reconnect.Options{Inbox: reconnect.Inbox{Messages: 2 * burst}})
+		require.NoError(t, err)
+		defer quit(c)
+		defer close(h.sizes)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		all, hoses = append(all, c), append(hoses, h)
+	}
+	before := heap()
+	buf := make([]byte, 0, 64<<10)
+	for i, c := range all {
+		for n := range burst + 20 {
+			hoses[i].sizes <- map[bool]int{true: 1, false: 40_000}[n < burst]
+		}
+		for range burst + 20 {
+			_, err := c.Read(t.Context(), buf)
+			require.NoError(t, err)
+		}
+	}
+	kept := (int64(heap()) - int64(before)) / conns
+	t.Logf("%d bytes more in each", kept)
+	require.Less(t, kept, int64(4<<10))
+	runtime.KeepAlive(buf)
+}
+
+// Promise 10: Inbox.Bytes bounds the memory of what waits.
+func TestWhatWaitsToBeReadTakesItsBytesAndLittleMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 1 << 20, Bytes: 1 << 20}})
+		peer := s.wantDial().accept()
+		before := heap()
+		for range 20_000 {
+			peer.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 100)})
+		}
+		synctest.Wait()
+		waiting := c.Stats().Unread
+		require.Equal(t, uint64(1<<20/100+1), waiting)
+		for range 20_000 - int(waiting) { // so that the fake holds nothing
+			_, err := c.Read(t.Context(), nil)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		require.Equal(t, waiting, c.Stats().Unread)
+		kept := int64(heap()) - int64(before)
+		t.Logf("%d messages, %d bytes: %d bytes of memory", waiting, c.Stats().UnreadBytes, kept)
+		require.Less(t, kept, int64(3<<20), "with the slots of the ring")
+	})
+}
+
+// Promise 11: what came before the end of a Shutdown can be read, also by one who
+// waits across it.
+func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept()
+		read := make(chan error, 1)
+		go func() { _, err := c.Read(context.Background(), nil); read <- err }()
+		synctest.Wait()
+		require.NoError(t, c.Shutdown(t.Context()))
+		var seam *reconnect.Seam
+		require.ErrorAs(t, <-read, &seam, "first that the session has ended")
+		_, err := c.Read(context.Background(), nil)
+		require.ErrorIs(t, err, net.ErrClosed)
 	})
 }

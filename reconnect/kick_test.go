@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,15 +24,69 @@ func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
 	})
 }
 
-// A kick is not kept for later.
-func TestAKickDuringADialCutsNoWait(t *testing.T) {
+// The network may be back while a dial hangs in the old one: the next follows at once.
+func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
 		c := s.open(&o)
 		d := s.wantDial()
+		time.Sleep(time.Minute / 2)
 		c.Kick()
 		d.refuse(errLost)
+		d = s.wantDial()
+		require.Equal(t, time.Minute/2, d.at)
+		d.refuse(errLost)
+		require.Equal(t, time.Minute/2+time.Second, s.wantDial().at, "one kick cuts one wait")
+	})
+}
+
+// A kick is not kept for the next outage.
+func TestAKickDuringASessionIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		d := s.wantDial()
+		c.Kick() // of a dial that succeeds
+		peer := d.accept()
+		c.Kick()
+		peer.Fail(errLost)
 		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+func TestOneKickCutsOneWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		time.Sleep(time.Second)
+		c.Kick()
+		c.Kick()
+		s.wantDial().refuse(errLost)
+		require.Equal(t, time.Hour+time.Second, s.wantDial().at)
+	})
+}
+
+// The wait at the gate is not cut, and a kick that comes meanwhile not kept.
+func TestAKickAtTheGateIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		g := &gate{}
+		o.Run.Gate, o.Run.Host = g, "h"
+		var opened atomic.Pointer[reconnect.Conn]
+		o.Run.Trace = &reconnect.Trace{GateStart: func(reconnect.GateStart) {
+			if c := opened.Load(); c != nil {
+				require.True(t, c.Status().AtGate)
+				c.Kick()
+			}
+		}}
+		c := s.open(&o)
+		opened.Store(c)
+		s.wantDial().refuse(errLost)
+		d := s.wantDial()
+		require.False(t, c.Status().AtGate)
+		d.refuse(errLost)
+		require.Equal(t, 5*time.Second, s.wantDial().at, "each is 1 s at the gate")
 	})
 }
 
@@ -56,4 +111,33 @@ func TestTheKickOfARunCutsItsWait(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
+}
+
+// kicked runs a Run whose dials fail, with a channel of room for three kicks, and
+// returns when they came.
+func kicked(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
+	var dials []time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		kick := make(chan struct{}, 3)
+		prepare(kick)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour-time.Second)
+		defer cancel()
+		start := time.Now()
+		err := reconnect.Run(ctx, func(context.Context) (*pipe, error) {
+			dials = append(dials, time.Since(start))
+			time.Sleep(time.Minute)
+			return nil, errLost
+		}, func(context.Context, *pipe, *reconnect.Session) error { return nil },
+			&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	return dials
+}
+
+func TestAClosedKickKicksNobody(t *testing.T) {
+	require.Len(t, kicked(t, func(kick chan struct{}) { close(kick) }), 10)
+}
+
+func TestAKickThatWasSentBeforeTheDialIsForgotten(t *testing.T) {
+	require.Len(t, kicked(t, func(kick chan struct{}) { kick <- struct{}{}; kick <- struct{}{} }), 10)
 }

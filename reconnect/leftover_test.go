@@ -56,7 +56,9 @@ func TestALostSessionLeavesItsQueueToTheNext(t *testing.T) {
 		c := s.open(o)
 		leave(t, c, s.wantDial().accept(), out("a"), out("b"), out("c"))
 		told.want(t, "a: unknown 1")
-		require.Equal(t, reconnect.Receipt{Out: out("a"), Fate: reconnect.Unknown, Session: 1, Tries: 1, Err: told.last(t).Err}, told.last(t))
+		now := time.Now()
+		want := reconnect.Receipt{Out: out("a"), Fate: reconnect.Unknown, Session: 1, Tries: 1, Began: now, Ended: now, Err: told.last(t).Err}
+		require.Equal(t, want, told.last(t))
 		require.ErrorIs(t, told.last(t).Err, errLost)
 		queue(t, c, "d")
 		require.Equal(t, "b c d", written(s.wantDial().accept()))
@@ -85,7 +87,7 @@ func TestKeepHandsBackWhatItDoesNotWant(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.KeepSends)
 		var asked notes
-		o.Outbox.Keep = func(m reconnect.Out, cause error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, cause error) bool {
 			asked.add(string(m.Data))
 			require.ErrorIs(t, cause, errLost)
 			return m.Key == "subscription"
@@ -105,7 +107,7 @@ func TestKeepIsAskedOnlyWhenAReadySessionIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
 		o.OnSession = refuseFirst
-		o.Outbox.Keep = func(reconnect.Out, error) bool { t.Error("asked"); return false }
+		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { t.Error("asked"); return false }
 		c := s.open(o)
 		queue(t, c, "a")
 		s.wantDial().refuse(errLost)
@@ -119,7 +121,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.KeepSends)
 		var asked notes
-		o.Outbox.Keep = func(m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
 			asked.add(string(m.Data))
 			time.Sleep(time.Second)
 			return true
@@ -139,7 +141,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 func TestKeepMayDecideTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Keep = func(reconnect.Out, error) bool { time.Sleep(time.Second); return false }
+		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { time.Sleep(time.Second); return false }
 		c := s.open(o)
 		late := out("b")
 		late.Deadline = s.start.Add(time.Second / 2)
@@ -174,7 +176,7 @@ func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 			return m, reconnect.ErrExpired
 		},
 		"Keep": func(o *reconnect.Options) (reconnect.Out, error) {
-			o.Outbox.Keep = func(reconnect.Out, error) bool { return false }
+			o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { return false }
 			return repeatable("a"), reconnect.ErrSessionLost
 		},
 		"its session": func(*reconnect.Options) (reconnect.Out, error) {

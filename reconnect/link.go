@@ -2,192 +2,149 @@ package reconnect
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// link is one connection of a [Conn], from its dial to its loss.
+// link is one connection of a [Conn], from its dial to its loss. It is a context
+// that ends with the connection.
 type link struct {
-	conn      conn.Conn
-	n         uint64 // of the session
-	delivered bool   // something of it is in the stream; the supervisor's, and OnSession's while that runs
+	xsync.Context
+	conn    conn.Conn
+	late    conn.BufferReader // conn, if it needs no buffer while it waits; else nil
+	session uint64
+	end     atomic.Pointer[ending] // nil: we have not ended it
+	slot    xsync.Slot             // of those who write once it is ready: at most one does
 
-	cause   atomic.Pointer[error] // the first cause of our own cut
-	severed signal                // cause is set
+	delivered bool // something of it is in the stream; the supervisor's, and OnSession's while that runs
+	broken    bool // a Read or Write of OnSession's has failed; likewise
 
-	turn  atomic.Uint64 // whose turn it is at the reading end: see turn.go
-	watch watch
-	stall *stall // nil: data is not asked for
+	turn     atomic.Uint64 // what the supervisor does at the reading end
+	liveness liveness
+	stall    *stall // nil: data is not asked for
 }
 
-func newLink(c conn.Conn) *link { return &link{conn: c} }
+// ending is why we ended a link, and how.
+type ending struct {
+	cause  error
+	closed chan struct{} // closed when the peer has been told; nil: it is not
+}
+
+// The word link.turn counts what the supervisor has done at the reading end, and
+// says in its lowest bits what it is doing there. The supervisor alone writes it.
+const (
+	reading  uint64 = iota // it reads
+	handling               // OnMessage runs, and nobody reads
+	blocked                // the inbox is full, and nobody reads
+
+	turnMask = 3
+	nextTurn = turnMask + 1
+)
+
+// pause says that nobody reads, because of why, until resume.
+func (l *link) pause(why uint64) { l.turn.Store(l.turn.Load()&^turnMask + nextTurn | why) }
+
+func (l *link) resume() { l.turn.Store(l.turn.Load() &^ turnMask) }
+
+// paused reports whether nobody reads.
+func (l *link) paused() bool { return l.turn.Load()&turnMask != reading }
 
 // Close cuts the connection for Run.
-func (l *link) Close() error { return l.conn.CloseNow() }
+func (l *link) Close() error {
+	l.End()
+	return l.conn.CloseNow()
+}
 
 // cut ends the connection because of cause. The first cause is kept.
 func (l *link) cut(cause error) {
-	l.cause.CompareAndSwap(nil, &cause)
-	l.severed.broadcast()
+	l.end.CompareAndSwap(nil, &ending{cause: cause})
+	l.End()
 	l.conn.CloseNow()
+}
+
+// part ends the connection because of cause, like cut, but tells the peer so, for
+// at most limit. It does not wait: see parted.
+func (l *link) part(cause error, limit time.Duration) {
+	e := &ending{cause: cause, closed: make(chan struct{})}
+	if limit < 0 {
+		l.cut(cause)
+		return
+	}
+	if !l.end.CompareAndSwap(nil, e) {
+		return
+	}
+	l.End()
+	go func() { // joined by parted
+		defer close(e.closed)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		l.conn.Close(ctx, closeCode(cause), "")
+	}()
+}
+
+// closeCode returns the code of a close frame that cause asks for, or 1000.
+func closeCode(cause error) int {
+	var c interface{ CloseCode() int }
+	if errors.As(cause, &c) && c.CloseCode() >= 1000 {
+		return c.CloseCode()
+	}
+	return 1000
+}
+
+// parted waits until the peer has been told, if part was called.
+func (l *link) parted() {
+	if e := l.end.Load(); e != nil && e.closed != nil {
+		<-e.closed
+	}
+}
+
+// lost reports whether we have ended the link.
+func (l *link) lost() bool { return l.end.Load() != nil }
+
+// why returns the cause with which we ended the link, or else err, which is how it
+// shows.
+func (l *link) why(err error) error {
+	if e := l.end.Load(); e != nil {
+		return e.cause
+	}
+	return err
+}
+
+// read returns the next message, in what buffer returns if that is large enough:
+// see [conn.BufferReader]. A Conn that is none holds one while it waits.
+func (l *link) read(buffer func(size int) []byte) (conn.Message, error) {
+	if l.late != nil {
+		return l.late.ReadBuffer(buffer)
+	}
+	return l.conn.Read(buffer(-1))
+}
+
+// writeFirst writes m ahead of all others that wait to write.
+func (l *link) writeFirst(ctx context.Context, life *lifetime, m conn.Message) error {
+	if err := l.slot.AcquireFirst(ctx, &life.Context); err != nil {
+		return err
+	}
+	defer l.slot.Release()
+	err := l.conn.Write(m)
+	if err == nil {
+		life.counts.written(m)
+	}
+	return err
 }
 
 // heard notes a message.
 func (l *link) heard() {
-	l.watch.heard()
+	l.liveness.heard()
 	l.stall.heard()
 }
 
-// why returns the cause of our own cut, or else err, which is how it shows.
-func (l *link) why(err error) error {
-	if cause := l.cause.Load(); cause != nil {
-		return *cause
-	}
-	return err
-}
+// instant is a time by the monotonic clock, a third of the size of a [time.Time].
+type instant = time.Duration
 
-// sever cuts l, and lets nobody write on it any more.
-func (c *Conn) sever(l *link, cause error) {
-	l.cause.CompareAndSwap(nil, &cause) // first, because Status looks for it when live is nil
-	c.live.CompareAndSwap(l, nil)
-	l.cut(cause)
-}
+var epoch = time.Now()
 
-// opening is told by the supervisor of a new session, whose connection is a *link.
-func (c *Conn) opening(got any, n uint64) {
-	if c == nil {
-		return
-	}
-	l := got.(*link)
-	l.n = n
-	if c.inbox != nil {
-		c.inbox.hasten(false) // what OnSession delivers is told at once
-	}
-	c.counts.sessions.Store(n)
-	c.link.Store(l)
-	c.enter(StateOpening, func(s *Status) { s.Session = n })
-}
-
-// serve is one session: opening, ready, lost.
-func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
-	err := c.open(ctx, l, s)
-	if cause := l.cause.Load(); err == nil && cause != nil {
-		err = fmt.Errorf("open: %w", *cause)
-	}
-	if err == nil {
-		c.ready(l, s)
-		err = c.receive(ctx, l)
-	}
-	return c.lose(l, s, err)
-}
-
-// ready lets others write, and watches.
-func (c *Conn) ready(l *link, s *Session) {
-	if c.inbox != nil {
-		c.inbox.collect(l.conn)
-	}
-	c.live.Store(l)
-	c.outbox.up(l)
-	c.enter(StateReady, func(st *Status) { st.Err = nil })
-	s.Ready()
-	l.stall = newStall(c, l)
-	l.watch.start(c, l)
-	l.stall.start()
-}
-
-// lose cleans up after a session, and tells the reader of the loss.
-func (c *Conn) lose(l *link, s *Session, err error) error {
-	c.sever(l, err)
-	l.watch.stop()
-	l.stall.stop(err)
-	c.enter(StateWaiting, func(st *Status) { st.Err = err })
-	c.outbox.down(l, err)
-	_, ready := s.readyAt()
-	if !ready {
-		c.counts.failures.Add(1)
-	}
-	if ready || l.delivered {
-		c.counts.lost.Add(1)
-		c.seam(&Seam{Session: l.n, Cause: err, Lost: 1})
-	}
-	if c.leaving.Load() && !c.outbox.draining() {
-		return backoff.Permanent(err)
-	}
-	return err
-}
-
-// seam tells the reader that a connection was lost.
-func (c *Conn) seam(s *Seam) {
-	switch {
-	case c.o.OnSeam != nil:
-		c.o.OnSeam(s)
-	case c.o.OnMessage == nil && c.inbox != nil:
-		c.inbox.lose(s)
-	}
-}
-
-// open lets OnSession make the connection ready, in a goroutine of its own, so
-// that the stack which that needs is not the one that waits for messages ever
-// after.
-func (c *Conn) open(ctx context.Context, l *link, s *Session) error {
-	if c.o.OnSession == nil {
-		return nil
-	}
-	cancel := func() {}
-	if c.o.OpenTimeout > 0 {
-		ctx, cancel = context.WithTimeoutCause(ctx, c.o.OpenTimeout, &OpenTimeoutError{c.o.OpenTimeout})
-	}
-	defer cancel()
-	var cuts sync.WaitGroup
-	cuts.Add(1)
-	stop := context.AfterFunc(ctx, func() {
-		defer cuts.Done()
-		l.cut(context.Cause(ctx))
-	})
-	o := &Opening{Session: s.N, Cause: s.Cause, Downtime: s.Downtime, c: c, l: l, ctx: ctx}
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.callers.enter()
-		defer c.callers.leave()
-		err = c.o.OnSession(ctx, o)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		c.trace().waitFor(done, "OnSession", c)
-	}
-	o.over.Store(true)
-	if stop() {
-		cuts.Done()
-	} else {
-		cuts.Wait()
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	return nil
-}
-
-func (c *Conn) trace() *Trace { return c.o.Run.Trace }
-
-// OpenTimeoutError is the cause of the end of a session whose OnSession was not
-// done in time. It is a timeout, so the default verdict on it is Overload.
-type OpenTimeoutError struct {
-	Limit time.Duration // Options.OpenTimeout
-}
-
-func (e *OpenTimeoutError) Error() string { return fmt.Sprintf("not ready within %v", e.Limit) }
-
-// Timeout reports true.
-func (e *OpenTimeoutError) Timeout() bool { return true }
-
-// Is reports whether target is [context.DeadlineExceeded].
-func (e *OpenTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+func now() instant { return time.Since(epoch) }

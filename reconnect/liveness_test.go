@@ -3,6 +3,8 @@ package reconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,42 +110,101 @@ func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
 	})
 }
 
-// Promise 8: while a handler is slow another goroutine reads, so that the
-// peer's pings are answered; no message is lost or overtaken.
-func TestASlowHandlerDoesNotStopTheReading(t *testing.T) {
+// Promise 8: a handler that is slow is reported, once per call, and costs neither the
+// connection nor a message.
+func TestASlowHandlerIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		var seen notes
+		var seen, slow notes
 		o := run(every(time.Hour))
-		o.OnMessage = func(m reconnect.Message) {
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
 			seen.add(string(m.Data))
-			time.Sleep(time.Minute)
+			if string(m.Data) != "3" {
+				time.Sleep(time.Minute)
+			}
 		}
-		o.OnSeam = func(*reconnect.Seam) { seen.add("seam") }
+		o.Run.Trace = &reconnect.Trace{SlowHandler: func(h reconnect.SlowHandler) {
+			slow.add(fmt.Sprint(h.Session, h.Since))
+		}}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
-		time.Sleep(25 * time.Second)
-		deliver(peer, 2, 4)
-		require.Equal(t, uint64(4), c.Stats().Received, "read while the first is handled")
-		require.Equal(t, []string{"1"}, seen.all())
+		deliver(peer, 1, 3)
+		time.Sleep(59 * time.Second)
+		require.Equal(t, []string{"1 10s"}, slow.all())
 		time.Sleep(time.Minute)
-		peer.Fail(errLost)
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		synctest.Wait()
-		require.Equal(t, []string{"1", "2", "3", "4", "seam"}, seen.all())
+		require.Equal(t, []string{"1 10s", "1 10s"}, slow.all())
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"1", "2", "3"}, seen.all())
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Len(t, slow.all(), 2)
 	})
 }
 
-// Promises 8 and 11: also with a stand-in at work.
+// Promise 8: nobody is cut for reading slowly, but somebody hears of a reader that
+// does not read at all.
+func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		var late notes
+		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 2}, Run: reconnect.RunOptions{Trace: &reconnect.Trace{
+			Overdue: func(o reconnect.Overdue) { late.add(fmt.Sprint(o.What, " ", o.Since, " at ", s.now())) },
+		}}})
+		deliver(s.wantDial().accept(), 1, 9)
+		for range 6 { // slow, but it reads
+			time.Sleep(21 * time.Second)
+			_, err := c.Read(t.Context(), nil)
+			require.NoError(t, err)
+		}
+		require.Empty(t, late.all())
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, []string{"reader 30s at 2m40s", "reader 1m0s at 3m10s"}, late.all())
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// hangable is a connection that tells without being read that its peer has hung up.
+type hangable struct {
+	conn.Conn
+	hung atomic.Bool
+}
+
+func (h *hangable) HungUp() bool { return h.hung.Load() }
+
+// Promise 8: a program that only writes learns that its peer has hung up, which
+// stands behind messages that nobody reads; with and without a way to probe.
+func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
+	for name, fake := range map[string]conntest.FakeOptions{"ping": alive, "no ping": {}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				peer := conntest.NewFake(&fake)
+				h := &hangable{Conn: peer.Conn()}
+				if fake.Pings {
+					h.Conn = peer.Conn()
+				}
+				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), nil)
+				require.NoError(t, err)
+				defer quit(c)
+				deliver(peer, 1, 99)
+				time.Sleep(time.Hour)
+				require.Equal(t, reconnect.StateReady, c.State(), "a slow reader is not cut")
+				h.hung.Store(true)
+				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+				require.ErrorIs(t, c.Status().Err, io.EOF)
+				require.LessOrEqual(t, s.now(), time.Hour+10*time.Second)
+			})
+		})
+	}
+}
+
+// Promises 8 and 11.
 func TestCloseWithASlowHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(&reconnect.Options{OnMessage: func(reconnect.Message) { time.Sleep(time.Minute) }})
+		c := s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }})
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 3)
 		time.Sleep(35 * time.Second)
-		c.Close()
+		quit(c)
 		require.Equal(t, time.Minute, s.now(), "the handler is waited for, and not called again")
 	})
 }
@@ -200,25 +261,59 @@ func TestLivenessCanBeSwitchedOff(t *testing.T) {
 	})
 }
 
-// A machine that was suspended probes, and does not judge by the old silence.
+// asleep is a Conn whose machine was suspended when a message came after 5 s: its
+// wall clock goes on, its timers do not.
+func asleep(s *scene) (*reconnect.Conn, *conntest.Fake) {
+	s.fake = alive
+	var slept atomic.Int64
+	o := run(every(time.Hour))
+	o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	c := s.open(&o)
+	peer := s.wantDial().accept()
+	time.Sleep(5 * time.Second)
+	peer.Hear()
+	slept.Store(int64(8 * time.Hour))
+	return c, peer
+}
+
+// Promise 8: the peer is probed at the first look after the wake-up.
 func TestASuspendedMachineProbesAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		var asleep atomic.Int64
-		o := run(every(time.Hour))
-		o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		time.Sleep(5 * time.Second)
-		peer.Hear()
-		asleep.Store(int64(8 * time.Hour)) // the timers have stood still
+		c, peer := asleep(s)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, peer.Pings(), "though it was heard of 5 s ago by the clock that stood still")
+		time.Sleep(time.Hour)
+		require.Equal(t, reconnect.StateReady, c.State(), "it has answered")
+	})
+}
+
+// Promise 8: and judged by its answer within another third of the limit.
+func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := asleep(s)
 		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.GreaterOrEqual(t, s.now(), 35*time.Second)
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		require.Equal(t, 20*time.Second, s.now())
 	})
+}
+
+// Promise 8: no later than if nobody had noticed that the machine slept.
+func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
+	for _, awake := range []time.Duration{1, 9, 11, 19, 21, 29} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = alive
+			var slept atomic.Int64
+			o := run(every(time.Hour))
+			o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+			c := s.open(&o)
+			s.wantDial().accept().Mute()
+			time.AfterFunc(awake*time.Second, func() { slept.Store(int64(time.Hour)) })
+			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+			require.LessOrEqual(t, s.now(), 30*time.Second)
+		})
+	}
 }
 
 // Redial is the application's own verdict.

@@ -5,31 +5,34 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Log returns a Trace that writes one line for each session and each wait:
-// sessions ready and lost and ordinary waits at level Info; what somebody has to
-// mend (a verdict Slow, or the end for good) and overdue functions at Warn;
-// dials, probes and the gate at Debug.
+// Log returns a Trace that writes one line for each session and each wait, with
+// the connection's name if it has one. Sessions that are ready or lost and ordinary
+// waits are written at level Info; what somebody has to mend (a verdict Slow, or
+// the end for good), slow handlers and what is overdue at Warn; dials, probes and
+// the gate at Debug.
 func Log(l *slog.Logger) *Trace {
-	log := func(level slog.Level, msg string, attrs ...slog.Attr) {
+	log := func(level slog.Level, msg, name string, attrs ...slog.Attr) {
+		if name != "" {
+			attrs = append([]slog.Attr{slog.String("name", name)}, attrs...)
+		}
 		l.LogAttrs(context.Background(), level, msg, attrs...)
 	}
 	return &Trace{
-		GateDone: func(host string, took time.Duration, err error) {
-			log(slog.LevelDebug, "gate passed", slog.String("host", host), slog.Duration("took", took), cause(err))
+		GateDone: func(g GateDone) {
+			log(slog.LevelDebug, "gate passed", g.Name, slog.String("host", g.Host), slog.Duration("took", g.Took), cause(g.Err))
 		},
 		DialDone: func(d DialDone) {
-			log(slog.LevelDebug, "dialled", slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
+			log(slog.LevelDebug, "dialled", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
 		},
 		SessionReady: func(s *Session) {
-			log(slog.LevelInfo, "session ready", slog.Uint64("session", s.N), slog.Duration("downtime", s.Downtime))
+			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.N), slog.Duration("downtime", s.Downtime))
 		},
 		SessionDone: func(e SessionEnd) {
-			log(slog.LevelInfo, "session ended", slog.Uint64("session", e.N), slog.Duration("uptime", e.Uptime),
+			log(slog.LevelInfo, "session ended", e.Name, slog.Uint64("session", e.N), slog.Duration("uptime", e.Uptime),
 				slog.Duration("ready", e.Ready), cause(e.Cause))
 		},
 		WaitStart: func(w Wait) {
@@ -37,21 +40,28 @@ func Log(l *slog.Logger) *Trace {
 			if w.Verdict.Class >= backoff.ClassSlow {
 				level = slog.LevelWarn
 			}
-			log(level, "waiting to redial", slog.Int("try", w.Try), slog.Duration("wait", w.Drawn),
+			log(level, "waiting to redial", w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Drawn),
 				slog.Duration("retry_after", w.Verdict.RetryAfter), slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
 		},
-		End: func(err error) {
+		End: func(e End) {
 			level := slog.LevelWarn
-			if errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled) {
+			if errors.Is(e.Err, net.ErrClosed) || errors.Is(e.Err, context.Canceled) {
 				level = slog.LevelInfo
 			}
-			log(level, "ended", cause(err))
+			log(level, "ended", e.Name, cause(e.Err))
 		},
 		ProbeDone: func(p ProbeDone) {
-			log(slog.LevelDebug, "probed", slog.Uint64("session", p.Session), slog.Duration("took", p.Took), cause(p.Err))
+			log(slog.LevelDebug, "probed", p.Name, slog.Uint64("session", p.Session), slog.Duration("took", p.Took), cause(p.Err))
 		},
-		Overdue: func(what string, since time.Duration) {
-			log(slog.LevelWarn, "function was told to end and has not", slog.String("function", what), slog.Duration("since", since))
+		SlowHandler: func(s SlowHandler) {
+			log(slog.LevelWarn, "OnMessage is slow: the peer is not read", s.Name, slog.Uint64("session", s.Session), slog.Duration("since", s.Since))
+		},
+		Overdue: func(o Overdue) {
+			msg := "function should have returned"
+			if o.What == "reader" {
+				msg = "nobody reads, and the inbox is full"
+			}
+			log(slog.LevelWarn, msg, o.Name, slog.String("what", o.What), slog.Duration("since", o.Since))
 		},
 	}
 }

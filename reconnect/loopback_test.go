@@ -63,7 +63,7 @@ func TestMessagesOverTLS(t *testing.T) {
 	}
 	c, err := reconnect.New(d, &o)
 	require.NoError(t, err)
-	defer c.Close()
+	defer quit(c)
 
 	var got []string
 	for m, err := range c.Messages(ctx) {
@@ -106,7 +106,7 @@ func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 	const conns = 50
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for name, o := range map[string]*reconnect.Options{"push": {OnMessage: func(reconnect.Message) {}}, "pull": {}} {
+	for name, o := range map[string]*reconnect.Options{"push": {OnMessage: func(context.Context, reconnect.Message) {}}, "pull": {}} {
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return nil }
 		d := &dialer.WebSocket{URL: serverProcess(t)}
 		before := runtime.NumGoroutine()
@@ -114,13 +114,13 @@ func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 		for range conns {
 			c, err := reconnect.New(d, o)
 			require.NoError(t, err)
-			defer c.Close()
+			defer quit(c)
 			open = append(open, c)
 			require.NoError(t, c.Await(ctx, reconnect.StateReady))
 		}
 		wantGoroutines(ctx, t, before+conns, name)
 		for _, c := range open {
-			require.NoError(t, c.Close())
+			quit(c)
 		}
 		wantGoroutines(ctx, t, before, name)
 	}

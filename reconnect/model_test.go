@@ -87,7 +87,7 @@ func (m *model) options() {
 	o := &m.o
 	o.Down = []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends, reconnect.KeepSends}[r.IntN(4)]
 	o.OnSession, o.OpenTimeout = m.login, 5*time.Second
-	o.OnMessage = func(reconnect.Message) {}
+	o.OnMessage = func(context.Context, reconnect.Message) {}
 	o.Outbox = reconnect.Outbox{
 		Messages: 1 + r.IntN(20), Bytes: 1000 + r.IntN(300_000),
 		Age: time.Second + upTo(r, 20*time.Second), Full: reconnect.OutFull(r.IntN(3)),
@@ -96,9 +96,9 @@ func (m *model) options() {
 		o.Outbox.Age = -1
 	}
 	whims, doubts := m.stream(1), m.stream(2)
-	o.Outbox.Done = func(got reconnect.Receipt) { m.done(whims, got) }
+	o.Outbox.Done = func(_ context.Context, got reconnect.Receipt) { m.done(whims, got) }
 	if o.Down == reconnect.KeepSends && r.IntN(2) == 0 {
-		o.Outbox.Keep = func(reconnect.Out, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
+		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
 	}
 	if r.IntN(3) == 0 {
 		o.Stall.Limit = 3*time.Second + upTo(r, 10*time.Second)
@@ -115,7 +115,7 @@ func (m *model) storm(t *testing.T, d reconnect.Dialer, calm func()) {
 	var err error
 	m.conn, err = reconnect.New(d, &m.o)
 	require.NoError(t, err)
-	defer m.conn.Close()
+	defer func() { quit(m.conn) }()
 	r := m.stream(4)
 	length := 30 * time.Second
 	how := r.IntN(4)
@@ -144,7 +144,7 @@ func (m *model) end(r *rand.Rand, how int) {
 			m.users.Go(func() { m.shutdown(time.Hour) })
 		}
 		time.Sleep(upTo(r, time.Second))
-		m.conn.Close()
+		quit(m.conn)
 	}
 	m.shutdown(upTo(r, 20*time.Second))
 }

@@ -167,7 +167,7 @@ func (n *nginx) dial(t *testing.T, o reconnect.Options) *client {
 	var err error
 	c.Conn, err = reconnect.New(&dialer.WebSocket{URL: "ws://" + n.addr}, &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	t.Cleanup(func() { quit(c.Conn) })
 	return c
 }
 

@@ -3,10 +3,13 @@ package reconnect
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Opening is a new connection in the hands of [Options.OnSession], which has sole
@@ -23,66 +26,73 @@ type Opening struct {
 }
 
 // Read returns the next message, in a slice of its own. It ends when the context
-// of OnSession does, since that cuts the connection.
+// of OnSession does, because that cuts the connection.
 func (o *Opening) Read() (conn.Message, error) {
-	if o.over.Load() {
-		return conn.Message{}, errOver
+	if err := o.ended(); err != nil {
+		return conn.Message{}, err
 	}
 	m, err := o.l.conn.Read(nil)
 	if err != nil {
-		return m, o.l.why(err)
+		return m, o.failed(err)
 	}
-	o.c.counts.received(m)
+	o.c.life.counts.received(m)
 	return m, nil
 }
 
 // Write sends a message. It ends as Read does.
 func (o *Opening) Write(m conn.Message) error {
-	if o.over.Load() {
-		return errOver
+	if err := o.ended(); err != nil {
+		return err
 	}
 	if err := o.l.conn.Write(m); err != nil {
-		return o.l.why(err)
+		if errors.Is(err, conn.ErrBadMessage) {
+			return err
+		}
+		return o.failed(err)
 	}
-	o.c.counts.written(m)
+	o.c.life.counts.written(m)
 	return nil
 }
 
+// ended returns why the Opening cannot be used any more.
+func (o *Opening) ended() error {
+	if o.over.Load() {
+		return errOver
+	}
+	return o.l.why(nil)
+}
+
+// failed notes that the connection has failed, unless its peer has closed it with a
+// code, which is an answer.
+func (o *Opening) failed(err error) error {
+	var answer interface{ CloseCode() int }
+	o.l.broken = !errors.As(err, &answer)
+	return o.l.why(err)
+}
+
 // Deliver hands a message on to the reader of the Conn: what came between a
-// subscription and its answer is part of the stream. It returns when the message
-// is in the inbox, or OnMessage has returned.
+// subscription and its answer is part of the stream. It returns when a copy of the
+// message is in the inbox, or OnMessage has returned.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
 	}
-	o.l.delivered = true
-	msg := Message{Message: m, Session: o.l.n}
-	switch {
-	case o.c.o.OnMessage != nil:
-		o.c.o.OnMessage(msg)
-		return nil
-	case o.c.o.Inbox.Full == Discard:
-		return nil
-	}
-	if err := o.c.inbox.awaitRoom(o.ctx, o.l); err != nil {
-		return err
-	}
-	return o.c.inbox.put(msg)
+	return o.c.receiver.deliver(o.ctx, o.l, m)
 }
 
-// AwaitFates returns when Outbox.Done has been told of every message that has its
-// fate: all that earlier sessions wrote or tried are among them. Who keeps account
-// of what was sent has it complete then, and can send again, or ask for, what the
-// peer has not got; what is still queued follows when OnSession has returned. It
-// ends as Read does.
+// AwaitFates waits until Outbox.Done has returned for every message that has its
+// fate, including all that earlier sessions wrote or tried. After it an
+// application's own record of what was sent is complete, so that it can decide what
+// to send again, or ask for what the peer has not got. What is still queued follows
+// when OnSession has returned. It ends as Read does.
 func (o *Opening) AwaitFates() error {
 	if o.over.Load() {
 		return errOver
 	}
-	if o.c.outbox == nil {
+	if o.c.sender.outbox == nil {
 		return nil
 	}
-	return o.c.outbox.awaitTold(o.ctx)
+	return o.c.sender.outbox.reporter.await(o.ctx)
 }
 
 // Conn returns the connection itself, for what else it may know, like the
@@ -90,3 +100,64 @@ func (o *Opening) AwaitFates() error {
 func (o *Opening) Conn() conn.Conn { return o.l.conn }
 
 var errOver = errors.New("reconnect: Opening used after OnSession returned")
+
+// open has OnSession make the connection ready, in a goroutine of its own, so
+// that the stack which that needs is not the one that waits for messages ever
+// after.
+func (c *Conn) open(l *link, s *Session) error {
+	if c.life.o.OnSession == nil {
+		return nil
+	}
+	var ctx context.Context = l
+	cancel := func() {}
+	if limit := c.life.o.OpenTimeout; limit > 0 {
+		ctx, cancel = context.WithTimeoutCause(l, limit, &OpenTimeoutError{limit})
+	}
+	defer cancel()
+	var cuts sync.WaitGroup
+	cuts.Add(1)
+	stop := xsync.AfterFunc(ctx, func() { // joined below
+		defer cuts.Done()
+		if !l.Ended() {
+			l.cut(context.Cause(ctx))
+		}
+	})
+	o := &Opening{Session: s.N, Cause: s.Cause, Downtime: s.Downtime, c: c, l: l, ctx: ctx}
+	var err error
+	call := xsync.Go(func() { err = c.life.o.OnSession(ctx, o) })
+	select {
+	case <-call.Done():
+	case <-ctx.Done():
+		c.life.waitFor(call.Done(), "OnSession")
+	}
+	o.over.Store(true)
+	if stop() {
+		cuts.Done()
+	} else {
+		cuts.Wait()
+		err = l.why(context.Canceled)
+	}
+	switch {
+	case !call.Returned():
+		err = fmt.Errorf("OnSession: %w", errNotReturned)
+	case err == nil && l.lost():
+		err = l.why(nil)
+	case err == nil:
+		return nil
+	}
+	return fmt.Errorf("open: %w", err)
+}
+
+// OpenTimeoutError is the cause of the end of a session whose OnSession was not
+// done in time. It is a timeout, so the default verdict on it is Overload.
+type OpenTimeoutError struct {
+	Limit time.Duration // Options.OpenTimeout
+}
+
+func (e *OpenTimeoutError) Error() string { return fmt.Sprintf("not ready within %v", e.Limit) }
+
+// Timeout reports true.
+func (e *OpenTimeoutError) Timeout() bool { return true }
+
+// Is reports whether target is [context.DeadlineExceeded].
+func (e *OpenTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -65,7 +65,7 @@ func TestDeliverKeepsTheOrder(t *testing.T) {
 	t.Run("push", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *scene) {
 			var seen notes
-			s.open(&reconnect.Options{OnSession: opening, OnMessage: func(m reconnect.Message) { seen.add(string(m.Data)) }})
+			s.open(&reconnect.Options{OnSession: opening, OnMessage: func(_ context.Context, m reconnect.Message) { seen.add(string(m.Data)) }})
 			s.wantDial().accept().Deliver(text("1"), text("2"), text("3"))
 			synctest.Wait()
 			require.Equal(t, []string{"1", "2", "3"}, seen.all())
@@ -115,7 +115,7 @@ func TestAnOnSessionThatIsLateHasFailed(t *testing.T) {
 		o := run(every(time.Second))
 		o.OpenTimeout = time.Second
 		var late notes
-		o.Run.Trace = &reconnect.Trace{Overdue: func(what string, _ time.Duration) { late.add(what) }}
+		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; late.add(what) }}
 		o.OnSession = func(context.Context, *reconnect.Opening) error {
 			time.Sleep(20 * time.Second)
 			return nil

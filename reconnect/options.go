@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -12,26 +13,35 @@ import (
 // Options are the options of [New]. A nil *Options is fine: a connection that is
 // read with [Conn.Read], needs no login and writes only while it is up.
 type Options struct {
+	// Name says in the events of Trace which connection it is. Default: nothing.
+	Name string
+
 	// OnSession makes a new connection ready: login, subscribe, wait for the
 	// answer. It has sole use of the wire. It runs in a goroutine of its own,
-	// that the supervisor waits for; its context ends after OpenTimeout and when
-	// the Conn ends, and then the connection is cut under it. An error is a
-	// failed attempt. Default: ready at once.
+	// which the supervisor waits for. Its context ends after OpenTimeout, and with
+	// the connection; at the end of the context the connection is cut under it.
+	// An error is a failed attempt. Default: ready at once.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
 	OpenTimeout time.Duration
 
 	// OnMessage takes every message as it comes (push). It runs in the goroutine
-	// that reads; the data of m is valid until it returns. While it is slow the
-	// peer is not read, but answered: see [Liveness]. Default: messages are taken
-	// with [Conn.Read] or [Conn.Messages] (pull).
-	OnMessage func(m Message)
+	// that reads; the data of m is valid until it returns, and ctx ends with the
+	// session. While it runs the peer is not read and its pings are not answered,
+	// so that a peer which wants answers may hang up: a handler that is slow should
+	// hand its messages on, or they should be pulled. [Trace.SlowHandler] reports
+	// one that is. Default: messages are taken with [Conn.Read] or [Conn.Messages]
+	// (pull).
+	//
+	// No next session can come while it runs. A Write that waits for one, Await and
+	// Shutdown end with the context that they are given: give them ctx.
+	OnMessage func(ctx context.Context, m Message)
 
-	// OnSeam is told of each lost connection, in order with OnMessage and in the
-	// same goroutine. It needs OnMessage; those who pull get the Seam from Read.
-	// Default: nobody is told.
-	OnSeam func(s *Seam)
+	// OnSeam is called for each lost connection, in order with OnMessage and in the
+	// same goroutine. Its context ends with the Conn. It needs OnMessage; those who
+	// pull get the Seam from Read. Default: none.
+	OnSeam func(ctx context.Context, s *Seam)
 
 	// Inbox holds what has come and was not read yet. Pull only.
 	Inbox Inbox
@@ -97,13 +107,13 @@ const (
 // Outbox bounds what waits to be sent, and hears what becomes of it. The zero
 // value is right for those who only use [Conn.Write].
 type Outbox struct {
-	// Done is told what became of each message that Send accepted: exactly once
-	// each, one after the other, in the order in which their fates were settled,
-	// which for those written is that of Send. It runs in a goroutine of its own
-	// that ends before the Conn does. While it is slow messages go on being
-	// written; but when it has not been told of as many as may wait, Send refuses more.
-	// Default: nobody is told, and Send is an error.
-	Done func(Receipt)
+	// Done is called with what became of each message that Send accepted: exactly
+	// once each, one after the other, in the order in which their fates were
+	// settled, which for those written is that of Send. It runs in a goroutine of
+	// its own that ends before the Conn does; its context ends with the Conn. While
+	// it is slow messages go on being written; but while as many receipts wait for
+	// it as messages may wait, Send refuses more. Default: none, and Send is an error.
+	Done func(ctx context.Context, r Receipt)
 
 	// Messages is how many may wait. Default: 1024.
 	Messages int
@@ -122,8 +132,9 @@ type Outbox struct {
 	// Keep decides, for KeepSends, about each message that waits when a ready
 	// session is lost because of cause: true keeps it for the next session; false
 	// hands it back: it is dropped with ErrSessionLost, and Done gets it. It runs in
-	// the supervisor's goroutine. Default: all are kept.
-	Keep func(o Out, cause error) bool
+	// the supervisor's goroutine; its context ends with the Conn. Default: all are
+	// kept.
+	Keep func(ctx context.Context, o Out, cause error) bool
 }
 
 // OutFull is what happens when there is no room in the [Outbox].
@@ -139,15 +150,17 @@ const (
 // Liveness says when a peer is dead. Any byte received is life; after a third of
 // Limit without one the peer is probed, after two thirds again, and at the limit
 // the connection is cut with [ErrSilent]. A connection that can neither ping nor
-// be asked by Probe is not watched. No verdict is passed while the application
+// be asked by Probe is not probed. No verdict is passed while the application
 // does not read: while OnMessage runs, or the inbox is full and its policy is
-// Block. A machine that has been suspended probes at once, and judges by the
-// answer.
+// Block. After the machine was suspended the peer is probed at the first look, and
+// the connection is cut if nothing comes within a third of Limit.
 //
-// When one call of OnMessage takes longer than between one and two thirds of
-// Limit, another goroutine reads on in its stead for the rest of the session,
-// into an inbox of default size, so that the peer's pings are answered. Only when
-// that is full too the peer goes unread.
+// A full inbox that nobody reads for as long as Limit is reported by
+// [Trace.Overdue] ("reader"). A slow reader is never cut for it. But if nothing was
+// read for that long and the peer has ended or reset the connection meanwhile, which
+// Linux tells without reading, the session is lost. On other systems the end is
+// noticed when there is room in the inbox: a program that only writes should use
+// [Discard].
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
 	Limit time.Duration
@@ -175,26 +188,31 @@ type Stall struct {
 	// negative: for ever.
 	Limit time.Duration
 
-	// Expected says whether data is expected at a time. The silence counts from when
-	// it has begun to say so. It is called in the goroutine of a timer, when the session
+	// Expected reports whether data is expected at a time. The silence counts from
+	// when it first does. It is called in the goroutine of a timer, when the session
 	// is ready and then 8 times in Limit. Default: always.
 	Expected func(time.Time) bool
 }
 
-// from fills r in: with what o says, and with the defaults where it says nothing.
-func (r *Options) from(o *Options, d Dialer) error {
+// withDefaults returns a copy of o that is complete. A nil o has all the defaults.
+func (o *Options) withDefaults(d Dialer) (Options, error) {
+	var r Options
 	if o != nil {
-		*r = *o
+		r = *o
 	}
 	if err := r.validate(); err != nil {
-		return err
+		return r, err
 	}
+	if r.Name == "" {
+		r.Name = r.Run.Name
+	}
+	r.Run.Name = r.Name
 	if h, ok := d.(interface{ Host() string }); ok && r.Run.Gate != nil && r.Run.Host == "" {
 		r.Run.Host = h.Host()
 	}
 	run, err := r.Run.withDefaults()
 	if err != nil {
-		return err
+		return r, err
 	}
 	r.Run = *run
 	if r.OpenTimeout == 0 {
@@ -224,7 +242,8 @@ func (r *Options) from(o *Options, d Dialer) error {
 	if r.Inbox.Bytes == 0 {
 		r.Inbox.Bytes = 16 << 20
 	}
-	return nil
+	r.Stall.Limit = min(r.Stall.Limit, math.MaxInt64>>maxStalls)
+	return r, nil
 }
 
 func (o *Options) validate() error {
@@ -232,7 +251,7 @@ func (o *Options) validate() error {
 	case o.OnMessage != nil && o.Inbox != Inbox{}:
 		return errors.New("reconnect: Options.OnMessage and Options.Inbox: either push or pull")
 	case o.OnSeam != nil && o.OnMessage == nil:
-		return errors.New("reconnect: Options.OnSeam without OnMessage: who pulls gets the seam from Read")
+		return errors.New("reconnect: Options.OnSeam without OnMessage: Read returns the seams to those who pull")
 	case o.Inbox.Messages < 0:
 		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
 	case o.Inbox.Bytes < 0:
@@ -245,6 +264,8 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit is never called")
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
+	case o.Name != "" && o.Run.Name != "" && o.Run.Name != o.Name:
+		return fmt.Errorf("reconnect: Options.Name is %q, and Options.Run.Name is %q: set one of them", o.Name, o.Run.Name)
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
 	}

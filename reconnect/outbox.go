@@ -1,7 +1,6 @@
 package reconnect
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -9,138 +8,141 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/queue"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// outbox is the queue of what waits to be sent, messages of Send and of Write. One
-// goroutine at a time writes them, the flusher, and one tells Done, the teller;
-// each is there only while it has something to do, so that a handler of Done may
-// be slow, and may send. A third is that of the timer.
+// outbox is the lock, the goroutines and the timer around the queue of what waits
+// to be sent, messages of Send and of Write. One goroutine at a time writes them, the
+// flusher, and one calls Done, the reporter; each is there only while it has
+// something to do, so that Done may be slow, and may send.
 type outbox struct {
-	c     *Conn
-	limit Outbox
+	life     *lifetime
+	state    *state
+	reporter reporter
 
-	pending atomic.Int64 // entries without a fate: a Write that finds some queues behind them
+	pending atomic.Int64 // messages without a fate: a Write that finds some queues behind them
 
-	mu      sync.Mutex // guards what follows
-	waiting list
-	keys    map[string]*entry // of those waiting, for ReplaceKey
-	link    *link             // by which to write; nil: none is ready
-	last    uint64            // the last session that was lost
-	timer   *time.Timer
-	alarm   time.Time // when the timer rings; zero: it is not set
-	told    []Receipt // waiting for Done
-	heard   uint64    // of how many Done has been told
-	fates   uint64    // of how many it has been told, or will be
-	toldLen int       // bytes of their data
-	unsent  []Receipt // since Shutdown
-	closed  bool
-	cut     bool // closed with messages in it
+	mu       sync.Mutex // guards what follows
+	queue    queue.Queue[sending]
+	link     *link     // by which to write; nil: none is ready
+	last     uint64    // the last session that was lost
+	alarm    time.Time // when the timer rings; zero: it is not set
+	flushing bool
+	closed   bool
+	cut      bool      // closed with messages in it
+	unsent   []Receipt // since Shutdown
 
-	flushing, telling          bool
-	flushers, tellers, ringing sync.WaitGroup
-	drained                    signal
-	hearing                    signal // Done has been told of one more
+	flushers sync.WaitGroup
+	timer    xsync.Timer
+	drained  xsync.Signal // nothing is pending
+	room     xsync.Signal // there may be room
 }
 
-func newOutbox(c *Conn) *outbox {
-	return &outbox{c: c, limit: c.o.Outbox}
+// entry is one message in the queue.
+type entry = queue.Item[sending]
+
+// sending is a message on its way.
+type sending struct {
+	Out
+	done      chan struct{} // closed with the fate of a Write; nil for a Send
+	failFast  bool          // a Write that does not wait for another session
+	maybeSent bool          // the fate of an earlier try is unknown
+	receipt   Receipt       // in the making
 }
+
+func newOutbox(life *lifetime, state *state) *outbox {
+	q := &outbox{life: life, state: state, reporter: reporter{life: life}}
+	o := &life.o.Outbox
+	q.queue.Limits = queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Full)}
+	q.queue.Dropped = func(e *entry, why queue.Reason) { q.settle(e, Dropped, reasons[why]) }
+	return q
+}
+
+var reasons = [...]error{queue.Displaced: ErrOutboxFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
 
 // accept takes a message of Send in, or says why not.
 func (q *outbox) accept(o Out) error {
 	now := time.Now()
-	e := &entry{Out: o, expires: o.Deadline}
-	if age := now.Add(q.limit.Age); q.limit.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
-		e.expires = age
+	e := &entry{Value: sending{Out: o}, Size: len(o.Data), Key: o.Key, Expires: o.Deadline}
+	limit := &q.life.o.Outbox
+	if age := now.Add(limit.Age); limit.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
+		e.Expires = age
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.admit(e, now); err != nil {
-		return err
-	}
-	q.append(e)
-	q.setAlarm(e)
-	return nil
-}
-
-// admit says why there is no place for e, or makes room for it.
-func (q *outbox) admit(e *entry, now time.Time) error {
-	size := len(e.Data)
 	switch {
-	case q.closed || q.c.leaving.Load() || q.c.closed.Load():
+	case q.ending():
 		return net.ErrClosed
-	case q.c.o.Down != KeepSends && !q.ready():
-		return q.c.refusal()
-	case e.Session != 0 && (e.Session <= q.last || e.Session > q.c.counts.sessions.Load()):
-		return fmt.Errorf("session %d: %w", e.Session, ErrSessionLost)
-	case e.late(now):
+	case q.life.o.Down != KeepSends && !q.ready():
+		return q.state.refusal()
+	case o.Session != 0 && (o.Session <= q.last || o.Session > q.life.counts.sessions.Load()):
+		return sessionLost(o.Session)
+	case !e.Expires.IsZero() && !now.Before(e.Expires):
 		return ErrExpired
-	case size > q.limit.Bytes:
-		return fmt.Errorf("%w: a message of %d bytes, and Outbox.Bytes is %d", ErrOutboxFull, size, q.limit.Bytes)
-	case len(q.told) >= q.limit.Messages || q.toldLen >= q.limit.Bytes:
-		return fmt.Errorf("%w: Outbox.Done has yet to be told of %d messages", ErrOutboxFull, len(q.told))
 	}
-	old := q.keys[e.Key] // nil unless the policy is ReplaceKey
-	if !q.room(size, old) {
-		if q.limit.Full != DisplaceOldest {
-			return fmt.Errorf("%w: %d messages of %d bytes wait", ErrOutboxFull, q.waiting.count, q.waiting.bytes)
-		}
-		for !q.room(size, nil) {
-			q.drop(q.waiting.oldest(), ErrOutboxFull)
-		}
+	if n, full := q.reporter.full(); full {
+		return fmt.Errorf("%w: %d receipts wait for Outbox.Done", ErrOutboxFull, n)
 	}
-	if old != nil {
-		q.drop(old, ErrReplaced)
+	if err := q.queue.Add(e, now); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutboxFull, err)
 	}
+	q.added()
 	return nil
-}
-
-// room reports whether size more bytes would fit if old were gone.
-func (q *outbox) room(size int, old *entry) bool {
-	count, bytes := q.waiting.count, q.waiting.bytes
-	if old != nil {
-		count, bytes = count-1, bytes-len(old.Data)
-	}
-	return count < q.limit.Messages && bytes+size <= q.limit.Bytes
 }
 
 // join takes a message of Write in, whose caller waits, so that it needs no room.
 // The link is the one that is ready, if one is.
-func (q *outbox) join(m conn.Message, inside bool) (*entry, *link, error) {
-	hasty := inside || q.c.o.Down == FailWrites
-	e := &entry{Out: Out{Message: m}, written: make(chan struct{}), hasty: hasty}
+func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
+	failFast := q.life.o.Down == FailWrites
+	e := &entry{Free: true, Value: sending{
+		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast,
+	}}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.closed || q.c.leaving.Load() || q.c.closed.Load():
+	case q.ending():
 		return nil, nil, net.ErrClosed
-	case hasty && !q.ready():
-		return nil, nil, q.c.refusal()
+	case failFast && !q.ready():
+		return nil, nil, q.state.refusal()
+	case session != 0 && session <= q.last:
+		return nil, nil, sessionLost(session)
 	}
-	q.append(e)
+	_ = q.queue.Add(e, time.Time{}) // it takes no room, and so there is some
+	q.added()
 	return e, q.link, nil
 }
 
-// ready reports whether there is a session to write by.
-func (q *outbox) ready() bool { return q.link != nil && q.link == q.c.live.Load() }
+// ending reports whether nothing more is accepted.
+func (q *outbox) ending() bool { return q.closed || q.life.leaving.Load() || q.life.closed.Load() }
 
-// append puts e at the end, and sees to it that somebody writes it.
-func (q *outbox) append(e *entry) {
+// ready reports whether there is a session to write by.
+func (q *outbox) ready() bool { return q.link != nil && !q.link.lost() }
+
+// added has what was put into the queue written, and dropped in time.
+func (q *outbox) added() {
 	q.pending.Add(1)
-	q.waiting.push(e)
-	q.index(e)
+	q.setAlarm()
 	q.flush()
 }
 
-// index lets e be found by its key.
-func (q *outbox) index(e *entry) {
-	if e.Key == "" || q.limit.Full != ReplaceKey {
+// setAlarm has the timer ring when the first message expires.
+func (q *outbox) setAlarm() {
+	earliest := q.queue.Earliest()
+	if earliest.IsZero() || !q.alarm.IsZero() && !earliest.Before(q.alarm) {
 		return
 	}
-	if q.keys == nil {
-		q.keys = make(map[string]*entry)
-	}
-	q.keys[e.Key] = e
+	q.alarm = earliest
+	q.timer.Set(time.Until(earliest), q.ring)
+}
+
+// ring is the timer's callback: it drops what has expired.
+func (q *outbox) ring() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.alarm = time.Time{}
+	q.queue.Expire(time.Now())
+	q.setAlarm()
 }
 
 // withdraw takes a Write out of the queue, unless it is being written: then it has
@@ -148,26 +150,24 @@ func (q *outbox) index(e *entry) {
 func (q *outbox) withdraw(e *entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !e.listed {
-		e.hasty = true
+	if !e.Queued() {
+		e.Value.failFast = true
 		return false
 	}
-	q.take(e)
-	q.pending.Add(-1)
-	q.tellDrained()
+	q.queue.Remove(e)
+	q.settled()
 	return true
 }
 
-// leave is told by Shutdown: no Write waits any more.
+// leave is called by Shutdown: no Write waits any more.
 func (q *outbox) leave() {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for e, next := q.waiting.first, (*entry)(nil); e != nil; e = next {
-		next = e.next
-		if e.written != nil {
+	for e := range q.queue.All() {
+		if e.Value.done != nil {
 			q.drop(e, net.ErrClosed)
 		}
 	}
@@ -177,134 +177,91 @@ func (q *outbox) leave() {
 func (q *outbox) busy() bool { return q != nil && q.pending.Load() > 0 }
 
 // draining reports whether Shutdown still needs a session for what is queued.
-func (q *outbox) draining() bool {
-	return q.busy() && q.c.o.Down == KeepSends
+func (q *outbox) draining() bool { return q.busy() && q.life.o.Down == KeepSends }
+
+// depth returns how many messages have no fate yet, and the size of the data of
+// those that Send has queued.
+func (q *outbox) depth() (messages, bytes uint64) {
+	if q == nil {
+		return 0, 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, size := q.queue.Size()
+	return uint64(q.pending.Load()), uint64(size)
 }
 
-// end is told by the supervisor that there will be no further session. When it
-// returns nothing of the outbox is left to run.
-func (q *outbox) end() {
+// close waits for the message that is being written, whose link must be cut, and
+// drops what is queued. Nothing is accepted from then on.
+func (q *outbox) close() {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
-	q.closed, q.cut = true, q.waiting.first != nil
-	if !q.alarm.IsZero() && q.timer.Stop() {
-		q.ringing.Done()
+	if !q.closed {
+		q.closed, q.cut = true, q.pending.Load() > 0
 	}
-	for q.waiting.first != nil {
-		q.drop(q.waiting.first, net.ErrClosed)
-	}
-	telling := q.telling
 	q.mu.Unlock()
-	q.ringing.Wait()
-	if telling {
-		q.c.trace().waitForAll(&q.tellers, "Done", q.c)
+	q.flushers.Wait() // first: what is being written comes before what waits
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for e := range q.queue.All() {
+		q.drop(e, net.ErrClosed)
 	}
-	q.tellers.Wait()
 }
 
-// take removes e from the list.
-func (q *outbox) take(e *entry) {
-	q.waiting.remove(e)
-	if q.keys[e.Key] == e {
-		delete(q.keys, e.Key)
+// end is close, and waits until nothing of the outbox is left to run.
+func (q *outbox) end() {
+	if q == nil {
+		return
 	}
+	q.close()
+	q.timer.Stop()
+	q.timer.Wait()
+	q.reporter.end()
+}
+
+// report returns what could not be sent since Shutdown, and whether some of it was
+// dropped because the outbox was closed.
+func (q *outbox) report() (unsent []Receipt, cut bool) {
+	if q == nil {
+		return nil, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unsent, q.cut
 }
 
 // drop removes e for good.
 func (q *outbox) drop(e *entry, why error) {
-	q.take(e)
+	q.queue.Remove(e)
 	q.settle(e, Dropped, why)
 }
 
-// settle gives e, which is in no list any more, its fate.
+// settle gives e, which is not queued any more, its fate.
 func (q *outbox) settle(e *entry, fate Fate, err error) {
-	if e.doubt && fate == Dropped {
+	s := &e.Value
+	if s.maybeSent && fate == Dropped {
 		fate = Unknown
 	}
-	r := &e.receipt
-	r.Fate, r.Err = fate, err
-	q.c.counts.settled(fate)
-	q.pending.Add(-1)
-	q.tellDrained()
-	if e.written != nil {
-		close(e.written)
-		return
-	}
-	r.Out = e.Out
-	if fate != Written && q.c.leaving.Load() {
-		q.unsent = append(q.unsent, *r)
-	}
-	q.told = append(q.told, *r)
-	q.fates++
-	q.toldLen += len(r.Out.Data)
-	if !q.telling {
-		q.telling = true
-		q.tellers.Add(1)
-		go q.tell() // joined by end
-	}
-}
-
-func (q *outbox) tellDrained() {
-	if q.pending.Load() == 0 {
-		q.drained.broadcast()
-	}
-}
-
-// tell is the teller.
-func (q *outbox) tell() {
-	defer q.tellers.Done()
-	q.c.callers.enter()
-	defer q.c.callers.leave()
-	for {
-		r, ok := q.nextTold()
-		if !ok {
-			return
+	s.receipt.Fate, s.receipt.Err = fate, err
+	q.life.counts.settled(fate)
+	if s.done != nil {
+		close(s.done)
+	} else {
+		s.receipt.Out = s.Out
+		if fate != Written && q.life.leaving.Load() {
+			q.unsent = append(q.unsent, s.receipt)
 		}
-		q.limit.Done(r)
-		q.noteHeard()
+		q.reporter.add(s.receipt)
 	}
+	q.settled()
 }
 
-func (q *outbox) noteHeard() {
-	q.mu.Lock()
-	q.heard++
-	q.mu.Unlock()
-	q.hearing.broadcast()
-}
-
-// awaitTold waits until Done has been told of all fates there are now.
-func (q *outbox) awaitTold(ctx context.Context) error {
-	q.mu.Lock()
-	fates := q.fates
-	q.mu.Unlock()
-	for {
-		hearing := q.hearing.wait()
-		q.mu.Lock()
-		heard := q.heard
-		q.mu.Unlock()
-		if heard >= fates {
-			return nil
-		}
-		select {
-		case <-hearing:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// settled says that one more message has its fate.
+func (q *outbox) settled() {
+	if q.pending.Add(-1) == 0 {
+		q.drained.Broadcast()
 	}
-}
-
-func (q *outbox) nextTold() (Receipt, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.told) == 0 {
-		q.told, q.telling = nil, false
-		return Receipt{}, false
-	}
-	r := q.told[0]
-	q.told[0] = Receipt{}
-	q.told = q.told[1:]
-	q.toldLen -= len(r.Out.Data)
-	return r, true
+	q.room.Broadcast()
 }

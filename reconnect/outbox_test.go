@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,7 +41,7 @@ func TestTheOutboxIsBoundedByBytes(t *testing.T) {
 		o, _ := sending(reconnect.KeepSends)
 		o.Outbox.Bytes = 5
 		c := s.open(o)
-		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("123456")}), "a message of 6 bytes, and Outbox.Bytes is 5")
+		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("123456")}), "a message of 6 bytes is larger than the limit of 5")
 		queue(t, c, "12", "345")
 		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("6")}), reconnect.ErrOutboxFull)
 		require.Equal(t, "12 345", written(s.wantDial().accept()))
@@ -280,7 +281,7 @@ func TestNothingIsSentAtItsDeadline(t *testing.T) {
 				return sluggish{opened}, err
 			}), o)
 			require.NoError(t, err)
-			defer c.Close()
+			defer quit(c)
 			peer := s.wantDial().accept()
 			queue(t, c, "a")
 			synctest.Wait()
@@ -324,7 +325,7 @@ func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Messages: 3, Done: func(reconnect.Receipt) { <-hung }}
+		o.Outbox = reconnect.Outbox{Messages: 3, Done: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		for range 4 { // one is being told, three wait for that
@@ -334,7 +335,7 @@ func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 		require.Equal(t, "a a a a", written(peer))
 		err := c.Send(reconnect.Out{Message: text("b")})
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
-		require.ErrorContains(t, err, "Outbox.Done has yet to be told of 3 messages")
+		require.ErrorContains(t, err, "3 receipts wait for Outbox.Done")
 		require.NoError(t, c.Write(t.Context(), text("w")))
 		close(hung)
 		synctest.Wait()
@@ -348,7 +349,7 @@ func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Bytes: 10, Done: func(reconnect.Receipt) { <-hung }}
+		o.Outbox = reconnect.Outbox{Bytes: 10, Done: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		for range 3 {
@@ -361,8 +362,8 @@ func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
 }
 
 func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
-	done := func(reconnect.Receipt) {}
-	keep := func(reconnect.Out, error) bool { return true }
+	done := func(context.Context, reconnect.Receipt) {}
+	keep := func(context.Context, reconnect.Out, error) bool { return true }
 	for _, test := range []struct {
 		want string
 		o    reconnect.Options
@@ -384,4 +385,89 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 		_, err := reconnect.New(newScene(t), &test.o)
 		require.ErrorContains(t, err, test.want)
 	}
+}
+
+// Promise 6: nothing is begun after its deadline; what has begun is not cut for it.
+func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		valid := s.start.Add(time.Second)
+		for _, data := range []string{"a", "b"} {
+			require.NoError(t, c.Send(reconnect.Out{Message: text(data), Deadline: valid}))
+		}
+		time.Sleep(9 * time.Second)
+		told.want(t, "b: dropped 0")
+		require.ErrorIs(t, told.last(t).Err, reconnect.ErrExpired)
+		peer.Release()
+		told.want(t, "b: dropped 0", "a: written 1")
+		a, b := told.last(t), told.all()[0]
+		require.Equal(t, s.start, a.Began, "in time")
+		require.Equal(t, s.start.Add(9*time.Second), a.Ended)
+		require.Zero(t, b.Began)
+	})
+}
+
+// Promise 10: SendWait waits where Send refuses, for as long as its context lasts.
+func TestSendWaitWaitsForRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.KeepSends)
+		o.Outbox.Messages = 1
+		c := s.open(o)
+		queue(t, c, "a")
+		require.ErrorIs(t, c.Send(out("b")), reconnect.ErrOutboxFull)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.SendWait(ctx, out("b"))
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, errLost)
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("c")) }()
+		synctest.Wait()
+		require.Empty(t, waiting)
+		peer := s.wantDial().accept()
+		require.NoError(t, <-waiting)
+		require.Equal(t, "a c", written(peer))
+		told.want(t, "a: written 1", "c: written 1")
+	})
+}
+
+// Promise 10: SendWait also waits until Done has caught up, and ends with the Conn;
+// what can never fit does not wait.
+func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hung := make(chan struct{})
+		o := run(every(time.Second))
+		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, Done: func(context.Context, reconnect.Receipt) { <-hung }}
+		c := s.open(&o)
+		s.wantDial().accept()
+		for range 2 { // Done is at the first, the second waits for it
+			queue(t, c, "a")
+			synctest.Wait()
+		}
+		require.ErrorIs(t, c.SendWait(t.Context(), out("123456")), reconnect.ErrOutboxFull)
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
+		synctest.Wait()
+		require.Empty(t, waiting)
+		c.Close()
+		require.ErrorIs(t, <-waiting, net.ErrClosed)
+		close(hung)
+	})
+}
+
+// What is queued can be seen: how many messages, and of how many bytes.
+func TestStatsShowWhatIsQueued(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		queue(t, c, "a", "bcd")
+		st := c.Stats()
+		require.Equal(t, uint64(2), st.Queued)
+		require.Equal(t, uint64(4), st.QueuedBytes)
+		require.Equal(t, "a bcd", written(s.wantDial().accept()))
+		require.Zero(t, c.Stats().QueuedBytes)
+	})
 }

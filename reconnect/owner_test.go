@@ -53,12 +53,13 @@ func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
 			return late, nil
 		}
 		c, err := reconnect.New(reconnect.DialFunc(dial), &reconnect.Options{Run: reconnect.RunOptions{Trace: &reconnect.Trace{
-			Overdue: func(what string, _ time.Duration) { overdue <- what },
+			Overdue: func(o reconnect.Overdue) { what := o.What; overdue <- what },
 		}}})
 		require.NoError(t, err)
 		synctest.Wait()
 		start := time.Now()
 		c.Close()
+		<-c.Done()
 		require.Equal(t, 8*time.Second, time.Since(start), "it is waited for")
 		require.Equal(t, "dial", <-overdue)
 		require.True(t, late.Closed())

@@ -139,7 +139,7 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 	}, func(t *testing.T, v *venue) {
 		v.dialer.Conn.WriteTimeout = 5 * time.Second
 		o, told := sending(reconnect.KeepSends)
-		o.OnMessage = func(reconnect.Message) {}
+		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.Outbox.Messages, o.Outbox.Bytes = 10, 300_000
 		c := v.ready(t, o)
 		accepted, refused := 0, 0
@@ -155,7 +155,7 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 		require.Positive(t, refused)
 		require.GreaterOrEqual(t, c.Stats().Sessions, uint64(2))
 		require.Greater(t, c.Stats().Received, uint64(5000), "reading went on")
-		require.NoError(t, c.Close())
+		quit(c)
 		require.Len(t, told.all(), accepted)
 	})
 }

@@ -118,7 +118,7 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 	var peer *conntest.Fake
 	o := run(every(time.Hour))
 	if sends {
-		o.Outbox.Done = func(reconnect.Receipt) {}
+		o.Outbox.Done = func(context.Context, reconnect.Receipt) {}
 	}
 	o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
 		err := write(text("?"))
@@ -132,7 +132,7 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 		return sluggish{opened}, err
 	}), &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { quit(c) })
 	peer = s.wantDial().accept()
 	return c, peer
 }
@@ -140,7 +140,7 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 // Promise 8: where bytes are not noted, messages are life.
 func TestAMessageIsLife(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
-		"push":    {OnMessage: func(reconnect.Message) {}},
+		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
 		"pull":    {Inbox: reconnect.Inbox{Full: reconnect.DropOldest}},
 		"discard": {Inbox: reconnect.Inbox{Full: reconnect.Discard}},
 	} {

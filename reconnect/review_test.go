@@ -29,7 +29,7 @@ func TestABadMessageHarmsNothing(t *testing.T) {
 		o := reconnect.Options{Down: reconnect.WaitWrites}
 		c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: n.DialContext}, &o)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		err = c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
 		wantFate(t, err, reconnect.Dropped, 0)
@@ -73,7 +73,7 @@ func TestWhatALaterSessionDeliversIsToldAtOnce(t *testing.T) {
 		}
 		c, err := reconnect.New(dial, &o)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		(<-fakes).Fail(errLost)
 		synctest.Wait()
 		wantSeam(t, c)
@@ -89,7 +89,7 @@ func TestAProbeThatIgnoresItsContextIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
 		var late notes
-		o.Run.Trace = &reconnect.Trace{Overdue: func(what string, _ time.Duration) { late.add(what) }}
+		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; late.add(what) }}
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {
 			time.Sleep(21 * time.Second)
 			return nil
@@ -142,7 +142,7 @@ func TestADialThatIsLateIsClosed(t *testing.T) {
 			return fake, nil
 		}), &o)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.True(t, fake.Closed())
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
@@ -197,11 +197,11 @@ func TestStatusIsAsNewAsTheEvent(t *testing.T) {
 		var start, end reconnect.Status
 		o.Run.Trace = &reconnect.Trace{
 			SessionStart: func(*reconnect.Session) { start = c.Status() },
-			End:          func(error) { end = c.Status() },
+			End:          func(reconnect.End) { end = c.Status() },
 		}
 		c = s.open(&o)
 		s.wantDial().accept()
-		c.Close()
+		quit(c)
 		require.Equal(t, "1 opening", fmt.Sprint(start.Session, start.State))
 		require.Equal(t, reconnect.StateClosed, end.State)
 	})
@@ -212,21 +212,4 @@ func TestANilDialFuncIsNoDialer(t *testing.T) {
 	require.ErrorContains(t, err, "Dialer")
 	_, err = reconnect.New((*dialer.WebSocket)(nil), nil)
 	require.ErrorContains(t, err, "Dialer")
-}
-
-// Promise 8: the loss is seen when it is seen, and not when the handler returns.
-func TestAStandInActsOnTheLoss(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		o := run(every(time.Hour))
-		o.OnMessage = func(reconnect.Message) { time.Sleep(time.Minute) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
-		time.Sleep(35 * time.Second)
-		peer.Fail(errLost)
-		synctest.Wait()
-		require.NotEqual(t, reconnect.StateReady, c.State())
-		require.ErrorIs(t, c.Write(t.Context(), text("x")), reconnect.ErrNotReady)
-	})
 }

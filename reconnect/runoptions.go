@@ -19,9 +19,9 @@ type RunOptions struct {
 	Classify func(error) backoff.Verdict
 
 	// StableAfter is how long a session must have been ready for the waits to
-	// start again from the first; the wait before it counts as well, if it was
-	// longer. Default: 10 s. Negative: ready at all is enough, unless that wait
-	// was longer.
+	// start again from the first. The wait before it counts as well, with what a
+	// server asked for, if it was longer. Default: 10 s. Negative: ready at all is
+	// enough, unless that wait was longer.
 	StableAfter time.Duration
 
 	// Gate admits each dial, under the name Host, the first one included.
@@ -29,13 +29,18 @@ type RunOptions struct {
 	Gate Gate
 	Host string
 
-	// Kick cuts the present wait short when something can be received from it; it
-	// never cuts a server's Retry-After or a wait at the gate. Default: none.
+	// Kick cuts the present wait short when something can be received from it. It
+	// never cuts a server's Retry-After or a wait at the gate. A kick that comes
+	// during a dial cuts the wait after it, if the dial fails; one that comes while
+	// a session lasts is forgotten. A closed channel kicks nobody. Default: none.
 	Kick <-chan struct{}
 
 	// Rand is where jitter comes from; it must be this Run's alone. Default: the
 	// runtime's random numbers.
 	Rand rand.Source
+
+	// Name says in the events of Trace which connection it is. Default: nothing.
+	Name string
 
 	// Trace observes. Default: nothing.
 	Trace *Trace
@@ -59,6 +64,9 @@ func (o *RunOptions) withDefaults() (*RunOptions, error) {
 	if r.StableAfter == 0 {
 		r.StableAfter = 10 * time.Second
 	}
+	if r.Trace == nil {
+		r.Trace = noTrace
+	}
 	if r.Host != "" && r.Gate == nil {
 		return nil, fmt.Errorf("reconnect: RunOptions.Host %q without a Gate", r.Host)
 	}
@@ -75,8 +83,8 @@ func (o *RunOptions) random() *rand.Rand {
 	return rand.New(o.Rand) // has no state of its own
 }
 
-// judge is Classify, made total: an error is never a success.
-func (o *RunOptions) judge(err error) backoff.Verdict {
+// classify is Classify, made total: an error is never a success.
+func (o *RunOptions) classify(err error) backoff.Verdict {
 	v := o.Classify(err)
 	if v.Class == backoff.ClassOK {
 		v.Class = backoff.ClassRetry

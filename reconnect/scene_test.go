@@ -62,8 +62,14 @@ func (s *scene) open(o *reconnect.Options) *reconnect.Conn {
 	s.t.Helper()
 	c, err := reconnect.New(s, o)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { c.Close() })
+	s.t.Cleanup(func() { quit(c) })
 	return c
+}
+
+// shut closes c, and waits until nothing is left of it.
+func quit(c *reconnect.Conn) {
+	c.Close()
+	<-c.Done()
 }
 
 // wantDial waits for the next dial.

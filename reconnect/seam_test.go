@@ -85,8 +85,8 @@ func TestOnSeamComesBetweenTheMessagesOfTwoSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var seen notes
 		o := run(every(time.Second))
-		o.OnMessage = func(m reconnect.Message) { seen.add(fmt.Sprint(m.Session, string(m.Data))) }
-		o.OnSeam = func(s *reconnect.Seam) { seen.add(s.Error()) }
+		o.OnMessage = func(_ context.Context, m reconnect.Message) { seen.add(fmt.Sprint(m.Session, string(m.Data))) }
+		o.OnSeam = func(_ context.Context, s *reconnect.Seam) { seen.add(s.Error()) }
 		s.open(&o)
 		for range 2 {
 			peer := s.wantDial().accept()

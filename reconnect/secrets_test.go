@@ -98,7 +98,7 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NoError(t, c.Write(t.Context(), text("survived")))
 		synctest.Wait()
-		c.Close()
+		quit(c)
 		watchers.Wait()
 
 		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")

@@ -25,7 +25,7 @@ type journal struct {
 	receipts []reconnect.Receipt
 }
 
-func (d *journal) done(r reconnect.Receipt) {
+func (d *journal) done(_ context.Context, r reconnect.Receipt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.receipts = append(d.receipts, r)
@@ -104,7 +104,8 @@ func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
 		require.Equal(t, "a b c", written(peer))
 		told.want(t, "a: written 1", "b: written 1", "c: written 1")
 		first := told.all()[0]
-		require.Equal(t, reconnect.Receipt{Out: reconnect.Out{Message: text("a"), Tag: tag}, Session: 1, Tries: 1}, first)
+		now := time.Now()
+		require.Equal(t, reconnect.Receipt{Out: reconnect.Out{Message: text("a"), Tag: tag}, Session: 1, Tries: 1, Began: now, Ended: now}, first)
 		require.Same(t, tag, first.Out.Tag)
 	})
 }
@@ -181,7 +182,7 @@ func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
 func TestReadingGoesOnWhileTheQueueIsWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
-		o.OnMessage = func(reconnect.Message) {}
+		o.OnMessage = func(context.Context, reconnect.Message) {}
 		c := s.open(o)
 		queue(t, c, "a", "b")
 		peer := s.wantDial().accept()
@@ -240,7 +241,7 @@ func TestABadMessageIsDroppedAlone(t *testing.T) {
 			return choosy{opened}, err
 		}), o)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		queue(t, c, "a", "bad", "b")
 		peer := s.wantDial().accept()
 		require.Equal(t, "a b", written(peer))
@@ -278,7 +279,7 @@ func TestStatsCountEachFateOnce(t *testing.T) {
 		stats := c.Stats()
 		require.Equal(t, []uint64{2, 2, 1, 1, 1},
 			[]uint64{stats.Written, stats.WrittenBytes, stats.Dropped, stats.Unknown, stats.Queued})
-		c.Close()
+		quit(c)
 		require.Equal(t, uint64(2), c.Stats().Dropped)
 		require.Zero(t, c.Stats().Queued)
 	})

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -216,8 +220,8 @@ func TestTheFirstCauseOfALossIsKept(t *testing.T) {
 		o := run(every(time.Second))
 		busy := make(chan struct{})
 		causes := make(chan error, 1)
-		o.OnMessage = func(reconnect.Message) { <-busy }
-		o.OnSeam = func(s *reconnect.Seam) { causes <- s.Cause }
+		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
+		o.OnSeam = func(_ context.Context, s *reconnect.Seam) { causes <- s.Cause }
 		c := s.open(&o)
 		s.wantDial().accept().Deliver(text("x"))
 		synctest.Wait()
@@ -225,5 +229,269 @@ func TestTheFirstCauseOfALossIsKept(t *testing.T) {
 		c.Redial(1, errors.New("another"))
 		close(busy)
 		require.Equal(t, errLost, <-causes)
+	})
+}
+
+// Promise 3: the wait before a session counts with what a server asked for.
+func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var ends []reconnect.SessionEnd
+		o := run(every(time.Second))
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
+		s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Minute))
+		peer := s.wantDial().accept()
+		time.Sleep(10 * time.Minute)
+		peer.Fail(errLost)
+		peer = s.wantDial().accept() // after 1 s
+		time.Sleep(10 * time.Second)
+		peer.Fail(errLost)
+		s.wantDial()
+		require.False(t, ends[0].Stable, "ready for 10m after a wait of 10m1s")
+		require.True(t, ends[1].Stable)
+	})
+}
+
+// Ready is for a session that lasts.
+func TestReadyAfterTheEndDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events []string
+		trace := &reconnect.Trace{
+			SessionReady: func(*reconnect.Session) { events = append(events, "ready") },
+			SessionDone:  func(reconnect.SessionEnd) { events = append(events, "done") },
+		}
+		var first *reconnect.Session
+		serve := func(_ context.Context, _ *pipe, s *reconnect.Session) error {
+			if first == nil {
+				first = s
+				return errLost
+			}
+			first.Ready()
+			return backoff.Permanent(errLost)
+		}
+		err := reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil }, serve,
+			&reconnect.RunOptions{Trace: trace})
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, []string{"done", "done"}, events)
+	})
+}
+
+// A try that came too late has failed like any other.
+func TestALateDialIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Minute))
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			time.Sleep(2 * time.Minute) // whatever ctx says
+			return conntest.NewFake(nil), nil
+		}), &o)
+		require.NoError(t, err)
+		defer quit(c)
+		time.Sleep(time.Hour)
+		require.InDelta(t, c.Stats().Dials, c.Stats().Failures, 1)
+		require.NotZero(t, c.Stats().Failures)
+	})
+}
+
+// Run is in the caller's goroutine: whoever recovers from a panic of serve gets the
+// connection closed, the place at the gate back, and no goroutine.
+func TestAServeThatDoesNotReturnLeavesNothingBehind(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("bad message") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, c := &gate{}, &pipe{}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					defer func() { recover() }()
+					reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
+						func(context.Context, *pipe, *reconnect.Session) error { leave(); return nil },
+						&reconnect.RunOptions{Gate: g, Host: "h"})
+				}()
+				<-ended
+				require.True(t, c.closed)
+				require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+			})
+		})
+	}
+}
+
+// Also where it was a hook that panicked, with a place at the gate taken.
+func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		require.Panics(t, func() {
+			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil },
+				func(context.Context, *pipe, *reconnect.Session) error { return nil },
+				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialStart: func(reconnect.DialStart) { panic("x") }}})
+		})
+		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+	})
+}
+
+// A dial that ends its goroutine, as t.FailNow does, has failed.
+func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		n := 0
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			if n++; n == 1 {
+				runtime.Goexit()
+			}
+			return conntest.NewFake(nil), nil
+		}), &o)
+		require.NoError(t, err)
+		defer quit(c)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorContains(t, c.Status().Err, "dial: the function did not return")
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// So has an OnSession: the session is not ready.
+func TestAnOnSessionThatDoesNotReturnIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.OnSession = func(context.Context, *reconnect.Opening) error { runtime.Goexit(); return nil }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.ErrorContains(t, c.Status().Err, "OnSession: the function did not return")
+		require.True(t, peer.Closed())
+		s.wantDial()
+	})
+}
+
+// A callback that ends the supervisor's goroutine ends the Conn, which says so.
+func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
+	push := func(context.Context, reconnect.Message) {}
+	for name, set := range map[string]func(*reconnect.Options){
+		"OnMessage": func(o *reconnect.Options) {
+			o.OnMessage = func(context.Context, reconnect.Message) { runtime.Goexit() }
+		},
+		"OnSeam": func(o *reconnect.Options) {
+			o.OnMessage, o.OnSeam = push, func(context.Context, *reconnect.Seam) { runtime.Goexit() }
+		},
+		"Keep": func(o *reconnect.Options) {
+			o.OnMessage = push
+			o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { runtime.Goexit(); return false }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = alive
+				o, told := sending(reconnect.KeepSends)
+				set(o)
+				c := s.open(o)
+				peer := s.wantDial().accept()
+				peer.Hold()
+				_, _ = c.Send(out("a")), c.Send(out("b"))
+				peer.Deliver(text("m"))
+				synctest.Wait()
+				peer.Fail(errLost)
+				<-c.Done()
+				require.ErrorContains(t, c.Err(), "closed: "+name+": the function did not return")
+				require.ErrorIs(t, c.Err(), net.ErrClosed)
+				require.True(t, peer.Closed())
+				require.Equal(t, reconnect.StateClosed, c.State())
+				require.Zero(t, c.Stats().Queued)
+				for _, r := range told.all() {
+					require.NotEqual(t, reconnect.Written, r.Fate)
+				}
+			})
+		})
+	}
+}
+
+// One that ends the goroutine of a timer ends the session.
+func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
+	for name, set := range map[string]func(*reconnect.Options){
+		"Liveness.Probe": func(o *reconnect.Options) {
+			o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { runtime.Goexit(); return nil }
+		},
+		"Stall.Expected": func(o *reconnect.Options) {
+			o.Stall = reconnect.Stall{Limit: 80 * time.Second, Expected: func(time.Time) bool { runtime.Goexit(); return true }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(every(time.Hour))
+				set(&o)
+				c := s.open(&o)
+				s.wantDial().accept()
+				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+				require.ErrorContains(t, c.Status().Err, name+": the function did not return")
+			})
+		})
+	}
+}
+
+// Outbox.Done goes on with the next receipt.
+func TestADoneThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var told notes
+		o := run(every(time.Second))
+		o.Outbox.Done = func(_ context.Context, r reconnect.Receipt) {
+			told.add(string(r.Out.Data))
+			runtime.Goexit()
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		queue(t, c, "a", "b", "c")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c"}, told.all())
+	})
+}
+
+// What is said of another session harms nobody.
+func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(0))
+		c := s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial().accept()
+		c.Redial(1, errLost)
+		synctest.Wait()
+		require.Equal(t, reconnect.StateReady, c.State())
+		s.wantNoDial()
+	})
+}
+
+// The peer is told, with a code of the application's own if it has one.
+func TestRedialIsPolite(t *testing.T) {
+	for code, cause := range map[int]error{1000: errLost, 4001: &conn.CloseError{Code: 4001}} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := run(every(time.Second))
+			c := s.open(&o)
+			peer := s.wantDial().accept()
+			c.Redial(1, cause)
+			require.Equal(t, cause, wantSeam(t, c).Cause)
+			got, _, polite := peer.Farewell()
+			require.True(t, polite)
+			require.Equal(t, code, got)
+			require.Equal(t, time.Second, s.wantDial().at)
+		})
+	}
+}
+
+// A peer that does not answer is waited for, within CloseTimeout; nothing is read or
+// written meanwhile, and Close does not wait for it.
+func TestAPoliteRedialHasALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		c.Redial(1, errLost)
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.ErrorIs(t, c.Write(t.Context(), text("x")), reconnect.ErrNotReady)
+		d := s.wantDial()
+		require.Equal(t, 6*time.Second, d.at)
+		peer = d.accept()
+		peer.Mute()
+		c.Redial(2, errLost)
+		synctest.Wait()
+		quit(c)
+		require.Equal(t, 6*time.Second, s.now())
 	})
 }

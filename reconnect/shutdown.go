@@ -1,7 +1,6 @@
 package reconnect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,55 +19,64 @@ import (
 // Options.CloseTimeout and until ctx ends; then it does as Close does. What came
 // before the end can still be read.
 //
-// The error is an *[UnsentError] with the messages that could not be sent, the
-// cause of ctx, or says why the peer could not be told. Called from a callback,
-// Shutdown does not wait for a further session, nor for the end, and instead of an
-// UnsentError there is one that says that messages are left.
+// Shutdown returns when Done is closed, or when ctx ends: then the end goes on
+// without it, Outbox.Done may still be called until Done is closed, and a callback
+// that holds up the end is reported by [Trace.Overdue]. The error is an
+// *[UnsentError] with the messages that could not be sent, the cause of ctx, or says
+// why the peer could not be told. In a callback it cannot see the end, and while
+// OnMessage runs nobody reads the peer's answer: start it in a goroutine there, or
+// call Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	c.leaving.Store(true)
-	c.outbox.leave()
+	c.life.leaving.Store(true)
+	c.sender.outbox.leave()
 	undrained := c.sendQueued(ctx)
 	err := c.farewell(ctx)
-	c.life.end()
-	if c.callers.inside() { // what is left is told to Done
-		return cmp.Or(undrained, err)
-	}
-	<-c.done
-	if q := c.outbox; q != nil && len(q.unsent) > 0 {
-		if q.cut && undrained == nil {
-			undrained = net.ErrClosed
+	c.life.End()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if l := c.state.link.Load(); l != nil {
+			l.cut(net.ErrClosed)
 		}
-		return &UnsentError{Unsent: q.unsent, Err: undrained}
+		c.sender.outbox.close()
+		if err == nil {
+			err = c.unfinished(ctx)
+		}
 	}
-	return err
+	unsent, cut := c.sender.outbox.report()
+	if len(unsent) == 0 {
+		return err
+	}
+	if cut && undrained == nil {
+		undrained = net.ErrClosed
+	}
+	return &UnsentError{Unsent: unsent, Err: undrained}
+}
+
+// unfinished returns why Shutdown does not wait for the end, nil if there is
+// nothing to wait for.
+func (c *Conn) unfinished(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return nil
+	default:
+		return fmt.Errorf("reconnect: shutdown: the end goes on: %w", context.Cause(ctx))
+	}
 }
 
 // sendQueued waits until nothing is queued, or says why it did not come to that.
 func (c *Conn) sendQueued(ctx context.Context) error {
-	if c.outbox == nil {
-		return nil
-	}
-	inside := c.callers.inside()
-	for c.outbox.busy() {
-		drained, changed := c.outbox.drained.wait(), c.changed.wait()
-		l := c.live.Load()
-		switch {
-		case !c.outbox.busy():
-			return nil
-		case l == nil && inside:
-			return errUndrained
-		}
-		var severed <-chan struct{}
-		if inside {
-			if severed = l.severed.wait(); l.cause.Load() != nil {
-				return errUndrained
-			}
+	q := c.sender.outbox
+	for q.busy() {
+		drained := q.drained.Wait()
+		if !q.busy() {
+			break
 		}
 		select {
 		case <-drained:
-		case <-changed:
-		case <-severed:
 		case <-c.done:
+			return net.ErrClosed
+		case <-c.life.Done():
 			return net.ErrClosed
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -77,44 +85,40 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 	return nil
 }
 
-// errUndrained is why Shutdown inside a callback, where no further session could
-// come, has left messages.
-var errUndrained = fmt.Errorf("reconnect: shutdown: messages are left: %w", ErrNotReady)
-
+// farewell tells the peer, and waits for its answer.
 func (c *Conn) farewell(ctx context.Context) error {
-	l := c.live.Load()
-	if l == nil || c.o.CloseTimeout < 0 {
+	l := c.sender.ready()
+	if l == nil || c.life.o.CloseTimeout < 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.CloseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.life.o.CloseTimeout)
 	defer cancel()
-	switch err := c.slot.enter(ctx, c.life.done); {
+	switch err := l.slot.Acquire(ctx, &c.life.Context); {
 	case errors.Is(err, net.ErrClosed):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reconnect: shutdown: a write is stuck: %w", err)
 	}
 	defer func() {
-		c.life.end() // before another Shutdown tries the same
-		c.slot.leave()
+		c.life.End() // before another Shutdown tries the same
+		l.slot.Release()
 	}()
-	if c.live.Load() != l || c.life.Err() != nil {
+	if l.lost() || c.life.Ended() {
 		return nil // nobody is left to tell
 	}
-	if err := c.part(ctx, l); err != nil && c.life.Err() == nil {
+	if err := l.sayGoodbye(ctx); err != nil && !c.life.Ended() {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
 	}
 	return nil
 }
 
-// part tells the peer, and waits for its answer. Where that is the end of the
-// stream the supervisor reads on until it comes, unless it is the caller.
-func (c *Conn) part(ctx context.Context, l *link) error {
+// sayGoodbye tells the peer, and waits for its answer. Where that is the end of the
+// stream the supervisor reads on until it comes.
+func (l *link) sayGoodbye(ctx context.Context) error {
 	half, ok := l.conn.(conn.HalfCloser)
-	if !ok || c.callers.inside() {
+	if !ok {
 		return l.conn.Close(ctx, 1000, "")
 	}
-	severed := l.severed.wait()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(cut); l.cut(context.Cause(ctx)) })
 	defer func() {
@@ -128,9 +132,7 @@ func (c *Conn) part(ctx context.Context, l *link) error {
 	case err != nil:
 		return l.why(err)
 	}
-	if l.cause.Load() == nil {
-		<-severed
-	}
+	<-l.Done()
 	if err := l.why(nil); !errors.Is(err, io.EOF) {
 		return err
 	}

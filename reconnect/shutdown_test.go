@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -44,7 +46,7 @@ func TestCloseEndsAShutdown(t *testing.T) {
 		shut := make(chan error, 1)
 		go func() { shut <- c.Shutdown(t.Context()) }()
 		time.Sleep(time.Second)
-		c.Close()
+		quit(c)
 		require.NoError(t, <-shut)
 		require.Equal(t, time.Second, s.now())
 	})
@@ -68,11 +70,11 @@ func TestShutdownInsideACallbackReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
 		told := make(chan error, 1)
-		c = s.open(&reconnect.Options{OnMessage: func(reconnect.Message) { told <- c.Shutdown(context.Background()) }})
+		c = s.open(&reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { told <- c.Shutdown(ctx) }})
 		peer := s.wantDial().accept()
 		peer.Deliver(text("bye"))
 		<-c.Done()
-		require.NoError(t, <-told)
+		require.ErrorIs(t, <-told, context.Canceled)
 		_, _, polite := peer.Farewell()
 		require.True(t, polite)
 	})
@@ -90,4 +92,36 @@ func TestCloseInsideADialReturns(t *testing.T) {
 		<-c.Done()
 		require.Equal(t, net.ErrClosed, c.Err())
 	})
+}
+
+// half is a connection whose farewell is the end of its stream, which cannot be sent.
+type half struct {
+	*conntest.Fake
+	err error
+}
+
+func (h *half) CloseWrite() error { return h.err }
+
+// A farewell that fails is reported, and ends the connection all the same; a
+// connection that has none is closed.
+func TestAFarewellThatFailsIsReported(t *testing.T) {
+	for _, test := range []struct{ fails, want error }{{errLost, errLost}, {errors.ErrUnsupported, nil}} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			h := &half{conntest.NewFake(nil), test.fails}
+			c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), nil)
+			require.NoError(t, err)
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+			err = c.Shutdown(t.Context())
+			if test.want == nil {
+				require.NoError(t, err)
+				_, _, polite := h.Farewell()
+				require.True(t, polite)
+			} else {
+				require.ErrorIs(t, err, test.want)
+			}
+			<-c.Done()
+			require.True(t, h.Closed())
+			require.Zero(t, s.now())
+		})
+	}
 }

@@ -2,8 +2,11 @@ package reconnect
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // ErrStalled is why a connection was given up when no data came for [Stall.Limit].
@@ -14,35 +17,38 @@ const maxStalls = 5
 
 // stall looks for the data of one link.
 type stall struct {
-	c     *Conn
-	l     *link
+	link  *link
 	limit time.Duration
+	o     *Stall
+	life  *lifetime
 	last  atomic.Int64 // when the last message came; 0: none yet
-	pulse pulse        // calls tick
+	timer xsync.Timer  // calls tick
 
 	// Owned by the callback.
 	from     instant // silence counts from here at the earliest
 	expected bool    // at the last tick
 }
 
-// newStall returns nil if data is not asked for.
-func newStall(c *Conn, l *link) *stall {
-	limit := c.o.Stall.Limit
-	if limit <= 0 {
+// newStall returns nil if data is not asked for. Before is how many sessions in a
+// row were given up for want of data.
+func newStall(life *lifetime, l *link, before int) *stall {
+	o := &life.o.Stall
+	if o.Limit <= 0 {
 		return nil
 	}
-	return &stall{c: c, l: l, limit: limit << min(c.stalls, maxStalls), expected: c.o.Stall.Expected == nil}
+	return &stall{link: l, life: life, o: o, limit: o.Limit << min(before, maxStalls), expected: o.Expected == nil}
 }
 
 func (s *stall) start() {
-	if s != nil {
-		s.from = now()
-		first := s.limit
-		if s.c.o.Stall.Expected != nil {
-			first = 0 // to ask whether data is expected already
-		}
-		s.pulse.arm(first, s.tick)
+	if s == nil {
+		return
 	}
+	s.from = now()
+	first := s.limit
+	if s.o.Expected != nil {
+		first = 0 // to ask whether data is expected already
+	}
+	s.timer.Set(first, s.tick)
 }
 
 // heard notes a message.
@@ -52,29 +58,29 @@ func (s *stall) heard() {
 	}
 }
 
-// stop ends it, and counts the sessions in a row that were given up, data being
-// the end of the row. The link is cut already.
-func (s *stall) stop(cause error) {
+// stop stops the timer and returns the number of sessions in a row that were given
+// up: data resets it, ErrStalled adds one. The link must be cut already.
+func (s *stall) stop(cause error, before int) int {
 	if s == nil {
-		return
+		return before
 	}
-	s.pulse.halt()
-	s.pulse.running.Wait()
+	s.timer.Stop()
+	s.timer.Wait()
 	if s.last.Load() != 0 {
-		s.c.stalls = 0
+		before = 0
 	}
 	if errors.Is(cause, ErrStalled) {
-		s.c.stalls++
+		before++
 	}
+	return before
 }
 
 func (s *stall) tick() {
-	defer s.pulse.running.Done()
-	if s.c.leaving.Load() {
+	if s.life.leaving.Load() {
 		return
 	}
 	at := now()
-	if expected := s.ask(); !expected || !s.expected || s.l.watch.busy() {
+	if expected := s.ask(); !expected || !s.expected || s.link.paused() {
 		s.from, s.expected = at, expected
 	}
 	from := s.from
@@ -83,26 +89,27 @@ func (s *stall) tick() {
 	}
 	silence := at - from
 	if silence >= s.limit {
-		s.c.sever(s.l, ErrStalled)
+		s.link.cut(ErrStalled)
 		return
 	}
-	s.pulse.arm(s.next(silence), s.tick)
+	s.timer.Set(s.next(silence), s.tick)
 }
 
-// next is how long to wait for the next look. Who has a say in whether data is
-// expected is asked often enough to notice a change.
+// next returns how long to wait for the next look. Expected is asked often enough
+// to notice that its answer has changed.
 func (s *stall) next(silence time.Duration) time.Duration {
-	if s.c.o.Stall.Expected == nil {
+	if s.o.Expected == nil {
 		return s.limit - silence
 	}
 	return min(s.limit-silence, max(s.limit/8, time.Millisecond))
 }
 
-func (s *stall) ask() bool {
-	if s.c.o.Stall.Expected == nil {
+// ask reports whether data is expected now.
+func (s *stall) ask() (expected bool) {
+	if s.o.Expected == nil {
 		return true
 	}
-	s.c.callers.enter()
-	defer s.c.callers.leave()
-	return s.c.o.Stall.Expected(s.c.o.Liveness.Now())
+	xsync.Guard(func() { expected = s.o.Expected(s.life.o.Liveness.Now()) },
+		func() { s.link.cut(fmt.Errorf("Stall.Expected: %w", errNotReturned)) })
+	return expected
 }

@@ -3,6 +3,8 @@ package reconnect_test
 import (
 	"context"
 	"errors"
+	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +35,7 @@ func TestStateFollowsTheConnection(t *testing.T) {
 		require.ErrorIs(t, st.Err, errLost)
 		require.Equal(t, uint64(1), st.Session)
 		require.Equal(t, time.Now().Add(time.Minute), st.Next)
-		c.Close()
+		quit(c)
 		require.Equal(t, reconnect.StateClosed, c.State())
 	})
 }
@@ -86,7 +88,7 @@ func TestTraceSeesEachStep(t *testing.T) {
 		s.wantDial().refuse(errLost)
 		s.wantDial().accept().Fail(errLost)
 		s.wantDial().accept()
-		c.Close()
+		quit(c)
 		require.Equal(t, []string{
 			"dial", "dialled lost", "wait", "waited",
 			"dial", "dialled ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
@@ -111,7 +113,7 @@ func recorder(n *notes) *reconnect.Trace {
 		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.N) + " ended") },
 		WaitStart:    func(reconnect.Wait) { n.add("wait") },
 		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
-		End:          func(error) { n.add("end") },
+		End:          func(reconnect.End) { n.add("end") },
 	}
 }
 
@@ -149,7 +151,7 @@ func TestEachDialPassesTheGateOnce(t *testing.T) {
 		ok := backoff.ClassOK.String()
 		require.Equal(t, []string{
 			"acquire h", "done " + backoff.ClassOverload.String(),
-			"acquire h", "done " + backoff.ClassRetry.String(), "acquire h", "done " + ok,
+			"acquire h", "done " + ok, "acquire h", "done " + ok,
 		}, g.all())
 	})
 }
@@ -161,7 +163,105 @@ func TestCloseLeavesTheGate(t *testing.T) {
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
 		c := s.open(&o)
 		synctest.Wait()
-		c.Close()
+		quit(c)
 		require.Equal(t, time.Duration(0), s.now())
+	})
+}
+
+// Promise 12: Await sees that a connection is lost when State does, though the
+// supervisor is busy with a message.
+func TestAwaitSeesALossThatTheSupervisorDoesNotSeeYet(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		release := make(chan struct{})
+		o := run(every(time.Hour))
+		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
+		c := s.open(&o)
+		s.wantDial().accept().Deliver(text("m"))
+		synctest.Wait()
+		awaited := make(chan error, 1)
+		go func() { awaited <- c.Await(t.Context(), reconnect.StateWaiting) }()
+		synctest.Wait()
+		require.Empty(t, awaited)
+		c.Redial(1, errLost)
+		require.NoError(t, <-awaited)
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.ErrorIs(t, c.Status().Err, errLost)
+		close(release)
+	})
+}
+
+// Whoever waits for a connection learns why there is none.
+func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := c.Await(ctx, reconnect.StateReady)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errLost)
+		require.EqualError(t, err, "not ready but waiting: context deadline exceeded: lost")
+		var await *reconnect.AwaitError
+		require.ErrorAs(t, err, &await)
+		require.True(t, await.Timeout())
+		require.Equal(t, reconnect.StateWaiting, await.Status.State)
+	})
+}
+
+// AwaitReady fails where waiting is of no use until somebody mends something.
+func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
+	for _, code := range []int{401, 404} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			c := s.open(nil)
+			awaited := make(chan error, 1)
+			go func() { awaited <- c.AwaitReady(t.Context()) }()
+			s.wantDial().refuse(errLost)
+			require.Empty(t, awaited, "a server that is away may come")
+			s.wantDial().refuse(answered(code))
+			err := <-awaited
+			require.ErrorIs(t, err, answered(code))
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			s.wantDial().accept()
+			require.NoError(t, c.AwaitReady(t.Context()), "the Conn has gone on")
+		})
+	}
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().refuse(answered(410))
+		require.ErrorIs(t, c.AwaitReady(t.Context()), answered(410))
+		require.ErrorIs(t, c.AwaitReady(t.Context()), net.ErrClosed)
+	})
+}
+
+// Every event says which connection it is, and so does the log.
+func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n notes
+		s.fake = alive
+		o := run(every(time.Second))
+		o.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
+		o.Run.Trace = &reconnect.Trace{
+			GateStart:    func(e reconnect.GateStart) { n.add(e.Name) },
+			GateDone:     func(e reconnect.GateDone) { n.add(e.Name) },
+			DialStart:    func(e reconnect.DialStart) { n.add(e.Name) },
+			DialDone:     func(e reconnect.DialDone) { n.add(e.Name) },
+			SessionStart: func(e *reconnect.Session) { n.add(e.Name) },
+			SessionReady: func(e *reconnect.Session) { n.add(e.Name) },
+			SessionDone:  func(e reconnect.SessionEnd) { n.add(e.Name) },
+			WaitStart:    func(e reconnect.Wait) { n.add(e.Name) },
+			WaitDone:     func(e reconnect.WaitDone) { n.add(e.Name) },
+			ProbeStart:   func(e reconnect.ProbeStart) { n.add(e.Name) },
+			ProbeDone:    func(e reconnect.ProbeDone) { n.add(e.Name) },
+			End:          func(e reconnect.End) { n.add(e.Name) },
+		}
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		peer := s.wantDial().accept()
+		time.Sleep(11 * time.Second)
+		peer.Fail(errLost)
+		synctest.Wait()
+		quit(c)
+		require.Equal(t, slices.Repeat([]string{"feed"}, 18), n.all())
 	})
 }

@@ -36,6 +36,7 @@ func TestStatsCountEachThingOnce(t *testing.T) {
 		require.Equal(t, reconnect.Stats{
 			Dials: 3, Failures: 2, Sessions: 2, Lost: 1,
 			Received: 3, ReceivedBytes: 10, Written: 2, WrittenBytes: 10,
+			Unread: 2, UnreadBytes: 3,
 		}, c.Stats())
 	})
 }

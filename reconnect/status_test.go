@@ -1,6 +1,7 @@
 package reconnect_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,8 @@ func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
 		var c *reconnect.Conn
 		var status reconnect.Status
 		o := run(every(time.Hour))
-		o.OnMessage = func(reconnect.Message) {}
-		o.OnSeam = func(*reconnect.Seam) { status = c.Status() }
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSeam = func(context.Context, *reconnect.Seam) { status = c.Status() }
 		c = s.open(&o)
 		s.wantDial().refuse(errLost)
 		c.Kick()
@@ -36,7 +37,7 @@ func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
 		var c *reconnect.Conn
 		var status reconnect.Status
 		o := run(every(time.Hour))
-		o.OnMessage = func(m reconnect.Message) {
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
 			c.Redial(m.Session, errLost)
 			status = c.Status()
 		}

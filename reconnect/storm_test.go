@@ -113,7 +113,7 @@ func (s *storm) early() bool { return s.length < time.Minute }
 // close takes no time, unless there is a dial that does not obey its context.
 func (s *storm) close() {
 	closing := s.now()
-	require.NoError(s.t, s.conn.Close())
+	quit(s.conn)
 	if s.early() {
 		require.Less(s.t, s.now()-closing, 20*time.Second)
 	} else {
@@ -242,9 +242,9 @@ func (s *storm) read(r *rand.Rand) {
 		seam, lost := errors.AsType[*reconnect.Seam](err)
 		switch {
 		case err == nil:
-			s.message(m)
+			s.message(ctx, m)
 		case lost:
-			s.seam(seam)
+			s.seam(ctx, seam)
 		case errors.Is(err, context.DeadlineExceeded):
 			time.Sleep(upTo(r, 100*time.Millisecond))
 		default: // closed, or push
@@ -258,7 +258,7 @@ func (s *storm) read(r *rand.Rand) {
 
 // message checks the stream: counted from 0 in each session, each message whole and
 // said to that session, and a seam before the next.
-func (s *storm) message(m reconnect.Message) {
+func (s *storm) message(_ context.Context, m reconnect.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.Session != s.session {
@@ -274,7 +274,7 @@ func (s *storm) message(m reconnect.Message) {
 	s.heard = time.Now()
 }
 
-func (s *storm) seam(seam *reconnect.Seam) {
+func (s *storm) seam(_ context.Context, seam *reconnect.Seam) {
 	s.note(&s.seams, seam.Session)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,21 +1,21 @@
 package reconnect
 
 import (
-	"sync"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Trace observes a [Run] or a [Conn]. Each field may be nil. Hooks return nothing
-// and decide nothing; no lock is held while one runs. Those without a word on it
-// run in the supervisor's goroutine, which waits for them, in the order of
-// events. One Trace may serve many connections, if its functions are safe for
-// that.
+// and decide nothing; no lock is held while one runs. Unless its comment says
+// otherwise a hook runs in the supervisor's goroutine, which waits for it, and hooks
+// run in the order of events. One Trace may serve many connections, if its
+// functions are safe for that: every event carries the connection's name
+// ([RunOptions.Name]).
 type Trace struct {
 	// A wait at the gate, if there is one.
-	GateStart func(host string)
-	GateDone  func(host string, took time.Duration, err error)
+	GateStart func(GateStart)
+	GateDone  func(GateDone)
 
 	// One try. The dial itself runs in another goroutine, between the two.
 	DialStart func(DialStart)
@@ -31,29 +31,60 @@ type Trace struct {
 	WaitStart func(Wait)
 	WaitDone  func(WaitDone)
 
-	// The end: what Run returns. It is the last event.
-	End func(err error)
+	// The end. It is the last event, but for Overdue.
+	End func(End)
 
 	// One probe of a silent peer (Conn only). They run in the goroutine of the
 	// liveness timer.
 	ProbeStart func(ProbeStart)
 	ProbeDone  func(ProbeDone)
 
-	// Overdue names a function of the user's ("dial", "serve", "OnSession", "Probe",
-	// "Done") that
-	// was told to end and has not: after 5 s, and again each time the delay has
-	// doubled. It runs in a goroutine that waits for that function.
-	Overdue func(what string, since time.Duration)
+	// SlowHandler reports a call of OnMessage that has taken longer than a third of
+	// [Liveness.Limit] (Conn only), once per call: meanwhile the peer is not read
+	// and its pings are not answered. It runs in the goroutine of the liveness timer.
+	SlowHandler func(SlowHandler)
+
+	// Overdue reports a function of the user's that should have ended and has not,
+	// or a reader that does not read. It is called after 5 s ("reader": after
+	// [Liveness.Limit]), and again each time that the time since then has doubled.
+	// It runs in a goroutine that waits for that function.
+	Overdue func(Overdue)
+}
+
+// noTrace is the Trace of those who have none.
+var noTrace = &Trace{}
+
+// call calls a hook, if it is set.
+func call[E any](hook func(E), event E) {
+	if hook != nil {
+		hook(event)
+	}
+}
+
+// GateStart says that a wait at the gate begins.
+type GateStart struct {
+	Name string
+	Host string
+}
+
+// GateDone says how a wait at the gate ended.
+type GateDone struct {
+	Name string
+	Host string
+	Took time.Duration
+	Err  error // nil: a dial follows
 }
 
 // DialStart says that a try begins.
 type DialStart struct {
+	Name  string
 	Try   int           // tries since the last stable session, or the start, before this one
 	Limit time.Duration // its context ends after this
 }
 
 // DialDone says how a try ended.
 type DialDone struct {
+	Name string
 	Try  int
 	Took time.Duration
 	Err  error // nil: a session follows
@@ -61,6 +92,7 @@ type DialDone struct {
 
 // SessionEnd says how a session ended.
 type SessionEnd struct {
+	Name   string
 	N      uint64
 	Cause  error
 	Uptime time.Duration // since it was dialled
@@ -71,6 +103,7 @@ type SessionEnd struct {
 // Wait says that the supervisor waits before the next try. It waits for
 // Verdict.RetryAfter and then for Drawn.
 type Wait struct {
+	Name    string
 	Try     int             // tries since the last stable session, or the start
 	Cause   error           // why it has to
 	Verdict backoff.Verdict // what was made of that
@@ -79,38 +112,52 @@ type Wait struct {
 
 // WaitDone says that a wait is over.
 type WaitDone struct {
+	Name   string
 	Try    int
 	Took   time.Duration
 	Kicked bool // cut short by Kick
 }
 
+// End says that nothing follows.
+type End struct {
+	Name string
+	Err  error // what Run returns, or Conn.Err
+}
+
 // ProbeStart says that nothing has been heard of the peer.
 type ProbeStart struct {
+	Name    string
 	Session uint64
 	Silence time.Duration // since the last byte
 }
 
 // ProbeDone says what a probe brought.
 type ProbeDone struct {
+	Name    string
 	Session uint64
 	Took    time.Duration
 	Err     error // nil: the ping was answered, or Probe returned nil
 }
 
-// waitForAll is waitFor for goroutines that are counted.
-func (t *Trace) waitForAll(running *sync.WaitGroup, what string, owner *Conn) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		running.Wait()
-	}()
-	t.waitFor(done, what, owner)
+// SlowHandler says that one call of OnMessage takes long.
+type SlowHandler struct {
+	Name    string
+	Session uint64
+	Since   time.Duration // it has run for at least this
+}
+
+// Overdue says that something should have happened and has not.
+type Overdue struct {
+	Name  string
+	What  string        // "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "Done": it should have returned; "reader": nobody reads a full inbox
+	Since time.Duration // for so long
 }
 
 const overdueAfter = 5 * time.Second
 
-// waitFor waits for done, and names what it waits for when that takes long.
-func (t *Trace) waitFor(done <-chan struct{}, what string, owner *Conn) {
+// waitFor waits for done. When that takes long it reports what has not ended yet,
+// unless that is empty.
+func (t *Trace) waitFor(done <-chan struct{}, name string, what func() string) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -119,93 +166,11 @@ func (t *Trace) waitFor(done <-chan struct{}, what string, owner *Conn) {
 		case <-done:
 			return
 		case <-timer.C:
-			t.overdue(what, time.Since(start), owner)
+			if w := what(); w != "" {
+				call(t.Overdue, Overdue{Name: name, What: w, Since: time.Since(start)})
+			}
 			timer.Reset(delay)
 			delay *= 2
 		}
-	}
-}
-
-// overdue runs in a goroutine in which Close must not wait for the end.
-func (t *Trace) overdue(what string, since time.Duration, owner *Conn) {
-	if t == nil || t.Overdue == nil {
-		return
-	}
-	if owner != nil {
-		owner.callers.enter()
-		defer owner.callers.leave()
-	}
-	t.Overdue(what, since)
-}
-
-func (t *Trace) gateStart(host string) {
-	if t != nil && t.GateStart != nil {
-		t.GateStart(host)
-	}
-}
-
-func (t *Trace) gateDone(host string, took time.Duration, err error) {
-	if t != nil && t.GateDone != nil {
-		t.GateDone(host, took, err)
-	}
-}
-
-func (t *Trace) dialStart(d DialStart) {
-	if t != nil && t.DialStart != nil {
-		t.DialStart(d)
-	}
-}
-
-func (t *Trace) dialDone(d DialDone) {
-	if t != nil && t.DialDone != nil {
-		t.DialDone(d)
-	}
-}
-
-func (t *Trace) sessionStart(s *Session) {
-	if t != nil && t.SessionStart != nil {
-		t.SessionStart(s)
-	}
-}
-
-func (t *Trace) sessionReady(s *Session) {
-	if t != nil && t.SessionReady != nil {
-		t.SessionReady(s)
-	}
-}
-
-func (t *Trace) sessionDone(e SessionEnd) {
-	if t != nil && t.SessionDone != nil {
-		t.SessionDone(e)
-	}
-}
-
-func (t *Trace) waitStart(w Wait) {
-	if t != nil && t.WaitStart != nil {
-		t.WaitStart(w)
-	}
-}
-
-func (t *Trace) waitDone(w WaitDone) {
-	if t != nil && t.WaitDone != nil {
-		t.WaitDone(w)
-	}
-}
-
-func (t *Trace) end(err error) {
-	if t != nil && t.End != nil {
-		t.End(err)
-	}
-}
-
-func (t *Trace) probeStart(p ProbeStart) {
-	if t != nil && t.ProbeStart != nil {
-		t.ProbeStart(p)
-	}
-}
-
-func (t *Trace) probeDone(p ProbeDone) {
-	if t != nil && t.ProbeDone != nil {
-		t.ProbeDone(p)
 	}
 }

@@ -185,8 +185,8 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 	})
 }
 
-// Promise 11: in a callback of the supervisor it must not wait for what only the
-// supervisor could bring.
+// Promise 11: in the handler it does not wait for what only the supervisor could
+// bring, if it is given the handler's context.
 func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	for name, lose := range map[string]func(*reconnect.Conn, func(error)){
 		"lost":    func(c *reconnect.Conn, fail func(error)) { fail(errLost) },
@@ -197,7 +197,7 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 				o, _ := sending(reconnect.KeepSends)
 				var c *reconnect.Conn
 				result := make(chan error, 1)
-				o.OnMessage = func(reconnect.Message) { result <- c.Write(context.Background(), text("w")) }
+				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
 				c = s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
@@ -219,13 +219,13 @@ func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 		o, _ := sending(reconnect.KeepSends)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
-		o.OnMessage = func(reconnect.Message) { result <- c.Write(context.Background(), text("w")) }
+		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
 		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			opened, err := s.Dial(ctx)
 			return &fragile{Conn: opened}, err
 		}), o)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
@@ -272,7 +272,7 @@ func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.KeepSends)
 		hung := make(chan struct{})
-		o.OnMessage = func(reconnect.Message) { <-hung }
+		o.OnMessage = func(context.Context, reconnect.Message) { <-hung }
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()

@@ -25,7 +25,7 @@ func hoarding(t *testing.T, in reconnect.Inbox) (*hoard, <-chan string) {
 	h := &hoard{Fake: conntest.NewFake(nil)}
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), &reconnect.Options{Inbox: in})
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { quit(c) })
 	got := make(chan string, 1)
 	go func() {
 		m, err := c.Read(context.Background(), nil)

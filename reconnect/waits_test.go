@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,7 +111,7 @@ func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 		for range clients {
 			c, err := reconnect.New(dial, nil)
 			require.NoError(t, err)
-			defer c.Close()
+			defer quit(c)
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute)
@@ -163,9 +165,9 @@ func TestKickCutsTheWait(t *testing.T) {
 func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Hour))
-		o.OnMessage = func(reconnect.Message) {}
+		o.OnMessage = func(context.Context, reconnect.Message) {}
 		var c *reconnect.Conn
-		o.OnSeam = func(*reconnect.Seam) { c.Kick() }
+		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Kick() }
 		c = s.open(&o)
 		s.wantDial().accept().Fail(errLost)
 		require.Zero(t, s.wantDial().at)
@@ -191,7 +193,7 @@ func TestTheDialerSetsThePatience(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, err := reconnect.New(patient{s}, nil)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		d := s.wantDial()
 		<-d.ctx.Done()
 		require.Equal(t, 7*time.Minute, s.now())
@@ -237,13 +239,49 @@ func TestAVerdictOfStopEndsTheConn(t *testing.T) {
 
 // Promise 9: what a deploy can cause is retried, minutes apart.
 func TestAVerdictOfSlowWaitsForMinutes(t *testing.T) {
-	for _, status := range []int{401, 403, 404} {
+	for _, status := range []int{401, 403} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.open(nil)
 			s.wantDial().refuse(answered(status))
 			require.GreaterOrEqual(t, s.wantDial().at, time.Minute)
 		})
 	}
+}
+
+// New credentials are tried at once, and are slow if they are refused again.
+func TestStaleCredentialsAreMadeAnewAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := reconnect.Options{OnSession: func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 1 {
+				return backoff.Refresh(errLost)
+			}
+			return nil
+		}}
+		c := s.open(&o)
+		s.wantDial().accept()
+		d := s.wantDial()
+		require.Less(t, d.at, time.Second)
+		require.True(t, d.try.Refresh)
+		d.refuse(backoff.Refresh(errLost))
+		at := s.now()
+		d = s.wantDial()
+		require.GreaterOrEqual(t, d.at-at, time.Minute)
+		d.accept()
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// What fails on our own machine is no news of the host.
+func TestAFailureOfOurOwnMachineSaysNothingToTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		v := &verdicts{}
+		o := run(every(time.Second))
+		o.Run.Gate, o.Run.Host = v, "h"
+		s.open(&o)
+		s.wantDial().refuse(os.NewSyscallError("socket", syscall.EMFILE))
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassStop}}, v.list)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
 }
 
 func TestAPolicyThatGivesUpEndsTheConn(t *testing.T) {

@@ -76,7 +76,7 @@ func (v *venue) open(t *testing.T, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
 	c, err := reconnect.New(v.dialer, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { quit(c) })
 	return c
 }
 
@@ -237,7 +237,7 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 				c := reach(t, v, &o)
 				synctest.Wait()
 				start := v.now()
-				require.NoError(t, c.Close())
+				quit(c)
 				require.Equal(t, start, v.now())
 				require.Zero(t, v.network.Open())
 			})
@@ -274,7 +274,7 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 	inVenue(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, v *venue) {
 		var kept []byte
 		var seen notes
-		c, err := reconnect.New(conntest.PoisonDialer(v.dialer), &reconnect.Options{OnMessage: func(m reconnect.Message) {
+		c, err := reconnect.New(conntest.PoisonDialer(v.dialer), &reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
 			if kept == nil {
 				kept = m.Data
 			}
@@ -283,7 +283,7 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		c.Close()
+		quit(c)
 		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "who does not keep them is not harmed")
 		require.Equal(t, bytes.Repeat([]byte{conntest.Poisoned}, len("message 0")), kept)
 	})

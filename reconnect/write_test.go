@@ -131,7 +131,7 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
 		busy := make(chan struct{})
-		o.OnMessage = func(reconnect.Message) { <-busy }
+		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Deliver(text("m"))
@@ -146,25 +146,31 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 	})
 }
 
-// Waiting inside the goroutine that would have to bring the session is hopeless.
-func TestWriteInACallbackDoesNotWaitForASession(t *testing.T) {
+// No session can come while the handler runs, but its context ends with the one that
+// was lost.
+func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
 		o.Down = reconnect.WaitWrites
 		result := make(chan error, 1)
 		var c *reconnect.Conn
-		o.OnMessage = func(reconnect.Message) {}
-		o.OnSeam = func(*reconnect.Seam) { result <- c.Write(context.Background(), text("x")) }
+		o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
+			c.Redial(1, errLost)
+			result <- c.Write(ctx, text("x"))
+		}
 		c = s.open(&o)
-		s.wantDial().accept().Fail(errLost)
-		require.ErrorIs(t, <-result, reconnect.ErrNotReady)
+		s.wantDial().accept().Deliver(text("m"))
+		err := <-result
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, context.Canceled)
+		s.wantDial()
 	})
 }
 
 func TestWriteInTheHandlerGoesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
-		c = s.open(&reconnect.Options{OnMessage: func(m reconnect.Message) {
+		c = s.open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
 			require.NoError(t, c.Write(context.Background(), m.Message))
 		}})
 		peer := s.wantDial().accept()
@@ -244,8 +250,118 @@ func TestWhatWasNotBegunIsDropped(t *testing.T) {
 		dial := func(context.Context) (conn.Conn, error) { return lossy{conntest.NewFake(nil)}, nil }
 		c, err := reconnect.New(reconnect.DialFunc(dial), nil)
 		require.NoError(t, err)
-		defer c.Close()
+		defer quit(c)
 		synctest.Wait()
 		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Dropped, 1)
+	})
+}
+
+// Promise 7: a context that has ended writes nothing.
+func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
+	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			time.Sleep(time.Hour)
+			err := c.Write(ctx, text("x"))
+			wantFate(t, err, reconnect.Dropped, 0)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Empty(t, peer.Written())
+		})
+	}
+}
+
+// The limit of a dial is not the deadline of a Write.
+func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Minute))
+		c := s.open(&o)
+		s.wantDial() // and no answer: the dial runs into its limit
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		err := c.Write(context.Background(), text("m"))
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "deadline exceeded", "but the text says why")
+		var limit interface{ Timeout() bool }
+		require.ErrorAs(t, err, &limit, "and the cause can be had")
+	})
+}
+
+// The end of one connection's context is not the end of that of a message.
+func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Hold()
+		wrote := write(t.Context(), c, "x")
+		c.Redial(1, context.DeadlineExceeded)
+		s.wantDial()
+		err := <-wrote
+		wantFate(t, err, reconnect.Unknown, 1)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+	})
+}
+
+// WriteTo is for an answer, which goes by the session that asked.
+func TestWriteToWritesByOneSessionOnly(t *testing.T) {
+	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
+			for _, other := range []uint64{2, 99} {
+				err := c.WriteTo(t.Context(), other, text("b"))
+				wantFate(t, err, reconnect.Dropped, 0)
+				require.ErrorIs(t, err, reconnect.ErrSessionLost)
+			}
+			require.Equal(t, "a", written(peer))
+			peer.Fail(errLost)
+			require.ErrorIs(t, c.WriteTo(t.Context(), 2, text("c")), reconnect.ErrSessionLost)
+			next := s.wantDial().accept()
+			require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("d")), reconnect.ErrSessionLost)
+			require.NoError(t, c.WriteTo(t.Context(), 2, text("e")))
+			require.Equal(t, "e", written(next))
+		})
+	}
+}
+
+// Also a WriteTo that waits for its turn does not go by another session.
+func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.KeepSends)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a")
+		synctest.Wait()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.WriteTo(t.Context(), 1, text("b")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		err := <-wrote
+		wantFate(t, err, reconnect.Dropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+		require.Empty(t, written(s.wantDial().accept()))
+	})
+}
+
+// Promise 11: a Write that waits for another is refused once Shutdown has begun.
+func TestAWriteThatWaitsForAnotherDoesNotGoOutAfterShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		first := write(t.Context(), c, "1")
+		second := write(t.Context(), c, "2")
+		shut := shutdown(t.Context(), c)
+		peer.Release()
+		require.NoError(t, <-first)
+		require.ErrorIs(t, <-second, net.ErrClosed)
+		require.NoError(t, <-shut)
+		require.Equal(t, "1", written(peer))
 	})
 }

@@ -64,7 +64,7 @@ func (b *bubble) measure() (out outcome) {
 		if b.Processes > 0 {
 			o.Gate, o.Host = gates[i%b.Processes], "the server"
 		}
-		c, err := reconnect.New(reconnect.DialFunc(b.dial), &reconnect.Options{OnMessage: func(reconnect.Message) {}, Run: o})
+		c, err := reconnect.New(reconnect.DialFunc(b.dial), &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {}, Run: o})
 		if err != nil {
 			panic(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -24,7 +23,6 @@ type client struct {
 	keep     time.Duration // how long a line may wait to be sent
 	conn     *reconnect.Conn
 	made     chan struct{} // closed when conn is set
-	atGate   atomic.Bool   // the next dial waits for the Gate of the options, if they have one
 	journal  *journal
 	screen   *screen
 
@@ -83,11 +81,7 @@ func newClient(name string, keep time.Duration, s *screen) *client {
 
 // open starts to keep a connection to the room open.
 func (c *client) open(d reconnect.Dialer, o reconnect.RunOptions) (err error) {
-	o.Trace = &reconnect.Trace{
-		WaitStart: c.away,
-		GateStart: func(string) { c.atGate.Store(true) },
-		GateDone:  func(string, time.Duration, error) { c.atGate.Store(false) },
-	}
+	o.Trace = &reconnect.Trace{WaitStart: c.away}
 	c.conn, err = reconnect.New(d, &reconnect.Options{
 		OnSession: c.hello,
 		OnMessage: c.hear,
@@ -154,7 +148,7 @@ func (c *client) welcomed(m message, downtime time.Duration, waiting int) {
 }
 
 // hear takes what the room says.
-func (c *client) hear(msg reconnect.Message) {
+func (c *client) hear(_ context.Context, msg reconnect.Message) {
 	m, err := decode(msg.Data)
 	switch {
 	case err != nil:
@@ -207,7 +201,7 @@ func (c *client) acknowledged(id uint64) {
 }
 
 // done is told what became of each message that was queued.
-func (c *client) done(r reconnect.Receipt) {
+func (c *client) done(_ context.Context, r reconnect.Receipt) {
 	text, dropped := c.journal.told(r)
 	switch {
 	case dropped:
@@ -242,7 +236,7 @@ func (c *client) prompt() string {
 	switch s.State {
 	case reconnect.StateConnecting:
 		doing = "dialling"
-		if c.atGate.Load() {
+		if s.AtGate {
 			doing = "at the gate"
 		}
 	case reconnect.StateOpening:
@@ -267,7 +261,8 @@ func (c *client) leave() {
 	_ = c.journal.empty(ctx) // if it is not, unanswered says so
 	ctx, cancel = context.WithTimeout(context.Background(), byeLimit)
 	defer cancel()
-	_ = c.conn.Shutdown(ctx) // done is told of what it leaves, and the goodbye is a courtesy
+	_ = c.conn.Shutdown(ctx) // done hears of what it leaves, and the goodbye is a courtesy
+	<-c.conn.Done()          // until then receipts may come
 }
 
 // unanswered tells the user of the lines that may have been said or not, and returns

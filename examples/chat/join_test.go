@@ -44,6 +44,7 @@ func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "          dialling > ", s.prompt())
 		s.conn.Close()
+		<-s.conn.Done()
 		require.Equal(t, "            closed > ", s.prompt())
 	})
 }

@@ -179,7 +179,7 @@ func TestAServerThatLeavesALineOutIsLeft(t *testing.T) {
 		peer := s.accept(0)
 		peer.Write(encode(message{Type: "line", Seq: 2, From: "1", ID: 1, Name: "bob", Text: "hello"}))
 		_, err := peer.Read(nil)
-		require.ErrorIs(t, err, io.EOF)
+		require.ErrorContains(t, err, "closed with 1000")
 		s.accept(0)
 	})
 }

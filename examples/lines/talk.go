@@ -76,6 +76,7 @@ func end(c *reconnect.Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := c.Shutdown(ctx)
+	<-c.Done() // until then receipts may come
 	if _, unsent := errors.AsType[*reconnect.UnsentError](err); unsent {
 		return err
 	}
@@ -88,7 +89,7 @@ type talker struct {
 	out, notes io.Writer
 }
 
-func (t *talker) print(m reconnect.Message) {
+func (t *talker) print(_ context.Context, m reconnect.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.out, "%s\n", m.Data)
@@ -102,7 +103,7 @@ func (t *talker) note(format string, args ...any) {
 
 // done hears what became of each line. A line that was only perhaps sent is not
 // sent again: this server would answer it twice.
-func (t *talker) done(r reconnect.Receipt) {
+func (t *talker) done(_ context.Context, r reconnect.Receipt) {
 	switch r.Fate {
 	case reconnect.Dropped:
 		t.note("not sent: %q: %v", r.Out.Data, r.Err)

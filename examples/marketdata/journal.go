@@ -91,14 +91,14 @@ func (j *journal) trace() *reconnect.Trace {
 				j.line("silent", "session %d: a ping was not answered within %v", p.Session, round(p.Took))
 			}
 		},
-		Overdue: func(what string, since time.Duration) {
-			j.line("overdue", "%s has not ended, %v after it was cancelled", what, round(since))
+		Overdue: func(o reconnect.Overdue) {
+			j.line("overdue", "%s: for %v", o.What, round(o.Since))
 		},
-		End: func(err error) {
+		End: func(e reconnect.End) {
 			if j.isLeaving() {
-				err = errors.New("by us")
+				e.Err = errors.New("by us")
 			}
-			j.line("closed", "%v", err)
+			j.line("closed", "%v", e.Err)
 		},
 	}
 }

@@ -1,0 +1,243 @@
+package queue
+
+import (
+	"container/heap"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Queue holds items in order. To add or to remove one costs constant time, and
+// time logarithmic in their number if it expires. A Queue belongs to one goroutine
+// at a time, or to a lock.
+type Queue[T any] struct {
+	Limits
+
+	// Dropped is called with each item that leaves the queue because of a limit,
+	// its key or the time. It must not use the queue.
+	Dropped func(*Item[T], Reason)
+
+	first, last *Item[T]
+	count       int // of those that take room
+	bytes       int // of their sizes
+	keys        map[string]*Item[T]
+	expiring    deadlines[T]
+}
+
+// Limits bounds what takes room.
+type Limits struct {
+	Messages int // how many
+	Bytes    int // the sum of their sizes
+	Full     Policy
+}
+
+// Policy says what happens to an item for which there is no room.
+type Policy uint8
+
+// The policies.
+const (
+	Refuse     Policy = iota // Add fails
+	DropOldest               // the oldest leave until there is room
+	ReplaceKey               // an item takes the place of the one with its key; without one Add fails
+)
+
+// Reason says why an item was dropped.
+type Reason uint8
+
+// The reasons.
+const (
+	Displaced Reason = iota // by a newer one, since there was no room
+	Replaced                // by a newer one with the same key
+	Expired
+)
+
+// FullError is the error of Add when there is no room.
+type FullError struct {
+	Messages, Bytes int // that take room now
+	Size            int // of the item
+	Limit           int // Limits.Bytes if the item alone is larger than that; else 0
+}
+
+func (e *FullError) Error() string {
+	if e.Limit > 0 {
+		return fmt.Sprintf("a message of %d bytes is larger than the limit of %d", e.Size, e.Limit)
+	}
+	return fmt.Sprintf("%d messages of %d bytes wait", e.Messages, e.Bytes)
+}
+
+// Add puts an item at the end, or returns a [*FullError]. What has expired makes
+// room first.
+func (q *Queue[T]) Add(item *Item[T], now time.Time) error {
+	if !item.Free {
+		if err := q.makeRoom(item, now); err != nil {
+			return err
+		}
+	}
+	item.prev = q.last
+	if q.last == nil {
+		q.first = item
+	} else {
+		q.last.next = item
+	}
+	q.last = item
+	q.added(item)
+	return nil
+}
+
+// makeRoom drops what has to go so that item can be added, or nothing.
+func (q *Queue[T]) makeRoom(item *Item[T], now time.Time) error {
+	if item.Size > q.Bytes {
+		return &FullError{Size: item.Size, Limit: q.Bytes}
+	}
+	old := q.keys[item.Key] // nil unless the policy is ReplaceKey
+	if !q.fits(item, old) {
+		q.Expire(now)
+		old = q.keys[item.Key]
+	}
+	if !q.fits(item, old) {
+		if q.Full != DropOldest {
+			return &FullError{Messages: q.count, Bytes: q.bytes, Size: item.Size}
+		}
+		for !q.fits(item, nil) {
+			q.drop(q.oldest(), Displaced)
+		}
+	}
+	if old != nil {
+		q.drop(old, Replaced)
+	}
+	return nil
+}
+
+// fits reports whether there would be room for item if old were gone.
+func (q *Queue[T]) fits(item, old *Item[T]) bool {
+	count, bytes := q.count, q.bytes
+	if old != nil {
+		count, bytes = count-1, bytes-old.Size
+	}
+	return count < q.Messages && item.Size <= q.Bytes-bytes
+}
+
+// oldest returns the first item that takes room.
+func (q *Queue[T]) oldest() *Item[T] {
+	item := q.first
+	for item != nil && item.Free {
+		item = item.next
+	}
+	return item
+}
+
+// Next takes the first item out that has not expired, and drops those before it;
+// nil if there is none.
+func (q *Queue[T]) Next(now time.Time) *Item[T] {
+	for item := q.first; item != nil; item = q.first {
+		if !item.expired(now) {
+			q.Remove(item)
+			return item
+		}
+		q.drop(item, Expired)
+	}
+	return nil
+}
+
+// PutBack puts an item that Next has returned at the head again, limits or not. It
+// drops the item if another with its key has come meanwhile.
+func (q *Queue[T]) PutBack(item *Item[T]) {
+	if item.Key != "" && q.keys[item.Key] != nil {
+		q.Dropped(item, Replaced)
+		return
+	}
+	item.next = q.first
+	if q.first == nil {
+		q.last = item
+	} else {
+		q.first.prev = item
+	}
+	q.first = item
+	q.added(item)
+}
+
+// added counts an item that has just been linked, and lets it be found.
+func (q *Queue[T]) added(item *Item[T]) {
+	item.queued = true
+	if !item.Free {
+		q.count++
+		q.bytes += item.Size
+	}
+	if item.Key != "" && q.Full == ReplaceKey {
+		if q.keys == nil {
+			q.keys = make(map[string]*Item[T])
+		}
+		q.keys[item.Key] = item
+	}
+	if !item.Expires.IsZero() {
+		heap.Push(&q.expiring, item)
+	}
+}
+
+// Remove takes an item out, if it is queued.
+func (q *Queue[T]) Remove(item *Item[T]) {
+	if !item.queued {
+		return
+	}
+	if item.prev == nil {
+		q.first = item.next
+	} else {
+		item.prev.next = item.next
+	}
+	if item.next == nil {
+		q.last = item.prev
+	} else {
+		item.next.prev = item.prev
+	}
+	item.prev, item.next, item.queued = nil, nil, false
+	if !item.Free {
+		q.count--
+		q.bytes -= item.Size
+	}
+	if q.keys[item.Key] == item {
+		delete(q.keys, item.Key)
+	}
+	if item.rank > 0 {
+		heap.Remove(&q.expiring, item.rank-1)
+	}
+}
+
+func (q *Queue[T]) drop(item *Item[T], why Reason) {
+	q.Remove(item)
+	q.Dropped(item, why)
+}
+
+// Expire drops all that have expired, the earliest first.
+func (q *Queue[T]) Expire(now time.Time) {
+	for len(q.expiring) > 0 && q.expiring[0].expired(now) {
+		q.drop(q.expiring[0], Expired)
+	}
+}
+
+// Earliest returns when the first item will expire; zero: none will.
+func (q *Queue[T]) Earliest() time.Time {
+	if len(q.expiring) == 0 {
+		return time.Time{}
+	}
+	return q.expiring[0].Expires
+}
+
+// All returns the items in order. The one that was yielded may be removed
+// meanwhile, others may not.
+func (q *Queue[T]) All() iter.Seq[*Item[T]] {
+	return func(yield func(*Item[T]) bool) {
+		for item := q.first; item != nil; {
+			next := item.next
+			if !yield(item) {
+				return
+			}
+			item = next
+		}
+	}
+}
+
+// Empty reports whether there is nothing in the queue.
+func (q *Queue[T]) Empty() bool { return q.first == nil }
+
+// Size returns how many items take room, and the sum of their sizes.
+func (q *Queue[T]) Size() (messages, bytes int) { return q.count, q.bytes }

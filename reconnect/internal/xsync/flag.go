@@ -1,0 +1,40 @@
+package xsync
+
+import "sync"
+
+// Flag is raised by anybody, and lowered by the one goroutine that waits for it.
+type Flag struct {
+	mu sync.Mutex // guards what follows
+	up bool
+	ch chan struct{} // closed when the flag goes up
+}
+
+// Raise raises the flag.
+func (f *Flag) Raise() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.up && f.ch != nil {
+		close(f.ch)
+	}
+	f.up = true
+}
+
+// Up returns a channel that is closed when the flag is up.
+func (f *Flag) Up() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ch == nil {
+		f.ch = make(chan struct{})
+		if f.up {
+			close(f.ch)
+		}
+	}
+	return f.ch
+}
+
+// Lower lowers the flag, and lets go of the channel.
+func (f *Flag) Lower() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.up, f.ch = false, nil
+}

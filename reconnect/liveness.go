@@ -1,0 +1,230 @@
+package reconnect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// ErrSilent is why a connection was cut when nothing was heard of its peer for
+// [Liveness.Limit].
+var ErrSilent = errors.New("peer is silent")
+
+// errHungUp is why a connection was given up that nobody reads, when its peer had
+// ended it.
+var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
+
+// liveness finds out that the peer of one link is dead: a timer, and the goroutine
+// of its callback while that runs. A third of the limit after the last byte it
+// probes, after two thirds again, and then it judges. At most one callback probes
+// at a time.
+type liveness struct {
+	life *lifetime
+	link *link
+
+	last  atomic.Int64 // when the last message came, if notes is set
+	notes bool         // the connection is no conn.Idler
+	asks  bool         // there is a way to probe it
+
+	timer xsync.Timer // calls tick
+
+	mu     sync.Mutex         // guards what follows
+	cancel context.CancelFunc // of the probe under way
+
+	// Owned by the callback.
+	from     instant // silence counts from here at the earliest
+	life0    instant // when something was last heard, by the last tick
+	probes   int     // since then
+	deadline instant // when to judge at the latest; 0: by the limit alone
+	mono     instant // the clocks at the last tick
+	wall     int64   // in ns
+	seen     uint64  // turn at the last tick
+	since    instant // from when on nobody has read, by the ticks; 0: somebody does
+	reported instant // how long that was when it was reported
+}
+
+// start begins to watch the link l, if there is a way to probe it.
+func (w *liveness) start(life *lifetime, l *link) {
+	w.life, w.link = life, l
+	_, pings := l.conn.(conn.Pinger)
+	w.asks = pings || life.o.Liveness.Probe != nil
+	if life.o.Liveness.Limit < 0 || !w.asks {
+		return
+	}
+	if _, ok := l.conn.(conn.Idler); !ok {
+		w.notes = true
+		w.heard()
+	}
+	w.mono = now()
+	w.from, w.life0 = w.mono, w.mono
+	w.wall = life.o.Liveness.Now().UnixNano()
+	w.timer.Set(w.third(), w.tick)
+}
+
+// blocked begins to watch the reader of a full inbox, where the link is not watched
+// anyway.
+func (w *liveness) blocked() {
+	if w.life != nil && w.life.o.Liveness.Limit > 0 && !w.asks {
+		w.timer.Set(w.third(), w.tick)
+	}
+}
+
+// stop ends the watch and waits for its callback. The link is cut already.
+func (w *liveness) stop() {
+	w.timer.Stop()
+	w.mu.Lock()
+	probing := w.cancel != nil
+	if probing {
+		w.cancel()
+	}
+	w.mu.Unlock()
+	if probing {
+		done := xsync.Go(w.timer.Wait)
+		w.life.waitFor(done.Done(), "Probe")
+	}
+	w.timer.Wait()
+}
+
+// heard notes a message, for a connection that does not note bytes itself.
+func (w *liveness) heard() {
+	if w.notes {
+		w.last.Store(int64(now()))
+	}
+}
+
+func (w *liveness) third() time.Duration { return max(w.life.o.Liveness.Limit/3, 1) }
+
+// silence returns how long the peer has sent nothing while somebody read. If
+// something has come since the last tick, it forgets the probes before.
+func (w *liveness) silence() time.Duration {
+	at := now()
+	idle := at - instant(w.last.Load())
+	if !w.notes {
+		idle = w.link.conn.(conn.Idler).Idle()
+	}
+	silence := min(idle, at-w.from)
+	if heard := at - silence; heard-w.life0 > time.Millisecond { // more than the time between two looks at the clock
+		w.life0, w.probes, w.deadline = heard, 0, 0
+	}
+	return silence
+}
+
+// tick looks, probes, judges, and sets the timer for the next look.
+func (w *liveness) tick() {
+	if w.life.leaving.Load() { // Shutdown has a limit of its own
+		return
+	}
+	third, suspended, paused := w.third(), w.suspended(), w.paused()
+	if paused {
+		w.from, w.deadline = w.mono, 0
+	}
+	if paused {
+		w.timer.Set(third, w.tick)
+		return
+	}
+	if !w.asks {
+		return
+	}
+	silence := w.silence()
+	switch {
+	case silence >= third*3 && w.probes >= 2, w.deadline != 0 && w.mono >= w.deadline:
+		w.link.cut(ErrSilent)
+		return
+	case suspended || silence >= third*time.Duration(w.probes+1):
+		w.probes++
+		if suspended {
+			w.deadline = w.mono + third
+		}
+		if err := w.probe(silence, third); err != nil && !w.life.leaving.Load() {
+			w.link.cut(err)
+			return
+		}
+		silence = w.silence()
+	}
+	next := third*time.Duration(w.probes+1) - silence
+	if w.deadline != 0 {
+		next = min(next, w.deadline-now())
+	}
+	w.timer.Set(max(next, 0), w.tick)
+}
+
+// paused reports whether nobody reads, and says so to those who want to know.
+func (w *liveness) paused() bool {
+	turn := w.link.turn.Load()
+	if turn&turnMask == reading || turn != w.seen {
+		w.seen, w.since, w.reported = turn, w.mono, 0
+		return turn&turnMask != reading
+	}
+	since, trace := w.mono-w.since, w.life.trace()
+	switch {
+	case turn&turnMask == handling:
+		if w.reported == 0 {
+			w.reported = since
+			call(trace.SlowHandler, SlowHandler{Name: w.life.o.Name, Session: w.link.session, Since: since})
+		}
+	case since >= w.life.o.Liveness.Limit:
+		if since >= 2*w.reported {
+			w.reported = since
+			call(trace.Overdue, Overdue{Name: w.life.o.Name, What: "reader", Since: since})
+		}
+		if h, ok := w.link.conn.(conn.HangupDetector); ok && h.HungUp() {
+			w.link.cut(errHungUp)
+		}
+	}
+	return true
+}
+
+// suspended reports whether the machine was: the wall clock has gone further than
+// the monotonic one, which stands still meanwhile on most systems.
+func (w *liveness) suspended() bool {
+	wall, mono := w.life.o.Liveness.Now().UnixNano(), now()
+	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
+	w.wall, w.mono = wall, mono
+	return ahead > 2*time.Second
+}
+
+// probe asks the peer for a sign of life, for at most limit. An error is the end
+// of the connection; that no answer came is none.
+func (w *liveness) probe(silence, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(w.link, limit)
+	defer cancel()
+	w.mu.Lock()
+	w.cancel = cancel
+	w.mu.Unlock()
+	if w.timer.Stopped() { // perhaps before stop could cancel it
+		return nil
+	}
+	start, trace, name := time.Now(), w.life.trace(), w.life.o.Name
+	w.life.counts.probes.Add(1)
+	call(trace.ProbeStart, ProbeStart{Name: name, Session: w.link.session, Silence: silence})
+	err := w.ask(ctx)
+	w.mu.Lock()
+	w.cancel = nil
+	w.mu.Unlock()
+	call(trace.ProbeDone, ProbeDone{Name: name, Session: w.link.session, Took: time.Since(start), Err: err})
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// ask probes the peer in the way that there is.
+func (w *liveness) ask(ctx context.Context) (err error) {
+	ask := w.life.o.Liveness.Probe
+	if ask == nil {
+		if err = w.link.conn.(conn.Pinger).Ping(ctx); err == nil {
+			w.heard()
+		}
+		return err
+	}
+	write := func(m conn.Message) error { return w.link.writeFirst(ctx, w.life, m) }
+	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.cut(fmt.Errorf("Liveness.Probe: %w", errNotReturned)) })
+	return err
+}
