@@ -48,7 +48,10 @@ const (
 // pause says that nobody reads, because of why, until resume.
 func (l *link) pause(why uint64) { l.turn.Store(l.turn.Load()&^turnMask + nextTurn | why) }
 
-func (l *link) resume() { l.turn.Store(l.turn.Load() &^ turnMask) }
+func (l *link) resume() {
+	l.stall.resumed()
+	l.turn.Store(l.turn.Load() &^ turnMask)
+}
 
 // paused reports whether nobody reads.
 func (l *link) paused() bool { return l.turn.Load()&turnMask != reading }

@@ -22,6 +22,7 @@ type stall struct {
 	o     *Stall
 	life  *lifetime
 	last  atomic.Int64 // when the last message came; 0: none yet
+	back  atomic.Int64 // when somebody last began to read again, after a pause; 0: there was none
 	timer xsync.Timer  // calls tick
 
 	// Owned by the callback.
@@ -58,6 +59,13 @@ func (s *stall) heard() {
 	}
 }
 
+// resumed says that somebody reads again.
+func (s *stall) resumed() {
+	if s != nil {
+		s.back.Store(int64(now()))
+	}
+}
+
 // stop stops the timer and returns the number of sessions in a row that were given
 // up: data resets it, ErrStalled adds one. The link must be cut already.
 func (s *stall) stop(cause error, before int) int {
@@ -84,8 +92,10 @@ func (s *stall) tick() {
 		s.from, s.expected = at, expected
 	}
 	from := s.from
-	if last := s.last.Load(); last != 0 { // an instant may be negative: synctest begins in 2000
-		from = max(from, instant(last))
+	for _, since := range [...]int64{s.last.Load(), s.back.Load()} {
+		if since != 0 { // an instant may be negative: synctest begins in 2000
+			from = max(from, instant(since))
+		}
 	}
 	silence := at - from
 	if silence >= s.limit {

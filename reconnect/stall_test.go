@@ -201,6 +201,20 @@ func TestAnApplicationThatDoesNotReadIsNotStalled(t *testing.T) {
 	})
 }
 
+// A pause that ended a moment ago counts as well: a whole limit begins then.
+func TestThePauseBeforeALookIsNoSilence(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := stalling(10 * time.Second)
+		o.Inbox.Messages = 1
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("1"))
+		time.Sleep(59 * time.Second) // the next look is after 60 s
+		wantMessage(t, c, 1, "1")
+		require.Equal(t, 69*time.Second, s.wantDial().at)
+	})
+}
+
 // The same for push, where the handler is slow.
 func TestASlowHandlerIsNotStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -208,7 +222,7 @@ func TestASlowHandlerIsNotStalled(t *testing.T) {
 		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(25 * time.Second) }
 		s.open(&o)
 		s.wantDial().accept().Deliver(text("m"))
-		require.Equal(t, 30*time.Second, s.wantDial().at, "the look at 20 s found the handler at work")
+		require.Equal(t, 35*time.Second, s.wantDial().at, "a whole limit after the handler has returned")
 	})
 }
 
