@@ -32,7 +32,8 @@ import (
 //  8. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
 //     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have:
 //     Overload, because the server may have worked in vain.
-//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry.
+//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and
+//     Refused, if it was refused or reset.
 //
 // A verdict that is Lenient is taken for an ordinary loss the first time, and is Slow
 // from the second in a row on: see [Outage.Next].
@@ -127,7 +128,7 @@ func ofNetwork(err error) Verdict {
 	case find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() }):
 		return Verdict{Class: ClassOverload}
 	}
-	return Verdict{Class: ClassRetry}
+	return Verdict{Class: ClassRetry, Refused: errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)}
 }
 
 // isLocal reports whether our own machine has failed.

@@ -16,8 +16,10 @@
 //     Nothing that a server says ends a program, except 410; what somebody has
 //     to mend is tried minutes apart.
 //   - Overload is not refusal. A refused dial is cheap for a server, and a dial that
-//     times out is not: after it, waits and patience go on growing where the cap on
-//     cheap failures stops.
+//     times out is not: after it, waits go on growing where the cap on cheap failures
+//     stops.
+//   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or
+//     may be lost. A [Dials] keeps it and asks again beside it.
 //   - Values, not state. A [Policy] is immutable, may be shared by any number of
 //     connections, and allocates nothing. Random numbers are arguments, so that a test
 //     or a simulator can repeat itself.
@@ -25,8 +27,9 @@
 // # Ways in
 //
 // [Retry] repeats any operation. A [Retrier] does so within a [Budget] and at a [Gate]
-// that it shares with others. A supervisor, which has more to do than that, owns an
-// [Outage] and asks it. [Default] is the policy for both; [Paced], [Exponential],
+// that it shares with others. A supervisor, which has more to do than that, owns a
+// [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default], a
+// [Prompt], is the policy for all; [Paced], [Exponential],
 // [Decorrelated] and [Normal], with [First], [Limit] and [Patient] around them, make
 // others. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //

@@ -28,11 +28,14 @@ type Outage struct {
 	last   Attempt       // as the policy got it last
 	drawn  time.Duration // the last wait, as the policy drew it
 	began  time.Time
+	told   time.Time // since when the server has told us to wait, time after time; zero: it has not
 	waits  int
 	tries  int
 	row    int   // of verdicts of that class
 	class  Class // of the last verdict, as it was given
 	stable bool  // nothing has failed since a stable session
+	renew  bool  // the credentials were refused, and no try since has shown what the new ones are worth
+	hang   hang
 }
 
 // Begin sets the time at which the outage began. Without it that is the time of the first
@@ -42,6 +45,17 @@ func (o *Outage) Begin(now time.Time) { o.began = now }
 // Stable ends the outage, because a session was stable, which has ended now: the next
 // outage begins.
 func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
+
+// Served makes the outage younger by d, because there was a session that was not stable. It
+// reports whether the outage is over by that.
+func (o *Outage) Served(d time.Duration, now time.Time) bool {
+	if d < now.Sub(o.began) {
+		o.began = o.began.Add(d)
+		return false
+	}
+	o.began, o.waits, o.drawn, o.last.Overloads, o.hang = now, 0, 0, 0, hang{}
+	return true
+}
 
 // Next takes the verdict on a try or session that has just ended, and returns what p does
 // next; false means: give up. These rules hold for every p (nil means [Default]):
@@ -79,6 +93,7 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 		Wait:      max(o.drawn, o.last.Least),
 		Connect:   max(s.Connect, 0),
 		Handshake: max(s.Handshake, 0),
+		Swap:      s.Swap,
 	}, true
 }
 
@@ -91,6 +106,7 @@ func (o *Outage) note(v Verdict, now time.Time) {
 		o.class, o.row = v.Class, 0
 	}
 	o.row++
+	o.renew = v.Class == ClassRefresh || o.renew && o.hang.verdict
 	switch {
 	case v.Class == ClassRefresh && o.row > 1:
 		v.Class = ClassSlow
@@ -101,6 +117,15 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	if v.Class == ClassOverload {
 		overloads++
 	}
+	var toldFor time.Duration
+	switch {
+	case v.RetryAfter <= 0:
+		o.told = time.Time{}
+	case o.told.IsZero():
+		o.told = now
+	default:
+		toldFor = now.Sub(o.told)
+	}
 	o.last = Attempt{
 		N:         o.waits,
 		Overloads: overloads,
@@ -109,6 +134,11 @@ func (o *Outage) note(v Verdict, now time.Time) {
 		Verdict:   v.clamped(),
 		Row:       o.row,
 		Stable:    o.stable,
+		ToldFor:   toldFor,
+		Refused:   o.hang.refused,
+		Hung:      o.hang.verdict,
+		Hang:      o.hang.since(now),
+		Beside:    o.hang.beside,
 	}
 	o.stable = false
 }
@@ -120,7 +150,7 @@ func (o *Outage) Attempt() Attempt { return o.last }
 // Try returns the [Try] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
 func (o *Outage) Try(s Step) Try {
-	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.class == ClassRefresh}
+	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
 	o.tries++
 	return t
 }

@@ -24,6 +24,13 @@ type Attempt struct {
 	Verdict   Verdict       // on the try or session that has just ended, after the rules of [Outage.Next]
 	Row       int           // how many verdicts in a row, this one included, had the class that it had before these rules
 	Stable    bool          // what has just ended was a stable session
+	ToldFor   time.Duration // for how long the server has told us to wait, time after time; 0 the first time
+
+	// What follows is known to the Policy of a [Dials] only.
+	Refused bool          // a dial was refused or reset in this outage
+	Hung    bool          // the verdict is on a handshake that hangs
+	Hang    time.Duration // for how long handshakes have hung; 0: none does
+	Beside  int           // dials that have begun beside the one that hangs
 }
 
 // Step is how long to wait, and how patient the try after it may be. A zero limit means
@@ -31,7 +38,8 @@ type Attempt struct {
 type Step struct {
 	Wait      time.Duration // before the next try
 	Connect   time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake time.Duration // the limit on what follows: TLS and the protocol's upgrade
+	Handshake time.Duration // the limit on what follows, TLS and the protocol's upgrade; for a [Dials] the time after which it hangs
+	Swap      bool          // of two handshakes that hang, a [Dials] gives up the one that it kept until now, not the one after this step
 }
 
 // The limits on one try where a [Step] has none. That on connecting leaves time for a

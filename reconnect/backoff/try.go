@@ -14,7 +14,12 @@ type Try struct {
 	Refresh   bool          // the credentials of the last try were refused: make new ones
 
 	// Connected is for the dialer to call when it is connected and the handshake
-	// begins, for each connection that it makes. Nil: nobody wants to know. It may be
+	// begins, for each connection that it makes. The context has a deadline until
+	// then; afterwards the supervisor ends it when the handshake has taken too long,
+	// so derive what has a limit of its own from the context after the call. Without
+	// a call a handshake that is not answered is given up with the limits of the
+	// try, however long the outage lasts: a large herd of such clients may keep a
+	// server with a queue from coming back. Nil: nobody wants to know. It may be
 	// called by any goroutine, and does not wait.
 	Connected func()
 }

@@ -1,0 +1,460 @@
+package backoff
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Dials decides when one connection is dialled: first, again, and beside a handshake that
+// hangs. It does not dial, does not wait and does not look at the clock, so that a
+// supervisor and a simulator can run the same code. It belongs to one goroutine. Make it
+// with [NewDials].
+//
+// A handshake that is not answered may wait in a queue, which its server works off. Or it
+// is lost for good, because a balancer took it for a server that is gone. The two look
+// alike. A client that gives the handshake up makes a server with a queue work in vain and
+// goes to the end of that queue, and a large enough herd of such clients never comes back.
+// A client that holds on to a lost handshake is away for as long as it is patient. So a
+// client does both: it keeps the place and asks again beside it, one dial at a time.
+//
+//	d.Start(now) // and, after a session, d.Ended
+//	for {
+//		switch a := d.Next(now); a.Do {
+//		case backoff.Dial: begin dial a.Which, with the limits of a.Try
+//		case backoff.Keep: dial a.Which hangs: let it go on, and give its place at a gate back
+//		case backoff.Cut:  cancel dial a.Which, and report nothing more of it
+//		case backoff.Stop: no further dial
+//		case backoff.Wait: wait until a.At, or until something happens; report that
+//		}
+//	}
+//
+// What happens is reported by Connected, Failed and Answered, for the dials, and by Ended
+// and Kick. After each of them call Next until it returns Wait or Stop.
+//
+// The rules of [Outage] hold, and these, for every policy. (One that has a method
+// Start(r *rand.Rand) Step is asked for the limits on the first dial of all.)
+//
+//   - Before the first dial of all there is no wait but [DialOptions.StartSpread].
+//   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins
+//     beside it after the policy's wait. There are never three dials.
+//   - Of two handshakes that hang one is given up, as [Step.Swap] says.
+//   - With [DialOptions.OneConnection] a handshake that hangs is given up, and the next dial
+//     follows after the policy's wait.
+//   - Where the policy has no limit on the handshake, it hangs after 10 s, and is given up
+//     after [DefaultHandshake] with OneConnection.
+//   - Only a handshake that was begun can hang: a dial that is not answered at all fails
+//     at its limit on connecting, and so does one that is answered 503.
+//   - What a server told us to wait is waited for in full, and nothing cuts it short.
+//   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait
+//     before it, ends the outage. A shorter one makes the outage younger, by
+//     [DialOptions.Credit] times the time that it was ready.
+type Dials struct {
+	o      *DialOptions
+	r      *rand.Rand
+	outage Outage
+
+	due    time.Time     // the next dial; zero: not while a dial is under way
+	hold   time.Time     // no dial before this, because the server said so
+	waited time.Duration // the last wait, with what the server told us
+	step   Step          // before the next dial, or before the one under way
+	dials  [2]dial
+	kept   int8 // the dial that is kept; -1: none is
+	phase  phase
+	kicked bool // a kick cuts the next wait
+	cutBy  bool // a kick has cut the present one
+	gaveUp bool // the policy did
+}
+
+// hang is what an [Outage] knows of a [Dials].
+type hang struct {
+	began   time.Time // since when handshakes hang; zero: none does
+	beside  int       // dials beside the one that hangs
+	refused bool      // a dial was, in this outage
+	verdict bool      // the verdict is on a handshake that hangs
+}
+
+// since returns the age of the hang, 0 if there is none.
+func (h *hang) since(now time.Time) time.Duration {
+	if h.began.IsZero() {
+		return 0
+	}
+	return max(now.Sub(h.began), 1)
+}
+
+// dial is one of the two.
+type dial struct {
+	state dialState
+	swap  bool          // which was decided before it began
+	fresh bool          // it is kept, and Next has not said so yet
+	since time.Time     // when its handshake began
+	limit time.Duration // how long that may last
+}
+
+// until is when a handshake hangs, or is given up if it is kept.
+func (x *dial) until() time.Time { return x.since.Add(x.limit) }
+
+type dialState uint8
+
+const (
+	free dialState = iota
+	connecting
+	shaking // hands
+	cutting // to be cut by the next call of Next
+)
+
+type phase uint8
+
+const (
+	down    phase = iota // dialling or waiting
+	up                   // a session
+	stopped              // for good
+)
+
+const none = -1
+
+// defaultHang is the time after which a handshake hangs, if the policy has no limit and
+// the handshake can be kept.
+const defaultHang = 10 * time.Second
+
+// DialOptions are what [Dials] of one kind have in common. They must not change once they
+// are in use. Nil means the defaults.
+type DialOptions struct {
+	Policy        Policy        // default [Default]
+	OneConnection bool          // there is one dial at a time: a handshake that hangs is given up
+	StartSpread   time.Duration // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
+	StableAfter   time.Duration // a session that was ready for so long ends the outage; default 10 s; negative: any that was ready
+	Credit        float64       // times the time that a shorter session was ready: the outage becomes so much younger; default 4; negative: 0
+	Keep          time.Duration // for how long a handshake is kept; default 6 h; negative: for ever
+}
+
+// WithDefaults returns a copy with the default in the place of each field that is zero.
+func (o *DialOptions) WithDefaults() *DialOptions {
+	var p DialOptions
+	if o != nil {
+		p = *o
+	}
+	p.Policy = orDefault(p.Policy)
+	if p.StableAfter == 0 {
+		p.StableAfter = 10 * time.Second
+	}
+	switch {
+	case p.Credit == 0 || math.IsNaN(p.Credit):
+		p.Credit = 4
+	case p.Credit < 0:
+		p.Credit = 0
+	}
+	switch {
+	case p.Keep == 0:
+		p.Keep = 6 * time.Hour
+	case p.Keep < 0:
+		p.Keep = longest
+	}
+	return &p
+}
+
+// NewDials returns the state of a connection that was not started yet. It keeps o, in
+// which no field may be zero that has a default: see [DialOptions.WithDefaults]. Nil means
+// the defaults. Random numbers come from r; nil means [Rand].
+func NewDials(o *DialOptions, r *rand.Rand) Dials {
+	if o == nil {
+		o = o.WithDefaults()
+	}
+	if r == nil {
+		r = Rand()
+	}
+	return Dials{o: o, r: r, kept: none}
+}
+
+// Action is what to do next.
+type Action struct {
+	Do    Do
+	Which int       // 0 or 1, with Dial, Keep and Cut
+	Try   Try       // with Dial; its Connected is nil
+	At    time.Time // when to call Next again, with Wait; zero: when something has happened
+
+	Kicked bool // because of a kick: with Keep not because the handshake hangs, with Dial before the wait was over
+}
+
+// Do is the kind of an [Action].
+type Do uint8
+
+// The kinds.
+const (
+	Wait Do = iota // until Action.At
+	Dial           // begin the dial
+	Keep           // nothing but this: the dial hangs and goes on, and another will begin beside it
+	Cut            // cancel the dial
+	Stop           // the policy gave up, or a verdict was ClassStop
+)
+
+// Start is the start of the connection: the first dial of all may begin.
+func (d *Dials) Start(now time.Time) {
+	d.outage.Begin(now)
+	if p, ok := d.o.Policy.(interface{ Start(r *rand.Rand) Step }); ok {
+		d.step = p.Start(d.r)
+	}
+	d.step.Wait = Uniform(d.r, 0, d.o.StartSpread)
+	d.due = now.Add(d.step.Wait)
+}
+
+// Connected reports that the TCP connection of a dial exists, so that its handshake
+// begins. Before it the dial cannot hang.
+func (d *Dials) Connected(which int, now time.Time) {
+	x := &d.dials[which]
+	if x.state != connecting {
+		return
+	}
+	x.state, x.since = shaking, now
+	if which == int(d.kept) {
+		x.limit = d.o.Keep
+	}
+}
+
+// Failed reports that a dial has failed.
+func (d *Dials) Failed(which int, v Verdict, now time.Time) {
+	d.dials[which].state = free
+	if which == int(d.kept) || d.o.OneConnection {
+		d.release()
+	}
+	d.outage.hang.refused = d.outage.hang.refused || v.Refused
+	switch other := d.underWay(); {
+	case v.Class == ClassStop, !other && d.due.IsZero(), !other && v.RetryAfter > 0:
+		d.ask(v, false, now)
+	default: // the other one is alone now, or the next has its time already
+		d.holdFor(v.clamped().RetryAfter, now)
+	}
+}
+
+// holdFor lets no dial begin before the time is over that the server told us to wait.
+func (d *Dials) holdFor(wait time.Duration, now time.Time) {
+	if hold := now.Add(wait); hold.After(d.hold) {
+		d.hold = hold
+	}
+	if !d.due.IsZero() && d.due.Before(d.hold) {
+		d.due = d.hold
+	}
+}
+
+// Answered reports that the handshake of a dial is complete and its session begins. Next
+// cuts the other dial.
+func (d *Dials) Answered(which int, now time.Time) {
+	d.dials[which].state = free
+	if other := &d.dials[1-which]; other.state != free {
+		other.state = cutting
+	}
+	d.release()
+	d.phase, d.kicked, d.due, d.hold = up, false, time.Time{}, time.Time{}
+}
+
+// Ended reports that the session has ended, which was ready for so long, or never if that
+// is negative. It reports whether the session was stable, so that the next outage begins.
+func (d *Dials) Ended(v Verdict, ready time.Duration, now time.Time) (stable bool) {
+	d.phase = down
+	switch {
+	case ready < 0:
+	case ready >= max(d.o.StableAfter, d.waited):
+		d.outage.Stable(now)
+		stable = true
+	default:
+		d.outage.Served(scaled(ready, d.o.Credit), now)
+	}
+	d.ask(v, false, now)
+	return stable
+}
+
+// Kick cuts the present wait short, but does nothing while we wait for what a server told
+// us. A dial that is under way alone is kept as if it hung, and another begins beside it at
+// once. If that may not be, because there are two or because of
+// [DialOptions.OneConnection], the wait after the dial is cut. Kick reports whether it does
+// any of this.
+func (d *Dials) Kick(now time.Time) bool {
+	switch {
+	case d.phase != down:
+		return false
+	case d.underWay():
+		d.kicked = true
+	case d.due.After(now) && !d.hold.After(now):
+		d.due, d.cutBy = now, true
+	default:
+		return false
+	}
+	return true
+}
+
+// Next returns what to do now.
+func (d *Dials) Next(now time.Time) Action {
+	for {
+		a, again := d.next(now)
+		if !again {
+			return a
+		}
+	}
+}
+
+// next is Next. It returns true if nothing is to be done, but has to be looked at again.
+func (d *Dials) next(now time.Time) (a Action, again bool) {
+	for i := range d.dials {
+		if x := &d.dials[i]; x.state == cutting || x.state != free && d.phase == stopped {
+			return d.cut(i), false
+		}
+	}
+	switch d.phase {
+	case up:
+		return Action{}, false
+	case stopped:
+		return Action{Do: Stop}, false
+	}
+	if d.kept != none && d.dials[d.kept].fresh {
+		d.dials[d.kept].fresh = false
+		return Action{Do: Keep, Which: int(d.kept)}, false
+	}
+	at := d.due // zero while a dial is under way
+	for i := range d.dials {
+		x := &d.dials[i]
+		if x.state == free {
+			continue
+		}
+		kick := d.kicked && d.kept == none && !d.o.OneConnection
+		if kick || x.state == shaking && !now.Before(x.until()) {
+			return d.hangs(i, now)
+		}
+		if x.state == shaking && (at.IsZero() || x.until().Before(at)) {
+			at = x.until()
+		}
+	}
+	if !d.due.IsZero() && !now.Before(d.due) {
+		return d.begin(), false
+	}
+	return Action{At: at}, false
+}
+
+// begin begins a dial.
+func (d *Dials) begin() Action {
+	which := 0
+	if d.kept == 0 {
+		which = 1
+	}
+	h := &d.outage.hang
+	if !h.began.IsZero() {
+		h.beside++
+	}
+	a := Action{Do: Dial, Which: which, Try: d.outage.Try(d.step), Kicked: d.cutBy}
+	d.due, d.cutBy = time.Time{}, false
+	limit := defaultHang
+	if d.o.OneConnection {
+		limit = DefaultHandshake
+	}
+	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: positive(d.step.Handshake, limit)}
+	return a
+}
+
+// hangs decides what becomes of a dial whose handshake hangs, or that a kick takes for one
+// that does.
+func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
+	x, h := &d.dials[which], &d.outage.hang
+	switch {
+	case which == int(d.kept): // for as long as it may be
+		a = d.cut(which)
+		d.release()
+		if d.underWay() || !d.due.IsZero() {
+			return a, false
+		}
+	case d.o.OneConnection:
+		if h.began.IsZero() {
+			h.began = x.since
+		}
+		a = d.cut(which)
+	case d.kept == none:
+		a = Action{Do: Keep, Which: which, Kicked: d.kicked}
+		d.keep(which)
+		h.began = now
+		if x.state == shaking {
+			h.began = x.since
+		}
+		if d.kicked { // nothing has failed
+			d.kicked, d.due = false, latest(now, d.hold)
+			d.step.Wait, d.step.Swap = 0, false
+			return a, false
+		}
+	case x.swap:
+		a = d.cut(int(d.kept))
+		d.keep(which)
+		x.fresh = true
+	default:
+		a = d.cut(which)
+	}
+	d.ask(Verdict{Class: ClassOverload}, true, now)
+	return a, false
+}
+
+// keep makes a dial the one that is kept.
+func (d *Dials) keep(which int) {
+	d.kept = int8(which)
+	if x := &d.dials[which]; x.state == shaking {
+		x.limit = d.o.Keep
+	}
+}
+
+// cut ends a dial.
+func (d *Dials) cut(which int) Action {
+	d.dials[which].state = free
+	return Action{Do: Cut, Which: which}
+}
+
+// release ends the hang.
+func (d *Dials) release() {
+	d.kept = none
+	d.outage.hang.began, d.outage.hang.beside = time.Time{}, 0
+}
+
+// underWay reports whether there is a dial that is not kept.
+func (d *Dials) underWay() bool {
+	for i := range d.dials {
+		if s := d.dials[i].state; i != int(d.kept) && (s == connecting || s == shaking) {
+			return true
+		}
+	}
+	return false
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// ask gets the next step from the policy.
+func (d *Dials) ask(v Verdict, hung bool, now time.Time) {
+	d.outage.hang.verdict = hung
+	step, ok := d.outage.Next(d.o.Policy, v, now, d.r)
+	if !ok {
+		d.phase, d.gaveUp = stopped, d.outage.Attempt().Verdict.Class != ClassStop
+		return
+	}
+	d.step, d.due = step, now
+	d.holdFor(d.outage.Attempt().Verdict.RetryAfter, now)
+	if d.cutBy = d.kicked && !d.hold.After(now); !d.cutBy {
+		d.due = d.due.Add(step.Wait)
+	}
+	d.kicked = false
+	d.waited = d.due.Sub(now)
+}
+
+// Attempt returns what the policy got last. Its Verdict is the one that counts, after the
+// rules of [Outage.Next].
+func (d *Dials) Attempt() Attempt { return d.outage.Attempt() }
+
+// Due returns when the next dial begins, the zero time if that is not known yet.
+func (d *Dials) Due() time.Time { return d.due }
+
+// Tries returns how many dials have begun since the last stable session, or since the
+// start.
+func (d *Dials) Tries() int { return d.outage.tries }
+
+// Stopped reports whether Next returns Stop.
+func (d *Dials) Stopped() bool { return d.phase == stopped }
+
+// GaveUp reports, after a Stop, whether it was the policy that gave up.
+func (d *Dials) GaveUp() bool { return d.gaveUp }

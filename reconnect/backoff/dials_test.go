@@ -1,0 +1,449 @@
+package backoff_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+const sec = time.Second
+
+// fixed is a policy that waits 2 s, lets a handshake hang after 10 s, and may swap.
+type fixed struct{ swap bool }
+
+func (p fixed) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+	wait := 2 * sec
+	if a.Hung {
+		wait = 0
+	}
+	return backoff.Step{Wait: wait, Connect: 5 * sec, Handshake: 10 * sec, Swap: p.swap && a.Hang > 0 && a.Beside == 0}, true
+}
+
+// desk is a Dials and its time.
+type desk struct {
+	backoff.Dials
+	t   *testing.T
+	now time.Time
+}
+
+func newDesk(t *testing.T, o backoff.DialOptions) *desk {
+	if o.Policy == nil {
+		o.Policy = fixed{}
+	}
+	d := &desk{Dials: backoff.NewDials(o.WithDefaults(), seeded()), t: t, now: time.Unix(0, 0)}
+	d.Start(d.now)
+	return d
+}
+
+// want asserts what is to be done next.
+func (d *desk) want(do backoff.Do, which int) {
+	d.t.Helper()
+	a := d.Next(d.now)
+	require.Equal(d.t, []int{int(do), which}, []int{int(a.Do), a.Which}, "action, dial")
+}
+
+// wait asserts that nothing is to be done for that long, and lets it pass.
+func (d *desk) wait(long time.Duration) {
+	d.t.Helper()
+	a := d.Next(d.now)
+	require.Equal(d.t, backoff.Wait, a.Do)
+	require.Equal(d.t, long, a.At.Sub(d.now))
+	d.now = a.At
+}
+
+// idle asserts that nothing is to be done until something happens.
+func (d *desk) idle() {
+	d.t.Helper()
+	require.Equal(d.t, backoff.Action{}, d.Next(d.now))
+}
+
+func (d *desk) after(long time.Duration) { d.now = d.now.Add(long) }
+
+// hang begins a dial whose handshake hangs, and that is kept.
+func (d *desk) hang() {
+	d.t.Helper()
+	d.want(backoff.Dial, 0)
+	d.after(sec)
+	d.Connected(0, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Keep, 0)
+}
+
+var (
+	failed  = backoff.Verdict{Class: backoff.ClassRetry}
+	refused = backoff.Verdict{Class: backoff.ClassRetry, Refused: true}
+)
+
+func TestADialThatIsNotConnectedDoesNotHang(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.want(backoff.Dial, 0)
+	d.idle()
+	d.after(time.Hour)
+	d.idle()
+	d.Failed(0, failed, d.now)
+	d.wait(2 * sec)
+	d.want(backoff.Dial, 0)
+}
+
+func TestAHandshakeThatHangsIsKeptAndAnotherBeginsBesideIt(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.idleUntilKeep()
+	d.Connected(1, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Cut, 1) // never a third
+	d.want(backoff.Dial, 1)
+	d.Failed(1, failed, d.now)
+	d.wait(2 * sec)
+	d.want(backoff.Dial, 1)
+	d.Connected(1, d.now)
+	d.Answered(0, d.now)
+	d.want(backoff.Cut, 1)
+	d.idle()
+}
+
+// idleUntilKeep asserts that nothing is due before the kept handshake has been kept for
+// as long as it may be.
+func (d *desk) idleUntilKeep() {
+	d.t.Helper()
+	a := d.Next(d.now)
+	require.Equal(d.t, backoff.Wait, a.Do)
+	require.Greater(d.t, a.At.Sub(d.now), time.Hour)
+}
+
+func TestTheFirstDialBesideMayTakeThePlace(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{Policy: fixed{swap: true}})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.Connected(1, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Cut, 0)
+	d.want(backoff.Keep, 1) // which has not been kept until now
+	d.want(backoff.Dial, 0)
+	d.Connected(0, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Cut, 0) // the second beside does not
+	d.want(backoff.Dial, 0)
+	d.Answered(0, d.now)
+	d.want(backoff.Cut, 1)
+}
+
+func TestOneConnectionGivesAHandshakeUp(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{OneConnection: true})
+	d.want(backoff.Dial, 0)
+	d.Connected(0, d.now)
+	d.wait(30 * sec) // no step was drawn for the first: DefaultHandshake
+	d.want(backoff.Cut, 0)
+	d.want(backoff.Dial, 0)
+	d.Connected(0, d.now)
+	d.Kick(d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Cut, 0)
+	d.want(backoff.Dial, 0)
+}
+
+func TestAHandshakeIsNotKeptForEver(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{Keep: time.Minute})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.wait(50 * sec) // since it began
+	d.want(backoff.Cut, 0)
+	d.Connected(1, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Keep, 1)
+	d.want(backoff.Dial, 0)
+}
+
+func TestAKeptHandshakeThatFailsLeavesTheOther(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
+	d.idle()
+	d.Failed(1, failed, d.now)
+	d.wait(time.Minute + 2*sec) // what either answer asked for holds
+	d.want(backoff.Dial, 0)
+}
+
+func TestAKickBeginsAnotherDialBeside(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.want(backoff.Dial, 0)
+	require.True(t, d.Kick(d.now))
+	a := d.Next(d.now)
+	require.Equal(t, backoff.Action{Do: backoff.Keep, Kicked: true}, a)
+	d.want(backoff.Dial, 1)
+	require.True(t, d.Kick(d.now))
+	d.idle()
+	d.Failed(1, failed, d.now)
+	d.want(backoff.Dial, 1) // the wait was cut
+}
+
+func TestAKickCutsOneWaitAndNotWhatAServerAskedFor(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.want(backoff.Dial, 0)
+	d.Failed(0, failed, d.now)
+	require.True(t, d.Kick(d.now))
+	d.want(backoff.Dial, 0)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
+	require.False(t, d.Kick(d.now))
+	d.wait(62 * sec)
+	d.want(backoff.Dial, 0)
+	d.Answered(0, d.now)
+	require.False(t, d.Kick(d.now))
+}
+
+func TestAShortSessionMakesTheOutageYounger(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready time.Duration
+		n     int           // of the next wait
+		age   time.Duration // of the outage
+	}{
+		"never ready": {-1, 3, 17 * sec},
+		"1 s":         {sec, 3, 18*sec - 4*sec},
+		"4 s":         {4 * sec, 3, 21*sec - 16*sec},
+		"5.7 s":       {5700 * time.Millisecond, 0, 0},
+		"stable":      {10 * sec, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, backoff.DialOptions{})
+			d.want(backoff.Dial, 0)
+			for range 3 {
+				d.Failed(0, failed, d.now)
+				d.after(5 * sec)
+				d.want(backoff.Dial, 0)
+			}
+			d.after(2 * sec) // 17 s
+			d.Answered(0, d.now)
+			d.after(max(c.ready, 0))
+			require.Equal(t, c.ready == 10*sec, d.Ended(failed, c.ready, d.now))
+			require.Equal(t, c.n, d.Attempt().N)
+			require.Equal(t, c.age, d.Attempt().Elapsed)
+		})
+	}
+}
+
+func TestThePolicyHearsOfAHang(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	a := d.Attempt()
+	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+	d.want(backoff.Dial, 1)
+	d.after(3 * sec)
+	d.Failed(1, refused, d.now)
+	a = d.Attempt()
+	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+	d.wait(2 * sec)
+	d.want(backoff.Dial, 1)
+	d.Answered(1, d.now)
+	d.want(backoff.Cut, 0)
+	d.after(time.Hour)
+	d.Ended(failed, time.Hour, d.now)
+	a = d.Attempt()
+	require.Equal(t, []any{false, time.Duration(0), 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+}
+
+func TestStopCutsWhatIsKept(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.Failed(1, backoff.Verdict{Class: backoff.ClassStop}, d.now)
+	d.want(backoff.Cut, 0)
+	d.want(backoff.Stop, 0)
+	require.False(t, d.GaveUp())
+}
+
+func TestAPolicyThatGivesUpStops(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
+	for range 2 {
+		d.want(backoff.Dial, 0)
+		d.Failed(0, failed, d.now)
+		d.after(2 * sec)
+	}
+	d.want(backoff.Stop, 0)
+	require.True(t, d.GaveUp())
+	require.Equal(t, 2, d.Tries())
+}
+
+func TestTheFirstDialOfManyIsSpread(t *testing.T) {
+	const n = 10_000
+	most, bins := 0, map[time.Duration]int{}
+	r := seeded()
+	for range n {
+		d := backoff.NewDials((&backoff.DialOptions{StartSpread: 2 * sec}).WithDefaults(), r)
+		d.Start(time.Unix(0, 0))
+		bin := d.Next(time.Unix(0, 0)).At.Sub(time.Unix(0, 0)) / (100 * time.Millisecond)
+		bins[bin]++
+		most = max(most, bins[bin])
+	}
+	require.LessOrEqual(t, most, n/16)
+}
+
+// Whatever happens, there are never three dials, none while a session lasts, and none
+// before the time is over that a server asked for.
+func TestDialsNeverDoTooMuch(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		o := (&backoff.DialOptions{OneConnection: seed%2 == 0, Keep: time.Duration(1+r.IntN(100)) * sec}).WithDefaults()
+		d, now := backoff.NewDials(o, r), time.Unix(0, 0)
+		d.Start(now)
+		var under [2]bool
+		var hold time.Time
+		up, stopped := false, false
+		for step := 0; step < 300 && !stopped; step++ {
+			acting := true
+			for range 10 {
+				a := d.Next(now)
+				switch a.Do {
+				case backoff.Dial:
+					require.False(t, under[a.Which] || up || now.Before(hold), "seed %d, step %d", seed, step)
+					require.False(t, o.OneConnection && (under[0] || under[1]))
+					under[a.Which] = true
+				case backoff.Cut:
+					require.True(t, under[a.Which])
+					under[a.Which] = false
+				case backoff.Keep:
+					require.True(t, under[a.Which])
+					require.False(t, o.OneConnection)
+				case backoff.Wait:
+					acting = false
+					require.False(t, a.At.IsZero() && !under[0] && !under[1] && !up, "nothing would ever happen")
+					if !a.At.IsZero() && r.IntN(2) == 0 {
+						require.True(t, a.At.After(now))
+						now = a.At
+						acting = true
+					}
+				}
+				if !acting {
+					break
+				}
+			}
+			now = now.Add(time.Duration(r.Int64N(int64(4 * sec))))
+			which := r.IntN(2)
+			v := backoff.Verdict{Class: backoff.Class(1 + r.IntN(4)), Refused: r.IntN(2) == 0}
+			if r.IntN(8) == 0 {
+				v.RetryAfter = time.Duration(r.IntN(30)) * sec
+			}
+			switch event := r.IntN(6); {
+			case up:
+				up = false
+				d.Ended(v, time.Duration(r.Int64N(int64(20*sec)))-sec, now)
+				hold = latest(hold, now.Add(v.RetryAfter))
+			case event == 0:
+				d.Kick(now)
+			case !under[which]:
+			case event == 1:
+				under[which], up, hold = false, true, time.Time{}
+				d.Answered(which, now)
+			case event < 4:
+				d.Connected(which, now)
+			default:
+				under[which] = false
+				d.Failed(which, v, now)
+				hold = latest(hold, now.Add(v.RetryAfter))
+			}
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// A kept handshake that is answered 410 ends it all, though another dial is under way.
+func TestAKeptHandshakeMayStopItAll(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassStop}, d.now)
+	d.want(backoff.Cut, 1)
+	d.want(backoff.Stop, 0)
+}
+
+func TestAKickIsNoFailure(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
+	d.want(backoff.Dial, 0)
+	d.Failed(0, failed, d.now)
+	d.wait(2 * sec)
+	d.want(backoff.Dial, 0) // the last
+	before := d.Attempt()
+	d.Kick(d.now)
+	d.want(backoff.Keep, 0)
+	d.want(backoff.Dial, 1)
+	require.Equal(t, before, d.Attempt())
+}
+
+// What one answer asked for is forgotten when another dial was answered.
+func TestASessionEndsWhatAServerAskedFor(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}, d.now)
+	d.Answered(1, d.now)
+	d.after(10 * time.Minute)
+	d.Ended(failed, 10*time.Minute, d.now)
+	d.wait(2 * sec)
+	d.want(backoff.Dial, 0)
+}
+
+// Clients that were told the same while they waited do not come in step.
+func TestWhatIsToldDuringAWaitIsJittered(t *testing.T) {
+	at := map[time.Duration]bool{}
+	for seed := range uint64(100) {
+		d := backoff.NewDials(nil, rand.New(rand.NewPCG(seed, 1)))
+		now := time.Unix(0, 0)
+		d.Start(now)
+		require.Equal(t, backoff.Dial, d.Next(now).Do)
+		d.Connected(0, now)
+		now = now.Add(10 * sec)
+		require.Equal(t, backoff.Keep, d.Next(now).Do)
+		require.Equal(t, backoff.Dial, d.Next(now).Do)
+		d.Failed(1, failed, now)
+		d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, now)
+		a := d.Next(now)
+		require.GreaterOrEqual(t, a.At.Sub(now), time.Minute)
+		at[a.At.Sub(now)] = true
+	}
+	require.Len(t, at, 100)
+}
+
+// One session that was ready for a moment does not hide that the same goes wrong again.
+func TestAShortSessionDoesNotEndARow(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	for n := range 3 {
+		d.want(backoff.Dial, 0)
+		d.Answered(0, d.now)
+		d.after(sec)
+		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}, sec, d.now)
+		want := backoff.ClassSlow
+		if n == 0 {
+			want = backoff.ClassRetry
+		}
+		require.Equal(t, want, d.Attempt().Verdict.Class)
+		require.Equal(t, n+1, d.Tries())
+		d.now = d.Due()
+	}
+}
+
+// New credentials are made for the dial beside one that hangs with the new ones, too.
+func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.want(backoff.Dial, 0)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassRefresh}, d.now)
+	d.now = d.Due()
+	require.True(t, d.Next(d.now).Try.Refresh)
+	d.Connected(0, d.now)
+	d.wait(10 * sec)
+	d.want(backoff.Keep, 0)
+	require.True(t, d.Next(d.now).Try.Refresh)
+	d.Failed(1, failed, d.now)
+	d.now = d.Due()
+	require.False(t, d.Next(d.now).Try.Refresh)
+}

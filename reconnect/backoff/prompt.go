@@ -1,0 +1,116 @@
+package backoff
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Prompt is a [Policy] for one client that wants to be back as soon as its server is, and
+// for a million that must not keep the server from coming back.
+//
+//   - The first wait is drawn from [0, Spread). A client that is refused in the first half
+//     of Spread dials once more in the second half, or a tenth of it later.
+//   - All later waits are drawn from [d/2, d). d is Share times the age of the outage, at
+//     least Base and at most Cap. After an overload (a timeout, 429, 503) it is at most
+//     OverloadCap instead.
+//   - When the server told us to wait, what is added is drawn from [0, d). d is ToldShare
+//     times the time for which it has told us so, the time that it asks for now included.
+//     It is at least Base, and at most OverloadCap or what the server asks for now.
+//   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
+//     the hang if that is longer. (The last sixth of the time is jittered.) A [Dials] keeps
+//     it, and begins the next dial beside it without a wait. If that hangs as well it is
+//     given up, and the next begins.
+//   - The first dial beside takes the place of the kept one if it hangs as well, because a
+//     short hang may have swallowed every first handshake of a herd. It does not if a dial
+//     was refused in this outage: the server was restarted then, and a queue is likelier
+//     than a hang.
+//   - After a refusal or a 503 beside a handshake that hangs d is HangShare times the age of
+//     the hang, within the bounds that d has otherwise.
+//
+// The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
+// repository.
+type Prompt struct {
+	Spread      time.Duration // range of the first wait; default 2 s
+	Base        time.Duration // the least d; default 2.4 s
+	Share       float64       // of the outage's age, for d; default 0.5
+	Cap         time.Duration // the greatest d; default 10 s
+	OverloadCap time.Duration // the greatest d after an overload; default 15 s
+	ToldShare   float64       // of the time for which the server has told us to wait; default 0.25
+	Connect     time.Duration // the limit on connecting; default 16 s: a fifth SYN is sent after 15 s (RFC 6298)
+	Hang        time.Duration // the time after which a handshake hangs; default 10 s
+	HangShare   float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05
+}
+
+// withDefaults returns p with the default in the place of each field that is not above 0.
+func (p Prompt) withDefaults() Prompt {
+	p.Spread = positive(p.Spread, 2*time.Second)
+	p.Base = positive(p.Base, 2400*time.Millisecond)
+	p.Cap = positive(p.Cap, 10*time.Second)
+	p.OverloadCap = positive(p.OverloadCap, 15*time.Second)
+	p.Connect = positive(p.Connect, 16*time.Second)
+	p.Hang = positive(p.Hang, 10*time.Second)
+	p.Share = share(p.Share, 0.5)
+	p.ToldShare = share(p.ToldShare, 0.25)
+	p.HangShare = share(p.HangShare, 0.05)
+	return p
+}
+
+func positive(d, usual time.Duration) time.Duration {
+	if d <= 0 {
+		return usual
+	}
+	return min(d, longest)
+}
+
+func share(x, usual float64) float64 {
+	if !(x > 0) {
+		return usual
+	}
+	return x
+}
+
+// Next returns the wait and the limits. It never gives up.
+func (p *Prompt) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	q := p.withDefaults()
+	limit := max(q.Hang, scaled(a.Hang, q.HangShare))
+	return Step{
+		Wait:      q.wait(&a, r),
+		Connect:   q.Connect,
+		Handshake: Uniform(r, limit-limit/6, limit),
+		Swap:      a.Hang > 0 && a.Beside == 0 && !a.Refused,
+	}, true
+}
+
+// Start returns the limits on the first dial of all.
+func (p *Prompt) Start(r *rand.Rand) Step {
+	s, _ := p.Next(Attempt{}, r)
+	s.Wait = 0
+	return s
+}
+
+// wait draws the wait, without what the server told us.
+func (p *Prompt) wait(a *Attempt, r *rand.Rand) time.Duration {
+	v, elapsed := &a.Verdict, max(a.Elapsed, 0)
+	overload := v.Class == ClassOverload
+	limit := p.Cap
+	if overload {
+		limit = p.OverloadCap
+	}
+	switch half := p.Spread / 2; {
+	case v.RetryAfter > 0:
+		asked := min(scaled(a.ToldFor, p.ToldShare)+scaled(v.RetryAfter, p.ToldShare), longest)
+		return Uniform(r, 0, max(p.Base, min(asked, max(p.OverloadCap, v.RetryAfter))))
+	case a.Hung:
+		return 0
+	case a.N <= 0:
+		return Uniform(r, 0, p.Spread)
+	case elapsed < half && !overload:
+		return Uniform(r, half-elapsed, p.Spread+half/10-elapsed)
+	}
+	d := scaled(elapsed, p.Share)
+	if a.Hang > 0 {
+		d = scaled(a.Hang, p.HangShare)
+	}
+	d = min(max(d, p.Base), max(limit, p.Base))
+	return Uniform(r, d/2, d)
+}
