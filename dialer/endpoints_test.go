@@ -129,11 +129,11 @@ func TestTheMostHopefulEndpointDecides(t *testing.T) {
 		says says
 		want backoff.Verdict
 	}{
-		"gone and refused":      {says{"a": status(410, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
+		"gone and refused":      {says{"a": status(410, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}},
 		"gone and not found":    {says{"a": status(410, 0), "b": status(404, 0)}, backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}},
 		"all gone":              {says{"a": status(410, 0), "b": status(410, 0)}, backoff.Verdict{Class: backoff.ClassStop}},
 		"overload and refused":  {says{"a": status(503, time.Minute), "b": refuses}, backoff.Verdict{Class: backoff.ClassOverload}},
-		"401 and refused":       {says{"a": status(401, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry}},
+		"401 and refused":       {says{"a": status(401, 0), "b": refuses}, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}},
 		"all with retry-after":  {says{"a": status(503, time.Minute), "b": status(429, time.Second)}, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Second}},
 		"gone with retry-after": {says{"a": status(410, time.Minute), "b": status(410, time.Minute)}, backoff.Verdict{Class: backoff.ClassStop}},
 	} {

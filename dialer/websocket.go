@@ -87,13 +87,13 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
 	// takes. It holds for each endpoint and each try. Default: the Connect of the
-	// [backoff.Try] in the dial's context, which a supervisor raises while the
-	// server is overloaded, or 15 s.
+	// [backoff.Try] in the dial's context, or 15 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of
-	// connecting. It holds for each endpoint and each try. Default: the Handshake of
-	// the [backoff.Try] in the dial's context, or 30 s.
+	// connecting. It holds for each endpoint and each try. Default: none under a
+	// supervisor, which knows when a handshake hangs, keeps it and dials beside it (see
+	// [backoff.Dials]); otherwise 30 s.
 	HandshakeTimeout time.Duration
 
 	// MaxHeaderBytes is the limit on the header of an answer, the server's or a

@@ -38,7 +38,8 @@ type Conn struct {
 // https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
 	// Dial returns a new connection. It must obey ctx, which carries a
-	// [backoff.Try]; a late connection is closed. A Dialer may have more methods:
+	// [backoff.Try]; a late connection is closed. A second call may run beside one
+	// that takes long: see [RunOptions.OneConnection]. A Dialer may have more methods:
 	// Validate() error, which New calls; Host() string, the default of
 	// [RunOptions.Host]; and Patience(backoff.Try) time.Duration, how long one dial
 	// may take if that is not the sum of the Try's limits.
@@ -107,8 +108,10 @@ func (c *Conn) Err() error {
 }
 
 // Kick cuts the present wait short, if there is one: the network is back, or
-// somebody pressed "retry". During a dial it cuts the wait after it, if the dial
-// fails. It never cuts what a server told us to wait, nor the wait at the gate.
+// somebody pressed "retry". During a dial it begins another beside it at once, unless
+// there are two or [RunOptions.OneConnection] is set: then it cuts the wait after the
+// dial, if that fails. It never cuts what a server told us to wait, nor the wait at
+// the gate.
 func (c *Conn) Kick() {
 	s := c.Status()
 	if s.State == StateWaiting || s.State == StateConnecting && !s.AtGate {
@@ -253,6 +256,10 @@ func (c *Conn) dialed(l *link, s *Session) {
 	c.life.counts.sessions.Store(s.N)
 	c.state.link.Store(l)
 	c.state.enter(StateOpening, func(st *Status) { st.Session = s.N })
+}
+
+func (c *Conn) troubled(atGate bool, try int, err error, verdict backoff.Class) {
+	c.state.edit(func(s *Status) { s.AtGate, s.Try, s.Err, s.Verdict = atGate, try, err, verdict })
 }
 
 func (c *Conn) failed() { c.life.counts.failures.Add(1) }

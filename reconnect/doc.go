@@ -6,15 +6,21 @@
 //
 // # What it promises
 //
-//  1. One owner. At most one dial is in flight and one connection is live. What a
-//     superseded dial brings back is closed.
+//  1. One owner. At most two connections exist at any time, and one of them is live.
+//     There is one dial, and a second beside it only if the handshake of the first is
+//     not answered in time, or after a Kick: the first may wait in a server's queue, or
+//     be lost. The dial that is answered first wins, and the other is cut before
+//     OnSession runs, so that one login is sent. With [RunOptions.OneConnection] there
+//     is never a second.
 //  2. Not in step. Every wait is jittered by default, the first after a drop and
 //     those that a server asks for included; the cap comes first, the jitter
 //     after.
-//  3. No hot loop. Waits start again from the first only after a session was
-//     ready for max([RunOptions.StableAfter], the wait before it, with what a
-//     server had asked for). A server that accepts and drops sees the same growing
-//     waits as one that refuses.
+//  3. No hot loop. Waits start again from the first after a session was ready for
+//     max([RunOptions.StableAfter], the wait before it, with what a server had asked
+//     for). A shorter one makes the outage younger by four times the time that it was
+//     ready, so that a server which is up for a fifth of the time or more is dialled
+//     soon, and one that accepts and drops sees the same growing waits as one that
+//     refuses.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the wire, under
 //     a limit of its own; then what was queued is written, in order, while reading
 //     goes on; then what comes anew. Its failure is a failed attempt.

@@ -10,8 +10,8 @@ import (
 )
 
 // Log returns a Trace that writes one line for each session and each wait, with
-// the connection's name if it has one. Sessions that are ready or lost and ordinary
-// waits are written at level Info; what somebody has to mend (a verdict Slow, or
+// the connection's name if it has one. Sessions that are ready or lost, ordinary
+// waits and handshakes that hang are written at level Info; what somebody has to mend (a verdict Slow, or
 // the end for good), slow handlers and what is overdue at Warn; dials, probes and
 // the gate at Debug.
 func Log(l *slog.Logger) *Trace {
@@ -27,6 +27,9 @@ func Log(l *slog.Logger) *Trace {
 		},
 		DialDone: func(d DialDone) {
 			log(slog.LevelDebug, "dialled", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
+		},
+		DialHung: func(d DialHung) {
+			log(slog.LevelInfo, "handshake not answered, dialling beside it", d.Name, slog.Int("try", d.Try), slog.Duration("since", d.Since))
 		},
 		SessionReady: func(s *Session) {
 			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.N), slog.Duration("downtime", s.Downtime))

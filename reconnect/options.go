@@ -147,8 +147,9 @@ const (
 	ReplaceKey                    // a message takes the place of the one with its Key, full or not, at the end of the queue; without one it is refused when full
 )
 
-// Liveness says when a peer is dead. Any byte received is life; after a third of
-// Limit without one the peer is probed, after two thirds again, and at the limit
+// Liveness says when a peer is dead. Any byte received is life, and so is room that
+// the peer makes for the rest of a large message; after a third of Limit without
+// either the peer is probed, after two thirds again, and at the limit
 // the connection is cut with [ErrSilent]. A connection that can neither ping nor
 // be asked by Probe is not probed. No verdict is passed while the application
 // does not read: while OnMessage runs, or the inbox is full and its policy is

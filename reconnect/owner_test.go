@@ -27,20 +27,29 @@ func TestTheLostConnectionIsClosedBeforeTheNextDial(t *testing.T) {
 }
 
 // Promise 1.
-func TestOnlyOneDialIsInFlight(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
-		c := s.open(&o)
-		d := s.wantDial()
-		for range 3 {
-			c.Kick()
-			c.Redial(0, errLost)
-			s.wantNoDial()
-		}
-		d.accept()
-		time.Sleep(time.Hour)
-		s.wantNoDial()
-	})
+func TestAtMostTwoDialsAreInFlight(t *testing.T) {
+	for name, one := range map[string]bool{"two": false, "OneConnection": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(every(time.Second))
+				o.Run.OneConnection = one
+				c := s.open(&o)
+				d := s.wantDial()
+				c.Kick()
+				if !one {
+					require.Zero(t, s.wantDial().at)
+				}
+				for range 3 {
+					c.Kick()
+					c.Redial(0, errLost)
+					s.wantNoDial()
+				}
+				d.accept()
+				time.Sleep(time.Hour)
+				s.wantNoDial()
+			})
+		})
+	}
 }
 
 // Promises 1 and 11.

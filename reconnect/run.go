@@ -3,7 +3,6 @@ package reconnect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -29,8 +28,12 @@ import (
 // without it waits never start again from the first.
 //
 // dial runs in a goroutine that Run waits for. Its context carries a
-// [backoff.Try] and ends after the try's two limits together; a connection that
-// it brings back when ctx has ended is closed. When ctx ends while serve runs,
+// [backoff.Try] and ends after the try's two limits together, unless dial reports by
+// Try.Connected that it is connected: then a handshake that takes too long may be kept,
+// and dial is called again beside it. So is it after a kick. At most two calls of it run
+// at once, and with [RunOptions.OneConnection] only one. A call whose context has ended
+// is waited for, also when the other one has brought a connection. A connection that dial brings
+// back when its context has ended is closed. When ctx ends while serve runs,
 // the connection is closed under it, so Close must be safe to call at any time
 // and more than once. When serve panics, or ends by [runtime.Goexit], the
 // connection is closed all the same, and the gate hears that the dial is over; a
@@ -55,12 +58,13 @@ type owner[C io.Closer] interface {
 	serve(ctx context.Context, c C, s *Session) error
 	serving() string // the function of the user's that serve is in
 
-	connecting(atGate bool)          // before the gate, and before a dial
-	dialed(c C, s *Session)          // a session begins
-	failed()                         // a dial brought no connection
-	waiting(w Wait, c backoff.Class) // before a wait; c is what Classify made of its cause
-	ended(err error) error           // nothing follows; returns what Run returns
-	lost(c C, err error) bool        // reports whether serve returned err because the connection was lost
+	connecting(atGate bool)                                    // before the gate, and before a dial
+	dialed(c C, s *Session)                                    // a session begins
+	failed()                                                   // a dial brought no connection
+	troubled(atGate bool, try int, err error, c backoff.Class) // a dial has failed, or hangs, and another goes on; c is as below
+	waiting(w Wait, c backoff.Class)                           // before a wait; c is what Classify made of its cause
+	ended(err error) error                                     // nothing follows; returns what Run returns
+	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
 
 	limit(t backoff.Try) time.Duration // on one dial
 
@@ -71,9 +75,7 @@ type owner[C io.Closer] interface {
 
 // supervise is Run for options that are complete.
 func supervise[C io.Closer](ctx context.Context, o *RunOptions, owner owner[C]) error {
-	s := &supervisor[C]{o: o, owner: owner, down: time.Now()}
-	s.outage.Begin(s.down)
-	err := owner.ended(s.run(ctx))
+	err := owner.ended(newSupervisor(o, owner).run(ctx))
 	call(o.Trace.End, End{Name: o.Name, Err: err})
 	return err
 }
@@ -83,89 +85,57 @@ type supervisor[C io.Closer] struct {
 	owner owner[C]
 	o     *RunOptions
 
-	outage  backoff.Outage
-	step    backoff.Step    // the last wait, and the limits on the try after it
-	waited  time.Duration   // the last wait, with what a server asked for
-	tries   int             // since the last stable session
+	dials   backoff.Dials
 	n       uint64          // sessions so far
 	cause   error           // why the last one ended
-	verdict backoff.Verdict // on what the last attempt returned
+	err     error           // the same, but what serve returned; nil before the first
+	verdict backoff.Verdict // on the last dial or session
 	down    time.Time       // since when: the last ready session was lost, or the start
-	kicked  bool            // a kick came during the last dial
 
 	served xsync.Signal // tells cut that serve has returned
 	over   atomic.Bool  // set before that
 	cuts   sync.WaitGroup
 }
 
-// run is the state machine: dial, serve, judge, wait. It and what it calls down
+// newSupervisor is not inlined, so that what it needs is not on the stack that waits for
+// messages.
+//
+//go:noinline
+func newSupervisor[C io.Closer](o *RunOptions, owner owner[C]) *supervisor[C] {
+	s := &supervisor[C]{o: o, owner: owner, down: time.Now(), dials: backoff.NewDials(o.dials, o.random())}
+	s.dials.Start(s.down)
+	return s
+}
+
+// run is the state machine: connect, serve, judge. It and what it calls down
 // to serve have small frames, and leave what needs more to functions that have
 // returned by then: this stack waits for messages as long as the session lasts,
 // and what is on it decides whether a connection costs 4 or 8 KiB of stack.
 func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
-		err := s.attempt(ctx)
+		c, session, err := s.connect(ctx)
+		if err == nil {
+			s.err = s.session(ctx, c, session)
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		w, end := s.decide(err)
-		if end != nil {
-			return end
-		}
-		if !s.wait(ctx, w) {
-			return context.Cause(ctx)
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// attempt is one try, and the session that comes of it.
-func (s *supervisor[C]) attempt(ctx context.Context) error {
-	session := &Session{Name: s.o.Name, trace: s.o.Trace}
-	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where a function of the user's did not return
-	c, err := s.connect(ctx, session)
-	if err != nil {
-		return err
-	}
-	err = s.hold(ctx, c, session)
-	return s.sessionEnded(ctx, c, session, err)
-}
-
-// decide returns the wait before the next try, or why there is none.
-func (s *supervisor[C]) decide(err error) (Wait, error) {
-	step, ok := s.outage.Next(s.o.Policy, s.verdict, time.Now(), s.o.random())
-	verdict := s.outage.Attempt().Verdict
-	switch {
-	case verdict.Class == backoff.ClassStop:
-		return Wait{}, err
-	case !ok:
-		return Wait{}, fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, s.tries, err)
-	}
-	s.step = step
-	s.waited = verdict.RetryAfter + step.Wait
-	return Wait{Name: s.o.Name, Try: s.tries, Cause: err, Verdict: verdict, Drawn: step.Wait}, nil
-}
-
-// connect passes the gate and dials.
-func (s *supervisor[C]) connect(ctx context.Context, session *Session) (c C, err error) {
-	if err = s.enterGate(ctx, session); err != nil {
-		s.verdict = s.o.classify(err)
-		return c, err
-	}
-	c, err = s.dial(ctx)
-	s.tries++
-	if err != nil {
-		s.verdict = s.o.classify(err)
-		session.leaveGate(s.gateVerdict(ctx))
-		s.owner.failed()
-		return c, err
-	}
+// session is one session, from a dial that has succeeded to its loss.
+func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) error {
+	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
 	s.n++
-	s.kicked = false
 	now := time.Now()
 	session.N, session.Cause, session.Downtime, session.start = s.n, s.cause, now.Sub(s.down), now
 	s.owner.dialed(c, session)
 	call(s.o.Trace.SessionStart, session)
-	return c, nil
+	err := s.hold(ctx, c, session)
+	return s.sessionEnded(ctx, c, session, err)
 }
 
 // errServed is the cause of a session whose serve function returned nil.
@@ -182,15 +152,12 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	s.cause = err
 	now := time.Now()
 	end := SessionEnd{Name: s.o.Name, N: session.N, Cause: err, Uptime: now.Sub(session.start)}
+	up := time.Duration(-1)
 	if wasReady {
-		s.down = now
-		end.Ready = now.Sub(ready)
-		if end.Ready >= max(s.o.StableAfter, s.waited) {
-			s.outage.Stable(now)
-			s.step, s.waited, s.tries = backoff.Step{}, 0, 0
-			end.Stable = true
-		}
+		s.down, up = now, now.Sub(ready)
+		end.Ready = up
 	}
+	end.Stable = s.dials.Ended(s.verdict, up, now)
 	call(s.o.Trace.SessionDone, end)
 	return err
 }
@@ -225,69 +192,8 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backo
 	return v
 }
 
-// enterGate waits at the gate, if there is one.
-func (s *supervisor[C]) enterGate(ctx context.Context, session *Session) error {
-	if s.o.Gate == nil {
-		return nil
-	}
-	s.owner.connecting(true)
-	call(s.o.Trace.GateStart, GateStart{Name: s.o.Name, Host: s.o.Host})
-	start := time.Now()
-	leave, err := s.o.Gate.Acquire(ctx, s.o.Host)
-	if err == nil {
-		session.enterGate(leave)
-	}
-	call(s.o.Trace.GateDone, GateDone{Name: s.o.Name, Host: s.o.Host, Took: time.Since(start), Err: err})
-	if err != nil {
-		return fmt.Errorf("gate %s: %w", s.o.Host, err)
-	}
-	return nil
-}
-
-// dial runs the owner's dial in a goroutine of its own, since a handshake needs
-// much stack.
-func (s *supervisor[C]) dial(ctx context.Context) (C, error) {
-	try := s.outage.Try(s.step)
-	limit := s.owner.limit(try)
-	ctx2, cancel := context.WithTimeout(backoff.WithTry(ctx, try), limit)
-	defer cancel()
-
-	s.owner.connecting(false)
-	call(s.o.Trace.DialStart, DialStart{Name: s.o.Name, Try: s.tries, Limit: limit})
-	start := time.Now()
-	var c C
-	var err error
-	dial := xsync.Go(func() { c, err = s.owner.dial(ctx2) })
-	s.await(ctx2, dial)
-	switch {
-	case !dial.Returned():
-		err = fmt.Errorf("dial: %w", errNotReturned)
-	case err == nil && ctx2.Err() != nil:
-		c.Close() // it came too late
-		err = fmt.Errorf("dial: %w", context.Cause(ctx2))
-	}
-	call(s.o.Trace.DialDone, DialDone{Name: s.o.Name, Try: s.tries, Took: time.Since(start), Err: err})
-	return c, err
-}
-
 // errNotReturned is what came of a function of the user's that did not return.
 var errNotReturned = errors.New("the function did not return, but ended its goroutine (runtime.Goexit)")
-
-// await waits until a dial has ended, and notes a kick that comes meanwhile.
-func (s *supervisor[C]) await(ctx context.Context, dial *xsync.Call) {
-	s.owner.forgetKicks()
-	for s.kicked = false; ; {
-		select {
-		case <-dial.Done():
-			return
-		case <-ctx.Done():
-			s.o.Trace.waitFor(dial.Done(), s.o.Name, func() string { return "dial" })
-			return
-		case _, open := <-s.owner.kick():
-			s.kicked = s.owner.took(open) || s.kicked
-		}
-	}
-}
 
 // hold gives c to serve and closes it afterwards, or when ctx ends.
 func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
@@ -318,55 +224,6 @@ func (s *supervisor[C]) release(c C, stop func() bool) {
 	c.Close()
 }
 
-// wait waits for what the server asked for and then for what the policy drew, and
-// reports whether ctx lasted. Only the second part can be cut short.
-func (s *supervisor[C]) wait(ctx context.Context, w Wait) bool {
-	s.owner.waiting(w, s.verdict.Class)
-	call(s.o.Trace.WaitStart, w)
-	start := time.Now()
-	ok := true
-	if w.Verdict.RetryAfter > 0 {
-		ok = sleep(ctx, w.Verdict.RetryAfter)
-		s.kicked = false
-		s.owner.forgetKicks()
-	}
-	if ok && !s.kicked && w.Drawn > 0 {
-		ok = s.sleep(ctx, w.Drawn)
-	}
-	call(s.o.Trace.WaitDone, WaitDone{Name: w.Name, Try: w.Try, Took: time.Since(start), Kicked: s.kicked})
-	return ok && ctx.Err() == nil
-}
-
-// sleep lasts d, or until a kick or ctx ends it, and reports whether ctx lasted.
-func (s *supervisor[C]) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			return true
-		case _, open := <-s.owner.kick():
-			if s.kicked = s.owner.took(open); s.kicked {
-				return true
-			}
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// sleep lasts d, or until ctx ends, and reports whether ctx lasted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // functions is the owner of a bare Run.
 type functions[C io.Closer] struct {
 	dialer func(context.Context) (C, error)
@@ -382,14 +239,15 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
 	return err
 }
 
-func (f *functions[C]) serving() string             { return "serve" }
-func (f *functions[C]) connecting(bool)             {}
-func (f *functions[C]) dialed(C, *Session)          {}
-func (f *functions[C]) failed()                     {}
-func (f *functions[C]) waiting(Wait, backoff.Class) {}
-func (f *functions[C]) ended(err error) error       { return err }
-func (f *functions[C]) kick() <-chan struct{}       { return f.kicks }
-func (f *functions[C]) lost(_ C, e error) bool      { return isLoss(e) }
+func (f *functions[C]) serving() string                          { return "serve" }
+func (f *functions[C]) connecting(bool)                          {}
+func (f *functions[C]) dialed(C, *Session)                       {}
+func (f *functions[C]) failed()                                  {}
+func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
+func (f *functions[C]) waiting(Wait, backoff.Class)              {}
+func (f *functions[C]) ended(err error) error                    { return err }
+func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
+func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
 
 func (f *functions[C]) limit(t backoff.Try) time.Duration { return dialLimit(t) }
 

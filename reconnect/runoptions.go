@@ -15,12 +15,24 @@ type RunOptions struct {
 	Policy backoff.Policy
 
 	// Classify judges why a dial or a session ended. It is called in the
-	// supervisor's goroutine, never with nil. Default: [backoff.Classify].
+	// supervisor's goroutine, never with nil. A handshake that hangs counts as
+	// ClassOverload for the waits, whatever it says. Default: [backoff.Classify].
 	Classify func(error) backoff.Verdict
+
+	// OneConnection forbids a second dial beside one whose handshake is not answered,
+	// for accounts that may have one connection only: such a handshake is given up
+	// then. Default: there may be two dials at a time, and the one that is answered
+	// first wins.
+	OneConnection bool
+
+	// StartSpread is for many clients that start at one instant: the first dial of all
+	// waits for a time drawn from [0, StartSpread). Default, and negative: no wait.
+	StartSpread time.Duration
 
 	// StableAfter is how long a session must have been ready for the waits to
 	// start again from the first. The wait before it counts as well, with what a
-	// server asked for, if it was longer. Default: 10 s. Negative: ready at all is
+	// server asked for, if it was longer. A shorter session makes the outage younger by
+	// four times the time that it was ready. Default: 10 s. Negative: ready at all is
 	// enough, unless that wait was longer.
 	StableAfter time.Duration
 
@@ -31,8 +43,9 @@ type RunOptions struct {
 
 	// Kick cuts the present wait short when something can be received from it. It
 	// never cuts a server's Retry-After or a wait at the gate. A kick that comes
-	// during a dial cuts the wait after it, if the dial fails; one that comes while
-	// a session lasts is forgotten. A closed channel kicks nobody. Default: none.
+	// during a dial begins another beside it at once; if that may not be, it cuts the
+	// wait after the dial, if that fails. One that comes while a session lasts is
+	// forgotten. A closed channel kicks nobody. Default: none.
 	Kick <-chan struct{}
 
 	// Rand is where jitter comes from; it must be this Run's alone. Default: the
@@ -44,6 +57,8 @@ type RunOptions struct {
 
 	// Trace observes. Default: nothing.
 	Trace *Trace
+
+	dials *backoff.DialOptions // what follows from these options
 }
 
 // Gate is where the connections to one host wait for leave to dial. A
@@ -73,6 +88,9 @@ func (o *RunOptions) withDefaults() (*RunOptions, error) {
 	if r.Gate != nil && r.Host == "" {
 		return nil, errors.New("reconnect: RunOptions.Gate needs a Host")
 	}
+	r.dials = (&backoff.DialOptions{
+		Policy: r.Policy, OneConnection: r.OneConnection, StartSpread: r.StartSpread, StableAfter: r.StableAfter,
+	}).WithDefaults()
 	return &r, nil
 }
 

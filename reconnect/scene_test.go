@@ -186,3 +186,8 @@ func wantNothing(t *testing.T, c *reconnect.Conn) {
 	m, err := c.Read(ctx, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "got %q", m.Data)
 }
+
+// fake is the answer of a dial that brings f.
+func fake(f *conntest.Fake) func() (conn.Conn, error) {
+	return func() (conn.Conn, error) { return f.Conn(), nil }
+}

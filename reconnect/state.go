@@ -66,6 +66,14 @@ func (s *state) enter(state State, edit func(*Status)) {
 	s.changed.Broadcast()
 }
 
+// edit changes the status, but not the state. Only the supervisor's goroutine calls it.
+func (s *state) edit(edit func(*Status)) {
+	next := *s.status.Load()
+	edit(&next)
+	s.status.Store(&next)
+	s.changed.Broadcast()
+}
+
 // now returns the newest status. A connection that was lost a moment ago, of which
 // the supervisor has not heard yet, is not ready.
 func (s *state) now() Status {

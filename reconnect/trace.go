@@ -17,8 +17,11 @@ type Trace struct {
 	GateStart func(GateStart)
 	GateDone  func(GateDone)
 
-	// One try. The dial itself runs in another goroutine, between the two.
+	// One try. The dial itself runs in another goroutine, between the two. DialHung
+	// says that its handshake was not answered in time, so that another try begins
+	// beside it.
 	DialStart func(DialStart)
+	DialHung  func(DialHung)
 	DialDone  func(DialDone)
 
 	// One session. SessionReady runs in the goroutine that called
@@ -27,7 +30,7 @@ type Trace struct {
 	SessionReady func(s *Session)
 	SessionDone  func(SessionEnd)
 
-	// The wait before the next try.
+	// The wait before the next try, unless a dial that hangs goes on meanwhile.
 	WaitStart func(Wait)
 	WaitDone  func(WaitDone)
 
@@ -79,7 +82,14 @@ type GateDone struct {
 type DialStart struct {
 	Name  string
 	Try   int           // tries since the last stable session, or the start, before this one
-	Limit time.Duration // its context ends after this
+	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [backoff.Try]
+}
+
+// DialHung says that a handshake was not answered in time. The dial goes on.
+type DialHung struct {
+	Name  string
+	Try   int
+	Since time.Duration // for how long it has not been answered
 }
 
 // DialDone says how a try ended.
@@ -87,7 +97,7 @@ type DialDone struct {
 	Name string
 	Try  int
 	Took time.Duration
-	Err  error // nil: a session follows
+	Err  error // nil: a session follows, unless everything ends
 }
 
 // SessionEnd says how a session ended.
@@ -100,14 +110,14 @@ type SessionEnd struct {
 	Stable bool          // the next wait is a first one again
 }
 
-// Wait says that the supervisor waits before the next try. It waits for
-// Verdict.RetryAfter and then for Drawn.
+// Wait says that the supervisor waits before the next try: for Verdict.RetryAfter and
+// then for Drawn.
 type Wait struct {
 	Name    string
 	Try     int             // tries since the last stable session, or the start
 	Cause   error           // why it has to
 	Verdict backoff.Verdict // what was made of that
-	Drawn   time.Duration   // the policy's part
+	Drawn   time.Duration   // the policy's part, and what an earlier answer has asked for beyond that
 }
 
 // WaitDone says that a wait is over.

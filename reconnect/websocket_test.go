@@ -246,11 +246,17 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 }
 
 // Promise 1, by the network's own account.
-func TestThereIsNeverMoreThanOneConnection(t *testing.T) {
+func TestThereAreNeverMoreThanTwoConnections(t *testing.T) {
+	t.Run("two", func(t *testing.T) { testConnections(t, false, 2) })
+	t.Run("OneConnection", func(t *testing.T) { testConnections(t, true, 1) })
+}
+
+func testConnections(t *testing.T, one bool, most int) {
 	inVenue(t, nil, func(t *testing.T, v *venue) {
 		random := rand.New(rand.NewPCG(1, 2))
 		v.network.Fault(venueAddr, conntest.Fault{Late: 300 * time.Millisecond}, conntest.Fault{})
 		o := run(every(100 * time.Millisecond))
+		o.Run.OneConnection = one
 		c := v.open(t, &o)
 		for v.now() < time.Minute {
 			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
@@ -262,9 +268,9 @@ func TestThereIsNeverMoreThanOneConnection(t *testing.T) {
 		}
 		count := v.network.Count(venueAddr)
 		require.Greater(t, count.Dials, 30)
-		require.Equal(t, 1, count.MaxDialling)
-		require.Equal(t, 1, count.MaxOpen)
-		require.Equal(t, 1, count.MaxHeld)
+		require.LessOrEqual(t, count.MaxDialling, most)
+		require.LessOrEqual(t, count.MaxOpen, most)
+		require.LessOrEqual(t, count.MaxHeld, most)
 	})
 }
 
