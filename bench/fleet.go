@@ -88,7 +88,7 @@ func parseFleet(c *console, args []string) (*fleetOptions, error) {
 	flags.Var(seconds{&h.Server.RetryAfter}, "retry-after", "Retry-After of each 503")
 	flags.IntVar(&h.Server.Backlog, "backlog", 0, "how many dials can wait at the server (default 4096; 100 ms of work with -queue reject and 503)")
 	flags.Float64Var(&h.Server.Answers, "answers", 0, "503s that the server can write per second (default 20 times -capacity)")
-	queue := flags.String("queue", "drop", "what becomes of a dial for which the server has no room: drop (its SYN), reject, 503; or unbounded, so that all can wait")
+	queue := flags.String("queue", "drop", "what becomes of a dial for which the server has no room: drop (its SYN), reject, 503; or unbounded or random, so that all can wait, and are served in order or at random")
 	down := flags.String("down", "refused", "what becomes of dials while the server is away: refused, silent, stopped, swallowed, 503")
 	loss := flags.String("loss", "reset", "how sessions end: reset, 1012, 1013")
 	names := flags.String("policy", "redial", "the clients to simulate, separated by semicolons, or all; -list shows them")

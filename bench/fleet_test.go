@@ -61,7 +61,7 @@ func TestFleetWritesTheSeries(t *testing.T) {
 func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
 		`there is no client "x": -list shows them`:                                 {"-policy", "x"},
-		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503"]`: {"-queue", "x"},
+		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503" "random"]`: {"-queue", "x"},
 		`fleet: want at least 1 connection, not 0`:                                 {"-n", "0"},
 		`-seeds must be above 0`:                                                   {"-seeds", "0"},
 		`fleet: 10 connections cannot be spread over 11 processes`:                 {"-n", "10", "-processes", "11"},

@@ -60,7 +60,10 @@ func (b *bubble) measure() (out outcome) {
 	gates := b.gates()
 	clients := make([]*reconnect.Conn, b.N)
 	for i := range clients {
-		o := reconnect.RunOptions{Policy: b.Client.Policy, Rand: rand.NewPCG(uint64(i), b.Seed)}
+		o := reconnect.RunOptions{Policy: b.Client.Policy, StableAfter: b.Client.StableAfter, Rand: rand.NewPCG(uint64(i), b.Seed)}
+		if b.Client.OneConnection {
+			withOneConnection(&o)
+		}
 		if b.Processes > 0 {
 			o.Gate, o.Host = gates[i%b.Processes], "the server"
 		}
@@ -145,9 +148,13 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 	if try.Handshake == 0 {
 		try.Handshake = backoff.DefaultHandshake
 	}
-	served, err := b.connect(try.Connect)
+	served, err := b.connect(ctx, try.Connect)
 	if err != nil {
 		return nil, err
+	}
+	if try.Connected != nil {
+		try.Connected() // and the supervisor has the limit
+		try.Handshake = 24 * time.Hour
 	}
 	late := time.NewTimer(try.Handshake)
 	defer late.Stop()
@@ -155,6 +162,8 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 	case <-served:
 	case <-late.C:
 		return nil, fmt.Errorf("handshake: %w", context.DeadlineExceeded)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	f := conntest.NewFake(nil)
 	b.mu.Lock()
@@ -165,14 +174,18 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 }
 
 // connect sends SYNs as Linux does until there is room.
-func (b *bubble) connect(limit time.Duration) (served chan struct{}, err error) {
+func (b *bubble) connect(ctx context.Context, limit time.Duration) (served chan struct{}, err error) {
 	pause := time.Second
 	for {
 		served, err := b.knock()
 		if served != nil || err != nil {
 			return served, err
 		}
-		time.Sleep(min(pause, limit))
+		select {
+		case <-time.After(min(pause, limit)):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 		if limit -= pause; limit <= 0 {
 			return nil, fmt.Errorf("connect: %w", context.DeadlineExceeded)
 		}
@@ -185,6 +198,10 @@ func (b *bubble) knock() (chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch full := len(b.queue) >= b.Server.Backlog && b.Server.Queue != fleet.Unbounded && b.dials != nil; {
+	case time.Now().Before(b.back) && b.Outage.Down == fleet.Swallowed:
+		return make(chan struct{}), nil
+	case time.Now().Before(b.back) && b.Outage.Down == fleet.Unavailable:
+		return nil, unavailable{b.Server.RetryAfter}
 	case time.Now().Before(b.back):
 		return nil, syscall.ECONNREFUSED
 	case full && b.Server.Queue == fleet.Reject:
@@ -227,45 +244,57 @@ func (b *bubble) outcome() outcome {
 	return o
 }
 
-// The cross-check of the model: ten thousand real Conns and the model, within 10 %.
+// Ten thousand real Conns that dial once at a time, and the model, within 10 %.
 func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
-	n := 10_000
-	if raceEnabled || testing.Short() {
-		n = 1_000
-	}
+	n := manyOr(1_000)
 	second := time.Second
+	paced := client(fleet.Paced(&backoff.Paced{}))
 	for name, h := range map[string]fleet.Herd{
-		"default, drop":         {Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
-		"restart, drop":         {Server: fleet.Server{Queue: fleet.Drop}},
-		"default, reject":       {Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
-		"full jitter, drop":     {Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}, Client: fleet.Client{Policy: fullJitter()}},
-		"default, 503":          {Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20, RetryAfter: 3 * second}},
-		"impatient, unbounded":  {Client: fleet.Client{Policy: impatient()}, Outage: fleet.Outage{Length: second}},
-		"impatient, short drop": {Client: fleet.Client{Policy: impatient()}, Server: fleet.Server{Queue: fleet.Drop, Backlog: n / 10}},
+		"paced, drop":           {Client: paced, Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
+		"restart, drop":         {Client: paced, Server: fleet.Server{Queue: fleet.Drop}},
+		"paced, reject":         {Client: paced, Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
+		"full jitter, drop":     {Client: client(fullJitter()), Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
+		"paced, 503":            {Client: paced, Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20, RetryAfter: 3 * second}},
+		"impatient, unbounded":  {Client: client(impatient()), Outage: fleet.Outage{Length: second}},
+		"impatient, short drop": {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: n / 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.N, h.Watch, h.Server.Capacity, h.Seed = n, 3*time.Minute, float64(n)/20, 7
-			if h.Server.Backlog == 0 {
-				h.Server.Backlog = 4096 * n / 10_000
-			}
-			if h.Server.Queue == fleet.Busy {
-				h.Server.Answers = 1e9 // at once, as in the bubble
-			}
-			model, err := fleet.Average(t.Context(), h, 5, 2)
-			require.NoError(t, err)
-			var real outcome
-			synctest.Test(t, func(*testing.T) { real = (&bubble{Herd: h}).measure() })
-			t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
-			tolerance := 0.1
-			if n < 10_000 {
-				tolerance = 0.2 // fewer clients, more noise
-			}
-			require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
-			require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
-			require.InEpsilon(t, model.Peak, real.peak, tolerance, "peak")
-			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
+			compare(t, h, n)
 		})
 	}
+}
+
+// manyOr is how many real Conns there are: 10,000, or few where that would take long.
+func manyOr(few int) int {
+	if raceEnabled || testing.Short() {
+		return few
+	}
+	return 10_000
+}
+
+// compare lets n real Conns and the model come back to a server that needs 20 s for them.
+func compare(t *testing.T, h fleet.Herd, n int) {
+	t.Helper()
+	h.N, h.Watch, h.Server.Capacity, h.Seed = n, h.Outage.Length+3*time.Minute, float64(n)/20, 7
+	if h.Server.Backlog == 0 {
+		h.Server.Backlog = 4096 * n / 10_000
+	}
+	if h.Server.Queue == fleet.Busy {
+		h.Server.Answers = 1e9 // at once, as in the bubble
+	}
+	model, err := fleet.Average(t.Context(), h, 5, 2)
+	require.NoError(t, err)
+	var real outcome
+	synctest.Test(t, func(*testing.T) { real = (&bubble{Herd: h}).measure() })
+	t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
+	tolerance := 0.1
+	if n < 10_000 {
+		tolerance = 0.2 // fewer clients, more noise
+	}
+	require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
+	require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
+	require.InEpsilon(t, model.Peak, real.peak, tolerance, "peak")
+	require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
 }
 
 // The same with gates: 2000 real Conns in 20 processes, each with a real budget.Gate.
@@ -275,16 +304,20 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		rounds, tolerance = 1, 0.2
 	}
+	paced := client(fleet.Paced(&backoff.Paced{}))
 	for name, h := range map[string]fleet.Herd{
-		"default":    {Outage: fleet.Outage{Length: 5 * second}},
+		"paced":      {Outage: fleet.Outage{Length: 5 * second}},
 		"strong":     {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
 		"reject":     {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
 		"503, told":  {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
 		"slow gates": {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
-		"impatient":  {Client: fleet.Client{Policy: impatient()}, Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
+		"impatient":  {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.N, h.Processes, h.Watch, h.Server.Answers, h.Seed = 2000, 20, 3*time.Minute, 1e9, 7
+			if h.Client.Policy == nil {
+				h.Client = paced
+			}
 			if h.Server.Capacity == 0 {
 				h.Server.Capacity = 97 // not 100: a SYN that is sent again after 1 s would meet a completion, and which is first is chance
 			}

@@ -8,18 +8,20 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// Clients returns those that are compared: the library as it is, and what others
-// do, with the limits on a try that they have. The first dial of most comes at
-// once.
+// Clients returns those that are compared: the library as it is ("redial") and as it was
+// ("paced"), a rule that was tried on the way ("v2"), and what others do, one dial at a
+// time and with the limits on a try that they have. The first dial of most comes at once.
 func Clients() []Client {
 	const second = time.Second
 	whole := func(name string, limit time.Duration, p backoff.Policy) Client {
 		once := backoff.Patience{Base: limit, Factor: 1, Cap: limit}
-		return Client{Name: name, Policy: backoff.Patient(p, once, once), Whole: true, StableAfter: -1}
+		return Client{Name: name, Policy: backoff.Patient(p, once, once), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}
 	}
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
-		{Name: "redial", Policy: backoff.Default()},
+		{Name: "redial", Policy: &backoff.Prompt{}},
+		{Name: "paced", Policy: Paced(&backoff.Paced{}), OneConnection: true, Credit: -1},
+		{Name: "v2", Policy: v2{}},
 		whole("full 0.5-30s", 2*second, &backoff.Exponential{Base: second / 2}),
 		whole("full 1-30s", 2*second, &backoff.Exponential{}),
 		whole("full 1-5s", 2*second, &backoff.Exponential{Cap: 5 * second}),
@@ -33,12 +35,19 @@ func Clients() []Client {
 		whole("nats.go TLS", 2*second, &classic.NATS{Jitter: second}),
 		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
 		whole("centrifuge-go", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
-		{Name: "gRPC", Policy: atOnce(&classic.GRPC{}), Whole: true, StableAfter: -1},
+		{Name: "gRPC", Policy: atOnce(&classic.GRPC{}), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1},
 		whole("gRPC, 2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
 		whole("decorrelated 1-30s", 2*second, &backoff.Decorrelated{}),
 		whole("stubborn-io", 10*second, &classic.Stubborn{}),
 	}
+}
+
+// Paced returns p with the limits that the library's default had before it was
+// [backoff.Prompt], when it dialled once at a time and a short session counted for nothing:
+// after an overload they grow with the outage.
+func Paced(p backoff.Policy) backoff.Policy {
+	return backoff.Patient(p, backoff.Patience{Share: 0.25, Cap: time.Minute}, backoff.Patience{Share: 4, Cap: 6 * time.Hour})
 }
 
 // Named returns the client of that name among Clients.

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"time"
-
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
@@ -24,6 +22,7 @@ type door struct {
 // seat is what the line has to know of a connection.
 type seat struct {
 	who    int32
+	which  uint8          // of its dials
 	ticket *budget.Ticket // nil: it does not want to dial
 }
 
@@ -45,20 +44,11 @@ func newGates(r *run) *gates {
 // door returns that of the process to which who belongs.
 func (g *gates) door(who int32) int { return int(who) % len(g.doors) }
 
-// Processes have numbers of their own among those to whom something happens, below
-// theServer.
-func process(door int) (who int32) { return theServer - 1 - int32(door) }
-
-// rung reports whether at is when a process is to be looked after.
-func (g *gates) rung(process int32, at int64) (door int, ok bool) {
-	door = int(theServer - 1 - process)
-	return door, g.doors[door].rings == at
-}
-
-// arrive puts c at the end of the line of its process.
-func (r *run) arrive(c *client, who int32, now int64) {
-	c.state, c.due = inLine, -1
+// arrive puts a dial at the end of the line of its process.
+func (r *run) arrive(c *client, who int32, which int, now int64) {
+	c.dials[which].state, c.dials[which].at = inLine, never
 	s, i := &r.gates.seats[who], r.gates.door(who)
+	s.which = uint8(which)
 	s.ticket = r.gates.doors[i].line.Join(clock(now))
 	s.ticket.Value = s
 	r.open(i, now)
@@ -66,12 +56,14 @@ func (r *run) arrive(c *client, who int32, now int64) {
 
 // tell tells the line how the dial of who went, if it was one. Who may dial for that
 // is let in at this very time, but not before the caller is done.
-func (r *run) tell(who int32, now int64, v backoff.Verdict) {
+func (r *run) tell(who int32, which int, now int64, v backoff.Verdict) {
 	s, i := &r.gates.seats[who], r.gates.door(who)
-	if s.ticket == nil {
+	if s.ticket == nil || int(s.which) != which {
 		return
 	}
-	r.gates.doors[i].line.Done(s.ticket, v, clock(now))
+	if line := r.gates.doors[i].line; !line.Leave(s.ticket) {
+		line.Done(s.ticket, v, clock(now))
+	}
 	s.ticket = nil
 	r.ring(i, now)
 }
@@ -102,9 +94,8 @@ func (r *run) open(i int, now int64) {
 	}
 	r.gates.admitted = admitted
 	for _, s := range admitted {
-		r.dial(&r.clients[s.who], s.who, now)
+		c := &r.clients[s.who]
+		r.dial(c, s.who, int(s.which), now)
+		r.act(c, s.who, now)
 	}
 }
-
-// since is the inverse of clock.
-func since(t time.Time) int64 { return int64(t.Sub(clock(0))) }

@@ -13,6 +13,8 @@ import (
 type Herd struct {
 	N         int                // connections, at least 1
 	Client    Client             // what each of them is; the zero value is the library with its defaults
+	Groups    []Group            // unlike connections, instead of Client
+	Fresh     bool               // they are not lost, but begin at the same instant
 	Processes int                // how many processes the connections are spread over evenly, each with a budget.Gate of its own; 0: no gate
 	Gate      budget.LineOptions // of each process
 	Outage    Outage             // the zero value: a restart that is over at once
@@ -23,10 +25,20 @@ type Herd struct {
 
 // Client says how one connection is kept.
 type Client struct {
-	Name        string         // as tables show it
-	Policy      backoff.Policy // default backoff.Default
-	Whole       bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
-	StableAfter time.Duration  // as in reconnect.RunOptions; default 10 s; negative: being up at all is enough
+	Name          string         // as tables show it
+	Policy        backoff.Policy // default &backoff.Prompt{}, the library's
+	Whole         bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
+	OneConnection bool           // as in backoff.DialOptions, like the next two
+	StableAfter   time.Duration  // default 10 s; negative: being up at all is enough
+	Credit        float64        // default 4; negative: none
+}
+
+// Group is a part of a herd.
+type Group struct {
+	Client Client
+	Share  float64       // of the connections
+	Late   time.Duration // a loss is noticed so much later
+	RTT    time.Duration // a message and its answer; default 0
 }
 
 // Outage is how the connections are lost, and what becomes of dials until the
@@ -36,29 +48,23 @@ type Outage struct {
 	Down   Down
 	Length time.Duration // from the loss; default 0: the server is back at once
 	Again  time.Duration // the server dies a second time so long after it came back, and is away for Length again; 0: it does not
+
+	// Spells are what happens instead, one after the other from the loss on. Each that
+	// begins after one of Up is another loss. Down, Length and Again mean nothing then.
+	Spells []Spell
 }
 
-// Loss is how a session ends when the server goes.
-type Loss uint8
-
-// The ways to be lost.
-const (
-	Reset      Loss = iota // the connection breaks: verdict Retry
-	CloseRetry             // close frame 1012 (service restart): Retry as well
-	CloseLater             // close frame 1013 (try again later): Overload
-)
-
-// Down is what a dial meets while the server is away.
-type Down uint8
-
-// What a dial can meet.
-const (
-	Refused     Down = iota // the process is dead: refused at once
-	Silent                  // the host is gone: no SYN is answered
-	Stopped                 // the process hangs (SIGSTOP): the kernel lets dials into the queue, and it is worked off afterwards
-	Swallowed               // a balancer accepts the connection, and it is never answered, not even afterwards
-	Unavailable             // a balancer answers 503, with the server's Retry-After
-)
+// spells are those of o, without Up at the end.
+func (o *Outage) spells() []Spell {
+	if o.Spells != nil {
+		return o.Spells
+	}
+	all := []Spell{{Down: o.Down, Length: o.Length}}
+	if o.Again > 0 {
+		all = append(all, Spell{Down: Up, Length: o.Again}, all[0])
+	}
+	return all
+}
 
 // Server is what the herd comes back to.
 type Server struct {
@@ -67,6 +73,17 @@ type Server struct {
 	Backlog    int           // how many wait at most beside the one being served; default 4096, as Linux has it
 	Answers    float64       // 503s written per second, beside the handshakes; default 20 * Capacity
 	RetryAfter time.Duration // told with each 503; default: nothing is told
+	Booked     bool          // with each 503 a time of one's own is told, the next that is free, in whole seconds
+	Ramp       time.Duration // after a return the server is slow: at first it has RampFrom of Capacity, and all of it only so much later; default 0
+	RampFrom   float64       // share of Capacity; default 0.02
+
+	// There may be several, behind one name: each dial meets one of them at random, and
+	// each has the Capacity and the Backlog.
+	Count   int           // default 1
+	Hung    int           // so many of them accept and never answer, at any time
+	Apart   bool          // a client can tell them apart: it dials those first whose handshakes did not hang
+	First   bool          // with Apart: clients dial in the same order, and those that hang come first
+	Rolling time.Duration // each has its outage so much later than the one before; only those whose server it is are lost
 }
 
 // Queue is what happens to a dial that finds Backlog others waiting.
@@ -78,34 +95,13 @@ const (
 	Reject                 // refused at once, as by a server that closes what is too much: verdict Retry
 	Drop                   // the SYN is dropped; the client's kernel sends it again after 1, 3, 7, 15 s
 	Busy                   // answered 503: verdict Overload
+	Random                 // there is always room, and who waits is served at random
 )
 
-var (
-	losses = [...]string{"reset", "1012", "1013"}
-	downs  = [...]string{"refused", "silent", "stopped", "swallowed", "503"}
-	queues = [...]string{"unbounded", "reject", "drop", "503"}
-)
-
-// String returns the name that ParseLoss knows.
-func (l Loss) String() string { return name(losses[:], int(l)) }
-
-// String returns the name that ParseDown knows.
-func (d Down) String() string { return name(downs[:], int(d)) }
+var queues = [...]string{"unbounded", "reject", "drop", "503", "random"}
 
 // String returns the name that ParseQueue knows.
 func (q Queue) String() string { return name(queues[:], int(q)) }
-
-// ParseLoss is the inverse of String.
-func ParseLoss(s string) (Loss, error) {
-	n, err := number("loss", losses[:], s)
-	return Loss(n), err
-}
-
-// ParseDown is the inverse of String.
-func ParseDown(s string) (Down, error) {
-	n, err := number("outage", downs[:], s)
-	return Down(n), err
-}
 
 // ParseQueue is the inverse of String.
 func ParseQueue(s string) (Queue, error) {
@@ -159,27 +155,14 @@ func (h Herd) withDefaults() (Herd, error) {
 	if h.Server.Answers == 0 {
 		h.Server.Answers = min(20*h.Server.Capacity, 1e9)
 	}
-	if h.Client.Policy == nil {
-		h.Client.Policy = backoff.Default()
+	if h.Server.Count == 0 {
+		h.Server.Count = 1
 	}
-	if h.Client.StableAfter == 0 {
-		h.Client.StableAfter = 10 * time.Second
+	if h.Server.RampFrom == 0 {
+		h.Server.RampFrom = 0.02
+	}
+	if h.Groups == nil {
+		h.Groups = []Group{{Client: h.Client, Share: 1}}
 	}
 	return h, nil
-}
-
-func name(names []string, n int) string {
-	if n < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("kind %d", n)
-}
-
-func number(what string, names []string, s string) (int, error) {
-	for n, name := range names {
-		if s == name {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("fleet: unknown %s %q, not one of %q", what, s, names)
 }

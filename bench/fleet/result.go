@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -17,15 +19,20 @@ type Result struct {
 	Ideal       time.Duration // N/C
 	T50, T99    time.Duration // when so many percent, rounded up, were up at once
 	T100        time.Duration
-	Up          int     // at the end
-	Peak        int     // the most dials in one Bin
-	PeakAgain   int     // the same after a second death of the server; 0: there was none
-	Dials       float64 // per client, in all
-	SYNs        float64 // per client; more than Dials if some were dropped
-	Refused     float64 // dials per client that were refused or answered 503, while the server was away or full
-	Wasted      float64 // handshakes per client that the server completed for nobody
-	DialsPerBin []int32 // from the loss on
-	UpPerBin    []int32 // at the end of each Bin
+	Up          int               // at the end
+	Peak        int               // the most dials in one Bin
+	PeakAgain   int               // the same after a second death of the server; 0: there was none
+	Dials       float64           // per client, in all
+	SYNs        float64           // per client; more than Dials if some were dropped
+	Refused     float64           // dials per client that were refused or answered 503, while the server was away or full
+	Wasted      float64           // handshakes per client that the server completed for nobody
+	DialsPerBin []int32           // from the loss on
+	UpPerBin    []int32           // at the end of each Bin
+	Late        []time.Duration   // of each client, sorted: how long after the return it was back; Never is last
+	Away        []time.Duration   // of each client, sorted: for how long it was away in all
+	UpShare     float64           // of the time until the server's last return
+	DialRate    float64           // dials per client and second until then
+	Groups      [][]time.Duration // Late, of each of the groups
 }
 
 // Never is a time that was not reached.
@@ -55,7 +62,7 @@ func (r *Result) Recovered() bool { return r.Up == r.N }
 // tally counts what happens in a run.
 type tally struct {
 	n        int
-	back     int64 // when the server is back
+	returned int64 // when the server is back
 	now      int   // up now
 	reached  [3]time.Duration
 	syns     int64
@@ -64,16 +71,26 @@ type tally struct {
 	died2    int // the Bin of the second death
 	dialBins []int32
 	upBins   []int32 // changes
+
+	lastReturn int64
+	settled    bool
+	upShare    float64
+	dialRate   float64
+	dialCount  int64
+	backAt     []int64 // of each client, last; -1: never
+	awayFor    []int64
 }
 
 func newTally(n int, watch time.Duration) tally {
 	bins := int((watch + Bin - 1) / Bin)
-	return tally{n: n, now: n, dialBins: make([]int32, bins), upBins: make([]int32, bins)}
+	t := tally{n: n, now: n, dialBins: make([]int32, bins), upBins: make([]int32, bins), backAt: make([]int64, n), awayFor: make([]int64, n)}
+	t.reached = [3]time.Duration{Never, Never, Never}
+	return t
 }
 
 // died starts the count of those who are up anew.
 func (t *tally) died(now, back int64) {
-	t.back, t.reached = back, [3]time.Duration{Never, Never, Never}
+	t.returned, t.reached = back, [3]time.Duration{Never, Never, Never}
 	t.died2 = int(now / int64(Bin))
 }
 
@@ -83,12 +100,38 @@ func (t *tally) ups(now int64, by int) {
 	t.upBins[now/int64(Bin)] += int32(by)
 	for i, share := range [...]int{50, 99, 100} {
 		if by > 0 && t.reached[i] == Never && t.now >= (share*t.n+99)/100 {
-			t.reached[i] = time.Duration(now - t.back)
+			t.reached[i] = time.Duration(now - t.returned)
 		}
 	}
 }
 
-func (t *tally) dialled(now int64) { t.dialBins[now/int64(Bin)]++ }
+func (t *tally) dialled(now int64) { t.dialBins[now/int64(Bin)]++; t.dialCount++ }
+
+// back notes that a client is up, which was away since c.since.
+func (r *run) back(who int32, c *client, now int64) {
+	r.ups(now, 1)
+	r.awayFor[who] += now - c.since
+	r.backAt[who] = now
+	c.since = now
+}
+
+// settle takes down what was until the last return.
+func (r *run) settle(now int64) {
+	r.settled = true
+	if now == 0 { // there is no such time
+		return
+	}
+	away := float64(0)
+	for i := range r.clients {
+		a := r.awayFor[i]
+		if c := &r.clients[i]; c.state != connected {
+			a += now - c.since
+		}
+		away += float64(a)
+	}
+	r.upShare = 1 - away/float64(now)/float64(r.n)
+	r.dialRate = float64(r.dialCount) / float64(r.n) / (float64(now) / 1e9)
+}
 
 func (r *run) result() *Result {
 	t := &r.tally
@@ -97,9 +140,29 @@ func (r *run) result() *Result {
 		used--
 	}
 	res := &Result{
-		N: r.N, Watch: r.Watch, Ideal: r.Ideal(), T50: t.reached[0], T99: t.reached[1], T100: t.reached[2], Up: r.up,
+		N: r.N, Watch: r.Watch, Ideal: r.Ideal(), T50: t.reached[0], T99: t.reached[1], T100: t.reached[2], Up: t.now,
 		SYNs: t.per(t.syns), Refused: t.per(t.refused), Wasted: t.per(t.wasted),
 		DialsPerBin: t.dialBins[:used], UpPerBin: t.upBins[:used],
+	}
+	res.UpShare, res.DialRate = r.upShare, r.dialRate
+	res.Groups = make([][]time.Duration, len(r.Groups))
+	for i := range r.clients {
+		c := &r.clients[i]
+		late := Never
+		away := time.Duration(t.awayFor[i])
+		if c.state == connected {
+			late = max(time.Duration(t.backAt[i]-t.returned), 0)
+		} else {
+			away = Never
+		}
+		res.Late = append(res.Late, late)
+		res.Away = append(res.Away, away)
+		res.Groups[c.group] = append(res.Groups[c.group], late)
+	}
+	sortTimes(res.Late)
+	sortTimes(res.Away)
+	for _, g := range res.Groups {
+		sortTimes(g)
 	}
 	dials, up := int64(0), int32(r.N)
 	for i, n := range res.DialsPerBin {
@@ -116,3 +179,17 @@ func (r *run) result() *Result {
 }
 
 func (t *tally) per(n int64) float64 { return float64(n) / float64(t.n) }
+
+// sortTimes sorts with Never as the greatest.
+func sortTimes(s []time.Duration) {
+	slices.SortFunc(s, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) })
+}
+
+// Quantile returns the time within which a share of s lie, which is sorted.
+func Quantile(s []time.Duration, share float64) time.Duration {
+	if len(s) == 0 {
+		return Never
+	}
+	i := int(math.Ceil(share*float64(len(s)))) - 1
+	return s[min(max(i, 0), len(s)-1)]
+}

@@ -67,7 +67,7 @@ func TestPatienceIsTheLever(t *testing.T) {
 		}
 		h := lost(t, c.n, "redial", fleet.Unbounded)
 		patience := backoff.Patience{Base: c.base, Factor: c.factor, Cap: -1}
-		h.Client.Policy = backoff.Patient(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience)
+		h.Client = client(backoff.Patient(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
 		h.Watch = 10 * h.Ideal()
 		r, err := fleet.Run(t.Context(), h)
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ func BenchmarkAMillionForTenMinutes(b *testing.B) {
 		b.Run(q.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				h := fleet.Herd{N: 1_000_000, Outage: fleet.Outage{Length: 5 * time.Second}, Server: fleet.Server{Capacity: 500, Queue: q}}
+				h := fleet.Herd{N: 1_000_000, Watch: 10 * time.Minute, Outage: fleet.Outage{Length: 5 * time.Second}, Server: fleet.Server{Capacity: 500, Queue: q}}
 				r, err := fleet.Run(b.Context(), h)
 				if err != nil {
 					b.Fatal(err)
