@@ -60,12 +60,12 @@ func TestFleetWritesTheSeries(t *testing.T) {
 
 func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
-		`there is no client "x": -list shows them`:                                 {"-policy", "x"},
+		`there is no client "x": -list shows them`:                                          {"-policy", "x"},
 		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503" "random"]`: {"-queue", "x"},
-		`fleet: want at least 1 connection, not 0`:                                 {"-n", "0"},
-		`-seeds must be above 0`:                                                   {"-seeds", "0"},
-		`fleet: 10 connections cannot be spread over 11 processes`:                 {"-n", "10", "-processes", "11"},
-		`fleet: 10 connections cannot be spread over -1 processes`:                 {"-n", "10", "-processes", "-1", "-series", "-"},
+		`fleet: want at least 1 connection, not 0`:                                          {"-n", "0"},
+		`-seeds must be above 0`:                                                            {"-seeds", "0"},
+		`fleet: 10 connections cannot be spread over 11 processes`:                          {"-n", "10", "-processes", "11"},
+		`fleet: 10 connections cannot be spread over -1 processes`:                          {"-n", "10", "-processes", "-1", "-series", "-"},
 	} {
 		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
 		require.Equal(t, exitUsage, code)

@@ -220,7 +220,7 @@ func (r *run) lost(x *dial) {
 
 // mark remembers that a handshake with a server hung.
 func (r *run) mark(c *client, who int32, i int) {
-	if r.marks != nil {
+	if r.marks != nil && r.Groups[c.group].Client.Addresses {
 		r.marks[who] |= 1 << c.dials[i].server
 	}
 }

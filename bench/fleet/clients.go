@@ -19,7 +19,7 @@ func Clients() []Client {
 	}
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
-		{Name: "redial", Policy: &backoff.Prompt{}},
+		{Name: "redial", Policy: &backoff.Prompt{}, Addresses: true},
 		{Name: "paced", Policy: Paced(&backoff.Paced{}), OneConnection: true, Credit: -1},
 		{Name: "v2", Policy: v2{}},
 		whole("full 0.5-30s", 2*second, &backoff.Exponential{Base: second / 2}),

@@ -31,6 +31,7 @@ type Client struct {
 	OneConnection bool           // as in backoff.DialOptions, like the next two
 	StableAfter   time.Duration  // default 10 s; negative: being up at all is enough
 	Credit        float64        // default 4; negative: none
+	Addresses     bool           // remembers the servers whose handshakes hung, if Server.Apart, and dials them last
 }
 
 // Group is a part of a herd.
@@ -81,7 +82,7 @@ type Server struct {
 	// each has the Capacity and the Backlog.
 	Count   int           // default 1
 	Hung    int           // so many of them accept and never answer, at any time
-	Apart   bool          // a client can tell them apart: it dials those first whose handshakes did not hang
+	Apart   bool          // they have addresses of their own: see Client.Addresses
 	First   bool          // with Apart: clients dial in the same order, and those that hang come first
 	Rolling time.Duration // each has its outage so much later than the one before; only those whose server it is are lost
 }
