@@ -300,7 +300,7 @@ func compare(t *testing.T, h fleet.Herd, n int) {
 // The same with gates: 2000 real Conns in 20 processes, each with a real budget.Gate.
 func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 	second := time.Second
-	rounds, tolerance := 3, 0.1
+	rounds, tolerance := 8, 0.1
 	if raceEnabled || testing.Short() {
 		rounds, tolerance = 1, 0.2
 	}
@@ -321,7 +321,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 			if h.Server.Capacity == 0 {
 				h.Server.Capacity = 97 // not 100: a SYN that is sent again after 1 s would meet a completion, and which is first is chance
 			}
-			model, err := fleet.Average(t.Context(), h, 10, 2)
+			model, err := fleet.Average(t.Context(), h, 30, 2)
 			require.NoError(t, err)
 			var real outcome
 			for range rounds {
@@ -333,7 +333,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 			t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
 			require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
 			require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
-			require.InDelta(t, model.Peak, real.peak, max(model.Peak*tolerance, 4), "peak: 23 are too few for 10 %%")
+			require.InDelta(t, model.Peak, real.peak, max(model.Peak*(tolerance+0.05), 4), "peak: the dials of a few processes, too few for 10 %%")
 			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
 		})
 	}

@@ -28,7 +28,8 @@ type Client struct {
 	Name          string         // as tables show it
 	Policy        backoff.Policy // default &backoff.Prompt{}, the library's
 	Whole         bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
-	OneConnection bool           // as in backoff.DialOptions, like the next two
+	OneConnection bool           // as in backoff.DialOptions, like the next three
+	StartSpread   time.Duration  // default: the first dial of a Fresh herd does not wait
 	StableAfter   time.Duration  // default 10 s; negative: being up at all is enough
 	Credit        float64        // default 4; negative: none
 	Addresses     bool           // remembers the servers whose handshakes hung, if Server.Apart, and dials them last

@@ -121,7 +121,7 @@ func (c *Client) options() *backoff.DialOptions {
 	if c.Whole {
 		p = whole{p}
 	}
-	o := backoff.DialOptions{Policy: p, OneConnection: c.OneConnection, StableAfter: c.StableAfter, Credit: c.Credit}
+	o := backoff.DialOptions{Policy: p, OneConnection: c.OneConnection, StartSpread: c.StartSpread, StableAfter: c.StableAfter, Credit: c.Credit}
 	return o.WithDefaults()
 }
 
