@@ -21,7 +21,7 @@ func init() {
 func defaults(ctx context.Context, c *console, args []string) error {
 	flags := flag.NewFlagSet("defaults", flag.ContinueOnError)
 	only := flags.String("table", "", "make only these tables, separated by commas: "+strings.Join(tableNames(), ", "))
-	largest := flags.Int("largest", 1_000_000, "leave out herds of more connections than this: 10000 takes about 3 minutes, 100000 about 8, 1000000 half an hour")
+	largest := flags.Int("largest", 1_000_000, "leave out herds of more connections than this: 100000 takes about 5 minutes, 1000000 a quarter of an hour")
 	file := flags.String("o", "", "write the tables to this file, between its marks, instead of printing them")
 	if err := parse(c, flags, args); err != nil {
 		return err

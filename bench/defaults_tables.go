@@ -6,7 +6,6 @@ import (
 
 	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -20,15 +19,20 @@ var defaultTables []defaultTable
 
 func init() {
 	defaultTables = []defaultTable{
-		{"aims", func(l *lab) table { return aims(l, backoff.Default()) }},
-		{"aims-full", func(l *lab) table { return aims(l, fullJitter()) }},
+		{"lone", loneDefaults},
+		{"aims", func(l *lab) table { return aims(l, client("redial"), 1_000_000) }},
+		{"aims-paced", func(l *lab) table { return aims(l, client("paced"), 100_000) }},
+		{"herds", herdsTable},
 		{"outages", outagesTable},
 		{"others", others},
 		{"waits", waitsTable},
 		{"first", firstTable},
-		{"patience", patienceTable},
+		{"share", shareTable},
+		{"hang", hangTable},
+		{"swap", swapTable},
+		{"told", toldTable},
 		{"caps", capsTable},
-		{"classes", classesTable},
+		{"lengths", lengthsTable},
 		{"gates", gatesTable},
 	}
 }
@@ -67,28 +71,41 @@ func worlds() (all []world) {
 	return all
 }
 
-// herd is n clients of p in w.
-func (w world) herd(n int, p backoff.Policy) fleet.Herd {
-	return fleet.Herd{N: n, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
+// client is that of a name, which fleet.Clients has.
+func client(name string) fleet.Client {
+	c, ok := fleet.Named(name)
+	if !ok {
+		panic("there is no client " + name)
+	}
+	return c
+}
+
+// prompt is the library with other numbers.
+func prompt(p backoff.Prompt) fleet.Client { return fleet.Client{Policy: &p} }
+
+// herd is n clients in w.
+func (w world) herd(n int, c fleet.Client) fleet.Herd {
+	return fleet.Herd{N: n, Client: c, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
 }
 
 // limit is the aim for t99.
 func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
 
-// aims shows t99 in seconds, dials per client and the peak, for herds of all sizes.
-func aims(l *lab, p backoff.Policy) table {
+// aims shows t99 in seconds, dials per client and the peak, for herds of all sizes up to
+// one.
+func aims(l *lab, c fleet.Client, largest int) table {
 	sizes := []int{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
 	t := table{{"outage, server"}}
 	for _, n := range sizes {
-		if n <= l.largest {
+		if n <= min(largest, l.largest) {
 			t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
 		}
 	}
 	for _, w := range worlds() {
 		row := []string{w.name}
 		for _, n := range sizes {
-			if n <= l.largest {
-				row = append(row, aim(l.average(w.herd(n, p)), n))
+			if n <= min(largest, l.largest) {
+				row = append(row, aim(l.average(w.herd(n, c)), n))
 			}
 		}
 		t.row(row...)
@@ -126,7 +143,7 @@ func outagesTable(l *lab) table {
 	} {
 		row := []string{fmt.Sprintf("%v, %v", o.Length, o.Down)}
 		for _, n := range sizes {
-			h := worlds()[0].herd(n, backoff.Default())
+			h := worlds()[0].herd(n, client("redial"))
 			h.Outage = o
 			row = append(row, aim(l.average(h), n))
 		}
@@ -141,9 +158,7 @@ func others(l *lab) table {
 	for _, c := range fleet.Clients() {
 		row := []string{c.Name}
 		for _, w := range worlds()[5:] {
-			h := w.herd(10_000, c.Policy)
-			h.Client = c
-			s := l.average(h)
+			s := l.average(w.herd(10_000, c))
 			row = append(row, fmt.Sprintf("%s; %.1f", overIdeal(s), s.Dials))
 		}
 		t.row(row...)
@@ -158,25 +173,21 @@ func overIdeal(s fleet.Summary) string {
 	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
 }
 
-// named is a policy in a table.
+// named is a client in a table.
 type named struct {
 	name string
-	backoff.Policy
+	fleet.Client
 }
 
-// The default's limits on a try.
-var (
-	connect   = backoff.Patience{Share: 0.25, Cap: time.Minute}
-	handshake = backoff.Patience{Share: 4, Cap: 6 * time.Hour}
-)
+// single is p with limits that grow with the outage, one dial at a time.
+func single(p backoff.Policy) fleet.Client {
+	return fleet.Client{Policy: fleet.Paced(p), OneConnection: true, Credit: -1}
+}
 
-// enduring is p with the default's limits.
-func enduring(p backoff.Policy) backoff.Policy { return backoff.Patient(p, connect, handshake) }
-
-// fullJitter is what most would write: the library had it as its default until there
-// were these tables.
-func fullJitter() backoff.Policy {
-	return backoff.Patient(backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), backoff.Patience{}, backoff.Patience{})
+// fullJitter is what most would write.
+func fullJitter() fleet.Client {
+	p := backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
+	return fleet.Client{Policy: backoff.Patient(p, backoff.Patience{}, backoff.Patience{}), OneConnection: true, Credit: -1}
 }
 
 // waitsTable is the frontier between coming back soon and dialling little.
@@ -185,7 +196,7 @@ func waitsTable(l *lab) table {
 	var policies []named
 	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
 		for _, share := range []float64{0.3, 0.4, 0.5, 0.6, 0.8, 1} {
-			policies = append(policies, named{fmt.Sprintf("paced, base %v, share %v", base, share), enduring(&backoff.Paced{Base: base, Share: share})})
+			policies = append(policies, named{fmt.Sprintf("base %v, share %v", base, share), prompt(backoff.Prompt{Base: base, Share: share})})
 		}
 	}
 	for _, jitter := range []struct {
@@ -195,11 +206,11 @@ func waitsTable(l *lab) table {
 		for _, base := range []time.Duration{second, 2400 * time.Millisecond} {
 			for _, factor := range []float64{1.25, 1.5, 2} {
 				policies = append(policies, named{fmt.Sprintf("%s jitter, base %v, x %v", jitter.name, base, factor),
-					enduring(backoff.First(2*second, &backoff.Exponential{Base: base, Factor: factor, OverloadCap: time.Minute, Jitter: jitter.Jitter}))})
+					single(backoff.First(2*second, &backoff.Exponential{Base: base, Factor: factor, OverloadCap: time.Minute, Jitter: jitter.Jitter}))})
 			}
 		}
 	}
-	policies = append(policies, named{"decorrelated 1-30 s", enduring(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
+	policies = append(policies, named{"decorrelated 1-30 s", single(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
 	t := table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
 	for _, p := range policies {
 		worst, lost := 0.0, false
@@ -209,7 +220,7 @@ func waitsTable(l *lab) table {
 				continue
 			}
 			for _, n := range []int{1, 10, 100, 1000, 10_000} {
-				s := l.average(w.herd(n, p))
+				s := l.average(w.herd(n, p.Client))
 				worst = max(worst, s.T99.Seconds()/limit(s).Seconds())
 				lost = lost || s.T99 == fleet.Never
 				dials[fmt.Sprint(n, w.name)] = s.Dials
@@ -232,14 +243,15 @@ func firstTable(l *lab) table {
 	ms := time.Millisecond
 	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
 	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
-		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), enduring(&backoff.Paced{Spread: spread})})
+		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), prompt(backoff.Prompt{Spread: spread})})
 	}
 	policies = append(policies,
-		named{"[0, 2s), then [0.5s, 1s)", enduring(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
-		named{"[0, 2s), then [1.2s, 2.4s)", enduring(backoff.First(2*time.Second, &backoff.Exponential{Base: 2400 * ms, Factor: 1.25, Jitter: backoff.JitterEqual}))})
+		named{"as the default was: the second dial not a tenth later", client("paced")},
+		named{"[0, 2s), then [0.5s, 1s)", single(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
+		named{"[0, 2s), then [1.2s, 2.4s)", single(backoff.First(2*time.Second, &backoff.Exponential{Base: 2400 * ms, Factor: 1.25, Jitter: backoff.JitterEqual}))})
 	for _, p := range policies {
 		row := []string{p.name}
-		blip := fleet.Herd{N: 1, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
+		blip := fleet.Herd{N: 1, Client: p.Client, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
 		s, err := fleet.Average(l.ctx, blip, 5000, l.workers)
 		if err != nil {
 			l.err = err
@@ -248,108 +260,11 @@ func firstTable(l *lab) table {
 		row = append(row, fmt.Sprintf("%.2f s", 1+s.Median.Seconds()))
 		for _, i := range []int{0, 5} {
 			for _, n := range []int{1000, 10_000} {
-				row = append(row, fmt.Sprintf("%.1f %%", 100*l.average(worlds()[i].herd(n, p)).Peak/float64(n)))
+				row = append(row, fmt.Sprintf("%.1f %%", 100*l.average(worlds()[i].herd(n, p.Client)).Peak/float64(n)))
 			}
 		}
-		twice := fleet.Herd{N: 1000, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
+		twice := fleet.Herd{N: 1000, Client: p.Client, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
 		t.row(append(row, fmt.Sprintf("%.1f %%", l.average(twice).PeakAgain/10))...)
-	}
-	return t
-}
-
-// patienceTable is the frontier between a herd at an unbounded queue and a lone
-// client whose handshake nobody will ever answer.
-func patienceTable(l *lab) table {
-	const second = time.Second
-	t := table{{"limit on the handshake", "t99 over ideal, unbounded, N = 10,000", "50,000", "500,000", "swallowed for 10 s: a lone client is back after (mean)", "60 s", "300 s"}}
-	policies := []named{{"30s x 2^n, at most 5 min", backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{})}}
-	for _, g := range []backoff.Patience{{Base: 10 * second, Factor: 3, Cap: -1}, {Base: 30 * second, Factor: 4, Cap: -1}} {
-		policies = append(policies, named{fmt.Sprintf("%v x %v^n", g.Base, g.Factor), backoff.Patient(&backoff.Paced{}, backoff.Patience{}, g)})
-	}
-	for _, base := range []time.Duration{20 * second, 30 * second, 60 * second} {
-		for _, share := range []float64{2, 4, 8} {
-			policies = append(policies, named{fmt.Sprintf("%v, then %v times the outage", base, share),
-				backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{Base: base, Share: share, Cap: -1})})
-		}
-	}
-	for _, p := range policies {
-		row := []string{p.name}
-		for _, n := range []int{10_000, 50_000, 500_000} {
-			if n > l.largest {
-				row = append(row, "-")
-				continue
-			}
-			row = append(row, overIdeal(l.average(worlds()[9].herd(n, p))))
-		}
-		for _, away := range []time.Duration{10 * second, 60 * second, 300 * second} {
-			h := fleet.Herd{N: 1, Client: fleet.Client{Policy: p}, Outage: fleet.Outage{Length: away, Down: fleet.Swallowed}, Server: fleet.Server{Capacity: capacity}, Watch: 3 * time.Hour}
-			s := l.average(h)
-			row = append(row, fleet.Seconds(s.T50, s.Watch, 2))
-		}
-		t.row(row...)
-	}
-	return t
-}
-
-// capsTable shows herds that never recover because something has a cap.
-func capsTable(l *lab) table {
-	const second = time.Second
-	ideals := []time.Duration{20 * second, 200 * second, 2000 * second, 10_000 * second, 40_000 * second}
-	t := table{{"policy, 10,000 at an unbounded queue"}}
-	for _, ideal := range ideals {
-		t[0] = append(t[0], fmt.Sprintf("N/C = %.0f s", ideal.Seconds()))
-	}
-	limit := func(cap time.Duration) backoff.Policy {
-		return backoff.Patient(&backoff.Paced{}, connect, backoff.Patience{Share: 4, Cap: cap})
-	}
-	for _, p := range []named{
-		{"full jitter, handshake 30s x 2^n, at most 5 min", fullJitter()},
-		{"gRPC's waits, limit 20 s or the wait", backoff.First(0, &classic.GRPC{})},
-		{"default, but handshake at most 5 min", limit(300 * second)},
-		{"1 h", limit(time.Hour)},
-		{"6 h: the default", limit(6 * time.Hour)},
-		{"no cap", limit(-1)},
-	} {
-		row := []string{p.name}
-		for _, ideal := range ideals {
-			h := worlds()[9].herd(10_000, p)
-			h.Server.Capacity = float64(h.N) / ideal.Seconds()
-			row = append(row, overIdeal(l.average(h)))
-		}
-		t.row(row...)
-	}
-	return t
-}
-
-// classesTable shows what it changes to treat failures differently.
-func classesTable(l *lab) table {
-	const second = time.Second
-	t := table{{"default, but", "drop 4096, outage 5 s, N = 100,000", "503 50, N = 10,000", "N = 100,000", "503 50 with Retry-After 5 s, N = 10,000", "with 10 s", "closed with 1012", "closed with 1013", "host gone 5 s (no SYN answered), N = 1000"}}
-	for _, p := range []named{
-		{"nothing", backoff.Default()},
-		{"after overload at most 30 s", enduring(&backoff.Paced{OverloadCap: 30 * second})},
-		{"after overload at most 5 min", enduring(&backoff.Paced{OverloadCap: 300 * second})},
-		{"connect 5 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 5 * second, Share: 0.25, Cap: time.Minute}, handshake)},
-		{"connect 30 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 30 * second, Share: 0.25, Cap: time.Minute}, handshake)},
-		{"connect always 10 s", backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: 10 * second, Factor: 1}, handshake)},
-		{"full jitter instead", fullJitter()},
-	} {
-		all := worlds()
-		told, longer := all[3].herd(10_000, p), all[3].herd(10_000, p)
-		told.Server.RetryAfter, longer.Server.RetryAfter = 5*second, 10*second
-		restart, later := all[0].herd(10_000, p), all[0].herd(10_000, p)
-		restart.Outage.Loss, later.Outage.Loss = fleet.CloseRetry, fleet.CloseLater
-		gone := all[5].herd(1000, p)
-		gone.Outage.Down = fleet.Silent
-		row := []string{p.name}
-		for _, h := range []fleet.Herd{all[5].herd(100_000, p), all[3].herd(10_000, p), all[3].herd(100_000, p), told, longer, restart, later, gone} {
-			if h.N > l.largest {
-				row = append(row, "-")
-				continue
-			}
-			row = append(row, aim(l.average(h), h.N))
-		}
-		t.row(row...)
 	}
 	return t
 }
@@ -382,7 +297,7 @@ func gatesTable(l *lab) table {
 	} {
 		row := []string{g.name}
 		for _, w := range served {
-			h := w.herd(10_000, backoff.Default())
+			h := w.herd(10_000, client("redial"))
 			h.Processes, h.Gate = g.processes, g.options
 			row = append(row, aim(l.average(h), h.N))
 		}

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 func TestFleetPrintsOneLineForEachClient(t *testing.T) {
@@ -91,9 +89,4 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 	for _, name := range tableNames() {
 		require.Equal(t, 1, strings.Count(string(text), "<!-- table "+name+" -->\n"), name)
 	}
-}
-
-// The tables vary the default's numbers; this is where they get them from.
-func TestTheTablesStartFromTheDefault(t *testing.T) {
-	require.Equal(t, backoff.Default(), enduring(&backoff.Paced{}))
 }

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// row is the circumstance of a name.
+func row(name string) circumstance {
+	for _, r := range circumstances() {
+		if r.name == name {
+			return r
+		}
+	}
+	panic("there is no circumstance " + name)
+}
+
+// lone shows some circumstances for a lone client.
+func (l *lab) lone(c fleet.Client, names ...string) (cells []string) {
+	for _, name := range names {
+		if l.err != nil {
+			return nil
+		}
+		r := row(name)
+		o, err := r.run(l.ctx, c, 20)
+		if err != nil {
+			l.err = err
+			return nil
+		}
+		cells = append(cells, r.show(o))
+	}
+	return cells
+}
+
+// loneDefaults is the table of "bench lone".
+func loneDefaults(l *lab) table {
+	var clients []fleet.Client
+	for name := range strings.SplitSeq(lonePolicies, ",") {
+		c, err := realherd.FindClient(name)
+		if err != nil {
+			panic(err)
+		}
+		clients = append(clients, c)
+	}
+	all, err := runLone(l.ctx, circumstances(), clients, 40, l.workers, func() {})
+	if err != nil {
+		l.err = err
+		return nil
+	}
+	return loneTable(circumstances(), clients, all)
+}
+
+// at is a herd of n clients before a server, after an outage.
+func at(n int, q fleet.Queue, down fleet.Down, away time.Duration) fleet.Herd {
+	h := fleet.Herd{N: n, Outage: fleet.Outage{Down: down, Length: away}, Server: fleet.Server{Capacity: capacity, Queue: q}}
+	if q == fleet.Reject || q == fleet.Busy {
+		h.Server.Backlog = capacity / 10
+	}
+	h.Watch = away + 10*time.Minute + 20*h.Ideal()
+	return h
+}
+
+// ratio is t99 over the ideal of one run, and the handshakes in vain per client.
+func (l *lab) ratio(h fleet.Herd, c fleet.Client) string {
+	if h.N > l.largest {
+		return "-"
+	}
+	h.Client = c
+	s := l.average(h)
+	text := overIdeal(s)
+	if s.T99 == fleet.Never {
+		text = "never"
+	}
+	if s.Wasted >= 0.05 {
+		text += fmt.Sprintf("; %.1f in vain", s.Wasted)
+	}
+	return text
+}
+
+// herdsTable is what else a herd may meet, beside what was wished.
+func herdsTable(l *lab) table {
+	const second = time.Second
+	clients := []named{{"redial", client("redial")}, {"paced", client("paced")}, {"v2", client("v2")}}
+	t := table{{"herd", "wanted", "redial", "paced", "v2"}}
+	add := func(name, wanted string, h fleet.Herd) {
+		cells := []string{name, wanted}
+		for _, c := range clients {
+			cells = append(cells, l.ratio(h, c.Client))
+		}
+		t.row(cells...)
+	}
+	booked, told := at(10_000, fleet.Busy, fleet.Refused, 0), at(10_000, fleet.Busy, fleet.Refused, 0)
+	booked.Server.Booked = true
+	add("503, each is told his own time, N = 10,000", "1.15", booked)
+	booked.N, booked.Watch = 50_000, time.Hour
+	add("N = 50,000", "1.25", booked)
+	told.Server.RetryAfter = 10 * second
+	add("503, all are told 10 s, N = 10,000", "2.4", told)
+	told.Server.RetryAfter = 60 * second
+	add("60 s", "8", told)
+	for _, n := range []int{10_000, 50_000} {
+		size := fmt.Sprintf(", N = %d", n)
+		add("hung for 60 s, places lost, then a backlog of 4,096"+size, "2.1", at(n, fleet.Drop, fleet.Swallowed, 60*second))
+		add("then 503"+size, "1.1", at(n, fleet.Busy, fleet.Swallowed, 60*second))
+		add("then an unbounded queue"+size, "", at(n, fleet.Unbounded, fleet.Swallowed, 60*second))
+		add("hung for 5 s, then an unbounded queue"+size, "", at(n, fleet.Unbounded, fleet.Swallowed, 5*second))
+		add("hung for 60 s, places kept, a backlog of 4,096"+size, "", at(n, fleet.Drop, fleet.Stopped, 60*second))
+		add("unbounded queue, served at random"+size, "", at(n, fleet.Random, fleet.Refused, 0))
+		ramp := at(n, fleet.Drop, fleet.Refused, 5*second)
+		ramp.Server.Ramp = 60 * second
+		add("cold caches: 2 to 100 % of C in a minute, a backlog of 4,096"+size, "", ramp)
+	}
+	slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
+	slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
+	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow)
+	for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
+		late := at(50_000, q, fleet.Refused, 0)
+		cells := []string{fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), ""}
+		for _, c := range clients {
+			late.Groups = []fleet.Group{{Client: c.Client, Share: 0.5}, {Client: c.Client, Share: 0.5, Late: 30 * second}}
+			cells = append(cells, l.ratio(late, c.Client))
+		}
+		t.row(cells...)
+	}
+	for _, share := range []float64{0.3, 0.6} {
+		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
+			wanted := map[fleet.Queue]string{fleet.Drop: "300 s", fleet.Unbounded: "100 s"}[q]
+			if share < 0.5 {
+				wanted = ""
+			}
+			cells := []string{fmt.Sprintf("%.0f %% of 50,000 are naive (full jitter, 2 s a dial), %v: 99 %% of the others", 100*share, q), wanted}
+			for _, c := range clients {
+				cells = append(cells, l.among(share, q, c.Client))
+			}
+			t.row(cells...)
+		}
+	}
+	return t
+}
+
+// among is when 99 % of those who share a server with naive ones are back.
+func (l *lab) among(share float64, q fleet.Queue, c fleet.Client) string {
+	h := at(50_000, q, fleet.Refused, 5*time.Second)
+	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full 1-30s"), Share: share}}
+	h.Seed = 1
+	if l.err != nil || h.N > l.largest {
+		return "-"
+	}
+	r, err := fleet.Run(l.ctx, h)
+	if err != nil {
+		l.err = err
+		return ""
+	}
+	return figure(fleet.Quantile(r.Groups[0], 0.99)) + " s"
+}
+
+// shareTable is the frontier between a lone client after a long hang and herds at an
+// unbounded queue.
+func shareTable(l *lab) table {
+	const second = time.Second
+	t := table{{"share of the hang's age", "lone, hung 300 s", "hung 1 h", "hung 60 s, then unbounded, N = 10,000", "N = 50,000", "restart, unbounded, N = 50,000", "hung 60 s, then a backlog, N = 50,000", "hung 60 s, then 503, N = 50,000"}}
+	for _, n := range []int{60, 30, 20, 10, 5, 2} {
+		c := prompt(backoff.Prompt{HangShare: 1 / float64(n)})
+		t.row(append(append([]string{fmt.Sprintf("1/%d", n)}, l.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
+			l.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
+			l.ratio(at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
+			l.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c),
+			l.ratio(at(50_000, fleet.Drop, fleet.Swallowed, 60*second), c),
+			l.ratio(at(50_000, fleet.Busy, fleet.Swallowed, 60*second), c))...)
+	}
+	return t
+}
+
+// hangTable is the frontier between a lone client after a short hang, or among backends
+// that hang, and herds at a backlog.
+func hangTable(l *lab) table {
+	const second = time.Second
+	t := table{{"a handshake hangs after", "lone, hung 5 s", "20 s", "60 s", "half of the backends", "two thirds", "backlog of 8.2 s, 5 s away, N = 50,000", "backlog of 82 s (C = 50), N = 10,000", "restart, unbounded, N = 50,000"}}
+	for _, hang := range []time.Duration{3, 5, 7, 10, 15, 30} {
+		c := prompt(backoff.Prompt{Hang: hang * second})
+		slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
+		slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
+		t.row(append(append([]string{fmt.Sprintf("%d s", hang)},
+			l.lone(c, "hung for 5s, places lost", "hung for 20s, places lost", "hung for 1m0s, places lost", "half of the backends hang", "two thirds of the backends hang")...),
+			l.ratio(at(50_000, fleet.Drop, fleet.Refused, 5*second), c), l.ratio(slow, c), l.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c))...)
+	}
+	return t
+}
+
+// swapTable is what the second connection and the swap buy.
+func swapTable(l *lab) table {
+	const second = time.Second
+	one := fleet.Client{Policy: &backoff.Prompt{}, OneConnection: true}
+	patient := fleet.Client{Policy: &backoff.Prompt{HangShare: 1}, OneConnection: true}
+	t := table{{"", "lone, hung 60 s", "hung 300 s", "hung 60 s, places kept", "restart, unbounded, N = 10,000", "N = 50,000", "hung 5 s, then unbounded, N = 10,000", "N = 50,000", "hung 60 s, then a backlog, N = 50,000"}}
+	for _, c := range []named{{"two dials, as chosen", client("redial")}, {"no swap", fleet.Client{Policy: still{&backoff.Prompt{}}}}, {"one dial (OneConnection)", one}, {"one dial, HangShare 1", patient}, {"paced", client("paced")}} {
+		cells := append([]string{c.name}, l.lone(c.Client, "hung for 1m0s, places lost", "hung for 5m0s, places lost", "hung for 1m0s, places kept")...)
+		for _, h := range []fleet.Herd{
+			at(10_000, fleet.Unbounded, fleet.Refused, 0), at(50_000, fleet.Unbounded, fleet.Refused, 0),
+			at(10_000, fleet.Unbounded, fleet.Swallowed, 5*second), at(50_000, fleet.Unbounded, fleet.Swallowed, 5*second),
+			at(50_000, fleet.Drop, fleet.Swallowed, 60*second),
+		} {
+			cells = append(cells, l.ratio(h, c.Client))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// toldTable is the frontier between a time that is booked for each and one that all are
+// told.
+func toldTable(l *lab) table {
+	const second = time.Second
+	t := table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "all are told 1 s, N = 10,000", "10 s", "60 s"}}
+	for _, n := range []int{8, 4, 2, 1} {
+		c := prompt(backoff.Prompt{ToldShare: 1 / float64(n)})
+		booked := at(10_000, fleet.Busy, fleet.Refused, 0)
+		booked.Server.Booked = true
+		larger := booked
+		larger.N, larger.Watch = 50_000, time.Hour
+		cells := []string{fmt.Sprintf("1/%d", n), l.ratio(booked, c), l.ratio(larger, c)}
+		for _, told := range []time.Duration{1, 10, 60} {
+			h := at(10_000, fleet.Busy, fleet.Refused, 0)
+			h.Server.RetryAfter = told * second
+			cells = append(cells, l.ratio(h, c))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// capsTable is what the longest waits cost and save.
+func capsTable(l *lab) table {
+	const second = time.Second
+	t := table{{"longest waits: after a refusal, after an overload", "lone, refused 1 to 60 min", "503 for an hour", "black hole for 5 min", "dials in 5 min of refusals", "dials of 100,000, reject 50", "503 50"}}
+	for _, caps := range [][2]time.Duration{{5, 5}, {8, 10}, {10, 15}, {10, 30}, {15, 30}, {30, 60}} {
+		c := prompt(backoff.Prompt{Cap: caps[0] * second, OverloadCap: caps[1] * second})
+		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, l.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
+		refused := after("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
+		o, err := refused.run(l.ctx, c, 4)
+		if err != nil {
+			l.err = err
+			return nil
+		}
+		cells = append(cells, fmt.Sprintf("%.0f", 300*o.rate))
+		for _, q := range []fleet.Queue{fleet.Reject, fleet.Busy} {
+			h := at(100_000, q, fleet.Refused, 0)
+			if h.N > l.largest {
+				cells = append(cells, "-")
+				continue
+			}
+			h.Client = c
+			cells = append(cells, fmt.Sprintf("%.0f", l.average(h).Dials))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// lengthsTable shows herds that take hours, at an unbounded queue.
+func lengthsTable(l *lab) table {
+	const second = time.Second
+	ideals := []time.Duration{20 * second, 200 * second, 2000 * second, 10_000 * second}
+	t := table{{"10,000 at an unbounded queue, restart"}}
+	for _, ideal := range ideals {
+		t[0] = append(t[0], fmt.Sprintf("N/C = %.0f s", ideal.Seconds()))
+	}
+	for _, c := range []named{{"redial", client("redial")}, {"paced", client("paced")}, {"full jitter, handshake 30 s x 2^n, at most 5 min", fullJitter()}, {"gRPC", client("gRPC")}} {
+		cells := []string{c.name}
+		for _, ideal := range ideals {
+			h := worlds()[4].herd(10_000, c.Client)
+			h.Server.Capacity = float64(h.N) / ideal.Seconds()
+			cells = append(cells, overIdeal(l.average(h)))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+// still is a policy that never gives up a place for a later one.
+type still struct{ backoff.Policy }
+
+func (s still) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+	step, ok := s.Policy.Next(a, r)
+	step.Swap = false
+	return step, ok
+}
