@@ -1,17 +1,22 @@
 // Package fleet is a model of a herd: N long-lived connections are lost at one
 // instant, the server is away for a while, and is then able to complete C
 // handshakes per second, one after the other. It shows what a retry policy does
-// to the server, and when everybody is back.
+// to the server, and when everybody is back. With a server that has room for all at
+// once it shows how late a single client is back.
 //
-// The clients are the library's own logic: each has a [backoff.Outage] and asks
-// the [backoff.Policy] that the library ships, judges failures as
-// [backoff.Classify] does (refused, or reset: Retry; timed out, or 503: Overload,
-// with what the server told it to wait) and starts again from the first wait by
-// the rule of reconnect.Run. Only time and the network are imagined:
+// The clients are the library's own logic: each has a [backoff.Dials], which decides
+// when it dials, also beside a handshake that hangs, and asks the [backoff.Policy] that
+// the library ships. They judge failures as [backoff.Classify] does (refused, or reset:
+// Retry; timed out, or 503: Overload, with what the server told it to wait). Only time
+// and the network are imagined:
 //
-//   - A message takes no time, and the clients' machines no work.
-//   - A handshake is 1/C s of the server's work, first come, first served. The
-//     server does not know who has left: it completes the handshake of a client
+//   - A message takes no time, but for clients whose [Group] has an RTT, and the clients'
+//     machines no work.
+//   - An outage is one [Spell] or several in a row, with service between them if one is
+//     [Up]. There may be several servers, of which some hang or restart one after the
+//     other, and clients of different kinds.
+//   - A handshake is 1/C s of the server's work, first come, first served, or at random.
+//     The server does not know who has left: it completes the handshake of a client
 //     that has timed out as well, in vain.
 //   - What happens to those for whom there is no room is said by [Queue], and what
 //     happens to dials while the server is away by [Down].

@@ -140,10 +140,31 @@ func (h Herd) withDefaults() (Herd, error) {
 		return h, errors.New("fleet: a time is negative")
 	case h.Server.Backlog < 0 || !(h.Server.Answers >= 0) || h.Server.Answers > 1e9:
 		return h, errors.New("fleet: a backlog or a rate of answers is out of range")
+	case h.Server.Count < 0 || h.Server.Count > maxServers || h.Server.Hung < 0 || h.Server.Hung > max(h.Server.Count, 1):
+		return h, fmt.Errorf("fleet: there cannot be %d servers of which %d hang: at most %d", h.Server.Count, h.Server.Hung, maxServers)
+	case h.Server.Ramp < 0 || h.Server.Ramp > maxWatch || h.Server.Rolling < 0 || h.Server.Rolling > maxWatch/maxServers || !(h.Server.RampFrom >= 0 && h.Server.RampFrom <= 1):
+		return h, errors.New("fleet: a ramp or a rolling restart is out of range")
 	case h.Processes < 0 || h.Processes > h.N:
 		return h, fmt.Errorf("fleet: %d connections cannot be spread over %d processes", h.N, h.Processes)
 	case int(h.Outage.Loss) >= len(losses) || int(h.Outage.Down) >= len(downs) || int(h.Server.Queue) >= len(queues):
 		return h, errors.New("fleet: unknown kind of loss, outage or queue")
+	}
+	sum := time.Duration(0)
+	for _, s := range h.Outage.Spells {
+		if s.Length < 0 || s.Spread < 0 || s.Length > maxWatch || s.Spread > maxWatch || int(s.Down) >= len(downs) {
+			return h, errors.New("fleet: a spell is of an unknown kind or its length is out of range")
+		}
+		if sum += s.Length + s.Spread; sum > maxWatch {
+			return h, fmt.Errorf("fleet: the spells are longer than %v together", maxWatch)
+		}
+	}
+	for _, g := range h.Groups {
+		if !(g.Share >= 0 && g.Share <= 1) || g.Late < 0 || g.Late > maxWatch || g.RTT < 0 || g.RTT > maxWatch {
+			return h, errors.New("fleet: a group's share or time is out of range")
+		}
+	}
+	if len(h.Groups) > 255 {
+		return h, fmt.Errorf("fleet: %d groups are more than 255", len(h.Groups))
 	}
 	if _, err := budget.NewGate(&budget.GateOptions{LineOptions: h.Gate}); err != nil {
 		return h, fmt.Errorf("fleet: %w", err)

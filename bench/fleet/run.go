@@ -65,29 +65,29 @@ const maxServers = 64
 // run is the state of one Run.
 type run struct {
 	Herd
-	rand    *rand.Rand
-	agenda  *agenda
-	servers []server
-	clients []client
-	minds   []backoff.Dials // of the clients
-	marks   []uint64        // of the clients: the servers whose handshakes hung; nil: nobody can tell
-	gates   *gates          // nil: there are none
-	spells  int             // still to come
-	fetched int             // nothing: it keeps the compiler from leaving out what still reads
+	rand        *rand.Rand
+	agenda      *agenda
+	servers     []server
+	clients     []client
+	supervisors []backoff.Dials // of the clients
+	marks       []uint64        // of the clients: the servers whose handshakes hung; nil: nobody can tell
+	gates       *gates          // nil: there are none
+	spells      int             // still to come
+	fetched     int             // nothing: it keeps the compiler from leaving out what still reads
 	tally
 }
 
 func newRun(h Herd) *run {
 	r := &run{
-		Herd:    h,
-		rand:    rand.New(rand.NewPCG(h.Seed, 0x726564_69616c)),
-		servers: make([]server, h.Server.Count),
-		clients: make([]client, h.N),
-		minds:   make([]backoff.Dials, h.N),
-		tally:   newTally(h.N, h.Watch),
+		Herd:        h,
+		rand:        rand.New(rand.NewPCG(h.Seed, 0x726564_69616c)),
+		servers:     make([]server, h.Server.Count),
+		clients:     make([]client, h.N),
+		supervisors: make([]backoff.Dials, h.N),
+		tally:       newTally(h.N, h.Watch),
 	}
 	inHugePages(r.clients) // a fifth less time for a million
-	inHugePages(r.minds)
+	inHugePages(r.supervisors)
 	if h.Server.Apart {
 		r.marks = make([]uint64, h.N)
 	}
@@ -105,7 +105,7 @@ func newRun(h Herd) *run {
 			sum += h.Groups[group].Share
 		}
 		r.clients[i] = client{due: never, timer: never, since: -longAgo, group: uint8(group), home: uint8(i % h.Server.Count)}
-		r.minds[i] = backoff.NewDials(options[group], r.rand)
+		r.supervisors[i] = backoff.NewDials(options[group], r.rand)
 	}
 	r.gates = newGates(r)
 	r.agenda = newAgenda(int64(h.Watch), r.still)
@@ -143,7 +143,7 @@ func (r *run) still(who int32, at int64) bool {
 	if c.due != at {
 		return false
 	}
-	r.fetched += touch(&r.minds[who]) + int(c.state)
+	r.fetched += touch(&r.supervisors[who]) + int(c.state)
 	return true
 }
 
@@ -186,7 +186,7 @@ func (r *run) begin() {
 			c := &r.clients[i]
 			r.ups(0, -1)
 			c.state, c.since = away, 0
-			r.minds[i].Start(clock(0))
+			r.supervisors[i].Start(clock(0))
 			r.act(c, int32(i), 0)
 		}
 	}
@@ -280,7 +280,7 @@ func (r *run) end(c *client, who int32, ready time.Duration, now int64) {
 		v = overload
 	}
 	c.state = away
-	r.minds[who].Ended(v, ready, clock(now))
+	r.supervisors[who].Ended(v, ready, clock(now))
 	r.act(c, who, now)
 }
 
