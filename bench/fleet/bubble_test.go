@@ -60,9 +60,9 @@ func (b *bubble) measure() (out outcome) {
 	gates := b.gates()
 	clients := make([]*reconnect.Conn, b.N)
 	for i := range clients {
-		o := reconnect.RunOptions{Policy: b.Client.Policy, StableAfter: b.Client.StableAfter, Rand: rand.NewPCG(uint64(i), b.Seed)}
-		if b.Client.OneConnection {
-			withOneConnection(&o)
+		o := reconnect.RunOptions{
+			Policy: b.Client.Policy, OneConnection: b.Client.OneConnection, StableAfter: b.Client.StableAfter,
+			Rand: rand.NewPCG(uint64(i), b.Seed),
 		}
 		if b.Processes > 0 {
 			o.Gate, o.Host = gates[i%b.Processes], "the server"

@@ -1,28 +1,15 @@
 package fleet_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/reconnect"
 )
-
-// withOneConnection sets RunOptions.OneConnection, if the supervisor has it. A supervisor
-// without it has one dial at a time anyway.
-func withOneConnection(o *reconnect.RunOptions) {
-	if f := reflect.ValueOf(o).Elem().FieldByName("OneConnection"); f.IsValid() {
-		f.SetBool(true)
-	}
-}
 
 // The same as with one dial, for the library as it is: a handshake that hangs is kept, and
 // another dial begins beside it.
 func TestRealConnsWithTwoDialsComeBackAsTheModelSays(t *testing.T) {
-	if _, ok := reflect.TypeFor[reconnect.RunOptions]().FieldByName("OneConnection"); !ok {
-		t.Skip("reconnect has no second dial yet")
-	}
 	n := manyOr(1_000)
 	const second = time.Second
 	for name, h := range map[string]fleet.Herd{

@@ -218,7 +218,9 @@ func (r *run) ungathered(ctx context.Context) error {
 func (r *run) options() *reconnect.Options {
 	o := &reconnect.Options{
 		Inbox: reconnect.Inbox{Full: reconnect.Discard},
-		Run:   reconnect.RunOptions{Policy: r.Client.Policy, StableAfter: r.Client.StableAfter, Trace: r.tally.trace()},
+		Run: reconnect.RunOptions{
+			Policy: r.Client.Policy, OneConnection: r.Client.OneConnection, StableAfter: r.Client.StableAfter, Trace: r.tally.trace(),
+		},
 	}
 	if r.URL == "" {
 		o.Run.StableAfter = -1
