@@ -42,6 +42,10 @@ var _ interface {
 //   - only whole messages count as signs of life;
 //   - a message that the peer cut short may be taken for whole, if it was
 //     compressed or fragmented (coder/websocket v1.8.15 returns no error);
+//   - a compressed message with a final block (RFC 7692, section 7.2.3.4) may spoil the
+//     next one;
+//   - a write that takes longer than 5 s while the peer pings ends the connection,
+//     whatever WriteTimeout is;
 //   - the fate of a failed write is unknown even where nothing was written.
 func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	options := o.withDefaults()

@@ -124,7 +124,8 @@ type Compression uint8
 
 // The modes of compression. Context takeover compresses better, but each connection
 // then holds memory for as long as it lives: about 1.2 MB from the first message of 128
-// bytes or more that it sends, and up to 32 KiB of what it has received.
+// bytes or more that it sends, and up to 32 KiB of what it has received. A compressed
+// message travels in one frame, so that no ping is answered while a large one is sent.
 const (
 	CompressionOff               Compression = iota
 	CompressionNoContextTakeover             // each message alone

@@ -218,6 +218,7 @@ func (c *Conn) lose(l *link, s *Session, err error) error {
 	l.parted()
 	l.cut(err)
 	c.release(l, err)
+	c.kicks.Lower() // meant for an outage that was over
 	c.state.enter(StateWaiting, func(st *Status) { st.Err = err })
 	c.sender.detach(l, err)
 	_, ready := s.readyAt()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Whoever has heard of a wait can cut it, however early that was.
@@ -89,6 +90,27 @@ func TestAKickAtTheGateIsForgotten(t *testing.T) {
 		require.Equal(t, 5*time.Second, s.wantDial().at, "each is 1 s at the gate")
 	})
 }
+
+// A kick cuts one wait, also if the gate refuses the try after it.
+func TestAKickBeforeAGateThatRefusesCutsOneWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		refusals := 0
+		o := run(every(time.Second))
+		o.Run.Host = "h"
+		o.Run.Gate = refusing(func() error { refusals++; return errLost })
+		c := s.open(&o)
+		time.Sleep(500 * time.Millisecond)
+		c.Kick()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1+1+3, refusals)
+	})
+}
+
+// refusing is a Gate that refuses everybody.
+type refusing func() error
+
+func (f refusing) Acquire(context.Context, string) (func(backoff.Verdict), error) { return nil, f() }
 
 // RunOptions.Kick does for a Run what the method does for a Conn.
 func TestTheKickOfARunCutsItsWait(t *testing.T) {

@@ -162,32 +162,22 @@ func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
 	})
 }
 
-// hangable is a connection that tells without being read that its peer has hung up.
-type hangable struct {
-	conn.Conn
-	hung atomic.Bool
-}
-
-func (h *hangable) HungUp() bool { return h.hung.Load() }
-
 // Promise 8: a program that only writes learns that its peer has hung up, which
 // stands behind messages that nobody reads; with and without a way to probe.
 func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
-	for name, fake := range map[string]conntest.FakeOptions{"ping": alive, "no ping": {}} {
+	for name, fake := range map[string]conntest.FakeOptions{
+		"ping": {Pings: true, Idles: true, HangsUp: true}, "no ping": {HangsUp: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				peer := conntest.NewFake(&fake)
-				h := &hangable{Conn: peer.Conn()}
-				if fake.Pings {
-					h.Conn = peer.Conn()
-				}
-				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), nil)
-				require.NoError(t, err)
-				defer quit(c)
+				s.fake = fake
+				o := run(every(time.Hour))
+				c := s.open(&o)
+				peer := s.wantDial().accept()
 				deliver(peer, 1, 99)
 				time.Sleep(time.Hour)
 				require.Equal(t, reconnect.StateReady, c.State(), "a slow reader is not cut")
-				h.hung.Store(true)
+				peer.HangUp()
 				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 				require.ErrorIs(t, c.Status().Err, io.EOF)
 				require.LessOrEqual(t, s.now(), time.Hour+10*time.Second)

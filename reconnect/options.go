@@ -53,8 +53,8 @@ type Options struct {
 	// Outbox holds what [Conn.Send] has queued.
 	Outbox Outbox
 
-	// CloseTimeout is how long Shutdown waits for the peer's answer to a close,
-	// within its own context. Default: 5 s. Negative: cut at once.
+	// CloseTimeout is how long Shutdown, within its own context, and Redial wait for
+	// the peer's answer to a close. Default: 5 s. Negative: cut at once.
 	CloseTimeout time.Duration
 
 	// Liveness finds out that a silent peer is dead.

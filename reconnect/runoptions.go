@@ -21,8 +21,10 @@ type RunOptions struct {
 
 	// OneConnection forbids a second dial beside one whose handshake is not answered,
 	// for accounts that may have one connection only: such a handshake is given up
-	// then. Default: there may be two dials at a time, and the one that is answered
-	// first wins.
+	// then. A herd of more than some thousand such clients may keep a server with an
+	// unbounded queue from coming back: &backoff.Prompt{HangShare: 1} is more patient.
+	// Default: there may be two dials at a time, and the one that is answered first
+	// wins.
 	OneConnection bool
 
 	// StartSpread is for many clients that start at one instant: the first dial of all

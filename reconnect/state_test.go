@@ -235,6 +235,28 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 }
 
 // Every event says which connection it is, and so does the log.
+// The same for those that come only when something takes long.
+func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n notes
+		s.fake = alive
+		o := run(hanging{})
+		o.Name = "feed"
+		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
+		o.Run.Trace = &reconnect.Trace{
+			DialHung:    func(e reconnect.DialHung) { n.add("hung " + e.Name) },
+			SlowHandler: func(e reconnect.SlowHandler) { n.add("slow " + e.Name) },
+			Overdue:     func(e reconnect.Overdue) { n.add("overdue " + e.Name) },
+		}
+		c := s.open(&o)
+		s.wantDial().connected()
+		deliver(s.wantDial().accept(), 1, 1)
+		time.Sleep(50 * time.Second)
+		quit(c)
+		require.Equal(t, []string{"hung feed", "slow feed", "overdue feed"}, slices.Compact(n.all()))
+	})
+}
+
 func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var n notes
