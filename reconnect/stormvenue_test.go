@@ -59,7 +59,7 @@ func (w *stormVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 		if err != nil {
 			return
 		}
-		data, err := readAll(ctx, c, message, w.beginning)
+		data, err := readAll(ctx, c, message, w.doubtful)
 		w.hear(data, err)
 	}
 }

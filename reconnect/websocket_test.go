@@ -59,11 +59,11 @@ func inVenue(t *testing.T, h conntest.Handler, test func(t *testing.T, v *venue)
 
 // readAll reads the rest of a message as a server does. When a connection ends inside a
 // message coder/websocket may return what came as if it were all: its reader takes the
-// io.EOF of the connection for that of the message. So what may be the beginning of a
-// message was cut if nothing follows it, and the error says why.
-func readAll(ctx context.Context, c *websocket.Conn, message io.Reader, beginning func(data string) bool) (string, error) {
+// io.EOF of the connection for that of the message. So what is doubtful, as the beginning of a
+// message, was cut if nothing follows it, and the error says why.
+func readAll(ctx context.Context, c *websocket.Conn, message io.Reader, doubtful func(data string) bool) (string, error) {
 	data, err := io.ReadAll(message)
-	if err == nil && beginning(string(data)) {
+	if err == nil && doubtful(string(data)) {
 		_, _, err = c.Reader(ctx)
 	}
 	return string(data), err
