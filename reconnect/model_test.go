@@ -166,6 +166,7 @@ func (m *model) settle(t *testing.T, calm func()) {
 	time.Sleep(time.Millisecond) // to be apart from what they have waited for
 	m.calm.Store(true)
 	calm()
+	synctest.Wait() // until what that ends has ended
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	require.NoError(t, m.conn.Await(ctx, reconnect.StateReady), "%+v", m.conn.Status())
