@@ -97,11 +97,11 @@ func herdsTable(l *lab) table {
 	}
 	booked, told := at(10_000, fleet.Busy, fleet.Refused, 0), at(10_000, fleet.Busy, fleet.Refused, 0)
 	booked.Server.Booked = true
-	add("503, each is told his own time, N = 10,000", "1.15", booked)
+	add("503 with a Retry-After of its own for each client, N = 10,000", "1.15", booked)
 	booked.N, booked.Watch = 50_000, time.Hour
 	add("N = 50,000", "1.25", booked)
 	told.Server.RetryAfter = 10 * second
-	add("503, all are told 10 s, N = 10,000", "2.4", told)
+	add("503 with Retry-After: 10 for all clients, N = 10,000", "2.4", told)
 	told.Server.RetryAfter = 60 * second
 	add("60 s", "8", told)
 	for _, n := range []int{10_000, 50_000} {
@@ -213,11 +213,11 @@ func swapTable(l *lab) table {
 	return t
 }
 
-// toldTable is the frontier between a time that is booked for each and one that all are
-// told.
+// toldTable is the frontier between a Retry-After that is booked for each client and one
+// that is the same for all.
 func toldTable(l *lab) table {
 	const second = time.Second
-	t := table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "all are told 1 s, N = 10,000", "10 s", "60 s"}}
+	t := table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "Retry-After: 1 for all, N = 10,000", "10 s", "60 s"}}
 	for _, n := range []int{8, 4, 2, 1} {
 		c := prompt(backoff.Prompt{ToldShare: 1 / float64(n)})
 		booked := at(10_000, fleet.Busy, fleet.Refused, 0)

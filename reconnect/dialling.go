@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -28,27 +27,6 @@ type dialling[C io.Closer] struct {
 	waiting bool // nothing but a wait is under way
 	wait    Wait
 	since   time.Time // when that began
-}
-
-// dial is a dial that is under way: the wait at the gate, and then the dial itself.
-type dial[C io.Closer] struct {
-	which   int
-	try     backoff.Try
-	session *Session // that it becomes
-
-	running *xsync.Call // at the gate, or the dial; nil: not yet
-	atGate  bool
-	ended   bool      // and so noted
-	start   time.Time // of that
-	err     error
-	conn    C
-
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer  // cancels it after its limits, unless it is connected
-	reached atomic.Int64 // when it was connected; 0: not yet
-	told    bool         // and the rule knows
-	hangs   bool         // its handshake was not answered in time
 }
 
 // connect dials until a dial brings a connection. It returns an error if ctx ends, or
@@ -90,29 +68,6 @@ func (d *dialling[C]) stopped() error {
 	return d.err
 }
 
-// begin begins a dial, or its wait at the gate.
-func (d *dialling[C]) begin(a backoff.Action) {
-	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Try, session: &Session{Name: o.Name, trace: o.Trace}}
-	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
-	d.dials[a.Which] = x
-	d.s.owner.forgetKicks()
-	if o.Gate == nil {
-		d.dial(x)
-		return
-	}
-	x.atGate, x.start = true, time.Now()
-	d.s.owner.connecting(d.atGate())
-	call(o.Trace.GateStart, GateStart{Name: o.Name, Host: o.Host})
-	x.running = xsync.Go(func() {
-		leave, err := o.Gate.Acquire(x.ctx, o.Host)
-		if err == nil {
-			x.session.enterGate(leave)
-		}
-		x.err = err
-	})
-}
-
 // atGate reports whether all dials under way wait at the gate.
 func (d *dialling[C]) atGate() bool {
 	for _, x := range d.dials {
@@ -121,59 +76,6 @@ func (d *dialling[C]) atGate() bool {
 		}
 	}
 	return true
-}
-
-// dial begins the dial itself, in a goroutine of its own, since a handshake needs much
-// stack.
-func (d *dialling[C]) dial(x *dial[C]) {
-	x.atGate, x.running, x.ended, x.start = false, nil, false, time.Now()
-	limit := d.s.owner.limit(x.try)
-	x.timer = time.AfterFunc(limit, func() {
-		if x.reached.Load() == 0 {
-			x.cancel(context.DeadlineExceeded)
-		}
-	})
-	d.s.owner.connecting(d.atGate())
-	call(d.s.o.Trace.DialStart, DialStart{Name: d.s.o.Name, Try: x.try.N, Limit: limit})
-
-	try := x.try
-	try.Connected = func() {
-		x.reached.CompareAndSwap(0, int64(now()))
-		select {
-		case d.connected <- struct{}{}:
-		default: // it is known that there is news
-		}
-	}
-	try.Handshake = d.s.o.dials.Keep // the rule knows when it hangs
-	ctx := backoff.WithTry(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
-	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
-}
-
-// dialContext is the context of a dial. It has a deadline until the dial is connected;
-// then the supervisor decides how long its handshake may last.
-type dialContext struct {
-	context.Context
-	deadline time.Time
-	reached  *atomic.Int64
-}
-
-// Err returns [context.DeadlineExceeded] where a limit of the supervisor's has ended it.
-func (c *dialContext) Err() error {
-	err := c.Context.Err()
-	if err != nil && errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
-		err = context.DeadlineExceeded
-	}
-	return err
-}
-
-func (c *dialContext) Deadline() (time.Time, bool) {
-	if c.reached.Load() != 0 {
-		return c.Context.Deadline()
-	}
-	if deadline, ok := c.Context.Deadline(); ok && deadline.Before(c.deadline) {
-		return deadline, true
-	}
-	return c.deadline, true
 }
 
 // keep lets a dial go on whose handshake hangs, or beside which a kick begins another,
@@ -221,79 +123,6 @@ func (d *dialling[C]) giveUp(x *dial[C]) {
 	}
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 	d.pause()
-}
-
-// cut ends a dial because of cause, waits for it, and returns its error.
-func (d *dialling[C]) cut(x *dial[C], cause error) error {
-	x.cancel(cause)
-	d.awaitEnd(x)
-	return d.finish(x)
-}
-
-// awaitEnd waits for a dial that was cancelled.
-func (d *dialling[C]) awaitEnd(x *dial[C]) {
-	d.s.o.Trace.waitFor(x.running.Done(), d.s.o.Name, func() string { return "dial" })
-}
-
-// finish notes that what x was doing has ended, and returns why x has failed, nil if it
-// has not. A connection that comes too late is closed.
-func (d *dialling[C]) finish(x *dial[C]) error {
-	if x.ended { // and a hook did not return
-		return x.err
-	}
-	x.ended = true
-	took, cancelled := time.Since(x.start), x.ctx.Err() != nil
-	cause, ours := context.Cause(x.ctx), true // our error, or the dial's
-	switch {
-	case !x.running.Returned():
-		x.err = errNotReturned
-	case x.err == nil && cancelled:
-		if !x.atGate {
-			x.conn.Close()
-		}
-		x.err = cause
-	case cancelled && errors.Is(x.err, context.Canceled) && !errors.Is(x.err, cause):
-		x.err = fmt.Errorf("%w: %w", cause, x.err) // of a limit most dialers say only that the context has ended
-	default:
-		ours = false
-	}
-	if x.err != nil {
-		x.cancel(nil)
-	}
-	if x.err != nil || !x.atGate {
-		d.dials[x.which] = nil
-	}
-	xsync.Guard(func() { d.report(x, took, ours) }, func() { d.drop(x) })
-	return x.err
-}
-
-// drop gives up what x has brought.
-func (d *dialling[C]) drop(x *dial[C]) {
-	x.cancel(nil)
-	if x.err == nil && !x.atGate {
-		x.conn.Close()
-	}
-	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
-}
-
-// report calls the hook for what x was doing, and puts the name of that before an error
-// of ours.
-func (d *dialling[C]) report(x *dial[C], took time.Duration, ours bool) {
-	o := d.s.o
-	if x.atGate {
-		call(o.Trace.GateDone, GateDone{Name: o.Name, Host: o.Host, Took: took, Err: x.err})
-		if x.err != nil {
-			x.err = fmt.Errorf("gate %s: %w", o.Host, x.err)
-		}
-		return
-	}
-	if x.timer != nil { // nil: Patience did not return
-		x.timer.Stop()
-	}
-	if ours {
-		x.err = fmt.Errorf("dial: %w", x.err)
-	}
-	call(o.Trace.DialDone, DialDone{Name: o.Name, Try: x.try.N, Took: took, Err: x.err})
 }
 
 // await waits until the time is at, if that is not zero, or until something happens,

@@ -37,6 +37,15 @@ func (d *dialling) connected() {
 	synctest.Wait()
 }
 
+// hang is open, and its first dial is connected and not answered.
+func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialling) {
+	s.t.Helper()
+	c := s.open(o)
+	d := s.wantDial()
+	d.connected()
+	return c, d
+}
+
 // A place in a server's queue is kept, and another dial asks beside it.
 func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 	for name, winner := range map[string]int{"the kept one": 0, "the other": 1} {
@@ -73,9 +82,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 func TestThereIsNoThirdDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(hanging{})
-		c := s.open(&o)
-		first := s.wantDial()
-		first.connected()
+		c, first := s.hang(&o)
 		for n := range 5 {
 			beside := s.wantDial()
 			beside.connected()
@@ -98,9 +105,7 @@ func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 		o := run(hanging{})
 		o.Run.OneConnection = true
 		o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) { done = append(done, d) }}
-		c := s.open(&o)
-		first := s.wantDial()
-		first.connected()
+		c, first := s.hang(&o)
 		second := s.wantDial()
 		require.Equal(t, backoff.DefaultHandshake, second.at)
 		require.ErrorIs(t, first.ctx.Err(), context.DeadlineExceeded)
@@ -134,9 +139,7 @@ func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
 func TestBesideAHandshakeThatHangsFailuresAreWaitedAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(hanging{})
-		c := s.open(&o)
-		first := s.wantDial()
-		first.connected()
+		c, first := s.hang(&o)
 		s.wantDial().refuse(errLost)
 		require.Equal(t, reconnect.StateConnecting, c.State())
 		s.wantNoDial()
@@ -189,9 +192,7 @@ func TestAKickDuringADialBeginsAnotherBeside(t *testing.T) {
 func TestCloseEndsBothDials(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(hanging{})
-		c := s.open(&o)
-		first := s.wantDial()
-		first.connected()
+		c, first := s.hang(&o)
 		second := s.wantDial()
 		quit(c)
 		require.Error(t, first.ctx.Err())
@@ -204,9 +205,7 @@ func TestCloseEndsBothDials(t *testing.T) {
 func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(hanging{})
-		c := s.open(&o)
-		first := s.wantDial()
-		first.connected()
+		c, first := s.hang(&o)
 		second := s.wantDial()
 		var peers []*conntest.Fake
 		for _, d := range []*dialling{first, second} {

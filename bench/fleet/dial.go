@@ -154,7 +154,7 @@ func (r *run) accept(c *client, who int32, i int, now, served int64) {
 	r.supervisors[who].Connected(i, clock(now))
 }
 
-// swallow accepts one who is never answered.
+// swallow accepts the connection of a client, whose handshake is then never answered.
 func (r *run) swallow(c *client, who int32, i int, now int64) { r.accept(c, who, i, now, never) }
 
 // join waits in the queue.

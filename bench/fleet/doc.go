@@ -16,8 +16,8 @@
 //     [Up]. There may be several servers, of which some hang or restart one after the
 //     other, and clients of different kinds.
 //   - A handshake is 1/C s of the server's work, first come, first served, or at random.
-//     The server does not know who has left: it completes the handshake of a client
-//     that has timed out as well, in vain.
+//     The server completes the handshake of a client that has timed out as well, in
+//     vain, because it does not notice that the client has left.
 //   - What happens to those for whom there is no room is said by [Queue], and what
 //     happens to dials while the server is away by [Down].
 //   - The limit on connecting and that on the handshake run apart, as in

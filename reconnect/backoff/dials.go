@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -66,22 +65,6 @@ type Dials struct {
 	gaveUp bool // the policy did
 }
 
-// hang is what an [Outage] knows of a [Dials].
-type hang struct {
-	began   time.Time // since when handshakes hang; zero: none does
-	beside  int       // dials beside the one that hangs
-	refused bool      // a dial was, in this outage
-	verdict bool      // the verdict is on a handshake that hangs
-}
-
-// since returns the age of the hang, 0 if there is none.
-func (h *hang) since(now time.Time) time.Duration {
-	if h.began.IsZero() {
-		return 0
-	}
-	return max(now.Sub(h.began), 1)
-}
-
 // dial is one of the two.
 type dial struct {
 	state dialState
@@ -117,42 +100,6 @@ const none = -1
 // the handshake can be kept.
 const defaultHang = 10 * time.Second
 
-// DialOptions are what [Dials] of one kind have in common. They must not change once they
-// are in use. Nil means the defaults.
-type DialOptions struct {
-	Policy        Policy        // default [Default]
-	OneConnection bool          // there is one dial at a time: a handshake that hangs is given up
-	StartSpread   time.Duration // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
-	StableAfter   time.Duration // a session that was ready for so long ends the outage; default 10 s; negative: any that was ready
-	Credit        float64       // times the time that a shorter session was ready: the outage becomes so much younger; default 4; negative: 0
-	Keep          time.Duration // for how long a handshake is kept; default 6 h; negative: for ever
-}
-
-// WithDefaults returns a copy with the default in the place of each field that is zero.
-func (o *DialOptions) WithDefaults() *DialOptions {
-	var p DialOptions
-	if o != nil {
-		p = *o
-	}
-	p.Policy = orDefault(p.Policy)
-	if p.StableAfter == 0 {
-		p.StableAfter = 10 * time.Second
-	}
-	switch {
-	case p.Credit == 0 || math.IsNaN(p.Credit):
-		p.Credit = 4
-	case p.Credit < 0:
-		p.Credit = 0
-	}
-	switch {
-	case p.Keep == 0:
-		p.Keep = 6 * time.Hour
-	case p.Keep < 0:
-		p.Keep = longest
-	}
-	return &p
-}
-
 // NewDials returns the state of a connection that was not started yet. It keeps o, in
 // which no field may be zero that has a default: see [DialOptions.WithDefaults]. Nil means
 // the defaults. Random numbers come from r; nil means [Rand].
@@ -165,28 +112,6 @@ func NewDials(o *DialOptions, r *rand.Rand) Dials {
 	}
 	return Dials{o: o, r: r, kept: none}
 }
-
-// Action is what to do next.
-type Action struct {
-	Do    Do
-	Which int       // 0 or 1, with Dial, Keep and Cut
-	Try   Try       // with Dial; its Connected is nil
-	At    time.Time // when to call Next again, with Wait; zero: when something has happened
-
-	Kicked bool // because of a kick: with Keep not because the handshake hangs, with Dial before the wait was over
-}
-
-// Do is the kind of an [Action].
-type Do uint8
-
-// The kinds.
-const (
-	Wait Do = iota // until Action.At
-	Dial           // begin the dial
-	Keep           // nothing but this: the dial hangs and goes on, and another will begin beside it
-	Cut            // cancel the dial
-	Stop           // the policy gave up, or a verdict was ClassStop
-)
 
 // Start is the start of the connection: the first dial of all may begin.
 func (d *Dials) Start(now time.Time) {
@@ -418,6 +343,7 @@ func (d *Dials) underWay() bool {
 	return false
 }
 
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
