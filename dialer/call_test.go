@@ -32,18 +32,18 @@ var callbacks = map[string]func(t *testing.T, leave func()) func(context.Context
 	"WebSocket.DialContext": func(t *testing.T, leave func()) func(context.Context) error {
 		return opening(&WebSocket{URL: "ws://127.0.0.1:1", DialContext: leaving(leave)})
 	},
-	"TCP.DialContext": func(t *testing.T, leave func()) func(context.Context) error {
-		return opening(&TCP{Address: "127.0.0.1:1", Framer: conn.Lines{}, DialContext: leaving(leave)})
+	"Framed.DialContext": func(t *testing.T, leave func()) func(context.Context) error {
+		return opening(&Framed{Address: "127.0.0.1:1", Framer: conn.Lines{}, DialContext: leaving(leave)})
 	},
 	"Resolver": func(t *testing.T, leave func()) func(context.Context) error {
-		return opening(&TCP{Address: "x.example:1", Framer: conn.Lines{}, Socket: TCPOptions{Resolver: resolver(leave)}})
+		return opening(&Framed{Address: "x.example:1", Framer: conn.Lines{}, TCP: TCPOptions{Resolver: resolver(leave)}})
 	},
 	"Control": func(t *testing.T, leave func()) func(context.Context) error {
 		options := TCPOptions{
 			Resolver: &names{addrs: addrs("127.0.0.1", "127.0.0.2")}, // a race
 			Control:  func(string, string, syscall.RawConn) error { leave(); return nil },
 		}
-		return opening(&TCP{Address: "x.example:" + listen(t, "127.0.0.1:0"), Framer: conn.Lines{}, Socket: options})
+		return opening(&Framed{Address: "x.example:" + listen(t, "127.0.0.1:0"), Framer: conn.Lines{}, TCP: options})
 	},
 	"DialOnce": func(t *testing.T, leave func()) func(context.Context) error {
 		d := &Dialer{Policy: backoff.Limit(nil, 0, 1), DialOnce: leaving(leave)}

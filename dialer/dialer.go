@@ -84,11 +84,11 @@ type Dialer struct {
 	// DialContext and with no lock held. Default: none.
 	Notify func(Progress)
 
-	// Random draws the waits and the order of addresses. It is used under a lock.
+	// Rand draws the waits and the order of addresses. It is used under a lock.
 	// Default: the functions of math/rand/v2.
-	Random rand.Source
+	Rand rand.Source
 
-	mu sync.Mutex // guards Random
+	mu sync.Mutex // guards Rand
 }
 
 // The defaults of [Dialer], which are those of connect_retry.
@@ -152,8 +152,8 @@ func (d *Dialer) retrier(c *dialing) *backoff.Retrier {
 	if r.MaxElapsed == 0 {
 		r.MaxElapsed = defaultElapsed
 	}
-	if d.Random != nil {
-		r.Rand = &lockedSource{&d.mu, d.Random}
+	if d.Rand != nil {
+		r.Rand = &lockedSource{&d.mu, d.Rand}
 	}
 	return r
 }
@@ -182,5 +182,5 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	if host == "" { // this machine, as in net.Dial
 		return o.connect(ctx, network, address)
 	}
-	return o.dial(ctx, newShuffler(&d.mu, d.Random), func(string) bool { return false }, network, address)
+	return o.dial(ctx, newShuffler(&d.mu, d.Rand), func(string) bool { return false }, network, address)
 }

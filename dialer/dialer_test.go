@@ -106,11 +106,11 @@ func TestDialersAreNotInStep(t *testing.T) {
 	})
 }
 
-func TestRandomRepeatsItself(t *testing.T) {
+func TestRandRepeatsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all [2][]float64
 		for i := range all {
-			n, d := away(&dialer.Dialer{Random: rand.NewPCG(1, 2)})
+			n, d := away(&dialer.Dialer{Rand: rand.NewPCG(1, 2)})
 			_, _ = d.Dial("tcp", where)
 			all[i] = seconds(n)
 		}
@@ -118,9 +118,9 @@ func TestRandomRepeatsItself(t *testing.T) {
 	})
 }
 
-func TestRandomIsUsedByOneGoroutineAtATime(t *testing.T) {
+func TestRandIsUsedByOneGoroutineAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the race detector looks on
-		_, d := away(&dialer.Dialer{Random: rand.NewPCG(1, 2)})
+		_, d := away(&dialer.Dialer{Rand: rand.NewPCG(1, 2)})
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() { _, _ = d.Dial("tcp", where) })

@@ -159,7 +159,7 @@ func (several) LookupNetIP(context.Context, string, string) (addrs []netip.Addr,
 	return addrs, nil
 }
 
-func TestRandomDrawsTheOrderOfAddresses(t *testing.T) {
+func TestRandDrawsTheOrderOfAddresses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.99:0")
 	if err != nil {
 		t.Skip("this system has one loopback address")
@@ -168,7 +168,7 @@ func TestRandomDrawsTheOrderOfAddresses(t *testing.T) {
 	l.Close()
 	var orders [2][]string
 	for i := range orders {
-		d := &dialer.Dialer{Policy: backoff.Limit(quick, 0, 1), Random: rand.NewPCG(1, 2), TCP: dialer.TCPOptions{Resolver: several{}}}
+		d := &dialer.Dialer{Policy: backoff.Limit(quick, 0, 1), Rand: rand.NewPCG(1, 2), TCP: dialer.TCPOptions{Resolver: several{}}}
 		d.TCP.Control = func(_, address string, _ syscall.RawConn) error {
 			orders[i] = append(orders[i], address) // one after the other, since each is refused
 			return nil
@@ -205,7 +205,7 @@ func TestADialFunctionThatMakesNothingIsAnError(t *testing.T) {
 	const want = "the dial function returned neither a connection nor an error"
 	_, err := (&dialer.Dialer{Policy: backoff.Limit(doubling, 0, 1), DialOnce: nothing}).Dial("tcp", where)
 	require.ErrorContains(t, err, want)
-	_, err = (&dialer.TCP{Address: where, Framer: conn.Lines{}, DialContext: nothing}).Dial(t.Context())
+	_, err = (&dialer.Framed{Address: where, Framer: conn.Lines{}, DialContext: nothing}).Dial(t.Context())
 	require.ErrorContains(t, err, want)
 	_, err = (&dialer.WebSocket{URL: "ws://" + where, DialContext: nothing}).Dial(t.Context())
 	require.ErrorContains(t, err, want)

@@ -23,15 +23,15 @@
 //     header that we sent. What a server wrote is quoted and cut.
 //  6. A proxy is not the server: what a proxy refuses is a [ProxyError], and asks for no
 //     new credentials. The proxy is that of the environment, as in net/http, unless
-//     [WebSocket.Proxy] or [WebSocket.Transport] is set. A [TCP] and a [Dialer] use none.
+//     [WebSocket.Proxy] or [WebSocket.Transport] is set. A [Framed] and a [Dialer] use none.
 //  7. If a function among the options panics, Dial panics when everything has ended, with
 //     an error that has the first panic's value and stack in its text. If it calls
 //     runtime.Goexit, the attempt fails.
 //
-// A [TCP] opens framed connections in the same way: TCP, TLS if it is wanted, and
+// A [Framed] opens framed connections in the same way: TCP, TLS if it is wanted, and
 // nothing else.
 //
-//	d := &dialer.TCP{Address: "feed.example:7001", Framer: conn.Lines{}, TLS: &tls.Config{}}
+//	d := &dialer.Framed{Address: "feed.example:7001", Framer: conn.Lines{}, TLS: &tls.Config{}}
 //
 // A [Dialer] goes where a net.Dialer goes, such as the DialContext of net/http, go-redis
 // or pgx, and tries until it is connected, its context ends, or its time is over.
@@ -39,7 +39,7 @@
 // The hooks of net/http/httptrace in a dial's context are called for names, connecting,
 // TLS and the request that was written.
 //
-// In a browser (js) a TCP needs a DialContext. Of a WebSocket URL, URLs, Prepare,
+// In a browser (js) a Framed needs a DialContext. Of a WebSocket URL, URLs, Prepare,
 // Subprotocols, the limits and Conn count there; a header is an error, and what else is
 // set does nothing.
 package dialer

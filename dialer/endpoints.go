@@ -66,7 +66,7 @@ func newEndpoints(urls []*url.URL, random rand.Source) *endpoints {
 	}
 }
 
-// hosts returns the text of [WebSocket.Host] and [TCP.Host].
+// hosts returns the text of [WebSocket.Host] and [Framed.Host].
 func (e *endpoints) hosts() string {
 	var hosts []string
 	for _, u := range e.urls {
@@ -208,6 +208,6 @@ func withEndpoints(err *Error, errs []*Error) *Error {
 		return err
 	}
 	e := *err
-	e.Round = errs
+	e.Endpoints = errs
 	return &e
 }

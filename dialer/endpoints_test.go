@@ -28,7 +28,7 @@ type rounds struct {
 }
 
 func newRounds(t *testing.T, says map[string]func(context.Context) *Error) *rounds {
-	d := &WebSocket{Random: rand.NewPCG(1, 2)}
+	d := &WebSocket{Rand: rand.NewPCG(1, 2)}
 	for i := range len(says) {
 		d.URLs = append(d.URLs, "ws://"+string(rune('a'+i)))
 	}
@@ -119,7 +119,7 @@ func TestLimitsAreForEachEndpoint(t *testing.T) {
 		start := time.Now()
 		_, e := r.dial(t.Context())
 		require.Equal(t, 20*time.Second, time.Since(start))
-		require.Len(t, e.Round, 2)
+		require.Len(t, e.Endpoints, 2)
 	})
 }
 
@@ -149,7 +149,7 @@ func TestTheMostHopefulEndpointDecides(t *testing.T) {
 func TestARoundHasTheErrorOfEachEndpoint(t *testing.T) {
 	r := newRounds(t, says{"a": status(503, 7*time.Second), "b": refuses})
 	_, e := r.dial(t.Context())
-	require.Len(t, e.Round, 2)
+	require.Len(t, e.Endpoints, 2)
 	require.Equal(t, "ws://a", e.Endpoint)
 	want := "dial 2 endpoints: ws://a: 503 Service Unavailable (retry after 7s); ws://b: connection refused"
 	if r.asked == "ba" {

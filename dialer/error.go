@@ -28,25 +28,25 @@ import (
 // StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
 // for; that one unwraps to Err. In what a proxy did wrong there is a [*ProxyError].
 type Error struct {
-	Endpoint   string        // scheme, host and path of the URL; of a TCP: tcp://host:port or tls://host:port
+	Endpoint   string        // scheme, host and path of the URL; of a Framed: tcp://host:port or tls://host:port
 	StatusCode int           // of the server's answer to the handshake, 101 if that was a bad one; 0: there was none
 	RetryAfter time.Duration // how long the server or a proxy asked us to stay away; 0: it did not
 	Err        error         // the cause
 
-	// Round has the error of each endpoint, in the order in which they were asked, if
+	// Endpoints has the error of each endpoint, in the order in which they were asked, if
 	// several were. The fields above are then those of the error that decides: see
-	// [WebSocket.Dial], [TCP.Dial].
-	Round []*Error
+	// [WebSocket.Dial], [Framed.Dial].
+	Endpoints []*Error
 
 	refused bool // the server refused our credentials, and Prepare can make new ones
 }
 
 func (e *Error) Error() string {
-	if len(e.Round) == 0 {
+	if len(e.Endpoints) == 0 {
 		return "dial " + e.text()
 	}
-	texts := make([]string, len(e.Round))
-	for i, r := range e.Round {
+	texts := make([]string, len(e.Endpoints))
+	for i, r := range e.Endpoints {
 		texts[i] = r.text()
 	}
 	return fmt.Sprintf("dial %d endpoints: %s", len(texts), strings.Join(texts, "; "))

@@ -39,8 +39,8 @@ func numbers(options reflect.Value, name string) map[string]reflect.Value {
 func TestEveryNumericOptionIsTakenOrRefusedByName(t *testing.T) {
 	for name, options := range map[string]func(*conntest.Network) any{
 		"WebSocket": func(n *conntest.Network) any { return &WebSocket{URL: "ws://" + venueAddr, DialContext: n.DialContext} },
-		"TCP": func(n *conntest.Network) any {
-			return &TCP{Address: venueAddr, Framer: conn.Lines{}, DialContext: n.DialContext}
+		"Framed": func(n *conntest.Network) any {
+			return &Framed{Address: venueAddr, Framer: conn.Lines{}, DialContext: n.DialContext}
 		},
 		"Dialer": func(n *conntest.Network) any {
 			return &Dialer{DialOnce: n.DialContext, Policy: backoff.Limit(nil, 1, 0)}
@@ -114,6 +114,6 @@ func lastName(field string) string {
 func TestLimitsTogetherDoNotOverflow(t *testing.T) {
 	most := backoff.Try{Connect: math.MaxInt64, Handshake: math.MaxInt64}
 	require.Equal(t, time.Duration(math.MaxInt64), (&WebSocket{}).Patience(most))
-	require.Equal(t, time.Duration(math.MaxInt64), (&TCP{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).Patience(most))
+	require.Equal(t, time.Duration(math.MaxInt64), (&Framed{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).Patience(most))
 	require.Equal(t, 45*time.Second, (&WebSocket{}).Patience(backoff.Try{Connect: -1, Handshake: math.MinInt64}))
 }

@@ -20,7 +20,7 @@ import (
 // TCP opens framed connections: messages over TCP, or over TLS. Its fields must
 // not change after the first call of a method; from then on it is safe for
 // concurrent use, and must not be copied.
-type TCP struct {
+type Framed struct {
 	// Address is the endpoint: "host:port", with a number for the port. A host name
 	// outside of ASCII is converted as net/http converts it (IDNA), here and in
 	// Addresses.
@@ -35,17 +35,17 @@ type TCP struct {
 
 	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the
 	// host of the endpoint. A nil ClientSessionCache means a cache that belongs to
-	// this TCP, except with Certificates, GetClientCertificate or
+	// this Framed, except with Certificates, GetClientCertificate or
 	// VerifyPeerCertificate: see [WebSocket.TLS].
 	// Default: no TLS. The zero Config is TLS with the defaults.
 	TLS *tls.Config
 
-	// Socket says how a socket is made. It is not used with a DialContext.
-	Socket TCPOptions
+	// TCP says how a socket is made. It is not used with a DialContext.
+	TCP TCPOptions
 
 	// DialContext makes the connection, with "tcp" for network. It must return when
 	// ctx ends; ctx has no deadline. A connection without CloseWrite cannot be
-	// half-closed: see [conn.Framed.Close]. Default: a socket made by Socket.
+	// half-closed: see [conn.Framed.Close]. Default: a socket made by TCP.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
@@ -62,9 +62,9 @@ type TCP struct {
 	// Conn has the limits of the connections that are opened.
 	Conn conn.FramedOptions
 
-	// Random draws the order of endpoints and addresses. It is used under a lock.
+	// Rand draws the order of endpoints and addresses. It is used under a lock.
 	// Default: the functions of math/rand/v2.
-	Random rand.Source
+	Rand rand.Source
 
 	once      sync.Once
 	endpoints *endpoints  // made by setup
@@ -80,7 +80,7 @@ type TCP struct {
 // asks each endpoint at most once, in a shuffled order; the limits hold for each
 // endpoint; the next Dial carries on a round that ctx has ended; and the most hopeful
 // error decides what the [*Error] means.
-func (d *TCP) Dial(ctx context.Context) (conn.Conn, error) {
+func (d *Framed) Dial(ctx context.Context) (conn.Conn, error) {
 	e, err := d.setup()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (d *TCP) Dial(ctx context.Context) (conn.Conn, error) {
 
 // Validate returns an error that names the option which is wrong, if one is. No
 // part of an address is in it.
-func (d *TCP) Validate() error {
+func (d *Framed) Validate() error {
 	_, err := d.setup()
 	return err
 }
@@ -98,7 +98,7 @@ func (d *TCP) Validate() error {
 // Host returns what connections to the same place have in common: the address of the
 // endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
 // options are wrong.
-func (d *TCP) Host() string {
+func (d *Framed) Host() string {
 	e, err := d.setup()
 	if err != nil {
 		return ""
@@ -109,7 +109,7 @@ func (d *TCP) Host() string {
 // Patience returns how long one Dial may take in the try t: the limit on connecting
 // and, with TLS, that on the handshake together. A reconnect.Conn allows so much; a
 // round that needs longer goes on with the next Dial.
-func (d *TCP) Patience(t backoff.Try) time.Duration {
+func (d *Framed) Patience(t backoff.Try) time.Duration {
 	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
 	if d.TLS == nil {
 		return l.connect
@@ -118,7 +118,7 @@ func (d *TCP) Patience(t backoff.Try) time.Duration {
 }
 
 // dial makes one attempt at one endpoint.
-func (d *TCP) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
+func (d *Framed) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
 	a := &attempt{
 		url:    u,
 		limits: limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout),
@@ -137,15 +137,15 @@ func (d *TCP) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) 
 }
 
 // dialContext returns the function that makes connections.
-func (d *TCP) dialContext() dialContext {
+func (d *Framed) dialContext() dialContext {
 	if d.DialContext != nil {
 		return d.DialContext
 	}
-	return d.Socket.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
+	return d.TCP.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
 }
 
 // setup checks the options, once, and makes what all dials share.
-func (d *TCP) setup() (*endpoints, error) {
+func (d *Framed) setup() (*endpoints, error) {
 	d.once.Do(func() {
 		scheme := "tcp"
 		if d.TLS != nil {
@@ -157,10 +157,10 @@ func (d *TCP) setup() (*endpoints, error) {
 			err = d.validateRest()
 		}
 		if err != nil {
-			d.err = invalid("TCP", err)
+			d.err = invalid("Framed", err)
 			return
 		}
-		d.endpoints = newEndpoints(urls, d.Random)
+		d.endpoints = newEndpoints(urls, d.Rand)
 		if d.TLS != nil {
 			d.tls = newTLSConfigs(tlsDefaults(d.TLS), urls)
 		}
@@ -169,7 +169,7 @@ func (d *TCP) setup() (*endpoints, error) {
 }
 
 // validateRest checks all options but the addresses.
-func (d *TCP) validateRest() error {
+func (d *Framed) validateRest() error {
 	if d.Framer == nil {
 		return errors.New("Framer: missing")
 	}
@@ -181,8 +181,8 @@ func (d *TCP) validateRest() error {
 	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
 		return err
 	}
-	if err := d.Socket.validate(); err != nil {
-		return fmt.Errorf("Socket.%w", err)
+	if err := d.TCP.validate(); err != nil {
+		return fmt.Errorf("TCP.%w", err)
 	}
 	if err := d.Conn.Validate(); err != nil {
 		return fmt.Errorf("Conn: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 )
 
-func ExampleTCP() {
+func ExampleFramed() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)
@@ -28,7 +28,7 @@ func ExampleTCP() {
 		_, _ = io.Copy(nc, nc) // until the client has closed its direction
 	}()
 
-	d := &dialer.TCP{
+	d := &dialer.Framed{
 		Address:        l.Addr().String(),
 		Framer:         conn.Lines{Limit: 4096},
 		ConnectTimeout: 5 * time.Second,
@@ -50,8 +50,8 @@ func ExampleTCP() {
 }
 
 // Several endpoints over TLS, asked in a shuffled order until one answers.
-func ExampleTCP_tls() {
-	d := &dialer.TCP{
+func ExampleFramed_tls() {
+	d := &dialer.Framed{
 		Addresses: []string{"a.example:6697", "b.example:6697"},
 		Framer:    conn.Lines{Limit: 510, CRLF: true},
 		TLS:       &tls.Config{}, // the defaults
@@ -61,7 +61,7 @@ func ExampleTCP_tls() {
 	}
 	fmt.Println(d.Validate(), d.Host())
 	_, err := d.Dial(context.Background())
-	fmt.Println(len(err.(*dialer.Error).Round))
+	fmt.Println(len(err.(*dialer.Error).Endpoints))
 	// Output:
 	// <nil> a.example:6697,b.example:6697
 	// 2

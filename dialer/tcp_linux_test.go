@@ -69,7 +69,7 @@ func TestUserTimeoutIsTheKernelsInADialer(t *testing.T) {
 		nc, err := (&Dialer{TCP: o}).Dial("tcp", addr)
 		require.NoError(t, err)
 		nc.Close()
-		c, err := (&TCP{Address: addr, Framer: conn.Lines{}, Socket: o}).Dial(t.Context())
+		c, err := (&Framed{Address: addr, Framer: conn.Lines{}, TCP: o}).Dial(t.Context())
 		require.NoError(t, err)
 		c.CloseNow()
 		w := &WebSocket{URL: "ws://" + addr, TCP: o, HandshakeTimeout: time.Millisecond} // nobody answers

@@ -25,7 +25,7 @@ type TCPOptions struct {
 	// takes about 15 minutes. It overrides the number of keepalive probes, so it must
 	// leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
 	//
-	// Default in [WebSocket] and [TCP]: that sum, which is 45 s, because a lost
+	// Default in [WebSocket] and [Framed]: that sum, which is 45 s, because a lost
 	// message should be noticed soon. The kernel also counts the time for which the
 	// peer is alive but has no room. A connection for messages cannot use such a peer
 	// either: a Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is
@@ -78,7 +78,7 @@ func (o *TCPOptions) validate() error {
 	return nil
 }
 
-// forMessages returns a copy of o with the defaults of [WebSocket] and [TCP].
+// forMessages returns a copy of o with the defaults of [WebSocket] and [Framed].
 func (o *TCPOptions) forMessages() *TCPOptions {
 	d := o.withDefaults()
 	if d.UserTimeout == 0 {

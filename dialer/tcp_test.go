@@ -26,7 +26,7 @@ import (
 // back, and a dialer that goes there.
 type exchange struct {
 	network *conntest.Network
-	dialer  *TCP
+	dialer  *Framed
 }
 
 const exchangeAddr = "example.com:7"
@@ -41,7 +41,7 @@ func inExchange(t *testing.T, secure bool, test func(t *testing.T, x *exchange))
 	s.Close()
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
-		x := &exchange{network: n, dialer: &TCP{Address: exchangeAddr, Framer: conn.Lines{}, DialContext: n.DialContext}}
+		x := &exchange{network: n, dialer: &Framed{Address: exchangeAddr, Framer: conn.Lines{}, DialContext: n.DialContext}}
 		l, err := n.Listen(exchangeAddr)
 		require.NoError(t, err)
 		if secure {
@@ -89,7 +89,7 @@ func talk(t *testing.T, c conn.Conn) {
 	require.Equal(t, "hello", string(m.Data))
 }
 
-func TestTCPOpensAFramedConnection(t *testing.T) {
+func TestFramedOpensAConnection(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		inExchange(t, secure, func(t *testing.T, x *exchange) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestTCPOpensAFramedConnection(t *testing.T) {
 	}
 }
 
-func TestTCPAppliesTheOptionsOfConn(t *testing.T) {
+func TestFramedAppliesTheOptionsOfConn(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		x.dialer.Conn = conn.FramedOptions{ReadLimit: 5, Type: conn.Text}
 		c, err := x.dialer.Dial(t.Context())
@@ -119,7 +119,7 @@ func TestTCPAppliesTheOptionsOfConn(t *testing.T) {
 	})
 }
 
-func TestTCPRefusedSaysWhere(t *testing.T) {
+func TestFramedRefusedSaysWhere(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		x.network.Fault(exchangeAddr, conntest.Fault{Refuse: true})
 		e := x.fail(t, t.Context(), 0)
@@ -130,7 +130,7 @@ func TestTCPRefusedSaysWhere(t *testing.T) {
 }
 
 // The stages have the limits of a WebSocket's, from the same places.
-func TestTCPStagesHaveLimits(t *testing.T) {
+func TestFramedStagesHaveLimits(t *testing.T) {
 	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Late: 9 * time.Second}
 	inExchange(t, true, func(t *testing.T, x *exchange) {
 		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
@@ -148,7 +148,7 @@ func TestTCPStagesHaveLimits(t *testing.T) {
 	})
 }
 
-func TestTCPFieldsGoBeforeTheTry(t *testing.T) {
+func TestFramedFieldsGoBeforeTheTry(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		x.dialer.ConnectTimeout = 2 * time.Second
 		require.Equal(t, 2*time.Second, x.dialer.Patience(backoff.Try{Connect: time.Minute}), "no handshake without TLS")
@@ -158,7 +158,7 @@ func TestTCPFieldsGoBeforeTheTry(t *testing.T) {
 }
 
 // Whatever goes on, the attempt ends with its context, with the context's cause.
-func TestContextEndsTCPAtEachStage(t *testing.T) {
+func TestContextEndsFramedAtEachStage(t *testing.T) {
 	errOver := errors.New("session over")
 	const over, late = 1500 * time.Millisecond, 2 * time.Second // no two things happen at one instant
 	for name, c := range map[string]struct {
@@ -186,7 +186,7 @@ func TestContextEndsTCPAtEachStage(t *testing.T) {
 }
 
 // What a dialer that is deaf to its context brings back is closed.
-func TestALateTCPConnectionIsClosed(t *testing.T) {
+func TestALateFramedConnectionIsClosed(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		x.network.Fault(exchangeAddr, conntest.Fault{Late: 20 * time.Second, Deaf: true})
 		x.fail(t, t.Context(), 20*time.Second)
@@ -196,7 +196,7 @@ func TestALateTCPConnectionIsClosed(t *testing.T) {
 
 // Else package net would say "i/o timeout" before anyone can tell whose limit it
 // was.
-func TestTCPDialsUnderNoDeadlineOfItsContext(t *testing.T) {
+func TestFramedDialsUnderNoDeadlineOfItsContext(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		dial := x.dialer.DialContext
 		x.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -211,7 +211,7 @@ func TestTCPDialsUnderNoDeadlineOfItsContext(t *testing.T) {
 	})
 }
 
-func TestContextThatHasEndedOpensNoTCPSocket(t *testing.T) {
+func TestContextThatHasEndedOpensNoFramedSocket(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -220,7 +220,7 @@ func TestContextThatHasEndedOpensNoTCPSocket(t *testing.T) {
 	})
 }
 
-func TestATCPRedialResumesTheTLSSession(t *testing.T) {
+func TestAFramedRedialResumesTheTLSSession(t *testing.T) {
 	inExchange(t, true, func(t *testing.T, x *exchange) {
 		var resumed []bool
 		x.dialer.TLS.VerifyConnection = func(s tls.ConnectionState) error {
@@ -239,7 +239,7 @@ func TestATCPRedialResumesTheTLSSession(t *testing.T) {
 	})
 }
 
-func TestTCPCertificateProblemsAreSlow(t *testing.T) {
+func TestFramedCertificateProblemsAreSlow(t *testing.T) {
 	for want, spoil := range map[string]func(c *tls.Config){
 		"certificate signed by unknown authority":           func(c *tls.Config) { c.RootCAs = x509.NewCertPool() },
 		"not other.example":                                 func(c *tls.Config) { c.ServerName = "other.example" },
@@ -274,10 +274,10 @@ func TestAServerThatHangsUpInTLSIsRetried(t *testing.T) {
 	})
 }
 
-func TestATCPRoundAsksEachAddressUntilOneAnswers(t *testing.T) {
+func TestAFramedRoundAsksEachAddressUntilOneAnswers(t *testing.T) {
 	inExchange(t, true, func(t *testing.T, x *exchange) {
 		x.dialer.Address, x.dialer.Addresses = "", []string{"a.test:1", exchangeAddr, "b.test:2"}
-		x.dialer.Random = rand.NewPCG(1, 2)
+		x.dialer.Rand = rand.NewPCG(1, 2)
 		require.Equal(t, "a.test:1,b.test:2,example.com:7", x.dialer.Host())
 		for range 10 {
 			c, err := x.dialer.Dial(t.Context())
@@ -288,32 +288,32 @@ func TestATCPRoundAsksEachAddressUntilOneAnswers(t *testing.T) {
 		require.NotEmpty(t, x.network.Dials("a.test:1"))
 		x.network.Fault("", conntest.Fault{Refuse: true})
 		e := x.fail(t, t.Context(), 0)
-		require.Len(t, e.Round, 3)
+		require.Len(t, e.Endpoints, 3)
 		require.ErrorContains(t, e, "dial 3 endpoints: tls://")
 	})
 }
 
-func TestTCPValidateNamesTheOption(t *testing.T) {
+func TestFramedValidateNamesTheOption(t *testing.T) {
 	const good = "host:1"
 	lines := conn.Lines{}
-	for want, d := range map[string]*TCP{
-		"Address: missing":                           {},
-		"Address: want host:port":                    {Address: "user:passwd@host:1"},
-		"Address: no host":                           {Address: ":1"},
-		"Address: malformed host":                    {Address: "passwd@host:1"},
-		"Address: port must be 1 to 65535":           {Address: "host:https"},
-		"Address and Addresses: want one of them":    {Address: good, Addresses: []string{good}},
-		"Addresses[1]: want host:port":               {Addresses: []string{good, "host"}},
-		"Framer: missing":                            {Address: good},
-		"Framer: conn: option Lines.Limit is -1":     {Address: good, Framer: conn.Lines{Limit: -1}},
-		"ConnectTimeout: -1ns is negative":           {Address: good, Framer: lines, ConnectTimeout: -1},
-		"HandshakeTimeout: -1ns is negative":         {Address: good, Framer: lines, HandshakeTimeout: -1},
-		"Conn: conn: option ReadLimit is -1":         {Address: good, Framer: lines, Conn: conn.FramedOptions{ReadLimit: -1}},
-		"Socket.UserTimeout: 2s is less than KeepAl": {Address: good, Framer: lines, Socket: TCPOptions{UserTimeout: 2 * time.Second}},
+	for want, d := range map[string]*Framed{
+		"Address: missing":                        {},
+		"Address: want host:port":                 {Address: "user:passwd@host:1"},
+		"Address: no host":                        {Address: ":1"},
+		"Address: malformed host":                 {Address: "passwd@host:1"},
+		"Address: port must be 1 to 65535":        {Address: "host:https"},
+		"Address and Addresses: want one of them": {Address: good, Addresses: []string{good}},
+		"Addresses[1]: want host:port":            {Addresses: []string{good, "host"}},
+		"Framer: missing":                         {Address: good},
+		"Framer: conn: option Lines.Limit is -1":  {Address: good, Framer: conn.Lines{Limit: -1}},
+		"ConnectTimeout: -1ns is negative":        {Address: good, Framer: lines, ConnectTimeout: -1},
+		"HandshakeTimeout: -1ns is negative":      {Address: good, Framer: lines, HandshakeTimeout: -1},
+		"Conn: conn: option ReadLimit is -1":      {Address: good, Framer: lines, Conn: conn.FramedOptions{ReadLimit: -1}},
+		"TCP.UserTimeout: 2s is less than KeepAl": {Address: good, Framer: lines, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := d.Validate()
-			require.ErrorContains(t, err, "dialer: TCP."+want)
+			require.ErrorContains(t, err, "dialer: Framed."+want)
 			require.NotContains(t, err.Error(), "passwd")
 			_, dialErr := d.Dial(context.Background())
 			require.Equal(t, err, dialErr)
@@ -323,14 +323,14 @@ func TestTCPValidateNamesTheOption(t *testing.T) {
 	}
 }
 
-func TestTCPOverRealSockets(t *testing.T) {
+func TestFramedOverRealSockets(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s := httptest.NewTLSServer(nil)
 		config := s.Client().Transport.(*http.Transport).TLSClientConfig
 		defer s.Close()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		d := &TCP{Address: l.Addr().String(), Framer: conn.LengthPrefix{}}
+		d := &Framed{Address: l.Addr().String(), Framer: conn.LengthPrefix{}}
 		if secure {
 			d.TLS = config
 			l = tls.NewListener(l, &tls.Config{Certificates: s.TLS.Certificates})

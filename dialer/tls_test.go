@@ -108,7 +108,7 @@ type tlsPeer struct {
 // and b are those of the client.
 func eachTLS(t *testing.T, test func(t *testing.T, p *tlsPeer, a, b tls.Certificate, open func(*tls.Config) dials)) {
 	server, a, b := newCertificate(t, "localhost"), newCertificate(t, "A"), newCertificate(t, "B")
-	for _, kind := range []string{"WebSocket", "TCP"} {
+	for _, kind := range []string{"WebSocket", "Framed"} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			t.Run(kind+" "+tls.VersionName(version), func(t *testing.T) {
 				p := &tlsPeer{roots: poolOf(server)}
@@ -127,7 +127,7 @@ func eachTLS(t *testing.T, test func(t *testing.T, p *tlsPeer, a, b tls.Certific
 				}
 				t.Cleanup(func() { l.Close() })
 				go echo(l)
-				test(t, p, a, b, func(c *tls.Config) dials { return &TCP{Address: p.addr, Framer: conn.Lines{}, TLS: c} })
+				test(t, p, a, b, func(c *tls.Config) dials { return &Framed{Address: p.addr, Framer: conn.Lines{}, TLS: c} })
 			})
 		}
 	}

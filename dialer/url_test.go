@@ -28,7 +28,7 @@ func TestNamesOutsideOfASCIIAreConverted(t *testing.T) {
 	} {
 		var a, b asked
 		w := &WebSocket{URL: "wss://" + host + ":7/x", TCP: TCPOptions{Resolver: &a}}
-		f := &TCP{Address: host + ":7", Framer: conn.Lines{}, Socket: TCPOptions{Resolver: &b}}
+		f := &Framed{Address: host + ":7", Framer: conn.Lines{}, TCP: TCPOptions{Resolver: &b}}
 		_, err := w.Dial(t.Context())
 		require.ErrorContains(t, err, "dial wss://"+want+":7/x: ")
 		_, err = f.Dial(t.Context())
@@ -42,6 +42,6 @@ func TestNamesOutsideOfASCIIAreConverted(t *testing.T) {
 func TestANameThatCannotBeConvertedIsRefused(t *testing.T) {
 	for _, host := range []string{"xn--ü.example", "a.ü\u200d.example", "[fe80::1%25ü]"} {
 		require.ErrorContains(t, (&WebSocket{URL: "ws://" + host}).Validate(), "dialer: WebSocket.URL: malformed host", host)
-		require.ErrorContains(t, (&TCP{Address: host + ":1", Framer: conn.Lines{}}).Validate(), "dialer: TCP.Address: malformed host", host)
+		require.ErrorContains(t, (&Framed{Address: host + ":1", Framer: conn.Lines{}}).Validate(), "dialer: Framed.Address: malformed host", host)
 	}
 }

@@ -103,9 +103,9 @@ type WebSocket struct {
 	// Conn has the limits of the connections that are opened.
 	Conn conn.WebSocketOptions
 
-	// Random draws the order of endpoints and addresses. It is used under a lock.
+	// Rand draws the order of endpoints and addresses. It is used under a lock.
 	// Default: the functions of math/rand/v2.
-	Random rand.Source
+	Rand rand.Source
 
 	once      sync.Once
 	endpoints *endpoints  // made by setup
@@ -217,7 +217,7 @@ func (d *WebSocket) setup() (*endpoints, error) {
 			d.err = invalid("WebSocket", err)
 			return
 		}
-		d.endpoints, d.tls = newEndpoints(urls, d.Random), newTLSConfigs(d.tlsConfig(), urls)
+		d.endpoints, d.tls = newEndpoints(urls, d.Rand), newTLSConfigs(d.tlsConfig(), urls)
 	})
 	return d.endpoints, d.err
 }

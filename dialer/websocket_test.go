@@ -309,7 +309,7 @@ func (g hostGate) Acquire(ctx context.Context, host string) (func(backoff.Verdic
 func TestTheGateIsAskedForTheHostOfTheDialer(t *testing.T) {
 	for want, d := range map[string]reconnect.Dialer{
 		"a.example:443,b.example:80": &WebSocket{URLs: []string{"ws://b.example/x", "wss://a.example"}},
-		"a.example:7":                &TCP{Address: "a.example:7", Framer: conn.Lines{}},
+		"a.example:7":                &Framed{Address: "a.example:7", Framer: conn.Lines{}},
 	} {
 		g := make(hostGate, 1)
 		o := &reconnect.Options{}

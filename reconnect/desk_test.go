@@ -22,7 +22,7 @@ import (
 // TCP, and a dialer that goes there.
 type desk struct {
 	network *conntest.Network
-	dialer  *dialer.TCP
+	dialer  *dialer.Framed
 	clients chan net.Conn
 	start   time.Time
 }
@@ -38,7 +38,7 @@ func atDesk(t *testing.T, f conn.Framer, test func(t *testing.T, d *desk)) {
 		l, err := n.Listen(deskAddr)
 		require.NoError(t, err)
 		d := &desk{network: n, clients: make(chan net.Conn), start: time.Now()}
-		d.dialer = &dialer.TCP{Address: deskAddr, Framer: f, DialContext: n.DialContext}
+		d.dialer = &dialer.Framed{Address: deskAddr, Framer: f, DialContext: n.DialContext}
 		over, stopped := make(chan struct{}), make(chan struct{})
 		go func() { defer close(stopped); d.accept(l, over) }()
 		t.Cleanup(func() {

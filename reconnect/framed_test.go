@@ -288,7 +288,7 @@ func TestLinesOverTLS(t *testing.T) {
 		_, err := op.Read()
 		return err
 	}
-	c, err := reconnect.New(&dialer.TCP{
+	c, err := reconnect.New(&dialer.Framed{
 		Address: l.Addr().String(),
 		Framer:  conn.Lines{CRLF: true},
 		TLS:     s.Client().Transport.(*http.Transport).TLSClientConfig,

@@ -5,7 +5,7 @@
 //	lines talk [-addr 127.0.0.1:7000] [-ping PING]  send what is typed, print what comes
 //	lines get [-for 2m] URL                         print what an HTTP server answers, once it does
 //
-// Talk is a [reconnect.Conn] over [dialer.TCP] with [conn.Lines]: what is typed
+// Talk is a [reconnect.Conn] over [dialer.Framed] with [conn.Lines]: what is typed
 // while the server is away is kept and sent when it is back, and of what was not
 // sent the user is told why. TCP has no ping; with -ping that line is sent when
 // nothing has come for a while, and any answer is life.

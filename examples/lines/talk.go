@@ -28,7 +28,7 @@ func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer
 	}
 	t := &talker{out: out, notes: notes}
 	c, err := reconnect.New(
-		&dialer.TCP{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
+		&dialer.Framed{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
 		&reconnect.Options{
 			OnMessage: t.print,
 			Down:      reconnect.KeepSends,
