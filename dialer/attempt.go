@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"math"
 	"net"
-	"net/http/httptrace"
 	"net/url"
+	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -19,11 +21,26 @@ type attempt struct {
 	limits limits
 	hangs  *hangs
 
-	// connect returns the connection to the endpoint, tapped by w as soon as there is
-	// a socket, so that cutting w ends whatever goes on above it.
-	connect func(ctx context.Context, w *conn.Wire) (net.Conn, error)
+	connect connectFunc
 	tls     *tls.Config // nil: no TLS
-	open    func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error)
+	open    openFunc
+}
+
+// connectFunc returns the connection to an endpoint. It taps the connection by w as soon
+// as there is a socket, so that cutting w ends whatever goes on above it.
+type connectFunc func(ctx context.Context, w *conn.Wire) (net.Conn, error)
+
+// openFunc makes the message connection over nc, which is above w.
+type openFunc func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error)
+
+// attempt makes one attempt at u, which need not be one of the endpoints, because
+// Prepare may change the URL.
+func (e *endpoints) attempt(ctx context.Context, u *url.URL, connect connectFunc, open openFunc) (conn.Conn, *Error) {
+	a := &attempt{url: u, limits: e.limits(ctx), hangs: &e.hangs, connect: connect, open: open}
+	if u.Scheme == "wss" || u.Scheme == "tls" {
+		a.tls = e.configs.forHost(u.Hostname())
+	}
+	return a.run(ctx)
 }
 
 // run makes the attempt. If it fails, everything of it has ended; if it succeeds, the
@@ -98,16 +115,69 @@ func notNil(nc net.Conn, err error) (net.Conn, error) {
 
 var errNothingMade = errors.New("the dial function returned neither a connection nor an error")
 
-// handshakeTLS puts TLS on nc. It calls the hooks of httptrace, as net/http does.
-func handshakeTLS(ctx context.Context, nc net.Conn, config *tls.Config) (net.Conn, error) {
-	trace := httptrace.ContextClientTrace(ctx)
-	if trace != nil && trace.TLSHandshakeStart != nil {
-		trace.TLSHandshakeStart()
+// limits are how long the stages of one attempt may take.
+type limits struct{ connect, handshake time.Duration }
+
+// limitsFor takes each limit from the dialer's field, then from t, then from the
+// default.
+func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
+	return limits{
+		connect:   firstPositive(connect, t.Connect, backoff.DefaultConnect),
+		handshake: firstPositive(handshake, t.Handshake, backoff.DefaultHandshake),
 	}
-	c := tls.Client(nc, config)
-	err := c.HandshakeContext(ctx)
-	if trace != nil && trace.TLSHandshakeDone != nil {
-		trace.TLSHandshakeDone(c.ConnectionState(), err)
-	}
-	return c, err
 }
+
+// limits returns the limits on the stages of an attempt under ctx.
+func (s *settings) limits(ctx context.Context) limits {
+	return limitsFor(backoff.TryFrom(ctx), s.connect, s.handshake)
+}
+
+// total returns both limits together, or the longest Duration if that is shorter.
+func (l limits) total() time.Duration {
+	if l.connect > math.MaxInt64-l.handshake {
+		return math.MaxInt64
+	}
+	return l.connect + l.handshake
+}
+
+func firstPositive(durations ...time.Duration) time.Duration {
+	for _, d := range durations {
+		if d > 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// stages ends an attempt whose present stage takes longer than its limit. It is used
+// by one goroutine at a time.
+type stages struct {
+	limits
+	end   context.CancelCauseFunc
+	timer *time.Timer // of the present stage
+}
+
+// connecting starts the first stage.
+func (s *stages) connecting() { s.start(s.connect, "not connected within %v") }
+
+// handshaking starts the second stage.
+func (s *stages) handshaking() { s.start(s.handshake, "handshake not answered within %v") }
+
+func (s *stages) start(limit time.Duration, text string) {
+	s.stop()
+	s.timer = time.AfterFunc(limit, func() { s.end(&limitError{fmt.Sprintf(text, limit)}) })
+}
+
+// stop ends the present stage: its limit strikes no more.
+func (s *stages) stop() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// noDeadline is a context that ends at its deadline but does not show it, because
+// package net would see the deadline and return "i/o timeout" before anybody could
+// tell whether the dial is over or only the attempt.
+type noDeadline struct{ context.Context }
+
+func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -43,3 +43,15 @@
 // Subprotocols, the limits and Conn count there; a header is an error, and what else is
 // set does nothing.
 package dialer
+
+// The files, in the order of a dial:
+//
+//	websocket, framed     the two dialers of messages, and their options
+//	endpoints, hangs      which endpoint is dialed next; what all dials of a dialer share
+//	prepare, url          the request, and the address
+//	attempt, call         one attempt at one endpoint: its limits and its cleaning up
+//	tcp, race             connecting: the addresses of a host, and the first that answers
+//	proxy, socks5         connecting through a proxy
+//	tls, upgrade, answer  the handshake
+//	error                 why a dial failed
+//	dialer                the net.Dialer that tries again

@@ -1,7 +1,10 @@
 package dialer
 
+//lint:file-ignore ST1005 the texts of Validate begin with the name of an option
+
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,15 +18,28 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// endpoints are where one dialer dials, and how each of them answered last.
+// endpoints are what all dials of one [WebSocket] or [Framed] share: where they go, how
+// they get there, and how each endpoint answered last.
 type endpoints struct {
-	urls    []*url.URL
-	shuffle shuffler
-	hangs   hangs
+	settings // its dialContext is set
+	urls     []*url.URL
+	configs  *tlsConfigs // nil: no TLS
+	shuffle  shuffler
+	hangs    hangs
 
 	mu     sync.Mutex      // guards what follows
 	states []endpointState // by the index of the URL
 	resume []int           // the order in which an interrupted round goes on; nil: none was interrupted
+}
+
+// settings are the options that [WebSocket] and [Framed] have in common.
+type settings struct {
+	tls                *tls.Config // with the defaults; nil: no TLS
+	dialContext        dialContext // nil: a socket made by tcp
+	tcp                *TCPOptions
+	connect, handshake time.Duration // the limits, as the fields of the dialer have them
+	conn               interface{ Validate() error }
+	random             rand.Source
 }
 
 // endpointState is how an endpoint answered last.
@@ -58,12 +74,33 @@ func parseEndpoints(name, single, names string, many []string, parse func(string
 	return urls, nil
 }
 
-func newEndpoints(urls []*url.URL, random rand.Source) *endpoints {
-	return &endpoints{
-		urls:    urls,
-		shuffle: newShuffler(new(sync.Mutex), random),
-		states:  make([]endpointState, len(urls)),
+// newEndpoints returns an error that names the setting which is wrong, if one is.
+func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
+	switch {
+	case s.connect < 0:
+		return nil, fmt.Errorf("ConnectTimeout: %v is negative", s.connect)
+	case s.handshake < 0:
+		return nil, fmt.Errorf("HandshakeTimeout: %v is negative", s.handshake)
 	}
+	if err := s.tcp.validate(); err != nil {
+		return nil, fmt.Errorf("TCP.%w", err)
+	}
+	if err := s.conn.Validate(); err != nil {
+		return nil, fmt.Errorf("Conn: %w", err)
+	}
+	e := &endpoints{
+		settings: s,
+		urls:     urls,
+		shuffle:  newShuffler(new(sync.Mutex), s.random),
+		states:   make([]endpointState, len(urls)),
+	}
+	if s.dialContext == nil {
+		e.dialContext = s.tcp.forMessages().dialer(e.shuffle, e.hangs.at)
+	}
+	if s.tls != nil {
+		e.configs = newTLSConfigs(s.tls, urls)
+	}
+	return e, nil
 }
 
 // hosts returns the text of [WebSocket.Host] and [Framed.Host].
@@ -181,17 +218,17 @@ func (e *endpoints) note(i int, err *Error) {
 	e.states[i] = s
 }
 
-// byHope has the classes in the order in which they decide a round.
-var byHope = []backoff.Class{
+// classRank has the classes in the order in which they decide a round, the first one first.
+var classRank = []backoff.Class{
 	backoff.ClassOverload, backoff.ClassRetry, backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassStop,
 }
 
 // mostHopeful returns the error of a round in which all endpoints have failed, as
 // [WebSocket.Dial] documents it.
 func mostHopeful(errs []*Error) *Error {
-	best, rank, wait := errs[0], len(byHope), errs[0].RetryAfter
+	best, rank, wait := errs[0], len(classRank), errs[0].RetryAfter
 	for _, err := range errs {
-		if r := slices.Index(byHope, backoff.Classify(err).Class); r < rank {
+		if r := slices.Index(classRank, backoff.Classify(err).Class); r < rank {
 			best, rank = err, r
 		}
 		wait = min(wait, err.RetryAfter)

@@ -151,6 +151,42 @@ func explain(u *url.URL, err error) error {
 	return &cause{text, err}
 }
 
+// withoutURLs returns the text of err with the URLs redacted that are known to be in
+// it, because an error of net/http prints the query and one of net/url the password.
+func withoutURLs(err error) string {
+	text := err.Error()
+	for _, u := range urlErrors(err) {
+		safe := strings.ToLower(u.Op) + ": malformed URL"
+		if parsed, err := url.Parse(u.URL); err == nil && u.Op != "parse" {
+			safe = strings.ToLower(u.Op) + " " + redacted(parsed) + ": " + withoutURLs(u.Err)
+		}
+		text = strings.ReplaceAll(text, u.Error(), safe)
+		if strings.Contains(text, u.URL) {
+			return printable(safe)
+		}
+	}
+	return printable(text)
+}
+
+// urlErrors finds the outermost [url.Error] on each branch of err.
+func urlErrors(err error) []*url.Error {
+	if u, ok := err.(*url.Error); ok {
+		return []*url.Error{u}
+	}
+	var found []*url.Error
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := w.Unwrap(); inner != nil {
+			found = urlErrors(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range w.Unwrap() {
+			found = append(found, urlErrors(inner)...)
+		}
+	}
+	return found
+}
+
 // By the scheme of a URL, what probably answers there without TLS, or with it.
 var (
 	withoutTLS = map[string]string{"wss": "a ws server", "tls": "a server without TLS", "https": "an http proxy"}
@@ -180,9 +216,12 @@ func (e *slowError) Verdict() backoff.Verdict {
 
 func newSlowError(text string) error { return &slowError{cause{text, nil}, false} }
 
-// invalid returns the error of a dialer with wrong options, which no further dial can
-// mend.
+// invalid returns the error of a dialer with a wrong option, which no further dial can
+// mend, or nil if err is nil.
 func invalid(dialer string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))
 }
 

@@ -1,7 +1,6 @@
 package dialer
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/url"
@@ -106,37 +105,4 @@ func places(u *url.URL, nc net.Conn) []string {
 		list = append(list, a.String())
 	}
 	return list
-}
-
-// lastIf moves the elements for which bad is true behind the others.
-func lastIf[T any](list []T, bad func(T) bool) (good int) {
-	slices.SortStableFunc(list, func(a, b T) int {
-		switch x, y := bad(a), bad(b); {
-		case x == y:
-			return 0
-		case x:
-			return 1
-		}
-		return -1
-	})
-	for good < len(list) && !bad(list[good]) {
-		good++
-	}
-	return good
-}
-
-// raceAvoiding is race, but connects to an address of avoid only if all others fail.
-func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bool, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
-	good := lastIf(addresses, avoid)
-	if good == 0 || good == len(addresses) {
-		return race(ctx, addresses, dial)
-	}
-	nc, err := race(ctx, addresses[:good], dial)
-	if err == nil || ctx.Err() != nil {
-		return nc, err
-	}
-	if _, panicked := errors.AsType[*panicError](err); panicked {
-		return nil, err
-	}
-	return race(ctx, addresses[good:], dial)
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -24,7 +23,7 @@ type request struct {
 type prepareError struct{ cause }
 
 // prepare makes the handshake for u, with the help of Prepare.
-func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit time.Duration) (*request, error) {
+func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool) (*request, error) {
 	if d.Prepare == nil {
 		return newRequest(u, d.Header), nil
 	}
@@ -32,6 +31,7 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool, limit
 		try.Refresh = true
 		ctx = backoff.WithTry(ctx, try)
 	}
+	limit := d.endpoints.limits(ctx).handshake
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})
 	defer cancel()
 	r := &Request{URL: u.String(), Header: d.Header.Clone()}
@@ -64,42 +64,6 @@ func newRequest(u *url.URL, h http.Header) *request {
 		h = http.Header{}
 	}
 	return &request{url: u, host: h.Get("Host"), header: h}
-}
-
-// withoutURLs returns the text of err with the URLs redacted that are known to be in
-// it, because an error of net/http prints the query and one of net/url the password.
-func withoutURLs(err error) string {
-	text := err.Error()
-	for _, u := range urlErrors(err) {
-		safe := strings.ToLower(u.Op) + ": malformed URL"
-		if parsed, err := url.Parse(u.URL); err == nil && u.Op != "parse" {
-			safe = strings.ToLower(u.Op) + " " + redacted(parsed) + ": " + withoutURLs(u.Err)
-		}
-		text = strings.ReplaceAll(text, u.Error(), safe)
-		if strings.Contains(text, u.URL) {
-			return printable(safe)
-		}
-	}
-	return printable(text)
-}
-
-// urlErrors finds the outermost [url.Error] on each branch of err.
-func urlErrors(err error) []*url.Error {
-	if u, ok := err.(*url.Error); ok {
-		return []*url.Error{u}
-	}
-	var found []*url.Error
-	switch w := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := w.Unwrap(); inner != nil {
-			found = urlErrors(inner)
-		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range w.Unwrap() {
-			found = append(found, urlErrors(inner)...)
-		}
-	}
-	return found
 }
 
 // handshakeHeaders are the headers that the handshake sets itself.

@@ -61,7 +61,7 @@ func (e *ProxyError) Verdict() backoff.Verdict {
 
 // connect returns a connection to the endpoint of r: direct, or through a proxy.
 func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.Conn, error) {
-	dial, address := d.dialContext(), hostPort(r.url)
+	dial, address := d.endpoints.dialContext, hostPort(r.url)
 	proxy, err := d.chooseProxy(ctx, r)
 	if err != nil {
 		return nil, err
@@ -87,17 +87,6 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 		return nil, &ProxyError{Proxy: name, StatusCode: e.code, Err: e}
 	}
 	return nil, &ProxyError{Proxy: name, Err: explain(proxy, err)}
-}
-
-// dialContext returns the function that makes connections.
-func (d *WebSocket) dialContext() dialContext {
-	switch {
-	case d.DialContext != nil:
-		return d.DialContext
-	case d.Transport != nil && d.Transport.DialContext != nil:
-		return d.Transport.DialContext
-	}
-	return d.TCP.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
 }
 
 // chooseProxy asks for the proxy of r. An error from there is not printed, because that
@@ -148,7 +137,7 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 		return nc, socks5(nc, proxy.User, address)
 	case "https":
 		var err error
-		if nc, err = handshakeTLS(ctx, nc, d.tls.named(proxy.Hostname())); err != nil {
+		if nc, err = handshakeTLS(ctx, nc, d.endpoints.configs.named(proxy.Hostname())); err != nil {
 			return nil, err
 		}
 	}

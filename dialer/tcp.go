@@ -1,191 +1,203 @@
 package dialer
 
-//lint:file-ignore ST1005 the texts of Validate begin with the name of an option
-
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"net/url"
-	"sync"
+	"net/netip"
+	"strings"
+	"syscall"
 	"time"
-
-	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// TCP opens framed connections: messages over TCP, or over TLS. Its fields must
-// not change after the first call of a method; from then on it is safe for
-// concurrent use, and must not be copied.
-type Framed struct {
-	// Address is the endpoint: "host:port", with a number for the port. A host name
-	// outside of ASCII is converted as net/http converts it (IDNA), here and in
-	// Addresses.
-	Address string
+// TCPOptions says how a TCP connection is made. The zero value is right for
+// most programs.
+type TCPOptions struct {
+	// KeepAlive is the kernel's probing of an idle connection. It finds a dead peer
+	// only while nothing waits to be acknowledged. Zero: on, 15 s idle, 15 s between
+	// probes, 9 probes; or a third of UserTimeout where that is set. Off:
+	// net.KeepAliveConfig{Idle: -1}. Idle and Interval count as 32767 s (9 h) at most
+	// and Count as 127, because the kernel takes no more.
+	KeepAlive net.KeepAliveConfig
 
-	// Addresses, instead of Address, are endpoints that serve the same: see Dial.
-	Addresses []string
+	// UserTimeout is how long what was sent may stay unacknowledged before the
+	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). Without it that
+	// takes about 15 minutes. It overrides the number of keepalive probes, so it must
+	// leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
+	//
+	// Default in [WebSocket] and [Framed]: that sum, which is 45 s, because a lost
+	// message should be noticed soon. The kernel also counts the time for which the
+	// peer is alive but has no room. A connection for messages cannot use such a peer
+	// either: a Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is
+	// longer than 45 s, set both.
+	//
+	// Default in [Dialer]: the kernel's own time, because that peer may be right to
+	// wait, such as a database which holds back a COPY while it waits for a lock.
+	//
+	// Negative: the kernel's own time. Linux only; elsewhere it does nothing.
+	UserTimeout time.Duration
 
-	// Framer says what a message is: [conn.Lines], [conn.LengthPrefix], or one of
-	// your own. There is no default.
-	Framer conn.Framer
+	// Resolver finds the addresses of a host, anew for every dial.
+	// Default: net.DefaultResolver.
+	Resolver Resolver
 
-	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the
-	// host of the endpoint. A nil ClientSessionCache means a cache that belongs to
-	// this Framed, except with Certificates, GetClientCertificate or
-	// VerifyPeerCertificate: see [WebSocket.TLS].
-	// Default: no TLS. The zero Config is TLS with the defaults.
-	TLS *tls.Config
+	// LocalAddr is the address to dial from; then only addresses of its family are
+	// tried. An IPv4 address may be written as an IPv6 one (::ffff:192.0.2.1).
+	// Default: the kernel's choice.
+	LocalAddr netip.Addr
 
-	// TCP says how a socket is made. It is not used with a DialContext.
-	TCP TCPOptions
-
-	// DialContext makes the connection, with "tcp" for network. It must return when
-	// ctx ends; ctx has no deadline. A connection without CloseWrite cannot be
-	// half-closed: see [conn.Framed.Close]. Default: a socket made by TCP.
-	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-
-	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
-	// each endpoint and each try. Default: the Connect of the [backoff.Try] in the
-	// dial's context, or 15 s.
-	ConnectTimeout time.Duration
-
-	// HandshakeTimeout is the limit on TLS, counted from the end of connecting. It
-	// holds for each endpoint and each try. Default: none under a supervisor, which
-	// knows when a handshake hangs, keeps it and dials beside it (see [backoff.Dials]);
-	// otherwise 30 s.
-	HandshakeTimeout time.Duration
-
-	// Conn has the limits of the connections that are opened.
-	Conn conn.FramedOptions
-
-	// Rand draws the order of endpoints and addresses. It is used under a lock.
-	// Default: the functions of math/rand/v2.
-	Rand rand.Source
-
-	once      sync.Once
-	endpoints *endpoints  // made by setup
-	tls       *tlsConfigs // made by setup; nil without TLS
-	err       error       // why there are no endpoints
+	// Control is called with each new socket before it connects, as in
+	// [net.Dialer]. It may be called by several goroutines at once.
+	// Default: none.
+	Control func(network, address string, c syscall.RawConn) error
 }
 
-// Dial opens one connection and returns a [conn.Framed]. It ends with ctx, at
-// whatever stage, and returns the context's cause then. ctx may end afterwards.
-// A failure is an [*Error].
-//
-// With several endpoints a Dial is a round, by the rules of [WebSocket.Dial]: it
-// asks each endpoint at most once, in a shuffled order; the limits hold for each
-// endpoint; the next Dial carries on a round that ctx has ended; and the most hopeful
-// error decides what the [*Error] means.
-func (d *Framed) Dial(ctx context.Context) (conn.Conn, error) {
-	e, err := d.setup()
+// Resolver finds the addresses of a host. [net.Resolver] is one. Several goroutines
+// call it at once; it must return when ctx ends. The network is "ip", "ip4" or "ip6".
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// keepAliveDefault is what Go's net package uses for idle and interval.
+const keepAliveDefault = 15 * time.Second
+
+// The most that Linux takes (MAX_TCP_KEEPIDLE, MAX_TCP_KEEPINTVL, MAX_TCP_KEEPCNT in
+// net/tcp.h). Package net would ignore its refusal.
+const (
+	maxKeepAlive      = 32767 * time.Second
+	maxKeepAliveCount = 127
+)
+
+func (o *TCPOptions) validate() error {
+	if o.UserTimeout <= 0 {
+		return nil
+	}
+	if d := o.withDefaults(); d.KeepAlive.Enable && o.UserTimeout < probing(d.KeepAlive) {
+		return fmt.Errorf("UserTimeout: %v is less than KeepAlive.Idle + 2 KeepAlive.Interval (%v)", o.UserTimeout, probing(d.KeepAlive))
+	}
+	return nil
+}
+
+// forMessages returns a copy of o with the defaults of [WebSocket] and [Framed].
+func (o *TCPOptions) forMessages() *TCPOptions {
+	d := o.withDefaults()
+	if d.UserTimeout == 0 {
+		d.UserTimeout = 3 * keepAliveDefault
+		if d.KeepAlive.Enable {
+			d.UserTimeout = probing(d.KeepAlive)
+		}
+	}
+	return d
+}
+
+// withDefaults returns a copy of o with the defaults of [Dialer].
+func (o *TCPOptions) withDefaults() *TCPOptions {
+	d := *o
+	if d.KeepAlive == (net.KeepAliveConfig{}) {
+		d.KeepAlive.Enable = true
+		if d.UserTimeout > 0 {
+			// The kernel counts in whole seconds.
+			third := max(d.UserTimeout/3, time.Second).Truncate(time.Second)
+			d.KeepAlive.Idle, d.KeepAlive.Interval = third, third
+		}
+	}
+	if d.KeepAlive.Idle == 0 {
+		d.KeepAlive.Idle = keepAliveDefault
+	}
+	if d.KeepAlive.Interval == 0 {
+		d.KeepAlive.Interval = keepAliveDefault
+	}
+	d.KeepAlive.Idle = min(d.KeepAlive.Idle, maxKeepAlive)
+	d.KeepAlive.Interval = min(d.KeepAlive.Interval, maxKeepAlive)
+	d.KeepAlive.Count = min(d.KeepAlive.Count, maxKeepAliveCount)
+	if d.Resolver == nil {
+		d.Resolver = net.DefaultResolver
+	}
+	d.LocalAddr = d.LocalAddr.Unmap()
+	return &d
+}
+
+// probing returns how long keepalive needs to lose two probes. A negative time leaves
+// the kernel's own, for which no user timeout should wait.
+func probing(k net.KeepAliveConfig) time.Duration {
+	idle, interval := k.Idle, k.Interval
+	if idle < 0 {
+		idle = keepAliveDefault
+	}
+	if interval < 0 {
+		interval = keepAliveDefault
+	}
+	return idle + 2*interval
+}
+
+// dialer returns dial as a dialContext. The options have their defaults.
+func (o *TCPOptions) dialer(shuffle shuffler, avoid func(address string) bool) dialContext {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return o.dial(ctx, shuffle, avoid, network, address)
+	}
+}
+
+// dial looks up the host of address and connects to whichever of its addresses
+// answers first; those to avoid are for when no other does. Every call shuffles them
+// anew, so that neither a dead address nor the resolver's order decides where all
+// clients go. The options have their defaults.
+func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(address string) bool, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	return e.dial(ctx, d.dial)
-}
-
-// Validate returns an error that names the option which is wrong, if one is. No
-// part of an address is in it.
-func (d *Framed) Validate() error {
-	_, err := d.setup()
-	return err
-}
-
-// Host returns what connections to the same place have in common: the address of the
-// endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
-// options are wrong.
-func (d *Framed) Host() string {
-	e, err := d.setup()
+	if _, err := netip.ParseAddr(host); err == nil {
+		return o.connect(ctx, network, address)
+	}
+	addrs, err := o.Resolver.LookupNetIP(ctx, o.family(network), host)
 	if err != nil {
-		return ""
+		return nil, err
 	}
-	return e.hosts()
-}
-
-// Patience returns how long one Dial may take in the try t: the limit on connecting
-// and, with TLS, that on the handshake together. A reconnect.Conn allows so much; a
-// round that needs longer goes on with the next Dial.
-func (d *Framed) Patience(t backoff.Try) time.Duration {
-	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
-	if d.TLS == nil {
-		return l.connect
+	if len(addrs) == 0 {
+		return nil, &net.DNSError{Err: "no suitable address", Name: host, IsNotFound: true}
 	}
-	return l.total()
-}
-
-// dial makes one attempt at one endpoint.
-func (d *Framed) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
-	a := &attempt{
-		url:    u,
-		limits: limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout),
-		hangs:  &d.endpoints.hangs,
-		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
-			return connectTo(ctx, w, d.dialContext(), u.Host)
-		},
-		open: func(_ context.Context, _ *conn.Wire, nc net.Conn) (conn.Conn, error) {
-			return conn.NewFramed(nc, d.Framer, &d.Conn)
-		},
+	addresses := make([]string, 0, len(addrs))
+	for _, a := range interleave(addrs, shuffle) {
+		addresses = append(addresses, net.JoinHostPort(a.String(), port))
 	}
-	if d.tls != nil {
-		a.tls = d.tls.forHost(u.Hostname())
-	}
-	return a.run(ctx)
-}
-
-// dialContext returns the function that makes connections.
-func (d *Framed) dialContext() dialContext {
-	if d.DialContext != nil {
-		return d.DialContext
-	}
-	return d.TCP.forMessages().dialer(d.endpoints.shuffle, d.endpoints.hangs.at)
-}
-
-// setup checks the options, once, and makes what all dials share.
-func (d *Framed) setup() (*endpoints, error) {
-	d.once.Do(func() {
-		scheme := "tcp"
-		if d.TLS != nil {
-			scheme = "tls"
-		}
-		urls, err := parseEndpoints("Address", d.Address, "Addresses", d.Addresses,
-			func(raw string) (*url.URL, error) { return parseAddress(scheme, raw) })
-		if err == nil {
-			err = d.validateRest()
-		}
-		if err != nil {
-			d.err = invalid("Framed", err)
-			return
-		}
-		d.endpoints = newEndpoints(urls, d.Rand)
-		if d.TLS != nil {
-			d.tls = newTLSConfigs(tlsDefaults(d.TLS), urls)
-		}
+	return raceAvoiding(ctx, addresses, avoid, func(ctx context.Context, address string) (net.Conn, error) {
+		return o.connect(ctx, network, address)
 	})
-	return d.endpoints, d.err
 }
 
-// validateRest checks all options but the addresses.
-func (d *Framed) validateRest() error {
-	if d.Framer == nil {
-		return errors.New("Framer: missing")
+// family returns the resolver's network for a socket's network.
+func (o *TCPOptions) family(network string) string {
+	switch {
+	case strings.HasSuffix(network, "4") || o.LocalAddr.Is4():
+		return "ip4"
+	case strings.HasSuffix(network, "6") || o.LocalAddr.Is6():
+		return "ip6"
 	}
-	if v, ok := d.Framer.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("Framer: %w", err)
+	return "ip"
+}
+
+// connect opens one socket to one address. The options have their defaults.
+func (o *TCPOptions) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	n := net.Dialer{KeepAliveConfig: o.KeepAlive, Control: o.control}
+	if !o.KeepAlive.Enable {
+		n.KeepAlive = -1
+	}
+	if o.LocalAddr.IsValid() {
+		n.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.LocalAddr, 0))
+	}
+	return n.DialContext(ctx, network, address)
+}
+
+func (o *TCPOptions) control(network, address string, c syscall.RawConn) error {
+	if o.UserTimeout > 0 {
+		if err := setUserTimeout(c, o.UserTimeout); err != nil {
+			return err
 		}
 	}
-	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
-		return err
+	if o.Control == nil {
+		return nil
 	}
-	if err := d.TCP.validate(); err != nil {
-		return fmt.Errorf("TCP.%w", err)
-	}
-	if err := d.Conn.Validate(); err != nil {
-		return fmt.Errorf("Conn: %w", err)
-	}
-	return nil
+	// Package net would leave the socket open if Control did not return.
+	_, err := call(func() (struct{}, error) { return struct{}{}, o.Control(network, address, c) })
+	return err
 }

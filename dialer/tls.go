@@ -1,7 +1,10 @@
 package dialer
 
 import (
+	"context"
 	"crypto/tls"
+	"net"
+	"net/http/httptrace"
 	"net/url"
 )
 
@@ -66,4 +69,18 @@ func tlsDefaults(given *tls.Config) *tls.Config {
 // these need no full handshake.
 func needsFullHandshake(c *tls.Config) bool {
 	return len(c.Certificates) > 0 || c.GetClientCertificate != nil || c.VerifyPeerCertificate != nil
+}
+
+// handshakeTLS puts TLS on nc. It calls the hooks of httptrace, as net/http does.
+func handshakeTLS(ctx context.Context, nc net.Conn, config *tls.Config) (net.Conn, error) {
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.TLSHandshakeStart != nil {
+		trace.TLSHandshakeStart()
+	}
+	c := tls.Client(nc, config)
+	err := c.HandshakeContext(ctx)
+	if trace != nil && trace.TLSHandshakeDone != nil {
+		trace.TLSHandshakeDone(c.ConnectionState(), err)
+	}
+	return c, err
 }

@@ -81,7 +81,7 @@ func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
 func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 	given := &tls.Config{ServerName: "x"}
 	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
-		c := d.tlsConfig()
+		c := d.settings().tls
 		require.NotSame(t, given, c)
 		require.Equal(t, "x", c.ServerName)
 		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)

@@ -18,22 +18,12 @@ import (
 )
 
 // attempt makes one attempt at the handshake r.
-func (d *WebSocket) attempt(ctx context.Context, r *request, l limits) (conn.Conn, *Error) {
-	a := &attempt{
-		url:    r.url,
-		limits: l,
-		hangs:  &d.endpoints.hangs,
-		connect: func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
-			return d.connect(ctx, w, r)
-		},
-		open: func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error) {
+func (d *WebSocket) attempt(ctx context.Context, r *request) (conn.Conn, *Error) {
+	return d.endpoints.attempt(ctx, r.url,
+		func(ctx context.Context, w *conn.Wire) (net.Conn, error) { return d.connect(ctx, w, r) },
+		func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error) {
 			return d.upgrade(ctx, w, nc, r)
-		},
-	}
-	if r.url.Scheme == "wss" {
-		a.tls = d.tls.forHost(r.url.Hostname())
-	}
-	return a.run(ctx)
+		})
 }
 
 // upgrade makes the handshake of RFC 6455, section 4.1, over nc.

@@ -11,13 +11,13 @@ import (
 
 // attempt makes one attempt at the handshake r. In a browser there is one limit, the
 // sum of both, and no header; TLS, TCP, proxy and compression are the browser's.
-func (d *WebSocket) attempt(parent context.Context, r *request, l limits) (conn.Conn, *Error) {
+func (d *WebSocket) attempt(parent context.Context, r *request) (conn.Conn, *Error) {
 	if len(r.header) > 0 {
 		return nil, &Error{Endpoint: redacted(r.url), Err: errors.New("a browser cannot send a header with the handshake")}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	s := stages{limits: limits{connect: l.total()}, end: cancel}
+	s := stages{limits: limits{connect: d.endpoints.limits(parent).total()}, end: cancel}
 	s.connecting()
 	defer s.stop()
 	ws, _, err := websocket.Dial(ctx, r.url.String(), &websocket.DialOptions{Subprotocols: d.Subprotocols})

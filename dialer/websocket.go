@@ -108,9 +108,8 @@ type WebSocket struct {
 	Rand rand.Source
 
 	once      sync.Once
-	endpoints *endpoints  // made by setup
-	tls       *tlsConfigs // made by setup
-	err       error       // why there are no endpoints
+	endpoints *endpoints // made by setup
+	err       error      // the option that is wrong
 }
 
 // Request is one handshake, about to be made.
@@ -194,43 +193,54 @@ func (d *WebSocket) Patience(t backoff.Try) time.Duration {
 
 // dial makes one attempt at one endpoint. A [prepareError] in its error ends the round.
 func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error) {
-	l := limitsFor(backoff.TryFrom(ctx), d.ConnectTimeout, d.HandshakeTimeout)
-	h, err := d.prepare(ctx, u, refresh, l.handshake)
+	r, err := d.prepare(ctx, u, refresh)
 	if err != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: err}
 	}
-	c, failure := d.attempt(ctx, h, l)
+	c, failure := d.attempt(ctx, r)
 	if failure != nil && d.Prepare != nil {
 		failure.refused = failure.StatusCode == http.StatusUnauthorized || failure.StatusCode == http.StatusForbidden
 	}
 	return c, failure
 }
 
-// setup checks the options, once, and makes what all dials share.
+// setup checks the options and makes what all dials share. It does so once.
 func (d *WebSocket) setup() (*endpoints, error) {
 	d.once.Do(func() {
 		urls, err := parseEndpoints("URL", d.URL, "URLs", d.URLs, parseURL)
 		if err == nil {
-			err = d.validateRest()
+			err = d.validate()
 		}
-		if err != nil {
-			d.err = invalid("WebSocket", err)
-			return
+		if err == nil {
+			d.endpoints, err = newEndpoints(urls, d.settings())
 		}
-		d.endpoints, d.tls = newEndpoints(urls, d.Rand), newTLSConfigs(d.tlsConfig(), urls)
+		d.err = invalid("WebSocket", err)
 	})
 	return d.endpoints, d.err
 }
 
-// tlsConfig returns what TLS or Transport says, with the defaults.
-func (d *WebSocket) tlsConfig() *tls.Config {
-	given := d.TLS
-	if given == nil && d.Transport != nil {
-		given = d.Transport.TLSClientConfig
+// settings returns the options that [Framed] has too.
+func (d *WebSocket) settings() settings {
+	s := settings{
+		tls:         d.TLS,
+		dialContext: d.DialContext,
+		tcp:         &d.TCP,
+		connect:     d.ConnectTimeout,
+		handshake:   d.HandshakeTimeout,
+		conn:        &d.Conn,
+		random:      d.Rand,
 	}
-	c := tlsDefaults(given)
-	c.NextProtos = nil // the upgrade is HTTP/1.1
-	return c
+	if t := d.Transport; t != nil {
+		if s.tls == nil {
+			s.tls = t.TLSClientConfig
+		}
+		if s.dialContext == nil {
+			s.dialContext = t.DialContext
+		}
+	}
+	s.tls = tlsDefaults(s.tls)
+	s.tls.NextProtos = nil // because the upgrade is HTTP/1.1
+	return s
 }
 
 func (d *WebSocket) maxHeaderBytes() int64 {
@@ -240,8 +250,8 @@ func (d *WebSocket) maxHeaderBytes() int64 {
 	return 64 << 10 // far above any handshake
 }
 
-// validateRest checks all options but the URLs.
-func (d *WebSocket) validateRest() error {
+// validate checks the options that only a WebSocket has, but not the URLs.
+func (d *WebSocket) validate() error {
 	if err := validateHeader(d.Header); err != nil {
 		return fmt.Errorf("Header: %w", err)
 	}
@@ -261,15 +271,6 @@ func (d *WebSocket) validateRest() error {
 		return fmt.Errorf("Compression: %d is no mode", d.Compression)
 	case d.MaxHeaderBytes < 0:
 		return fmt.Errorf("MaxHeaderBytes: %d is negative", d.MaxHeaderBytes)
-	}
-	if err := validateLimits(d.ConnectTimeout, d.HandshakeTimeout); err != nil {
-		return err
-	}
-	if err := d.TCP.validate(); err != nil {
-		return fmt.Errorf("TCP.%w", err)
-	}
-	if err := d.Conn.Validate(); err != nil {
-		return fmt.Errorf("Conn: %w", err)
 	}
 	return nil
 }
