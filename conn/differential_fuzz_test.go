@@ -124,7 +124,7 @@ const fuzzedLimit = 2000
 func readOurs(t *testing.T, data, cuts []byte, mode websocket.CompressionMode) (r reading) {
 	l := &link{wire: new(Wire)}
 	ws := l.shakeHands(t, mode, func(nc net.Conn) net.Conn { return l.wire.Tap(&pieces{Conn: nc, cuts: cuts}) }, l.wire.Transport)
-	l.WebSocket = NewWebSocket(ws, l.wire, &WebSocketOptions{ReadLimit: fuzzedLimit})
+	l.WebSocket = NewWebSocket(ws, l.wire, &WebSocketOptions{Limits: Limits{ReadLimit: fuzzedLimit}})
 	l.send(string(data))
 	l.raw.reset(io.EOF)
 	for r.why == nil {

@@ -38,7 +38,7 @@ func ExampleNewWebSocket() {
 		fmt.Println(err)
 		return
 	}
-	c := conn.NewWebSocket(ws, &wire, &conn.WebSocketOptions{WriteTimeout: 5 * time.Second})
+	c := conn.NewWebSocket(ws, &wire, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 5 * time.Second}})
 	defer c.CloseNow()
 
 	var m conn.Message

@@ -117,7 +117,7 @@ func TestHangUpOverRealSocketsIsEOF(t *testing.T) {
 
 // Trial notes, trap 3: tls.Conn.Close would spend 5 s on a peer that reads nothing.
 func TestCloseNowOfAStuckFramedConnectionDoesNotWait(t *testing.T) {
-	o := &conn.FramedOptions{WriteTimeout: 200 * time.Millisecond}
+	o := &conn.FramedOptions{Limits: conn.Limits{WriteTimeout: 200 * time.Millisecond}}
 	overSockets(t, conn.LengthPrefix{}, o, func(t *testing.T, c *conn.Framed, _ net.Conn) {
 		var err error
 		for err == nil { // until the socket is full

@@ -221,7 +221,7 @@ func TestAFramerThatSwallowsTheEndDeliversNoHalf(t *testing.T) {
 }
 
 func TestAFramerThatIgnoresTheLimitDeliversNothingOverIt(t *testing.T) {
-	s := framed(t, peeker{}, &conn.FramedOptions{ReadLimit: 5})
+	s := framed(t, peeker{}, &conn.FramedOptions{Limits: conn.Limits{ReadLimit: 5}})
 	s.send(t, "12345\n")
 	_, err := s.Read(nil)
 	var big *conn.TooBigError
@@ -230,7 +230,7 @@ func TestAFramerThatIgnoresTheLimitDeliversNothingOverIt(t *testing.T) {
 }
 
 func TestAMessageOverTheReadLimitEndsTheConnection(t *testing.T) {
-	s := framed(t, conn.Lines{}, &conn.FramedOptions{ReadLimit: 5})
+	s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{ReadLimit: 5}})
 	s.send(t, "12345\n123456\nx\n")
 	_, err := s.Read(nil)
 	require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestAMessageThatDoesNotCompleteIsCut(t *testing.T) {
 // message before.
 func TestMessageTimeoutRunsFromTheFirstByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: 10 * second})
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{MessageTimeout: 10 * second}})
 		s.send(t, "whole\nha")
 		_, err := s.Read(nil)
 		require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestMessageTimeoutRunsFromTheFirstByte(t *testing.T) {
 
 func TestMessagesInTimeAreNotCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: 10 * second})
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{MessageTimeout: 10 * second}})
 		for range 20 {
 			read := s.reading()
 			s.send(t, "ha")
@@ -299,7 +299,7 @@ func TestMessagesInTimeAreNotCut(t *testing.T) {
 
 func TestNegativeMessageTimeoutIsOffAndTheEndStillKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := framed(t, conn.Lines{}, &conn.FramedOptions{MessageTimeout: -1})
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{MessageTimeout: -1}})
 		read := s.reading()
 		s.send(t, "ha")
 		time.Sleep(24 * time.Hour)
@@ -359,7 +359,7 @@ func TestNewFramedNamesTheOptionThatIsWrong(t *testing.T) {
 			return conn.NewFramed(client, conn.Lines{Limit: -1}, nil)
 		},
 		"conn: option ReadLimit is -1: want a size in bytes, or 0 for 16777216": func() (*conn.Framed, error) {
-			return conn.NewFramed(client, conn.Lines{}, &conn.FramedOptions{ReadLimit: -1})
+			return conn.NewFramed(client, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{ReadLimit: -1}})
 		},
 		"conn: option Type is 3: want Text or Binary, or 0 for Binary": func() (*conn.Framed, error) {
 			return conn.NewFramed(client, conn.Lines{}, &conn.FramedOptions{Type: 3})

@@ -141,7 +141,7 @@ func TestFramedWriteTimeoutIsOfATurn(t *testing.T) {
 
 func TestNegativeFramedWriteTimeoutIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := framed(t, conn.Lines{}, &conn.FramedOptions{WriteTimeout: -1})
+		s := framed(t, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{WriteTimeout: -1}})
 		s.pipe.Window(conntest.ToServer, 0)
 		write := s.writing(1)
 		time.Sleep(24 * time.Hour)

@@ -28,7 +28,7 @@ func FuzzRead(f *testing.F) {
 		if compressed {
 			mode = websocket.CompressionContextTakeover
 		}
-		l := dial(t, &WebSocketOptions{ReadLimit: limit}, mode)
+		l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: limit}}, mode)
 		l.send(string(data))
 		l.raw.Close()
 		var before, after runtime.MemStats

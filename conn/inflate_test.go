@@ -102,7 +102,7 @@ func TestWithoutTakeoverNoWindowIsHeld(t *testing.T) {
 // Promise 10: the limit counts what comes out, to the byte.
 func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 999), make([]byte, 1000), make([]byte, 5000)} {
-		l := dial(t, &WebSocketOptions{ReadLimit: 1000}, websocket.CompressionNoContextTakeover)
+		l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1000}}, websocket.CompressionNoContextTakeover)
 		l.send(frame(fin|rsv1|text, compressed(prose(1000, 1))), frame(fin|rsv1|text, compressed(prose(1001, 1))))
 		m, err := l.Read(buf)
 		require.NoError(t, err)

@@ -75,7 +75,7 @@ func TestBothWaysOverRealSockets(t *testing.T) {
 
 // Trial notes, trap 3: tls.Conn.Close would spend 5 s on a peer that reads nothing.
 func TestCloseNowOfAStuckTLSConnectionDoesNotWait(t *testing.T) {
-	c, _ := loopback(t, true, &WebSocketOptions{WriteTimeout: 200 * time.Millisecond})
+	c, _ := loopback(t, true, &WebSocketOptions{Limits: Limits{WriteTimeout: 200 * time.Millisecond}})
 	var err error
 	for err == nil { // until the socket is full
 		err = c.Write(Message{Binary, make([]byte, 1<<20)})

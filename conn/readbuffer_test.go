@@ -64,7 +64,7 @@ func TestReadBufferAsksWhenAMessageHasBegun(t *testing.T) {
 }
 
 func TestReadBufferAnnouncesNoMoreThanTheLimit(t *testing.T) {
-	l := plain(t, &WebSocketOptions{ReadLimit: 100})
+	l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 100}})
 	var b buffers
 	l.send("\x82\x7f\x00\x00\x01\x00\x00\x00\x00\x00")
 	_, err := l.ReadBuffer(b.buffer)

@@ -144,7 +144,7 @@ func TestAPeerThatReadsNothingIsCutAtTheWriteTimeout(t *testing.T) {
 	for name, pings := range map[string]bool{"silent": false, "pings": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := plain(t, &WebSocketOptions{WriteTimeout: 30 * second})
+				l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 30 * second}})
 				read := l.reading()
 				l.client().fill(100)
 				peer := background(func() (err error) {
@@ -167,7 +167,7 @@ func TestAPeerThatReadsNothingIsCutAtTheWriteTimeout(t *testing.T) {
 // The answers are given when there is room for them.
 func TestPingsAreAnsweredAfterAFullWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: 100 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 100 * second}})
 		read := l.reading()
 		l.client().fill(0)
 		for _, p := range []string{"one", "two", "three"} {
@@ -191,7 +191,7 @@ func TestPingsAreAnsweredAfterAFullWindow(t *testing.T) {
 // Fragments that had to wait are signs of life, because the peer has made room.
 func TestOnlyFurtherFragmentsThatWaitedAreSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: 100 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 100 * second}})
 		sleep(t, 5*second)
 		require.NoError(t, l.Write(BinaryMessage(make([]byte, fragment))))
 		require.NoError(t, l.Write(BinaryMessage(make([]byte, 3*fragment))))
@@ -278,7 +278,7 @@ func TestCloseBehindAStuckMessageEndsAfterFiveSeconds(t *testing.T) {
 // A peer that pings and does not read: its pings wait on the way, not in our memory.
 func TestAFloodOfPingsFillsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: -1})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
 		l.client().fill(0)
 		read := l.reading()
 		one := frame(fin|ping, strings.Repeat("x", 125))

@@ -52,8 +52,7 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	if w == nil {
 		w = new(Wire)
 	}
-	w.writing.wire, w.writing.limit = w, options.WriteTimeout
-	w.message.wire, w.message.limit = w, options.MessageTimeout
+	w.setLimits(options.Limits)
 	if w.tap.Load() == nil {
 		w.note()
 	}

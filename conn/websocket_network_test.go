@@ -50,7 +50,7 @@ func TestASlowUploadBehindAServerThatPingsArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sizes := make(chan int64, 1)
 		v := newVenue(t, receiving(sizes))
-		c, pipe := v.dial(t, &conn.WebSocketOptions{WriteTimeout: time.Minute}, nil)
+		c, pipe := v.dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: time.Minute}}, nil)
 		pipe.Window(conntest.ToServer, rate/5)
 		pipe.Trickle(conntest.ToServer, rate/10, second/10)
 		read := background(func() error { _, err := c.Read(nil); return err })
@@ -77,7 +77,7 @@ func TestASlowUploadBehindAServerThatPingsArrives(t *testing.T) {
 func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sizes := make(chan int64, 1)
-		c, pipe := newVenue(t, receiving(sizes)).dial(t, &conn.WebSocketOptions{WriteTimeout: time.Hour}, nil)
+		c, pipe := newVenue(t, receiving(sizes)).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: time.Hour}}, nil)
 		pipe.Trickle(conntest.ToServer, 10_000, second) // 10 kB/s
 		write := background(func() error { return c.Write(conn.BinaryMessage(make([]byte, 1_000_000))) })
 		for range 85 {
@@ -91,7 +91,7 @@ func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 
 func TestAStuckMessageIsCutAtTheWriteTimeoutBehindARealServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newVenue(t, conntest.Deaf).dial(t, &conn.WebSocketOptions{WriteTimeout: 30 * second}, nil)
+		c, _ := newVenue(t, conntest.Deaf).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
 		takes(t, 30*second, func() {
 			err := c.Write(conn.BinaryMessage(make([]byte, 1<<20)))
 			require.ErrorAs(t, err, new(*conn.StuckError))

@@ -50,7 +50,7 @@ func TestReadGrowsTheBufferAsDataComes(t *testing.T) {
 
 // Promise 10.
 func TestReadGrowsNoFurtherThanTheLimit(t *testing.T) {
-	l := plain(t, &WebSocketOptions{ReadLimit: 1000})
+	l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1000}})
 	l.send(frame(fin|bin, strings.Repeat("x", 600)))
 	m, err := l.Read(nil)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestReadGrowsNoFurtherThanTheLimit(t *testing.T) {
 
 // An honest looking length buys no memory: 2^40 bytes are announced, 3 come.
 func TestReadTrustsNoLength(t *testing.T) {
-	l := plain(t, &WebSocketOptions{ReadLimit: 1 << 50})
+	l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1 << 50}})
 	l.send("\x82\x7f\x00\x00\x01\x00\x00\x00\x00\x00abc")
 	l.raw.Close()
 	allocated := testing.AllocsPerRun(1, func() { _, _ = l.Read(nil) })
@@ -83,7 +83,7 @@ func TestReadJoinsFragmentsAroundControlFrames(t *testing.T) {
 // Promise 10.
 func TestReadLimitIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 9), make([]byte, 10), make([]byte, 100)} {
-		l := plain(t, &WebSocketOptions{ReadLimit: 10})
+		l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 10}})
 		l.send(frame(fin|text, "0123456789"), frame(text, "0123456789"), frame(fin, "X"))
 		m, err := l.Read(buf)
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestReadLimitIsExact(t *testing.T) {
 
 // Promise 10: the limit is after decompression.
 func TestDecompressionBombStopsAtTheLimit(t *testing.T) {
-	l := dial(t, &WebSocketOptions{ReadLimit: 1 << 20}, websocket.CompressionContextTakeover)
+	l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1 << 20}}, websocket.CompressionContextTakeover)
 	wait := background(func() error {
 		return l.peer.Write(t.Context(), websocket.MessageBinary, make([]byte, 30<<20))
 	})
@@ -237,7 +237,7 @@ func TestUnfinishedMessageIsCutAtItsTimeout(t *testing.T) {
 
 func TestMessageTimeoutCountsEachMessageAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{MessageTimeout: 10 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{MessageTimeout: 10 * second}})
 		for range 5 {
 			wait := l.reading()
 			l.send(frame(text, "a"))
@@ -254,7 +254,7 @@ func TestMessageTimeoutCountsEachMessageAlone(t *testing.T) {
 
 func TestNegativeMessageTimeoutIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{MessageTimeout: -1})
+		l := plain(t, &WebSocketOptions{Limits: Limits{MessageTimeout: -1}})
 		wait := l.reading()
 		l.send(frame(text, "a"))
 		sleep(t, 1000*second)
@@ -275,7 +275,7 @@ func TestHalfAHeaderIsTheBeginningOfAMessage(t *testing.T) {
 // The time of a message does not run while the application is busy.
 func TestMessageTimeoutRunsOnlyWhileRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{MessageTimeout: 10 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{MessageTimeout: 10 * second}})
 		l.send(frame(fin|text, "whole"), frame(text, "half"))
 		_, err := l.Read(nil)
 		require.NoError(t, err)
@@ -290,7 +290,7 @@ func TestATrickledPingIsCutAtTheMessageTimeout(t *testing.T) {
 	for name, before := range map[string]string{"alone": "", "inside a message": frame(text, "half")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := plain(t, &WebSocketOptions{MessageTimeout: 10 * second})
+				l := plain(t, &WebSocketOptions{Limits: Limits{MessageTimeout: 10 * second}})
 				wait := l.reading()
 				sleep(t, 100*second)
 				l.send(before)

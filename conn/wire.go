@@ -60,6 +60,12 @@ func (w *Wire) Cut() {
 	}
 }
 
+// setLimits sets the limits of the connection, before anything is read or written.
+func (w *Wire) setLimits(l Limits) {
+	w.writing.wire, w.writing.limit = w, l.WriteTimeout
+	w.message.wire, w.message.limit = w, l.MessageTimeout
+}
+
 // end keeps the first cause of the connection's end, and returns that.
 func (w *Wire) end(cause error) error {
 	if w.cause.CompareAndSwap(nil, &cause) {

@@ -88,7 +88,7 @@ func TestStuckWriteIsCutAtItsTimeout(t *testing.T) {
 // Promise 8: many who wait for a slow connection are not taken for stuck.
 func TestWriteTimeoutIsOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: 10 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 10 * second}})
 		l.client().fill(0)
 		var writers sync.WaitGroup
 		for range 5 {
@@ -104,7 +104,7 @@ func TestWriteTimeoutIsOfATurn(t *testing.T) {
 
 func TestNegativeWriteTimeoutIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: -1})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: -1}})
 		l.client().fill(0)
 		wait := l.writing(1)
 		sleep(t, 1000*second)

@@ -105,7 +105,7 @@ func TestFramedOpensAConnection(t *testing.T) {
 
 func TestFramedAppliesTheOptionsOfConn(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
-		x.dialer.Conn = conn.FramedOptions{ReadLimit: 5, Type: conn.Text}
+		x.dialer.Conn = conn.FramedOptions{Limits: conn.Limits{ReadLimit: 5}, Type: conn.Text}
 		c, err := x.dialer.Dial(t.Context())
 		require.NoError(t, err)
 		defer c.CloseNow()
@@ -308,7 +308,7 @@ func TestFramedValidateNamesTheOption(t *testing.T) {
 		"Framer: conn: option Lines.Limit is -1":  {Address: good, Framer: conn.Lines{Limit: -1}},
 		"ConnectTimeout: -1ns is negative":        {Address: good, Framer: lines, ConnectTimeout: -1},
 		"HandshakeTimeout: -1ns is negative":      {Address: good, Framer: lines, HandshakeTimeout: -1},
-		"Conn: conn: option ReadLimit is -1":      {Address: good, Framer: lines, Conn: conn.FramedOptions{ReadLimit: -1}},
+		"Conn: conn: option ReadLimit is -1":      {Address: good, Framer: lines, Conn: conn.FramedOptions{Limits: conn.Limits{ReadLimit: -1}}},
 		"TCP.UserTimeout: 2s is less than KeepAl": {Address: good, Framer: lines, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
 	} {
 		t.Run(want, func(t *testing.T) {

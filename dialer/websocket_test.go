@@ -268,7 +268,7 @@ func TestValidateNamesTheOption(t *testing.T) {
 		"ConnectTimeout: -1ns is negative":                                            {URL: good, ConnectTimeout: -1},
 		"HandshakeTimeout: -1ns is negative":                                          {URL: good, HandshakeTimeout: -1},
 		"MaxHeaderBytes: -1 is negative":                                              {URL: good, MaxHeaderBytes: -1},
-		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{ReadLimit: -1}},
+		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: -1}}},
 		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
 	} {
 		t.Run(want, func(t *testing.T) {

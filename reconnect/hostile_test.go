@@ -104,7 +104,7 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
 			inVenue(t, nil, func(t *testing.T, v *venue) {
-				v.dialer.Conn = conn.WebSocketOptions{ReadLimit: 4096, MessageTimeout: 5 * time.Second}
+				v.dialer.Conn = conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 4096, MessageTimeout: 5 * time.Second}}
 				answer := h.handshake
 				if answer == nil {
 					answer = v.AcceptWith(h.handler)

@@ -51,7 +51,7 @@ func join(ctx context.Context, url, name string, keep time.Duration, stdin, stdo
 		return &usageError{"-keep", fmt.Errorf("must be longer than 0, not %v", keep)}
 	}
 	c := newClient(name, keep, newScreen(stdin, stdout))
-	err := c.open(&dialer.WebSocket{URL: url, Conn: conn.WebSocketOptions{ReadLimit: maxMessage}}, reconnect.RunOptions{
+	err := c.open(&dialer.WebSocket{URL: url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}}}, reconnect.RunOptions{
 		// Somebody waits in front of it: 10 s at most, where the default has 30 s.
 		Policy: backoff.First(2*time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
 	})

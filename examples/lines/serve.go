@@ -40,7 +40,7 @@ func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer
 
 // answer is one client.
 func answer(ctx context.Context, nc net.Conn) {
-	c, err := conn.NewFramed(nc, conn.Lines{}, &conn.FramedOptions{ReadLimit: 4096})
+	c, err := conn.NewFramed(nc, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{ReadLimit: 4096}})
 	if err != nil {
 		panic(err) // the options are constants
 	}

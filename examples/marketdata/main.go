@@ -192,7 +192,7 @@ func demo(ctx context.Context, stdout *os.File) int {
 	c.journal.line("VENUE", "opens at ws://%s/feed", v.addr)
 	err = c.follow(&dialer.WebSocket{
 		URL:  "ws://" + v.addr + "/feed",
-		Conn: conn.WebSocketOptions{ReadLimit: 1 << 20}, // the default is 16 MiB
+		Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 1 << 20}}, // the default is 16 MiB
 	}, &reconnect.Options{
 		OnSession: c.open,
 		// Small numbers, since there are 30 s for everything. A real feed keeps the

@@ -82,7 +82,7 @@ func TestPingCanBeCancelledAtAnyMoment(t *testing.T) {
 // WriteTimeout is the only limit on a full window.
 func TestStuckPingIsCutAtTheWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, &WebSocketOptions{WriteTimeout: 30 * second})
+		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 30 * second}})
 		l.client().fill(0)
 		read := l.reading()
 		takes(t, 30*second, func() {

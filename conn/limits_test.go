@@ -9,7 +9,7 @@ import (
 )
 
 func TestZeroOptionsAreTheDefaults(t *testing.T) {
-	want := WebSocketOptions{ReadLimit: 16 << 20, WriteTimeout: 10 * time.Second, MessageTimeout: time.Minute}
+	want := WebSocketOptions{Limits: Limits{ReadLimit: 16 << 20, WriteTimeout: 10 * time.Second, MessageTimeout: time.Minute}}
 	for _, o := range []*WebSocketOptions{nil, {}} {
 		require.NoError(t, o.Validate())
 		require.Equal(t, want, o.withDefaults())
@@ -17,13 +17,13 @@ func TestZeroOptionsAreTheDefaults(t *testing.T) {
 }
 
 func TestNegativeReadLimitIsRefusedByName(t *testing.T) {
-	o := &WebSocketOptions{ReadLimit: -1}
+	o := &WebSocketOptions{Limits: Limits{ReadLimit: -1}}
 	require.EqualError(t, o.Validate(), "conn: option ReadLimit is -1: want a size in bytes, or 0 for 16777216")
 	require.EqualValues(t, 16<<20, o.withDefaults().ReadLimit, "never without a limit")
 }
 
 func TestLargestReadLimitIsNotMinusOne(t *testing.T) {
-	o := &WebSocketOptions{ReadLimit: math.MaxInt64}
+	o := &WebSocketOptions{Limits: Limits{ReadLimit: math.MaxInt64}}
 	require.EqualValues(t, math.MaxInt-1, o.withDefaults().ReadLimit)
 	l := plain(t, o)
 	l.send(frame(fin|text, "x"))

@@ -1,0 +1,123 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Write implements [Conn]. It allocates nothing but for a message of more than 64
+// KiB, of which the Framer makes a copy. One message is one Write of the net.Conn,
+// so that a small one travels in one packet. Several goroutines may write: they take
+// turns, each under WriteTimeout. The Type is ignored. A message that the Framer
+// refuses is [ErrBadMessage], and harms nothing.
+//
+// The error is [ErrNotWritten] if the net.Conn says that it has written nothing.
+// That holds over TLS too: crypto/tls counts what it has handed over as whole
+// records, and the peer cannot decrypt a part of one. If it has written some, the
+// fate is unknown. In both cases the connection is cut, since whatever followed
+// half a message would be taken for the rest of it.
+func (c *Framed) Write(m Message) error {
+	_, err := c.WriteBatch([]Message{m})
+	return err
+}
+
+// WriteBatch implements [BatchWriter]: up to 64 messages, or those that reach 32
+// KiB, are one Write of the net.Conn, for which WriteTimeout holds. Between two of
+// them other goroutines may write.
+func (c *Framed) WriteBatch(ms []Message) (n int, err error) {
+	for n < len(ms) && err == nil {
+		var some int
+		some, err = c.writeSome(ms[n:])
+		n += some
+	}
+	return n, err
+}
+
+// writeSome writes at least the first of ms, and as many after it as go with it.
+func (c *Framed) writeSome(ms []Message) (n int, err error) {
+	if cause := c.wire.ended(); cause != nil {
+		return 0, notWritten(cause)
+	}
+	buf := frames.Get().(*[]byte)
+	defer recycle(buf)
+	out, ends := *buf, [batch]int{} // frames, and where each ends
+	for n < min(len(ms), batch) && len(out) < fragment && (n == 0 || len(ms[n].Data) < fragment) {
+		var frame []byte // in place, unless there is no room for it, or the Framer is careless
+		if frame, err = c.framer.AppendFrame(out[len(out):], ms[n].Data); err != nil {
+			err = refused(err)
+			break
+		}
+		if n == 0 && len(frame) > maxFrame {
+			out = frame
+		} else {
+			out = append(out, frame...)
+			*buf = out
+		}
+		ends[n] = len(out)
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	c.wire.writing.begin()
+	c.turn <- struct{}{}
+	took, failed := c.write(out)
+	<-c.turn
+	c.wire.writing.end()
+	if failed != nil {
+		return handed(ends[:n], took, failed)
+	}
+	return n, err
+}
+
+// handed returns how many frames were written whole when the net.Conn failed with
+// cause after that many bytes, and the error of the next. With an error no frame
+// that was the last is vouched for.
+func handed(ends []int, took int, cause error) (n int, err error) {
+	begin := 0
+	for n < len(ends)-1 && ends[n] <= took {
+		begin = ends[n]
+		n++
+	}
+	if took <= begin {
+		return n, notWritten(cause)
+	}
+	return n, &lostError{"write", cause}
+}
+
+// refused is the error of a Write whose message the framer refuses.
+func refused(err error) error {
+	if !errors.Is(err, ErrBadMessage) {
+		err = fmt.Errorf("%w: %w", ErrBadMessage, err)
+	}
+	return notWritten(err)
+}
+
+// write writes frames, and returns how many bytes of them were taken. It is our
+// turn.
+func (c *Framed) write(out []byte) (took int, err error) {
+	if cause := c.wire.ended(); cause != nil {
+		return 0, cause
+	}
+	if took, err = c.nc.Write(out); err != nil {
+		err = c.wire.end(err)
+		c.wire.Cut()
+	}
+	return took, err
+}
+
+// frames holds buffers of up to maxFrame bytes for what is written. A connection
+// has one only while it writes.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxFrame = 64 << 10
+
+// recycle gives a buffer of frames back, unless it has become too large to keep.
+func recycle(buf *[]byte) {
+	if cap(*buf) > maxFrame {
+		*buf = nil
+	}
+	*buf = (*buf)[:0]
+	frames.Put(buf)
+}

@@ -1,0 +1,119 @@
+package conn
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Limits bound one connection. The zero value has the defaults.
+type Limits struct {
+	// ReadLimit is the size of the largest message that is read: of a WebSocket after
+	// decompression, of a Framed without its frame. A larger one ends the connection
+	// with a [TooBigError], and so does a compressed one whose compressed form is
+	// larger than twice the limit and 64 KiB. Negative is an error: to have no limit,
+	// set a large one. Default 16 MiB; in bytes.
+	ReadLimit int64
+
+	// WriteTimeout is how long a message may take to be written, counted from its turn
+	// when several goroutines write. Then the connection is cut with a [StuckError].
+	// Not used on js, where writing never waits. Default 10 s; negative: off.
+	WriteTimeout time.Duration
+
+	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
+	// to come in, counted from when Read has its first byte. Then the connection is
+	// cut with a [StuckError]. Not used on js, where messages come in whole.
+	// Default 60 s; negative: off.
+	MessageTimeout time.Duration
+}
+
+// WebSocketOptions are the options of a [WebSocket]. The zero value, and nil, have the
+// defaults.
+type WebSocketOptions struct {
+	Limits
+
+	// CheckUTF8 refuses a Text message that is not UTF-8, as RFC 6455, section 8.1,
+	// demands: the connection ends with a [ProtocolError] whose code is 1007. Not
+	// used on js, where the browser checks. Default: text is not checked.
+	CheckUTF8 bool
+}
+
+// FramedOptions are the options of a [Framed]. The zero value, and nil, have the
+// defaults.
+type FramedOptions struct {
+	Limits
+
+	// Type is the type that Read gives to every message. Default Binary.
+	Type Type
+}
+
+const (
+	defaultReadLimit      = 16 << 20
+	defaultWriteTimeout   = 10 * time.Second
+	defaultMessageTimeout = 60 * time.Second
+	maxLimit              = math.MaxInt - 1 // because coder/websocket and we add one
+)
+
+// Validate returns an error that names the option which is wrong, if one is.
+func (l *Limits) Validate() error {
+	if l.ReadLimit < 0 {
+		return fmt.Errorf("conn: option ReadLimit is %d: want a size in bytes, or 0 for %d", l.ReadLimit, defaultReadLimit)
+	}
+	return nil
+}
+
+// Validate returns an error that names the option which is wrong, if one is.
+func (o *WebSocketOptions) Validate() error {
+	if o == nil {
+		return nil
+	}
+	return o.Limits.Validate()
+}
+
+// Validate returns an error that names the option which is wrong, if one is.
+func (o *FramedOptions) Validate() error {
+	switch {
+	case o == nil:
+		return nil
+	case o.Type > Binary:
+		return fmt.Errorf("conn: option Type is %d: want Text or Binary, or 0 for Binary", o.Type)
+	}
+	return o.Limits.Validate()
+}
+
+// withDefaults returns a copy in which nothing is zero. What Validate refuses gets its
+// default.
+func (l Limits) withDefaults() Limits {
+	if l.ReadLimit <= 0 {
+		l.ReadLimit = defaultReadLimit
+	}
+	l.ReadLimit = min(l.ReadLimit, maxLimit)
+	if l.WriteTimeout == 0 {
+		l.WriteTimeout = defaultWriteTimeout
+	}
+	if l.MessageTimeout == 0 {
+		l.MessageTimeout = defaultMessageTimeout
+	}
+	return l
+}
+
+// withDefaults returns a copy of o with the defaults.
+func (o *WebSocketOptions) withDefaults() (d WebSocketOptions) {
+	if o != nil {
+		d = *o
+	}
+	d.Limits = d.Limits.withDefaults()
+	return d
+}
+
+// withDefaults returns a copy of o with the defaults.
+func (o *FramedOptions) withDefaults() (d FramedOptions) {
+	if o != nil {
+		d = *o
+	}
+	d.Limits = d.Limits.withDefaults()
+	if d.Type == 0 {
+		d.Type = Binary
+	}
+	return d
+}
