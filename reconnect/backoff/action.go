@@ -23,3 +23,164 @@ const (
 	Cut            // cancel the dial
 	Stop           // the policy gave up, or a verdict was ClassStop
 )
+
+// Next returns what to do now.
+func (d *Dials) Next(now time.Time) Action {
+	for {
+		a, again := d.next(now)
+		if !again {
+			return a
+		}
+	}
+}
+
+// next is Next. It returns true if nothing is to be done, but has to be looked at again.
+func (d *Dials) next(now time.Time) (a Action, again bool) {
+	for i := range d.dials {
+		if x := &d.dials[i]; x.state == cutting || x.state != free && d.phase == stopped {
+			return d.cut(i), false
+		}
+	}
+	switch d.phase {
+	case up:
+		return Action{}, false
+	case stopped:
+		return Action{Do: Stop}, false
+	}
+	if d.kept != none && d.dials[d.kept].fresh {
+		d.dials[d.kept].fresh = false
+		return Action{Do: Keep, Which: int(d.kept)}, false
+	}
+	at := d.due // zero while a dial is under way
+	for i := range d.dials {
+		x := &d.dials[i]
+		if x.state == free {
+			continue
+		}
+		kick := d.kicked && d.kept == none && !d.o.OneConnection
+		if kick || x.state == shaking && !now.Before(x.until()) {
+			return d.hangs(i, now)
+		}
+		if x.state == shaking && (at.IsZero() || x.until().Before(at)) {
+			at = x.until()
+		}
+	}
+	if !d.due.IsZero() && !now.Before(d.due) {
+		return d.begin(), false
+	}
+	return Action{At: at}, false
+}
+
+// begin begins a dial.
+func (d *Dials) begin() Action {
+	which := 0
+	if d.kept == 0 {
+		which = 1
+	}
+	h := &d.outage.hang
+	if !h.began.IsZero() {
+		h.beside++
+	}
+	a := Action{Do: Dial, Which: which, Try: d.outage.Try(d.step), Kicked: d.cutBy}
+	d.due, d.cutBy = time.Time{}, false
+	limit := defaultHang
+	if d.o.OneConnection {
+		limit = DefaultHandshake
+	}
+	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: positive(d.step.Handshake, limit)}
+	return a
+}
+
+// hangs decides what becomes of a dial whose handshake hangs, or that a kick takes for one
+// that does.
+func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
+	x, h := &d.dials[which], &d.outage.hang
+	switch {
+	case which == int(d.kept): // for as long as it may be
+		a = d.cut(which)
+		d.release()
+		if d.underWay() || !d.due.IsZero() {
+			return a, false
+		}
+	case d.o.OneConnection:
+		if h.began.IsZero() {
+			h.began = x.since
+		}
+		a = d.cut(which)
+	case d.kept == none:
+		a = Action{Do: Keep, Which: which, Kicked: d.kicked}
+		d.keep(which)
+		h.began = now
+		if x.state == shaking {
+			h.began = x.since
+		}
+		if d.kicked { // nothing has failed
+			d.kicked, d.due = false, latest(now, d.hold)
+			d.step.Wait, d.step.Swap = 0, false
+			return a, false
+		}
+	case x.swap:
+		a = d.cut(int(d.kept))
+		d.keep(which)
+		x.fresh = true
+	default:
+		a = d.cut(which)
+	}
+	d.ask(Verdict{Class: ClassOverload}, true, now)
+	return a, false
+}
+
+// keep makes a dial the one that is kept.
+func (d *Dials) keep(which int) {
+	d.kept = int8(which)
+	if x := &d.dials[which]; x.state == shaking {
+		x.limit = d.o.Keep
+	}
+}
+
+// cut ends a dial.
+func (d *Dials) cut(which int) Action {
+	d.dials[which].state = free
+	return Action{Do: Cut, Which: which}
+}
+
+// release ends the hang.
+func (d *Dials) release() {
+	d.kept = none
+	d.outage.hang.began, d.outage.hang.beside = time.Time{}, 0
+}
+
+// underWay reports whether there is a dial that is not kept.
+func (d *Dials) underWay() bool {
+	for i := range d.dials {
+		if s := d.dials[i].state; i != int(d.kept) && (s == connecting || s == shaking) {
+			return true
+		}
+	}
+	return false
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// ask gets the next step from the policy.
+func (d *Dials) ask(v Verdict, hung bool, now time.Time) {
+	d.outage.hang.verdict = hung
+	step, ok := d.outage.Next(d.o.Policy, v, now, d.r)
+	if !ok {
+		d.phase, d.gaveUp = stopped, d.outage.Attempt().Verdict.Class != ClassStop
+		return
+	}
+	d.step, d.due = step, now
+	d.holdFor(d.outage.Attempt().Verdict.RetryAfter, now)
+	if d.cutBy = d.kicked && !d.hold.After(now); !d.cutBy {
+		d.due = d.due.Add(step.Wait)
+	}
+	d.kicked = false
+	d.waited = d.due.Sub(now)
+}

@@ -48,3 +48,130 @@ const (
 	DefaultConnect   = 15 * time.Second
 	DefaultHandshake = 30 * time.Second
 )
+
+// First returns p with a first wait of its own, drawn from [0, spread). That wait decides
+// how a fleet comes back after a deploy, because p has nothing to go by yet (RFC 6455,
+// section 7.2.3, asks for it). All later waits are those of p, which sees an Attempt as
+// if the first wait had not been: N is one less, and Prev is 0 at p's own first wait.
+// The first Step has no limits, so put [Patient] and [Limit] around First, not into it.
+//
+// A spread of 0 or less means no first wait, as a single client may wish. A nil p means
+// [Default].
+func First(spread time.Duration, p Policy) Policy {
+	return &first{spread: min(spread, longest), policy: orDefault(p)}
+}
+
+type first struct {
+	spread time.Duration
+	policy Policy
+}
+
+func (f *first) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	if a.N <= 0 {
+		return Step{Wait: Uniform(r, 0, f.spread)}, true
+	}
+	a.N--
+	if a.N == 0 {
+		a.Prev = 0
+	}
+	return f.policy.Next(a, r)
+}
+
+// Limit returns p with an end: it gives up after so many waits, and instead of a wait
+// that would end later than elapsed after the loss of the connection, or after the
+// start. What a server told us to wait counts as part of that wait, and so does what
+// [Attempt.Least] raises it to. An argument of zero or less means: no such limit. A nil
+// p means [Default].
+//
+// With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
+// tries, because it does not wait before the first.
+func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
+	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}
+}
+
+type limit struct {
+	policy   Policy
+	attempts int
+	elapsed  time.Duration
+}
+
+func (l *limit) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	if l.attempts > 0 && a.N >= l.attempts {
+		return Step{}, false
+	}
+	s, ok := l.policy.Next(a, r)
+	if !ok || l.elapsed <= 0 {
+		return s, ok
+	}
+	left := l.elapsed - max(a.Elapsed, 0)
+	wait := max(s.Wait, a.Least, 0)
+	told := max(a.Verdict.RetryAfter, 0)
+	return s, told <= left && wait <= left-told
+}
+
+// Patience is a limit on a part of a try. It grows with the number of overloads since the
+// last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
+// time that the outage has lasted, from the first overload on: min(Cap, max(Base,
+// Share*Elapsed)). That cannot run away, because one try never takes longer than Share
+// times as long as the outage has lasted anyway.
+//
+// It grows because a client that gives up a handshake which waits in a server's backlog,
+// and comes again, makes the server work in vain. With a fixed limit there is a size of
+// herd from which a server never recovers.
+type Patience struct {
+	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
+	Factor float64       // growth per overload; default 2; below 1: no growth
+	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
+	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
+}
+
+// Patient returns p with limits on connecting and on the handshake that follows. A nil p
+// means [Default].
+func Patient(p Policy, connect, handshake Patience) Policy {
+	return &patient{
+		policy:    orDefault(p),
+		connect:   connect.withDefaults(DefaultConnect, 6),
+		handshake: handshake.withDefaults(DefaultHandshake, 10),
+	}
+}
+
+type patient struct {
+	policy             Policy
+	connect, handshake Patience
+}
+
+func (p *patient) Next(a Attempt, r *rand.Rand) (Step, bool) {
+	s, ok := p.policy.Next(a, r)
+	if p.connect.Base > 0 {
+		s.Connect = p.connect.after(a)
+	}
+	if p.handshake.Base > 0 {
+		s.Handshake = p.handshake.after(a)
+	}
+	return s, ok
+}
+
+func (p *Patience) after(a Attempt) time.Duration {
+	switch {
+	case a.Overloads <= 0:
+		return p.Base
+	case p.Share > 0:
+		return min(p.Cap, max(p.Base, scaled(a.Elapsed, p.Share)))
+	}
+	return Grow(p.Base, p.Factor, a.Overloads, p.Cap)
+}
+
+func (p Patience) withDefaults(base, times time.Duration) Patience {
+	if p.Base == 0 {
+		p.Base = base
+	}
+	p.Factor = orUsual(p.Factor, 2)
+	switch {
+	case p.Cap == 0 && p.Base < longest/times:
+		p.Cap = times * p.Base
+	case p.Cap <= 0 || p.Cap > longest:
+		p.Cap = longest
+	}
+	p.Base = min(p.Base, p.Cap)
+	return p
+}

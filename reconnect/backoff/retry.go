@@ -2,6 +2,7 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -204,3 +205,51 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// Budget decides whether a try may be made, for all operations on one server: it is a
+// retry budget, a retry breaker or a circuit breaker. It is for operations, because
+// their successes refill it; a connection that is only reconnected has none. It must be
+// safe for concurrent use, and must not wait.
+//
+// A [Retrier] asks it before each try of an operation. Before a later try it does so when
+// the outcome of the try before has been reported and the policy wants to go on, but
+// ahead of the wait, so that no operation waits in order to be refused.
+type Budget interface {
+	// Admit decides about one try. Last is the verdict on the try that it repeats, or
+	// ClassOK for a first try. Without ok the operation ends with [ErrNoBudget], and
+	// done is not used. With ok, done is called exactly once, with the outcome:
+	//
+	//   - ClassOK: the try succeeded.
+	//   - ClassStop: the try says nothing about the server, and counts neither as a
+	//     success nor as a failure. It was cancelled or panicked on its way, or would
+	//     have failed anywhere. If the verdict is Skipped, the try was not even begun:
+	//     it was cancelled in its wait or at the gate, or the gate returned an error.
+	//     Then done gives back what Admit took.
+	//   - All other classes: the try failed. A try that a deadline cut is ClassOverload.
+	Admit(last Verdict) (done func(Verdict), ok bool)
+}
+
+// ErrNoBudget is the Cause of a [RetryError] if the [Budget] refused a try.
+var ErrNoBudget = errors.New("not admitted by the budget")
+
+// unlimited is a Budget that admits all.
+type unlimited struct{}
+
+func (unlimited) Admit(Verdict) (func(Verdict), bool) { return ignore, true }
+
+func ignore(Verdict) {}
+
+// Gate holds the dials to one host until they may begin. It paces them, and holds all of
+// them when the host told one of them to wait. It is the same interface as
+// reconnect.Gate. It must be safe for concurrent use.
+type Gate interface {
+	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
+	// an error, done is called exactly once, with the verdict on the dial: ClassOK if
+	// it succeeded, ClassStop if that says nothing about the host.
+	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
+}
+
+// open is a Gate that holds nothing.
+type open struct{}
+
+func (open) Acquire(context.Context, string) (func(Verdict), error) { return ignore, nil }

@@ -7,6 +7,29 @@ import (
 	"time"
 )
 
+// MaxRetryAfter is the longest wait that a server can ask for.
+const MaxRetryAfter = time.Hour
+
+// RetryAfter marks err with the time that the server told us to wait, cut to
+// [MaxRetryAfter]. The class stays the one that err has, by another mark too. Of several
+// times the outermost counts. A marked error prints as err does and unwraps to it. The
+// result is nil if err is nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &delay{err, d}
+}
+
+type delay struct {
+	err  error
+	wait time.Duration
+}
+
+func (d *delay) Error() string                     { return d.err.Error() }
+func (d *delay) Unwrap() error                     { return d.err }
+func (d *delay) RetryAfter() (time.Duration, bool) { return d.wait, true }
+
 // ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as
 // servers write it: a number of seconds, possibly with a fraction; an HTTP date in one
 // of its three forms; or a Unix time in seconds or, as some exchanges write it, in

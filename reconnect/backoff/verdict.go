@@ -47,9 +47,6 @@ func (v Verdict) OfServer() Verdict {
 	return v
 }
 
-// MaxRetryAfter is the longest wait that a server can ask for.
-const MaxRetryAfter = time.Hour
-
 // clamped returns v, of a try that was begun, with a RetryAfter that can be obeyed:
 // within [0, MaxRetryAfter], and none where nothing follows.
 func (v Verdict) clamped() Verdict {
@@ -59,4 +56,54 @@ func (v Verdict) clamped() Verdict {
 	v.Skipped = false
 	v.RetryAfter = min(max(v.RetryAfter, 0), MaxRetryAfter)
 	return v
+}
+
+// Permanent marks err as one that no further try can mend: [Classify] returns
+// [ClassStop] for it.
+//
+// These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark
+// however deep in an error it is, and goes by it rather than by anything else that the
+// error knows. Of several marks the outermost counts; in an [errors.Join], the first. A
+// marked error prints as err does and unwraps to it. The result is nil if err is nil.
+func Permanent(err error) error { return marked(err, ClassStop) }
+
+// Slow marks err as one that somebody has to mend, such as an account that is not yet
+// paid for: [Classify] returns [ClassSlow] for it, so that the next try comes minutes
+// later (see [SlowMin]). The rules of [Permanent] hold.
+func Slow(err error) error { return marked(err, ClassSlow) }
+
+// Refresh marks err as a refusal of stale credentials, such as a token that has
+// expired: [Classify] returns [ClassRefresh] for it, so that the next try is made with
+// new ones ([Try.Refresh] is set). A second refusal in a row counts as [ClassSlow]. The
+// rules of [Permanent] hold.
+func Refresh(err error) error { return marked(err, ClassRefresh) }
+
+func marked(err error, c Class) error {
+	if err == nil {
+		return nil
+	}
+	return &mark{err, c}
+}
+
+type mark struct {
+	err   error
+	class Class
+}
+
+func (m *mark) Error() string    { return m.err.Error() }
+func (m *mark) Unwrap() error    { return m.err }
+func (m *mark) Verdict() Verdict { return Verdict{Class: m.class} }
+
+// unmark returns err without the marks that are outermost.
+func unmark(err error) error {
+	for {
+		switch e := err.(type) {
+		case *mark:
+			err = e.err
+		case *delay:
+			err = e.err
+		default:
+			return err
+		}
+	}
 }
