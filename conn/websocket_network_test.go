@@ -20,7 +20,7 @@ import (
 func TestCloseNowOfAWebSocketOverTheUsersTLSDoesNotWait(t *testing.T) {
 	config := serverTLS()
 	synctest.Test(t, func(t *testing.T) {
-		v := newVenue(t, conntest.Deaf)
+		v := newVenue(t, conntest.NeverRead)
 		v.server.TLS = config
 		c, pipe := v.dial(t, nil, secured)
 		pipe.Window(conntest.ToServer, 0)
@@ -91,7 +91,7 @@ func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 
 func TestAStuckMessageIsCutAtTheWriteTimeoutBehindARealServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newVenue(t, conntest.Deaf).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
+		c, _ := newVenue(t, conntest.NeverRead).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
 		takes(t, 30*second, func() {
 			err := c.Write(conn.BinaryMessage(make([]byte, 1<<20)))
 			require.ErrorAs(t, err, new(*conn.StuckError))

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"net/http"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -54,11 +55,15 @@ func TestAnswersAreExplained(t *testing.T) {
 
 func TestRetryAfterIsRead(t *testing.T) {
 	for name, header := range map[string]func(now time.Time) http.Header{
-		"seconds": func(time.Time) http.Header { return conntest.RetrySeconds(7 * time.Second) },
-		"date":    func(now time.Time) http.Header { return conntest.RetryDate(now.Add(7 * time.Second)) },
-		"epoch":   func(now time.Time) http.Header { return conntest.RetryEpoch(now.Add(7 * time.Second)) },
+		"seconds": func(time.Time) http.Header { return conntest.RetryAfter("7") },
+		"date": func(now time.Time) http.Header {
+			return conntest.RetryAfter(now.Add(7 * time.Second).UTC().Format(http.TimeFormat))
+		},
+		"epoch": func(now time.Time) http.Header {
+			return conntest.RetryAfter(strconv.FormatInt(now.Add(7*time.Second).Unix(), 10))
+		},
 		"date by the server's clock": func(now time.Time) http.Header {
-			h := conntest.RetryDate(now.Add(time.Hour + 7*time.Second))
+			h := conntest.RetryAfter(now.Add(time.Hour + 7*time.Second).UTC().Format(http.TimeFormat))
 			h.Set("Date", now.Add(time.Hour).UTC().Format(http.TimeFormat))
 			return h
 		},

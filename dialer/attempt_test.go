@@ -34,7 +34,7 @@ func TestConnectingHasALimitOfItsOwn(t *testing.T) {
 
 func TestHandshakingHasALimitFromTheEndOfConnecting(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Late: 9 * time.Second})
+		v.network.Fault(venueAddr, conntest.Fault{Delay: 9 * time.Second})
 		v.Next(conntest.Hang)
 		e := v.fail(t, t.Context(), 39*time.Second)
 		require.EqualError(t, e, "dial ws://venue.example/feed: handshake not answered within 30s")
@@ -49,7 +49,7 @@ func TestASlowNameLookupLeavesTimeToConnect(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return v.network.DialContext(ctx, network, venueAddr)
 		}
-		v.network.Fault(venueAddr, conntest.Fault{Late: 4 * time.Second})
+		v.network.Fault(venueAddr, conntest.Fault{Delay: 4 * time.Second})
 		v.dialer.DialContext = lookUp
 		v.dial(t).CloseNow()
 		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).Dial("tcp", venueAddr)
@@ -140,7 +140,7 @@ func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 			v.dialer.Prepare = func(ctx context.Context, _ *Request) error { <-ctx.Done(); return ctx.Err() }
 		},
 		"connect": func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Hang: true}) },
-		"accept":  func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{AcceptLate: time.Minute}) },
+		"accept":  func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{AcceptDelay: time.Minute}) },
 		"upgrade": func(v *venue) { v.Next(conntest.Hang) },
 		"trickle": func(v *venue) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
 	} {
@@ -311,7 +311,7 @@ func TestNoLimitStrikesAfterTheLastStage(t *testing.T) {
 
 func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Late: time.Minute, Deaf: true})
+		v.network.Fault(venueAddr, conntest.Fault{Delay: time.Minute, IgnoresContext: true})
 		e := v.fail(t, t.Context(), time.Minute)
 		require.ErrorContains(t, e, "not connected within 15s")
 	})

@@ -83,7 +83,7 @@ func TestCloseIdleConnectionsEndsADialThatNobodyWaitsFor(t *testing.T) {
 				require.Greater(t, before.Dials, 3) // it goes on
 				transport.CloseIdleConnections()
 				synctest.Wait()
-				require.Equal(t, 0, n.Count("").Dialling)
+				require.Equal(t, 0, n.Count("").Dialing)
 				time.Sleep(time.Hour)
 				require.Equal(t, before.Dials, n.Count("").Dials)
 				require.Empty(t, n.Unclosed())
@@ -96,10 +96,10 @@ func TestADialThatNobodyWaitsForEndsByMaxElapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := abandoned(t, &dialer.Dialer{ConnectTimeout: -1}, hung)
 		time.Sleep(126*time.Second - time.Nanosecond)
-		require.Equal(t, 1, n.Count("").Dialling)
+		require.Equal(t, 1, n.Count("").Dialing)
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		require.Zero(t, n.Count("").Dialling)
+		require.Zero(t, n.Count("").Dialing)
 	})
 }
 

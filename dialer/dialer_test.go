@@ -60,7 +60,7 @@ func TestTheBooksSequenceMakesEightTriesIn127Seconds(t *testing.T) {
 func TestAServerThatComesBackIsFoundByTheNextTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: doubling})
-		n.Fault(where, conntest.Fault{}, conntest.Fault{}, conntest.Fault{Late: time.Second})
+		n.Fault(where, conntest.Fault{}, conntest.Fault{}, conntest.Fault{Delay: time.Second})
 		time.AfterFunc(2*time.Second, func() { listen(t, n) })
 		began := time.Now()
 		nc, err := d.Dial("tcp", where)
@@ -86,7 +86,7 @@ func TestMaxElapsedEndsAHungTryAfter127Seconds(t *testing.T) {
 		require.Equal(t, 127*time.Second, time.Since(began))
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 2m7s")
-		require.Zero(t, n.Count("").Dialling)
+		require.Zero(t, n.Count("").Dialing)
 	})
 }
 
@@ -134,7 +134,7 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{MaxElapsed: time.Second})
 		listen(t, n)
-		n.Fault(where, conntest.Fault{Late: 2 * time.Second, Deaf: true})
+		n.Fault(where, conntest.Fault{Delay: 2 * time.Second, IgnoresContext: true})
 		nc, err := d.Dial("tcp", where)
 		require.Nil(t, nc)
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
@@ -155,7 +155,7 @@ func TestContextEndsItAtWhateverStage(t *testing.T) {
 				require.Equal(t, after, time.Since(began))
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.NotErrorIs(t, err, backoff.ErrGaveUp)
-				require.Zero(t, n.Count("").Dialling)
+				require.Zero(t, n.Count("").Dialing)
 			})
 		})
 	}

@@ -239,7 +239,7 @@ func TestPrepareThatFailsEndsTheRound(t *testing.T) {
 // A dialer may be shared, and one caller's answer is not another's.
 func TestConcurrentDialsThatGetRetryAfter(t *testing.T) {
 	inVenue(t, func(t *testing.T, v *venue) {
-		v.Next(conntest.Status(429, conntest.RetrySeconds(7*time.Second)))
+		v.Next(conntest.Status(429, conntest.RetryAfter("7")))
 		var dials sync.WaitGroup
 		for range 200 {
 			dials.Go(func() { v.dialer.Dial(t.Context()) })

@@ -131,7 +131,7 @@ func TestFramedRefusedSaysWhere(t *testing.T) {
 
 // The stages have the limits of a WebSocket's, from the same places.
 func TestFramedStagesHaveLimits(t *testing.T) {
-	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Late: 9 * time.Second}
+	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Delay: 9 * time.Second}
 	inExchange(t, true, func(t *testing.T, x *exchange) {
 		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
 		e := x.fail(t, t.Context(), 15*time.Second)
@@ -166,9 +166,9 @@ func TestContextEndsFramedAtEachStage(t *testing.T) {
 		after time.Duration
 	}{
 		"connect":        {conntest.Fault{Hang: true}, over},
-		"late and deaf":  {conntest.Fault{Late: late, Deaf: true}, late},
-		"ghost":          {conntest.Fault{Late: time.Hour, Ghost: true}, over},
-		"accept":         {conntest.Fault{AcceptLate: time.Minute}, over},
+		"late and deaf":  {conntest.Fault{Delay: late, IgnoresContext: true}, late},
+		"ghost":          {conntest.Fault{Delay: time.Hour, CompletesAnyway: true}, over},
+		"accept":         {conntest.Fault{AcceptDelay: time.Minute}, over},
 		"handshake":      {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }}, over},
 		"hello unheard":  {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Window(conntest.ToServer, 0) }}, over},
 		"server trickle": {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Trickle(conntest.ToClient, 1, time.Second) }}, over},
@@ -188,7 +188,7 @@ func TestContextEndsFramedAtEachStage(t *testing.T) {
 // What a dialer that is deaf to its context brings back is closed.
 func TestALateFramedConnectionIsClosed(t *testing.T) {
 	inExchange(t, false, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Late: 20 * time.Second, Deaf: true})
+		x.network.Fault(exchangeAddr, conntest.Fault{Delay: 20 * time.Second, IgnoresContext: true})
 		x.fail(t, t.Context(), 20*time.Second)
 		require.Zero(t, x.network.Open())
 	})

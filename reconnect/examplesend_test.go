@@ -12,7 +12,7 @@ import (
 // What is sent before there is a session is kept, and Shutdown sends it before it
 // ends. Done hears what became of each message.
 func ExampleConn_Send() {
-	chat, err := reconnect.New(conntest.DialFunc(func(context.Context) (conn.Conn, error) {
+	chat, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 		return conntest.NewFake(nil), nil // a dialer.WebSocket in real life
 	}), &reconnect.Options{
 		Down: reconnect.KeepSends,

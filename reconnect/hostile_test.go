@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,7 +58,7 @@ var hostilities = map[string]hostility{
 	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: as[*conn.StuckError], lasts: true},
 	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: as[*conn.StuckError], lasts: true},
 	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: as[*conn.TooBigError]},
-	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | conntest.RSV2}), class: slow, cause: as[*conn.ProtocolError]},
+	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: as[*conn.ProtocolError]},
 	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: as[*conn.ProtocolError]},
 	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: as[*conn.ProtocolError]},
 	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: as[*conn.ProtocolError]},
@@ -196,7 +197,7 @@ func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 // Promises 6 and 8: a server that stops reading.
 func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
 	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.Next(v.AcceptWith(conntest.Deaf), v.Accept)
+		v.Next(v.AcceptWith(conntest.NeverRead), v.Accept)
 		o := run(double{})
 		c := v.ready(t, &o)
 		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
@@ -306,9 +307,13 @@ func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
 func TestRetryAfterIsObeyedAndJittered(t *testing.T) {
 	const clients, told = 100, 7 * time.Second
 	for name, header := range map[string]func(now time.Time) http.Header{
-		"seconds": func(time.Time) http.Header { return conntest.RetrySeconds(told) },
-		"date":    func(now time.Time) http.Header { return conntest.RetryDate(now.Add(told)) },
-		"epoch":   func(now time.Time) http.Header { return conntest.RetryEpoch(now.Add(told)) },
+		"seconds": func(time.Time) http.Header { return conntest.RetryAfter(strconv.Itoa(int(told.Seconds()))) },
+		"date": func(now time.Time) http.Header {
+			return conntest.RetryAfter(now.Add(told).UTC().Format(http.TimeFormat))
+		},
+		"epoch": func(now time.Time) http.Header {
+			return conntest.RetryAfter(strconv.FormatInt(now.Add(told).Unix(), 10))
+		},
 	} {
 		for _, code := range []int{429, 503} {
 			t.Run(http.StatusText(code)+" "+name, func(t *testing.T) {

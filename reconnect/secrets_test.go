@@ -34,7 +34,7 @@ const colours = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
 // then of the sessions.
 func ordeal(v *venue) (faults int) {
 	dials := []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Late: time.Second, Refuse: true},
+		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
 	}
 	v.network.Fault(venueAddr, append(dials, conntest.Fault{})...)

@@ -356,6 +356,6 @@ func (s *storm) check() {
 		}
 	}
 	count := s.network.Count(s.addr)
-	require.LessOrEqual(s.t, count.MaxDialling, 2)
+	require.LessOrEqual(s.t, count.MaxDialing, 2)
 	require.LessOrEqual(s.t, count.MaxHeld, 2)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,9 +38,9 @@ func (w *venueWeather) mishap(r *rand.Rand) {
 	case 2, 3:
 		late := upTo(r, 20*time.Second)
 		w.Next([]conntest.Answer{
-			conntest.Status(503, conntest.RetrySeconds(upTo(r, 5*time.Second))), conntest.Status(502, nil), conntest.Hang,
-			conntest.HangUp, conntest.BadAccept, conntest.Late(late, w.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, w.Accept),
-			w.AcceptWith(conntest.CloseWith(1012, "restart")), w.AcceptWith(conntest.Deaf), w.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
+			conntest.Status(503, conntest.RetryAfter(strconv.Itoa(int(upTo(r, 5*time.Second).Seconds())))), conntest.Status(502, nil), conntest.Hang,
+			conntest.HangUp, conntest.BadAccept, conntest.Delay(late, w.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, w.Accept),
+			w.AcceptWith(conntest.CloseWith(1012, "restart")), w.AcceptWith(conntest.NeverRead), w.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
 		}[r.IntN(10)], w.Accept)
 	case 4:
 		w.Close()
@@ -71,8 +72,8 @@ func (d *desk) mishap(r *rand.Rand) {
 func misdial(r *rand.Rand) conntest.Fault {
 	late, way, size := upTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
 	return []conntest.Fault{
-		{Refuse: true}, {Hang: true}, {Drop: true}, {Late: late}, {Late: late, Deaf: true}, {Late: late, Ghost: true},
-		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptLate: late},
+		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
+		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
 		{OnConn: func(p *conntest.Pipe) { p.Cut(way, size) }},
 	}[r.IntN(9)]
 }

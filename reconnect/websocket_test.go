@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
@@ -158,7 +159,7 @@ func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
 // Promise 8: any byte is life. This server answers no ping, and its message
 // comes at one byte in 15 s.
 func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
-	inVenue(t, conntest.Deaf, func(t *testing.T, v *venue) {
+	inVenue(t, conntest.NeverRead, func(t *testing.T, v *venue) {
 		v.dialer.Conn.MessageTimeout = -1
 		c := v.ready(t, nil)
 		message := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("at last")}.Bytes()
@@ -254,21 +255,21 @@ func TestThereAreNeverMoreThanTwoConnections(t *testing.T) {
 func testConnections(t *testing.T, one bool, most int) {
 	inVenue(t, nil, func(t *testing.T, v *venue) {
 		random := rand.New(rand.NewPCG(1, 2))
-		v.network.Fault(venueAddr, conntest.Fault{Late: 300 * time.Millisecond}, conntest.Fault{})
+		v.network.Fault(venueAddr, conntest.Fault{Delay: 300 * time.Millisecond}, conntest.Fault{})
 		o := run(every(100 * time.Millisecond))
 		o.Run.OneConnection = one
 		c := v.open(t, &o)
 		for v.now() < time.Minute {
 			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 			late := time.Duration(random.Int64N(int64(time.Second)))
-			v.network.Fault(venueAddr, conntest.Fault{Late: late, Deaf: random.IntN(2) == 0, Ghost: true})
+			v.network.Fault(venueAddr, conntest.Fault{Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true})
 			v.network.ResetAll(venueAddr)
 			c.Kick()
 			c.Redial(c.Status().Session, errLost)
 		}
 		count := v.network.Count(venueAddr)
 		require.Greater(t, count.Dials, 30)
-		require.LessOrEqual(t, count.MaxDialling, most)
+		require.LessOrEqual(t, count.MaxDialing, most)
 		require.LessOrEqual(t, count.MaxOpen, most)
 		require.LessOrEqual(t, count.MaxHeld, most)
 	})
@@ -280,7 +281,13 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 	inVenue(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, v *venue) {
 		var kept []byte
 		var seen notes
-		c, err := reconnect.New(conntest.PoisonDialer(v.dialer), &reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			c, err := v.dialer.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return conntest.Poison(c), nil
+		}), &reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
 			if kept == nil {
 				kept = m.Data
 			}
@@ -291,7 +298,7 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 		synctest.Wait()
 		quit(c)
 		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "who does not keep them is not harmed")
-		require.Equal(t, bytes.Repeat([]byte{conntest.Poisoned}, len("message 0")), kept)
+		require.Equal(t, bytes.Repeat([]byte{0xDB}, len("message 0")), kept)
 	})
 }
 

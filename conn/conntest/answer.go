@@ -22,22 +22,9 @@ func Status(code int, header http.Header) Answer {
 	}
 }
 
-// RetrySeconds is the header Retry-After as a number of seconds (RFC 9110,
-// section 10.2.3), fractions cut off, for [Status].
-func RetrySeconds(d time.Duration) http.Header {
-	return http.Header{"Retry-After": {strconv.FormatInt(int64(d/time.Second), 10)}}
-}
-
-// RetryDate is the header Retry-After as an HTTP date.
-func RetryDate(t time.Time) http.Header {
-	return http.Header{"Retry-After": {t.UTC().Format(http.TimeFormat)}}
-}
-
-// RetryEpoch is the header Retry-After as seconds since 1970, which is no
-// standard, and sent by some.
-func RetryEpoch(t time.Time) http.Header {
-	return http.Header{"Retry-After": {strconv.FormatInt(t.Unix(), 10)}}
-}
+// RetryAfter returns the header Retry-After with this value, for [Status]: a number of
+// seconds or an HTTP date (RFC 9110, section 10.2.3), or whatever else a server sends.
+func RetryAfter(value string) http.Header { return http.Header{"Retry-After": {value}} }
 
 // Redirect answers 302 with that location, relative or not; "" is the request's
 // own URL, which makes a loop.
@@ -78,8 +65,8 @@ func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 // HangUp closes the connection in the place of an answer.
 func HangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// Late waits for d, or until the client hangs up, and gives answer a then.
-func Late(d time.Duration, a Answer) Answer {
+// Delay waits for d and then gives answer a, unless the client hangs up before.
+func Delay(d time.Duration, a Answer) Answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		wait := time.NewTimer(d)
 		defer wait.Stop()

@@ -6,19 +6,19 @@
 //	defer s.Close()
 //	// dial ws://feed.test/ with DialContext: n.DialContext
 //	n.Conns("feed.test:80")[0].Reset()
-//	s.Next(conntest.Status(503, conntest.RetrySeconds(7*time.Second)), s.Accept)
+//	s.Next(conntest.Status(503, conntest.RetryAfter("7")), s.Accept)
 //
 // # Three levels
 //
-//   - [Network] has listeners, dials and a ledger of them; a dial can be refused,
-//     hang, be late, or be dropped once it is accepted ([Fault]).
+//   - [Network] has listeners and dials, and counts them ([Count]); a dial can be
+//     refused, hang, be late, or be dropped once it is accepted ([Fault]).
 //   - [Pipe] is one of its connections: it can be reset, cut after so many bytes,
 //     half-closed, stalled, delayed, throttled, or given garbage.
 //   - [Server] is a real coder/websocket server on it, that answers each handshake
 //     as it is told ([Answer]) and can be killed and started again.
 //
 // [Fake] needs none of these: it is a conn.Conn on which what a test delivers is
-// read, and [Poison] finds out who keeps a buffer that is not theirs.
+// read, and [Poison] shows when a reader keeps a buffer for too long.
 //
 // # What it promises
 //
@@ -34,8 +34,8 @@
 //     os.ErrDeadlineExceeded, syscall.ECONNREFUSED, ECONNRESET or EPIPE, and a bare
 //     io.EOF.
 //  5. A network has no goroutines of its own and no timers but those of bytes and
-//     dials under way and of deadlines. [Network.Unclosed] names what somebody
-//     forgot to close.
+//     dials under way and of deadlines. [Network.Unclosed] returns the connections
+//     that were not closed.
 //
 // Outside a bubble all of it works in real time.
 package conntest

@@ -88,7 +88,7 @@ func ExampleServer_Next() {
 	n := new(conntest.Network)
 	s := conntest.NewServer(n, "feed.test:80", conntest.Echo)
 	defer s.Close()
-	s.Next(conntest.Status(503, conntest.RetrySeconds(7*time.Second)), conntest.Status(401, nil), s.Accept)
+	s.Next(conntest.Status(503, conntest.RetryAfter("7")), conntest.Status(401, nil), s.Accept)
 
 	options := &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: n.DialContext}}}
 	for range 3 {

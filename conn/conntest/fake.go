@@ -91,7 +91,7 @@ func (f *Fake) Conn() conn.Conn {
 	if f.options.HangsUp {
 		a.HangupDetector = fakeDetector{f}
 	}
-	return a.of(f)
+	return a.addTo(f)
 }
 
 // Read returns the next message that was delivered. See [conn.Conn].

@@ -5,17 +5,17 @@ import "time"
 // Fault is what goes wrong with a dial. The zero value is no fault. Where
 // several are set, they happen in the order of the fields.
 type Fault struct {
-	Hang   bool          // the dial is never answered: it ends with its context only
-	Late   time.Duration // the dial is answered, or fails as below, only after this time
-	Deaf   bool          // with Late: the dial does not see that its context ends, and answers all the same
-	Ghost  bool          // with Late: a dial that was given up still reaches the server in its time, to be found closed
-	Err    error         // the dial fails with it, wrapped in a *net.OpError: a *net.DNSError, syscall.EHOSTUNREACH
-	Refuse bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
-	Drop   bool          // the dial succeeds and the connection is closed at once; no listener is needed or told
+	Hang            bool          // the dial is never answered: it ends with its context only
+	Delay           time.Duration // the dial is answered, or fails as below, only after this time
+	IgnoresContext  bool          // with Delay: the dial goes on when its context ends, and answers after Delay all the same
+	CompletesAnyway bool          // with Delay: a dial that was given up reaches the server after Delay all the same; the server finds it closed
+	Err             error         // the dial fails with it, wrapped in a *net.OpError: a *net.DNSError, syscall.EHOSTUNREACH
+	Refuse          bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
+	Drop            bool          // the dial succeeds and the connection is closed at once; no listener is needed, and none gets it
 
-	// AcceptLate is how much later than the dialler the listener gets the
+	// AcceptDelay is how much later than the dialer the listener gets the
 	// connection. Nothing is lost meanwhile, but nobody answers.
-	AcceptLate time.Duration
+	AcceptDelay time.Duration
 
 	// OnConn is called with the connection before either side has it, so that
 	// its faults can be armed from the first byte on. It must not wait.
@@ -63,7 +63,8 @@ func (n *Network) ThawAll(addr string) {
 	}
 }
 
-// nextFault takes the fault of one dial from the script. The lock is held.
+// nextFault returns the fault of one dial, and removes it unless it is the last. The lock
+// is held.
 func (n *Network) nextFault(addr string) Fault {
 	if _, ok := n.faults[addr]; !ok {
 		addr = ""

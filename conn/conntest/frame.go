@@ -5,18 +5,15 @@ import "encoding/binary"
 // Frame is one raw WebSocket frame (RFC 6455, section 5.2), as wrong as a test
 // wants it. Write it with [Frames] or [Pipe.Inject].
 type Frame struct {
-	Head    byte   // FIN, three reserved bits, opcode: Fin|Text is a whole message, Text an unfinished one
+	Head    byte   // FIN, three reserved bits, opcode: Fin|TextFrame is a whole message, TextFrame an unfinished one
 	Length  uint64 // what the header claims; 0: the length of the payload
 	Payload []byte
 	Mask    bool // masked with the key 0, which changes no byte; a client must mask, a server must not
 }
 
-// The bits of Frame.Head: FIN, the reserved bits and the opcodes.
+// The bits of Frame.Head: FIN and the opcodes. The reserved bits are 0x40, 0x20 and 0x10.
 const (
-	Fin  byte = 0x80
-	RSV1 byte = 0x40
-	RSV2 byte = 0x20
-	RSV3 byte = 0x10
+	Fin byte = 0x80
 
 	Continuation byte = 0x0
 	TextFrame    byte = 0x1

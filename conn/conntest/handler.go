@@ -42,9 +42,9 @@ func Discard(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	}
 }
 
-// Deaf does not read: pings stay without an answer, and the window of a client
+// NeverRead does not read, so that pings stay unanswered and the window of a client
 // that writes fills up. It ends when the server is closed.
-func Deaf(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
+func NeverRead(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.Done() }
 
 // CloseWith is a handler that closes at once, with a code and a reason.
 func CloseWith(code websocket.StatusCode, reason string) Handler {

@@ -32,8 +32,8 @@ func TestDiscardAnswersPingsAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestDeafAnswersNoPings(t *testing.T) {
-	serve(t, conntest.Deaf, func(t *testing.T, c *websocket.Conn) {
+func TestNeverReadAnswersNoPings(t *testing.T) {
+	serve(t, conntest.NeverRead, func(t *testing.T, c *websocket.Conn) {
 		ctx, cancel := context.WithTimeout(c.CloseRead(t.Context()), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, c.Ping(ctx), context.DeadlineExceeded)
@@ -67,7 +67,7 @@ func TestFramesAreSentAsTheyAre(t *testing.T) {
 		frame conntest.Frame
 		want  string
 	}{
-		"reserved bits":     {conntest.Frame{Head: conntest.Fin | conntest.RSV2 | conntest.TextFrame}, "unexpected rsv bits"},
+		"reserved bits":     {conntest.Frame{Head: conntest.Fin | 0x20 | conntest.TextFrame}, "unexpected rsv bits"},
 		"unknown opcode":    {conntest.Frame{Head: conntest.Fin | 0x3}, "unknown opcode"},
 		"negative length":   {conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Length: 1 << 63}, "negative payload length"},
 		"oversize":          {conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Payload: make([]byte, 40_000)}, "read limited at"},

@@ -11,8 +11,8 @@ type listener struct {
 	addr    address
 
 	mu      sync.Mutex
-	changed sync.Cond // a connection came, or the listener was closed
-	backlog []*end    // connected, not yet accepted; without a limit
+	changed sync.Cond   // a connection came, or the listener was closed
+	backlog []*endpoint // connected, not yet accepted; without a limit
 	closed  bool
 }
 
@@ -46,7 +46,7 @@ func (l *listener) Close() error {
 	l.changed.Broadcast()
 	l.mu.Unlock()
 	for _, e := range orphans {
-		e.orphan()
+		e.abandon()
 	}
 	if closed {
 		return &net.OpError{Op: "close", Net: "tcp", Addr: l.addr, Err: net.ErrClosed}
@@ -58,7 +58,7 @@ func (l *listener) Close() error {
 func (l *listener) Addr() net.Addr { return l.addr }
 
 // queue puts a connection where Accept finds it, or resets it after Close.
-func (l *listener) queue(e *end) {
+func (l *listener) queue(e *endpoint) {
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {
@@ -67,6 +67,6 @@ func (l *listener) queue(e *end) {
 	}
 	l.mu.Unlock()
 	if closed {
-		e.orphan()
+		e.abandon()
 	}
 }

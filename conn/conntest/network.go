@@ -11,7 +11,7 @@ import (
 )
 
 // Network is a network in memory: listeners and dials, with faults that can be
-// switched at any moment and a ledger of all that happened. The zero value is
+// switched at any moment. It counts dials and connections ([Count]). The zero value is
 // ready and is a perfect network. All methods may be called from any goroutine.
 //
 // Inside a synctest bubble every wait on it is durably blocking, so virtual
@@ -20,9 +20,9 @@ type Network struct {
 	mu        sync.Mutex // guards all below; held for a few lines, never across a wait
 	listeners map[string]*listener
 	faults    map[string][]Fault
-	books     map[string]*book
-	total     book
-	dialled   uint64 // numbers the connections
+	counts    map[string]*counts
+	total     counts
+	lastID    uint64 // numbers the connections
 }
 
 // Listen opens addr, a "host:port" of any host, for dials on this network. An
@@ -75,7 +75,7 @@ func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if f.Late > 0 {
+	if f.Delay > 0 {
 		if err := n.wait(ctx, addr, f); err != nil {
 			return nil, err
 		}
@@ -89,22 +89,22 @@ func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error)
 	return n.connect(addr, f)
 }
 
-// wait holds a dial back until its late answer or the end of ctx.
+// wait returns when the delay of f is over, or when ctx ends.
 func (n *Network) wait(ctx context.Context, addr string, f Fault) error {
 	var given <-chan struct{}
-	if !f.Deaf {
+	if !f.IgnoresContext {
 		given = ctx.Done()
 	}
 	start := time.Now()
-	answer := time.NewTimer(f.Late)
+	answer := time.NewTimer(f.Delay)
 	defer answer.Stop()
 	select {
 	case <-answer.C:
 		return nil
 	case <-given:
 	}
-	if f.Ghost {
-		time.AfterFunc(f.Late-time.Since(start), func() { n.haunt(addr, f) })
+	if f.CompletesAnyway {
+		time.AfterFunc(f.Delay-time.Since(start), func() { n.deliverLate(addr, f) })
 	}
 	return ctx.Err()
 }
@@ -117,9 +117,9 @@ func (n *Network) connect(addr string, f Fault) (*Pipe, error) {
 		n.mu.Unlock()
 		return nil, errRefused
 	}
-	n.dialled++
-	p := newPipe(n, n.dialled, addr)
-	n.book(addr).pipes[p] = struct{}{}
+	n.lastID++
+	p := newPipe(n, n.lastID, addr)
+	n.countsOf(addr).pipes[p] = struct{}{}
 	n.mu.Unlock()
 
 	if f.OnConn != nil {
@@ -128,16 +128,16 @@ func (n *Network) connect(addr string, f Fault) (*Pipe, error) {
 	switch {
 	case f.Drop:
 		p.server.Close()
-	case f.AcceptLate > 0:
-		time.AfterFunc(f.AcceptLate, func() { l.queue(&p.server) })
+	case f.AcceptDelay > 0:
+		time.AfterFunc(f.AcceptDelay, func() { l.queue(&p.server) })
 	default:
 		l.queue(&p.server)
 	}
 	return p, nil
 }
 
-// haunt delivers a connection whose dialler has given up long ago.
-func (n *Network) haunt(addr string, f Fault) {
+// deliverLate connects to the listener although the dial was given up before.
+func (n *Network) deliverLate(addr string, f Fault) {
 	if f.Err != nil || f.Refuse {
 		return
 	}
@@ -154,5 +154,5 @@ type address string
 func (a address) Network() string { return "tcp" }
 func (a address) String() string  { return string(a) }
 
-// ephemeral is the address of a dialler.
+// ephemeral is the address of a dialer.
 func ephemeral(id uint64) address { return address(fmt.Sprintf("client:%d", id)) }

@@ -131,7 +131,7 @@ func TestDroppedConnectionIsClosedWithoutAListener(t *testing.T) {
 	require.Equal(t, io.EOF, readErr(t, c))
 	require.ErrorIs(t, writeErr(c), syscall.EPIPE)
 	require.Empty(t, n.Conns(addr))
-	require.Equal(t, 1, n.Open(), "its dialler has not closed it")
+	require.Equal(t, 1, n.Open(), "its dialer has not closed it")
 	require.NoError(t, c.Close())
 	require.Zero(t, n.Open())
 }
@@ -143,7 +143,7 @@ func TestLateDialAnswersAtItsInstant(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		start := time.Now()
-		n.Fault(addr, conntest.Fault{Late: 3 * time.Second}, conntest.Fault{Late: 2 * time.Second, Refuse: true})
+		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second}, conntest.Fault{Delay: 2 * time.Second, Refuse: true})
 		c, err := n.DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(start))
@@ -160,7 +160,7 @@ func TestLateDialEndsWithItsContext(t *testing.T) {
 		l, err := n.Listen(addr)
 		require.NoError(t, err)
 		defer l.Close()
-		n.Fault(addr, conntest.Fault{Late: 3 * time.Second})
+		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -172,13 +172,13 @@ func TestLateDialEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestDeafDialAnswersAfterItsDeadline(t *testing.T) {
+func TestADialThatIgnoresItsContextAnswersAfterItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network
 		l, err := n.Listen(addr)
 		require.NoError(t, err)
 		defer l.Close()
-		n.Fault(addr, conntest.Fault{Late: 3 * time.Second, Deaf: true})
+		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second, IgnoresContext: true})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -191,25 +191,25 @@ func TestDeafDialAnswersAfterItsDeadline(t *testing.T) {
 }
 
 // An abandoned dial that the kernel has answered: fact 13 of reliability.md.
-func TestGhostReachesTheServerAfterItsDialWasGivenUp(t *testing.T) {
+func TestADialThatWasGivenUpCompletesAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network
 		l, err := n.Listen(addr)
 		require.NoError(t, err)
 		defer l.Close()
-		n.Fault(addr, conntest.Fault{Late: 3 * time.Second, Ghost: true})
+		n.Fault(addr, conntest.Fault{Delay: 3 * time.Second, CompletesAnyway: true})
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = n.DialContext(ctx, "tcp", addr)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		ghost, err := l.Accept()
+		late, err := l.Accept()
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, time.Since(start))
-		require.Equal(t, io.EOF, readErr(t, ghost))
-		ghost.Close()
+		require.Equal(t, io.EOF, readErr(t, late))
+		late.Close()
 		require.Empty(t, n.Unclosed())
-		require.Equal(t, conntest.Count{Dials: 1, MaxDialling: 1, MaxHeld: 1}, n.Count(addr))
+		require.Equal(t, conntest.Count{Dials: 1, MaxDialing: 1, MaxHeld: 1}, n.Count(addr))
 	})
 }
 
@@ -219,7 +219,7 @@ func TestLateAcceptKeepsWhatWasWritten(t *testing.T) {
 		l, err := n.Listen(addr)
 		require.NoError(t, err)
 		defer l.Close()
-		n.Fault(addr, conntest.Fault{AcceptLate: time.Minute})
+		n.Fault(addr, conntest.Fault{AcceptDelay: time.Minute})
 		start := time.Now()
 		client, err := n.DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ type Direction uint8
 
 // The directions, as seen from the network.
 const (
-	ToServer Direction = 1 << iota // what the dialler writes
+	ToServer Direction = 1 << iota // what the dialer writes
 	ToClient                       // what the accepting side writes
 	Both     = ToServer | ToClient
 )
@@ -29,9 +29,9 @@ type Pipe struct {
 	id      uint64
 	addr    string
 
-	mu                 sync.Mutex // guards the ends and the lanes; never held across a wait
-	client, server     end
-	toServer, toClient lane
+	mu                 sync.Mutex // guards the ends and the streams; never held across a wait
+	client, server     endpoint
+	toServer, toClient stream
 	severed            bool // by a cut or a reset
 }
 
@@ -44,7 +44,7 @@ func newPipe(n *Network, id uint64, addr string) *Pipe {
 	return p
 }
 
-// Client returns the dialler's end, the very value that its dial returned.
+// Client returns the dialer's end, the very value that its dial returned.
 func (p *Pipe) Client() net.Conn { return &p.client }
 
 // Server returns the accepting end.
@@ -58,7 +58,7 @@ func (p *Pipe) Live() bool {
 	return !p.severed && !p.client.closed && !p.server.closed
 }
 
-// String tells the connection from others and which ends are not closed.
+// String returns the addresses of the connection, and which ends are not closed.
 func (p *Pipe) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Pipe) String() string {
 // so far; for Both the sum.
 func (p *Pipe) Written(d Direction) int64 {
 	var sum int64
-	p.each(d, func(l *lane) { sum += l.written })
+	p.each(d, func(l *stream) { sum += l.written })
 	return sum
 }
 
@@ -113,16 +113,16 @@ func (p *Pipe) cut(d Direction, n int64, with ending) {
 		p.sever(with)
 		return
 	}
-	p.lanes(d, func(l *lane) { l.cut = cut{max(n, 0), with} })
+	p.streams(d, func(l *stream) { l.cut = cut{max(n, 0), with} })
 }
 
 // FIN half-closes direction d, as if its writer had: behind what was written
 // its reader gets [io.EOF], and its writer can write no more ([syscall.EPIPE]).
 // The other direction goes on.
 func (p *Pipe) FIN(d Direction) {
-	p.each(d, func(l *lane) {
+	p.each(d, func(l *stream) {
 		l.shut = true
-		l.end(half)
+		l.finish(half)
 		l.changed.Broadcast()
 	})
 }
@@ -131,11 +131,11 @@ func (p *Pipe) FIN(d Direction) {
 // nothing arrives any more, an end of the connection neither, and there is no
 // error. Writes succeed while the window has room, and then block. What is held
 // back arrives after [Pipe.Thaw], as TCP would send it again.
-func (p *Pipe) Stall(d Direction) { p.each(d, func(l *lane) { l.stalled = true }) }
+func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
 // Thaw ends a Stall.
 func (p *Pipe) Thaw(d Direction) {
-	p.each(d, func(l *lane) {
+	p.each(d, func(l *stream) {
 		l.stalled, l.trickle.next = false, time.Time{}
 		l.advance()
 	})
@@ -144,13 +144,13 @@ func (p *Pipe) Thaw(d Direction) {
 // Latency sets how long what is written from now on is under way; the default
 // is 0. Nothing overtakes what was written earlier.
 func (p *Pipe) Latency(d Direction, latency time.Duration) {
-	p.each(d, func(l *lane) { l.latency = latency })
+	p.each(d, func(l *stream) { l.latency = latency })
 }
 
 // Trickle lets at most n bytes arrive per interval; the first of a burst arrive
 // one interval after they were written. With n = 0 the direction is quick again.
 func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
-	p.each(d, func(l *lane) {
+	p.each(d, func(l *stream) {
 		l.trickle = trickle{share: max(n, 0), interval: interval}
 		l.advance()
 	})
@@ -163,7 +163,7 @@ func (p *Pipe) Window(d Direction, n int) {
 	if n < 0 {
 		n = defaultWindow
 	}
-	p.each(d, func(l *lane) {
+	p.each(d, func(l *stream) {
 		l.window = n
 		l.changed.Broadcast()
 	})
@@ -172,16 +172,16 @@ func (p *Pipe) Window(d Direction, n int) {
 // Inject puts bytes into a direction between two writes of its writer: garbage,
 // or a frame made by hand ([Frame]). The window does not hold it back, latency
 // and stalls do.
-func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *lane) { l.send(data) }) }
+func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *stream) { l.send(data) }) }
 
-// each calls f under the lock for the lanes of d.
-func (p *Pipe) each(d Direction, f func(l *lane)) {
+// each calls f under the lock for the streams of d.
+func (p *Pipe) each(d Direction, f func(l *stream)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lanes(d, f)
+	p.streams(d, f)
 }
 
-func (p *Pipe) lanes(d Direction, f func(l *lane)) {
+func (p *Pipe) streams(d Direction, f func(l *stream)) {
 	if d&ToServer != 0 {
 		f(&p.toServer)
 	}
@@ -193,8 +193,8 @@ func (p *Pipe) lanes(d Direction, f func(l *lane)) {
 // sever ends both directions behind what was written. The lock is held.
 func (p *Pipe) sever(with ending) {
 	p.severed = true
-	p.toClient.end(with)
-	p.toServer.end(with)
+	p.toClient.finish(with)
+	p.toServer.finish(with)
 }
 
 // PipeOf returns the connection that a request came in by, for a handler of

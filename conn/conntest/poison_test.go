@@ -2,12 +2,10 @@ package conntest_test
 
 import (
 	"bytes"
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 )
 
@@ -21,7 +19,7 @@ func TestPoisonSpoilsWhatWasKeptOfAReusedBuffer(t *testing.T) {
 	second, err := c.Read(first.Data)
 	require.NoError(t, err)
 	require.Equal(t, text("b"), second)
-	want := append([]byte("b"), bytes.Repeat([]byte{conntest.Poisoned}, len(first.Data)-1)...)
+	want := append([]byte("b"), bytes.Repeat([]byte{0xDB}, len(first.Data)-1)...)
 	require.Equal(t, want, first.Data)
 }
 
@@ -34,21 +32,5 @@ func TestPoisonSpoilsTheOldBufferBeforeTheNextMessageComes(t *testing.T) {
 	f.Fail(errBoom)
 	_, err = c.Read(m.Data)
 	require.ErrorIs(t, err, errBoom)
-	require.Equal(t, bytes.Repeat([]byte{conntest.Poisoned}, 4), m.Data)
-}
-
-func TestPoisonDialerPoisonsWhatIsDialled(t *testing.T) {
-	f := conntest.NewFake(nil)
-	f.Deliver(text("x"))
-	dialler := conntest.PoisonDialer(conntest.DialFunc(func(context.Context) (conn.Conn, error) { return f, nil }))
-	c, err := dialler.Dial(t.Context())
-	require.NoError(t, err)
-	buf := make([]byte, 4)
-	_, err = c.Read(buf)
-	require.NoError(t, err)
-	require.Equal(t, []byte{'x', conntest.Poisoned, conntest.Poisoned, conntest.Poisoned}, buf)
-
-	failing := conntest.PoisonDialer(conntest.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errBoom }))
-	_, err = failing.Dial(t.Context())
-	require.ErrorIs(t, err, errBoom)
+	require.Equal(t, bytes.Repeat([]byte{0xDB}, 4), m.Data)
 }

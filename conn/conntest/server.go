@@ -30,17 +30,17 @@ type Server struct {
 	addr    string
 	handler Handler
 
-	mu     sync.Mutex // guards the fields below
-	script []Answer
-	live   []*websocket.Conn // the oldest first
-	era    *era
-	run    *run // nil when closed
+	mu         sync.Mutex // guards the fields below
+	script     []Answer
+	live       []*websocket.Conn // the oldest first
+	generation *generation
+	run        *run // nil when closed
 }
 
-// era is the time between two calls of Disconnect. The client has its answer
-// before the server has its connection, so Disconnect must also reach those
-// that are just being accepted.
-type era struct {
+// generation is the connections that were accepted between two calls of Disconnect. The
+// client has its answer before the server has its connection, so Disconnect must also
+// reach those that are just being accepted.
+type generation struct {
 	accepting sync.WaitGroup
 	ended     bool // with the code and the reason
 	code      websocket.StatusCode
@@ -62,7 +62,7 @@ func NewServer(n *Network, addr string, handler Handler) *Server {
 	if handler == nil {
 		handler = Echo
 	}
-	s := &Server{network: n, addr: addr, handler: handler, era: new(era)}
+	s := &Server{network: n, addr: addr, handler: handler, generation: new(generation)}
 	s.Start()
 	return s
 }
@@ -131,9 +131,9 @@ func (s *Server) Shutdown(code websocket.StatusCode, reason string) {
 // New dials are served meanwhile.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	s.mu.Lock()
-	e := s.era
+	e := s.generation
 	e.ended, e.code, e.reason = true, code, reason
-	s.era = new(era)
+	s.generation = new(generation)
 	live := slices.Clone(s.live)
 	s.mu.Unlock()
 	var work sync.WaitGroup
@@ -173,7 +173,7 @@ func (s *Server) AcceptWith(h Handler) Answer {
 
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
 	s.mu.Lock()
-	e := s.era
+	e := s.generation
 	e.accepting.Add(1)
 	s.mu.Unlock()
 	c := s.admit(w, r, e)
@@ -192,7 +192,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
 
 // admit accepts the WebSocket and lists it. It returns nil if the handshake
 // failed, which is answered, or if e is over, which the client is told.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, e *era) *websocket.Conn {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, e *generation) *websocket.Conn {
 	o := s.Options
 	if o == nil {
 		o = &websocket.AcceptOptions{InsecureSkipVerify: true}
@@ -263,7 +263,7 @@ func withPipe(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if e, ok := c.(*end); ok {
+	if e, ok := c.(*endpoint); ok {
 		ctx = context.WithValue(ctx, pipeKey{}, e.pipe)
 	}
 	return ctx

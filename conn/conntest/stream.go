@@ -26,10 +26,10 @@ type segment struct {
 	at   time.Time // not to arrive earlier, nor before what is ahead of it
 }
 
-// lane is one direction of a pipe, whose lock guards it. Bytes go from Write to
+// stream is one direction of a pipe, whose lock guards it. Bytes go from Write to
 // the wire, where they may be late, and from there to the inbox, where Read
-// finds them. On a perfect network the wire is skipped.
-type lane struct {
+// finds them. On a perfect network they skip the wire.
+type stream struct {
 	pipe    *Pipe
 	changed sync.Cond // both its reader and its writer wait for it
 
@@ -65,16 +65,16 @@ type trickle struct {
 	credit   int       // what is left of the last share
 }
 
-func (l *lane) init(p *Pipe) {
+func (l *stream) init(p *Pipe) {
 	l.pipe, l.window = p, defaultWindow
 	l.changed.L = &p.mu
 }
 
 // room returns how many bytes the window still takes.
-func (l *lane) room() int { return l.window - l.queued }
+func (l *stream) room() int { return l.window - l.queued }
 
 // send takes data over and reports whether the connection was cut in it.
-func (l *lane) send(data []byte) bool {
+func (l *stream) send(data []byte) bool {
 	l.written += int64(len(data))
 	if l.cut.after == 0 {
 		l.put(data)
@@ -91,7 +91,7 @@ func (l *lane) send(data []byte) bool {
 }
 
 // put takes data over. Behind an ending it fills the window and nothing else.
-func (l *lane) put(data []byte) {
+func (l *stream) put(data []byte) {
 	if len(data) == 0 {
 		return
 	}
@@ -106,7 +106,7 @@ func (l *lane) put(data []byte) {
 }
 
 // end puts an ending behind what was written; nothing follows it.
-func (l *lane) end(with ending) {
+func (l *stream) finish(with ending) {
 	if l.ended && with == half {
 		return
 	}
@@ -115,7 +115,7 @@ func (l *lane) end(with ending) {
 }
 
 // push appends to the wire and lets arrive what is due.
-func (l *lane) push(s segment) {
+func (l *stream) push(s segment) {
 	if l.latency > 0 {
 		s.at = time.Now().Add(l.latency)
 	}
@@ -125,7 +125,7 @@ func (l *lane) push(s segment) {
 
 // advance moves what is due from the wire to the inbox and sets the timer for
 // the rest.
-func (l *lane) advance() {
+func (l *stream) advance() {
 	if len(l.wire) == 0 || l.stalled {
 		return
 	}
@@ -153,7 +153,7 @@ func (l *lane) advance() {
 
 // ration lets at most the share of this interval through, and returns how long
 // what is left of s has to wait.
-func (l *lane) ration(s *segment, now time.Time) time.Duration {
+func (l *stream) ration(s *segment, now time.Time) time.Duration {
 	for t := &l.trickle; t.share > 0 && len(s.data) > 0; {
 		if t.next.IsZero() {
 			t.next, t.credit = now.Add(t.interval), 0
@@ -173,7 +173,7 @@ func (l *lane) ration(s *segment, now time.Time) time.Duration {
 }
 
 // arrive appends to the inbox.
-func (l *lane) arrive(data []byte) {
+func (l *stream) arrive(data []byte) {
 	if len(data) == 0 {
 		return
 	}
@@ -185,8 +185,8 @@ func (l *lane) arrive(data []byte) {
 	l.changed.Broadcast()
 }
 
-// take moves bytes from the inbox to b; an idle lane holds no large buffer.
-func (l *lane) take(b []byte) int {
+// take moves bytes from the inbox to b; an idle stream holds no large buffer.
+func (l *stream) take(b []byte) int {
 	n := copy(b, l.inbox[l.read:])
 	l.read += n
 	l.queued -= n
@@ -201,14 +201,14 @@ func (l *lane) take(b []byte) int {
 }
 
 // resetNow loses what is on the wire and delivers an RST.
-func (l *lane) resetNow() {
+func (l *stream) resetNow() {
 	l.drop()
 	l.ended, l.arrived = true, rst
 	l.changed.Broadcast()
 }
 
 // drop forgets the wire.
-func (l *lane) drop() {
+func (l *stream) drop() {
 	for _, s := range l.wire {
 		l.queued -= len(s.data)
 	}
@@ -219,7 +219,7 @@ func (l *lane) drop() {
 }
 
 // wake arranges for a call of tick.
-func (l *lane) wake(after time.Duration) {
+func (l *stream) wake(after time.Duration) {
 	if l.timer == nil {
 		l.timer = time.AfterFunc(after, l.tick)
 		return
@@ -227,7 +227,7 @@ func (l *lane) wake(after time.Duration) {
 	l.timer.Reset(after)
 }
 
-func (l *lane) tick() {
+func (l *stream) tick() {
 	l.pipe.mu.Lock()
 	defer l.pipe.mu.Unlock()
 	l.advance()

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// end is one end of a pipe: the net.Conn. The pipe's lock guards it. Nobody
-// waits with the lock held: writers take turns by a flag, since a second one
+// endpoint is one end of a pipe: the net.Conn. The pipe's lock guards it. No method
+// waits with the lock held: writers take turns by a flag, because a second one
 // that waited for a mutex would hang a synctest bubble.
-type end struct {
+type endpoint struct {
 	pipe          *Pipe
-	in, out       *lane
+	in, out       *stream
 	local, remote address
 	readBy        deadline
 	writeBy       deadline
@@ -20,28 +20,28 @@ type end struct {
 	closed        bool // by its owner
 }
 
-var _ net.Conn = (*end)(nil)
+var _ net.Conn = (*endpoint)(nil)
 
-func (e *end) init(p *Pipe, in, out *lane, local, remote address) {
+func (e *endpoint) init(p *Pipe, in, out *stream, local, remote address) {
 	e.pipe, e.in, e.out, e.local, e.remote = p, in, out, local, remote
 }
 
 // Read returns what has arrived, or waits for it.
-func (e *end) Read(b []byte) (int, error) {
+func (e *endpoint) Read(b []byte) (int, error) {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	for {
 		switch {
 		case e.closed:
-			return 0, e.fault("read", net.ErrClosed)
+			return 0, e.wrap("read", net.ErrClosed)
 		case e.readBy.past:
-			return 0, e.fault("read", os.ErrDeadlineExceeded)
+			return 0, e.wrap("read", os.ErrDeadlineExceeded)
 		case len(b) == 0:
 			return 0, nil
 		case e.in.read < len(e.in.inbox):
 			return e.in.take(b), nil
 		case e.in.arrived == rst:
-			return 0, e.fault("read", errReset)
+			return 0, e.wrap("read", errReset)
 		case e.in.arrived != none:
 			return 0, io.EOF
 		}
@@ -50,21 +50,21 @@ func (e *end) Read(b []byte) (int, error) {
 }
 
 // Write returns when all of b fits into the window.
-func (e *end) Write(b []byte) (int, error) {
+func (e *endpoint) Write(b []byte) (int, error) {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	for e.writing {
 		if err := e.writable(); err != nil {
-			return 0, e.fault("write", err)
+			return 0, e.wrap("write", err)
 		}
 		e.out.changed.Wait()
 	}
 	e.writing = true
-	defer e.yield()
+	defer e.passTurn()
 	written := 0
 	for {
 		if err := e.writable(); err != nil {
-			return written, e.fault("write", err)
+			return written, e.wrap("write", err)
 		}
 		n := min(len(b)-written, max(e.out.room(), 0))
 		cut := e.out.send(b[written : written+n])
@@ -78,13 +78,13 @@ func (e *end) Write(b []byte) (int, error) {
 }
 
 // yield gives the turn to the next writer.
-func (e *end) yield() {
+func (e *endpoint) passTurn() {
 	e.writing = false
 	e.out.changed.Broadcast()
 }
 
 // writable says why a Write cannot go on, as far as this end has heard.
-func (e *end) writable() error {
+func (e *endpoint) writable() error {
 	switch {
 	case e.closed:
 		return net.ErrClosed
@@ -99,20 +99,20 @@ func (e *end) writable() error {
 }
 
 // Close ends this end; what was written still arrives. It never waits.
-func (e *end) Close() error { return e.close(e == &e.pipe.client) }
+func (e *endpoint) Close() error { return e.close(e == &e.pipe.client) }
 
-// close is Close; counted says whether the ledger has this end as open.
-func (e *end) close(counted bool) error {
+// close is Close. counted is set if the network counts this end as open.
+func (e *endpoint) close(counted bool) error {
 	p := e.pipe
 	p.mu.Lock()
 	if e.closed {
 		p.mu.Unlock()
-		return e.fault("close", net.ErrClosed)
+		return e.wrap("close", net.ErrClosed)
 	}
 	e.closed = true
 	e.readBy.stop()
 	e.writeBy.stop()
-	e.out.end(fin)
+	e.out.finish(fin)
 	last := p.client.closed && p.server.closed
 	if last {
 		p.toClient.drop()
@@ -125,14 +125,14 @@ func (e *end) close(counted bool) error {
 }
 
 // CloseWrite ends writing and leaves reading open, as TCP does.
-func (e *end) CloseWrite() error {
+func (e *endpoint) CloseWrite() error {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	if e.closed {
-		return e.fault("close", net.ErrClosed)
+		return e.wrap("close", net.ErrClosed)
 	}
 	e.out.shut = true
-	e.out.end(half)
+	e.out.finish(half)
 	e.out.changed.Broadcast()
 	return nil
 }
@@ -140,37 +140,37 @@ func (e *end) CloseWrite() error {
 // HungUp reports whether the end of what the peer sends, or a reset, has arrived,
 // even behind data that nobody has read. It makes a connection over this network a
 // [conn.HangupDetector].
-func (e *end) HungUp() bool {
+func (e *endpoint) HungUp() bool {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	return !e.closed && e.in.arrived != none
 }
 
 // orphan resets the connection of an end that nobody will ever accept.
-func (e *end) orphan() {
+func (e *endpoint) abandon() {
 	e.pipe.Reset()
 	e.Close()
 }
 
-func (e *end) LocalAddr() net.Addr  { return e.local }
-func (e *end) RemoteAddr() net.Addr { return e.remote }
+func (e *endpoint) LocalAddr() net.Addr  { return e.local }
+func (e *endpoint) RemoteAddr() net.Addr { return e.remote }
 
 // SetDeadline sets both deadlines.
-func (e *end) SetDeadline(t time.Time) error {
+func (e *endpoint) SetDeadline(t time.Time) error {
 	return e.setDeadlines(t, &e.readBy, &e.writeBy)
 }
 
 // SetReadDeadline ends reads, blocked ones too, at t; zero is never.
-func (e *end) SetReadDeadline(t time.Time) error { return e.setDeadlines(t, &e.readBy) }
+func (e *endpoint) SetReadDeadline(t time.Time) error { return e.setDeadlines(t, &e.readBy) }
 
 // SetWriteDeadline ends writes, blocked ones too, at t; zero is never.
-func (e *end) SetWriteDeadline(t time.Time) error { return e.setDeadlines(t, &e.writeBy) }
+func (e *endpoint) SetWriteDeadline(t time.Time) error { return e.setDeadlines(t, &e.writeBy) }
 
-func (e *end) setDeadlines(t time.Time, which ...*deadline) error {
+func (e *endpoint) setDeadlines(t time.Time, which ...*deadline) error {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	if e.closed {
-		return e.fault("set", net.ErrClosed)
+		return e.wrap("set", net.ErrClosed)
 	}
 	for _, d := range which {
 		d.set(t, e.pipe)
@@ -178,15 +178,15 @@ func (e *end) setDeadlines(t time.Time, which ...*deadline) error {
 	return nil
 }
 
-func (e *end) fault(op string, err error) error {
+func (e *endpoint) wrap(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: e.local, Addr: e.remote, Err: err}
 }
 
 // deadline is one deadline of an end; the pipe's lock guards it.
 type deadline struct {
-	timer *time.Timer
-	past  bool
-	turn  int // counts the settings: an overtaken timer changes nothing
+	timer      *time.Timer
+	past       bool
+	generation int // counts the settings: an overtaken timer changes nothing
 }
 
 func (d *deadline) set(t time.Time, p *Pipe) {
@@ -196,11 +196,11 @@ func (d *deadline) set(t time.Time, p *Pipe) {
 		return
 	}
 	if wait := time.Until(t); wait > 0 {
-		turn := d.turn
+		turn := d.generation
 		d.timer = time.AfterFunc(wait, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if d.turn == turn {
+			if d.generation == turn {
 				d.past = true
 				p.wakeAll()
 			}
@@ -212,7 +212,7 @@ func (d *deadline) set(t time.Time, p *Pipe) {
 }
 
 func (d *deadline) stop() {
-	d.turn++
+	d.generation++
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil

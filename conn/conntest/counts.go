@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Count is what the ledger of a network says about one address, or about all.
-// A connection is open until its dialler closes it, as a socket is, whatever
-// the network or the server has done to it before.
+// Count has the numbers of dials and connections of one address, or of all. A
+// connection is open until its dialer closes it, as a socket is, whatever the network
+// or the server has done to it before.
 type Count struct {
-	Dials       int // attempts so far, good or not
-	Dialling    int // attempts under way
-	MaxDialling int // the most at one time
-	Open        int // connections whose dialler has not closed them
-	MaxOpen     int // the most at one time
-	MaxHeld     int // the most of Dialling and Open together: 1 for an owner that has one connection at a time
+	Dials      int // attempts so far, good or not
+	Dialing    int // attempts under way
+	MaxDialing int // the most at one time
+	Open       int // connections whose dialer has not closed them
+	MaxOpen    int // the most at one time
+	MaxHeld    int // the most of Dialing and Open together: 1 for an owner that has one connection at a time
 }
 
-// book is the ledger of one address. The network's lock guards it.
-type book struct {
+// counts is what a network knows of one address. The network's lock guards it.
+type counts struct {
 	Count
 	dials []time.Time
 	pipes map[*Pipe]struct{} // those with an end that is not closed
@@ -32,26 +32,26 @@ func (n *Network) Dials(addr string) []time.Time {
 	if addr == "" {
 		return slices.Clone(n.total.dials)
 	}
-	if b := n.books[addr]; b != nil {
+	if b := n.counts[addr]; b != nil {
 		return slices.Clone(b.dials)
 	}
 	return nil
 }
 
-// Count returns the ledger of addr; "" is every address together.
+// Count returns the numbers of addr; "" is every address together.
 func (n *Network) Count(addr string) Count {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if addr == "" {
 		return n.total.Count
 	}
-	if b := n.books[addr]; b != nil {
+	if b := n.counts[addr]; b != nil {
 		return b.Count
 	}
 	return Count{}
 }
 
-// Open returns the number of connections whose dialler has not closed them.
+// Open returns the number of connections whose dialer has not closed them.
 func (n *Network) Open() int { return n.Count("").Open }
 
 // Conns returns the live connections to addr, the oldest first; "" is every
@@ -65,11 +65,12 @@ func (n *Network) Conns(addr string) []*Pipe {
 // that it is empty.
 func (n *Network) Unclosed() []*Pipe { return n.held("") }
 
-// held returns the connections in the book of addr, the oldest first.
+// held returns the connections to addr that have an open end, the oldest first; "" is
+// every address.
 func (n *Network) held(addr string) []*Pipe {
 	n.mu.Lock()
 	var held []*Pipe
-	for a, b := range n.books {
+	for a, b := range n.counts {
 		if addr == "" || addr == a {
 			for p := range b.pipes {
 				held = append(held, p)
@@ -100,10 +101,10 @@ func (n *Network) beginDial(addr string) Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	b := n.book(addr)
+	b := n.countsOf(addr)
 	b.dials = append(b.dials, now)
 	n.total.dials = append(n.total.dials, now)
-	n.count(addr, func(c *Count) { c.Dials++; c.Dialling++ })
+	n.count(addr, func(c *Count) { c.Dials++; c.Dialing++ })
 	return n.nextFault(addr)
 }
 
@@ -112,7 +113,7 @@ func (n *Network) endDial(addr string, p *Pipe) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.count(addr, func(c *Count) {
-		c.Dialling--
+		c.Dialing--
 		if p != nil {
 			c.Open++
 		}
@@ -128,29 +129,29 @@ func (n *Network) closed(p *Pipe, counted, last bool) {
 		n.count(p.addr, func(c *Count) { c.Open-- })
 	}
 	if last {
-		delete(n.book(p.addr).pipes, p)
+		delete(n.countsOf(p.addr).pipes, p)
 	}
 }
 
-// book returns the ledger of addr. The lock is held.
-func (n *Network) book(addr string) *book {
-	b := n.books[addr]
+// countsOf returns the counts of addr. The lock is held.
+func (n *Network) countsOf(addr string) *counts {
+	b := n.counts[addr]
 	if b == nil {
-		b = &book{pipes: make(map[*Pipe]struct{})}
-		if n.books == nil {
-			n.books = make(map[string]*book)
+		b = &counts{pipes: make(map[*Pipe]struct{})}
+		if n.counts == nil {
+			n.counts = make(map[string]*counts)
 		}
-		n.books[addr] = b
+		n.counts[addr] = b
 	}
 	return b
 }
 
 // count changes the counts of addr and of the whole. The lock is held.
 func (n *Network) count(addr string, change func(c *Count)) {
-	for _, c := range []*Count{&n.book(addr).Count, &n.total.Count} {
+	for _, c := range []*Count{&n.countsOf(addr).Count, &n.total.Count} {
 		change(c)
-		c.MaxDialling = max(c.MaxDialling, c.Dialling)
+		c.MaxDialing = max(c.MaxDialing, c.Dialing)
 		c.MaxOpen = max(c.MaxOpen, c.Open)
-		c.MaxHeld = max(c.MaxHeld, c.Dialling+c.Open)
+		c.MaxHeld = max(c.MaxHeld, c.Dialing+c.Open)
 	}
 }

@@ -43,7 +43,7 @@ func TestLedgerCountsWhatOneOwnerHolds(t *testing.T) {
 		}
 		open().Close()
 		open().Close()
-		require.Equal(t, conntest.Count{Dials: 2, MaxDialling: 1, MaxOpen: 1, MaxHeld: 1}, n.Count(addr))
+		require.Equal(t, conntest.Count{Dials: 2, MaxDialing: 1, MaxOpen: 1, MaxHeld: 1}, n.Count(addr))
 
 		c := open()
 		n.Fault(addr, conntest.Fault{Hang: true})
@@ -51,11 +51,11 @@ func TestLedgerCountsWhatOneOwnerHolds(t *testing.T) {
 		defer cancel()
 		go n.DialContext(ctx, "tcp", addr)
 		synctest.Wait()
-		want := conntest.Count{Dials: 4, Dialling: 1, MaxDialling: 1, Open: 1, MaxOpen: 1, MaxHeld: 2}
+		want := conntest.Count{Dials: 4, Dialing: 1, MaxDialing: 1, Open: 1, MaxOpen: 1, MaxHeld: 2}
 		require.Equal(t, want, n.Count(addr))
 		require.Equal(t, want, n.Count(""))
 		time.Sleep(time.Minute)
-		require.Zero(t, n.Count(addr).Dialling)
+		require.Zero(t, n.Count(addr).Dialing)
 		c.Close()
 	})
 }

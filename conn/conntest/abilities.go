@@ -27,7 +27,7 @@ func abilitiesOf(c conn.Conn) (a abilities) {
 
 // of returns c with the abilities that are not nil, and no others. Each set of them
 // is a type of its own, because a type assertion sees all methods of a type.
-func (a abilities) of(c conn.Conn) conn.Conn {
+func (a abilities) addTo(c conn.Conn) conn.Conn {
 	switch [4]bool{a.Pinger != nil, a.Idler != nil, a.BatchWriter != nil, a.HangupDetector != nil} {
 	case [4]bool{true, false, false, false}:
 		return struct {
