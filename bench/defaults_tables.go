@@ -190,7 +190,7 @@ func fullJitter() fleet.Client {
 	return fleet.Client{Policy: backoff.Patient(p, backoff.Patience{}, backoff.Patience{}), OneConnection: true, Credit: -1}
 }
 
-// waitsTable is the frontier between coming back soon and dialling little.
+// waitsTable is the frontier between coming back soon and dialing little.
 func waitsTable(l *lab) table {
 	const second = time.Second
 	var policies []named

@@ -51,13 +51,15 @@ type Idler interface {
 	Idle() time.Duration
 }
 
-// Waiter is a Conn that tells when it has nothing more at hand: whoever collects
-// messages into batches must not keep them while Read waits for the network.
-type Waiter interface {
-	// OnWait has Read call f each time before it asks the network for more, and
-	// reports whether it will. It must be called before the first Read, or between
-	// two and before Close can be. f must not wait, and must not use the Conn.
-	OnWait(f func()) bool
+// BlockNotifier is a Conn that calls a function when it has nothing more at hand. A reader
+// that collects messages into batches needs it, because it must not keep them while Read
+// waits for the network.
+type BlockNotifier interface {
+	// BeforeBlock makes Read call f each time before it asks the network for more. It
+	// reports whether this Conn can do that. Call it before the first Read, or between
+	// two of them, and before a Close may begin. f must not wait, and must not use the
+	// Conn.
+	BeforeBlock(f func()) bool
 }
 
 // BufferReader is a Conn that asks for a buffer when a message has begun to come in,

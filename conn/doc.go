@@ -28,7 +28,7 @@
 //     which no byte was handed over fails with [ErrNotWritten]; of any other
 //     that fails the fate is unknown.
 //  7. Errors are known by type: [CloseError], [TooBigError], [ProtocolError],
-//     [StuckError], [io.EOF], [net.ErrClosed]. What the peer has said is quoted
+//     [SlowMessageError], [io.EOF], [net.ErrClosed]. What the peer has said is quoted
 //     and cut. A lost session is never a timeout in the sense of [net.Error].
 //  8. Nothing is left. When Close or CloseNow returns, no goroutine and no timer
 //     of the connection is.

@@ -64,15 +64,15 @@ func (e *TooBigError) Error() string {
 	return fmt.Sprintf("message larger than the read limit of %d bytes", e.Limit)
 }
 
-// StuckError is why a connection was cut when a message took longer than it may.
+// SlowMessageError is why a connection was cut when a message took longer than it may.
 // It is no timeout in the sense of [net.Error]: a session was lost, nothing shows
 // that the server has too much to do.
-type StuckError struct {
+type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
 	Limit time.Duration // the limit
 }
 
-func (e *StuckError) Error() string {
+func (e *SlowMessageError) Error() string {
 	if e.Op == "write" {
 		return fmt.Sprintf("a message was not written within %v", e.Limit)
 	}
@@ -80,15 +80,15 @@ func (e *StuckError) Error() string {
 }
 
 var (
-	errControl      = errors.New("a control frame was stuck for 5s")
-	errStuckMessage = errors.New("a message under way was stuck for 5s")
-	errBelow        = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
-	errNoAnswer     = errors.New("no close frame in answer within 5s")
-	errGone         = errors.New("the connection has ended") // Read knows, or will know, why
+	errControl          = errors.New("a control frame was stuck for 5s")
+	errSlowMessage      = errors.New("a message under way was stuck for 5s")
+	errClosedUnderneath = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
+	errNoAnswer         = errors.New("no close frame in answer within 5s")
+	errEnded            = errors.New("the connection has ended") // Read knows, or will know, why
 )
 
 // lostError is an error of op. It answers for what is below it that it is no
-// timeout: an ETIMEDOUT of the kernel too means a lost session, see [StuckError].
+// timeout: an ETIMEDOUT of the kernel too means a lost session, see [SlowMessageError].
 type lostError struct {
 	op  string
 	err error

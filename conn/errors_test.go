@@ -27,7 +27,7 @@ func TestOnlyProtocolErrorsHaveACloseCode(t *testing.T) {
 	require.Equal(t, 4000, code.CloseCode())
 	require.ErrorAs(t, &lostError{"read", &ProtocolError{Err: errors.New("x")}}, &code)
 	require.Equal(t, 1002, code.CloseCode())
-	for _, err := range []error{&TooBigError{1}, &StuckError{"read", time.Second}} {
+	for _, err := range []error{&TooBigError{1}, &SlowMessageError{"read", time.Second}} {
 		require.NotErrorAs(t, &lostError{"read", err}, &code)
 		var timeout net.Error
 		require.NotErrorAs(t, err, &timeout)

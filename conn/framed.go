@@ -22,9 +22,9 @@ type Framed struct {
 	limit  int
 	kind   Type
 
-	nc    net.Conn      // as it was given; writes go there
-	turn  chan struct{} // full while somebody writes; one at a time
-	layer *tap          // nc, if there is a raw connection under it; else nil
+	nc        net.Conn      // as it was given; writes go there
+	writeSlot chan struct{} // full while somebody writes; one at a time
+	layer     *tap          // nc, if there is a raw connection under it; else nil
 
 	source source        // reads nc
 	in     *bufio.Reader // reads source
@@ -33,7 +33,7 @@ type Framed struct {
 var _ interface {
 	Conn
 	Idler
-	Waiter
+	BlockNotifier
 	BufferReader
 	BatchWriter
 	HalfCloser
@@ -60,7 +60,7 @@ func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 		return nil, err
 	}
 	options := o.withDefaults()
-	c := &Framed{framer: f, limit: int(options.ReadLimit), kind: options.Type, nc: nc, turn: make(chan struct{}, 1)}
+	c := &Framed{framer: f, limit: int(options.ReadLimit), kind: options.Type, nc: nc, writeSlot: make(chan struct{}, 1)}
 	w := c.join()
 	w.setLimits(options.Limits)
 	c.source.wire = w
@@ -104,7 +104,7 @@ func validateFramer(f Framer) error {
 // on trust.
 //
 // The errors that a caller may look for are [TooBigError], [ProtocolError],
-// [StuckError], [io.EOF] (the peer hung up between messages),
+// [SlowMessageError], [io.EOF] (the peer hung up between messages),
 // [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
 // read.
 func (c *Framed) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
@@ -178,9 +178,9 @@ func (c *Framed) Idle() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
 }
 
-// OnWait implements [Waiter].
-func (c *Framed) OnWait(f func()) bool {
-	c.source.onWait = f
+// BeforeBlock implements [BlockNotifier].
+func (c *Framed) BeforeBlock(f func()) bool {
+	c.source.beforeBlock = f
 	return true
 }
 
@@ -194,14 +194,14 @@ func (c *Framed) OnWait(f func()) bool {
 //
 // If nc has no CloseWrite, or ctx has ended, it is CloseNow.
 func (c *Framed) Close(ctx context.Context, _ int, _ string) error {
-	if err := c.wire.leave(context.Cause(ctx)); err != nil {
+	if err := c.wire.beginClose(context.Cause(ctx)); err != nil {
 		_ = c.CloseNow()
 		return &lostError{"close", err}
 	}
 	defer c.wire.reads.done()
 	cut := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.wire.Cut(); close(cut) })
-	err := c.farewell()
+	err := c.closeHandshake()
 	if !stop() {
 		<-cut
 		err = context.Cause(ctx)
@@ -228,14 +228,14 @@ func (c *Framed) endWriting() error {
 	if half == nil {
 		return fmt.Errorf("%T: %w", c.nc, errors.ErrUnsupported)
 	}
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
+	c.writeSlot <- struct{}{}
+	defer func() { <-c.writeSlot }()
 	return half.CloseWrite()
 }
 
 // farewell closes our direction and waits for the peer's. It ends when the
 // connection is cut.
-func (c *Framed) farewell() error {
+func (c *Framed) closeHandshake() error {
 	switch err := c.endWriting(); {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
@@ -267,7 +267,7 @@ func (c *Framed) halfCloser() halfCloser {
 
 // CloseNow implements [Conn]. The error is always nil.
 func (c *Framed) CloseNow() error {
-	c.wire.left.Store(true)
+	c.wire.closing.Store(true)
 	c.wire.end(net.ErrClosed)
 	c.wire.Cut() // first: the layer above may wait for the network
 	if c.layer != nil {

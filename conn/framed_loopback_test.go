@@ -123,7 +123,7 @@ func TestCloseNowOfAStuckFramedConnectionDoesNotWait(t *testing.T) {
 		for err == nil { // until the socket is full
 			err = c.Write(conn.Message{Data: make([]byte, 1<<20)})
 		}
-		require.ErrorAs(t, err, new(*conn.StuckError))
+		require.ErrorAs(t, err, new(*conn.SlowMessageError))
 		require.NotErrorIs(t, err, conn.ErrNotWritten)
 		start := time.Now()
 		require.NoError(t, c.CloseNow())

@@ -261,7 +261,7 @@ func TestAMessageThatDoesNotCompleteIsCut(t *testing.T) {
 		takes(t, 60*second, func() {
 			err := read()
 			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
-			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 			require.NotErrorIs(t, err, net.ErrClosed)
 		})
 	})
@@ -279,7 +279,7 @@ func TestMessageTimeoutRunsFromTheFirstByte(t *testing.T) {
 		read := s.reading()
 		time.Sleep(9 * second)
 		s.send(t, "lf") // a trickle does not help
-		takes(t, second, func() { require.ErrorAs(t, read(), new(*conn.StuckError)) })
+		takes(t, second, func() { require.ErrorAs(t, read(), new(*conn.SlowMessageError)) })
 	})
 }
 
@@ -326,10 +326,10 @@ func TestIdleCountsFromTheLastByte(t *testing.T) {
 	})
 }
 
-func TestOnWaitIsCalledBeforeTheNetworkIsAsked(t *testing.T) {
+func TestBeforeBlockIsCalledBeforeTheNetworkIsAsked(t *testing.T) {
 	s := framed(t, conn.Lines{}, nil)
 	waits := 0
-	require.True(t, s.OnWait(func() { waits++ }))
+	require.True(t, s.BeforeBlock(func() { waits++ }))
 	s.send(t, "a\nb\nc\n")
 	for range 3 {
 		_, err := s.Read(nil)

@@ -61,9 +61,9 @@ func (c *Framed) writeSome(ms []Message) (n int, err error) {
 		return 0, err
 	}
 	c.wire.writing.begin()
-	c.turn <- struct{}{}
+	c.writeSlot <- struct{}{}
 	took, failed := c.write(out)
-	<-c.turn
+	<-c.writeSlot
 	c.wire.writing.end()
 	if failed != nil {
 		return handed(ends[:n], took, failed)

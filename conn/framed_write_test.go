@@ -99,7 +99,7 @@ func TestAStuckFrameIsCutAtItsTimeout(t *testing.T) {
 			err := s.writing(100)()
 			require.EqualError(t, err, "write: a message was not written within 10s")
 			require.NotErrorIs(t, err, conn.ErrNotWritten)
-			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 		})
 		err := read()
 		require.EqualError(t, err, "read: a message was not written within 10s")
@@ -117,7 +117,7 @@ func TestAStuckFrameOfWhichNothingWasTakenIsNotWritten(t *testing.T) {
 		second := s.writing(1)
 		for _, err := range []error{first(), second()} {
 			require.ErrorIs(t, err, conn.ErrNotWritten)
-			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestAPartOfATLSRecordIsNotWritten(t *testing.T) {
 		pipe.Window(conntest.ToServer, 50+int(pipe.Written(conntest.ToServer)))
 		takes(t, 10*second, func() {
 			err := c.Write(conn.Message{Data: make([]byte, 10_000)})
-			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 			require.ErrorIs(t, err, conn.ErrNotWritten)
 		})
 		got, err := io.ReadAll(far)

@@ -16,13 +16,13 @@ type Limits struct {
 	ReadLimit int64
 
 	// WriteTimeout is how long a message may take to be written, counted from its turn
-	// when several goroutines write. Then the connection is cut with a [StuckError].
+	// when several goroutines write. Then the connection is cut with a [SlowMessageError].
 	// Not used on js, where writing never waits. Default 10 s; negative: off.
 	WriteTimeout time.Duration
 
 	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
 	// to come in, counted from when Read has its first byte. Then the connection is
-	// cut with a [StuckError]. Not used on js, where messages come in whole.
+	// cut with a [SlowMessageError]. Not used on js, where messages come in whole.
 	// Default 60 s; negative: off.
 	MessageTimeout time.Duration
 }

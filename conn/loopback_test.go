@@ -80,7 +80,7 @@ func TestCloseNowOfAStuckTLSConnectionDoesNotWait(t *testing.T) {
 	for err == nil { // until the socket is full
 		err = c.Write(Message{Binary, make([]byte, 1<<20)})
 	}
-	require.ErrorAs(t, err, new(*StuckError))
+	require.ErrorAs(t, err, new(*SlowMessageError))
 	start := time.Now()
 	require.NoError(t, c.CloseNow())
 	require.Less(t, time.Since(start), 4*time.Second, "crypto/tls waits for 5 s")

@@ -137,7 +137,7 @@ func (s *sender) begin(limit time.Duration) error {
 	o := s.enter()
 	if o.taken && !s.awaitTurn(limit) {
 		s.leave()
-		return errStuckMessage
+		return errSlowMessage
 	}
 	o.taken, o.start = true, -1
 	o.flushers++
@@ -255,7 +255,7 @@ func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
 		var n int
 		n, err = s.to.body.Write(buf[:min(len(buf), 2*fragment)])
 		if further && err == nil && clock()-since >= time.Millisecond {
-			s.to.wire.note()
+			s.to.wire.noteLife()
 		}
 		sent += int64(n)
 		buf = buf[n:]

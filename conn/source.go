@@ -9,9 +9,9 @@ import (
 // source is where the bytes of a connection come from. It belongs to the goroutine
 // that has the turn to read.
 type source struct {
-	wire   *Wire              // its watchdog runs while a message waits for the network
-	body   io.ReadWriteCloser // which a sender writes
-	onWait func()             // called before each read of the body; nil: nobody wants it
+	wire        *Wire              // its watchdog runs while a message waits for the network
+	body        io.ReadWriteCloser // which a sender writes
+	beforeBlock func()             // called before each read of the body; nil: nobody wants it
 
 	ahead *[aheadSize]byte // nil, or the buffer in which win lies
 	win   []byte           // what has come and is not consumed
@@ -45,8 +45,8 @@ func (s *source) ask(p []byte) (int, error) {
 		s.wire.message.begin()
 	}
 	for tries := 0; s.err == nil; tries++ {
-		if s.onWait != nil {
-			s.onWait()
+		if s.beforeBlock != nil {
+			s.beforeBlock()
 		}
 		var n int
 		n, s.err = s.body.Read(p)
@@ -124,7 +124,7 @@ func (s *source) Read(p []byte) (int, error) {
 // ended.
 func (s *source) drain() (err error) {
 	s.release()
-	s.onWait = nil // it belongs to the goroutine that read
+	s.beforeBlock = nil // it belongs to the goroutine that read
 	for buf := make([]byte, 4<<10); err == nil; {
 		_, err = s.ask(buf)
 	}

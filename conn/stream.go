@@ -73,7 +73,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // have.
 func (s *stream) awaitAnswer() error {
 	s.wire.reads.claim()
-	s.onWait = nil // it belongs to the goroutine that read
+	s.beforeBlock = nil // it belongs to the goroutine that read
 	for {
 		h, err := s.header(nil)
 		if err != nil {

@@ -32,7 +32,7 @@ type watch struct {
 }
 
 // made returns the watch, which the first call makes.
-func (d *watchdog) made() *watch {
+func (d *watchdog) ensure() *watch {
 	w := d.watch.Load()
 	if w == nil {
 		d.watch.CompareAndSwap(nil, &watch{dog: d})
@@ -45,7 +45,7 @@ func (d *watchdog) begin() {
 	if d.limit <= 0 {
 		return
 	}
-	w, now := d.made(), clock()
+	w, now := d.ensure(), clock()
 	w.mu.Lock()
 	w.busy++
 	if w.busy == 1 {
@@ -72,7 +72,7 @@ func (d *watchdog) end() {
 	if d.limit <= 0 {
 		return
 	}
-	w := d.made()
+	w := d.ensure()
 	w.mu.Lock()
 	w.busy--
 	if w.busy > 0 {
@@ -89,7 +89,7 @@ func (d *watchdog) once() (end func()) {
 	}
 	late := make(chan struct{})
 	timer := time.AfterFunc(d.limit, func() {
-		d.wire.stuck(d)
+		d.wire.cutSlow(d)
 		close(late)
 	})
 	return func() {
@@ -101,7 +101,7 @@ func (d *watchdog) once() (end func()) {
 
 // stop ends the watch for good. When it returns no tick is running or to come.
 func (d *watchdog) stop() {
-	w := d.made() // so that a later begin arms nothing
+	w := d.ensure() // so that a later begin arms nothing
 	w.mu.Lock()
 	w.closed = true
 	if w.armed && w.timer.Stop() {
@@ -119,7 +119,7 @@ func (w *watch) tick() {
 		return
 	}
 	if late {
-		w.dog.wire.stuck(w.dog)
+		w.dog.wire.cutSlow(w.dog)
 	}
 	w.ticks.Done()
 }

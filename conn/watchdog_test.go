@@ -15,7 +15,7 @@ func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
 }
 
 func (d *watchdog) isArmed() bool {
-	w := d.made()
+	w := d.ensure()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.armed
@@ -31,7 +31,7 @@ func TestWatchdogBitesExactlyAtTheLimit(t *testing.T) {
 		sleep(t, 10*second-1)
 		require.NoError(t, w.ended())
 		sleep(t, 1)
-		require.Equal(t, &StuckError{"write", 10 * second}, w.ended())
+		require.Equal(t, &SlowMessageError{"write", 10 * second}, w.ended())
 		require.True(t, w.cut.Load())
 		d.stop()
 	})

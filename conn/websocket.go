@@ -24,7 +24,7 @@ var _ interface {
 	Conn
 	Pinger
 	Idler
-	Waiter
+	BlockNotifier
 	BufferReader
 	BatchWriter
 	HangupDetector
@@ -35,7 +35,7 @@ var _ interface {
 // have been made without OnPingReceived and OnPongReceived callbacks that touch
 // it. What [WebSocketOptions.Validate] refuses gets its default.
 //
-// w is the Wire that ws was dialled through. Without one, or with one that was
+// w is the Wire that ws was dialed through. Without one, or with one that was
 // not used, the WebSocket works, but:
 //   - closing may wait for the network: CloseNow 5 s under TLS, Close 10 s
 //     whatever its context says;
@@ -54,7 +54,7 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	}
 	w.setLimits(options.Limits)
 	if w.tap.Load() == nil {
-		w.note()
+		w.noteLife()
 	}
 	w.ws = ws
 	ws.SetReadLimit(options.ReadLimit)
@@ -66,12 +66,12 @@ func (c *WebSocket) Idle() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
 }
 
-// OnWait implements [Waiter]. Without a Wire it does nothing and reports false.
-func (c *WebSocket) OnWait(f func()) bool {
+// BeforeBlock implements [BlockNotifier]. Without a Wire it does nothing and reports false.
+func (c *WebSocket) BeforeBlock(f func()) bool {
 	if c.wire.stream == nil {
 		return false
 	}
-	c.wire.stream.onWait = f
+	c.wire.stream.beforeBlock = f
 	return true
 }
 
@@ -89,7 +89,7 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err = c.wire.leave(err); err != nil {
+	if err = c.wire.beginClose(err); err != nil {
 		_ = c.CloseNow()
 		return &lostError{"close", err}
 	}
@@ -123,7 +123,7 @@ func (c *WebSocket) unanswered(err error) error {
 	var answer websocket.CloseError
 	end := c.wire.stream.ended()
 	switch {
-	case errors.As(err, &answer), c.wire.bye.Load(): // with another code, or to Read
+	case errors.As(err, &answer), c.wire.closeReceived.Load(): // with another code, or to Read
 		return nil
 	case c.wire.cut.Load():
 		return net.ErrClosed
@@ -137,7 +137,7 @@ func (c *WebSocket) unanswered(err error) error {
 
 // CloseNow implements [Conn]. The error is always nil.
 func (c *WebSocket) CloseNow() error {
-	c.wire.left.Store(true)
+	c.wire.closing.Store(true)
 	c.wire.end(net.ErrClosed)
 	c.wire.Cut() // first: ws.CloseNow cuts nothing once a Close has begun
 	c.wire.abort()
@@ -159,7 +159,7 @@ func (c *WebSocket) why(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errControl
 	case closedBelow(err):
-		return errGone
+		return errEnded
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	if w == nil {
 		w = new(Wire)
 	}
-	w.note()
+	w.noteLife()
 	ws.SetReadLimit(options.ReadLimit)
 	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit}
 }
@@ -46,7 +46,7 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 	if err != nil {
 		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
 	}
-	c.wire.note()
+	c.wire.noteLife()
 	return Message{Type: Type(kind), Data: append(buf[:0], data...)}, nil
 }
 
@@ -58,7 +58,7 @@ func (c *WebSocket) reason(err error) error {
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return &TooBigError{Limit: c.limit}
 	case errors.Is(err, net.ErrClosed):
-		return errGone
+		return errEnded
 	}
 	return err
 }

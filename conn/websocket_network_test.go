@@ -94,7 +94,7 @@ func TestAStuckMessageIsCutAtTheWriteTimeoutBehindARealServer(t *testing.T) {
 		c, _ := newVenue(t, conntest.NeverRead).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
 		takes(t, 30*second, func() {
 			err := c.Write(conn.BinaryMessage(make([]byte, 1<<20)))
-			require.ErrorAs(t, err, new(*conn.StuckError))
+			require.ErrorAs(t, err, new(*conn.SlowMessageError))
 			require.NotErrorIs(t, err, conn.ErrNotWritten)
 		})
 	})

@@ -17,7 +17,7 @@ import (
 // on trust. All of buf may be written to, up to its capacity.
 //
 // The errors that a caller may look for are [CloseError], [TooBigError],
-// [ProtocolError], [StuckError], [io.EOF] (the peer hung up between messages),
+// [ProtocolError], [SlowMessageError], [io.EOF] (the peer hung up between messages),
 // [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
 // read.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
@@ -48,7 +48,7 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 		turn.end()
 	}
 	if err == nil && c.wire.tap.Load() == nil {
-		c.wire.note()
+		c.wire.noteLife()
 	}
 	return m, err
 }
@@ -255,7 +255,7 @@ func (c *WebSocket) readPlain(buf []byte, buffer func(size int) []byte) (Message
 	if err != nil {
 		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
 	}
-	c.wire.note()
+	c.wire.noteLife()
 	return Message{Type: Type(kind), Data: buf}, nil
 }
 
@@ -268,7 +268,7 @@ func (c *WebSocket) reason(err error) error {
 	end := c.wire.stream.ended()
 	switch {
 	case errors.As(err, &frame):
-		c.wire.bye.Store(true)
+		c.wire.closeReceived.Store(true)
 		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return &TooBigError{Limit: int64(c.limit)}
@@ -281,7 +281,7 @@ func (c *WebSocket) reason(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errControl
 	case closedBelow(err) || end != nil && closedBelow(end):
-		return errBelow
+		return errClosedUnderneath
 	case end == io.EOF && c.wire.stream.begun:
 		return io.ErrUnexpectedEOF
 	case end != nil:

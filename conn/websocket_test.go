@@ -227,7 +227,7 @@ func TestUnfinishedMessageIsCutAtItsTimeout(t *testing.T) {
 		l.send(frame(text, "begun"), frame(fin|ping, ""), frame(0, ""), "\x00")
 		takes(t, defaultMessageTimeout, func() {
 			err := wait()
-			var stuck *StuckError
+			var stuck *SlowMessageError
 			require.ErrorAs(t, err, &stuck)
 			require.EqualError(t, err, "read: a message did not come in whole within 1m0s")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
@@ -248,7 +248,7 @@ func TestMessageTimeoutCountsEachMessageAlone(t *testing.T) {
 		wait := l.reading()
 		sleep(t, 3*second)
 		l.send(frame(text, "a"))
-		takes(t, 10*second, func() { require.ErrorAs(t, wait(), new(*StuckError)) })
+		takes(t, 10*second, func() { require.ErrorAs(t, wait(), new(*SlowMessageError)) })
 	})
 }
 
@@ -268,7 +268,7 @@ func TestHalfAHeaderIsTheBeginningOfAMessage(t *testing.T) {
 		l := plain(t, nil)
 		wait := l.reading()
 		l.send("\x81")
-		takes(t, defaultMessageTimeout, func() { require.ErrorAs(t, wait(), new(*StuckError)) })
+		takes(t, defaultMessageTimeout, func() { require.ErrorAs(t, wait(), new(*SlowMessageError)) })
 	})
 }
 
@@ -281,7 +281,7 @@ func TestMessageTimeoutRunsOnlyWhileRead(t *testing.T) {
 		require.NoError(t, err)
 		sleep(t, 1000*second)
 		wait := l.reading()
-		takes(t, 10*second, func() { require.ErrorAs(t, wait(), new(*StuckError)) })
+		takes(t, 10*second, func() { require.ErrorAs(t, wait(), new(*SlowMessageError)) })
 	})
 }
 
@@ -316,7 +316,7 @@ func TestWithoutWireAMessageIsTimedAndCut(t *testing.T) {
 		l.send(frame(text, "begun"))
 		takes(t, defaultMessageTimeout, func() {
 			_, err := l.Read(nil)
-			require.ErrorAs(t, err, new(*StuckError))
+			require.ErrorAs(t, err, new(*SlowMessageError))
 		})
 	})
 }

@@ -16,12 +16,12 @@ import (
 // around the http.RoundTripper that makes the handshake, and give the Wire to
 // [NewWebSocket]; [NewFramed] finds it by itself.
 type Wire struct {
-	tap   atomic.Pointer[tap]
-	cut   atomic.Bool
-	heard atomic.Int64          // when the last byte came, by the package's clock
-	cause atomic.Pointer[error] // why the connection ended: the first reason only
-	bye   atomic.Bool           // a close frame came
-	left  atomic.Bool           // Close or CloseNow was called
+	tap           atomic.Pointer[tap]
+	cut           atomic.Bool
+	heard         atomic.Int64          // when the last byte came, by the package's clock
+	cause         atomic.Pointer[error] // why the connection ended: the first reason only
+	closeReceived atomic.Bool           // a close frame came
+	closing       atomic.Bool           // Close or CloseNow was called
 
 	reads   readTurn
 	stream  *stream                       // of a WebSocket whose handshake went through Transport; else nil
@@ -39,7 +39,7 @@ type Wire struct {
 // second call closes what the first was given.
 func (w *Wire) Tap(nc net.Conn) net.Conn {
 	t := &tap{Conn: nc, wire: w}
-	w.note()
+	w.noteLife()
 	if old := w.tap.Swap(t); old != nil {
 		_ = old.Close()
 	}
@@ -74,15 +74,15 @@ func (w *Wire) end(cause error) error {
 	return *w.cause.Load()
 }
 
-// leave begins a Close, which must not be called with err, and calls stay in the
-// end. It returns why it must be a cut: err, or that the connection has ended
-// already.
-func (w *Wire) leave(err error) error {
+// beginClose begins a Close. If err is not nil, or if the connection has ended already, it
+// returns why the caller can only cut. If it returns nil, the caller calls reads.done in
+// the end.
+func (w *Wire) beginClose(err error) error {
 	switch {
 	case err != nil:
 		w.end(net.ErrClosed)
 		return err
-	case w.left.Swap(true):
+	case w.closing.Swap(true):
 		return net.ErrClosed
 	}
 	w.reads.want() // before Read finds that the connection has ended
@@ -113,13 +113,14 @@ func (w *Wire) notReading() error {
 
 var errTwoReaders = errors.New("another Read is under way")
 
-// stuck cuts the connection because of what d watched. It runs on d's timer.
-func (w *Wire) stuck(d *watchdog) {
+// cutSlow cuts the connection because something that d watches took longer than its limit.
+// It runs on d's timer.
+func (w *Wire) cutSlow(d *watchdog) {
 	op := "write"
 	if d == &w.message {
 		op = "read"
 	}
-	w.end(&StuckError{Op: op, Limit: d.limit})
+	w.end(&SlowMessageError{Op: op, Limit: d.limit})
 	w.Cut()
 	w.abort()
 }
@@ -134,8 +135,8 @@ func (w *Wire) abort() {
 	}
 }
 
-// note says that something came in just now.
-func (w *Wire) note() { w.heard.Store(int64(clock())) }
+// noteLife notes that something came in just now.
+func (w *Wire) noteLife() { w.heard.Store(int64(clock())) }
 
 // tap is the connection that was tapped.
 type tap struct {
@@ -148,7 +149,7 @@ type tap struct {
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if n > 0 {
-		t.wire.note()
+		t.wire.noteLife()
 	}
 	return n, err
 }

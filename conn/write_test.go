@@ -77,7 +77,7 @@ func TestStuckWriteIsCutAtItsTimeout(t *testing.T) {
 			require.EqualError(t, err, "write: a message was not written within 10s")
 			require.NotErrorIs(t, err, ErrNotWritten)
 			require.NotErrorIs(t, err, net.ErrClosed)
-			require.ErrorAs(t, err, new(*StuckError))
+			require.ErrorAs(t, err, new(*SlowMessageError))
 		})
 		err := read()
 		require.EqualError(t, err, "read: a message was not written within 10s")
@@ -147,7 +147,7 @@ func TestWriteThatNeverHadItsTurnIsNotWritten(t *testing.T) {
 		require.NotErrorIs(t, first(), ErrNotWritten)
 		err := second()
 		require.ErrorIs(t, err, ErrNotWritten)
-		require.ErrorAs(t, err, new(*StuckError))
+		require.ErrorAs(t, err, new(*SlowMessageError))
 	})
 }
 

@@ -174,7 +174,7 @@ func TestRetryAfterKeepsOneEndpointOutOfTheRounds(t *testing.T) {
 	})
 }
 
-func TestEndpointsThatAllAskedToWaitAreDialledAllTheSame(t *testing.T) {
+func TestEndpointsThatAllAskedToWaitAreDialedAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRounds(t, says{"a": status(503, time.Minute), "b": status(503, time.Hour)})
 		r.dial(t.Context())

@@ -133,7 +133,7 @@ func TestAPanicEndsTheRace(t *testing.T) {
 		k := &track{after: map[string]time.Duration{"a": time.Hour}, leave: func() { panic("boom") }}
 		_, err := k.run(t.Context(), "a", "leaves", "c")
 		require.ErrorAs(t, err, new(*panicError))
-		require.Equal(t, map[string]time.Duration{"a": 0, "leaves": stagger}, k.started, "no other is dialled")
+		require.Equal(t, map[string]time.Duration{"a": 0, "leaves": stagger}, k.started, "no other is dialed")
 		require.Zero(t, k.open)
 	})
 }

@@ -72,7 +72,7 @@ func TestANameWithoutAddressIsADNSError(t *testing.T) {
 	require.ErrorAs(t, err, &dns)
 }
 
-func TestLocalAddrIsDialledFromAndChoosesTheFamily(t *testing.T) {
+func TestLocalAddrIsDialedFromAndChoosesTheFamily(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	n := &names{addrs: addrs("127.0.0.1")}
 	nc := (&TCPOptions{Resolver: n, LocalAddr: netip.MustParseAddr("127.0.0.9")}).try(t, "name.example:"+port)

@@ -105,7 +105,7 @@ func redacted(u *url.URL) string {
 // defaultPorts has the port of each scheme of an endpoint or a proxy that needs none.
 var defaultPorts = map[string]string{"ws": "80", "wss": "443", "http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 
-// hostPort returns the address of u, for dialling.
+// hostPort returns the address of u, for dialing.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -36,7 +36,7 @@ type WebSocket struct {
 	// URL's. What the handshake itself sets is an error. Default: none.
 	Header http.Header
 
-	// Prepare may change the URL and the header before each endpoint is dialled,
+	// Prepare may change the URL and the header before each endpoint is dialed,
 	// for example to make new credentials. No socket is open yet. ctx ends with the
 	// attempt, and when HandshakeTimeout is over; [backoff.TryFrom] of it has Refresh
 	// set if the server refused the last credentials, with 401 or 403. That is

@@ -54,9 +54,9 @@ const (
 var hostilities = map[string]hostility{
 	"oversized message":       {handler: conntest.Frames(conntest.Frame{Head: whole, Payload: make([]byte, 5000)}), class: retry, cause: as[*conn.TooBigError]},
 	"endless fragments":       {handler: endless(conntest.Frame{Payload: make([]byte, 1000)}), class: retry, cause: as[*conn.TooBigError]},
-	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: as[*conn.StuckError], lasts: true},
-	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: as[*conn.StuckError], lasts: true},
-	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: as[*conn.StuckError], lasts: true},
+	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
+	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
+	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
 	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: as[*conn.TooBigError]},
 	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: as[*conn.ProtocolError]},
 	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: as[*conn.ProtocolError]},
@@ -202,10 +202,10 @@ func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
 		c := v.ready(t, &o)
 		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
 		wantFate(t, stuck, reconnect.Unknown, 1)
-		require.ErrorAs(t, stuck, new(*conn.StuckError))
+		require.ErrorAs(t, stuck, new(*conn.SlowMessageError))
 		require.Equal(t, 10*time.Second, v.now())
 		synctest.Wait()
-		require.ErrorAs(t, wantSeam(t, c).Cause, new(*conn.StuckError))
+		require.ErrorAs(t, wantSeam(t, c).Cause, new(*conn.SlowMessageError))
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		require.NoError(t, c.Write(t.Context(), text("well again")))
 		synctest.Wait()
@@ -228,7 +228,7 @@ func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 		o := run(every(time.Hour))
 		c := v.ready(t, &o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.ErrorAs(t, c.Status().Err, new(*conn.StuckError))
+		require.ErrorAs(t, c.Status().Err, new(*conn.SlowMessageError))
 		require.Less(t, v.now(), 11*time.Second) // WriteTimeout after the window is full
 	})
 }

@@ -158,8 +158,8 @@ func (in *inbox) deliver(m Message) error {
 // batchFor lets messages that c has at hand together wake a waiting reader once,
 // because to wake it for each costs more than all the rest.
 func (in *inbox) batchFor(c conn.Conn) {
-	w, ok := c.(conn.Waiter)
-	in.setBatching(ok && w.OnWait(in.flush))
+	w, ok := c.(conn.BlockNotifier)
+	in.setBatching(ok && w.BeforeBlock(in.flush))
 }
 
 // setBatching wakes the reader for what is queued, and turns batching on or off.

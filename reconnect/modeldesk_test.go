@@ -75,7 +75,7 @@ func (w *modelDesk) Dial(ctx context.Context) (conn.Conn, error) {
 	return struct {
 		*spy
 		conn.Idler
-		conn.Waiter
+		conn.BlockNotifier
 		conn.HalfCloser
 	}{&spy{Conn: framed, m: w.model}, framed, framed, framed}, nil
 }

@@ -147,7 +147,7 @@ func (w *modelVenue) Dial(ctx context.Context) (conn.Conn, error) {
 		*spy
 		conn.Pinger
 		conn.Idler
-		conn.Waiter
+		conn.BlockNotifier
 	}{&spy{Conn: ws, m: w.model}, ws, ws, ws}, nil
 }
 

@@ -39,13 +39,13 @@ func TestABadMessageHarmsNothing(t *testing.T) {
 	})
 }
 
-// told is a conn.Waiter over a Fake.
+// told is a conn.BlockNotifier over a Fake.
 type told struct {
 	*conntest.Fake
 	f func()
 }
 
-func (w *told) OnWait(f func()) bool { w.f = f; return true }
+func (w *told) BeforeBlock(f func()) bool { w.f = f; return true }
 
 func (w *told) Read(buf []byte) (conn.Message, error) {
 	if w.f != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// hoard is a conn.Waiter that says that it waits when the test wants it to.
+// hoard is a conn.BlockNotifier that says that it waits when the test wants it to.
 type hoard struct {
 	*conntest.Fake
 	tell func()
 }
 
-func (h *hoard) OnWait(f func()) bool { h.tell = f; return true }
+func (h *hoard) BeforeBlock(f func()) bool { h.tell = f; return true }
 
 // hoarding returns a Conn over a hoard, and what comes of one Read of it.
 func hoarding(t *testing.T, in reconnect.Inbox) (*hoard, <-chan string) {

@@ -25,7 +25,7 @@ type state uint8
 const (
 	connected state = iota
 	unaware         // its session is lost, and it has not noticed
-	away            // dialling, or waiting
+	away            // dialing, or waiting
 	gone            // the policy gave up
 )
 

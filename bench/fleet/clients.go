@@ -44,7 +44,7 @@ func Clients() []Client {
 }
 
 // Paced returns p with the limits that the library's default had before it was
-// [backoff.Prompt], when it dialled once at a time and a short session counted for nothing:
+// [backoff.Prompt], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
 	return backoff.Patient(p, backoff.Patience{Share: 0.25, Cap: time.Minute}, backoff.Patience{Share: 4, Cap: 6 * time.Hour})

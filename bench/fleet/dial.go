@@ -47,7 +47,7 @@ func (r *run) mark(c *client, who int32, i int) {
 
 // dial begins a dial, whose limits count from now on.
 func (r *run) dial(c *client, who int32, i int, now int64) {
-	r.dialled(now)
+	r.dialed(now)
 	x := &c.dials[i]
 	x.began, x.limit, x.syns = now, now+x.limit, 0
 	x.server = r.choose(who)

@@ -61,7 +61,7 @@ func (w watcher) step() {
 		door = w.gates.door(who)
 	}
 	before := w.dialBins[at/int64(Bin)]
-	under, kept := w.dialling(door)
+	under, kept := w.dialing(door)
 	down := w.gates.doors[door].line.Status(clock(at)).Down
 	if who < 0 {
 		w.other(at, who)
@@ -79,15 +79,15 @@ func (w watcher) step() {
 		limit = w.N
 	}
 	begun := int(w.dialBins[at/int64(Bin)] - before)
-	now, keptNow := w.dialling(door)
+	now, keptNow := w.dialing(door)
 	left := max(keptNow-kept, 0) // gave their places back in this step
 	require.True(w.t, begun == 0 || under-left+begun <= limit, "at %v %d of process %d dial and %d begin to; down: %v", time.Duration(at), under-left, door, begun, down)
 	require.LessOrEqual(w.t, now, max(limit, under))
 }
 
-// dialling returns how many of a process dial, and how many handshakes it keeps beside
+// dialing returns how many of a process dial, and how many handshakes it keeps beside
 // those.
-func (w watcher) dialling(door int) (n, kept int) {
+func (w watcher) dialing(door int) (n, kept int) {
 	for who := int32(door); int(who) < w.N; who += int32(w.Processes) {
 		keeps := w.keeps(who)
 		for i, x := range w.clients[who].dials {

@@ -105,7 +105,7 @@ func (t *tally) ups(now int64, by int) {
 	}
 }
 
-func (t *tally) dialled(now int64) { t.dialBins[now/int64(Bin)]++; t.dialCount++ }
+func (t *tally) dialed(now int64) { t.dialBins[now/int64(Bin)]++; t.dialCount++ }
 
 // back notes that a client is up, which was away since c.since.
 func (r *run) back(who int32, c *client, now int64) {

@@ -70,7 +70,7 @@ func consistent(t *testing.T, r *realherd.Result, reject bool) {
 		require.LessOrEqual(t, b.Admitted+b.Rejected, r.PeakIn)
 	}
 	require.Zero(t, r.Local)
-	require.GreaterOrEqual(t, dials, r.N, "each has dialled")
+	require.GreaterOrEqual(t, dials, r.N, "each has dialed")
 	require.InDelta(t, r.Dials, float64(dials)/float64(r.N), 1e-9)
 	require.InDelta(t, dials, float64(r.N)*(1+r.Refused+r.TimedOut), 1e-6, "each dial has failed or is a session")
 	require.InDelta(t, admitted, float64(r.N)*(1+r.Wasted), 1e-6, "each that was admitted is a session or wasted")

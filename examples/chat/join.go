@@ -235,7 +235,7 @@ func (c *client) prompt() string {
 	var doing string
 	switch s.State {
 	case reconnect.StateConnecting:
-		doing = "dialling"
+		doing = "dialing"
 		if s.AtGate {
 			doing = "at the gate"
 		}

@@ -28,7 +28,7 @@ func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
 		require.Equal(t, "       at the gate > ", s.prompt())
 		leave(backoff.Verdict{})
 		synctest.Wait()
-		require.Equal(t, "          dialling > ", s.prompt())
+		require.Equal(t, "           dialing > ", s.prompt())
 		peer := <-s.dials
 		s.want(peer, message{Type: "hello"})
 		require.Equal(t, "           joining > ", s.prompt())
@@ -42,7 +42,7 @@ func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
 		require.Equal(t, "   next try in 3 s > ", s.prompt())
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		require.Equal(t, "          dialling > ", s.prompt())
+		require.Equal(t, "           dialing > ", s.prompt())
 		s.conn.Close()
 		<-s.conn.Done()
 		require.Equal(t, "            closed > ", s.prompt())

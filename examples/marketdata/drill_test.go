@@ -99,7 +99,7 @@ func TestAStepThatTheClientDoesNotSeeFails(t *testing.T) {
 func TestARefusedSnapshotCostsTheSession(t *testing.T) {
 	d, c := connected(t)
 	require.NoError(t, c.feed.Write(t.Context(), text(`{"op":"nonsense"}`)))
-	require.NoError(t, d.until(t.Context(), "not redialled", func() bool {
+	require.NoError(t, d.until(t.Context(), "not redialed", func() bool {
 		_, first := c.journal.find(mark{}, func(e event) bool { return e.kind == sessionLost })
 		return first != nil && first.Error() == `the venue says "unknown operation \"nonsense\""`
 	}))
