@@ -20,7 +20,7 @@ import (
 func TestCloseNowOfAWebSocketOverTheUsersTLSDoesNotWait(t *testing.T) {
 	config := serverTLS()
 	synctest.Test(t, func(t *testing.T) {
-		v := newVenue(t, conntest.NeverRead)
+		v := newWSServer(t, conntest.NeverRead)
 		v.server.TLS = config
 		c, pipe := v.dial(t, nil, secured)
 		pipe.Window(conntest.ToServer, 0)
@@ -49,7 +49,7 @@ func TestASlowUploadBehindAServerThatPingsArrives(t *testing.T) {
 	const size, rate = 20_000_000, 1_000_000
 	synctest.Test(t, func(t *testing.T) {
 		sizes := make(chan int64, 1)
-		v := newVenue(t, receiving(sizes))
+		v := newWSServer(t, receiving(sizes))
 		c, pipe := v.dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: time.Minute}}, nil)
 		pipe.Window(conntest.ToServer, rate/5)
 		pipe.Trickle(conntest.ToServer, rate/10, second/10)
@@ -77,7 +77,7 @@ func TestASlowUploadBehindAServerThatPingsArrives(t *testing.T) {
 func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sizes := make(chan int64, 1)
-		c, pipe := newVenue(t, receiving(sizes)).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: time.Hour}}, nil)
+		c, pipe := newWSServer(t, receiving(sizes)).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: time.Hour}}, nil)
 		pipe.Trickle(conntest.ToServer, 10_000, second) // 10 kB/s
 		write := background(func() error { return c.Write(conn.BinaryMessage(make([]byte, 1_000_000))) })
 		for range 85 {
@@ -91,7 +91,7 @@ func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 
 func TestAStuckMessageIsCutAtTheWriteTimeoutBehindARealServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newVenue(t, conntest.NeverRead).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
+		c, _ := newWSServer(t, conntest.NeverRead).dial(t, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 30 * second}}, nil)
 		takes(t, 30*second, func() {
 			err := c.Write(conn.BinaryMessage(make([]byte, 1<<20)))
 			require.ErrorAs(t, err, new(*conn.SlowMessageError))

@@ -33,19 +33,19 @@ func TestAnswersAreExplained(t *testing.T) {
 		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
 		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},
 		"400 Bad Request: is this a wss server?": {text(400, "The plain HTTP request was sent to HTTPS port"), 400, backoff.ClassSlow},
-		`302 Found: redirected to "other.example" (refused)`:                            {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
-		`302 Found: redirected to "venue.example" (refused)`:                            {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
-		"302 Found: redirected (refused)":                                               {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
-		"answered with TLS: is this a wss server?":                                      {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
-		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:                         {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
-		"connection closed during the handshake: EOF":                                   {conntest.HangUp, 0, backoff.ClassRetry},
-		`302 Found: redirected to "venue.example:443" (refused): is this a wss server?`: {conntest.Redirect("https://venue.example:443/"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "other.example" (refused)`:                             {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "server.example" (refused)`:                            {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
+		"302 Found: redirected (refused)":                                                {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
+		"answered with TLS: is this a wss server?":                                       {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
+		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:                          {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
+		"connection closed during the handshake: EOF":                                    {conntest.HangUp, 0, backoff.ClassRetry},
+		`302 Found: redirected to "server.example:443" (refused): is this a wss server?`: {conntest.Redirect("https://server.example:443/"), 302, backoff.ClassSlow},
 	} {
 		t.Run(want, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				v.Next(c.answer)
 				e := v.fail(t, t.Context(), 0)
-				require.EqualError(t, e, "dial ws://venue.example/feed: "+want)
+				require.EqualError(t, e, "dial ws://server.example/feed: "+want)
 				require.Equal(t, c.code, e.StatusCode)
 				require.Equal(t, c.class, backoff.Classify(e).Class)
 			})
@@ -69,10 +69,10 @@ func TestRetryAfterIsRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				v.Next(conntest.Status(503, header(time.Now())))
 				e := v.fail(t, t.Context(), 0)
-				require.EqualError(t, e, "dial ws://venue.example/feed: 503 Service Unavailable (retry after 7s)")
+				require.EqualError(t, e, "dial ws://server.example/feed: 503 Service Unavailable (retry after 7s)")
 				require.Equal(t, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 7 * time.Second}, backoff.Classify(e))
 			})
 		})
@@ -83,11 +83,11 @@ func TestRetryAfterIsRead(t *testing.T) {
 // would answer, refuse or hang.
 func TestARedirectIsRefusedAtOnce(t *testing.T) {
 	for location, want := range map[string]string{
-		"":                        "redirected to \"venue.example\" (refused)",
+		"":                        "redirected to \"server.example\" (refused)",
 		"ws://elsewhere.example/": "redirected to \"elsewhere.example\" (refused)",
 		"http://[::1":             "redirected (refused)", // net/http would return an error of its own
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.network.Fault("elsewhere.example:80", conntest.Fault{Hang: true})
 			requests := 0
 			v.Next(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestARedirectIsRefusedAtOnce(t *testing.T) {
 				conntest.Redirect(location)(w, r)
 			})
 			e := v.fail(t, t.Context(), 0)
-			require.EqualError(t, e, "dial ws://venue.example/feed: 302 Found: "+want)
+			require.EqualError(t, e, "dial ws://server.example/feed: 302 Found: "+want)
 			require.Equal(t, 302, e.StatusCode)
 			require.Equal(t, 1, requests)
 			require.Len(t, v.network.Dials(""), 1)
@@ -115,7 +115,7 @@ func withheldBody(code int) conntest.Answer {
 
 func TestTheStatusCountsAtOnceWhenTheBodyIsWithheld(t *testing.T) {
 	for _, code := range []int{200, 302, 400, 401, 503} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.Next(withheldBody(code))
 			require.Equal(t, code, v.fail(t, t.Context(), 0).StatusCode)
 		})

@@ -23,36 +23,36 @@ import (
 )
 
 func TestConnectingHasALimitOfItsOwn(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Hang: true})
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.network.Fault(serverAddr, conntest.Fault{Hang: true})
 		e := v.fail(t, t.Context(), 15*time.Second)
-		require.EqualError(t, e, "dial ws://venue.example/feed: not connected within 15s")
+		require.EqualError(t, e, "dial ws://server.example/feed: not connected within 15s")
 		require.ErrorIs(t, e, context.DeadlineExceeded)
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 	})
 }
 
 func TestHandshakingHasALimitFromTheEndOfConnecting(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Delay: 9 * time.Second})
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.network.Fault(serverAddr, conntest.Fault{Delay: 9 * time.Second})
 		v.Next(conntest.Hang)
 		e := v.fail(t, t.Context(), 39*time.Second)
-		require.EqualError(t, e, "dial ws://venue.example/feed: handshake not answered within 30s")
+		require.EqualError(t, e, "dial ws://server.example/feed: handshake not answered within 30s")
 		require.ErrorIs(t, e, context.DeadlineExceeded)
 	})
 }
 
 // A resolver that waits 5 s for each of two name servers.
 func TestASlowNameLookupLeavesTimeToConnect(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		lookUp := func(ctx context.Context, network, _ string) (net.Conn, error) {
 			time.Sleep(10 * time.Second)
-			return v.network.DialContext(ctx, network, venueAddr)
+			return v.network.DialContext(ctx, network, serverAddr)
 		}
-		v.network.Fault(venueAddr, conntest.Fault{Delay: 4 * time.Second})
+		v.network.Fault(serverAddr, conntest.Fault{Delay: 4 * time.Second})
 		v.dialer.DialContext = lookUp
 		v.dial(t).CloseNow()
-		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).Dial("tcp", venueAddr)
+		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).Dial("tcp", serverAddr)
 		require.NoError(t, err)
 		nc.Close()
 	})
@@ -72,7 +72,7 @@ func overTLS(n *conntest.Network, config *tls.Config) func(context.Context, stri
 
 // The server has no room left, so that closing TLS politely would wait for 5 s.
 func TestACutDoesNotWaitForTheNetworkWhereDialContextDoesTLS(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.DialContext = overTLS(v.network, &tls.Config{RootCAs: v.dialer.TLS.RootCAs, ServerName: "example.com"})
 		v.dialer.URL = "ws://example.com:443/feed"
 		v.Next(func(_ http.ResponseWriter, r *http.Request) {
@@ -83,12 +83,12 @@ func TestACutDoesNotWaitForTheNetworkWhereDialContextDoesTLS(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, v.fail(t, ctx, time.Second), context.DeadlineExceeded)
 	})
-	inExchange(t, true, func(t *testing.T, x *exchange) {
+	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
 		x.dialer.DialContext = overTLS(x.network, &tls.Config{RootCAs: x.dialer.TLS.RootCAs, ServerName: "example.com"})
 		x.dialer.TLS = nil
 		c, err := x.dialer.Dial(t.Context())
 		require.NoError(t, err)
-		x.network.Conns(exchangeAddr)[0].Window(conntest.ToServer, 0)
+		x.network.Conns(framedAddr)[0].Window(conntest.ToServer, 0)
 		start := time.Now()
 		c.CloseNow()
 		require.Zero(t, time.Since(start))
@@ -96,9 +96,9 @@ func TestACutDoesNotWaitForTheNetworkWhereDialContextDoesTLS(t *testing.T) {
 }
 
 func TestFieldsSetTheLimits(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.ConnectTimeout, v.dialer.HandshakeTimeout = 2*time.Second, 3*time.Second
-		v.network.Fault(venueAddr, conntest.Fault{Hang: true}, conntest.Fault{})
+		v.network.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{})
 		v.Next(conntest.Hang)
 		v.fail(t, t.Context(), 2*time.Second)
 		v.fail(t, t.Context(), 3*time.Second)
@@ -106,8 +106,8 @@ func TestFieldsSetTheLimits(t *testing.T) {
 }
 
 func TestTheTryInTheContextSetsTheLimits(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Hang: true}, conntest.Fault{})
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.network.Fault(serverAddr, conntest.Fault{Hang: true}, conntest.Fault{})
 		v.Next(conntest.Hang)
 		ctx := backoff.WithTry(t.Context(), backoff.Try{Connect: 5 * time.Second, Handshake: time.Minute})
 		v.fail(t, ctx, 5*time.Second)
@@ -116,7 +116,7 @@ func TestTheTryInTheContextSetsTheLimits(t *testing.T) {
 }
 
 func TestAFieldGoesBeforeTheTry(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.HandshakeTimeout = 2 * time.Second
 		try := backoff.Try{Connect: 5 * time.Second, Handshake: time.Minute}
 		require.Equal(t, 7*time.Second, v.dialer.Patience(try))
@@ -126,7 +126,7 @@ func TestAFieldGoesBeforeTheTry(t *testing.T) {
 }
 
 func TestAHandshakeThatTricklesIsEnded(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(conntest.Trickle(1, time.Second, v.Accept))
 		v.fail(t, t.Context(), 30*time.Second)
 	})
@@ -135,17 +135,17 @@ func TestAHandshakeThatTricklesIsEnded(t *testing.T) {
 // The attempt ends with its context at whatever stage, with the context's cause.
 func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 	errOver := errors.New("session over")
-	for name, arrange := range map[string]func(v *venue){
-		"prepare": func(v *venue) {
+	for name, arrange := range map[string]func(v *wsServer){
+		"prepare": func(v *wsServer) {
 			v.dialer.Prepare = func(ctx context.Context, _ *Request) error { <-ctx.Done(); return ctx.Err() }
 		},
-		"connect": func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Hang: true}) },
-		"accept":  func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{AcceptDelay: time.Minute}) },
-		"upgrade": func(v *venue) { v.Next(conntest.Hang) },
-		"trickle": func(v *venue) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
+		"connect": func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{Hang: true}) },
+		"accept":  func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{AcceptDelay: time.Minute}) },
+		"upgrade": func(v *wsServer) { v.Next(conntest.Hang) },
+		"trickle": func(v *wsServer) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				arrange(v)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(errOver) })
@@ -157,12 +157,12 @@ func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 }
 
 func TestContextThatHasEndedOpensNoSocket(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.Prepare = func(context.Context, *Request) error { panic("nothing to prepare") }
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		e := v.fail(t, ctx, 0)
-		require.EqualError(t, e, "dial ws://venue.example/feed: context canceled")
+		require.EqualError(t, e, "dial ws://server.example/feed: context canceled")
 		require.Empty(t, v.network.Dials(""))
 	})
 }
@@ -177,7 +177,7 @@ func (s slowClose) Close() error {
 }
 
 func TestDialReturnsWhenItsSocketIsClosed(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(conntest.Hang)
 		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := v.network.DialContext(ctx, network, addr)
@@ -190,7 +190,7 @@ func TestDialReturnsWhenItsSocketIsClosed(t *testing.T) {
 }
 
 func TestACancelledDialIsWaitedFor(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		var flying atomic.Int32
 		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			flying.Add(1)
@@ -208,7 +208,7 @@ func TestACancelledDialIsWaitedFor(t *testing.T) {
 
 // Package net would report the deadline before the context does.
 func TestTheDialKnowsNoDeadline(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			_, ok := ctx.Deadline()
 			require.False(t, ok)
@@ -226,7 +226,7 @@ func TestTheDialKnowsNoDeadline(t *testing.T) {
 // works or there is none.
 func TestAContextThatEndsAtTheLastMoment(t *testing.T) {
 	for range 200 {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			ctx, cancel := context.WithCancel(t.Context())
 			v.Next(v.AcceptWith(func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 				cancel()
@@ -292,7 +292,7 @@ type foreign struct {
 func (f foreign) Done() <-chan struct{} { return f.done }
 
 func TestAConnectionHoldsNothingOfItsContext(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		c, err := v.dialer.Dial(foreign{t.Context(), make(chan struct{})})
 		require.NoError(t, err)
 		c.CloseNow()
@@ -310,8 +310,8 @@ func TestNoLimitStrikesAfterTheLastStage(t *testing.T) {
 }
 
 func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.network.Fault(venueAddr, conntest.Fault{Delay: time.Minute, IgnoresContext: true})
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.network.Fault(serverAddr, conntest.Fault{Delay: time.Minute, IgnoresContext: true})
 		e := v.fail(t, t.Context(), time.Minute)
 		require.ErrorContains(t, e, "not connected within 15s")
 	})
@@ -319,7 +319,7 @@ func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
 
 func TestHeadersAreCapped(t *testing.T) {
 	for limit, ok := range map[int64]bool{0: false, 2 << 20: true} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.MaxHeaderBytes = limit
 			v.Next(func(w http.ResponseWriter, r *http.Request) {
 				for range 16 {
@@ -340,7 +340,7 @@ func TestHeadersAreCapped(t *testing.T) {
 }
 
 func TestTransportIsTheStartButNotUsed(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		base := &http.Transport{DialContext: v.dialer.DialContext, ResponseHeaderTimeout: time.Second, Protocols: new(http.Protocols)}
 		base.Protocols.SetUnencryptedHTTP2(true)
 		v.dialer.Transport, v.dialer.DialContext = base, nil
@@ -363,8 +363,8 @@ func dialWith(t *testing.T, d *WebSocket) (conn.Conn, <-chan struct{}) {
 
 func TestAnIdleConnectionKeepsNothingOfItsAttempt(t *testing.T) {
 	n := new(conntest.Network)
-	defer conntest.NewServer(n, venueAddr, nil).Close()
-	c, gone := dialWith(t, &WebSocket{URL: venueURL, DialContext: n.DialContext})
+	defer conntest.NewServer(n, serverAddr, nil).Close()
+	c, gone := dialWith(t, &WebSocket{URL: serverURL, DialContext: n.DialContext})
 	defer c.CloseNow()
 	require.Eventually(t, func() bool {
 		runtime.GC()

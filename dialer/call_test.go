@@ -109,7 +109,7 @@ func TestAPanicOfACallbackReachesTheCallerOfDial(t *testing.T) {
 
 // What was open when a later function panics is closed: here the tunnel.
 func TestAPanicClosesTheSocket(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "http", &proxyServer{})
 		v.dialer.Transport = &http.Transport{OnProxyConnectResponse: func(context.Context, *url.URL, *http.Request, *http.Response) error {
 			panic("boom")

@@ -238,14 +238,14 @@ func TestPrepareThatFailsEndsTheRound(t *testing.T) {
 
 // A dialer may be shared, and one caller's answer is not another's.
 func TestConcurrentDialsThatGetRetryAfter(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(conntest.Status(429, conntest.RetryAfter("7")))
 		var dials sync.WaitGroup
 		for range 200 {
 			dials.Go(func() { v.dialer.Dial(t.Context()) })
 		}
 		dials.Wait()
-		require.Len(t, v.network.Dials(venueAddr), 200)
+		require.Len(t, v.network.Dials(serverAddr), 200)
 	})
 }
 
@@ -272,9 +272,11 @@ func numbers(options reflect.Value, name string) map[string]reflect.Value {
 // Every number is taken, or refused by name; and a dial with it ends.
 func TestEveryNumericOptionIsTakenOrRefusedByName(t *testing.T) {
 	for name, options := range map[string]func(*conntest.Network) any{
-		"WebSocket": func(n *conntest.Network) any { return &WebSocket{URL: "ws://" + venueAddr, DialContext: n.DialContext} },
+		"WebSocket": func(n *conntest.Network) any {
+			return &WebSocket{URL: "ws://" + serverAddr, DialContext: n.DialContext}
+		},
 		"Framed": func(n *conntest.Network) any {
-			return &Framed{Address: venueAddr, Framer: conn.Lines{}, DialContext: n.DialContext}
+			return &Framed{Address: serverAddr, Framer: conn.Lines{}, DialContext: n.DialContext}
 		},
 		"Dialer": func(n *conntest.Network) any {
 			return &Dialer{DialOnce: n.DialContext, Policy: backoff.Limit(nil, 1, 0)}
@@ -289,7 +291,7 @@ func TestEveryNumericOptionIsTakenOrRefusedByName(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					network := new(conntest.Network)
-					defer conntest.NewServer(network, venueAddr, nil).Close()
+					defer conntest.NewServer(network, serverAddr, nil).Close()
 					o := options(network)
 					v := numbers(reflect.ValueOf(o).Elem(), "")[field]
 					if v.CanUint() {
@@ -303,7 +305,7 @@ func TestEveryNumericOptionIsTakenOrRefusedByName(t *testing.T) {
 						return
 					}
 					for _, fault := range []conntest.Fault{{}, {Hang: true}} {
-						network.Fault(venueAddr, fault)
+						network.Fault(serverAddr, fault)
 						dialForADay(t, o)
 					}
 				})
@@ -319,7 +321,7 @@ func dialForADay(t *testing.T, o any) {
 	start := time.Now()
 	switch d := o.(type) {
 	case *Dialer:
-		if c, err := d.DialContext(ctx, "tcp", venueAddr); err == nil {
+		if c, err := d.DialContext(ctx, "tcp", serverAddr); err == nil {
 			c.Close()
 		}
 	case dials:

@@ -39,13 +39,13 @@ func requireNoSecret(t *testing.T, err error) {
 
 func TestNoFailureHoldsASecret(t *testing.T) {
 	leak := http.Header{"Location": {"https://other.example/?a=lsecret"}, "X-Echo": {"ssecret"}}
-	hang := func(v *venue) { v.Next(conntest.Hang) }
-	answer := func(a conntest.Answer) func(*venue) { return func(v *venue) { v.Next(a) } }
-	for name, arrange := range map[string]func(v *venue){
-		"refused": func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Refuse: true}) },
-		"hole":    func(v *venue) { v.network.Fault(venueAddr, conntest.Fault{Hang: true}) },
-		"no name": func(v *venue) {
-			v.network.Fault(venueAddr, conntest.Fault{Err: &net.DNSError{Name: "venue.example", Err: "x"}})
+	hang := func(v *wsServer) { v.Next(conntest.Hang) }
+	answer := func(a conntest.Answer) func(*wsServer) { return func(v *wsServer) { v.Next(a) } }
+	for name, arrange := range map[string]func(v *wsServer){
+		"refused": func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{Refuse: true}) },
+		"hole":    func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{Hang: true}) },
+		"no name": func(v *wsServer) {
+			v.network.Fault(serverAddr, conntest.Fault{Err: &net.DNSError{Name: "server.example", Err: "x"}})
 		},
 		"hang":         hang,
 		"hang up":      answer(conntest.HangUp),
@@ -57,23 +57,23 @@ func TestNoFailureHoldsASecret(t *testing.T) {
 		"redirect":     answer(conntest.Status(302, leak)),
 		"redirect 307": answer(conntest.Status(307, leak)),
 		"bad redirect": answer(conntest.Status(301, http.Header{"Location": {"http://u:lsecret@h:x/"}})),
-		"bad TLS": func(v *venue) {
-			v.dialer.URL = "wss" + venueURL[2:]
-			v.network.Fault("venue.example:443", conntest.Fault{Drop: true})
+		"bad TLS": func(v *wsServer) {
+			v.dialer.URL = "wss" + serverURL[2:]
+			v.network.Fault("server.example:443", conntest.Fault{Drop: true})
 		},
-		"no TLS":  func(v *venue) { v.dialer.URL = "wss://user:passwd@venue.example:80/?token=qsecret" },
+		"no TLS":  func(v *wsServer) { v.dialer.URL = "wss://user:passwd@server.example:80/?token=qsecret" },
 		"headers": answer(conntest.Status(503, http.Header{"X": {strings.Repeat("ssecret", 20000)}})),
-		"proxy": func(v *venue) {
+		"proxy": func(v *wsServer) {
 			v.dialer.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "p.example", User: url.UserPassword("puser", "ppasswd")})
 		},
-		"odd proxy": func(v *venue) {
+		"odd proxy": func(v *wsServer) {
 			v.dialer.Proxy = http.ProxyURL(&url.URL{Scheme: "odd", Host: "p.example", User: url.UserPassword("puser", "ppasswd")})
 		},
-		"round": func(v *venue) {
-			v.dialer.URL, v.dialer.URLs = "", []string{venueURL, venueURL + "&x"}
+		"round": func(v *wsServer) {
+			v.dialer.URL, v.dialer.URLs = "", []string{serverURL, serverURL + "&x"}
 			v.Next(text(503, ""))
 		},
-		"prepare": func(v *venue) {
+		"prepare": func(v *wsServer) {
 			v.dialer.Prepare = func(context.Context, *Request) error {
 				//lint:ignore SA1007 its error is wanted, which prints the password
 				_, err := url.Parse("ws://user:passwd@h:x/?qsecret")
@@ -81,13 +81,13 @@ func TestNoFailureHoldsASecret(t *testing.T) {
 				return fmt.Errorf("keys: %w", errors.Join(got, err))
 			}
 		},
-		"prepared": func(v *venue) {
+		"prepared": func(v *wsServer) {
 			v.dialer.Prepare = func(_ context.Context, r *Request) error { r.URL = "ws://user:passwd@h:x/?qsecret"; return nil }
 		},
-		"handshake limit": func(v *venue) { v.dialer.HandshakeTimeout = time.Second; hang(v) },
+		"handshake limit": func(v *wsServer) { v.dialer.HandshakeTimeout = time.Second; hang(v) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				v.dialer.Header = http.Header{"Authorization": {"hsecret"}}
 				arrange(v)
 				_, err := v.dialer.Dial(t.Context())
@@ -98,7 +98,7 @@ func TestNoFailureHoldsASecret(t *testing.T) {
 }
 
 func TestWhatAServerWroteIsCutAndQuoted(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(conntest.Garbage([]byte("\x1b]0;owned\a" + strings.Repeat("x", 5000) + "\r\n\r\n")))
 		e := v.fail(t, t.Context(), 0)
 		require.Contains(t, e.Error(), `malformed HTTP response "\x1b]0;owned\a`)

@@ -5,14 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,76 +20,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// exchange is a server of lines on a network in memory, that sends each line
-// back, and a dialer that goes there.
-type exchange struct {
-	network *conntest.Network
-	dialer  *Framed
-}
-
-const exchangeAddr = "example.com:7"
-
-// inExchange runs test in a bubble of virtual time, and demands that no
-// connection is open in the end. With TLS the certificate is for example.com and
-// the dialer trusts it.
-func inExchange(t *testing.T, secure bool, test func(t *testing.T, x *exchange)) {
-	t.Helper()
-	s := httptest.NewTLSServer(nil)
-	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	s.Close()
-	synctest.Test(t, func(t *testing.T) {
-		n := new(conntest.Network)
-		x := &exchange{network: n, dialer: &Framed{Address: exchangeAddr, Framer: conn.Lines{}, DialContext: n.DialContext}}
-		l, err := n.Listen(exchangeAddr)
-		require.NoError(t, err)
-		if secure {
-			x.dialer.TLS = &tls.Config{RootCAs: roots}
-			l = tls.NewListener(l, &tls.Config{Certificates: s.TLS.Certificates})
-		}
-		go echo(l)
-		defer func() { l.Close(); n.ResetAll("") }()
-		test(t, x)
-		synctest.Wait()
-		require.Zero(t, n.Open(), "connections left open")
-	})
-}
-
-// echo serves each connection of l until it ends.
-func echo(l net.Listener) {
-	for {
-		nc, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() { _, _ = io.Copy(nc, nc); nc.Close() }()
-	}
-}
-
-// fail dials and wants an *Error, after this time exactly.
-func (x *exchange) fail(t *testing.T, ctx context.Context, after time.Duration) *Error {
-	t.Helper()
-	start := time.Now()
-	c, err := x.dialer.Dial(ctx)
-	require.Nil(t, c)
-	require.Equal(t, after, time.Since(start))
-	var e *Error
-	require.ErrorAs(t, err, &e)
-	require.Same(t, err, error(e))
-	return e
-}
-
-// talk sends a line and wants it back.
-func talk(t *testing.T, c conn.Conn) {
-	t.Helper()
-	require.NoError(t, c.Write(helloMessage))
-	m, err := c.Read(nil)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(m.Data))
-}
-
 func TestFramedOpensAConnection(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		inExchange(t, secure, func(t *testing.T, x *exchange) {
+		withFramedServer(t, secure, func(t *testing.T, x *framedServer) {
 			ctx, cancel := context.WithCancel(t.Context())
 			c, err := x.dialer.Dial(ctx)
 			require.NoError(t, err)
@@ -104,7 +35,7 @@ func TestFramedOpensAConnection(t *testing.T) {
 }
 
 func TestFramedAppliesTheOptionsOfConn(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.dialer.Conn = conn.FramedOptions{Limits: conn.Limits{ReadLimit: 5}, Type: conn.Text}
 		c, err := x.dialer.Dial(t.Context())
 		require.NoError(t, err)
@@ -120,8 +51,8 @@ func TestFramedAppliesTheOptionsOfConn(t *testing.T) {
 }
 
 func TestFramedRefusedSaysWhere(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Refuse: true})
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
+		x.network.Fault(framedAddr, conntest.Fault{Refuse: true})
 		e := x.fail(t, t.Context(), 0)
 		require.ErrorIs(t, e, syscall.ECONNREFUSED)
 		require.Equal(t, "tcp://example.com:7", e.Endpoint)
@@ -132,8 +63,8 @@ func TestFramedRefusedSaysWhere(t *testing.T) {
 // The stages have the limits of a WebSocket's, from the same places.
 func TestFramedStagesHaveLimits(t *testing.T) {
 	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Delay: 9 * time.Second}
-	inExchange(t, true, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
+	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
+		x.network.Fault(framedAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
 		e := x.fail(t, t.Context(), 15*time.Second)
 		require.EqualError(t, e, "dial tls://example.com:7: not connected within 15s")
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
@@ -149,10 +80,10 @@ func TestFramedStagesHaveLimits(t *testing.T) {
 }
 
 func TestFramedFieldsGoBeforeTheTry(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.dialer.ConnectTimeout = 2 * time.Second
 		require.Equal(t, 2*time.Second, x.dialer.Patience(backoff.Try{Connect: time.Minute}), "no handshake without TLS")
-		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true})
+		x.network.Fault(framedAddr, conntest.Fault{Hang: true})
 		x.fail(t, backoff.WithTry(t.Context(), backoff.Try{Connect: time.Minute}), 2*time.Second)
 	})
 }
@@ -174,8 +105,8 @@ func TestContextEndsFramedAtEachStage(t *testing.T) {
 		"server trickle": {conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Trickle(conntest.ToClient, 1, time.Second) }}, over},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inExchange(t, true, func(t *testing.T, x *exchange) {
-				x.network.Fault(exchangeAddr, c.fault)
+			withFramedServer(t, true, func(t *testing.T, x *framedServer) {
+				x.network.Fault(framedAddr, c.fault)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(over, func() { cancel(errOver) })
 				require.ErrorIs(t, x.fail(t, ctx, c.after), errOver)
@@ -187,8 +118,8 @@ func TestContextEndsFramedAtEachStage(t *testing.T) {
 
 // What a dialer that is deaf to its context brings back is closed.
 func TestALateFramedConnectionIsClosed(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Delay: 20 * time.Second, IgnoresContext: true})
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
+		x.network.Fault(framedAddr, conntest.Fault{Delay: 20 * time.Second, IgnoresContext: true})
 		x.fail(t, t.Context(), 20*time.Second)
 		require.Zero(t, x.network.Open())
 	})
@@ -197,7 +128,7 @@ func TestALateFramedConnectionIsClosed(t *testing.T) {
 // Else package net would say "i/o timeout" before anyone can tell whose limit it
 // was.
 func TestFramedDialsUnderNoDeadlineOfItsContext(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		dial := x.dialer.DialContext
 		x.dialer.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			_, dated := ctx.Deadline()
@@ -206,13 +137,13 @@ func TestFramedDialsUnderNoDeadlineOfItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		x.network.Fault(exchangeAddr, conntest.Fault{Hang: true})
+		x.network.Fault(framedAddr, conntest.Fault{Hang: true})
 		require.ErrorIs(t, x.fail(t, ctx, time.Second), context.DeadlineExceeded)
 	})
 }
 
 func TestContextThatHasEndedOpensNoFramedSocket(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.EqualError(t, x.fail(t, ctx, 0), "dial tcp://example.com:7: context canceled")
@@ -221,7 +152,7 @@ func TestContextThatHasEndedOpensNoFramedSocket(t *testing.T) {
 }
 
 func TestAFramedRedialResumesTheTLSSession(t *testing.T) {
-	inExchange(t, true, func(t *testing.T, x *exchange) {
+	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
 		var resumed []bool
 		x.dialer.TLS.VerifyConnection = func(s tls.ConnectionState) error {
 			resumed = append(resumed, s.DidResume)
@@ -245,7 +176,7 @@ func TestFramedCertificateProblemsAreSlow(t *testing.T) {
 		"not other.example":                                 func(c *tls.Config) { c.ServerName = "other.example" },
 		"certificate is valid only from 1970-01-01T00:00:0": func(c *tls.Config) { c.Time = func() time.Time { return time.Unix(1<<33, 0) } },
 	} {
-		inExchange(t, true, func(t *testing.T, x *exchange) {
+		withFramedServer(t, true, func(t *testing.T, x *framedServer) {
 			spoil(x.dialer.TLS)
 			e := x.fail(t, t.Context(), 0)
 			require.ErrorContains(t, e, want)
@@ -255,10 +186,10 @@ func TestFramedCertificateProblemsAreSlow(t *testing.T) {
 }
 
 func TestAServerWithoutTLSIsNamed(t *testing.T) {
-	inExchange(t, false, func(t *testing.T, x *exchange) {
+	withFramedServer(t, false, func(t *testing.T, x *framedServer) {
 		x.dialer.TLS = &tls.Config{}
 		greet := func(p *conntest.Pipe) { p.Inject(conntest.ToClient, []byte("220 ready\r\n")) }
-		x.network.Fault(exchangeAddr, conntest.Fault{OnConn: greet})
+		x.network.Fault(framedAddr, conntest.Fault{OnConn: greet})
 		e := x.fail(t, t.Context(), 0)
 		require.EqualError(t, e, "dial tls://example.com:7: answered without TLS: is this a server without TLS?")
 		require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
@@ -266,8 +197,8 @@ func TestAServerWithoutTLSIsNamed(t *testing.T) {
 }
 
 func TestAServerThatHangsUpInTLSIsRetried(t *testing.T) {
-	inExchange(t, true, func(t *testing.T, x *exchange) {
-		x.network.Fault(exchangeAddr, conntest.Fault{Drop: true})
+	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
+		x.network.Fault(framedAddr, conntest.Fault{Drop: true})
 		e := x.fail(t, t.Context(), 0)
 		require.ErrorContains(t, e, "dial tls://example.com:7: ")
 		require.Equal(t, backoff.ClassRetry, backoff.Classify(e).Class)
@@ -275,8 +206,8 @@ func TestAServerThatHangsUpInTLSIsRetried(t *testing.T) {
 }
 
 func TestAFramedRoundAsksEachAddressUntilOneAnswers(t *testing.T) {
-	inExchange(t, true, func(t *testing.T, x *exchange) {
-		x.dialer.Address, x.dialer.Addresses = "", []string{"a.test:1", exchangeAddr, "b.test:2"}
+	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
+		x.dialer.Address, x.dialer.Addresses = "", []string{"a.test:1", framedAddr, "b.test:2"}
 		x.dialer.Rand = rand.NewPCG(1, 2)
 		require.Equal(t, "a.test:1,b.test:2,example.com:7", x.dialer.Host())
 		for range 10 {

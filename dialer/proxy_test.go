@@ -26,7 +26,7 @@ func proxyURL(scheme string) *url.URL {
 }
 
 // proxied returns what went wrong with the proxy.
-func (v *venue) proxied(t *testing.T, e *Error) *ProxyError {
+func (v *wsServer) proxied(t *testing.T, e *Error) *ProxyError {
 	t.Helper()
 	var p *ProxyError
 	require.ErrorAs(t, e, &p)
@@ -38,16 +38,16 @@ func (v *venue) proxied(t *testing.T, e *Error) *ProxyError {
 func TestEveryProxyMakesATunnel(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5", "socks5h"} {
 		t.Run("ws by "+scheme, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				p := v.proxy(t, scheme, &proxyServer{})
 				c := v.dial(t)
 				talk(t, c)
 				c.CloseNow()
-				require.Equal(t, []string{venueAddr}, p.targets, "the proxy looks the name up")
+				require.Equal(t, []string{serverAddr}, p.targets, "the proxy looks the name up")
 			})
 		})
 		t.Run("wss by "+scheme, func(t *testing.T) {
-			inSecureVenue(t, func(t *testing.T, v *venue) {
+			withSecureServer(t, func(t *testing.T, v *wsServer) {
 				p := v.proxy(t, scheme, &proxyServer{})
 				v.handshake(t)
 				require.Equal(t, []string{"example.com:443"}, p.targets)
@@ -65,19 +65,19 @@ func TestTheAnswerOfAProxyIsTheProxys(t *testing.T) {
 		302: backoff.ClassRetry, 500: backoff.ClassRetry, 502: backoff.ClassRetry, 503: backoff.ClassOverload,
 		504: backoff.ClassOverload, 101: backoff.ClassRetry,
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.proxy(t, "http", &proxyServer{answer: fmt.Sprintf("HTTP/1.1 %d X\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\n", code)})
 			e := v.fail(t, t.Context(), 0)
 			p := v.proxied(t, e)
 			require.Equal(t, &ProxyError{Proxy: "http://proxy.example:3128", StatusCode: code, Err: p.Err}, p)
-			require.EqualError(t, e, "dial ws://venue.example/feed: proxy http://proxy.example:3128: "+statusText(code)+" (retry after 7s)")
+			require.EqualError(t, e, "dial ws://server.example/feed: proxy http://proxy.example:3128: "+statusText(code)+" (retry after 7s)")
 			require.Equal(t, backoff.Verdict{Class: class, RetryAfter: 7 * time.Second}, backoff.Classify(e))
 		})
 	}
 }
 
 func TestA401OfAProxyAsksForNoNewCredentials(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "http", &proxyServer{answer: "HTTP/1.1 401 Unauthorized\r\n\r\n"})
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
 			require.False(t, backoff.TryFrom(ctx).Refresh)
@@ -96,7 +96,7 @@ func TestARefusedLoginAtAProxyIsSlow(t *testing.T) {
 	} {
 		for name, user := range map[string]*url.Userinfo{"wrong": url.UserPassword("puser", "ppasswd2"), "none": nil} {
 			t.Run(scheme+" "+name, func(t *testing.T) {
-				inVenue(t, func(t *testing.T, v *venue) {
+				withServer(t, func(t *testing.T, v *wsServer) {
 					v.proxy(t, scheme, &proxyServer{})
 					v.dialer.Proxy = http.ProxyURL(&url.URL{Scheme: scheme, Host: proxyAddr, User: user})
 					e := v.fail(t, t.Context(), 0)
@@ -116,7 +116,7 @@ func TestAProxyIsPartOfConnecting(t *testing.T) {
 				if stall == "login" && scheme != "socks5" {
 					t.Skip("CONNECT has its login in the request")
 				}
-				inVenue(t, func(t *testing.T, v *venue) {
+				withServer(t, func(t *testing.T, v *wsServer) {
 					v.proxy(t, scheme, &proxyServer{stall: stall})
 					text, limit := "proxy "+scheme+"://proxy.example:3128: not connected within 15s", 15*time.Second
 					if stall == "server" {
@@ -124,7 +124,7 @@ func TestAProxyIsPartOfConnecting(t *testing.T) {
 						text, limit = "handshake not answered within 30s", 30*time.Second
 					}
 					e := v.fail(t, t.Context(), limit)
-					require.EqualError(t, e, "dial ws://venue.example/feed: "+text)
+					require.EqualError(t, e, "dial ws://server.example/feed: "+text)
 					require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
@@ -136,7 +136,7 @@ func TestAProxyIsPartOfConnecting(t *testing.T) {
 }
 
 func TestATLSHandshakeWithAProxyIsPartOfConnecting(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "https", &proxyServer{})
 		v.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
 		require.ErrorContains(t, v.fail(t, t.Context(), 15*time.Second), "not connected within 15s")
@@ -144,7 +144,7 @@ func TestATLSHandshakeWithAProxyIsPartOfConnecting(t *testing.T) {
 }
 
 func TestTheServerNameIsNotTheProxys(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "https", &proxyServer{})
 		v.dialer.TLS.ServerName, v.dialer.URL = "example.com", "wss://10.0.0.1/feed"
 		v.network.Fault("10.0.0.1:443", conntest.Fault{Refuse: true})
@@ -158,36 +158,36 @@ func TestTheServerNameIsNotTheProxys(t *testing.T) {
 func TestAProxyThatIsNoneIsNamed(t *testing.T) {
 	for want, c := range map[string]struct {
 		scheme  string
-		arrange func(v *venue, p *proxyServer)
+		arrange func(v *wsServer, p *proxyServer)
 		class   backoff.Class
 	}{
-		"proxy http://proxy.example:3128: dial tcp proxy.example:3128: connect: connection refused": {"http", func(v *venue, _ *proxyServer) {
+		"proxy http://proxy.example:3128: dial tcp proxy.example:3128: connect: connection refused": {"http", func(v *wsServer, _ *proxyServer) {
 			v.network.Fault(proxyAddr, conntest.Fault{Refuse: true})
 		}, backoff.ClassRetry},
-		"proxy socks5://proxy.example:3128: write tcp client:1->proxy.example:3128: write: broken pipe": {"socks5", func(v *venue, _ *proxyServer) {
+		"proxy socks5://proxy.example:3128: write tcp client:1->proxy.example:3128: write: broken pipe": {"socks5", func(v *wsServer, _ *proxyServer) {
 			v.network.Fault(proxyAddr, conntest.Fault{Drop: true})
 		}, backoff.ClassRetry},
-		`proxy http://proxy.example:3128: malformed HTTP status code "ready"`: {"http", func(_ *venue, p *proxyServer) {
+		`proxy http://proxy.example:3128: malformed HTTP status code "ready"`: {"http", func(_ *wsServer, p *proxyServer) {
 			p.answer = "220 ready\r\n"
 		}, backoff.ClassSlow},
-		"proxy http://proxy.example:3128: the header of the answer exceeds 65536 bytes": {"http", func(_ *venue, p *proxyServer) {
+		"proxy http://proxy.example:3128: the header of the answer exceeds 65536 bytes": {"http", func(_ *wsServer, p *proxyServer) {
 			p.answer = "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17)
 		}, backoff.ClassSlow},
-		"proxy http://proxy.example:3128: sent 5 bytes behind its answer to CONNECT": {"http", func(_ *venue, p *proxyServer) {
+		"proxy http://proxy.example:3128: sent 5 bytes behind its answer to CONNECT": {"http", func(_ *wsServer, p *proxyServer) {
 			p.answer = "HTTP/1.1 200 OK\r\n\r\nhello"
 		}, backoff.ClassSlow},
-		"proxy https://proxy.example:3128: answered without TLS: is this an http proxy?": {"http", func(v *venue, _ *proxyServer) {
+		"proxy https://proxy.example:3128: answered without TLS: is this an http proxy?": {"http", func(v *wsServer, _ *proxyServer) {
 			v.dialer.Proxy = http.ProxyURL(proxyURL("https"))
 			v.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) {
 				p.Inject(conntest.ToClient, []byte("HTTP/1.0 400 Bad Request\r\n\r\n"))
 			}})
 		}, backoff.ClassSlow},
-		"proxy https://proxy.example:3128: tls: failed to verify certificate: x509: certificate signed by unknown authority": {"https", func(v *venue, _ *proxyServer) {
+		"proxy https://proxy.example:3128: tls: failed to verify certificate: x509: certificate signed by unknown authority": {"https", func(v *wsServer, _ *proxyServer) {
 			v.dialer.TLS = nil
 		}, backoff.ClassSlow},
 	} {
 		t.Run(want, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				p := &proxyServer{}
 				v.proxy(t, c.scheme, p)
 				c.arrange(v, p)
@@ -207,7 +207,7 @@ func TestTheURLOfAProxyIsChecked(t *testing.T) {
 		"http://puser:ppasswd@p.example:0":  "proxy: its URL is wrong: port must be 1 to 65535",
 		"http://puser:ppasswd@p\"x.example": "proxy: its URL is wrong: malformed host",
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(raw) }
 			e := v.fail(t, t.Context(), 0)
 			require.EqualError(t, v.proxied(t, e), want)
@@ -218,7 +218,7 @@ func TestTheURLOfAProxyIsChecked(t *testing.T) {
 }
 
 func TestAProxyThatCannotBeChosenIsNotPrinted(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		errEnv := errors.New("invalid proxy address http://puser:ppasswd@")
 		v.dialer.Proxy = func(*http.Request) (*url.URL, error) { return nil, errEnv }
 		e := v.fail(t, t.Context(), 0)
@@ -231,19 +231,19 @@ func TestAProxyThatCannotBeChosenIsNotPrinted(t *testing.T) {
 func TestTheProxyIsChosenForARequestOfHTTP(t *testing.T) {
 	for scheme, want := range map[string]string{"ws": "http", "wss": "https"} {
 		var asked *http.Request
-		d := &WebSocket{URL: scheme + "://venue.example/feed?x", Header: http.Header{"X-Key": {"k"}},
+		d := &WebSocket{URL: scheme + "://server.example/feed?x", Header: http.Header{"X-Key": {"k"}},
 			Proxy:       func(r *http.Request) (*url.URL, error) { asked = r; return nil, nil },
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errFell },
 		}
 		_, err := d.Dial(t.Context())
 		require.ErrorIs(t, err, errFell)
-		require.Equal(t, want+"://venue.example/feed?x", asked.URL.String())
+		require.Equal(t, want+"://server.example/feed?x", asked.URL.String())
 		require.Equal(t, "k", asked.Header.Get("X-Key"))
 	}
 }
 
 func TestTheProxyOfTransportCountsAndItsHooks(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		p := v.proxy(t, "http", &proxyServer{})
 		var code int
 		v.dialer.Transport = &http.Transport{
@@ -277,11 +277,11 @@ func TestAnErrorOfAProxyHookIsReturned(t *testing.T) {
 		"header": {GetProxyConnectHeader: func(context.Context, *url.URL, string) (http.Header, error) { return nil, errHook }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				v.proxy(t, "http", &proxyServer{})
 				v.dialer.Transport = hooks
 				e := v.fail(t, t.Context(), 0)
-				require.EqualError(t, e, "dial ws://venue.example/feed: wrong proxy")
+				require.EqualError(t, e, "dial ws://server.example/feed: wrong proxy")
 				require.Equal(t, backoff.ClassStop, backoff.Classify(e).Class, "it is the user's word")
 			})
 		})
@@ -321,7 +321,7 @@ func TestTheProxyOfTheEnvironment(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, scheme := httptest.NewUnstartedServer(http.HandlerFunc(echoWebSocket)), "ws"
 		s.Config.ErrorLog = silent
-		own := newCertificate(t, "venue.example")
+		own := newCertificate(t, "server.example")
 		d := &WebSocket{Header: http.Header{}}
 		d.TCP.Resolver = &names{addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 		if secure {
@@ -332,7 +332,7 @@ func TestTheProxyOfTheEnvironment(t *testing.T) {
 		}
 		defer s.Close()
 		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
-		d.URL = scheme + "://venue.example:" + port
+		d.URL = scheme + "://server.example:" + port
 		meet(t, d)
 		direct := &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Proxy: NoProxy}
 		meet(t, direct)

@@ -174,9 +174,9 @@ func pump(a, b net.Conn) {
 
 const proxyAddr = "proxy.example:3128"
 
-// proxy starts p on the venue's network, with TLS for "https", and has the dialer use
+// proxy starts p on the server's network, with TLS for "https", and has the dialer use
 // it. It demands a login, and the dialer has it.
-func (v *venue) proxy(t *testing.T, scheme string, p *proxyServer) *proxyServer {
+func (v *wsServer) proxy(t *testing.T, scheme string, p *proxyServer) *proxyServer {
 	p.user, p.password, p.dial = "puser", "ppasswd", v.network.DialContext
 	l, err := v.network.Listen(proxyAddr)
 	require.NoError(t, err)

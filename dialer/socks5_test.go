@@ -24,7 +24,7 @@ func TestRepliesOfSOCKS5AreExplained(t *testing.T) {
 		8:  {"address type not supported", backoff.ClassSlow},
 		77: {"unknown reply 77", backoff.ClassRetry},
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.proxy(t, "socks5", &proxyServer{reply: reply})
 			e := v.fail(t, t.Context(), 0)
 			require.EqualError(t, v.proxied(t, e), "proxy socks5://proxy.example:3128: "+want.text)
@@ -37,7 +37,7 @@ func TestSOCKS5CarriesAddressesAsTheyAre(t *testing.T) {
 	for host, want := range map[string]string{
 		"127.0.0.1": "127.0.0.1:80", "[::1]": "[::1]:80", "Bücher.example": "xn--bcher-kva.example:80",
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			p := v.proxy(t, "socks5", &proxyServer{reply: 4})
 			v.dialer.URL = "ws://" + host
 			v.fail(t, t.Context(), 0)
@@ -62,7 +62,7 @@ func TestAnswersThatSOCKS5DoesNotKnowAreSlow(t *testing.T) {
 func TestALoginThatSOCKS5CannotCarryIsAnError(t *testing.T) {
 	long := strings.Repeat("p", 256)
 	for _, user := range []*url.Userinfo{url.UserPassword("", "ppasswd"), url.UserPassword("puser", long), url.User(long)} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.proxy(t, "socks5", &proxyServer{})
 			v.dialer.Proxy = http.ProxyURL(&url.URL{Scheme: "socks5", Host: proxyAddr, User: user})
 			require.ErrorContains(t, v.proxied(t, v.fail(t, t.Context(), 0)), "takes a login of 1 to 255 bytes")

@@ -22,9 +22,9 @@ import (
 
 const secureURL = "wss://user:passwd@example.com/feed?token=qsecret"
 
-// inSecureVenue runs test with a wss server, whose certificate is for
+// withSecureServer runs test with a wss server, whose certificate is for
 // example.com and which the dialer trusts.
-func inSecureVenue(t *testing.T, test func(t *testing.T, v *venue)) {
+func withSecureServer(t *testing.T, test func(t *testing.T, v *wsServer)) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -32,7 +32,7 @@ func inSecureVenue(t *testing.T, test func(t *testing.T, v *venue)) {
 	s.Client().CloseIdleConnections()
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
-		v := &venue{Server: conntest.NewServer(n, "example.com:443", nil), network: n}
+		v := &wsServer{Server: conntest.NewServer(n, "example.com:443", nil), network: n}
 		defer v.Close()
 		v.TLS = &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 		v.dialer = &WebSocket{URL: secureURL, DialContext: n.DialContext, TLS: &tls.Config{RootCAs: roots}}
@@ -43,7 +43,7 @@ func inSecureVenue(t *testing.T, test func(t *testing.T, v *venue)) {
 }
 
 // handshake dials and returns the state of TLS.
-func (v *venue) handshake(t *testing.T) (state tls.ConnectionState) {
+func (v *wsServer) handshake(t *testing.T) (state tls.ConnectionState) {
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		TLSHandshakeDone: func(s tls.ConnectionState, _ error) { state = s },
 	})
@@ -57,21 +57,21 @@ func (v *venue) handshake(t *testing.T) (state tls.ConnectionState) {
 }
 
 func TestARedialResumesTheTLSSession(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		require.False(t, v.handshake(t).DidResume)
 		require.True(t, v.handshake(t).DidResume)
 	})
 }
 
 func TestHTTP2IsNeverNegotiated(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.TLS.NextProtos = []string{"h2"}
 		require.Empty(t, v.handshake(t).NegotiatedProtocol)
 	})
 }
 
 func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.TLS.SessionTicketsDisabled = true
 		require.False(t, v.handshake(t).DidResume)
 		require.False(t, v.handshake(t).DidResume)
@@ -185,7 +185,7 @@ func TestTheNextDialUsesARotatedClientCertificate(t *testing.T) {
 }
 
 func TestVerifyPeerCertificateIsCalledForEachConnection(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		calls := 0
 		v.dialer.TLS.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { calls++; return nil }
 		for range 3 {
@@ -197,7 +197,7 @@ func TestVerifyPeerCertificateIsCalledForEachConnection(t *testing.T) {
 
 // So it needs no full handshake.
 func TestVerifyConnectionIsCalledForEachConnection(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		var resumed []bool
 		v.dialer.TLS.VerifyConnection = func(s tls.ConnectionState) error {
 			resumed = append(resumed, s.DidResume)
@@ -224,16 +224,16 @@ func TestASessionCacheThatIsGivenIsKept(t *testing.T) {
 
 func TestCertificateProblemsAreSlow(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(v *venue)
+		spoil func(v *wsServer)
 		want  string
 	}{
-		"authority": {func(v *venue) { v.dialer.TLS.RootCAs = x509.NewCertPool() }, "certificate signed by unknown authority"},
-		"name":      {func(v *venue) { v.dialer.TLS.ServerName = "other.example" }, "not other.example"},
-		"expired": {func(v *venue) { v.dialer.TLS.Time = func() time.Time { return time.Unix(1<<33, 0) } },
+		"authority": {func(v *wsServer) { v.dialer.TLS.RootCAs = x509.NewCertPool() }, "certificate signed by unknown authority"},
+		"name":      {func(v *wsServer) { v.dialer.TLS.ServerName = "other.example" }, "not other.example"},
+		"expired": {func(v *wsServer) { v.dialer.TLS.Time = func() time.Time { return time.Unix(1<<33, 0) } },
 			"certificate is valid only from 1970-01-01T00:00:00Z to 2084-01-29T16:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSecureVenue(t, func(t *testing.T, v *venue) {
+			withSecureServer(t, func(t *testing.T, v *wsServer) {
 				c.spoil(v)
 				e := v.fail(t, t.Context(), 0)
 				require.Contains(t, e.Error(), c.want)
@@ -244,22 +244,22 @@ func TestCertificateProblemsAreSlow(t *testing.T) {
 }
 
 func TestAWrongSchemeIsNamedBothWays(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.URL = "ws://example.com:443/"
 		e := v.fail(t, t.Context(), 0)
 		require.EqualError(t, e, "dial ws://example.com:443/: 400 Bad Request: is this a wss server?")
 	})
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.dialer.URL = "wss://venue.example:80/"
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.dialer.URL = "wss://server.example:80/"
 		e := v.fail(t, t.Context(), 0)
-		require.EqualError(t, e, "dial wss://venue.example:80/: answered without TLS: is this a ws server?")
+		require.EqualError(t, e, "dial wss://server.example:80/: answered without TLS: is this a ws server?")
 		require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
 	})
 }
 
 // A server that is silent in TLS: net/http would shake hands for ever.
 func TestTheHandshakeLimitCoversTLS(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault("example.com:443", conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
 		v.dialer.Transport = &http.Transport{TLSHandshakeTimeout: time.Second}
 		e := v.fail(t, t.Context(), 30*time.Second)
@@ -268,7 +268,7 @@ func TestTheHandshakeLimitCoversTLS(t *testing.T) {
 }
 
 func TestContextEndsTLS(t *testing.T) {
-	inSecureVenue(t, func(t *testing.T, v *venue) {
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault("example.com:443", conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

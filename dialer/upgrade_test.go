@@ -53,11 +53,11 @@ func TestABad101IsRefusedAtOnce(t *testing.T) {
 		`was not offered: "permessage-deflate;"`:                    switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate;"),
 	} {
 		t.Run(want, func(t *testing.T) {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				v.dialer.Compression, v.dialer.Subprotocols = CompressionContextTakeover, []string{"v1", "v2"}
 				v.Next(answer)
 				e := v.fail(t, t.Context(), 0)
-				require.ErrorContains(t, e, "dial ws://venue.example/feed: 101 Switching Protocols: ")
+				require.ErrorContains(t, e, "dial ws://server.example/feed: 101 Switching Protocols: ")
 				require.ErrorContains(t, e, want)
 				require.Equal(t, 101, e.StatusCode)
 				require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
@@ -69,7 +69,7 @@ func TestABad101IsRefusedAtOnce(t *testing.T) {
 
 // What was not offered is refused also where it is known.
 func TestCompressionThatWasNotOfferedIsRefused(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate"))
 		require.ErrorContains(t, v.fail(t, t.Context(), 0), `Sec-WebSocket-Extensions was not offered: "permessage-deflate"`)
 	})
@@ -81,7 +81,7 @@ func TestAGood101MayBeOdd(t *testing.T) {
 		{upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions:", "Content-Length: 5"},
 		{upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate ; server_no_context_takeover; client_no_context_takeover;server_max_window_bits=10"},
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.Compression, v.dialer.Subprotocols = CompressionContextTakeover, []string{"v1", "v2"}
 			v.Next(switching("", lines...))
 			v.dial(t).CloseNow()
@@ -90,7 +90,7 @@ func TestAGood101MayBeOdd(t *testing.T) {
 }
 
 func TestInformationalAnswersAreSkipped(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusProcessing)
 			w.WriteHeader(http.StatusEarlyHints)
@@ -105,7 +105,7 @@ func TestInformationalAnswersAreSkipped(t *testing.T) {
 // The first frames may come in the segment of the 101, and more than the header may
 // have.
 func TestWhatComesWithThe101IsRead(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.MaxHeaderBytes = 300
 		large := strings.Repeat("x", 1000)
 		v.Next(switching("\x81\x05hello\x82\x7e\x03\xe8"+large+"\x81\x03bye", upgradeLine, connectionLine, acceptLine))
@@ -129,7 +129,7 @@ func (hungUp) Write([]byte) (int, error)     { return 0, syscall.EPIPE }
 func (h *hungUp) Read(p []byte) (int, error) { return h.answer.Read(p) }
 func newHungUp(answer string) (h *hungUp)    { return &hungUp{answer: strings.NewReader(answer)} }
 func (h *hungUp) ask(t *testing.T) (_ *upgrader, err error) {
-	r, err := http.NewRequest(http.MethodGet, "http://venue.example/", nil)
+	r, err := http.NewRequest(http.MethodGet, "http://server.example/", nil)
 	require.NoError(t, err)
 	u := &upgrader{nc: h, limit: 1000}
 	_, err = u.RoundTrip(r)

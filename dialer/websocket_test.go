@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -19,58 +18,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// venue is a server on an in-memory network and a dialer that goes there. The
-// URL has every kind of secret in it.
-type venue struct {
-	*conntest.Server
-	network *conntest.Network
-	dialer  *WebSocket
-}
-
-const (
-	venueAddr = "venue.example:80"
-	venueURL  = "ws://user:passwd@venue.example/feed?token=qsecret"
-)
-
-// inVenue runs test in a bubble of virtual time, and demands that no connection
-// is open in the end.
-func inVenue(t *testing.T, test func(t *testing.T, v *venue)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		n := new(conntest.Network)
-		v := &venue{Server: conntest.NewServer(n, venueAddr, nil), network: n}
-		defer v.Close()
-		v.dialer = &WebSocket{URL: venueURL, DialContext: n.DialContext}
-		test(t, v)
-		synctest.Wait()
-		require.Zero(t, n.Open(), "connections left open")
-	})
-}
-
-var helloMessage = conn.Message{Type: conn.Text, Data: []byte("hello")}
-
-// dial succeeds; the connection is cut when test is over.
-func (v *venue) dial(t *testing.T) *conn.WebSocket {
-	c, err := v.dialer.Dial(t.Context())
-	require.NoError(t, err)
-	return c.(*conn.WebSocket)
-}
-
-// fail dials and wants an *Error, after this time exactly.
-func (v *venue) fail(t *testing.T, ctx context.Context, after time.Duration) *Error {
-	t.Helper()
-	start := time.Now()
-	c, err := v.dialer.Dial(ctx)
-	require.Nil(t, c)
-	require.Equal(t, after, time.Since(start))
-	var e *Error
-	require.ErrorAs(t, err, &e)
-	require.Same(t, err, error(e))
-	return e
-}
-
 func TestDialOpensAConnection(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		c := v.dial(t)
 		defer c.CloseNow()
 		require.NoError(t, c.Write(helloMessage))
@@ -81,7 +30,7 @@ func TestDialOpensAConnection(t *testing.T) {
 }
 
 func TestContextMayEndAfterTheDial(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c, err := v.dialer.Dial(ctx)
 		require.NoError(t, err)
@@ -95,7 +44,7 @@ func TestContextMayEndAfterTheDial(t *testing.T) {
 }
 
 func TestServerChoosesASubprotocol(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Options = &websocket.AcceptOptions{Subprotocols: []string{"v1"}}
 		v.dialer.Subprotocols = []string{"v2", "v1"}
 		c := v.dial(t)
@@ -105,7 +54,7 @@ func TestServerChoosesASubprotocol(t *testing.T) {
 }
 
 func TestServerMayChooseNoSubprotocol(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.Subprotocols = []string{"v2"}
 		c := v.dial(t)
 		defer c.CloseNow()
@@ -114,7 +63,7 @@ func TestServerMayChooseNoSubprotocol(t *testing.T) {
 }
 
 // offers returns what the next handshake asks for.
-func (v *venue) offers() *http.Request {
+func (v *wsServer) offers() *http.Request {
 	seen := new(http.Request)
 	v.Next(func(w http.ResponseWriter, r *http.Request) {
 		*seen = *r.Clone(context.Background())
@@ -124,7 +73,7 @@ func (v *venue) offers() *http.Request {
 }
 
 func TestHeaderAndHostAreSent(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.Header = http.Header{"X-Key": {"k"}, "Host": {"other.example:8080"}}
 		seen := v.offers()
 		defer v.dial(t).CloseNow()
@@ -139,7 +88,7 @@ func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
 		CompressionNoContextTakeover: "permessage-deflate; client_no_context_takeover; server_no_context_takeover",
 		CompressionContextTakeover:   "permessage-deflate",
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.Compression = mode
 			seen := v.offers()
 			defer v.dial(t).CloseNow()
@@ -150,14 +99,14 @@ func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
 }
 
 func TestPrepareMakesEachHandshakeAnew(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		token := ""
 		v.dialer.Header = http.Header{"X-Key": {"k"}}
 		v.dialer.Prepare = func(_ context.Context, r *Request) error {
-			require.Equal(t, venueURL, r.URL)
+			require.Equal(t, serverURL, r.URL)
 			require.Equal(t, http.Header{"X-Key": {"k"}}, r.Header)
 			token += "t"
-			r.URL = "ws://venue.example/other?" + token
+			r.URL = "ws://server.example/other?" + token
 			r.Header.Set("Authorization", token)
 			return nil
 		}
@@ -172,20 +121,20 @@ func TestPrepareMakesEachHandshakeAnew(t *testing.T) {
 
 func TestPrepareThatFailsOpensNoSocket(t *testing.T) {
 	errKeys := errors.New("no keys")
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.Prepare = func(context.Context, *Request) error { return errKeys }
 		e := v.fail(t, t.Context(), 0)
 		require.ErrorIs(t, e, errKeys)
-		require.EqualError(t, e, "dial ws://venue.example/feed: prepare: no keys")
+		require.EqualError(t, e, "dial ws://server.example/feed: prepare: no keys")
 		require.Empty(t, v.network.Dials(""))
 	})
 }
 
 func TestPrepareIsEndedByTheHandshakeLimit(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error { <-ctx.Done(); return ctx.Err() }
 		e := v.fail(t, t.Context(), 30*time.Second)
-		require.EqualError(t, e, "dial ws://venue.example/feed: not prepared within 30s")
+		require.EqualError(t, e, "dial ws://server.example/feed: not prepared within 30s")
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 	})
 }
@@ -198,17 +147,17 @@ func TestPrepareCannotMakeABadHandshake(t *testing.T) {
 		"prepare: Request.Header: Host: want one host, by that name":          func(r *Request) { r.Header.Set("Host", "a b") },
 		"prepare: Request.Header: X: a value has a line break or another con": func(r *Request) { r.Header.Set("X", "a\r\nb") },
 	} {
-		inVenue(t, func(t *testing.T, v *venue) {
+		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.Prepare = func(_ context.Context, r *Request) error { prepare(r); return nil }
 			e := v.fail(t, t.Context(), 0)
-			require.ErrorContains(t, e, "dial ws://venue.example/feed: "+want)
+			require.ErrorContains(t, e, "dial ws://server.example/feed: "+want)
 			require.NotEqual(t, backoff.ClassStop, backoff.Classify(e).Class)
 		})
 	}
 }
 
 func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
+	withServer(t, func(t *testing.T, v *wsServer) {
 		var refresh []bool
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
 			refresh = append(refresh, backoff.TryFrom(ctx).Refresh)
@@ -226,8 +175,8 @@ func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 }
 
 func TestDialsMayBeConcurrent(t *testing.T) {
-	inVenue(t, func(t *testing.T, v *venue) {
-		v.dialer.URL, v.dialer.URLs = "", []string{venueURL, venueURL + "&second"}
+	withServer(t, func(t *testing.T, v *wsServer) {
+		v.dialer.URL, v.dialer.URLs = "", []string{serverURL, serverURL + "&second"}
 		var dials sync.WaitGroup
 		for range 20 {
 			dials.Go(func() {
@@ -238,7 +187,7 @@ func TestDialsMayBeConcurrent(t *testing.T) {
 			})
 		}
 		dials.Wait()
-		require.Len(t, v.network.Dials(venueAddr), 20)
+		require.Len(t, v.network.Dials(serverAddr), 20)
 	})
 }
 
@@ -327,7 +276,7 @@ func TestTheGateIsAskedForTheHostOfTheDialer(t *testing.T) {
 func TestARefusalOfCredentialsIsForPrepareToMend(t *testing.T) {
 	for _, code := range []int{401, 403} {
 		for _, prepares := range []bool{false, true} {
-			inVenue(t, func(t *testing.T, v *venue) {
+			withServer(t, func(t *testing.T, v *wsServer) {
 				var refresh []bool
 				want := backoff.Verdict{Class: backoff.ClassSlow}
 				if prepares {

@@ -14,26 +14,26 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// venue is a coder/websocket server on a network in memory.
-type venue struct {
+// wsServer is a coder/websocket server on a network in memory.
+type wsServer struct {
 	*conntest.Network
 	server *conntest.Server
 }
 
-const venueAddr = "venue.test:80"
+const serverAddr = "server.test:80"
 
-// newVenue returns a server that gives its connections to handler. The cleanup
+// newWSServer returns a server that gives its connections to handler. The cleanup
 // closes it.
-func newVenue(t testing.TB, handler conntest.Handler) *venue {
+func newWSServer(t testing.TB, handler conntest.Handler) *wsServer {
 	n := new(conntest.Network)
-	v := &venue{n, conntest.NewServer(n, venueAddr, handler)}
+	v := &wsServer{n, conntest.NewServer(n, serverAddr, handler)}
 	t.Cleanup(v.server.Close)
 	return v
 }
 
 // dial returns a WebSocket to the server and the connection under it. If wrap is
 // not nil, it puts a layer between the two. The cleanup cuts it.
-func (v *venue) dial(t testing.TB, o *conn.WebSocketOptions, wrap func(net.Conn) net.Conn) (*conn.WebSocket, *conntest.Pipe) {
+func (v *wsServer) dial(t testing.TB, o *conn.WebSocketOptions, wrap func(net.Conn) net.Conn) (*conn.WebSocket, *conntest.Pipe) {
 	var wire conn.Wire
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := v.DialContext(ctx, network, addr)
@@ -42,13 +42,13 @@ func (v *venue) dial(t testing.TB, o *conn.WebSocketOptions, wrap func(net.Conn)
 		}
 		return wire.Tap(nc), err
 	}
-	ws, _, err := websocket.Dial(context.Background(), "ws://"+venueAddr, &websocket.DialOptions{
+	ws, _, err := websocket.Dial(context.Background(), "ws://"+serverAddr, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: wire.Transport(&http.Transport{DialContext: dial, DisableKeepAlives: true})},
 	})
 	require.NoError(t, err)
 	c := conn.NewWebSocket(ws, &wire, o)
 	t.Cleanup(func() { c.CloseNow() })
-	pipes := v.Conns(venueAddr)
+	pipes := v.Conns(serverAddr)
 	return c, pipes[len(pipes)-1]
 }
 
