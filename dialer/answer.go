@@ -23,8 +23,8 @@ type answerError struct {
 
 func (a *answerError) Error() string { return a.text }
 
-// newAnswerError returns an answerError whose text is the status and, after a colon,
-// what is to be said about it.
+// newAnswerError returns an answerError whose text is the status and, if about is not
+// empty, a colon and about.
 func newAnswerError(resp *http.Response, about string) *answerError {
 	text := statusText(resp.StatusCode)
 	if about != "" {
@@ -33,8 +33,8 @@ func newAnswerError(resp *http.Response, about string) *answerError {
 	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), text: text}
 }
 
-// refusal returns the error for an answer other than 101 to the handshake r. Behind is
-// what came together with the header.
+// refusal returns the error for an answer other than 101 to the handshake r; behind is
+// the data that came together with the header.
 func refusal(r *http.Request, resp *http.Response, behind []byte) *answerError {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
@@ -42,15 +42,14 @@ func refusal(r *http.Request, resp *http.Response, behind []byte) *answerError {
 	case code >= 300 && code < 400:
 		return newAnswerError(resp, redirected(r.URL, resp.Header.Get("Location")))
 	case code == http.StatusBadRequest && r.URL.Scheme == "http" && strings.Contains(string(behind), "HTTPS"):
-		// nginx and Go say so to a client without TLS. They send header and body
-		// together, so that it is not worth while to wait for a body.
+		// nginx and Go answer so to a client without TLS. They send header and body
+		// together, so there is no need to wait for a body.
 		return newAnswerError(resp, "is this a wss server?")
 	}
 	return newAnswerError(resp, "")
 }
 
-// redirected says where a redirect would have gone, by the name of the host and
-// nothing else.
+// redirected returns a text that names the host of a redirect, and no other part of it.
 func redirected(from *url.URL, location string) string {
 	to, err := url.Parse(location)
 	if err != nil || location == "" {

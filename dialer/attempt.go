@@ -71,8 +71,8 @@ func (a *attempt) run(parent context.Context) (conn.Conn, *Error) {
 	return nil, failure(a.url, ended, err)
 }
 
-// connectAndOpen sets answered to what is to be called at the end of the handshake, if
-// one begins.
+// connectAndOpen makes the connection. When the handshake begins, it sets answered to the
+// function that the caller calls at its end.
 func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages, answered *func(ended, err error)) (conn.Conn, error) {
 	s.connecting()
 	nc, err := a.connect(ctx, w)
@@ -104,8 +104,8 @@ func connectTo(ctx context.Context, w *conn.Wire, dial dialContext, addr string)
 	return w.Tap(nc), nil
 }
 
-// notNil passes on what a dial function of the user's has returned, and returns an
-// error if that was nothing at all.
+// notNil returns what a dial function of the user has returned, or an error if both were
+// nil.
 func notNil(nc net.Conn, err error) (net.Conn, error) {
 	if nc == nil && err == nil {
 		err = errNothingMade
@@ -149,8 +149,8 @@ func firstPositive(durations ...time.Duration) time.Duration {
 	return 0
 }
 
-// stages ends an attempt whose present stage takes longer than its limit. It is used
-// by one goroutine at a time.
+// stages ends an attempt if its present stage takes longer than its limit. One goroutine
+// at a time uses it.
 type stages struct {
 	limits
 	end   context.CancelCauseFunc
@@ -168,7 +168,7 @@ func (s *stages) start(limit time.Duration, text string) {
 	s.timer = time.AfterFunc(limit, func() { s.end(&limitError{fmt.Sprintf(text, limit)}) })
 }
 
-// stop ends the present stage: its limit strikes no more.
+// stop ends the present stage and its timer.
 func (s *stages) stop() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -176,8 +176,8 @@ func (s *stages) stop() {
 }
 
 // noDeadline is a context that ends at its deadline but does not show it, because
-// package net would see the deadline and return "i/o timeout" before anybody could
-// tell whether the dial is over or only the attempt.
+// package net would see the deadline and return "i/o timeout", and we could not tell
+// whether the whole dial is over or only this attempt.
 type noDeadline struct{ context.Context }
 
 func (noDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }

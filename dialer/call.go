@@ -6,10 +6,10 @@ import (
 	"runtime/debug"
 )
 
-// call runs f, in which functions of the user's run, on a goroutine of its own, and
-// waits for it. So nothing that they do can skip the caller's cleaning up: if f calls
-// runtime.Goexit, call returns errGoexit, and if f panics, a [panicError], which the
-// caller passes to raise when it has cleaned up.
+// call runs f on a goroutine of its own, and waits for it. f calls functions of the user,
+// and nothing that they do can skip the cleaning up of the caller: if f calls
+// runtime.Goexit, call returns errGoexit; if f panics, call returns a [panicError], which
+// the caller passes to raise when it has cleaned up.
 func call[T any](f func() (T, error)) (result T, err error) {
 	done := make(chan struct{})
 	spawn(f, func(r T, e error) { result, err = r, e; close(done) })
@@ -35,7 +35,7 @@ func spawn[T any](f func() (T, error), done func(T, error)) {
 
 var errGoexit = errors.New("a function given to the dialer did not return: it called runtime.Goexit")
 
-// panicError is a panic on a goroutine of call, on its way to the caller's.
+// panicError is a panic on a goroutine of call, for the goroutine of the caller.
 type panicError struct {
 	value any
 	stack []byte // of the goroutine that panicked

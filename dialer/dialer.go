@@ -38,10 +38,9 @@ import (
 // a dial can see; put a [backoff.Retrier] around the whole of connecting for that. The
 // module bench has each of these, tried with real servers.
 //
-// A client that dials under a context which never ends, as http.Transport does
-// for a request that was cancelled meanwhile, leaves such a dial behind, here for
-// longer than with net.Dialer. MaxElapsed ends it, and so does
-// http.Transport.CloseIdleConnections.
+// Some clients dial under a context that never ends: http.Transport goes on dialing for a
+// request that was cancelled. Such a dial lasts longer here than with net.Dialer.
+// MaxElapsed ends it, and so does http.Transport.CloseIdleConnections.
 type Dialer struct {
 	// Policy draws the waits and the limits on the tries. Default: full jitter
 	// from 1 s, doubling up to 64 s; 15 s for a try, doubling up to 90 s when tries
@@ -60,17 +59,17 @@ type Dialer struct {
 	// outside of it. Default: the limit that Policy draws, or 15 s. Negative: none.
 	ConnectTimeout time.Duration
 
-	// Classify judges why a try failed. It is not called when ctx has ended.
-	// Default: [backoff.Classify], by which a failed name lookup is tried again. An
-	// error that no try can mend, such as an address without a port or an unknown
-	// network, comes marked with [backoff.Permanent].
+	// Classify returns the verdict on the error of a try. It is not called when ctx has
+	// ended. Default: [backoff.Classify], by which a failed name lookup is tried again.
+	// An error that no try can mend, such as an address without a port or an unknown
+	// network, is marked with [backoff.Permanent].
 	Classify func(error) backoff.Verdict
 
-	// Gate is passed before each try, under the address as its host; any
-	// reconnect.Gate will do. Default: none.
+	// Gate holds each try until it may begin. It gets the address as the host. A
+	// reconnect.Gate is one. Default: none.
 	Gate backoff.Gate
 
-	// Budget admits each try, ahead of the wait before it. Default: none.
+	// Budget admits each try, before the wait for it. Default: none.
 	Budget backoff.Budget
 
 	// DialOnce makes one try with any other dialer. It must return when ctx ends,
@@ -78,7 +77,7 @@ type Dialer struct {
 	// and "tcp6", a zero net.Dialer for other networks.
 	DialOnce func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// TCP says how a TCP connection is made. It is not used with DialOnce.
+	// TCP has the options of a TCP connection. It is not used with DialOnce.
 	TCP TCPOptions
 
 	// Notify is called before each wait, and once at the end, on the goroutine of
@@ -186,7 +185,7 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	return o.dial(ctx, newShuffler(&d.mu, d.Rand), func(string) bool { return false }, network, address)
 }
 
-// Progress is how far a DialContext of a [Dialer] has come. For a log:
+// Progress reports how far a DialContext of a [Dialer] has come. For a log:
 //
 //	Notify: func(p dialer.Progress) {
 //		switch {
@@ -254,7 +253,7 @@ func (c *dialing) notify(p Progress) {
 	c.Notify(p)
 }
 
-// failure returns err in the form in which net.Dialer would return it.
+// failure returns err as net.Dialer would return it.
 func (c *dialing) failure(err error) error {
 	if given, ok := err.(*net.OpError); ok {
 		return given
@@ -267,7 +266,7 @@ func (c *dialing) failure(err error) error {
 	return &net.OpError{Op: "dial", Net: c.Network, Addr: dialAddr{c.Network, c.Address}, Err: err}
 }
 
-// shorten returns err without what the error around it says already.
+// shorten returns err without the text that the error around it has already.
 func (c *dialing) shorten(err error) error {
 	inner, ok := err.(*net.OpError)
 	if ok && inner.Op == "dial" && inner.Addr != nil && inner.Addr.String() == c.Address {
@@ -276,7 +275,7 @@ func (c *dialing) shorten(err error) error {
 	return err
 }
 
-// hopeless reports whether err says that the address can never work.
+// hopeless reports whether the address can never work.
 func hopeless(err error) bool {
 	var (
 		address *net.AddrError

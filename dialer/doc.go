@@ -1,4 +1,4 @@
-// Package dialer opens one connection at a time, and says well why it could not.
+// Package dialer opens one connection at a time. When it cannot, its error explains why.
 //
 // A [WebSocket] is a value with public fields:
 //
@@ -15,13 +15,13 @@
 //     connection keeps nothing of the attempt.
 //  3. Names are looked up anew for every attempt, and addresses are raced, so that one
 //     which does not answer costs a quarter of a second (RFC 8305). With several
-//     endpoints none keeps another from being asked.
-//  4. Nothing is followed: a redirect is a failure that names the host, and sends no
-//     header and no query there. An answer of 101 is checked as it comes. The header of
-//     an answer has at most 64 KiB.
+//     endpoints, one that does not answer does not keep the others from being tried.
+//  4. No redirect is followed: it is a failure that names the host, and no header and no
+//     query is sent there. An answer of 101 is checked as it comes. The header of an
+//     answer has at most 64 KiB.
 //  5. No error holds a secret: no user, no password and no query of a URL, no value of a
 //     header that we sent. What a server wrote is quoted and cut.
-//  6. A proxy is not the server: what a proxy refuses is a [ProxyError], and asks for no
+//  6. A proxy is not the server: a refusal by a proxy is a [ProxyError], and asks for no
 //     new credentials. The proxy is that of the environment, as in net/http, unless
 //     [WebSocket.Proxy] or [WebSocket.Transport] is set. A [Framed] and a [Dialer] use none.
 //  7. If a function among the options panics, Dial panics when everything has ended, with

@@ -44,9 +44,9 @@ type settings struct {
 
 // endpointState is how an endpoint answered last.
 type endpointState struct {
-	refused bool      // it wants new credentials
-	until   time.Time // it wants to be left alone until then
-	err     Error     // what it answered then
+	refused bool      // it refused our credentials
+	until   time.Time // it asked us to stay away until then
+	err     Error     // its answer, if it did
 }
 
 // parseEndpoints parses what is in one of two options; the other must be empty.
@@ -113,8 +113,8 @@ func (e *endpoints) hosts() string {
 	return strings.Join(slices.Compact(hosts), ",")
 }
 
-// dialEndpoint makes one attempt at u. The endpoint has refused our credentials if
-// refresh is set.
+// dialEndpoint makes one attempt at u. If refresh is set, the endpoint has refused our
+// credentials.
 type dialEndpoint func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error)
 
 // dial is one round: it asks each endpoint once, until one answers or ctx ends.
@@ -143,9 +143,9 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 }
 
 // order returns the order of a round: a new one, or the rest of a round that was
-// interrupted; with the endpoints at which a handshake hangs behind the others. It also
-// returns the last answers of the endpoints that want to be left alone, by their index;
-// if all endpoints want that, it returns none.
+// interrupted. The endpoints at which a handshake hangs come last. It also returns, by
+// index, the last answers of the endpoints that asked us to stay away; if all endpoints
+// did, it returns none.
 func (e *endpoints) order() (order []int, away []*Error) {
 	e.mu.Lock()
 	order, e.resume = e.resume, nil
@@ -179,7 +179,7 @@ func (e *endpoints) away(now time.Time) []*Error {
 	return away
 }
 
-// interrupt has the next round begin after the endpoint at k.
+// interrupt makes the next round begin after the endpoint at k.
 func (e *endpoints) interrupt(order []int, k int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -192,7 +192,7 @@ func (e *endpoints) dialOne(ctx context.Context, i int, dial dialEndpoint) (conn
 		return nil, &Error{Endpoint: redacted(e.urls[i]), Err: context.Cause(ctx)}
 	}
 	c, err := dial(ctx, e.urls[i], e.refused(i))
-	if err == nil || ctx.Err() == nil { // else it was no answer of the endpoint's
+	if err == nil || ctx.Err() == nil { // otherwise ctx ended it, not the endpoint
 		e.note(i, err)
 	}
 	return c, err

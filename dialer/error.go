@@ -26,7 +26,7 @@ import (
 //
 // An error with a StatusCode or a RetryAfter unwraps to one with the methods
 // StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
-// for; that one unwraps to Err. In what a proxy did wrong there is a [*ProxyError].
+// for; that one unwraps to Err. If a proxy failed, Err is a [*ProxyError].
 type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a Framed: tcp://host:port or tls://host:port
 	StatusCode int           // of the server's answer to the handshake, 101 if that was a bad one; 0: there was none
@@ -96,7 +96,7 @@ func (r *refusedCredentials) Verdict() backoff.Verdict {
 }
 
 // failure returns the Error of an attempt at u that ended with err. ended is why the
-// context of the attempt ended, if it did. An answer counts more.
+// context of the attempt ended, or nil. If there was an answer, the answer decides.
 func failure(u *url.URL, ended, err error) *Error {
 	e := &Error{Endpoint: redacted(u)}
 	answer, answered := err.(*answerError)
@@ -121,8 +121,8 @@ func failure(u *url.URL, ended, err error) *Error {
 	return e
 }
 
-// explain returns an error with the text that a person needs of err, without the URL
-// that the layers below put into it.
+// explain returns an error whose text explains err to a person, without the URL that the
+// layers below put into it.
 func explain(u *url.URL, err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -202,8 +202,8 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 func (c *cause) Unwrap() error { return c.err }
 
-// slowError is an error that somebody must mend; or perhaps nobody, if it is lenient,
-// like an answer in another protocol, which may come from a deploy.
+// slowError is an error that a person must mend. If it is lenient, it may pass by itself:
+// an answer in another protocol, for example, may come from a deploy.
 type slowError struct {
 	cause
 	lenient bool
@@ -225,7 +225,7 @@ func invalid(dialer string, err error) error {
 	return backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))
 }
 
-// limitError is the end of a stage that took too long.
+// limitError is the error of a stage that took too long.
 type limitError struct{ text string }
 
 func (e *limitError) Error() string        { return e.text }

@@ -29,8 +29,8 @@ type Framed struct {
 	// Addresses, instead of Address, are endpoints that serve the same: see Dial.
 	Addresses []string
 
-	// Framer says what a message is: [conn.Lines], [conn.LengthPrefix], or one of
-	// your own. There is no default.
+	// Framer cuts the stream into messages: [conn.Lines], [conn.LengthPrefix], or one of
+	// your own. It must be set.
 	Framer conn.Framer
 
 	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the
@@ -40,7 +40,7 @@ type Framed struct {
 	// Default: no TLS. The zero Config is TLS with the defaults.
 	TLS *tls.Config
 
-	// TCP says how a socket is made. It is not used with a DialContext.
+	// TCP has the options of the socket. It is not used with a DialContext.
 	TCP TCPOptions
 
 	// DialContext makes the connection, with "tcp" for network. It must return when
@@ -87,15 +87,15 @@ func (d *Framed) Dial(ctx context.Context) (conn.Conn, error) {
 	return e.dial(ctx, d.dial)
 }
 
-// Validate returns an error that names the option which is wrong, if one is. No
-// part of an address is in it.
+// Validate returns an error that names the option which is wrong, if one is. The error
+// holds no part of an address.
 func (d *Framed) Validate() error {
 	_, err := d.setup()
 	return err
 }
 
-// Host returns what connections to the same place have in common: the address of the
-// endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
+// Host returns the address of the endpoint, or of all endpoints, sorted and joined by
+// commas. It is the same for all connections to the same place. It is empty if the
 // options are wrong.
 func (d *Framed) Host() string {
 	e, err := d.setup()
@@ -106,8 +106,8 @@ func (d *Framed) Host() string {
 }
 
 // Patience returns how long one Dial may take in the try t: the limit on connecting
-// and, with TLS, that on the handshake together. A reconnect.Conn allows so much; a
-// round that needs longer goes on with the next Dial.
+// and, with TLS, that on the handshake together. A reconnect.Conn ends a Dial after
+// that time; a round that needs longer goes on with the next Dial.
 func (d *Framed) Patience(t backoff.Try) time.Duration {
 	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
 	if d.TLS == nil {

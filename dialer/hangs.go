@@ -12,22 +12,22 @@ import (
 )
 
 // hangs remembers the endpoints and addresses at which a handshake hangs, or hung until
-// it was given up, so that others are tried first: what accepts connections and never
-// answers would else be chosen again and again. A place is forgotten when it answers,
-// or after forgetHang.
+// it was given up, so that others are tried first. Otherwise an address that accepts
+// connections and never answers would be chosen again and again. A place is forgotten
+// when it answers, or after forgetHang.
 type hangs struct {
 	mu     sync.Mutex // guards what follows
 	places map[string]hang
 }
 
-// hang is what is known of a place. It is in the map only while there is something.
+// hang is what is known of a place. The map has it only while something is known.
 type hang struct {
 	begun []time.Time // when the handshakes began that have not been answered yet
 	until time.Time   // the last one was given up; the place is avoided until then
 }
 
 const (
-	// hangAfter is how long a handshake lasts that is taken to hang.
+	// hangAfter is how long a handshake may last before it counts as hanging.
 	hangAfter = 3 * time.Second
 
 	// forgetHang is how long a place is avoided, so that a server which hung once is
@@ -35,8 +35,7 @@ const (
 	forgetHang = 10 * time.Minute
 )
 
-// begin notes that handshakes at these places begin, and returns what to call at their
-// end.
+// begin notes that handshakes at these places begin. The caller calls end when they end.
 func (h *hangs) begin(places ...string) (end func(ended, err error)) {
 	now := time.Now()
 	h.update(places, func(p *hang) { p.begun = append(p.begun, now) })

@@ -18,8 +18,8 @@ type request struct {
 	header http.Header
 }
 
-// prepareError ends a round, because what Prepare cannot make for one endpoint it is
-// not asked to make for the next.
+// prepareError is an error of Prepare. It ends a round: Prepare is not called for the next
+// endpoint.
 type prepareError struct{ cause }
 
 // prepare makes the handshake for u, with the help of Prepare.

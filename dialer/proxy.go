@@ -16,9 +16,10 @@ import (
 func NoProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 // ProxyError reports that there is no way through a proxy: it could not be reached, it
-// refused, or it answered nonsense. It is no answer of the server's, so it never asks
-// for new credentials (ClassRefresh) and never ends a connection for good (ClassStop).
-// In an [*Error] the StatusCode is 0 then, and RetryAfter is what the proxy asked for.
+// refused, or its answer made no sense. The server has not answered, so a ProxyError never
+// asks for new credentials (ClassRefresh) and never ends a connection for good
+// (ClassStop). The [*Error] around it has the StatusCode 0, and the RetryAfter that the
+// proxy asked for.
 type ProxyError struct {
 	Proxy      string // scheme://host:port, without user and password
 	StatusCode int    // of the answer to CONNECT; 0: none, or a SOCKS5 proxy
@@ -39,10 +40,10 @@ func (e *ProxyError) Error() string {
 // Unwrap returns e.Err.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// Verdict returns the judgement of [backoff.Classify]. By the status: Slow for 401, 403
-// and 407, because somebody must mend it; Overload for 429, 503 and 504; Retry for all
-// others. Without a status: Slow for a SOCKS5 proxy that refuses our login or what we
-// ask for, else the class of Err, with Slow in place of Stop and Refresh.
+// Verdict returns the verdict for [backoff.Classify]. It is, by the status: Slow for 401,
+// 403 and 407, because a person must mend it; Overload for 429, 503 and 504; Retry for
+// all others. Without a status it is Slow for a SOCKS5 proxy that refuses our login or
+// our request, and otherwise the class of Err, with Slow in place of Stop and Refresh.
 func (e *ProxyError) Verdict() backoff.Verdict {
 	switch e.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -130,7 +131,7 @@ func checkProxy(given *url.URL) (*url.URL, error) {
 	return &u, nil
 }
 
-// tunnel has the proxy at the other end of nc connect us to address.
+// tunnel makes the proxy at the other end of nc connect us to address.
 func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	switch proxy.Scheme {
 	case "socks5", "socks5h": // both leave the name lookup to the proxy, as in net/http

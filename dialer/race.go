@@ -20,7 +20,7 @@ const stagger = 250 * time.Millisecond
 // the one before has failed or has been silent for the stagger, so that an address
 // which never answers costs a quarter of a second and not the whole attempt. It
 // returns when ctx ends, but never before every connection that lost is closed. A
-// panic on the way ends the race and is in the error, as call has it.
+// panic of dial ends the race and is in the error, as for call.
 func race(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var runners sync.WaitGroup
@@ -81,7 +81,8 @@ type dialResult struct {
 	err  error
 }
 
-// raceAvoiding is race, but connects to an address of avoid only if all others fail.
+// raceAvoiding is race, but it connects to an address that avoid reports only if all
+// others fail.
 func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bool, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
 	good := lastIf(addresses, avoid)
 	if good == 0 || good == len(addresses) {
@@ -97,7 +98,8 @@ func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bo
 	return race(ctx, addresses[good:], dial)
 }
 
-// lastIf moves the elements for which bad is true behind the others.
+// lastIf moves the elements for which bad returns true behind the others, and returns the
+// number of the others.
 func lastIf[T any](list []T, bad func(T) bool) (good int) {
 	slices.SortStableFunc(list, func(a, b T) int {
 		switch x, y := bad(a), bad(b); {

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// socks5 has the SOCKS5 proxy at the other end of c connect us to address (RFC 1928),
-// logging in as user if the proxy wants that (RFC 1929). It reads no byte too many.
+// socks5 makes the SOCKS5 proxy at the other end of c connect us to address (RFC 1928).
+// It logs in as user if the proxy asks for a login (RFC 1929). It reads no byte too many.
 func socks5(c io.ReadWriter, user *url.Userinfo, address string) error {
 	target, err := socks5Address(address)
 	if err != nil {
@@ -103,7 +103,7 @@ func socks5Address(address string) ([]byte, error) {
 	return append(b, byte(n>>8), byte(n)), nil
 }
 
-// skipAddress reads the address behind a reply, which says nothing that we need.
+// skipAddress reads the address behind a reply. We do not need it.
 func skipAddress(c io.Reader, kind byte) error {
 	n := 0
 	switch kind {
@@ -136,8 +136,9 @@ var socks5Replies = [...]string{
 	8: "address type not supported",
 }
 
-// socks5Refusal returns the error for a reply other than 0. Somebody must mend what the
-// proxy does not allow or support; the rest is about the way to the server, and passes.
+// socks5Refusal returns the error for a reply other than 0. If the proxy does not allow or
+// support our request, a person must mend that. All other replies are about the way to
+// the server, which may work again later.
 func socks5Refusal(code byte) error {
 	text := fmt.Sprintf("unknown reply %d", code)
 	if int(code) < len(socks5Replies) {

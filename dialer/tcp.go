@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TCPOptions says how a TCP connection is made. The zero value is right for
+// TCPOptions are the options of a TCP connection. The zero value is right for
 // most programs.
 type TCPOptions struct {
 	// KeepAlive is the kernel's probing of an idle connection. It finds a dead peer
@@ -31,8 +31,8 @@ type TCPOptions struct {
 	// either: a Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is
 	// longer than 45 s, set both.
 	//
-	// Default in [Dialer]: the kernel's own time, because that peer may be right to
-	// wait, such as a database which holds back a COPY while it waits for a lock.
+	// Default in [Dialer]: the kernel's own time, because a peer without room may be
+	// right to wait: a database holds back a COPY while it waits for a lock.
 	//
 	// Negative: the kernel's own time. Linux only; elsewhere it does nothing.
 	UserTimeout time.Duration
@@ -137,9 +137,8 @@ func (o *TCPOptions) dialer(shuffle shuffler, avoid func(address string) bool) d
 	}
 }
 
-// dial looks up the host of address and connects to whichever of its addresses
-// answers first; those to avoid are for when no other does. Every call shuffles them
-// anew, so that neither a dead address nor the resolver's order decides where all
+// dial looks up the host of address and connects to the first of its addresses that
+// answers. It tries those to avoid only if no other does. Every call shuffles them anew, so that neither a dead address nor the resolver's order decides where all
 // clients go. The options have their defaults.
 func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(address string) bool, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)

@@ -60,8 +60,8 @@ func tlsDefaults(given *tls.Config) *tls.Config {
 	return c
 }
 
-// needsFullHandshake reports whether resuming a session would pass over something
-// that c asks for. A resumed session has the client certificate of its first
+// needsFullHandshake reports whether resuming a session would skip something that c asks
+// for. A resumed session has the client certificate of its first
 // handshake, although c may have another one by now (GetClientCertificate is there for
 // that, and the elements of Certificates can be replaced), and VerifyPeerCertificate
 // is not called. VerifyConnection is called for resumed sessions too (see its

@@ -45,10 +45,10 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 	return nil, err
 }
 
-// upgrader is the http.RoundTripper under coder/websocket. It makes one request, over
-// a connection that is there already, and checks the answer itself: an answer that is
-// no good is an error at once, because coder/websocket would read on for up to 3 s, and
-// net/http follow a redirect.
+// upgrader is the http.RoundTripper under coder/websocket. It makes one request, over a
+// connection that exists already, and checks the answer itself: a bad answer is an error
+// at once, because coder/websocket would read on for up to 3 s, and net/http would follow
+// a redirect.
 type upgrader struct {
 	nc      net.Conn
 	limit   int64        // on the header of the answer, in bytes
@@ -78,7 +78,7 @@ func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkUpgrade returns what is wrong with the header of a 101, if anything is. It
+// checkUpgrade returns a text that says what is wrong with the header of a 101, or "". It
 // accepts nothing that coder/websocket would refuse.
 func checkUpgrade(offer, answer http.Header) string {
 	accept, protocol := answer.Get("Sec-Websocket-Accept"), answer.Get("Sec-Websocket-Protocol")

@@ -33,11 +33,11 @@ type WebSocket struct {
 	URLs []string
 
 	// Header is sent with each handshake. Its Host, if it has one, replaces the
-	// URL's. What the handshake itself sets is an error. Default: none.
+	// URL's. A header that the handshake sets itself is an error. Default: none.
 	Header http.Header
 
 	// Prepare may change the URL and the header before each endpoint is dialed,
-	// for example to make new credentials. No socket is open yet. ctx ends with the
+	// for example to make new credentials. No socket is open at that time. ctx ends with the
 	// attempt, and when HandshakeTimeout is over; [backoff.TryFrom] of it has Refresh
 	// set if the server refused the last credentials, with 401 or 403. That is
 	// [backoff.ClassRefresh]: a supervisor dials again within a second. An error ends
@@ -64,14 +64,14 @@ type WebSocket struct {
 
 	// Proxy chooses the proxy for each attempt, as in [http.Transport]: a URL of
 	// http, https, socks5 or socks5h, or nil for none. The request that it gets has
-	// the scheme http for ws and https for wss. Every proxy only makes a tunnel, an
-	// HTTP proxy by CONNECT for ws too. One of https must have a certificate for its own
-	// name. What a proxy does wrong is a [ProxyError].
+	// the scheme http for ws and https for wss. Every proxy makes a tunnel; an HTTP proxy
+	// does so by CONNECT, for ws too. An https proxy must have a certificate for its own
+	// name. A failure of a proxy is a [ProxyError].
 	// Default: the Proxy of Transport if there is a Transport, else
 	// [http.ProxyFromEnvironment]. For no proxy, whatever the environment says: [NoProxy].
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Transport is where the defaults of TLS, Proxy and DialContext come from. For an
+	// Transport has the defaults of TLS, Proxy and DialContext. For an
 	// HTTP proxy its ProxyConnectHeader, GetProxyConnectHeader and
 	// OnProxyConnectResponse count too; nothing else of it is used, and it is not
 	// changed. Its Dial, DialTLS and DialTLSContext are errors. Default: none.
@@ -82,7 +82,7 @@ type WebSocket struct {
 	// Default: the DialContext of Transport, or a socket made by TCP.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// TCP says how a socket is made. It is not used with a DialContext.
+	// TCP has the options of the socket. It is not used with a DialContext.
 	TCP TCPOptions
 
 	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
@@ -150,7 +150,7 @@ func (c Compression) mode() websocket.CompressionMode {
 // for the round. If ctx ends a round, the next Dial goes on with the endpoint after
 // the last one, so that an endpoint that never answers keeps no other from being
 // asked. An endpoint that asked us to stay away for a time is left out until then,
-// unless all did.
+// unless all endpoints did.
 //
 // When all endpoints fail, the most hopeful error decides what the [*Error] means,
 // by its class of [backoff.Classify]: Overload first, because a server with too much
@@ -166,15 +166,15 @@ func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
 	return e.dial(ctx, d.dial)
 }
 
-// Validate returns an error that names the option which is wrong, if one is. No
-// part of a URL is in it.
+// Validate returns an error that names the option which is wrong, if one is. The error
+// holds no part of a URL.
 func (d *WebSocket) Validate() error {
 	_, err := d.setup()
 	return err
 }
 
-// Host returns what connections to the same place have in common: host and port of
-// the endpoint, or of all endpoints, sorted and joined by commas. It is empty if the
+// Host returns the host and port of the endpoint, or of all endpoints, sorted and joined
+// by commas. It is the same for all connections to the same place. It is empty if the
 // options are wrong.
 func (d *WebSocket) Host() string {
 	e, err := d.setup()
@@ -185,7 +185,7 @@ func (d *WebSocket) Host() string {
 }
 
 // Patience returns how long one Dial may take in the try t: the limits on connecting
-// and on the handshake together. A reconnect.Conn allows so much; a round that needs
+// and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
 // longer goes on with the next Dial.
 func (d *WebSocket) Patience(t backoff.Try) time.Duration {
 	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).total()
