@@ -2,8 +2,8 @@ package conn
 
 import "strings"
 
-// compression is permessage-deflate as the peers of a connection have agreed on it,
-// RFC 7692 7.1.
+// compression is permessage-deflate as both sides have agreed on it (RFC 7692, section
+// 7.1).
 type compression struct {
 	takeover bool   // a message of the peer may refer to those before it
 	window   []byte // what it may refer to
@@ -12,8 +12,8 @@ type compression struct {
 // windowSize is how far back a message may refer.
 const windowSize = 32 << 10
 
-// agreed returns what the Sec-WebSocket-Extensions of a 101 response say. No other
-// extension gets past coder/websocket.
+// agreed returns the compression that the Sec-WebSocket-Extensions of a 101 response have,
+// or nil. coder/websocket lets no other extension pass.
 func agreed(extensions []string) *compression {
 	all := strings.Join(extensions, ",")
 	if all == "" {
@@ -22,7 +22,7 @@ func agreed(extensions []string) *compression {
 	return &compression{takeover: !strings.Contains(all, "server_no_context_takeover")}
 }
 
-// remember keeps what a message has said for those that refer to it.
+// remember keeps p, which is a part of a message, for later messages that refer to it.
 func (c *compression) remember(p []byte) {
 	if !c.takeover {
 		return

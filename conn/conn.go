@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Conn is one message connection, from dial to death. Like a [net.Conn] it
-// takes no contexts: it is read with no deadline, written under the limit its
-// constructor was given, and ended from outside.
+// Conn is one message connection, from dial to end. Like a [net.Conn] it takes no
+// contexts: a Read has no deadline, a Write has the limit that the constructor got, and
+// Close or CloseNow ends both.
 //
-// One goroutine may read while others write, ping and close. After any error
-// from Read or Write, but [ErrBadMessage], the connection is dead and only CloseNow is left to call.
+// One goroutine may read while others write, ping and close. After any error from Read or
+// Write other than [ErrBadMessage] the connection has ended, and only CloseNow may be
+// called.
 // After Close or CloseNow every method returns an error that is
 // [net.ErrClosed], unless an earlier cause ended the connection: then Read
 // returns that cause.
@@ -36,18 +37,18 @@ type Conn interface {
 	CloseNow() error
 }
 
-// Pinger is a Conn whose protocol has a ping of its own.
+// Pinger is a Conn whose protocol has a ping.
 type Pinger interface {
 	// Ping sends a ping and waits for its answer, which arrives only while
-	// some goroutine is in Read. That ctx ends costs the answer, not the
-	// connection.
+	// some goroutine is in Read. If ctx ends, Ping returns without an answer; the
+	// connection goes on.
 	Ping(ctx context.Context) error
 }
 
-// Idler is a Conn that notes every byte that it receives.
+// Idler is a Conn that knows when it received the last byte.
 type Idler interface {
-	// Idle returns how long ago the last byte came in. It counts bytes of any
-	// kind: half a message and the answer to a ping are life.
+	// Idle returns how long ago the last byte came in. Bytes of any kind count, such
+	// as those of half a message or of the answer to a ping.
 	Idle() time.Duration
 }
 
@@ -62,14 +63,14 @@ type BlockNotifier interface {
 	BeforeBlock(f func()) bool
 }
 
-// BufferReader is a Conn that asks for a buffer when a message has begun to come in,
-// so that nobody has to hold one while nothing comes.
+// BufferReader is a Conn that asks for a buffer when a message has begun to come in, so
+// that the reader need not hold one while nothing comes.
 type BufferReader interface {
 	// ReadBuffer is Read into what buffer returns. It calls buffer once for a message,
 	// with the size that the peer has announced, 0 if that is not known. A buffer
-	// that is nil or too small is replaced, as by Read: an announced size need not be
+	// that is nil or too small is replaced, as by Read. The announced size need not be
 	// true, so do not allocate much for it. After an error buffer may have been called or
-	// not. Buffer must not wait, and must not use the Conn.
+	// not. It must not wait, and must not use the Conn.
 	ReadBuffer(buffer func(size int) []byte) (Message, error)
 }
 
@@ -77,8 +78,9 @@ type BufferReader interface {
 type BatchWriter interface {
 	// WriteBatch writes messages in order, with as few system calls as possible,
 	// and returns how many it has handed to the kernel whole: all of them if err is
-	// nil. No byte of the messages after ms[n] was handed over; of ms[n] itself
-	// none was if err is [ErrNotWritten], and else its fate is unknown.
+	// nil. No byte of the messages after ms[n] was handed over. If err is
+	// [ErrNotWritten], no byte of ms[n] was handed over either; otherwise its fate is
+	// unknown.
 	//
 	// A message that is [ErrBadMessage] ends the batch without harm: those before
 	// it have been written. Other goroutines may write between two messages.
@@ -88,8 +90,8 @@ type BatchWriter interface {
 // batch is how many messages of a WriteBatch are handed over together at most.
 const batch = 64
 
-// HalfCloser is a Conn whose protocol has no close frame: the end of the stream
-// is all that each side can say.
+// HalfCloser is a Conn whose protocol has no close frame, so that each side can only end
+// its stream.
 type HalfCloser interface {
 	// CloseWrite ends our direction, after what was written. Read goes on, and its
 	// [io.EOF] is the peer's answer. CloseWrite returns when the end is handed to
@@ -100,13 +102,12 @@ type HalfCloser interface {
 
 // HangupDetector is a Conn that notices the end of the stream without reading.
 type HangupDetector interface {
-	// HungUp reports whether the peer has ended or reset the connection, even
-	// where that stands behind data that nobody has read. It costs one system call
-	// and never waits. It may be called by any goroutine at any time.
+	// HungUp reports whether the peer has ended or reset the connection, even if
+	// unread data stands before the end. It costs one system call and never waits.
+	// Any goroutine may call it at any time.
 	//
-	// False may mean that the system cannot tell: TCP sockets can on Linux, and
-	// nowhere else. A net.Conn that is no socket can if it has a HungUp method of
-	// its own.
+	// False may mean that HungUp cannot know: it knows for TCP sockets on Linux only,
+	// and for a net.Conn that has a HungUp method of its own.
 	HungUp() bool
 }
 
@@ -125,18 +126,18 @@ func BinaryMessage(b []byte) Message { return Message{Type: Binary, Data: b} }
 // Type is the type of a message.
 type Type uint8
 
-// The types of messages. They are WebSocket's; a protocol without types reads
-// Binary and ignores the type of what is written.
+// The types of messages, as WebSocket has them. A protocol without types reads Binary and
+// ignores the type of a message that is written.
 const (
 	Text   Type = iota + 1 // UTF-8
 	Binary                 // anything
 )
 
-// ErrNotWritten is the error of a Write that has not handed a single byte over:
+// ErrNotWritten is the error of a Write that has not handed over a single byte, so that
 // the message may be sent again, on another connection.
 var ErrNotWritten = errors.New("not written")
 
-// ErrBadMessage is the error of a Write that the Conn has refused, like a Type
-// that its protocol does not know. It is [ErrNotWritten] too, and the Conn lives on:
-// the one error after which it does.
+// ErrBadMessage is the error of a Write whose message the Conn refuses, such as one of a
+// Type that its protocol does not have. The error is [ErrNotWritten] too. It is the only
+// error after which the connection goes on.
 var ErrBadMessage = errors.New("bad message")

@@ -32,8 +32,8 @@ func (e *CloseError) CloseCode() int { return e.Code }
 
 // ProtocolError is the error of Read when the peer has broken the rules of the
 // protocol: a wrong header, a continuation of nothing, corrupt compression. A
-// WebSocket that has no [Wire.Transport] cannot tell such errors from others, and
-// returns them plain.
+// WebSocket without a [Wire.Transport] cannot tell such errors from others, and
+// returns them as they are.
 type ProtocolError struct {
 	Err  error // what was wrong
 	Code int   // the WebSocket close code for it: 1007, or 0 for 1002
@@ -44,8 +44,8 @@ func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error
 // Unwrap returns e.Err.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// CloseCode returns the code that stands for it on the wire: 1007 for data that is
-// not what it should be (text that is not UTF-8, corrupt compression), else 1002.
+// CloseCode returns the code for this error on the wire: 1007 for bad data (text that is
+// not UTF-8, corrupt compression), otherwise 1002.
 func (e *ProtocolError) CloseCode() int {
 	if e.Code == 0 {
 		return codeProtocol
@@ -53,9 +53,9 @@ func (e *ProtocolError) CloseCode() int {
 	return e.Code
 }
 
-// TooBigError is the error of Read when a message is larger than ReadLimit. Since
-// the server will probably send it again, it is a failure like any other: retry
-// with growing waits.
+// TooBigError is the error of Read when a message is larger than ReadLimit. The
+// server will probably send it again, so retry with growing waits, as after any other
+// failure.
 type TooBigError struct {
 	Limit int64 // in bytes
 }
@@ -64,9 +64,9 @@ func (e *TooBigError) Error() string {
 	return fmt.Sprintf("message larger than the read limit of %d bytes", e.Limit)
 }
 
-// SlowMessageError is why a connection was cut when a message took longer than it may.
-// It is no timeout in the sense of [net.Error]: a session was lost, nothing shows
-// that the server has too much to do.
+// SlowMessageError is why a connection was cut: a message took longer than its limit. It is
+// no timeout in the sense of [net.Error], because it does not show that the server has
+// too much to do.
 type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
 	Limit time.Duration // the limit
@@ -84,11 +84,11 @@ var (
 	errSlowMessage      = errors.New("a message under way was stuck for 5s")
 	errClosedUnderneath = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
 	errNoAnswer         = errors.New("no close frame in answer within 5s")
-	errEnded            = errors.New("the connection has ended") // Read knows, or will know, why
+	errEnded            = errors.New("the connection has ended") // Read returns why
 )
 
-// lostError is an error of op. It answers for what is below it that it is no
-// timeout: an ETIMEDOUT of the kernel too means a lost session, see [SlowMessageError].
+// lostError is an error of op. It is no timeout, whatever is below it, because an ETIMEDOUT
+// of the kernel means a lost session too: see [SlowMessageError].
 type lostError struct {
 	op  string
 	err error
@@ -97,7 +97,7 @@ type lostError struct {
 func (e *lostError) Error() string {
 	switch err := e.err.(type) {
 	case *net.OpError:
-		if err.Op == e.op { // "read tcp ...": it says so itself
+		if err.Op == e.op { // "read tcp ...": its text has the operation already
 			return err.Error()
 		}
 	default:
@@ -119,8 +119,7 @@ func notWritten(cause error) error {
 	return &lostError{"write", fmt.Errorf("%w: %w", ErrNotWritten, cause)}
 }
 
-// closeLimit is how long a close frame may take to be written, and then the answer
-// to come.
+// closeLimit is the limit on writing a close frame, and then on waiting for the answer.
 const closeLimit = 5 * time.Second
 
 // Close codes, RFC 6455 7.4.1.

@@ -11,8 +11,8 @@ import (
 )
 
 // Framed is a [Conn] over any [net.Conn], whose messages a [Framer] cuts. See the
-// package documentation for what it guarantees. It has no ping: whoever wants to
-// know that the peer is alive must ask it something.
+// package documentation for what it guarantees. It has no ping: to learn
+// whether the peer is alive, send a message that it answers.
 //
 // It reads ahead while there is a burst, 64 KiB at a time; an idle connection holds
 // a buffer of 512 bytes.
@@ -23,7 +23,7 @@ type Framed struct {
 	kind   Type
 
 	nc        net.Conn      // as it was given; writes go there
-	writeSlot chan struct{} // full while somebody writes; one at a time
+	writeSlot chan struct{} // full while a goroutine writes
 	layer     *tap          // nc, if there is a raw connection under it; else nil
 
 	source source        // reads nc
@@ -41,14 +41,14 @@ var _ interface {
 } = (*Framed)(nil)
 
 // NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
-// o, which may be nil. From now on nc belongs to it: nobody else may read, write,
-// close or set deadlines. An error names the option that is wrong, and leaves nc
+// o, which may be nil. From now on nc belongs to it: do not read, write, close or
+// set deadlines any more. An error names the option that is wrong, and leaves nc
 // alone.
 //
 // nc may be a [crypto/tls.Conn], or anything with a method NetConn() net.Conn that
 // returns the connection below: that is what a cut closes first, since closing TLS
 // may wait for the network. Where that is a [Wire]'s Tap the Wire is used, so that
-// every byte counts as a sign of life; otherwise what has been decrypted does.
+// every byte counts as a sign of life; otherwise only decrypted bytes do.
 func NewFramed(nc net.Conn, f Framer, o *FramedOptions) (*Framed, error) {
 	if nc == nil {
 		return nil, errors.New("conn: no net.Conn to frame")
@@ -82,7 +82,7 @@ func (c *Framed) join() *Wire {
 	case tapped:
 		c.layer = &tap{Conn: c.nc}
 		c.source.body = c.nc
-	default: // an ear above, since there is none below
+	default: // a tap above TLS, because there is none below
 		c.layer = &tap{Conn: c.nc, wire: t.wire}
 		c.source.body = c.layer
 	}
@@ -143,8 +143,8 @@ func (c *Framed) read(buf []byte, buffer func(size int) []byte) (Message, error)
 	return Message{Type: c.kind, Data: data}, nil
 }
 
-// reason says what an error of the framer means, err being nil if it was content
-// with a message that is too large, or that the stream ended in.
+// reason returns what an error of the framer means. err is nil if the framer accepted a
+// message that is too large, or in which the stream ended.
 func (c *Framed) reason(err error) error {
 	var big *TooBigError
 	var protocol *ProtocolError
@@ -188,8 +188,8 @@ func (c *Framed) BeforeBlock(f func()) bool {
 // ignored. When the message under way is written Close ends our direction
 // (CloseWrite, which [net.TCPConn] and [crypto/tls.Conn] have), so that the peer
 // still gets all that was written, and waits for the peer to end its own. A nil
-// error means that it has. What it sends meanwhile is thrown away, but for a
-// message that some Read is waiting for. The wait ends with ctx, and has no other
+// error means that it has. Messages that come in meanwhile are
+// thrown away, but for one that a Read is waiting for. The wait ends with ctx, and has no other
 // limit.
 //
 // If nc has no CloseWrite, or ctx has ended, it is CloseNow.
@@ -233,8 +233,8 @@ func (c *Framed) endWriting() error {
 	return half.CloseWrite()
 }
 
-// farewell closes our direction and waits for the peer's. It ends when the
-// connection is cut.
+// closeHandshake closes our direction and waits until the peer closes its own. It ends when
+// the connection is cut.
 func (c *Framed) closeHandshake() error {
 	switch err := c.endWriting(); {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -255,7 +255,7 @@ func (c *Framed) closeHandshake() error {
 
 type halfCloser interface{ CloseWrite() error }
 
-// halfCloser returns what can close our direction, nil if nothing can.
+// halfCloser returns the connection that can close our direction, or nil.
 func (c *Framed) halfCloser() halfCloser {
 	nc := c.nc
 	if t, ok := nc.(*tap); ok {

@@ -12,11 +12,11 @@ import (
 // turns, each under WriteTimeout. The Type is ignored. A message that the Framer
 // refuses is [ErrBadMessage], and harms nothing.
 //
-// The error is [ErrNotWritten] if the net.Conn says that it has written nothing.
-// That holds over TLS too: crypto/tls counts what it has handed over as whole
-// records, and the peer cannot decrypt a part of one. If it has written some, the
-// fate is unknown. In both cases the connection is cut, since whatever followed
-// half a message would be taken for the rest of it.
+// The error is [ErrNotWritten] if the net.Conn reports that it has written nothing. That
+// holds over TLS too: crypto/tls counts only whole records, and the peer cannot decrypt a
+// part of one. If the net.Conn has written a part, the fate is unknown. In both cases the
+// connection is cut, because the peer would take the next bytes for the rest of the
+// message.
 func (c *Framed) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
@@ -71,9 +71,9 @@ func (c *Framed) writeSome(ms []Message) (n int, err error) {
 	return n, err
 }
 
-// handed returns how many frames were written whole when the net.Conn failed with
-// cause after that many bytes, and the error of the next. With an error no frame
-// that was the last is vouched for.
+// handed returns how many frames were written whole when the net.Conn failed with cause
+// after took bytes, and the error of the next frame. The last frame never counts as
+// written, because of the error.
 func handed(ends []int, took int, cause error) (n int, err error) {
 	begin := 0
 	for n < len(ends)-1 && ends[n] <= took {

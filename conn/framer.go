@@ -6,33 +6,32 @@ import (
 	"io"
 )
 
-// Framer cuts a stream of bytes into messages and puts messages into one: the
-// whole of a protocol, as far as [Framed] needs to know it. [Lines] and
-// [LengthPrefix] are Framers. One value serves any number of connections at once,
-// so it holds no state: what is left over from one message stays in the reader.
+// Framer cuts a stream of bytes into messages, and puts messages into a stream. [Framed]
+// needs nothing else of a protocol. [Lines] and [LengthPrefix] are Framers. One value
+// serves any number of connections at once, so it holds no state: bytes behind a message
+// stay in the reader.
 type Framer interface {
-	// AppendFrame appends message as it travels to dst, and returns that. It keeps
-	// neither. An error means that such a message cannot be sent at all, and is
-	// [ErrBadMessage] in the eyes of who called Write.
+	// AppendFrame appends message in its frame to dst, and returns the result. It keeps
+	// neither. An error means that such a message cannot be sent at all; Write returns
+	// it as [ErrBadMessage].
 	AppendFrame(dst, message []byte) ([]byte, error)
 
 	// ReadFrame reads exactly one message from r, appends it to buf[:0] and returns
-	// that. It takes no byte of the next message, and may return no part of r's
-	// own buffer. That buffer holds 512 bytes; more than that cannot be peeked at.
+	// the result. It takes no byte of the next message, and must not return a part of
+	// the buffer of r. That buffer holds 512 bytes, so Peek can show no more.
 	//
-	// No message is larger than limit: as soon as one is known to be,
-	// &TooBigError{limit} is the error, and no memory is asked for on the word of a
-	// length alone (see [ReadBody]). An error of r is returned as it is or wrapped,
-	// io.EOF too: Framed knows by itself whether the stream ended inside a message
-	// or between two, and never delivers one that its reader was not given whole.
-	// Any other error says how the peer broke the rules, and becomes a
-	// [ProtocolError].
+	// No message is larger than limit, in bytes: as soon as ReadFrame knows that one is,
+	// it returns &TooBigError{limit}. It does not allocate memory for a length that it
+	// has only read (see [ReadBody]). It returns an error of r as it is or wrapped,
+	// io.EOF too: Framed knows whether the stream ended inside a message or between
+	// two, and never delivers a message that did not come whole. Any other error means
+	// that the peer broke the rules, and becomes a [ProtocolError].
 	ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 }
 
 // ReadBody appends the next n bytes of r to buf, for a [Framer] that has read
-// their number. The room for them grows as they come in, since their number may be
-// a lie; compare it to the limit first all the same. If r ends before them the
+// their number. The room for them grows as they come in, because their number may
+// be wrong. Compare it to the limit first all the same. If r ends before them the
 // error is [io.ErrUnexpectedEOF].
 func ReadBody(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
 	if n < 0 || n > maxLimit-len(buf) {
@@ -57,8 +56,8 @@ func ReadBody(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// grow returns buf with at least twice the room, but no more than shows that a
-// message is over the limit.
+// grow returns buf with at least twice the room, but with at most one byte more than limit,
+// which is enough to see that a message is too large.
 func grow(buf []byte, limit int) []byte {
 	size := 512
 	if cap(buf) > 0 {

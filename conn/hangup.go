@@ -1,7 +1,7 @@
 package conn
 
 // hungUp reports whether the peer has ended or reset the connection at the bottom
-// of w. A connection that is no socket may say so by a HungUp method of its own.
+// of w. A connection that is no socket may have a HungUp method of its own.
 func (w *Wire) hungUp() bool {
 	t := w.tap.Load()
 	if t == nil {

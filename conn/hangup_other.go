@@ -4,5 +4,5 @@ package conn
 
 import "net"
 
-// socketHungUp reports false: only Linux tells it cheaply.
+// socketHungUp returns false, because only Linux has a cheap way to find out.
 func socketHungUp(net.Conn) bool { return false }

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// inflated is one compressed message while it is read: RFC 7692, 7.2.2.
+// inflated is one compressed message while it is read (RFC 7692, section 7.2.2).
 type inflated struct {
 	flate   io.ReadCloser // reads payload; kept in the pool
 	payload deflated
@@ -39,7 +39,7 @@ func (m *inflated) reset() {
 	_ = m.flate.(flate.Resetter).Reset(&m.payload, window) // is always nil
 }
 
-// end gives what the message needed back.
+// end gives the reader back to the pool.
 func (m *inflated) end() {
 	m.payload = deflated{}
 	inflaters.Put(m)
@@ -68,11 +68,10 @@ func (m *inflated) Read(p []byte) (int, error) {
 
 // deflated is the payload of a compressed message, as package flate reads it.
 //
-// The message must end where its last block does. The sender has left out a tail, 00
-// 00 ff ff, which is the length of an empty stored block. So flate gets the tail only
-// where it wants such a length: it has read the header of the block byte by byte,
-// and now wants 4 bytes at once. Where it wants anything else, the message was cut
-// short.
+// The message must end where its last block does. The sender has left out a tail, 00 00
+// ff ff, which is the length of an empty stored block. So flate gets the tail only when it
+// asks for such a length: it has read the header of the block byte by byte, and now asks
+// for 4 bytes at once. If it asks for anything else, the message was cut short.
 type deflated struct {
 	c      *WebSocket
 	s      *stream
@@ -140,7 +139,7 @@ func (d *deflated) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// last is the error behind the last byte.
+// last returns the error behind the last byte.
 func (d *deflated) last() error {
 	switch {
 	case d.err != nil:

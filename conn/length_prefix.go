@@ -9,11 +9,10 @@ import (
 	"math"
 )
 
-// LengthPrefix is the [Framer] of protocols that say how long a message is before
-// the message. The zero value has a prefix of 4 bytes, the most significant first.
-// To write a message for whose length the prefix has no room is [ErrBadMessage]. A
-// length from the wire is compared to the limit before anything else, and memory
-// is asked for only as the bytes come in.
+// LengthPrefix is a [Framer] for messages that have their length before them. The zero
+// value has a prefix of 4 bytes, the most significant first. A Write fails with
+// [ErrBadMessage] if the prefix has no room for the length. A length from the wire is
+// compared to the limit first, and memory is allocated only as the bytes come in.
 type LengthPrefix struct {
 	// Size is how many bytes the prefix has: 1, 2 or 4. Default 4.
 	Size int
@@ -23,8 +22,8 @@ type LengthPrefix struct {
 	LittleEndian bool
 
 	// Varint has a prefix of 1 to 10 bytes, as long as the number needs: the
-	// unsigned LEB128 of Protocol Buffers and [binary.AppendUvarint]. One that is
-	// longer than it need be is a [ProtocolError]. Size and LittleEndian have no
+	// unsigned LEB128 of Protocol Buffers and [binary.AppendUvarint]. A prefix
+	// that is longer than necessary is a [ProtocolError]. Size and LittleEndian have no
 	// meaning then, and must not be set. Default: a fixed size.
 	Varint bool
 }
@@ -76,7 +75,7 @@ func (p LengthPrefix) size() int {
 	return p.Size
 }
 
-// most is the largest length that the prefix can say.
+// most returns the largest length for which the prefix has room.
 func (p LengthPrefix) most() uint64 {
 	if p.Varint {
 		return math.MaxUint64

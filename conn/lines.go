@@ -7,14 +7,12 @@ import (
 	"fmt"
 )
 
-// Lines is the [Framer] of protocols whose messages are lines: what stands before
-// a line feed is a message, and so is nothing. The last line of a stream counts
-// only if it has its line feed. The zero value writes LF and reads both LF and
-// CRLF.
+// Lines is a [Framer] for messages that are lines. Each message is the text before a line
+// feed; an empty line is an empty message. A last line without a line feed is not
+// delivered. The zero value writes LF and reads both LF and CRLF.
 //
-// To write a message that has a line feed in it is [ErrBadMessage], and so is to
-// write one that would be read differently: longer than Limit, or ending in a CR
-// without KeepCR.
+// A Write fails with [ErrBadMessage] if the message has a line feed in it, is longer than
+// Limit, or ends in a CR without KeepCR, because the peer would read another message.
 type Lines struct {
 	// Limit is the length of the longest line that is read or written, without its
 	// end. Negative is an error. Default: what limits all messages, the ReadLimit
@@ -24,8 +22,8 @@ type Lines struct {
 	// CRLF writes CRLF after each message. Default: LF.
 	CRLF bool
 
-	// KeepCR takes a CR before the line feed for a part of the message.
-	// Default: one CR is taken away.
+	// KeepCR makes a CR before the line feed a part of the message.
+	// Default: one CR is removed.
 	KeepCR bool
 }
 

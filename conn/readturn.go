@@ -2,12 +2,12 @@ package conn
 
 import "sync/atomic"
 
-// readTurn says which goroutine reads: that of a Read, or that of Close in its
-// place. Between, the reader may lend the turn to coder/websocket.
+// readTurn decides which goroutine reads: that of a Read, or that of Close. A Read may lend
+// its turn to coder/websocket.
 //
-// A Read that finds Close in its place waits until that has ended. If it returned,
-// its caller would take the connection for dead and cut it, with the farewell under
-// way.
+// A Read that finds that Close has the turn waits until Close has ended. If it returned at
+// once, its caller would take the connection for dead and cut it during the close
+// handshake.
 type readTurn struct {
 	state atomic.Uint32
 	close *closing // nil until Close wants the turn; to be read after the state
@@ -17,7 +17,7 @@ type readTurn struct {
 type closing struct {
 	handed chan struct{} // closed when the turn is Close's
 	over   chan struct{} // closed when Close has ended
-	lent   bool          // the turn was lent when Close came; Close's own
+	lent   bool          // the turn was lent when Close came; only Close uses it
 }
 
 // The states of a readTurn.
@@ -25,7 +25,7 @@ const (
 	nobody uint32 = iota
 	reader        // a Read reads
 	lent          // coder/websocket reads, called by a Read
-	wanted        // a Read reads, or has lent, and gives the turn to Close then
+	wanted        // a Read has the turn, or has lent it, and gives it to Close in the end
 	closer        // Close reads, from now on
 )
 
@@ -56,16 +56,16 @@ func (t *readTurn) change(from, to uint32) bool {
 	return false
 }
 
-// awaitClose waits until a Close that is under way has ended. The caller has not got
-// the turn.
+// awaitClose waits until a Close that is under way has ended. The caller does not have the
+// turn.
 func (t *readTurn) awaitClose() {
 	if s := t.state.Load(); s == wanted || s == closer {
 		<-t.close.over
 	}
 }
 
-// want says that Close is going to read: no Read begins, and the one under way is
-// the last. Only one Close may call it, and it calls done in the end.
+// want asks for the turn for Close: from now on no Read begins. Only one Close may call it;
+// it calls done in the end.
 func (t *readTurn) want() {
 	t.close = &closing{handed: make(chan struct{}), over: make(chan struct{})}
 	for {
@@ -82,7 +82,7 @@ func (t *readTurn) want() {
 	}
 }
 
-// awaitLent waits until coder/websocket does not read.
+// awaitLent waits until coder/websocket reads no more.
 func (t *readTurn) awaitLent() {
 	if t.close.lent {
 		<-t.close.handed

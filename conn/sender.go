@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// sender stands between coder/websocket, which writes under its frame lock, and
-// the network, which may make a writer wait. It collects frames in a buffer, and
-// the goroutine that wants them sent flushes it without that lock. So
-// coder/websocket can answer a ping at any time, and its limit of 5 s for that
-// never ends a connection whose window is full.
+// sender stands between coder/websocket, which writes under its frame lock, and the
+// network, where a writer may have to wait. It collects frames in a buffer, and the
+// goroutine that writes a message flushes the buffer without that lock. So coder/websocket
+// can answer a ping at any time, and its limit of 5 s for that never ends a connection
+// whose window is full.
 type sender struct {
 	to *source // has the body
 
 	mu  sync.Mutex // guards what follows; never held across I/O
-	out *outgoing  // nil while nobody sends
+	out *outgoing  // nil while nothing is sent
 	err error      // why nothing is sent any more
 }
 
-// outgoing is what a sender needs while somebody sends; the sender's lock guards it.
+// outgoing is what a sender needs while something is sent; the sender's lock guards it.
 // Offsets count from when it began.
 type outgoing struct {
 	users int // goroutines in one of the sender's methods, and the owner of the turn
@@ -55,7 +55,8 @@ const (
 	maxAnswers = 512
 )
 
-// enter returns s.out, and leave gives it back. The lock is held.
+// enter returns s.out, which it makes if there is none; the caller calls leave in the end.
+// The lock is held.
 func (s *sender) enter() *outgoing {
 	if s.out == nil {
 		o := outgoings.Get().(*outgoing)
@@ -129,8 +130,8 @@ func (s *sender) flushControl() {
 	}
 }
 
-// begin takes the turn to write messages. It waits for it, but not longer than limit
-// if that is not 0. An error says why nothing can be written.
+// begin waits for the turn to write messages, but not longer than limit if that is not 0.
+// It returns why nothing can be written, or nil.
 func (s *sender) begin(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +204,8 @@ func (s *sender) next() span {
 	return m
 }
 
-// flush returns when the kernel has taken all frames, or says why it will not, and
-// up to where it has taken them. The caller has the turn.
+// flush waits until the kernel has taken all frames. It returns up to where the kernel has
+// taken them, and why it took no more. The caller has the turn.
 func (s *sender) flush() (sent int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,9 +243,8 @@ func (s *sender) push() {
 	}
 }
 
-// write writes buf to the body. A part of it that has to wait for the network, behind
-// an earlier part of the same message or batch, and is taken then, is a sign of life:
-// the peer has made room.
+// write writes buf to the body. If a part of a message or batch has to wait behind an
+// earlier part and is then taken, that is a sign of life, because the peer has made room.
 func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
 	for len(buf) > 0 && err == nil {
 		further := origin >= 0 && at+sent > origin
@@ -280,8 +280,8 @@ func (s *sender) awaitAnswers() {
 	o.answers++
 }
 
-// settle waits until the kernel has taken all frames, but not longer than
-// closeLimit, and for nothing after the connection was cut.
+// settle waits until the kernel has taken all frames, but not longer than closeLimit. It
+// does not wait if the connection was cut.
 func (s *sender) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,8 +297,8 @@ func (s *sender) settle() {
 	}
 }
 
-// stop lets nothing be sent any more, because of err. What is being written ends
-// with the connection.
+// stop makes the sender send nothing more, because of err. A write under way ends with the
+// connection.
 func (s *sender) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,15 +317,15 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// failure returns why nothing is sent any more, nil if it is.
+// failure returns why nothing is sent any more, or nil.
 func (s *sender) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// rest lets nothing be sent any more, and waits for the goroutines that sent control
-// frames. The connection is closed.
+// rest makes the sender send nothing more, and waits for the goroutines that send control
+// frames. The connection is closed already.
 func (s *sender) rest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 type source struct {
 	wire        *Wire              // its watchdog runs while a message waits for the network
 	body        io.ReadWriteCloser // which a sender writes
-	beforeBlock func()             // called before each read of the body; nil: nobody wants it
+	beforeBlock func()             // called before each read of the body; may be nil
 
 	ahead *[aheadSize]byte // nil, or the buffer in which win lies
 	win   []byte           // what has come and is not consumed
@@ -33,8 +33,8 @@ const (
 	aheadSize = 64 << 10
 )
 
-// aheads holds the buffers for bursts. A connection has one only from a read that
-// was full, inside a message, until all that came is consumed.
+// aheads holds the buffers for bursts. A connection takes one after a read inside a message
+// has filled its buffer, and gives it back when all that came is consumed.
 var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 
 // ask reads from the network. An error that comes with bytes is returned by the
@@ -63,8 +63,8 @@ func (s *source) ask(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// finish says that the message under way is complete, or not wanted any more. With
-// more something of the next one has come.
+// finish ends the message under way, which is complete or no longer needed. more is set if
+// bytes of the next message have come.
 func (s *source) finish(more bool) {
 	if s.timed {
 		s.timed = false
@@ -82,7 +82,7 @@ func (s *source) useAhead() []byte {
 	return s.ahead[:]
 }
 
-// release gives the buffer for bursts back, in which nothing is left.
+// release gives the buffer for bursts back, which is empty.
 func (s *source) release() {
 	if s.ahead != nil {
 		aheads.Put(s.ahead)

@@ -7,10 +7,10 @@ import (
 )
 
 // stream is what coder/websocket reads and writes: the body of the 101 response,
-// which is the TLS connection, or the raw one without TLS. All data frames are read
-// past it. It is lent single frames to read, those that control the connection and
-// the headers of those that break the rules, so that it never holds a byte that is
-// not its own.
+// which is the TLS connection, or the raw one without TLS. A WebSocket
+// reads all data frames itself. It lends coder/websocket single frames to read, control
+// frames and the headers of frames that break the rules, so that coder/websocket never
+// holds a byte of a data frame.
 type stream struct {
 	source
 	out     sender
@@ -27,11 +27,11 @@ type stream struct {
 // buffer. It is a prime, as idleSize, and a control frame fits.
 const smallSize = 131
 
-// emptyMessage is the frame of an empty message. It is what coder/websocket gets
-// behind a frame that it was lent, because then its Reader returns, without an error.
+// emptyMessage is the frame of an empty message. coder/websocket gets it behind a frame that
+// it was lent, so that its Reader returns, without an error.
 const emptyMessage = "\x82\x00"
 
-// errNothingLent is what coder/websocket gets where it shall not read.
+// errNothingLent is the error for coder/websocket when it must not read.
 var errNothingLent = errors.New("nothing to read")
 
 // newStream returns the stream of w over body.
@@ -68,9 +68,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// awaitAnswer is for Close: it waits for the peer's close frame, and lends it. On
-// the way it throws away all other frames but those that coder/websocket will not
-// have.
+// awaitAnswer waits for the peer's close frame, for Close, and lends it. It throws all other
+// frames away, but for those that coder/websocket refuses.
 func (s *stream) awaitAnswer() error {
 	s.wire.reads.claim()
 	s.beforeBlock = nil // it belongs to the goroutine that read
@@ -221,7 +220,7 @@ func (s *stream) Close() error {
 	return s.body.Close()
 }
 
-// ended is that of the source, nil without one.
+// ended is source.ended, or nil without a stream.
 func (s *stream) ended() error {
 	if s == nil {
 		return nil
@@ -249,7 +248,7 @@ func (s *stream) rest() {
 	}
 }
 
-// unsent returns why nothing is sent any more, nil if it is.
+// unsent returns why nothing is sent any more, or nil.
 func (s *stream) unsent() error {
 	if s == nil {
 		return nil

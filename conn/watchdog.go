@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// watchdog cuts a connection on which something takes longer than limit. What it
-// watches is busy between begin and end. Where several are busy they take turns:
-// the time runs anew each time that one of them ends.
+// watchdog cuts a connection on which something takes longer than limit. It is busy between
+// begin and end. If several are busy, they take turns: the time starts again each time
+// that one of them ends.
 type watchdog struct {
 	wire  *Wire
 	limit time.Duration // at most 0: off
 	watch atomic.Pointer[watch]
 }
 
-// watch is what a watchdog needs once something was busy. Its timer is armed by a
-// begin that finds it resting, and rests when it finds nobody busy: under steady
-// traffic that is one timer call in a limit, not one in a message.
+// watch is what a watchdog needs once something was busy. begin arms its timer if it is not
+// armed, and the timer is not armed again if it finds nothing busy. Under steady traffic
+// that is one timer call for each limit, not one for each message.
 type watch struct {
 	dog *watchdog
 
@@ -31,7 +31,7 @@ type watch struct {
 	ticks sync.WaitGroup // one while armed
 }
 
-// made returns the watch, which the first call makes.
+// ensure returns the watch, which the first call makes.
 func (d *watchdog) ensure() *watch {
 	w := d.watch.Load()
 	if w == nil {
@@ -81,8 +81,7 @@ func (d *watchdog) end() {
 	w.mu.Unlock()
 }
 
-// once is begin, and end is to be called, for something that is rare: nothing of it
-// is kept.
+// once is begin for something rare, of which nothing is kept. The caller calls end.
 func (d *watchdog) once() (end func()) {
 	if d.limit <= 0 {
 		return func() {}

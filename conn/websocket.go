@@ -31,14 +31,14 @@ var _ interface {
 } = (*WebSocket)(nil)
 
 // NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. From
-// now on ws belongs to it: nobody else may read, write or close ws, which must
-// have been made without OnPingReceived and OnPongReceived callbacks that touch
-// it. What [WebSocketOptions.Validate] refuses gets its default.
+// now on ws belongs to it: do not read, write or close ws any more. ws must have been made
+// without OnPingReceived and OnPongReceived callbacks that use it. An option that
+// [WebSocketOptions.Validate] refuses gets its default.
 //
 // w is the Wire that ws was dialed through. Without one, or with one that was
 // not used, the WebSocket works, but:
-//   - closing may wait for the network: CloseNow 5 s under TLS, Close 10 s
-//     whatever its context says;
+//   - closing may wait for the network: CloseNow for 5 s under TLS, Close for 10 s
+//     even if its context ends;
 //   - only whole messages count as signs of life;
 //   - a message that the peer cut short may be taken for whole, if it was
 //     compressed or fragmented (coder/websocket v1.8.15 returns no error);
@@ -75,7 +75,7 @@ func (c *WebSocket) BeforeBlock(f func()) bool {
 	return true
 }
 
-// Subprotocol returns the subprotocol that was agreed on, "" if none was.
+// Subprotocol returns the subprotocol that was agreed on, or "".
 func (c *WebSocket) Subprotocol() string { return c.ws.Subprotocol() }
 
 // Close implements [Conn]. A nil error means that the peer has answered. It waits
@@ -117,8 +117,8 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	return nil
 }
 
-// unanswered returns why the peer did not answer our close frame: nil if it did.
-// The err is that of coder/websocket, for which our own cut is a success.
+// unanswered returns why the peer did not answer our close frame, or nil if it did. err is
+// that of coder/websocket, for which our own cut is a success.
 func (c *WebSocket) unanswered(err error) error {
 	var answer websocket.CloseError
 	end := c.wire.stream.ended()
@@ -147,7 +147,7 @@ func (c *WebSocket) CloseNow() error {
 	return nil
 }
 
-// why returns the best cause we know of a failure that is not Read's.
+// why returns the best known cause of a failure of another method than Read.
 func (c *WebSocket) why(err error) error {
 	if cause := c.wire.ended(); cause != nil {
 		return cause
@@ -164,8 +164,8 @@ func (c *WebSocket) why(err error) error {
 	return err
 }
 
-// closedBelow tells whether the connection was closed, or coder/websocket has
-// given up: its contexts are not ours but those of control frames.
+// closedBelow reports whether the connection was closed, or coder/websocket has given up. A
+// deadline in its errors is that of a control frame, never one of ours.
 func closedBelow(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded)
 }

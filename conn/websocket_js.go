@@ -10,10 +10,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// WebSocket is a [Conn] over the browser's WebSocket. There a program cannot
-// ping, cut, or tell how a connection ended: there is no Ping and no
-// Wire.Transport, Idle counts whole messages only, and closing takes as long as
-// the browser does.
+// WebSocket is a [Conn] over the browser's WebSocket. A program in a browser cannot ping,
+// cut, or learn how a connection ended: there is no Ping and no Wire.Transport, Idle
+// counts whole messages only, and closing takes as long as the browser does.
 type WebSocket struct {
 	ws    *websocket.Conn
 	wire  *Wire

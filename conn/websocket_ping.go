@@ -32,20 +32,20 @@ func (c *WebSocket) Ping(ctx context.Context) error {
 	return &lostError{"ping", c.why(err)}
 }
 
-// answerContext is the context of a ping: it ends with the caller's, but only
-// once the ping is being written, and what is derived from it does not. For
-// coder/websocket derives the context for writing a frame, whose end costs the
-// connection, and waits for the answer under the context itself. So no goroutine
-// is needed that outlives a ping without an answer.
+// answerContext is the context of a ping. It ends with the context of the caller, but only
+// once the ping is being written, and a context derived from it does not end.
+// coder/websocket derives the context for writing a frame, whose end would end the
+// connection, and waits for the answer under answerContext itself. So no goroutine
+// outlives a ping without an answer.
 type answerContext struct {
 	caller context.Context
 	done   chan struct{}
 	stop   func() bool
 }
 
-// AfterFunc is what context.WithTimeout calls when it derives: it promises never
-// to call f. The time to let go of done is now, since a context that is done
-// already is not derived from but copied.
+// AfterFunc never calls f. context.WithTimeout calls AfterFunc when it derives a context.
+// From that moment on done may be closed, but not earlier, because WithTimeout derives
+// nothing from a context that is done already.
 func (a *answerContext) AfterFunc(func()) (stop func() bool) {
 	if a.stop == nil {
 		a.stop = context.AfterFunc(a.caller, func() { close(a.done) })

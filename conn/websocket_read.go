@@ -92,10 +92,10 @@ var (
 	errAccepted   = errors.New("a frame of a kind that is not known")
 )
 
-// next waits for the next data frame and consumes its header. Inside a message it
-// must continue that, else it must begin one. What controls the connection goes to
-// coder/websocket, and so does the header of what breaks the rules, unless
-// coder/websocket would let it pass.
+// next waits for the next data frame and consumes its header. Inside a message the frame
+// must continue it, otherwise it must begin one. Control frames go to coder/websocket, and
+// so do the headers of frames that break the rules, unless coder/websocket would let them
+// pass.
 func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 	s := c.wire.stream
 	for {
@@ -149,8 +149,8 @@ func (c *WebSocket) control(h header) error {
 	return c.lend(h.whole())
 }
 
-// lend lets coder/websocket read the next n bytes, which are a frame or the header of
-// one, and returns what it thinks of them.
+// lend lets coder/websocket read the next n bytes, which are a frame or the header of one,
+// and returns its error.
 func (c *WebSocket) lend(n int) error {
 	s, turn := c.wire.stream, &c.wire.reads
 	if !turn.lend() {
@@ -177,8 +177,8 @@ func (c *WebSocket) lend(n int) error {
 	return nil
 }
 
-// refuse tells the peer by a close frame what err is, and returns err. The
-// connection is closed then, because coder/websocket has no other way to send one.
+// refuse sends the peer a close frame with err, and returns err. The connection is closed
+// then, because coder/websocket has no other way to send one.
 func (c *WebSocket) refuse(err error) error {
 	code := codeTooBig
 	if broken, ok := err.(*ProtocolError); ok {
@@ -220,8 +220,8 @@ func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
 	return readAll(m, buf, c.limit)
 }
 
-// readAll appends what r has to buf. When buf is full an empty read tells whether
-// there is more, so that a message may fill it to the brim.
+// readAll appends what r has to buf. When buf is full, an empty read shows whether there is
+// more, so that a message may fill it completely.
 func readAll(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	if cap(buf) == 0 {
 		buf = grow(buf, limit)
@@ -259,7 +259,7 @@ func (c *WebSocket) readPlain(buf []byte, buffer func(size int) []byte) (Message
 	return Message{Type: Type(kind), Data: buf}, nil
 }
 
-// reason says by structure, not by text, what an error of reading means: if the
+// reason returns what an error of reading means. It goes by types, not by texts: if the
 // stream has seen no error, the peer has broken the rules.
 func (c *WebSocket) reason(err error) error {
 	var frame websocket.CloseError

@@ -16,9 +16,8 @@ import (
 //
 // A message of more than 32 KiB travels in fragments of that size, so that pings
 // and their answers pass between two of them; a compressed one travels in one
-// frame. A fragment after the first that had to wait for the network, and that the
-// kernel has then taken, counts as a sign of life for Idle, because the peer has made
-// room for it.
+// frame. If a fragment after the first had to wait for the network and the kernel has then
+// taken it, that counts as a sign of life for Idle, because the peer has made room.
 //
 // The error is [ErrNotWritten] if no byte of the message was handed to the kernel.
 // It carries the cause of the connection's end if that is known.

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Wire joins a [WebSocket] or a [Framed] to the connection that runs under it: it
-// notes each byte received, and it can cut where coder/websocket and TLS can only
-// close. The zero value is ready. There is one for each attempt to connect; it
-// must not be copied or used again.
+// Wire joins a [WebSocket] or a [Framed] to the connection under it. It notes when bytes
+// come in, and it can cut the connection where coder/websocket and TLS can only close it.
+// The zero value is ready. Make one for each attempt to connect; a Wire must not be copied
+// or used again.
 //
 // Put Tap around the raw connection, under TLS. For a WebSocket put Transport
 // around the http.RoundTripper that makes the handshake, and give the Wire to
@@ -30,10 +30,9 @@ type Wire struct {
 	ws      interface{ CloseNow() error } // of a WebSocket; else nil
 }
 
-// Tap returns nc with an ear in it: every Read that brings bytes counts as a
-// sign of life. Give it the raw connection, because over TLS half a record is
-// not heard. If Cut was called before, nc is closed at once. Closing the returned
-// connection closes nc.
+// Tap returns a connection over nc of which every Read that brings bytes counts as a sign
+// of life. Give it the raw connection, because above TLS half a record is not visible. If
+// Cut was called before, nc is closed at once. Closing the returned connection closes nc.
 //
 // A Wire carries one connection: tap the winner of a race, not each runner. A
 // second call closes what the first was given.
@@ -49,8 +48,8 @@ func (w *Wire) Tap(nc net.Conn) net.Conn {
 	return t
 }
 
-// Cut closes the raw connection, now or as soon as there is one, and so unblocks
-// every reader and writer. It may be called by any goroutine, any number of
+// Cut closes the raw connection, now or as soon as there is one, which unblocks every
+// reader and writer. It may be called by any goroutine, any number of
 // times, at any stage, and never waits for the network: it first closes what
 // NetConn() finds at the bottom of the tapped connection.
 func (w *Wire) Cut() {
@@ -93,7 +92,7 @@ func (w *Wire) beginClose(err error) error {
 	return nil
 }
 
-// ended returns why the connection ended, nil if it is alive as far as we know.
+// ended returns why the connection ended, or nil if nothing has ended it so far.
 func (w *Wire) ended() error {
 	if cause := w.cause.Load(); cause != nil {
 		return *cause

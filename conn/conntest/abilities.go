@@ -25,8 +25,8 @@ func abilitiesOf(c conn.Conn) (a abilities) {
 	return a
 }
 
-// of returns c with the abilities that are not nil, and no others. Each set of them
-// is a type of its own, because a type assertion sees all methods of a type.
+// addTo returns c with the abilities that are not nil, and no others. Each set of them is a
+// type of its own, because a type assertion sees all methods of a type.
 func (a abilities) addTo(c conn.Conn) conn.Conn {
 	switch [4]bool{a.Pinger != nil, a.Idler != nil, a.BatchWriter != nil, a.HangupDetector != nil} {
 	case [4]bool{true, false, false, false}:
@@ -125,7 +125,7 @@ func (a abilities) addTo(c conn.Conn) conn.Conn {
 	return c
 }
 
-// fakePinger gives a Fake its ping.
+// fakePinger is the ping of a Fake.
 type fakePinger struct{ fake *Fake }
 
 // Ping waits for the answer, which takes PongAfter and a Read under way.
@@ -155,7 +155,7 @@ func (p fakePinger) Ping(ctx context.Context) error {
 	}
 }
 
-// fakeIdler gives a Fake its clock.
+// fakeIdler is the Idle of a Fake.
 type fakeIdler struct{ fake *Fake }
 
 func (i fakeIdler) Idle() time.Duration {
@@ -164,7 +164,7 @@ func (i fakeIdler) Idle() time.Duration {
 	return time.Since(i.fake.heard)
 }
 
-// fakeBatcher gives a Fake its batches.
+// fakeBatcher is the WriteBatch of a Fake.
 type fakeBatcher struct{ fake *Fake }
 
 func (b fakeBatcher) WriteBatch(ms []conn.Message) (n int, err error) {
@@ -177,7 +177,7 @@ func (b fakeBatcher) WriteBatch(ms []conn.Message) (n int, err error) {
 	return n, err
 }
 
-// fakeDetector gives a Fake its view of the peer's end.
+// fakeDetector is the HungUp of a Fake.
 type fakeDetector struct{ fake *Fake }
 
 func (d fakeDetector) HungUp() bool {

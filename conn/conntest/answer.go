@@ -38,7 +38,7 @@ func Redirect(location string) Answer {
 	}
 }
 
-// Garbage answers with these bytes in the place of HTTP and closes.
+// Garbage answers with these bytes, which need not be HTTP, and closes.
 func Garbage(data []byte) Answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if c := hijack(w); c != nil {
@@ -62,7 +62,7 @@ func BadAccept(w http.ResponseWriter, _ *http.Request) {
 // Hang never answers the handshake; it waits for the client to hang up.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// HangUp closes the connection in the place of an answer.
+// HangUp closes the connection without an answer.
 func HangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // Delay waits for d and then gives answer a, unless the client hangs up before.
@@ -78,8 +78,8 @@ func Delay(d time.Duration, a Answer) Answer {
 	}
 }
 
-// Trickle gives answer a, and lets n bytes of it arrive per interval; so it
-// stays for the life of the connection: [Pipe.Trickle].
+// Trickle gives answer a, of which n bytes arrive per interval. That holds for the whole
+// connection: see [Pipe.Trickle].
 func Trickle(n int, interval time.Duration, a Answer) Answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		PipeOf(r.Context()).Trickle(ToClient, n, interval)

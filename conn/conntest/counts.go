@@ -60,9 +60,8 @@ func (n *Network) Conns(addr string) []*Pipe {
 	return slices.DeleteFunc(n.held(addr), func(p *Pipe) bool { return !p.Live() })
 }
 
-// Unclosed returns the connections of which some end was not closed by its
-// owner, be they live or dead. A test that wants to see nothing left demands
-// that it is empty.
+// Unclosed returns the connections of which the owner of an end has not closed it, live
+// or not. A test requires that it is empty to show that nothing is left.
 func (n *Network) Unclosed() []*Pipe { return n.held("") }
 
 // held returns the connections to addr that have an open end, the oldest first; "" is
@@ -96,7 +95,7 @@ func Peak(times []time.Time, window time.Duration) int {
 	return peak
 }
 
-// beginDial notes a dial and takes its fault.
+// beginDial notes a dial and returns its fault.
 func (n *Network) beginDial(addr string) Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,7 +107,7 @@ func (n *Network) beginDial(addr string) Fault {
 	return n.nextFault(addr)
 }
 
-// endDial notes how a dial ended: with p, or with nothing.
+// endDial notes the end of a dial; p is nil if it failed.
 func (n *Network) endDial(addr string, p *Pipe) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,8 +119,8 @@ func (n *Network) endDial(addr string, p *Pipe) {
 	})
 }
 
-// closed notes that one end of p was closed by its owner: one that was counted
-// as open, and the last one.
+// closed notes that an owner has closed an end of p. counted is set if the network counted
+// it as open, last if both ends are closed now.
 func (n *Network) closed(p *Pipe, counted, last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -14,11 +14,11 @@
 //     refused, hang, be late, or be dropped once it is accepted ([Fault]).
 //   - [Pipe] is one of its connections: it can be reset, cut after so many bytes,
 //     half-closed, stalled, delayed, throttled, or given garbage.
-//   - [Server] is a real coder/websocket server on it, that answers each handshake
-//     as it is told ([Answer]) and can be killed and started again.
+//   - [Server] is a real coder/websocket server on it. A test chooses how it answers each
+//     handshake ([Answer]), and can kill it and start it again.
 //
-// [Fake] needs none of these: it is a conn.Conn on which what a test delivers is
-// read, and [Poison] shows when a reader keeps a buffer for too long.
+// [Fake] needs none of these: it is a conn.Conn whose Read returns the messages that a
+// test delivers, and [Poison] shows when a reader keeps a buffer for too long.
 //
 // # What it promises
 //

@@ -77,13 +77,13 @@ func (e *endpoint) Write(b []byte) (int, error) {
 	}
 }
 
-// yield gives the turn to the next writer.
+// passTurn gives the turn to the next writer.
 func (e *endpoint) passTurn() {
 	e.writing = false
 	e.out.changed.Broadcast()
 }
 
-// writable says why a Write cannot go on, as far as this end has heard.
+// writable returns why a Write cannot go on, as far as this end knows, or nil.
 func (e *endpoint) writable() error {
 	switch {
 	case e.closed:
@@ -137,16 +137,15 @@ func (e *endpoint) CloseWrite() error {
 	return nil
 }
 
-// HungUp reports whether the end of what the peer sends, or a reset, has arrived,
-// even behind data that nobody has read. It makes a connection over this network a
-// [conn.HangupDetector].
+// HungUp reports whether the end of the stream or a reset has arrived, even behind unread
+// data. So a connection over this network is a [conn.HangupDetector].
 func (e *endpoint) HungUp() bool {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()
 	return !e.closed && e.in.arrived != none
 }
 
-// orphan resets the connection of an end that nobody will ever accept.
+// abandon resets a connection that will never be accepted.
 func (e *endpoint) abandon() {
 	e.pipe.Reset()
 	e.Close()

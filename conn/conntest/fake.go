@@ -13,8 +13,8 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// FakeOptions says what a [Fake] can do beyond [conn.Conn]. Nil or the zero
-// value: nothing.
+// FakeOptions are the abilities of a [Fake] beyond those of [conn.Conn]. Nil and the zero
+// value mean none.
 type FakeOptions struct {
 	Pings   bool // its Conn is a conn.Pinger
 	Idles   bool // its Conn is a conn.Idler
@@ -22,9 +22,9 @@ type FakeOptions struct {
 	HangsUp bool // its Conn is a conn.HangupDetector
 }
 
-// Fake is a [conn.Conn] without a protocol: what Deliver gives, Read returns,
-// at the same virtual instant. Its methods may be called from any goroutine.
-// Fake itself has no other ability; [Fake.Conn] has those that its options name.
+// Fake is a [conn.Conn] without a protocol: Read returns the messages that Deliver got, at
+// the same virtual instant. Any goroutine may call its methods. Fake itself has no other
+// ability; [Fake.Conn] has those that its options name.
 type Fake struct {
 	options FakeOptions
 
@@ -46,7 +46,7 @@ type Fake struct {
 	end     fakeEnd
 }
 
-// fakeEnd is how a Fake ended; the zero value: it lives.
+// fakeEnd is how a Fake ended. The zero value means that it has not.
 type fakeEnd struct {
 	cause  error // the first
 	closed bool  // by Close or CloseNow
@@ -57,7 +57,7 @@ type fakeEnd struct {
 
 var _ conn.Conn = (*Fake)(nil)
 
-// NewFake returns a live connection with nobody at its other end.
+// NewFake returns a live connection without a peer. The test plays the peer.
 func NewFake(o *FakeOptions) *Fake {
 	f := &Fake{heard: time.Now()}
 	if o != nil {
@@ -67,9 +67,9 @@ func NewFake(o *FakeOptions) *Fake {
 	return f
 }
 
-// Pair returns two connections of which each reads what the other writes, in
-// the order of its writes and without a limit. When one is closed the other
-// dies: of [io.EOF], or after a Close of an error with the method CloseCode.
+// Pair returns two connections of which each reads what the other writes, in the order of
+// its writes and without a limit. When one is closed the other ends too: with [io.EOF], or
+// after a Close with an error that has the method CloseCode.
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
 	a.peer, b.peer = b, a
@@ -118,8 +118,8 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 	return m, nil
 }
 
-// Write notes the message, at once unless [Fake.Hold] says otherwise. See
-// [conn.Conn]; on a dead connection its error is also [conn.ErrNotWritten].
+// Write notes the message, at once or after [Fake.Hold] ends. See [conn.Conn]. After the end
+// of the connection its error is also [conn.ErrNotWritten].
 func (f *Fake) Write(m conn.Message) error {
 	f.mu.Lock()
 	if f.end.cause != nil {
@@ -199,8 +199,8 @@ func (f *Fake) CloseNow() error {
 	return nil
 }
 
-// Deliver gives messages to Read, each copied, without a limit. It never
-// blocks; a dead connection loses them.
+// Deliver gives copies of messages to Read, without a limit. It never blocks. After the
+// end of the connection the messages are lost.
 func (f *Fake) Deliver(messages ...conn.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -214,9 +214,8 @@ func (f *Fake) Deliver(messages ...conn.Message) {
 	f.changed.Broadcast()
 }
 
-// Fail kills the connection: Read returns what was delivered and then err, and
-// everything else fails. A blocked Write returns err, its message's fate
-// unknown.
+// Fail kills the connection: Read returns what was delivered and then err, and every other
+// method fails. A blocked Write returns err, and the fate of its message is unknown.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,9 +232,9 @@ func (f *Fake) FailWriteAfter(n int, err error) {
 	f.set(func() { f.failing, f.spare, f.held = err, n, false })
 }
 
-// HangUp is the end of what the peer sends: Read returns what was delivered and
-// then [io.EOF], which kills the connection. Until then writes succeed. A
-// [conn.HangupDetector] sees it at once.
+// HangUp ends the stream of the peer: Read returns what was delivered and then [io.EOF],
+// which ends the connection. Until then writes succeed. A [conn.HangupDetector] sees it at
+// once.
 func (f *Fake) HangUp() { f.set(func() { f.hungUp = true }) }
 
 // Hold makes writes block, as on a full window, until Release or the end.
@@ -244,7 +243,7 @@ func (f *Fake) Hold() { f.set(func() { f.held = true }) }
 // Release ends Hold.
 func (f *Fake) Release() { f.set(func() { f.held = false }) }
 
-// Mute leaves pings and Close without an answer from now on.
+// Mute leaves pings and Close unanswered from now on.
 func (f *Fake) Mute() { f.set(func() { f.mute = true }) }
 
 // Unmute ends Mute: the pings that wait are answered.
@@ -253,7 +252,7 @@ func (f *Fake) Unmute() { f.set(func() { f.mute = false }) }
 // PongAfter sets how long a ping takes to be answered. Default: 0.
 func (f *Fake) PongAfter(d time.Duration) { f.set(func() { f.pong = d }) }
 
-// Hear notes life without a message: the bytes of half a message.
+// Hear notes that bytes came in without a whole message.
 func (f *Fake) Hear() { f.set(func() { f.heard = time.Now() }) }
 
 // Written returns a copy of what was written so far, in order.
@@ -284,7 +283,7 @@ func (f *Fake) Closed() bool {
 	return f.end.closed
 }
 
-// Farewell returns what Close was called with; ok is false if it never was.
+// Farewell returns the code and the reason of Close; ok is false if Close was never called.
 func (f *Fake) Farewell() (code int, reason string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -314,7 +313,7 @@ func (f *Fake) shut() {
 
 func (f *Fake) wake() { f.set(func() {}) }
 
-// closeError is how the peer of a Pair learns of a Close.
+// closeError is the error of the other connection of a Pair after a Close.
 type closeError struct {
 	code   int
 	reason string

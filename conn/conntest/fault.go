@@ -2,8 +2,8 @@ package conntest
 
 import "time"
 
-// Fault is what goes wrong with a dial. The zero value is no fault. Where
-// several are set, they happen in the order of the fields.
+// Fault is what goes wrong with a dial. The zero value is no fault. If several fields are
+// set, they apply in their order.
 type Fault struct {
 	Hang            bool          // the dial is never answered: it ends with its context only
 	Delay           time.Duration // the dial is answered, or fails as below, only after this time
@@ -14,7 +14,7 @@ type Fault struct {
 	Drop            bool          // the dial succeeds and the connection is closed at once; no listener is needed, and none gets it
 
 	// AcceptDelay is how much later than the dialer the listener gets the
-	// connection. Nothing is lost meanwhile, but nobody answers.
+	// connection. Nothing is lost meanwhile, but there is no answer.
 	AcceptDelay time.Duration
 
 	// OnConn is called with the connection before either side has it, so that
@@ -22,11 +22,10 @@ type Fault struct {
 	OnConn func(p *Pipe)
 }
 
-// Fault says how the next dials of addr go: each takes one of the faults in
-// turn, and the last goes on for all after it. A Fault{} among them is a good
-// dial. Without any the address is healed. What was said before is forgotten,
-// but a dial under way keeps the fault that it began with. The addr "" stands
-// for every address that has no faults of its own.
+// Fault sets the faults of the next dials of addr: each dial takes one of them in turn, and
+// all further dials take the last. A Fault{} among them is a good dial. Without faults all
+// dials are good. Faults that were set before are forgotten, but a dial under way keeps
+// its own. The addr "" stands for every address that has no faults of its own.
 func (n *Network) Fault(addr string, faults ...Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

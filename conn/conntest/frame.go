@@ -2,8 +2,8 @@ package conntest
 
 import "encoding/binary"
 
-// Frame is one raw WebSocket frame (RFC 6455, section 5.2), as wrong as a test
-// wants it. Write it with [Frames] or [Pipe.Inject].
+// Frame is one raw WebSocket frame (RFC 6455, section 5.2), which may be wrong in any way.
+// Write it with [Frames] or [Pipe.Inject].
 type Frame struct {
 	Head    byte   // FIN, three reserved bits, opcode: Fin|TextFrame is a whole message, TextFrame an unfinished one
 	Length  uint64 // what the header claims; 0: the length of the payload

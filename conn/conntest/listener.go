@@ -32,7 +32,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close frees the address and resets what nobody has accepted.
+// Close frees the address and resets the connections that were not accepted.
 func (l *listener) Close() error {
 	l.network.mu.Lock()
 	if l.network.listeners[string(l.addr)] == l {
@@ -57,7 +57,7 @@ func (l *listener) Close() error {
 // Addr returns the address that was opened.
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// queue puts a connection where Accept finds it, or resets it after Close.
+// queue gives a connection to Accept, or resets it after Close.
 func (l *listener) queue(e *endpoint) {
 	l.mu.Lock()
 	closed := l.closed

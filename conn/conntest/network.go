@@ -66,7 +66,7 @@ func (n *Network) DialContext(ctx context.Context, network, addr string) (net.Co
 	return &p.client, nil
 }
 
-// dial waits as f says and then connects.
+// dial connects, with the fault f.
 func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

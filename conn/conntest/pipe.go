@@ -20,10 +20,10 @@ const (
 	Both     = ToServer | ToClient
 )
 
-// Pipe is one connection of a [Network], seen from the network: the place for
-// faults. Its two ends are buffered: a Write returns when its bytes fit into
-// the window of its direction, as on a socket. All methods may be called from
-// any goroutine at any moment and return at once.
+// Pipe is one connection of a [Network], seen from the network. Its methods make faults. Its
+// two ends are buffered: a Write returns when its bytes fit into the window of its
+// direction, as on a socket. Any goroutine may call any method at any moment; all return
+// at once.
 type Pipe struct {
 	network *Network
 	id      uint64
@@ -97,8 +97,8 @@ func (p *Pipe) Reset() {
 
 // Cut lets n more bytes pass in direction d, which is one of the two, and ends
 // the connection then: the reader gets these bytes and [io.EOF], the other side
-// gets io.EOF too, and both fail to write with [syscall.EPIPE]. The writer of
-// the last byte is not told: its Write succeeds, as on a socket. With n = 0 the
+// gets io.EOF too, and both fail to write with [syscall.EPIPE]. The Write
+// of the last byte succeeds, as on a socket. With n = 0 the
 // connection ends now; then d may be Both. A negative n disarms an earlier Cut.
 func (p *Pipe) Cut(d Direction, n int64) { p.cut(d, n, fin) }
 
@@ -127,10 +127,10 @@ func (p *Pipe) FIN(d Direction) {
 	})
 }
 
-// Stall freezes a direction, as when the peer is gone and nobody says so:
-// nothing arrives any more, an end of the connection neither, and there is no
-// error. Writes succeed while the window has room, and then block. What is held
-// back arrives after [Pipe.Thaw], as TCP would send it again.
+// Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives any
+// more, not even an end of the connection, and there is no error. Writes succeed while the
+// window has room, and then block. What is held back arrives after [Pipe.Thaw], as if TCP
+// had sent it again.
 func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
 // Thaw ends a Stall.
@@ -197,8 +197,8 @@ func (p *Pipe) sever(with ending) {
 	p.toServer.finish(with)
 }
 
-// PipeOf returns the connection that a request came in by, for a handler of
-// [Server]: its context or the request's. Elsewhere it is nil.
+// PipeOf returns the connection of a request, for a handler of [Server]; ctx is that of the
+// handler or of the request. For any other ctx it returns nil.
 func PipeOf(ctx context.Context) *Pipe {
 	p, _ := ctx.Value(pipeKey{}).(*Pipe)
 	return p

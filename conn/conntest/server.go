@@ -15,9 +15,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is a real coder/websocket server on a [Network]. It accepts WebSockets
-// and gives them to its handler, unless [Server.Next] says otherwise. All
-// methods may be called from any goroutine; Close and Start in turn.
+// Server is a real coder/websocket server on a [Network]. It accepts WebSockets and gives
+// them to its handler, or answers as [Server.Next] has set. Any goroutine may call any
+// method, but not Close and Start at once.
 type Server struct {
 	// Options are those of websocket.Accept; nil is the default, without the
 	// check of the origin. Set them before the first dial.
@@ -104,7 +104,7 @@ func (s *Server) Close() {
 	if u == nil {
 		return
 	}
-	u.http.Close() // the listener first: whoever redials at once is refused
+	u.http.Close() // the listener first, so that a client that redials at once is refused
 	for _, p := range s.network.held(s.addr) {
 		p.server.Close()
 	}
@@ -144,18 +144,17 @@ func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
 	e.accepting.Wait()
 }
 
-// Conns returns the connections that a handler serves now, the oldest first:
-// the server's view of who is there. A client may have its answer a moment
-// before its connection is here: call synctest.Wait first.
+// Conns returns the connections that a handler serves now, the oldest first. A client may
+// have its answer a moment before its connection is here: call synctest.Wait first.
 func (s *Server) Conns() []*websocket.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.live)
 }
 
-// Next says how the next handshakes are answered: each takes one of the answers
-// in turn, and the last goes on for all after it. Without any, and for a nil
-// among them, the server accepts. What was said before is forgotten.
+// Next sets the answers of the next handshakes: each handshake gets one of them in turn, and
+// all further handshakes get the last. Without answers, and for a nil among them, the
+// server accepts. Answers that were set before are forgotten.
 func (s *Server) Next(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +189,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, h Handler) {
 	h(r.Context(), c, r)
 }
 
-// admit accepts the WebSocket and lists it. It returns nil if the handshake
-// failed, which is answered, or if e is over, which the client is told.
+// admit accepts the WebSocket and lists it. It returns nil if the handshake failed, or if e
+// is over; it has answered or closed the connection then.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, e *generation) *websocket.Conn {
 	o := s.Options
 	if o == nil {
@@ -233,8 +232,8 @@ func (s *Server) serve(u *run, w http.ResponseWriter, r *http.Request) {
 	a(w, r)
 }
 
-// count keeps account of the goroutines of net/http, which [http.Server.Close]
-// does not wait for.
+// count counts the goroutines of net/http, because [http.Server.Close] does not wait for
+// them.
 func (u *run) count(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -244,7 +243,7 @@ func (u *run) count(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// secured puts TLS on what it accepts, if the server has it.
+// secured puts TLS on the connections that it accepts, if the server has TLS.
 type secured struct {
 	net.Listener
 	server *Server

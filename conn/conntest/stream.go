@@ -15,7 +15,7 @@ type ending uint8
 const (
 	none ending = iota
 	half        // FIN: no more data
-	fin         // FIN, and nobody reads at the other side
+	fin         // FIN, and the other side has stopped reading
 	rst         // RST
 )
 
@@ -42,7 +42,7 @@ type stream struct {
 
 	written int64
 	cut     cut
-	shut    bool // half-closed: its writer knows that it can write no more
+	shut    bool // half-closed: writes fail
 	ended   bool // nothing that is written will arrive any more
 	arrived ending
 
@@ -73,7 +73,7 @@ func (l *stream) init(p *Pipe) {
 // room returns how many bytes the window still takes.
 func (l *stream) room() int { return l.window - l.queued }
 
-// send takes data over and reports whether the connection was cut in it.
+// send takes data and reports whether the connection was cut in it.
 func (l *stream) send(data []byte) bool {
 	l.written += int64(len(data))
 	if l.cut.after == 0 {
@@ -90,7 +90,7 @@ func (l *stream) send(data []byte) bool {
 	return false
 }
 
-// put takes data over. Behind an ending it fills the window and nothing else.
+// put takes data. Behind an ending the data only fills the window.
 func (l *stream) put(data []byte) {
 	if len(data) == 0 {
 		return
@@ -105,7 +105,7 @@ func (l *stream) put(data []byte) {
 	}
 }
 
-// end puts an ending behind what was written; nothing follows it.
+// finish puts an ending behind what was written; nothing follows it.
 func (l *stream) finish(with ending) {
 	if l.ended && with == half {
 		return
@@ -114,7 +114,7 @@ func (l *stream) finish(with ending) {
 	l.push(segment{end: with})
 }
 
-// push appends to the wire and lets arrive what is due.
+// push appends to the wire and delivers what is due.
 func (l *stream) push(s segment) {
 	if l.latency > 0 {
 		s.at = time.Now().Add(l.latency)
@@ -123,8 +123,8 @@ func (l *stream) push(s segment) {
 	l.advance()
 }
 
-// advance moves what is due from the wire to the inbox and sets the timer for
-// the rest.
+// advance moves the segments that are due from the wire to the inbox, and sets the timer
+// for the others.
 func (l *stream) advance() {
 	if len(l.wire) == 0 || l.stalled {
 		return
