@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Classify is the default judgement on how a try or a session ended. It has a verdict
-// for every error, and goes by types only, never by text. The first of these that err,
-// or anything it wraps, is or has, decides:
+// Classify returns the default verdict on how a try or a session ended. It has a verdict for
+// every error, and looks at types only, never at texts. The first of these that err, or
+// anything it wraps, is or has, decides:
 //
 //  1. nil: OK.
 //  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: what
@@ -20,8 +20,8 @@ import (
 //  3. A method StatusCode() int, other than 0, the HTTP status of a refused
 //     handshake. 410: Stop. 429, 503, 504: Overload. 408, 425 and
 //     other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient, because this is no
-//     WebSocket endpoint, or one that wants something else from us; or one that is
-//     being deployed.
+//     WebSocket endpoint, or one that expects another request; or one that is being
+//     deployed.
 //  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013:
 //     Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient. Others: Retry.
 //  5. A certificate that does not verify, an answer that is not TLS, a TLS
@@ -38,8 +38,8 @@ import (
 // A verdict that is Lenient is taken for an ordinary loss the first time, and is Slow
 // from the second in a row on: see [Outage.Next].
 //
-// Beside that, a method RetryAfter() (time.Duration, bool), such as the mark
-// [RetryAfter] adds, returns what the server told us to wait. It is cut to
+// In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark
+// [RetryAfter], returns the time that the server told us to wait. It is cut to
 // [MaxRetryAfter], and dropped with Stop.
 //
 // Nothing a server says is Stop except 410, and nothing is Refresh. To change that,
@@ -55,7 +55,7 @@ func Classify(err error) Verdict {
 	if err == nil {
 		return Verdict{}
 	}
-	v := judge(err)
+	v := verdictOf(err)
 	find(err, func(e interface{ RetryAfter() (time.Duration, bool) }) bool {
 		wait, ok := e.RetryAfter()
 		if ok {
@@ -66,7 +66,7 @@ func Classify(err error) Verdict {
 	return v.clamped()
 }
 
-func judge(err error) (v Verdict) {
+func verdictOf(err error) (v Verdict) {
 	switch {
 	case find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }):
 	case find(err, func(e interface{ StatusCode() int }) bool {
@@ -85,8 +85,8 @@ func judge(err error) (v Verdict) {
 	return v
 }
 
-// perhaps is the verdict on what somebody may have to mend.
-var perhaps = Verdict{Class: ClassSlow, Lenient: true}
+// lenient is the verdict on an error that a person may have to mend.
+var lenient = Verdict{Class: ClassSlow, Lenient: true}
 
 func ofStatus(code int) Verdict {
 	switch code {
@@ -102,7 +102,7 @@ func ofStatus(code int) Verdict {
 	if code >= 500 && code <= 599 {
 		return Verdict{Class: ClassRetry}
 	}
-	return perhaps
+	return lenient
 }
 
 // ofClose returns the verdict on a close code, one of RFC 6455, section 7.4.1, or of
@@ -112,7 +112,7 @@ func ofClose(code int) Verdict {
 	case 1013: // try again later
 		return Verdict{Class: ClassOverload}
 	case 1002, 1003, 1007, 1008, 1009, 1010, 1015: // protocol, data type, encoding, policy, size, extension, TLS
-		return perhaps
+		return lenient
 	}
 	return Verdict{Class: ClassRetry}
 }
@@ -120,7 +120,7 @@ func ofClose(code int) Verdict {
 func ofNetwork(err error) Verdict {
 	switch {
 	case isTLS(err):
-		return perhaps
+		return lenient
 	case has[*net.DNSError](err):
 		return Verdict{Class: ClassRetry}
 	case isLocal(err):

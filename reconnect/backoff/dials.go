@@ -45,7 +45,7 @@ import (
 //     after [DefaultHandshake] with OneConnection.
 //   - Only a handshake that was begun can hang: a dial that is not answered at all fails
 //     at its limit on connecting, and so does one that is answered 503.
-//   - What a server told us to wait is waited for in full, and nothing cuts it short.
+//   - The time that a server told us to wait is waited for in full. Nothing cuts it short.
 //   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait
 //     before it, ends the outage. A shorter one makes the outage younger, by
 //     [DialOptions.Credit] times the time that it was ready.
@@ -188,7 +188,7 @@ func (d *Dials) Failed(which int, v Verdict, now time.Time) {
 	}
 }
 
-// holdFor lets no dial begin before the time is over that the server told us to wait.
+// holdFor prevents dials until the time that the server told us to wait is over.
 func (d *Dials) holdFor(wait time.Duration, now time.Time) {
 	if hold := now.Add(wait); hold.After(d.hold) {
 		d.hold = hold

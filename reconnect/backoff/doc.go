@@ -19,7 +19,7 @@
 //     times out is not: after it, waits go on growing where the cap on cheap failures
 //     stops.
 //   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or
-//     may be lost. A [Dials] keeps it and asks again beside it.
+//     may be lost. A [Dials] keeps it and dials again beside it.
 //   - Values, not state. A [Policy] is immutable, may be shared by any number of
 //     connections, and allocates nothing. Random numbers are arguments, so that a test
 //     or a simulator can repeat itself.

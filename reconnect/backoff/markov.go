@@ -8,7 +8,7 @@ import (
 // Decorrelated is decorrelated jitter (Marc Brooker, "Exponential Backoff And Jitter",
 // AWS Architecture Blog, 2015): the first wait is drawn from [Base, 3*Base), each further
 // one from [Base, 3*the one before), and is at most Cap. It is a Markov chain, because it
-// goes by [Attempt.Prev] and not by N. Before the cap its mean grows by half each time.
+// depends on [Attempt.Prev] and not on N. Before the cap its mean grows by half each time.
 //
 // As published it cuts after drawing, so that in a long outage 38 % of the waits (with
 // the defaults) are exactly Cap. With NoAtom it draws from
@@ -44,7 +44,7 @@ func (d *Decorrelated) Next(a Attempt, r *rand.Rand) (Step, bool) {
 //
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
-// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It goes by
+// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It depends on
 // [Attempt.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
 // such a draw does not end all waiting.
 //

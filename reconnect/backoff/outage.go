@@ -26,25 +26,25 @@ const (
 //
 // In the zero value nothing has failed yet. An Outage belongs to one goroutine.
 type Outage struct {
-	last   Attempt       // as the policy got it last
-	drawn  time.Duration // the last wait, as the policy drew it
-	began  time.Time
-	told   time.Time // since when the server has told us to wait, time after time; zero: it has not
-	waits  int
-	tries  int
-	row    int   // of verdicts of that class
-	class  Class // of the last verdict, as it was given
-	stable bool  // nothing has failed since a stable session
-	renew  bool  // the credentials were refused, and no try since has shown what the new ones are worth
-	hang   hang
+	last      Attempt       // as the policy got it last
+	drawn     time.Duration // the last wait, as the policy drew it
+	began     time.Time
+	toldSince time.Time // when the server told us to wait first, if it has done so after each try since; zero: it has not
+	waits     int
+	tries     int
+	row       int   // of verdicts of that class
+	class     Class // of the last verdict, as it was given
+	stable    bool  // nothing has failed since a stable session
+	renew     bool  // the credentials were refused, and no try since has shown what the new ones are worth
+	hang      hang
 }
 
 // Begin sets the time at which the outage began. Without it that is the time of the first
 // Next.
 func (o *Outage) Begin(now time.Time) { o.began = now }
 
-// Stable ends the outage, because a session was stable, which has ended now: the next
-// outage begins.
+// Stable ends the outage, because there was a stable session. That has ended now, so the
+// next outage begins.
 func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
 
 // Served makes the outage younger by d, because there was a session that was not stable. It
@@ -121,11 +121,11 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	var toldFor time.Duration
 	switch {
 	case v.RetryAfter <= 0:
-		o.told = time.Time{}
-	case o.told.IsZero():
-		o.told = now
+		o.toldSince = time.Time{}
+	case o.toldSince.IsZero():
+		o.toldSince = now
 	default:
-		toldFor = now.Sub(o.told)
+		toldFor = now.Sub(o.toldSince)
 	}
 	o.last = Attempt{
 		N:         o.waits,
@@ -156,7 +156,7 @@ func (o *Outage) Try(s Step) Try {
 	return t
 }
 
-// Try has what a dial has to know of its supervisor. It travels in the context of the
+// Try has what a dial needs to know from its supervisor. It travels in the context of the
 // dial, because the supervisor and the dialer do not know each other.
 type Try struct {
 	N         int           // tries before this one, since the last stable session or since the start
@@ -170,8 +170,8 @@ type Try struct {
 	// so derive what has a limit of its own from the context after the call. Without
 	// a call a handshake that is not answered is given up with the limits of the
 	// try, however long the outage lasts: a large herd of such clients may keep a
-	// server with a queue from coming back. Nil: nobody wants to know. It may be
-	// called by any goroutine, and does not wait.
+	// server with a queue from coming back. Nil: not needed. Any goroutine may
+	// call it, and it does not wait.
 	Connected func()
 }
 

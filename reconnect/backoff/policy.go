@@ -50,9 +50,9 @@ const (
 )
 
 // First returns p with a first wait of its own, drawn from [0, spread). That wait decides
-// how a fleet comes back after a deploy, because p has nothing to go by yet (RFC 6455,
-// section 7.2.3, asks for it). All later waits are those of p, which sees an Attempt as
-// if the first wait had not been: N is one less, and Prev is 0 at p's own first wait.
+// how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
+// 7.2.3, asks for it). All later waits are those of p, whose Attempt does not
+// count the first wait: N is one less, and Prev is 0 at p's own first wait.
 // The first Step has no limits, so put [Patient] and [Limit] around First, not into it.
 //
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means
@@ -79,8 +79,8 @@ func (f *first) Next(a Attempt, r *rand.Rand) (Step, bool) {
 
 // Limit returns p with an end: it gives up after so many waits, and instead of a wait
 // that would end later than elapsed after the loss of the connection, or after the
-// start. What a server told us to wait counts as part of that wait, and so does what
-// [Attempt.Least] raises it to. An argument of zero or less means: no such limit. A nil
+// start. The time that a server told us to wait counts as a part of that wait, and so does
+// the time to which [Attempt.Least] raises it. An argument of zero or less means: no such limit. A nil
 // p means [Default].
 //
 // With 3 attempts a connection that was lost is tried three times. A [Retry] makes four

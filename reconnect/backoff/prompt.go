@@ -13,9 +13,9 @@ import (
 //   - All later waits are drawn from [d/2, d). d is Share times the age of the outage, at
 //     least Base and at most Cap. After an overload (a timeout, 429, 503) it is at most
 //     OverloadCap instead.
-//   - When the server told us to wait, what is added is drawn from [0, d). d is ToldShare
-//     times the time for which it has told us so, the time that it asks for now included.
-//     It is at least Base, and at most OverloadCap or what the server asks for now.
+//   - When the server tells us to wait, the wait that is added is drawn from [0, d). d is
+//     ToldShare times the time for which it has told us to wait, the present time included.
+//     It is at least Base, and at most OverloadCap or the time that the server asks for now.
 //   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
 //     the hang if that is longer. (The last sixth of the time is jittered.) A [Dials] keeps
 //     it, and begins the next dial beside it without a wait. If that hangs as well it is

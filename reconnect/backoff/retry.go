@@ -69,7 +69,7 @@ func (r *Retrier) withDefaults() *Retrier {
 		o.Budget = unlimited{}
 	}
 	if o.Gate == nil {
-		o.Gate = open{}
+		o.Gate = noGate{}
 	}
 	if o.Rand == nil {
 		o.Rand = global{}
@@ -150,13 +150,13 @@ func (r *retrying) settle() {
 func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
 	done, err := r.Gate.Acquire(ctx, r.Host)
 	if err != nil {
-		return r.judge(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
+		return r.verdictOf(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
 	}
 	r.outcome.Skipped = false
 	defer func() { done(r.outcome.OfServer()) }()
 	r.failed.Tries++
 	err = op(WithTry(ctx, r.outage.Try(r.step)))
-	r.outcome = r.judge(ctx, err)
+	r.outcome = r.verdictOf(ctx, err)
 	return r.outcome, err
 }
 
@@ -175,9 +175,9 @@ func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 	return wait, r.admit(v)
 }
 
-// judge returns the verdict on err. It does not ask Classify about the end of ctx, and an
+// verdictOf returns the verdict on err. It does not ask Classify about the end of ctx, and an
 // error that Classify takes for a success is ClassRetry.
-func (r *Retrier) judge(ctx context.Context, err error) Verdict {
+func (r *Retrier) verdictOf(ctx context.Context, err error) Verdict {
 	switch {
 	case err == nil:
 		return Verdict{}
@@ -211,9 +211,9 @@ func sleep(ctx context.Context, d time.Duration) {
 // their successes refill it; a connection that is only reconnected has none. It must be
 // safe for concurrent use, and must not wait.
 //
-// A [Retrier] asks it before each try of an operation. Before a later try it does so when
-// the outcome of the try before has been reported and the policy wants to go on, but
-// ahead of the wait, so that no operation waits in order to be refused.
+// A [Retrier] asks it before each try of an operation. Before a later try it asks after the
+// outcome of the try before was reported and the policy has not given up, and before the
+// wait, so that no operation waits only to be refused.
 type Budget interface {
 	// Admit decides about one try. Last is the verdict on the try that it repeats, or
 	// ClassOK for a first try. Without ok the operation ends with [ErrNoBudget], and
@@ -240,7 +240,7 @@ func (unlimited) Admit(Verdict) (func(Verdict), bool) { return ignore, true }
 func ignore(Verdict) {}
 
 // Gate holds the dials to one host until they may begin. It paces them, and holds all of
-// them when the host told one of them to wait. It is the same interface as
+// them when the host tells one of them to wait. It is the same interface as
 // reconnect.Gate. It must be safe for concurrent use.
 type Gate interface {
 	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
@@ -249,7 +249,7 @@ type Gate interface {
 	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
 }
 
-// open is a Gate that holds nothing.
-type open struct{}
+// noGate is a Gate that holds nothing.
+type noGate struct{}
 
-func (open) Acquire(context.Context, string) (func(Verdict), error) { return ignore, nil }
+func (noGate) Acquire(context.Context, string) (func(Verdict), error) { return ignore, nil }

@@ -10,7 +10,7 @@ import (
 // MaxRetryAfter is the longest wait that a server can ask for.
 const MaxRetryAfter = time.Hour
 
-// RetryAfter marks err with the time that the server told us to wait, cut to
+// RetryAfter marks err with the time that the server told us to wait, at most
 // [MaxRetryAfter]. The class stays the one that err has, by another mark too. Of several
 // times the outermost counts. A marked error prints as err does and unwraps to it. The
 // result is nil if err is nil.

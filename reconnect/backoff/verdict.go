@@ -62,12 +62,11 @@ func (v Verdict) clamped() Verdict {
 // [ClassStop] for it.
 //
 // These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark
-// however deep in an error it is, and goes by it rather than by anything else that the
-// error knows. Of several marks the outermost counts; in an [errors.Join], the first. A
+// however deep in an error it is, and the mark decides before anything else in the error. Of several marks the outermost counts; in an [errors.Join], the first. A
 // marked error prints as err does and unwraps to it. The result is nil if err is nil.
 func Permanent(err error) error { return marked(err, ClassStop) }
 
-// Slow marks err as one that somebody has to mend, such as an account that is not yet
+// Slow marks err as one that a person has to mend, such as an account that is not yet
 // paid for: [Classify] returns [ClassSlow] for it, so that the next try comes minutes
 // later (see [SlowMin]). The rules of [Permanent] hold.
 func Slow(err error) error { return marked(err, ClassSlow) }

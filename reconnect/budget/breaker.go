@@ -15,23 +15,23 @@ import (
 //
 // While half open it bounds the tries under way, not the results that are in,
 // because a breaker that lets all traffic pass until it has results lets a storm pass.
-// Retries do not pass then, because they are admitted ahead of their wait: three that
-// wait for an hour would keep all others out for as long.
+// Retries do not pass then, because they are admitted before their wait: three that wait
+// for an hour would keep all others out for that hour.
 //
 // A try that ends with ClassStop is not counted, whether it was begun or not. If it was
-// let through half open, its place is free again.
+// admitted half open, its place is free again.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
-	mu     sync.Mutex // guards what follows
-	state  BreakerState
-	turn   uint64    // counts changes of state, so that a try knows whether it was admitted in this one
-	opened time.Time // when it opened last
-	recent window    // outcomes while closed
-	trials tally     // outcomes while half open
-	under  int       // tries under way that were admitted half open
+	mu         sync.Mutex // guards what follows
+	state      BreakerState
+	generation uint64    // counts changes of state, so that a try knows whether it was admitted in this one
+	opened     time.Time // when it opened last
+	recent     window    // outcomes while closed
+	trials     outcomes  // outcomes while half open
+	trying     int       // tries under way that were admitted half open
 }
 
 // BreakerOptions are the options of [NewBreaker]; nil means the defaults. With a
@@ -134,16 +134,16 @@ func (b *Breaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bo
 	switch {
 	case b.state == BreakerOpen && !passes:
 		return nil, false
-	case trial && b.o.HalfOpen > 0 && (last.Class != backoff.ClassOK || b.under >= b.o.HalfOpen):
+	case trial && b.o.HalfOpen > 0 && (last.Class != backoff.ClassOK || b.trying >= b.o.HalfOpen):
 		return nil, false
 	case trial:
-		b.under++
+		b.trying++
 	}
-	turn := b.turn
+	turn := b.generation
 	return func(v backoff.Verdict) { b.done(v, turn, trial) }, true
 }
 
-// look changes the state if it is time to, or if enough outcomes are in.
+// look changes the state if its time is over, or if there are enough outcomes.
 func (b *Breaker) look(now time.Time) {
 	switch b.state {
 	case BreakerClosed:
@@ -153,7 +153,7 @@ func (b *Breaker) look(now time.Time) {
 		}
 	case BreakerOpen:
 		if now.Sub(b.opened) >= b.o.Open {
-			b.enter(BreakerHalfOpen)
+			b.setState(BreakerHalfOpen)
 		}
 	case BreakerHalfOpen:
 		if b.trials.total < b.o.Trials {
@@ -162,19 +162,19 @@ func (b *Breaker) look(now time.Time) {
 		if b.trials.share() >= b.o.Share {
 			b.open(now)
 		} else {
-			b.enter(BreakerClosed)
+			b.setState(BreakerClosed)
 		}
 	}
 }
 
 func (b *Breaker) open(now time.Time) {
 	b.opened = now
-	b.enter(BreakerOpen)
+	b.setState(BreakerOpen)
 }
 
-func (b *Breaker) enter(s BreakerState) {
-	b.state, b.trials, b.under = s, tally{}, 0
-	b.turn++
+func (b *Breaker) setState(s BreakerState) {
+	b.state, b.trials, b.trying = s, outcomes{}, 0
+	b.generation++
 	b.recent.clear()
 }
 
@@ -183,9 +183,9 @@ func (b *Breaker) enter(s BreakerState) {
 func (b *Breaker) done(v backoff.Verdict, turn uint64, trial bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	current := turn == b.turn
+	current := turn == b.generation
 	if current && trial {
-		b.under--
+		b.trying--
 	}
 	if v.Class == backoff.ClassStop || !current && b.o.HalfOpen > 0 {
 		return

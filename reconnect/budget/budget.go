@@ -11,16 +11,16 @@ import (
 // Budget is a retry budget: a bucket of tokens that pays for retries and that successes
 // fill. With its defaults retries are at most a tenth of the first tries that
 // succeeded, and 30 more in a burst, as in Denis Isaev, "Good Retry, Bad Retry: An
-// Incident Story". The successes of retries add nothing, because else a partial failure
-// would get twice the budget.
+// Incident Story". The successes of retries add nothing, because otherwise a partial
+// failure would get twice the budget.
 //
 // The tokens that a retry took come back if it was never begun (Skipped). They do not if
 // it was cancelled on its way, because the server may have worked for it.
 //
 // It is a [backoff.Budget], and safe for concurrent use.
 type Budget struct {
-	o                  Options
-	first, retry, dear func(backoff.Verdict) // done of a first try, of a retry, of a retry after an overload
+	o                           Options
+	first, retry, afterOverload func(backoff.Verdict) // done of a first try, of a retry, of a retry after an overload
 
 	mu     sync.Mutex // guards tokens
 	tokens int
@@ -85,7 +85,7 @@ func New(o *Options) (*Budget, error) {
 	b.tokens = b.o.Capacity
 	b.first = func(v backoff.Verdict) { b.done(v, 0, b.o.First) }
 	b.retry = func(v backoff.Verdict) { b.done(v, b.o.Retry, b.again(b.o.Retry)) }
-	b.dear = func(v backoff.Verdict) { b.done(v, b.o.AfterOverload, b.again(b.o.AfterOverload)) }
+	b.afterOverload = func(v backoff.Verdict) { b.done(v, b.o.AfterOverload, b.again(b.o.AfterOverload)) }
 	return b, nil
 }
 
@@ -113,7 +113,7 @@ func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok boo
 	}
 	cost, done := b.o.Retry, b.retry
 	if last.Class == backoff.ClassOverload {
-		cost, done = b.o.AfterOverload, b.dear
+		cost, done = b.o.AfterOverload, b.afterOverload
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,8 +138,8 @@ func (b *Budget) again(cost int) int {
 	return b.o.Again
 }
 
-// done ends a try for which cost was taken. It adds tokens after a success, gives cost
-// back if the try was never begun, and takes what a failure costs.
+// done ends a try for which cost was taken. It adds tokens after a success, gives cost back
+// if the try was never begun, and takes tokens for a failure.
 func (b *Budget) done(v backoff.Verdict, cost, add int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,5 +153,5 @@ func (b *Budget) done(v backoff.Verdict, cost, add int) {
 	}
 }
 
-// add puts n tokens in, as far as there is room for them.
+// add adds n tokens, as far as there is room for them.
 func (b *Budget) add(n int) { b.tokens += min(n, b.o.Capacity-b.tokens) }

@@ -14,8 +14,8 @@ import (
 
 // Gate holds the dials of a process until they may begin. Each host has a [Line] of its
 // own, which is served in order. It bounds how many dials go out per second and at a
-// time. When the server told one connection to wait, all wait. While the host is down
-// one dial at a time goes out as a probe; when it is back the others follow gradually.
+// time. When the server tells one connection to wait, all wait. While the host is down,
+// one dial at a time goes out as a probe; when it is back, the others follow gradually.
 //
 // Only two verdicts on a dial count against its host, which is then taken to be down:
 // ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
@@ -29,7 +29,7 @@ type Gate struct {
 	o GateOptions
 
 	mu    sync.Mutex // guards what follows
-	lines map[string]*door
+	lines map[string]*hostLine
 	sweep int // how many lines there may be before idle ones are forgotten
 }
 
@@ -37,9 +37,9 @@ type Gate struct {
 type GateOptions struct {
 	LineOptions // for each host
 
-	// Limiter is a second limit, on the dials to all hosts together: one that a whole
-	// fleet shares, for instance. A dial waits for it after its line, and counts among
-	// the Concurrent meanwhile. Default: none.
+	// Limiter is a second limit, on the dials to all hosts together, such as one that a
+	// whole fleet shares. A dial waits for it after its line, and counts as one of
+	// Concurrent meanwhile. Default: none.
 	Limiter Limiter
 
 	// Rand is the source from which the pace of probes is drawn, under a lock.
@@ -47,16 +47,16 @@ type GateOptions struct {
 	Rand rand.Source
 }
 
-// door is the line of one host and the timer that looks after it.
-type door struct {
-	line  *Line
-	timer *time.Timer
-	rings time.Time // the time for which the timer is set; zero: it is not set
+// hostLine is the line of one host, and the timer that opens it.
+type hostLine struct {
+	line    *Line
+	timer   *time.Timer
+	timerAt time.Time // the time for which the timer is set; zero: it is not set
 }
 
 // NewGate returns a Gate. The error names the option that is wrong.
 func NewGate(o *GateOptions) (*Gate, error) {
-	g := &Gate{lines: make(map[string]*door), sweep: sweepAt}
+	g := &Gate{lines: make(map[string]*hostLine), sweep: sweepAt}
 	if o != nil {
 		g.o = *o
 	}
@@ -69,8 +69,8 @@ func NewGate(o *GateOptions) (*Gate, error) {
 	return g, nil
 }
 
-// Acquire waits until a dial to host may begin. Done must then be called, with ClassOK
-// when the connection is of use, or with the verdict on why it did not come to that; a
+// Acquire waits until a dial to host may begin. The caller must call done then: with
+// ClassOK when the connection is of use, otherwise with the verdict on why it is not. A
 // second call does nothing. When ctx ends first, Acquire returns its cause, or the error
 // of the Limiter.
 func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
@@ -120,7 +120,7 @@ func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
 		if g.o.Rand != nil {
 			r = rand.New(g.o.Rand)
 		}
-		d = &door{line: NewLine(g.o.LineOptions, r)}
+		d = &hostLine{line: NewLine(g.o.LineOptions, r)}
 		g.lines[host] = d
 	}
 	t := d.line.Join(time.Now())
@@ -130,7 +130,7 @@ func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
 }
 
 // open admits the dials that may begin now, and sets the timer for the next one.
-func (g *Gate) open(d *door) {
+func (g *Gate) open(d *hostLine) {
 	now := time.Now()
 	for {
 		t, next := d.line.Admit(now)
@@ -138,22 +138,22 @@ func (g *Gate) open(d *door) {
 			close(t.Value.(chan struct{}))
 			continue
 		}
-		if !next.IsZero() && (d.rings.IsZero() || next.Before(d.rings)) {
-			g.ring(d, next)
+		if !next.IsZero() && (d.timerAt.IsZero() || next.Before(d.timerAt)) {
+			g.setTimer(d, next)
 		}
 		return
 	}
 }
 
-// ring sets the timer, which calls open at a time. Nothing has to stop the timer: when
-// no dial waits, open does not set it again.
-func (g *Gate) ring(d *door, at time.Time) {
-	d.rings = at
+// setTimer sets the timer, which calls open at a time. Nothing has to stop the timer,
+// because open does not set it again when no dial waits.
+func (g *Gate) setTimer(d *hostLine, at time.Time) {
+	d.timerAt = at
 	if d.timer == nil {
 		d.timer = time.AfterFunc(time.Until(at), func() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			d.rings = time.Time{}
+			d.timerAt = time.Time{}
 			g.open(d)
 		})
 		return
@@ -180,10 +180,10 @@ func (g *Gate) done(host string, t *Ticket, v backoff.Verdict) {
 }
 
 // settle opens d, and stops its timer if no dial waits.
-func (g *Gate) settle(d *door) {
+func (g *Gate) settle(d *hostLine) {
 	g.open(d)
-	if d.line.first == nil && !d.rings.IsZero() && d.timer.Stop() {
-		d.rings = time.Time{}
+	if d.line.first == nil && !d.timerAt.IsZero() && d.timer.Stop() {
+		d.timerAt = time.Time{}
 	}
 }
 
@@ -219,13 +219,13 @@ func (g *Gate) Status(host string) LineStatus {
 // Limiter is any rate limiter with a Wait, such as rate.Limiter of
 // golang.org/x/time/rate. It must be safe for concurrent use.
 type Limiter interface {
-	// Wait returns nil when the caller may go on, and an error if that will not be, for
+	// Wait waits until the caller may go on. It returns an error if that will not be, for
 	// instance because ctx has ended.
 	Wait(ctx context.Context) error
 }
 
-// Limited makes a gate of a Limiter: one for all hosts together, which does not learn
-// whether a host is up. GateOptions.Limiter combines a Limiter with a [Gate].
+// Limited is a gate made of a Limiter. It is one gate for all hosts together, and does not
+// learn whether a host is up. GateOptions.Limiter combines a Limiter with a [Gate].
 type Limited struct{ Limiter Limiter }
 
 // Acquire waits at the Limiter, and returns its error. Done does nothing.

@@ -11,17 +11,17 @@ import (
 // Line is the queue of the dials to one host: the core of a [Gate]. It does not wait, and
 // gets the time as an argument. It belongs to one goroutine.
 //
-//	t := line.Join(now)               // a dial wants to begin
-//	admitted, next := line.Admit(now) // one that may, now; call again at next, if that is not zero
-//	line.Done(t, verdict, now)        // how it went; or line.Leave(t), if it was not admitted yet
+//	t := line.Join(now)               // a dial waits to begin
+//	admitted, next := line.Admit(now) // a dial that may begin now; call again at next, if that is not zero
+//	line.Done(t, verdict, now)        // the dial has ended; or line.Leave(t), if it was not admitted yet
 //
 // After Join, Done and Leave another dial may begin, so call Admit.
 //
 // The host is taken to be up until a dial fails; [Line.Done] says which verdicts mean
 // that. While it is down one dial at a time goes out, at the pace of a lone client
 // (Probe). Each success then lets one more out at a time than before, so that they
-// double in the time that a dial takes, until Concurrent is reached. When the server
-// told one dial to wait, all wait.
+// double in the time that a dial takes, until Concurrent is reached. When the server tells
+// one dial to wait, all wait.
 type Line struct {
 	o     LineOptions
 	rand  *rand.Rand
@@ -29,24 +29,23 @@ type Line struct {
 	last  *Ticket
 	count int
 
-	tokens  float64   // of the rate
-	filled  time.Time // when they were counted
-	under   int       // dials under way: admitted, and not done
-	window  int       // how many may be; below Concurrent while the host is down or coming back
-	down    bool
-	outage  backoff.Outage // while down
-	hold    time.Time      // no dial before this, because the server said so
-	pace    time.Time      // no probe before this
-	spread  time.Duration  // the wait that was drawn for it
-	heard   time.Time      // the time of the last Done
-	waited  time.Duration  // by the admitted dials, in all
-	granted uint64
+	tokens   float64   // of the rate
+	filled   time.Time // when they were counted
+	under    int       // dials under way: admitted, and not done
+	window   int       // how many may be; below Concurrent while the host is down or coming back
+	down     bool
+	outage   backoff.Outage // while down
+	hold     time.Time      // no dial before this, because the server said so
+	pace     time.Time      // no probe before this
+	spread   time.Duration  // the wait that was drawn for it
+	lastDone time.Time      // the time of the last Done
+	waited   time.Duration  // by the admitted dials, in all
+	granted  uint64
 }
 
-// LineOptions are the limits for one host. Concurrent keeps step with a server, however
-// fast or slow it is, because no more dials of this process than that wait in its queue.
-// Rate is a ceiling for a server that is very fast, or of which a process may have a
-// share only.
+// LineOptions are the limits for one host. Concurrent adapts to a server, however fast or
+// slow it is, because at most so many dials of this process wait in its queue. Rate is a
+// ceiling for a server that is very fast, or of which a process may use only a share.
 type LineOptions struct {
 	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
@@ -124,7 +123,7 @@ func (l *Line) Leave(t *Ticket) bool {
 }
 
 // Admit returns the next dial that may begin now, or nil. Call it until it returns nil;
-// next is then when another may begin, or zero if that is no matter of time.
+// next is then the time at which another may begin, or zero if that does not depend on time.
 func (l *Line) Admit(now time.Time) (t *Ticket, next time.Time) {
 	if l.first == nil || l.under >= l.window {
 		return nil, time.Time{}
@@ -182,7 +181,7 @@ func (l *Line) notBefore(now time.Time) time.Time {
 // host. Until it is over, an answer does not mean that a host that was down is up.
 func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 	l.under--
-	l.heard = now
+	l.lastDone = now
 	if v.RetryAfter > 0 {
 		until := now.Add(min(v.RetryAfter, backoff.MaxRetryAfter))
 		if until.After(l.hold) {
@@ -203,15 +202,15 @@ func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 	}
 }
 
-// answered takes the host to be up, unless it is down and all have to wait because it
-// said so. Then the next dial is a probe, so that it does not come at the very instant
-// at which that is over.
+// answered takes the host to be up, unless it is down and has told us to wait. Then the
+// next dial is a probe, so that it does not come at the very instant at which that wait is
+// over.
 func (l *Line) answered(now time.Time) { l.down = l.down && l.hold.After(now) }
 
 // fail takes the host to be down. Of the dials that were under way when it went down only
 // the first counts. If the server told one of the others to wait, the next probe comes
-// later than that by the wait that was drawn, because other processes were told the same
-// and must not all come at one instant.
+// after that wait and the wait that was drawn, because the server told other processes the
+// same, and they must not all come at one instant.
 func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 	if l.down && !t.probe {
 		if l.pace.Before(l.hold) {
@@ -266,13 +265,13 @@ const slowest = 365 * 24 * time.Hour
 // stale is how long after the last dial it still counts what is known of a host.
 const stale = backoff.MaxRetryAfter
 
-// idle reports whether a new line would do as well: no dial waits or is under way, and
-// nothing is known of the host, or only what is too old.
+// idle reports whether a new line could take the place of this one: no dial waits or is
+// under way, and nothing is known of the host, or nothing that is still valid.
 func (l *Line) idle(now time.Time) bool {
 	if l.first != nil || l.under > 0 || l.hold.After(now) || l.down && l.pace.After(now) {
 		return false
 	}
-	if now.Sub(l.heard) >= stale {
+	if now.Sub(l.lastDone) >= stale {
 		return true
 	}
 	l.notBefore(now)

@@ -9,13 +9,13 @@ const slices = 20
 // window counts outcomes of the recent past.
 type window struct {
 	width  time.Duration // of a slice
-	slots  [slices]tally
+	slots  [slices]outcomes
 	began  time.Time // the time of the first outcome, from which slices are counted by the monotonic clock
 	newest int64     // the number of the slice that is being filled
-	sum    tally
+	sum    outcomes
 }
 
-type tally struct{ failed, total int }
+type outcomes struct{ failed, total int }
 
 func newWindow(length time.Duration) window {
 	return window{width: max(length/slices, 1)}
@@ -48,16 +48,16 @@ func (w *window) advance(now time.Time) {
 		slot := &w.slots[w.newest%slices]
 		w.sum.total -= slot.total
 		w.sum.failed -= slot.failed
-		*slot = tally{}
+		*slot = outcomes{}
 	}
 }
 
 func (w *window) clear() {
-	w.slots, w.sum = [slices]tally{}, tally{}
+	w.slots, w.sum = [slices]outcomes{}, outcomes{}
 }
 
 // share returns the share of failures among the outcomes, from 0 to 1.
-func (t tally) share() float64 {
+func (t outcomes) share() float64 {
 	if t.total == 0 {
 		return 0
 	}
