@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Promise 13.
+// Promise 7.
 func TestCloseErrorQuotesAndCutsTheReason(t *testing.T) {
 	long := &CloseError{Code: 1011, Reason: strings.Repeat("\n", 1000)}
 	require.EqualError(t, long, `closed by the peer: 1011 "`+strings.Repeat(`\n`, 123)+`"`)
@@ -19,7 +19,7 @@ func TestCloseErrorQuotesAndCutsTheReason(t *testing.T) {
 	require.EqualError(t, &CloseError{Code: 1005}, "closed by the peer, without a code")
 }
 
-// Promise 9: what backoff.Classify goes by.
+// Promise 7: backoff.Classify looks for these methods.
 func TestOnlyProtocolErrorsHaveACloseCode(t *testing.T) {
 	type closeCode interface{ CloseCode() int }
 	var code closeCode

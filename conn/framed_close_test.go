@@ -173,7 +173,7 @@ func TestASecondCloseCuts(t *testing.T) {
 	})
 }
 
-func TestCloseOfADeadConnectionSaysWhyItDied(t *testing.T) {
+func TestCloseOfAFramedAfterTheEndReturnsItsCause(t *testing.T) {
 	s := framed(t, conn.Lines{}, nil)
 	s.peer.Close()
 	_, err := s.Read(nil)

@@ -251,7 +251,7 @@ func TestABrokenFrameIsAProtocolError(t *testing.T) {
 	require.Equal(t, 1002, protocol.CloseCode())
 }
 
-// Promise 8.
+// Promise 3.
 func TestAMessageThatDoesNotCompleteIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)
@@ -308,7 +308,7 @@ func TestNegativeMessageTimeoutIsOffAndTheEndStillKnown(t *testing.T) {
 	})
 }
 
-// Promise 8: any byte is life, and nothing else is.
+// Promise 3: any byte counts as life, and nothing else does.
 func TestIdleCountsFromTheLastByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)
@@ -338,7 +338,7 @@ func TestBeforeBlockIsCalledBeforeTheNetworkIsAsked(t *testing.T) {
 	}
 }
 
-func TestASecondReaderIsTold(t *testing.T) {
+func TestASecondReaderGetsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)
 		read := s.reading()

@@ -76,12 +76,12 @@ func TestAnyErrorOfAFramerIsErrBadMessage(t *testing.T) {
 	require.ErrorIs(t, err, conn.ErrNotWritten)
 }
 
-// raw is the framer of who has framed already: it returns what it was given.
+// raw is a framer of messages that have their frame already: it returns them as they are.
 type raw struct{ conn.Lines }
 
 func (raw) AppendFrame(_, message []byte) ([]byte, error) { return message, nil }
 
-// A message belongs to who wrote it, whatever the Framer does with it.
+// A message belongs to the caller of Write, whatever the Framer does with it.
 func TestAWrittenMessageIsNotKept(t *testing.T) {
 	mine := []byte("mine\n")
 	require.NoError(t, framed(t, raw{}, nil).Write(conn.Message{Data: mine}))
@@ -91,7 +91,7 @@ func TestAWrittenMessageIsNotKept(t *testing.T) {
 	require.Equal(t, "mine\n", string(mine))
 }
 
-// Promise 8, and 6: some of it is with the kernel.
+// Promises 3 and 6: the kernel has some of it.
 func TestAStuckFrameIsCutAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)
@@ -109,7 +109,7 @@ func TestAStuckFrameIsCutAtItsTimeout(t *testing.T) {
 	})
 }
 
-// Promise 6: not a byte of it fitted, nor of the one behind it.
+// Promise 6: no byte of the message fitted, nor of the one behind it.
 func TestAStuckFrameOfWhichNothingWasTakenIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := framed(t, conn.Lines{}, nil)
@@ -152,7 +152,7 @@ func TestNegativeFramedWriteTimeoutIsOff(t *testing.T) {
 	})
 }
 
-// Promise 6: what the net.Conn says it has taken decides.
+// Promise 6: the number of bytes that the net.Conn reports decides.
 func TestTheFateOfAFailedWriteIsTheNumberOfItsBytes(t *testing.T) {
 	for took, notWritten := range map[int]bool{0: true, 1: false, 3: false} {
 		nc := &oneByOne{err: syscall.EPIPE, took: took}
@@ -172,7 +172,7 @@ func TestTheFateOfAFailedWriteIsTheNumberOfItsBytes(t *testing.T) {
 	}
 }
 
-// Promise 6, over TLS: what nobody can decrypt was not sent.
+// Promise 6, over TLS: a part of a record, which the peer cannot decrypt, was not sent.
 func TestAPartOfATLSRecordIsNotWritten(t *testing.T) {
 	config := serverTLS()
 	synctest.Test(t, func(t *testing.T) {

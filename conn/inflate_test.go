@@ -90,7 +90,7 @@ func TestMessagesReferToThoseBeforeThem(t *testing.T) {
 	require.Equal(t, windowSize, cap(l.wire.stream.inflate.window))
 }
 
-// Promise 2: what is held while idle.
+// Promise 2: the memory of an idle connection.
 func TestWithoutTakeoverNoWindowIsHeld(t *testing.T) {
 	l := dial(t, nil, websocket.CompressionNoContextTakeover)
 	l.send(hello)
@@ -99,7 +99,7 @@ func TestWithoutTakeoverNoWindowIsHeld(t *testing.T) {
 	require.Nil(t, l.wire.stream.inflate.window)
 }
 
-// Promise 10: the limit counts what comes out, to the byte.
+// Promise 2: the limit counts what comes out, to the byte.
 func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 999), make([]byte, 1000), make([]byte, 5000)} {
 		l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1000}}, websocket.CompressionNoContextTakeover)

@@ -53,7 +53,7 @@ func TestAMessageTooLongForItsPrefixIsNotWritten(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Reliability notes, section 3: the limit comes before the memory.
+// Promise 2: the limit is checked before memory is allocated.
 func TestALengthOverTheLimitIsRefusedBeforeItsBody(t *testing.T) {
 	for stream, f := range map[string]conn.LengthPrefix{
 		"\x65":                                 {Size: 1},
@@ -68,7 +68,7 @@ func TestALengthOverTheLimitIsRefusedBeforeItsBody(t *testing.T) {
 	}
 }
 
-// Reliability notes, section 3: a length within the limit is no reason to ask for
+// Promise 2: a length within the limit is no reason to ask for
 // memory either.
 func TestALengthThatIsALieCostsNothing(t *testing.T) {
 	f := conn.LengthPrefix{}

@@ -70,7 +70,7 @@ func (h *half) write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// set changes h and wakes all who wait.
+// set changes h and wakes all goroutines that wait.
 func (h *half) set(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -139,7 +139,7 @@ func sentFrame(stream []byte) (first byte, size int) {
 	}
 }
 
-// Promise 8: a peer that reads nothing is cut when it is time, whatever it sends.
+// Promise 3: a peer that reads nothing is cut after the limit, whatever it sends.
 func TestAPeerThatReadsNothingIsCutAtTheWriteTimeout(t *testing.T) {
 	for name, pings := range map[string]bool{"silent": false, "pings": true} {
 		t.Run(name, func(t *testing.T) {

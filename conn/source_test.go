@@ -38,7 +38,7 @@ type readOnly struct {
 	io.WriteCloser // nil
 }
 
-func TestErrorThatComesWithBytesIsToldAfterThem(t *testing.T) {
+func TestErrorThatComesWithBytesIsReturnedAfterThem(t *testing.T) {
 	cause := errors.New("reset")
 	s := newSource(&script{steps: []func([]byte) (int, error){gives(3, cause)}})
 	p := make([]byte, 8)

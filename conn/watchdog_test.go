@@ -112,7 +112,7 @@ func TestStopDisarmsTheTimer(t *testing.T) {
 	})
 }
 
-// Promise 11: no timer outlives a Framed.
+// Promise 8: no timer outlives a Framed.
 func TestAClosedFramedHasNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pipe()

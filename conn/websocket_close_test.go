@@ -46,7 +46,7 @@ func TestAnswerWithAnotherCodeIsAnAnswer(t *testing.T) {
 	require.NoError(t, wait())
 }
 
-// Reliability fact 6, promise 11: whoever reads or writes meanwhile.
+// Promise 4, also while other goroutines read and write.
 func TestCloseOnASilentPeerEndsWithItsContext(t *testing.T) {
 	cause := errors.New("enough")
 	for name, busy := range map[string]func(l *link){
@@ -127,7 +127,7 @@ func TestCloseWithABadCodeCuts(t *testing.T) {
 	}
 }
 
-func TestCloseOfTheDeadSaysWhatTheyDiedOf(t *testing.T) {
+func TestCloseAfterTheEndReturnsItsCause(t *testing.T) {
 	l := plain(t, nil)
 	l.raw.Close()
 	_, err := l.Read(nil)
@@ -135,7 +135,7 @@ func TestCloseOfTheDeadSaysWhatTheyDiedOf(t *testing.T) {
 	require.EqualError(t, l.Close(t.Context(), 1000, ""), "close: the peer hung up without a close frame: EOF")
 }
 
-// Trial notes, trap 1; promise 11.
+// Promise 4: coder/websocket's CloseNow cuts nothing once a Close has begun.
 func TestCloseNowCutsACloseThatHasBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)
@@ -150,7 +150,7 @@ func TestCloseNowCutsACloseThatHasBegun(t *testing.T) {
 	})
 }
 
-// Promise 11: a timer too is something left.
+// Promise 8.
 func TestNoTimerIsLeft(t *testing.T) {
 	ends := map[string]func(l *link){
 		"CloseNow": func(l *link) { l.CloseNow() },
@@ -169,7 +169,7 @@ func TestNoTimerIsLeft(t *testing.T) {
 	}
 }
 
-// Promise 11: no wait on the network, and every call ends.
+// Promise 4: CloseNow does not wait for the network, and every call ends.
 func TestCloseNowUnblocksEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)
@@ -190,7 +190,7 @@ func TestCloseNowUnblocksEverything(t *testing.T) {
 	})
 }
 
-// Promise 11, at any moment; the race detector and goleak do the judging.
+// Promise 8, at any moment; the race detector and goleak check it.
 func TestEverythingAtOnceEnds(t *testing.T) {
 	for range 200 {
 		l := plain(t, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reliability fact 8: the peer answers while it reads, and we hear it while we do.
+// The peer answers while it reads, and we get the answer while we read.
 func TestPingIsAnsweredWhileBothRead(t *testing.T) {
 	l := plain(t, nil)
 	read := l.reading()
@@ -23,7 +23,7 @@ func TestPingIsAnsweredWhileBothRead(t *testing.T) {
 	require.Error(t, peer())
 }
 
-// Promise 7.
+// Promise 5.
 func TestPingWithoutAnswerCostsNotTheConnection(t *testing.T) {
 	cause := errors.New("no pong")
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPingWithoutAnswerCostsNotTheConnection(t *testing.T) {
 	})
 }
 
-// Promise 7: even when the context ends while the ping is being written.
+// Promise 5: even when the context ends while the ping is being written.
 func TestPingEndedWhileItIsWrittenCostsNotTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

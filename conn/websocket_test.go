@@ -48,7 +48,7 @@ func TestReadGrowsTheBufferAsDataComes(t *testing.T) {
 	}
 }
 
-// Promise 10.
+// Promise 2.
 func TestReadGrowsNoFurtherThanTheLimit(t *testing.T) {
 	l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1000}})
 	l.send(frame(fin|bin, strings.Repeat("x", 600)))
@@ -80,7 +80,7 @@ func TestReadJoinsFragmentsAroundControlFrames(t *testing.T) {
 	require.Equal(t, "abc", string(m.Data))
 }
 
-// Promise 10.
+// Promise 2.
 func TestReadLimitIsExact(t *testing.T) {
 	for _, buf := range [][]byte{nil, make([]byte, 9), make([]byte, 10), make([]byte, 100)} {
 		l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 10}})
@@ -96,7 +96,7 @@ func TestReadLimitIsExact(t *testing.T) {
 	}
 }
 
-// Promise 10: the limit is after decompression.
+// Promise 2: the limit is after decompression.
 func TestDecompressionBombStopsAtTheLimit(t *testing.T) {
 	l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1 << 20}}, websocket.CompressionContextTakeover)
 	wait := background(func() error {
@@ -117,7 +117,7 @@ func compressed(s string) string {
 	return strings.TrimSuffix(b.String(), "\x00\x00\xff\xff")
 }
 
-// Reliability fact 1: coder/websocket returns the half of it, and no error.
+// Promise 1: coder/websocket returns the half of it, and no error.
 func TestCompressedMessageCutByFINIsNoMessage(t *testing.T) {
 	whole := frame(fin|rsv1|text, compressed(strings.Repeat("All work and no play. ", 9)+"Fin."))
 	for _, mode := range []websocket.CompressionMode{websocket.CompressionContextTakeover, websocket.CompressionNoContextTakeover} {
@@ -137,7 +137,7 @@ func TestCompressedMessageCutByFINIsNoMessage(t *testing.T) {
 	}
 }
 
-// As fact 1, without compression: coder/websocket takes an EOF between two
+// Promise 1, without compression: coder/websocket takes an EOF between two
 // fragments for the end of the message.
 func TestFragmentedMessageCutByFINIsNoMessage(t *testing.T) {
 	l := plain(t, nil)
@@ -177,7 +177,7 @@ func TestErrorOfReadStays(t *testing.T) {
 	_, first := l.Read(nil)
 	_, second := l.Read(nil)
 	require.Equal(t, first, second)
-	require.EqualError(t, first, `read: closed by the peer: 1012 "restart\x1b"`) // Promise 13: quoted.
+	require.EqualError(t, first, `read: closed by the peer: 1012 "restart\x1b"`) // promise 7: quoted
 	var closed *CloseError
 	require.ErrorAs(t, first, &closed)
 	require.Equal(t, 1012, closed.CloseCode())
@@ -186,7 +186,7 @@ func TestErrorOfReadStays(t *testing.T) {
 	require.ErrorAs(t, err, &closed)
 }
 
-// Reliability section 4: a bit flipped in a header, and worse.
+// A bit flipped in a header, and worse.
 func TestBrokenRulesAreAProtocolError(t *testing.T) {
 	for name, frames := range map[string]string{
 		"rsv bits":              frame(fin|0x20|text, "x"),
@@ -218,7 +218,7 @@ func TestCorruptCompressionIsAProtocolError(t *testing.T) {
 	require.ErrorAs(t, err, new(flate.CorruptInputError))
 }
 
-// Reliability fact 9, promise 8: pings are answered, the message never ends.
+// Promise 3: pings are answered, but the message never ends.
 func TestUnfinishedMessageIsCutAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

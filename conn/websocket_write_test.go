@@ -64,7 +64,7 @@ func TestWriteOfUnknownTypeHarmsNothing(t *testing.T) {
 	require.NoError(t, l.Write(Message{Type: Text}))
 }
 
-// Promise 8. Its fate is unknown: some of it is with the kernel.
+// Promise 3. Its fate is unknown, because the kernel has some of it.
 func TestStuckWriteIsCutAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)
@@ -85,7 +85,7 @@ func TestStuckWriteIsCutAtItsTimeout(t *testing.T) {
 	})
 }
 
-// Promise 8: many who wait for a slow connection are not taken for stuck.
+// Promise 3: the time that a writer waits for its turn does not count.
 func TestWriteTimeoutIsOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, &WebSocketOptions{Limits: Limits{WriteTimeout: 10 * second}})
@@ -113,7 +113,7 @@ func TestNegativeWriteTimeoutIsOff(t *testing.T) {
 	})
 }
 
-// Reliability fact 7 and promise 7 rest on it: no context is ours to end.
+// Promise 5 depends on it: we give coder/websocket no context that ends.
 func TestQuietConnectionOutlivesEveryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)
@@ -151,7 +151,7 @@ func TestWriteThatNeverHadItsTurnIsNotWritten(t *testing.T) {
 	})
 }
 
-// Promise 6: the fate is known as exactly as the kernel tells it.
+// Promise 6: the fate is known as exactly as the kernel reports it.
 func TestFailedWriteIsOfUnknownFateOnlyIfAByteWasTaken(t *testing.T) {
 	for took := range 8 { // a frame of 7 bytes
 		l := plain(t, nil)

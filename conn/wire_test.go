@@ -61,7 +61,7 @@ func TestTransportLeavesOtherResponsesAlone(t *testing.T) {
 	}
 }
 
-// Promise 8: any byte received is life, a half of a message and of a header too.
+// Promise 3: any byte received counts as life, also that of half a message or header.
 func TestAnyByteIsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := plain(t, nil)

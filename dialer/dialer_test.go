@@ -47,7 +47,7 @@ func seconds(n *conntest.Network) (s []float64) {
 	return s
 }
 
-func TestTheBooksSequenceMakesEightTriesIn127Seconds(t *testing.T) {
+func TestConnectRetryMakesEightTriesIn127Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: &classic.ConnectRetry{}, MaxElapsed: -1})
 		_, err := d.Dial("tcp", where)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The proxy of whoever runs the tests is not meant. It is read once, at the first use.
+	// The tests must not use the proxy of the environment. It is read once, at the first use.
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		if os.Getenv(inChild) == "" {
 			os.Unsetenv(name)

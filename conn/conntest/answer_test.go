@@ -74,7 +74,7 @@ func TestGarbageIsNoHTTP(t *testing.T) {
 	})
 }
 
-// Fact 5 of reliability.md: coder reads on for three seconds.
+// coder/websocket reads on for three seconds.
 func TestBadAcceptFailsTheVerification(t *testing.T) {
 	answered(t, conntest.BadAccept, func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
 		start := time.Now()

@@ -53,7 +53,7 @@ func TestCutLetsSoManyBytesPass(t *testing.T) {
 	p.Cut(conntest.ToClient, 5)
 	write(t, server, "abc")
 	require.True(t, p.Live())
-	write(t, server, "defgh") // its writer is not told
+	write(t, server, "defgh") // its writer gets no error
 	require.False(t, p.Live())
 	read(t, client, "beforeabcde")
 	require.Equal(t, io.EOF, readErr(t, client))

@@ -16,7 +16,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// Ten thousand real WebSocket clients in one bubble: promise 2 needs them.
+// Ten thousand real WebSocket clients in one bubble, as a test of a herd needs them.
 func TestTenThousandWebSocketClientsFitIntoOneBubble(t *testing.T) {
 	clients := 10_000
 	if raceEnabled() {

@@ -190,7 +190,7 @@ func TestADialThatIgnoresItsContextAnswersAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// An abandoned dial that the kernel has answered: fact 13 of reliability.md.
+// A real kernel may have answered a dial that was given up.
 func TestADialThatWasGivenUpCompletesAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network

@@ -203,7 +203,7 @@ func TestDisconnectReachesAConnectionThatIsJustBeingAccepted(t *testing.T) {
 	})
 }
 
-// The table of reliability.md, section 4: a frame cut by a FIN.
+// A frame cut by a FIN.
 func TestCutInsideAFrameIsAnUnexpectedEOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network

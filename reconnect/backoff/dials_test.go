@@ -393,8 +393,8 @@ func TestASessionEndsWhatAServerAskedFor(t *testing.T) {
 	d.want(backoff.Dial, 0)
 }
 
-// Clients that were told the same while they waited do not come in step.
-func TestWhatIsToldDuringAWaitIsJittered(t *testing.T) {
+// Clients that get the same Retry-After while they wait do not come in step.
+func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 	at := map[time.Duration]bool{}
 	for seed := range uint64(100) {
 		d := backoff.NewDials(nil, rand.New(rand.NewPCG(seed, 1)))

@@ -68,7 +68,7 @@ func (b *book) retrier() *backoff.Retrier {
 	return &backoff.Retrier{Policy: doubling, Budget: b, Gate: b, Host: "h", Notify: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
 }
 
-func TestAnOutcomeIsToldBeforeTheNextTryIsAdmittedAndThatBeforeTheWait(t *testing.T) {
+func TestAnOutcomeIsReportedBeforeTheNextTryIsAdmittedAndThatBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{hold: time.Second}
 		require.NoError(t, b.retrier().Do(ctx, b.op(answered(503))))
@@ -183,7 +183,7 @@ func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), erro
 }
 
 // Promises 9 and 10.
-func TestBudgetAndGateAreToldAClampedRetryAfter(t *testing.T) {
+func TestBudgetAndGateGetAClampedRetryAfter(t *testing.T) {
 	var told verdicts
 	op, _ := failing(backoff.RetryAfter(answered(503), 1<<60), 99)
 	_ = (&backoff.Retrier{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
