@@ -4,8 +4,8 @@
 // A [Conn] is one connection, from dial to end; package reconnect replaces one that has
 // ended. [WebSocket] is a Conn over coder/websocket, joined by a [Wire] to the net.Conn
 // under it. [Framed] is a Conn over TCP, TLS or any other net.Conn, whose messages a
-// [Framer] cuts: [Lines], [LengthPrefix], or one of your own. They guarantee, a WebSocket
-// if it has a Wire:
+// [Framer] cuts: [Lines], [LengthPrefix], or one of your own. What they guarantee (a
+// WebSocket if it has a Wire):
 //
 //  1. A message is delivered whole or not at all. When the peer hangs up inside
 //     one, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes

@@ -31,7 +31,7 @@ type floor struct {
 
 func (f floor) Close() error { *f.closes = append(*f.closes, "floor"); return f.Conn.Close() }
 
-// Trial notes, trap 3: what is at the bottom first, and each once.
+// The connection at the bottom is closed first, and each is closed once.
 func TestCloseNowClosesFromTheBottomUp(t *testing.T) {
 	client, _, _ := connect(t)
 	var closes []string

@@ -115,7 +115,7 @@ func TestHangUpOverRealSocketsIsEOF(t *testing.T) {
 	})
 }
 
-// Trial notes, trap 3: tls.Conn.Close would spend 5 s on a peer that reads nothing.
+// tls.Conn.Close would spend 5 s on a peer that reads nothing.
 func TestCloseNowOfAStuckFramedConnectionDoesNotWait(t *testing.T) {
 	o := &conn.FramedOptions{Limits: conn.Limits{WriteTimeout: 200 * time.Millisecond}}
 	overSockets(t, conn.LengthPrefix{}, o, func(t *testing.T, c *conn.Framed, _ net.Conn) {

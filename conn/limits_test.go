@@ -9,10 +9,14 @@ import (
 )
 
 func TestZeroOptionsAreTheDefaults(t *testing.T) {
-	want := WebSocketOptions{Limits: Limits{ReadLimit: 16 << 20, WriteTimeout: 10 * time.Second, MessageTimeout: time.Minute}}
+	limits := Limits{ReadLimit: 16 << 20, WriteTimeout: 10 * time.Second, MessageTimeout: time.Minute}
 	for _, o := range []*WebSocketOptions{nil, {}} {
 		require.NoError(t, o.Validate())
-		require.Equal(t, want, o.withDefaults())
+		require.Equal(t, WebSocketOptions{Limits: limits}, o.withDefaults())
+	}
+	for _, o := range []*FramedOptions{nil, {}} {
+		require.NoError(t, o.Validate())
+		require.Equal(t, FramedOptions{Limits: limits, Type: Binary}, o.withDefaults())
 	}
 }
 
@@ -20,6 +24,7 @@ func TestNegativeReadLimitIsRefusedByName(t *testing.T) {
 	o := &WebSocketOptions{Limits: Limits{ReadLimit: -1}}
 	require.EqualError(t, o.Validate(), "conn: option ReadLimit is -1: want a size in bytes, or 0 for 16777216")
 	require.EqualValues(t, 16<<20, o.withDefaults().ReadLimit, "never without a limit")
+	require.Equal(t, o.Validate(), (&FramedOptions{Limits: o.Limits}).Validate())
 }
 
 func TestLargestReadLimitIsNotMinusOne(t *testing.T) {

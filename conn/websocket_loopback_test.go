@@ -73,7 +73,7 @@ func TestBothWaysOverRealSockets(t *testing.T) {
 	}
 }
 
-// Trial notes, trap 3: tls.Conn.Close would spend 5 s on a peer that reads nothing.
+// tls.Conn.Close would spend 5 s on a peer that reads nothing.
 func TestCloseNowOfAStuckTLSConnectionDoesNotWait(t *testing.T) {
 	c, _ := loopback(t, true, &WebSocketOptions{Limits: Limits{WriteTimeout: 200 * time.Millisecond}})
 	var err error

@@ -38,7 +38,7 @@ type openFunc func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, e
 func (e *endpoints) attempt(ctx context.Context, u *url.URL, connect connectFunc, open openFunc) (conn.Conn, *Error) {
 	a := &attempt{url: u, limits: e.limits(ctx), hangs: &e.hangs, connect: connect, open: open}
 	if u.Scheme == "wss" || u.Scheme == "tls" {
-		a.tls = e.configs.forHost(u.Hostname())
+		a.tls = e.tlsConfigs.forHost(u.Hostname())
 	}
 	return a.run(ctx)
 }
@@ -129,7 +129,7 @@ func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
 
 // limits returns the limits on the stages of an attempt under ctx.
 func (s *settings) limits(ctx context.Context) limits {
-	return limitsFor(backoff.TryFrom(ctx), s.connect, s.handshake)
+	return limitsFor(backoff.TryFrom(ctx), s.connectTimeout, s.handshakeTimeout)
 }
 
 // total returns both limits together, or the longest Duration if that is shorter.

@@ -21,11 +21,11 @@ import (
 // endpoints are what all dials of one [WebSocket] or [Framed] share: where they go, how
 // they get there, and how each endpoint answered last.
 type endpoints struct {
-	settings // its dialContext is set
-	urls     []*url.URL
-	configs  *tlsConfigs // nil: no TLS
-	shuffle  shuffler
-	hangs    hangs
+	settings   // its dialContext is set
+	urls       []*url.URL
+	tlsConfigs *tlsConfigs // nil: no TLS
+	shuffle    shuffler
+	hangs      hangs
 
 	mu     sync.Mutex      // guards what follows
 	states []endpointState // by the index of the URL
@@ -34,12 +34,13 @@ type endpoints struct {
 
 // settings are the options that [WebSocket] and [Framed] have in common.
 type settings struct {
-	tls                *tls.Config // with the defaults; nil: no TLS
-	dialContext        dialContext // nil: a socket made by tcp
-	tcp                *TCPOptions
-	connect, handshake time.Duration // the limits, as the fields of the dialer have them
-	conn               interface{ Validate() error }
-	random             rand.Source
+	tls              *tls.Config // with the defaults; nil: no TLS
+	dialContext      dialContext // nil: a socket made by tcp
+	tcp              *TCPOptions
+	connectTimeout   time.Duration // 0: see limitsFor
+	handshakeTimeout time.Duration // 0: see limitsFor
+	conn             interface{ Validate() error }
+	source           rand.Source // nil: the functions of math/rand/v2
 }
 
 // endpointState is how an endpoint answered last.
@@ -74,13 +75,14 @@ func parseEndpoints(name, single, names string, many []string, parse func(string
 	return urls, nil
 }
 
-// newEndpoints returns an error that names the setting which is wrong, if one is.
+// newEndpoints checks the settings and completes them. Its error names the option that is
+// wrong.
 func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
 	switch {
-	case s.connect < 0:
-		return nil, fmt.Errorf("ConnectTimeout: %v is negative", s.connect)
-	case s.handshake < 0:
-		return nil, fmt.Errorf("HandshakeTimeout: %v is negative", s.handshake)
+	case s.connectTimeout < 0:
+		return nil, fmt.Errorf("ConnectTimeout: %v is negative", s.connectTimeout)
+	case s.handshakeTimeout < 0:
+		return nil, fmt.Errorf("HandshakeTimeout: %v is negative", s.handshakeTimeout)
 	}
 	if err := s.tcp.validate(); err != nil {
 		return nil, fmt.Errorf("TCP.%w", err)
@@ -91,14 +93,14 @@ func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
 	e := &endpoints{
 		settings: s,
 		urls:     urls,
-		shuffle:  newShuffler(new(sync.Mutex), s.random),
+		shuffle:  newShuffler(new(sync.Mutex), s.source),
 		states:   make([]endpointState, len(urls)),
 	}
 	if s.dialContext == nil {
 		e.dialContext = s.tcp.forMessages().dialer(e.shuffle, e.hangs.at)
 	}
 	if s.tls != nil {
-		e.configs = newTLSConfigs(s.tls, urls)
+		e.tlsConfigs = newTLSConfigs(s.tls, urls)
 	}
 	return e, nil
 }

@@ -150,12 +150,12 @@ func (d *Framed) setup() (*endpoints, error) {
 // settings returns the options that [WebSocket] has too.
 func (d *Framed) settings() settings {
 	s := settings{
-		dialContext: d.DialContext,
-		tcp:         &d.TCP,
-		connect:     d.ConnectTimeout,
-		handshake:   d.HandshakeTimeout,
-		conn:        &d.Conn,
-		random:      d.Rand,
+		dialContext:      d.DialContext,
+		tcp:              &d.TCP,
+		connectTimeout:   d.ConnectTimeout,
+		handshakeTimeout: d.HandshakeTimeout,
+		conn:             &d.Conn,
+		source:           d.Rand,
 	}
 	if d.TLS != nil {
 		s.tls = tlsDefaults(d.TLS)

@@ -65,14 +65,7 @@ func echo(l net.Listener) {
 // fail dials and wants an *Error, after this time exactly.
 func (x *framedServer) fail(t *testing.T, ctx context.Context, after time.Duration) *Error {
 	t.Helper()
-	start := time.Now()
-	c, err := x.dialer.Dial(ctx)
-	require.Nil(t, c)
-	require.Equal(t, after, time.Since(start))
-	var e *Error
-	require.ErrorAs(t, err, &e)
-	require.Same(t, err, error(e))
-	return e
+	return failToDial(t, ctx, x.dialer, after)
 }
 
 // talk sends a line and wants it back.

@@ -222,13 +222,13 @@ func (d *WebSocket) setup() (*endpoints, error) {
 // settings returns the options that [Framed] has too.
 func (d *WebSocket) settings() settings {
 	s := settings{
-		tls:         d.TLS,
-		dialContext: d.DialContext,
-		tcp:         &d.TCP,
-		connect:     d.ConnectTimeout,
-		handshake:   d.HandshakeTimeout,
-		conn:        &d.Conn,
-		random:      d.Rand,
+		tls:              d.TLS,
+		dialContext:      d.DialContext,
+		tcp:              &d.TCP,
+		connectTimeout:   d.ConnectTimeout,
+		handshakeTimeout: d.HandshakeTimeout,
+		conn:             &d.Conn,
+		source:           d.Rand,
 	}
 	if t := d.Transport; t != nil {
 		if s.tls == nil {

@@ -52,8 +52,14 @@ func (v *wsServer) dial(t *testing.T) *conn.WebSocket {
 // fail dials and wants an *Error, after this time exactly.
 func (v *wsServer) fail(t *testing.T, ctx context.Context, after time.Duration) *Error {
 	t.Helper()
+	return failToDial(t, ctx, v.dialer, after)
+}
+
+// failToDial dials and wants an *Error, after this time exactly.
+func failToDial(t *testing.T, ctx context.Context, d dials, after time.Duration) *Error {
+	t.Helper()
 	start := time.Now()
-	c, err := v.dialer.Dial(ctx)
+	c, err := d.Dial(ctx)
 	require.Nil(t, c)
 	require.Equal(t, after, time.Since(start))
 	var e *Error

@@ -276,7 +276,7 @@ func TestShutdownTellsThePeer(t *testing.T) {
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 1)
 		require.NoError(t, c.Shutdown(t.Context()))
-		code, _, ok := peer.Farewell()
+		code, _, ok := peer.ClosedWith()
 		require.True(t, ok)
 		require.Equal(t, 1000, code)
 		require.Equal(t, net.ErrClosed, c.Err())

@@ -288,7 +288,7 @@ func ExampleConn_Shutdown() {
 	defer cancel()
 	fmt.Println(c.Shutdown(ctx))
 
-	code, _, _ := peer.Farewell()
+	code, _, _ := peer.ClosedWith()
 	fmt.Println("told the peer", code)
 	err = c.Write(context.Background(), text("too late"))
 	fmt.Println(errors.Is(err, net.ErrClosed), c.State())

@@ -483,7 +483,7 @@ func TestRedialIsPolite(t *testing.T) {
 			peer := s.wantDial().accept()
 			c.Redial(1, cause)
 			require.Equal(t, cause, wantSeam(t, c).Cause)
-			got, _, polite := peer.Farewell()
+			got, _, polite := peer.ClosedWith()
 			require.True(t, polite)
 			require.Equal(t, code, got)
 			require.Equal(t, time.Second, s.wantDial().at)

@@ -59,7 +59,7 @@ func TestShutdownWithoutATimeoutCuts(t *testing.T) {
 		peer.Mute()
 		require.NoError(t, c.Shutdown(t.Context()))
 		require.True(t, peer.Closed())
-		_, _, polite := peer.Farewell()
+		_, _, polite := peer.ClosedWith()
 		require.False(t, polite)
 		require.Zero(t, s.now())
 	})
@@ -75,7 +75,7 @@ func TestShutdownInsideACallbackReturns(t *testing.T) {
 		peer.Deliver(text("bye"))
 		<-c.Done()
 		require.ErrorIs(t, <-told, context.Canceled)
-		_, _, polite := peer.Farewell()
+		_, _, polite := peer.ClosedWith()
 		require.True(t, polite)
 	})
 }
@@ -114,7 +114,7 @@ func TestAFarewellThatFailsIsReported(t *testing.T) {
 			err = c.Shutdown(t.Context())
 			if test.want == nil {
 				require.NoError(t, err)
-				_, _, polite := h.Farewell()
+				_, _, polite := h.ClosedWith()
 				require.True(t, polite)
 			} else {
 				require.ErrorIs(t, err, test.want)

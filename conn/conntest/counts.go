@@ -81,9 +81,9 @@ func (n *Network) held(addr string) []*Pipe {
 	return held
 }
 
-// Peak returns the most of times that fall into any one window of that length,
-// its end excluded: the height of a herd. The times must be in order, as those
-// of [Network.Dials] are.
+// Peak returns the largest number of times within any one window of that length, its end
+// excluded: the height of a herd. The times must be in order, as those of [Network.Dials]
+// are.
 func Peak(times []time.Time, window time.Duration) int {
 	peak, first := 0, 0
 	for i, t := range times {

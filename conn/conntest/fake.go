@@ -283,8 +283,8 @@ func (f *Fake) Closed() bool {
 	return f.end.closed
 }
 
-// Farewell returns the code and the reason of Close; ok is false if Close was never called.
-func (f *Fake) Farewell() (code int, reason string, ok bool) {
+// ClosedWith returns the code and the reason of Close; ok is false if Close was never called.
+func (f *Fake) ClosedWith() (code int, reason string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.end.code, f.end.reason, f.end.polite

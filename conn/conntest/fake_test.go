@@ -138,10 +138,10 @@ func TestFailWriteEndsTheConnectionInTheNextWrite(t *testing.T) {
 func TestFakeCloseNotesItsCodeAndWaitsOnlyForAMutePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := conntest.NewFake(nil)
-		_, _, ok := f.Farewell()
+		_, _, ok := f.ClosedWith()
 		require.False(t, ok)
 		require.NoError(t, f.Close(t.Context(), 1001, "bye"))
-		code, reason, ok := f.Farewell()
+		code, reason, ok := f.ClosedWith()
 		require.True(t, ok && code == 1001 && reason == "bye")
 		require.ErrorIs(t, f.Close(t.Context(), 1000, ""), net.ErrClosed)
 

@@ -49,7 +49,7 @@ func (f Frame) Bytes() []byte {
 	return append(b, f.Payload...)
 }
 
-// ClosePayload is the payload of a close frame: the code, then the reason.
+// ClosePayload returns the payload of a close frame: the code, then the reason.
 func ClosePayload(code uint16, reason string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, code), reason...)
 }
