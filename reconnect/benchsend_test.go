@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// BenchmarkSend sends 128 B over an in-memory connection and counts until Done was
+// BenchmarkSend sends 128 B over an in-memory connection and counts until OnReceipt was
 // told: with up to 512 on their way, and one by one, which is the price of waking
 // those who write and tell. Compare with BenchmarkWrite.
 func BenchmarkSend(b *testing.B) {
@@ -19,7 +19,7 @@ func BenchmarkSend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			room := make(chan struct{}, most) // one for each message on its way
 			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, &reconnect.Options{
-				Outbox: reconnect.Outbox{Done: func(_ context.Context, r reconnect.Receipt) {
+				Outbox: reconnect.Outbox{OnReceipt: func(_ context.Context, r reconnect.Receipt) {
 					if r.Err != nil {
 						b.Error(r.Err)
 					}

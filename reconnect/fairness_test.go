@@ -57,7 +57,7 @@ func BenchmarkFairness(b *testing.B) {
 			return plain.Write(m)
 		},
 		"redial":      open(nil),
-		"redial-done": open(&reconnect.Options{Outbox: reconnect.Outbox{Done: func(context.Context, reconnect.Receipt) {}}}),
+		"redial-done": open(&reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}}}),
 	} {
 		b.Run(name, func(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())

@@ -48,7 +48,7 @@ func (q *outbox) leftBehind(ready bool, cause error) (undecided []*entry) {
 		switch {
 		case s.failFast:
 			q.drop(e, asLoss(cause))
-		case s.Session != 0, s.done == nil && ready && q.life.o.Down != KeepSends:
+		case s.Session != 0, s.done == nil && ready && q.life.o.WhenDown != WhenDownKeep:
 			q.drop(e, lost)
 		case s.done == nil && ready && q.life.o.Outbox.Keep != nil:
 			undecided = append(undecided, e)
@@ -103,9 +103,9 @@ func (q *outbox) write(l *link) {
 		q.mu.Lock()
 		if err == nil {
 			q.life.counts.written(e.Value.Message)
-			q.settle(e, Written, nil)
+			q.settle(e, FateWritten, nil)
 		} else {
-			q.settle(e, Dropped, err)
+			q.settle(e, FateDropped, err)
 		}
 		q.mu.Unlock()
 	}
@@ -147,10 +147,10 @@ func (q *outbox) failed(e *entry, l *link, err error) {
 		s.receipt.Began, s.receipt.Ended = time.Time{}, time.Time{}
 	}
 	switch {
-	case begun && !(s.Repeatable && q.life.o.Down == KeepSends && !q.closed):
-		q.settle(e, Unknown, err)
+	case begun && !(s.Repeatable && q.life.o.WhenDown == WhenDownKeep && !q.closed):
+		q.settle(e, FateUnknown, err)
 	case s.failFast, q.closed, s.done != nil && q.life.leaving.Load():
-		q.settle(e, Dropped, err)
+		q.settle(e, FateDropped, err)
 	default: // detach, or the next session, decides
 		s.maybeSent = s.maybeSent || begun
 		q.queue.PutBack(e)

@@ -117,11 +117,11 @@ func (in *inbox) dropFilling() {
 
 // put appends a message. Its data lies in what buffer returned, or belongs to the
 // inbox from now on, which never writes to it. If there is no room it does what the
-// policy says; for Block the caller has waited for room.
+// policy says; for OverflowBlock the caller has waited for room.
 func (in *inbox) put(m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.limit.Full == Disconnect && in.isFull() {
+	if in.limit.Overflow == OverflowDisconnect && in.isFull() {
 		in.written()
 		return ErrInboxFull
 	}
@@ -139,7 +139,7 @@ func (in *inbox) put(m Message) error {
 	in.count++
 	in.bytes += len(m.Data)
 	in.last = len(m.Data)
-	for in.limit.Full == DropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
+	for in.limit.Overflow == OverflowDropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
 		in.dropOldest()
 	}
 	in.full.Store(in.isFull())

@@ -57,7 +57,7 @@ func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 	})
 }
 
-// A server that is up for longer than it is away is dialled as if it had never failed.
+// A server that is up for longer than it is away is dialed as if it had never failed.
 func TestShortSessionsEndAYoungOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(double{})
@@ -111,8 +111,8 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 			ends[i].Cause = nil
 		}
 		require.Equal(t, []reconnect.SessionEnd{
-			{N: 1, Uptime: 11 * time.Second, Ready: 9 * time.Second},
-			{N: 2, Uptime: 12 * time.Second, Ready: 10 * time.Second, Stable: true},
+			{Session: 1, Uptime: 11 * time.Second, Ready: 9 * time.Second},
+			{Session: 2, Uptime: 12 * time.Second, Ready: 10 * time.Second, Stable: true},
 		}, ends)
 	})
 }
@@ -397,7 +397,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = alive
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				set(o)
 				c := s.open(o)
 				peer := s.wantDial().accept()
@@ -413,7 +413,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 				require.Equal(t, reconnect.StateClosed, c.State())
 				require.Zero(t, c.Stats().Queued)
 				for _, r := range told.all() {
-					require.NotEqual(t, reconnect.Written, r.Fate)
+					require.NotEqual(t, reconnect.FateWritten, r.Fate)
 				}
 			})
 		})
@@ -443,12 +443,12 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 	}
 }
 
-// Outbox.Done goes on with the next receipt.
+// Outbox.OnReceipt goes on with the next receipt.
 func TestADoneThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var told notes
 		o := run(every(time.Second))
-		o.Outbox.Done = func(_ context.Context, r reconnect.Receipt) {
+		o.Outbox.OnReceipt = func(_ context.Context, r reconnect.Receipt) {
 			told.add(string(r.Out.Data))
 			runtime.Goexit()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 11: a connection that dies while it is being shut down is not dialled again,
+// Promise 11: a connection that dies while it is being shut down is not dialed again,
 // and the end is the one that was asked for.
 func TestShutdownOutlivesALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -32,13 +32,13 @@ func (hanging) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
 }
 
 // connected says that the dial is connected.
-func (d *dialling) connected() {
+func (d *dialing) connected() {
 	d.try.Connected()
 	synctest.Wait()
 }
 
 // hang is open, and its first dial is connected and not answered.
-func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialling) {
+func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
 	s.t.Helper()
 	c := s.open(o)
 	d := s.wantDial()
@@ -64,7 +64,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 				require.Equal(t, 10*time.Second, second.at)
 				second.connected()
 				require.Equal(t, reconnect.StateConnecting, c.State())
-				dials := []*dialling{first, second}
+				dials := []*dialing{first, second}
 				require.NoError(t, dials[winner].ctx.Err())
 				peer := dials[winner].accept()
 				require.Equal(t, reconnect.StateReady, c.State())
@@ -208,7 +208,7 @@ func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 		c, first := s.hang(&o)
 		second := s.wantDial()
 		var peers []*conntest.Fake
-		for _, d := range []*dialling{first, second} {
+		for _, d := range []*dialing{first, second} {
 			peer := conntest.NewFake(nil)
 			peers = append(peers, peer)
 			d.answer <- fake(peer)
