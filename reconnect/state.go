@@ -144,10 +144,11 @@ func (c *Conn) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// await waits for a state, unless hopeless returns an error.
+// await waits for a state, unless hopeless returns an error. It makes the channels for
+// that only if it has to wait.
 func (s *state) await(ctx context.Context, want State, hopeless func(Status) error) error {
+	var changed, lost <-chan struct{}
 	for {
-		changed, lost := s.change()
 		status := s.now()
 		switch err := hopeless(status); {
 		case status.State == want:
@@ -157,12 +158,17 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 		case err != nil:
 			return err
 		}
+		if changed == nil { // look once more, now that no change can be missed
+			changed, lost = s.change()
+			continue
+		}
 		select {
 		case <-changed:
 		case <-lost:
 		case <-ctx.Done():
 			return &AwaitError{Want: want, Status: s.now(), Cause: context.Cause(ctx)}
 		}
+		changed, lost = nil, nil
 	}
 }
 
