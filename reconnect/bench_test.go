@@ -295,6 +295,10 @@ func (s *sink) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
+func (s *sink) LocalAddr() net.Addr { return &net.TCPAddr{} }
+
+func (s *sink) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
 func (s *sink) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return nil

@@ -48,7 +48,18 @@ type sending struct {
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
 	failFast  bool          // a Write that does not wait for another session
 	maybeSent bool          // the fate of an earlier try is unknown
-	receipt   Receipt       // in the making
+
+	// What its receipt will say.
+	session      uint64
+	tries        int
+	began, ended time.Time
+	fate         Fate
+	err          error
+}
+
+// receipt returns the receipt of a message that has its fate.
+func (s *sending) receipt() Receipt {
+	return Receipt{Out: s.Out, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
 }
 
 func newOutbox(life *lifetime, state *state) *outbox {
@@ -248,16 +259,15 @@ func (q *outbox) settle(e *entry, fate Fate, err error) {
 	if s.maybeSent && fate == FateDropped {
 		fate = FateUnknown
 	}
-	s.receipt.Fate, s.receipt.Err = fate, err
+	s.fate, s.err = fate, err
 	q.life.counts.settled(fate)
 	if s.done != nil {
 		close(s.done)
 	} else {
-		s.receipt.Out = s.Out
 		if fate != FateWritten && q.life.leaving.Load() {
-			q.unsent = append(q.unsent, s.receipt)
+			q.unsent = append(q.unsent, s.receipt())
 		}
-		q.reporter.add(s.receipt)
+		q.reporter.add(s.receipt())
 	}
 	q.settled()
 }

@@ -59,7 +59,9 @@ type Receipt struct {
 // Messages are written one after the other in the order in which they were
 // accepted, those of [Conn.Write] among them. While no session is ready Send
 // refuses them with [ErrNotReady], or keeps them, as Options.WhenDown says; what is
-// kept is sent when OnSession of the next session has returned.
+// kept is sent when OnSession of the next session has returned. Messages that wait at the
+// same time are handed to the kernel together, up to 64 of them or 32 KiB, if the
+// connection is a [conn.BatchWriter]; none is held back for that.
 func (c *Conn) Send(o Out) error { return c.sender.send(o) }
 
 // SendWait is Send, but where that would fail for want of room ([ErrOutboxFull]) it

@@ -137,11 +137,11 @@ func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message
 		return s.unwritten(FateDropped, 0, err)
 	}
 	if why := s.awaitTurn(ctx, e, l); why != nil && s.outbox.withdraw(e) {
-		return s.unwritten(FateDropped, e.Value.receipt.Session, why)
+		return s.unwritten(FateDropped, e.Value.session, why)
 	}
 	<-e.Value.done
-	if r := &e.Value.receipt; r.Fate != FateWritten {
-		return &WriteError{Fate: r.Fate, Session: r.Session, Err: r.Err}
+	if m := &e.Value; m.fate != FateWritten {
+		return &WriteError{Fate: m.fate, Session: m.session, Err: m.err}
 	}
 	return nil
 }
