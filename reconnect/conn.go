@@ -123,7 +123,8 @@ func (c *Conn) Kick() {
 // came by it was wrong in a way that only the application can see. The peer is told
 // by a close frame, or what its protocol has instead, and is given
 // Options.CloseTimeout to answer: with code 1000, or the one that cause has if it
-// has a method CloseCode() int, as a [conn.CloseError] does. Redial returns at once.
+// has a method CloseCode() int, as a [conn.CloseError] does, and a close frame may
+// carry that code. Redial returns at once.
 // If the session is not the present one any more, nothing happens.
 func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {

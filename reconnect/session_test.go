@@ -474,21 +474,45 @@ func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
 	})
 }
 
-// The peer is told, with a code of the application's own if it has one.
+// The peer is told, with the code of the cause if a close frame may carry it (RFC
+// 6455, section 7.4).
 func TestRedialIsPolite(t *testing.T) {
-	for code, cause := range map[int]error{1000: errLost, 4001: &conn.CloseError{Code: 4001}} {
+	code := func(n int) error { return &conn.CloseError{Code: n} }
+	for _, test := range []struct {
+		cause error
+		code  int
+	}{
+		{errLost, 1000}, {code(4999), 4999}, {code(3000), 3000}, {code(1014), 1014}, {code(1007), 1007}, {code(1003), 1003}, {code(1001), 1001},
+		{code(-1), 1000}, {code(999), 1000}, {code(1004), 1000}, {code(1005), 1000}, {code(1006), 1000}, {code(1015), 1000}, {code(2999), 1000}, {code(5000), 1000},
+	} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o := run(every(time.Second))
 			c := s.open(&o)
 			peer := s.wantDial().accept()
-			c.Redial(1, cause)
-			require.Equal(t, cause, wantSeam(t, c).Cause)
+			c.Redial(1, test.cause)
+			require.Equal(t, test.cause, wantSeam(t, c).Cause)
 			got, _, polite := peer.Farewell()
 			require.True(t, polite)
-			require.Equal(t, code, got)
+			require.Equal(t, test.code, got, "%v", test.cause)
 			require.Equal(t, time.Second, s.wantDial().at)
 		})
 	}
+}
+
+func TestRedialWithoutATimeoutCuts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.CloseTimeout = -1
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		c.Redial(1, errLost)
+		require.True(t, peer.Closed())
+		_, _, polite := peer.Farewell()
+		require.False(t, polite)
+		require.Equal(t, errLost, wantSeam(t, c).Cause)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
 }
 
 // A peer that does not answer is waited for, within CloseTimeout; nothing is read or

@@ -65,6 +65,26 @@ func TestShutdownWithoutATimeoutCuts(t *testing.T) {
 	})
 }
 
+// Promise 11: also if the supervisor is held up before it has begun to watch over the
+// session.
+func TestShutdownCutsWhenItsContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hold := make(chan struct{})
+		c := s.open(&reconnect.Options{Run: reconnect.RunOptions{
+			Trace: &reconnect.Trace{SessionStart: func(*reconnect.Session) { <-hold }},
+		}})
+		peer := s.wantDial().accept()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), errLost)
+		require.Equal(t, time.Second, s.now())
+		require.True(t, peer.Closed())
+		close(hold)
+		<-c.Done()
+		require.Equal(t, net.ErrClosed, c.Err())
+	})
+}
+
 // Promises 11 and 14.
 func TestShutdownInsideACallbackReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
