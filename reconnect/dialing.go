@@ -225,9 +225,26 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 	if !x.atGate {
 		d.s.owner.failed()
 	}
+	if d.s.verdict.RetryAfter > 0 {
+		d.withdraw()
+	}
 	d.s.dials.Failed(x.which, d.s.verdict, time.Now())
 	d.publish()
 	d.pause()
+}
+
+// errHeld is why a dial was taken back that waited at the gate.
+var errHeld = errors.New("the server has told another dial to wait")
+
+// withdraw takes back what waits at the gate.
+func (d *dialing[C]) withdraw() {
+	for _, x := range d.dials {
+		if x != nil && x.atGate {
+			d.cut(x, errHeld)
+			x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // it may have been let in just now
+			d.s.dials.Withdrawn(x.which)
+		}
+	}
 }
 
 // idle reports whether no dial is under way.

@@ -333,6 +333,59 @@ func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 	})
 }
 
+// yielding is a Gate that lets the first dial in, and others after an hour or when their
+// wait is cut short.
+type yielding struct{ notes }
+
+func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	if g.add("acquire"); len(g.all()) > 1 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+	}
+	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
+}
+
+// seenGate is a Gate that says what it has seen.
+type seenGate interface {
+	reconnect.Gate
+	all() []string
+}
+
+// What a server says in answer to a handshake that hung holds the dial that waits at
+// the gate as well, whether that is let in just then or not.
+func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate  seenGate
+		seen  []string
+		holds time.Duration // the gate, the third dial
+	}{
+		"waiting": {&gate{}, []string{"acquire h", "done overload", "acquire h"}, time.Second},
+		"let in":  {&yielding{}, []string{"acquire", "done overload", "acquire", "done stop"}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(hanging{})
+				o.Run.Gate, o.Run.Host = test.gate, "h"
+				c := s.open(&o)
+				first := s.wantDial()
+				first.connected()
+				time.Sleep(10*time.Second + time.Second/2) // the next one waits at the gate
+				next := s.now() + 61*time.Second
+				first.refuse(backoff.RetryAfter(answered(503), time.Minute))
+				require.Equal(t, test.seen, test.gate.all())
+				require.Equal(t, reconnect.StateWaiting, c.State())
+				require.Equal(t, s.start.Add(next), c.Status().Next)
+				d := s.wantDial()
+				require.Equal(t, next+test.holds, d.at)
+				require.Equal(t, 1, d.try.N)
+				require.Equal(t, uint64(2), c.Stats().Dials)
+			})
+		})
+	}
+}
+
 func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(hanging{})
