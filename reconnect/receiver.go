@@ -277,8 +277,8 @@ func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
 			m, err := c.Read(ctx, nil)
-			var seam *Seam
-			if !yield(m, err) || err != nil && !errors.As(err, &seam) {
+			_, seam := errors.AsType[*Seam](err)
+			if !yield(m, err) || err != nil && !seam {
 				return
 			}
 		}
