@@ -32,7 +32,8 @@ import (
 const peerEnv = "REDIAL_BENCH_PEER"
 
 // servePeer sends as many messages of a size as the request's query asks for, and
-// then reads until the client leaves. It ends when its standard input does.
+// then reads until the client leaves; with "echo" in the query it sends back what it
+// reads. It ends when its standard input does.
 func servePeer() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,9 +52,11 @@ func servePeer() {
 		fmt.Sscan(r.URL.Query().Get("size"), &size)
 		fmt.Sscan(r.URL.Query().Get("count"), &count)
 		send(r.Context().Value(raw{}).(net.Conn), size, count)
-		for {
-			if _, _, err := c.Read(context.Background()); err != nil {
-				return
+		for err == nil {
+			var kind websocket.MessageType
+			var data []byte
+			if kind, data, err = c.Read(context.Background()); err == nil && r.URL.Query().Has("echo") {
+				err = c.Write(context.Background(), kind, data)
 			}
 		}
 	})
@@ -72,19 +75,20 @@ func send(c net.Conn, size, count int) {
 	}
 }
 
-// startPeer returns the URL of a server process that ends with the benchmark.
-func startPeer(b *testing.B) string {
+// startPeer returns the URL of a server process that ends with the test or benchmark.
+func startPeer(t testing.TB) string {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), peerEnv+"=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	require.NoError(b, err)
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	require.NoError(b, err)
-	require.NoError(b, cmd.Start())
-	b.Cleanup(func() { in.Close(); cmd.Wait() })
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	addr, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(b, err)
+	require.NoError(t, err)
 	return "ws://" + strings.TrimSpace(addr)
 }
 
@@ -294,6 +298,10 @@ func (s *sink) Read(p []byte) (int, error) {
 	<-s.closed
 	return 0, net.ErrClosed
 }
+
+func (s *sink) LocalAddr() net.Addr { return &net.TCPAddr{} }
+
+func (s *sink) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
 func (s *sink) Close() error {
 	s.once.Do(func() { close(s.closed) })

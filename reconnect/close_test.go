@@ -23,7 +23,7 @@ func TestCloseWaitsForNothing(t *testing.T) {
 		return err
 	}
 	for state, reach := range map[string]func(*testing.T, *scene, *reconnect.Options) *reconnect.Conn{
-		"dialling": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
+		"dialing": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
 			c := s.open(o)
 			s.wantDial()
 			return c
@@ -180,11 +180,11 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 		"OnSession": func(o *reconnect.Options, wait func(context.Context)) {
 			o.OnSession = func(ctx context.Context, _ *reconnect.Opening) error { wait(ctx); return nil }
 		},
-		"Done": func(o *reconnect.Options, wait func(context.Context)) {
-			o.Outbox.Done = func(ctx context.Context, _ reconnect.Receipt) { wait(ctx) }
+		"OnReceipt": func(o *reconnect.Options, wait func(context.Context)) {
+			o.Outbox.OnReceipt = func(ctx context.Context, _ reconnect.Receipt) { wait(ctx) }
 		},
 		"Keep": func(o *reconnect.Options, wait func(context.Context)) {
-			o.Down, o.Outbox.Done = reconnect.KeepSends, func(context.Context, reconnect.Receipt) {}
+			o.WhenDown, o.Outbox.OnReceipt = reconnect.WhenDownKeep, func(context.Context, reconnect.Receipt) {}
 			o.Outbox.Keep = func(ctx context.Context, _ reconnect.Out, _ error) bool { wait(ctx); return true }
 		},
 		"Probe": func(o *reconnect.Options, wait func(context.Context)) {
@@ -251,7 +251,7 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				o := run(every(time.Second))
-				o.Down = reconnect.WaitWrites
+				o.WhenDown = reconnect.WhenDownWait
 				var c *reconnect.Conn
 				result := make(chan error, 1)
 				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- wait(ctx, c) }
@@ -361,8 +361,11 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
 		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
 		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
-		"Options.Inbox.Full":      {Inbox: reconnect.Inbox{Full: 17}},
-		"Options.Down":            {Down: 17},
+		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},
+		"OverflowReplaceKey":      {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowReplaceKey}},
+		"OverflowDiscard, which":  {Outbox: reconnect.Outbox{Overflow: reconnect.OverflowDiscard}},
+		"Options.Outbox.Overflow": {Outbox: reconnect.Outbox{Overflow: 17}},
+		"Options.WhenDown":        {WhenDown: 17},
 		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: func(context.Context, func(conn.Message) error) error { return nil }}},
 		"Options.Run.Kick":        {Run: reconnect.RunOptions{Kick: make(chan struct{})}},
 		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &gate{}}},

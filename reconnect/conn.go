@@ -13,8 +13,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Conn is one connection that is kept open: it is dialled, opened, read, watched
-// and dialled again by one goroutine, the supervisor, until it is closed. All its
+// Conn is one connection that is kept open: it is dialed, opened, read, watched
+// and dialed again by one goroutine, the supervisor, until it is closed. All its
 // methods may be called from any goroutine, and from its callbacks; but what waits
 // there for something that cannot come while the callback runs ends only with its
 // context: see [Options.OnMessage].
@@ -73,7 +73,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.state.start()
 	c.receiver = newReceiver(&c.life)
 	c.sender.life, c.sender.state = &c.life, &c.state
-	if options.Outbox.Done != nil || options.Down != FailWrites {
+	if options.Outbox.OnReceipt != nil || options.WhenDown != WhenDownFail {
 		c.sender.outbox = newOutbox(&c.life, &c.state)
 	}
 	go c.supervise() // Done says when it has ended
@@ -96,7 +96,7 @@ func (c *Conn) Close() error {
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns nil until Done is closed. After Close or Shutdown it is
-// [net.ErrClosed]; otherwise it is an *EndError with the reason why redialling
+// [net.ErrClosed]; otherwise it is an *EndError with the reason why redialing
 // was given up, and that is [net.ErrClosed] as well.
 func (c *Conn) Err() error {
 	select {
@@ -123,7 +123,8 @@ func (c *Conn) Kick() {
 // came by it was wrong in a way that only the application can see. The peer is told
 // by a close frame, or what its protocol has instead, and is given
 // Options.CloseTimeout to answer: with code 1000, or the one that cause has if it
-// has a method CloseCode() int, as a [conn.CloseError] does. Redial returns at once.
+// has a method CloseCode() int, as a [conn.CloseError] does, and a close frame may
+// carry that code. Redial returns at once.
 // If the session is not the present one any more, nothing happens.
 func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {
@@ -252,11 +253,11 @@ func (c *Conn) connecting(atGate bool) {
 }
 
 func (c *Conn) dialed(l *link, s *Session) {
-	l.session = s.N
+	l.session = s.Number
 	c.receiver.open()
-	c.life.counts.sessions.Store(s.N)
+	c.life.counts.sessions.Store(s.Number)
 	c.state.link.Store(l)
-	c.state.enter(StateOpening, func(st *Status) { st.Session = s.N })
+	c.state.enter(StateOpening, func(st *Status) { st.Session = s.Number })
 }
 
 func (c *Conn) troubled(atGate bool, try int, err error, verdict backoff.Class) {

@@ -59,7 +59,7 @@ func TestTheLimitOnOpeningEndsDeliver(t *testing.T) {
 func TestDeliverToThoseWhoOnlyWriteDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{
-			Inbox:     reconnect.Inbox{Full: reconnect.Discard},
+			Inbox:     reconnect.Inbox{Overflow: reconnect.OverflowDiscard},
 			OnSession: func(_ context.Context, op *reconnect.Opening) error { return op.Deliver(text("x")) },
 		})
 		s.wantDial().accept()
@@ -79,7 +79,7 @@ func TestALateOnSessionIsNeverReady(t *testing.T) {
 		s.wantDial().accept()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		synctest.Wait()
-		require.Equal(t, []string{"dial", "dialled ok", "session 1", "session 1 ended", "wait"}, seen.all())
+		require.Equal(t, []string{"dial", "dialed ok", "session 1", "session 1 ended", "wait"}, seen.all())
 	})
 }
 

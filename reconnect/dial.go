@@ -34,7 +34,7 @@ type dial[C io.Closer] struct {
 }
 
 // begin begins a dial, or its wait at the gate.
-func (d *dialling[C]) begin(a backoff.Action) {
+func (d *dialing[C]) begin(a backoff.Action) {
 	o := d.s.o
 	x := &dial[C]{which: a.Which, try: a.Try, session: &Session{Name: o.Name, trace: o.Trace}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
@@ -58,7 +58,7 @@ func (d *dialling[C]) begin(a backoff.Action) {
 
 // dial begins the dial itself, in a goroutine of its own, since a handshake needs much
 // stack.
-func (d *dialling[C]) dial(x *dial[C]) {
+func (d *dialing[C]) dial(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = false, nil, false, time.Now()
 	limit := d.s.owner.limit(x.try)
 	x.timer = time.AfterFunc(limit, func() {
@@ -110,20 +110,20 @@ func (c *dialContext) Deadline() (time.Time, bool) {
 }
 
 // cut ends a dial because of cause, waits for it, and returns its error.
-func (d *dialling[C]) cut(x *dial[C], cause error) error {
+func (d *dialing[C]) cut(x *dial[C], cause error) error {
 	x.cancel(cause)
 	d.awaitEnd(x)
 	return d.finish(x)
 }
 
 // awaitEnd waits for a dial that was cancelled.
-func (d *dialling[C]) awaitEnd(x *dial[C]) {
+func (d *dialing[C]) awaitEnd(x *dial[C]) {
 	d.s.o.Trace.waitFor(x.running.Done(), d.s.o.Name, func() string { return "dial" })
 }
 
 // finish notes that what x was doing has ended, and returns why x has failed, nil if it
 // has not. A connection that comes too late is closed.
-func (d *dialling[C]) finish(x *dial[C]) error {
+func (d *dialing[C]) finish(x *dial[C]) error {
 	if x.ended { // and a hook did not return
 		return x.err
 	}
@@ -154,7 +154,7 @@ func (d *dialling[C]) finish(x *dial[C]) error {
 }
 
 // drop gives up what x has brought.
-func (d *dialling[C]) drop(x *dial[C]) {
+func (d *dialing[C]) drop(x *dial[C]) {
 	x.cancel(nil)
 	if x.err == nil && !x.atGate {
 		x.conn.Close()
@@ -164,7 +164,7 @@ func (d *dialling[C]) drop(x *dial[C]) {
 
 // report calls the hook for what x was doing, and puts the name of that before an error
 // of ours.
-func (d *dialling[C]) report(x *dial[C], took time.Duration, ours bool) {
+func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	o := d.s.o
 	if x.atGate {
 		call(o.Trace.GateDone, GateDone{Name: o.Name, Host: o.Host, Took: took, Err: x.err})

@@ -18,7 +18,7 @@
 //  3. No hot loop. Waits start again from the first after a session was ready for
 //     max([RunOptions.StableAfter], the wait before it, with what a server had asked
 //     for). A shorter one makes the outage younger by four times the time that it was
-//     ready, so that a server which is up for a fifth of the time or more is dialled
+//     ready, so that a server which is up for a fifth of the time or more is dialed
 //     soon, and one that accepts and drops sees the same growing waits as one that
 //     refuses.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the wire, under
@@ -61,7 +61,7 @@
 //     state; steps between may be skipped; [Trace] sees each.
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's
 //     errors have none; those of package dialer do not.
-//  14. Hooks observe, deciders decide. Trace and Done return nothing; Classify,
+//  14. Hooks observe, deciders decide. Trace and OnReceipt return nothing; Classify,
 //     OnSession, Probe, Keep and Expected return values. No lock is held while any
 //     of them runs. A panic in one crashes the program, as in any Go code; one that
 //     ends its goroutine ([runtime.Goexit]) is an error that says so.
@@ -71,5 +71,5 @@
 // A ready connection owns one goroutine, the supervisor, which reads it. A dial,
 // OnSession and a probe run in goroutines of their own that end with them. While
 // messages of [Conn.Send] are there to be written one goroutine writes them, and
-// while there are receipts one calls Outbox.Done with them.
+// while there are receipts one calls Outbox.OnReceipt with them.
 package reconnect

@@ -30,7 +30,7 @@ func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
 	got := []string{}
 	for _, r := range unsent.Unsent {
 		got = append(got, string(r.Out.Data))
-		require.NotEqual(t, reconnect.Written, r.Fate)
+		require.NotEqual(t, reconnect.FateWritten, r.Fate)
 	}
 	require.Equal(t, messages, got)
 	require.Equal(t, cause, unsent.Err)
@@ -39,7 +39,7 @@ func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
 // Promise 11.
 func TestShutdownFirstWritesWhatIsQueued(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -64,7 +64,7 @@ func TestShutdownFirstWritesWhatIsQueued(t *testing.T) {
 // Promise 11: over a loss, and a failed dial.
 func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -87,7 +87,7 @@ func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 
 func TestShutdownBeforeTheFirstSessionDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
 		shut := shutdown(t.Context(), c)
@@ -100,7 +100,7 @@ func TestShutdownBeforeTheFirstSessionDrains(t *testing.T) {
 // Promises 6 and 11: the server never comes back.
 func TestShutdownReportsWhatItCouldNotSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		leave(t, c, s.wantDial().accept(), repeatable("a"), out("b"), out("c"))
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 59*time.Second+500*time.Millisecond, errLost)
@@ -127,7 +127,7 @@ func TestShutdownReportsWhatItCouldNotSend(t *testing.T) {
 // Promise 11.
 func TestShutdownWithAContextThatHasEndedDrainsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -141,7 +141,7 @@ func TestShutdownWithAContextThatHasEndedDrainsNothing(t *testing.T) {
 // Promise 11: a stuck write does not hold Shutdown longer than its context lasts.
 func TestShutdownCutsAStuckWriteInTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial().accept().Hold()
 		queue(t, c, "a", "b")
@@ -155,7 +155,7 @@ func TestShutdownCutsAStuckWriteInTheEnd(t *testing.T) {
 
 // Promise 11: what is not kept is not worth a further session.
 func TestShutdownDoesNotRedialForWhatIsNotKept(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, told := sending(down)
 			c := s.open(o)
@@ -175,7 +175,7 @@ func TestShutdownDoesNotRedialForWhatIsNotKept(t *testing.T) {
 // The end of the queue is the end, whether it was written or not.
 func TestShutdownEndsWhenTheLastMessageIsTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
 		late := out("a")
@@ -189,7 +189,7 @@ func TestShutdownEndsWhenTheLastMessageIsTooLate(t *testing.T) {
 // Promise 11: each of two gets the whole report; the context that ends first ends both.
 func TestTwoShutdownsEndTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
 		queue(t, c, "a", "b")
@@ -206,7 +206,7 @@ func TestTwoShutdownsEndTogether(t *testing.T) {
 
 func TestTwoShutdownsDrainTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
 		first, second := shutdown(t.Context(), c), shutdown(t.Context(), c)
@@ -221,7 +221,7 @@ func TestTwoShutdownsDrainTogether(t *testing.T) {
 func TestCloseEndsADrain(t *testing.T) {
 	for range 20 { // the report must not be a matter of luck
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(reconnect.KeepSends)
+			o, told := sending(reconnect.WhenDownKeep)
 			c := s.open(o)
 			s.wantDial().accept().Hold()
 			queue(t, c, "a", "b")
@@ -238,7 +238,7 @@ func TestCloseEndsADrain(t *testing.T) {
 // Promise 11: there will be no session to drain by.
 func TestShutdownEndsWhenThePolicyGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		o.Run.Policy = backoff.Limit(every(time.Second), 1, 0)
 		c := s.open(o)
 		queue(t, c, "a")
@@ -253,7 +253,7 @@ func TestShutdownEndsWhenThePolicyGivesUp(t *testing.T) {
 // Promise 11: a Write that is being written when Shutdown begins comes to its end.
 func TestShutdownWaitsForTheWriteUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WaitWrites)
+		o, _ := sending(reconnect.WhenDownWait)
 		c := s.open(o)
 		under := write(t.Context(), c, "1")
 		behind := write(t.Context(), c, "2")
@@ -270,7 +270,7 @@ func TestShutdownWaitsForTheWriteUnderWay(t *testing.T) {
 
 // Promise 6: it is not written by a session that comes after Shutdown.
 func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.WaitWrites, reconnect.KeepSends} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c := s.open(o)
@@ -280,7 +280,7 @@ func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
 			peer.FailWrite(errNotBegun)
 			synctest.Wait()
 			require.Len(t, shut, 1)
-			wantFate(t, <-wrote, reconnect.Dropped, 1)
+			wantFate(t, <-wrote, reconnect.FateDropped, 1)
 			require.NoError(t, <-shut)
 		})
 	}
@@ -290,7 +290,7 @@ func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
 // It does not wait for the end, which waits for the callback.
 func TestShutdownInsideACallbackDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Shutdown(ctx) }
@@ -313,7 +313,7 @@ func TestShutdownInsideACallbackDrains(t *testing.T) {
 // Promise 11: what it could not drain it says.
 func TestShutdownInsideACallbackEndsWithTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Shutdown(ctx) }
@@ -335,7 +335,7 @@ func TestShutdownInsideACallbackEndsWithTheSession(t *testing.T) {
 // A conn.Conn that says goodbye for as long as its context lasts.
 func TestAStuckFarewellIsAnErrorOfItsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Mute()

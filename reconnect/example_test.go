@@ -79,12 +79,12 @@ func ExampleRun() {
 		lines := bufio.NewScanner(c)
 		for lines.Scan() {
 			s.Ready() // it works: from now on the session counts as up
-			fmt.Println("session", s.N, "says", lines.Text())
-			if s.N == 2 {
+			fmt.Println("session", s.Number, "says", lines.Text())
+			if s.Number == 2 {
 				return backoff.Permanent(errors.New("heard enough"))
 			}
 		}
-		return lines.Err() // nil too is redialled
+		return lines.Err() // nil too is redialed
 	}
 	err := reconnect.Run(context.Background(), dial, serve, &reconnect.RunOptions{
 		Policy: &backoff.Exponential{Base: time.Millisecond},
@@ -206,7 +206,7 @@ func ExampleOptions_onSession() {
 }
 
 // Each message that is written has one fate. By default a write fails at once
-// while there is no session; with WaitWrites it waits for one.
+// while there is no session; with WhenDownWait it waits for one.
 func ExampleConn_Write() {
 	peer := conntest.NewFake(nil)
 	up := make(chan struct{})

@@ -10,13 +10,13 @@ import (
 )
 
 // What is sent before there is a session is kept, and Shutdown sends it before it
-// ends. Done hears what became of each message.
+// ends. OnReceipt hears what became of each message.
 func ExampleConn_Send() {
 	chat, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 		return conntest.NewFake(nil), nil // a dialer.WebSocket in real life
 	}), &reconnect.Options{
-		Down: reconnect.KeepSends,
-		Outbox: reconnect.Outbox{Done: func(_ context.Context, r reconnect.Receipt) {
+		WhenDown: reconnect.WhenDownKeep,
+		Outbox: reconnect.Outbox{OnReceipt: func(_ context.Context, r reconnect.Receipt) {
 			fmt.Printf("%v: %v by session %d\n", r.Out.Tag, r.Fate, r.Session)
 		}},
 	})

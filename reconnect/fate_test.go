@@ -19,7 +19,7 @@ func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
 		c := s.open(&o)
 		s.wantDial().accept().FailWrite(fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
 		err := c.Write(t.Context(), text("x"))
-		wantFate(t, err, reconnect.Dropped, 1)
+		wantFate(t, err, reconnect.FateDropped, 1)
 		require.ErrorIs(t, err, errLost)
 	})
 }
@@ -34,6 +34,6 @@ func TestAWriteLearnsTheCauseOfACut(t *testing.T) {
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
 		c.Redial(1, errLost)
-		require.Equal(t, &reconnect.WriteError{Fate: reconnect.Unknown, Session: 1, Err: errLost}, <-wrote)
+		require.Equal(t, &reconnect.WriteError{Fate: reconnect.FateUnknown, Session: 1, Err: errLost}, <-wrote)
 	})
 }

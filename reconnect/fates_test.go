@@ -11,15 +11,15 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// awaiting returns options whose Done takes a second for each message, and whose
+// awaiting returns options whose OnReceipt takes a second for each message, and whose
 // OnSession notes how long it had to wait for that.
 func awaiting(waited chan<- time.Duration, failed chan<- error) reconnect.Options {
 	o := run(every(0))
-	o.Down = reconnect.KeepSends
-	o.Outbox.Done = func(context.Context, reconnect.Receipt) { time.Sleep(time.Second) }
+	o.WhenDown = reconnect.WhenDownKeep
+	o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) { time.Sleep(time.Second) }
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 		begun := time.Now()
-		err := op.AwaitFates()
+		err := op.AwaitReceipts()
 		failed <- err
 		waited <- time.Since(begun)
 		return err

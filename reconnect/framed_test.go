@@ -71,7 +71,7 @@ func TestAFrameIsNotCompletedByTheNextConnection(t *testing.T) {
 func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
 	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		c := d.open(t, &o)
 		first := d.next(t)
 		first.pipe.Window(conntest.ToServer, 5)
@@ -81,7 +81,7 @@ func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
 		first.pipe.Reset()
 		var lost *reconnect.WriteError
 		require.ErrorAs(t, <-wrote, &lost)
-		require.Equal(t, reconnect.Unknown, lost.Fate)
+		require.Equal(t, reconnect.FateUnknown, lost.Fate)
 
 		second := d.next(t)
 		require.NoError(t, c.Write(t.Context(), text("next")))

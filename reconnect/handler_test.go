@@ -72,8 +72,8 @@ func (m *meter) Read(buf []byte) (conn.Message, error) {
 func TestALargeBufferIsNotKept(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
-		"pull":    {Inbox: reconnect.Inbox{Full: reconnect.DropOldest, Messages: 1}},
-		"discard": {Inbox: reconnect.Inbox{Full: reconnect.Discard}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest, Messages: 1}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

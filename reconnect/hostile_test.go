@@ -201,7 +201,7 @@ func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
 		o := run(double{})
 		c := v.ready(t, &o)
 		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
-		wantFate(t, stuck, reconnect.Unknown, 1)
+		wantFate(t, stuck, reconnect.FateUnknown, 1)
 		require.ErrorAs(t, stuck, new(*conn.SlowMessageError))
 		require.Equal(t, 10*time.Second, v.now())
 		synctest.Wait()

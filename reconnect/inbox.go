@@ -51,7 +51,12 @@ const (
 	batch       = 16 // messages for which a reader is woken though more is at hand
 	unreadSeams = 64 // that are kept apart for a reader that is away
 	keptSlots   = 32 // of the ring, while the inbox is empty
+	sharedSlots = 64 // of a ring that is used again: see rings
 )
+
+// rings holds rings of sharedSlots that no inbox needs. All connections share them, so
+// that an inbox which is full and empty by turns does not allocate.
+var rings sync.Pool
 
 func newInbox(limit Inbox) *inbox {
 	return &inbox{limit: limit}
@@ -117,11 +122,11 @@ func (in *inbox) dropFilling() {
 
 // put appends a message. Its data lies in what buffer returned, or belongs to the
 // inbox from now on, which never writes to it. If there is no room it does what the
-// policy says; for Block the caller has waited for room.
+// policy says; for OverflowBlock the caller has waited for room.
 func (in *inbox) put(m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.limit.Full == Disconnect && in.isFull() {
+	if in.limit.Overflow == OverflowDisconnect && in.isFull() {
 		in.written()
 		return ErrInboxFull
 	}
@@ -139,7 +144,7 @@ func (in *inbox) put(m Message) error {
 	in.count++
 	in.bytes += len(m.Data)
 	in.last = len(m.Data)
-	for in.limit.Full == DropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
+	for in.limit.Overflow == OverflowDropOldest && (in.count > in.limit.Messages || in.bytes > in.limit.Bytes && in.count > 1) {
 		in.dropOldest()
 	}
 	in.full.Store(in.isFull())
@@ -183,10 +188,27 @@ func (in *inbox) flush() {
 
 // grow makes room for one more at least.
 func (in *inbox) grow() {
-	ring := make([]unread, max(2*len(in.ring), 8))
+	ring := newRing(max(2*len(in.ring), 8))
 	n := copy(ring, in.ring[in.head:])
 	copy(ring[n:], in.ring[:in.head])
 	in.ring, in.head = ring, 0
+}
+
+// newRing returns an empty ring of at least that many slots.
+func newRing(slots int) []unread {
+	if slots <= sharedSlots {
+		if r, ok := rings.Get().(*[sharedSlots]unread); ok {
+			return r[:]
+		}
+	}
+	return make([]unread, slots)
+}
+
+// freeRing gives an empty ring back, if it has the size of those that are shared.
+func freeRing(ring []unread) {
+	if len(ring) == sharedSlots {
+		rings.Put((*[sharedSlots]unread)(ring))
+	}
 }
 
 func (in *inbox) isFull() bool {
@@ -252,6 +274,7 @@ func (in *inbox) pop() {
 	in.count--
 	in.first++
 	if in.count == 0 && len(in.ring) > keptSlots {
+		freeRing(in.ring)
 		in.ring, in.head = nil, 0
 	}
 }

@@ -48,7 +48,7 @@ func TestAFullInboxBlocks(t *testing.T) {
 // Promise 10.
 func TestAFullInboxDropsTheOldest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Full: reconnect.DropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDropOldest})
 		deliver(peer, 1, 10)
 		seam := wantSeam(t, c)
 		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Dropped: 7}, *seam)
@@ -62,7 +62,7 @@ func TestAFullInboxDropsTheOldest(t *testing.T) {
 // Promise 5: what is dropped around a loss is told in its place.
 func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Full: reconnect.DropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest})
 		deliver(peer, 1, 3) // 1 is dropped
 		peer.Fail(errLost)
 		deliver(s.wantDial().accept(), 4, 7) // 2 to 5 are dropped
@@ -78,7 +78,7 @@ func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 // Promise 10.
 func TestAFullInboxEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Full: reconnect.Disconnect})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDisconnect})
 		deliver(peer, 1, 4)
 		require.True(t, peer.Closed())
 		for i := 1; i <= 3; i++ {
@@ -92,7 +92,7 @@ func TestAFullInboxEndsTheSession(t *testing.T) {
 
 func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Full: reconnect.Discard})
+		c, peer := readInbox(t, s, reconnect.Inbox{Overflow: reconnect.OverflowDiscard})
 		deliver(peer, 1, 1000)
 		require.Equal(t, uint64(1000), c.Stats().Received)
 		_, err := c.Read(t.Context(), nil)

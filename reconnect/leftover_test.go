@@ -52,12 +52,12 @@ var errNotBegun = fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost)
 // Promise 6: what was being written is of unknown fate and never sent again; the rest is kept.
 func TestALostSessionLeavesItsQueueToTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		leave(t, c, s.wantDial().accept(), out("a"), out("b"), out("c"))
 		told.want(t, "a: unknown 1")
 		now := time.Now()
-		want := reconnect.Receipt{Out: out("a"), Fate: reconnect.Unknown, Session: 1, Tries: 1, Began: now, Ended: now, Err: told.last(t).Err}
+		want := reconnect.Receipt{Out: out("a"), Fate: reconnect.FateUnknown, Session: 1, Tries: 1, Began: now, Ended: now, Err: told.last(t).Err}
 		require.Equal(t, want, told.last(t))
 		require.ErrorIs(t, told.last(t).Err, errLost)
 		queue(t, c, "d")
@@ -69,7 +69,7 @@ func TestALostSessionLeavesItsQueueToTheNext(t *testing.T) {
 
 // Promise 6: a queue is only for the session that was ready when it came.
 func TestALostSessionsQueueIsDroppedUnlessMessagesAreKept(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, told := sending(down)
 			c := s.open(o)
@@ -85,7 +85,7 @@ func TestALostSessionsQueueIsDroppedUnlessMessagesAreKept(t *testing.T) {
 // Promise 6: an order is not a subscription.
 func TestKeepHandsBackWhatItDoesNotWant(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var asked notes
 		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, cause error) bool {
 			asked.add(string(m.Data))
@@ -105,7 +105,7 @@ func TestKeepHandsBackWhatItDoesNotWant(t *testing.T) {
 // A session that never was ready leaves nothing behind, nor does a failed dial.
 func TestKeepIsAskedOnlyWhenAReadySessionIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		o.OnSession = refuseFirst
 		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { t.Error("asked"); return false }
 		c := s.open(o)
@@ -119,7 +119,7 @@ func TestKeepIsAskedOnlyWhenAReadySessionIsLost(t *testing.T) {
 // Its data is the caller's again.
 func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var asked notes
 		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
 			asked.add(string(m.Data))
@@ -140,7 +140,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 // Promise 6: told once, though Keep takes its time.
 func TestKeepMayDecideTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { time.Sleep(time.Second); return false }
 		c := s.open(o)
 		late := out("b")
@@ -156,7 +156,7 @@ func TestKeepMayDecideTooLate(t *testing.T) {
 // Promise 6: only what is marked is sent again.
 func TestARepeatableMessageIsSentAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		leave(t, c, s.wantDial().accept(), repeatable("a"), out("b"))
 		told.want(t)
@@ -185,7 +185,7 @@ func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				m, cause := end(o)
 				c := s.open(o)
 				leave(t, c, s.wantDial().accept(), m)
@@ -201,7 +201,7 @@ func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 // Promise 6: that a further try did not begin does not settle what became of the first.
 func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		m := repeatable("a")
 		m.Deadline = s.start.Add(3 * time.Second / 2)
@@ -216,7 +216,7 @@ func TestADoubtOutlivesATryThatWasNotBegun(t *testing.T) {
 // Promise 6: what was not begun goes back to where it was, and was not tried.
 func TestWhatWasNotBegunGoesBackToTheHead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.FailWrite(errNotBegun)
@@ -230,7 +230,7 @@ func TestWhatWasNotBegunGoesBackToTheHead(t *testing.T) {
 
 func TestWhatWasNotBegunIsDroppedUnlessMessagesAreKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		s.wantDial().accept().FailWrite(errNotBegun)
 		queue(t, c, "a")
@@ -243,7 +243,7 @@ func TestWhatWasNotBegunIsDroppedUnlessMessagesAreKept(t *testing.T) {
 // Promise 6: no part of a message goes by another session than the rest.
 func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		require.NoError(t, c.Send(pinned(1, "a1")))
@@ -252,7 +252,7 @@ func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 		told.want(t, "a1: written 1", "a2: unknown 1", "a3: dropped 0")
 		require.ErrorIs(t, told.last(t).Err, reconnect.ErrSessionLost)
 		err := c.Send(pinned(1, "a4"))
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 		require.Equal(t, "b", written(s.wantDial().accept()))
 		require.ErrorContains(t, c.Send(pinned(1, "a5")), "session 1")
@@ -264,11 +264,11 @@ func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 // Not begun is no excuse, nor that the session is only about to be ready.
 func TestAPinnedMessageDoesNotOutliveItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		o.OnSession = refuseFirst
 		o.Run.Trace = &reconnect.Trace{SessionStart: func(n *reconnect.Session) {
-			if n.N == 1 {
+			if n.Number == 1 {
 				require.NoError(t, c.Send(pinned(1, "a")))
 			}
 		}}
@@ -285,7 +285,7 @@ func TestAPinnedMessageDoesNotOutliveItsSession(t *testing.T) {
 // Promise 6: the cause of a loss is told, but must not pass for the end of all.
 func TestALostSessionIsNotTakenForAClosedConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WaitWrites)
+		o, told := sending(reconnect.WhenDownWait)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()

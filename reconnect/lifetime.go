@@ -41,7 +41,7 @@ func (c *callback) leave()             { c.name.Store(nil) }
 type Stats struct {
 	Dials         uint64 // tries begun
 	Failures      uint64 // tries that brought no ready session
-	Sessions      uint64 // connections that were dialled
+	Sessions      uint64 // connections that were dialed
 	Lost          uint64 // sessions that ended after they were ready, or had delivered something
 	Received      uint64 // messages
 	ReceivedBytes uint64 // of their data
@@ -90,9 +90,9 @@ func (n *counts) written(m conn.Message) {
 
 func (n *counts) settled(f Fate) {
 	switch f {
-	case Dropped:
+	case FateDropped:
 		n.dropped.Add(1)
-	case Unknown:
+	case FateUnknown:
 		n.unknown.Add(1)
 	}
 }

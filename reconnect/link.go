@@ -89,11 +89,16 @@ func (l *link) part(cause error, limit time.Duration) {
 	}()
 }
 
-// closeCode returns the code of a close frame that cause asks for, or 1000.
+// closeCode returns the code that cause has, if a close frame may carry it (RFC 6455,
+// section 7.4), or else 1000.
 func closeCode(cause error) int {
 	var c interface{ CloseCode() int }
-	if errors.As(cause, &c) && c.CloseCode() >= 1000 {
-		return c.CloseCode()
+	if !errors.As(cause, &c) {
+		return 1000
+	}
+	switch code := c.CloseCode(); {
+	case code >= 1000 && code <= 1003, code >= 1007 && code <= 1014, code >= 3000 && code <= 4999:
+		return code
 	}
 	return 1000
 }

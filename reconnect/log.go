@@ -26,16 +26,16 @@ func Log(l *slog.Logger) *Trace {
 			log(slog.LevelDebug, "gate passed", g.Name, slog.String("host", g.Host), slog.Duration("took", g.Took), cause(g.Err))
 		},
 		DialDone: func(d DialDone) {
-			log(slog.LevelDebug, "dialled", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
+			log(slog.LevelDebug, "dialed", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
 		},
 		DialHung: func(d DialHung) {
-			log(slog.LevelInfo, "handshake not answered, dialling beside it", d.Name, slog.Int("try", d.Try), slog.Duration("since", d.Since))
+			log(slog.LevelInfo, "handshake not answered, dialing beside it", d.Name, slog.Int("try", d.Try), slog.Duration("since", d.Since))
 		},
 		SessionReady: func(s *Session) {
-			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.N), slog.Duration("downtime", s.Downtime))
+			log(slog.LevelInfo, "session ready", s.Name, slog.Uint64("session", s.Number), slog.Duration("downtime", s.Downtime))
 		},
 		SessionDone: func(e SessionEnd) {
-			log(slog.LevelInfo, "session ended", e.Name, slog.Uint64("session", e.N), slog.Duration("uptime", e.Uptime),
+			log(slog.LevelInfo, "session ended", e.Name, slog.Uint64("session", e.Session), slog.Duration("uptime", e.Uptime),
 				slog.Duration("ready", e.Ready), cause(e.Cause))
 		},
 		WaitStart: func(w Wait) {

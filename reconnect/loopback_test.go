@@ -1,7 +1,6 @@
 package reconnect_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -83,24 +80,6 @@ func TestMessagesOverTLS(t *testing.T) {
 	require.Equal(t, []string{"1: 1", "1: 2", "1: 3", "seam 1", "2: 1", "2: 2", "2: 3", "seam 2"}, got)
 }
 
-// serverProcess returns the URL of a server in another process: its goroutines are
-// not among ours.
-func serverProcess(t *testing.T) string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), peerEnv+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { in.Close(); cmd.Wait() })
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return "ws://" + strings.TrimSpace(addr)
-}
-
 // What is promised of goroutines in doc.go, and promise 11: none is left.
 func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 	const conns = 50
@@ -108,7 +87,7 @@ func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 	defer cancel()
 	for name, o := range map[string]*reconnect.Options{"push": {OnMessage: func(context.Context, reconnect.Message) {}}, "pull": {}} {
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return nil }
-		d := &dialer.WebSocket{URL: serverProcess(t)}
+		d := &dialer.WebSocket{URL: startPeer(t)}
 		before := runtime.NumGoroutine()
 		var open []*reconnect.Conn
 		for range conns {

@@ -16,7 +16,7 @@ type Message struct {
 // Seam stands in the stream of received messages where some may be missing: after
 // the last message of a connection that was lost and before any of the next,
 // exactly one for each that was ready or delivered anything; or, with
-// [DropOldest], in the place of what was dropped. What was built from messages
+// [OverflowDropOldest], in the place of what was dropped. What was built from messages
 // before it is stale.
 //
 // A Seam is an error only so that Read can return it in order: read on. It does not

@@ -67,7 +67,7 @@ type model struct {
 	parcels  map[string]*parcel
 	accepted int    // by Send
 	writes   int    // under way
-	inDone   bool   // a call of Done is under way
+	inDone   bool   // a call of OnReceipt is under way
 	lastSent int    // the order of the last that was handed to a connection
 	lastTold int    // the order of the last that was told to be written
 	logins   uint64 // messages of OnSession
@@ -85,19 +85,19 @@ func (m *model) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(m.
 func (m *model) options() {
 	r := m.stream(0)
 	o := &m.o
-	o.Down = []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends, reconnect.KeepSends}[r.IntN(4)]
+	o.WhenDown = []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep, reconnect.WhenDownKeep}[r.IntN(4)]
 	o.OnSession, o.OpenTimeout = m.login, 5*time.Second
 	o.OnMessage = func(context.Context, reconnect.Message) {}
 	o.Outbox = reconnect.Outbox{
 		Messages: 1 + r.IntN(20), Bytes: 1000 + r.IntN(300_000),
-		Age: time.Second + upTo(r, 20*time.Second), Full: reconnect.OutFull(r.IntN(3)),
+		Age: time.Second + upTo(r, 20*time.Second), Overflow: []reconnect.Overflow{reconnect.OverflowBlock, reconnect.OverflowDropOldest, reconnect.OverflowReplaceKey}[r.IntN(3)],
 	}
 	if r.IntN(3) == 0 {
 		o.Outbox.Age = -1
 	}
 	whims, doubts := m.stream(1), m.stream(2)
-	o.Outbox.Done = func(_ context.Context, got reconnect.Receipt) { m.done(whims, got) }
-	if o.Down == reconnect.KeepSends && r.IntN(2) == 0 {
+	o.Outbox.OnReceipt = func(_ context.Context, got reconnect.Receipt) { m.done(whims, got) }
+	if o.WhenDown == reconnect.WhenDownKeep && r.IntN(2) == 0 {
 		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
 	}
 	if r.IntN(3) == 0 {
@@ -179,7 +179,7 @@ func (m *model) settle(t *testing.T, calm func()) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Len(t, p.fates, 1)
-		require.Equal(t, reconnect.Written, p.fates[0].Fate)
+		require.Equal(t, reconnect.FateWritten, p.fates[0].Fate)
 		require.Equal(t, session, p.fates[0].Session)
 		require.Equal(t, []uint64{session}, p.arrived)
 	}
@@ -282,7 +282,7 @@ func (m *model) write(p *parcel, patience time.Duration) {
 	m.writes++
 	m.mu.Unlock()
 	err := m.conn.Write(ctx, p.out.Message)
-	got := reconnect.Receipt{Fate: reconnect.Written, Err: err}
+	got := reconnect.Receipt{Fate: reconnect.FateWritten, Err: err}
 	if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
 		got.Fate, got.Session = w.Fate, w.Session
 	} else if err != nil {
@@ -295,7 +295,7 @@ func (m *model) write(p *parcel, patience time.Duration) {
 	m.log("%s %v", p.id, got.Fate)
 }
 
-// done is Outbox.Done, which sometimes does something of its own.
+// done is Outbox.OnReceipt, which sometimes does something of its own.
 func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
 	p := got.Out.Tag.(*parcel)
 	m.mu.Lock()
@@ -305,7 +305,7 @@ func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
 	m.inDone = true
 	p.fates = append(p.fates, got)
 	m.log("%s told %v %d", p.id, got.Fate, got.Session)
-	if got.Fate == reconnect.Written {
+	if got.Fate == reconnect.FateWritten {
 		if p.order <= m.lastTold {
 			m.t.Errorf("%s was told after a later one", p.id)
 		}
@@ -348,23 +348,23 @@ func (m *model) log(format string, args ...any) {
 func (m *model) check(t *testing.T) {
 	synctest.Wait()
 	stats := m.conn.Stats()
-	count := map[reconnect.Fate]uint64{reconnect.Written: m.logins}
+	count := map[reconnect.Fate]uint64{reconnect.FateWritten: m.logins}
 	for _, p := range m.parcels {
 		if p.refused != nil {
 			require.Empty(t, p.fates, "%s was refused, and told", p.id)
-			p.fates = []reconnect.Receipt{{Fate: reconnect.Dropped}}
+			p.fates = []reconnect.Receipt{{Fate: reconnect.FateDropped}}
 		}
 		require.Len(t, p.fates, 1, "%s", p.id)
 		count[p.fates[0].Fate]++
 		p.check(t)
 	}
-	require.Equal(t, count[reconnect.Written], stats.Written)
-	require.Equal(t, count[reconnect.Dropped], stats.Dropped)
-	require.Equal(t, count[reconnect.Unknown], stats.Unknown)
+	require.Equal(t, count[reconnect.FateWritten], stats.Written)
+	require.Equal(t, count[reconnect.FateDropped], stats.Dropped)
+	require.Equal(t, count[reconnect.FateUnknown], stats.Unknown)
 	require.Zero(t, stats.Queued)
 	for _, r := range m.unsent {
 		p := r.Out.Tag.(*parcel)
 		require.Equal(t, p.fates, []reconnect.Receipt{r}, "%s: told otherwise than reported", p.id)
-		require.NotEqual(t, reconnect.Written, r.Fate)
+		require.NotEqual(t, reconnect.FateWritten, r.Fate)
 	}
 }

@@ -80,12 +80,12 @@ func (o *Opening) Deliver(m conn.Message) error {
 	return o.c.receiver.deliver(o.ctx, o.l, m)
 }
 
-// AwaitFates waits until Outbox.Done has returned for every message that has its
+// AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its
 // fate, including all that earlier sessions wrote or tried. After it an
 // application's own record of what was sent is complete, so that it can decide what
 // to send again, or ask for what the peer has not got. What is still queued follows
 // when OnSession has returned. It ends as Read does.
-func (o *Opening) AwaitFates() error {
+func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
 	}
@@ -122,7 +122,7 @@ func (c *Conn) open(l *link, s *Session) error {
 			l.cut(context.Cause(ctx))
 		}
 	})
-	o := &Opening{Session: s.N, Cause: s.Cause, Downtime: s.Downtime, c: c, l: l, ctx: ctx}
+	o := &Opening{Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, c: c, l: l, ctx: ctx}
 	var err error
 	call := xsync.Go(func() { err = c.life.o.OnSession(ctx, o) })
 	select {

@@ -18,7 +18,7 @@ import (
 func TestOnSessionHasSoleUseOfTheWire(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if err := op.Write(text("login")); err != nil {
 				return err

@@ -46,9 +46,9 @@ type Options struct {
 	// Inbox holds what has come and was not read yet. Pull only.
 	Inbox Inbox
 
-	// Down says what Write and Send do while no session is ready. Default:
-	// FailWrites.
-	Down Down
+	// WhenDown says what Write and Send do while no session is ready. Default:
+	// WhenDownFail.
+	WhenDown WhenDown
 
 	// Outbox holds what [Conn.Send] has queued.
 	Outbox Outbox
@@ -78,42 +78,44 @@ type Inbox struct {
 	// 16 MiB.
 	Bytes int
 
-	// Full says what happens to a message for which there is no room. Default:
-	// Block.
-	Full Full
+	// Overflow says what happens to a message for which there is no room. Default:
+	// OverflowBlock.
+	Overflow Overflow
 }
 
-// Full is what happens to a message for which there is no room in the [Inbox].
-type Full uint8
+// Overflow is what happens to a message for which there is no room in the [Inbox] or the
+// [Outbox].
+type Overflow uint8
 
-// The policies for a full inbox.
+// The policies for what overflows.
 const (
-	Block      Full = iota // stop reading until there is room; the peer feels it
-	DropOldest             // make room; the reader gets a Seam with the number of the dropped in their place
-	Disconnect             // the session is lost, with cause ErrInboxFull
-	Discard                // keep nothing at all: for those who only write
+	OverflowBlock      Overflow = iota // it is not let in. Inbox: nothing is read until there is room, and the peer feels it. Outbox: Send fails with ErrOutboxFull, and SendWait waits
+	OverflowDropOldest                 // the oldest are dropped until there is room. Inbox: a Seam with their number takes their place. Outbox: each gets its receipt, with ErrOutboxFull
+	OverflowDisconnect                 // Inbox only: the session is lost, with cause ErrInboxFull
+	OverflowDiscard                    // Inbox only: nothing is kept at all, for those who only write
+	OverflowReplaceKey                 // Outbox only: a message takes the place of the one with its Key, full or not, at the end of the queue; without one it is refused when full
 )
 
-// Down is what [Conn.Write] and [Conn.Send] do while no session is ready.
-type Down uint8
+// WhenDown is what [Conn.Write] and [Conn.Send] do while no session is ready.
+type WhenDown uint8
 
 // The policies for sending while there is no session.
 const (
-	FailWrites Down = iota // fail at once, with [ErrNotReady]; what waits in the queue when a session is lost is dropped
-	WaitWrites             // Write waits for the next session, until its context ends; Send fails at once
-	KeepSends              // Write waits; Send queues, and what waits when a session is lost is kept for the next
+	WhenDownFail WhenDown = iota // fail at once, with [ErrNotReady]; what waits in the queue when a session is lost is dropped
+	WhenDownWait                 // Write waits for the next session, until its context ends; Send fails at once
+	WhenDownKeep                 // Write waits; Send queues, and what waits when a session is lost is kept for the next
 )
 
 // Outbox bounds what waits to be sent, and hears what becomes of it. The zero
 // value is right for those who only use [Conn.Write].
 type Outbox struct {
-	// Done is called with what became of each message that Send accepted: exactly
+	// OnReceipt is called with what became of each message that Send accepted: exactly
 	// once each, one after the other, in the order in which their fates were
 	// settled, which for those written is that of Send. It runs in a goroutine of
 	// its own that ends before the Conn does; its context ends with the Conn. While
 	// it is slow messages go on being written; but while as many receipts wait for
 	// it as messages may wait, Send refuses more. Default: none, and Send is an error.
-	Done func(ctx context.Context, r Receipt)
+	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is how many may wait. Default: 1024.
 	Messages int
@@ -126,26 +128,16 @@ type Outbox struct {
 	// Default: 5 min. Negative: for ever, or until its Deadline.
 	Age time.Duration
 
-	// Full says what happens when there is no room. Default: RefuseNew.
-	Full OutFull
+	// Overflow says what happens when there is no room. Default: OverflowBlock.
+	Overflow Overflow
 
-	// Keep decides, for KeepSends, about each message that waits when a ready
+	// Keep decides, for WhenDownKeep, about each message that waits when a ready
 	// session is lost because of cause: true keeps it for the next session; false
-	// hands it back: it is dropped with ErrSessionLost, and Done gets it. It runs in
+	// hands it back: it is dropped with ErrSessionLost, and OnReceipt gets it. It runs in
 	// the supervisor's goroutine; its context ends with the Conn. Default: all are
 	// kept.
 	Keep func(ctx context.Context, o Out, cause error) bool
 }
-
-// OutFull is what happens when there is no room in the [Outbox].
-type OutFull uint8
-
-// The policies for a full outbox.
-const (
-	RefuseNew      OutFull = iota // Send fails with ErrOutboxFull
-	DisplaceOldest                // the oldest are dropped, with ErrOutboxFull, until there is room
-	ReplaceKey                    // a message takes the place of the one with its Key, full or not, at the end of the queue; without one it is refused when full
-)
 
 // Liveness says when a peer is dead. Any byte received is life, and so is room that
 // the peer makes for the rest of a large message; after a third of Limit without
@@ -153,7 +145,7 @@ const (
 // the connection is cut with [ErrSilent]. A connection that can neither ping nor
 // be asked by Probe is not probed. No verdict is passed while the application
 // does not read: while OnMessage runs, or the inbox is full and its policy is
-// Block. After the machine was suspended the peer is probed at the first look, and
+// OverflowBlock. After the machine was suspended the peer is probed at the first look, and
 // the connection is cut if nothing comes within a third of Limit.
 //
 // A full inbox that nobody reads for as long as Limit is reported by
@@ -161,7 +153,7 @@ const (
 // read for that long and the peer has ended or reset the connection meanwhile, which
 // Linux tells without reading, the session is lost. On other systems the end is
 // noticed when there is room in the inbox: a program that only writes should use
-// [Discard].
+// [OverflowDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
 	Limit time.Duration
@@ -257,10 +249,12 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
 	case o.Inbox.Bytes < 0:
 		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", o.Inbox.Bytes)
-	case o.Inbox.Full > Discard:
-		return fmt.Errorf("reconnect: Options.Inbox.Full is none of the policies: %d", o.Inbox.Full)
-	case o.Down > KeepSends:
-		return fmt.Errorf("reconnect: Options.Down is none of the policies: %d", o.Down)
+	case o.Inbox.Overflow == OverflowReplaceKey:
+		return errors.New("reconnect: Options.Inbox.Overflow cannot be OverflowReplaceKey, which is for the Outbox")
+	case o.Inbox.Overflow > OverflowReplaceKey:
+		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", o.Inbox.Overflow)
+	case o.WhenDown > WhenDownKeep:
+		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
 	case o.Liveness.Limit < 0 && o.Liveness.Probe != nil:
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit is never called")
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
@@ -270,23 +264,25 @@ func (o *Options) validate() error {
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
 	}
-	return o.Outbox.validate(o.Down)
+	return o.Outbox.validate(o.WhenDown)
 }
 
-func (o *Outbox) validate(down Down) error {
+func (o *Outbox) validate(down WhenDown) error {
 	switch {
 	case o.Messages < 0:
 		return fmt.Errorf("reconnect: Options.Outbox.Messages is negative: %d", o.Messages)
 	case o.Bytes < 0:
 		return fmt.Errorf("reconnect: Options.Outbox.Bytes is negative: %d", o.Bytes)
-	case o.Full > ReplaceKey:
-		return fmt.Errorf("reconnect: Options.Outbox.Full is none of the policies: %d", o.Full)
-	case o.Done == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Full != 0 || o.Keep != nil):
-		return errors.New("reconnect: Options.Outbox without Done: only Send uses it, which needs Done")
-	case o.Keep != nil && down != KeepSends:
-		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.Down is KeepSends")
-	case down == KeepSends && o.Done == nil:
-		return errors.New("reconnect: Options.Down is KeepSends, and Outbox.Done is missing, without which Send is an error")
+	case o.Overflow == OverflowDisconnect, o.Overflow == OverflowDiscard:
+		return errors.New("reconnect: Options.Outbox.Overflow cannot be OverflowDisconnect or OverflowDiscard, which are for the Inbox")
+	case o.Overflow > OverflowReplaceKey:
+		return fmt.Errorf("reconnect: Options.Outbox.Overflow is none of the policies: %d", o.Overflow)
+	case o.OnReceipt == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Overflow != 0 || o.Keep != nil):
+		return errors.New("reconnect: Options.Outbox without OnReceipt: only Send uses it, which needs OnReceipt")
+	case o.Keep != nil && down != WhenDownKeep:
+		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
+	case down == WhenDownKeep && o.OnReceipt == nil:
+		return errors.New("reconnect: Options.WhenDown is WhenDownKeep, and Outbox.OnReceipt is missing, without which Send is an error")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", value), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, s *scene) {
 					s.fake = alive
-					o, _ := sending(reconnect.KeepSends)
+					o, _ := sending(reconnect.WhenDownKeep)
 					reflect.ValueOf(o).Elem().FieldByIndex(index).SetInt(value)
 					c, err := reconnect.New(s, o)
 					if err != nil {

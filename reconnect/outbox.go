@@ -14,8 +14,8 @@ import (
 
 // outbox is the lock, the goroutines and the timer around the queue of what waits
 // to be sent, messages of Send and of Write. One goroutine at a time writes them, the
-// flusher, and one calls Done, the reporter; each is there only while it has
-// something to do, so that Done may be slow, and may send.
+// flusher, and one calls OnReceipt, the reporter; each is there only while it has
+// something to do, so that OnReceipt may be slow, and may send.
 type outbox struct {
 	life     *lifetime
 	state    *state
@@ -48,17 +48,32 @@ type sending struct {
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
 	failFast  bool          // a Write that does not wait for another session
 	maybeSent bool          // the fate of an earlier try is unknown
-	receipt   Receipt       // in the making
+
+	// What its receipt will say.
+	session      uint64
+	tries        int
+	began, ended time.Time
+	fate         Fate
+	err          error
+}
+
+// receipt returns the receipt of a message that has its fate.
+func (s *sending) receipt() Receipt {
+	return Receipt{Out: s.Out, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
 }
 
 func newOutbox(life *lifetime, state *state) *outbox {
 	q := &outbox{life: life, state: state, reporter: reporter{life: life}}
 	o := &life.o.Outbox
-	q.queue.Limits = queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Full)}
-	q.queue.Dropped = func(e *entry, why queue.Reason) { q.settle(e, Dropped, reasons[why]) }
+	q.queue.Limits = queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: policies[o.Overflow]}
+	q.queue.Dropped = func(e *entry, why queue.Reason) { q.settle(e, FateDropped, reasons[why]) }
 	return q
 }
 
+// policies are the queue's names of the policies.
+var policies = [...]queue.Policy{OverflowBlock: queue.Refuse, OverflowDropOldest: queue.DropOldest, OverflowReplaceKey: queue.ReplaceKey}
+
+// reasons are what a receipt says where the queue gave a reason.
 var reasons = [...]error{queue.Displaced: ErrOutboxFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
 
 // accept takes a message of Send in, or says why not.
@@ -74,7 +89,7 @@ func (q *outbox) accept(o Out) error {
 	switch {
 	case q.ending():
 		return net.ErrClosed
-	case q.life.o.Down != KeepSends && !q.ready():
+	case q.life.o.WhenDown != WhenDownKeep && !q.ready():
 		return q.state.refusal()
 	case o.Session != 0 && (o.Session <= q.last || o.Session > q.life.counts.sessions.Load()):
 		return sessionLost(o.Session)
@@ -82,7 +97,7 @@ func (q *outbox) accept(o Out) error {
 		return ErrExpired
 	}
 	if n, full := q.reporter.full(); full {
-		return fmt.Errorf("%w: %d receipts wait for Outbox.Done", ErrOutboxFull, n)
+		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrOutboxFull, n)
 	}
 	if err := q.queue.Add(e, now); err != nil {
 		return fmt.Errorf("%w: %w", ErrOutboxFull, err)
@@ -94,7 +109,7 @@ func (q *outbox) accept(o Out) error {
 // join takes a message of Write in, whose caller waits, so that it needs no room.
 // The link is the one that is ready, if one is.
 func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
-	failFast := q.life.o.Down == FailWrites
+	failFast := q.life.o.WhenDown == WhenDownFail
 	e := &entry{Free: true, Value: sending{
 		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast,
 	}}
@@ -177,7 +192,7 @@ func (q *outbox) leave() {
 func (q *outbox) busy() bool { return q != nil && q.pending.Load() > 0 }
 
 // draining reports whether Shutdown still needs a session for what is queued.
-func (q *outbox) draining() bool { return q.busy() && q.life.o.Down == KeepSends }
+func (q *outbox) draining() bool { return q.busy() && q.life.o.WhenDown == WhenDownKeep }
 
 // depth returns how many messages have no fate yet, and the size of the data of
 // those that Send has queued.
@@ -235,25 +250,24 @@ func (q *outbox) report() (unsent []Receipt, cut bool) {
 // drop removes e for good.
 func (q *outbox) drop(e *entry, why error) {
 	q.queue.Remove(e)
-	q.settle(e, Dropped, why)
+	q.settle(e, FateDropped, why)
 }
 
 // settle gives e, which is not queued any more, its fate.
 func (q *outbox) settle(e *entry, fate Fate, err error) {
 	s := &e.Value
-	if s.maybeSent && fate == Dropped {
-		fate = Unknown
+	if s.maybeSent && fate == FateDropped {
+		fate = FateUnknown
 	}
-	s.receipt.Fate, s.receipt.Err = fate, err
+	s.fate, s.err = fate, err
 	q.life.counts.settled(fate)
 	if s.done != nil {
 		close(s.done)
 	} else {
-		s.receipt.Out = s.Out
-		if fate != Written && q.life.leaving.Load() {
-			q.unsent = append(q.unsent, s.receipt)
+		if fate != FateWritten && q.life.leaving.Load() {
+			q.unsent = append(q.unsent, s.receipt())
 		}
-		q.reporter.add(s.receipt)
+		q.reporter.add(s.receipt())
 	}
 	q.settled()
 }

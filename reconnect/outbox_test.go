@@ -17,7 +17,7 @@ import (
 // Promise 10: by count, those that are being written excepted.
 func TestTheOutboxIsBoundedByCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 2
 		c := s.open(o)
 		peer := s.wantDial().accept()
@@ -26,7 +26,7 @@ func TestTheOutboxIsBoundedByCount(t *testing.T) {
 		synctest.Wait()
 		queue(t, c, "b", "c")
 		err := c.Send(reconnect.Out{Message: text("d")})
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
 		require.ErrorContains(t, err, "2 messages of 2 bytes wait")
 		peer.Release()
@@ -38,7 +38,7 @@ func TestTheOutboxIsBoundedByCount(t *testing.T) {
 // Promise 10.
 func TestTheOutboxIsBoundedByBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		o.Outbox.Bytes = 5
 		c := s.open(o)
 		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("123456")}), "a message of 6 bytes is larger than the limit of 5")
@@ -52,7 +52,7 @@ func TestTheOutboxIsBoundedByBytes(t *testing.T) {
 // Promise 10: at the defaults.
 func TestAnOutboxHoldsSixteenMebibytesOr1024Messages(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		for range 1024 {
 			queue(t, c, "")
@@ -68,8 +68,8 @@ func TestAnOutboxHoldsSixteenMebibytesOr1024Messages(t *testing.T) {
 // Promise 10: what a Write queues needs no room, and takes none.
 func TestAQueuedWriteIsNotCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Messages, o.Outbox.Full = 1, reconnect.DisplaceOldest
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages, o.Outbox.Overflow = 1, reconnect.OverflowDropOldest
 		c := s.open(o)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("w")) }()
@@ -83,8 +83,8 @@ func TestAQueuedWriteIsNotCounted(t *testing.T) {
 
 func TestTheOldestAreDisplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Full = 3, 6, reconnect.DisplaceOldest
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 3, 6, reconnect.OverflowDropOldest
 		c := s.open(o)
 		queue(t, c, "1", "2", "3", "4")
 		told.want(t, "1: dropped 0")
@@ -101,8 +101,8 @@ func keyed(key, data string) reconnect.Out { return reconnect.Out{Message: text(
 
 func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Full = 2, 4, reconnect.ReplaceKey
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 2, 4, reconnect.OverflowReplaceKey
 		c := s.open(o)
 		require.NoError(t, c.Send(keyed("x", "x1")))
 		require.NoError(t, c.Send(keyed("y", "y1")))
@@ -120,8 +120,8 @@ func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 // Not full either: the older one is of no use any more. Without a key nothing is replaced.
 func TestAMessageReplacesTheOneWithItsKeyThoughThereIsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Full = reconnect.ReplaceKey
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		for _, m := range []reconnect.Out{keyed("x", "x1"), keyed("", "1"), keyed("", "2"), keyed("x", "x2"), keyed("x", "x3")} {
 			require.NoError(t, c.Send(m))
@@ -133,7 +133,7 @@ func TestAMessageReplacesTheOneWithItsKeyThoughThereIsRoom(t *testing.T) {
 
 func TestAKeyMeansNothingToTheOtherPolicies(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		require.NoError(t, c.Send(keyed("x", "x1")))
 		require.NoError(t, c.Send(keyed("x", "x2")))
@@ -145,8 +145,8 @@ func TestAKeyMeansNothingToTheOtherPolicies(t *testing.T) {
 // found by its key.
 func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Full = reconnect.ReplaceKey
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -172,8 +172,8 @@ func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 // Not even if it could be sent again.
 func TestAMessageThatComesBackGivesWayToANewerOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
-		o.Outbox.Full = reconnect.ReplaceKey
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -192,7 +192,7 @@ func TestAMessageThatComesBackGivesWayToANewerOneWithItsKey(t *testing.T) {
 // Promises 6 and 10: at the very instant, whatever is before it in the queue.
 func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
 		for _, m := range []struct {
@@ -219,10 +219,10 @@ func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 
 func TestAMessageThatIsTooLateIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		err := c.Send(reconnect.Out{Message: text("a"), Deadline: s.start})
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrExpired)
 		told.want(t)
 	})
@@ -230,7 +230,7 @@ func TestAMessageThatIsTooLateIsRefused(t *testing.T) {
 
 func TestANegativeAgeIsForEver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Outbox.Age = -1
 		c := s.open(o)
 		d := s.wantDial()
@@ -249,7 +249,7 @@ func TestANegativeAgeIsForEver(t *testing.T) {
 // Promise 6: also where the write before it is stuck, nothing is sent after its deadline.
 func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -275,7 +275,7 @@ func (s sluggish) Write(m conn.Message) error {
 func TestNothingIsSentAtItsDeadline(t *testing.T) {
 	for range 100 {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(reconnect.FailWrites)
+			o, told := sending(reconnect.WhenDownFail)
 			c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 				opened, err := s.Dial(ctx)
 				return sluggish{opened}, err
@@ -302,7 +302,7 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
@@ -320,12 +320,12 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 	}
 }
 
-// Promise 10: Done may be slow, or never return: that delays no write, but Send stops.
+// Promise 10: OnReceipt may be slow, or never return: that delays no write, but Send stops.
 func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Messages: 3, Done: func(context.Context, reconnect.Receipt) { <-hung }}
+		o.Outbox = reconnect.Outbox{Messages: 3, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		for range 4 { // one is being told, three wait for that
@@ -335,7 +335,7 @@ func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 		require.Equal(t, "a a a a", written(peer))
 		err := c.Send(reconnect.Out{Message: text("b")})
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
-		require.ErrorContains(t, err, "3 receipts wait for Outbox.Done")
+		require.ErrorContains(t, err, "3 receipts wait for Outbox.OnReceipt")
 		require.NoError(t, c.Write(t.Context(), text("w")))
 		close(hung)
 		synctest.Wait()
@@ -349,7 +349,7 @@ func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Bytes: 10, Done: func(context.Context, reconnect.Receipt) { <-hung }}
+		o.Outbox = reconnect.Outbox{Bytes: 10, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		for range 3 {
@@ -368,17 +368,17 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 		want string
 		o    reconnect.Options
 	}{
-		{"Options.Outbox.Messages", reconnect.Options{Outbox: reconnect.Outbox{Done: done, Messages: -1}}},
-		{"Options.Outbox.Bytes", reconnect.Options{Outbox: reconnect.Outbox{Done: done, Bytes: -1}}},
-		{"Options.Outbox.Full", reconnect.Options{Outbox: reconnect.Outbox{Done: done, Full: reconnect.ReplaceKey + 1}}},
-		{"Options.Outbox without Done", reconnect.Options{Outbox: reconnect.Outbox{Messages: 1}}},
-		{"Options.Outbox without Done", reconnect.Options{Outbox: reconnect.Outbox{Bytes: 1}}},
-		{"Options.Outbox without Done", reconnect.Options{Outbox: reconnect.Outbox{Age: 1}}},
-		{"Options.Outbox without Done", reconnect.Options{Outbox: reconnect.Outbox{Full: reconnect.ReplaceKey}}},
-		{"Options.Outbox without Done", reconnect.Options{Down: reconnect.KeepSends, Outbox: reconnect.Outbox{Keep: keep}}},
-		{"Options.Outbox.Keep", reconnect.Options{Down: reconnect.WaitWrites, Outbox: reconnect.Outbox{Done: done, Keep: keep}}},
-		{"Options.Down", reconnect.Options{Down: reconnect.KeepSends + 1}},
-		{"Options.Down is KeepSends", reconnect.Options{Down: reconnect.KeepSends}},
+		{"Options.Outbox.Messages", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Messages: -1}}},
+		{"Options.Outbox.Bytes", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Bytes: -1}}},
+		{"Options.Outbox.Overflow", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Overflow: reconnect.OverflowReplaceKey + 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Messages: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Bytes: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Age: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Overflow: reconnect.OverflowReplaceKey}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{WhenDown: reconnect.WhenDownKeep, Outbox: reconnect.Outbox{Keep: keep}}},
+		{"Options.Outbox.Keep", reconnect.Options{WhenDown: reconnect.WhenDownWait, Outbox: reconnect.Outbox{OnReceipt: done, Keep: keep}}},
+		{"Options.WhenDown", reconnect.Options{WhenDown: reconnect.WhenDownKeep + 1}},
+		{"Options.WhenDown is WhenDownKeep", reconnect.Options{WhenDown: reconnect.WhenDownKeep}},
 		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Expected: func(time.Time) bool { return true }}}},
 		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Limit: -1, Expected: func(time.Time) bool { return true }}}},
 	} {
@@ -390,7 +390,7 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 // Promise 6: nothing is begun after its deadline; what has begun is not cut for it.
 func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -413,7 +413,7 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 // Promise 10: SendWait waits where Send refuses, for as long as its context lasts.
 func TestSendWaitWaitsForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 1
 		c := s.open(o)
 		queue(t, c, "a")
@@ -421,7 +421,7 @@ func TestSendWaitWaitsForRoom(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
 		defer cancel()
 		err := c.SendWait(ctx, out("b"))
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, errLost)
 		waiting := make(chan error, 1)
 		go func() { waiting <- c.SendWait(t.Context(), out("c")) }()
@@ -434,16 +434,16 @@ func TestSendWaitWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Promise 10: SendWait also waits until Done has caught up, and ends with the Conn;
+// Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn;
 // what can never fit does not wait.
 func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, Done: func(context.Context, reconnect.Receipt) { <-hung }}
+		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		s.wantDial().accept()
-		for range 2 { // Done is at the first, the second waits for it
+		for range 2 { // OnReceipt is at the first, the second waits for it
 			queue(t, c, "a")
 			synctest.Wait()
 		}
@@ -461,7 +461,7 @@ func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
 // What is queued can be seen: how many messages, and of how many bytes.
 func TestStatsShowWhatIsQueued(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a", "bcd")
 		st := c.Stats()

@@ -30,12 +30,12 @@ func (p *parcel) check(t *testing.T) {
 	got := p.fates[0]
 	story := []any{"%s: %v by %d, handed to %v, arrived by %v", p.id, got.Fate, got.Session, p.handed, p.arrived}
 	switch got.Fate {
-	case reconnect.Written:
+	case reconnect.FateWritten:
 		require.Equal(t, 1, p.whole, story...)
-	case reconnect.Unknown:
+	case reconnect.FateUnknown:
 		require.NotEmpty(t, p.handed, story...)
 		require.Zero(t, p.whole, story...)
-	case reconnect.Dropped:
+	case reconnect.FateDropped:
 		require.Empty(t, p.handed, story...)
 		require.Empty(t, p.arrived, story...)
 		require.False(t, p.begun, story...)

@@ -67,7 +67,7 @@ func TestAMessageIsNeverSplitOverTwoConnections(t *testing.T) {
 	for cut := int64(1); cut < 200_100; cut = cut*3/2 + 1 { // in headers, in the first message, between the two, in the second
 		k := new(clerk)
 		inVenue(t, k.serve, func(t *testing.T, v *venue) {
-			o, told := sending(reconnect.KeepSends)
+			o, told := sending(reconnect.WhenDownKeep)
 			c := v.ready(t, o)
 			v.pipe(t).Cut(conntest.ToServer, cut)
 			for _, name := range []string{"1", "2", "3"} {
@@ -89,7 +89,7 @@ func TestAMessageIsNeverSplitOverTwoConnections(t *testing.T) {
 			for _, r := range told.all() {
 				name := r.Out.Tag.(string)
 				require.LessOrEqual(t, arrived[name], 1, "cut at %d: %v", cut, lines)
-				require.Equal(t, r.Session == 2, r.Fate == reconnect.Written && arrived[name] == 1 && contains(lines[1], name), "cut at %d: %s %v of session %d: %v", cut, name, r.Fate, r.Session, lines)
+				require.Equal(t, r.Session == 2, r.Fate == reconnect.FateWritten && arrived[name] == 1 && contains(lines[1], name), "cut at %d: %s %v of session %d: %v", cut, name, r.Fate, r.Session, lines)
 			}
 		})
 	}
@@ -108,7 +108,7 @@ func contains(lines []string, name string) bool {
 func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
 	k := new(clerk)
 	inVenue(t, k.serve, func(t *testing.T, v *venue) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := v.ready(t, o)
 		v.pipe(t).Window(conntest.ToServer, 1000)
 		v.pipe(t).Stall(conntest.ToServer)
@@ -121,7 +121,7 @@ func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, [][]string{{}, {"whole x 10"}}, k.all())
 		require.Len(t, told.all(), 6)
-		for i, fate := range []reconnect.Fate{reconnect.Unknown, reconnect.Dropped, reconnect.Dropped, reconnect.Dropped, reconnect.Dropped, reconnect.Written} {
+		for i, fate := range []reconnect.Fate{reconnect.FateUnknown, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateWritten} {
 			require.Equal(t, fate, told.all()[i].Fate)
 		}
 	})
@@ -138,7 +138,7 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 		}
 	}, func(t *testing.T, v *venue) {
 		v.dialer.Conn.WriteTimeout = 5 * time.Second
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.Outbox.Messages, o.Outbox.Bytes = 10, 300_000
 		c := v.ready(t, o)
@@ -164,7 +164,7 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 func TestShutdownDrainsOverWebSocketsThatAreCut(t *testing.T) {
 	k := new(clerk)
 	inVenue(t, k.serve, func(t *testing.T, v *venue) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := v.ready(t, o)
 		v.pipe(t).Window(conntest.ToServer, 1000)
 		v.pipe(t).Stall(conntest.ToServer)

@@ -118,7 +118,7 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 	var peer *conntest.Fake
 	o := run(every(time.Hour))
 	if sends {
-		o.Outbox.Done = func(context.Context, reconnect.Receipt) {}
+		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 	}
 	o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error {
 		err := write(text("?"))
@@ -141,8 +141,8 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 func TestAMessageIsLife(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
-		"pull":    {Inbox: reconnect.Inbox{Full: reconnect.DropOldest}},
-		"discard": {Inbox: reconnect.Inbox{Full: reconnect.Discard}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {

@@ -18,7 +18,7 @@ type receiver struct {
 
 func newReceiver(life *lifetime) receiver {
 	r := receiver{life: life}
-	if life.o.OnMessage == nil && life.o.Inbox.Full != Discard {
+	if life.o.OnMessage == nil && life.o.Inbox.Overflow != OverflowDiscard {
 		r.inbox = newInbox(life.o.Inbox)
 	}
 	return r
@@ -153,10 +153,10 @@ func (r *receiver) discard(l *link) error {
 	return net.ErrClosed
 }
 
-// awaitRoom waits, if the policy is Block, until there is room in the inbox, or
+// awaitRoom waits, if the policy is OverflowBlock, until there is room in the inbox, or
 // until ctx or l ends.
 func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
-	for r.life.o.Inbox.Full == Block && r.inbox.full.Load() {
+	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.full.Load() {
 		if err := r.blocked(ctx, l); err != nil {
 			return err
 		}
@@ -277,8 +277,8 @@ func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
 			m, err := c.Read(ctx, nil)
-			var seam *Seam
-			if !yield(m, err) || err != nil && !errors.As(err, &seam) {
+			_, seam := errors.AsType[*Seam](err)
+			if !yield(m, err) || err != nil && !seam {
 				return
 			}
 		}

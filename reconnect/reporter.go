@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// reporter calls Outbox.Done with each receipt, in a goroutine that is there only
+// reporter calls Outbox.OnReceipt with each receipt, in a goroutine that is there only
 // while some wait.
 type reporter struct {
 	life *lifetime
@@ -16,11 +16,11 @@ type reporter struct {
 	waiting []Receipt
 	bytes   int    // of their data
 	made    uint64 // how many there have been
-	done    uint64 // for how many Done has returned
+	done    uint64 // for how many OnReceipt has returned
 	running bool
 
 	runs     sync.WaitGroup
-	progress xsync.Signal // Done was called, or has returned, once more
+	progress xsync.Signal // OnReceipt was called, or has returned, once more
 }
 
 // full returns how many receipts wait, and whether these are too many.
@@ -31,7 +31,7 @@ func (r *reporter) full() (waiting int, full bool) {
 	return len(r.waiting), len(r.waiting) >= o.Messages || r.bytes >= o.Bytes
 }
 
-// add has Done called with a receipt, after those before it.
+// add has OnReceipt called with a receipt, after those before it.
 func (r *reporter) add(receipt Receipt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +45,7 @@ func (r *reporter) add(receipt Receipt) {
 	}
 }
 
-// run calls Done until nothing waits.
+// run calls OnReceipt until nothing waits.
 func (r *reporter) run() {
 	defer r.runs.Done()
 	for {
@@ -53,7 +53,7 @@ func (r *reporter) run() {
 		if !ok {
 			return
 		}
-		xsync.Guard(func() { r.life.o.Outbox.Done(&r.life.Context, receipt) }, func() {
+		xsync.Guard(func() { r.life.o.Outbox.OnReceipt(&r.life.Context, receipt) }, func() {
 			r.returned()
 			r.runs.Add(1)
 			go r.run() // for those that remain; joined by end
@@ -84,7 +84,7 @@ func (r *reporter) returned() {
 	r.progress.Broadcast()
 }
 
-// await waits until Done has returned for all receipts that there are now.
+// await waits until OnReceipt has returned for all receipts that there are now.
 func (r *reporter) await(ctx context.Context) error {
 	r.mu.Lock()
 	made := r.made
@@ -105,13 +105,13 @@ func (r *reporter) await(ctx context.Context) error {
 	}
 }
 
-// end waits until Done has returned for all. Nothing may be added any more.
+// end waits until OnReceipt has returned for all. Nothing may be added any more.
 func (r *reporter) end() {
 	r.mu.Lock()
 	running := r.running
 	r.mu.Unlock()
 	if running {
-		r.life.waitFor(xsync.Go(r.runs.Wait).Done(), "Done")
+		r.life.waitFor(xsync.Go(r.runs.Wait).Done(), "OnReceipt")
 	}
 	r.runs.Wait()
 }

@@ -26,13 +26,13 @@ func TestABadMessageHarmsNothing(t *testing.T) {
 		n := &conntest.Network{}
 		server := conntest.NewServer(n, "h:1", nil)
 		defer server.Close()
-		o := reconnect.Options{Down: reconnect.WaitWrites}
+		o := reconnect.Options{WhenDown: reconnect.WhenDownWait}
 		c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: n.DialContext}, &o)
 		require.NoError(t, err)
 		defer quit(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		err = c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.NoError(t, c.Write(t.Context(), text("x")))
 		require.Equal(t, uint64(1), c.Stats().Sessions)
@@ -109,7 +109,7 @@ func TestWriteFailsAsSoonAsShutdownHasBegun(t *testing.T) {
 		s.wantDial().accept().Mute()
 		go c.Shutdown(t.Context())
 		synctest.Wait()
-		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Dropped, 0)
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 0)
 		require.Zero(t, s.now())
 	})
 }
@@ -155,7 +155,7 @@ func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			time.Sleep(time.Minute)
 			return nil, errLost
-		}), &reconnect.Options{Down: reconnect.WaitWrites})
+		}), &reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		require.NoError(t, err)
 		freed := make(chan error, 2)
 		go func() {

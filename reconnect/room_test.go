@@ -30,7 +30,7 @@ func TestWhatWasReadMakesRoomInBytes(t *testing.T) {
 // Promise 10.
 func TestTheOldestBytesAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Full: reconnect.DropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: reconnect.OverflowDropOldest})
 		peer.Deliver(blob(40), blob(40), blob(40), blob(20))
 		synctest.Wait()
 		require.Equal(t, 1, wantSeam(t, c).Dropped)
@@ -44,9 +44,9 @@ func TestTheOldestBytesAreDropped(t *testing.T) {
 
 // A single message may be larger than the inbox.
 func TestAMessageLargerThanTheInboxIsKept(t *testing.T) {
-	for _, full := range []reconnect.Full{reconnect.Block, reconnect.DropOldest, reconnect.Disconnect} {
+	for _, full := range []reconnect.Overflow{reconnect.OverflowBlock, reconnect.OverflowDropOldest, reconnect.OverflowDisconnect} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Full: full})
+			c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: full})
 			peer.Deliver(blob(200))
 			synctest.Wait()
 			m, err := c.Read(t.Context(), nil)

@@ -20,7 +20,7 @@ import (
 // caller's goroutine and returns when ctx ends (with [context.Cause]), when the
 // verdict on an error is Stop (with that error) or when the policy gives up (with
 // an error that is [backoff.ErrGaveUp] and the last error). A nil from serve is
-// redialled like any loss. A bad option is returned at once.
+// redialed like any loss. A bad option is returned at once.
 //
 // The boundary of serve is the seam between two connections: what lives in one
 // call of it never meets another connection. serve should call [Session.Ready]
@@ -131,7 +131,7 @@ func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) erro
 	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
 	s.n++
 	now := time.Now()
-	session.N, session.Cause, session.Downtime, session.start = s.n, s.cause, now.Sub(s.down), now
+	session.Number, session.Cause, session.Downtime, session.start = s.n, s.cause, now.Sub(s.down), now
 	s.owner.dialed(c, session)
 	call(s.o.Trace.SessionStart, session)
 	err := s.hold(ctx, c, session)
@@ -151,7 +151,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	session.leaveGate(s.openedVerdict(ctx, c, err))
 	s.cause = err
 	now := time.Now()
-	end := SessionEnd{Name: s.o.Name, N: session.N, Cause: err, Uptime: now.Sub(session.start)}
+	end := SessionEnd{Name: s.o.Name, Session: session.Number, Cause: err, Uptime: now.Sub(session.start)}
 	up := time.Duration(-1)
 	if wasReady {
 		s.down, up = now, now.Sub(ready)

@@ -25,10 +25,10 @@ type scene struct {
 	t     *testing.T
 	start time.Time
 	fake  conntest.FakeOptions
-	dials chan *dialling
+	dials chan *dialing
 }
 
-type dialling struct {
+type dialing struct {
 	s      *scene
 	ctx    context.Context
 	at     time.Duration // since the start of the scene
@@ -37,11 +37,11 @@ type dialling struct {
 }
 
 func newScene(t *testing.T) *scene {
-	return &scene{t: t, start: time.Now(), dials: make(chan *dialling)}
+	return &scene{t: t, start: time.Now(), dials: make(chan *dialing)}
 }
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
-	d := &dialling{s: s, ctx: ctx, at: s.now(), try: backoff.TryFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	d := &dialing{s: s, ctx: ctx, at: s.now(), try: backoff.TryFrom(ctx), answer: make(chan func() (conn.Conn, error))}
 	select {
 	case s.dials <- d:
 	case <-ctx.Done():
@@ -73,7 +73,7 @@ func quit(c *reconnect.Conn) {
 }
 
 // wantDial waits for the next dial.
-func (s *scene) wantDial() *dialling {
+func (s *scene) wantDial() *dialing {
 	s.t.Helper()
 	select {
 	case d := <-s.dials:
@@ -96,14 +96,14 @@ func (s *scene) wantNoDial() {
 }
 
 // accept lets the dial succeed, and returns the connection when it is in use.
-func (d *dialling) accept() *conntest.Fake {
+func (d *dialing) accept() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
 	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
 	synctest.Wait()
 	return fake
 }
 
-func (d *dialling) refuse(err error) {
+func (d *dialing) refuse(err error) {
 	d.answer <- func() (conn.Conn, error) { return nil, err }
 	synctest.Wait()
 }

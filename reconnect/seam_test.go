@@ -161,7 +161,7 @@ func TestManyUnreadSeamsAreJoined(t *testing.T) {
 func TestManyUnreadDropsAreJoined(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Inbox = reconnect.Inbox{Messages: 2, Full: reconnect.DropOldest}
+		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest}
 		c := s.open(&o)
 		const losses, each = 100, 5
 		for range losses {

@@ -13,7 +13,7 @@ import (
 
 // Out is a message to be sent, and on which terms.
 type Out struct {
-	// Message is what is sent. Its data belongs to the Conn until Outbox.Done has
+	// Message is what is sent. Its data belongs to the Conn until Outbox.OnReceipt has
 	// been called with it.
 	conn.Message
 
@@ -22,7 +22,7 @@ type Out struct {
 	// Default: none but Outbox.Age.
 	Deadline time.Time
 
-	// Key names what the message is about: see [ReplaceKey]. Default: nothing.
+	// Key names what the message is about: see [OverflowReplaceKey]. Default: nothing.
 	Key string
 
 	// Session is the only session by which it may be sent, such as that of the
@@ -31,8 +31,8 @@ type Out struct {
 	Session uint64
 
 	// Repeatable says that it does no harm if the message arrives twice: where
-	// its fate would be Unknown it is sent again by the next session, if messages
-	// are kept ([KeepSends]), as often as it takes until its Deadline or the
+	// its fate would be FateUnknown it is sent again by the next session, if messages
+	// are kept ([WhenDownKeep]), as often as it takes until its Deadline or the
 	// Outbox's Age. Default: it is never sent again.
 	Repeatable bool
 
@@ -52,21 +52,23 @@ type Receipt struct {
 }
 
 // Send queues a message and returns without waiting for the network. Nil means
-// that it was accepted: its fate reaches Outbox.Done, which must be set, exactly
-// once. An error, a *[WriteError], means that it was not and that Done is not
+// that it was accepted: its fate reaches Outbox.OnReceipt, which must be set, exactly
+// once. An error, a *[WriteError], means that it was not and that OnReceipt is not
 // called with it.
 //
 // Messages are written one after the other in the order in which they were
 // accepted, those of [Conn.Write] among them. While no session is ready Send
-// refuses them with [ErrNotReady], or keeps them, as Options.Down says; what is
-// kept is sent when OnSession of the next session has returned.
+// refuses them with [ErrNotReady], or keeps them, as Options.WhenDown says; what is
+// kept is sent when OnSession of the next session has returned. Messages that wait at the
+// same time are handed to the kernel together, up to 64 of them or 32 KiB, if the
+// connection is a [conn.BatchWriter]; none is held back for that.
 func (c *Conn) Send(o Out) error { return c.sender.send(o) }
 
 // SendWait is Send, but where that would fail for want of room ([ErrOutboxFull]) it
 // waits until there is some, or until ctx ends.
 func (c *Conn) SendWait(ctx context.Context, o Out) error { return c.sender.sendWait(ctx, o) }
 
-var errNoDone = errors.New("reconnect: Send needs Options.Outbox.Done, because nobody else could learn what became of a message")
+var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt, because nobody else could learn what became of a message")
 
 // The reasons why a message was dropped, beside [ErrNotReady], [net.ErrClosed]
 // and the error of the connection.
@@ -101,16 +103,16 @@ type Fate uint8
 
 // The fates.
 const (
-	Written Fate = iota // whole, handed to the kernel
-	Dropped             // not a byte of it was sent; it may be sent again
-	Unknown             // its connection died while it was being written
+	FateWritten Fate = iota // whole, handed to the kernel
+	FateDropped             // not a byte of it was sent; it may be sent again
+	FateUnknown             // its connection died while it was being written
 )
 
 func (f Fate) String() string {
 	switch f {
-	case Written:
+	case FateWritten:
 		return "written"
-	case Dropped:
+	case FateDropped:
 		return "dropped"
 	default:
 		return "unknown"
@@ -146,7 +148,7 @@ func (b *behind) Is(target error) bool {
 }
 
 // UnsentError is the error of [Conn.Shutdown] if messages were left that could not
-// be sent. Outbox.Done is called with each of them too.
+// be sent. Outbox.OnReceipt is called with each of them too.
 type UnsentError struct {
 	Unsent []Receipt // in order
 	Err    error     // why Shutdown waited no longer; nil: it was not for that

@@ -19,7 +19,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// journal is an Outbox.Done that keeps what it is told.
+// journal is an Outbox.OnReceipt that keeps what it is told.
 type journal struct {
 	mu       sync.Mutex // guards what follows
 	receipts []reconnect.Receipt
@@ -58,10 +58,10 @@ func (d *journal) last(t *testing.T) reconnect.Receipt {
 	return all[len(all)-1]
 }
 
-// sending returns options for Send that redial after a second, and what Done is told.
-func sending(down reconnect.Down) (*reconnect.Options, *journal) {
+// sending returns options for Send that redial after a second, and what OnReceipt is told.
+func sending(down reconnect.WhenDown) (*reconnect.Options, *journal) {
 	d, o := new(journal), run(every(time.Second))
-	o.Down, o.Outbox.Done = down, d.done
+	o.WhenDown, o.Outbox.OnReceipt = down, d.done
 	return &o, d
 }
 
@@ -74,7 +74,7 @@ func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
 }
 
 // acceptHeld accepts with a connection that does not write until it is released.
-func (d *dialling) acceptHeld() *conntest.Fake {
+func (d *dialing) acceptHeld() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
 	fake.Hold()
 	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
@@ -95,7 +95,7 @@ func written(peer *conntest.Fake) string {
 // Promise 6.
 func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		tag := new(int)
@@ -112,7 +112,7 @@ func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
 
 func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -128,22 +128,22 @@ func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 
 func TestSendNeedsSomebodyToTell(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{Down: reconnect.WaitWrites})
+		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		peer := s.wantDial().accept()
-		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("a")}), "Outbox.Done")
+		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("a")}), "Outbox.OnReceipt")
 		require.Empty(t, written(peer))
 	})
 }
 
-// Promise 6: an error means that it was not accepted, and Done does not hear of it.
+// Promise 6: an error means that it was not accepted, and OnReceipt does not hear of it.
 func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, told := sending(down)
 			c := s.open(o)
 			s.wantDial().refuse(errLost)
 			err := c.Send(reconnect.Out{Message: text("a")})
-			wantFate(t, err, reconnect.Dropped, 0)
+			wantFate(t, err, reconnect.FateDropped, 0)
 			require.ErrorIs(t, err, reconnect.ErrNotReady)
 			require.ErrorIs(t, err, errLost, "and why there is none")
 			require.Empty(t, written(s.wantDial().accept()))
@@ -156,7 +156,7 @@ func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 // Promise 4.
 func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if err := op.Write(text("login")); err != nil {
 				return err
@@ -181,7 +181,7 @@ func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
 // floods us and takes nothing.
 func TestReadingGoesOnWhileTheQueueIsWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		c := s.open(o)
 		queue(t, c, "a", "b")
@@ -202,12 +202,12 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
 				s.wantDial().accept()
 				require.NoError(t, end(c))
 				err := c.Send(reconnect.Out{Message: text("a")})
-				wantFate(t, err, reconnect.Dropped, 0)
+				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, net.ErrClosed)
 				told.want(t)
 			})
@@ -218,7 +218,7 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 // Promise 6: nothing is lost silently when the Conn ends by itself.
 func TestWhatIsQueuedAtTheEndIsToldToBeDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Run.Policy = backoff.Limit(every(0), 1, 0)
 		c := s.open(o)
 		queue(t, c, "a", "b")
@@ -235,7 +235,7 @@ func TestWhatIsQueuedAtTheEndIsToldToBeDropped(t *testing.T) {
 // A message that the Conn refuses costs neither the connection nor the queue.
 func TestABadMessageIsDroppedAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			opened, err := s.Dial(ctx)
 			return choosy{opened}, err
@@ -264,7 +264,7 @@ func (c choosy) Write(m conn.Message) error {
 
 func TestStatsCountEachFateOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 2
 		c := s.open(o)
 		queue(t, c, "a", "b")

@@ -15,7 +15,7 @@ type sender struct {
 	life   *lifetime
 	state  *state
 	link   atomic.Pointer[link] // by which to write; nil: none is ready; written by the supervisor
-	outbox *outbox              // nil where nothing is ever queued: no Done, and Down is FailWrites
+	outbox *outbox              // nil where nothing is ever queued: no OnReceipt, and WhenDown is WhenDownFail
 }
 
 // ready returns the link by which to write, nil if there is none.
@@ -45,7 +45,7 @@ func (s *sender) detach(l *link, cause error) {
 // because the connection died while it was being written; it is never sent twice.
 //
 // While no session is ready Write fails with [ErrNotReady] or waits, as
-// Options.Down says; behind messages that [Conn.Send] has queued it waits for its
+// Options.WhenDown says; behind messages that [Conn.Send] has queued it waits for its
 // turn. ctx ends these waits, and that for other writes; if it has ended before,
 // nothing is written. It never ends a write under way, which the connection's write
 // timeout bounds. In a callback that runs in the supervisor's goroutine no session
@@ -65,7 +65,7 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 		l, err := s.acquire(ctx, session)
 		switch {
 		case err != nil:
-			return s.unwritten(Dropped, 0, err)
+			return s.unwritten(FateDropped, 0, err)
 		case l == nil:
 			return s.writeInTurn(ctx, session, m)
 		}
@@ -76,15 +76,15 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 			return nil
 		}
 		if errors.Is(err, conn.ErrBadMessage) {
-			return s.unwritten(Dropped, 0, err)
+			return s.unwritten(FateDropped, 0, err)
 		}
 		begun := !errors.Is(err, conn.ErrNotWritten)
 		l.cut(err)
 		switch {
 		case begun:
-			return s.unwritten(Unknown, l.session, asLoss(l.why(err)))
-		case s.life.o.Down == FailWrites:
-			return s.unwritten(Dropped, l.session, asLoss(l.why(err)))
+			return s.unwritten(FateUnknown, l.session, asLoss(l.why(err)))
+		case s.life.o.WhenDown == WhenDownFail:
+			return s.unwritten(FateDropped, l.session, asLoss(l.why(err)))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 			return nil, context.Cause(ctx)
 		case session != 0 && (session != s.life.counts.sessions.Load() || l != nil && session != l.session):
 			return nil, sessionLost(session)
-		case l == nil && s.life.o.Down == FailWrites:
+		case l == nil && s.life.o.WhenDown == WhenDownFail:
 			return nil, s.state.refusal()
 		case l == nil || s.outbox.busy():
 			return nil, nil
@@ -134,14 +134,14 @@ func sessionLost(session uint64) error {
 func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message) error {
 	e, l, err := s.outbox.join(m, session)
 	if err != nil {
-		return s.unwritten(Dropped, 0, err)
+		return s.unwritten(FateDropped, 0, err)
 	}
 	if why := s.awaitTurn(ctx, e, l); why != nil && s.outbox.withdraw(e) {
-		return s.unwritten(Dropped, e.Value.receipt.Session, why)
+		return s.unwritten(FateDropped, e.Value.session, why)
 	}
 	<-e.Value.done
-	if r := &e.Value.receipt; r.Fate != Written {
-		return &WriteError{Fate: r.Fate, Session: r.Session, Err: r.Err}
+	if m := &e.Value; m.fate != FateWritten {
+		return &WriteError{Fate: m.fate, Session: m.session, Err: m.err}
 	}
 	return nil
 }
@@ -168,19 +168,19 @@ func (s *sender) awaitTurn(ctx context.Context, e *entry, l *link) error {
 
 // send is Send.
 func (s *sender) send(o Out) error {
-	if s.outbox == nil || s.life.o.Outbox.Done == nil {
-		return errNoDone
+	if s.outbox == nil || s.life.o.Outbox.OnReceipt == nil {
+		return errNoOnReceipt
 	}
 	if err := s.outbox.accept(o); err != nil {
-		return s.unwritten(Dropped, 0, err)
+		return s.unwritten(FateDropped, 0, err)
 	}
 	return nil
 }
 
 // sendWait is SendWait.
 func (s *sender) sendWait(ctx context.Context, o Out) error {
-	if s.outbox == nil || s.life.o.Outbox.Done == nil {
-		return errNoDone
+	if s.outbox == nil || s.life.o.Outbox.OnReceipt == nil {
+		return errNoOnReceipt
 	}
 	for {
 		room, progress := s.outbox.room.Wait(), s.outbox.reporter.progress.Wait()
@@ -191,7 +191,7 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 			}
 		}
 		if !errors.Is(err, ErrOutboxFull) || len(o.Data) > s.life.o.Outbox.Bytes {
-			return s.unwritten(Dropped, 0, err)
+			return s.unwritten(FateDropped, 0, err)
 		}
 		select {
 		case <-room:

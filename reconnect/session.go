@@ -9,7 +9,7 @@ import (
 
 // Session is one connection of a [Run], as its serve function sees it.
 type Session struct {
-	N        uint64        // 1 for the first
+	Number   uint64        // 1 for the first
 	Name     string        // RunOptions.Name
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // since the last ready session was lost, or since the start

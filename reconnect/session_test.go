@@ -57,7 +57,7 @@ func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 	})
 }
 
-// A server that is up for longer than it is away is dialled as if it had never failed.
+// A server that is up for longer than it is away is dialed as if it had never failed.
 func TestShortSessionsEndAYoungOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(double{})
@@ -111,8 +111,8 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 			ends[i].Cause = nil
 		}
 		require.Equal(t, []reconnect.SessionEnd{
-			{N: 1, Uptime: 11 * time.Second, Ready: 9 * time.Second},
-			{N: 2, Uptime: 12 * time.Second, Ready: 10 * time.Second, Stable: true},
+			{Session: 1, Uptime: 11 * time.Second, Ready: 9 * time.Second},
+			{Session: 2, Uptime: 12 * time.Second, Ready: 10 * time.Second, Stable: true},
 		}, ends)
 	})
 }
@@ -397,7 +397,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = alive
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				set(o)
 				c := s.open(o)
 				peer := s.wantDial().accept()
@@ -413,7 +413,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 				require.Equal(t, reconnect.StateClosed, c.State())
 				require.Zero(t, c.Stats().Queued)
 				for _, r := range told.all() {
-					require.NotEqual(t, reconnect.Written, r.Fate)
+					require.NotEqual(t, reconnect.FateWritten, r.Fate)
 				}
 			})
 		})
@@ -443,12 +443,12 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 	}
 }
 
-// Outbox.Done goes on with the next receipt.
+// Outbox.OnReceipt goes on with the next receipt.
 func TestADoneThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var told notes
 		o := run(every(time.Second))
-		o.Outbox.Done = func(_ context.Context, r reconnect.Receipt) {
+		o.Outbox.OnReceipt = func(_ context.Context, r reconnect.Receipt) {
 			told.add(string(r.Out.Data))
 			runtime.Goexit()
 		}
@@ -474,21 +474,45 @@ func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
 	})
 }
 
-// The peer is told, with a code of the application's own if it has one.
+// The peer is told, with the code of the cause if a close frame may carry it (RFC
+// 6455, section 7.4).
 func TestRedialIsPolite(t *testing.T) {
-	for code, cause := range map[int]error{1000: errLost, 4001: &conn.CloseError{Code: 4001}} {
+	code := func(n int) error { return &conn.CloseError{Code: n} }
+	for _, test := range []struct {
+		cause error
+		code  int
+	}{
+		{errLost, 1000}, {code(4999), 4999}, {code(3000), 3000}, {code(1014), 1014}, {code(1007), 1007}, {code(1003), 1003}, {code(1001), 1001},
+		{code(-1), 1000}, {code(999), 1000}, {code(1004), 1000}, {code(1005), 1000}, {code(1006), 1000}, {code(1015), 1000}, {code(2999), 1000}, {code(5000), 1000},
+	} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o := run(every(time.Second))
 			c := s.open(&o)
 			peer := s.wantDial().accept()
-			c.Redial(1, cause)
-			require.Equal(t, cause, wantSeam(t, c).Cause)
+			c.Redial(1, test.cause)
+			require.Equal(t, test.cause, wantSeam(t, c).Cause)
 			got, _, polite := peer.ClosedWith()
 			require.True(t, polite)
-			require.Equal(t, code, got)
+			require.Equal(t, test.code, got, "%v", test.cause)
 			require.Equal(t, time.Second, s.wantDial().at)
 		})
 	}
+}
+
+func TestRedialWithoutATimeoutCuts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.CloseTimeout = -1
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		c.Redial(1, errLost)
+		require.True(t, peer.Closed())
+		_, _, polite := peer.ClosedWith()
+		require.False(t, polite)
+		require.Equal(t, errLost, wantSeam(t, c).Cause)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
 }
 
 // A peer that does not answer is waited for, within CloseTimeout; nothing is read or

@@ -12,7 +12,7 @@ import (
 
 // Shutdown ends the connection politely. New messages are refused, and so are
 // Writes that wait for their turn; what Send has queued is written, also by a
-// further session if messages are kept ([KeepSends]) and this one is lost, until
+// further session if messages are kept ([WhenDownKeep]) and this one is lost, until
 // ctx ends: a ctx that never does leaves it to Outbox.Age. Then the peer is told
 // (code 1000, or the end of our direction of a [conn.HalfCloser], from which
 // messages are received until it ends its own) and its answer awaited, for at most
@@ -20,7 +20,7 @@ import (
 // before the end can still be read.
 //
 // Shutdown returns when Done is closed, or when ctx ends: then the end goes on
-// without it, Outbox.Done may still be called until Done is closed, and a callback
+// without it, Outbox.OnReceipt may still be called until Done is closed, and a callback
 // that holds up the end is reported by [Trace.Overdue]. The error is an
 // *[UnsentError] with the messages that could not be sent, the cause of ctx, or says
 // why the peer could not be told. In a callback it cannot see the end, and while

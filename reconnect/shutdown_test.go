@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 11: a connection that dies while it is being shut down is not dialled again,
+// Promise 11: a connection that dies while it is being shut down is not dialed again,
 // and the end is the one that was asked for.
 func TestShutdownOutlivesALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -62,6 +62,26 @@ func TestShutdownWithoutATimeoutCuts(t *testing.T) {
 		_, _, polite := peer.ClosedWith()
 		require.False(t, polite)
 		require.Zero(t, s.now())
+	})
+}
+
+// Promise 11: also if the supervisor is held up before it has begun to watch over the
+// session.
+func TestShutdownCutsWhenItsContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hold := make(chan struct{})
+		c := s.open(&reconnect.Options{Run: reconnect.RunOptions{
+			Trace: &reconnect.Trace{SessionStart: func(*reconnect.Session) { <-hold }},
+		}})
+		peer := s.wantDial().accept()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), errLost)
+		require.Equal(t, time.Second, s.now())
+		require.True(t, peer.Closed())
+		close(hold)
+		<-c.Done()
+		require.Equal(t, net.ErrClosed, c.Err())
 	})
 }
 

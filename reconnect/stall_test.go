@@ -50,7 +50,7 @@ func TestDataPutsTheVerdictOff(t *testing.T) {
 	for name, edit := range map[string]func(*reconnect.Options){
 		"push":    func(o *reconnect.Options) { o.OnMessage = func(context.Context, reconnect.Message) {} },
 		"pull":    func(*reconnect.Options) {},
-		"discard": func(o *reconnect.Options) { o.Inbox.Full = reconnect.Discard },
+		"discard": func(o *reconnect.Options) { o.Inbox.Overflow = reconnect.OverflowDiscard },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
@@ -247,7 +247,7 @@ func TestExpectedMayEndTheConn(t *testing.T) {
 // Promise 11: Shutdown has a limit of its own.
 func TestAConnThatLeavesIsNotStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Stall.Limit = time.Second
 		c := s.open(o)
 		peer := s.wantDial().accept()

@@ -18,7 +18,7 @@ type State uint8
 // The states. From each of the others a Conn can go to StateClosed, where it
 // stays.
 const (
-	StateConnecting State = iota // at the gate, or dialling
+	StateConnecting State = iota // at the gate, or dialing
 	StateOpening                 // connected; OnSession is at work
 	StateReady                   // of use
 	StateWaiting                 // before the next try
@@ -132,7 +132,7 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 // AwaitReady is Await for StateReady, but does not wait where somebody has to mend
 // something first: when the last try or session was judged Slow (the server
 // answered 401 or 404, its certificate does not verify) it returns an [*AwaitError]
-// with that. The Conn goes on redialling; Close ends it. A program that should fail
+// with that. The Conn goes on redialing; Close ends it. A program that should fail
 // at its start if its first connection cannot come about calls this, with a context
 // that bounds the wait for a server that is merely away.
 func (c *Conn) AwaitReady(ctx context.Context) error {
@@ -144,10 +144,11 @@ func (c *Conn) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// await waits for a state, unless hopeless returns an error.
+// await waits for a state, unless hopeless returns an error. It makes the channels for
+// that only if it has to wait.
 func (s *state) await(ctx context.Context, want State, hopeless func(Status) error) error {
+	var changed, lost <-chan struct{}
 	for {
-		changed, lost := s.change()
 		status := s.now()
 		switch err := hopeless(status); {
 		case status.State == want:
@@ -157,12 +158,17 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 		case err != nil:
 			return err
 		}
+		if changed == nil { // look once more, now that no change can be missed
+			changed, lost = s.change()
+			continue
+		}
 		select {
 		case <-changed:
 		case <-lost:
 		case <-ctx.Done():
 			return &AwaitError{Want: want, Status: s.now(), Cause: context.Cause(ctx)}
 		}
+		changed, lost = nil, nil
 	}
 }
 

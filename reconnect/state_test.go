@@ -90,9 +90,9 @@ func TestTraceSeesEachStep(t *testing.T) {
 		s.wantDial().accept()
 		quit(c)
 		require.Equal(t, []string{
-			"dial", "dialled lost", "wait", "waited",
-			"dial", "dialled ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
-			"dial", "dialled ok", "session 2", "ready 2", "session 2 ended", "end",
+			"dial", "dialed lost", "wait", "waited",
+			"dial", "dialed ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
+			"dial", "dialed ok", "session 2", "ready 2", "session 2 ended", "end",
 		}, seen.all())
 	})
 }
@@ -103,14 +103,14 @@ func recorder(n *notes) *reconnect.Trace {
 		DialStart: func(reconnect.DialStart) { n.add("dial") },
 		DialDone: func(d reconnect.DialDone) {
 			if d.Err == nil {
-				n.add("dialled ok")
+				n.add("dialed ok")
 			} else {
-				n.add("dialled " + d.Err.Error())
+				n.add("dialed " + d.Err.Error())
 			}
 		},
-		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.N)) },
-		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.N)) },
-		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.N) + " ended") },
+		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.Number)) },
+		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.Number)) },
+		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.Session) + " ended") },
 		WaitStart:    func(reconnect.Wait) { n.add("wait") },
 		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
 		End:          func(reconnect.End) { n.add("end") },

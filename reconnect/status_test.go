@@ -53,7 +53,7 @@ func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
 func TestRedialEndsASessionThatDiscards(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Hour))
-		o.Inbox.Full = reconnect.Discard
+		o.Inbox.Overflow = reconnect.OverflowDiscard
 		c := s.open(&o)
 		s.wantDial().accept()
 		c.Redial(1, nil)

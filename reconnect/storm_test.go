@@ -131,13 +131,13 @@ func (s *storm) options() {
 	}
 	o := &s.o
 	o.OnSession, o.OpenTimeout = s.login, 5*time.Second
-	o.Down = reconnect.Down(r.IntN(2))
+	o.WhenDown = reconnect.WhenDown(r.IntN(2))
 	o.Liveness.Limit = 3 * (time.Second + upTo(r, 10*time.Second))
 	o.Run.Rand = s.stream(1)
 	o.Run.Trace = &reconnect.Trace{
 		DialStart:    func(reconnect.DialStart) { s.count() },
-		SessionStart: func(n *reconnect.Session) { s.note(&s.started, n.N) },
-		SessionReady: func(n *reconnect.Session) { s.note(&s.ready, n.N) },
+		SessionStart: func(n *reconnect.Session) { s.note(&s.started, n.Number) },
+		SessionReady: func(n *reconnect.Session) { s.note(&s.ready, n.Number) },
 		SessionDone:  s.judge,
 		ProbeStart:   s.probe,
 	}
@@ -182,11 +182,11 @@ func (s *storm) judge(end reconnect.SessionEnd) {
 	if !errors.Is(end.Cause, reconnect.ErrSilent) {
 		return
 	}
-	if s.probes[end.N] < 2 {
-		s.t.Errorf("session %d ended after %d probes", end.N, s.probes[end.N])
+	if s.probes[end.Session] < 2 {
+		s.t.Errorf("session %d ended after %d probes", end.Session, s.probes[end.Session])
 	}
-	if silence := time.Since(s.heard); s.push && s.session == end.N && silence < s.o.Liveness.Limit {
-		s.t.Errorf("session %d ended after a silence of %v", end.N, silence)
+	if silence := time.Since(s.heard); s.push && s.session == end.Session && silence < s.o.Liveness.Limit {
+		s.t.Errorf("session %d ended after a silence of %v", end.Session, silence)
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *storm) send(ctx context.Context, id string, size int) {
 	s.sent[id] = size
 	s.mu.Unlock()
 	err := s.conn.Write(ctx, text(id+" "+strings.Repeat("x", size)))
-	fate := reconnect.Written
+	fate := reconnect.FateWritten
 	if w, ok := errors.AsType[*reconnect.WriteError](err); ok {
 		fate = w.Fate
 	} else if err != nil {
@@ -331,7 +331,7 @@ func (s *storm) converge(ctx context.Context) {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	require.Equal(s.t, reconnect.Written, s.fates["last"])
+	require.Equal(s.t, reconnect.FateWritten, s.fates["last"])
 	require.Equal(s.t, 1, s.arrived["last"])
 	require.Equal(s.t, session, s.session, "the session of the last message")
 }
@@ -351,7 +351,7 @@ func (s *storm) check() {
 	}
 	for id, fate := range s.fates {
 		require.LessOrEqual(s.t, s.arrived[id], 1, "%s was sent twice", id)
-		if fate == reconnect.Dropped {
+		if fate == reconnect.FateDropped {
 			require.False(s.t, s.begun[id], "%s was dropped, and yet it came", id)
 		}
 	}

@@ -102,12 +102,12 @@ type DialDone struct {
 
 // SessionEnd says how a session ended.
 type SessionEnd struct {
-	Name   string
-	N      uint64
-	Cause  error
-	Uptime time.Duration // since it was dialled
-	Ready  time.Duration // since it was ready; 0: it never was
-	Stable bool          // the next wait is a first one again
+	Name    string
+	Session uint64
+	Cause   error
+	Uptime  time.Duration // since it was dialed
+	Ready   time.Duration // since it was ready; 0: it never was
+	Stable  bool          // the next wait is a first one again
 }
 
 // Wait says that the supervisor waits before the next try: for Verdict.RetryAfter and
@@ -159,7 +159,7 @@ type SlowHandler struct {
 // Overdue says that something should have happened and has not.
 type Overdue struct {
 	Name  string
-	What  string        // "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "Done": it should have returned; "reader": nobody reads a full inbox
+	What  string        // "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt": it should have returned; "reader": nobody reads a full inbox
 	Since time.Duration // for so long
 }
 

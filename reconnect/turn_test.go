@@ -23,7 +23,7 @@ func write(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
 
 // Promise 4: also a Write comes after what was queued before it.
 func TestAWriteGoesBehindTheQueue(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, told := sending(down)
 			c := s.open(o)
@@ -48,7 +48,7 @@ func TestAWriteGoesBehindTheQueue(t *testing.T) {
 func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
 	for range 50 { // it was a matter of luck
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, _ := sending(reconnect.KeepSends)
+			o, _ := sending(reconnect.WhenDownKeep)
 			c := s.open(o)
 			peer := s.wantDial().accept()
 			peer.Hold()
@@ -69,7 +69,7 @@ func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
 // Promise 4.
 func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
 		one := write(t.Context(), c, "1")
@@ -85,7 +85,7 @@ func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
 // Promise 7: ctx ends the wait in the queue, and takes the message out of it.
 func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -93,7 +93,7 @@ func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
 		defer cancel()
 		err := c.Write(ctx, text("w"))
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, errLost)
 		require.Equal(t, time.Second, s.now())
 		require.Equal(t, uint64(1), c.Stats().Queued)
@@ -106,7 +106,7 @@ func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 // Promise 7: but not the write under way, by whomever it is written.
 func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		ctx, cancel := context.WithCancel(t.Context())
 		wrote := write(ctx, c, "w")
@@ -123,7 +123,7 @@ func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
 // Promise 7: when it turns out that it was not begun, it does not wait again.
 func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WaitWrites)
+		o, _ := sending(reconnect.WhenDownWait)
 		c := s.open(o)
 		ctx, cancel := context.WithCancel(t.Context())
 		wrote := write(ctx, c, "w")
@@ -131,7 +131,7 @@ func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		peer.FailWrite(errNotBegun)
-		wantFate(t, <-wrote, reconnect.Dropped, 1)
+		wantFate(t, <-wrote, reconnect.FateDropped, 1)
 		require.Zero(t, c.Stats().Queued)
 		require.Equal(t, uint64(1), c.Stats().Dropped)
 	})
@@ -140,11 +140,11 @@ func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 // Promise 6: a Write that was being written is never tried again.
 func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		wrote := write(t.Context(), c, "w")
 		s.wantDial().acceptHeld().Fail(errLost)
-		wantFate(t, <-wrote, reconnect.Unknown, 1)
+		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
 		require.Empty(t, written(s.wantDial().accept()))
 		require.Equal(t, uint64(1), c.Stats().Unknown)
 	})
@@ -152,7 +152,7 @@ func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 
 // Promise 6: a Write that waits survives the loss if it may wait for a session at all.
 func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.WaitWrites, reconnect.KeepSends} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c := s.open(o)
@@ -170,7 +170,7 @@ func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
 
 func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.FailWrites)
+		o, _ := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -179,7 +179,7 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 		wrote := write(t.Context(), c, "w")
 		peer.Fail(errLost)
 		err := <-wrote
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, errLost)
 		require.Zero(t, s.now())
 	})
@@ -194,7 +194,7 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, _ := sending(reconnect.KeepSends)
+				o, _ := sending(reconnect.WhenDownKeep)
 				var c *reconnect.Conn
 				result := make(chan error, 1)
 				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
@@ -206,7 +206,7 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 				peer.Deliver(text("m"))
 				synctest.Wait()
 				lose(c, peer.Fail)
-				wantFate(t, <-result, reconnect.Dropped, 0)
+				wantFate(t, <-result, reconnect.FateDropped, 0)
 				require.Equal(t, "b", written(s.wantDial().accept()))
 			})
 		})
@@ -216,7 +216,7 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 // Promise 11: nor for a session by which to try again.
 func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
@@ -232,7 +232,7 @@ func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 		peer.Deliver(text("m"))
 		synctest.Wait()
 		peer.Release()
-		wantFate(t, <-result, reconnect.Dropped, 1)
+		wantFate(t, <-result, reconnect.FateDropped, 1)
 		s.wantDial()
 	})
 }
@@ -254,12 +254,12 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, _ := sending(reconnect.KeepSends)
+				o, _ := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
 				wrote := write(t.Context(), c, "w")
 				require.NoError(t, end(c))
 				err := <-wrote
-				wantFate(t, err, reconnect.Dropped, 0)
+				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, net.ErrClosed)
 				require.Zero(t, s.now())
 			})
@@ -270,7 +270,7 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 // Promise 11: a callback that hangs is waited for by Close, and by nobody else.
 func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		hung := make(chan struct{})
 		o.OnMessage = func(context.Context, reconnect.Message) { <-hung }
 		c := s.open(o)
@@ -292,7 +292,7 @@ func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 // Promise 6: it may be given to two sessions if the first has seen nothing of it.
 func TestAQueuedWriteThatWasNotBegunIsWrittenByTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		one, two := write(t.Context(), c, "1"), write(t.Context(), c, "2")
 		s.wantDial().acceptHeld().FailWrite(errNotBegun)

@@ -337,14 +337,14 @@ func TestADialHasALimit(t *testing.T) {
 	})
 }
 
-func TestANilFromServeIsRedialled(t *testing.T) {
+func TestANilFromServeIsRedialed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var causes []error
 		err := reconnect.Run(ctx, func(context.Context) (io.Closer, error) { return io.NopCloser(nil), nil },
 			func(_ context.Context, _ io.Closer, s *reconnect.Session) error {
 				causes = append(causes, s.Cause)
-				if s.N == 3 {
+				if s.Number == 3 {
 					cancel(errLost)
 				}
 				return nil

@@ -198,7 +198,7 @@ func TestShutdownTellsTheServer(t *testing.T) {
 // see inVenue and TestMain.
 func TestCloseCutsWhateverGoesOn(t *testing.T) {
 	for state, reach := range map[string]func(*testing.T, *venue, *reconnect.Options) *reconnect.Conn{
-		"dialling a black hole": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+		"dialing a black hole": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
 			v.network.Fault(venueAddr, conntest.Fault{Hang: true})
 			return v.open(t, o)
 		},
@@ -312,7 +312,7 @@ func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
 	inVenue(t, conntest.Discard, func(t *testing.T, v *venue) {
 		conns := make([]*reconnect.Conn, clients)
 		for i := range conns {
-			conns[i] = v.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Full: reconnect.Discard}})
+			conns[i] = v.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
 		}
 		for _, c := range conns {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))

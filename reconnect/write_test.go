@@ -28,7 +28,7 @@ func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		err := c.Write(t.Context(), text("x"))
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrNotReady)
 		s.wantDial().refuse(errLost)
 		err = c.Write(t.Context(), text("x"))
@@ -40,7 +40,7 @@ func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
 func TestWriteWaitsForTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
@@ -55,12 +55,12 @@ func TestWriteWaitsForTheNextSession(t *testing.T) {
 func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
 		defer cancel()
 		err := c.Write(ctx, text("x"))
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, errLost)
 		require.Equal(t, time.Second, s.now())
 	})
@@ -79,7 +79,7 @@ func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
 		go func() { second <- c.Write(ctx, text("2")) }()
 		synctest.Wait()
 		cancel()
-		wantFate(t, <-second, reconnect.Dropped, 0)
+		wantFate(t, <-second, reconnect.FateDropped, 0)
 		peer.Release()
 		require.NoError(t, <-first)
 		require.Equal(t, []conn.Message{text("1")}, peer.Written())
@@ -91,7 +91,7 @@ func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
 func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -99,7 +99,7 @@ func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 		go func() { wrote <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
 		peer.Fail(errLost)
-		wantFate(t, <-wrote, reconnect.Unknown, 1)
+		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
 		next := s.wantDial().accept()
 		require.Empty(t, next.Written(), "it is not sent again")
 	})
@@ -109,7 +109,7 @@ func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -119,7 +119,7 @@ func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 		go func() { second <- c.Write(t.Context(), text("2")) }()
 		synctest.Wait()
 		peer.Fail(errLost)
-		wantFate(t, <-first, reconnect.Unknown, 1)
+		wantFate(t, <-first, reconnect.FateUnknown, 1)
 		next := s.wantDial().accept()
 		require.NoError(t, <-second)
 		require.Equal(t, []conn.Message{text("2")}, next.Written())
@@ -137,7 +137,7 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 		peer.Deliver(text("m"))
 		peer.FailWrite(errLost)
 		synctest.Wait()
-		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Unknown, 1)
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateUnknown, 1)
 		require.True(t, peer.Closed())
 		require.NotEqual(t, reconnect.StateReady, c.State())
 		require.ErrorIs(t, c.Write(t.Context(), text("y")), reconnect.ErrNotReady)
@@ -151,7 +151,7 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Second))
-		o.Down = reconnect.WaitWrites
+		o.WhenDown = reconnect.WhenDownWait
 		result := make(chan error, 1)
 		var c *reconnect.Conn
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
@@ -161,7 +161,7 @@ func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 		c = s.open(&o)
 		s.wantDial().accept().Deliver(text("m"))
 		err := <-result
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, context.Canceled)
 		s.wantDial()
 	})
@@ -182,13 +182,13 @@ func TestWriteInTheHandlerGoesOut(t *testing.T) {
 
 func TestWriteAfterCloseIsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{Down: reconnect.WaitWrites})
+		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		waiting := make(chan error, 1)
 		go func() { waiting <- c.Write(t.Context(), text("x")) }()
 		synctest.Wait()
 		c.Close()
 		for _, err := range []error{<-waiting, c.Write(t.Context(), text("y"))} {
-			wantFate(t, err, reconnect.Dropped, 0)
+			wantFate(t, err, reconnect.FateDropped, 0)
 			require.ErrorIs(t, err, net.ErrClosed)
 		}
 	})
@@ -252,13 +252,13 @@ func TestWhatWasNotBegunIsDropped(t *testing.T) {
 		require.NoError(t, err)
 		defer quit(c)
 		synctest.Wait()
-		wantFate(t, c.Write(t.Context(), text("x")), reconnect.Dropped, 1)
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 1)
 	})
 }
 
 // Promise 7: a context that has ended writes nothing.
 func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c := s.open(o)
@@ -267,7 +267,7 @@ func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
 			defer cancel()
 			time.Sleep(time.Hour)
 			err := c.Write(ctx, text("x"))
-			wantFate(t, err, reconnect.Dropped, 0)
+			wantFate(t, err, reconnect.FateDropped, 0)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Empty(t, peer.Written())
 		})
@@ -299,7 +299,7 @@ func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
 		c.Redial(1, context.DeadlineExceeded)
 		s.wantDial()
 		err := <-wrote
-		wantFate(t, err, reconnect.Unknown, 1)
+		wantFate(t, err, reconnect.FateUnknown, 1)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 	})
@@ -307,7 +307,7 @@ func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
 
 // WriteTo is for an answer, which goes by the session that asked.
 func TestWriteToWritesByOneSessionOnly(t *testing.T) {
-	for _, down := range []reconnect.Down{reconnect.FailWrites, reconnect.WaitWrites, reconnect.KeepSends} {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c := s.open(o)
@@ -315,7 +315,7 @@ func TestWriteToWritesByOneSessionOnly(t *testing.T) {
 			require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
 			for _, other := range []uint64{2, 99} {
 				err := c.WriteTo(t.Context(), other, text("b"))
-				wantFate(t, err, reconnect.Dropped, 0)
+				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, reconnect.ErrSessionLost)
 			}
 			require.Equal(t, "a", written(peer))
@@ -332,7 +332,7 @@ func TestWriteToWritesByOneSessionOnly(t *testing.T) {
 // Also a WriteTo that waits for its turn does not go by another session.
 func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -343,7 +343,7 @@ func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
 		synctest.Wait()
 		peer.Fail(errLost)
 		err := <-wrote
-		wantFate(t, err, reconnect.Dropped, 0)
+		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
 		require.Empty(t, written(s.wantDial().accept()))
 	})

@@ -217,7 +217,7 @@ func (r *run) ungathered(ctx context.Context) error {
 // stable at once, since they live for seconds, and nothing pings.
 func (r *run) options() *reconnect.Options {
 	o := &reconnect.Options{
-		Inbox: reconnect.Inbox{Full: reconnect.Discard},
+		Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard},
 		Run: reconnect.RunOptions{
 			Policy: r.Client.Policy, OneConnection: r.Client.OneConnection, StableAfter: r.Client.StableAfter, Trace: r.tally.trace(),
 		},

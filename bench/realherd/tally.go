@@ -66,8 +66,8 @@ func (t *tally) trace() *reconnect.Trace {
 	return &reconnect.Trace{
 		DialStart:    func(reconnect.DialStart) { t.dial() },
 		DialDone:     func(d reconnect.DialDone) { t.failed(d.Err) },
-		SessionReady: func(s *reconnect.Session) { t.ready(s.N) },
-		SessionDone:  func(e reconnect.SessionEnd) { t.lose(e.N) },
+		SessionReady: func(s *reconnect.Session) { t.ready(s.Number) },
+		SessionDone:  func(e reconnect.SessionEnd) { t.lose(e.Session) },
 	}
 }
 

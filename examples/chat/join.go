@@ -85,8 +85,8 @@ func (c *client) open(d reconnect.Dialer, o reconnect.RunOptions) (err error) {
 	c.conn, err = reconnect.New(d, &reconnect.Options{
 		OnSession: c.hello,
 		OnMessage: c.hear,
-		Down:      reconnect.KeepSends,
-		Outbox:    reconnect.Outbox{Done: c.done, Messages: maxUnsaid + 10, Age: c.keep}, // 10 for questions
+		WhenDown:  reconnect.WhenDownKeep,
+		Outbox:    reconnect.Outbox{OnReceipt: c.done, Messages: maxUnsaid + 10, Age: c.keep}, // 10 for questions
 		Run:       o,
 	})
 	if err == nil {
@@ -114,7 +114,7 @@ func (c *client) hello(_ context.Context, o *reconnect.Opening) error {
 		return fmt.Errorf("the server does not speak this protocol: %w", err)
 	}
 	c.journal.acknowledged(m.ID)
-	if err := o.AwaitFates(); err != nil { // or what was written would look as if it were still queued
+	if err := o.AwaitReceipts(); err != nil { // or what was written would look as if it were still queued
 		return err
 	}
 	again, all, last := c.journal.unanswered()
@@ -206,7 +206,7 @@ func (c *client) done(_ context.Context, r reconnect.Receipt) {
 	switch {
 	case dropped:
 		c.unsaid(text, r.Err)
-	case r.Fate == reconnect.Dropped:
+	case r.Fate == reconnect.FateDropped:
 		c.screen.note("/who: the server is away")
 	}
 }

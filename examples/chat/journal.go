@@ -56,7 +56,7 @@ func (j *journal) told(r reconnect.Receipt) (unsaid string, dropped bool) {
 	for i := range j.lines {
 		switch e := &j.lines[i]; {
 		case e.id != r.Out.Tag:
-		case r.Fate == reconnect.Dropped:
+		case r.Fate == reconnect.FateDropped:
 			unsaid = e.text
 			j.lines = append(j.lines[:i:i], j.lines[i+1:]...)
 			j.lost++

@@ -21,7 +21,7 @@
 // # How fates are used
 //
 // [reconnect.Conn.Send] queues a line, also while there is no session
-// ([reconnect.KeepSends]). Its fate then means:
+// ([reconnect.WhenDownKeep]). Its fate then means:
 //
 //   - written: the journal keeps it until it is acknowledged;
 //   - unknown: the same, since it may have arrived or not;

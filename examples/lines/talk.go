@@ -31,8 +31,8 @@ func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer
 		&dialer.Framed{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
 		&reconnect.Options{
 			OnMessage: t.print,
-			Down:      reconnect.KeepSends,
-			Outbox:    reconnect.Outbox{Done: t.done, Messages: 100},
+			WhenDown:  reconnect.WhenDownKeep,
+			Outbox:    reconnect.Outbox{OnReceipt: t.done, Messages: 100},
 			Liveness:  liveness(*ping),
 			Run:       reconnect.RunOptions{Trace: t.trace()},
 		})
@@ -105,9 +105,9 @@ func (t *talker) note(format string, args ...any) {
 // sent again: this server would answer it twice.
 func (t *talker) done(_ context.Context, r reconnect.Receipt) {
 	switch r.Fate {
-	case reconnect.Dropped:
+	case reconnect.FateDropped:
 		t.note("not sent: %q: %v", r.Out.Data, r.Err)
-	case reconnect.Unknown:
+	case reconnect.FateUnknown:
 		t.note("perhaps not sent: %q: %v", r.Out.Data, r.Err)
 	}
 }

@@ -72,11 +72,11 @@ func (j *journal) trace() *reconnect.Trace {
 		},
 		SessionStart: func(s *reconnect.Session) {
 			j.begin(s)
-			j.line("opening", "session %d", s.N)
+			j.line("opening", "session %d", s.Number)
 		},
 		SessionReady: func(s *reconnect.Session) {
-			j.edit(s.N, func(r *record) { r.up = true })
-			j.line("ready", "session %d, after %v of downtime", s.N, round(s.Downtime))
+			j.edit(s.Number, func(r *record) { r.up = true })
+			j.line("ready", "session %d, after %v of downtime", s.Number, round(s.Downtime))
 		},
 		SessionDone: j.end,
 		WaitStart: func(w reconnect.Wait) {
@@ -106,7 +106,7 @@ func (j *journal) trace() *reconnect.Trace {
 func (j *journal) begin(s *reconnect.Session) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.sessions = append(j.sessions, &record{n: s.N, downtime: s.Downtime})
+	j.sessions = append(j.sessions, &record{n: s.Number, downtime: s.Downtime})
 	if len(j.sessions) > sessionsKept {
 		j.earlier.add(j.sessions[0])
 		j.forgot++
@@ -120,14 +120,14 @@ func (j *journal) end(e reconnect.SessionEnd) {
 		cause = e.Cause.Error()
 	}
 	how, ready := neverReady, "never ready"
-	j.edit(e.N, func(r *record) {
+	j.edit(e.Session, func(r *record) {
 		r.ready, r.end = e.Ready, cause
 		if r.up {
 			how, ready = sessionLost, fmt.Sprintf("ready for %v", round(e.Ready))
 		}
 	})
-	j.note(event{kind: how, session: e.N, err: e.Cause})
-	j.line("ended", "session %d, %s: %s", e.N, ready, cause)
+	j.note(event{kind: how, session: e.Session, err: e.Cause})
+	j.line("ended", "session %d, %s: %s", e.Session, ready, cause)
 }
 
 // message counts one that was received.

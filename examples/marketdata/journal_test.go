@@ -27,10 +27,10 @@ func newsless(t *testing.T) *journal {
 func TestATableOfManySessionsShowsTheLatestAndCountsAll(t *testing.T) {
 	j := newsless(t)
 	for n := uint64(1); n <= sessionsKept+20; n++ {
-		j.begin(&reconnect.Session{N: n, Downtime: time.Second})
-		j.trace().SessionReady(&reconnect.Session{N: n})
+		j.begin(&reconnect.Session{Number: n, Downtime: time.Second})
+		j.trace().SessionReady(&reconnect.Session{Number: n})
 		j.message(n)
-		j.end(reconnect.SessionEnd{N: n, Cause: errors.New("lost"), Ready: 2 * time.Second})
+		j.end(reconnect.SessionEnd{Session: n, Cause: errors.New("lost"), Ready: 2 * time.Second})
 	}
 	j.message(3) // a late one, of a session that is not kept
 	var out bytes.Buffer
@@ -43,10 +43,10 @@ func TestATableOfManySessionsShowsTheLatestAndCountsAll(t *testing.T) {
 
 func TestTheDowntimeOfASessionThatWasNeverReadyIsThatOfTheNext(t *testing.T) {
 	j := newsless(t)
-	j.begin(&reconnect.Session{N: 1, Downtime: time.Second})
-	j.end(reconnect.SessionEnd{N: 1, Cause: errors.New("dropped")})
-	j.begin(&reconnect.Session{N: 2, Downtime: 3 * time.Second})
-	j.trace().SessionReady(&reconnect.Session{N: 2})
+	j.begin(&reconnect.Session{Number: 1, Downtime: time.Second})
+	j.end(reconnect.SessionEnd{Session: 1, Cause: errors.New("dropped")})
+	j.begin(&reconnect.Session{Number: 2, Downtime: 3 * time.Second})
+	j.trace().SessionReady(&reconnect.Session{Number: 2})
 	var out bytes.Buffer
 	j.table(&out)
 	require.Regexp(t, `(?m)^ +1 +- +never .*dropped$`, out.String())
@@ -56,7 +56,7 @@ func TestTheDowntimeOfASessionThatWasNeverReadyIsThatOfTheNext(t *testing.T) {
 func TestOnlyEventsSinceTheMarkAreFound(t *testing.T) {
 	j := newsless(t)
 	lost, failed := errors.New("lost"), errors.New("failed")
-	j.end(reconnect.SessionEnd{N: 1, Cause: lost})
+	j.end(reconnect.SessionEnd{Session: 1, Cause: lost})
 	from := j.mark()
 	j.trace().DialDone(reconnect.DialDone{Err: failed})
 	n, first := j.find(from, func(event) bool { return true })

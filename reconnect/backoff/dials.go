@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Dials decides when one connection is dialled: first, again, and beside a handshake that
+// Dials decides when one connection is dialed: first, again, and beside a handshake that
 // hangs. It does not dial, does not wait and does not look at the clock, so that a
 // supervisor and a simulator can run the same code. It belongs to one goroutine. Make it
 // with [NewDials].
@@ -29,8 +29,8 @@ import (
 //		}
 //	}
 //
-// What happens is reported by Connected, Failed and Answered, for the dials, and by Ended
-// and Kick. After each of them call Next until it returns Wait or Stop.
+// What happens is reported by Connected, Failed, Answered and Withdrawn, for the dials, and
+// by Ended and Kick. After each of them call Next until it returns Wait or Stop.
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
 // Start(r *rand.Rand) Step is asked for the limits on the first dial of all.)
@@ -45,7 +45,9 @@ import (
 //     after [DefaultHandshake] with OneConnection.
 //   - Only a handshake that was begun can hang: a dial that is not answered at all fails
 //     at its limit on connecting, and so does one that is answered 503.
-//   - The time that a server told us to wait is waited for in full. Nothing cuts it short.
+//   - The time that a server told us to wait is waited for in full. Nothing cuts it short. A
+//     dial that is under way by then goes on; one that waits at a gate can be taken back: see
+//     [Dials.Withdrawn].
 //   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait
 //     before it, ends the outage. A shorter one makes the outage younger, by
 //     [DialOptions.Credit] times the time that it was ready.
@@ -126,7 +128,7 @@ const (
 type phase uint8
 
 const (
-	down    phase = iota // dialling or waiting
+	down    phase = iota // dialing or waiting
 	up                   // a session
 	stopped              // for good
 )
@@ -186,6 +188,14 @@ func (d *Dials) Failed(which int, v Verdict, now time.Time) {
 	default: // the other one is alone now, or the next has its time already
 		d.holdFor(v.clamped().RetryAfter, now)
 	}
+}
+
+// Withdrawn reports that a dial was taken back while it waited at a gate, because the
+// server has told the other dial to wait. It does not count as a try. Failed must be
+// called next, for the other dial: that decides when the next one begins.
+func (d *Dials) Withdrawn(which int) {
+	d.dials[which].state = free
+	d.outage.tries-- // it has not begun
 }
 
 // holdFor prevents dials until the time that the server told us to wait is over.

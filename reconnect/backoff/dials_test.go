@@ -291,7 +291,7 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 		o := (&backoff.DialOptions{OneConnection: seed%2 == 0, Keep: time.Duration(1+r.IntN(100)) * sec}).WithDefaults()
 		d, now := backoff.NewDials(o, r), time.Unix(0, 0)
 		d.Start(now)
-		var under [2]bool
+		var under, out [2]bool // out: not at a gate any more
 		var hold time.Time
 		up, stopped := false, false
 		for step := 0; step < 300 && !stopped; step++ {
@@ -302,13 +302,14 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 				case backoff.Dial:
 					require.False(t, under[a.Which] || up || now.Before(hold), "seed %d, step %d", seed, step)
 					require.False(t, o.OneConnection && (under[0] || under[1]))
-					under[a.Which] = true
+					under[a.Which], out[a.Which] = true, false
 				case backoff.Cut:
 					require.True(t, under[a.Which])
 					under[a.Which] = false
 				case backoff.Keep:
 					require.True(t, under[a.Which])
 					require.False(t, o.OneConnection)
+					out[a.Which] = true
 				case backoff.Wait:
 					acting = false
 					require.False(t, a.At.IsZero() && !under[0] && !under[1] && !up, "nothing would ever happen")
@@ -341,8 +342,13 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 				d.Answered(which, now)
 			case event < 4:
 				d.Connected(which, now)
+				out[which] = true
 			default:
 				under[which] = false
+				if other := 1 - which; v.RetryAfter > 0 && under[other] && !out[other] {
+					d.Withdrawn(other)
+					under[other] = false
+				}
 				d.Failed(which, v, now)
 				hold = latest(hold, now.Add(v.RetryAfter))
 			}
@@ -412,6 +418,21 @@ func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 		at[a.At.Sub(now)] = true
 	}
 	require.Len(t, at, 100)
+}
+
+// A dial that has not passed the gate is held back by what the other one was told.
+func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.hang()
+	d.want(backoff.Dial, 1)
+	d.after(sec)
+	d.Withdrawn(1)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
+	require.Equal(t, 1, d.Tries())
+	d.wait(62 * sec)
+	a := d.Next(d.now)
+	require.Equal(t, []int{int(backoff.Dial), 1}, []int{int(a.Do), a.Try.N})
+	d.idle()
 }
 
 // One session that was ready for a moment does not hide that the same goes wrong again.

@@ -260,7 +260,7 @@ func TestAGateForgetsIdleHosts(t *testing.T) {
 }
 
 // A host that was down, or had come back only in part, is forgotten too when nothing has
-// dialled it for long.
+// dialed it for long.
 func TestAGateForgetsHostsThatWereDownLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, nil)

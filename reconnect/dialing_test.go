@@ -32,13 +32,13 @@ func (hanging) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
 }
 
 // connected says that the dial is connected.
-func (d *dialling) connected() {
+func (d *dialing) connected() {
 	d.try.Connected()
 	synctest.Wait()
 }
 
 // hang is open, and its first dial is connected and not answered.
-func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialling) {
+func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
 	s.t.Helper()
 	c := s.open(o)
 	d := s.wantDial()
@@ -64,7 +64,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 				require.Equal(t, 10*time.Second, second.at)
 				second.connected()
 				require.Equal(t, reconnect.StateConnecting, c.State())
-				dials := []*dialling{first, second}
+				dials := []*dialing{first, second}
 				require.NoError(t, dials[winner].ctx.Err())
 				peer := dials[winner].accept()
 				require.Equal(t, reconnect.StateReady, c.State())
@@ -208,7 +208,7 @@ func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 		c, first := s.hang(&o)
 		second := s.wantDial()
 		var peers []*conntest.Fake
-		for _, d := range []*dialling{first, second} {
+		for _, d := range []*dialing{first, second} {
 			peer := conntest.NewFake(nil)
 			peers = append(peers, peer)
 			d.answer <- fake(peer)
@@ -331,6 +331,59 @@ func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 		}
 		require.Less(t, s.now(), 41*time.Second)
 	})
+}
+
+// yielding is a Gate that lets the first dial in, and others after an hour or when their
+// wait is cut short.
+type yielding struct{ notes }
+
+func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	if g.add("acquire"); len(g.all()) > 1 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+	}
+	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
+}
+
+// seenGate is a Gate that says what it has seen.
+type seenGate interface {
+	reconnect.Gate
+	all() []string
+}
+
+// What a server says in answer to a handshake that hung holds the dial that waits at
+// the gate as well, whether that is let in just then or not.
+func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate  seenGate
+		seen  []string
+		holds time.Duration // the gate, the third dial
+	}{
+		"waiting": {&gate{}, []string{"acquire h", "done overload", "acquire h"}, time.Second},
+		"let in":  {&yielding{}, []string{"acquire", "done overload", "acquire", "done stop"}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(hanging{})
+				o.Run.Gate, o.Run.Host = test.gate, "h"
+				c := s.open(&o)
+				first := s.wantDial()
+				first.connected()
+				time.Sleep(10*time.Second + time.Second/2) // the next one waits at the gate
+				next := s.now() + 61*time.Second
+				first.refuse(backoff.RetryAfter(answered(503), time.Minute))
+				require.Equal(t, test.seen, test.gate.all())
+				require.Equal(t, reconnect.StateWaiting, c.State())
+				require.Equal(t, s.start.Add(next), c.Status().Next)
+				d := s.wantDial()
+				require.Equal(t, next+test.holds, d.at)
+				require.Equal(t, 1, d.try.N)
+				require.Equal(t, uint64(2), c.Stats().Dials)
+			})
+		})
+	}
 }
 
 func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 6: one after the other, however slow Done is and however they end.
+// Promise 6: one after the other, however slow OnReceipt is and however they end.
 func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		var inside, calls atomic.Int32
-		o.Outbox.Done = func(context.Context, reconnect.Receipt) {
+		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {
 			require.Equal(t, int32(1), inside.Add(1))
 			time.Sleep(time.Second)
 			inside.Add(-1)
@@ -38,12 +38,12 @@ func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 	})
 }
 
-// Promise 14: Done may use the Conn, whatever for.
+// Promise 14: OnReceipt may use the Conn, whatever for.
 func TestDoneMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.FailWrites)
+		o, told := sending(reconnect.WhenDownFail)
 		var c *reconnect.Conn
-		o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+		o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
 			told.done(ctx, r)
 			if string(r.Out.Data) == "a" {
 				require.NoError(t, c.Send(out("b")))
@@ -61,13 +61,13 @@ func TestDoneMaySend(t *testing.T) {
 	})
 }
 
-// Promise 14: Done is in nobody's way, so that a Write in it may wait for a session.
+// Promise 14: OnReceipt is in nobody's way, so that a Write in it may wait for a session.
 func TestAWriteInDoneWaitsForASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
-		o.Outbox.Done = func(ctx context.Context, _ reconnect.Receipt) { result <- c.Write(ctx, text("w")) }
+		o.Outbox.OnReceipt = func(ctx context.Context, _ reconnect.Receipt) { result <- c.Write(ctx, text("w")) }
 		o.Outbox.Age = time.Second
 		c = s.open(o)
 		d := s.wantDial()
@@ -87,9 +87,9 @@ func TestDoneMayEndTheConn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.KeepSends)
+				o, told := sending(reconnect.WhenDownKeep)
 				var c *reconnect.Conn
-				o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+				o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
 					end(ctx, c)
 					told.done(ctx, r)
 				}
@@ -105,13 +105,13 @@ func TestDoneMayEndTheConn(t *testing.T) {
 	}
 }
 
-// Promise 11: Shutdown in Done drains what is queued behind. It cannot wait for the
-// end, which waits for Done.
+// Promise 11: Shutdown in OnReceipt drains what is queued behind. It cannot wait for the
+// end, which waits for OnReceipt.
 func TestShutdownInDoneDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
-		o.Outbox.Done = func(ctx context.Context, r reconnect.Receipt) {
+		o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
 			told.done(ctx, r)
 			require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
 		}
@@ -127,7 +127,7 @@ func TestShutdownInDoneDrains(t *testing.T) {
 // Promises 11 and 14.
 func TestKeepMayCloseTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		var asked notes
 		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
@@ -149,7 +149,7 @@ func TestKeepMayCloseTheConn(t *testing.T) {
 // Promise 14: no lock is held while Keep decides.
 func TestKeepMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.KeepSends)
+		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
 			return c.Send(out("instead of "+string(m.Data))) != nil
@@ -163,7 +163,7 @@ func TestKeepMaySend(t *testing.T) {
 // Promise 11: Close waits for no write.
 func TestCloseDuringAFlushCutsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a", "b")
 		s.wantDial().acceptHeld()
@@ -175,12 +175,12 @@ func TestCloseDuringAFlushCutsAtOnce(t *testing.T) {
 	})
 }
 
-// Promise 11: a Done that does not return is waited for, and named.
+// Promise 11: a OnReceipt that does not return is waited for, and named.
 func TestADoneThatHangsIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
-		o, _ := sending(reconnect.KeepSends)
-		o.Outbox.Done = func(context.Context, reconnect.Receipt) { <-hung }
+		o, _ := sending(reconnect.WhenDownKeep)
+		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) { <-hung }
 		type report struct {
 			what  string
 			since time.Duration
@@ -199,16 +199,16 @@ func TestADoneThatHangsIsNamed(t *testing.T) {
 		time.AfterFunc(12*time.Second, func() { close(hung) })
 		quit(c)
 		require.Equal(t, 12*time.Second, s.now())
-		require.Equal(t, []report{{"Done", 5 * time.Second}, {"Done", 10 * time.Second}}, named)
+		require.Equal(t, []report{{"OnReceipt", 5 * time.Second}, {"OnReceipt", 10 * time.Second}}, named)
 	})
 }
 
-// Promise 6: what Done is told, in order, is what was asked for, whatever the mixture.
+// Promise 6: what OnReceipt is told, in order, is what was asked for, whatever the mixture.
 func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.KeepSends)
+		o, told := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 5
-		o.Outbox.Full = reconnect.DisplaceOldest
+		o.Outbox.Overflow = reconnect.OverflowDropOldest
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		queue(t, c, "1")
@@ -223,7 +223,7 @@ func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
 		all := map[string]int{}
 		for _, r := range told.all() {
 			all[string(r.Out.Data)]++
-			require.Equal(t, r.Fate == reconnect.Written, r.Err == nil)
+			require.Equal(t, r.Fate == reconnect.FateWritten, r.Err == nil)
 		}
 		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
 		require.False(t, errors.Is(told.all()[1].Err, net.ErrClosed))

@@ -11,9 +11,9 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// dialling is what a supervisor needs between two sessions: the dials that are under
+// dialing is what a supervisor needs between two sessions: the dials that are under
 // way, of which there are at most two, and the wait for the next.
-type dialling[C io.Closer] struct {
+type dialing[C io.Closer] struct {
 	s   *supervisor[C]
 	ctx context.Context
 
@@ -32,7 +32,7 @@ type dialling[C io.Closer] struct {
 // connect dials until a dial brings a connection. It returns an error if ctx ends, or
 // if no further dial follows.
 func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err error) {
-	d := &dialling[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.err}
+	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.err}
 	defer d.end()
 	if s.err != nil || s.o.StartSpread > 0 {
 		d.pause()
@@ -61,7 +61,7 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 }
 
 // stopped returns why no further dial follows.
-func (d *dialling[C]) stopped() error {
+func (d *dialing[C]) stopped() error {
 	if d.s.dials.GaveUp() {
 		return fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, d.s.dials.Tries(), d.err)
 	}
@@ -69,7 +69,7 @@ func (d *dialling[C]) stopped() error {
 }
 
 // atGate reports whether all dials under way wait at the gate.
-func (d *dialling[C]) atGate() bool {
+func (d *dialing[C]) atGate() bool {
 	for _, x := range d.dials {
 		if x != nil && !x.atGate {
 			return false
@@ -80,7 +80,7 @@ func (d *dialling[C]) atGate() bool {
 
 // keep lets a dial go on whose handshake hangs, or beside which a kick begins another,
 // and gives its place at the gate back.
-func (d *dialling[C]) keep(x *dial[C], kicked bool) {
+func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	if kicked {
 		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 		return
@@ -93,7 +93,7 @@ func (d *dialling[C]) keep(x *dial[C], kicked bool) {
 }
 
 // judge notes why a dial has failed, or hangs.
-func (d *dialling[C]) judge(x *dial[C], err error) {
+func (d *dialing[C]) judge(x *dial[C], err error) {
 	d.err = err
 	xsync.Guard(func() { d.s.verdict = d.s.o.classify(err) },
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
@@ -106,7 +106,7 @@ var errAnswered = errors.New("another dial was answered first")
 var errStopped = errors.New("another dial has failed for good")
 
 // giveUp ends a dial because the rule says so.
-func (d *dialling[C]) giveUp(x *dial[C]) {
+func (d *dialing[C]) giveUp(x *dial[C]) {
 	switch {
 	case x.hangs:
 		d.cut(x, backoff.ErrHung)
@@ -127,7 +127,7 @@ func (d *dialling[C]) giveUp(x *dial[C]) {
 
 // await waits until the time is at, if that is not zero, or until something happens,
 // which it reports to the rule. The error is that of ctx.
-func (d *dialling[C]) await(at time.Time) error {
+func (d *dialing[C]) await(at time.Time) error {
 	var due <-chan time.Time
 	if !at.IsZero() {
 		if wait := time.Until(at); d.timer == nil {
@@ -160,7 +160,7 @@ func (d *dialling[C]) await(at time.Time) error {
 }
 
 // ended returns what is closed when what a dial is doing has ended; nil without one.
-func (d *dialling[C]) ended(which int) <-chan struct{} {
+func (d *dialing[C]) ended(which int) <-chan struct{} {
 	if x := d.dials[which]; x != nil {
 		return x.running.Done()
 	}
@@ -168,7 +168,7 @@ func (d *dialling[C]) ended(which int) <-chan struct{} {
 }
 
 // cancelled returns what is closed when a dial must end; nil without one.
-func (d *dialling[C]) cancelled(which int) <-chan struct{} {
+func (d *dialing[C]) cancelled(which int) <-chan struct{} {
 	if x := d.dials[which]; x != nil {
 		return x.ctx.Done()
 	}
@@ -176,7 +176,7 @@ func (d *dialling[C]) cancelled(which int) <-chan struct{} {
 }
 
 // late waits for a dial whose time is over, unless everything is.
-func (d *dialling[C]) late(x *dial[C]) {
+func (d *dialing[C]) late(x *dial[C]) {
 	if d.ctx.Err() == nil {
 		d.awaitEnd(x)
 		d.ready(x)
@@ -184,7 +184,7 @@ func (d *dialling[C]) late(x *dial[C]) {
 }
 
 // reached tells the rule which dials are connected.
-func (d *dialling[C]) reached() {
+func (d *dialing[C]) reached() {
 	for _, x := range d.dials {
 		if x != nil && !x.told && x.reached.Load() != 0 {
 			x.told = true
@@ -195,7 +195,7 @@ func (d *dialling[C]) reached() {
 }
 
 // kick passes a kick on, unless a dial waits at the gate.
-func (d *dialling[C]) kick() {
+func (d *dialing[C]) kick() {
 	for _, x := range d.dials {
 		if x != nil && x.atGate {
 			return
@@ -205,7 +205,7 @@ func (d *dialling[C]) kick() {
 }
 
 // ready notes that what x was doing has ended.
-func (d *dialling[C]) ready(x *dial[C]) {
+func (d *dialing[C]) ready(x *dial[C]) {
 	err := d.finish(x)
 	switch {
 	case err != nil:
@@ -219,29 +219,46 @@ func (d *dialling[C]) ready(x *dial[C]) {
 }
 
 // failed judges a dial that has failed.
-func (d *dialling[C]) failed(x *dial[C], err error) {
+func (d *dialing[C]) failed(x *dial[C], err error) {
 	d.judge(x, err)
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
 	if !x.atGate {
 		d.s.owner.failed()
+	}
+	if d.s.verdict.RetryAfter > 0 {
+		d.withdraw()
 	}
 	d.s.dials.Failed(x.which, d.s.verdict, time.Now())
 	d.publish()
 	d.pause()
 }
 
+// errHeld is why a dial was taken back that waited at the gate.
+var errHeld = errors.New("the server has told another dial to wait")
+
+// withdraw takes back what waits at the gate.
+func (d *dialing[C]) withdraw() {
+	for _, x := range d.dials {
+		if x != nil && x.atGate {
+			d.cut(x, errHeld)
+			x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // it may have been let in just now
+			d.s.dials.Withdrawn(x.which)
+		}
+	}
+}
+
 // idle reports whether no dial is under way.
-func (d *dialling[C]) idle() bool { return d.dials[0] == nil && d.dials[1] == nil }
+func (d *dialing[C]) idle() bool { return d.dials[0] == nil && d.dials[1] == nil }
 
 // publish says what has gone wrong while another dial goes on.
-func (d *dialling[C]) publish() {
+func (d *dialing[C]) publish() {
 	if !d.idle() && d.won == nil {
 		d.s.owner.troubled(d.atGate(), d.s.dials.Tries(), d.err, d.s.verdict.Class)
 	}
 }
 
 // pause begins a wait, unless a dial is under way.
-func (d *dialling[C]) pause() {
+func (d *dialing[C]) pause() {
 	if !d.idle() || d.won != nil || d.ctx.Err() != nil || d.s.dials.Stopped() {
 		return
 	}
@@ -256,7 +273,7 @@ func (d *dialling[C]) pause() {
 }
 
 // resume ends a wait.
-func (d *dialling[C]) resume(kicked bool) {
+func (d *dialing[C]) resume(kicked bool) {
 	if !d.waiting {
 		return
 	}
@@ -265,7 +282,7 @@ func (d *dialling[C]) resume(kicked bool) {
 }
 
 // end ends all that is under way. It does so also if a hook does not return.
-func (d *dialling[C]) end() {
+func (d *dialing[C]) end() {
 	defer func() {
 		if d.won != nil && !d.taken {
 			d.drop(d.won)
@@ -282,7 +299,7 @@ func (d *dialling[C]) end() {
 	d.resume(false)
 }
 
-func (d *dialling[C]) endDial(x *dial[C]) {
+func (d *dialing[C]) endDial(x *dial[C]) {
 	defer x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 	if x.running == nil { // a hook did not return
 		x.running = xsync.Go(func() { x.err = errNotReturned })

@@ -1,0 +1,83 @@
+//go:build !js && !windows
+
+// Package examples_test runs the program of README.md.
+package examples_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+)
+
+// program copies the first program of a document into a file, and returns its path.
+func program(t *testing.T, document string) string {
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```go\n(package main.*?)```").FindSubmatch(text)
+	require.NotNil(t, block, "%s has no program", document)
+	path := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(path, block[1], 0o600))
+	return path
+}
+
+// feed answers each subscription, and then closes the connection.
+func feed(t *testing.T) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for {
+			_, subscription, err := c.Read(ctx)
+			if err != nil {
+				return
+			}
+			if c.Write(ctx, websocket.MessageText, append([]byte("subscribed by "), subscription...)) != nil {
+				return
+			}
+			c.Close(websocket.StatusGoingAway, "that was all")
+			return
+		}
+	}))
+}
+
+func TestTheProgramOfTheReadmeRuns(t *testing.T) {
+	s := feed(t)
+	defer s.Close()
+	binary := filepath.Join(t.TempDir(), "readme")
+	out, err := exec.Command("go", "build", "-o", binary, program(t, "../README.md")).CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	run := exec.CommandContext(t.Context(), binary, "ws"+strings.TrimPrefix(s.URL, "http"))
+	stdout, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	lines := bufio.NewScanner(stdout)
+	for range 2 { // sessions
+		for _, want := range []string{`subscribed by {"op":"subscribe"}`, "something may be missing here: "} {
+			require.True(t, lines.Scan(), "it ended before %q", want)
+			require.Contains(t, lines.Text(), want)
+		}
+	}
+	require.NoError(t, run.Process.Signal(os.Interrupt))
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "interrupt") || strings.Contains(lines.Text(), "canceled") {
+			require.NoError(t, run.Wait(), "it ends by itself")
+			return
+		}
+	}
+	t.Fatal("it did not say why it ended")
+}

@@ -1,0 +1,152 @@
+package reconnect_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// allocations counts those of the whole process. Message is called once for each
+// message: the first ones warm up, and those after them are measured.
+type allocations struct {
+	messages   int
+	start, end runtime.MemStats
+	done       chan struct{} // closed when all are measured
+}
+
+const warmUp, measured = 2000, 10_000
+
+func newAllocations() *allocations { return &allocations{done: make(chan struct{})} }
+
+func (a *allocations) message() {
+	switch a.messages++; a.messages {
+	case warmUp:
+		runtime.ReadMemStats(&a.start)
+	case warmUp + measured:
+		runtime.ReadMemStats(&a.end)
+		close(a.done)
+	}
+}
+
+// wantAtMost asserts how many there were for a message. A part of one is what many
+// messages share: a queue that grows, a goroutine that waits.
+func (a *allocations) wantAtMost(t *testing.T, most float64) {
+	t.Helper()
+	<-a.done
+	require.Less(t, float64(a.end.Mallocs-a.start.Mallocs)/measured, most)
+}
+
+// measure runs a test for messages of two sizes over real sockets, with a peer that is
+// another process.
+func measure(t *testing.T, f func(t *testing.T, url string, size int)) {
+	if raceEnabled() {
+		t.Skip("with the race detector a sync.Pool forgets a part of what it is given")
+	}
+	for _, size := range []int{128, 4096} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that goroutines alternate in the same way each time
+			f(t, startPeer(t), size)
+		})
+	}
+}
+
+// feeding returns url with the wish for as many messages as are counted.
+func feeding(url string, size int) string {
+	return fmt.Sprintf("%s?size=%d&count=%d", url, size, warmUp+measured)
+}
+
+// dialReady returns a Conn to url that is ready, to be closed when the test ends.
+func dialReady(t *testing.T, url string, o *reconnect.Options) *reconnect.Conn {
+	t.Helper()
+	c, err := reconnect.New(&dialer.WebSocket{URL: url}, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { quit(c) })
+	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+	return c
+}
+
+func TestAMessageForOnMessageAllocatesNothing(t *testing.T) {
+	measure(t, func(t *testing.T, url string, size int) {
+		a := newAllocations()
+		dialReady(t, feeding(url, size), &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { a.message() }})
+		a.wantAtMost(t, 0.05)
+	})
+}
+
+// The reader is the slower one here, so that the inbox is full and empty by turns.
+func TestReadIntoABufferAllocatesNothing(t *testing.T) {
+	measure(t, func(t *testing.T, url string, size int) {
+		a, c, buf := newAllocations(), dialReady(t, feeding(url, size), nil), make([]byte, size)
+		for range warmUp + measured {
+			_, err := c.Read(t.Context(), buf)
+			require.NoError(t, err)
+			a.message()
+		}
+		a.wantAtMost(t, 0.05)
+	})
+}
+
+func TestMessagesAllocatesTheDataOfAMessageOnly(t *testing.T) {
+	measure(t, func(t *testing.T, url string, size int) {
+		a, c := newAllocations(), dialReady(t, feeding(url, size), nil)
+		for _, err := range c.Messages(t.Context()) {
+			require.NoError(t, err)
+			if a.message(); a.messages == warmUp+measured {
+				break
+			}
+		}
+		a.wantAtMost(t, 1.2)
+	})
+}
+
+func TestAWriteWithoutAnOutboxAllocatesNothing(t *testing.T) {
+	measure(t, func(t *testing.T, url string, size int) {
+		a, c, m := newAllocations(), dialReady(t, url, nil), conn.BinaryMessage(make([]byte, size))
+		for range warmUp + measured {
+			require.NoError(t, c.Write(t.Context(), m))
+			a.message()
+		}
+		a.wantAtMost(t, 0.05)
+	})
+}
+
+// Here each message is waited for.
+func TestAQuestionAndItsAnswerAllocateNothing(t *testing.T) {
+	measure(t, func(t *testing.T, url string, size int) {
+		a, m, answered := newAllocations(), conn.BinaryMessage(make([]byte, size)), make(chan struct{}, 1)
+		c := dialReady(t, url+"?echo", &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { answered <- struct{}{} }})
+		for range warmUp + measured {
+			require.NoError(t, c.Write(t.Context(), m))
+			<-answered
+			a.message()
+		}
+		a.wantAtMost(t, 0.05)
+	})
+}
+
+// One is the message in the queue. A Send that finds nothing under way also makes the
+// list of deadlines and that of receipts, and starts the goroutine that writes and the
+// one that calls Done.
+func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
+	for most, want := range map[int]float64{512: 1.2, 1: 5.05} {
+		measure(t, func(t *testing.T, url string, size int) {
+			a, m, room := newAllocations(), conn.BinaryMessage(make([]byte, size)), make(chan struct{}, most) // one for each message on its way
+			c := dialReady(t, url, &reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {
+				<-room
+				a.message()
+			}}})
+			for range warmUp + measured {
+				room <- struct{}{}
+				require.NoError(t, c.Send(reconnect.Out{Message: m}))
+			}
+			a.wantAtMost(t, want)
+		})
+	}
+}
