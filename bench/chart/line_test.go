@@ -105,3 +105,14 @@ func TestDashesReachTheSVG(t *testing.T) {
 	}
 	require.Fail(t, "there is no line")
 }
+
+func TestARangeIsOneAreaFromLowToHigh(t *testing.T) {
+	between := func(y Axis, low float64) []string {
+		return paths(t, picture(y, Range{Style: Style{Color: Blue}, Low: []Point{{0, low}, {5, low}}, High: []Point{{0, 2}, {5, 2}}}), "fill-opacity")
+	}
+	require.Len(t, between(Axis{Max: 2}, 1), 1)
+	require.NotEqual(t, between(Axis{Max: 2}, 1), between(Axis{Max: 2}, 0.5))
+	logarithmic := Axis{Min: 0.1, Max: 2, Log: true}
+	require.Equal(t, between(logarithmic, 0.1), between(logarithmic, 0), "0 lies at the lower edge")
+	require.Empty(t, paths(t, picture(Axis{Max: 2}, Range{Style: Style{Color: Blue}}), "fill-opacity"))
+}

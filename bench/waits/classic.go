@@ -1,0 +1,166 @@
+package waits
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
+)
+
+// UserRow is one attempt in the table of users who lost their connections at one instant.
+type UserRow struct {
+	Attempt   int           // from 1
+	Table     time.Duration // the delay as the table of such articles has it: 1, 2, 4 s and so on
+	Delay     time.Duration // the delay of the code, which counts attempts from 1: 2, 4, 8 s and so on
+	Low, High time.Duration // the bounds of a wait
+	Waits     []time.Duration
+}
+
+// The parameters of the users' backoff.
+const (
+	usersBase   = time.Second
+	usersCap    = 30 * time.Second
+	usersJitter = 0.2
+)
+
+// Users returns the waits of some users side by side: exponential backoff from 1 s to
+// 30 s within 20 %, with attempts from 1 on, in whole milliseconds, rounded down.
+func Users(users, attempts int, seed uint64) ([]UserRow, error) {
+	if users < 1 || attempts < 1 {
+		return nil, fmt.Errorf("draw waits: want users and attempts, not %d and %d", users, attempts)
+	}
+	if users > mostDrawn/attempts {
+		return nil, errTooMany
+	}
+	p := &backoff.Exponential{Base: usersBase, Cap: usersCap, Jitter: backoff.JitterProportional, Spread: usersJitter}
+	rows := make([]UserRow, attempts)
+	for i := range rows {
+		d := backoff.Grow(usersBase, 2, i+1, usersCap)
+		by := time.Duration(usersJitter * float64(d))
+		rows[i] = UserRow{Attempt: i + 1, Table: backoff.Grow(usersBase, 2, i, usersCap), Delay: d, Low: d - by, High: d + by}
+	}
+	for u := range users {
+		r := rand.New(rand.NewPCG(seed+uint64(u), 0x0123))
+		for i := range rows {
+			s, _ := p.Next(backoff.Attempt{N: i + 1}, r)
+			rows[i].Waits = append(rows[i].Waits, s.Wait.Truncate(time.Millisecond))
+		}
+	}
+	return rows, nil
+}
+
+// Moments are a mean and a standard deviation, in the unit that goes with them.
+type Moments struct{ Mean, SD float64 }
+
+// moments returns those of some values.
+func moments(values []float64) Moments {
+	var sum, squares float64
+	for _, x := range values {
+		sum += x
+	}
+	mean := sum / float64(len(values))
+	for _, x := range values {
+		squares += (x - mean) * (x - mean)
+	}
+	return Moments{mean, math.Sqrt(squares / float64(len(values)))}
+}
+
+// EthernetRow is what a station waits after a number of collisions, in slots.
+type EthernetRow struct {
+	Collisions int     // c, from 1 on
+	Most       int     // N = 2^min(c,10) - 1
+	Formula    Moments // E(c) = N/2, and sqrt(((N+1)^2 - 1)/12)
+	Drawn      Moments
+}
+
+// Ethernet returns E(c) = (2^c - 1)/2 of Ethernet's truncated binary exponential backoff,
+// for up to 15 collisions, beside so many draws of [classic.Ethernet] for each.
+func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
+	if draws < 1 {
+		return nil, fmt.Errorf("draw waits: want at least one draw, not %d", draws)
+	}
+	if draws > mostDrawn {
+		return nil, errTooMany
+	}
+	p := &classic.Ethernet{Slot: time.Second}
+	r := rand.New(rand.NewPCG(seed, 0xe7e))
+	var rows []EthernetRow
+	for c := 1; ; c++ {
+		slots := make([]float64, draws)
+		for i := range slots {
+			s, ok := p.Next(backoff.Attempt{N: c - 1}, r)
+			if !ok {
+				return rows, nil // the station has given up
+			}
+			slots[i] = s.Wait.Seconds()
+		}
+		n := float64(int(1)<<min(c, 10)) - 1
+		rows = append(rows, EthernetRow{
+			Collisions: c, Most: int(n), Drawn: moments(slots),
+			Formula: Moments{n / 2, math.Sqrt(((n+1)*(n+1) - 1) / 12)},
+		})
+	}
+}
+
+// NormalSetting is one of the settings of backoff with normally distributed noise that
+// its author draws.
+type NormalSetting struct {
+	Name   string
+	Policy *backoff.Normal
+}
+
+// NormalSettings returns the two.
+func NormalSettings() []NormalSetting {
+	return []NormalSetting{
+		{"100 ms, 2.7, 10 min", &backoff.Normal{Min: 100 * time.Millisecond, Factor: 2.7, Jitter: 0.1, Max: 10 * time.Minute}},
+		{"1 s, 1.5, 5 min", &backoff.Normal{Min: time.Second, Factor: 1.5, Jitter: 0.1, Max: 5 * time.Minute}},
+	}
+}
+
+// NormalRow is what a client with normal noise waits before one retry.
+type NormalRow struct {
+	Retry   int     // from 1 on
+	Formula Moments // Min*Factor^n in seconds, and that times sqrt((1+Jitter^2)^n - 1); where Exact
+	Exact   bool    // the cap is too far away to matter: by more than five standard deviations
+	Plain   float64 // the wait without noise, in seconds: min(Max, Min*Factor^n)
+	Drawn   Moments // in seconds
+	Stats   Stats
+	AtCap   float64 // share of the waits in which the noise was added to the cap
+}
+
+// Normals returns the waits of so many clients before each of so many retries.
+func Normals(p *backoff.Normal, retries, draws int, seed uint64) ([]NormalRow, error) {
+	if retries < 1 || draws < 1 {
+		return nil, fmt.Errorf("draw waits: want retries and draws, not %d and %d", retries, draws)
+	}
+	if draws > mostDrawn/retries {
+		return nil, errTooMany
+	}
+	values := make([][]float64, retries)
+	capped := make([]int, retries)
+	for i := range draws {
+		r := rand.New(rand.NewPCG(seed+uint64(i), 0x4e0))
+		var a backoff.Attempt
+		for a.N = range retries {
+			if a.N > 0 && p.Factor*float64(a.Prev) >= float64(p.Max) {
+				capped[a.N]++
+			}
+			s, _ := p.Next(a, r)
+			a.Prev = s.Wait
+			values[a.N] = append(values[a.N], s.Wait.Seconds())
+		}
+	}
+	rows := make([]NormalRow, retries)
+	for n, drawn := range values {
+		mean := p.Min.Seconds() * math.Pow(p.Factor, float64(n))
+		m := Moments{mean, mean * math.Sqrt(math.Pow(1+p.Jitter*p.Jitter, float64(n))-1)}
+		rows[n] = NormalRow{
+			Retry: n + 1, Formula: m, Exact: m.Mean+5*m.SD < p.Max.Seconds(), Plain: min(mean, p.Max.Seconds()),
+			Drawn: moments(drawn), Stats: stats(drawn), AtCap: float64(capped[n]) / float64(draws),
+		}
+	}
+	return rows, nil
+}
