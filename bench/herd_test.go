@@ -28,9 +28,9 @@ func TestMistakesWithAHerdOrAStormAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"herd -url http://localhost/", "bench herd: -url must be the address of a WebSocket, such as ws://localhost:8080/feed"},
 		{"herd -url wss://u:secret@feed.example/?t=secret", "bench herd: feed.example is not this machine, and a herd can harm a server: add -i-own-this-server if it is yours"},
 		{"herd -url ws://127.0.0.1.feed.example/", "bench herd: 127.0.0.1.feed.example is not this machine"},
-		{"storm -client nonsense", `bench storm: find client "nonsense": there are fixed, described, coded`},
-		{"storm -clients 0", "bench storm: want at least 1 client, not 0"},
-		{"storm -watch 0", "bench storm: no time may be negative, and the watch must be above 0"},
+		{"storm -client nonsense", `bench storm: -client: there is no "nonsense": there are fixed, described, coded, redial, `},
+		{"storm -clients 0", `bench storm: invalid value "0" for flag -clients: must be a whole number, at least 1`},
+		{"storm -watch 0", `bench storm: invalid value "0" for flag -watch: must be above 0`},
 	} {
 		out, errs, code := bench(strings.Fields(w.args)...)
 		require.Equal(t, exitUsage, code, w.args)
@@ -93,7 +93,7 @@ func defaultOf(t *testing.T, name, command string) string {
 }
 
 func TestTheStormIsTheSameSimulatedAndOnRealSockets(t *testing.T) {
-	for _, name := range []string{"clients", "lambda", "timeout", "before", "stop"} {
+	for _, name := range []string{"clients", "lambda", "timeout", "before", "stop", "limit", "factor", "delay"} {
 		require.Equal(t, defaultOf(t, name, "sim -model storm"), defaultOf(t, name, "storm"), name)
 	}
 	require.Equal(t, "15s", defaultOf(t, "before", "storm"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,42 +21,43 @@ type stormOptions struct {
 	retrystorm.Options
 	clients []retrystorm.Client
 	seeds   int
-	search  bool
 	step    time.Duration
 	longest time.Duration
 }
 
 func simulateStorm(ctx context.Context, c *console, args []string) error {
-	o := stormOptions{step: 250 * time.Millisecond, longest: 2 * time.Minute}
-	o.Options = retrystorm.Options{Stop: 10 * time.Second, Watch: 10 * time.Minute, Before: retrystorm.WarmUp, Timeout: 2 * time.Second, Think: 10 * time.Second}
+	var (
+		s             stormFlags
+		search, curve bool
+	)
+	o := stormOptions{seeds: 1, step: 250 * time.Millisecond, longest: 2 * time.Minute}
+	o.Backlog = 4096
 	flags := modelFlags("storm")
-	names := flags.String("client", "fixed,described,coded", "the kinds of client to simulate, separated by commas")
-	flags.Var(seconds{&o.Stop}, "stop", "how long the server is stopped; a number without a unit is seconds")
-	flags.Var(seconds{&o.Watch}, "watch", "how long the server is watched after it goes on")
-	flags.Var(seconds{&o.Before}, "before", "how long all runs well before the stop")
-	flags.Var(seconds{&o.Timeout}, "timeout", "how long a client waits for the answer to a request")
-	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success, which is exponential")
-	flags.IntVar(&o.Clients, "clients", 1000, "how many clients")
-	flags.IntVar(&o.Backlog, "backlog", 4096, "how many connections the kernel accepts while the server is stopped")
+	s.add(flags, "fixed,described,coded", 10*time.Minute)
+	flags.Var(count{&o.Backlog, 1}, "backlog", "how many connections the kernel accepts while the server is stopped")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
-	flags.IntVar(&o.seeds, "seeds", 1, "runs of each kind of client")
-	flags.BoolVar(&o.search, "search", false, "find the longest stop after which most seeds recover")
-	flags.Var(seconds{&o.step}, "step", "with -search: how exactly to find it")
-	flags.Var(seconds{&o.longest}, "longest", "with -search: the longest stop to try")
+	flags.Var(count{&o.seeds, 1}, "seeds", "runs of each kind of client")
+	flags.BoolVar(&search, "search", false, "find the longest stop after which most seeds recover")
+	flags.Var(pause{&o.step}, "step", "with -search: how exactly to find it")
+	flags.Var(pause{&o.longest}, "longest", "with -search: the longest stop to try")
+	flags.BoolVar(&curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(*names, ",") {
-		kind, err := retrystorm.ParseClient(name)
-		if err != nil {
-			return usageError{err}
-		}
-		o.clients = append(o.clients, kind)
+	var err error
+	if o.clients, err = s.chosen(); err != nil {
+		return err
 	}
-	if o.seeds < 1 || o.step <= 0 || o.Clients < 1 || o.Backlog < 1 {
-		return usageError{fmt.Errorf("-seeds, -step, -clients and -backlog must be above 0")}
+	o.Server, o.Clients, o.Think, o.Timeout = s.server, s.clients, s.think, s.timeout
+	o.Before, o.Stop, o.Watch = s.before, s.stop, s.watch
+	if s.before == 0 {
+		o.Before = -1
 	}
-	if o.search {
+	if curve {
+		printCurve(c.out, s.server, s.timeout)
+		return nil
+	}
+	if search {
 		return o.searchBorders(ctx, c)
 	}
 	return o.run(ctx, c)
@@ -83,6 +85,30 @@ func (o *stormOptions) run(ctx context.Context, c *console) error {
 	return nil
 }
 
+// curvePoints are the numbers of requests of which the article's log, or a check of it, has
+// the delay.
+var curvePoints = []int{1, 30, 951, 1040, 1599, 1925, 2231}
+
+// printCurve prints a line per number of requests at a time.
+func printCurve(w io.Writer, server retrystorm.Server, timeout time.Duration) {
+	points := append([]int{server.Best()}, curvePoints...)
+	tipping, tips := server.Tipping(timeout)
+	if tips {
+		points = append(points, tipping)
+	}
+	slices.Sort(points)
+	for _, n := range slices.Compact(points) {
+		note := ""
+		switch {
+		case tips && n == tipping:
+			note = fmt.Sprintf(" (from here on a request takes longer than %v)", timeout)
+		case n == server.Best():
+			note = " (the most per second)"
+		}
+		fmt.Fprintf(w, "requests=%d delay=%v per_second=%.1f%s\n", n, server.Delay(n), server.Throughput(n), note)
+	}
+}
+
 func printStorm(w io.Writer, y *retrystorm.Result) {
 	late := notWithin(y.Options.Watch)
 	back, served := late, late
@@ -92,8 +118,8 @@ func printStorm(w io.Writer, y *retrystorm.Result) {
 	if y.AllServed {
 		served = fmt.Sprintf("%.1fs", y.Everyone.Seconds())
 	}
-	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%t back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d\n",
-		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, y.Recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost)
+	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%t back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d gave_up=%d\n",
+		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, y.Recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost, y.GaveUp)
 }
 
 // notWithin is fleet.NotWithin as one word, for lines of name=value.

@@ -31,8 +31,6 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"sim -scenario mfs -strategy x", `bench sim: find strategy "x" of mfs: it has ["retry-3x"]`},
 		{"sim -scenario mfs more", `bench sim: unexpected argument "more"`},
 		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
-		{"sim -model storm -client x", `bench sim: find client "x": there are fixed, described, coded`},
-		{"sim -model storm -seeds 0", "bench sim: -seeds, -step, -clients and -backlog must be above 0"},
 		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
 		{"sim -model aws -policy x", `bench sim: find policy "x": there are none, exponential, equal, full, decorrelated`},
 		{"sim -model=letters -seconds 0", "bench sim: want 1 to 200 -seconds and at least one of -retries"},

@@ -5,11 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/realherd"
-	"github.com/redial-go/redial/bench/retrystorm"
 )
 
 func init() {
@@ -18,25 +16,19 @@ func init() {
 
 // raiseStorm is "bench storm".
 func raiseStorm(ctx context.Context, c *console, args []string) error {
-	o := realherd.Storm{Think: 10 * time.Second, Timeout: 2 * time.Second, Before: retrystorm.WarmUp, Stop: 10 * time.Second, Watch: 45 * time.Second}
+	var s stormFlags
 	flags := flag.NewFlagSet("storm", flag.ContinueOnError)
-	names := flags.String("client", "fixed", "the kinds of client, one run after the other, separated by commas: fixed, described, coded")
-	flags.IntVar(&o.Clients, "clients", 1000, "how many clients")
-	flags.Var(seconds{&o.Think}, "lambda", "mean pause of a client after a success, which is exponential")
-	flags.Var(seconds{&o.Timeout}, "timeout", "how long a client waits for the answer to a request")
-	flags.Var(seconds{&o.Before}, "before", "how long all runs well before the stop")
-	flags.Var(seconds{&o.Stop}, "stop", "how long the server is stopped (SIGSTOP)")
-	flags.Var(seconds{&o.Watch}, "watch", "how long the server is watched after it goes on (SIGCONT)")
+	s.add(flags, "fixed", 45*time.Second)
 	if err := parse(c, flags, args); err != nil {
 		return err
 	}
-	var kinds []retrystorm.Client
-	for name := range strings.SplitSeq(*names, ",") {
-		kind, err := retrystorm.ParseClient(name)
-		if err != nil {
-			return usageError{err}
-		}
-		kinds = append(kinds, kind)
+	kinds, err := s.chosen()
+	if err != nil {
+		return err
+	}
+	o := realherd.Storm{
+		Server: s.server, Clients: s.clients, Think: s.think, Timeout: s.timeout,
+		Before: s.before, Stop: s.stop, Watch: s.watch,
 	}
 	if err := o.Validate(); err != nil {
 		return usageError{err}

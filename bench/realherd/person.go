@@ -10,7 +10,6 @@ import (
 
 	"github.com/redial-go/redial/bench/retrystorm"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // person is one client of a storm. It belongs to the goroutine of live.
@@ -24,7 +23,7 @@ type person struct {
 }
 
 // newPeople returns the clients, which dial from as many addresses as there are.
-func newPeople(s *Storm, url string, counts *stormCounts) []person {
+func newPeople(s *Storm, url string, counts *stormCounts) ([]person, error) {
 	var clients [sources]*http.Client
 	for i := range clients {
 		var d net.Dialer
@@ -35,37 +34,32 @@ func newPeople(s *Storm, url string, counts *stormCounts) []person {
 	}
 	people := make([]person, s.Clients)
 	for i := range people {
-		people[i] = person{storm: s, url: url, counts: counts, http: clients[i%sources], policy: stormPolicy(s.Client), rand: backoff.Rand()}
+		policy, err := s.Client.Policy()
+		if err != nil {
+			return nil, err
+		}
+		people[i] = person{storm: s, url: url, counts: counts, http: clients[i%sources], policy: policy, rand: backoff.Rand()}
 	}
-	return people
-}
-
-// stormPolicy returns how a client of the kind waits (package retrystorm
-// keeps its own to itself).
-func stormPolicy(c retrystorm.Client) backoff.Policy {
-	switch c {
-	case retrystorm.Described:
-		return &backoff.Normal{Min: 100 * time.Millisecond, Factor: 2.71828, Jitter: 0.1, Max: 5 * time.Minute}
-	case retrystorm.Coded:
-		return &retrystorm.AsCoded{}
-	}
-	return &classic.Fixed{Wait: 100 * time.Millisecond}
+	return people, nil
 }
 
 // live thinks and asks until ctx ends.
 func (p *person) live(ctx context.Context) {
-	for {
-		d := time.Duration(p.rand.ExpFloat64() * float64(p.storm.Think))
-		if coded, ok := p.policy.(*retrystorm.AsCoded); ok {
-			coded.Think(d)
-		}
-		if pause(ctx, d) != nil || !p.succeed(ctx) {
-			return
-		}
+	for pause(ctx, p.think()) == nil && p.succeed(ctx) {
 	}
 }
 
-// succeed asks until it is answered. It returns false if ctx has ended.
+// think returns how long the client thinks.
+func (p *person) think() time.Duration {
+	d := time.Duration(p.rand.ExpFloat64() * float64(p.storm.Think))
+	if coded, ok := p.policy.(*retrystorm.AsCoded); ok {
+		coded.Think(d)
+	}
+	return d
+}
+
+// succeed asks until it is answered; when the policy gives up, the client thinks before it
+// asks again. It returns false if ctx has ended.
 func (p *person) succeed(ctx context.Context) bool {
 	var outage backoff.Outage
 	for failed := false; ; failed = true {
@@ -89,8 +83,12 @@ func (p *person) succeed(ctx context.Context) bool {
 		} else {
 			p.counts.failed.Add(1)
 		}
-		step, _ := outage.Next(p.policy, v, time.Now(), p.rand)
-		if pause(ctx, step.Wait) != nil {
+		step, again := outage.Next(p.policy, v, time.Now(), p.rand)
+		wait := step.Wait
+		if !again {
+			outage, wait = backoff.Outage{}, p.think()
+		}
+		if pause(ctx, wait) != nil {
 			return false
 		}
 	}

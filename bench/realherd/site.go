@@ -25,10 +25,10 @@ type site struct {
 
 // setup is what a server process is told on its command line.
 type setup struct {
-	Address  string  // host and port; port 0: one that is free
-	Storm    bool    // the server of a retry storm instead of WebSockets
-	Capacity float64 // connections admitted per second; 0: no limit
-	Reject   bool    // the others are reset; else they wait
+	Address  string             // host and port; port 0: one that is free
+	Storm    *retrystorm.Server // the server of a retry storm; nil: one of WebSockets
+	Capacity float64            // connections admitted per second; 0: no limit
+	Reject   bool               // the others are reset; else they wait
 }
 
 // report is what a server process says of itself, every reportEvery and when it
@@ -55,8 +55,8 @@ func (s setup) open() (*site, error) {
 	}
 	y := &site{door: newDoor(l, s.Capacity, s.Reject)}
 	handler := y.hold
-	if s.Storm {
-		handler = y.toil
+	if s.Storm != nil {
+		handler = func(w http.ResponseWriter, _ *http.Request) { y.toil(w, *s.Storm) }
 	}
 	y.http = &http.Server{Handler: http.HandlerFunc(handler)}
 	return y, nil
@@ -118,17 +118,16 @@ func (y *site) hold(w http.ResponseWriter, r *http.Request) {
 // stormPoll is how often a request of a storm looks whether it is done.
 const stormPoll = 50 * time.Millisecond
 
-// toil is a request of a storm: it takes as long as [retrystorm.Delay] says, for
-// as many as there are each time it looks. It does not notice that the client has
-// left.
-func (y *site) toil(w http.ResponseWriter, _ *http.Request) {
+// toil is a request of a storm: it takes as long as the storm's server says, for as many
+// as there are each time it looks. It does not notice that the client has left.
+func (y *site) toil(w http.ResponseWriter, server retrystorm.Server) {
 	y.inner.Add(1)
 	defer y.inner.Add(-1)
 	began := time.Now()
 	t := time.NewTicker(stormPoll)
 	defer t.Stop()
 	for now := range t.C {
-		if now.Sub(began) > retrystorm.Delay(int(y.inner.Load())) {
+		if now.Sub(began) > server.Delay(int(y.inner.Load())) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}

@@ -11,10 +11,11 @@ import (
 	"github.com/redial-go/redial/bench/retrystorm"
 )
 
-// Storm is one run of package retrystorm on real sockets, with its server, which takes
-// as long as [retrystorm.Delay] says. Each request has a connection of its own.
+// Storm is one run of package retrystorm on real sockets, with its server. Each request
+// has a connection of its own.
 type Storm struct {
 	Client  retrystorm.Client
+	Server  retrystorm.Server
 	Clients int           // at least 1
 	Think   time.Duration // mean of a client's pause after a success, which is Exp
 	Timeout time.Duration // of a request
@@ -64,6 +65,12 @@ func (s *Storm) Validate() error {
 	case s.Before < 0 || s.Stop < 0 || s.Watch <= 0:
 		return errors.New("no time may be negative, and the watch must be above 0")
 	}
+	if _, err := s.Client.Policy(); err != nil {
+		return err
+	}
+	if err := s.Server.Validate(); err != nil {
+		return err
+	}
 	limit, err := RaiseFiles()
 	if err != nil {
 		return err
@@ -80,7 +87,7 @@ func RunStorm(ctx context.Context, s Storm) (*StormResult, error) {
 		return nil, err
 	}
 	r := &storm{Storm: s}
-	server, err := start(setup{Address: "127.0.0.1:0", Storm: true}, r.hear)
+	server, err := start(setup{Address: "127.0.0.1:0", Storm: &s.Server}, r.hear)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +97,14 @@ func RunStorm(ctx context.Context, s Storm) (*StormResult, error) {
 		return nil, err
 	}
 	r.server = server
+	people, err := newPeople(&r.Storm, "http://"+at.Address+"/api", &r.counts)
+	if err != nil {
+		return nil, err
+	}
 	inner, cancel := context.WithCancel(ctx)
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	defer cancel()
-	people := newPeople(&r.Storm, "http://"+at.Address+"/api", &r.counts)
 	for i := range s.Clients {
 		clients.Go(func() { people[i].live(inner) })
 	}
@@ -173,7 +183,7 @@ func (r *storm) second(now time.Time, before StormSecond) StormSecond {
 	}
 	if said := r.said.Load(); said != nil {
 		s.InFlight, s.Waiting = int(said.Inner), said.Waiting
-		s.Delay = retrystorm.Delay(s.InFlight)
+		s.Delay = r.Server.Delay(s.InFlight)
 	}
 	r.result.Peak = max(r.result.Peak, s.InFlight)
 	r.result.Seconds = append(r.result.Seconds, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/bench/realherd"
 	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/waits"
 )
 
 // A storm in a glass: requests come often and are given up soon.
@@ -38,7 +39,7 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 				if x.Stopped {
 					stopped++
 				}
-				require.Equal(t, retrystorm.Delay(x.InFlight), x.Delay)
+				require.Equal(t, s.Server.Delay(x.InFlight), x.Delay)
 				require.LessOrEqual(t, x.InFlight, y.Peak)
 			}
 			require.Positive(t, stopped)
@@ -47,6 +48,56 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 			require.Zero(t, failed)
 		})
 	}
+}
+
+// A server process takes as long as its parameters say: here longer than anybody waits.
+func TestTheServersParametersReachItsProcess(t *testing.T) {
+	t.Parallel()
+	s := glass(retrystorm.Fixed)
+	s.Server = retrystorm.Server{Base: 10 * time.Second}
+	s.Stop, s.Watch = 0, time.Second
+	y, err := realherd.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		require.Zero(t, x.OK)
+		require.GreaterOrEqual(t, x.Delay, s.Server.Base)
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+}
+
+// Clients that pause for an hour after a failure fail once each.
+func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
+	t.Parallel()
+	s := glass(retrystorm.Client{Kind: "fixed", Params: waits.Params{Base: time.Hour}})
+	s.Server = retrystorm.Server{Base: 10 * time.Second}
+	s.Stop, s.Watch = 0, 3*time.Second
+	y, err := realherd.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+	require.LessOrEqual(t, late, s.Clients)
+	require.Equal(t, y.Seconds[len(y.Seconds)-1].Away, late)
+}
+
+// A policy that gives up at once would otherwise ask without a pause.
+func TestAClientThatGivesUpThinksOnRealSockets(t *testing.T) {
+	t.Parallel()
+	s := glass(retrystorm.Client{Kind: "connect-retry", Params: waits.Params{Cap: time.Second}})
+	s.Server = retrystorm.Server{Base: 10 * time.Second}
+	s.Think, s.Stop, s.Watch = 2*time.Second, 0, 3*time.Second
+	y, err := realherd.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+	require.Less(t, late, 120, "a request each 2.3 s; without thinking it would be one each 0.3 s, 300 in all")
 }
 
 func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
@@ -71,6 +122,8 @@ func TestABadStormIsAnError(t *testing.T) {
 		func(s *realherd.Storm) { s.Timeout = 0 },
 		func(s *realherd.Storm) { s.Stop = -1 },
 		func(s *realherd.Storm) { s.Watch = 0 },
+		func(s *realherd.Storm) { s.Client.Kind = "x" },
+		func(s *realherd.Storm) { s.Server.Factor = 0.5 },
 	} {
 		s := glass(retrystorm.Fixed)
 		change(&s)

@@ -14,6 +14,7 @@ type Result struct {
 	Peak      int           // the most at the end of a second
 	Wasted    int           // requests that the server ended for clients that had left
 	Lost      int           // requests that never reached it: the backlog was full
+	GaveUp    int           // times that a client's policy gave up; the client thinks then, as after a success
 }
 
 // Second is what happened in a second of virtual time.

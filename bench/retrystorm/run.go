@@ -17,18 +17,19 @@ const WarmUp = 15 * time.Second
 // Options are one run. Zero fields have the original's values.
 type Options struct {
 	Client  Client
+	Server  Server
 	Clients int           // default 1000
 	Think   time.Duration // mean of a client's pause after a success, which is Exp; default 10 s
 	Timeout time.Duration // of a request; default 2 s
 	Backlog int           // of connections while the server is stopped; default 4096, Linux's
-	Before  time.Duration // until the server is stopped; default WarmUp
+	Before  time.Duration // until the server is stopped; default WarmUp; negative: at once
 	Stop    time.Duration // for how long; 0: not at all
 	Watch   time.Duration // for how long it is watched afterwards; default 10 min
 	Seed    uint64        // of all random numbers
 }
 
 func (o Options) withDefaults() (Options, error) {
-	for _, d := range []time.Duration{o.Think, o.Timeout, o.Before, o.Stop, o.Watch} {
+	for _, d := range []time.Duration{o.Think, o.Timeout, o.Stop, o.Watch} {
 		if d < 0 {
 			return o, fmt.Errorf("simulate storm: negative time %v", d)
 		}
@@ -36,20 +37,25 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Clients < 0 || o.Backlog < 0 {
 		return o, fmt.Errorf("simulate storm: negative number of clients or backlog")
 	}
-	if o.Client < 0 || int(o.Client) >= len(clients) {
-		return o, fmt.Errorf("simulate storm: there is no %v", o.Client)
+	if _, err := o.Client.Policy(); err != nil {
+		return o, fmt.Errorf("simulate storm: %w", err)
+	}
+	var err error
+	if o.Server, err = o.Server.withDefaults(); err != nil {
+		return o, fmt.Errorf("simulate storm: %w", err)
 	}
 	o.Clients = orDefault(o.Clients, 1000)
 	o.Think = orDefault(o.Think, 10*time.Second)
 	o.Timeout = orDefault(o.Timeout, 2*time.Second)
 	o.Backlog = orDefault(o.Backlog, 4096)
-	o.Before = orDefault(o.Before, WarmUp)
+	o.Before = max(orDefault(o.Before, WarmUp), 0)
 	o.Watch = orDefault(o.Watch, 10*time.Minute)
 	return o, nil
 }
 
-func orDefault[N int | time.Duration](n, other N) N {
-	if n == 0 {
+func orDefault[N int | float64 | time.Duration | string](n, other N) N {
+	var zero N
+	if n == zero {
 		return other
 	}
 	return n
@@ -67,10 +73,12 @@ func Run(o Options) (*Result, error) {
 	r.stop = int64(o.Before)
 	r.resume = r.stop + int64(o.Stop)
 	r.end = r.resume + int64(o.Watch)
-	r.server.limit = o.Backlog
+	r.server = desk{Server: o.Server, limit: o.Backlog}
 	r.people = make([]person, o.Clients)
 	for i := range r.people {
-		r.people[i].policy = o.Client.policy()
+		if r.people[i].policy, err = o.Client.Policy(); err != nil {
+			return nil, err
+		}
 		r.think(uint32(i))
 	}
 	for r.step() {
@@ -88,7 +96,7 @@ type run struct {
 	people            []person
 	awake             event.Queue[uint32] // clients whose pause ends
 	timeouts          event.Lane[visit]
-	server            server
+	server            desk
 	seconds           []Second
 	total             Result
 }
@@ -181,11 +189,17 @@ func (r *run) expire(v visit) {
 	}
 	r.second().TimedOut++
 	p.waits, p.arrears = false, true
-	step, _ := p.outage.Next(p.policy, backoff.Verdict{Class: backoff.ClassOverload}, time.Unix(0, r.now), r.rand)
+	step, again := p.outage.Next(p.policy, backoff.Verdict{Class: backoff.ClassOverload}, time.Unix(0, r.now), r.rand)
+	if !again {
+		r.total.GaveUp++
+		p.outage = backoff.Outage{}
+		r.think(v.client)
+		return
+	}
 	r.awake.Push(r.now+int64(step.Wait), v.client)
 }
 
-// think lets a client pause after a success.
+// think lets a client pause after a success, or when it has given up.
 func (r *run) think(id uint32) {
 	d := time.Duration(r.rand.ExpFloat64() * float64(r.o.Think))
 	if coded, ok := r.people[id].policy.(*AsCoded); ok {

@@ -1,45 +1,97 @@
 package retrystorm
 
 import (
+	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/redial-go/redial/bench/event"
 )
 
-// The constants of the original's server.
+// Server is how long requests take: Base while there are up to Limit of them at a time,
+// and with n of them
+//
+//	Base x Factor^((n-Limit)/15)
+//
+// Zero fields have the original's values.
+type Server struct {
+	Limit  int           // default 30
+	Factor float64       // default 1.05; at least 1
+	Base   time.Duration // default 100 ms
+}
+
 const (
-	serverLimit  = 30 // requests at a time without extra delay
-	serverFactor = 1.05
-	serverBase   = 100 * time.Millisecond
 	serverPoll   = 50 * time.Millisecond
 	serverDamper = 15
 )
 
-// Delay returns how long a request takes while there are n of them at a time:
-//
-//	100 ms x 1.05^((n-30)/15)
-//
-// but at least 100 ms. It does not overflow.
-func Delay(n int) time.Duration {
-	if n <= serverLimit {
-		return serverBase
+func (s Server) withDefaults() (Server, error) {
+	s.Limit, s.Factor, s.Base = orDefault(s.Limit, 30), orDefault(s.Factor, 1.05), orDefault(s.Base, 100*time.Millisecond)
+	if s.Limit < 0 || s.Base < 0 || !(s.Factor >= 1) || math.IsInf(s.Factor, 1) {
+		return s, fmt.Errorf("want a limit and a delay from 0 on and a factor of at least 1, not %d, %v and %v", s.Limit, s.Base, s.Factor)
 	}
-	d := float64(serverBase) * math.Pow(serverFactor, float64(n-serverLimit)/serverDamper)
+	return s, nil
+}
+
+// Validate says what is wrong with s, if anything is.
+func (s Server) Validate() error {
+	_, err := s.withDefaults()
+	return err
+}
+
+// Delay returns how long a request takes while there are n of them at a time. It does not
+// overflow.
+func (s Server) Delay(n int) time.Duration {
+	s, _ = s.withDefaults()
+	if n <= s.Limit {
+		return s.Base
+	}
+	d := float64(s.Base) * math.Pow(s.Factor, float64(n-s.Limit)/serverDamper)
 	if d >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return time.Duration(d)
 }
 
-// server holds the requests under way. Each looks every 50 ms, counted from its own
+// Throughput returns how many requests the server ends per second while there are n of
+// them at a time.
+func (s Server) Throughput(n int) float64 { return float64(n) / s.Delay(n).Seconds() }
+
+// Best returns with how many requests at a time the server ends the most. With a factor of
+// 1, which has no such number, it is the limit.
+func (s Server) Best() int {
+	s, _ = s.withDefaults()
+	if s.Factor == 1 {
+		return s.Limit
+	}
+	n := int(serverDamper / math.Log(s.Factor)) // where the derivative of the throughput is 0
+	if n <= s.Limit {
+		return s.Limit
+	}
+	if s.Throughput(n+1) > s.Throughput(n) {
+		n++
+	}
+	return n
+}
+
+// Tipping returns the least number of requests at a time with which each takes longer than
+// a timeout: from there on all that the server does is in vain. False means that there is
+// none, because the factor is 1.
+func (s Server) Tipping(timeout time.Duration) (n int, ok bool) {
+	n = sort.Search(math.MaxInt, func(n int) bool { return s.Delay(n) > timeout })
+	return max(n, 1), n < math.MaxInt
+}
+
+// desk holds the requests under way. Each looks every 50 ms, counted from its own
 // beginning, whether it is done.
-type server struct {
+type desk struct {
+	Server
 	polls   event.Lane[pending]
 	backlog []visit // requests of the time in which it is stopped
 	limit   int     // of backlog
 	stopped bool
-	delays  []int64 // Delay by n, as far as it was asked for
+	delays  []int64 // of the server by n, as far as it was asked for
 }
 
 // visit is one request: who made it, and the how many-th of theirs it is.
@@ -52,52 +104,52 @@ type pending struct {
 }
 
 // n is how many requests are under way.
-func (s *server) n() int { return s.polls.Len() }
+func (d *desk) n() int { return d.polls.Len() }
 
 // accept takes a request. It returns false if it is lost.
-func (s *server) accept(now int64, v visit) bool {
-	if !s.stopped {
-		s.polls.Push(now+int64(serverPoll), pending{v, now})
+func (d *desk) accept(now int64, v visit) bool {
+	if !d.stopped {
+		d.polls.Push(now+int64(serverPoll), pending{v, now})
 		return true
 	}
-	if len(s.backlog) >= s.limit {
+	if len(d.backlog) >= d.limit {
 		return false
 	}
-	s.backlog = append(s.backlog, v)
+	d.backlog = append(d.backlog, v)
 	return true
 }
 
 // resume ends the stop: the requests of the backlog begin, and those that were
 // under way are looked at first.
-func (s *server) resume(now int64) {
-	s.stopped = false
-	for _, v := range s.backlog {
-		s.polls.Push(now+int64(serverPoll), pending{v, now})
+func (d *desk) resume(now int64) {
+	d.stopped = false
+	for _, v := range d.backlog {
+		d.polls.Push(now+int64(serverPoll), pending{v, now})
 	}
-	s.backlog = nil
+	d.backlog = nil
 }
 
 // poll looks at the request whose turn it is, and returns it if it is done.
-func (s *server) poll(now int64) (pending, bool) {
-	concurrent := s.n()
-	_, p, _ := s.polls.Pop()
-	if now-p.began >= s.delay(concurrent) {
+func (d *desk) poll(now int64) (pending, bool) {
+	concurrent := d.n()
+	_, p, _ := d.polls.Pop()
+	if now-p.began >= d.delay(concurrent) {
 		return p, true
 	}
-	s.polls.Push(now+int64(serverPoll), p)
+	d.polls.Push(now+int64(serverPoll), p)
 	return p, false
 }
 
-func (s *server) delay(n int) int64 {
-	for len(s.delays) <= n {
-		s.delays = append(s.delays, int64(Delay(len(s.delays))))
+func (d *desk) delay(n int) int64 {
+	for len(d.delays) <= n {
+		d.delays = append(d.delays, int64(d.Delay(len(d.delays))))
 	}
-	return s.delays[n]
+	return d.delays[n]
 }
 
 // stuck says that no request can end before a time in ns, whoever comes: the oldest
 // is not old enough by then for as many as there are now.
-func (s *server) stuck(until int64) bool {
-	_, oldest, ok := s.polls.Peek()
-	return ok && !s.stopped && until-oldest.began < s.delay(s.n())
+func (d *desk) stuck(until int64) bool {
+	_, oldest, ok := d.polls.Peek()
+	return ok && !d.stopped && until-oldest.began < d.delay(d.n())
 }

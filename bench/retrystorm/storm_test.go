@@ -12,33 +12,31 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/waits"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheServersDelayIsThatOfTheOriginal(t *testing.T) {
-	require.Equal(t, 100*time.Millisecond, retrystorm.Delay(0))
-	require.Equal(t, 100*time.Millisecond, retrystorm.Delay(30))
-	require.Equal(t, "2.671444385s", retrystorm.Delay(1040).String(), "the article's log")
-	for n, want := range map[int]float64{1599: 16.46, 1925: 47.5, 2231: 128.6} {
-		require.InEpsilon(t, want, retrystorm.Delay(n).Seconds(), 1e-3, n)
-	}
-	require.InDelta(t, 2, retrystorm.Delay(951).Seconds(), 1e-4, "the timeout")
-	require.InDelta(t, 475.5, 951/retrystorm.Delay(951).Seconds(), 0.1)
-	best := 0
-	for n := range 2000 {
-		if throughput(n) > throughput(best) {
-			best = n
-		}
-	}
-	require.Equal(t, 307, best)
-	require.InDelta(t, 1247, throughput(best), 1)
-	require.Less(t, retrystorm.Delay(7792), time.Duration(math.MaxInt64))
-	require.Equal(t, time.Duration(math.MaxInt64), retrystorm.Delay(7793), "where the original overflows")
-}
+var original retrystorm.Server
 
-func throughput(n int) float64 { return float64(n) / retrystorm.Delay(n).Seconds() }
+func TestTheServersDelayIsThatOfTheOriginal(t *testing.T) {
+	require.Equal(t, 100*time.Millisecond, original.Delay(0))
+	require.Equal(t, 100*time.Millisecond, original.Delay(30))
+	require.Equal(t, "2.671444385s", original.Delay(1040).String(), "the article's log")
+	for n, want := range map[int]float64{1599: 16.46, 1925: 47.5, 2231: 128.6} {
+		require.InEpsilon(t, want, original.Delay(n).Seconds(), 1e-3, n)
+	}
+	require.InDelta(t, 2, original.Delay(951).Seconds(), 1e-4, "the timeout")
+	require.InDelta(t, 475.5, original.Throughput(951), 0.1)
+	require.Equal(t, 307, original.Best())
+	require.InDelta(t, 1247, original.Throughput(307), 1)
+	tips, ok := original.Tipping(2 * time.Second)
+	require.True(t, ok)
+	require.Equal(t, 952, tips, "with 951 of them a request takes 1.99996 s")
+	require.Less(t, original.Delay(7792), time.Duration(math.MaxInt64))
+	require.Equal(t, time.Duration(math.MaxInt64), original.Delay(7793), "where the original overflows")
+}
 
 func run(t *testing.T, client retrystorm.Client, stop time.Duration, seed uint64) *retrystorm.Result {
 	y, err := retrystorm.Run(retrystorm.Options{Client: client, Stop: stop, Seed: seed})
@@ -123,6 +121,92 @@ func TestAnEndThatCannotChangeIsNotWaitedFor(t *testing.T) {
 	require.Less(t, len(y.Seconds), 1000)
 }
 
+// With a server that has room for all, or is quick enough, the same stop makes no storm; and
+// with a slower one a shorter stop does.
+func TestTheServersParametersDecideWhichStopItSurvives(t *testing.T) {
+	recovers := func(s retrystorm.Server, stop time.Duration) bool {
+		y, err := retrystorm.Run(retrystorm.Options{Server: s, Stop: stop, Seed: 1})
+		require.NoError(t, err)
+		return y.Recovered
+	}
+	require.False(t, recovers(retrystorm.Server{}, 10*time.Second))
+	require.True(t, recovers(retrystorm.Server{Limit: 2500}, 10*time.Second))
+	require.True(t, recovers(retrystorm.Server{Factor: 1}, 10*time.Second))
+	require.True(t, recovers(retrystorm.Server{}, 3*time.Second))
+	require.False(t, recovers(retrystorm.Server{Factor: 1.1}, 3*time.Second))
+	require.False(t, recovers(retrystorm.Server{Base: 500 * time.Millisecond}, 3*time.Second))
+}
+
+func TestTheTippingPointFollowsTheParameters(t *testing.T) {
+	tips := func(s retrystorm.Server, timeout time.Duration) int {
+		n, ok := s.Tipping(timeout)
+		require.True(t, ok)
+		require.Greater(t, s.Delay(n), timeout)
+		require.LessOrEqual(t, s.Delay(n-1), max(timeout, s.Delay(0)))
+		return n
+	}
+	require.Equal(t, 952+270, tips(retrystorm.Server{Limit: 300}, 2*time.Second))
+	require.Equal(t, 31+5*15, tips(retrystorm.Server{Factor: 2}, 3200*time.Millisecond), "2^5")
+	require.Equal(t, 34, tips(retrystorm.Server{Factor: 1e6}, 2*time.Second))
+	tips(retrystorm.Server{Factor: 1 + 1e-15}, 2*time.Second)
+	require.Equal(t, 30, retrystorm.Server{Factor: 2}.Best())
+	require.Equal(t, 1, tips(retrystorm.Server{Base: 3 * time.Second}, 2*time.Second))
+	_, ok := retrystorm.Server{Factor: 1}.Tipping(2 * time.Second)
+	require.False(t, ok)
+	require.Equal(t, 30, retrystorm.Server{Factor: 1}.Best())
+	require.Equal(t, 10*time.Hour, retrystorm.Server{Base: 10 * time.Hour}.Delay(30))
+}
+
+func TestClientsWaitByTheirParameters(t *testing.T) {
+	first := func(c retrystorm.Client) (waits []float64) {
+		p, err := c.Policy()
+		require.NoError(t, err)
+		r, a := rand.New(rand.NewPCG(1, 2)), backoff.Attempt{}
+		for a.N = range 4 {
+			s, _ := p.Next(a, r)
+			a.Prev = s.Wait
+			waits = append(waits, s.Wait.Seconds())
+		}
+		return waits
+	}
+	require.Equal(t, []float64{0.1, 0.1, 0.1, 0.1}, first(retrystorm.Client{}), "the zero value is fixed")
+	require.Equal(t, []float64{3, 3, 3, 3}, first(retrystorm.Client{Kind: "fixed", Params: waits.Params{Base: 3 * time.Second}}))
+	described := retrystorm.Client{Kind: "described", Params: waits.Params{Base: time.Second, Multiplier: 3, Cap: 9 * time.Second, Jitter: -1}}
+	require.Equal(t, []float64{1, 3, 9, 9}, first(described))
+	require.Equal(t, "described(base=1s,multiplier=3,cap=9s,jitter=0)", described.String())
+	require.Equal(t, []float64{1, 2, 4, 8}, first(retrystorm.Client{Kind: "exponential"}), "a rule of package waits")
+
+	coded, err := retrystorm.Client{Kind: "coded", Params: waits.Params{Multiplier: 2, Jitter: -1, Cap: 5 * time.Second}}.Policy()
+	require.NoError(t, err)
+	coded.(*retrystorm.AsCoded).Think(time.Second)
+	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second} {
+		s, _ := coded.Next(backoff.Attempt{}, rand.New(rand.NewPCG(1, 2)))
+		require.Equal(t, want, s.Wait)
+	}
+	for _, r := range retrystorm.Kinds() {
+		require.Equal(t, r.Name, retrystorm.Of(r, waits.Params{}).String())
+	}
+}
+
+// connect_retry gives up after one wait of 1 s: then the client thinks again, and does not ask
+// at once.
+func TestAClientThatGivesUpThinksAgain(t *testing.T) {
+	run := func(server retrystorm.Server) *retrystorm.Result {
+		c := retrystorm.Client{Kind: "connect-retry", Params: waits.Params{Cap: 2 * time.Second}}
+		y, err := retrystorm.Run(retrystorm.Options{Client: c, Server: server, Think: 17 * time.Second, Before: time.Minute, Watch: time.Minute, Seed: 1})
+		require.NoError(t, err)
+		return y
+	}
+	require.Zero(t, run(retrystorm.Server{}).GaveUp)
+	never := run(retrystorm.Server{Base: time.Hour})
+	sent := 0
+	for _, s := range never.Seconds {
+		sent += s.Sent
+	}
+	require.InDelta(t, 2*1000*60/(17+2+1+2), sent, 600, "two requests, and the next two 22 s later; else one each 2 s")
+	require.InDelta(t, sent/2, never.GaveUp, 300)
+}
+
 func TestAsCodedPausesAsItIsCoded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	wait := func(a *retrystorm.AsCoded) float64 {
@@ -152,15 +236,10 @@ func TestAsCodedPausesAsItIsCoded(t *testing.T) {
 func TestWrongOptionsAreNamed(t *testing.T) {
 	_, err := retrystorm.Run(retrystorm.Options{Stop: -time.Second})
 	require.EqualError(t, err, "simulate storm: negative time -1s")
-	_, err = retrystorm.Run(retrystorm.Options{Client: 7})
-	require.EqualError(t, err, "simulate storm: there is no client 7")
+	_, err = retrystorm.Run(retrystorm.Options{Client: retrystorm.Client{Kind: "x"}})
+	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are fixed, described, coded, redial, `)
+	_, err = retrystorm.Run(retrystorm.Options{Server: retrystorm.Server{Factor: 0.5}})
+	require.EqualError(t, err, "simulate storm: want a limit and a delay from 0 on and a factor of at least 1, not 30, 100ms and 0.5")
 	_, err = retrystorm.Run(retrystorm.Options{Clients: -1})
 	require.Error(t, err)
-	for _, c := range retrystorm.Clients() {
-		parsed, err := retrystorm.ParseClient(c.String())
-		require.NoError(t, err)
-		require.Equal(t, c, parsed)
-	}
-	_, err = retrystorm.ParseClient("x")
-	require.EqualError(t, err, `find client "x": there are fixed, described, coded`)
 }

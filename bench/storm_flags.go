@@ -1,0 +1,53 @@
+package main
+
+import (
+	"flag"
+	"time"
+
+	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/waits"
+)
+
+// stormFlags are the flags that a storm has in both worlds, simulated and on real sockets:
+// those of its article's server and client, and of the stop.
+type stormFlags struct {
+	server                       retrystorm.Server
+	clients                      int
+	think, timeout, before, stop time.Duration
+	watch                        time.Duration
+	names                        string
+	params                       waits.Params
+}
+
+// add adds the flags. Kinds are the default of -client, and watch that of -watch.
+func (s *stormFlags) add(flags *flag.FlagSet, kinds string, watch time.Duration) {
+	*s = stormFlags{
+		server:  retrystorm.Server{Limit: 30, Factor: 1.05, Base: 100 * time.Millisecond},
+		clients: 1000, think: 10 * time.Second, timeout: 2 * time.Second,
+		before: retrystorm.WarmUp, stop: 10 * time.Second, watch: watch,
+	}
+	flags.Var(count{&s.server.Limit, 1}, "limit", "with how many requests at a time, and fewer, the server takes -delay for each")
+	flags.Var(number{x: &s.server.Factor, least: 1}, "factor", "how many times longer a request takes with every 15 more of them")
+	flags.Var(pause{&s.server.Base}, "delay", "how long the server takes for a request at least")
+	flags.Var(count{&s.clients, 1}, "clients", "how many clients")
+	flags.Var(pause{&s.think}, "lambda", "mean pause of a client after a success, which is exponential")
+	flags.Var(pause{&s.timeout}, "timeout", "how long a client waits for the answer to a request")
+	flags.StringVar(&s.names, "client", kinds, "how clients wait after a failure: kinds, one run after the other, separated by commas\n"+ruleHelp(retrystorm.Kinds()))
+	addParams(flags, &s.params)
+	flags.Var(seconds{&s.before}, "before", "how long all runs well before the stop")
+	flags.Var(seconds{&s.stop}, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
+	flags.Var(pause{&s.watch}, "watch", "how long the server is watched after it goes on, as by SIGCONT")
+}
+
+// chosen returns the kinds of client.
+func (s *stormFlags) chosen() ([]retrystorm.Client, error) {
+	rules, err := chooseRules("client", retrystorm.Kinds(), s.names, s.params)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var clients []retrystorm.Client
+	for _, r := range rules {
+		clients = append(clients, retrystorm.Of(r, s.params))
+	}
+	return clients, nil
+}
