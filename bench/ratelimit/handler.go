@@ -1,0 +1,46 @@
+package ratelimit
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Handler is a limited API over HTTP: 204 for a call that is allowed, else 429, with
+// Retry-After if the limit says so. Make it with [NewHandler]. It is safe for concurrent
+// use.
+type Handler struct {
+	began time.Time
+
+	mu  sync.Mutex // guards what follows
+	api *API
+}
+
+// NewHandler returns an API whose first window begins now.
+func NewHandler(l Limit) (*Handler, error) {
+	api, err := l.New()
+	if err != nil {
+		return nil, err
+	}
+	return &Handler{began: time.Now(), api: api}, nil
+}
+
+// ServeHTTP answers one call.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	ok, after := h.call()
+	if ok {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(after/time.Second)))
+	}
+	w.WriteHeader(http.StatusTooManyRequests)
+}
+
+func (h *Handler) call() (ok bool, after time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.api.Call(time.Since(h.began))
+}
