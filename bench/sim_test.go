@@ -33,6 +33,11 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
 		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
 		{"sim -model aws -policy x", `bench sim: find policy "x": there are none, exponential, equal, full, decorrelated`},
+		{"sim -model tiers -scenario x", `bench sim: find scenario "x": there are ["two_tiers" "incident"]`},
+		{"sim -model tiers -scenario incident -strategy x", `bench sim: find strategy "x" of incident: it has ["retry" "retry+admission" "no-retries" "retry+budget" "retry+budget+breaker" "retry+nobody-presses-again"]`},
+		{"sim -model tiers -presses -1", "bench sim: want -presses of at least 0, -again of 0 to 1, and -pause-from before -pause-to"},
+		{"sim -model tiers -scenario incident -every 0s", "bench sim: simulate incident: strategy retry+admission: admission needs time between its steps, and no negative share or step"},
+		{"sim -model tiers -rps -1", "bench sim: simulate two_tiers: want 1 to 6666666 calls per second, not -1"},
 		{"sim -model=letters -seconds 0", "bench sim: want 1 to 200 -seconds and at least one of -retries"},
 	} {
 		out, errs, code := bench(strings.Fields(w.args)...)
@@ -100,6 +105,18 @@ func TestEachModelPrintsALineForARun(t *testing.T) {
 	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full -reps 3")...)
 	require.Zero(t, code)
 	require.Regexp(t, `^n=10 policy=full time_ms=\d+ calls=[\d.]+ reps=3\nn=20 .*\n$`, out)
+
+	out, _, code = bench(strings.Fields("sim -model tiers -scenario two_tiers -rps 5000 -strategy both-retry,both-retry+both-budgets -csv -")...)
+	require.Zero(t, code)
+	require.Equal(t, 1+2*2*150, strings.Count(out, "\n"), "a line for each run, tier and bucket")
+	out, _, code = bench(strings.Fields("sim -model tiers -scenario incident -rps 5 -presses 0 -strategy retry,retry+nobody-presses-again")...)
+	require.Zero(t, code)
+	lines = strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 4)
+	require.Equal(t, strings.TrimSuffix(lines[2], "retry"), strings.TrimSuffix(lines[3], "retry+nobody-presses-again"), "the flag is that strategy")
+	out, _, code = bench(strings.Fields("sim -model tiers -list")...)
+	require.Zero(t, code)
+	require.Contains(t, out, "incident (50 calls/s, 1h15m0s)\n    retry\n")
 
 	out, _, code = bench("sim", "-model", "letters")
 	require.Zero(t, code)

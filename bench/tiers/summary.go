@@ -1,0 +1,112 @@
+package tiers
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Summary is what a [Result] comes to. Shares of nothing are NaN.
+type Summary struct {
+	Load          []float64     // requests sent to each tier in the failure, in percent of the calls from outside that are usual
+	Peak          []float64     // the largest of a [Bucket], likewise
+	Queue         []int         // the longest of each tier
+	LoadBack      time.Duration // begin of the first bucket since the end of the failure from which on the lowest tier's load stays at or below 115 % while calls arrive
+	LoadIsBack    bool          // there is one
+	SuccessBack   time.Duration // the same for the errors: from there on at least 95 % of the calls that end succeed
+	SuccessIsBack bool          // there is one
+	Success       float64       // percent of all calls
+	Up            float64       // percent of the scenario's length, by buckets, in which at least 95 % of the calls that ended succeeded
+	Lost          int           // calls that ended without success
+	LostFor       time.Duration // the time in which as many calls arrive
+}
+
+const (
+	backAt = 115 // the load in percent at which things are as before
+	upAt   = 95  // the percentage of calls with success at which all is well
+)
+
+// Load returns the requests that were sent to a tier in a bucket, in percent of the calls from
+// outside that are usual in its time.
+func (r *Result) Load(bucket, tier int) float64 {
+	s := &r.Setup.Scenario
+	width := min(s.Bucket, s.Length-time.Duration(bucket)*s.Bucket)
+	return 100 * float64(r.Buckets[bucket].Tiers[tier].Sent) / (float64(r.Setup.RPS) * width.Seconds())
+}
+
+// Success returns the percentage of the calls that ended in a bucket with success, NaN if none
+// ended.
+func (r *Result) Success(bucket int) float64 {
+	b := &r.Buckets[bucket]
+	return share(b.Succeeded, b.Ended)
+}
+
+// Summary sums r up.
+func (r *Result) Summary() Summary {
+	s, all := &r.Setup.Scenario, &r.Total
+	lowest := len(s.Tiers) - 1
+	y := Summary{
+		Success: share(all.Succeeded, all.Ended),
+		Lost:    all.Ended - all.Succeeded,
+		LostFor: time.Duration(float64(all.Ended-all.Succeeded) / float64(r.Setup.RPS) * float64(time.Second)),
+	}
+	for tier, total := range all.Tiers {
+		load, n, peak := 0.0, 0, 0.0
+		for i := range r.Buckets {
+			peak = max(peak, r.Load(i, tier))
+			if at := time.Duration(i) * s.Bucket; at >= s.Failure.From && at < s.Failure.To {
+				load, n = load+r.Load(i, tier), n+1
+			}
+		}
+		y.Load = append(y.Load, load/float64(n))
+		y.Peak = append(y.Peak, peak)
+		y.Queue = append(y.Queue, total.Queue)
+	}
+	y.LoadBack, y.LoadIsBack = r.since(func(i int) float64 { return r.Load(i, lowest) }, func(load float64) bool { return load <= backAt })
+	y.SuccessBack, y.SuccessIsBack = r.since(r.Success, func(success float64) bool { return success >= upAt })
+	up := 0
+	for i := range r.Buckets {
+		if r.Success(i) >= upAt {
+			up++
+		}
+	}
+	y.Up = share(up, len(r.Buckets))
+	return y
+}
+
+// since returns the begin of the first bucket since the end of the failure from which on all
+// buckets are well, and false if there is none. A bucket that is not defined changes nothing.
+func (r *Result) since(of func(bucket int) float64, well func(float64) bool) (at time.Duration, ok bool) {
+	for i := range r.Buckets {
+		from, x := time.Duration(i)*r.Setup.Scenario.Bucket, of(i)
+		switch {
+		case math.IsNaN(x):
+		case from < r.Setup.Scenario.Failure.To || !well(x):
+			ok = false
+		case !ok:
+			at, ok = from, true
+		}
+	}
+	return at, ok
+}
+
+// When returns a time of a [Summary] as people read it: "1.04 s", or "15.5 min" in a scenario
+// of minutes; if there is none "not within 3 s", which is the scenario's length.
+func (s *Scenario) When(at time.Duration, ok bool) string {
+	unit, name := time.Second, "s"
+	if s.Length >= 5*time.Minute {
+		unit, name = time.Minute, "min"
+	}
+	if !ok {
+		return fmt.Sprintf("not within %g %s", s.Length.Seconds()/unit.Seconds(), name)
+	}
+	return fmt.Sprintf("%.5g %s", math.Round(100*at.Seconds()/unit.Seconds())/100, name)
+}
+
+// share is n in percent of all, NaN if there is none.
+func share(n, all int) float64 {
+	if all == 0 {
+		return math.NaN()
+	}
+	return 100 * float64(n) / float64(all)
+}
