@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/bench/queueing"
 )
 
@@ -33,7 +32,7 @@ func simulateQueueing(ctx context.Context, c *console, args []string) error {
 	o := queueingOptions{}
 	flags := modelFlags("queueing")
 	flags.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, or all; -list shows them")
-	flags.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas")
+	flags.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas; each has the presets too: retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026")
 	flags.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
 	flags.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
@@ -62,7 +61,7 @@ func simulateQueueing(ctx context.Context, c *console, args []string) error {
 
 // setups returns what to run.
 func (o *queueingOptions) setups() ([]queueing.Setup, error) {
-	scenarios := queueing.Scenarios()
+	scenarios := slices.Concat(queueing.Scenarios(), queueing.PresetScenarios())
 	switch {
 	case o.scenario == "":
 		return nil, fmt.Errorf("want -scenario NAME or -scenario all: -list names them")
@@ -134,15 +133,13 @@ func summarise(w io.Writer, series []*queueing.Series) error {
 		if s.Scenario.Name != last {
 			last = s.Scenario.Name
 			fmt.Fprintf(t, "\n%s (%d calls/s, %d CPUs, %s)\n", last, s.RPS, s.CPUs, plural(s.Seeds, "seed"))
-			fmt.Fprintln(t, "load in failure\tpeak 20 ms\tsent, peak\tback at\tsuccess in failure\tof all\trequests\t  strategy")
+			fmt.Fprintln(t, "load in failure\tpeak 20 ms\tsent, peak\tload back\tsuccess back\tsuccess in failure\tof all\tup, of the time\tserver's successes\tmedian, worst\tp99, worst\tqueue, longest\trequests\t  strategy")
 		}
 		y := s.Summary()
-		back := fleet.NotWithin(s.Scenario.Length)
-		if y.IsBack {
-			back = fmt.Sprintf("%.2f s", y.Back.Seconds())
-		}
-		fmt.Fprintf(t, "%.0f %%\t%.0f %%\t%.0f %%\t%s\t%s\t%s\t%.0f\t  %s\n",
-			y.Load, y.Peak, y.Offered, back, percentage(y.Success), percentage(s.Success), s.Requests, s.Strategy)
+		fmt.Fprintf(t, "%.0f %%\t%.0f %%\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f ms\t%.0f ms\t%.0f\t%.0f\t  %s\n",
+			y.Load, y.Peak, y.Offered, s.Scenario.When(y.Back, y.IsBack), s.Scenario.When(y.SuccessBack, y.SuccessIsBack),
+			percentage(y.Success), percentage(s.Success), percentage(y.Up), percentage(y.ServerUp),
+			y.P50, y.P99, y.Queue, s.Requests, s.Strategy)
 	}
 	return t.Flush()
 }
@@ -162,7 +159,7 @@ func plural(n int, noun string) string {
 }
 
 func listScenarios(w io.Writer) error {
-	for _, s := range slices.Concat(queueing.Scenarios(), also("retry_cb_vs_budget")) {
+	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios(), also("retry_cb_vs_budget")) {
 		if _, err := fmt.Fprintln(w, s.Name); err != nil {
 			return err
 		}

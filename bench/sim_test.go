@@ -28,7 +28,7 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"sim -scenario mfs -rps 2000000000000", "bench sim: simulate mfs: want 1 to 10000000 calls per second, not 2000000000000"},
 		{"sim -scenario mfs -seeds 0", "bench sim: want at least one of -seeds, not 0"},
 		{"sim -scenario mfs -bucket 1h", "bench sim: simulate mfs: want buckets of 1ms to 1.5s, not 1h0m0s"},
-		{"sim -scenario mfs -strategy x", `bench sim: find strategy "x" of mfs: it has ["retry-3x"]`},
+		{"sim -scenario mfs -strategy x", `bench sim: find strategy "x" of mfs: it has ["retry-3x" "retry-budget-grpc" "retry-budget-aws" "retry-budget-aws-2026"]`},
 		{"sim -scenario mfs more", `bench sim: unexpected argument "more"`},
 		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
 		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
@@ -87,7 +87,7 @@ func TestAllScenariosCanBeListed(t *testing.T) {
 	out, _, code := bench("sim", "-list")
 	require.Zero(t, code)
 	require.Contains(t, out, "\nmfs\n    retry-3x\n")
-	require.Equal(t, 18, strings.Count(out, "\n")-strings.Count(out, "\n    ")) // 17, and one that is part of another
+	require.Equal(t, 17+1+3, strings.Count(out, "\n")-strings.Count(out, "\n    ")) // the article's 17, one that is part of another, and those of presets
 }
 
 func TestEachModelPrintsALineForARun(t *testing.T) {

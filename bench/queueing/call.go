@@ -11,6 +11,7 @@ import (
 type call struct {
 	began   int64  // ns; when its first request was sent
 	serial  uint32 // of the request that it waits for
+	first   uint32 // the serial of its first request
 	holders uint16 // its client while it goes on, and each of its requests that the server may still look at
 	timeout uint8  // index of its timeout in Scenario.Timeouts
 	doomed  bool   // the failure is one of its user, whatever it tries
@@ -38,7 +39,7 @@ func (r *run) arrive() {
 func (r *run) begin() {
 	id := r.blank()
 	c := &r.calls[id]
-	c.began, c.holders, c.failed = r.now, 1, false
+	c.began, c.first, c.holders, c.failed = r.now, c.serial, 1, false
 	if n := len(r.scenario.Timeouts); n > 1 {
 		c.timeout = uint8(r.rand.IntN(n))
 	}

@@ -12,10 +12,11 @@ var header = []string{
 	"scenario", "strategy", "rps", "seeds", "t_s",
 	"amplification_pct", "amplification_sd", "server_ok_pct", "client_done_pct", "client_ok_pct",
 	"client_p50_ms", "client_p99_ms", "queue_avg", "queue_max", "cpu_pct",
+	"first_ok_pct", "first_failed_pct", "retry_ok_pct", "retry_failed_pct", "offered_pct", "unmet",
 }
 
-// WriteCSV writes series with the columns of reference/calibration_50ms.csv:
-// numbers to two digits, nothing for what is not defined.
+// WriteCSV writes series with the columns of the calibration series in testdata, and
+// those that it lacks after them: numbers to two digits, nothing for what is not defined.
 func WriteCSV(w io.Writer, series ...*Series) error {
 	c := csv.NewWriter(w)
 	_ = c.Write(header) // Flush keeps the error
@@ -40,6 +41,7 @@ func (s *Series) record(r *Row) []string {
 	for _, x := range []float64{
 		r.Amplification, r.AmplificationSD, r.ServerOK, r.ClientDone, r.ClientOK,
 		r.P50, r.P99, r.QueueAvg, r.QueueMax, r.CPU,
+		r.FirstOK, r.FirstFailed, r.RetryOK, r.RetryFailed, r.Offered, r.Unmet,
 	} {
 		record = append(record, number(x))
 	}

@@ -11,6 +11,8 @@ type Result struct {
 	CPUs    int
 	Buckets []Bucket // from the start on; what happens after the scenario's length is in Total alone
 	Fine    []int    // completed requests per [FineBucket]
+	Ended   []int    // calls that ended per FineBucket
+	OK      []int    // of those, with success
 	Total   Bucket   // of the whole run: what can be added of all that happened
 }
 
@@ -24,6 +26,9 @@ type Bucket struct {
 	Offered   int           // requests sent
 	Completed int           // requests that the server ended, with whatever outcome
 	OK        int           // of those, with success
+	First     int           // of those that were completed, first tries; the others are retries
+	FirstOK   int           // first tries that succeeded while their caller still waited for them
+	RetryOK   int           // retries that succeeded while their caller still waited for them
 	Ended     int           // calls that ended
 	Succeeded int           // of those, with success
 	Unmet     int           // calls that had arrived and not ended at the end of it: on their way, waiting to retry or for a permit
@@ -38,6 +43,7 @@ type meter struct {
 	length, width int64 // ns
 	buckets       []Bucket
 	fine          []int
+	ended, ok     []int
 	took          [][]int64 // ns; of the calls that ended, per bucket
 	after         Bucket    // what happens after the length
 
@@ -46,12 +52,14 @@ type meter struct {
 }
 
 func newMeter(length, width time.Duration) meter {
-	n := int((length + width - 1) / width)
+	n, fine := int((length+width-1)/width), (length+FineBucket-1)/FineBucket
 	return meter{
 		length:  int64(length),
 		width:   int64(width),
 		buckets: make([]Bucket, n),
-		fine:    make([]int, (length+FineBucket-1)/FineBucket),
+		fine:    make([]int, fine),
+		ended:   make([]int, fine),
+		ok:      make([]int, fine),
 		took:    make([][]int64, n),
 		busy:    make([]float64, n),
 	}
@@ -65,15 +73,33 @@ func (m *meter) at(now int64) *Bucket {
 	return &m.buckets[now/m.width]
 }
 
-// complete notes the end of a request that left so many in the queue.
-func (m *meter) complete(now int64, ok bool, left int) {
+// ending is how a request ended at the server.
+type ending struct {
+	ok      bool // it succeeded
+	first   bool // it was the first try of its call
+	awaited bool // its caller had not given it up
+	left    int  // requests in the queue when its service began
+}
+
+// complete notes the end of a request at the server.
+func (m *meter) complete(now int64, e ending) {
 	b := m.at(now)
 	b.Completed++
-	if ok {
+	if e.ok {
 		b.OK++
 	}
-	b.QueueSum += left
-	b.QueueMax = max(b.QueueMax, left)
+	if e.first {
+		b.First++
+	}
+	if e.ok && e.awaited {
+		if e.first {
+			b.FirstOK++
+		} else {
+			b.RetryOK++
+		}
+	}
+	b.QueueSum += e.left
+	b.QueueMax = max(b.QueueMax, e.left)
 	if now < m.length {
 		m.fine[now/int64(FineBucket)]++
 	}
@@ -89,6 +115,10 @@ func (m *meter) end(now int64, ok bool, took int64) {
 	if now < m.length {
 		n := now / m.width
 		m.took[n] = append(m.took[n], took)
+		m.ended[now/int64(FineBucket)]++
+		if ok {
+			m.ok[now/int64(FineBucket)]++
+		}
 	}
 }
 
@@ -115,7 +145,7 @@ func (m *meter) result(o *Setup, cpus int) *Result {
 		total.add(b)
 	}
 	total.add(&m.after)
-	return &Result{Setup: *o, CPUs: cpus, Buckets: m.buckets, Fine: m.fine, Total: total}
+	return &Result{Setup: *o, CPUs: cpus, Buckets: m.buckets, Fine: m.fine, Ended: m.ended, OK: m.ok, Total: total}
 }
 
 // add adds what can be added.
@@ -124,6 +154,9 @@ func (b *Bucket) add(c *Bucket) {
 	b.Offered += c.Offered
 	b.Completed += c.Completed
 	b.OK += c.OK
+	b.First += c.First
+	b.FirstOK += c.FirstOK
+	b.RetryOK += c.RetryOK
 	b.Ended += c.Ended
 	b.Succeeded += c.Succeeded
 	b.QueueSum += c.QueueSum

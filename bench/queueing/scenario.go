@@ -49,22 +49,34 @@ func (s *Scenario) Permits(rps int) int {
 	return max(1, int(float64(s.Limit*float64(rps))+1e-9))
 }
 
-// Strategy returns the strategy of that name. The error names those that there are.
+// Strategy returns the strategy of that name: one of the scenario, or one of [Presets]. The
+// error names those that there are.
 func (s *Scenario) Strategy(name string) (Strategy, error) {
-	names := make([]string, 0, len(s.Strategies))
-	for _, y := range s.Strategies {
+	var names []string
+	for _, y := range slices.Concat(s.Strategies, Presets()) {
 		if y.Name == name {
 			return y, nil
 		}
-		names = append(names, y.Name)
+		if !slices.Contains(names, y.Name) {
+			names = append(names, y.Name)
+		}
 	}
 	return Strategy{}, fmt.Errorf("find strategy %q of %s: it has %q", name, s.Name, names)
 }
 
-// Find returns the scenario of that name: one of [Scenarios], or
+// When returns a time of a [Summary] as people read it: "1.04 s", or if there is none
+// "not within 1.5s", which is the scenario's length.
+func (s *Scenario) When(at time.Duration, ok bool) string {
+	if !ok {
+		return fmt.Sprintf("not within %v", s.Length)
+	}
+	return fmt.Sprintf("%.2f s", at.Seconds())
+}
+
+// Find returns the scenario of that name: one of [Scenarios] or [PresetScenarios], or
 // retry_cb_vs_budget, which is two strategies of another.
 func Find(name string) (Scenario, error) {
-	for _, s := range Scenarios() {
+	for _, s := range slices.Concat(Scenarios(), PresetScenarios()) {
 		if s.Name == name {
 			return s, nil
 		}

@@ -18,17 +18,22 @@ type Series struct {
 	Bucket   time.Duration // length of a row
 	Rows     []Row
 	Fine     []float64 // load in percent per [FineBucket]
+	Answered []float64 // percent of the calls that ended with success, per FineBucket; NaN if none ended
 	Requests float64   // that the server ended in a whole run
 	Success  float64   // percent of all calls of a run
 }
 
 // Row is a part of the virtual time: means over the seeds, in the units of
-// reference/calibration_50ms.csv. What no seed defines is NaN.
+// testdata/calibration_50ms.csv. What no seed defines is NaN.
 type Row struct {
 	T               time.Duration // its beginning
 	Amplification   float64       // completions in percent of the normal load, 100 rps x bucket
 	AmplificationSD float64       // standard deviation of that over the seeds, which count as all there are
 	Offered         float64       // requests sent in percent of the normal load
+	FirstOK         float64       // completions of first tries whose success their caller still waited for, in percent of the normal load
+	FirstFailed     float64       // those of the other first tries, likewise
+	RetryOK         float64       // completions of retries whose success their caller still waited for, likewise
+	RetryFailed     float64       // those of the other retries, likewise
 	ServerOK        float64       // percent of the completions
 	ClientDone      float64       // calls that ended in percent of the normal load
 	ClientOK        float64       // percent of those
@@ -106,11 +111,19 @@ func mean(results []*Result) *Series {
 	s := &Series{
 		Scenario: o.Scenario, Strategy: o.Strategy.Name,
 		RPS: o.RPS, Seeds: len(results), CPUs: first.CPUs, Bucket: o.Bucket,
-		Rows: make([]Row, len(first.Buckets)),
-		Fine: make([]float64, len(first.Fine)),
+		Rows:     make([]Row, len(first.Buckets)),
+		Fine:     make([]float64, len(first.Fine)),
+		Answered: make([]float64, len(first.Fine)),
 	}
 	for i := range s.Rows {
 		s.Rows[i] = s.row(results, i)
+	}
+	for i := range s.Answered {
+		var answered average
+		for _, r := range results {
+			answered.add(share(r.OK[i], r.Ended[i]))
+		}
+		s.Answered[i] = answered.value()
 	}
 	for _, r := range results {
 		for i, completed := range r.Fine {
@@ -124,6 +137,7 @@ func mean(results []*Result) *Series {
 
 // row is the mean of the buckets i.
 func (s *Series) row(results []*Result, i int) Row {
+	var firstOK, firstFailed, retryOK, retryFailed average
 	var amplification, squares, offered, serverOK, done, clientOK, unmet, p50, p99, avg, most, cpu average
 	for _, r := range results {
 		b := &r.Buckets[i]
@@ -131,6 +145,10 @@ func (s *Series) row(results []*Result, i int) Row {
 		amplification.add(load)
 		squares.add(load * load)
 		offered.add(s.percent(b.Offered, i, s.Bucket))
+		firstOK.add(s.percent(b.FirstOK, i, s.Bucket))
+		firstFailed.add(s.percent(b.First-b.FirstOK, i, s.Bucket))
+		retryOK.add(s.percent(b.RetryOK, i, s.Bucket))
+		retryFailed.add(s.percent(b.Completed-b.First-b.RetryOK, i, s.Bucket))
 		serverOK.add(share(b.OK, b.Completed))
 		done.add(s.percent(b.Ended, i, s.Bucket))
 		clientOK.add(share(b.Succeeded, b.Ended))
@@ -149,6 +167,10 @@ func (s *Series) row(results []*Result, i int) Row {
 		Amplification:   load,
 		AmplificationSD: math.Sqrt(max(0, squares.value()-float64(load*load))),
 		Offered:         offered.value(),
+		FirstOK:         firstOK.value(),
+		FirstFailed:     firstFailed.value(),
+		RetryOK:         retryOK.value(),
+		RetryFailed:     retryFailed.value(),
 		ServerOK:        serverOK.value(),
 		ClientDone:      done.value(),
 		ClientOK:        clientOK.value(),

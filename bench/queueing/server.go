@@ -47,7 +47,8 @@ func (r *run) finish(v served) {
 	r.meter.work(r.now, r.busy)
 	r.busy--
 	ok := !v.late && r.succeeds(v.call)
-	r.meter.complete(r.now, ok, int(v.seen))
+	c := &r.calls[v.call]
+	r.meter.complete(r.now, ending{ok: ok, first: v.serial == c.first, awaited: v.serial == c.serial, left: int(v.seen)})
 	if _, next, some := r.queue.Pop(); some {
 		r.serve(next)
 	}
