@@ -46,6 +46,7 @@ func plans(o Options) []plan {
 		herdPlan(o),
 		realPlan(o),
 		queueingPlan(o),
+		tiersPlan(o),
 		lettersPlan(o),
 		contentionPlan(o),
 		stormPlan(o),

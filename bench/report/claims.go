@@ -28,7 +28,7 @@ var scenarioTexts = map[string]struct{ title, claim string }{
 		"a limit of 0.4 rps does not hide it."},
 	"any_retries_are_slowing_down_recovery": {
 		"A server with little to spare: no retries, and two retries at once or with backoff",
-		"without retries errors are gone at once, with them later."},
+		"without retries errors are gone at once, with them at 2.3 s."},
 	"retry_cb_or_budget_vs_exp_backoff": {
 		"A server with little to spare: a retry budget and a breaker on retries against backoff",
 		"budget and retry breaker are at the normal load at 1.0 s, backoff with jitter at 1.25 s."},
@@ -50,4 +50,10 @@ var scenarioTexts = map[string]struct{ title, claim string }{
 		"A retry budget over retries at once, and over backoff with jitter", ""},
 	"retry_cb_budget_global_vs_local": {
 		"Budget and retry breaker: one for all clients, and one for each 200 calls per second", ""},
+	"budget_presets": {
+		"All requests fail: the article's retry budget beside gRPC's and AWS's", ""},
+	"budget_presets_partial_failure": {
+		"30 % of the requests fail: the article's retry budget beside gRPC's and AWS's", ""},
+	"budget_presets_few_failures": {
+		"5 % of the requests fail: no budget is in anybody's way", ""},
 }

@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/queueing"
+	"github.com/redial-go/redial/bench/tiers"
 )
 
 // small is a report that takes seconds.
@@ -69,11 +71,11 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		require.LessOrEqual(t, done, many)
 	}
 	require.NoError(t, Write(context.Background(), dir, o))
-	require.Equal(t, 6+17+1+1+2, figures, "herds, scenarios, letters, contention, storm")
+	require.Equal(t, 6+17+3+2+1+1+2, figures, "herds, scenarios, presets, tiers, letters, contention, storm")
 
 	svgs, err := filepath.Glob(filepath.Join(dir, "*.svg"))
 	require.NoError(t, err)
-	require.Len(t, svgs, 2*5+1+17+1+1+3)
+	require.Len(t, svgs, 2*5+1+2*(17+3)+2+1+1+3)
 	texts := map[string]string{}
 	for _, file := range svgs {
 		svg, err := os.ReadFile(file)
@@ -83,9 +85,15 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(png), "\x89PNG"))
 	}
-	for _, s := range queueing.Scenarios() {
+	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios()) {
 		for _, y := range s.Strategies {
 			require.Contains(t, texts["queueing_"+fileName(s.Name)+".svg"], y.Name)
+			require.Contains(t, texts["queueing_tries_"+fileName(s.Name)+".svg"], y.Name)
+		}
+	}
+	for _, s := range tiers.Scenarios() {
+		for _, y := range s.Strategies {
+			require.Contains(t, texts["tiers_"+fileName(s.Name)+".svg"], y.Name)
 		}
 	}
 	for _, name := range compared {
@@ -186,7 +194,7 @@ func TestAReportThatWasInterruptedBeforeItBeganSaysSo(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	require.ErrorIs(t, Write(ctx, dir, small()), context.Canceled)
-	require.Contains(t, html(t, dir), "The report was interrupted: 27 of its figures are not drawn.")
+	require.Contains(t, html(t, dir), "The report was interrupted: 32 of its figures are not drawn.")
 }
 
 func TestADirectoryThatCannotBeWrittenIsSaidAtOnce(t *testing.T) {

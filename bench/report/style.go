@@ -25,7 +25,18 @@ var families = []struct {
 	{word: "grpc", color: chart.Sky, width: 1.8},
 	{word: "cenkalti", color: chart.Orange},
 	{word: "autopaho", color: chart.Grey, dash: chart.Long},
+	// Services in a row.
+	{word: "client-retries", color: chart.Black, width: 2.6}, // under those that may lie on it
+	{word: "service-retries", color: chart.Grey, width: 2.6},
+	{word: "final-errors", color: chart.Purple, dash: chart.Long},
+	{word: "marked-retries", color: chart.Orange},
+	{word: "service-budget", color: chart.Sky, dash: chart.Short},
+	{word: "admission", color: chart.Blue},
+	{word: "+breaker", color: chart.Sky, dash: chart.Long},
+	{word: "presses", color: chart.Purple, dash: chart.Short},
 	// The rest.
+	{word: "budget-aws-2026", color: chart.Orange},
+	{word: "budget-aws", color: chart.Blue, dash: chart.Short},
 	{word: "budget", color: chart.Green, width: 1.8},
 	{word: "circuit-breaker", color: chart.Sky, dash: chart.Long, width: 2},
 	{word: "deadline", color: chart.Grey, width: 1.8},

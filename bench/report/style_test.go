@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,11 +11,17 @@ import (
 	"github.com/redial-go/redial/bench/contention"
 	"github.com/redial-go/redial/bench/queueing"
 	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/tiers"
 )
 
 func TestStrategiesOfOnePictureCanBeToldApart(t *testing.T) {
 	pictures := map[string][]string{"herd": compared, "cover": coverClients}
-	for _, s := range queueing.Scenarios() {
+	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios()) {
+		for _, y := range s.Strategies {
+			pictures[s.Name] = append(pictures[s.Name], y.Name)
+		}
+	}
+	for _, s := range tiers.Scenarios() {
 		for _, y := range s.Strategies {
 			pictures[s.Name] = append(pictures[s.Name], y.Name)
 		}
@@ -42,9 +49,14 @@ func TestAStrategyOfNobodyHasAStyleToo(t *testing.T) {
 }
 
 func TestEachScenarioHasATitle(t *testing.T) {
-	require.Len(t, scenarioTexts, len(queueing.Scenarios()))
-	for _, s := range queueing.Scenarios() {
+	all := slices.Concat(queueing.Scenarios(), queueing.PresetScenarios())
+	require.Len(t, scenarioTexts, len(all))
+	for _, s := range all {
 		require.NotEmpty(t, scenarioTexts[s.Name].title, s.Name)
+	}
+	require.Len(t, tiersTexts, len(tiers.Scenarios()))
+	for _, s := range tiers.Scenarios() {
+		require.NotEmpty(t, tiersTexts[s.Name].title, s.Name)
 	}
 }
 
