@@ -112,9 +112,16 @@ func ParseQueue(s string) (Queue, error) {
 }
 
 // Ideal is how long the server needs for all clients if it is never idle and
-// nothing is in vain: N/C.
+// nothing is in vain: N/C. Several servers that do not hang share the work.
 func (h *Herd) Ideal() time.Duration {
-	return time.Duration(float64(h.N) / h.Server.Capacity * float64(time.Second))
+	serving := max(h.Server.Count-h.Server.Hung, 1)
+	return time.Duration(float64(h.N) / (h.Server.Capacity * float64(serving)) * float64(time.Second))
+}
+
+// Return is when the last server is back for good, from the loss, if no spell has a
+// Spread. A [Result] counts from then.
+func (h *Herd) Return() time.Duration {
+	return total(h.Outage.spells()) + time.Duration(max(h.Server.Count-1, 0))*h.Server.Rolling
 }
 
 // What fits into memory, and into 63 bits of ns with many dials for each client.

@@ -100,7 +100,7 @@ func (t *tally) ups(now int64, by int) {
 	t.upBins[now/int64(Bin)] += int32(by)
 	for i, share := range [...]int{50, 99, 100} {
 		if by > 0 && t.reached[i] == Never && t.now >= (share*t.n+99)/100 {
-			t.reached[i] = time.Duration(now - t.returned)
+			t.reached[i] = time.Duration(max(now-t.returned, 0)) // another server was there before
 		}
 	}
 }
@@ -159,10 +159,10 @@ func (r *run) result() *Result {
 		res.Away = append(res.Away, away)
 		res.Groups[c.group] = append(res.Groups[c.group], late)
 	}
-	sortTimes(res.Late)
-	sortTimes(res.Away)
+	SortTimes(res.Late)
+	SortTimes(res.Away)
 	for _, g := range res.Groups {
-		sortTimes(g)
+		SortTimes(g)
 	}
 	dials, up := int64(0), int32(r.N)
 	for i, n := range res.DialsPerBin {
@@ -180,8 +180,8 @@ func (r *run) result() *Result {
 
 func (t *tally) per(n int64) float64 { return float64(n) / float64(t.n) }
 
-// sortTimes sorts with Never as the greatest.
-func sortTimes(s []time.Duration) {
+// SortTimes sorts with Never as the greatest.
+func SortTimes(s []time.Duration) {
 	slices.SortFunc(s, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) })
 }
 
@@ -192,4 +192,19 @@ func Quantile(s []time.Duration, share float64) time.Duration {
 	}
 	i := int(math.Ceil(share*float64(len(s)))) - 1
 	return s[min(max(i, 0), len(s)-1)]
+}
+
+// Mean returns the mean of times, or [Never] if one of them is that or there are none.
+func Mean(times []time.Duration) time.Duration {
+	sum := float64(0)
+	for _, d := range times {
+		if d == Never {
+			return Never
+		}
+		sum += float64(d)
+	}
+	if len(times) == 0 {
+		return Never
+	}
+	return time.Duration(sum / float64(len(times)))
 }

@@ -214,3 +214,32 @@ func TestAnAverageDoesNotDependOnTheWorkers(t *testing.T) {
 	require.Equal(t, one, two)
 	require.EqualValues(t, 5, told.Load())
 }
+
+func TestServersThatDoNotHangShareTheWork(t *testing.T) {
+	h := fleet.Herd{N: 1000, Server: fleet.Server{Capacity: 10, Count: 10, Hung: 5, Rolling: 3 * time.Second}, Outage: fleet.Outage{Length: 2 * time.Second}}
+	require.Equal(t, 20*time.Second, h.Ideal())
+	require.Equal(t, 29*time.Second, h.Return(), "the last is restarted 27 s after the first")
+	h.Server = fleet.Server{Capacity: 10}
+	require.Equal(t, 100*time.Second, h.Ideal())
+	h.Outage.Again = 4 * time.Second
+	require.Equal(t, 8*time.Second, h.Return())
+}
+
+func TestAHerdOfOtherServersIsUpWhenTheLastIsBack(t *testing.T) {
+	r, err := fleet.Run(t.Context(), fleet.Herd{
+		N: 100, Outage: fleet.Outage{Length: 5 * time.Second}, Watch: 5 * time.Minute, Seed: 1,
+		Server: fleet.Server{Capacity: 100, Count: 4, Rolling: 10 * time.Second},
+	})
+	require.NoError(t, err)
+	require.True(t, r.Recovered())
+	require.Zero(t, r.T50, "and not before")
+	require.Len(t, r.Away, r.N)
+	require.Less(t, fleet.Mean(r.Away), 5*time.Second, "most find another server before their own is back")
+}
+
+func TestAMeanOfWhatIsNeverReachedIsNever(t *testing.T) {
+	const second = time.Second
+	require.Equal(t, 2*second, fleet.Mean([]time.Duration{second, 3 * second}))
+	require.Equal(t, fleet.Never, fleet.Mean([]time.Duration{second, fleet.Never}))
+	require.Equal(t, fleet.Never, fleet.Mean(nil))
+}
