@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/lone"
 	"github.com/redial-go/redial/bench/realherd"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // row is the circumstance of a name.
-func row(name string) circumstance {
-	for _, r := range circumstances() {
-		if r.name == name {
+func row(name string) lone.Circumstance {
+	for _, r := range lone.Circumstances() {
+		if r.Name == name {
 			return r
 		}
 	}
@@ -28,12 +29,12 @@ func (l *lab) lone(c fleet.Client, names ...string) (cells []string) {
 			return nil
 		}
 		r := row(name)
-		o, err := r.run(l.ctx, c, 20)
+		o, err := r.Run(l.ctx, c, 20, 1)
 		if err != nil {
 			l.err = err
 			return nil
 		}
-		cells = append(cells, r.show(o))
+		cells = append(cells, r.Show(o))
 	}
 	return cells
 }
@@ -48,12 +49,12 @@ func loneDefaults(l *lab) table {
 		}
 		clients = append(clients, c)
 	}
-	all, err := runLone(l.ctx, circumstances(), clients, 40, l.workers, func() {})
+	all, err := lone.RunAll(l.ctx, lone.Circumstances(), clients, 40, 1, l.workers, func() {})
 	if err != nil {
 		l.err = err
 		return nil
 	}
-	return loneTable(circumstances(), clients, all)
+	return lone.Table(lone.Circumstances(), clients, all)
 }
 
 // at is a herd of n clients before a server, after an outage.
@@ -157,7 +158,7 @@ func (l *lab) among(share float64, q fleet.Queue, c fleet.Client) string {
 		l.err = err
 		return ""
 	}
-	return figure(fleet.Quantile(r.Groups[0], 0.99)) + " s"
+	return lone.Figure(fleet.Quantile(r.Groups[0], 0.99)) + " s"
 }
 
 // shareTable is the frontier between a lone client after a long hang and herds at an
@@ -242,13 +243,13 @@ func capsTable(l *lab) table {
 	for _, caps := range [][2]time.Duration{{5, 5}, {8, 10}, {10, 15}, {10, 30}, {15, 30}, {30, 60}} {
 		c := prompt(backoff.Prompt{Cap: caps[0] * second, OverloadCap: caps[1] * second})
 		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, l.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
-		refused := after("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
-		o, err := refused.run(l.ctx, c, 4)
+		refused := lone.After("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
+		o, err := refused.Run(l.ctx, c, 4, 1)
 		if err != nil {
 			l.err = err
 			return nil
 		}
-		cells = append(cells, fmt.Sprintf("%.0f", 300*o.rate))
+		cells = append(cells, fmt.Sprintf("%.0f", 300*o.Rate))
 		for _, q := range []fleet.Queue{fleet.Reject, fleet.Busy} {
 			h := at(100_000, q, fleet.Refused, 0)
 			if h.N > l.largest {

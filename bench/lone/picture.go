@@ -1,4 +1,4 @@
-package main
+package lone
 
 import (
 	"image/color"
@@ -22,8 +22,8 @@ var shades = []struct {
 	{1 << 62, chart.Style{Name: "later, or never", Color: color.RGBA{90, 30, 0, 255}, Area: true}},
 }
 
-// drawLone is the table as a picture: the rows that say how late a client is back.
-func drawLone(rows []circumstance, clients []fleet.Client, all [][]*alone) *chart.Picture {
+// Picture returns the table as a picture. The cells of rows that say how late a client is back have a colour.
+func Picture(rows []Circumstance, clients []fleet.Client, all [][]*Result) *chart.Picture {
 	const high = 17 // points for a row
 	cells := chart.Cells{Width: 1, Height: 1}
 	p := &chart.Panel{X: chart.Axis{Min: -0.5, Max: float64(len(clients)) - 0.5}, Y: chart.Axis{Max: 0.5}}
@@ -32,21 +32,22 @@ func drawLone(rows []circumstance, clients []fleet.Client, all [][]*alone) *char
 	}
 	y := 0.0
 	for i, r := range rows {
-		text := r.show(all[i][0])
-		if text != howLate(all[i][0]) { // it shows something else
-			continue
-		}
-		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: y, Label: r.name})
+		late := r.Show(all[i][0]) == HowLate(all[i][0])
+		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: y, Label: r.Name})
 		for j, o := range all[i] {
-			cells.Cells = append(cells.Cells, chart.Cell{X: float64(j), Y: y, Text: howLate(o), Color: shade(fleet.Quantile(o.late, 0.95))})
+			cell := chart.Cell{X: float64(j), Y: y, Text: r.Show(o), Color: shade(fleet.Quantile(o.Late, 0.95))}
+			if !late {
+				cell.Color, cell.Empty = chart.Grey, true
+			}
+			cells.Cells = append(cells.Cells, cell)
 		}
 		y--
 	}
 	p.Y.Min = y + 0.5
 	p.Layers = []plot.Plotter{cells}
 	pic := &chart.Picture{
-		Name: "lone", Title: "How late one client is back", Height: 40 - high*(y-1), Width: 800, Panels: []*chart.Panel{p},
-		Note: "Seconds after the server is back: median / p95. Simulated",
+		Name: "lone", Title: "How late one client is back", Height: 40 - high*(y-1), Width: 900, Panels: []*chart.Panel{p},
+		Note: "Seconds after the server is back: median / p95; in cells without a colour what the row says. Simulated",
 	}
 	for _, s := range shades {
 		pic.Legend = append(pic.Legend, s.Style)
