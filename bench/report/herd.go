@@ -19,10 +19,14 @@ func herdWatch(ideal time.Duration) time.Duration {
 	return max(3*time.Minute, (4 * ideal).Round(time.Minute))
 }
 
-// setting is a herd without its clients.
+// setting is a herd without its clients, and how it is shown.
 type setting struct {
 	id, title string
+	text      string // a paragraph of its own; may be empty
+	note      string // under what conditions
 	herd      fleet.Herd
+	until     float64 // s from the loss: the end of the picture of dials
+	repeats   bool    // sessions are lost several times: the table says how long clients were away
 }
 
 func settings(o Options) []setting {
@@ -32,13 +36,17 @@ func settings(o Options) []setting {
 		return h
 	}
 	const outage = 5 * time.Second
-	return []setting{
-		{"restart", "A restart that is over at once", herd(0, fleet.Drop)},
-		{"outage", "An outage of 5 s", herd(outage, fleet.Drop)},
-		{"reject", "An outage of 5 s, and a server that refuses whom it has no room for", herd(outage, fleet.Reject)},
-		{"busy", "An outage of 5 s, and a server that answers 503 to whom it has no room for", herd(outage, fleet.Busy)},
-		{"unbounded", "An outage of 5 s, and a queue without an end", herd(outage, fleet.Unbounded)},
+	all := []setting{
+		{id: "restart", title: "A restart that is over at once", herd: herd(0, fleet.Drop)},
+		{id: "outage", title: "An outage of 5 s", herd: herd(outage, fleet.Drop)},
+		{id: "reject", title: "An outage of 5 s, and a server that refuses connections for which it has no room", herd: herd(outage, fleet.Reject)},
+		{id: "busy", title: "An outage of 5 s, and a server that answers 503 where it has no room", herd: herd(outage, fleet.Busy)},
+		{id: "unbounded", title: "An outage of 5 s, and a queue without an end", herd: herd(outage, fleet.Unbounded)},
 	}
+	for i := range all {
+		all[i].note, all[i].until = herdNote(all[i].herd), all[i].herd.Watch.Seconds()/3
+	}
+	return all
 }
 
 // herdPlan is the chapter of package fleet.
@@ -58,7 +66,7 @@ func herdPlan(o Options) plan {
 
 // herdRun is a herd of one make of clients.
 type herdRun struct {
-	name   string
+	style  chart.Style
 	result *fleet.Result // of the first seed
 	mean   fleet.Summary // of all
 }
@@ -68,13 +76,18 @@ func runHerd(ctx context.Context, h fleet.Herd, name string, seeds int) (herdRun
 	if !ok {
 		return herdRun{}, fmt.Errorf("find client %q: package fleet has none of that name", name)
 	}
+	return runClient(ctx, h, client, styleOf(name), seeds)
+}
+
+// runClient lets a herd of a client come back.
+func runClient(ctx context.Context, h fleet.Herd, client fleet.Client, style chart.Style, seeds int) (herdRun, error) {
 	h.Client = client
 	result, err := fleet.Run(ctx, h)
 	if err != nil {
 		return herdRun{}, err
 	}
 	mean, err := fleet.Average(ctx, h, seeds, 1)
-	return herdRun{name, result, mean}, err
+	return herdRun{style, result, mean}, err
 }
 
 func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
@@ -86,16 +99,29 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 		}
 		runs = append(runs, r)
 	}
-	note := herdNote(s.herd)
-	return &Figure{
+	return showSetting(o, s, runs), nil
+}
+
+// showSetting is the figure of runs that are done.
+func showSetting(o Options, s setting, runs []herdRun) *Figure {
+	f := &Figure{
 		Title: s.title,
-		Text:  []string{fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch))},
 		Pictures: []*chart.Picture{
-			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door, log scale", note, s.herd, runs, s.herd.Watch.Seconds()/3, 82),
-			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", note, s.herd, runs),
+			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door, log scale", s.note, s.herd, runs, s.until, 82),
+			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", s.note, s.herd, runs),
 		},
-		Tables: []Table{herdTable(runs)},
-	}, nil
+	}
+	if s.text != "" {
+		f.Text = append(f.Text, s.text)
+	}
+	if s.repeats {
+		f.Text = append(f.Text, fmt.Sprintf("Pictures and table show one run (seed %d), with the time since the first loss.", o.Seed))
+		f.Tables = []Table{awayTable(runs)}
+		return f
+	}
+	f.Text = append(f.Text, fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch)))
+	f.Tables = []Table{herdTable(runs)}
+	return f
 }
 
 // herdNote says what happens to a herd.
@@ -116,7 +142,7 @@ func herdNote(h fleet.Herd) string {
 // dialsPicture has a panel for each make of clients, over the first seconds.
 func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until, height float64) *chart.Picture {
 	pic := &chart.Picture{Name: name, Title: title, Note: note, Columns: 2, Height: height}
-	if h.Outage.Length > 0 {
+	if len(outages(h)) > 0 {
 		pic.Legend = append(pic.Legend, away)
 	}
 	top := 0
@@ -124,15 +150,47 @@ func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until,
 		top = max(top, r.result.Peak)
 	}
 	for i, r := range runs {
-		bars := chart.Bars{Style: styleOf(r.name), Step: fleet.Bin.Seconds()}
+		bars := chart.Bars{Style: r.style, Step: fleet.Bin.Seconds()}
 		for _, n := range r.result.DialsPerBin {
 			bars.Values = append(bars.Values, float64(n))
 		}
-		title := fmt.Sprintf("%s: peak %s; %s", label(r.name), chart.Number(float64(r.result.Peak)), whenBack(h, r.result))
-		pic.Panels = append(pic.Panels, dialsPanel(title, until, float64(top), i >= len(runs)-2,
-			chart.Shade{Style: away, To: h.Outage.Length.Seconds()}, bars))
+		title := fmt.Sprintf("%s: peak %s; %s", r.style.Name, chart.Number(float64(r.result.Peak)), whenBack(h, r.result))
+		panel := dialsPanel(title, until, float64(top), i >= len(runs)-2, append(outages(h), bars)...)
+		if !panel.X.Bare {
+			panel.X.Label = sinceWhen(h)
+		}
+		pic.Panels = append(pic.Panels, panel)
 	}
 	return pic
+}
+
+// sinceWhen is the label of the time axis.
+func sinceWhen(h fleet.Herd) string {
+	if h.Fresh {
+		return "time since the start, s"
+	}
+	return "time since the loss, s"
+}
+
+// outages are the times at which a server is away.
+func outages(h fleet.Herd) (shades []plot.Plotter) {
+	spells := h.Outage.Spells
+	if spells == nil {
+		spells = []fleet.Spell{{Down: h.Outage.Down, Length: h.Outage.Length}}
+	}
+	for k := range max(h.Server.Count, 1) {
+		at := time.Duration(k) * h.Server.Rolling
+		for _, s := range spells {
+			if s.Down != fleet.Up && s.Length > 0 {
+				shades = append(shades, chart.Shade{Style: away, From: at.Seconds(), To: (at + s.Length).Seconds()})
+			}
+			at += s.Length
+		}
+		if h.Server.Rolling == 0 {
+			break
+		}
+	}
+	return shades
 }
 
 // dialsPanel is dials per fleet.Bin over time, on a logarithmic axis. It begins a little
@@ -152,8 +210,10 @@ func dialsPanel(title string, until, top float64, lowest bool, layers ...plot.Pl
 
 // whenBack says when all of a herd were back, in the time of the picture's axis.
 func whenBack(h fleet.Herd, r *fleet.Result) string {
-	away := h.Outage.Length.Seconds()
+	away := h.Return().Seconds()
 	switch {
+	case h.Fresh && r.T100 != fleet.Never:
+		return fmt.Sprintf("all up after %.0f s", r.T100.Seconds())
 	case r.T100 != fleet.Never:
 		return fmt.Sprintf("all back after %.0f s", away+r.T100.Seconds())
 	case r.T99 != fleet.Never:
@@ -166,25 +226,27 @@ func whenBack(h fleet.Herd, r *fleet.Result) string {
 func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Picture {
 	pic := &chart.Picture{Name: name, Title: title, Note: note, Height: 240}
 	p := &chart.Panel{
-		X: chart.Axis{Max: h.Watch.Seconds(), Label: "time since the loss, s"},
+		X: chart.Axis{Max: h.Watch.Seconds(), Label: sinceWhen(h)},
 		Y: chart.Axis{Max: 100, Label: "% of all connections"},
 	}
-	from := h.Outage.Length.Seconds()
-	p.Layers = append(p.Layers, chart.Shade{Style: away, To: from})
+	p.Layers = outages(h)
 	for _, r := range runs { // the first is the widest, and behind the others
-		line := chart.Line{Style: styleOf(r.name)}
+		line := chart.Line{Style: r.style}
 		for i, n := range r.result.UpPerBin {
 			line.Points = append(line.Points, chart.Point{X: (time.Duration(i+1) * fleet.Bin).Seconds(), Y: 100 * float64(n) / float64(h.N)})
 		}
 		line.Points = append(line.Points, chart.Point{X: h.Watch.Seconds(), Y: 100 * float64(r.result.Up) / float64(h.N)})
 		p.Layers = append(p.Layers, line)
 	}
-	p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: from}, {X: from + h.Ideal().Seconds(), Y: 100}}})
 	for _, r := range runs {
-		pic.Legend = append(pic.Legend, styleOf(r.name))
+		pic.Legend = append(pic.Legend, r.style)
 	}
-	pic.Legend = append(pic.Legend, ideal)
-	if from > 0 {
+	if h.Server.Rolling == 0 && h.Server.Ramp == 0 && h.Outage.Spells == nil {
+		from := h.Return().Seconds()
+		p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: from}, {X: from + h.Ideal().Seconds(), Y: 100}}})
+		pic.Legend = append(pic.Legend, ideal)
+	}
+	if len(outages(h)) > 0 {
 		pic.Legend = append(pic.Legend, away)
 	}
 	pic.Panels = []*chart.Panel{p}
@@ -200,9 +262,22 @@ func herdTable(runs []herdRun) Table {
 			ratio = decimal(float64(m.T99)/float64(m.Ideal), 2)
 		}
 		t.Rows = append(t.Rows, []string{
-			label(r.name), fleet.Seconds(m.T50, m.Watch, 1), fleet.Seconds(m.T99, m.Watch, 1), fleet.Seconds(m.T100, m.Watch, 1), ratio,
+			r.style.Name, fleet.Seconds(m.T50, m.Watch, 1), fleet.Seconds(m.T99, m.Watch, 1), fleet.Seconds(m.T100, m.Watch, 1), ratio,
 			decimal(m.Peak, 0), decimal(m.Dials, 1), decimal(m.Wasted, 1),
 			decimal(100*m.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", m.Recovered, m.Runs),
+		})
+	}
+	return t
+}
+
+// awayTable has how long clients were away, where they are lost several times.
+func awayTable(runs []herdRun) Table {
+	t := Table{Head: []string{"clients", "up until the last return, %", "away in all, mean, s", "99 %, s", "longest, s", "peak per 100 ms", "dials per client", "up at the end, %"}}
+	for _, r := range runs {
+		m := r.result
+		t.Rows = append(t.Rows, []string{
+			r.style.Name, decimal(100*m.UpShare, 1), fleet.Seconds(fleet.Mean(m.Away), m.Watch, 1), fleet.Seconds(fleet.Quantile(m.Away, 0.99), m.Watch, 1), fleet.Seconds(fleet.Quantile(m.Away, 1), m.Watch, 1),
+			decimal(float64(m.Peak), 0), decimal(m.Dials, 1), decimal(100*float64(m.Up)/float64(m.N), 1),
 		})
 	}
 	return t

@@ -71,11 +71,11 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		require.LessOrEqual(t, done, many)
 	}
 	require.NoError(t, Write(context.Background(), dir, o))
-	require.Equal(t, 6+1+17+3+2+1+1+2, figures, "herds, lone clients, scenarios, presets, tiers, letters, contention, storm")
+	require.Equal(t, 6+8+1+17+3+2+1+1+2, figures, "herds, spells, lone clients, scenarios, presets, tiers, letters, contention, storm")
 
 	svgs, err := filepath.Glob(filepath.Join(dir, "*.svg"))
 	require.NoError(t, err)
-	require.Len(t, svgs, 2*5+1+1+2*(17+3)+2+1+1+3)
+	require.Len(t, svgs, 2*5+1+2*7+1+1+2*(17+3)+2+1+1+3)
 	texts := map[string]string{}
 	for _, file := range svgs {
 		svg, err := os.ReadFile(file)
@@ -97,7 +97,7 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 		}
 	}
 	for _, name := range compared {
-		for _, file := range []string{"herd_restart_dials.svg", "herd_outage_up.svg", "herd_sizes.svg"} {
+		for _, file := range []string{"herd_restart_dials.svg", "herd_outage_up.svg", "herd_sizes.svg", "herd_rolling_up.svg", "herd_neighbours.svg"} {
 			require.Contains(t, texts[file], label(name))
 		}
 	}
@@ -194,7 +194,7 @@ func TestAReportThatWasInterruptedBeforeItBeganSaysSo(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	require.ErrorIs(t, Write(ctx, dir, small()), context.Canceled)
-	require.Contains(t, html(t, dir), "The report was interrupted: 33 of its figures are not drawn.")
+	require.Contains(t, html(t, dir), "The report was interrupted: 41 of its figures are not drawn.")
 }
 
 func TestADirectoryThatCannotBeWrittenIsSaidAtOnce(t *testing.T) {
@@ -209,9 +209,9 @@ func TestADirectoryThatCannotBeWrittenIsSaidAtOnce(t *testing.T) {
 
 func TestOptionsThatMakeNoSenseAreErrors(t *testing.T) {
 	for want, o := range map[string]Options{
-		"draw report: a number is out of range":        {N: mostConnections + 1},
-		`find chapter "x": there are herd, lone, real`: {Only: []string{"x"}},
-		"read herd missing.csv: no such file":          {Herd: [][]string{{"missing.csv"}}},
+		"draw report: a number is out of range":                {N: mostConnections + 1},
+		`find chapter "x": there are herd, spells, lone, real`: {Only: []string{"x"}},
+		"read herd missing.csv: no such file":                  {Herd: [][]string{{"missing.csv"}}},
 	} {
 		require.ErrorContains(t, Write(context.Background(), t.TempDir(), o), want)
 	}
