@@ -7,11 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"syscall"
-	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/fleet"
 	"github.com/redial-go/redial/conn"
@@ -27,19 +23,27 @@ import (
 type bubble struct {
 	fleet.Herd
 	work  time.Duration
-	lost  time.Time // when the server went
-	back  time.Time
 	calls chan struct{} // capacity 1: somebody has joined
 
-	mu    sync.Mutex // guards what follows; never held across a wait
-	queue []chan struct{}
-	conns []*conntest.Fake
-	dials map[time.Duration]int // by Bin, since the loss
-	up    []time.Duration       // since the server's return
+	mu     sync.Mutex // guards what follows; never held across a wait
+	lost   time.Time  // when the server went
+	back   time.Time  // when it is back for good
+	queue  []*place
+	conns  []*conntest.Fake
+	dials  map[time.Duration]int // by Bin, since the loss
+	up     []time.Duration       // since the server's return
+	upTime time.Duration         // of all together, until seen
+	seen   time.Time
+}
+
+// place is one in the server's queue.
+type place struct {
+	over   chan struct{} // closed when it is served, or reset
+	served bool
 }
 
 // outcome is what is compared.
-type outcome struct{ t50, t99, peak, dials float64 }
+type outcome struct{ t50, t99, peak, dials, upShare float64 }
 
 // add adds a share of p.
 func (o *outcome) add(p outcome, share float64) {
@@ -47,6 +51,7 @@ func (o *outcome) add(p outcome, share float64) {
 	o.t99 += share * p.t99
 	o.peak += share * p.peak
 	o.dials += share * p.dials
+	o.upShare += share * p.upShare
 }
 
 // measure lets real Conns come back.
@@ -74,9 +79,10 @@ func (b *bubble) measure() (out outcome) {
 		clients[i] = c
 	}
 	time.Sleep(time.Hour) // all are up, and stable
-	b.kill()
-	time.Sleep(b.Watch)
+	share := b.play()
+	time.Sleep(b.Watch - time.Since(b.lost))
 	out = b.outcome()
+	out.upShare = share
 	for _, c := range clients {
 		c.Close()
 	}
@@ -98,27 +104,66 @@ func (b *bubble) gates() []*budget.Gate {
 	return gates
 }
 
-// kill is the loss of all connections.
+// spells are those of the outage.
+func (b *bubble) spells() []fleet.Spell {
+	if b.Outage.Spells != nil {
+		return b.Outage.Spells
+	}
+	return []fleet.Spell{{Down: b.Outage.Down, Length: b.Outage.Length}}
+}
+
+// play lets the server go and come back, and returns when it is back for good: with the
+// share of the connections that were up until then.
+func (b *bubble) play() (upShare float64) {
+	b.mu.Lock()
+	b.lost = time.Now()
+	b.seen, b.back = b.lost, b.lost.Add(b.Return())
+	b.mu.Unlock()
+	before := fleet.Up
+	for _, s := range b.spells() {
+		if s.Down != fleet.Up && before == fleet.Up {
+			b.kill()
+		}
+		before = s.Down
+		time.Sleep(s.Length)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	return b.upTime.Seconds() / max(time.Since(b.lost).Seconds(), 1) / float64(b.N)
+}
+
+// kill is the loss of all connections. Clients in the queue are reset.
 func (b *bubble) kill() {
 	b.mu.Lock()
-	lost := b.conns
-	b.conns, b.up = nil, nil
-	b.dials = map[time.Duration]int{}
-	b.lost = time.Now()
-	b.back = b.lost.Add(b.Outage.Length)
+	lost, waiting := b.conns, b.queue
+	b.look()
+	b.conns, b.queue, b.up = nil, nil, nil
+	if b.dials == nil {
+		b.dials = map[time.Duration]int{}
+	}
 	b.mu.Unlock()
+	for _, p := range waiting {
+		close(p.over)
+	}
 	for _, c := range lost {
 		c.Fail(io.EOF)
 	}
+}
+
+// look counts the time for which connections have been up.
+func (b *bubble) look() {
+	b.upTime += time.Since(b.seen) * time.Duration(len(b.conns))
+	b.seen = time.Now()
 }
 
 // serve completes handshakes, also of those who have left.
 func (b *bubble) serve(ctx context.Context) {
 	for {
 		b.mu.Lock()
-		var first chan struct{}
+		var first *place
 		if len(b.queue) > 0 {
-			first, b.queue = b.queue[0], b.queue[1:]
+			first = b.queue[0]
 		}
 		b.mu.Unlock()
 		if first == nil {
@@ -130,7 +175,12 @@ func (b *bubble) serve(ctx context.Context) {
 			}
 		}
 		time.Sleep(b.work)
-		close(first)
+		b.mu.Lock()
+		if len(b.queue) > 0 && b.queue[0] == first { // it was not reset meanwhile
+			first.served, b.queue = true, b.queue[1:]
+			close(first.over)
+		}
+		b.mu.Unlock()
 	}
 }
 
@@ -148,7 +198,7 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 	if try.Handshake == 0 {
 		try.Handshake = backoff.DefaultHandshake
 	}
-	served, err := b.connect(ctx, try.Connect)
+	mine, err := b.connect(ctx, try.Connect)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +209,10 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 	late := time.NewTimer(try.Handshake)
 	defer late.Stop()
 	select {
-	case <-served:
+	case <-mine.over:
+		if !mine.served {
+			return nil, syscall.ECONNRESET
+		}
 	case <-late.C:
 		return nil, fmt.Errorf("handshake: %w", context.DeadlineExceeded)
 	case <-ctx.Done():
@@ -168,18 +221,19 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 	f := conntest.NewFake(nil)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.look()
 	b.conns = append(b.conns, f)
 	b.up = append(b.up, time.Since(b.back))
 	return f.Conn(), nil
 }
 
 // connect sends SYNs as Linux does until there is room.
-func (b *bubble) connect(ctx context.Context, limit time.Duration) (served chan struct{}, err error) {
+func (b *bubble) connect(ctx context.Context, limit time.Duration) (mine *place, err error) {
 	pause := time.Second
 	for {
-		served, err := b.knock()
-		if served != nil || err != nil {
-			return served, err
+		mine, err := b.knock()
+		if mine != nil || err != nil {
+			return mine, err
 		}
 		select {
 		case <-time.After(min(pause, limit)):
@@ -193,31 +247,43 @@ func (b *bubble) connect(ctx context.Context, limit time.Duration) (served chan 
 	}
 }
 
-// knock is one SYN: no channel and no error means that it was dropped.
-func (b *bubble) knock() (chan struct{}, error) {
+// meets is what a dial meets now.
+func (b *bubble) meets() fleet.Down {
+	at := time.Since(b.lost)
+	for _, s := range b.spells() {
+		if at < s.Length {
+			return s.Down
+		}
+		at -= s.Length
+	}
+	return fleet.Up
+}
+
+// knock is one SYN: no place and no error means that it was dropped.
+func (b *bubble) knock() (*place, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch full := len(b.queue) >= b.Server.Backlog && b.Server.Queue != fleet.Unbounded && b.dials != nil; {
-	case time.Now().Before(b.back) && b.Outage.Down == fleet.Swallowed:
-		return make(chan struct{}), nil
-	case time.Now().Before(b.back) && b.Outage.Down == fleet.Unavailable:
-		return nil, unavailable{b.Server.RetryAfter}
-	case time.Now().Before(b.back):
-		return nil, syscall.ECONNREFUSED
-	case full && b.Server.Queue == fleet.Reject:
-		return nil, syscall.ECONNREFUSED
-	case full && b.Server.Queue == fleet.Busy:
-		return nil, unavailable{b.Server.RetryAfter}
-	case full:
-		return nil, nil
+	if b.dials != nil {
+		waiting := max(len(b.queue)-1, 0) // beside the one that is being served
+		full := waiting >= b.Server.Backlog && b.Server.Queue != fleet.Unbounded
+		switch down := b.meets(); {
+		case down == fleet.Swallowed:
+			return &place{over: make(chan struct{})}, nil
+		case down == fleet.Unavailable, down == fleet.Up && full && b.Server.Queue == fleet.Busy:
+			return nil, unavailable{b.Server.RetryAfter}
+		case down == fleet.Refused, full && b.Server.Queue == fleet.Reject:
+			return nil, syscall.ECONNREFUSED
+		case full:
+			return nil, nil
+		}
 	}
-	served := make(chan struct{})
-	b.queue = append(b.queue, served)
+	mine := &place{over: make(chan struct{})}
+	b.queue = append(b.queue, mine)
 	select {
 	case b.calls <- struct{}{}:
 	default:
 	}
-	return served, nil
+	return mine, nil
 }
 
 // unavailable is a 503.
@@ -242,110 +308,4 @@ func (b *bubble) outcome() outcome {
 		o.dials += float64(n) / float64(b.N)
 	}
 	return o
-}
-
-// Ten thousand real Conns that dial once at a time, and the model, within 10 %.
-func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
-	n := manyOr(1_000)
-	second := time.Second
-	paced := client(fleet.Paced(&backoff.Paced{}))
-	for name, h := range map[string]fleet.Herd{
-		"paced, drop":           {Client: paced, Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
-		"restart, drop":         {Client: paced, Server: fleet.Server{Queue: fleet.Drop}},
-		"paced, reject":         {Client: paced, Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
-		"full jitter, drop":     {Client: client(fullJitter()), Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
-		"paced, 503":            {Client: paced, Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20, RetryAfter: 3 * second}},
-		"impatient, unbounded":  {Client: client(impatient()), Outage: fleet.Outage{Length: second}},
-		"impatient, short drop": {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: n / 10}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			compare(t, h, n)
-		})
-	}
-}
-
-// manyOr is how many real Conns there are: 10,000, or few where that would take long.
-func manyOr(few int) int {
-	if raceEnabled || testing.Short() {
-		return few
-	}
-	return 10_000
-}
-
-// compare lets n real Conns and the model come back to a server that needs 20 s for them.
-func compare(t *testing.T, h fleet.Herd, n int) {
-	t.Helper()
-	h.N, h.Watch, h.Server.Capacity, h.Seed = n, h.Outage.Length+3*time.Minute, float64(n)/20, 7
-	if h.Server.Backlog == 0 {
-		h.Server.Backlog = 4096 * n / 10_000
-	}
-	if h.Server.Queue == fleet.Busy {
-		h.Server.Answers = 1e9 // at once, as in the bubble
-	}
-	model, err := fleet.Average(t.Context(), h, 5, 2)
-	require.NoError(t, err)
-	var real outcome
-	synctest.Test(t, func(*testing.T) { real = (&bubble{Herd: h}).measure() })
-	t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
-	tolerance := 0.1
-	if n < 10_000 {
-		tolerance = 0.2 // fewer clients, more noise
-	}
-	require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
-	require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
-	require.InEpsilon(t, model.Peak, real.peak, tolerance, "peak")
-	require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
-}
-
-// The same with gates: 2000 real Conns in 20 processes, each with a real budget.Gate.
-func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
-	second := time.Second
-	rounds, tolerance := 8, 0.1
-	if raceEnabled || testing.Short() {
-		rounds, tolerance = 1, 0.2
-	}
-	paced := client(fleet.Paced(&backoff.Paced{}))
-	for name, h := range map[string]fleet.Herd{
-		"paced":      {Outage: fleet.Outage{Length: 5 * second}},
-		"strong":     {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
-		"reject":     {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
-		"503, told":  {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
-		"slow gates": {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
-		"impatient":  {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h.N, h.Processes, h.Watch, h.Server.Answers, h.Seed = 2000, 20, 3*time.Minute, 1e9, 7
-			if h.Client.Policy == nil {
-				h.Client = paced
-			}
-			if h.Server.Capacity == 0 {
-				h.Server.Capacity = 97 // not 100: a SYN that is sent again after 1 s would meet a completion, and which is first is chance
-			}
-			model, err := fleet.Average(t.Context(), h, 30, 2)
-			require.NoError(t, err)
-			var real outcome
-			for range rounds {
-				var one outcome
-				synctest.Test(t, func(*testing.T) { one = (&bubble{Herd: h}).measure() })
-				real.add(one, 1/float64(rounds))
-				h.Seed++
-			}
-			t.Logf("t50 %.2f %.2f, t99 %.2f %.2f, peak %.0f %.0f, dials %.3f %.3f", real.t50, model.T50.Seconds(), real.t99, model.T99.Seconds(), real.peak, model.Peak, real.dials, model.Dials)
-			require.InEpsilon(t, model.T50.Seconds(), real.t50, tolerance, "t50")
-			require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
-			require.InDelta(t, model.Peak, real.peak, max(model.Peak*(tolerance+0.05), 4), "peak: the dials of a few processes, too few for 10 %%")
-			require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
-		})
-	}
-}
-
-// fullJitter is a policy that draws nothing alike to what the default does.
-func fullJitter() backoff.Policy {
-	return backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
-}
-
-// impatient gives handshakes up that the server would complete.
-func impatient() backoff.Policy {
-	return backoff.Patient(backoff.First(2*time.Second, &backoff.Exponential{}),
-		backoff.Patience{Base: 4 * time.Second, Factor: 1}, backoff.Patience{Base: 4 * time.Second, Factor: 3, Cap: -1})
 }
