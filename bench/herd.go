@@ -1,18 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redial-go/redial/bench/fleet"
@@ -32,12 +31,13 @@ type herdOptions struct {
 	clients     []fleet.Client
 	rounds      int
 	queue, mine bool
+	simulate    bool
 	csv, series string
 }
 
 const herdHelp = `Connects -n clients, kills the server (a process of its own on loopback, SIGKILL) and
 starts it again at the same address after -outage; then it admits -capacity handshakes
-per second. Shows medians over the rounds, policy by policy: times from the server's return.
+per second. -scene lets it do worse. Shows medians over the rounds, policy by policy: times from the server's return.
 
 With -url the server is one of yours, which you restart when the program asks for it.
 The policies: `
@@ -63,6 +63,17 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
+	scene := flags.String("scene", "restart", "what happens to the server: "+strings.Join(realherd.Scenes(), ", ")+`
+restart: it is away for -outage
+hang: for -outage another process at its address accepts and never answers
+flap: -flaps times it is away for -outage and then up for as long
+rolling: -servers servers, restarted -every after the one before, each away for -outage
+half: -servers servers, restarted at once; half of them accept and never answer`)
+	flags.IntVar(&o.Flaps, "flaps", 0, "how often the server dies in -scene flap (default 5)")
+	flags.IntVar(&o.Servers, "servers", 0, "how many there are in -scene rolling and half, each with -capacity (default 4)")
+	flags.Var(seconds{&o.Every}, "every", "from one server's death to the next one's in -scene rolling (default 10s)")
+	flags.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
+	flags.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
 	flags.Var(seconds{&o.Watch}, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
 	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
 	flags.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
@@ -74,6 +85,10 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	flags.StringVar(&o.series, "series", "", "write each 100 ms of each run to this file; - is standard output")
 	if err := parse(c, flags, args); err != nil {
 		return nil, err
+	}
+	var err error
+	if o.Scene, err = realherd.ParseScene(*scene); err != nil {
+		return nil, usageError{err}
 	}
 	if err := o.validate(*policies); err != nil {
 		return nil, usageError{err}
@@ -94,6 +109,8 @@ func (o *herdOptions) validate(policies string) error {
 		return errors.New("want -queue or -reject, not both")
 	case o.csv == "-" && o.series == "-":
 		return errors.New("-csv and -series cannot both go to standard output")
+	case o.simulate && (o.URL != "" || o.Known):
+		return errors.New("-simulate knows neither -url nor -known")
 	case o.URL == "" && o.mine:
 		return errors.New("-i-own-this-server needs -url")
 	}
@@ -166,17 +183,28 @@ func inOrder(results []*realherd.Result, clients []fleet.Client) []*realherd.Res
 // one is one run. It says what happens where that takes long or is the user's turn.
 func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, round int) (*realherd.Result, error) {
 	name := fmt.Sprintf("%s %d/%d", h.Client.Name, round, o.rounds)
-	p := newProgress(c, name+": back", h.N)
+	var p *progress
+	if h.Scene == realherd.Flap || h.Scene == realherd.Rolling { // where clients are back several times
+		p = newProgress(c, name+": done", 1)
+	} else {
+		p = newProgress(c, name+": back", h.N)
+		h.Trace.Returned = func() { p.add(1) }
+	}
 	defer p.end()
 	h.Trace.Back = func(string) { p.add(0) }
-	h.Trace.Returned = func() { p.add(1) }
 	if h.URL != "" {
 		h.Trace.Connected = func() {
 			fmt.Fprintf(c.errs, "%s: %d connections are up. Restart your server now; Ctrl-C ends it.\n", name, h.N)
 		}
 		h.Trace.Lost = func() { fmt.Fprintf(c.errs, "%s: the first connection was lost\n", name) }
 	}
-	r, err := realherd.Run(ctx, h)
+	run := realherd.Run
+	if o.simulate {
+		run = func(ctx context.Context, h realherd.Herd) (*realherd.Result, error) {
+			return realherd.Simulate(ctx, h, uint64(round))
+		}
+	}
+	r, err := run(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -198,91 +226,13 @@ func (o *herdOptions) announce(w io.Writer) {
 	if o.Reject {
 		beyond = "are reset"
 	}
-	watch := o.Watch
-	if watch == 0 {
-		watch = 90 * time.Second
+	watch := cmp.Or(o.Watch, 90*time.Second)
+	if o.simulate || o.Scene != realherd.Restart {
+		h := o.Herd.Simulated()
+		fmt.Fprintf(w, "herd: %d connections, scene %v, %v handshakes/s; %s of at most %v\n", o.N, o.Scene, o.Capacity, plural(runs, "run"), h.Watch)
+		return
 	}
 	ideal := time.Duration(float64(o.N) / o.Capacity * float64(time.Second))
 	fmt.Fprintf(w, "herd: %d connections, outage %v, then %v handshakes/s and the others %s; %s of at least %v and at most %v\n",
 		o.N, o.Outage, o.Capacity, beyond, plural(runs, "run"), (o.Outage + min(ideal, watch)).Round(100*time.Millisecond), o.Outage+watch)
-}
-
-// print writes the table, where no file goes, and then the files.
-func (o *herdOptions) print(c *console, results []*realherd.Result) error {
-	table := c.out
-	if o.csv == "-" || o.series == "-" {
-		table = c.errs
-	}
-	if err := o.table(table, realherd.Summarise(results), results[0].Backlog); err != nil {
-		return err
-	}
-	o.remarks(table, results)
-	runs := func(w io.Writer) error { return realherd.WriteRuns(w, results) }
-	series := func(w io.Writer) error { return realherd.WriteSeries(w, results) }
-	return errors.Join(writeFile(c, o.csv, runs), writeFile(c, o.series, series))
-}
-
-// table prints a line per policy.
-func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if backlog > 0 {
-		fmt.Fprintf(w, "backlog of the server: %d connections (net.core.somaxconn)\n", backlog)
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "t50\tt99\tt100\tt99/ideal\tpeak dials\tarrivals\tdials\trefused\ttimed out\twasted\trecovered\tdown at end\t  policy")
-	fmt.Fprintln(t, "\t\t\t\tper 100 ms\tper 100 ms\tper client\tper client\tper client\tper client\t\t\t")
-	for _, s := range all {
-		ratio := "-"
-		switch r := s.Ratio(); {
-		case math.IsInf(r, 1):
-			ratio = fleet.NotWithin(s.Watched)
-		case !math.IsNaN(r):
-			ratio = fmt.Sprintf("%.2f", r)
-		}
-		arrivals, wasted := fmt.Sprintf("%.0f", s.PeakIn), fmt.Sprintf("%.2f", s.Wasted)
-		if o.URL != "" { // what that server sees is unknown
-			arrivals, wasted = "-", "-"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%s\t%.2f\t%.2f\t%.2f\t%s\t%d of %d\t%.0f\t  %s\n",
-			moment(s.T50, s.Watched), moment(s.T99, s.Watched), moment(s.T100, s.Watched), ratio, s.Peak, arrivals, s.Dials, s.Refused, s.TimedOut, wasted,
-			s.Recovered, s.Runs, s.Down, s.Client)
-	}
-	return t.Flush()
-}
-
-// remarks prints what the table does not show: runs that were cut, and what was no
-// measurement.
-func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
-	local := 0
-	for _, r := range results {
-		local += r.Local
-		if r.Cut {
-			fmt.Fprintf(w, "%s, cut after %v: %d of %d up, t50 %s, t99 %s, %.2f dials per client\n",
-				r.Client, r.Watched.Round(100*time.Millisecond), r.Up, r.N, reached(r.T50), reached(r.T99), r.Dials)
-		}
-		if o.URL != "" {
-			fmt.Fprintf(w, "%s: times count from when the first was back, %.2f s after the first loss\n", r.Client, r.Outage.Seconds())
-		}
-	}
-	if local > 0 {
-		fmt.Fprintf(w, "NO MEASUREMENT: for %d dials this machine had no socket or port\n", local)
-	}
-}
-
-// moment returns a time of runs, which were watched for so long, as text.
-func moment(d, watched time.Duration) string {
-	if d == fleet.Never {
-		return fleet.NotWithin(watched)
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
-}
-
-// reached returns a time of a run that was cut, as text.
-func reached(d time.Duration) string {
-	if d == fleet.Never {
-		return "not reached"
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
 }

@@ -22,6 +22,9 @@ func TestMistakesWithAHerdOrAStormAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"herd -queue -reject", "bench herd: want -queue or -reject, not both"},
 		{"herd -csv - -series -", "bench herd: -csv and -series cannot both go to standard output"},
 		{"herd -csv /nonexistent/runs.csv", "bench herd: open /nonexistent/runs.csv: no such file or directory"},
+		{"herd -scene nonsense", `bench herd: find scene "nonsense": there are ["restart" "hang" "flap" "rolling" "half"]`},
+		{"herd -scene rolling -outage 5s -every 1s", "bench herd: servers that are away for 5s cannot be restarted 1s apart"},
+		{"herd -simulate -known", "bench herd: -simulate knows neither -url nor -known"},
 		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are autopaho, `},
 		{"herd -outage soon", "must be a time, such as 1.5s or 20, which is 20s"},
 		{"herd -i-own-this-server", "bench herd: -i-own-this-server needs -url"},
@@ -106,4 +109,17 @@ func TestAStormIsPrintedSecondBySecond(t *testing.T) {
 	require.Contains(t, errs, "storm: 20 clients, 1 run of 2.1s: 0s before, 1.1s stopped, then watched for up to 1s\n")
 	require.Regexp(t, `\n +[\d.]+s +stopped +- +- +\d+ +\d+ +0 +\d+\n`, out)
 	require.Regexp(t, `\nclient=fixed clients=20 stop=1.1s watch=1s recovered=false back=not-within-1s away=\d+ peak=\d+ cut=false\n`, out)
+}
+
+func TestASceneIsSimulatedWithTheFlagsOfTheMeasurement(t *testing.T) {
+	args := strings.Fields("herd -simulate -scene flap -flaps 3 -outage 3s -n 100 -capacity 100 -rounds 2 -policy redial,full -csv -")
+	out, errs, code := bench(args...)
+	require.Zero(t, code, errs)
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, rows, 1+2*2)
+	require.True(t, strings.HasPrefix(rows[1], "redial,1,100,1.000,15.000,"), rows[1])
+	require.Regexp(t, `,flap,0\.3\d\d,`, rows[1], "the server is up for two fifths of the time")
+	require.Contains(t, errs, "up until the")
+	again, _, _ := bench(args...)
+	require.Equal(t, out, again)
 }

@@ -1,7 +1,10 @@
 package realherd
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -59,14 +62,35 @@ func FindClient(name string) (fleet.Client, error) {
 }
 
 // newDialer returns how a client dials: as the library does, or with one limit on the
-// whole try.
-func newDialer(c fleet.Client, url string, from netip.Addr) reconnect.Dialer {
-	d := &dialer.WebSocket{URL: url, TCP: dialer.TCPOptions{LocalAddr: from}}
+// whole try. Of several URLs it knows all, or the first stands for a balancer that hands
+// each connection to one of them at random.
+func newDialer(c fleet.Client, urls []string, known bool, from netip.Addr) reconnect.Dialer {
+	d := &dialer.WebSocket{TCP: dialer.TCPOptions{LocalAddr: from}}
+	switch {
+	case len(urls) == 1:
+		d.URL = urls[0]
+	case known:
+		d.URLs = urls
+	default:
+		d.URL, d.DialContext = urls[0], balancer(urls, from)
+	}
 	if !c.Whole {
 		return d
 	}
 	d.ConnectTimeout, d.HandshakeTimeout = time.Hour, time.Hour
 	return whole{d}
+}
+
+// balancer returns a dial to the host of one of the URLs at random, whatever its address.
+func balancer(urls []string, from netip.Addr) func(ctx context.Context, network, _ string) (net.Conn, error) {
+	var d net.Dialer
+	if from.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice()}
+	}
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		host := strings.TrimSuffix(strings.TrimPrefix(urls[rand.IntN(len(urls))], "ws://"), "/")
+		return d.DialContext(ctx, network, host)
+	}
 }
 
 // whole is a dialer with no limits of its own: the supervisor ends the try.

@@ -16,6 +16,7 @@ func WriteRuns(w io.Writer, results []*Result) error {
 	rows := [][]string{{
 		"policy", "round", "n", "ideal_s", "outage_s", "t50_s", "t99_s", "t100_s", "watched_s", "recovered", "cut", "up", "backlog",
 		"peak_dials_100ms", "peak_arrivals_100ms", "dials", "refused", "timed_out", "wasted", "local_failures",
+		"scene", "up_share", "away_mean_s", "away_p99_s", "away_most_s",
 	}}
 	for _, r := range results {
 		rows = append(rows, []string{
@@ -23,6 +24,7 @@ func WriteRuns(w io.Writer, results []*Result) error {
 			inSeconds(r.T50), inSeconds(r.T99), inSeconds(r.T100), inSeconds(r.Watched),
 			strconv.FormatBool(r.Recovered()), strconv.FormatBool(r.Cut), strconv.Itoa(r.Up), strconv.Itoa(r.Backlog),
 			strconv.Itoa(r.Peak), strconv.Itoa(r.PeakIn), each(r.Dials), each(r.Refused), each(r.TimedOut), each(r.Wasted), strconv.Itoa(r.Local),
+			r.Scene.String(), each(r.UpShare), inSeconds(fleet.Mean(r.Away)), inSeconds(fleet.Quantile(r.Away, 0.99)), inSeconds(fleet.Quantile(r.Away, 1)),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)

@@ -8,6 +8,11 @@
 // goes on with SIGCONT. It never outlives the one who started it: it reads its
 // standard input to the end, and on Linux it dies with its parent.
 //
+// A [Scene] lets the server do worse: it accepts and never answers for a while, flaps, or is
+// one of several that are restarted one after the other, or of which half hang. A hang begins
+// when the new process listens, some milliseconds after the old one was killed; a dial in
+// between is refused.
+//
 // The clients are real: N values of reconnect.Conn over dialer.WebSocket, each
 // with the policy that is measured and the limits on a try that go with it. On Linux
 // they dial from 64 loopback addresses, since one has only 28,232 ports and a

@@ -1,6 +1,7 @@
 package realherd
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -9,11 +10,13 @@ import (
 )
 
 // door is a listener that admits so many connections per second. The others wait
-// in the kernel's backlog, or are reset. Accept is called by one goroutine.
+// in the kernel's backlog, or are reset. At first it may hang: what it accepts then is
+// never answered. Accept is called by one goroutine.
 type door struct {
 	*net.TCPListener
 	pace   pace
 	reject bool
+	opens  time.Time // until then it hangs
 
 	closing chan struct{}
 	once    sync.Once
@@ -30,14 +33,14 @@ type arrivals struct {
 	Rejected int
 }
 
-func newDoor(l *net.TCPListener, perSecond float64, reject bool) *door {
-	return &door{TCPListener: l, pace: newPace(perSecond), reject: reject, closing: make(chan struct{})}
+func newDoor(l *net.TCPListener, s setup) *door {
+	return &door{TCPListener: l, pace: newPace(s.Capacity), reject: s.Reject, opens: time.Now().Add(s.Hang), closing: make(chan struct{})}
 }
 
 // Accept returns the next one that is admitted.
 func (d *door) Accept() (net.Conn, error) {
 	for {
-		if !d.reject && !d.rest() {
+		if !d.reject && !time.Now().Before(d.opens) && !d.rest() {
 			return nil, net.ErrClosed
 		}
 		c, err := d.AcceptTCP()
@@ -45,6 +48,10 @@ func (d *door) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		now := time.Now()
+		if now.Before(d.opens) {
+			go swallow(c) // until the client hangs up, or the process ends
+			continue
+		}
 		if d.reject && d.pace.wait(now) > 0 {
 			d.count(now, 0, 1)
 			_ = c.SetLinger(0) // a reset; if that fails, it is a close
@@ -55,6 +62,12 @@ func (d *door) Accept() (net.Conn, error) {
 		d.count(now, 1, 0)
 		return c, nil
 	}
+}
+
+// swallow never answers a connection.
+func swallow(c net.Conn) {
+	_, _ = io.Copy(io.Discard, c)
+	_ = c.Close()
 }
 
 // rest waits until one more may come. It returns false if the door was closed.

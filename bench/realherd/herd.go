@@ -1,6 +1,7 @@
 package realherd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,14 @@ import (
 type Herd struct {
 	N        int           // connections, at least 1
 	Client   fleet.Client  // what each of them is; the zero value is the library with its defaults
-	Capacity float64       // handshakes that the server admits per second, above 0
+	Capacity float64       // handshakes that the server admits per second, above 0; with several, each of them
 	Reject   bool          // those beyond are reset; else they wait in the kernel's backlog
-	Outage   time.Duration // from the server's death to its return
+	Scene    Scene         // what happens to the server; default Restart
+	Outage   time.Duration // from the server's death to its return; with Half there is none
+	Flaps    int           // with Flap: how often it dies; default 5
+	Servers  int           // with Rolling and Half; default 4
+	Every    time.Duration // with Rolling: from one server's death to the next one's; default 10 s
+	Known    bool          // with several servers: clients know the address of each, and dial another if one fails; else each dial meets one at random, as behind a balancer
 	Watch    time.Duration // at most, from the server's return; default 90 s. With a URL from the loss, and for ever
 	Trace    Trace
 
@@ -40,6 +46,7 @@ const (
 	defaultWatch = 90 * time.Second
 	gatherWithin = 2 * time.Minute
 	settle       = 300 * time.Millisecond // between all being up and the loss
+	stableAfter  = 10 * time.Second       // the default of reconnect.RunOptions
 )
 
 // Validate says what is wrong. A limit on open files that is too low is a
@@ -53,11 +60,18 @@ func (h *Herd) Validate() error {
 	case h.Outage < 0 || h.Watch < 0:
 		return errors.New("a time is negative")
 	}
+	if err := h.validateScene(); err != nil {
+		return err
+	}
 	limit, err := RaiseFiles()
 	if err != nil {
 		return err
 	}
-	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, 1, limit)
+	sockets := 1
+	if h.Scene == Hang || h.Scene == Half {
+		sockets = 2 // a handshake that hangs, and a dial beside it
+	}
+	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets, limit)
 }
 
 // Run lets the herd be lost and come back. When ctx ends after the loss it returns
@@ -66,9 +80,7 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 	if err := h.Validate(); err != nil {
 		return nil, err
 	}
-	if h.Watch == 0 && h.URL == "" {
-		h.Watch = defaultWatch
-	}
+	h = h.withDefaults()
 	r := &run{Herd: h, tally: newTally(h.N, h.Trace.Returned)}
 	if h.URL != "" {
 		return r.visit(ctx)
@@ -79,60 +91,39 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 // run is the state of one Run.
 type run struct {
 	Herd
-	tally *tally
-	conns []*reconnect.Conn
+	tally   *tally
+	servers []*server
+	conns   []*reconnect.Conn
 }
 
-// host is a run with a server of our own.
+// host is a run with servers of our own.
 func (r *run) host(ctx context.Context) (*Result, error) {
-	before, err := start(setup{Address: "127.0.0.1:0"}, nil)
-	if err != nil {
+	defer r.killServers()
+	if err := r.startServers(ctx); err != nil {
 		return nil, err
 	}
-	defer before.kill()
-	at, err := before.ask(ctx)
-	if err != nil {
-		return nil, err
-	}
-	after, err := start(setup{Address: at.Address, Capacity: r.Capacity, Reject: r.Reject}, r.tally.hear)
-	if err != nil {
-		return nil, err
-	}
-	defer after.kill()
 	defer r.close()
-	if err := r.gather(ctx, "ws://"+at.Address+"/"); err != nil {
+	var urls []string
+	for _, s := range r.servers {
+		urls = append(urls, "ws://"+s.address+"/")
+	}
+	if err := r.gather(ctx, urls); err != nil {
 		return nil, err
 	}
 	call(r.Trace.Connected)
-	if err := pause(ctx, settle); err != nil {
+	rest := settle
+	if r.Scene.shortLived() {
+		rest += max(0, cmp.Or(r.Client.StableAfter, stableAfter)) // so that the first loss is that of stable sessions
+	}
+	if err := pause(ctx, rest); err != nil {
 		return nil, err
 	}
-	return r.restart(ctx, before, after)
-}
-
-// restart kills a server, lets another listen when the outage is over, and watches.
-func (r *run) restart(ctx context.Context, before, after *process) (*Result, error) {
-	killed := time.Now()
-	r.tally.begin(killed)
-	before.kill() // which waits until the kernel has closed all sockets
-	call(r.Trace.Lost)
-	if pause(ctx, time.Until(killed.Add(r.Outage))) != nil {
-		return r.result(true), nil
-	}
-	back, err := after.ask(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return r.result(true), nil
-	case err != nil:
+	cut, err := r.play(ctx)
+	if err != nil {
 		return nil, err
 	}
-	r.tally.listens(time.Unix(0, back.At))
-	if r.Trace.Back != nil {
-		r.Trace.Back(back.Address)
-	}
-	cut := r.watch(ctx)
-	if !cut {
-		if _, err := after.ask(context.WithoutCancel(ctx)); err != nil { // its last counts
+	if cut = cut || r.watch(ctx); !cut {
+		if err := r.hearLast(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +136,7 @@ func (r *run) visit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer r.close()
-	if err := r.gather(ctx, r.URL); err != nil {
+	if err := r.gather(ctx, []string{r.URL}); err != nil {
 		return nil, err
 	}
 	r.tally.arm()
@@ -162,7 +153,7 @@ func (r *run) visit(ctx context.Context) (*Result, error) {
 // knock opens one connection and closes it: a server that is not there is an error at
 // once, which no client would make of it.
 func (r *run) knock(ctx context.Context) error {
-	c, err := newDialer(fleet.Client{}, r.URL, anywhere).Dial(ctx)
+	c, err := newDialer(fleet.Client{}, []string{r.URL}, false, anywhere).Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +162,7 @@ func (r *run) knock(ctx context.Context) error {
 }
 
 // gather connects all, and not more than connectAtOnce at a time.
-func (r *run) gather(ctx context.Context, url string) error {
+func (r *run) gather(ctx context.Context, urls []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, gatherWithin, errTooLong)
 	defer cancel()
 	dialers := make([]reconnect.Dialer, min(r.N, sources))
@@ -180,16 +171,15 @@ func (r *run) gather(ctx context.Context, url string) error {
 		if r.URL != "" {
 			from = anywhere
 		}
-		dialers[i] = newDialer(r.Client, url, from)
+		dialers[i] = newDialer(r.Client, urls, r.Known, from)
 	}
-	o := r.options()
 	for i := range r.N {
 		select {
 		case r.tally.connecting <- struct{}{}:
 		case <-ctx.Done():
 			return r.ungathered(ctx)
 		}
-		c, err := reconnect.New(dialers[i%len(dialers)], o)
+		c, err := reconnect.New(dialers[i%len(dialers)], r.options(i))
 		if err != nil {
 			return err
 		}
@@ -213,18 +203,20 @@ func (r *run) ungathered(ctx context.Context) error {
 	return fmt.Errorf("connect %d clients: %w", r.N, cause)
 }
 
-// options are those of every client. With a server of our own sessions count as
-// stable at once, since they live for seconds, and nothing pings.
-func (r *run) options() *reconnect.Options {
+// options are those of a client. With a server of our own nothing pings, and sessions count
+// as stable at once because they live for seconds, unless the scene is about that.
+func (r *run) options(i int) *reconnect.Options {
 	o := &reconnect.Options{
 		Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard},
 		Run: reconnect.RunOptions{
-			Policy: r.Client.Policy, OneConnection: r.Client.OneConnection, StableAfter: r.Client.StableAfter, Trace: r.tally.trace(),
+			Policy: r.Client.Policy, OneConnection: r.Client.OneConnection, StableAfter: r.Client.StableAfter, Trace: r.tally.trace(i),
 		},
 	}
 	if r.URL == "" {
-		o.Run.StableAfter = -1
 		o.Liveness.Limit = -1
+		if !r.Scene.shortLived() {
+			o.Run.StableAfter = -1
+		}
 	}
 	return o
 }
@@ -250,11 +242,19 @@ func (r *run) watch(ctx context.Context) (cut bool) {
 func (r *run) result(cut bool) *Result {
 	r.tally.end()
 	y := r.tally.result(time.Now())
-	y.Client, y.Cut = r.Client.Name, cut
-	if r.URL == "" {
-		y.Ideal = time.Duration(float64(r.N) / r.Capacity * float64(time.Second))
-	}
+	y.Client, y.Cut, y.Scene = r.Client.Name, cut, r.Scene
+	y.Ideal = r.ideal()
 	return y
+}
+
+// ideal is how long the servers need for all clients, or 0 if that is unknown, or not all
+// are away at once.
+func (r *run) ideal() time.Duration {
+	if r.URL != "" || r.Scene == Rolling {
+		return 0
+	}
+	s := r.Simulated()
+	return s.Ideal()
 }
 
 // close closes all clients.

@@ -199,17 +199,18 @@ func TestEveryNameIsAClientOfTheSimulator(t *testing.T) {
 func TestMediansAreTakenOverWholeRuns(t *testing.T) {
 	s := time.Second
 	runs := []*realherd.Result{
-		{Client: "a", N: 10, Ideal: s, T50: s, T99: 2 * s, T100: 3 * s, Watched: 3 * s, Dials: 1, Peak: 5, Up: 10},
+		{Client: "a", N: 10, Ideal: s, T50: s, T99: 2 * s, T100: 3 * s, Watched: 3 * s, Dials: 1, Peak: 5, Up: 10, UpShare: 0.5, Away: []time.Duration{s, 3 * s}},
 		{Client: "b", N: 10, T50: fleet.Never, T99: fleet.Never, T100: fleet.Never, Local: 2},
-		{Client: "a", N: 10, Ideal: s, T50: 2 * s, T99: 4 * s, T100: fleet.Never, Watched: 90 * s, Dials: 3, Peak: 9, Up: 8},
+		{Client: "a", N: 10, Ideal: s, T50: 2 * s, T99: 4 * s, T100: fleet.Never, Watched: 90 * s, Dials: 3, Peak: 9, Up: 8, UpShare: 0.2, Away: []time.Duration{2 * s, 8 * s}},
 		{Client: "a", Cut: true, Dials: 100},
-		{Client: "a", N: 10, Ideal: s, T50: 3 * s, T99: 9 * s, T100: fleet.Never, Dials: 2, Peak: 6, Up: 9},
+		{Client: "a", N: 10, Ideal: s, T50: 3 * s, T99: 9 * s, T100: fleet.Never, Dials: 2, Peak: 6, Up: 9, Away: []time.Duration{s, fleet.Never}},
 	}
 	all := realherd.Summarise(runs)
 	require.Len(t, all, 2)
 	a, b := all[0], all[1]
 	require.Equal(t, realherd.Summary{
 		Client: "a", Runs: 3, Recovered: 1, N: 10, Watched: 90 * s, Ideal: s, T50: 2 * s, T99: 4 * s, T100: fleet.Never, Dials: 2, Peak: 6, Down: 1,
+		UpShare: 0.2, AwayMean: 5 * s, AwayP99: 8 * s, AwayMost: 8 * s,
 	}, a)
 	require.Equal(t, 4.0, a.Ratio())
 	require.Equal(t, 2, b.Local)

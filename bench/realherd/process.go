@@ -88,7 +88,10 @@ func (p *process) ask(ctx context.Context) (report, error) {
 
 // kill ends it with SIGKILL and waits until it is gone. It may be called again.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // but for one that is gone
+	p.strike()
 	_ = p.in.Close()
 	<-p.gone
 }
+
+// strike sends it SIGKILL.
+func (p *process) strike() { _ = p.cmd.Process.Kill() } // but for one that is gone

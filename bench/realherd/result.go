@@ -11,24 +11,27 @@ import (
 // fleet.Result since it knows more of the server, and nothing of the SYNs.
 type Result struct {
 	Client   string
+	Scene    Scene
 	Round    int
 	N        int
 	Ideal    time.Duration // N/C; 0: unknown
 	Outage   time.Duration // from the loss to the server's return, as measured: until it listened again; of a server of the user's, until the first client was back
 	T50, T99 time.Duration // when so many percent, rounded up, were back at once
 	T100     time.Duration
-	Watched  time.Duration // until the end, from the server's return
-	Cut      bool          // the user ended it
-	Up       int           // at the end
-	Backlog  int           // connections that the kernel lets wait for the server; 0: unknown
-	Peak     int           // the most dials that the clients began in one bin
-	PeakIn   int           // the most connections that arrived at the server's accept loop in one bin: 0 if it is the user's
-	Dials    float64       // per client, from the loss on
-	Refused  float64       // per client, and reset, closed: what cost the server little
-	TimedOut float64       // per client, and answered 503: what it may have worked for in vain
-	Wasted   float64       // connections per client that the server admitted and no client has become a session; 0 if it is the user's
-	Local    int           // dials for which this machine had no socket: if it is not 0 the run is no measurement
-	Bins     []Bin         // from the loss on
+	Watched  time.Duration   // until the end, from the server's return
+	Cut      bool            // the user ended it
+	Up       int             // at the end
+	Backlog  int             // connections that the kernel lets wait for the server; 0: unknown
+	Peak     int             // the most dials that the clients began in one bin
+	PeakIn   int             // the most connections that arrived at the server's accept loop in one bin: 0 if it is the user's
+	Dials    float64         // per client, from the loss on
+	Refused  float64         // per client, and reset, closed: what cost the server little
+	TimedOut float64         // per client, and answered 503: what it may have worked for in vain
+	Wasted   float64         // connections per client that the server admitted and no client has become a session; 0 if it is the user's
+	UpShare  float64         // of the time from the loss to the server's return
+	Away     []time.Duration // for how long each client was away in all, sorted; fleet.Never, for those that were not back, is last
+	Local    int             // dials for which this machine had no socket: if it is not 0 the run is no measurement
+	Bins     []Bin           // from the loss on
 }
 
 // Bin is what happened in a step of [fleet.Bin].
@@ -48,16 +51,20 @@ func (t *tally) result(until time.Time) *Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &Result{
-		N: t.n, Up: t.up, Local: t.local, Bins: t.bins, Backlog: t.last.Backlog,
+		N: t.n, Up: t.up, Local: t.local, Bins: t.bins,
 		Dials: t.per(t.dials), Refused: t.per(t.refused), TimedOut: t.per(t.timedOut),
 		T50: t.since(0), T99: t.since(1), T100: t.since(2),
 	}
 	if !t.back.IsZero() {
 		r.Outage, r.Watched = t.back.Sub(t.origin), until.Sub(t.back)
 	}
-	if admitted := t.last.Total.Admitted; admitted > 0 {
+	if admitted := t.admitted(); admitted > 0 {
 		r.Wasted = t.per(max(0, admitted-t.sessions))
 	}
+	for _, said := range t.said {
+		r.Backlog = max(r.Backlog, said.Backlog)
+	}
+	r.UpShare, r.Away = t.upShare, t.away()
 	for _, b := range t.bins {
 		r.Peak = max(r.Peak, b.Dials)
 		r.PeakIn = max(r.PeakIn, b.Admitted+b.Rejected)
@@ -71,6 +78,20 @@ func (t *tally) since(share int) time.Duration {
 		return fleet.Never
 	}
 	return max(0, t.reached[share].Sub(t.back))
+}
+
+// away is for how long each client was away.
+func (t *tally) away() []time.Duration {
+	all := make([]time.Duration, 0, t.n)
+	for _, g := range t.absences {
+		if g.since.IsZero() {
+			all = append(all, g.away)
+		} else {
+			all = append(all, fleet.Never)
+		}
+	}
+	fleet.SortTimes(all)
+	return all
 }
 
 func (t *tally) per(n int) float64 { return float64(n) / float64(t.n) }

@@ -29,6 +29,7 @@ type setup struct {
 	Storm    *retrystorm.Server // the server of a retry storm; nil: one of WebSockets
 	Capacity float64            // connections admitted per second; 0: no limit
 	Reject   bool               // the others are reset; else they wait
+	Hang     time.Duration      // for so long connections are accepted and never answered, also not afterwards
 }
 
 // report is what a server process says of itself, every reportEvery and when it
@@ -53,7 +54,7 @@ func (s setup) open() (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen %s: %w", s.Address, err)
 	}
-	y := &site{door: newDoor(l, s.Capacity, s.Reject)}
+	y := &site{door: newDoor(l, s)}
 	handler := y.hold
 	if s.Storm != nil {
 		handler = func(w http.ResponseWriter, _ *http.Request) { y.toil(w, *s.Storm) }

@@ -24,8 +24,12 @@ type Summary struct {
 	Refused   float64
 	TimedOut  float64
 	Wasted    float64
-	Down      float64 // connections that were not up at the end
-	Local     int     // in all runs together
+	Down      float64       // connections that were not up at the end
+	UpShare   float64       // of the time until the server's return
+	AwayMean  time.Duration // for how long clients were away in all; fleet.Never if some were not back in half of the runs
+	AwayP99   time.Duration
+	AwayMost  time.Duration
+	Local     int // in all runs together
 }
 
 // Ratio is T99 over Ideal: +Inf if it was not reached, NaN if Ideal is unknown.
@@ -91,6 +95,10 @@ func summarise(runs []*Result) Summary {
 		TimedOut: middle(func(r *Result) float64 { return r.TimedOut }),
 		Wasted:   middle(func(r *Result) float64 { return r.Wasted }),
 		Down:     middle(func(r *Result) float64 { return float64(r.N - r.Up) }),
+		UpShare:  middle(func(r *Result) float64 { return r.UpShare }),
+		AwayMean: moment(func(r *Result) time.Duration { return fleet.Mean(r.Away) }),
+		AwayP99:  moment(func(r *Result) time.Duration { return fleet.Quantile(r.Away, 0.99) }),
+		AwayMost: moment(func(r *Result) time.Duration { return fleet.Quantile(r.Away, 1) }),
 	}
 	for _, r := range runs {
 		s.Watched = max(s.Watched, r.Watched)

@@ -36,9 +36,18 @@ type tally struct {
 	refused  int
 	timedOut int
 	local    int
-	sessions int // since the origin
-	last     report
+	sessions int            // since the origin
+	settled  bool           // no server will be killed any more
+	said     map[int]report // the last of each server process
+	absences []absence      // of each client
+	upShare  float64        // until the server's return
 	bins     []Bin
+}
+
+// absence is for how long a client has been away.
+type absence struct {
+	since time.Time // the loss; zero: it is up
+	away  time.Duration
 }
 
 type stage uint8
@@ -57,17 +66,18 @@ const connectAtOnce = 256
 func newTally(n int, returned func()) *tally {
 	return &tally{
 		n: n, returned: returned, connecting: make(chan struct{}, connectAtOnce),
+		said: map[int]report{}, absences: make([]absence, n),
 		all: make(chan struct{}), dropped: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
-// trace returns the hooks, which serve all clients.
-func (t *tally) trace() *reconnect.Trace {
+// trace returns the hooks of a client.
+func (t *tally) trace(i int) *reconnect.Trace {
 	return &reconnect.Trace{
 		DialStart:    func(reconnect.DialStart) { t.dial() },
 		DialDone:     func(d reconnect.DialDone) { t.failed(d.Err) },
-		SessionReady: func(s *reconnect.Session) { t.ready(s.Number) },
-		SessionDone:  func(e reconnect.SessionEnd) { t.lose(e.Session) },
+		SessionReady: func(s *reconnect.Session) { t.ready(i, s.Number) },
+		SessionDone:  func(e reconnect.SessionEnd) { t.lose(i, e.Session) },
 	}
 }
 
@@ -75,7 +85,7 @@ func (t *tally) trace() *reconnect.Trace {
 func (t *tally) arm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stage = armed
+	t.stage, t.settled = armed, true
 }
 
 // begin makes now the origin.
@@ -91,11 +101,26 @@ func (t *tally) start(now time.Time) {
 	close(t.dropped)
 }
 
-// listens notes that the server is back.
+// listens notes that the server is back for good.
 func (t *tally) listens(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.back = at
+	t.back, t.settled = at, true
+	t.upShare = t.upUntil(at)
+	t.check()
+}
+
+// upUntil is the mean share of the time from the origin for which clients were up.
+func (t *tally) upUntil(at time.Time) float64 {
+	away := time.Duration(0)
+	for _, g := range t.absences {
+		away += g.away
+		if !g.since.IsZero() {
+			away += max(0, at.Sub(g.since))
+		}
+	}
+	all := at.Sub(t.origin).Seconds() * float64(t.n)
+	return max(0, 1-away.Seconds()/max(all, 1e-9))
 }
 
 // end ends the count.
@@ -112,7 +137,7 @@ func (t *tally) bin(at time.Time) *Bin {
 	}
 	n := int(at.Sub(t.origin) / fleet.Bin)
 	for len(t.bins) <= n {
-		t.bins = append(t.bins, Bin{Up: t.up, Waiting: t.last.Waiting})
+		t.bins = append(t.bins, Bin{Up: t.up, Waiting: t.waiting()})
 	}
 	return &t.bins[n]
 }
@@ -154,7 +179,7 @@ func isLocal(err error) bool {
 	return false
 }
 
-func (t *tally) ready(session uint64) {
+func (t *tally) ready(i int, session uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -174,12 +199,15 @@ func (t *tally) ready(session uint64) {
 	}
 	b.Up = t.up
 	t.sessions++
+	if g := &t.absences[i]; !g.since.IsZero() {
+		g.away, g.since = g.away+now.Sub(g.since), time.Time{}
+	}
 	if t.back.IsZero() {
 		t.back = now
 	}
-	for i, percent := range [...]int{50, 99, 100} {
-		if t.reached[i].IsZero() && t.again >= (percent*t.n+99)/100 {
-			t.reached[i] = now
+	for k, percent := range [...]int{50, 99, 100} {
+		if t.reached[k].IsZero() && t.again >= (percent*t.n+99)/100 {
+			t.reached[k] = now
 		}
 	}
 	if t.returned != nil {
@@ -188,7 +216,7 @@ func (t *tally) ready(session uint64) {
 	t.check()
 }
 
-func (t *tally) lose(session uint64) {
+func (t *tally) lose(i int, session uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -202,15 +230,20 @@ func (t *tally) lose(session uint64) {
 	} else {
 		t.again--
 	}
-	if b != nil {
-		b.Up = t.up
-		t.check()
+	if b == nil {
+		return
 	}
+	b.Up = t.up
+	t.absences[i].since = now
+	if !t.settled {
+		t.reached = [3]time.Time{} // only what is reached after the last loss counts
+	}
+	t.check()
 }
 
-// check closes done, once.
+// check closes done, once, if all were lost and are back for good.
 func (t *tally) check() {
-	if t.lost < t.n || t.again < t.n {
+	if !t.settled || t.lost < t.n || t.again < t.n {
 		return
 	}
 	select {
@@ -220,8 +253,8 @@ func (t *tally) check() {
 	}
 }
 
-// hear takes a report of the server that has come back.
-func (t *tally) hear(r report) {
+// hear takes a report of a server process that has come back.
+func (t *tally) hear(process int, r report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range r.Recent {
@@ -230,10 +263,36 @@ func (t *tally) hear(r report) {
 			b.Rejected += a.Rejected
 		}
 	}
+	t.said[process] = r
 	if b := t.bin(time.Unix(0, r.At)); b != nil {
-		b.Waiting = r.Waiting
+		b.Waiting = t.waiting()
 	}
-	t.last = r
+}
+
+// gone notes that a server process was killed, and with it those that waited.
+func (t *tally) gone(process int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r, ok := t.said[process]; ok {
+		r.Waiting = 0
+		t.said[process] = r
+	}
+}
+
+// waiting is how many are in the servers' backlogs.
+func (t *tally) waiting() (sum int) {
+	for _, r := range t.said {
+		sum += r.Waiting
+	}
+	return sum
+}
+
+// admitted is how many connections the servers have taken.
+func (t *tally) admitted() (sum int) {
+	for _, r := range t.said {
+		sum += r.Total.Admitted
+	}
+	return sum
 }
 
 // lastError is why the last dial failed.

@@ -31,6 +31,7 @@ type measuredSeries struct {
 // reached.
 type measuredRun struct {
 	policy, round               string
+	scene                       string // of realherd.Scenes; empty in files from before there were any
 	n, backlog                  int
 	ideal, outage               float64
 	t50, t99, t100, watched     float64
@@ -108,7 +109,12 @@ func (m *measured) addRun(t *sheet) {
 	}
 	ideal := t.number("ideal_s")
 	m.local += int(t.number("local_failures"))
+	scene := ""
+	if slices.Contains(t.head, "scene") {
+		scene = t.text("scene")
+	}
 	m.runs = append(m.runs, measuredRun{
+		scene:  scene,
 		policy: t.text("policy"), round: t.text("round"), n: int(t.number("n")), backlog: int(t.number("backlog")),
 		ideal: ideal, outage: t.number("outage_s"),
 		t50: t.moment("t50_s"), t99: t.moment("t99_s"), t100: t.moment("t100_s"), watched: t.number("watched_s"),

@@ -107,6 +107,21 @@ func TestWhatIsNotKnownIsNotShown(t *testing.T) {
 	}
 }
 
+func TestASceneOfSeveralOutagesHasNoShade(t *testing.T) {
+	for scene, want := range map[realherd.Scene]string{
+		realherd.Hang: "N = 40, 20 handshakes/s, accepts and does not answer at first, answers new connections after 1.0 s; a backlog of 4,096. Measured on real sockets",
+		realherd.Flap: "N = 40, 20 handshakes/s, up and away in turn, back for good after 1.0 s; a backlog of 4,096. Measured on real sockets",
+	} {
+		all := results()[:1]
+		all[0].Scene = scene
+		series, runs := written(t, all)
+		m, err := readMeasured([]string{series, runs})
+		require.NoError(t, err)
+		require.Equal(t, want, m.note())
+		require.Len(t, m.shade(), map[realherd.Scene]int{realherd.Hang: 1}[scene])
+	}
+}
+
 func TestARunThatWasCutIsNoResult(t *testing.T) {
 	all := results()
 	all[1].Cut = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/bench/chart"
 	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/realherd"
 )
 
 // realPlan is the chapter of what "bench herd" has measured.
@@ -55,7 +56,7 @@ func (m *measured) note() string {
 		if r.ideal > 0 {
 			note += fmt.Sprintf(", %s handshakes/s", decimal(float64(r.n)/r.ideal, 0))
 		}
-		note += fmt.Sprintf(", back after %.1f s", r.outage)
+		note += fmt.Sprintf(", %s after %.1f s", sceneWords(r.scene), r.outage)
 		if r.backlog > 0 {
 			note += fmt.Sprintf("; a backlog of %s", chart.Number(float64(r.backlog)))
 		}
@@ -64,6 +65,21 @@ func (m *measured) note() string {
 		note += "; the server resets whom it has no room for"
 	}
 	return note + ". Measured on real sockets"
+}
+
+// sceneWords says what is back when the outage is over.
+func sceneWords(scene string) string {
+	switch scene {
+	case realherd.Hang.String():
+		return "accepts and does not answer at first, answers new connections"
+	case realherd.Flap.String():
+		return "up and away in turn, back for good"
+	case realherd.Rolling.String():
+		return "each of several servers; the last is back"
+	case realherd.Half.String():
+		return "several servers of which half hang; the others are back"
+	}
+	return "back"
 }
 
 // until is the end of the time axis.
@@ -75,9 +91,9 @@ func (m *measured) until() float64 {
 	return math.Ceil(float64(longest) * fleet.Bin.Seconds())
 }
 
-// shade is the outage, if it is known.
+// shade is the outage, if it is known and is one.
 func (m *measured) shade() []plot.Plotter {
-	if len(m.runs) == 0 {
+	if len(m.runs) == 0 || slices.Contains([]string{realherd.Flap.String(), realherd.Rolling.String()}, m.runs[0].scene) {
 		return nil
 	}
 	return []plot.Plotter{chart.Shade{Style: away, To: m.runs[0].outage}}
