@@ -96,11 +96,11 @@ func herdsTable(l *lab) table {
 		}
 		t.row(cells...)
 	}
-	booked, told := at(10_000, fleet.Busy, fleet.Refused, 0), at(10_000, fleet.Busy, fleet.Refused, 0)
-	booked.Server.Booked = true
-	add("503 with a Retry-After of its own for each client, N = 10,000", "1.15", booked)
-	booked.N, booked.Watch = 50_000, time.Hour
-	add("N = 50,000", "1.25", booked)
+	add("503 with a Retry-After of its own for each client, N = 10,000", "1.15", booked(10_000, 0))
+	add("N = 50,000", "1.25", booked(50_000, 0))
+	add("the same after 600 s of refusals, N = 10,000", "1.15", booked(10_000, 600*second))
+	add("N = 50,000", "1.25", booked(50_000, 600*second))
+	told := at(10_000, fleet.Busy, fleet.Refused, 0)
 	told.Server.RetryAfter = 10 * second
 	add("503 with Retry-After: 10 for all clients, N = 10,000", "2.4", told)
 	told.Server.RetryAfter = 60 * second
@@ -113,22 +113,24 @@ func herdsTable(l *lab) table {
 		add("hung for 5 s, then an unbounded queue"+size, "", at(n, fleet.Unbounded, fleet.Swallowed, 5*second))
 		add("hung for 60 s, places kept, a backlog of 4,096"+size, "", at(n, fleet.Drop, fleet.Stopped, 60*second))
 		add("unbounded queue, served at random"+size, "", at(n, fleet.Random, fleet.Refused, 0))
-		ramp := at(n, fleet.Drop, fleet.Refused, 5*second)
-		ramp.Server.Ramp = 60 * second
-		add("cold caches: 2 to 100 % of C in a minute, a backlog of 4,096"+size, "", ramp)
+		add("cold caches: 2 to 100 % of C in a minute, a backlog of 4,096"+size, "", cold(n))
 	}
 	slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
 	slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
 	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow)
-	for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
-		late := at(50_000, q, fleet.Refused, 0)
-		cells := []string{fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), ""}
+	each := func(name string, cell func(c fleet.Client) string) {
+		cells := []string{name, ""}
 		for _, c := range clients {
-			late.Groups = []fleet.Group{{Client: c.Client, Share: 0.5}, {Client: c.Client, Share: 0.5, Late: 30 * second}}
-			cells = append(cells, l.ratio(late, c.Client))
+			cells = append(cells, cell(c.Client))
 		}
 		t.row(cells...)
 	}
+	for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
+		each(fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), func(c fleet.Client) string { return l.ratio(late(50_000, q, c), c) })
+		each(fmt.Sprintf("half are 200 ms away, %v, N = 50,000", q), func(c fleet.Client) string { return l.ratio(far(50_000, q, c), c) })
+	}
+	each("ten servers restarted 30 s apart, each away for 5 s, N = 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return l.rolling(50_000, capacity, c) })
+	each("the same with C = 50: backlogs of 82 s", func(c fleet.Client) string { return l.rolling(50_000, capacity/10, c) })
 	for _, share := range []float64{0.3, 0.6} {
 		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
 			wanted := map[fleet.Queue]string{fleet.Drop: "300 s", fleet.Unbounded: "100 s"}[q]
@@ -137,7 +139,7 @@ func herdsTable(l *lab) table {
 			}
 			cells := []string{fmt.Sprintf("%.0f %% of 50,000 are naive (full jitter, 2 s a dial), %v: 99 %% of the others", 100*share, q), wanted}
 			for _, c := range clients {
-				cells = append(cells, l.among(share, q, c.Client))
+				cells = append(cells, l.among(50_000, share, q, c.Client))
 			}
 			t.row(cells...)
 		}
@@ -146,19 +148,17 @@ func herdsTable(l *lab) table {
 }
 
 // among is when 99 % of those who share a server with naive ones are back.
-func (l *lab) among(share float64, q fleet.Queue, c fleet.Client) string {
-	h := at(50_000, q, fleet.Refused, 5*time.Second)
+func (l *lab) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
+	h := at(n, q, fleet.Refused, 5*time.Second)
 	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full 1-30s"), Share: share}}
-	h.Seed = 1
-	if l.err != nil || h.N > l.largest {
+	r := l.one(h)
+	if r == nil {
 		return "-"
 	}
-	r, err := fleet.Run(l.ctx, h)
-	if err != nil {
-		l.err = err
-		return ""
+	if late := fleet.Quantile(r.Groups[0], 0.99); late != fleet.Never {
+		return lone.Figure(late) + " s"
 	}
-	return lone.Figure(fleet.Quantile(r.Groups[0], 0.99)) + " s"
+	return "never"
 }
 
 // shareTable is the frontier between a lone client after a long hang and herds at an
@@ -221,11 +221,7 @@ func toldTable(l *lab) table {
 	t := table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "Retry-After: 1 for all, N = 10,000", "10 s", "60 s"}}
 	for _, n := range []int{8, 4, 2, 1} {
 		c := prompt(backoff.Prompt{ToldShare: 1 / float64(n)})
-		booked := at(10_000, fleet.Busy, fleet.Refused, 0)
-		booked.Server.Booked = true
-		larger := booked
-		larger.N, larger.Watch = 50_000, time.Hour
-		cells := []string{fmt.Sprintf("1/%d", n), l.ratio(booked, c), l.ratio(larger, c)}
+		cells := []string{fmt.Sprintf("1/%d", n), l.ratio(booked(10_000, 0), c), l.ratio(booked(50_000, 0), c)}
 		for _, told := range []time.Duration{1, 10, 60} {
 			h := at(10_000, fleet.Busy, fleet.Refused, 0)
 			h.Server.RetryAfter = told * second

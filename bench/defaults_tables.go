@@ -24,6 +24,7 @@ func init() {
 		{"aims-paced", func(l *lab) table { return aims(l, client("paced"), 100_000) }},
 		{"herds", herdsTable},
 		{"outages", outagesTable},
+		{"troubles", troublesTable},
 		{"others", others},
 		{"waits", waitsTable},
 		{"first", firstTable},

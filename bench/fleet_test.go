@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/fleet"
 )
 
 func TestFleetPrintsOneLineForEachClient(t *testing.T) {
@@ -89,4 +91,12 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 	for _, name := range tableNames() {
 		require.Equal(t, 1, strings.Count(string(text), "<!-- table "+name+" -->\n"), name)
 	}
+}
+
+func TestATableOfHerdsThatAreTooLargeHasNoFigures(t *testing.T) {
+	out, errs, code := bench("defaults", "-table", "troubles", "-largest", "100")
+	require.Zero(t, code, errs)
+	require.Equal(t, 1+len(fleet.Clients()), strings.Count(out, "\n| "), "the head, and a row for each client")
+	require.NotContains(t, out, "never")
+	require.Contains(t, out, "| redial | - | - |")
 }
