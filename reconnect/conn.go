@@ -13,13 +13,9 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Conn is one connection that is kept open: it is dialed, opened, read, watched
-// and dialed again by one goroutine, the supervisor, until it is closed. All its
-// methods may be called from any goroutine, and from its callbacks; but what waits
-// there for something that cannot come while the callback runs ends only with its
-// context: see [Options.OnMessage].
-//
-// It is not a [conn.Conn]: on one of those an error means dead.
+// Conn is a connection that is kept open: one goroutine, the supervisor, dials and reads
+// it, and dials again, until it is closed. Any goroutine may call its methods. In a
+// callback mind what [Options.OnMessage] says of waiting.
 type Conn struct {
 	dialer   Dialer
 	life     lifetime // ends when Close or Shutdown says so
@@ -27,34 +23,36 @@ type Conn struct {
 	receiver receiver
 	sender   sender
 	kicks    xsync.Flag
-	stalls   int           // sessions in a row without data; the supervisor's
+	stalls   int           // sessions in a row without data; belongs to the supervisor
 	done     chan struct{} // closed when nothing is left
-	err      error         // why it ended; to be read after done
+	err      error         // why it ended; read it after done only
 }
 
-// Dialer opens one connection. [dialer.WebSocket] is one.
+// Dialer opens one connection, such as a [dialer.WebSocket]. It may have more methods:
 //
-// [dialer.WebSocket]:
-// https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
+//   - Validate() error: New calls it, and returns its error.
+//   - Host() string: the default of [RunOptions.Host].
+//   - Patience(backoff.Try) time.Duration: how long one dial may take, if that is not the
+//     sum of the Try's limits.
+//
+// [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
-	// Dial returns a new connection. It must obey ctx, which carries a
-	// [backoff.Try]; a late connection is closed. A second call may run beside one
-	// that takes long: see [RunOptions.OneConnection]. A Dialer may have more methods:
-	// Validate() error, which New calls; Host() string, the default of
-	// [RunOptions.Host]; and Patience(backoff.Try) time.Duration, how long one dial
-	// may take if that is not the sum of the Try's limits.
+	// Dial returns a new connection, which the Conn closes. It must return when ctx
+	// ends; a connection that it returns later is closed. ctx carries a [backoff.Try].
+	// Dial runs in a goroutine of its own. A second call may run beside one that takes
+	// long: see [RunOptions.OneConnection].
 	Dial(ctx context.Context) (conn.Conn, error)
 }
 
-// DialFunc is a function that is a [Dialer].
+// DialFunc is a function as a [Dialer].
 type DialFunc func(ctx context.Context) (conn.Conn, error)
 
 // Dial calls f.
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
-// New starts to keep a connection open and returns at once; the first dial has no
-// wait before it. The caller must call Close or Shutdown in the end. The error
-// names the option that is wrong.
+// New starts to keep a connection open, and returns at once. The first dial begins without
+// a wait. The caller must call Close or Shutdown in the end. d must not be nil; o may be
+// nil. The error names the option that is wrong.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")
@@ -80,24 +78,24 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	return c, nil
 }
 
-// Close cuts the connection for good and returns at once, from wherever it is
-// called: nothing more is read or written from then on. It starts the end; Done
-// says when nothing is left, after callbacks that run have returned and dials and
-// callbacks that ignore their context, which [Trace.Overdue] reports, too. Close
-// returns nil, and may be called more than once.
+// Close cuts the connection for good and returns at once, from wherever it is called:
+// nothing more is read or written from then on. It only starts the end. Done is closed when
+// nothing is left, which is after the callbacks and the dials under way have returned;
+// [Trace.Overdue] reports those that ignore that their context has ended. Close returns
+// nil, and may be called more than once.
 func (c *Conn) Close() error {
 	c.life.closed.Store(true)
 	c.life.End()
 	return nil
 }
 
-// Done returns a channel that is closed when no goroutine, timer or socket of the
-// connection is left: after Close, after Shutdown, or when it ended by itself.
+// Done returns a channel that is closed when no goroutine, timer or socket of the Conn is
+// left: after Close, after Shutdown, or after the Conn has ended by itself.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns nil until Done is closed. After Close or Shutdown it is
-// [net.ErrClosed]; otherwise it is an *EndError with the reason why redialing
-// was given up, and that is [net.ErrClosed] as well.
+// Err returns nil until Done is closed. After Close or Shutdown it returns [net.ErrClosed].
+// After the Conn has ended by itself it returns an [*EndError], which says why, and which
+// is [net.ErrClosed] as well.
 func (c *Conn) Err() error {
 	select {
 	case <-c.done:
@@ -107,11 +105,11 @@ func (c *Conn) Err() error {
 	}
 }
 
-// Kick cuts the present wait short, if there is one: the network is back, or
-// somebody pressed "retry". During a dial it begins another beside it at once, unless
-// there are two or [RunOptions.OneConnection] is set: then it cuts the wait after the
-// dial, if that fails. It never cuts what a server told us to wait, nor the wait at
-// the gate.
+// Kick cuts the present wait short, if there is one. Call it when the network is back, or
+// when a user presses "retry". During a dial it begins another one beside it at once. If
+// there are two already, or with [RunOptions.OneConnection], it cuts the wait after the
+// dial instead, if the dial fails. It never cuts the time that a server told us to wait,
+// nor the wait at the gate.
 func (c *Conn) Kick() {
 	s := c.Status()
 	if s.State == StateWaiting || s.State == StateConnecting && !s.AtGate {
@@ -119,13 +117,13 @@ func (c *Conn) Kick() {
 	}
 }
 
-// Redial gives a session up, with cause, and dials anew as after any loss: what
-// came by it was wrong in a way that only the application can see. The peer is told
-// by a close frame, or what its protocol has instead, and is given
-// Options.CloseTimeout to answer: with code 1000, or the one that cause has if it
-// has a method CloseCode() int, as a [conn.CloseError] does, and a close frame may
-// carry that code. Redial returns at once.
-// If the session is not the present one any more, nothing happens.
+// Redial ends a session because of cause, and the supervisor dials again as after any loss.
+// It is for a session that only the application knows to be broken, such as a feed with a
+// gap. The peer gets a close frame, or what its protocol has instead, and has
+// Options.CloseTimeout to answer. The code is 1000, or what the method CloseCode() int of
+// cause returns, which a [conn.CloseError] has, if a
+// close frame may carry that code. A nil cause stands for no particular
+// reason. Redial returns at once. It does nothing if session is not the present one.
 func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {
 		cause = errors.New("redial asked for")
@@ -135,21 +133,21 @@ func (c *Conn) Redial(session uint64, cause error) {
 	}
 }
 
-// EndError says why a Conn ended by itself. It is [net.ErrClosed].
+// EndError reports why a Conn ended by itself. It is [net.ErrClosed].
 type EndError struct {
-	Err error // the last one: judged Stop, or [backoff.ErrGaveUp]
+	Err error // the last error, whose verdict was ClassStop; or one that is [backoff.ErrGaveUp]
 }
 
 func (e *EndError) Error() string { return "closed: " + e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *EndError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [net.ErrClosed].
 func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 
-// supervise is the supervisor goroutine. It ends the Conn also if a callback ends
-// this goroutine.
+// supervise is the supervisor goroutine. It ends the Conn even if a callback ends this
+// goroutine.
 func (c *Conn) supervise() {
 	xsync.Guard(func() { supervise(&c.life.Context, &c.life.o.Run, owner[*link](c)) }, func() {
 		go c.abandon() // closes done
@@ -157,8 +155,8 @@ func (c *Conn) supervise() {
 	c.finish()
 }
 
-// abandon is the end of a Conn whose supervisor was ended by a callback. It has a
-// goroutine of its own, so that a callback that has panicked ends the program.
+// abandon ends a Conn whose supervisor was ended by a callback. It runs in a goroutine of
+// its own, so that a panic of the callback ends the program.
 func (c *Conn) abandon() {
 	err := fmt.Errorf("%s: %w", c.serving(), errNotReturned)
 	c.life.calling.leave()
@@ -170,7 +168,7 @@ func (c *Conn) abandon() {
 	c.finish()
 }
 
-// finish lets go of what is left, and says so.
+// finish ends the outbox and closes done.
 func (c *Conn) finish() {
 	c.sender.outbox.end()
 	close(c.done)
@@ -190,7 +188,7 @@ func (c *Conn) dial(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// serve is one session: opening, ready, lost.
+// serve is one session: it opens the link, receives until the link is lost, and cleans up.
 func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
 	c.life.calling.enter(&elsewhere)
 	err := c.open(l, s)
@@ -202,7 +200,7 @@ func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
 	return c.lose(l, s, err)
 }
 
-// ready lets others write, and begins to watch.
+// ready lets messages be sent by l, and begins to watch it.
 func (c *Conn) ready(l *link, s *Session) {
 	c.receiver.ready(l)
 	c.sender.attach(l)
@@ -214,12 +212,12 @@ func (c *Conn) ready(l *link, s *Session) {
 	l.stall.start()
 }
 
-// lose cleans up after a session, and puts the loss into the stream.
+// lose cleans up after a session, and puts the seam into the stream of messages.
 func (c *Conn) lose(l *link, s *Session, err error) error {
 	l.parted()
 	l.cut(err)
 	c.release(l, err)
-	c.kicks.Lower() // meant for an outage that was over
+	c.kicks.Lower() // because those were meant for an outage that is over
 	c.state.enter(StateWaiting, func(st *Status) { st.Err = err })
 	c.sender.detach(l, err)
 	_, ready := s.readyAt()
@@ -236,7 +234,7 @@ func (c *Conn) lose(l *link, s *Session, err error) error {
 	return err
 }
 
-// release stops the timers of l, which is cut because of err.
+// release stops the timers of l, which was cut because of err.
 func (c *Conn) release(l *link, err error) {
 	c.life.calling.enter(&elsewhere)
 	l.liveness.stop()
@@ -244,7 +242,7 @@ func (c *Conn) release(l *link, err error) {
 	c.life.calling.leave()
 }
 
-// The methods of an owner, besides dial and serve.
+// These are the methods of an owner, besides dial and serve.
 
 func (c *Conn) connecting(atGate bool) {
 	if s := c.Status(); s.State != StateConnecting || s.AtGate != atGate {
@@ -286,8 +284,9 @@ func (c *Conn) ended(err error) error {
 	return err
 }
 
-// serving returns the name of the callback that the supervisor's goroutine is in,
-// empty if it waits for another one.
+// serving returns the name of the callback that runs in the supervisor's goroutine. It is
+// empty if the supervisor waits for a callback in another goroutine, which is reported
+// there.
 func (c *Conn) serving() string {
 	if name := c.life.calling.name.Load(); name != nil {
 		return *name

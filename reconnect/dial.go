@@ -12,24 +12,24 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// dial is a dial that is under way: the wait at the gate, and then the dial itself.
+// dial is a dial under way: first its wait at the gate, and then the dial itself.
 type dial[C io.Closer] struct {
 	which   int
 	try     backoff.Try
-	session *Session // that it becomes
+	session *Session // the session that it becomes
 
-	running *xsync.Call // at the gate, or the dial; nil: not yet
-	atGate  bool
-	ended   bool      // and so noted
-	start   time.Time // of that
+	running *xsync.Call // the wait at the gate, or the dial; nil: not begun
+	atGate  bool        // which of the two it is
+	ended   bool        // finish has noted that it has ended
+	start   time.Time   // when it began
 	err     error
 	conn    C
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	timer   *time.Timer  // cancels it after its limits, unless it is connected
+	timer   *time.Timer  // cancels the dial after its limits, unless it is connected
 	reached atomic.Int64 // when it was connected; 0: not yet
-	told    bool         // and the rule knows
+	told    bool         // s.dials knows that it is connected
 	hangs   bool         // its handshake was not answered in time
 }
 
@@ -56,7 +56,7 @@ func (d *dialing[C]) begin(a backoff.Action) {
 	})
 }
 
-// dial begins the dial itself, in a goroutine of its own, since a handshake needs much
+// dial begins the dial itself, in a goroutine of its own, because a handshake needs much
 // stack.
 func (d *dialing[C]) dial(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = false, nil, false, time.Now()
@@ -74,23 +74,23 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		x.reached.CompareAndSwap(0, int64(now()))
 		select {
 		case d.connected <- struct{}{}:
-		default: // it is known that there is news
+		default: // the event of the other dial is still there, and reached looks at both
 		}
 	}
-	try.Handshake = d.s.o.dials.Keep // the rule knows when it hangs
+	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
 	ctx := backoff.WithTry(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 
-// dialContext is the context of a dial. It has a deadline until the dial is connected;
-// then the supervisor decides how long its handshake may last.
+// dialContext is the context of a dial. It has a deadline until the dial is connected; from
+// then on the supervisor decides how long the handshake may last.
 type dialContext struct {
 	context.Context
 	deadline time.Time
 	reached  *atomic.Int64
 }
 
-// Err returns [context.DeadlineExceeded] where a limit of the supervisor's has ended it.
+// Err returns [context.DeadlineExceeded] if a limit of the supervisor has ended the context.
 func (c *dialContext) Err() error {
 	err := c.Context.Err()
 	if err != nil && errors.Is(context.Cause(c.Context), context.DeadlineExceeded) {
@@ -99,6 +99,7 @@ func (c *dialContext) Err() error {
 	return err
 }
 
+// Deadline returns the limit on connecting, unless the dial is connected.
 func (c *dialContext) Deadline() (time.Time, bool) {
 	if c.reached.Load() != 0 {
 		return c.Context.Deadline()
@@ -121,15 +122,15 @@ func (d *dialing[C]) awaitEnd(x *dial[C]) {
 	d.s.o.Trace.waitFor(x.running.Done(), d.s.o.Name, func() string { return "dial" })
 }
 
-// finish notes that what x was doing has ended, and returns why x has failed, nil if it
-// has not. A connection that comes too late is closed.
+// finish notes that what x was doing has ended, and returns why x has failed, or nil if it
+// has not. It closes a connection that comes too late.
 func (d *dialing[C]) finish(x *dial[C]) error {
-	if x.ended { // and a hook did not return
+	if x.ended { // a hook did not return when this ran first
 		return x.err
 	}
 	x.ended = true
 	took, cancelled := time.Since(x.start), x.ctx.Err() != nil
-	cause, ours := context.Cause(x.ctx), true // our error, or the dial's
+	cause, ours := context.Cause(x.ctx), true // ours: the error is not the dialer's
 	switch {
 	case !x.running.Returned():
 		x.err = errNotReturned
@@ -139,7 +140,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 		}
 		x.err = cause
 	case cancelled && errors.Is(x.err, context.Canceled) && !errors.Is(x.err, cause):
-		x.err = fmt.Errorf("%w: %w", cause, x.err) // of a limit most dialers say only that the context has ended
+		x.err = fmt.Errorf("%w: %w", cause, x.err) // because most dialers do not say which limit has ended the context
 	default:
 		ours = false
 	}
@@ -153,7 +154,8 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 	return x.err
 }
 
-// drop gives up what x has brought.
+// drop closes the connection that x has brought, if it has, and gives its place at the gate
+// back.
 func (d *dialing[C]) drop(x *dial[C]) {
 	x.cancel(nil)
 	if x.err == nil && !x.atGate {
@@ -162,8 +164,7 @@ func (d *dialing[C]) drop(x *dial[C]) {
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 }
 
-// report calls the hook for what x was doing, and puts the name of that before an error
-// of ours.
+// report calls the hook for what x was doing, and puts its name before an error of ours.
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	o := d.s.o
 	if x.atGate {

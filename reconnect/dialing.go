@@ -11,22 +11,22 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// dialing is what a supervisor needs between two sessions: the dials that are under
-// way, of which there are at most two, and the wait for the next.
+// dialing is the state of a supervisor between two sessions: the dials under way, of which
+// there are at most two, and the wait for the next.
 type dialing[C io.Closer] struct {
 	s   *supervisor[C]
 	ctx context.Context
 
 	dials     [2]*dial[C]   // nil: not under way
-	connected chan struct{} // has room for the news that a dial is connected
+	connected chan struct{} // a dial is connected; has room for one such event
 	timer     *time.Timer   // for Action.At; nil: not needed yet
-	err       error         // why the last dial or session ended
-	won       *dial[C]      // the one that brought a connection
-	taken     bool          // which was handed on
+	err       error         // why the last dial failed or the last session ended
+	won       *dial[C]      // the dial that brought a connection
+	taken     bool          // the connection was returned by connect
 
 	waiting bool // nothing but a wait is under way
 	wait    Wait
-	since   time.Time // when that began
+	since   time.Time // when the wait began
 }
 
 // connect dials until a dial brings a connection. It returns an error if ctx ends, or
@@ -78,8 +78,8 @@ func (d *dialing[C]) atGate() bool {
 	return true
 }
 
-// keep lets a dial go on whose handshake hangs, or beside which a kick begins another,
-// and gives its place at the gate back.
+// keep lets a dial go on whose handshake hangs, or beside which a kick begins another. It
+// gives the dial's place at the gate back.
 func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	if kicked {
 		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
@@ -92,20 +92,20 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	call(d.s.o.Trace.DialHung, DialHung{Name: d.s.o.Name, Try: x.try.N, Since: now() - instant(x.reached.Load())})
 }
 
-// judge notes why a dial has failed, or hangs.
+// judge classifies why a dial has failed, or that it hangs.
 func (d *dialing[C]) judge(x *dial[C], err error) {
 	d.err = err
 	xsync.Guard(func() { d.s.verdict = d.s.o.classify(err) },
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
 }
 
-// errAnswered is why a dial was cut that was not the first to be answered.
+// errAnswered is the cause with which a dial is cut that was not the first to be answered.
 var errAnswered = errors.New("another dial was answered first")
 
-// errStopped is why a dial was cut beside which another has failed for good.
+// errStopped is the cause with which a dial is cut when the other one has failed for good.
 var errStopped = errors.New("another dial has failed for good")
 
-// giveUp ends a dial because the rule says so.
+// giveUp ends a dial because s.dials says so.
 func (d *dialing[C]) giveUp(x *dial[C]) {
 	switch {
 	case x.hangs:
@@ -125,8 +125,8 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 	d.pause()
 }
 
-// await waits until the time is at, if that is not zero, or until something happens,
-// which it reports to the rule. The error is that of ctx.
+// await waits until something happens, which it reports to s.dials, or until at, if that is
+// not zero. The error is the cause of d.ctx.
 func (d *dialing[C]) await(at time.Time) error {
 	var due <-chan time.Time
 	if !at.IsZero() {
@@ -159,7 +159,8 @@ func (d *dialing[C]) await(at time.Time) error {
 	return context.Cause(d.ctx)
 }
 
-// ended returns what is closed when what a dial is doing has ended; nil without one.
+// ended returns a channel that is closed when what a dial is doing has ended. It is nil if
+// there is no such dial.
 func (d *dialing[C]) ended(which int) <-chan struct{} {
 	if x := d.dials[which]; x != nil {
 		return x.running.Done()
@@ -167,7 +168,8 @@ func (d *dialing[C]) ended(which int) <-chan struct{} {
 	return nil
 }
 
-// cancelled returns what is closed when a dial must end; nil without one.
+// cancelled returns a channel that is closed when a dial must end. It is nil if there is no
+// such dial.
 func (d *dialing[C]) cancelled(which int) <-chan struct{} {
 	if x := d.dials[which]; x != nil {
 		return x.ctx.Done()
@@ -175,7 +177,7 @@ func (d *dialing[C]) cancelled(which int) <-chan struct{} {
 	return nil
 }
 
-// late waits for a dial whose time is over, unless everything is.
+// late waits for a dial whose time is over, unless d.ctx has ended.
 func (d *dialing[C]) late(x *dial[C]) {
 	if d.ctx.Err() == nil {
 		d.awaitEnd(x)
@@ -183,7 +185,7 @@ func (d *dialing[C]) late(x *dial[C]) {
 	}
 }
 
-// reached tells the rule which dials are connected.
+// reached reports to s.dials which dials are connected.
 func (d *dialing[C]) reached() {
 	for _, x := range d.dials {
 		if x != nil && !x.told && x.reached.Load() != 0 {
@@ -218,7 +220,7 @@ func (d *dialing[C]) ready(x *dial[C]) {
 	}
 }
 
-// failed judges a dial that has failed.
+// failed classifies why a dial has failed, and reports that to s.dials.
 func (d *dialing[C]) failed(x *dial[C], err error) {
 	d.judge(x, err)
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
@@ -250,7 +252,7 @@ func (d *dialing[C]) withdraw() {
 // idle reports whether no dial is under way.
 func (d *dialing[C]) idle() bool { return d.dials[0] == nil && d.dials[1] == nil }
 
-// publish says what has gone wrong while another dial goes on.
+// publish shows in the status what has gone wrong while another dial goes on.
 func (d *dialing[C]) publish() {
 	if !d.idle() && d.won == nil {
 		d.s.owner.troubled(d.atGate(), d.s.dials.Tries(), d.err, d.s.verdict.Class)
@@ -281,7 +283,7 @@ func (d *dialing[C]) resume(kicked bool) {
 	call(d.s.o.Trace.WaitDone, WaitDone{Name: d.wait.Name, Try: d.wait.Try, Took: time.Since(d.since), Kicked: kicked})
 }
 
-// end ends all that is under way. It does so also if a hook does not return.
+// end ends all that is under way. It does so even if a hook did not return.
 func (d *dialing[C]) end() {
 	defer func() {
 		if d.won != nil && !d.taken {
@@ -299,6 +301,7 @@ func (d *dialing[C]) end() {
 	d.resume(false)
 }
 
+// endDial ends one dial.
 func (d *dialing[C]) endDial(x *dial[C]) {
 	defer x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 	if x.running == nil { // a hook did not return

@@ -1,75 +1,109 @@
-// Package reconnect keeps one connection alive. [Run] is the loop: dial, serve,
-// judge, wait, in the caller's goroutine and for any kind of connection. [Conn]
-// is a message connection to hold on to, built on Run: it logs in again after
-// each redial, shows the reader where messages are missing, and notices a peer
-// that has died without a word.
+// Package reconnect keeps a connection open. It notices that the connection has died,
+// dials again after a jittered wait, logs in again, and shows the reader where messages may
+// be missing.
 //
-// # What it promises
+// # Usage
 //
-//  1. One owner. At most two connections exist at any time, and one of them is live.
-//     There is one dial, and a second beside it only if the handshake of the first is
-//     not answered in time, or after a Kick: the first may wait in a server's queue, or
-//     be lost. The dial that is answered first wins, and the other is cut before
-//     OnSession runs, so that one login is sent. With [RunOptions.OneConnection] there
-//     is never a second.
-//  2. Not in step. Every wait is jittered by default, the first after a drop and
-//     those that a server asks for included; the cap comes first, the jitter
-//     after.
-//  3. No hot loop. Waits start again from the first after a session was ready for
-//     max([RunOptions.StableAfter], the wait before it, with what a server had asked
-//     for). A shorter one makes the outage younger by four times the time that it was
-//     ready, so that a server which is up for a fifth of the time or more is dialed
-//     soon, and one that accepts and drops sees the same growing waits as one that
-//     refuses.
-//  4. Ready is not connected. [Options.OnSession] has sole use of the wire, under
-//     a limit of its own; then what was queued is written, in order, while reading
-//     goes on; then what comes anew. Its failure is a failed attempt.
-//  5. A visible seam. When a connection is lost the reader gets exactly one
-//     [*Seam], after the last message of that session and before any of the next.
-//     Every message carries the number of its session.
-//  6. Told exactly once. Each message given to [Conn.Write] or accepted by
-//     [Conn.Send] has one [Fate]: written (whole, handed to the kernel), dropped
-//     with a reason (not a byte was sent), or unknown (its connection died while
-//     it was being written). Nothing is sent twice unless its sender marked it
-//     [Out.Repeatable]; no write begins after the message's deadline; and no part of
-//     a message goes by another connection than the rest.
-//  7. Cancelling is harmless. The end of the context of a Read or a Write never
-//     costs the connection. A Write whose context has ended writes nothing, and its
-//     error is that of a context only if it was the Write's own.
-//  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not
-//     before two probes, if there is a way to probe it: the protocol's ping, or
-//     [Liveness.Probe]. Any byte is life; there is no verdict while the
-//     application does not read, but [Trace.SlowHandler] and [Trace.Overdue] report
-//     that it does not. A stuck write and a message that never ends are the
-//     connection's to notice.
-//  9. Verdicts. One total function from error to class, [RunOptions.Classify],
-//     says what a failure means. What a server tells us to wait is added to the
-//     jittered wait, up to an hour. What a deploy or a damaged packet can cause (404, a
-//     certificate, a broken frame) is an ordinary loss the first time, and slow from
-//     the second in a row on; credentials that were refused are made anew at once. Of
-//     a server's answers only 410 ends a Conn by default.
-//  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting,
-//     handshaking, opening and closing each have a default and a limit. An idle
-//     connection keeps no memory of the messages that it had.
-//  11. Nothing left. When Run returns, or [Conn.Done] is closed, every goroutine,
-//     timer and socket is gone. [Conn.Close] cuts, starts the end and returns, from
-//     wherever it is called. [Conn.Shutdown] first sends what is queued, reports
-//     what it could not send, and does not outlive its context. The context of every
-//     callback ends with the session or the Conn; a callback that ignores that, or a
-//     dial, holds up Done, and [Trace.Overdue] reports it.
-//  12. Level-triggered state. [Conn.State] and [Conn.Await] always see the newest
-//     state; steps between may be skipped; [Trace] sees each.
-//  13. No secrets in an error, a hook or a log line, as long as the dialer's
-//     errors have none; those of package dialer do not.
-//  14. Hooks observe, deciders decide. Trace and OnReceipt return nothing; Classify,
-//     OnSession, Probe, Keep and Expected return values. No lock is held while any
-//     of them runs. A panic in one crashes the program, as in any Go code; one that
+//	feed, err := reconnect.New(&dialer.WebSocket{URL: "wss://feed.example/v1"}, nil)
+//	if err != nil {
+//		return err // an option is wrong
+//	}
+//	defer feed.Close()
+//	for m, err := range feed.Messages(ctx) {
+//		if seam, lost := errors.AsType[*reconnect.Seam](err); lost {
+//			log.Print(seam) // a connection was lost, and perhaps messages with it; read on
+//		} else if err != nil {
+//			return err // ctx has ended, or the Conn
+//		} else {
+//			handle(m.Data)
+//		}
+//	}
+//
+// [New] makes a [Conn], which sends and receives messages. [Options] say how it logs in
+// (OnSession), what it sends without a connection (WhenDown) and how it redials (Run). [Run]
+// is the loop below it, for any kind of connection: dial, serve, judge, wait. The examples
+// are whole programs: a feed, a chat, calls, and a gateway of many connections.
+//
+// # Words
+//
+//   - A session is one connection, from its dial to its loss. Sessions are numbered from 1.
+//   - A seam is the place between two sessions in the stream of received messages. Some
+//     messages may be missing there.
+//   - The fate of a message is what became of it: it was written, it was dropped, or
+//     nobody knows.
+//   - A verdict is the judgement on an error: what kind of failure it is, and so what to do
+//     about it.
+//   - A gate is where the connections of a program to one host wait until they may dial.
+//   - A herd is a crowd of clients that lost their connections at one instant, because
+//     their server restarted, and that all want to come back.
+//
+// # Promises
+//
+//  1. One owner. At most two connections exist at a time, and one of them is live.
+//     There is one dial. A second begins beside it only if the handshake of the first is
+//     not answered in time, because the first may wait in a server's queue or be lost,
+//     or after a Kick. The dial that is answered first wins. The other one is cut before
+//     OnSession runs, so that one login is sent. With [RunOptions.OneConnection] there is
+//     never a second.
+//  2. Not in step. By default every wait is jittered, so that a herd does not come back
+//     at one instant: the first wait after a loss too, and those that a server asks for.
+//     The cap comes first and the jitter after it.
+//  3. No hot loop. The waits start again from the first after a session was ready for
+//     [RunOptions.StableAfter], or for as long as the wait before it (with what a server
+//     had asked for) if that was longer. A shorter session makes the outage younger by
+//     four times the time for which it was ready. So a server that is up for a fifth of
+//     the time or more is dialed soon, and one that accepts and drops sees the same
+//     growing waits as one that refuses.
+//  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a
+//     limit of its own. When it has returned, the messages in the queue are written, in
+//     order, and new ones after them; reading goes on meanwhile. If it fails, the
+//     attempt has failed.
+//  5. A visible seam. When a connection is lost the reader gets exactly one [*Seam],
+//     after the last message of that session and before the first of the next. Every
+//     message carries the number of its session.
+//  6. Exactly one fate. Each message that [Conn.Write] or [Conn.Send] takes has one
+//     [Fate]: written (whole, handed to the kernel), dropped with a reason (not a byte
+//     was sent), or unknown (the connection died while the message was being written).
+//     Nothing is sent twice unless its sender marked it [Out.Repeatable]. No write begins
+//     after the message's deadline, and no message goes partly by one connection and
+//     partly by another.
+//  7. Cancelling is harmless. The end of the context of a Read or a Write never costs the
+//     connection. A Write whose context has ended writes nothing, and its error is that
+//     of a context only if it was the Write's own.
+//  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not before
+//     two probes, if there is a way to probe it: the protocol's ping, or
+//     [Liveness.Probe]. Any byte is a sign of life. There is no verdict on the peer while
+//     the application does not read, but [Trace.SlowHandler] and [Trace.Overdue] report
+//     that it does not. The connection itself notices a stuck write and a message that
+//     never ends.
+//  9. One verdict for each error. One total function, [RunOptions.Classify], says what a
+//     failure means. The time that a server tells us to wait, up to an hour, is added to
+//     the jittered wait. What a deploy or a damaged packet can cause (404, a certificate, a
+//     broken frame) is an ordinary loss the first time, and slow from the second in a row
+//     on. Credentials that were refused are made anew at once. Of a server's answers
+//     only 410 ends a Conn by default.
+//  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting, handshaking,
+//     opening and closing each have a default and a limit. An idle connection keeps no
+//     memory of the messages that it had.
+//  11. Nothing left. When Run returns, or [Conn.Done] is closed, every goroutine, timer
+//     and socket is gone. [Conn.Close] cuts, starts the end and returns, from wherever it
+//     is called. [Conn.Shutdown] first sends what is queued, reports what it could not
+//     send, and returns when its context ends at the latest. The context of every
+//     callback ends with the session or the Conn. A callback or a dial that ignores its
+//     context holds up Done, and [Trace.Overdue] reports it.
+//  12. The newest state. [Conn.State] and [Conn.Await] always see the newest state. They
+//     may skip steps between, but [Trace] sees each.
+//  13. No secrets in an error, a hook or a log line, as long as the dialer's errors have
+//     none. Those of package dialer have none.
+//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt return nothing;
+//     Classify, OnSession, Probe, Keep and Expected return values. No lock is held while
+//     any of them runs. A panic in one crashes the program, as in any Go code. One that
 //     ends its goroutine ([runtime.Goexit]) is an error that says so.
 //
 // # Goroutines
 //
-// A ready connection owns one goroutine, the supervisor, which reads it. A dial,
-// OnSession and a probe run in goroutines of their own that end with them. While
-// messages of [Conn.Send] are there to be written one goroutine writes them, and
-// while there are receipts one calls Outbox.OnReceipt with them.
+// A ready connection has one goroutine, the supervisor, which reads it. A dial, a wait at
+// the gate, OnSession and a probe run in goroutines of their own, which end with them. One
+// goroutine writes the messages of [Conn.Send] while there are some, and one calls
+// Outbox.OnReceipt while there are receipts.
 package reconnect

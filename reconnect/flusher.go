@@ -9,7 +9,7 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// attach has messages written by l, which is ready.
+// attach lets messages be written by l, which is ready.
 func (q *outbox) attach(l *link) {
 	if q == nil {
 		return
@@ -20,8 +20,8 @@ func (q *outbox) attach(l *link) {
 	q.flush()
 }
 
-// detach decides what becomes of the messages that l leaves behind. L was cut,
-// because of cause.
+// detach decides what becomes of the messages that l leaves behind. l was cut because of
+// cause.
 func (q *outbox) detach(l *link, cause error) {
 	if q == nil {
 		return
@@ -39,8 +39,8 @@ func (q *outbox) detach(l *link, cause error) {
 	}
 }
 
-// leftBehind drops what does not wait for another session, and returns what Keep
-// decides on.
+// leftBehind drops the messages that do not wait for another session, and returns those on
+// which Keep decides.
 func (q *outbox) leftBehind(ready bool, cause error) (undecided []*entry) {
 	lost := because(ErrSessionLost, cause)
 	q.mu.Lock()
@@ -59,7 +59,7 @@ func (q *outbox) leftBehind(ready bool, cause error) (undecided []*entry) {
 	return undecided
 }
 
-// askKeep asks Keep about e, unless e has its fate by now.
+// askKeep calls Keep for e, unless e has its fate by now.
 func (q *outbox) askKeep(e *entry, cause error) {
 	q.mu.Lock()
 	queued := e.Queued()
@@ -77,7 +77,7 @@ func (q *outbox) askKeep(e *entry, cause error) {
 	}
 }
 
-// flush starts the flusher, if there is work for one.
+// flush starts the flusher, if there is work for it and it does not run.
 func (q *outbox) flush() {
 	if !q.flushing && q.link != nil && !q.queue.Empty() {
 		q.flushing = true
@@ -112,7 +112,7 @@ func (b *sendBatch) free() {
 	sendBatches.Put(b)
 }
 
-// write is the flusher.
+// write is the flusher: it writes messages by l until there is none, or l is lost.
 func (q *outbox) write(l *link) {
 	defer q.flushers.Done()
 	for {
@@ -144,8 +144,8 @@ func (l *link) write(ms []conn.Message) (n int, err error) {
 	return n, err
 }
 
-// begin waits for the right to write, and takes the first messages that may still be sent
-// by l out of the queue. If there is none, the flusher is one no more.
+// begin waits for the slot of l, and takes the first messages that may still be sent by l out
+// of the queue. It returns nil if there is none, and then the flusher must end.
 func (q *outbox) begin(l *link) *sendBatch {
 	stuck := l.slot.Acquire(&q.life.Context, nil)
 	q.mu.Lock()
@@ -190,7 +190,7 @@ func (q *outbox) take(l *link) *sendBatch {
 }
 
 // written decides what becomes of a batch, of which n messages were written, and err is why
-// the next one was not. It reports whether l is dead, and the flusher one no more.
+// the next one was not. It reports whether l is dead, so that the flusher must end.
 func (q *outbox) written(b *sendBatch, n int, err error, l *link) (dead bool) {
 	now := time.Now()
 	dead = err != nil && !errors.Is(err, conn.ErrBadMessage)

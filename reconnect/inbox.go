@@ -9,13 +9,13 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// inbox is the bounded queue between the goroutine that reads the connection, its
-// producer, and the one that reads the Conn. Messages lie in chunks, which the
-// producer reads into in place, or in a slice of their own if they are large.
+// inbox is the bounded queue between its producer, which is the goroutine that reads the
+// connection, and the goroutine that reads the Conn. The producer reads messages right into
+// chunks. A large message has a slice of its own.
 type inbox struct {
 	limit Inbox
-	turn  xsync.Slot   // of the readers
-	room  xsync.Signal // something was taken out of a full inbox
+	turn  xsync.Slot   // held by the one goroutine that reads the Conn
+	room  xsync.Signal // a full inbox has room again
 	full  atomic.Bool  // written under mu
 
 	mu    sync.Mutex // guards what follows; held for one copy at most
@@ -26,32 +26,32 @@ type inbox struct {
 	last  int    // size of the newest message
 	first uint64 // number of the oldest message since the beginning
 
-	filling *chunk // for the next message; nil: none yet
+	filling *chunk // the chunk for the next message; nil: there is none yet
 	writing bool   // the producer writes to filling
 
 	seams    []placedSeam  // in order
-	batching bool          // put wakes the reader only for a batch, or if the inbox is full: flush does otherwise
+	batching bool          // put wakes the reader only for a batch or if the inbox is full, and flush for the rest
 	idle     bool          // a reader waits at wake, or is about to
-	wake     chan struct{} // has room for one wake-up; made by the first that waits
+	wake     chan struct{} // has room for one wake-up; made by the first reader that waits
 }
 
-// unread is a message in the ring, and the chunk that its data lies in, if one.
+// unread is a message in the ring, and the chunk that its data lies in, if it does.
 type unread struct {
 	Message
 	chunk *chunk
 }
 
-// placedSeam is a seam before the message with a number.
+// placedSeam is a seam and its place.
 type placedSeam struct {
-	before uint64
+	before uint64 // the number of the message after it
 	seam   *Seam
 }
 
 const (
-	batch       = 16 // messages for which a reader is woken though more is at hand
-	unreadSeams = 64 // that are kept apart for a reader that is away
-	keptSlots   = 32 // of the ring, while the inbox is empty
-	sharedSlots = 64 // of a ring that is used again: see rings
+	batch       = 16 // so many messages wake a reader although more are at hand
+	unreadSeams = 64 // so many seams are kept apart
+	keptSlots   = 32 // so many slots the ring of an empty inbox keeps at most
+	sharedSlots = 64 // so many slots a ring has that is used again: see rings
 )
 
 // rings holds rings of sharedSlots that no inbox needs. All connections share them, so
@@ -72,10 +72,10 @@ func (in *inbox) depth() (messages, bytes uint64) {
 	return uint64(in.count), uint64(in.bytes)
 }
 
-// buffer returns where a message of that size should be written to. One whose size is
-// not known, 0, is expected to be as large as the one before; -1 asks for little
-// room. It returns nil for a message that is too large for a chunk: the connection
-// makes room for that as it comes in.
+// buffer returns memory for a message of that size. Size 0 means that the size is not
+// known, so that the message is expected to be as large as the one before; -1 asks for
+// little room. It returns nil for a message that is too large for a chunk, because the
+// connection makes room for that as it comes in.
 func (in *inbox) buffer(size int) []byte {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -90,14 +90,14 @@ func (in *inbox) buffer(size int) []byte {
 	if size > largestChunk {
 		return nil
 	}
-	if size > 0 { // the more waits already the more may follow
+	if size > 0 { // if much waits already, much may follow
 		size = max(size, min(in.bytes, largestChunk))
 	}
 	in.filling = newChunk(size)
 	return in.filling.room()
 }
 
-// written says that the producer does not write to what buffer returned any more.
+// written notes that the producer no longer writes to what buffer returned.
 func (in *inbox) written() {
 	in.writing = false
 	if c := in.filling; c != nil && c.unread == 0 {
@@ -105,14 +105,14 @@ func (in *inbox) written() {
 	}
 }
 
-// abandon is for a message that did not come in whole.
+// abandon gives up a message that did not come in whole.
 func (in *inbox) abandon() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.written()
 }
 
-// dropFilling has the next message written to another chunk.
+// dropFilling lets the next message be written to another chunk.
 func (in *inbox) dropFilling() {
 	if c := in.filling; c != nil && c.unread == 0 {
 		c.free()
@@ -120,9 +120,9 @@ func (in *inbox) dropFilling() {
 	in.filling = nil
 }
 
-// put appends a message. Its data lies in what buffer returned, or belongs to the
-// inbox from now on, which never writes to it. If there is no room it does what the
-// policy says; for OverflowBlock the caller has waited for room.
+// put appends a message. Its data lies in what buffer returned, or belongs to the inbox from
+// now on, which never writes to it. If there is no room, put does what the policy says; with
+// OverflowBlock the caller has waited for room.
 func (in *inbox) put(m Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -160,8 +160,8 @@ func (in *inbox) deliver(m Message) error {
 	return in.put(m)
 }
 
-// batchFor lets messages that c has at hand together wake a waiting reader once,
-// because to wake it for each costs more than all the rest.
+// batchFor makes put wake a waiting reader once for all messages that c has at hand, because
+// to wake it for each costs more than all the rest.
 func (in *inbox) batchFor(c conn.Conn) {
 	w, ok := c.(conn.BlockNotifier)
 	in.setBatching(ok && w.BeforeBlock(in.flush))
@@ -186,7 +186,7 @@ func (in *inbox) flush() {
 	}
 }
 
-// grow makes room for one more at least.
+// grow makes room in the ring for at least one more message.
 func (in *inbox) grow() {
 	ring := newRing(max(2*len(in.ring), 8))
 	n := copy(ring, in.ring[in.head:])
@@ -224,7 +224,7 @@ func (in *inbox) putSeam(s *Seam) {
 	in.wakeReader()
 }
 
-// join makes one of two seams with no message between them, if there are too many.
+// join merges seams that have no message between them, while there are too many.
 func (in *inbox) join() {
 	for i := len(in.seams) - 1; i > 0 && len(in.seams) > unreadSeams; i-- {
 		a, b := in.seams[i-1], in.seams[i]
@@ -236,8 +236,8 @@ func (in *inbox) join() {
 	}
 }
 
-// dropOldest takes the oldest message away and counts it in the seam that stands
-// for those dropped from its session.
+// dropOldest removes the oldest message, and counts it in the seam for what was dropped from
+// its session.
 func (in *inbox) dropOldest() {
 	session := in.ring[in.head].Session
 	in.pop()
@@ -255,8 +255,8 @@ func (in *inbox) dropOldest() {
 	in.join()
 }
 
-// pop frees the oldest slot, and the memory that only its message needed. An inbox
-// that is empty then keeps little.
+// pop frees the oldest slot, and the memory that only its message needed. An inbox that is
+// empty afterwards keeps little.
 func (in *inbox) pop() {
 	slot := &in.ring[in.head]
 	if c := slot.chunk; c != nil {
@@ -279,18 +279,19 @@ func (in *inbox) pop() {
 	}
 }
 
+// wakeReader wakes a reader that waits.
 func (in *inbox) wakeReader() {
 	if in.idle {
 		in.idle = false
 		select {
 		case in.wake <- struct{}{}:
-		default: // a reader whose context ended has left the last one
+		default: // the last one is still there, because a reader's context has ended
 		}
 	}
 }
 
-// take returns the oldest thing, a message copied into buf or a seam, or, if
-// there is nothing, a channel to wait at. Only one goroutine may be at it.
+// take returns the oldest message, copied into buf, or the seam before it. If there is
+// neither, it returns a channel to wait at. Only one goroutine may call it at a time.
 func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -319,8 +320,8 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	return m, nil, nil
 }
 
-// sized returns buf[:0] if it has room for n bytes, and else a new slice with room
-// for exactly that.
+// sized returns buf[:0] if it has room for n bytes, and else a new slice that has room for
+// exactly n.
 func sized(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, 0, n)

@@ -7,57 +7,57 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// lifetime is what all parts of one Conn share: what the user asked for, whether it
-// is to end, and the counts. It is a context that ends when the Conn is to end.
+// lifetime is what all parts of one Conn share: the options, whether it is to end, and the
+// counts. It is a context that ends when the Conn is to end.
 type lifetime struct {
 	xsync.Context
-	o       Options     // complete
+	o       Options     // with their defaults
 	closed  atomic.Bool // Close was called: nothing more is read
 	leaving atomic.Bool // Shutdown was called: nothing more is accepted to be sent
-	calling callback    // what the supervisor's goroutine is in
+	calling callback    // the user's function that runs in the supervisor's goroutine
 	counts  counts
 }
 
 // trace returns the hooks.
 func (l *lifetime) trace() *Trace { return l.o.Run.Trace }
 
-// waitFor waits for done, and reports a function that takes long to end.
+// waitFor waits for done, and reports that function is overdue if that takes long.
 func (l *lifetime) waitFor(done <-chan struct{}, function string) {
 	l.trace().waitFor(done, l.o.Name, func() string { return function })
 }
 
-// callback is the function of the user's that runs in the supervisor's goroutine,
-// apart from OnMessage, which a link knows of.
+// callback is the name of the user's function that runs in the supervisor's goroutine. For
+// OnMessage see link.turn.
 type callback struct{ name atomic.Pointer[string] }
 
-// The names of these functions. Elsewhere means that the supervisor waits for one in
-// another goroutine.
+// These are the names of such functions. elsewhere means that the supervisor waits for one
+// in another goroutine.
 var onSeam, keep, elsewhere = "OnSeam", "Keep", ""
 
 func (c *callback) enter(name *string) { c.name.Store(name) }
 func (c *callback) leave()             { c.name.Store(nil) }
 
-// Stats are counts since [New], and what waits now.
+// Stats are counts since [New], and how much waits now.
 type Stats struct {
-	Dials         uint64 // tries begun
-	Failures      uint64 // tries that brought no ready session
+	Dials         uint64 // dials that have begun
+	Failures      uint64 // dials, and sessions, that have ended before a session was ready
 	Sessions      uint64 // connections that were dialed
-	Lost          uint64 // sessions that ended after they were ready, or had delivered something
-	Received      uint64 // messages
-	ReceivedBytes uint64 // of their data
-	Written       uint64 // messages
-	WrittenBytes  uint64 // of their data
-	Dropped       uint64 // messages given to Write or Send, those included that it refused
-	Unknown       uint64 // messages whose fate is unknown
-	Probes        uint64 // of silent peers
+	Lost          uint64 // sessions that have ended after they were ready or had delivered something
+	Received      uint64 // messages that were received
+	ReceivedBytes uint64 // bytes of their data
+	Written       uint64 // messages that were written
+	WrittenBytes  uint64 // bytes of their data
+	Dropped       uint64 // messages whose fate is FateDropped, those included that Write or Send refused
+	Unknown       uint64 // messages whose fate is FateUnknown
+	Probes        uint64 // probes of a silent peer
 
-	Queued      uint64 // messages that have no fate yet, now
-	QueuedBytes uint64 // of the data of those that Send has queued, now
-	Unread      uint64 // messages in the inbox, now
-	UnreadBytes uint64 // of their data, now
+	Queued      uint64 // messages of Write and Send that have no fate yet
+	QueuedBytes uint64 // bytes of the data that Send has queued
+	Unread      uint64 // messages in the inbox
+	UnreadBytes uint64 // bytes of their data
 }
 
-// Stats returns the counts. Each is right, though not all at the same instant.
+// Stats returns the counts. Each is exact, but they are not taken at one instant.
 func (c *Conn) Stats() Stats {
 	n := &c.life.counts
 	s := Stats{
@@ -73,8 +73,8 @@ func (c *Conn) Stats() Stats {
 
 type counts struct {
 	dials, failures, sessions, lost, probes atomic.Uint64
-	in, inBytes                             atomic.Uint64 // written by whoever reads the connection
-	out, outBytes                           atomic.Uint64 // written by whoever has the write slot
+	in, inBytes                             atomic.Uint64 // written by the goroutine that reads the connection
+	out, outBytes                           atomic.Uint64 // written by the goroutine that holds the write slot
 	dropped, unknown                        atomic.Uint64
 }
 

@@ -18,26 +18,26 @@ type link struct {
 	late    conn.BufferReader // conn, if it needs no buffer while it waits; else nil
 	session uint64
 	end     atomic.Pointer[ending] // nil: we have not ended it
-	slot    xsync.Slot             // of those who write once it is ready: at most one does
+	slot    xsync.Slot             // held by the one goroutine that writes, once the link is ready
 
-	delivered bool // something of it is in the stream; the supervisor's, and OnSession's while that runs
-	broken    bool // a Read or Write of OnSession's has failed; likewise
+	delivered bool // a message of it is in the stream; belongs to the supervisor, and to OnSession while that runs
+	broken    bool // a Read or Write of OnSession has failed; likewise
 
 	turn     atomic.Uint64 // what the supervisor does at the reading end
 	liveness liveness
-	stall    *stall // nil: data is not asked for
+	stall    *stall // nil: there is no limit
 }
 
 // ending is why we ended a link, and how.
 type ending struct {
 	cause  error
-	closed chan struct{} // closed when the peer has been told; nil: it is not
+	closed chan struct{} // closed after the close handshake; nil: there is none
 }
 
-// The word link.turn counts what the supervisor has done at the reading end, and
-// says in its lowest bits what it is doing there. The supervisor alone writes it.
+// The lowest bits of link.turn are what the supervisor is doing at the reading end; the
+// others count the pauses. Only the supervisor writes it.
 const (
-	reading  uint64 = iota // it reads
+	reading  uint64 = iota // the supervisor reads
 	handling               // OnMessage runs, and nobody reads
 	blocked                // the inbox is full, and nobody reads
 
@@ -45,9 +45,10 @@ const (
 	nextTurn = turnMask + 1
 )
 
-// pause says that nobody reads, because of why, until resume.
+// pause notes that nobody reads until resume; why is handling or blocked.
 func (l *link) pause(why uint64) { l.turn.Store(l.turn.Load()&^turnMask + nextTurn | why) }
 
+// resume notes that reading begins again.
 func (l *link) resume() {
 	l.stall.resumed()
 	l.turn.Store(l.turn.Load() &^ turnMask)
@@ -62,14 +63,15 @@ func (l *link) Close() error {
 	return l.conn.CloseNow()
 }
 
-// cut ends the connection because of cause. The first cause is kept.
+// cut ends the connection because of cause, unless it has been ended before: the first cause
+// is kept.
 func (l *link) cut(cause error) {
 	l.end.CompareAndSwap(nil, &ending{cause: cause})
 	l.End()
 	l.conn.CloseNow()
 }
 
-// part ends the connection because of cause, like cut, but tells the peer so, for
+// part ends the connection because of cause, like cut, but with a close handshake that takes
 // at most limit. It does not wait: see parted.
 func (l *link) part(cause error, limit time.Duration) {
 	e := &ending{cause: cause, closed: make(chan struct{})}
@@ -103,7 +105,7 @@ func closeCode(cause error) int {
 	return 1000
 }
 
-// parted waits until the peer has been told, if part was called.
+// parted waits for the close handshake, if part was called.
 func (l *link) parted() {
 	if e := l.end.Load(); e != nil && e.closed != nil {
 		<-e.closed
@@ -113,8 +115,7 @@ func (l *link) parted() {
 // lost reports whether we have ended the link.
 func (l *link) lost() bool { return l.end.Load() != nil }
 
-// why returns the cause with which we ended the link, or else err, which is how it
-// shows.
+// why returns the cause with which we ended the link, or err if we have not.
 func (l *link) why(err error) error {
 	if e := l.end.Load(); e != nil {
 		return e.cause
@@ -122,8 +123,8 @@ func (l *link) why(err error) error {
 	return err
 }
 
-// read returns the next message, in what buffer returns if that is large enough:
-// see [conn.BufferReader]. A Conn that is none holds one while it waits.
+// read returns the next message, in the memory that buffer returns if that is large enough:
+// see [conn.BufferReader]. A conn that is no BufferReader holds the memory while it waits.
 func (l *link) read(buffer func(size int) []byte) (conn.Message, error) {
 	if l.late != nil {
 		return l.late.ReadBuffer(buffer)
@@ -150,7 +151,7 @@ func (l *link) heard() {
 	l.stall.heard()
 }
 
-// instant is a time by the monotonic clock, a third of the size of a [time.Time].
+// instant is a time by the monotonic clock. It has a third of the size of a [time.Time].
 type instant = time.Duration
 
 var epoch = time.Now()

@@ -13,18 +13,15 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// ErrSilent is why a connection was cut when nothing was heard of its peer for
-// [Liveness.Limit].
+// ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
 var ErrSilent = errors.New("peer is silent")
 
-// errHungUp is why a connection was given up that nobody reads, when its peer had
-// ended it.
+// errHungUp is the cause of the end of a session that the peer has ended while nobody read.
 var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
 
-// liveness finds out that the peer of one link is dead: a timer, and the goroutine
-// of its callback while that runs. A third of the limit after the last byte it
-// probes, after two thirds again, and then it judges. At most one callback probes
-// at a time.
+// liveness finds out that the peer of one link is dead. It is a timer, and the goroutine of
+// its callback while that runs. A third of the limit after the last byte it probes, after two
+// thirds again, and at the limit it cuts the link. At most one callback probes at a time.
 type liveness struct {
 	life *lifetime
 	link *link
@@ -42,15 +39,15 @@ type liveness struct {
 	from     instant // silence counts from here at the earliest
 	life0    instant // when something was last heard, by the last tick
 	probes   int     // since then
-	deadline instant // when to judge at the latest; 0: by the limit alone
+	deadline instant // when to cut the link at the latest; 0: only the limit counts
 	mono     instant // the clocks at the last tick
 	wall     int64   // in ns
 	seen     uint64  // turn at the last tick
-	since    instant // from when on nobody has read, by the ticks; 0: somebody does
-	reported instant // how long that was when it was reported
+	since    instant // the tick since which nobody has read
+	reported instant // how long that was when it was last reported; 0: it was not
 }
 
-// start begins to watch the link l, if there is a way to probe it.
+// start begins to watch l, if there is a way to probe it.
 func (w *liveness) start(life *lifetime, l *link) {
 	w.life, w.link = life, l
 	_, pings := l.conn.(conn.Pinger)
@@ -68,8 +65,7 @@ func (w *liveness) start(life *lifetime, l *link) {
 	w.timer.Set(w.third(), w.tick)
 }
 
-// blocked begins to watch the reader of a full inbox, where the link is not watched
-// anyway.
+// blocked begins to watch the reader of a full inbox, if the link is not watched anyway.
 func (w *liveness) blocked() {
 	if w.life != nil && w.life.o.Liveness.Limit > 0 && !w.asks {
 		w.timer.Set(w.third(), w.tick)
@@ -101,8 +97,8 @@ func (w *liveness) heard() {
 
 func (w *liveness) third() time.Duration { return max(w.life.o.Liveness.Limit/3, 1) }
 
-// silence returns how long the peer has sent nothing while somebody read. If
-// something has come since the last tick, it forgets the probes before.
+// silence returns how long the peer has sent nothing while the link was read. If something
+// has come since the last tick, it resets the count of probes.
 func (w *liveness) silence() time.Duration {
 	at := now()
 	idle := at - instant(w.last.Load())
@@ -116,7 +112,7 @@ func (w *liveness) silence() time.Duration {
 	return silence
 }
 
-// tick looks, probes, judges, and sets the timer for the next look.
+// tick is the timer's callback: it looks, probes, cuts the link or sets the timer again.
 func (w *liveness) tick() {
 	if w.life.leaving.Load() { // Shutdown has a limit of its own
 		return
@@ -155,7 +151,7 @@ func (w *liveness) tick() {
 	w.timer.Set(max(next, 0), w.tick)
 }
 
-// paused reports whether nobody reads, and says so to those who want to know.
+// paused reports whether nobody reads, and calls the hooks for that.
 func (w *liveness) paused() bool {
 	turn := w.link.turn.Load()
 	if turn&turnMask == reading || turn != w.seen {
@@ -181,8 +177,8 @@ func (w *liveness) paused() bool {
 	return true
 }
 
-// suspended reports whether the machine was: the wall clock has gone further than
-// the monotonic one, which stands still meanwhile on most systems.
+// suspended reports whether the machine was suspended since the last tick: then the wall
+// clock has gone further than the monotonic one, which stands still on most systems.
 func (w *liveness) suspended() bool {
 	wall, mono := w.life.o.Liveness.Now().UnixNano(), now()
 	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
@@ -190,15 +186,15 @@ func (w *liveness) suspended() bool {
 	return ahead > 2*time.Second
 }
 
-// probe asks the peer for a sign of life, for at most limit. An error is the end
-// of the connection; that no answer came is none.
+// probe asks the peer for a sign of life, for at most limit. An error means that the
+// connection must end; it is nil if only no answer came.
 func (w *liveness) probe(silence, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(w.link, limit)
 	defer cancel()
 	w.mu.Lock()
 	w.cancel = cancel
 	w.mu.Unlock()
-	if w.timer.Stopped() { // perhaps before stop could cancel it
+	if w.timer.Stopped() { // perhaps before stop could cancel the probe
 		return nil
 	}
 	start, trace, name := time.Now(), w.life.trace(), w.life.o.Name
@@ -215,7 +211,7 @@ func (w *liveness) probe(silence, limit time.Duration) error {
 	return nil
 }
 
-// ask probes the peer in the way that there is.
+// ask probes the peer, by Probe or else by a ping.
 func (w *liveness) ask(ctx context.Context) (err error) {
 	ask := w.life.o.Liveness.Probe
 	if ask == nil {

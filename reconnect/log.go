@@ -9,11 +9,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Log returns a Trace that writes one line for each session and each wait, with
-// the connection's name if it has one. Sessions that are ready or lost, ordinary
-// waits and handshakes that hang are written at level Info; what somebody has to mend (a verdict Slow, or
-// the end for good), slow handlers and what is overdue at Warn; dials, probes and
-// the gate at Debug.
+// Log returns a Trace that writes lines to l, with the connection's name if it has one. The
+// levels are:
+//
+//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait.
+//   - Warn: a wait because of what somebody has to mend (a verdict of ClassSlow), the end for
+//     good, a slow handler, what is overdue.
+//   - Debug: dials, probes and the gate.
 func Log(l *slog.Logger) *Trace {
 	log := func(level slog.Level, msg, name string, attrs ...slog.Attr) {
 		if name != "" {
@@ -69,8 +71,8 @@ func Log(l *slog.Logger) *Trace {
 	}
 }
 
-// cause is err as an attribute, none if it is nil. Its text has no secrets
-// (promise 13), and is quoted by the handler.
+// cause returns err as an attribute, or an empty one if err is nil. The text has no secrets,
+// and the handler quotes it.
 func cause(err error) slog.Attr {
 	if err == nil {
 		return slog.Attr{}

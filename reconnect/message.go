@@ -9,27 +9,27 @@ import (
 
 // Message is a received message, and the session that it came by.
 type Message struct {
-	conn.Message
-	Session uint64
+	conn.Message        // its data is valid as Conn.Read or Options.OnMessage says
+	Session      uint64 // the number of the session, from 1 on
 }
 
-// Seam stands in the stream of received messages where some may be missing: after
-// the last message of a connection that was lost and before any of the next,
-// exactly one for each that was ready or delivered anything; or, with
-// [OverflowDropOldest], in the place of what was dropped. What was built from messages
-// before it is stale.
+// Seam marks a place in the stream of received messages where some may be missing. What was
+// built from the messages before it is stale. There is exactly one after each session that
+// was ready or delivered anything: after its last message, and before the first of the
+// next session. With [OverflowDropOldest] there is also one in the place of the messages
+// that were dropped.
 //
 // A Seam is an error only so that Read can return it in order: read on. It does not
 // unwrap to its Cause, because errors.Is(err, [net.ErrClosed]) must mean that the
 // Conn is closed, not that one connection was.
 //
-// A reader that leaves more than 64 seams unread gets one for several, whose
-// Session and Cause are those of the last.
+// If more than 64 seams are unread, one stands for several. Its Session and Cause are then
+// those of the last.
 type Seam struct {
-	Session uint64 // the one that ended, or whose messages were dropped
-	Cause   error  // why; ErrInboxFull for dropped ones
-	Dropped int    // how many messages were dropped here; 0: the connection was lost
-	Lost    int    // how many connections were lost here: 0 for dropped messages alone
+	Session uint64 // the session that ended, or whose messages were dropped
+	Cause   error  // why the session ended; ErrInboxFull for messages that were dropped
+	Dropped int    // how many messages were dropped here; 0: none, a connection was lost
+	Lost    int    // how many connections were lost here; 0: none, messages were dropped
 }
 
 func (s *Seam) Error() string {
@@ -39,6 +39,6 @@ func (s *Seam) Error() string {
 	return fmt.Sprintf("session %d ended: %v", s.Session, s.Cause)
 }
 
-// ErrInboxFull is why messages were dropped, or a session was ended, when the
-// application reads too slowly.
+// ErrInboxFull is the cause of a seam in the place of messages that were dropped, and of the
+// end of a session with [OverflowDisconnect]: the application read too slowly.
 var ErrInboxFull = errors.New("inbox full")

@@ -12,12 +12,13 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Opening is a new connection in the hands of [Options.OnSession], which has sole
-// use of it. Its methods are for one goroutine, and end with OnSession.
+// Opening is a new connection, of which [Options.OnSession] has sole use. One goroutine may
+// use it, until OnSession returns. After that Read, Write, Deliver and AwaitReceipts return an
+// error.
 type Opening struct {
-	Session  uint64        // its number
+	Session  uint64        // the number of the session
 	Cause    error         // why the last session ended; nil for the first
-	Downtime time.Duration // since the last ready session was lost, or since the start
+	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
 	c    *Conn
 	l    *link
@@ -25,8 +26,9 @@ type Opening struct {
 	over atomic.Bool
 }
 
-// Read returns the next message, in a slice of its own. It ends when the context
-// of OnSession does, because that cuts the connection.
+// Read returns the next message, in a slice of its own, which belongs to the caller. An
+// error means that the connection is lost; return it from OnSession. Read ends when the
+// context of OnSession does, because that cuts the connection.
 func (o *Opening) Read() (conn.Message, error) {
 	if err := o.ended(); err != nil {
 		return conn.Message{}, err
@@ -39,7 +41,8 @@ func (o *Opening) Read() (conn.Message, error) {
 	return m, nil
 }
 
-// Write sends a message. It ends as Read does.
+// Write sends a message, whose data belongs to the caller again when Write returns. After an
+// error the connection is lost, unless it is [conn.ErrBadMessage]. Write ends as Read does.
 func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
@@ -54,7 +57,7 @@ func (o *Opening) Write(m conn.Message) error {
 	return nil
 }
 
-// ended returns why the Opening cannot be used any more.
+// ended returns why the Opening cannot be used any more, or nil if it can.
 func (o *Opening) ended() error {
 	if o.over.Load() {
 		return errOver
@@ -62,17 +65,18 @@ func (o *Opening) ended() error {
 	return o.l.why(nil)
 }
 
-// failed notes that the connection has failed, unless its peer has closed it with a
-// code, which is an answer.
+// failed notes that the connection has failed, unless the peer has closed it with a code,
+// because that is an answer.
 func (o *Opening) failed(err error) error {
 	var answer interface{ CloseCode() int }
 	o.l.broken = !errors.As(err, &answer)
 	return o.l.why(err)
 }
 
-// Deliver hands a message on to the reader of the Conn: what came between a
-// subscription and its answer is part of the stream. It returns when a copy of the
-// message is in the inbox, or OnMessage has returned.
+// Deliver passes a message on to the reader of the Conn, because what comes between a
+// subscription and its answer is part of the stream. It returns when a copy of the message
+// is in the inbox, or when OnMessage, which it calls, has returned. It waits for room in a
+// full inbox if the policy is OverflowBlock, until the context of OnSession ends.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
@@ -81,10 +85,10 @@ func (o *Opening) Deliver(m conn.Message) error {
 }
 
 // AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its
-// fate, including all that earlier sessions wrote or tried. After it an
-// application's own record of what was sent is complete, so that it can decide what
-// to send again, or ask for what the peer has not got. What is still queued follows
-// when OnSession has returned. It ends as Read does.
+// fate, including all that earlier sessions wrote or tried. After it an application's own
+// record of what was sent is complete, so that it can decide what to send again. Messages
+// that are still queued are written when OnSession has returned. AwaitReceipts ends when the
+// context of OnSession does, with its cause.
 func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
@@ -95,15 +99,14 @@ func (o *Opening) AwaitReceipts() error {
 	return o.c.sender.outbox.reporter.await(o.ctx)
 }
 
-// Conn returns the connection itself, for what else it may know, like the
-// subprotocol of a [conn.WebSocket]. Use Opening's own methods to read and write.
+// Conn returns the connection itself, for what else it may know, such as the subprotocol of
+// a [conn.WebSocket]. Use the methods of the Opening to read and write.
 func (o *Opening) Conn() conn.Conn { return o.l.conn }
 
 var errOver = errors.New("reconnect: Opening used after OnSession returned")
 
-// open has OnSession make the connection ready, in a goroutine of its own, so
-// that the stack which that needs is not the one that waits for messages ever
-// after.
+// open calls OnSession in a goroutine of its own, because the stack that it needs should not
+// be the one that waits for messages afterwards.
 func (c *Conn) open(l *link, s *Session) error {
 	if c.life.o.OnSession == nil {
 		return nil
@@ -148,8 +151,8 @@ func (c *Conn) open(l *link, s *Session) error {
 	return fmt.Errorf("open: %w", err)
 }
 
-// OpenTimeoutError is the cause of the end of a session whose OnSession was not
-// done in time. It is a timeout, so the default verdict on it is Overload.
+// OpenTimeoutError is the cause of the end of a session whose OnSession took too long. It is
+// a timeout and [context.DeadlineExceeded], so that its default verdict is ClassOverload.
 type OpenTimeoutError struct {
 	Limit time.Duration // Options.OpenTimeout
 }

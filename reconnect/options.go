@@ -10,72 +10,79 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Options are the options of [New]. A nil *Options is fine: a connection that is
-// read with [Conn.Read], needs no login and writes only while it is up.
+// Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or
+// [Conn.Messages] returns the messages, there is no login, and Write fails at once while no
+// session is ready.
 type Options struct {
-	// Name says in the events of Trace which connection it is. Default: nothing.
+	// Name says in the events of Trace which connection it is. It stands for Run.Name as
+	// well. Default: Run.Name.
 	Name string
 
-	// OnSession makes a new connection ready: login, subscribe, wait for the
-	// answer. It has sole use of the wire. It runs in a goroutine of its own,
-	// which the supervisor waits for. Its context ends after OpenTimeout, and with
-	// the connection; at the end of the context the connection is cut under it.
-	// An error is a failed attempt. Default: ready at once.
+	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the
+	// answer. It has sole use of the connection. It runs in a goroutine of its own, which
+	// the supervisor waits for. Its context ends after OpenTimeout, and with the
+	// connection; when the context ends the connection is cut. An error means that the
+	// attempt has failed. Default: a connection is ready at once.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
 	OpenTimeout time.Duration
 
-	// OnMessage takes every message as it comes (push). It runs in the goroutine
-	// that reads; the data of m is valid until it returns, and ctx ends with the
-	// session. While it runs the peer is not read and its pings are not answered,
-	// so that a peer which wants answers may hang up: a handler that is slow should
-	// hand its messages on, or they should be pulled. [Trace.SlowHandler] reports
-	// one that is. Default: messages are taken with [Conn.Read] or [Conn.Messages]
-	// (pull).
+	// OnMessage is called with each message as it comes in (push), in the supervisor's
+	// goroutine, which reads the connection; [Opening.Deliver] calls it in that of
+	// OnSession. The data of m is valid until OnMessage returns. Its context ends with the
+	// session. Default: [Conn.Read] and [Conn.Messages] return the messages (pull).
 	//
-	// No next session can come while it runs. A Write that waits for one, Await and
-	// Shutdown end with the context that they are given: give them ctx.
+	// While OnMessage runs, the connection is not read and the peer's pings are not
+	// answered, so that the peer may hang up. If it takes long, let it hand the messages
+	// on, or use Read instead. [Trace.SlowHandler] reports that it is slow.
+	//
+	// In OnMessage, OnSeam and Outbox.Keep no next session can come, because they run in
+	// the supervisor's goroutine. A Write that waits for a session, Await and Shutdown end
+	// there with the context that they get, so pass them ctx.
 	OnMessage func(ctx context.Context, m Message)
 
-	// OnSeam is called for each lost connection, in order with OnMessage and in the
-	// same goroutine. Its context ends with the Conn. It needs OnMessage; those who
-	// pull get the Seam from Read. Default: none.
+	// OnSeam is called with each seam, in order with OnMessage and in the supervisor's
+	// goroutine. Its context ends with the Conn. It is an error without OnMessage, because
+	// Read returns the seams. Default: none.
 	OnSeam func(ctx context.Context, s *Seam)
 
-	// Inbox holds what has come and was not read yet. Pull only.
+	// Inbox bounds the messages that wait to be read. It is an error with OnMessage.
 	Inbox Inbox
 
 	// WhenDown says what Write and Send do while no session is ready. Default:
 	// WhenDownFail.
 	WhenDown WhenDown
 
-	// Outbox holds what [Conn.Send] has queued.
+	// Outbox bounds the messages that wait to be sent, and has the callback for what
+	// became of them. [Conn.Send] needs it.
 	Outbox Outbox
 
-	// CloseTimeout is how long Shutdown, within its own context, and Redial wait for
-	// the peer's answer to a close. Default: 5 s. Negative: cut at once.
+	// CloseTimeout is how long Shutdown and Redial wait for the peer's answer to a close.
+	// Shutdown does not wait for longer than its context. Default: 5 s. Negative: they cut
+	// the connection at once.
 	CloseTimeout time.Duration
 
-	// Liveness finds out that a silent peer is dead.
+	// Liveness says when a silent peer is dead.
 	Liveness Liveness
 
-	// Stall finds out that a peer which is alive sends no data. Default: off.
+	// Stall says when a peer that is alive, but sends no messages, is given up. Default:
+	// never.
 	Stall Stall
 
-	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be
-	// nil: a Conn has a method for that.
+	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be nil, because
+	// a Conn has the method [Conn.Kick].
 	Run RunOptions
 }
 
-// Inbox bounds what waits to be read. The zero value holds 64 messages or 16 MiB
-// and then stops reading from the connection.
+// Inbox bounds the messages that have come in and wait to be read. The zero value has the
+// defaults.
 type Inbox struct {
-	// Messages is how many may wait. Default: 64.
+	// Messages is how many may wait. Default: 64. Negative: an error.
 	Messages int
 
-	// Bytes is how much data may wait; a single message may be larger. Default:
-	// 16 MiB.
+	// Bytes is how much data they may have together. A single message may be larger.
+	// Default: 16 MiB. Negative: an error.
 	Bytes int
 
 	// Overflow says what happens to a message for which there is no room. Default:
@@ -83,111 +90,137 @@ type Inbox struct {
 	Overflow Overflow
 }
 
-// Overflow is what happens to a message for which there is no room in the [Inbox] or the
+// Overflow says what happens to a message for which there is no room in the [Inbox] or the
 // [Outbox].
 type Overflow uint8
 
 // The policies for what overflows.
 const (
-	OverflowBlock      Overflow = iota // it is not let in. Inbox: nothing is read until there is room, and the peer feels it. Outbox: Send fails with ErrOutboxFull, and SendWait waits
-	OverflowDropOldest                 // the oldest are dropped until there is room. Inbox: a Seam with their number takes their place. Outbox: each gets its receipt, with ErrOutboxFull
-	OverflowDisconnect                 // Inbox only: the session is lost, with cause ErrInboxFull
-	OverflowDiscard                    // Inbox only: nothing is kept at all, for those who only write
-	OverflowReplaceKey                 // Outbox only: a message takes the place of the one with its Key, full or not, at the end of the queue; without one it is refused when full
+	// OverflowBlock does not let the message in. Inbox: the connection is not read until
+	// there is room, so that the peer must slow down. Outbox: Send fails with
+	// ErrOutboxFull, and SendWait waits.
+	OverflowBlock Overflow = iota
+
+	// OverflowDropOldest drops the oldest messages until there is room. Inbox: a Seam with
+	// their number takes their place. Outbox: each gets a receipt, with ErrOutboxFull.
+	OverflowDropOldest
+
+	// OverflowDisconnect ends the session, with the cause ErrInboxFull. Inbox only.
+	OverflowDisconnect
+
+	// OverflowDiscard keeps no message at all, for a program that only writes. Then Read is
+	// an error. Inbox only.
+	OverflowDiscard
+
+	// OverflowReplaceKey drops the message that waits with the same [Out.Key], whether the
+	// outbox is full or not, and puts the new one at the end of the queue. A message that
+	// has no such predecessor is refused while the outbox is full. Outbox only.
+	OverflowReplaceKey
 )
 
-// WhenDown is what [Conn.Write] and [Conn.Send] do while no session is ready.
+// WhenDown says what [Conn.Write] and [Conn.Send] do while no session is ready.
 type WhenDown uint8
 
-// The policies for sending while there is no session.
+// The policies for sending while no session is ready.
 const (
-	WhenDownFail WhenDown = iota // fail at once, with [ErrNotReady]; what waits in the queue when a session is lost is dropped
-	WhenDownWait                 // Write waits for the next session, until its context ends; Send fails at once
-	WhenDownKeep                 // Write waits; Send queues, and what waits when a session is lost is kept for the next
+	// WhenDownFail lets both fail at once, with ErrNotReady. When a session is lost, the
+	// messages that still wait in the queue are dropped.
+	WhenDownFail WhenDown = iota
+
+	// WhenDownWait lets Write wait for the next session, until its context ends. Send fails
+	// at once, and its messages are dropped as with WhenDownFail.
+	WhenDownWait
+
+	// WhenDownKeep lets Write wait, and Send queue its message. When a session is lost, the
+	// messages that still wait are kept for the next, unless Outbox.Keep says otherwise.
+	// It needs Outbox.OnReceipt.
+	WhenDownKeep
 )
 
-// Outbox bounds what waits to be sent, and hears what becomes of it. The zero
-// value is right for those who only use [Conn.Write].
+// Outbox bounds the messages of [Conn.Send] that wait to be sent, and has the callback for
+// what became of them. The zero value is right for a program that only uses [Conn.Write];
+// to set anything without OnReceipt is an error.
 type Outbox struct {
-	// OnReceipt is called with what became of each message that Send accepted: exactly
-	// once each, one after the other, in the order in which their fates were
-	// settled, which for those written is that of Send. It runs in a goroutine of
-	// its own that ends before the Conn does; its context ends with the Conn. While
-	// it is slow messages go on being written; but while as many receipts wait for
-	// it as messages may wait, Send refuses more. Default: none, and Send is an error.
+	// OnReceipt is called exactly once with what became of each message that Send
+	// accepted, and gives the data of the message back. The calls come one after the other
+	// in a goroutine of their own, which ends before the Conn does. They come in the order
+	// in which the fates were settled; messages that were written keep the order of Send.
+	// The context ends with the Conn. While OnReceipt runs messages go on being written,
+	// but when as many receipts wait for it as messages may wait, Send refuses more.
+	// Default: none, and Send is an error.
 	OnReceipt func(ctx context.Context, r Receipt)
 
-	// Messages is how many may wait. Default: 1024.
+	// Messages is how many may wait. Default: 1024. Negative: an error.
 	Messages int
 
-	// Bytes is how much data may wait. A larger message is refused. Default:
-	// 16 MiB.
+	// Bytes is how much data they may have together. A message that is larger than this is
+	// refused. Default: 16 MiB. Negative: an error.
 	Bytes int
 
-	// Age is how long a message may wait; then it is dropped with ErrExpired.
-	// Default: 5 min. Negative: for ever, or until its Deadline.
+	// Age is how long a message may wait. Then it is dropped, with ErrExpired. Default:
+	// 5 min. Negative: for ever, or until its Deadline.
 	Age time.Duration
 
-	// Overflow says what happens when there is no room. Default: OverflowBlock.
+	// Overflow says what happens to a message for which there is no room. Default:
+	// OverflowBlock.
 	Overflow Overflow
 
-	// Keep decides, for WhenDownKeep, about each message that waits when a ready
-	// session is lost because of cause: true keeps it for the next session; false
-	// hands it back: it is dropped with ErrSessionLost, and OnReceipt gets it. It runs in
-	// the supervisor's goroutine; its context ends with the Conn. Default: all are
-	// kept.
+	// Keep decides about each message of Send that still waits when a ready session is
+	// lost because of cause. True keeps the message for the next session. False drops it,
+	// with ErrSessionLost, and OnReceipt gets it. Keep is called in the supervisor's
+	// goroutine, and must not change the data; its context ends with the Conn. It is an
+	// error without WhenDownKeep. Default: all are kept.
 	Keep func(ctx context.Context, o Out, cause error) bool
 }
 
-// Liveness says when a peer is dead. Any byte received is life, and so is room that
-// the peer makes for the rest of a large message; after a third of Limit without
-// either the peer is probed, after two thirds again, and at the limit
-// the connection is cut with [ErrSilent]. A connection that can neither ping nor
-// be asked by Probe is not probed. No verdict is passed while the application
-// does not read: while OnMessage runs, or the inbox is full and its policy is
-// OverflowBlock. After the machine was suspended the peer is probed at the first look, and
-// the connection is cut if nothing comes within a third of Limit.
+// Liveness says when a peer is dead. Any byte from it is a sign of life, and so is room that
+// it makes for the rest of a large message. A peer that was silent for a third of Limit is
+// probed, after two thirds again, and at the limit the connection is cut, with [ErrSilent].
+// A probe is the protocol's ping, or Probe. Without either there is no verdict on the peer.
 //
-// A full inbox that nobody reads for as long as Limit is reported by
-// [Trace.Overdue] ("reader"). A slow reader is never cut for it. But if nothing was
-// read for that long and the peer has ended or reset the connection meanwhile, which
-// Linux tells without reading, the session is lost. On other systems the end is
-// noticed when there is room in the inbox: a program that only writes should use
-// [OverflowDiscard].
+// Nor is there one while the application does not read: while OnMessage runs, or while the
+// inbox is full and its policy is OverflowBlock. After the machine was suspended the peer is
+// probed at once, and the connection is cut if nothing comes within a third of Limit.
+//
+// [Trace.Overdue] reports ("reader") that nobody has read a full inbox for as long as Limit.
+// A slow reader alone never costs the connection. But if nothing was read for that long, and
+// the peer has ended or reset the connection meanwhile, the session is lost. Only Linux can
+// see that without reading. On other systems the end shows when there is room in the inbox,
+// so a program that only writes should use [OverflowDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
 	Limit time.Duration
 
-	// Probe asks the peer for a sign of life: it writes something that will be
-	// answered; it need not wait for that, since the answer is received like any
-	// message. It runs in a goroutine of its own, and its context ends after a
-	// third of Limit and with the session. An error other than the context's ends
-	// the session. Default: the ping of the protocol, if it has one; otherwise
-	// there is no verdict.
+	// Probe asks the peer for a sign of life: it writes something that the peer answers. It
+	// need not wait for the answer, which is received like any message. It runs in a
+	// goroutine of its own. Its context ends after a third of Limit, and with the session.
+	// An error, unless the context has ended, ends the session. Probe is an error with a
+	// negative Limit. Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
-	// Now is the wall clock, to notice that the machine was suspended. Default:
-	// [time.Now].
+	// Now returns the time of the wall clock, which shows that the machine was suspended.
+	// Several goroutines may call it at once. Default: [time.Now].
 	Now func() time.Time
 }
 
-// Stall says when a connection by which no message comes is given up, with
-// [ErrStalled], though its peer may answer every ping. As long as no data has come
-// the limit is doubled with each session that was given up in a row, up to 32
-// times: the market may be closed. No verdict is passed while the application does
-// not read.
+// Stall says when a connection is given up that brings no messages, although its peer may
+// answer every ping. The cause is then [ErrStalled]. With each session in a row that was
+// given up without a message the limit doubles, up to 32 times, because the market may be
+// closed. There is no verdict while the application does not read.
 type Stall struct {
 	// Limit is how long there may be no message in a ready session. Default, and
 	// negative: for ever.
 	Limit time.Duration
 
-	// Expected reports whether data is expected at a time. The silence counts from
-	// when it first does. It is called in the goroutine of a timer, when the session
-	// is ready and then 8 times in Limit. Default: always.
+	// Expected reports whether messages are expected at a time, such as in a market's
+	// hours. The silence counts from when it first does. It is called in the goroutine of a
+	// timer when the session is ready, and then 8 times in Limit. It is an error without a
+	// Limit. Default: always.
 	Expected func(time.Time) bool
 }
 
-// withDefaults returns a copy of o that is complete. A nil o has all the defaults.
+// withDefaults returns a copy of o with the default in the place of each field that is zero.
+// A nil o has all the defaults.
 func (o *Options) withDefaults(d Dialer) (Options, error) {
 	var r Options
 	if o != nil {

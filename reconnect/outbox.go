@@ -12,31 +12,31 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// outbox is the lock, the goroutines and the timer around the queue of what waits
-// to be sent, messages of Send and of Write. One goroutine at a time writes them, the
-// flusher, and one calls OnReceipt, the reporter; each is there only while it has
-// something to do, so that OnReceipt may be slow, and may send.
+// outbox is the lock, the goroutines and the timer around the queue of the messages of Send
+// and Write that wait to be sent. One goroutine at a time, the flusher, writes them, and one,
+// the reporter, calls OnReceipt. Each exists only while it has something to do. They are two
+// so that OnReceipt may be slow, and may send.
 type outbox struct {
 	life     *lifetime
 	state    *state
 	reporter reporter
 
-	pending atomic.Int64 // messages without a fate: a Write that finds some queues behind them
+	pending atomic.Int64 // messages without a fate; if there are some, a Write queues behind them
 
 	mu       sync.Mutex // guards what follows
 	queue    queue.Queue[sending]
-	link     *link     // by which to write; nil: none is ready
+	link     *link     // the link by which to write; nil: none is ready
 	last     uint64    // the last session that was lost
-	alarm    time.Time // when the timer rings; zero: it is not set
-	flushing bool
+	alarm    time.Time // when the timer calls ring; zero: it is not set
+	flushing bool      // there is a flusher
 	closed   bool
-	cut      bool      // closed with messages in it
-	unsent   []Receipt // since Shutdown
+	cut      bool      // there were messages in it when it was closed
+	unsent   []Receipt // of messages that could not be sent since Shutdown was called
 
 	flushers sync.WaitGroup
 	timer    xsync.Timer
-	drained  xsync.Signal // nothing is pending
-	room     xsync.Signal // there may be room
+	drained  xsync.Signal // sent when nothing is pending
+	room     xsync.Signal // sent when there may be room
 }
 
 // entry is one message in the queue.
@@ -46,8 +46,8 @@ type entry = queue.Item[sending]
 type sending struct {
 	Out
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
-	failFast  bool          // a Write that does not wait for another session
-	maybeSent bool          // the fate of an earlier try is unknown
+	failFast  bool          // it does not wait for another session
+	maybeSent bool          // an earlier session may have sent it
 
 	// What its receipt will say.
 	session      uint64
@@ -70,13 +70,13 @@ func newOutbox(life *lifetime, state *state) *outbox {
 	return q
 }
 
-// policies are the queue's names of the policies.
+// policies are the policies of the queue for ours.
 var policies = [...]queue.Policy{OverflowBlock: queue.Refuse, OverflowDropOldest: queue.DropOldest, OverflowReplaceKey: queue.ReplaceKey}
 
-// reasons are what a receipt says where the queue gave a reason.
+// reasons are the errors in a receipt for the reasons of the queue.
 var reasons = [...]error{queue.Displaced: ErrOutboxFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
 
-// accept takes a message of Send in, or says why not.
+// accept queues a message of Send, or returns why it does not.
 func (q *outbox) accept(o Out) error {
 	now := time.Now()
 	e := &entry{Value: sending{Out: o}, Size: len(o.Data), Key: o.Key, Expires: o.Deadline}
@@ -106,8 +106,8 @@ func (q *outbox) accept(o Out) error {
 	return nil
 }
 
-// join takes a message of Write in, whose caller waits, so that it needs no room.
-// The link is the one that is ready, if one is.
+// join queues a message of Write. That needs no room, because the caller waits. It returns
+// the link that is ready, or nil.
 func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
 	failFast := q.life.o.WhenDown == WhenDownFail
 	e := &entry{Free: true, Value: sending{
@@ -123,7 +123,7 @@ func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
 	case session != 0 && session <= q.last:
 		return nil, nil, sessionLost(session)
 	}
-	_ = q.queue.Add(e, time.Time{}) // it takes no room, and so there is some
+	_ = q.queue.Add(e, time.Time{}) // has no error, because e takes no room
 	q.added()
 	return e, q.link, nil
 }
@@ -134,14 +134,14 @@ func (q *outbox) ending() bool { return q.closed || q.life.leaving.Load() || q.l
 // ready reports whether there is a session to write by.
 func (q *outbox) ready() bool { return q.link != nil && !q.link.lost() }
 
-// added has what was put into the queue written, and dropped in time.
+// added lets a message that was just queued be written, and dropped when it expires.
 func (q *outbox) added() {
 	q.pending.Add(1)
 	q.setAlarm()
 	q.flush()
 }
 
-// setAlarm has the timer ring when the first message expires.
+// setAlarm sets the timer to when the first message expires.
 func (q *outbox) setAlarm() {
 	earliest := q.queue.Earliest()
 	if earliest.IsZero() || !q.alarm.IsZero() && !earliest.Before(q.alarm) {
@@ -151,7 +151,7 @@ func (q *outbox) setAlarm() {
 	q.timer.Set(time.Until(earliest), q.ring)
 }
 
-// ring is the timer's callback: it drops what has expired.
+// ring is the timer's callback. It drops the messages that have expired.
 func (q *outbox) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,8 +160,8 @@ func (q *outbox) ring() {
 	q.setAlarm()
 }
 
-// withdraw takes a Write out of the queue, unless it is being written: then it has
-// this chance and no other.
+// withdraw takes the message of a Write out of the queue, and reports whether it was there.
+// If not, the message is being written; it is not tried again after that.
 func (q *outbox) withdraw(e *entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,7 +174,7 @@ func (q *outbox) withdraw(e *entry) bool {
 	return true
 }
 
-// leave is called by Shutdown: no Write waits any more.
+// leave drops the messages of Writes that wait. Shutdown calls it.
 func (q *outbox) leave() {
 	if q == nil {
 		return
@@ -191,11 +191,11 @@ func (q *outbox) leave() {
 // busy reports whether a Write has to queue.
 func (q *outbox) busy() bool { return q != nil && q.pending.Load() > 0 }
 
-// draining reports whether Shutdown still needs a session for what is queued.
+// draining reports whether Shutdown needs another session for what is queued.
 func (q *outbox) draining() bool { return q.busy() && q.life.o.WhenDown == WhenDownKeep }
 
-// depth returns how many messages have no fate yet, and the size of the data of
-// those that Send has queued.
+// depth returns how many messages have no fate yet, and the size of the data that Send has
+// queued.
 func (q *outbox) depth() (messages, bytes uint64) {
 	if q == nil {
 		return 0, 0
@@ -206,8 +206,8 @@ func (q *outbox) depth() (messages, bytes uint64) {
 	return uint64(q.pending.Load()), uint64(size)
 }
 
-// close waits for the message that is being written, whose link must be cut, and
-// drops what is queued. Nothing is accepted from then on.
+// close accepts nothing from now on, waits for the message that is being written, and drops
+// what is queued. The link must be cut already.
 func (q *outbox) close() {
 	if q == nil {
 		return
@@ -217,7 +217,7 @@ func (q *outbox) close() {
 		q.closed, q.cut = true, q.pending.Load() > 0
 	}
 	q.mu.Unlock()
-	q.flushers.Wait() // first: what is being written comes before what waits
+	q.flushers.Wait() // first, because what is being written comes before what waits
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for e := range q.queue.All() {
@@ -225,7 +225,7 @@ func (q *outbox) close() {
 	}
 }
 
-// end is close, and waits until nothing of the outbox is left to run.
+// end closes the outbox, and waits until its timer and its goroutines have ended.
 func (q *outbox) end() {
 	if q == nil {
 		return
@@ -236,8 +236,8 @@ func (q *outbox) end() {
 	q.reporter.end()
 }
 
-// report returns what could not be sent since Shutdown, and whether some of it was
-// dropped because the outbox was closed.
+// report returns the receipts of what could not be sent since Shutdown was called, and
+// whether messages were dropped because the outbox was closed.
 func (q *outbox) report() (unsent []Receipt, cut bool) {
 	if q == nil {
 		return nil, false
@@ -253,7 +253,7 @@ func (q *outbox) drop(e *entry, why error) {
 	q.settle(e, FateDropped, why)
 }
 
-// settle gives e, which is not queued any more, its fate.
+// settle gives e its fate. e must not be in the queue any more.
 func (q *outbox) settle(e *entry, fate Fate, err error) {
 	s := &e.Value
 	if s.maybeSent && fate == FateDropped {
@@ -272,7 +272,7 @@ func (q *outbox) settle(e *entry, fate Fate, err error) {
 	q.settled()
 }
 
-// settled says that one more message has its fate.
+// settled notes that one more message has its fate.
 func (q *outbox) settled() {
 	if q.pending.Add(-1) == 0 {
 		q.drained.Broadcast()

@@ -9,11 +9,11 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// receiver is the reading half of a [Conn]: it hands what comes by a link to
-// OnMessage, or into the inbox, from which the user reads.
+// receiver is the reading half of a [Conn]: it passes the messages of a link to OnMessage,
+// or puts them into the inbox, from which the user reads.
 type receiver struct {
 	life  *lifetime
-	inbox *inbox // nil: push, or discard
+	inbox *inbox // nil: OnMessage gets the messages, or they are discarded
 }
 
 func newReceiver(life *lifetime) receiver {
@@ -24,7 +24,7 @@ func newReceiver(life *lifetime) receiver {
 	return r
 }
 
-// open prepares for what OnSession delivers of a new link.
+// open prepares for the messages that OnSession delivers from a new link.
 func (r *receiver) open() {
 	if r.inbox != nil {
 		r.inbox.setBatching(false)
@@ -76,15 +76,15 @@ func (r *receiver) handle(l *link, m conn.Message) {
 	l.resume()
 }
 
-// page is the memory of one message at a time.
+// page is memory for one message at a time.
 type page struct {
 	chunk *chunk
 	last  int // size of the message before
 }
 
-// buffer returns where a message of that size should be written to. One whose size
-// is not known, 0, is expected to be as large as the one before; -1 asks for little
-// room.
+// buffer returns memory for a message of that size. Size 0 means that the size is not
+// known, so that the message is expected to be as large as the one before; -1 asks for
+// little room.
 func (p *page) buffer(size int) []byte {
 	if size == 0 {
 		size = min(p.last, largestChunk)
@@ -100,7 +100,7 @@ func (p *page) buffer(size int) []byte {
 	return p.chunk.room()
 }
 
-// done says that nobody needs m any more, which l has read.
+// done frees what it can of the memory of m, which l has read and nobody needs any more.
 func (p *page) done(l *link, m conn.Message) {
 	p.last = len(m.Data)
 	if l.late != nil {
@@ -136,7 +136,7 @@ func (r *receiver) fill(ctx context.Context, l *link) error {
 	return net.ErrClosed
 }
 
-// discard reads, because pings are answered only while somebody does.
+// discard reads and keeps nothing. It reads because pings are answered only meanwhile.
 func (r *receiver) discard(l *link) error {
 	var p page
 	defer p.free()
@@ -153,8 +153,8 @@ func (r *receiver) discard(l *link) error {
 	return net.ErrClosed
 }
 
-// awaitRoom waits, if the policy is OverflowBlock, until there is room in the inbox, or
-// until ctx or l ends.
+// awaitRoom waits until there is room in the inbox, or until ctx or l ends. It waits only if
+// the policy is OverflowBlock.
 func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
 	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.full.Load() {
 		if err := r.blocked(ctx, l); err != nil {
@@ -164,7 +164,7 @@ func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
 	return nil
 }
 
-// blocked waits for a sign that there may be room.
+// blocked waits until there may be room.
 func (r *receiver) blocked(ctx context.Context, l *link) error {
 	room := r.inbox.room.Wait()
 	if !r.inbox.full.Load() {
@@ -183,7 +183,7 @@ func (r *receiver) blocked(ctx context.Context, l *link) error {
 	}
 }
 
-// deliver hands on a message that OnSession has read.
+// deliver passes on a message that OnSession has read.
 func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message) error {
 	l.delivered = true
 	msg := Message{Message: m, Session: l.session}
@@ -200,7 +200,7 @@ func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message) error {
 	return r.inbox.deliver(msg)
 }
 
-// seam tells the reader that a connection was lost.
+// seam calls OnSeam, or puts s into the inbox.
 func (r *receiver) seam(s *Seam) {
 	switch {
 	case r.life.o.OnSeam != nil:
@@ -212,15 +212,15 @@ func (r *receiver) seam(s *Seam) {
 	}
 }
 
-// Read returns the next message, its data copied into buf[:0] if that is large
-// enough and into a new slice of the exact size otherwise. In the stream of
-// messages each lost connection is an error that is a *[Seam]: read on. Any other
-// error is the cause of ctx, or the end: [net.ErrClosed] after Close at once;
-// after Shutdown, or if the Conn ended by itself, as [Conn.Err] says and when
-// everything has been read.
+// Read returns the next message. Its data is in buf if that is large enough, and else in a
+// new slice of the exact size; it belongs to the caller. buf may be nil. Where a connection
+// was lost the error is a *[Seam]: read on. Any other error is the cause of ctx, or the end
+// of the Conn: [net.ErrClosed] at once after Close; or the error that [Conn.Err] returns,
+// when everything has been read, after Shutdown or if the Conn has ended by itself.
 //
-// The end of ctx costs nothing but this call. Goroutines that read at the same
-// time take turns; one that ranges over Messages is such a reader.
+// The end of ctx ends this call and nothing else. Goroutines that read at the same time
+// take turns, those that range over Messages too. Read is an error on a Conn with OnMessage
+// or [OverflowDiscard].
 func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
 	in := c.receiver.inbox
 	if in == nil {
@@ -235,7 +235,7 @@ func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
 
 var errNoPull = errors.New("reconnect: Read on a Conn with OnMessage or an inbox that discards")
 
-// read is Read for the one whose turn it is.
+// read is Read without the turns: only one goroutine may call it at a time.
 func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
 	for ended := false; ; {
 		if c.life.closed.Load() {
@@ -254,7 +254,7 @@ func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
 		case <-empty:
 		case <-ctx.Done():
 			return m, context.Cause(ctx)
-		case <-c.life.Done(): // at once after Close; Shutdown lets us read what is left
+		case <-c.life.Done(): // after Close nothing is read any more; after Shutdown what is left
 			if c.life.closed.Load() {
 				return m, net.ErrClosed
 			}
@@ -265,14 +265,14 @@ func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
 				return m, context.Cause(ctx)
 			}
 		case <-c.done:
-			ended = true // and yet there may be something left
+			ended = true // but there may be something left
 		}
 	}
 }
 
-// Messages returns the stream of messages, each in a slice of its own, with a
-// *[Seam] as error for each lost connection. Any other error is the last pair:
-// see [Conn.Read].
+// Messages returns the stream of messages. The data of each is in a slice of its own, which
+// belongs to the caller. Where a connection was lost the error is a *[Seam]; the stream goes
+// on. Any other error is the last pair: see [Conn.Read].
 func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {

@@ -7,23 +7,23 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// reporter calls Outbox.OnReceipt with each receipt, in a goroutine that is there only
-// while some wait.
+// reporter calls Outbox.OnReceipt with each receipt, in a goroutine that exists only while
+// receipts wait.
 type reporter struct {
 	life *lifetime
 
 	mu      sync.Mutex // guards what follows
 	waiting []Receipt
-	bytes   int    // of their data
-	made    uint64 // how many there have been
-	done    uint64 // for how many OnReceipt has returned
-	running bool
+	bytes   int    // of the data of those that wait
+	made    uint64 // how many receipts there have been
+	done    uint64 // for how many of them OnReceipt has returned
+	running bool   // there is a goroutine
 
 	runs     sync.WaitGroup
-	progress xsync.Signal // OnReceipt was called, or has returned, once more
+	progress xsync.Signal // sent when OnReceipt is called, and when it has returned
 }
 
-// full returns how many receipts wait, and whether these are too many.
+// full returns how many receipts wait, and whether that is too many.
 func (r *reporter) full() (waiting int, full bool) {
 	o := &r.life.o.Outbox
 	r.mu.Lock()
@@ -31,7 +31,7 @@ func (r *reporter) full() (waiting int, full bool) {
 	return len(r.waiting), len(r.waiting) >= o.Messages || r.bytes >= o.Bytes
 }
 
-// add has OnReceipt called with a receipt, after those before it.
+// add lets OnReceipt be called with a receipt, after those before it.
 func (r *reporter) add(receipt Receipt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,12 +56,14 @@ func (r *reporter) run() {
 		xsync.Guard(func() { r.life.o.Outbox.OnReceipt(&r.life.Context, receipt) }, func() {
 			r.returned()
 			r.runs.Add(1)
-			go r.run() // for those that remain; joined by end
+			go r.run() // for the receipts that remain; joined by end
 		})
 		r.returned()
 	}
 }
 
+// next takes the oldest receipt. It reports false if there is none, and then the goroutine
+// must end.
 func (r *reporter) next() (Receipt, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,6 +79,7 @@ func (r *reporter) next() (Receipt, bool) {
 	return receipt, true
 }
 
+// returned notes that OnReceipt has returned.
 func (r *reporter) returned() {
 	r.mu.Lock()
 	r.done++
@@ -105,7 +108,7 @@ func (r *reporter) await(ctx context.Context) error {
 	}
 }
 
-// end waits until OnReceipt has returned for all. Nothing may be added any more.
+// end waits until OnReceipt has returned for all receipts. No more may be added.
 func (r *reporter) end() {
 	r.mu.Lock()
 	running := r.running

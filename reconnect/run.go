@@ -15,29 +15,29 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Run keeps one connection alive: it dials, gives the connection to serve, closes
-// it when serve returns, judges why, waits, and dials again. It runs in the
-// caller's goroutine and returns when ctx ends (with [context.Cause]), when the
-// verdict on an error is Stop (with that error) or when the policy gives up (with
-// an error that is [backoff.ErrGaveUp] and the last error). A nil from serve is
-// redialed like any loss. A bad option is returned at once.
+// Run keeps one connection open. It dials, gives the connection to serve, closes it when
+// serve returns, classifies why, waits, and dials again. It runs in the caller's goroutine,
+// the supervisor, and returns when ctx ends (with [context.Cause]), when a verdict is
+// ClassStop (with that error), or when the policy gives up (with an error that is
+// [backoff.ErrGaveUp] and the last error). The error of a bad option comes at once.
 //
-// The boundary of serve is the seam between two connections: what lives in one
-// call of it never meets another connection. serve should call [Session.Ready]
-// once the session is of use; until then it counts as a failed attempt, and
-// without it waits never start again from the first.
+// One call of serve is one session, in the caller's goroutine; nothing that lives in it meets
+// another connection. Its context is ctx. It should call [Session.Ready] when the session is
+// of use. Until then the session counts as a failed attempt, and without it the waits never
+// start again from the first. A nil from serve is redialed like any loss. When ctx ends while
+// serve runs, the connection is closed under it, so that Close must be safe to call at any
+// time and more than once.
 //
-// dial runs in a goroutine that Run waits for. Its context carries a
-// [backoff.Try] and ends after the try's two limits together, unless dial reports by
-// Try.Connected that it is connected: then a handshake that takes too long may be kept,
-// and dial is called again beside it. So is it after a kick. At most two calls of it run
-// at once, and with [RunOptions.OneConnection] only one. A call whose context has ended
-// is waited for, also when the other one has brought a connection. A connection that dial brings
-// back when its context has ended is closed. When ctx ends while serve runs,
-// the connection is closed under it, so Close must be safe to call at any time
-// and more than once. When serve panics, or ends by [runtime.Goexit], the
-// connection is closed all the same, and the gate hears that the dial is over; a
-// dial that ends by Goexit has failed.
+// dial runs in a goroutine of its own, which Run waits for. Its context carries a
+// [backoff.Try], and ends after the Try's two limits together. But if dial reports by
+// Try.Connected that it is connected, a handshake that takes too long may be kept, and dial
+// is called again beside it. A kick calls it beside a dial, too. At most two calls run at
+// once, and with [RunOptions.OneConnection] one. Run waits for a call whose context has
+// ended, even when the other one has brought a connection, and closes a connection that
+// comes too late.
+//
+// If serve panics or ends by [runtime.Goexit], the connection is closed all the same, and the
+// place at the gate is given back. A dial that ends by Goexit has failed.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
 	if dial == nil || serve == nil {
@@ -50,27 +50,27 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	return supervise(ctx, opts, &functions[C]{dialer: dial, server: serve, kicks: opts.Kick})
 }
 
-// owner is whose connection a supervisor keeps open: a [Conn], or the functions
-// given to [Run]. The supervisor calls its methods from its own goroutine, but for
-// dial, and serving, which any may call.
+// owner is the owner of the connection that a supervisor keeps open: a [Conn], or the
+// functions given to [Run]. The supervisor calls its methods in its own goroutine, except for
+// dial, and for serving, which any goroutine may call.
 type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
 	serve(ctx context.Context, c C, s *Session) error
-	serving() string // the function of the user's that serve is in
+	serving() string // returns the name of the user's function that serve is in
 
-	connecting(atGate bool)                                    // before the gate, and before a dial
+	connecting(atGate bool)                                    // a wait at the gate, or a dial, begins
 	dialed(c C, s *Session)                                    // a session begins
 	failed()                                                   // a dial brought no connection
 	troubled(atGate bool, try int, err error, c backoff.Class) // a dial has failed, or hangs, and another goes on; c is as below
-	waiting(w Wait, c backoff.Class)                           // before a wait; c is what Classify made of its cause
+	waiting(w Wait, c backoff.Class)                           // a wait begins; c is what Classify made of its cause
 	ended(err error) error                                     // nothing follows; returns what Run returns
 	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
 
-	limit(t backoff.Try) time.Duration // on one dial
+	limit(t backoff.Try) time.Duration // returns the limit on one dial
 
-	kick() <-chan struct{} // ready to receive from when there is a kick
-	took(open bool) bool   // it was received from, and was open or not: reports whether that was a kick
-	forgetKicks()          // those that have come until now
+	kick() <-chan struct{} // returns a channel from which a kick can be received
+	took(open bool) bool   // reports whether what was received from it was a kick
+	forgetKicks()          // forgets the kicks that have come until now
 }
 
 // supervise is Run for options that are complete.
@@ -87,17 +87,17 @@ type supervisor[C io.Closer] struct {
 
 	dials   backoff.Dials
 	n       uint64          // sessions so far
-	cause   error           // why the last one ended
-	err     error           // the same, but what serve returned; nil before the first
+	cause   error           // why the last session ended
+	err     error           // what serve returned for it, but never nil; nil before the first
 	verdict backoff.Verdict // on the last dial or session
-	down    time.Time       // since when: the last ready session was lost, or the start
+	down    time.Time       // when the last ready session was lost, or the start
 
-	served xsync.Signal // tells cut that serve has returned
-	over   atomic.Bool  // set before that
+	served xsync.Signal // sent to cut when serve has returned
+	over   atomic.Bool  // set before served is sent
 	cuts   sync.WaitGroup
 }
 
-// newSupervisor is not inlined, so that what it needs is not on the stack that waits for
+// newSupervisor is not inlined, so that its frame is not on the stack that waits for
 // messages.
 //
 //go:noinline
@@ -107,10 +107,10 @@ func newSupervisor[C io.Closer](o *RunOptions, owner owner[C]) *supervisor[C] {
 	return s
 }
 
-// run is the state machine: connect, serve, judge. It and what it calls down
-// to serve have small frames, and leave what needs more to functions that have
-// returned by then: this stack waits for messages as long as the session lasts,
-// and what is on it decides whether a connection costs 4 or 8 KiB of stack.
+// run is the state machine: connect, serve, classify. The functions from here down to serve
+// have small frames, and leave what needs more to functions that have returned by then,
+// because this stack waits for messages as long as the session lasts: its depth decides
+// whether a connection costs 4 or 8 KiB of stack.
 func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
 		c, session, err := s.connect(ctx)
@@ -138,10 +138,10 @@ func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) erro
 	return s.sessionEnded(ctx, c, session, err)
 }
 
-// errServed is the cause of a session whose serve function returned nil.
+// errServed is the cause of the end of a session whose serve function returned nil.
 var errServed = errors.New("session ended by its owner")
 
-// sessionEnded notes that a session has ended, and why.
+// sessionEnded classifies why a session has ended, and starts the outage.
 func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) error {
 	if err == nil {
 		err = errServed
@@ -162,8 +162,8 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	return err
 }
 
-// gateVerdict returns the verdict on a dial to report to the gate: ClassStop, which
-// says nothing about the host, if ctx ended the dial, or our own machine failed.
+// gateVerdict returns the verdict on a dial for the gate: ClassStop, which says nothing about
+// the host, if ctx ended the dial, or our own machine failed.
 func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
 	if ctx.Err() != nil {
 		return backoff.Verdict{Class: backoff.ClassStop}
@@ -171,11 +171,11 @@ func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
 	return s.verdict.OfServer()
 }
 
-// openedVerdict returns the verdict on a session that was never ready, to report to
-// the gate. The host has answered the dial, so that only an overload, an opening
-// that took too long or a lost connection counts against it; a login that was
-// refused does not, because it is the affair of one account. Nor does what that
-// account was asked to wait hold the others.
+// openedVerdict returns the verdict on a session that was never ready, for the gate. The host
+// has answered the dial, so that only an overload, an opening that took too long or a lost
+// connection counts against it. A login that was refused does not, because it concerns one
+// account. For the same reason the time that one account was told to wait does not hold the
+// others.
 func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backoff.Verdict {
 	v := s.gateVerdict(ctx)
 	v.RetryAfter, v.Lenient = 0, false
@@ -192,7 +192,7 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backo
 	return v
 }
 
-// errNotReturned is what came of a function of the user's that did not return.
+// errNotReturned is the error of a function of the user's that did not return.
 var errNotReturned = errors.New("the function did not return, but ended its goroutine (runtime.Goexit)")
 
 // hold gives c to serve and closes it afterwards, or when ctx ends.
@@ -212,7 +212,7 @@ func (s *supervisor[C]) cut(c C) {
 	}
 }
 
-// release is the end of hold.
+// release ends what hold began.
 func (s *supervisor[C]) release(c C, stop func() bool) {
 	if stop() {
 		s.cuts.Done()
@@ -235,7 +235,7 @@ func (f *functions[C]) dial(ctx context.Context) (C, error) { return f.dialer(ct
 
 func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
 	err := f.server(ctx, c, s)
-	f.forgetKicks() // meant for an outage that was not
+	f.forgetKicks() // because there was no outage
 	return err
 }
 
@@ -253,13 +253,13 @@ func (f *functions[C]) limit(t backoff.Try) time.Duration { return dialLimit(t) 
 
 func (f *functions[C]) took(open bool) bool {
 	if !open {
-		f.kicks = nil // nobody can kick any more
+		f.kicks = nil // because a closed channel kicks nobody
 	}
 	return open
 }
 
 func (f *functions[C]) forgetKicks() {
-	for range len(f.kicks) + 1 { // and one who waits to send
+	for range len(f.kicks) + 1 { // one more, because a sender may wait
 		select {
 		case _, open := <-f.kicks:
 			f.took(open)
@@ -268,7 +268,7 @@ func (f *functions[C]) forgetKicks() {
 	}
 }
 
-// isLoss reports whether err is what is left of a connection, and not what came by
+// isLoss reports whether err says that a connection was lost, and not what the peer said by
 // it.
 func isLoss(err error) bool {
 	var network net.Error
@@ -276,7 +276,7 @@ func isLoss(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network)
 }
 
-// dialLimit is how long one whole try may take.
+// dialLimit returns how long one whole try may take.
 func dialLimit(t backoff.Try) time.Duration {
 	connect, handshake := t.Connect, t.Handshake
 	if connect <= 0 {

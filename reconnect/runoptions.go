@@ -11,60 +11,68 @@ import (
 
 // RunOptions are the options of [Run]. A nil *RunOptions is fine.
 type RunOptions struct {
-	// Policy draws the waits and limits. Default: [backoff.Default].
+	// Policy says how long to wait before each dial, and for how long a dial may take. It
+	// is called in the supervisor's goroutine. Default: [backoff.Default].
 	Policy backoff.Policy
 
-	// Classify judges why a dial or a session ended. It is called in the
-	// supervisor's goroutine, never with nil. A handshake that hangs counts as
-	// ClassOverload for the waits, whatever it says. Default: [backoff.Classify].
+	// Classify is the verdict on why a dial has failed or a session has ended. It is
+	// called in the supervisor's goroutine, and never with nil. ClassOK from it counts
+	// as ClassRetry. For the waits a handshake that hangs is ClassOverload, whatever
+	// Classify says. Default: [backoff.Classify].
 	Classify func(error) backoff.Verdict
 
-	// OneConnection forbids a second dial beside one whose handshake is not answered,
-	// for accounts that may have one connection only: such a handshake is given up
-	// then. A herd of more than some thousand such clients may keep a server with an
-	// unbounded queue from coming back: &backoff.Prompt{HangShare: 1} is more patient.
+	// OneConnection forbids a second dial beside one whose handshake is not answered, for
+	// accounts that may have one connection only. Such a handshake is given up instead.
+	// A herd of more than some thousand such clients may keep a server with an unbounded
+	// queue from coming back; the policy &backoff.Prompt{HangShare: 1} is more patient.
 	// Default: there may be two dials at a time, and the one that is answered first
 	// wins.
 	OneConnection bool
 
-	// StartSpread is for many clients that start at one instant: the first dial of all
-	// waits for a time drawn from [0, StartSpread). Default, and negative: no wait.
+	// StartSpread is for many clients that start at one instant: a wait drawn from [0,
+	// StartSpread) comes before the first dial of all. Default, and negative: no wait.
 	StartSpread time.Duration
 
-	// StableAfter is how long a session must have been ready for the waits to
-	// start again from the first. The wait before it counts as well, with what a
-	// server asked for, if it was longer. A shorter session makes the outage younger by
-	// four times the time that it was ready. Default: 10 s. Negative: ready at all is
-	// enough, unless that wait was longer.
+	// StableAfter is how long a session must have been ready so that the waits start
+	// again from the first. If the wait before the session, with what a server asked
+	// for, was longer, the session must have been ready for that long. A shorter session
+	// makes the outage younger by four times the time for which it was ready. Default:
+	// 10 s. Negative: only the wait before the session counts.
 	StableAfter time.Duration
 
-	// Gate admits each dial, under the name Host, the first one included.
-	// Default: none. The time spent at it is outside the limits of the try.
+	// Gate holds each dial until it may begin, the first one too. Its Acquire is called in
+	// a goroutine of its own, and what that returns in the supervisor's goroutine or in
+	// the one that calls [Session.Ready]. The time at the gate is outside the limits on
+	// the dial. Default: none.
 	Gate Gate
+
+	// Host is the name of the server at the Gate. It is an error without a Gate, and so is
+	// a Gate without it. Default for a Conn: what the Dialer's method Host returns.
 	Host string
 
-	// Kick cuts the present wait short when something can be received from it. It
-	// never cuts a server's Retry-After or a wait at the gate. A kick that comes
-	// during a dial begins another beside it at once; if that may not be, it cuts the
-	// wait after the dial, if that fails. One that comes while a session lasts is
-	// forgotten. A closed channel kicks nobody. Default: none.
+	// Kick cuts the present wait short when something can be received from it. It never
+	// cuts the time that a server told us to wait, nor the wait at the gate. A kick during
+	// a dial begins another one beside it at once. If there may be no other, it cuts the
+	// wait after the dial instead, if the dial fails. A kick during a session does
+	// nothing, and so does a closed channel. It must be nil for a Conn, which has a
+	// method for it. Default: none.
 	Kick <-chan struct{}
 
-	// Rand is where jitter comes from; it must be this Run's alone. Default: the
-	// runtime's random numbers.
+	// Rand is the source of jitter. The supervisor's goroutine uses it without a lock, so
+	// no other may use it. Default: the runtime's random numbers.
 	Rand rand.Source
 
-	// Name says in the events of Trace which connection it is. Default: nothing.
+	// Name says in the events of Trace which connection it is. Default: empty.
 	Name string
 
-	// Trace observes. Default: nothing.
+	// Trace has the hooks that observe each step. Default: none.
 	Trace *Trace
 
 	dials *backoff.DialOptions // what follows from these options
 }
 
-// Gate is where the connections to one host wait for leave to dial. A
-// budget.Gate is one.
+// Gate is where the connections of a program to one host wait until they may dial, such as a
+// budget.Gate.
 type Gate = backoff.Gate
 
 func (o *RunOptions) withDefaults() (*RunOptions, error) {
@@ -100,10 +108,11 @@ func (o *RunOptions) random() *rand.Rand {
 	if o.Rand == nil {
 		return backoff.Rand()
 	}
-	return rand.New(o.Rand) // has no state of its own
+	return rand.New(o.Rand) // which has no state of its own
 }
 
-// classify is Classify, made total: an error is never a success.
+// classify calls Classify, and makes it total: an error is never ClassOK, and RetryAfter is
+// within its bounds.
 func (o *RunOptions) classify(err error) backoff.Verdict {
 	v := o.Classify(err)
 	if v.Class == backoff.ClassOK {

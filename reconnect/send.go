@@ -11,101 +11,103 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Out is a message to be sent, and on which terms.
+// Out is a message for [Conn.Send], and the terms on which it is sent.
 type Out struct {
-	// Message is what is sent. Its data belongs to the Conn until Outbox.OnReceipt has
-	// been called with it.
+	// Message is what is sent. If Send accepts it, its data belongs to the Conn until
+	// Outbox.OnReceipt is called with it.
 	conn.Message
 
-	// Deadline is when it is of no use any more: no write of it begins later. A
-	// write that has begun is not cut for it: [Receipt.Began] says when that was.
-	// Default: none but Outbox.Age.
+	// Deadline is when the message is of no use any more: no write of it begins later. It
+	// does not cut a write that has begun; [Receipt.Began] says when that was. The zero
+	// time means no deadline, so that only Outbox.Age counts.
 	Deadline time.Time
 
 	// Key names what the message is about: see [OverflowReplaceKey]. Default: nothing.
 	Key string
 
-	// Session is the only session by which it may be sent, such as that of the
-	// message which it answers, or the one by which its other parts went.
-	// Default: any.
+	// Session is the only session by which the message may be sent, such as that of the
+	// message which it answers. When that session is lost the message is dropped, with
+	// ErrSessionLost. Default: any.
 	Session uint64
 
-	// Repeatable says that it does no harm if the message arrives twice: where
-	// its fate would be FateUnknown it is sent again by the next session, if messages
-	// are kept ([WhenDownKeep]), as often as it takes until its Deadline or the
-	// Outbox's Age. Default: it is never sent again.
+	// Repeatable says that it does no harm if the message arrives twice. With
+	// [WhenDownKeep], a message whose fate would be FateUnknown is then sent again by the
+	// next session, as often as it takes until its Deadline or Outbox.Age has passed.
+	// Default: no message is sent again.
 	Repeatable bool
 
-	// Tag is the caller's own, such as an order's number. Default: nil.
+	// Tag is the caller's own, such as the number of an order. Default: nil.
 	Tag any
 }
 
-// Receipt says what became of an accepted message.
+// Receipt says what became of a message that Send accepted.
 type Receipt struct {
-	Out     Out       // the message, back in the caller's hands
-	Fate    Fate      // the one it has
-	Session uint64    // by which it was written, or last tried; 0: none
-	Tries   int       // how many sessions it was given to; more than 1 only if it is Repeatable
+	Out     Out       // the message; its data belongs to the caller again
+	Fate    Fate      // what became of it
+	Session uint64    // the session by which it was written, or tried last; 0: none
+	Tries   int       // the number of sessions that tried it; above 1 only if it is Repeatable
 	Began   time.Time // when the last write of it began; zero: none did
-	Ended   time.Time // when that write ended
+	Ended   time.Time // when that write ended; zero: none began
 	Err     error     // why it was not written; nil if it was
 }
 
-// Send queues a message and returns without waiting for the network. Nil means
-// that it was accepted: its fate reaches Outbox.OnReceipt, which must be set, exactly
-// once. An error, a *[WriteError], means that it was not and that OnReceipt is not
-// called with it.
+// Send queues a message and returns without waiting for the network. Nil means that the
+// message was accepted: Outbox.OnReceipt, which must be set, is called with its fate
+// exactly once. An error means that it was not accepted, and that OnReceipt is not called
+// with it. The error is a *[WriteError], except that of a Conn without OnReceipt.
 //
-// Messages are written one after the other in the order in which they were
-// accepted, those of [Conn.Write] among them. While no session is ready Send
-// refuses them with [ErrNotReady], or keeps them, as Options.WhenDown says; what is
-// kept is sent when OnSession of the next session has returned. Messages that wait at the
-// same time are handed to the kernel together, up to 64 of them or 32 KiB, if the
-// connection is a [conn.BatchWriter]; none is held back for that.
+// Messages are written one after the other in the order in which they were accepted, those
+// of [Conn.Write] among them. While no session is ready Send refuses a message, with
+// [ErrNotReady], or keeps it, as Options.WhenDown says. What is kept is sent when OnSession
+// of the next session has returned. Messages that wait at the same time are handed to the
+// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.BatchWriter];
+// none is held back for that.
 func (c *Conn) Send(o Out) error { return c.sender.send(o) }
 
-// SendWait is Send, but where that would fail for want of room ([ErrOutboxFull]) it
-// waits until there is some, or until ctx ends.
+// SendWait is Send, but while there is no room ([ErrOutboxFull]) it waits, until there is
+// some or ctx ends; the error then has the cause of ctx. A message that is larger than
+// Outbox.Bytes is refused at once.
 func (c *Conn) SendWait(ctx context.Context, o Out) error { return c.sender.sendWait(ctx, o) }
 
 var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt, because nobody else could learn what became of a message")
 
-// The reasons why a message was dropped, beside [ErrNotReady], [net.ErrClosed]
-// and the error of the connection.
+// These are the reasons why a message was dropped. Others are [ErrNotReady],
+// [net.ErrClosed], the cause of a context, and the error of a connection.
 var (
-	ErrOutboxFull  = errors.New("outbox is full")
-	ErrReplaced    = errors.New("replaced by a newer message with the same key")
-	ErrExpired     = errors.New("too late to be sent") // Out.Deadline or Outbox.Age has passed
-	ErrSessionLost = errors.New("its session was lost")
+	ErrOutboxFull  = errors.New("outbox is full")                                // there was no room: see Outbox.Overflow
+	ErrReplaced    = errors.New("replaced by a newer message with the same key") // with OverflowReplaceKey
+	ErrExpired     = errors.New("too late to be sent")                           // Out.Deadline or Outbox.Age has passed
+	ErrSessionLost = errors.New("its session was lost")                          // and the message was for that session only, or not kept
 )
 
-// WriteError reports a message that was not written, and its fate. Use errors.Is
-// to learn why: [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of
-// the context that was given with the message. What is behind ErrNotReady and
-// ErrSessionLost, such as the error of the last dial, is found by errors.Is and
-// errors.As too; but errors.Is does not find [context.DeadlineExceeded],
-// [context.Canceled] and net.ErrClosed there, so that a dial which timed out is not
-// taken for the end of one's own context, nor the end of a connection for that of
-// the Conn.
+// WriteError reports a message that was not written, and its fate. Use errors.Is to learn
+// why: [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that
+// was given with the message.
+//
+// Behind ErrNotReady and ErrSessionLost there may be another error, such as that of the last
+// dial, which errors.Is and errors.As find too. But errors.Is does not find
+// [context.DeadlineExceeded], [context.Canceled] and net.ErrClosed there, so that nobody
+// takes a dial that timed out for the end of the message's context, or the end of a
+// connection for that of the Conn.
 type WriteError struct {
-	Fate    Fate
-	Session uint64 // by which it was tried; 0: none
-	Err     error
+	Fate    Fate   // FateDropped or FateUnknown
+	Session uint64 // the session that tried to write it; 0: none
+	Err     error  // why it was not written
 }
 
 func (e *WriteError) Error() string { return fmt.Sprintf("message %v: %v", e.Fate, e.Err) }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Fate is what became of a message. Each has exactly one.
+// Fate is what became of a message. Each message has exactly one.
 type Fate uint8
 
 // The fates.
 const (
-	FateWritten Fate = iota // whole, handed to the kernel
-	FateDropped             // not a byte of it was sent; it may be sent again
-	FateUnknown             // its connection died while it was being written
+	FateWritten Fate = iota // the whole message was handed to the kernel, so that the peer may have it
+	FateDropped             // not a byte was sent, so that it does no harm to send it again
+	FateUnknown             // the connection died while the message was being written: the peer may have it, or not
 )
 
 func (f Fate) String() string {
@@ -119,13 +121,13 @@ func (f Fate) String() string {
 	}
 }
 
-// ErrNotReady is why a message was dropped while no session was ready.
+// ErrNotReady is the reason why a message was dropped while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// behind is an error with what is behind it, in which errors.Is does not find the
-// end of a context or of a connection.
+// behind is an error with a cause behind it. In the cause errors.Is does not find the end of
+// a context or of a connection.
 type behind struct {
-	error // found by everything
+	error // which errors.Is and errors.As find
 	text  string
 	cause error
 }
@@ -135,10 +137,10 @@ func (b *behind) Error() string { return b.text }
 // Unwrap returns the error.
 func (b *behind) Unwrap() error { return b.error }
 
-// As finds what is behind the error.
+// As looks into the cause.
 func (b *behind) As(target any) bool { return errors.As(b.cause, target) }
 
-// Is finds what is behind the error, but for ends.
+// Is looks into the cause, except for ends.
 func (b *behind) Is(target error) bool {
 	switch target {
 	case context.DeadlineExceeded, context.Canceled, os.ErrDeadlineExceeded, net.ErrClosed:
@@ -147,11 +149,11 @@ func (b *behind) Is(target error) bool {
 	return errors.Is(b.cause, target)
 }
 
-// UnsentError is the error of [Conn.Shutdown] if messages were left that could not
-// be sent. Outbox.OnReceipt is called with each of them too.
+// UnsentError is the error of [Conn.Shutdown] if there were messages that could not be sent.
+// Outbox.OnReceipt is called with each of them too.
 type UnsentError struct {
-	Unsent []Receipt // in order
-	Err    error     // why Shutdown waited no longer; nil: it was not for that
+	Unsent []Receipt // one for each message, in the order in which their fates were settled
+	Err    error     // why Shutdown no longer waited for them; nil: it did not stop waiting
 }
 
 func (e *UnsentError) Error() string {

@@ -18,7 +18,7 @@ type sender struct {
 	outbox *outbox              // nil where nothing is ever queued: no OnReceipt, and WhenDown is WhenDownFail
 }
 
-// ready returns the link by which to write, nil if there is none.
+// ready returns the link by which to write, or nil if there is none.
 func (s *sender) ready() *link {
 	l := s.link.Load()
 	if l == nil || l.lost() {
@@ -27,34 +27,35 @@ func (s *sender) ready() *link {
 	return l
 }
 
-// attach has messages written by l.
+// attach lets messages be written by l.
 func (s *sender) attach(l *link) {
 	s.link.Store(l)
 	s.outbox.attach(l)
 }
 
-// detach has no more messages written by l, which was cut because of cause.
+// detach ends the writing by l, which was cut because of cause.
 func (s *sender) detach(l *link, cause error) {
 	s.link.CompareAndSwap(l, nil)
 	s.outbox.detach(l, cause)
 }
 
-// Write sends m by the ready session. Nil means that it was written: whole,
-// handed to the kernel. Any other outcome is a *[WriteError] that says whether m
-// was dropped, of which not a byte has left, or whether its fate is unknown,
-// because the connection died while it was being written; it is never sent twice.
+// Write sends m by the ready session. Nil means that it was written: the whole message was
+// handed to the kernel. Any other outcome is a *[WriteError] with the fate of m: it was
+// dropped, so that not a byte was sent, or its fate is unknown, because the connection died
+// while m was being written. Write never sends m twice. The data of m belongs to the caller
+// again when Write returns.
 //
-// While no session is ready Write fails with [ErrNotReady] or waits, as
-// Options.WhenDown says; behind messages that [Conn.Send] has queued it waits for its
-// turn. ctx ends these waits, and that for other writes; if it has ended before,
-// nothing is written. It never ends a write under way, which the connection's write
-// timeout bounds. In a callback that runs in the supervisor's goroutine no session
-// can come while Write waits for one: give it the callback's context.
+// While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown
+// says. If [Conn.Send] has queued messages, Write waits behind them, and it waits for other
+// writes. The end of ctx ends these waits; if ctx has ended before, nothing is written. It
+// does not end a write under way, which the connection's own write timeout bounds. While a
+// callback runs in the supervisor's goroutine no session can come for which Write could
+// wait, so pass it the callback's context there.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error { return c.sender.write(ctx, 0, m) }
 
 // WriteTo is Write by one session and no other, such as that of the message which m
-// answers ([Message.Session]). If that session has ended m is dropped, with
-// [ErrSessionLost].
+// answers ([Message.Session]). If that session has ended, or there was none with that
+// number, m is dropped, with [ErrSessionLost]. Session 0 is any session, as for Write.
 func (c *Conn) WriteTo(ctx context.Context, session uint64, m conn.Message) error {
 	return c.sender.write(ctx, session, m)
 }
@@ -94,8 +95,8 @@ func (s *sender) unwritten(fate Fate, session uint64, err error) error {
 	return &WriteError{Fate: fate, Session: session, Err: err}
 }
 
-// acquire returns the ready link, with the right to write on it; or nil, if the
-// message has to queue.
+// acquire returns the ready link and holds its slot, so that the caller may write; or it
+// returns nil, if the message has to queue.
 func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 	for {
 		l := s.ready()
@@ -115,7 +116,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 				return nil, err
 			}
 		case !l.slot.TryAcquire():
-			return nil, nil // in the queue nobody overtakes it
+			return nil, nil // because in the queue no other message overtakes it
 		}
 		if s.ready() == l && !s.life.leaving.Load() {
 			return l, nil
@@ -124,8 +125,8 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 	}
 }
 
-// sessionLost is the error of a message for a session that has ended, or that there
-// never was.
+// sessionLost returns the error of a message for a session that has ended, or that has never
+// been.
 func sessionLost(session uint64) error {
 	return fmt.Errorf("session %d: %w", session, ErrSessionLost)
 }
@@ -146,9 +147,9 @@ func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message
 	return nil
 }
 
-// awaitTurn waits until e has its fate, or says why it should be withdrawn. A
-// message that does not wait for another session than that of l is withdrawn when
-// that is lost, whatever the supervisor does meanwhile.
+// awaitTurn waits until e has its fate, or returns why it should be withdrawn. A message
+// that does not wait for another session than that of l is withdrawn when l is lost,
+// because the supervisor may be busy.
 func (s *sender) awaitTurn(ctx context.Context, e *entry, l *link) error {
 	var lost <-chan struct{}
 	if e.Value.failFast {
@@ -202,8 +203,8 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 	}
 }
 
-// asLoss is the cause of a session's end as the error of a message. A context that
-// has ended was not that of the message.
+// asLoss returns the cause of a session's end as the error of a message. It hides a context
+// that has ended, because that was not the message's.
 func asLoss(cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
 		return because(ErrSessionLost, cause)
@@ -211,7 +212,7 @@ func asLoss(cause error) error {
 	return cause
 }
 
-// because is err, with what is behind it.
+// because returns err with cause behind it.
 func because(err, cause error) error {
 	return &behind{error: err, text: err.Error() + ": " + cause.Error(), cause: cause}
 }

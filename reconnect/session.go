@@ -7,12 +7,13 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Session is one connection of a [Run], as its serve function sees it.
+// Session is one connection of a [Run], from its dial to its loss, as the serve function
+// gets it. Its exported fields do not change.
 type Session struct {
-	Number   uint64        // 1 for the first
+	Number   uint64        // counts the sessions of a Run, from 1 on
 	Name     string        // RunOptions.Name
 	Cause    error         // why the last session ended; nil for the first
-	Downtime time.Duration // since the last ready session was lost, or since the start
+	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
 	start time.Time
 	trace *Trace
@@ -23,10 +24,11 @@ type Session struct {
 	over  bool
 }
 
-// Ready says that the session is of use: logged in, subscribed. From now on it
-// counts as up, and when it has been ready for long enough (see
-// [RunOptions.StableAfter]) the next wait is a first one again. Any goroutine may
-// call it; calls after the first, and after the end of the session, do nothing.
+// Ready says that the session is of use, for instance logged in and subscribed. From now on
+// it counts as up. When it has been ready for long enough (see [RunOptions.StableAfter])
+// the next wait is a first one again. Ready gives the place at the gate back, and calls
+// [Trace.SessionReady]. Any goroutine may call it. Calls after the first, and after the end
+// of the session, do nothing.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	first := s.ready.IsZero() && !s.over
@@ -40,14 +42,14 @@ func (s *Session) Ready() {
 	}
 }
 
-// readyAt returns when the session was ready, if it ever was.
+// readyAt returns when the session became ready, if it ever did.
 func (s *Session) readyAt() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready, !s.ready.IsZero()
 }
 
-// end ends the session, and returns when it was ready, if it ever was.
+// end ends the session, and returns when it became ready, if it ever did.
 func (s *Session) end() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +57,7 @@ func (s *Session) end() (time.Time, bool) {
 	return s.ready, !s.ready.IsZero()
 }
 
-// enterGate notes how to leave the gate.
+// enterGate keeps the function that gives the place at the gate back.
 func (s *Session) enterGate(leave func(backoff.Verdict)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Shutdown ends the connection politely. New messages are refused, and so are
-// Writes that wait for their turn; what Send has queued is written, also by a
-// further session if messages are kept ([WhenDownKeep]) and this one is lost, until
-// ctx ends: a ctx that never does leaves it to Outbox.Age. Then the peer is told
-// (code 1000, or the end of our direction of a [conn.HalfCloser], from which
-// messages are received until it ends its own) and its answer awaited, for at most
-// Options.CloseTimeout and until ctx ends; then it does as Close does. What came
-// before the end can still be read.
+// Shutdown ends the connection politely. It refuses new messages, and Writes that wait for
+// their turn. It waits until what Send has queued is written or ctx ends, with
+// [WhenDownKeep] by further sessions too if this one is lost; if ctx never ends, Outbox.Age
+// bounds that. Then it sends the peer a close frame with code 1000, or ends our direction of
+// a [conn.HalfCloser], and waits for the answer, until Options.CloseTimeout has passed or ctx
+// ends. Then it does what Close does, except that messages which came before the end can
+// still be read.
 //
-// Shutdown returns when Done is closed, or when ctx ends: then the end goes on
-// without it, Outbox.OnReceipt may still be called until Done is closed, and a callback
-// that holds up the end is reported by [Trace.Overdue]. The error is an
-// *[UnsentError] with the messages that could not be sent, the cause of ctx, or says
-// why the peer could not be told. In a callback it cannot see the end, and while
-// OnMessage runs nobody reads the peer's answer: start it in a goroutine there, or
-// call Close.
+// Shutdown returns when Done is closed, or when ctx ends. In the second case the end goes on
+// without it: Outbox.OnReceipt may still be called until Done is closed, and [Trace.Overdue]
+// reports a callback that holds up the end. The error is an *[UnsentError] with the messages
+// that could not be sent, or the cause of ctx, or says why the close failed.
+//
+// A callback that calls Shutdown holds up the end for which Shutdown waits, and while
+// OnMessage runs nobody reads the peer's answer. There start it in a goroutine, or call
+// Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.leaving.Store(true)
 	c.sender.outbox.leave()
@@ -53,8 +53,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	return &UnsentError{Unsent: unsent, Err: undrained}
 }
 
-// unfinished returns why Shutdown does not wait for the end, nil if there is
-// nothing to wait for.
+// unfinished returns why Shutdown does not wait for the end, or nil if all has ended.
 func (c *Conn) unfinished(ctx context.Context) error {
 	select {
 	case <-c.done:
@@ -64,7 +63,7 @@ func (c *Conn) unfinished(ctx context.Context) error {
 	}
 }
 
-// sendQueued waits until nothing is queued, or says why it did not come to that.
+// sendQueued waits until nothing is queued, or returns why it no longer waits.
 func (c *Conn) sendQueued(ctx context.Context) error {
 	q := c.sender.outbox
 	for q.busy() {
@@ -85,7 +84,7 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 	return nil
 }
 
-// farewell tells the peer, and waits for its answer.
+// farewell closes the present link politely, if there is one.
 func (c *Conn) farewell(ctx context.Context) error {
 	l := c.sender.ready()
 	if l == nil || c.life.o.CloseTimeout < 0 {
@@ -104,7 +103,7 @@ func (c *Conn) farewell(ctx context.Context) error {
 		l.slot.Release()
 	}()
 	if l.lost() || c.life.Ended() {
-		return nil // nobody is left to tell
+		return nil // because there is no peer any more
 	}
 	if err := l.sayGoodbye(ctx); err != nil && !c.life.Ended() {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
@@ -112,8 +111,8 @@ func (c *Conn) farewell(ctx context.Context) error {
 	return nil
 }
 
-// sayGoodbye tells the peer, and waits for its answer. Where that is the end of the
-// stream the supervisor reads on until it comes.
+// sayGoodbye sends the close frame, or ends our direction, and waits for the answer. If the
+// answer is the end of the stream, the supervisor reads on until it comes.
 func (l *link) sayGoodbye(ctx context.Context) error {
 	half, ok := l.conn.(conn.HalfCloser)
 	if !ok {

@@ -9,29 +9,29 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// ErrStalled is why a connection was given up when no data came for [Stall.Limit].
+// ErrStalled is the cause of the end of a session that brought no message for [Stall.Limit].
 var ErrStalled = errors.New("no data")
 
 // maxStalls is how often the limit is doubled.
 const maxStalls = 5
 
-// stall looks for the data of one link.
+// stall ends a link that brings no messages.
 type stall struct {
 	link  *link
 	limit time.Duration
 	o     *Stall
 	life  *lifetime
 	last  atomic.Int64 // when the last message came; 0: none yet
-	back  atomic.Int64 // when somebody last began to read again, after a pause; 0: there was none
+	back  atomic.Int64 // when reading last began again after a pause; 0: there was no pause
 	timer xsync.Timer  // calls tick
 
 	// Owned by the callback.
 	from     instant // silence counts from here at the earliest
-	expected bool    // at the last tick
+	expected bool    // whether messages were, at the last tick
 }
 
-// newStall returns nil if data is not asked for. Before is how many sessions in a
-// row were given up for want of data.
+// newStall returns nil if there is no limit. before is how many sessions in a row were given
+// up because they brought no message.
 func newStall(life *lifetime, l *link, before int) *stall {
 	o := &life.o.Stall
 	if o.Limit <= 0 {
@@ -47,7 +47,7 @@ func (s *stall) start() {
 	s.from = now()
 	first := s.limit
 	if s.o.Expected != nil {
-		first = 0 // to ask whether data is expected already
+		first = 0 // so that the first tick asks whether messages are expected
 	}
 	s.timer.Set(first, s.tick)
 }
@@ -59,15 +59,15 @@ func (s *stall) heard() {
 	}
 }
 
-// resumed says that somebody reads again.
+// resumed notes that reading begins again.
 func (s *stall) resumed() {
 	if s != nil {
 		s.back.Store(int64(now()))
 	}
 }
 
-// stop stops the timer and returns the number of sessions in a row that were given
-// up: data resets it, ErrStalled adds one. The link must be cut already.
+// stop stops the timer and returns the number of sessions in a row that were given up: a
+// message resets it, ErrStalled adds one. The link must be cut already.
 func (s *stall) stop(cause error, before int) int {
 	if s == nil {
 		return before
@@ -83,6 +83,7 @@ func (s *stall) stop(cause error, before int) int {
 	return before
 }
 
+// tick is the timer's callback: it looks, and ends the link or sets the timer again.
 func (s *stall) tick() {
 	if s.life.leaving.Load() {
 		return
@@ -105,8 +106,8 @@ func (s *stall) tick() {
 	s.timer.Set(s.next(silence), s.tick)
 }
 
-// next returns how long to wait for the next look. Expected is asked often enough
-// to notice that its answer has changed.
+// next returns how long to wait until the next look. It is short enough to notice that the
+// answer of Expected has changed.
 func (s *stall) next(silence time.Duration) time.Duration {
 	if s.o.Expected == nil {
 		return s.limit - silence
@@ -114,7 +115,7 @@ func (s *stall) next(silence time.Duration) time.Duration {
 	return min(s.limit-silence, max(s.limit/8, time.Millisecond))
 }
 
-// ask reports whether data is expected now.
+// ask reports whether messages are expected now.
 func (s *stall) ask() (expected bool) {
 	if s.o.Expected == nil {
 		return true

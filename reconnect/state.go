@@ -15,14 +15,13 @@ import (
 // State is what a [Conn] is doing.
 type State uint8
 
-// The states. From each of the others a Conn can go to StateClosed, where it
-// stays.
+// The states. A Conn can go from each of them to StateClosed, where it stays.
 const (
-	StateConnecting State = iota // at the gate, or dialing
-	StateOpening                 // connected; OnSession is at work
-	StateReady                   // of use
-	StateWaiting                 // before the next try
-	StateClosed                  // for good
+	StateConnecting State = iota // it dials, or waits at the gate
+	StateOpening                 // it is connected, and OnSession runs
+	StateReady                   // messages are received and sent
+	StateWaiting                 // it waits before the next dial
+	StateClosed                  // it has ended for good
 )
 
 func (s State) String() string {
@@ -36,20 +35,20 @@ var stateNames = [...]string{"connecting", "opening", "ready", "waiting", "close
 
 // Status is a snapshot of a [Conn].
 type Status struct {
-	State   State
-	AtGate  bool          // StateConnecting: it waits at the gate, and does not dial yet
-	Since   time.Time     // when it entered that state
-	Session uint64        // the present session, or the last; 0: none yet
-	Try     int           // tries since the last stable session, or the start
-	Next    time.Time     // StateWaiting: when the wait is over, if nothing cuts it short
-	Err     error         // why the last try or session ended; nil once a session is ready; StateClosed: as [Conn.Err]
-	Verdict backoff.Class // what [RunOptions.Classify] made of Err; ClassOK if there is none
+	State   State         // what it is doing
+	AtGate  bool          // in StateConnecting: it waits at the gate, and does not dial yet
+	Since   time.Time     // when it entered the state
+	Session uint64        // the number of the present session, or of the last; 0: there was none yet
+	Try     int           // how many dials have begun since the last stable session, or since the start, as of the last failure
+	Next    time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
+	Err     error         // why the last dial failed or the last session ended; nil once a session is ready; in StateClosed as [Conn.Err]
+	Verdict backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
 }
 
-// state is the newest Status, for those who ask and those who wait.
+// state publishes the newest Status.
 type state struct {
 	status  atomic.Pointer[Status] // written by the supervisor
-	changed xsync.Signal           // a new status
+	changed xsync.Signal           // sent with each new status
 	link    atomic.Pointer[link]   // the present connection, or the last; written by the supervisor
 }
 
@@ -74,8 +73,8 @@ func (s *state) edit(edit func(*Status)) {
 	s.changed.Broadcast()
 }
 
-// now returns the newest status. A connection that was lost a moment ago, of which
-// the supervisor has not heard yet, is not ready.
+// now returns the newest status. A connection that has just been lost is not ready, even if
+// the supervisor does not know of the loss yet.
 func (s *state) now() Status {
 	for {
 		status := *s.status.Load()
@@ -102,7 +101,7 @@ func (s *state) change() (changed, lost <-chan struct{}) {
 	return changed, lost
 }
 
-// refusal returns why nothing can be sent now.
+// refusal returns the reason why nothing can be sent now.
 func (s *state) refusal() error {
 	status := s.now()
 	err := fmt.Errorf("%w (%v)", ErrNotReady, status.State)
@@ -115,26 +114,25 @@ func (s *state) refusal() error {
 	return err
 }
 
-// State returns the present state.
+// State returns the newest state.
 func (c *Conn) State() State { return c.state.now().State }
 
-// Status returns a snapshot. It is never older than an event that the caller has
-// already heard of from elsewhere.
+// Status returns a snapshot. It is never older than an event that the caller knows of by
+// other means, such as a hook or the error of a Write.
 func (c *Conn) Status() Status { return c.state.now() }
 
-// Await waits until the state is s, and returns nil at once if it is. The newest
-// state is always seen; one that is left again quickly may be skipped. It ends
-// with an [*AwaitError] when ctx does, or with [Conn.Err] if the Conn is closed.
+// Await waits until the state is s. It always sees the newest state, but may miss one that
+// is left again quickly. It returns an [*AwaitError] when ctx ends, or the error that
+// [Conn.Err] returns when the Conn is closed, unless s is StateClosed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	return c.state.await(ctx, s, func(Status) error { return nil })
 }
 
-// AwaitReady is Await for StateReady, but does not wait where somebody has to mend
-// something first: when the last try or session was judged Slow (the server
-// answered 401 or 404, its certificate does not verify) it returns an [*AwaitError]
-// with that. The Conn goes on redialing; Close ends it. A program that should fail
-// at its start if its first connection cannot come about calls this, with a context
-// that bounds the wait for a server that is merely away.
+// AwaitReady is Await for StateReady, but it does not wait where somebody has to mend
+// something first: it returns an [*AwaitError] if the verdict on the last dial or session
+// is ClassSlow, because the server answered 401 or 404 for instance. The Conn goes on
+// redialing until Close. Call it in a program that should fail at its start if it cannot
+// connect, with a context that bounds the wait for a server that is only away.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if s.Verdict >= backoff.ClassSlow {
@@ -144,8 +142,8 @@ func (c *Conn) AwaitReady(ctx context.Context) error {
 	})
 }
 
-// await waits for a state, unless hopeless returns an error. It makes the channels for
-// that only if it has to wait.
+// await waits for a state. It ends if hopeless returns an error. It makes the channels for the
+// wait only if it has to wait.
 func (s *state) await(ctx context.Context, want State, hopeless func(Status) error) error {
 	var changed, lost <-chan struct{}
 	for {
@@ -172,12 +170,12 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 	}
 }
 
-// AwaitError is why a state was not awaited. It unwraps to Cause and to
-// Status.Err.
+// AwaitError reports why [Conn.Await] or [Conn.AwaitReady] did not wait any longer. It
+// unwraps to Cause and to Status.Err.
 type AwaitError struct {
-	Want   State
-	Status Status // at that time
-	Cause  error  // why the context ended; nil: it did not, but somebody has to mend something
+	Want   State  // the state that was awaited
+	Status Status // the status when the wait ended
+	Cause  error  // the cause of the context; nil: it has not ended, but somebody has to mend something
 }
 
 func (e *AwaitError) Error() string {
@@ -191,7 +189,7 @@ func (e *AwaitError) Error() string {
 	return text
 }
 
-// Unwrap returns Cause and Status.Err, as far as they are not nil.
+// Unwrap returns Cause and Status.Err, without those that are nil.
 func (e *AwaitError) Unwrap() []error {
 	var errs []error
 	for _, err := range []error{e.Cause, e.Status.Err} {

@@ -6,55 +6,69 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Trace observes a [Run] or a [Conn]. Each field may be nil. Hooks return nothing
-// and decide nothing; no lock is held while one runs. Unless its comment says
-// otherwise a hook runs in the supervisor's goroutine, which waits for it, and hooks
-// run in the order of events. One Trace may serve many connections, if its
-// functions are safe for that: every event carries the connection's name
-// ([RunOptions.Name]).
+// Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks return
+// nothing and decide nothing, and no lock is held while one runs. Unless its comment says
+// otherwise, a hook runs in the supervisor's goroutine, which waits for it, and hooks run in
+// the order of the events. Many connections may share one Trace if its functions may be
+// called at once; every event has the connection's name ([RunOptions.Name]).
 type Trace struct {
-	// A wait at the gate, if there is one.
+	// GateStart reports that a wait at the gate begins, if there is a gate.
 	GateStart func(GateStart)
-	GateDone  func(GateDone)
 
-	// One try. The dial itself runs in another goroutine, between the two. DialHung
-	// says that its handshake was not answered in time, so that another try begins
-	// beside it.
+	// GateDone reports that a wait at the gate has ended.
+	GateDone func(GateDone)
+
+	// DialStart reports that a dial begins, which runs in another goroutine.
 	DialStart func(DialStart)
-	DialHung  func(DialHung)
-	DialDone  func(DialDone)
 
-	// One session. SessionReady runs in the goroutine that called
-	// [Session.Ready], which for a Conn is the supervisor's.
+	// DialHung reports that the handshake of a dial is not answered in time. The dial goes
+	// on, and another one begins beside it.
+	DialHung func(DialHung)
+
+	// DialDone reports that a dial has ended, after it has returned.
+	DialDone func(DialDone)
+
+	// SessionStart reports that a session begins.
 	SessionStart func(s *Session)
+
+	// SessionReady reports that a session is ready. It runs in the goroutine that called
+	// [Session.Ready], which for a Conn is the supervisor's.
 	SessionReady func(s *Session)
-	SessionDone  func(SessionEnd)
 
-	// The wait before the next try, unless a dial that hangs goes on meanwhile.
+	// SessionDone reports that a session has ended.
+	SessionDone func(SessionEnd)
+
+	// WaitStart reports that a wait before the next dial begins. There is no such event
+	// while a dial whose handshake is not answered goes on.
 	WaitStart func(Wait)
-	WaitDone  func(WaitDone)
 
-	// The end. It is the last event, but for Overdue.
+	// WaitDone reports that a wait is over.
+	WaitDone func(WaitDone)
+
+	// End reports that nothing follows. It is the last event, but for Overdue.
 	End func(End)
 
-	// One probe of a silent peer (Conn only). They run in the goroutine of the
-	// liveness timer.
+	// ProbeStart reports that a probe of a silent peer begins (Conn only). It runs in the
+	// goroutine of the liveness timer.
 	ProbeStart func(ProbeStart)
-	ProbeDone  func(ProbeDone)
+
+	// ProbeDone reports that a probe has ended (Conn only). It runs in the goroutine of the
+	// liveness timer.
+	ProbeDone func(ProbeDone)
 
 	// SlowHandler reports a call of OnMessage that has taken longer than a third of
-	// [Liveness.Limit] (Conn only), once per call: meanwhile the peer is not read
-	// and its pings are not answered. It runs in the goroutine of the liveness timer.
+	// [Liveness.Limit] (Conn only), once for each call. Meanwhile the connection is not read
+	// and the peer's pings are not answered. It runs in the goroutine of the liveness timer.
 	SlowHandler func(SlowHandler)
 
-	// Overdue reports a function of the user's that should have ended and has not,
-	// or a reader that does not read. It is called after 5 s ("reader": after
-	// [Liveness.Limit]), and again each time that the time since then has doubled.
-	// It runs in a goroutine that waits for that function.
+	// Overdue reports a function of yours that should have ended and has not, or a full
+	// inbox that nobody reads. It is called after 5 s ("reader": after [Liveness.Limit]), and
+	// again each time that the time since then has doubled. It runs in a goroutine that waits
+	// for that function ("reader": in that of the liveness timer).
 	Overdue func(Overdue)
 }
 
-// noTrace is the Trace of those who have none.
+// noTrace is the Trace of a connection that has none.
 var noTrace = &Trace{}
 
 // call calls a hook, if it is set.
@@ -64,109 +78,108 @@ func call[E any](hook func(E), event E) {
 	}
 }
 
-// GateStart says that a wait at the gate begins.
+// GateStart is the event of [Trace.GateStart].
 type GateStart struct {
-	Name string
-	Host string
+	Name string // RunOptions.Name
+	Host string // RunOptions.Host
 }
 
-// GateDone says how a wait at the gate ended.
+// GateDone is the event of [Trace.GateDone].
 type GateDone struct {
-	Name string
-	Host string
-	Took time.Duration
-	Err  error // nil: a dial follows
+	Name string        // RunOptions.Name
+	Host string        // RunOptions.Host
+	Took time.Duration // how long the wait was
+	Err  error         // nil: a dial follows
 }
 
-// DialStart says that a try begins.
+// DialStart is the event of [Trace.DialStart].
 type DialStart struct {
-	Name  string
-	Try   int           // tries since the last stable session, or the start, before this one
+	Name  string        // RunOptions.Name
+	Try   int           // how many dials came before this one, since the last stable session or since the start
 	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [backoff.Try]
 }
 
-// DialHung says that a handshake was not answered in time. The dial goes on.
+// DialHung is the event of [Trace.DialHung].
 type DialHung struct {
-	Name  string
-	Try   int
-	Since time.Duration // for how long it has not been answered
+	Name  string        // RunOptions.Name
+	Try   int           // as in DialStart
+	Since time.Duration // how long ago the dialer reported that it is connected
 }
 
-// DialDone says how a try ended.
+// DialDone is the event of [Trace.DialDone].
 type DialDone struct {
-	Name string
-	Try  int
-	Took time.Duration
-	Err  error // nil: a session follows, unless everything ends
+	Name string        // RunOptions.Name
+	Try  int           // as in DialStart
+	Took time.Duration // how long the dial was, without the gate
+	Err  error         // why it has failed; nil: a session follows, unless everything ends
 }
 
-// SessionEnd says how a session ended.
+// SessionEnd is the event of [Trace.SessionDone].
 type SessionEnd struct {
-	Name    string
-	Session uint64
-	Cause   error
-	Uptime  time.Duration // since it was dialed
-	Ready   time.Duration // since it was ready; 0: it never was
-	Stable  bool          // the next wait is a first one again
+	Name    string        // RunOptions.Name
+	Session uint64        // the number of the session
+	Cause   error         // why it has ended; never nil
+	Uptime  time.Duration // how long it was, from the end of its dial on
+	Ready   time.Duration // for how long it was ready; 0: it never was
+	Stable  bool          // whether the next wait is a first one again
 }
 
-// Wait says that the supervisor waits before the next try: for Verdict.RetryAfter and
-// then for Drawn.
+// Wait is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
 type Wait struct {
-	Name    string
-	Try     int             // tries since the last stable session, or the start
-	Cause   error           // why it has to
-	Verdict backoff.Verdict // what was made of that
+	Name    string          // RunOptions.Name
+	Try     int             // how many dials have begun since the last stable session, or since the start
+	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
+	Verdict backoff.Verdict // the verdict on Cause, after the rules of backoff.Outage.Next
 	Drawn   time.Duration   // the policy's part, and what an earlier answer has asked for beyond that
 }
 
-// WaitDone says that a wait is over.
+// WaitDone is the event of [Trace.WaitDone].
 type WaitDone struct {
-	Name   string
-	Try    int
-	Took   time.Duration
-	Kicked bool // cut short by Kick
+	Name   string        // RunOptions.Name
+	Try    int           // as in Wait
+	Took   time.Duration // how long the wait was
+	Kicked bool          // whether a kick cut it short
 }
 
-// End says that nothing follows.
+// End is the event of [Trace.End].
 type End struct {
-	Name string
-	Err  error // what Run returns, or Conn.Err
+	Name string // RunOptions.Name
+	Err  error  // what Run or Conn.Err returns
 }
 
-// ProbeStart says that nothing has been heard of the peer.
+// ProbeStart is the event of [Trace.ProbeStart].
 type ProbeStart struct {
-	Name    string
-	Session uint64
-	Silence time.Duration // since the last byte
+	Name    string        // RunOptions.Name
+	Session uint64        // the number of the session
+	Silence time.Duration // how long ago the last byte came
 }
 
-// ProbeDone says what a probe brought.
+// ProbeDone is the event of [Trace.ProbeDone].
 type ProbeDone struct {
-	Name    string
-	Session uint64
-	Took    time.Duration
-	Err     error // nil: the ping was answered, or Probe returned nil
+	Name    string        // RunOptions.Name
+	Session uint64        // the number of the session
+	Took    time.Duration // how long the probe was
+	Err     error         // nil: the ping was answered, or Liveness.Probe returned nil
 }
 
-// SlowHandler says that one call of OnMessage takes long.
+// SlowHandler is the event of [Trace.SlowHandler].
 type SlowHandler struct {
-	Name    string
-	Session uint64
-	Since   time.Duration // it has run for at least this
+	Name    string        // RunOptions.Name
+	Session uint64        // the number of the session
+	Since   time.Duration // for how long OnMessage has run, at least
 }
 
-// Overdue says that something should have happened and has not.
+// Overdue is the event of [Trace.Overdue].
 type Overdue struct {
-	Name  string
-	What  string        // "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt": it should have returned; "reader": nobody reads a full inbox
-	Since time.Duration // for so long
+	Name  string        // RunOptions.Name
+	What  string        // the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe" or "OnReceipt"; or "reader"
+	Since time.Duration // for how long it should have returned; "reader": for how long nobody has read
 }
 
 const overdueAfter = 5 * time.Second
 
-// waitFor waits for done. When that takes long it reports what has not ended yet,
-// unless that is empty.
+// waitFor waits for done. While that takes long it reports what has not ended yet, unless
+// what returns "".
 func (t *Trace) waitFor(done <-chan struct{}, name string, what func() string) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)
