@@ -14,7 +14,8 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Most programs have package dialer do this.
+// NewWebSocket makes a Conn of a WebSocket that is open. In most programs package dialer
+// does this. The Wire counts the bytes below, as signs of life.
 func ExampleNewWebSocket() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, _ := websocket.Accept(w, r, nil)
@@ -47,9 +48,9 @@ func ExampleNewWebSocket() {
 			fmt.Printf("%s\n", m.Data)
 		}
 	}
-	var closed *conn.CloseError
+	closed, ok := errors.AsType[*conn.CloseError](err)
 	fmt.Println(err)
-	fmt.Println(errors.As(err, &closed) && closed.Code == 1012)
+	fmt.Println(ok && closed.Code == 1012)
 	// Output:
 	// hello
 	// read: closed by the peer: 1012 "back in a minute"

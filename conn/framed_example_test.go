@@ -1,19 +1,17 @@
 package conn_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
-	"strings"
 
 	"github.com/redial-go/redial/conn"
 )
 
-// Most programs have package dialer do this.
+// NewFramed makes a message connection of any stream. In most programs package dialer does
+// this.
 func ExampleNewFramed() {
 	nc, server := net.Pipe()
 	go func() {
@@ -40,6 +38,8 @@ func ExampleNewFramed() {
 	// read: the peer hung up: EOF true
 }
 
+// Close ends our direction of the stream, so that the peer gets all that was written, and
+// waits until the peer has ended its own.
 func ExampleFramed_Close() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,6 +71,7 @@ func ExampleFramed_Close() {
 	// <nil>
 }
 
+// Lines ends each message with a line feed, so that a message cannot have one inside.
 func ExampleLines() {
 	line, err := conn.Lines{CRLF: true}.AppendFrame(nil, []byte("NICK redial"))
 	fmt.Printf("%q %v\n", line, err)
@@ -81,6 +82,7 @@ func ExampleLines() {
 	// bad message: a line feed inside a line
 }
 
+// LengthPrefix puts the length of a message before it, in four bytes by default.
 func ExampleLengthPrefix() {
 	for _, p := range []conn.LengthPrefix{{}, {Size: 2, LittleEndian: true}, {Varint: true}} {
 		frame, err := p.AppendFrame(nil, []byte("hi"))
@@ -90,52 +92,4 @@ func ExampleLengthPrefix() {
 	// "\x00\x00\x00\x02hi" <nil>
 	// "\x02\x00hi" <nil>
 	// "\x02hi" <nil>
-}
-
-// Netstrings is a Framer of one's own: "5:hello,".
-// See https://cr.yp.to/proto/netstrings.txt.
-type Netstrings struct{}
-
-func (Netstrings) AppendFrame(dst, message []byte) ([]byte, error) {
-	dst = strconv.AppendInt(dst, int64(len(message)), 10)
-	dst = append(dst, ':')
-	dst = append(dst, message...)
-	return append(dst, ','), nil
-}
-
-func (Netstrings) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
-	digits, err := r.ReadSlice(':') // at most what r's buffer holds
-	if err != nil {
-		return nil, err
-	}
-	n, err := strconv.ParseUint(string(digits[:len(digits)-1]), 10, 31)
-	if err != nil {
-		return nil, errors.New("not the length of a netstring")
-	}
-	if n > uint64(limit) {
-		return nil, &conn.TooBigError{Limit: int64(limit)}
-	}
-	message, err := conn.ReadBody(r, buf[:0], int(n))
-	if err != nil {
-		return nil, err
-	}
-	switch end, err := r.ReadByte(); {
-	case err != nil:
-		return nil, err
-	case end != ',':
-		return nil, errors.New("no comma after a netstring")
-	}
-	return message, nil
-}
-
-func ExampleFramer() {
-	stream := bufio.NewReader(strings.NewReader("5:hello,0:,3:bad;"))
-	for range 3 {
-		m, err := Netstrings{}.ReadFrame(stream, nil, 100)
-		fmt.Printf("%q %v\n", m, err)
-	}
-	// Output:
-	// "hello" <nil>
-	// "" <nil>
-	// "" no comma after a netstring
 }

@@ -12,26 +12,34 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// A server that is not there yet, and net/http. Other clients take DialContext in
-// the same way.
-func ExampleDialer() {
-	reserved, _ := net.Listen("tcp", "127.0.0.1:0")
+// DialContext waits for a server that is not there yet, here for net/http. Other clients
+// take it in the same way: see Dialer.
+func ExampleDialer_DialContext() {
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	address := reserved.Addr().String()
-	reserved.Close()
+	reserved.Close() // the server is down
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") })}
 	defer server.Close()
 
 	d := &dialer.Dialer{
-		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from a second
+		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from 1 s
 		MaxElapsed: time.Minute,                                  // default: 127 s
 		Notify: func(p dialer.Progress) {
 			switch {
 			case p.Done:
-				fmt.Println("back:", p.Err == nil)
+				fmt.Println("connected:", p.Err == nil)
 			case p.Tries == 1:
-				fmt.Println("away:", p.Err != nil)
-				l, _ := net.Listen("tcp", address)
-				go server.Serve(l) // ends with server.Close
+				fmt.Println("not there:", p.Err != nil)
+				l, err := net.Listen("tcp", address)
+				if err != nil {
+					fmt.Println(err)
+					return
+				}
+				go server.Serve(l) // the server is back; this ends with server.Close
 			}
 		},
 	}
@@ -44,15 +52,15 @@ func ExampleDialer() {
 		return
 	}
 	defer resp.Body.Close()
-	page, _ := io.ReadAll(resp.Body)
-	fmt.Println(string(page))
+	page, err := io.ReadAll(resp.Body)
+	fmt.Println(string(page), err)
 	// Output:
-	// away: true
-	// back: true
-	// welcome
+	// not there: true
+	// connected: true
+	// welcome <nil>
 }
 
-// Any dialer can be made to try again: one for TLS, one through a proxy.
+// DialOnce makes any other dialer try again, such as one for TLS or for a proxy.
 func ExampleDialer_dialOnce() {
 	tries := 0
 	d := &dialer.Dialer{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -16,6 +15,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
+// Dial opens one connection. A program that wants it to stay open gives the WebSocket to
+// reconnect.New instead.
 func ExampleWebSocket() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
@@ -29,7 +30,7 @@ func ExampleWebSocket() {
 	defer server.Close()
 
 	d := &dialer.WebSocket{
-		URL:              strings.Replace(server.URL, "http", "ws", 1),
+		URL:              "ws" + server.URL[len("http"):],
 		HandshakeTimeout: 5 * time.Second,
 	}
 	c, err := d.Dial(context.Background())
@@ -43,8 +44,8 @@ func ExampleWebSocket() {
 	// Output: true welcome <nil>
 }
 
-// Credentials are made anew for each dial, and thrown away when the server has
-// refused them.
+// Prepare sets the credentials of each dial, and makes new ones when the server has refused
+// the last.
 func ExampleWebSocket_prepare() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Authorization"))
@@ -54,7 +55,7 @@ func ExampleWebSocket_prepare() {
 
 	token := "old"
 	d := &dialer.WebSocket{
-		URL: strings.Replace(server.URL, "http", "ws", 1),
+		URL: "ws" + server.URL[len("http"):],
 		Prepare: func(ctx context.Context, r *dialer.Request) error {
 			if backoff.TryFrom(ctx).Refresh {
 				token = "new"
@@ -71,6 +72,8 @@ func ExampleWebSocket_prepare() {
 	// Bearer new
 }
 
+// An Error says what the server answered, and holds no secret: the query of the URL is left
+// out.
 func ExampleError() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "7")
@@ -78,10 +81,9 @@ func ExampleError() {
 	}))
 	defer server.Close()
 
-	d := &dialer.WebSocket{URL: strings.Replace(server.URL, "http", "ws", 1) + "/feed?token=secret"}
+	d := &dialer.WebSocket{URL: "ws" + server.URL[len("http"):] + "/feed?token=secret"}
 	_, err := d.Dial(context.Background())
-	var e *dialer.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*dialer.Error](err); ok {
 		e.Endpoint = "wss://host/path" // the port differs from run to run
 		fmt.Println(e)
 		fmt.Println(e.StatusCode, e.RetryAfter)

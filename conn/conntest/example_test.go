@@ -15,8 +15,8 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// A client that runs over a network in memory, and what it sees when its
-// connection is reset and its server goes away.
+// A client over a network in memory gets the errors of real sockets when its connection is
+// reset and when its server is away.
 func Example() {
 	n := new(conntest.Network)
 	s := conntest.NewServer(n, "feed.test:80", conntest.Echo)
@@ -47,7 +47,7 @@ func Example() {
 	// dials: 2 left open: 0
 }
 
-// Each dial takes the next fault; the last goes on until it is healed.
+// Each dial takes the next fault, and the last one stays until the address is healed.
 func ExampleNetwork_Fault() {
 	n := new(conntest.Network)
 	l, _ := n.Listen("feed.test:80")
@@ -65,7 +65,7 @@ func ExampleNetwork_Fault() {
 	// dial tcp feed.test:80: context deadline exceeded
 }
 
-// The third byte of an answer is the last.
+// Cut ends a connection after so many bytes, here inside an answer.
 func ExamplePipe_Cut() {
 	n := new(conntest.Network)
 	l, _ := n.Listen("feed.test:80")
@@ -83,7 +83,7 @@ func ExamplePipe_Cut() {
 	// "hel" <nil>
 }
 
-// A server that sends the client away twice and then accepts it.
+// A Server can turn a client away: here it does so twice, and then accepts it.
 func ExampleServer_Next() {
 	n := new(conntest.Network)
 	s := conntest.NewServer(n, "feed.test:80", conntest.Echo)
@@ -104,7 +104,7 @@ func ExampleServer_Next() {
 	// 101 ""
 }
 
-// A connection without a protocol.
+// A Fake is a connection without a protocol. What Deliver gives it, Read returns.
 func ExampleFake() {
 	f := conntest.NewFake(nil)
 	f.Deliver(conn.Message{Type: conn.Text, Data: []byte("tick")})
@@ -122,7 +122,8 @@ func ExampleFake() {
 	// read: unexpected EOF
 }
 
-// A handler that keeps a message of a reused buffer is found out.
+// Poison overwrites a buffer before it is used again, so that a message which was
+// kept for too long is not what it was.
 func ExamplePoison() {
 	f := conntest.NewFake(nil)
 	f.Deliver(conn.Message{Type: conn.Text, Data: []byte("one")}, conn.Message{Type: conn.Text, Data: []byte("2")})
@@ -133,4 +134,40 @@ func ExamplePoison() {
 	fmt.Printf("%q\n", kept.Data)
 	// Output:
 	// "2\xdb\xdb"
+}
+
+// Pair makes two connections, each of which reads what the other writes. The test of a
+// client plays the server with one of them.
+func ExamplePair() {
+	client, server := conntest.Pair(nil)
+	_ = client.Write(conn.TextMessage("hello"))
+	m, err := server.Read(nil)
+	fmt.Println(string(m.Data), err)
+
+	_ = server.Close(context.Background(), 1012, "restart")
+	_, err = client.Read(nil)
+	fmt.Println(err)
+	// Output:
+	// hello <nil>
+	// read: closed with 1012 "restart"
+}
+
+// Frames sends frames that no library would send, here half a message and then the end.
+func ExampleFrames() {
+	n := new(conntest.Network)
+	s := conntest.NewServer(n, "feed.test:80", conntest.Frames(
+		conntest.Frame{Head: conntest.TextFrame, Payload: []byte("half a mess")},
+		conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1001, "")},
+	))
+	defer s.Close()
+	options := &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: n.DialContext}}}
+	c, _, err := websocket.Dial(context.Background(), "ws://feed.test/", options)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.CloseNow()
+	_, data, err := c.Read(context.Background())
+	fmt.Printf("%q %v\n", data, websocket.CloseStatus(err))
+	// Output: "half a mess" StatusGoingAway
 }

@@ -23,6 +23,26 @@ func ExampleRetry() {
 	// Output: 3 <nil>
 }
 
+// A Retrier repeats an operation under its limits, and says so.
+func ExampleRetrier() {
+	r := &backoff.Retrier{
+		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from [0, 2 s), then growing
+		MaxElapsed: time.Minute,                                  // default: none
+		Notify:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
+	}
+	err := r.Do(context.Background(), func(ctx context.Context) error {
+		if backoff.TryFrom(ctx).N < 2 {
+			return errors.New("connection refused")
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// again after: connection refused
+	// again after: connection refused
+	// <nil>
+}
+
 func ExamplePermanent() {
 	err := backoff.Retry(context.Background(), nil, func(context.Context) error {
 		return backoff.Permanent(errors.New("no such account"))

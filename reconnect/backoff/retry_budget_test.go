@@ -2,7 +2,6 @@ package backoff_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -257,17 +256,4 @@ func TestASuccessfulRetryFillsNothing(t *testing.T) {
 	_, failed := b.operations(20, func(call int) bool { return call%2 == 1 })
 	require.Zero(t, failed)
 	require.Equal(t, 1000, b.tokens)
-}
-
-func ExampleBudget() {
-	var down backoff.Budget = &bucket{tokens: 100} // one retry, for all operations together
-	r := backoff.Retrier{Budget: down, Policy: &backoff.Exponential{Base: time.Millisecond}}
-	for range 2 {
-		err := r.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
-		var e *backoff.RetryError
-		fmt.Println(errors.Is(err, backoff.ErrNoBudget), errors.As(err, &e) && e.Tries > 1)
-	}
-	// Output:
-	// true true
-	// true false
 }

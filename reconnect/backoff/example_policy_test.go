@@ -1,0 +1,146 @@
+package backoff_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Without jitter the waits double up to the cap; with it, which is the default, each is
+// drawn from between 0 and that.
+func ExampleExponential() {
+	plain := &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 3 * time.Second, Jitter: backoff.JitterNone}
+	full := &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 3 * time.Second}
+	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
+	for n := range 5 {
+		delay, _ := plain.Next(backoff.Attempt{N: n}, r)
+		wait, _ := full.Next(backoff.Attempt{N: n}, r)
+		fmt.Println(delay.Wait, wait.Wait <= delay.Wait)
+	}
+	// Output:
+	// 500ms true
+	// 1s true
+	// 2s true
+	// 3s true
+	// 3s true
+}
+
+// The default policy with other numbers, for a client that may come back more slowly. Its
+// waits grow with the time that the outage has lasted, not with the number of tries.
+func ExamplePrompt() {
+	policy := &backoff.Prompt{Spread: 10 * time.Second, Cap: time.Minute} // default: 2 s, 10 s
+	r := rand.New(rand.NewPCG(1, 2))                                      // the same draws each time; a program takes backoff.Rand()
+	for _, a := range []backoff.Attempt{
+		{},
+		{N: 1, Elapsed: 10 * time.Second},
+		{N: 2, Elapsed: time.Minute},
+		{N: 3, Elapsed: time.Hour},
+	} {
+		step, _ := policy.Next(a, r)
+		fmt.Printf("after %v: %v\n", a.Elapsed, step.Wait.Round(time.Second))
+	}
+	// Output:
+	// after 0s: 8s
+	// after 10s: 4s
+	// after 1m0s: 19s
+	// after 1h0m0s: 45s
+}
+
+// Paced draws its waits as Prompt does, and leaves the limits on a try to a Patient around
+// it.
+func ExamplePaced() {
+	policy := backoff.Patient(&backoff.Paced{Cap: 20 * time.Second},
+		backoff.Patience{Base: 5 * time.Second},  // to connect
+		backoff.Patience{Base: 10 * time.Second}) // for the handshake
+	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
+	step, _ := policy.Next(backoff.Attempt{N: 5, Elapsed: time.Hour}, r)
+	fmt.Println(step.Wait.Round(time.Second), step.Connect, step.Handshake)
+	// Output: 18s 5s 10s
+}
+
+// A try is given twice the time after each overload, because a client that gives up a
+// handshake which waits in a server's queue makes the server work in vain.
+func ExamplePatient() {
+	policy := backoff.Patient(nil, backoff.Patience{}, backoff.Patience{Base: 20 * time.Second, Cap: time.Minute})
+	for overloads := range 3 {
+		step, _ := policy.Next(backoff.Attempt{N: overloads, Overloads: overloads}, backoff.Rand())
+		fmt.Println(step.Handshake)
+	}
+	// Output:
+	// 20s
+	// 40s
+	// 1m0s
+}
+
+// Decorrelated jitter and normally distributed noise go by the wait before.
+func ExampleDecorrelated() {
+	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
+	for _, policy := range []backoff.Policy{&backoff.Decorrelated{NoAtom: true}, &backoff.Normal{Min: time.Second}} {
+		var a backoff.Attempt
+		for range 3 {
+			step, _ := policy.Next(a, r)
+			fmt.Println(step.Wait.Round(time.Millisecond))
+			a.N, a.Prev = a.N+1, step.Wait
+		}
+	}
+	// Output:
+	// 2.539s
+	// 5.078s
+	// 12.167s
+	// 1s
+	// 1.775s
+	// 3.408s
+}
+
+// Limit ends a policy, here after two waits or when a wait would end later than a minute
+// after the loss.
+func ExampleLimit() {
+	policy := backoff.Limit(&backoff.Exponential{}, 2, time.Minute)
+	for n := range 3 {
+		_, ok := policy.Next(backoff.Attempt{N: n}, backoff.Rand())
+		fmt.Println(ok)
+	}
+	_, ok := policy.Next(backoff.Attempt{N: 1, Elapsed: time.Minute}, backoff.Rand())
+	fmt.Println(ok)
+	// Output:
+	// true
+	// true
+	// false
+	// false
+}
+
+// Dials decides when a connection is dialed: here again after a refusal, and then beside a
+// handshake that is not answered. The clock is the example's.
+func ExampleDials() {
+	d := backoff.NewDials(nil, nil)
+	now := time.Now()
+	d.Start(now)
+
+	action := d.Next(now)
+	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	d.Failed(action.Which, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}, now)
+
+	now = d.Due() // the wait is over
+	action = d.Next(now)
+	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	d.Connected(action.Which, now)
+
+	now = now.Add(time.Minute) // the handshake hangs
+	action = d.Next(now)
+	fmt.Println(action.Do == backoff.Keep, "dial", action.Which)
+	action = d.Next(now)
+	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	d.Connected(action.Which, now)
+
+	d.Answered(action.Which, now) // the second is answered, so that the first is cut
+	action = d.Next(now)
+	fmt.Println(action.Do == backoff.Cut, "dial", action.Which)
+	// Output:
+	// true dial 0
+	// true dial 0
+	// true dial 0
+	// true dial 1
+	// true dial 0
+}
