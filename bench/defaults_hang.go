@@ -283,7 +283,7 @@ func lengthsTable(l *lab) table {
 // still is a policy that never gives up a place for a later one.
 type still struct{ backoff.Policy }
 
-func (s still) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (s still) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	step, ok := s.Policy.Next(a, r)
 	step.Swap = false
 	return step, ok

@@ -188,7 +188,7 @@ func single(p backoff.Policy) fleet.Client {
 // fullJitter is what most would write.
 func fullJitter() fleet.Client {
 	p := backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
-	return fleet.Client{Policy: backoff.Patient(p, backoff.Patience{}, backoff.Patience{}), OneConnection: true, Credit: -1}
+	return fleet.Client{Policy: backoff.WithTimeouts(p, backoff.Timeout{}, backoff.Timeout{}), OneConnection: true, Credit: -1}
 }
 
 // waitsTable is the frontier between coming back soon and dialing little.

@@ -81,7 +81,7 @@ func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages, a
 	}
 	s.handshaking()
 	*answered = a.hangs.begin(places(a.url, nc)...)
-	if connected := backoff.TryFrom(ctx).Connected; connected != nil {
+	if connected := backoff.AttemptFrom(ctx).Connected; connected != nil {
 		connected()
 	}
 	if a.tls != nil {
@@ -120,7 +120,7 @@ type limits struct{ connect, handshake time.Duration }
 
 // limitsFor takes each limit from the dialer's field, then from t, then from the
 // default.
-func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
+func limitsFor(t backoff.Attempt, connect, handshake time.Duration) limits {
 	return limits{
 		connect:   firstPositive(connect, t.Connect, backoff.DefaultConnect),
 		handshake: firstPositive(handshake, t.Handshake, backoff.DefaultHandshake),
@@ -129,7 +129,7 @@ func limitsFor(t backoff.Try, connect, handshake time.Duration) limits {
 
 // limits returns the limits on the stages of an attempt under ctx.
 func (s *settings) limits(ctx context.Context) limits {
-	return limitsFor(backoff.TryFrom(ctx), s.connectTimeout, s.handshakeTimeout)
+	return limitsFor(backoff.AttemptFrom(ctx), s.connectTimeout, s.handshakeTimeout)
 }
 
 // total returns both limits together, or the longest Duration if that is shorter.

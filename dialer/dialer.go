@@ -94,7 +94,7 @@ type Dialer struct {
 // The defaults of [Dialer], which are those of connect_retry.
 const defaultElapsed = 127 * time.Second
 
-var defaultPolicy = backoff.Patient(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Patience{}, backoff.Patience{})
+var defaultPolicy = backoff.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{})
 
 // Validate returns an error that names the option which is wrong, if one is.
 // DialContext returns it too.
@@ -240,7 +240,7 @@ func (c *dialing) limited(ctx context.Context) (context.Context, context.CancelF
 	if c.ConnectTimeout < 0 {
 		return ctx, func() {}
 	}
-	limit := limitsFor(backoff.TryFrom(ctx), c.ConnectTimeout, 0).connect
+	limit := limitsFor(backoff.AttemptFrom(ctx), c.ConnectTimeout, 0).connect
 	return context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not connected within %v", limit)})
 }
 

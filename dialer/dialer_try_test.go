@@ -25,7 +25,7 @@ import (
 
 func TestATryThatTimesOutMakesTheNextMorePatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, d := away(&dialer.Dialer{Policy: backoff.Patient(doubling, backoff.Patience{}, backoff.Patience{})})
+		n, d := away(&dialer.Dialer{Policy: backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})})
 		n.Fault("", hung)
 		_, err := d.Dial("tcp", where)
 		require.Equal(t, []float64{0, 16, 48, 112}, seconds(n)) // 15+1, 30+2, 60+4, and cut in the fourth

@@ -328,11 +328,11 @@ func dialForADay(t *testing.T, o any) {
 		if c, err := d.Dial(ctx); err == nil {
 			c.CloseNow()
 		}
-		patience := o.(interface {
-			Patience(backoff.Try) time.Duration
-		}).Patience
+		timeout := o.(interface {
+			DialTimeout(backoff.Attempt) time.Duration
+		}).DialTimeout
 		for _, n := range []time.Duration{0, 1, -1, math.MaxInt64, math.MinInt64} {
-			require.Positive(t, patience(backoff.Try{Connect: n, Handshake: n}))
+			require.Positive(t, timeout(backoff.Attempt{Connect: n, Handshake: n}))
 		}
 	}
 	require.LessOrEqual(t, time.Since(start), 24*time.Hour)
@@ -348,8 +348,8 @@ func lastName(field string) string {
 }
 
 func TestLimitsTogetherDoNotOverflow(t *testing.T) {
-	most := backoff.Try{Connect: math.MaxInt64, Handshake: math.MaxInt64}
-	require.Equal(t, time.Duration(math.MaxInt64), (&WebSocket{}).Patience(most))
-	require.Equal(t, time.Duration(math.MaxInt64), (&Framed{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).Patience(most))
-	require.Equal(t, 45*time.Second, (&WebSocket{}).Patience(backoff.Try{Connect: -1, Handshake: math.MinInt64}))
+	most := backoff.Attempt{Connect: math.MaxInt64, Handshake: math.MaxInt64}
+	require.Equal(t, time.Duration(math.MaxInt64), (&WebSocket{}).DialTimeout(most))
+	require.Equal(t, time.Duration(math.MaxInt64), (&Framed{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).DialTimeout(most))
+	require.Equal(t, 45*time.Second, (&WebSocket{}).DialTimeout(backoff.Attempt{Connect: -1, Handshake: math.MinInt64}))
 }

@@ -57,7 +57,7 @@ func ExampleWebSocket_prepare() {
 	d := &dialer.WebSocket{
 		URL: "ws" + server.URL[len("http"):],
 		Prepare: func(ctx context.Context, r *dialer.Request) error {
-			if backoff.TryFrom(ctx).Refresh {
+			if backoff.AttemptFrom(ctx).Refresh {
 				token = "new"
 			}
 			r.Header.Set("Authorization", "Bearer "+token)

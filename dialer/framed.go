@@ -49,7 +49,7 @@ type Framed struct {
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
-	// each endpoint and each try. Default: the Connect of the [backoff.Try] in the
+	// each endpoint and each try. Default: the Connect of the [backoff.Attempt] in the
 	// dial's context, or 15 s.
 	ConnectTimeout time.Duration
 
@@ -105,10 +105,10 @@ func (d *Framed) Host() string {
 	return e.hosts()
 }
 
-// Patience returns how long one Dial may take in the try t: the limit on connecting
+// DialTimeout returns how long one Dial may take in the attempt t: the limit on connecting
 // and, with TLS, that on the handshake together. A reconnect.Conn ends a Dial after
 // that time; a round that needs longer goes on with the next Dial.
-func (d *Framed) Patience(t backoff.Try) time.Duration {
+func (d *Framed) DialTimeout(t backoff.Attempt) time.Duration {
 	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
 	if d.TLS == nil {
 		return l.connect

@@ -128,7 +128,7 @@ func TestADialReportsThatItIsConnected(t *testing.T) {
 	d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	connected := make(chan struct{})
-	ctx = backoff.WithTry(ctx, backoff.Try{Connected: func() { close(connected) }})
+	ctx = backoff.WithAttempt(ctx, backoff.Attempt{Connected: func() { close(connected) }})
 	failed := make(chan error)
 	go func() { _, err := d.Dial(ctx); failed <- err }()
 	<-connected

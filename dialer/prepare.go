@@ -27,9 +27,9 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool) (*req
 	if d.Prepare == nil {
 		return newRequest(u, d.Header), nil
 	}
-	if try := backoff.TryFrom(ctx); refresh && !try.Refresh {
+	if try := backoff.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
-		ctx = backoff.WithTry(ctx, try)
+		ctx = backoff.WithAttempt(ctx, try)
 	}
 	limit := d.endpoints.limits(ctx).handshake
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})

@@ -80,7 +80,7 @@ func TestA401OfAProxyAsksForNoNewCredentials(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "http", &proxyServer{answer: "HTTP/1.1 401 Unauthorized\r\n\r\n"})
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			require.False(t, backoff.TryFrom(ctx).Refresh)
+			require.False(t, backoff.AttemptFrom(ctx).Refresh)
 			return nil
 		}
 		v.proxied(t, v.fail(t, t.Context(), 0))

@@ -38,7 +38,7 @@ type WebSocket struct {
 
 	// Prepare may change the URL and the header before each endpoint is dialed,
 	// for example to make new credentials. No socket is open at that time. ctx ends with the
-	// attempt, and when HandshakeTimeout is over; [backoff.TryFrom] of it has Refresh
+	// attempt, and when HandshakeTimeout is over; [backoff.AttemptFrom] of it has Refresh
 	// set if the server refused the last credentials, with 401 or 403. That is
 	// [backoff.ClassRefresh]: a supervisor dials again within a second. An error ends
 	// the attempt. It is printed, except for the URL in a [url.Error]. Prepare is
@@ -87,7 +87,7 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
 	// takes. It holds for each endpoint and each try. Default: the Connect of the
-	// [backoff.Try] in the dial's context, or 15 s.
+	// [backoff.Attempt] in the dial's context, or 15 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of
@@ -184,10 +184,10 @@ func (d *WebSocket) Host() string {
 	return e.hosts()
 }
 
-// Patience returns how long one Dial may take in the try t: the limits on connecting
+// DialTimeout returns how long one Dial may take in the attempt t: the limits on connecting
 // and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
 // longer goes on with the next Dial.
-func (d *WebSocket) Patience(t backoff.Try) time.Duration {
+func (d *WebSocket) DialTimeout(t backoff.Attempt) time.Duration {
 	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).total()
 }
 

@@ -160,14 +160,14 @@ func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		var refresh []bool
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			refresh = append(refresh, backoff.TryFrom(ctx).Refresh)
+			refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
 			return nil
 		}
 		v.Next(conntest.Status(401, nil), v.Accept)
 		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
 		v.dial(t).CloseNow()
 		v.dial(t).CloseNow()
-		c, err := v.dialer.Dial(backoff.WithTry(t.Context(), backoff.Try{Refresh: true}))
+		c, err := v.dialer.Dial(backoff.WithAttempt(t.Context(), backoff.Attempt{Refresh: true}))
 		require.NoError(t, err)
 		c.CloseNow()
 		require.Equal(t, []bool{false, true, false, true}, refresh)
@@ -282,7 +282,7 @@ func TestARefusalOfCredentialsIsForPrepareToMend(t *testing.T) {
 				if prepares {
 					want.Class = backoff.ClassRefresh
 					v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-						refresh = append(refresh, backoff.TryFrom(ctx).Refresh)
+						refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
 						return nil
 					}
 				}

@@ -32,13 +32,13 @@ type Conn struct {
 //
 //   - Validate() error: New calls it, and returns its error.
 //   - Host() string: the default of [RunOptions.Host].
-//   - Patience(backoff.Try) time.Duration: how long one dial may take, if that is not the
+//   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take, if that is not the
 //     sum of the Try's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
 	// Dial returns a new connection, which the Conn closes. It must return when ctx
-	// ends; a connection that it returns later is closed. ctx carries a [backoff.Try].
+	// ends; a connection that it returns later is closed. ctx carries a [backoff.Attempt].
 	// Dial runs in a goroutine of its own. A second call may run beside one that takes
 	// long: see [RunOptions.OneConnection].
 	Dial(ctx context.Context) (conn.Conn, error)
@@ -268,7 +268,7 @@ func (c *Conn) lost(l *link, _ error) bool { return l.broken }
 
 func (c *Conn) waiting(w Wait, verdict backoff.Class) {
 	c.state.enter(StateWaiting, func(s *Status) {
-		s.Try, s.Err, s.Verdict = w.Try, w.Cause, verdict
+		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, verdict
 		s.Next = time.Now().Add(w.Verdict.RetryAfter + w.Drawn)
 	})
 }
@@ -297,12 +297,12 @@ func (c *Conn) serving() string {
 	return "a hook"
 }
 
-func (c *Conn) limit(t backoff.Try) time.Duration {
+func (c *Conn) limit(t backoff.Attempt) time.Duration {
 	d, ok := c.dialer.(interface {
-		Patience(backoff.Try) time.Duration
+		DialTimeout(backoff.Attempt) time.Duration
 	})
 	if ok {
-		return d.Patience(t)
+		return d.DialTimeout(t)
 	}
 	return dialLimit(t)
 }

@@ -15,7 +15,7 @@ import (
 // dial is a dial under way: first its wait at the gate, and then the dial itself.
 type dial[C io.Closer] struct {
 	which   int
-	try     backoff.Try
+	try     backoff.Attempt
 	session *Session // the session that it becomes
 
 	running *xsync.Call // the wait at the gate, or the dial; nil: not begun
@@ -36,7 +36,7 @@ type dial[C io.Closer] struct {
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a backoff.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Try, session: &Session{Name: o.Name, trace: o.Trace}}
+	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: o.Name, trace: o.Trace}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()
@@ -67,7 +67,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	})
 	d.s.owner.connecting(d.atGate())
-	call(d.s.o.Trace.DialStart, DialStart{Name: d.s.o.Name, Try: x.try.N, Limit: limit})
+	call(d.s.o.Trace.DialStart, DialStart{Name: d.s.o.Name, Try: x.try.Number, Limit: limit})
 
 	try := x.try
 	try.Connected = func() {
@@ -78,7 +78,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	}
 	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
-	ctx := backoff.WithTry(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
+	ctx := backoff.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 
@@ -174,11 +174,11 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 		}
 		return
 	}
-	if x.timer != nil { // nil: Patience did not return
+	if x.timer != nil { // nil: DialTimeout did not return
 		x.timer.Stop()
 	}
 	if ours {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
-	call(o.Trace.DialDone, DialDone{Name: o.Name, Try: x.try.N, Took: took, Err: x.err})
+	call(o.Trace.DialDone, DialDone{Name: o.Name, Try: x.try.Number, Took: took, Err: x.err})
 }

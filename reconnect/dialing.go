@@ -63,7 +63,7 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 // stopped returns why no further dial follows.
 func (d *dialing[C]) stopped() error {
 	if d.s.dials.GaveUp() {
-		return fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, d.s.dials.Tries(), d.err)
+		return fmt.Errorf("%w after %d tries: %w", backoff.ErrGaveUp, d.s.dials.Attempts(), d.err)
 	}
 	return d.err
 }
@@ -89,7 +89,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
-	call(d.s.o.Trace.DialHung, DialHung{Name: d.s.o.Name, Try: x.try.N, Since: now() - instant(x.reached.Load())})
+	call(d.s.o.Trace.DialHung, DialHung{Name: d.s.o.Name, Try: x.try.Number, Since: now() - instant(x.reached.Load())})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
@@ -255,7 +255,7 @@ func (d *dialing[C]) idle() bool { return d.dials[0] == nil && d.dials[1] == nil
 // publish shows in the status what has gone wrong while another dial goes on.
 func (d *dialing[C]) publish() {
 	if !d.idle() && d.won == nil {
-		d.s.owner.troubled(d.atGate(), d.s.dials.Tries(), d.err, d.s.verdict.Class)
+		d.s.owner.troubled(d.atGate(), d.s.dials.Attempts(), d.err, d.s.verdict.Class)
 	}
 }
 
@@ -265,9 +265,9 @@ func (d *dialing[C]) pause() {
 		return
 	}
 	d.since = time.Now()
-	verdict := d.s.dials.Attempt().Verdict
+	verdict := d.s.dials.History().Verdict
 	d.waiting, d.wait = true, Wait{
-		Name: d.s.o.Name, Try: d.s.dials.Tries(), Cause: d.err, Verdict: verdict,
+		Name: d.s.o.Name, Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict,
 		Drawn: max(d.s.dials.Due().Sub(d.since)-verdict.RetryAfter, 0),
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)

@@ -23,7 +23,7 @@ import (
 // hanging is a policy under which a handshake hangs after 10 s.
 type hanging struct{}
 
-func (hanging) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (hanging) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	wait := time.Second
 	if a.Hung {
 		wait = 0
@@ -379,7 +379,7 @@ func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
 				require.Equal(t, s.start.Add(next), c.Status().Next)
 				d := s.wantDial()
 				require.Equal(t, next+test.holds, d.at)
-				require.Equal(t, 1, d.try.N)
+				require.Equal(t, 2, d.try.Number)
 				require.Equal(t, uint64(2), c.Stats().Dials)
 			})
 		})
@@ -398,12 +398,12 @@ func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 	})
 }
 
-// impatient is a dialer whose Patience does not return.
+// impatient is a dialer whose DialTimeout does not return.
 type impatient struct{ *scene }
 
-func (impatient) Patience(backoff.Try) time.Duration { runtime.Goexit(); return 0 }
+func (impatient) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
 
-func TestAPatienceThatDoesNotReturnEndsTheConn(t *testing.T) {
+func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, err := reconnect.New(impatient{s}, nil)
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func ExampleLog() {
 		},
 	}))
 	dial := func(ctx context.Context) (net.Conn, error) {
-		if backoff.TryFrom(ctx).N == 0 {
+		if backoff.AttemptFrom(ctx).Number == 1 {
 			return nil, errors.New("connection refused")
 		}
 		client, _ := net.Pipe()
@@ -82,7 +82,7 @@ func ExampleLog() {
 		Trace:  reconnect.Log(logger),
 	})
 	// Output:
-	// level=INFO msg="waiting to redial" try=1 verdict=retry cause="connection refused"
+	// level=INFO msg="waiting to redial" try=2 verdict=retry cause="connection refused"
 	// level=INFO msg="session ready" session=1
 	// level=INFO msg="session ended" session=1 cause="account closed"
 	// level=WARN msg=ended cause="account closed"
@@ -91,7 +91,7 @@ func ExampleLog() {
 // Hooks observe each step. Those that are nil are not called.
 func ExampleTrace() {
 	dial := func(ctx context.Context) (net.Conn, error) {
-		if backoff.TryFrom(ctx).N == 0 {
+		if backoff.AttemptFrom(ctx).Number == 1 {
 			return nil, errors.New("connection refused")
 		}
 		client, _ := net.Pipe()

@@ -45,14 +45,14 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 		quit(c)
 		require.Equal(t, []string{
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
-			`level=DEBUG msg=dialed name=feed try=0 took=0s cause=lost`,
-			`level=INFO msg="waiting to redial" name=feed try=1 wait=1s retry_after=0s verdict=retry cause=lost`,
+			`level=DEBUG msg=dialed name=feed try=1 took=0s cause=lost`,
+			`level=INFO msg="waiting to redial" name=feed try=2 wait=1s retry_after=0s verdict=retry cause=lost`,
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
-			`level=DEBUG msg=dialed name=feed try=1 took=0s`,
+			`level=DEBUG msg=dialed name=feed try=2 took=0s`,
 			`level=INFO msg="session ready" name=feed session=1 downtime=3s`,
 			`level=DEBUG msg=probed name=feed session=1 took=0s`,
 			`level=INFO msg="session ended" name=feed session=1 uptime=10s ready=10s cause="read: lost"`,
-			`level=INFO msg="waiting to redial" name=feed try=0 wait=1s retry_after=0s verdict=retry cause="read: lost"`,
+			`level=INFO msg="waiting to redial" name=feed try=1 wait=1s retry_after=0s verdict=retry cause="read: lost"`,
 			`level=INFO msg=ended name=feed cause="use of closed network connection"`,
 		}, lines(&b))
 	})
@@ -70,7 +70,7 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		quit(c)
 		require.Equal(t, []string{
-			`level=DEBUG msg=dialed try=0 took=0s`,
+			`level=DEBUG msg=dialed try=1 took=0s`,
 			`level=INFO msg="session ready" session=1 downtime=0s`,
 			`level=WARN msg="OnMessage is slow: the peer is not read" session=1 since=10s`,
 			`level=WARN msg="function should have returned" what=OnMessage since=5s`,

@@ -78,7 +78,7 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 // limited is a policy with these limits on connecting and on the handshake.
 type limited [2]time.Duration
 
-func (l limited) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (l limited) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Second, Connect: l[0], Handshake: l[1]}, true
 }
 

@@ -29,8 +29,8 @@ import (
 // time and more than once.
 //
 // dial runs in a goroutine of its own, which Run waits for. Its context carries a
-// [backoff.Try], and ends after the Try's two limits together. But if dial reports by
-// Try.Connected that it is connected, a handshake that takes too long may be kept, and dial
+// [backoff.Attempt], and ends after the Try's two limits together. But if dial reports by
+// Attempt.Connected that it is connected, a handshake that takes too long may be kept, and dial
 // is called again beside it. A kick calls it beside a dial, too. At most two calls run at
 // once, and with [RunOptions.OneConnection] one. Run waits for a call whose context has
 // ended, even when the other one has brought a connection, and closes a connection that
@@ -66,7 +66,7 @@ type owner[C io.Closer] interface {
 	ended(err error) error                                     // nothing follows; returns what Run returns
 	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
 
-	limit(t backoff.Try) time.Duration // returns the limit on one dial
+	limit(t backoff.Attempt) time.Duration // returns the limit on one dial
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
@@ -249,7 +249,7 @@ func (f *functions[C]) ended(err error) error                    { return err }
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
 
-func (f *functions[C]) limit(t backoff.Try) time.Duration { return dialLimit(t) }
+func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) took(open bool) bool {
 	if !open {
@@ -277,7 +277,7 @@ func isLoss(err error) bool {
 }
 
 // dialLimit returns how long one whole try may take.
-func dialLimit(t backoff.Try) time.Duration {
+func dialLimit(t backoff.Attempt) time.Duration {
 	connect, handshake := t.Connect, t.Handshake
 	if connect <= 0 {
 		connect = backoff.DefaultConnect

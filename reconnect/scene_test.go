@@ -32,7 +32,7 @@ type dialing struct {
 	s      *scene
 	ctx    context.Context
 	at     time.Duration // since the start of the scene
-	try    backoff.Try
+	try    backoff.Attempt
 	answer chan func() (conn.Conn, error)
 }
 
@@ -41,7 +41,7 @@ func newScene(t *testing.T) *scene {
 }
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
-	d := &dialing{s: s, ctx: ctx, at: s.now(), try: backoff.TryFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	d := &dialing{s: s, ctx: ctx, at: s.now(), try: backoff.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
 	select {
 	case s.dials <- d:
 	case <-ctx.Done():
@@ -117,14 +117,14 @@ func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
 // every is a policy that waits d each time.
 type every time.Duration
 
-func (p every) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Duration(p)}, true
 }
 
 // double is a policy without jitter: 1, 2, 4 ... s.
 type double struct{}
 
-func (double) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (double) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Second << a.N}, true
 }
 

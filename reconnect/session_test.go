@@ -133,14 +133,14 @@ func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
 		peer.Fail(errLost)
 		s.wantDial().refuse(errLost)
 		s.wantDial()
-		require.Equal(t, []int{1, 2, 0, 1}, tries)
+		require.Equal(t, []int{2, 3, 1, 2}, tries)
 	})
 }
 
 // since is a policy that notes for how long things have been down.
 type since struct{ elapsed *[]time.Duration }
 
-func (p since) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (p since) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	*p.elapsed = append(*p.elapsed, a.Elapsed)
 	return backoff.Step{Wait: time.Second}, true
 }

@@ -95,8 +95,8 @@ type GateDone struct {
 // DialStart is the event of [Trace.DialStart].
 type DialStart struct {
 	Name  string        // RunOptions.Name
-	Try   int           // how many dials came before this one, since the last stable session or since the start
-	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [backoff.Try]
+	Try   int           // 1 for the first dial since the last stable session, or since the start
+	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [backoff.Attempt]
 }
 
 // DialHung is the event of [Trace.DialHung].
@@ -127,7 +127,7 @@ type SessionEnd struct {
 // Wait is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
 type Wait struct {
 	Name    string          // RunOptions.Name
-	Try     int             // how many dials have begun since the last stable session, or since the start
+	Try     int             // the number of the dial that follows
 	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
 	Verdict backoff.Verdict // the verdict on Cause, after the rules of backoff.Outage.Next
 	Drawn   time.Duration   // the policy's part, and what an earlier answer has asked for beyond that

@@ -42,13 +42,13 @@ func TestWaitsStartAgainAfterAStableSession(t *testing.T) {
 		s.wantDial().refuse(errLost)
 		s.wantDial().refuse(errLost) // after 1 s
 		d := s.wantDial()            // after 2 s
-		require.Equal(t, 2, d.try.N)
+		require.Equal(t, 3, d.try.Number)
 		peer := d.accept()
 		time.Sleep(10 * time.Second)
 		peer.Fail(errLost)
 		d = s.wantDial()
 		require.Equal(t, 14*time.Second, d.at, "the first wait again")
-		require.Equal(t, 0, d.try.N)
+		require.Equal(t, 1, d.try.Number)
 	})
 }
 
@@ -189,9 +189,9 @@ func TestKickWithoutAWaitDoesNothing(t *testing.T) {
 }
 
 // The dialer knows how long one dial may take.
-func TestTheDialerSetsThePatience(t *testing.T) {
+func TestTheDialerSetsTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(patient{s}, nil)
+		c, err := reconnect.New(slowDialer{s}, nil)
 		require.NoError(t, err)
 		defer quit(c)
 		d := s.wantDial()
@@ -200,9 +200,9 @@ func TestTheDialerSetsThePatience(t *testing.T) {
 	})
 }
 
-type patient struct{ *scene }
+type slowDialer struct{ *scene }
 
-func (patient) Patience(backoff.Try) time.Duration { return 7 * time.Minute }
+func (slowDialer) DialTimeout(backoff.Attempt) time.Duration { return 7 * time.Minute }
 
 // Promise 9: a kick does not shorten what a server told us.
 func TestKickDoesNotCutRetryAfter(t *testing.T) {

@@ -119,6 +119,6 @@ func fullJitter() backoff.Policy {
 
 // impatient gives handshakes up that the server would complete.
 func impatient() backoff.Policy {
-	return backoff.Patient(backoff.First(2*time.Second, &backoff.Exponential{}),
-		backoff.Patience{Base: 4 * time.Second, Factor: 1}, backoff.Patience{Base: 4 * time.Second, Factor: 3, Cap: -1})
+	return backoff.WithTimeouts(backoff.First(2*time.Second, &backoff.Exponential{}),
+		backoff.Timeout{Base: 4 * time.Second, Factor: 1}, backoff.Timeout{Base: 4 * time.Second, Factor: 3, Cap: -1})
 }

@@ -191,7 +191,7 @@ func (b *bubble) dial(ctx context.Context) (conn.Conn, error) {
 		b.dials[time.Since(b.lost)/fleet.Bin]++
 	}
 	b.mu.Unlock()
-	try := backoff.TryFrom(ctx)
+	try := backoff.AttemptFrom(ctx)
 	if try.Connect == 0 {
 		try.Connect = backoff.DefaultConnect
 	}

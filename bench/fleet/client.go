@@ -75,7 +75,7 @@ func (r *run) act(c *client, who int32, now int64) {
 		switch a := m.Next(clock(now)); a.Do {
 		case backoff.Dial:
 			x := &c.dials[a.Which]
-			*x = dial{limit: int64(cmp.Or(a.Try.Connect, backoff.DefaultConnect)), number: x.number + 1}
+			*x = dial{limit: int64(cmp.Or(a.Attempt.Connect, backoff.DefaultConnect)), number: x.number + 1}
 			if r.gates != nil {
 				r.arrive(c, who, a.Which, now)
 				continue

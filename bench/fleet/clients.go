@@ -14,8 +14,8 @@ import (
 func Clients() []Client {
 	const second = time.Second
 	whole := func(name string, limit time.Duration, p backoff.Policy) Client {
-		once := backoff.Patience{Base: limit, Factor: 1, Cap: limit}
-		return Client{Name: name, Policy: backoff.Patient(p, once, once), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}
+		once := backoff.Timeout{Base: limit, Factor: 1, Cap: limit}
+		return Client{Name: name, Policy: backoff.WithTimeouts(p, once, once), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}
 	}
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
@@ -47,7 +47,7 @@ func Clients() []Client {
 // [backoff.Prompt], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
-	return backoff.Patient(p, backoff.Patience{Share: 0.25, Cap: time.Minute}, backoff.Patience{Share: 4, Cap: 6 * time.Hour})
+	return backoff.WithTimeouts(p, backoff.Timeout{Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
 // Named returns the client of that name among Clients.
@@ -65,7 +65,7 @@ func backoffFrom1(p backoff.Policy) backoff.Policy { return from1{p} }
 
 type from1 struct{ backoff.Policy }
 
-func (f from1) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (f from1) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	a.N++
 	return f.Policy.Next(a, r)
 }

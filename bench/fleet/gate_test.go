@@ -78,7 +78,7 @@ func TestTheGateIsOutsideTheLimitsOfTheTry(t *testing.T) {
 	require.EqualValues(t, 1, r.Dials)
 	require.Zero(t, r.Wasted)
 
-	var seen []backoff.Attempt
+	var seen []backoff.History
 	asked := spy{script{waits: []time.Duration{0, time.Hour}}, &seen}
 	h = fleet.Herd{N: 2, Client: client(asked), Processes: 1, Gate: budget.LineOptions{Rate: -1, Probe: every(10 * second)}}
 	h.Outage.Length = 30 * second

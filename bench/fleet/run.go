@@ -128,7 +128,7 @@ func (c *Client) options() *backoff.DialOptions {
 // whole is a policy whose limits on the handshake mean nothing.
 type whole struct{ backoff.Policy }
 
-func (w whole) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (w whole) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	s, ok := w.Policy.Next(a, r)
 	s.Handshake = time.Duration(never) / 4
 	return s, ok

@@ -20,7 +20,7 @@ type script struct {
 	connect, handshake time.Duration
 }
 
-func (s script) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (s script) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: s.waits[min(a.N, len(s.waits)-1)], Connect: s.connect, Handshake: s.handshake}, true
 }
 
@@ -122,7 +122,7 @@ func TestRetryAfterIsAddedToTheWait(t *testing.T) {
 
 func TestWhatTheVerdictIsDependsOnTheLoss(t *testing.T) {
 	for loss, overloads := range map[fleet.Loss]int{fleet.Reset: 0, fleet.CloseRetry: 0, fleet.CloseLater: 1} {
-		var seen []backoff.Attempt
+		var seen []backoff.History
 		p := spy{every(second), &seen}
 		run(t, fleet.Herd{N: 1, Client: client(p), Outage: fleet.Outage{Loss: loss}})
 		require.Len(t, seen, 1)
@@ -133,7 +133,7 @@ func TestWhatTheVerdictIsDependsOnTheLoss(t *testing.T) {
 // reconnect.Run's rule: a session counts as stable after max(StableAfter, the wait).
 func TestTheWaitsStartAgainAfterAStableSession(t *testing.T) {
 	for again, want := range map[time.Duration]int{9 * second: 1, 12 * second: 0} {
-		var seen []backoff.Attempt
+		var seen []backoff.History
 		run(t, fleet.Herd{N: 1, Client: client(spy{every(second), &seen}), Outage: fleet.Outage{Again: again}})
 		require.Len(t, seen, 2)
 		require.Equal(t, want, seen[1].N, "dies again after %v", again)
@@ -143,10 +143,10 @@ func TestTheWaitsStartAgainAfterAStableSession(t *testing.T) {
 // spy notes what a policy is asked.
 type spy struct {
 	backoff.Policy
-	seen *[]backoff.Attempt
+	seen *[]backoff.History
 }
 
-func (s spy) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (s spy) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	*s.seen = append(*s.seen, a)
 	return s.Policy.Next(a, r)
 }

@@ -52,7 +52,7 @@ func TestWhatTakesFourToSixTimesTheIdeal(t *testing.T) {
 }
 
 // The lever of patience, at an unbounded queue.
-func TestPatienceIsTheLever(t *testing.T) {
+func TestLongTimeoutsAreTheLever(t *testing.T) {
 	for _, c := range []struct {
 		base   time.Duration
 		factor float64
@@ -66,8 +66,8 @@ func TestPatienceIsTheLever(t *testing.T) {
 			continue
 		}
 		h := lost(t, c.n, "redial", fleet.Unbounded)
-		patience := backoff.Patience{Base: c.base, Factor: c.factor, Cap: -1}
-		h.Client = client(backoff.Patient(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
+		patience := backoff.Timeout{Base: c.base, Factor: c.factor, Cap: -1}
+		h.Client = client(backoff.WithTimeouts(backoff.First(second, &backoff.Exponential{OverloadCap: 5 * time.Minute}), patience, patience))
 		h.Watch = 10 * h.Ideal()
 		r, err := fleet.Run(t.Context(), h)
 		require.NoError(t, err)

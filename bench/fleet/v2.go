@@ -14,7 +14,7 @@ import (
 // to be sent again, and 30 s, not 15, as the longest wait after a 503.
 type v2 struct{}
 
-func (v2) Next(a backoff.Attempt, r *rand.Rand) (s backoff.Step, ok bool) {
+func (v2) Next(a backoff.History, r *rand.Rand) (s backoff.Step, ok bool) {
 	const sec = time.Second
 	share := func(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 	s.Connect, s.Handshake = 16*sec, 5*sec

@@ -140,5 +140,5 @@ func HowLongAway(away []time.Duration) string {
 	return Figure(fleet.Mean(away)) + " / " + Quantiles(away, 0.99, 1)
 }
 
-// howOften returns for how much of the time a client was up, and how often it dialled.
+// howOften returns for how much of the time a client was up, and how often it dialed.
 func howOften(o *Result) string { return fmt.Sprintf("%.0f %%, %.2f/s", 100*o.Up, o.Rate) }

@@ -22,7 +22,7 @@ type Strategy struct {
 // never is the policy of those who do not retry.
 type never struct{}
 
-func (never) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
+func (never) Next(backoff.History, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
 
 // localRate is how many calls per second one client makes where budgets are
 // local.

@@ -186,7 +186,7 @@ func (r *run) call(now time.Duration, id uint32) {
 		r.y.GaveUp++
 		return
 	}
-	wait := outage.Attempt().Verdict.RetryAfter + step.Wait
+	wait := outage.History().Verdict.RetryAfter + step.Wait
 	if r.o.Heed == HeedLonger {
 		wait = max(after, step.Wait)
 	}

@@ -96,8 +96,8 @@ func balancer(urls []string, from netip.Addr) func(ctx context.Context, network,
 // whole is a dialer with no limits of its own: the supervisor ends the try.
 type whole struct{ *dialer.WebSocket }
 
-// Patience is the one limit, Connect.
-func (whole) Patience(t backoff.Try) time.Duration {
+// DialTimeout is the one limit, Connect.
+func (whole) DialTimeout(t backoff.Attempt) time.Duration {
 	if t.Connect <= 0 {
 		return backoff.DefaultConnect
 	}

@@ -111,7 +111,7 @@ type AsCoded struct {
 func (a *AsCoded) Think(d time.Duration) { a.last = d }
 
 // Next never gives up.
-func (a *AsCoded) Next(_ backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (a *AsCoded) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := min(orDefault(a.Factor, clientFactor)*a.last.Seconds(), orDefault(a.Max, clientMax).Seconds())
 	d += float64(max(orDefault(a.Jitter, clientJitter), 0) * r.NormFloat64())
 	a.last = time.Duration(d * float64(time.Second))

@@ -161,7 +161,7 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 	first := func(c retrystorm.Client) (waits []float64) {
 		p, err := c.Policy()
 		require.NoError(t, err)
-		r, a := rand.New(rand.NewPCG(1, 2)), backoff.Attempt{}
+		r, a := rand.New(rand.NewPCG(1, 2)), backoff.History{}
 		for a.N = range 4 {
 			s, _ := p.Next(a, r)
 			a.Prev = s.Wait
@@ -180,7 +180,7 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 	require.NoError(t, err)
 	coded.(*retrystorm.AsCoded).Think(time.Second)
 	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second} {
-		s, _ := coded.Next(backoff.Attempt{}, rand.New(rand.NewPCG(1, 2)))
+		s, _ := coded.Next(backoff.History{}, rand.New(rand.NewPCG(1, 2)))
 		require.Equal(t, want, s.Wait)
 	}
 	for _, r := range retrystorm.Kinds() {
@@ -210,7 +210,7 @@ func TestAClientThatGivesUpThinksAgain(t *testing.T) {
 func TestAsCodedPausesAsItIsCoded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	wait := func(a *retrystorm.AsCoded) float64 {
-		s, ok := a.Next(backoff.Attempt{}, r)
+		s, ok := a.Next(backoff.History{}, r)
 		require.True(t, ok)
 		return s.Wait.Seconds()
 	}

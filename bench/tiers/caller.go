@@ -28,7 +28,7 @@ type Person struct {
 var DefaultPerson = Person{Presses: 2, Again: 1, From: 2 * time.Second, To: 20 * time.Second}
 
 // Next implements [backoff.Policy].
-func (p *Person) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (p *Person) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	if a.N >= p.Presses || r.Float64() >= p.Again {
 		return backoff.Step{}, false
 	}

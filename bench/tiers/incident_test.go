@@ -104,13 +104,13 @@ func TestAPersonPressesAgainAfterAPause(t *testing.T) {
 	p := &tiers.Person{Presses: 2, Again: 0.5, From: time.Second, To: 3 * time.Second}
 	presses := 0
 	for range 10_000 {
-		step, ok := p.Next(backoff.Attempt{N: 1}, r)
+		step, ok := p.Next(backoff.History{N: 1}, r)
 		if ok {
 			presses++
 			require.GreaterOrEqual(t, step.Wait, time.Second)
 			require.Less(t, step.Wait, 3*time.Second)
 		}
-		_, ok = p.Next(backoff.Attempt{N: 2}, r)
+		_, ok = p.Next(backoff.History{N: 2}, r)
 		require.False(t, ok, "twice is enough")
 	}
 	require.InDelta(t, 5000, presses, 200)

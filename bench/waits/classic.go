@@ -45,7 +45,7 @@ func Users(users, attempts int, seed uint64) ([]UserRow, error) {
 	for u := range users {
 		r := rand.New(rand.NewPCG(seed+uint64(u), 0x0123))
 		for i := range rows {
-			s, _ := p.Next(backoff.Attempt{N: i + 1}, r)
+			s, _ := p.Next(backoff.History{N: i + 1}, r)
 			rows[i].Waits = append(rows[i].Waits, s.Wait.Truncate(time.Millisecond))
 		}
 	}
@@ -91,7 +91,7 @@ func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
 	for c := 1; ; c++ {
 		slots := make([]float64, draws)
 		for i := range slots {
-			s, ok := p.Next(backoff.Attempt{N: c - 1}, r)
+			s, ok := p.Next(backoff.History{N: c - 1}, r)
 			if !ok {
 				return rows, nil // the station has given up
 			}
@@ -143,7 +143,7 @@ func Normals(p *backoff.Normal, retries, draws int, seed uint64) ([]NormalRow, e
 	capped := make([]int, retries)
 	for i := range draws {
 		r := rand.New(rand.NewPCG(seed+uint64(i), 0x4e0))
-		var a backoff.Attempt
+		var a backoff.History
 		for a.N = range retries {
 			if a.N > 0 && p.Factor*float64(a.Prev) >= float64(p.Max) {
 				capped[a.N]++

@@ -63,11 +63,11 @@ func (j *journal) line(what, format string, args ...any) {
 // trace listens to the connection.
 func (j *journal) trace() *reconnect.Trace {
 	return &reconnect.Trace{
-		DialStart: func(d reconnect.DialStart) { j.line("connecting", "attempt %d", d.Try+1) },
+		DialStart: func(d reconnect.DialStart) { j.line("connecting", "attempt %d", d.Try) },
 		DialDone: func(d reconnect.DialDone) {
 			if d.Err != nil {
 				j.note(event{kind: dialFailed, err: d.Err})
-				j.line("failed", "attempt %d: %v", d.Try+1, d.Err)
+				j.line("failed", "attempt %d: %v", d.Try, d.Err)
 			}
 		},
 		SessionStart: func(s *reconnect.Session) {
@@ -84,7 +84,7 @@ func (j *journal) trace() *reconnect.Trace {
 			if w.Verdict.RetryAfter > 0 {
 				wait = fmt.Sprintf("%v as the server asks, then %s", w.Verdict.RetryAfter, wait)
 			}
-			j.line("waiting", "%s before attempt %d (%v)", wait, w.Try+1, w.Verdict.Class)
+			j.line("waiting", "%s before attempt %d (%v)", wait, w.Try, w.Verdict.Class)
 		},
 		ProbeDone: func(p reconnect.ProbeDone) {
 			if p.Err != nil {

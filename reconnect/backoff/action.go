@@ -4,10 +4,10 @@ import "time"
 
 // Action is what to do next.
 type Action struct {
-	Do    Do
-	Which int       // 0 or 1, with Dial, Keep and Cut
-	Try   Try       // with Dial; its Connected is nil
-	At    time.Time // when to call Next again, with Wait; zero: when something has happened
+	Do      Do
+	Which   int       // 0 or 1, with Dial, Keep and Cut
+	Attempt Attempt   // with Dial; its Connected is nil
+	At      time.Time // when to call Next again, with Wait; zero: when something has happened
 
 	Kicked bool // because of a kick: with Keep not because the handshake hangs, with Dial before the wait was over
 }
@@ -81,7 +81,7 @@ func (d *Dials) begin() Action {
 	if !h.began.IsZero() {
 		h.beside++
 	}
-	a := Action{Do: Dial, Which: which, Try: d.outage.Try(d.step), Kicked: d.cutBy}
+	a := Action{Do: Dial, Which: which, Attempt: d.outage.Attempt(d.step), Kicked: d.cutBy}
 	d.due, d.cutBy = time.Time{}, false
 	limit := defaultHang
 	if d.o.OneConnection {
@@ -173,11 +173,11 @@ func (d *Dials) ask(v Verdict, hung bool, now time.Time) {
 	d.outage.hang.verdict = hung
 	step, ok := d.outage.Next(d.o.Policy, v, now, d.r)
 	if !ok {
-		d.phase, d.gaveUp = stopped, d.outage.Attempt().Verdict.Class != ClassStop
+		d.phase, d.gaveUp = stopped, d.outage.History().Verdict.Class != ClassStop
 		return
 	}
 	d.step, d.due = step, now
-	d.holdFor(d.outage.Attempt().Verdict.RetryAfter, now)
+	d.holdFor(d.outage.History().Verdict.RetryAfter, now)
 	if d.cutBy = d.kicked && !d.hold.After(now); !d.cutBy {
 		d.due = d.due.Add(step.Wait)
 	}

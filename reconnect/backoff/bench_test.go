@@ -37,7 +37,7 @@ func BenchmarkNext(b *testing.B) {
 				}
 				between := time.Now()
 				for i := range turn {
-					s, _ := p.Next(backoff.Attempt{N: i & 7, Prev: time.Second}, r)
+					s, _ := p.Next(backoff.History{N: i & 7, Prev: time.Second}, r)
 					sink += s.Wait
 				}
 				drawing += between.Sub(began)

@@ -21,7 +21,7 @@ import (
 //	d.Start(now) // and, after a session, d.Ended
 //	for {
 //		switch a := d.Next(now); a.Do {
-//		case backoff.Dial: begin dial a.Which, with the limits of a.Try
+//		case backoff.Dial: begin dial a.Which, with the limits of a.Attempt
 //		case backoff.Keep: dial a.Which hangs: let it go on, and give its place at a gate back
 //		case backoff.Cut:  cancel dial a.Which, and report nothing more of it
 //		case backoff.Stop: no further dial
@@ -254,16 +254,16 @@ func (d *Dials) Kick(now time.Time) bool {
 	return true
 }
 
-// Attempt returns what the policy got last. Its Verdict is the one that counts, after the
+// History returns what the policy got last. Its Verdict is the one that counts, after the
 // rules of [Outage.Next].
-func (d *Dials) Attempt() Attempt { return d.outage.Attempt() }
+func (d *Dials) History() History { return d.outage.History() }
 
 // Due returns when the next dial begins, the zero time if that is not known yet.
 func (d *Dials) Due() time.Time { return d.due }
 
 // Tries returns how many dials have begun since the last stable session, or since the
 // start.
-func (d *Dials) Tries() int { return d.outage.tries }
+func (d *Dials) Attempts() int { return d.outage.tries }
 
 // Stopped reports whether Next returns Stop.
 func (d *Dials) Stopped() bool { return d.phase == stopped }

@@ -15,7 +15,7 @@ const sec = time.Second
 // fixed is a policy that waits 2 s, lets a handshake hang after 10 s, and may swap.
 type fixed struct{ swap bool }
 
-func (p fixed) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (p fixed) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	wait := 2 * sec
 	if a.Hung {
 		wait = 0
@@ -221,8 +221,8 @@ func TestAShortSessionMakesTheOutageYounger(t *testing.T) {
 			d.Answered(0, d.now)
 			d.after(max(c.ready, 0))
 			require.Equal(t, c.ready == 10*sec, d.Ended(failed, c.ready, d.now))
-			require.Equal(t, c.n, d.Attempt().N)
-			require.Equal(t, c.age, d.Attempt().Elapsed)
+			require.Equal(t, c.n, d.History().N)
+			require.Equal(t, c.age, d.History().Elapsed)
 		})
 	}
 }
@@ -230,12 +230,12 @@ func TestAShortSessionMakesTheOutageYounger(t *testing.T) {
 func TestThePolicyHearsOfAHang(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	a := d.Attempt()
+	a := d.History()
 	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
 	d.want(backoff.Dial, 1)
 	d.after(3 * sec)
 	d.Failed(1, refused, d.now)
-	a = d.Attempt()
+	a = d.History()
 	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
 	d.wait(2 * sec)
 	d.want(backoff.Dial, 1)
@@ -243,7 +243,7 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 	d.want(backoff.Cut, 0)
 	d.after(time.Hour)
 	d.Ended(failed, time.Hour, d.now)
-	a = d.Attempt()
+	a = d.History()
 	require.Equal(t, []any{false, time.Duration(0), 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
 }
 
@@ -266,7 +266,7 @@ func TestAPolicyThatGivesUpStops(t *testing.T) {
 	}
 	d.want(backoff.Stop, 0)
 	require.True(t, d.GaveUp())
-	require.Equal(t, 2, d.Tries())
+	require.Equal(t, 2, d.Attempts())
 }
 
 func TestTheFirstDialOfManyIsSpread(t *testing.T) {
@@ -379,11 +379,11 @@ func TestAKickIsNoFailure(t *testing.T) {
 	d.Failed(0, failed, d.now)
 	d.wait(2 * sec)
 	d.want(backoff.Dial, 0) // the last
-	before := d.Attempt()
+	before := d.History()
 	d.Kick(d.now)
 	d.want(backoff.Keep, 0)
 	d.want(backoff.Dial, 1)
-	require.Equal(t, before, d.Attempt())
+	require.Equal(t, before, d.History())
 }
 
 // What one answer asked for is forgotten when another dial was answered.
@@ -428,10 +428,10 @@ func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
 	d.after(sec)
 	d.Withdrawn(1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
-	require.Equal(t, 1, d.Tries())
+	require.Equal(t, 1, d.Attempts())
 	d.wait(62 * sec)
 	a := d.Next(d.now)
-	require.Equal(t, []int{int(backoff.Dial), 1}, []int{int(a.Do), a.Try.N})
+	require.Equal(t, []int{int(backoff.Dial), 2}, []int{int(a.Do), a.Attempt.Number})
 	d.idle()
 }
 
@@ -447,8 +447,8 @@ func TestAShortSessionDoesNotEndARow(t *testing.T) {
 		if n == 0 {
 			want = backoff.ClassRetry
 		}
-		require.Equal(t, want, d.Attempt().Verdict.Class)
-		require.Equal(t, n+1, d.Tries())
+		require.Equal(t, want, d.History().Verdict.Class)
+		require.Equal(t, n+1, d.Attempts())
 		d.now = d.Due()
 	}
 }
@@ -459,12 +459,12 @@ func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
 	d.want(backoff.Dial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassRefresh}, d.now)
 	d.now = d.Due()
-	require.True(t, d.Next(d.now).Try.Refresh)
+	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
 	d.want(backoff.Keep, 0)
-	require.True(t, d.Next(d.now).Try.Refresh)
+	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Failed(1, failed, d.now)
 	d.now = d.Due()
-	require.False(t, d.Next(d.now).Try.Refresh)
+	require.False(t, d.Next(d.now).Attempt.Refresh)
 }

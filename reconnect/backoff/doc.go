@@ -1,5 +1,5 @@
-// Package backoff decides how long to wait before the next try, how patient that try
-// may be, when to stop, and what an error means. It needs the standard library only,
+// Package backoff decides how long to wait before the next try, how long that try
+// may take, when to stop, and what an error means. It needs the standard library only,
 // and it does not wait except in [Retry] and [Retrier.Do].
 //
 // What it guarantees (the numbers are those of the promises in package reconnect):
@@ -30,7 +30,7 @@
 // that it shares with others. A supervisor, which has more to do than that, owns a
 // [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default], a
 // [Prompt], is the policy for all; [Paced], [Exponential],
-// [Decorrelated] and [Normal], with [First], [Limit] and [Patient] around them, make
+// [Decorrelated] and [Normal], with [First], [Limit] and [WithTimeouts] around them, make
 // others. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //
 // Use policies by pointer, and do not change them once they are in use. In their fields

@@ -11,7 +11,7 @@ import (
 // fibonacci is a Policy of your own. It has no state, because what varies is in the Attempt.
 type fibonacci struct{ unit time.Duration }
 
-func (f fibonacci) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (f fibonacci) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	low, high := f.unit, 2*f.unit
 	for range min(a.N, 8) {
 		low, high = high, low+high
@@ -24,7 +24,7 @@ func ExamplePolicy() {
 	policy := backoff.Limit(fibonacci{unit: time.Second}, 10, 0)
 	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
 	for _, n := range []int{0, 1, 2, 3, 10} {
-		step, ok := policy.Next(backoff.Attempt{N: n}, r)
+		step, ok := policy.Next(backoff.History{N: n}, r)
 		fmt.Println(step.Wait.Round(100*time.Millisecond), ok)
 	}
 	// Output:

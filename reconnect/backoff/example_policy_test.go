@@ -15,8 +15,8 @@ func ExampleExponential() {
 	full := &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 3 * time.Second}
 	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
 	for n := range 5 {
-		delay, _ := plain.Next(backoff.Attempt{N: n}, r)
-		wait, _ := full.Next(backoff.Attempt{N: n}, r)
+		delay, _ := plain.Next(backoff.History{N: n}, r)
+		wait, _ := full.Next(backoff.History{N: n}, r)
 		fmt.Println(delay.Wait, wait.Wait <= delay.Wait)
 	}
 	// Output:
@@ -32,7 +32,7 @@ func ExampleExponential() {
 func ExamplePrompt() {
 	policy := &backoff.Prompt{Spread: 10 * time.Second, Cap: time.Minute} // default: 2 s, 10 s
 	r := rand.New(rand.NewPCG(1, 2))                                      // the same draws each time; a program takes backoff.Rand()
-	for _, a := range []backoff.Attempt{
+	for _, a := range []backoff.History{
 		{},
 		{N: 1, Elapsed: 10 * time.Second},
 		{N: 2, Elapsed: time.Minute},
@@ -51,21 +51,21 @@ func ExamplePrompt() {
 // Paced draws its waits as Prompt does, and leaves the limits on a try to a Patient around
 // it.
 func ExamplePaced() {
-	policy := backoff.Patient(&backoff.Paced{Cap: 20 * time.Second},
-		backoff.Patience{Base: 5 * time.Second},  // to connect
-		backoff.Patience{Base: 10 * time.Second}) // for the handshake
+	policy := backoff.WithTimeouts(&backoff.Paced{Cap: 20 * time.Second},
+		backoff.Timeout{Base: 5 * time.Second},  // to connect
+		backoff.Timeout{Base: 10 * time.Second}) // for the handshake
 	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
-	step, _ := policy.Next(backoff.Attempt{N: 5, Elapsed: time.Hour}, r)
+	step, _ := policy.Next(backoff.History{N: 5, Elapsed: time.Hour}, r)
 	fmt.Println(step.Wait.Round(time.Second), step.Connect, step.Handshake)
 	// Output: 18s 5s 10s
 }
 
 // A try is given twice the time after each overload, because a client that gives up a
 // handshake which waits in a server's queue makes the server work in vain.
-func ExamplePatient() {
-	policy := backoff.Patient(nil, backoff.Patience{}, backoff.Patience{Base: 20 * time.Second, Cap: time.Minute})
+func ExampleWithTimeouts() {
+	policy := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{Base: 20 * time.Second, Cap: time.Minute})
 	for overloads := range 3 {
-		step, _ := policy.Next(backoff.Attempt{N: overloads, Overloads: overloads}, backoff.Rand())
+		step, _ := policy.Next(backoff.History{N: overloads, Overloads: overloads}, backoff.Rand())
 		fmt.Println(step.Handshake)
 	}
 	// Output:
@@ -78,7 +78,7 @@ func ExamplePatient() {
 func ExampleDecorrelated() {
 	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
 	for _, policy := range []backoff.Policy{&backoff.Decorrelated{NoAtom: true}, &backoff.Normal{Min: time.Second}} {
-		var a backoff.Attempt
+		var a backoff.History
 		for range 3 {
 			step, _ := policy.Next(a, r)
 			fmt.Println(step.Wait.Round(time.Millisecond))
@@ -99,10 +99,10 @@ func ExampleDecorrelated() {
 func ExampleLimit() {
 	policy := backoff.Limit(&backoff.Exponential{}, 2, time.Minute)
 	for n := range 3 {
-		_, ok := policy.Next(backoff.Attempt{N: n}, backoff.Rand())
+		_, ok := policy.Next(backoff.History{N: n}, backoff.Rand())
 		fmt.Println(ok)
 	}
-	_, ok := policy.Next(backoff.Attempt{N: 1, Elapsed: time.Minute}, backoff.Rand())
+	_, ok := policy.Next(backoff.History{N: 1, Elapsed: time.Minute}, backoff.Rand())
 	fmt.Println(ok)
 	// Output:
 	// true

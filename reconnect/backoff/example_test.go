@@ -31,7 +31,7 @@ func ExampleRetrier() {
 		Notify:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
 	}
 	err := r.Do(context.Background(), func(ctx context.Context) error {
-		if backoff.TryFrom(ctx).N < 2 {
+		if backoff.AttemptFrom(ctx).Number < 3 {
 			return errors.New("connection refused")
 		}
 		return nil
@@ -74,7 +74,7 @@ func ExampleRefresh() {
 	token := "token 1"
 	policy := &backoff.Exponential{Base: time.Millisecond}
 	err := backoff.Retry(context.Background(), policy, func(ctx context.Context) error {
-		if backoff.TryFrom(ctx).Refresh {
+		if backoff.AttemptFrom(ctx).Refresh {
 			token = "token 2"
 		}
 		return login(token)
@@ -102,10 +102,10 @@ func ExampleFirst() {
 		0, 10*time.Second)
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 3 {
-		step, ok := policy.Next(backoff.Attempt{N: n}, r)
+		step, ok := policy.Next(backoff.History{N: n}, r)
 		fmt.Println(step.Wait.Round(time.Millisecond), ok)
 	}
-	_, ok := policy.Next(backoff.Attempt{N: 3, Elapsed: 10 * time.Second}, r)
+	_, ok := policy.Next(backoff.History{N: 3, Elapsed: 10 * time.Second}, r)
 	fmt.Println(ok)
 	// Output:
 	// 0s true
@@ -122,7 +122,7 @@ func ExampleOutage() {
 	outage.Begin(lost)
 	for _, err := range []error{errors.New("EOF"), context.DeadlineExceeded, backoff.Permanent(errors.New("banned"))} {
 		step, ok := outage.Next(policy, backoff.Classify(err), lost, backoff.Rand())
-		fmt.Println(outage.Attempt().Verdict.Class, step.Wait, ok)
+		fmt.Println(outage.History().Verdict.Class, step.Wait, ok)
 	}
 	// Output:
 	// retry 1s true

@@ -40,9 +40,9 @@ const (
 	JitterNone                       // d: all clients in step, for tests and for comparison
 )
 
-// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
+// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
 // gives up.
-func (e *Exponential) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
 	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {
 		limit = Grow(limit, orUsual(e.Factor, 2), a.Overloads, min(e.OverloadCap, longest))

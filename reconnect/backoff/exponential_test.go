@@ -52,7 +52,7 @@ func TestABaseAboveTheDefaultCapIsKept(t *testing.T) {
 }
 
 func TestANegativeNumberOfWaitsCountsAsNone(t *testing.T) {
-	s, _ := (&backoff.Exponential{Jitter: backoff.JitterNone}).Next(backoff.Attempt{N: -1}, seeded())
+	s, _ := (&backoff.Exponential{Jitter: backoff.JitterNone}).Next(backoff.History{N: -1}, seeded())
 	require.Equal(t, time.Second, s.Wait)
 }
 
@@ -82,21 +82,21 @@ func TestWaitsGrowOnPastTheCapAfterOverload(t *testing.T) {
 }
 
 func TestCheapFailuresNeverRaiseTheWaitPastTheCap(t *testing.T) {
-	a := backoff.Attempt{N: 40, Overloads: 20, Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
+	a := backoff.History{N: 40, Overloads: 20, Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
 	s, _ := growing.Next(a, seeded())
 	require.Equal(t, 30*time.Second, s.Wait)
 }
 
 func TestEachOverloadMovesTheCapOneStep(t *testing.T) {
 	for overloads, want := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 5 * time.Minute} {
-		a := backoff.Attempt{N: 40, Overloads: overloads, Verdict: backoff.Verdict{Class: backoff.ClassOverload}}
+		a := backoff.History{N: 40, Overloads: overloads, Verdict: backoff.Verdict{Class: backoff.ClassOverload}}
 		s, _ := growing.Next(a, seeded())
 		require.Equal(t, want, s.Wait)
 	}
 }
 
 func TestTheLongestDelayIsHalfOfWhatADurationHolds(t *testing.T) {
-	a := backoff.Attempt{N: 99, Overloads: 99, Verdict: verdict(backoff.ClassOverload)}
+	a := backoff.History{N: 99, Overloads: 99, Verdict: verdict(backoff.ClassOverload)}
 	for _, p := range []*backoff.Exponential{{Cap: -1}, {Cap: math.MaxInt64}, {OverloadCap: math.MaxInt64}} {
 		p.Jitter = backoff.JitterNone
 		s, _ := p.Next(a, seeded())

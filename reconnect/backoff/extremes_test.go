@@ -150,26 +150,26 @@ func TestNoNumberBreaksFirstAndLimit(t *testing.T) {
 	}
 }
 
-// patience returns the limit on the handshake after the third overload in a row, in an
+// handshakeLimit returns the limit on the handshake after the third overload in a row, in an
 // outage of ten minutes.
-func patience(p backoff.Patience) float64 {
+func handshakeLimit(p backoff.Timeout) float64 {
 	inside := &seen{step: backoff.Step{Handshake: 7 * time.Second}}
-	s, _ := backoff.Patient(inside, backoff.Patience{}, p).Next(backoff.Attempt{Overloads: 3, Elapsed: 10 * time.Minute}, seeded())
+	s, _ := backoff.WithTimeouts(inside, backoff.Timeout{}, p).Next(backoff.History{Overloads: 3, Elapsed: 10 * time.Minute}, seeded())
 	return s.Handshake.Seconds()
 }
 
-func TestNoNumberBreaksAPatience(t *testing.T) {
+func TestNoNumberBreaksATimeout(t *testing.T) {
 	for base, want := range (means{zero: 240, one: 0, negative: 7, highest: forever}).extremes(reflect.Int64) {
-		require.InDelta(t, want, patience(backoff.Patience{Base: base.(time.Duration)}), 1e-6, "Base %v", base)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Base: base.(time.Duration)}), 1e-6, "Base %v", base)
 	}
 	for factor, want := range (means{zero: 240, one: 30, negative: 30, highest: 300}).extremes(reflect.Float64) {
-		require.InDelta(t, want, patience(backoff.Patience{Factor: factor.(float64)}), 1e-6, "Factor %v", factor)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Factor: factor.(float64)}), 1e-6, "Factor %v", factor)
 	}
 	for share, want := range (means{zero: 240, one: 300, negative: 240, highest: 300}).extremes(reflect.Float64) {
-		require.InDelta(t, want, patience(backoff.Patience{Share: share.(float64)}), 1e-6, "Share %v", share)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Share: share.(float64)}), 1e-6, "Share %v", share)
 	}
 	for limit, want := range (means{zero: 240, one: 0, negative: 240, highest: 240}).extremes(reflect.Int64) {
-		require.InDelta(t, want, patience(backoff.Patience{Cap: limit.(time.Duration)}), 1e-6, "Cap %v", limit)
+		require.InDelta(t, want, handshakeLimit(backoff.Timeout{Cap: limit.(time.Duration)}), 1e-6, "Cap %v", limit)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // Decorrelated is decorrelated jitter (Marc Brooker, "Exponential Backoff And Jitter",
 // AWS Architecture Blog, 2015): the first wait is drawn from [Base, 3*Base), each further
 // one from [Base, 3*the one before), and is at most Cap. It is a Markov chain, because it
-// depends on [Attempt.Prev] and not on N. Before the cap its mean grows by half each time.
+// depends on [History.Prev] and not on N. Before the cap its mean grows by half each time.
 //
 // As published it cuts after drawing, so that in a long outage 38 % of the waits (with
 // the defaults) are exactly Cap. With NoAtom it draws from
@@ -19,9 +19,9 @@ type Decorrelated struct {
 	NoAtom bool          // cut before drawing, not after
 }
 
-// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
+// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
 // gives up.
-func (d *Decorrelated) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (d *Decorrelated) Next(a History, r *rand.Rand) (Step, bool) {
 	base, limit := bounds(d.Base, d.Cap, time.Second, 30*time.Second)
 	last := base
 	if a.N > 0 {
@@ -45,7 +45,7 @@ func (d *Decorrelated) Next(a Attempt, r *rand.Rand) (Step, bool) {
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
 // so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It depends on
-// [Attempt.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
+// [History.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
 // such a draw does not end all waiting.
 //
 // Max bounds d, and the noise comes after it, so that a wait may exceed Max. The first
@@ -57,9 +57,9 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
+// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
 // gives up.
-func (n *Normal) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (n *Normal) Next(a History, r *rand.Rand) (Step, bool) {
 	shortest, limit := bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {
 		return Step{Wait: shortest}, true

@@ -18,12 +18,12 @@ func TestDecorrelatedDrawsUpToThreeTimesTheWaitBefore(t *testing.T) {
 }
 
 func TestDecorrelatedGrowsWhereThreeTimesOverflows(t *testing.T) {
-	s, _ := (&backoff.Decorrelated{Cap: -1}).Next(backoff.Attempt{N: 1, Prev: 1 << 61}, rand.New(highest))
+	s, _ := (&backoff.Decorrelated{Cap: -1}).Next(backoff.History{N: 1, Prev: 1 << 61}, rand.New(highest))
 	require.Equal(t, time.Duration(1<<62-2), s.Wait)
 }
 
 func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
-	s, _ := (&backoff.Decorrelated{}).Next(backoff.Attempt{N: 0, Prev: time.Hour}, seeded())
+	s, _ := (&backoff.Decorrelated{}).Next(backoff.History{N: 0, Prev: time.Hour}, seeded())
 	require.Less(t, s.Wait, 3*time.Second)
 }
 
@@ -31,7 +31,7 @@ func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
 func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
 	for _, noAtom := range []bool{true, false} {
 		p, r, atCap := &backoff.Decorrelated{NoAtom: noAtom}, seeded(), 0
-		a := backoff.Attempt{N: 1}
+		a := backoff.History{N: 1}
 		for range 1000 {
 			s, _ := p.Next(a, r)
 			a.Prev = s.Wait
@@ -44,12 +44,12 @@ func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
 }
 
 func TestNormalWaitsFirstWithoutNoise(t *testing.T) {
-	s, _ := (&backoff.Normal{}).Next(backoff.Attempt{}, seeded())
+	s, _ := (&backoff.Normal{}).Next(backoff.History{}, seeded())
 	require.Equal(t, 100*time.Millisecond, s.Wait)
 }
 
 func TestNormalTakesWhatIsNoNumberForTheDefault(t *testing.T) {
-	s, _ := (&backoff.Normal{Jitter: math.NaN()}).Next(backoff.Attempt{N: 1, Prev: time.Second}, seeded())
+	s, _ := (&backoff.Normal{Jitter: math.NaN()}).Next(backoff.History{N: 1, Prev: time.Second}, seeded())
 	require.InDelta(t, 2, s.Wait.Seconds(), 1)
 }
 
@@ -62,7 +62,7 @@ func TestNormalGrowsFromTheWaitBefore(t *testing.T) {
 func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
 	p, r, above := &backoff.Normal{Max: time.Second}, seeded(), 0
 	for range 1000 {
-		if s, _ := p.Next(backoff.Attempt{N: 9, Prev: time.Second}, r); s.Wait > time.Second {
+		if s, _ := p.Next(backoff.History{N: 9, Prev: time.Second}, r); s.Wait > time.Second {
 			above++
 		}
 	}
@@ -72,7 +72,7 @@ func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
 func TestNormalRecoversFromADrawBelowZero(t *testing.T) {
 	p, r, zero := &backoff.Normal{Jitter: 1}, seeded(), 0
 	for range 1000 {
-		if s, _ := p.Next(backoff.Attempt{N: 1, Prev: 0}, r); s.Wait == 0 {
+		if s, _ := p.Next(backoff.History{N: 1, Prev: 0}, r); s.Wait == 0 {
 			zero++
 		}
 	}

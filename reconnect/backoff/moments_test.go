@@ -100,7 +100,7 @@ func (m *measured) draw(rows []row) []moments {
 	n := draws()
 	if m.chain {
 		for range n {
-			var a backoff.Attempt
+			var a backoff.History
 			for a.N = range got {
 				s, _ := m.policy.Next(a, r)
 				got[a.N].add(s.Wait, m.unit, m.cap, m.soft)
@@ -119,7 +119,7 @@ func (m *measured) draw(rows []row) []moments {
 			times *= 8
 		}
 		for range times {
-			s, _ := m.policy.Next(backoff.Attempt{N: N}, r)
+			s, _ := m.policy.Next(backoff.History{N: N}, r)
 			got[N].add(s.Wait, m.unit, m.cap, m.soft)
 		}
 	}
@@ -134,7 +134,7 @@ func TestDecorrelatedSettlesAsInTheReference(t *testing.T) {
 		require.NoError(t, err)
 		p := &backoff.Decorrelated{Cap: time.Duration(seconds) * time.Second}
 		var got moments
-		r, a := seeded(), backoff.Attempt{N: 1}
+		r, a := seeded(), backoff.History{N: 1}
 		for i := range 10*draws() + 60 { // ten times: neighbours are alike
 			s, _ := p.Next(a, r)
 			a.Prev = s.Wait

@@ -21,12 +21,12 @@ const (
 //
 //	step, ok := outage.Next(policy, verdict, time.Now(), r)
 //	if !ok { give up }
-//	wait outage.Attempt().Verdict.RetryAfter, which nothing may cut short; then step.Wait
-//	try again, with backoff.WithTry(ctx, outage.Try(step))
+//	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
+//	try again, with backoff.WithAttempt(ctx, outage.Attempt(step))
 //
 // In the zero value nothing has failed yet. An Outage belongs to one goroutine.
 type Outage struct {
-	last      Attempt       // as the policy got it last
+	last      History       // as the policy got it last
 	drawn     time.Duration // the last wait, as the policy drew it
 	began     time.Time
 	toldSince time.Time // when the server told us to wait first, if it has done so after each try since; zero: it has not
@@ -127,7 +127,7 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	default:
 		toldFor = now.Sub(o.toldSince)
 	}
-	o.last = Attempt{
+	o.last = History{
 		N:         o.waits,
 		Overloads: overloads,
 		Prev:      o.drawn,
@@ -144,22 +144,21 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	o.stable = false
 }
 
-// Attempt returns the Attempt that the policy got last. Its Verdict is the one that
+// History returns the History that the policy got last. Its Verdict is the one that
 // counts, after the rules of [Outage.Next].
-func (o *Outage) Attempt() Attempt { return o.last }
+func (o *Outage) History() History { return o.last }
 
-// Try returns the [Try] for the dial that follows s; pass a zero Step if the dial follows
+// Attempt returns the [Attempt] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
-func (o *Outage) Try(s Step) Try {
-	t := Try{N: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
+func (o *Outage) Attempt(s Step) Attempt {
 	o.tries++
-	return t
+	return Attempt{Number: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
 }
 
-// Try has what a dial needs to know from its supervisor. It travels in the context of the
+// Attempt has what a dial needs to know from its supervisor. It travels in the context of the
 // dial, because the supervisor and the dialer do not know each other.
-type Try struct {
-	N         int           // tries before this one, since the last stable session or since the start
+type Attempt struct {
+	Number    int           // 1 for the first since the last stable session, or since the start; 0: unknown
 	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
 	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
 	Refresh   bool          // the credentials of the last try were refused: make new ones
@@ -175,16 +174,16 @@ type Try struct {
 	Connected func()
 }
 
-type tryKey struct{}
+type attemptKey struct{}
 
-// WithTry returns a context that carries t.
-func WithTry(ctx context.Context, t Try) context.Context {
-	return context.WithValue(ctx, tryKey{}, t)
+// WithAttempt returns a context that carries t.
+func WithAttempt(ctx context.Context, t Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, t)
 }
 
-// TryFrom returns the Try that ctx carries, or a zero one.
-func TryFrom(ctx context.Context) Try {
-	t, _ := ctx.Value(tryKey{}).(Try)
+// AttemptFrom returns the Attempt that ctx carries, or a zero one.
+func AttemptFrom(ctx context.Context) Attempt {
+	t, _ := ctx.Value(attemptKey{}).(Attempt)
 	return t
 }
 

@@ -21,22 +21,22 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 	for i, class := range []backoff.Class{backoff.ClassOverload, backoff.ClassRetry, backoff.ClassOverload} {
 		o.Next(&p, verdict(class), start.Add(time.Duration(i)*time.Minute), seeded())
 	}
-	require.Equal(t, []backoff.Attempt{
+	require.Equal(t, []backoff.History{
 		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
 		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry), Row: 1},
 		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
 	}, p.attempts)
-	require.Equal(t, p.attempts[2], o.Attempt())
+	require.Equal(t, p.attempts[2], o.History())
 }
 
 func TestOutageBeginsWithItsFirstFailure(t *testing.T) {
 	var o backoff.Outage
 	o.Next(nil, verdict(backoff.ClassRetry), start, nil)
-	require.Zero(t, o.Attempt().Elapsed)
+	require.Zero(t, o.History().Elapsed)
 	o.Next(nil, verdict(backoff.ClassRetry), start.Add(time.Minute), nil)
-	require.Equal(t, time.Minute, o.Attempt().Elapsed)
+	require.Equal(t, time.Minute, o.History().Elapsed)
 	o.Next(nil, verdict(backoff.ClassRetry), start.Add(-time.Minute), nil)
-	require.Zero(t, o.Attempt().Elapsed, "a clock that was set back")
+	require.Zero(t, o.History().Elapsed, "a clock that was set back")
 }
 
 func TestStopEndsAnyPolicy(t *testing.T) {
@@ -60,7 +60,7 @@ func TestSlowIsMinutesApart(t *testing.T) {
 		var o backoff.Outage
 		s, _ := o.Next(&backoff.Exponential{}, verdict(backoff.ClassSlow), start, rand.New(source))
 		require.Equal(t, want, s.Wait)
-		require.Equal(t, want, o.Attempt().Least)
+		require.Equal(t, want, o.History().Least)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestASecondRefreshInARowIsSlow(t *testing.T) {
 	var got []backoff.Class
 	for _, c := range []backoff.Class{backoff.ClassRefresh, backoff.ClassRefresh, backoff.ClassRefresh, backoff.ClassRetry, backoff.ClassRefresh} {
 		o.Next(nil, verdict(c), start, seeded())
-		got = append(got, o.Attempt().Verdict.Class)
+		got = append(got, o.History().Verdict.Class)
 	}
 	want := []backoff.Class{backoff.ClassRefresh, backoff.ClassSlow, backoff.ClassSlow, backoff.ClassRetry, backoff.ClassRefresh}
 	require.Equal(t, want, got)
@@ -107,10 +107,10 @@ func TestTheWaitAfterARefreshIsShort(t *testing.T) {
 	require.Less(t, s.Wait, time.Second)
 	require.GreaterOrEqual(t, s.Wait, time.Second-time.Microsecond)
 	require.Equal(t, time.Duration(7), s.Connect)
-	require.True(t, o.Try(s).Refresh)
+	require.True(t, o.Attempt(s).Refresh)
 	s, _ = o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
 	require.Equal(t, time.Hour, s.Wait)
-	require.Equal(t, backoff.ClassSlow, o.Attempt().Verdict.Class)
+	require.Equal(t, backoff.ClassSlow, o.History().Verdict.Class)
 }
 
 // What may pass by itself costs minutes only from the second time in a row on.
@@ -131,8 +131,8 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 		var rows []int
 		for _, v := range test.given {
 			s, _ := o.Next(nil, v, start, seeded())
-			got, rows = append(got, o.Attempt().Verdict.Class), append(rows, o.Attempt().Row)
-			require.Equal(t, o.Attempt().Verdict.Class == backoff.ClassSlow, s.Wait >= backoff.SlowMin)
+			got, rows = append(got, o.History().Verdict.Class), append(rows, o.History().Row)
+			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= backoff.SlowMin)
 		}
 		require.Equal(t, test.want, got)
 		require.Equal(t, test.rows, rows)
@@ -146,14 +146,14 @@ func TestAStableSessionEndsTheRow(t *testing.T) {
 	o.Next(nil, lenient, start, seeded())
 	o.Stable(start.Add(time.Hour))
 	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
-	a := o.Attempt()
+	a := o.History()
 	require.Equal(t, backoff.ClassRetry, a.Verdict.Class)
 	require.True(t, a.Stable)
 	require.Equal(t, time.Second, a.Elapsed)
 	require.Zero(t, a.N)
 	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
-	require.Equal(t, backoff.ClassSlow, o.Attempt().Verdict.Class)
-	require.False(t, o.Attempt().Stable)
+	require.Equal(t, backoff.ClassSlow, o.History().Verdict.Class)
+	require.False(t, o.History().Stable)
 }
 
 // Promise 9: an hour is the most, whatever the Classify of the user returns.
@@ -161,7 +161,7 @@ func TestOutageClampsRetryAfter(t *testing.T) {
 	for told, want := range map[time.Duration]time.Duration{-1: 0, 5: 5, math.MaxInt64: time.Hour} {
 		var o backoff.Outage
 		s, _ := o.Next(&seen{}, backoff.Verdict{RetryAfter: told}, start, seeded())
-		require.Equal(t, want, o.Attempt().Verdict.RetryAfter)
+		require.Equal(t, want, o.History().Verdict.RetryAfter)
 		require.Zero(t, s.Wait, "it is not part of the wait")
 	}
 }
@@ -176,28 +176,28 @@ func TestOutageMendsWhatAPolicyReturns(t *testing.T) {
 
 func TestOutageTellsTheDialWhatToExpect(t *testing.T) {
 	var o backoff.Outage
-	require.Equal(t, backoff.Try{}, o.Try(backoff.Step{}))
+	require.Equal(t, backoff.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
 	p := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
 	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
-	require.Equal(t, backoff.Try{N: 1, Connect: 2, Handshake: 3, Refresh: true}, o.Try(s))
+	require.Equal(t, backoff.Attempt{Number: 2, Connect: 2, Handshake: 3, Refresh: true}, o.Attempt(s))
 	s, _ = o.Next(p, verdict(backoff.ClassRetry), start, seeded())
-	require.Equal(t, backoff.Try{N: 2, Connect: 2, Handshake: 3}, o.Try(s))
+	require.Equal(t, backoff.Attempt{Number: 3, Connect: 2, Handshake: 3}, o.Attempt(s))
 }
 
 func TestTheZeroOutageStartsAfresh(t *testing.T) {
 	var o backoff.Outage
 	for range 5 {
 		o.Next(nil, verdict(backoff.ClassOverload), start, seeded())
-		o.Try(backoff.Step{})
+		o.Attempt(backoff.Step{})
 	}
 	o = backoff.Outage{}
 	s, _ := o.Next(nil, verdict(backoff.ClassRetry), start, rand.New(highest))
 	require.Equal(t, 2*time.Second-1, s.Wait)
-	require.Zero(t, o.Try(s).N, "after a drop the first dial comes after the first wait")
+	require.Equal(t, 1, o.Attempt(s).Number, "after a drop the first dial comes after the first wait")
 }
 
 func TestTryTravelsInTheContext(t *testing.T) {
-	want := backoff.Try{N: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
-	require.Equal(t, want, backoff.TryFrom(backoff.WithTry(t.Context(), want)))
-	require.Equal(t, backoff.Try{}, backoff.TryFrom(t.Context()))
+	want := backoff.Attempt{Number: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
+	require.Equal(t, want, backoff.AttemptFrom(backoff.WithAttempt(t.Context(), want)))
+	require.Equal(t, backoff.Attempt{}, backoff.AttemptFrom(t.Context()))
 }

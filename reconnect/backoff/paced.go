@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Paced waits by how long the outage has lasted ([Attempt.Elapsed]), not by the number of
+// Paced waits by how long the outage has lasted ([History.Elapsed]), not by the number of
 // tries:
 //
 //   - The first wait is drawn from [0, Spread).
@@ -32,9 +32,9 @@ type Paced struct {
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap, and at least Cap
 }
 
-// Next returns the wait, without limits; a [Patient] around the policy adds them. It never
+// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
 // gives up.
-func (p *Paced) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (p *Paced) Next(a History, r *rand.Rand) (Step, bool) {
 	spread := p.Spread
 	if spread == 0 {
 		spread = 2 * time.Second

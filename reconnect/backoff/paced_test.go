@@ -12,7 +12,7 @@ import (
 
 // paced returns the least and the greatest wait after a, in seconds.
 func paced(p *backoff.Paced, n int, elapsed float64, class backoff.Class) (low, high float64) {
-	a := backoff.Attempt{N: n, Elapsed: time.Duration(elapsed * 1e9), Verdict: backoff.Verdict{Class: class}}
+	a := backoff.History{N: n, Elapsed: time.Duration(elapsed * 1e9), Verdict: backoff.Verdict{Class: class}}
 	least, _ := p.Next(a, rand.New(constant(0)))
 	most, _ := p.Next(a, rand.New(highest))
 	return least.Wait.Round(1000).Seconds(), most.Wait.Round(1000).Seconds()
@@ -53,7 +53,7 @@ func TestPacedSpreadsClientsThatWereToldTheSame(t *testing.T) {
 		{3, 5 * time.Second, 40 * time.Second, 15 * time.Second},
 		{3, time.Hour, 2 * time.Hour, time.Minute},
 	} {
-		a := backoff.Attempt{N: c.n, Elapsed: c.elapsed, Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: c.told}}
+		a := backoff.History{N: c.n, Elapsed: c.elapsed, Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: c.told}}
 		least, _ := new(backoff.Paced).Next(a, rand.New(constant(0)))
 		most, _ := new(backoff.Paced).Next(a, rand.New(highest))
 		require.Zero(t, least.Wait)
@@ -71,8 +71,8 @@ func TestPacedWithoutACapGoesOnGrowing(t *testing.T) {
 	require.Equal(t, []float64{1000, 2000}, []float64{low, high})
 }
 
-func TestPatienceMayGoByTheOutage(t *testing.T) {
-	p := backoff.Patient(&backoff.Paced{}, backoff.Patience{Share: 0.25}, backoff.Patience{Share: 4, Cap: -1})
+func TestATimeoutMayGoByTheOutage(t *testing.T) {
+	p := backoff.WithTimeouts(&backoff.Paced{}, backoff.Timeout{Share: 0.25}, backoff.Timeout{Share: 4, Cap: -1})
 	for _, c := range []struct {
 		overloads          int
 		elapsed            time.Duration
@@ -83,7 +83,7 @@ func TestPatienceMayGoByTheOutage(t *testing.T) {
 		{1, 2 * time.Minute, 30 * time.Second, 8 * time.Minute},
 		{100, time.Hour, 90 * time.Second, 4 * time.Hour},
 	} {
-		s, _ := p.Next(backoff.Attempt{N: 1, Overloads: c.overloads, Elapsed: c.elapsed}, seeded())
+		s, _ := p.Next(backoff.History{N: 1, Overloads: c.overloads, Elapsed: c.elapsed}, seeded())
 		require.Equal(t, []time.Duration{c.connect, c.handshake}, []time.Duration{s.Connect, s.Handshake}, "%+v", c)
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Policy decides how long to wait before the next try, and how patient that try may be.
+// Policy decides how long to wait before the next try, and how long that try may take.
 // Implementations are immutable, and safe to share between goroutines and connections,
-// because whatever varies is in the [Attempt].
+// because whatever varies is in the [History].
 type Policy interface {
 	// Next returns the step that follows a, and draws what is random from r. False
 	// means: give up. It must not block and must not keep r.
-	Next(a Attempt, r *rand.Rand) (Step, bool)
+	Next(a History, r *rand.Rand) (Step, bool)
 }
 
-// Attempt is what has happened so far, for a [Policy] to decide by.
-type Attempt struct {
+// History is what has happened so far, for a [Policy] to decide by.
+type History struct {
 	N         int           // waits already made since the last stable session, or since the start; 0: this is the first one
 	Overloads int           // how many of the failures before those waits and this one were ClassOverload (timeout, 429, 503)
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
@@ -33,7 +33,7 @@ type Attempt struct {
 	Beside  int           // dials that have begun beside the one that hangs
 }
 
-// Step is how long to wait, and how patient the try after it may be. A zero limit means
+// Step is how long to wait, and the limits on the try after it. A zero limit means
 // [DefaultConnect] or [DefaultHandshake].
 type Step struct {
 	Wait      time.Duration // before the next try
@@ -53,7 +53,7 @@ const (
 // how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
 // 7.2.3, asks for it). All later waits are those of p, whose Attempt does not
 // count the first wait: N is one less, and Prev is 0 at p's own first wait.
-// The first Step has no limits, so put [Patient] and [Limit] around First, not into it.
+// The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into it.
 //
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means
 // [Default].
@@ -66,7 +66,7 @@ type first struct {
 	policy Policy
 }
 
-func (f *first) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	if a.N <= 0 {
 		return Step{Wait: Uniform(r, 0, f.spread)}, true
 	}
@@ -80,7 +80,7 @@ func (f *first) Next(a Attempt, r *rand.Rand) (Step, bool) {
 // Limit returns p with an end: it gives up after so many waits, and instead of a wait
 // that would end later than elapsed after the loss of the connection, or after the
 // start. The time that a server told us to wait counts as a part of that wait, and so does
-// the time to which [Attempt.Least] raises it. An argument of zero or less means: no such limit. A nil
+// the time to which [History.Least] raises it. An argument of zero or less means: no such limit. A nil
 // p means [Default].
 //
 // With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
@@ -95,7 +95,7 @@ type limit struct {
 	elapsed  time.Duration
 }
 
-func (l *limit) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	if l.attempts > 0 && a.N >= l.attempts {
 		return Step{}, false
 	}
@@ -109,7 +109,7 @@ func (l *limit) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	return s, told <= left && wait <= left-told
 }
 
-// Patience is a limit on a part of a try. It grows with the number of overloads since the
+// Timeout is a limit on a part of a try. It grows with the number of overloads since the
 // last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
 // time that the outage has lasted, from the first overload on: min(Cap, max(Base,
 // Share*Elapsed)). That cannot run away, because one try never takes longer than Share
@@ -118,29 +118,29 @@ func (l *limit) Next(a Attempt, r *rand.Rand) (Step, bool) {
 // It grows because a client that gives up a handshake which waits in a server's backlog,
 // and comes again, makes the server work in vain. With a fixed limit there is a size of
 // herd from which a server never recovers.
-type Patience struct {
+type Timeout struct {
 	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
 	Factor float64       // growth per overload; default 2; below 1: no growth
 	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
 	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
 }
 
-// Patient returns p with limits on connecting and on the handshake that follows. A nil p
+// WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p
 // means [Default].
-func Patient(p Policy, connect, handshake Patience) Policy {
-	return &patient{
+func WithTimeouts(p Policy, connect, handshake Timeout) Policy {
+	return &timeouts{
 		policy:    orDefault(p),
 		connect:   connect.withDefaults(DefaultConnect, 6),
 		handshake: handshake.withDefaults(DefaultHandshake, 10),
 	}
 }
 
-type patient struct {
+type timeouts struct {
 	policy             Policy
-	connect, handshake Patience
+	connect, handshake Timeout
 }
 
-func (p *patient) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (p *timeouts) Next(a History, r *rand.Rand) (Step, bool) {
 	s, ok := p.policy.Next(a, r)
 	if p.connect.Base > 0 {
 		s.Connect = p.connect.after(a)
@@ -151,7 +151,7 @@ func (p *patient) Next(a Attempt, r *rand.Rand) (Step, bool) {
 	return s, ok
 }
 
-func (p *Patience) after(a Attempt) time.Duration {
+func (p *Timeout) after(a History) time.Duration {
 	switch {
 	case a.Overloads <= 0:
 		return p.Base
@@ -161,7 +161,7 @@ func (p *Patience) after(a Attempt) time.Duration {
 	return Grow(p.Base, p.Factor, a.Overloads, p.Cap)
 }
 
-func (p Patience) withDefaults(base, times time.Duration) Patience {
+func (p Timeout) withDefaults(base, times time.Duration) Timeout {
 	if p.Base == 0 {
 		p.Base = base
 	}

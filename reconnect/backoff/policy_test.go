@@ -13,11 +13,11 @@ import (
 
 // seen is a policy that writes down each Attempt.
 type seen struct {
-	attempts []backoff.Attempt
+	attempts []backoff.History
 	step     backoff.Step
 }
 
-func (s *seen) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (s *seen) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	s.attempts = append(s.attempts, a)
 	return s.step, true
 }
@@ -33,9 +33,9 @@ func TestFirstHidesItsWaitFromThePolicyInside(t *testing.T) {
 	var inside seen
 	p := backoff.First(time.Second, &inside)
 	for n := range 3 {
-		p.Next(backoff.Attempt{N: n, Prev: time.Duration(n), Overloads: n}, seeded())
+		p.Next(backoff.History{N: n, Prev: time.Duration(n), Overloads: n}, seeded())
 	}
-	want := []backoff.Attempt{{N: 0, Prev: 0, Overloads: 1}, {N: 1, Prev: 2, Overloads: 2}}
+	want := []backoff.History{{N: 0, Prev: 0, Overloads: 1}, {N: 1, Prev: 2, Overloads: 2}}
 	require.Equal(t, want, inside.attempts)
 }
 
@@ -51,17 +51,17 @@ func TestLimitEndsAfterSoManyWaits(t *testing.T) {
 func TestLimitDoesNotWaitForWhatComesTooLate(t *testing.T) {
 	p := backoff.Limit(&seen{step: backoff.Step{Wait: 10 * time.Second}}, 0, time.Minute)
 	for name, c := range map[string]struct {
-		attempt backoff.Attempt
+		attempt backoff.History
 		goesOn  bool
 	}{
-		"in time":           {backoff.Attempt{Elapsed: 50 * time.Second}, true},
-		"too late":          {backoff.Attempt{Elapsed: 50*time.Second + 1}, false},
-		"long ago":          {backoff.Attempt{Elapsed: math.MaxInt64}, false},
-		"told, in time":     {backoff.Attempt{Elapsed: 20 * time.Second, Verdict: told(30 * time.Second)}, true},
-		"told, too late":    {backoff.Attempt{Elapsed: 20 * time.Second, Verdict: told(30*time.Second + 1)}, false},
-		"raised, in time":   {backoff.Attempt{Least: time.Minute}, true},
-		"raised, too late":  {backoff.Attempt{Least: time.Minute + 1}, false},
-		"negative, in time": {backoff.Attempt{Elapsed: math.MinInt64, Least: math.MinInt64, Verdict: told(math.MinInt64)}, true},
+		"in time":           {backoff.History{Elapsed: 50 * time.Second}, true},
+		"too late":          {backoff.History{Elapsed: 50*time.Second + 1}, false},
+		"long ago":          {backoff.History{Elapsed: math.MaxInt64}, false},
+		"told, in time":     {backoff.History{Elapsed: 20 * time.Second, Verdict: told(30 * time.Second)}, true},
+		"told, too late":    {backoff.History{Elapsed: 20 * time.Second, Verdict: told(30*time.Second + 1)}, false},
+		"raised, in time":   {backoff.History{Least: time.Minute}, true},
+		"raised, too late":  {backoff.History{Least: time.Minute + 1}, false},
+		"negative, in time": {backoff.History{Elapsed: math.MinInt64, Least: math.MinInt64, Verdict: told(math.MinInt64)}, true},
 	} {
 		_, ok := p.Next(c.attempt, seeded())
 		require.Equal(t, c.goesOn, ok, name)
@@ -73,9 +73,9 @@ func told(d time.Duration) backoff.Verdict {
 }
 
 func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
-	p := backoff.Patient(&backoff.Exponential{}, backoff.Patience{}, backoff.Patience{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
+	p := backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{}, backoff.Timeout{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
 	for overloads, want := range [][2]time.Duration{{15, 1}, {30, 3}, {60, 9}, {90, 10}, {90, 10}} {
-		s, ok := p.Next(backoff.Attempt{N: 50, Overloads: overloads}, seeded())
+		s, ok := p.Next(backoff.History{N: 50, Overloads: overloads}, seeded())
 		require.True(t, ok)
 		require.Equal(t, want, [2]time.Duration{s.Connect / time.Second, s.Handshake / time.Second})
 	}
@@ -83,14 +83,14 @@ func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
 
 func TestNegativePatienceLeavesThePolicysLimit(t *testing.T) {
 	inside := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
-	p := backoff.Patient(inside, backoff.Patience{Base: -1}, backoff.Patience{Base: 5, Cap: -1})
-	s, _ := p.Next(backoff.Attempt{Overloads: 1}, seeded())
+	p := backoff.WithTimeouts(inside, backoff.Timeout{Base: -1}, backoff.Timeout{Base: 5, Cap: -1})
+	s, _ := p.Next(backoff.History{Overloads: 1}, seeded())
 	require.Equal(t, backoff.Step{Wait: 1, Connect: 2, Handshake: 10}, s)
 }
 
 func TestPatienceNeverExceedsItsCap(t *testing.T) {
-	p := backoff.Patient(&seen{}, backoff.Patience{Base: time.Minute, Cap: time.Second}, backoff.Patience{Base: math.MaxInt64})
-	s, _ := p.Next(backoff.Attempt{}, seeded())
+	p := backoff.WithTimeouts(&seen{}, backoff.Timeout{Base: time.Minute, Cap: time.Second}, backoff.Timeout{Base: math.MaxInt64})
+	s, _ := p.Next(backoff.History{}, seeded())
 	require.Equal(t, time.Second, s.Connect)
 	require.Positive(t, s.Handshake)
 }

@@ -70,7 +70,7 @@ func share(x, usual float64) float64 {
 }
 
 // Next returns the wait and the limits. It never gives up.
-func (p *Prompt) Next(a Attempt, r *rand.Rand) (Step, bool) {
+func (p *Prompt) Next(a History, r *rand.Rand) (Step, bool) {
 	q := p.withDefaults()
 	limit := max(q.Hang, scaled(a.Hang, q.HangShare))
 	return Step{
@@ -83,13 +83,13 @@ func (p *Prompt) Next(a Attempt, r *rand.Rand) (Step, bool) {
 
 // Start returns the limits on the first dial of all.
 func (p *Prompt) Start(r *rand.Rand) Step {
-	s, _ := p.Next(Attempt{}, r)
+	s, _ := p.Next(History{}, r)
 	s.Wait = 0
 	return s
 }
 
 // wait draws the wait, without what the server told us.
-func (p *Prompt) wait(a *Attempt, r *rand.Rand) time.Duration {
+func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	v, elapsed := &a.Verdict, max(a.Elapsed, 0)
 	overload := v.Class == ClassOverload
 	limit := p.Cap

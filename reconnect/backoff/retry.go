@@ -32,7 +32,7 @@ type Retrier struct {
 
 // Do calls op until it returns nil, and then returns nil. Between two calls it waits as
 // long as the server told us to (the verdict's RetryAfter), then as long as the policy
-// says, and then at the gate. Op gets ctx with a [Try]. That context ends only with ctx
+// says, and then at the gate. Op gets ctx with an [Attempt]. That context ends only with ctx
 // or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do returns
 //
 //   - what op returned, if its verdict is ClassStop, but without the marks around it,
@@ -155,7 +155,7 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Ver
 	r.outcome.Skipped = false
 	defer func() { done(r.outcome.OfServer()) }()
 	r.failed.Tries++
-	err = op(WithTry(ctx, r.outage.Try(r.step)))
+	err = op(WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
 	return r.outcome, err
 }
@@ -167,7 +167,7 @@ func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 		r.failed.because(ErrGaveUp)
 		return 0, false
 	}
-	wait = r.outage.Attempt().Verdict.RetryAfter + r.step.Wait
+	wait = r.outage.History().Verdict.RetryAfter + r.step.Wait
 	if r.MaxElapsed > 0 && wait >= r.MaxElapsed-time.Since(r.failed.began) {
 		r.failed.elapse()
 		return 0, false

@@ -160,20 +160,20 @@ func TestRetryDoesNotCallAfterItsContext(t *testing.T) {
 	require.EqualError(t, err, "context canceled after 0 tries in 0s")
 }
 
-func TestRetryTellsTheOperationHowPatientToBe(t *testing.T) {
+func TestRetryTellsTheOperationItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tries []backoff.Try
-		p := backoff.Patient(doubling, backoff.Patience{}, backoff.Patience{})
+		var tries []backoff.Attempt
+		p := backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})
 		require.NoError(t, backoff.Retry(ctx, p, func(ctx context.Context) error {
-			if tries = append(tries, backoff.TryFrom(ctx)); len(tries) == 3 {
+			if tries = append(tries, backoff.AttemptFrom(ctx)); len(tries) == 3 {
 				return nil
 			}
 			return answered(503)
 		}))
-		require.Equal(t, []backoff.Try{
-			{},
-			{N: 1, Connect: 30 * time.Second, Handshake: time.Minute},
-			{N: 2, Connect: time.Minute, Handshake: 2 * time.Minute},
+		require.Equal(t, []backoff.Attempt{
+			{Number: 1},
+			{Number: 2, Connect: 30 * time.Second, Handshake: time.Minute},
+			{Number: 3, Connect: time.Minute, Handshake: 2 * time.Minute},
 		}, tries)
 	})
 }
@@ -240,7 +240,7 @@ func (p *trap) Acquire(ctx context.Context, host string) (func(backoff.Verdict),
 	return func(v backoff.Verdict) { done(v); p.pass("the gate's done") }, err
 }
 
-func (p *trap) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (p *trap) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	p.pass("Next")
 	return backoff.Step{Wait: time.Second}, true
 }
@@ -285,7 +285,7 @@ func TestWhateverDoesNotReturnEveryPermitIsGivenBackOnce(t *testing.T) {
 // giveUp is a policy that gives up.
 type giveUp struct{}
 
-func (giveUp) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
+func (giveUp) Next(backoff.History, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
 
 func hang(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 

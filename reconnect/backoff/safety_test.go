@@ -37,10 +37,10 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 		"no atom":      &backoff.Decorrelated{Base: d, Cap: l, NoAtom: true},
 		"normal":       &backoff.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
 		"paced":        &backoff.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
-		"lasting":      backoff.Patient(&backoff.Paced{}, backoff.Patience{Base: d, Share: factor, Cap: l}, backoff.Patience{Share: spread, Cap: -1}),
+		"lasting":      backoff.WithTimeouts(&backoff.Paced{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
 		"first":        backoff.First(d, &backoff.Exponential{Cap: l}),
 		"limit":        backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
-		"patient":      backoff.Patient(&backoff.Exponential{}, backoff.Patience{Base: d, Factor: factor, Cap: l}, backoff.Patience{Base: l, Factor: spread}),
+		"patient":      backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
 	}
 	for jitter := range backoff.JitterNone + 2 {
 		all["exponential "+string('0'+rune(jitter))] = &backoff.Exponential{
@@ -52,7 +52,7 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 
 // sound asserts that after a no policy returns a wait or a limit that is negative or has
 // overflowed.
-func sound(t *testing.T, policies map[string]backoff.Policy, a backoff.Attempt) {
+func sound(t *testing.T, policies map[string]backoff.Policy, a backoff.History) {
 	t.Helper()
 	for name, p := range policies {
 		for _, source := range []rand.Source{constant(0), highest, rand.NewPCG(3, 4)} {
@@ -65,9 +65,9 @@ func sound(t *testing.T, policies map[string]backoff.Policy, a backoff.Attempt) 
 	}
 }
 
-func attempt(n, overloads int, prev, elapsed time.Duration, class uint8) backoff.Attempt {
+func attempt(n, overloads int, prev, elapsed time.Duration, class uint8) backoff.History {
 	verdict := backoff.Verdict{Class: backoff.Class(class), RetryAfter: elapsed}
-	return backoff.Attempt{N: n, Overloads: overloads, Prev: prev, Elapsed: elapsed, Least: prev, Verdict: verdict}
+	return backoff.History{N: n, Overloads: overloads, Prev: prev, Elapsed: elapsed, Least: prev, Verdict: verdict}
 }
 
 func TestNoPolicyOverflowsOrGoesBelowZero(t *testing.T) {
@@ -90,7 +90,7 @@ func FuzzPolicies(f *testing.F) {
 
 func TestNoPolicyAllocates(t *testing.T) {
 	r := seeded()
-	a := backoff.Attempt{N: 3, Prev: time.Second}
+	a := backoff.History{N: 3, Prev: time.Second}
 	for name, p := range policies(1e9, 3e10, 1.6, 0.2) {
 		require.Zero(t, testing.AllocsPerRun(10, func() { p.Next(a, r) }), name)
 	}

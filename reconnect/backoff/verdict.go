@@ -73,7 +73,7 @@ func Slow(err error) error { return marked(err, ClassSlow) }
 
 // Refresh marks err as a refusal of stale credentials, such as a token that has
 // expired: [Classify] returns [ClassRefresh] for it, so that the next try is made with
-// new ones ([Try.Refresh] is set). A second refusal in a row counts as [ClassSlow]. The
+// new ones ([Attempt.Refresh] is set). A second refusal in a row counts as [ClassSlow]. The
 // rules of [Permanent] hold.
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 

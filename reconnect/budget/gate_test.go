@@ -171,7 +171,7 @@ func TestALimiterThatGivesUpGivesItsPlaceBack(t *testing.T) {
 type broken func()
 
 func (b broken) Wait(context.Context) error { b(); return nil }
-func (b broken) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (b broken) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	b()
 	return backoff.Step{}, true
 }

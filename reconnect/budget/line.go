@@ -229,7 +229,7 @@ func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 		step.Wait = backoff.SlowMin // a gate does not give up
 	}
 	l.spread = step.Wait
-	l.pace = now.Add(l.outage.Attempt().Verdict.RetryAfter + step.Wait)
+	l.pace = now.Add(l.outage.History().Verdict.RetryAfter + step.Wait)
 }
 
 // LineStatus is a snapshot of a [Line].

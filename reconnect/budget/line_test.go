@@ -15,7 +15,7 @@ import (
 // every is a policy that waits d each time.
 type every time.Duration
 
-func (p every) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Duration(p)}, true
 }
 
@@ -138,7 +138,7 @@ func TestAHostThatIsDownIsProbedByOneAtATime(t *testing.T) {
 // tired is a policy that gives up.
 type tired struct{}
 
-func (tired) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
+func (tired) Next(backoff.History, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
 
 func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
 	q := down(t, budget.LineOptions{Rate: -1, Probe: tired{}}, 2)

@@ -16,7 +16,7 @@ type AWSLegacy struct {
 }
 
 // Next waits and never gives up.
-func (l *AWSLegacy) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (l *AWSLegacy) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	limit := orDefault(l.Max, 20*time.Second)
 	d := backoff.Grow(2*time.Second, 2, a.N, longest)
 	if d > limit {
@@ -33,7 +33,7 @@ type AWS struct {
 }
 
 // Next waits and never gives up.
-func (w *AWS) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (w *AWS) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := backoff.Grow(orDefault(w.Base, 50*time.Millisecond), 2, a.N, orDefault(w.Max, 20*time.Second))
 	return backoff.Step{Wait: backoff.Uniform(r, 0, d)}, true
 }

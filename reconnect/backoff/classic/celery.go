@@ -22,7 +22,7 @@ type Celery struct {
 }
 
 // Next waits and never gives up.
-func (c *Celery) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (c *Celery) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	limit := seconds(c.Maximum, 600)
 	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, limit)
 	if !c.NoJitter {
@@ -40,7 +40,7 @@ func (c *Celery) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
 type CeleryOld Celery
 
 // Next waits and never gives up.
-func (c *CeleryOld) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (c *CeleryOld) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, longestWhole)
 	if !c.NoJitter {
 		d = wholeSeconds(r, d)

@@ -26,7 +26,7 @@ func (c constant) Uint64() uint64 { return uint64(c) }
 // waits returns the waits 0 to n-1 of p, until it gives up.
 func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
 	for i := range n {
-		s, ok := p.Next(backoff.Attempt{N: i}, rand.New(source))
+		s, ok := p.Next(backoff.History{N: i}, rand.New(source))
 		if !ok {
 			break
 		}
@@ -73,20 +73,20 @@ func TestEthernetWaitsInSlots(t *testing.T) {
 	p := &classic.Ethernet{Slot: time.Second}
 	require.Equal(t, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}, waits(p, 20, highest))
 	require.Len(t, waits(p, 20, constant(0)), 15)
-	s, _ := (&classic.Ethernet{}).Next(backoff.Attempt{}, rand.New(highest))
+	s, _ := (&classic.Ethernet{}).Next(backoff.History{}, rand.New(highest))
 	require.Equal(t, 51200*time.Nanosecond, s.Wait)
 }
 
 func TestGRPCIsAtLeastAsPatientAsItsWait(t *testing.T) {
 	for n, want := range map[int]time.Duration{0: 20 * time.Second, 99: 96 * time.Second} {
-		s, _ := (&classic.GRPC{}).Next(backoff.Attempt{N: n}, rand.New(constant(0)))
+		s, _ := (&classic.GRPC{}).Next(backoff.History{N: n}, rand.New(constant(0)))
 		require.Equal(t, want, s.Connect)
 	}
 }
 
 func TestTailscaleDoesNotOverflowWhereTheOriginalDoes(t *testing.T) {
 	for _, n := range []int{960_383, 960_384, math.MaxInt} {
-		s, _ := (&classic.Tailscale{}).Next(backoff.Attempt{N: n}, rand.New(constant(0)))
+		s, _ := (&classic.Tailscale{}).Next(backoff.History{N: n}, rand.New(constant(0)))
 		require.Equal(t, 15*time.Second, s.Wait)
 	}
 }

@@ -23,7 +23,7 @@ type ConnectRetry struct {
 }
 
 // Next waits, and gives up after the longest wait.
-func (c *ConnectRetry) Next(a backoff.Attempt, _ *rand.Rand) (backoff.Step, bool) {
+func (c *ConnectRetry) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	wait := backoff.Grow(time.Second, 2, a.N, longest)
 	if wait > orDefault(c.MaxSleep, 128*time.Second)/2 {
 		return backoff.Step{}, false

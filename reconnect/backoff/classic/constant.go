@@ -14,7 +14,7 @@ type Fixed struct {
 }
 
 // Next waits and never gives up.
-func (f *Fixed) Next(backoff.Attempt, *rand.Rand) (backoff.Step, bool) {
+func (f *Fixed) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: orDefault(f.Wait, time.Second)}, true
 }
 
@@ -27,7 +27,7 @@ type NATS struct {
 }
 
 // Next waits and never gives up.
-func (n *NATS) Next(_ backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (n *NATS) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	wait := orDefault(n.Wait, 2*time.Second)
 	jitter := orDefault(n.Jitter, 100*time.Millisecond)
 	return backoff.Step{Wait: backoff.Uniform(r, wait, wait+jitter)}, true

@@ -32,7 +32,7 @@
 // The waits agree in mean, standard deviation and mass at the cap with
 // testdata/backoff_moments.csv in the folder above.
 //
-// Attempt.N counts waits from 0 here as elsewhere; where a source counts from 1, the
+// History.N counts waits from 0 here as elsewhere; where a source counts from 1, the
 // comment says so. No attempt number and no field leads to overflow or to a negative
 // wait. The zero value of a field means its default, as does a float that is not a
 // number. A policy may be shared between goroutines, but not changed.

@@ -15,7 +15,7 @@ type Ethernet struct {
 }
 
 // Next waits, and gives up after fifteen waits.
-func (e *Ethernet) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (e *Ethernet) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	if a.N >= 15 {
 		return backoff.Step{}, false
 	}

@@ -12,7 +12,7 @@ import (
 func ExampleConnectRetry() {
 	var policy backoff.Policy = &classic.ConnectRetry{}
 	for n := 0; ; n++ {
-		step, ok := policy.Next(backoff.Attempt{N: n}, backoff.Rand())
+		step, ok := policy.Next(backoff.History{N: n}, backoff.Rand())
 		if !ok {
 			break
 		}

@@ -21,7 +21,7 @@ type JPillora struct {
 }
 
 // Next waits and never gives up.
-func (j *JPillora) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (j *JPillora) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	shortest := orDefault(j.Min, 100*time.Millisecond)
 	d := backoff.Grow(shortest, orUsual(j.Factor, 2), a.N, longest)
 	return backoff.Step{Wait: min(backoff.Uniform(r, shortest, d), orDefault(j.Max, 10*time.Second))}, true
@@ -41,7 +41,7 @@ type Stubborn struct {
 }
 
 // Next waits and never gives up.
-func (s *Stubborn) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (s *Stubborn) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := backoff.Grow(orDefault(s.Base, 4*time.Second), orUsual(s.Factor, 2), a.N, longest)
 	return backoff.Step{Wait: min(around(r, d, s.Spread, 0.05), orDefault(s.Max, 30*time.Minute))}, true
 }

@@ -19,7 +19,7 @@ type Cenkalti struct {
 }
 
 // Next waits and never gives up.
-func (c *Cenkalti) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (c *Cenkalti) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := backoff.Grow(orDefault(c.Initial, 500*time.Millisecond), orUsual(c.Multiplier, 1.5), a.N, orDefault(c.Max, time.Minute))
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
 }
@@ -37,7 +37,7 @@ type GRPC struct {
 }
 
 // Next waits and never gives up.
-func (g *GRPC) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (g *GRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	base := orDefault(g.Base, time.Second)
 	wait := base
 	if a.N > 0 {
@@ -55,7 +55,7 @@ type Tailscale struct {
 }
 
 // Next waits and never gives up.
-func (t *Tailscale) Next(a backoff.Attempt, r *rand.Rand) (backoff.Step, bool) {
+func (t *Tailscale) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	k := time.Duration(min(max(a.N, 0), 500_000)) + 1 // the original overflows at 960,384
 	d := min(k*k*10*time.Millisecond, orDefault(t.Max, 30*time.Second))
 	return backoff.Step{Wait: around(r, d, 0.5, 0.5)}, true

@@ -39,7 +39,7 @@ func sound(t *testing.T, policies map[string]backoff.Policy, n int) {
 	t.Helper()
 	for name, p := range policies {
 		for _, source := range []rand.Source{constant(0), highest, rand.NewPCG(3, 4)} {
-			if s, _ := p.Next(backoff.Attempt{N: n}, rand.New(source)); min(s.Wait, s.Connect, s.Handshake) < 0 {
+			if s, _ := p.Next(backoff.History{N: n}, rand.New(source)); min(s.Wait, s.Connect, s.Handshake) < 0 {
 				t.Fatalf("%s: %+v after %d", name, s, n)
 			}
 		}
@@ -79,6 +79,6 @@ func TestPoliciesMayBeShared(t *testing.T) {
 		}
 		group.Wait()
 		r := rand.New(rand.NewPCG(1, 2))
-		require.Zero(t, testing.AllocsPerRun(10, func() { p.Next(backoff.Attempt{N: 3}, r) }), name)
+		require.Zero(t, testing.AllocsPerRun(10, func() { p.Next(backoff.History{N: 3}, r) }), name)
 	}
 }
