@@ -5,7 +5,6 @@ package examples_test
 
 import (
 	"bufio"
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,31 +30,25 @@ func program(t *testing.T, document string) string {
 }
 
 // feed answers each subscription, and then closes the connection.
-func feed(t *testing.T) *httptest.Server {
+func feed() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
 		}
 		defer c.CloseNow()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for {
-			_, subscription, err := c.Read(ctx)
-			if err != nil {
-				return
-			}
-			if c.Write(ctx, websocket.MessageText, append([]byte("subscribed by "), subscription...)) != nil {
-				return
-			}
-			c.Close(websocket.StatusGoingAway, "that was all")
+		_, subscription, err := c.Read(r.Context())
+		if err != nil {
 			return
+		}
+		if c.Write(r.Context(), websocket.MessageText, append([]byte("subscribed by "), subscription...)) == nil {
+			c.Close(websocket.StatusGoingAway, "that was all")
 		}
 	}))
 }
 
 func TestTheProgramOfTheReadmeRuns(t *testing.T) {
-	s := feed(t)
+	s := feed()
 	defer s.Close()
 	binary := filepath.Join(t.TempDir(), "readme")
 	out, err := exec.Command("go", "build", "-o", binary, program(t, "../README.md")).CombinedOutput()
