@@ -80,8 +80,12 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // Limit returns p with an end: it gives up after so many waits, and instead of a wait
 // that would end later than elapsed after the loss of the connection, or after the
 // start. The time that a server told us to wait counts as a part of that wait, and so does
-// the time to which [History.Least] raises it. An argument of zero or less means: no such limit. A nil
-// p means [Default].
+// the time to which [History.Least] raises it. An argument of zero or less means: no such
+// limit. A nil p means [Default].
+//
+// Both begin anew with each outage. A session that was ready, but not for long enough to be
+// stable, ends the outage too if it was ready for a quarter of it (see [DialOptions]). So
+// where sessions are short but better than none, Limit may never give up.
 //
 // With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
 // tries, because it does not wait before the first.
