@@ -123,25 +123,29 @@ func ofNetwork(err error) Verdict {
 		return lenient
 	case has[*net.DNSError](err):
 		return Verdict{Class: ClassRetry}
-	case isLocal(err):
+	case isOneOf(err, localErrors):
 		return Verdict{Class: ClassRetry, Local: true}
-	case find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() }):
+	case isOneOf(err, timeoutErrors), find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() }):
 		return Verdict{Class: ClassOverload}
 	}
-	return Verdict{Class: ClassRetry, Refused: errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)}
+	return Verdict{Class: ClassRetry, Refused: isOneOf(err, refusedErrors)}
 }
 
-// isLocal reports whether our own machine has failed.
-func isLocal(err error) bool {
-	return slices.ContainsFunc(localErrors, func(e error) bool { return errors.Is(err, e) })
+func isOneOf(err error, errs []error) bool {
+	return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
 }
 
-var localErrors = []error{
-	syscall.EMFILE, syscall.ENFILE, // too many open files
-	syscall.EADDRNOTAVAIL, // no such local address, or no port left
-	syscall.ENOBUFS,       // no buffer space
-	syscall.ENETUNREACH,   // no route to the network
-}
+var (
+	localErrors = append([]error{ // our own machine has failed
+		syscall.EMFILE, syscall.ENFILE, // too many open files
+		syscall.EADDRNOTAVAIL, // no such local address, or no port left
+		syscall.ENOBUFS,       // no buffer space
+		syscall.ENETUNREACH,   // no route to the network
+	}, wsaLocal...)
+
+	timeoutErrors = append([]error{syscall.ETIMEDOUT}, wsaTimeout...)
+	refusedErrors = append([]error{syscall.ECONNREFUSED, syscall.ECONNRESET}, wsaRefused...)
+)
 
 func isTLS(err error) bool {
 	return has[*tls.CertificateVerificationError](err) ||

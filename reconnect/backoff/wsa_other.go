@@ -1,0 +1,6 @@
+//go:build !windows
+
+package backoff
+
+// Only Windows has error numbers of its own.
+var wsaLocal, wsaTimeout, wsaRefused []error
