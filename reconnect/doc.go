@@ -39,7 +39,9 @@
 //
 // # Promises
 //
-//  1. One owner. At most two connections exist at a time, and one of them is live.
+//  1. One owner. At most two connections exist at a time, and at most one of them is live.
+//     (A dial to a host with several addresses may open more TCP connections for a moment,
+//     of which it keeps one.)
 //     There is one dial. A second begins beside it only if the handshake of the first is
 //     not answered in time, because the first may wait in a server's queue or be lost,
 //     or after a Kick. The dial that is answered first wins. The other one is cut before

@@ -33,7 +33,8 @@ import (
 // by Ended and Kick. After each of them call Next until it returns Wait or Stop.
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
-// Start(r *rand.Rand) Step is asked for the limits on the first dial of all.)
+// Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [First], [Limit]
+// and [WithTimeouts] pass that on.)
 //
 //   - Before the first dial of all there is no wait but [DialOptions.StartSpread].
 //   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins
@@ -155,9 +156,7 @@ func NewDials(o *DialOptions, r *rand.Rand) Dials {
 // Start is the start of the connection: the first dial of all may begin.
 func (d *Dials) Start(now time.Time) {
 	d.outage.Begin(now)
-	if p, ok := d.o.Policy.(interface{ Start(r *rand.Rand) Step }); ok {
-		d.step = p.Start(d.r)
-	}
+	d.step = start(d.o.Policy, d.r)
 	d.step.Wait = Uniform(d.r, 0, d.o.StartSpread)
 	d.due = now.Add(d.step.Wait)
 }
@@ -261,7 +260,7 @@ func (d *Dials) History() History { return d.outage.History() }
 // Due returns when the next dial begins, the zero time if that is not known yet.
 func (d *Dials) Due() time.Time { return d.due }
 
-// Tries returns how many dials have begun since the last stable session, or since the
+// Attempts returns how many dials have begun since the last stable session, or since the
 // start.
 func (d *Dials) Attempts() int { return d.outage.tries }
 

@@ -468,3 +468,27 @@ func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
 	d.now = d.Due()
 	require.False(t, d.Next(d.now).Attempt.Refresh)
 }
+
+// The limits on the first dial of all are those of the policy, whatever is around it.
+func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
+	inside := &backoff.Prompt{Hang: 3 * sec, Connect: 5 * sec}
+	timeout := func(d time.Duration) backoff.Timeout { return backoff.Timeout{Base: d} }
+	for name, c := range map[string]struct {
+		policy             backoff.Policy
+		connect, handshake time.Duration // the least
+	}{
+		"alone":    {inside, 5 * sec, 2500 * time.Millisecond},
+		"limited":  {backoff.Limit(inside, 10, 0), 5 * sec, 2500 * time.Millisecond},
+		"spread":   {backoff.First(sec, inside), 5 * sec, 2500 * time.Millisecond},
+		"timeouts": {backoff.WithTimeouts(backoff.Limit(fixed{}, 10, 0), timeout(7*sec), timeout(8*sec)), 7 * sec, 8 * sec},
+		"partly":   {backoff.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
+		"none":     {fixed{}, 0, 0},
+	} {
+		d := newDesk(t, backoff.DialOptions{Policy: c.policy})
+		a := d.Next(d.now)
+		require.Equal(t, backoff.Dial, a.Do, name)
+		require.Equal(t, c.connect, a.Attempt.Connect, name)
+		require.GreaterOrEqual(t, a.Attempt.Handshake, c.handshake, name)
+		require.LessOrEqual(t, a.Attempt.Handshake, c.handshake*6/5, name)
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// fibonacci is a Policy of your own. It has no state, because what varies is in the Attempt.
+// fibonacci is a Policy of your own. It has no state, because what varies is in the History.
 type fibonacci struct{ unit time.Duration }
 
 func (f fibonacci) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {

@@ -47,15 +47,14 @@ func (o *Outage) Begin(now time.Time) { o.began = now }
 // next outage begins.
 func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
 
-// Served makes the outage younger by d, because there was a session that was not stable. It
-// reports whether the outage is over by that.
-func (o *Outage) Served(d time.Duration, now time.Time) bool {
+// Served makes the outage younger by d, because there was a session that was not stable. An
+// outage that is not older than d is over, and the next begins.
+func (o *Outage) Served(d time.Duration, now time.Time) {
 	if d < now.Sub(o.began) {
 		o.began = o.began.Add(d)
-		return false
+		return
 	}
 	o.began, o.waits, o.drawn, o.last.Overloads, o.hang = now, 0, 0, 0, hang{}
-	return true
 }
 
 // Next takes the verdict on a try or session that has just ended, and returns what p does
@@ -98,7 +97,7 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 	}, true
 }
 
-// note sets the Attempt that the policy gets.
+// note sets the History that the policy gets.
 func (o *Outage) note(v Verdict, now time.Time) {
 	if o.began.IsZero() {
 		o.began = now

@@ -17,7 +17,7 @@ type Policy interface {
 // History is what has happened so far, for a [Policy] to decide by.
 type History struct {
 	N         int           // waits already made since the last stable session, or since the start; 0: this is the first one
-	Overloads int           // how many of the failures before those waits and this one were ClassOverload (timeout, 429, 503)
+	Overloads int           // failures that were ClassOverload (timeout, 429, 503) since the last stable session, or since the start, this one included
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed   time.Duration // time since the connection was lost, or since the start
 	Least     time.Duration // the wait is raised to this if it is shorter: minutes after ClassSlow, else 0
@@ -42,6 +42,15 @@ type Step struct {
 	Swap      bool          // of two handshakes that hang, a [Dials] gives up the one that it kept until now, not the one after this step
 }
 
+// start returns the Step of p for the first dial of all, of which only the limits count. A
+// Policy that has limits for it has a method Start, and one around another passes it on.
+func start(p Policy, r *rand.Rand) Step {
+	if s, ok := p.(interface{ Start(r *rand.Rand) Step }); ok {
+		return s.Start(r)
+	}
+	return Step{}
+}
+
 // The limits on one try where a [Step] has none. That on connecting leaves time for a
 // resolver that waits 5 s for each of two name servers.
 const (
@@ -51,7 +60,7 @@ const (
 
 // First returns p with a first wait of its own, drawn from [0, spread). That wait decides
 // how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
-// 7.2.3, asks for it). All later waits are those of p, whose Attempt does not
+// 7.2.3, asks for it). All later waits are those of p, whose History does not
 // count the first wait: N is one less, and Prev is 0 at p's own first wait.
 // The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into it.
 //
@@ -65,6 +74,8 @@ type first struct {
 	spread time.Duration
 	policy Policy
 }
+
+func (f *first) Start(r *rand.Rand) Step { return start(f.policy, r) }
 
 func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	if a.N <= 0 {
@@ -98,6 +109,8 @@ type limit struct {
 	attempts int
 	elapsed  time.Duration
 }
+
+func (l *limit) Start(r *rand.Rand) Step { return start(l.policy, r) }
 
 func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	if l.attempts > 0 && a.N >= l.attempts {
@@ -146,13 +159,20 @@ type timeouts struct {
 
 func (p *timeouts) Next(a History, r *rand.Rand) (Step, bool) {
 	s, ok := p.policy.Next(a, r)
+	return p.limited(s, a), ok
+}
+
+func (p *timeouts) Start(r *rand.Rand) Step { return p.limited(start(p.policy, r), History{}) }
+
+// limited returns s with the limits after a.
+func (p *timeouts) limited(s Step, a History) Step {
 	if p.connect.Base > 0 {
 		s.Connect = p.connect.after(a)
 	}
 	if p.handshake.Base > 0 {
 		s.Handshake = p.handshake.after(a)
 	}
-	return s, ok
+	return s
 }
 
 func (p *Timeout) after(a History) time.Duration {

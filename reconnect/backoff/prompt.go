@@ -9,23 +9,30 @@ import (
 // for a million that must not keep the server from coming back.
 //
 //   - The first wait is drawn from [0, Spread). A client that is refused in the first half
-//     of Spread dials once more in the second half, or a tenth of it later.
+//     of Spread dials once more in the second half, or up to a tenth of that half later.
 //   - All later waits are drawn from [d/2, d). d is Share times the age of the outage, at
 //     least Base and at most Cap. After an overload (a timeout, 429, 503) it is at most
 //     OverloadCap instead.
 //   - When the server tells us to wait, the wait that is added is drawn from [0, d). d is
 //     ToldShare times the time for which it has told us to wait, the present time included.
-//     It is at least Base, and at most OverloadCap or the time that the server asks for now.
+//     It is at least Base. It is at most OverloadCap, or the time that the server asks for
+//     now if that is longer.
 //   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
-//     the hang if that is longer. (The last sixth of the time is jittered.) A [Dials] keeps
-//     it, and begins the next dial beside it without a wait. If that hangs as well it is
-//     given up, and the next begins.
-//   - The first dial beside takes the place of the kept one if it hangs as well, because a
-//     short hang may have swallowed every first handshake of a herd. It does not if a dial
-//     was refused in this outage: the server was restarted then, and a queue is likelier
-//     than a hang.
+//     the hang if that is longer. The last sixth of the time is jittered, so that with the
+//     default it hangs after 8.3 to 10 s. A [Dials] keeps it, and begins the next dial beside
+//     it without a wait. If that hangs as well it is given up, and the next begins.
+//   - The first dial beside a kept handshake takes its place if it hangs as well, because a
+//     short hang may have swallowed every first handshake of a herd. This happens once per
+//     hang. It does not happen if a dial was refused in this outage: the server was restarted
+//     then, and a queue is likelier than a hang.
 //   - After a refusal or a 503 beside a handshake that hangs d is HangShare times the age of
 //     the hang, within the bounds that d has otherwise.
+//
+// One herd does not come back soon: a server that lost every place in a hang of 10 s or more,
+// whose queue has no bound, and that needs more than about 20 s for all its clients. Its
+// queue fills with handshakes for which nobody waits any more. A server that bounds its
+// backlog is not in danger, nor is one with fewer clients; clients with HangShare 1 bring
+// such a server back too, and are away for longer when they are alone.
 //
 // The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
 // repository.
@@ -120,7 +127,7 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 // first second tries once more in the next. Then it waits for half of the time that the
 // outage has lasted, at least 2.4 s and at most 10 s, or 15 s after an overload, jittered
 // over the upper half. A dial may take 16 s to connect. A handshake that is not answered
-// within 10 s hangs: it is kept, and another dial begins beside it. It never gives up.
+// within 10 s (8.3 to 10 s, jittered) hangs: it is kept, and another dial begins beside it. It never gives up.
 // Every call returns the same value.
 //
 // It was chosen by simulation: bench/DEFAULTS.md in the repository has the tables, and
