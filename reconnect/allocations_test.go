@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,10 +21,6 @@ type allocations struct {
 	start, end runtime.MemStats
 	done       chan struct{} // closed when all are measured
 }
-
-const warmUp, measured = 2000, 10_000
-
-func newAllocations() *allocations { return &allocations{done: make(chan struct{})} }
 
 func (a *allocations) message() {
 	switch a.messages++; a.messages {
@@ -42,6 +39,10 @@ func (a *allocations) wantAtMost(t *testing.T, most float64) {
 	<-a.done
 	require.Less(t, float64(a.end.Mallocs-a.start.Mallocs)/measured, most)
 }
+
+const warmUp, measured = 2000, 10_000
+
+func newAllocations() *allocations { return &allocations{done: make(chan struct{})} }
 
 // measure runs a test for messages of two sizes over real sockets, with a peer that is
 // another process.
@@ -148,5 +149,43 @@ func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
 			}
 			a.wantAtMost(t, want)
 		})
+	}
+}
+
+// What is promised of goroutines in doc.go, and promise 11: none is left.
+func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
+	const conns = 50
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for name, o := range map[string]*reconnect.Options{"push": {OnMessage: func(context.Context, reconnect.Message) {}}, "pull": {}} {
+		o.OnSession = func(context.Context, *reconnect.Opening) error { return nil }
+		d := &dialer.WebSocket{URL: startPeer(t)}
+		before := runtime.NumGoroutine()
+		var open []*reconnect.Conn
+		for range conns {
+			c, err := reconnect.New(d, o)
+			require.NoError(t, err)
+			defer quit(c)
+			open = append(open, c)
+			require.NoError(t, c.Await(ctx, reconnect.StateReady))
+		}
+		wantGoroutines(ctx, t, before+conns, name)
+		for _, c := range open {
+			quit(c)
+		}
+		wantGoroutines(ctx, t, before, name)
+	}
+}
+
+// wantGoroutines waits until there are exactly so many: those of a handshake may
+// take a moment to end.
+func wantGoroutines(ctx context.Context, t *testing.T, want int, name string) {
+	t.Helper()
+	for runtime.NumGoroutine() != want {
+		if ctx.Err() != nil {
+			require.Equal(t, want, runtime.NumGoroutine(), name)
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

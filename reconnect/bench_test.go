@@ -10,9 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,75 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 )
-
-// peerEnv makes the test binary a WebSocket server on loopback, in a process of
-// its own, so that its work and memory are not counted as ours.
-const peerEnv = "REDIAL_BENCH_PEER"
-
-// servePeer sends as many messages of a size as the request's query asks for, and
-// then reads until the client leaves; with "echo" in the query it sends back what it
-// reads. It ends when its standard input does.
-func servePeer() {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(l.Addr())
-	type raw struct{}
-	s := &http.Server{ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, raw{}, c) }}
-	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer c.CloseNow()
-		var size, count int
-		fmt.Sscan(r.URL.Query().Get("size"), &size)
-		fmt.Sscan(r.URL.Query().Get("count"), &count)
-		send(r.Context().Value(raw{}).(net.Conn), size, count)
-		for err == nil {
-			var kind websocket.MessageType
-			var data []byte
-			if kind, data, err = c.Read(context.Background()); err == nil && r.URL.Query().Has("echo") {
-				err = c.Write(context.Background(), kind, data)
-			}
-		}
-	})
-	go s.Serve(l)
-	io.Copy(io.Discard, os.Stdin)
-}
-
-// send writes messages in bursts of up to 64 KiB, as a busy feed does.
-func send(c net.Conn, size, count int) {
-	frame := conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Payload: make([]byte, size)}.Bytes()
-	burst := bytes.Repeat(frame, 1+(64<<10)/len(frame))
-	for left := count * len(frame); left > 0; left -= len(burst) {
-		if _, err := c.Write(burst[:min(left, len(burst))]); err != nil {
-			return
-		}
-	}
-}
-
-// startPeer returns the URL of a server process that ends with the test or benchmark.
-func startPeer(t testing.TB) string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), peerEnv+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { in.Close(); cmd.Wait() })
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return "ws://" + strings.TrimSpace(addr)
-}
 
 const idle = 10_000
 
@@ -262,6 +195,185 @@ func receivePull(buf []byte) func(*testing.B, string) {
 	}
 }
 
+// BenchmarkWrite writes 128 B over an in-memory connection: coder's Write, ours
+// with a context that never ends, and with one that can.
+func BenchmarkWrite(b *testing.B) {
+	m := conn.Message{Type: conn.Binary, Data: make([]byte, 128)}
+	b.Run("plain", func(b *testing.B) {
+		c, _, err := websocket.Dial(b.Context(), "ws://h:1", &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: dialSink}}})
+		require.NoError(b, err)
+		defer c.CloseNow()
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := c.Write(context.Background(), websocket.MessageBinary, m.Data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for name, ctx := range map[string]context.Context{"conn": context.Background(), "conn, cancellable": b.Context()} {
+		b.Run(name, func(b *testing.B) {
+			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, nil)
+			require.NoError(b, err)
+			defer quit(c)
+			require.NoError(b, c.Await(ctx, reconnect.StateReady))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.Write(ctx, m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSend sends 128 B over an in-memory connection and counts until OnReceipt was
+// told: with up to 512 on their way, and one by one, which is the price of waking
+// those who write and tell. Compare with BenchmarkWrite.
+func BenchmarkSend(b *testing.B) {
+	for name, most := range map[string]int{"stream": 512, "one by one": 1} {
+		b.Run(name, func(b *testing.B) {
+			room := make(chan struct{}, most) // one for each message on its way
+			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, &reconnect.Options{
+				Outbox: reconnect.Outbox{OnReceipt: func(_ context.Context, r reconnect.Receipt) {
+					if r.Err != nil {
+						b.Error(r.Err)
+					}
+					<-room
+				}},
+			})
+			require.NoError(b, err)
+			defer quit(c)
+			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
+			m := reconnect.Out{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
+			b.ReportAllocs()
+			for b.Loop() {
+				room <- struct{}{}
+				if err := c.Send(m); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range most {
+				room <- struct{}{} // until all are told
+			}
+		})
+	}
+}
+
+// BenchmarkBurst sends 64 messages of 128 B at once, over loopback, and waits until all have
+// been written: coder's Write, ours, and Send.
+func BenchmarkBurst(b *testing.B) {
+	const burst = 64
+	data := make([]byte, 128)
+	measure := func(b *testing.B, send func(), flush func()) {
+		b.ReportAllocs()
+		start := cpu()
+		for b.Loop() {
+			for range burst {
+				send()
+			}
+			flush()
+		}
+		b.ReportMetric(float64(cpu()-start)/float64(b.N*burst), "cpu-ns/message")
+	}
+	b.Run("plain", func(b *testing.B) {
+		c, _, err := websocket.Dial(b.Context(), startPeer(b), nil)
+		require.NoError(b, err)
+		defer c.CloseNow()
+		measure(b, func() { require.NoError(b, c.Write(context.Background(), websocket.MessageBinary, data)) }, func() {})
+	})
+	told := make(chan struct{}, burst)
+	c, err := reconnect.New(&dialer.WebSocket{URL: startPeer(b)}, &reconnect.Options{
+		Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) { told <- struct{}{} }},
+	})
+	require.NoError(b, err)
+	defer quit(c)
+	require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
+	m := conn.Message{Type: conn.Binary, Data: data}
+	b.Run("write", func(b *testing.B) {
+		measure(b, func() { require.NoError(b, c.Write(context.Background(), m)) }, func() {})
+	})
+	b.Run("send", func(b *testing.B) {
+		measure(b, func() { require.NoError(b, c.Send(reconnect.Out{Message: m})) }, func() {
+			for range burst {
+				<-told
+			}
+		})
+	})
+}
+
+// BenchmarkFairness reports how long a Write takes, now and then, while four other
+// goroutines write in a loop; beside it the same with a mutex around a conn.Framed.
+// The figures that count are the ratios within one run.
+func BenchmarkFairness(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	defer l.Close()
+	go func() { // ends with l
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(io.Discard, nc) // ends with its connection
+		}
+	}()
+	dial := func(context.Context) (conn.Conn, error) {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		return conn.NewFramed(nc, conn.LengthPrefix{}, nil)
+	}
+	plain, err := dial(b.Context())
+	require.NoError(b, err)
+	defer plain.CloseNow()
+	open := func(o *reconnect.Options) func(context.Context, conn.Message) error {
+		c, err := reconnect.New(reconnect.DialFunc(dial), o)
+		require.NoError(b, err)
+		b.Cleanup(func() { quit(c) })
+		require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
+		return c.Write
+	}
+	var mu sync.Mutex
+	for name, write := range map[string]func(context.Context, conn.Message) error{
+		"mutex": func(_ context.Context, m conn.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return plain.Write(m)
+		},
+		"redial":      open(nil),
+		"redial-done": open(&reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}}}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var g sync.WaitGroup
+			data := text(strings.Repeat("x", 1000))
+			for range 4 {
+				g.Go(func() {
+					for ctx.Err() == nil {
+						if err := write(context.Background(), data); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			var took []time.Duration
+			for range b.N {
+				start := time.Now()
+				require.NoError(b, write(b.Context(), text("tick")))
+				took = append(took, time.Since(start))
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+			g.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+		})
+	}
+}
+
 // sink is a connection in memory whose peer answers a handshake, takes
 // everything and says nothing.
 type sink struct {
@@ -270,10 +382,6 @@ type sink struct {
 	asked       chan struct{}
 	closed      chan struct{}
 	first, once sync.Once
-}
-
-func dialSink(context.Context, string, string) (net.Conn, error) {
-	return &sink{asked: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 func (s *sink) Write(p []byte) (int, error) {
@@ -308,33 +416,6 @@ func (s *sink) Close() error {
 	return nil
 }
 
-// BenchmarkWrite writes 128 B over an in-memory connection: coder's Write, ours
-// with a context that never ends, and with one that can.
-func BenchmarkWrite(b *testing.B) {
-	m := conn.Message{Type: conn.Binary, Data: make([]byte, 128)}
-	b.Run("plain", func(b *testing.B) {
-		c, _, err := websocket.Dial(b.Context(), "ws://h:1", &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: dialSink}}})
-		require.NoError(b, err)
-		defer c.CloseNow()
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := c.Write(context.Background(), websocket.MessageBinary, m.Data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	for name, ctx := range map[string]context.Context{"conn": context.Background(), "conn, cancellable": b.Context()} {
-		b.Run(name, func(b *testing.B) {
-			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, nil)
-			require.NoError(b, err)
-			defer quit(c)
-			require.NoError(b, c.Await(ctx, reconnect.StateReady))
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.Write(ctx, m); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+func dialSink(context.Context, string, string) (net.Conn, error) {
+	return &sink{asked: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }

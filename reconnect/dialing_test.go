@@ -4,47 +4,18 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
-	"runtime"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
-
-// hanging is a policy under which a handshake hangs after 10 s.
-type hanging struct{}
-
-func (hanging) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
-	wait := time.Second
-	if a.Hung {
-		wait = 0
-	}
-	return backoff.Step{Wait: wait, Connect: 5 * time.Second, Handshake: 10 * time.Second}, true
-}
-
-// connected says that the dial is connected.
-func (d *dialing) connected() {
-	d.try.Connected()
-	synctest.Wait()
-}
-
-// hang is open, and its first dial is connected and not answered.
-func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
-	s.t.Helper()
-	c := s.open(o)
-	d := s.wantDial()
-	d.connected()
-	return c, d
-}
 
 // A place in a server's queue is kept, and another dial asks beside it.
 func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
@@ -99,6 +70,61 @@ func TestThereIsNoThirdDial(t *testing.T) {
 	})
 }
 
+// Promise 1.
+func TestAtMostTwoDialsAreInFlight(t *testing.T) {
+	for name, one := range map[string]bool{"two": false, "OneConnection": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := run(every(time.Second))
+				o.Run.OneConnection = one
+				c := s.open(&o)
+				d := s.wantDial()
+				c.Kick()
+				if !one {
+					require.Zero(t, s.wantDial().at)
+				}
+				for range 3 {
+					c.Kick()
+					c.Redial(0, errLost)
+					s.wantNoDial()
+				}
+				d.accept()
+				time.Sleep(time.Hour)
+				s.wantNoDial()
+			})
+		})
+	}
+}
+
+// Promise 1, by the network's own account.
+func TestThereAreNeverMoreThanTwoConnections(t *testing.T) {
+	t.Run("two", func(t *testing.T) { testConnections(t, false, 2) })
+	t.Run("OneConnection", func(t *testing.T) { testConnections(t, true, 1) })
+}
+
+func testConnections(t *testing.T, one bool, most int) {
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		random := rand.New(rand.NewPCG(1, 2))
+		v.network.Fault(venueAddr, conntest.Fault{Delay: 300 * time.Millisecond}, conntest.Fault{})
+		o := run(every(100 * time.Millisecond))
+		o.Run.OneConnection = one
+		c := v.open(t, &o)
+		for v.now() < time.Minute {
+			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+			late := time.Duration(random.Int64N(int64(time.Second)))
+			v.network.Fault(venueAddr, conntest.Fault{Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true})
+			v.network.ResetAll(venueAddr)
+			c.Kick()
+			c.Redial(c.Status().Session, errLost)
+		}
+		count := v.network.Count(venueAddr)
+		require.Greater(t, count.Dials, 30)
+		require.LessOrEqual(t, count.MaxDialing, most)
+		require.LessOrEqual(t, count.MaxOpen, most)
+		require.LessOrEqual(t, count.MaxHeld, most)
+	})
+}
+
 func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var done []reconnect.DialDone
@@ -114,24 +140,6 @@ func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 		require.ErrorIs(t, c.Status().Err, backoff.ErrHung)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 		require.Equal(t, uint64(1), c.Stats().Failures)
-	})
-}
-
-// The limits of a dial hold until it is connected; then the rule decides.
-func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
-		s.open(&o)
-		d := s.wantDial()
-		deadline, ok := d.ctx.Deadline()
-		require.True(t, ok)
-		require.Equal(t, s.start.Add(backoff.DefaultConnect+backoff.DefaultHandshake), deadline)
-		d.connected()
-		_, ok = d.ctx.Deadline()
-		require.False(t, ok)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.NoError(t, d.ctx.Err())
 	})
 }
 
@@ -250,49 +258,6 @@ func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
 	})
 }
 
-// A connection that comes as everything ends is closed.
-func TestAConnectionThatComesAtTheEndIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var c atomic.Pointer[reconnect.Conn]
-		o := run(hanging{})
-		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { c.Load().Close() }}
-		c.Store(s.open(&o))
-		peer := s.wantDial().accept()
-		<-c.Load().Done()
-		require.True(t, peer.Closed())
-	})
-}
-
-// Of a hook that does not return nothing is left either.
-func TestAHookThatDoesNotReturnLeavesNoConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, c, ended := &gate{}, &pipe{}, make(chan struct{})
-		go func() {
-			defer close(ended)
-			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
-				func(context.Context, *pipe, *reconnect.Session) error { return nil },
-				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialDone: func(reconnect.DialDone) { runtime.Goexit() }}})
-		}()
-		<-ended
-		require.True(t, c.closed)
-		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
-	})
-}
-
-// uncomparable is an error of a type that has no ==.
-type uncomparable []string
-
-func (e uncomparable) Error() string { return strings.Join(e, ", ") }
-
-func TestAnErrorNeedNotBeComparable(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
-		c := s.open(&o)
-		s.wantDial().refuse(uncomparable{"no", "way"})
-		require.EqualError(t, c.Status().Err, "no, way")
-	})
-}
-
 // A login that is refused beside a handshake that hangs is seen at once.
 func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -309,18 +274,6 @@ func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 	})
 }
 
-// one is a Gate with one place.
-type one chan struct{}
-
-func (g one) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
-	select {
-	case g <- struct{}{}:
-		return func(backoff.Verdict) { <-g }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(backoff.Default())
@@ -331,26 +284,6 @@ func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 		}
 		require.Less(t, s.now(), 41*time.Second)
 	})
-}
-
-// yielding is a Gate that lets the first dial in, and others after an hour or when their
-// wait is cut short.
-type yielding struct{ notes }
-
-func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
-	if g.add("acquire"); len(g.all()) > 1 {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Hour):
-		}
-	}
-	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
-}
-
-// seenGate is a Gate that says what it has seen.
-type seenGate interface {
-	reconnect.Gate
-	all() []string
 }
 
 // What a server says in answer to a handshake that hung holds the dial that waits at
@@ -398,16 +331,23 @@ func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 	})
 }
 
-// impatient is a dialer whose DialTimeout does not return.
-type impatient struct{ *scene }
-
-func (impatient) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
-
-func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(impatient{s}, nil)
-		require.NoError(t, err)
-		<-c.Done()
-		require.ErrorIs(t, c.Err(), net.ErrClosed)
+// One of the endpoints is a black hole; the next dial goes on where the last one
+// was ended.
+func TestSeveralFramedEndpoints(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		d.dialer.Address, d.dialer.Addresses = "", []string{"hole.test:7", "shut.test:7", deskAddr}
+		d.network.Fault("hole.test:7", conntest.Fault{Hang: true})
+		d.network.Fault("shut.test:7", conntest.Fault{Refuse: true})
+		o := run(every(time.Second))
+		c := d.open(t, &o)
+		for session := range 20 {
+			peer := d.next(t)
+			peer.say(t, "hello\n")
+			wantMessage(t, c, uint64(session+1), "hello")
+			peer.pipe.Reset()
+			wantSeam(t, c)
+		}
+		require.NotEmpty(t, d.network.Dials("hole.test:7"))
+		require.NotEmpty(t, d.network.Dials("shut.test:7"))
 	})
 }

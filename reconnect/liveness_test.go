@@ -2,23 +2,22 @@ package reconnect_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
-
-// alive is a fake that pings and notes bytes, as a WebSocket does.
-var alive = conntest.FakeOptions{Pings: true, Idles: true}
 
 // Promise 8: 30 s at the defaults, and two probes.
 func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
@@ -68,6 +67,30 @@ func TestAnyByteIsLife(t *testing.T) {
 	})
 }
 
+// Promise 8: where bytes are not noted, messages are life.
+func TestAMessageIsLife(t *testing.T) {
+	for name, o := range map[string]*reconnect.Options{
+		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = conntest.FakeOptions{Pings: true}
+				c := s.open(o)
+				peer := s.wantDial().accept()
+				peer.Mute()
+				for range 20 {
+					time.Sleep(9 * time.Second)
+					deliver(peer, 1, 1)
+				}
+				require.Equal(t, reconnect.StateReady, c.State())
+				require.Zero(t, peer.Pings())
+			})
+		})
+	}
+}
+
 // Promise 8: one answer between two probes starts it all over.
 func TestALateAnswerIsAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -82,6 +105,99 @@ func TestALateAnswerIsAnAnswer(t *testing.T) {
 		}
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, 320*time.Second, s.now())
+	})
+}
+
+// Without a way to ask there is no verdict.
+func TestSilenceAloneIsNoVerdict(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept()
+		time.Sleep(time.Hour)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+func TestLivenessCanBeSwitchedOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
+		s.wantDial().accept().Mute()
+		time.Sleep(time.Hour)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Zero(t, c.Stats().Probes)
+	})
+}
+
+// Promise 8: a connection whose peer has left without a word, at the defaults.
+func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		o := run(every(time.Hour))
+		c := v.ready(t, &o)
+		time.Sleep(time.Hour)
+		wantNothing(t, c) // the venue is silent, but answers pings
+		require.NoError(t, c.Write(t.Context(), text("the last byte")))
+		synctest.Wait()
+		v.network.StallAll(venueAddr)
+		stalled := v.now()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, stalled+30*time.Second, v.now())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+// Promise 8: any byte is life. This server answers no ping, and its message
+// comes at one byte in 15 s.
+func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
+	inVenue(t, conntest.NeverRead, func(t *testing.T, v *venue) {
+		v.dialer.Conn.MessageTimeout = -1
+		c := v.ready(t, nil)
+		message := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("at last")}.Bytes()
+		for i := range message {
+			time.Sleep(15 * time.Second)
+			v.pipe(t).Inject(conntest.ToClient, message[i:i+1])
+		}
+		synctest.Wait()
+		require.NotZero(t, c.Stats().Probes)
+		wantMessage(t, c, 1, "at last")
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, v.now())
+	})
+}
+
+// Promise 8: any byte is life, half a line too.
+func TestAFramedPeerThatTricklesLives(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		d.dialer.Conn.MessageTimeout = -1
+		o := run(every(time.Hour))
+		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return nil }
+		c := d.open(t, &o)
+		peer := d.next(t)
+		for _, piece := range strings.SplitAfter("a long line\n", "") {
+			time.Sleep(25 * time.Second)
+			peer.say(t, piece)
+		}
+		wantMessage(t, c, 1, "a long line")
+	})
+}
+
+// A server that pings without end and never reads: our answers get stuck.
+func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
+	ping := conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 125)}
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.Next(v.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
+			for ctx.Err() == nil {
+				if _, err := conntest.PipeOf(ctx).Server().Write(ping.Bytes()); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}))
+		o := run(every(time.Hour))
+		c := v.ready(t, &o)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorAs(t, c.Status().Err, new(*conn.SlowMessageError))
+		require.Less(t, v.now(), 11*time.Second) // WriteTimeout after the window is full
 	})
 }
 
@@ -140,6 +256,27 @@ func TestASlowHandlerIsReported(t *testing.T) {
 	})
 }
 
+// Promise 8: a handler that is quick enough keeps its place at the connection,
+// though each look of the timer finds it at work.
+func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		var c *reconnect.Conn
+		handled := uint64(0)
+		c = s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
+			handled++
+			time.Sleep(9 * time.Second)
+			require.Equal(t, handled, c.Stats().Received, "nobody reads ahead")
+		}})
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 20)
+		time.Sleep(200 * time.Second)
+		synctest.Wait()
+		require.Equal(t, uint64(20), handled)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
 // Promise 8: nobody is cut for reading slowly, but somebody hears of a reader that
 // does not read at all.
 func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
@@ -184,71 +321,6 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Promises 8 and 11.
-func TestCloseWithASlowHandler(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c := s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }})
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 3)
-		time.Sleep(35 * time.Second)
-		quit(c)
-		require.Equal(t, time.Minute, s.now(), "the handler is waited for, and not called again")
-	})
-}
-
-// A connection without a ping is watched by the probe function.
-func TestAProbeFunctionAsksForLife(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Idles: true}
-		o := run(every(time.Hour))
-		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		require.Equal(t, []conn.Message{text("?")}, peer.Written())
-		deliver(peer, 1, 1)
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
-		require.Equal(t, 40*time.Second, s.now())
-		require.Len(t, peer.Written(), 3)
-	})
-}
-
-func TestAProbeThatFailsEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
-		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return errLost }
-		c := s.open(&o)
-		s.wantDial().accept()
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 10*time.Second, s.now())
-		require.ErrorIs(t, c.Status().Err, errLost)
-	})
-}
-
-// Without a way to ask there is no verdict.
-func TestSilenceAloneIsNoVerdict(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept()
-		time.Sleep(time.Hour)
-		require.Equal(t, reconnect.StateReady, c.State())
-	})
-}
-
-func TestLivenessCanBeSwitchedOff(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		c := s.open(&reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}})
-		s.wantDial().accept().Mute()
-		time.Sleep(time.Hour)
-		require.Equal(t, reconnect.StateReady, c.State())
-		require.Zero(t, c.Stats().Probes)
-	})
 }
 
 // asleep is a Conn whose machine was suspended when a message came after 5 s: its
@@ -306,36 +378,16 @@ func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 	}
 }
 
-// Redial is the application's own verdict.
-func TestRedialEndsTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		gap := errors.New("gap in sequence")
-		c.Redial(7, errLost) // not this one
-		c.Redial(1, gap)
-		require.Equal(t, gap, wantSeam(t, c).Cause)
-		require.True(t, peer.Closed())
-		s.wantDial()
-	})
-}
-
-// Promise 8: a goodbye is not a silence.
-func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
+// A wall clock that is set back is no sign of anything.
+func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		c := s.open(nil)
-		peer := s.wantDial().accept()
-		peer.Hold()
-		go c.Write(t.Context(), text("x"))
-		time.Sleep(9 * time.Second)
-		peer.Mute()
-		time.AfterFunc(4*time.Second, peer.Release)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded, "because of the mute peer, and of nothing else")
-		require.Zero(t, peer.Pings())
-		require.Equal(t, 14*time.Second, s.now())
+		back := time.Duration(0)
+		o := run(every(time.Hour))
+		o.Liveness.Now = func() time.Time { back -= time.Hour; return time.Now().Add(back) }
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 30*time.Second, s.now())
 	})
 }

@@ -3,15 +3,25 @@ package reconnect_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // lines returns what a logger wrote, without its times.
@@ -85,4 +95,126 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		quit(c)
 		require.Contains(t, lines(&b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
 	})
+}
+
+// Promise 13.
+func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.dialer.URL = "ws://usersecret:passsecret@feed.test/v1?token=querysecret"
+		v.dialer.Header = http.Header{"Authorization": {"Bearer headsecret"}}
+		v.dialer.Prepare = func(_ context.Context, r *dialer.Request) error {
+			r.URL += "&key=keysecret"
+			r.Header.Set("X-Key", "keysecret")
+			return nil
+		}
+		v.dialer.Conn.ReadLimit = 4096
+		faults := ordeal(v)
+		var texts notes
+		var log bytes.Buffer
+		o := run(every(time.Second))
+		o.Run.OneConnection = true // else some faults bring no wait
+		o.Run.Classify = func(err error) backoff.Verdict {
+			texts.add(err.Error())
+			return backoff.Verdict{Class: backoff.ClassRetry}
+		}
+		o.Run.Trace = reconnect.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		c := v.open(t, &o)
+		var watchers sync.WaitGroup
+		watchers.Go(func() { watchStatus(c, &texts) })
+		watchers.Go(func() { watchStream(c, &texts) })
+		time.Sleep(time.Hour)
+		require.NoError(t, c.Write(t.Context(), text("survived")))
+		synctest.Wait()
+		quit(c)
+		watchers.Wait()
+
+		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")
+		require.Contains(t, texts.all(), "read survived")
+		require.Contains(t, texts.all(), `seam: session 1 ended: read: closed by the peer: 1008 "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"`)
+		for _, s := range append(texts.all(), strings.Split(strings.TrimSpace(log.String()), "\n")...) {
+			requireHarmless(t, s)
+		}
+	})
+}
+
+// Promise 13: what must be nowhere, planted in the URL, the header, the
+// credentials of Prepare, and what the server sends back of them.
+var planted = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret"}
+
+const colours = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
+
+// ordeal is every kind of fault: first of the dials, then of the handshakes,
+// then of the sessions.
+func ordeal(v *venue) (faults int) {
+	dials := []conntest.Fault{
+		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
+		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
+	}
+	v.network.Fault(venueAddr, append(dials, conntest.Fault{})...)
+	leak := http.Header{"Location": {"http://other.test/?token=bodysecret"}, "X-Token": {"bodysecret"}}
+	page := func(w http.ResponseWriter, r *http.Request) { http.Error(w, "bodysecret "+r.URL.String()+colours, 400) }
+	answers := []conntest.Answer{
+		page, conntest.Status(401, leak), conntest.Status(503, leak), conntest.Status(302, leak), conntest.Status(200, leak),
+		conntest.Redirect(""), conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(colours + "\r\n\r\n")),
+		conntest.Status(200, http.Header{"X": {strings.Repeat("bodysecret", 100_000)}}),
+	}
+	for _, h := range []conntest.Handler{
+		conntest.CloseWith(1008, colours), conntest.CloseWith(4001, strings.Repeat("x", 123)),
+		conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x3, Payload: []byte(colours)}),
+		conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 5000)}),
+		conntest.Frames(conntest.Frame{Head: conntest.TextFrame}),
+		on(func(p *conntest.Pipe) { p.Reset() }), on(func(p *conntest.Pipe) { p.FIN(conntest.ToClient) }),
+		on(func(p *conntest.Pipe) { p.Stall(conntest.Both) }), on(func(p *conntest.Pipe) { p.Window(conntest.ToServer, 0) }),
+		on(func(p *conntest.Pipe) {
+			p.Inject(conntest.ToClient, []byte{0x81, 100, 'x'})
+			p.Cut(conntest.ToClient, 1)
+		}),
+	} {
+		answers = append(answers, v.AcceptWith(h))
+	}
+	v.Next(append(answers, v.Accept)...)
+	return len(dials) + len(answers)
+}
+
+// on is a handler that does something to its connection.
+func on(f func(*conntest.Pipe)) conntest.Handler {
+	return func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
+		f(conntest.PipeOf(ctx))
+		<-ctx.Done()
+	}
+}
+
+// watchStatus collects what the status says, and what a write does.
+func watchStatus(c *reconnect.Conn, texts *notes) {
+	for c.Await(context.Background(), reconnect.StateWaiting) == nil {
+		texts.add(fmt.Sprintf("status: %v", c.Status().Err))
+		if err := c.Write(context.Background(), text("x")); err != nil {
+			texts.add(err.Error())
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// watchStream collects what the reader sees.
+func watchStream(c *reconnect.Conn, texts *notes) {
+	for m, err := range c.Messages(context.Background()) {
+		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
+			texts.add("seam: " + err.Error())
+			texts.add(seam.Cause.Error())
+		} else if err == nil {
+			texts.add("read " + string(m.Data))
+		}
+	}
+}
+
+func requireHarmless(t *testing.T, s string) {
+	t.Helper()
+	for _, secret := range planted {
+		require.NotContains(t, s, secret)
+	}
+	require.Less(t, len(s), 1000)
+	require.NotContains(t, s, "level=ERROR msg=\"all", "an injected line")
+	for _, r := range s {
+		require.True(t, unicode.IsPrint(r), "%q in %q", r, s)
+	}
 }

@@ -1,10 +1,23 @@
 package reconnect_test
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/conn/conntest"
 )
 
 // Promise 11, for every test of the package.
@@ -17,4 +30,69 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(name) // the proxy of whoever runs the tests is not meant
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// peerEnv makes the test binary a WebSocket server on loopback, in a process of
+// its own, so that its work and memory are not counted as ours.
+const peerEnv = "REDIAL_BENCH_PEER"
+
+// servePeer sends as many messages of a size as the request's query asks for, and
+// then reads until the client leaves; with "echo" in the query it sends back what it
+// reads. It ends when its standard input does.
+func servePeer() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr())
+	type raw struct{}
+	s := &http.Server{ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, raw{}, c) }}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		var size, count int
+		fmt.Sscan(r.URL.Query().Get("size"), &size)
+		fmt.Sscan(r.URL.Query().Get("count"), &count)
+		send(r.Context().Value(raw{}).(net.Conn), size, count)
+		for err == nil {
+			var kind websocket.MessageType
+			var data []byte
+			if kind, data, err = c.Read(context.Background()); err == nil && r.URL.Query().Has("echo") {
+				err = c.Write(context.Background(), kind, data)
+			}
+		}
+	})
+	go s.Serve(l)
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// send writes messages in bursts of up to 64 KiB, as a busy feed does.
+func send(c net.Conn, size, count int) {
+	frame := conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Payload: make([]byte, size)}.Bytes()
+	burst := bytes.Repeat(frame, 1+(64<<10)/len(frame))
+	for left := count * len(frame); left > 0; left -= len(burst) {
+		if _, err := c.Write(burst[:min(left, len(burst))]); err != nil {
+			return
+		}
+	}
+}
+
+// startPeer returns the URL of a server process that ends with the test or benchmark.
+func startPeer(t testing.TB) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), peerEnv+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	return "ws://" + strings.TrimSpace(addr)
 }

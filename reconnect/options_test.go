@@ -2,9 +2,9 @@ package reconnect_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -13,25 +13,65 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// numbers returns the paths of all fields of a struct that are numbers.
-func numbers(t reflect.Type, path string, index []int) map[string][]int {
-	found := map[string][]int{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		at := append(append([]int(nil), index...), i)
-		switch f.Type.Kind() {
-		case reflect.Int, reflect.Int64:
-			found[path+f.Name] = at
-		case reflect.Struct:
-			for name, at := range numbers(f.Type, path+f.Name+".", at) {
-				found[name] = at
-			}
-		}
+// A bad option is named by the constructor.
+func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
+	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
+	push := func(context.Context, reconnect.Message) {}
+	for want, o := range map[string]*reconnect.Options{
+		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
+		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
+		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
+		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
+		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},
+		"OverflowReplaceKey":      {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowReplaceKey}},
+		"OverflowDiscard, which":  {Outbox: reconnect.Outbox{Overflow: reconnect.OverflowDiscard}},
+		"Options.Outbox.Overflow": {Outbox: reconnect.Outbox{Overflow: 17}},
+		"Options.WhenDown":        {WhenDown: 17},
+		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: func(context.Context, func(conn.Message) error) error { return nil }}},
+		"Options.Run.Kick":        {Run: reconnect.RunOptions{Kick: make(chan struct{})}},
+		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &gate{}}},
+		"RunOptions.Host \"h.e\"": {Run: reconnect.RunOptions{Host: "h.e"}},
+	} {
+		c, err := reconnect.New(dial, o)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, c)
 	}
-	return found
+	_, err := reconnect.New(nil, nil)
+	require.ErrorContains(t, err, "Dialer")
+	_, err = reconnect.New(invalid{dial}, nil)
+	require.ErrorContains(t, err, "URL")
+}
+
+type invalid struct{ reconnect.DialFunc }
+
+func (invalid) Validate() error { return errors.New("dialer: URL: no host") }
+
+func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
+	done := func(context.Context, reconnect.Receipt) {}
+	keep := func(context.Context, reconnect.Out, error) bool { return true }
+	for _, test := range []struct {
+		want string
+		o    reconnect.Options
+	}{
+		{"Options.Outbox.Messages", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Messages: -1}}},
+		{"Options.Outbox.Bytes", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Bytes: -1}}},
+		{"Options.Outbox.Overflow", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Overflow: reconnect.OverflowReplaceKey + 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Messages: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Bytes: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Age: 1}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Overflow: reconnect.OverflowReplaceKey}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{WhenDown: reconnect.WhenDownKeep, Outbox: reconnect.Outbox{Keep: keep}}},
+		{"Options.Outbox.Keep", reconnect.Options{WhenDown: reconnect.WhenDownWait, Outbox: reconnect.Outbox{OnReceipt: done, Keep: keep}}},
+		{"Options.WhenDown", reconnect.Options{WhenDown: reconnect.WhenDownKeep + 1}},
+		{"Options.WhenDown is WhenDownKeep", reconnect.Options{WhenDown: reconnect.WhenDownKeep}},
+		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Expected: func(time.Time) bool { return true }}}},
+		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Limit: -1, Expected: func(time.Time) bool { return true }}}},
+	} {
+		_, err := reconnect.New(newScene(t), &test.o)
+		require.ErrorContains(t, err, test.want)
+	}
 }
 
 // Whatever number stands in an option: it is refused by name, or the Conn works.
@@ -75,25 +115,22 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 	}
 }
 
-// limited is a policy with these limits on connecting and on the handshake.
-type limited [2]time.Duration
-
-func (l limited) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
-	return backoff.Step{Wait: time.Second, Connect: l[0], Handshake: l[1]}, true
-}
-
-func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(limited{math.MaxInt64, math.MaxInt64})
-		var limits []time.Duration
-		o.Run.Trace = &reconnect.Trace{DialStart: func(d reconnect.DialStart) { limits = append(limits, d.Limit) }}
-		s.open(&o)
-		s.wantDial().refuse(errLost)
-		d := s.wantDial()
-		require.Equal(t, time.Duration(math.MaxInt64), limits[1])
-		require.NoError(t, d.ctx.Err())
-		d.accept()
-	})
+// numbers returns the paths of all fields of a struct that are numbers.
+func numbers(t reflect.Type, path string, index []int) map[string][]int {
+	found := map[string][]int{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(append([]int(nil), index...), i)
+		switch f.Type.Kind() {
+		case reflect.Int, reflect.Int64:
+			found[path+f.Name] = at
+		case reflect.Struct:
+			for name, at := range numbers(f.Type, path+f.Name+".", at) {
+				found[name] = at
+			}
+		}
+	}
+	return found
 }
 
 // A name may stand in either place, but not be two.

@@ -2,15 +2,18 @@ package reconnect_test
 
 import (
 	"context"
-	"net"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -95,9 +98,6 @@ func TestTheOldestAreDisplaced(t *testing.T) {
 		require.Equal(t, "3 4 5555", written(s.wantDial().accept()))
 	})
 }
-
-// keyed is a message about a key.
-func keyed(key, data string) reconnect.Out { return reconnect.Out{Message: text(data), Key: key} }
 
 func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -262,14 +262,6 @@ func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// sluggish is a connection whose writes take a second.
-type sluggish struct{ conn.Conn }
-
-func (s sluggish) Write(m conn.Message) error {
-	time.Sleep(time.Second)
-	return s.Conn.Write(m)
-}
-
 // Promise 6: nor at it, though the write before it ends at that very instant, and the
 // timer may be late.
 func TestNothingIsSentAtItsDeadline(t *testing.T) {
@@ -320,73 +312,6 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 	}
 }
 
-// Promise 10: OnReceipt may be slow, or never return: that delays no write, but Send stops.
-func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		hung := make(chan struct{})
-		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Messages: 3, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		for range 4 { // one is being told, three wait for that
-			queue(t, c, "a")
-			synctest.Wait()
-		}
-		require.Equal(t, "a a a a", written(peer))
-		err := c.Send(reconnect.Out{Message: text("b")})
-		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
-		require.ErrorContains(t, err, "3 receipts wait for Outbox.OnReceipt")
-		require.NoError(t, c.Write(t.Context(), text("w")))
-		close(hung)
-		synctest.Wait()
-		queue(t, c, "b")
-		require.Equal(t, "a a a a w b", written(peer))
-	})
-}
-
-// Promise 10: the same by bytes.
-func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		hung := make(chan struct{})
-		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Bytes: 10, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
-		c := s.open(&o)
-		peer := s.wantDial().accept()
-		for range 3 {
-			queue(t, c, "12345")
-			require.NotEmpty(t, written(peer))
-		}
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("b")}), reconnect.ErrOutboxFull)
-		close(hung)
-	})
-}
-
-func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
-	done := func(context.Context, reconnect.Receipt) {}
-	keep := func(context.Context, reconnect.Out, error) bool { return true }
-	for _, test := range []struct {
-		want string
-		o    reconnect.Options
-	}{
-		{"Options.Outbox.Messages", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Messages: -1}}},
-		{"Options.Outbox.Bytes", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Bytes: -1}}},
-		{"Options.Outbox.Overflow", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Overflow: reconnect.OverflowReplaceKey + 1}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Messages: 1}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Bytes: 1}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Age: 1}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Overflow: reconnect.OverflowReplaceKey}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{WhenDown: reconnect.WhenDownKeep, Outbox: reconnect.Outbox{Keep: keep}}},
-		{"Options.Outbox.Keep", reconnect.Options{WhenDown: reconnect.WhenDownWait, Outbox: reconnect.Outbox{OnReceipt: done, Keep: keep}}},
-		{"Options.WhenDown", reconnect.Options{WhenDown: reconnect.WhenDownKeep + 1}},
-		{"Options.WhenDown is WhenDownKeep", reconnect.Options{WhenDown: reconnect.WhenDownKeep}},
-		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Expected: func(time.Time) bool { return true }}}},
-		{"Options.Stall.Expected", reconnect.Options{Stall: reconnect.Stall{Limit: -1, Expected: func(time.Time) bool { return true }}}},
-	} {
-		_, err := reconnect.New(newScene(t), &test.o)
-		require.ErrorContains(t, err, test.want)
-	}
-}
-
 // Promise 6: nothing is begun after its deadline; what has begun is not cut for it.
 func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -410,64 +335,100 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 	})
 }
 
-// Promise 10: SendWait waits where Send refuses, for as long as its context lasts.
-func TestSendWaitWaitsForRoom(t *testing.T) {
+// Promise 6: no part of a message goes by another session than the rest.
+func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, told := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages = 1
 		c := s.open(o)
-		queue(t, c, "a")
-		require.ErrorIs(t, c.Send(out("b")), reconnect.ErrOutboxFull)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
-		defer cancel()
-		err := c.SendWait(ctx, out("b"))
-		wantFate(t, err, reconnect.FateDropped, 0)
-		require.ErrorIs(t, err, errLost)
-		waiting := make(chan error, 1)
-		go func() { waiting <- c.SendWait(t.Context(), out("c")) }()
-		synctest.Wait()
-		require.Empty(t, waiting)
 		peer := s.wantDial().accept()
-		require.NoError(t, <-waiting)
-		require.Equal(t, "a c", written(peer))
-		told.want(t, "a: written 1", "c: written 1")
+		require.NoError(t, c.Send(pinned(1, "a1")))
+		require.Equal(t, "a1", written(peer))
+		leave(t, c, peer, pinned(1, "a2"), pinned(1, "a3"), out("b"))
+		told.want(t, "a1: written 1", "a2: unknown 1", "a3: dropped 0")
+		require.ErrorIs(t, told.last(t).Err, reconnect.ErrSessionLost)
+		err := c.Send(pinned(1, "a4"))
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+		require.Equal(t, "b", written(s.wantDial().accept()))
+		require.ErrorContains(t, c.Send(pinned(1, "a5")), "session 1")
+		require.ErrorIs(t, c.Send(pinned(3, "c")), reconnect.ErrSessionLost, "nor by one that is to come")
+		require.NoError(t, c.Send(pinned(2, "d")))
 	})
 }
 
-// Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn;
-// what can never fit does not wait.
-func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
+// Not begun is no excuse, nor that the session is only about to be ready.
+func TestAPinnedMessageDoesNotOutliveItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		hung := make(chan struct{})
-		o := run(every(time.Second))
-		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
-		c := s.open(&o)
+		o, told := sending(reconnect.WhenDownKeep)
+		var c *reconnect.Conn
+		o.OnSession = refuseFirst
+		o.Run.Trace = &reconnect.Trace{SessionStart: func(n *reconnect.Session) {
+			if n.Number == 1 {
+				require.NoError(t, c.Send(pinned(1, "a")))
+			}
+		}}
+		c = s.open(o)
 		s.wantDial().accept()
-		for range 2 { // OnReceipt is at the first, the second waits for it
-			queue(t, c, "a")
-			synctest.Wait()
-		}
-		require.ErrorIs(t, c.SendWait(t.Context(), out("123456")), reconnect.ErrOutboxFull)
-		waiting := make(chan error, 1)
-		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
-		synctest.Wait()
-		require.Empty(t, waiting)
-		c.Close()
-		require.ErrorIs(t, <-waiting, net.ErrClosed)
-		close(hung)
+		told.want(t, "a: dropped 0")
+		s.wantDial().accept().FailWrite(errNotBegun)
+		require.NoError(t, c.Send(pinned(2, "b")))
+		told.want(t, "a: dropped 0", "b: dropped 2")
+		require.Empty(t, written(s.wantDial().accept()))
 	})
 }
 
-// What is queued can be seen: how many messages, and of how many bytes.
-func TestStatsShowWhatIsQueued(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		queue(t, c, "a", "bcd")
-		st := c.Stats()
-		require.Equal(t, uint64(2), st.Queued)
-		require.Equal(t, uint64(4), st.QueuedBytes)
-		require.Equal(t, "a bcd", written(s.wantDial().accept()))
-		require.Zero(t, c.Stats().QueuedBytes)
+// Promise 6: with a pin the parts of one whole go by one session or not at all.
+func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
+	k := new(clerk)
+	inVenue(t, k.serve, func(t *testing.T, v *venue) {
+		o, told := sending(reconnect.WhenDownKeep)
+		c := v.ready(t, o)
+		v.pipe(t).Window(conntest.ToServer, 1000)
+		v.pipe(t).Stall(conntest.ToServer)
+		for i := range 5 {
+			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 50_000), Session: 1}))
+		}
+		require.NoError(t, c.Send(reconnect.Out{Message: named("whole", 10)}))
+		synctest.Wait()
+		v.network.ResetAll(venueAddr)
+		time.Sleep(time.Second)
+		require.Equal(t, [][]string{{}, {"whole x 10"}}, k.all())
+		require.Len(t, told.all(), 6)
+		for i, fate := range []reconnect.Fate{reconnect.FateUnknown, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateWritten} {
+			require.Equal(t, fate, told.all()[i].Fate)
+		}
+	})
+}
+
+// Promises 8 and 10: a peer that floods us and reads nothing makes neither a deadlock
+// nor a heap: the write timeout cuts, and the bounds hold.
+func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
+	flood := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 100)}.Bytes()
+	inVenue(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+		for ctx.Err() == nil && conntest.PipeOf(ctx).Live() {
+			conntest.PipeOf(ctx).Inject(conntest.ToClient, flood)
+			time.Sleep(time.Millisecond)
+		}
+	}, func(t *testing.T, v *venue) {
+		v.dialer.Conn.WriteTimeout = 5 * time.Second
+		o, told := sending(reconnect.WhenDownKeep)
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.Outbox.Messages, o.Outbox.Bytes = 10, 300_000
+		c := v.ready(t, o)
+		accepted, refused := 0, 0
+		for v.now() < 12*time.Second {
+			if c.Send(reconnect.Out{Message: named("m", 40_000)}) == nil {
+				accepted++
+			} else {
+				refused++
+			}
+			require.LessOrEqual(t, c.Stats().Queued, uint64(8), "7 that wait, and the one that is written")
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Positive(t, refused)
+		require.GreaterOrEqual(t, c.Stats().Sessions, uint64(2))
+		require.Greater(t, c.Stats().Received, uint64(5000), "reading went on")
+		quit(c)
+		require.Len(t, told.all(), accepted)
 	})
 }

@@ -3,6 +3,7 @@ package reconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -72,6 +73,15 @@ func quit(c *reconnect.Conn) {
 	<-c.Done()
 }
 
+// hang is open, and its first dial is connected and not answered.
+func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
+	s.t.Helper()
+	c := s.open(o)
+	d := s.wantDial()
+	d.connected()
+	return c, d
+}
+
 // wantDial waits for the next dial.
 func (s *scene) wantDial() *dialing {
 	s.t.Helper()
@@ -103,8 +113,23 @@ func (d *dialing) accept() *conntest.Fake {
 	return fake
 }
 
+// acceptHeld accepts with a connection that does not write until it is released.
+func (d *dialing) acceptHeld() *conntest.Fake {
+	fake := conntest.NewFake(&d.s.fake)
+	fake.Hold()
+	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
+	synctest.Wait()
+	return fake
+}
+
 func (d *dialing) refuse(err error) {
 	d.answer <- func() (conn.Conn, error) { return nil, err }
+	synctest.Wait()
+}
+
+// connected says that the dial is connected.
+func (d *dialing) connected() {
+	d.try.Connected()
 	synctest.Wait()
 }
 
@@ -128,9 +153,35 @@ func (double) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Second << a.N}, true
 }
 
+// hanging is a policy under which a handshake hangs after 10 s.
+type hanging struct{}
+
+func (hanging) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+	wait := time.Second
+	if a.Hung {
+		wait = 0
+	}
+	return backoff.Step{Wait: wait, Connect: 5 * time.Second, Handshake: 10 * time.Second}, true
+}
+
 // run returns options with a policy.
 func run(p backoff.Policy) reconnect.Options {
 	return reconnect.Options{Run: reconnect.RunOptions{Policy: p}}
+}
+
+// alive is a fake that pings and notes bytes, as a WebSocket does.
+var alive = conntest.FakeOptions{Pings: true, Idles: true}
+
+// fake is the answer of a dial that brings f.
+func fake(f *conntest.Fake) func() (conn.Conn, error) {
+	return func() (conn.Conn, error) { return f.Conn(), nil }
+}
+
+func deliver(peer *conntest.Fake, from, to int) {
+	for i := from; i <= to; i++ {
+		peer.Deliver(text(fmt.Sprint(i)))
+	}
+	synctest.Wait()
 }
 
 func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []byte(s)} }
@@ -187,7 +238,64 @@ func wantNothing(t *testing.T, c *reconnect.Conn) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "got %q", m.Data)
 }
 
-// fake is the answer of a dial that brings f.
-func fake(f *conntest.Fake) func() (conn.Conn, error) {
-	return func() (conn.Conn, error) { return f.Conn(), nil }
+// gate is a Gate that notes what it is told.
+type gate struct{ notes }
+
+func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	g.add("acquire " + host)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
+}
+
+// refusing is a Gate that refuses everybody.
+type refusing func() error
+
+func (f refusing) Acquire(context.Context, string) (func(backoff.Verdict), error) { return nil, f() }
+
+// open is a Gate that lets everybody through, and what it does with verdicts.
+type open func(backoff.Verdict)
+
+func (f open) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
+
+// verdicts is a Gate that keeps what it hears.
+type verdicts struct{ list []backoff.Verdict }
+
+func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+	return func(got backoff.Verdict) { v.list = append(v.list, got) }, nil
+}
+
+// one is a Gate with one place.
+type one chan struct{}
+
+func (g one) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
+	select {
+	case g <- struct{}{}:
+		return func(backoff.Verdict) { <-g }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// yielding is a Gate that lets the first dial in, and others after an hour or when their
+// wait is cut short.
+type yielding struct{ notes }
+
+func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	if g.add("acquire"); len(g.all()) > 1 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+	}
+	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
+}
+
+// seenGate is a Gate that says what it has seen.
+type seenGate interface {
+	reconnect.Gate
+	all() []string
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,83 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
-
-// journal is an Outbox.OnReceipt that keeps what it is told.
-type journal struct {
-	mu       sync.Mutex // guards what follows
-	receipts []reconnect.Receipt
-}
-
-func (d *journal) done(_ context.Context, r reconnect.Receipt) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.receipts = append(d.receipts, r)
-}
-
-// all returns what was told until now, in order.
-func (d *journal) all() []reconnect.Receipt {
-	synctest.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]reconnect.Receipt(nil), d.receipts...)
-}
-
-// want asserts what was told until now: a line like "order: written 1" for each, of
-// its message, its fate and the session.
-func (d *journal) want(t *testing.T, lines ...string) {
-	t.Helper()
-	got := []string{}
-	for _, r := range d.all() {
-		got = append(got, fmt.Sprintf("%s: %v %d", r.Out.Data, r.Fate, r.Session))
-	}
-	require.Equal(t, append([]string{}, lines...), got)
-}
-
-// last returns what was told last.
-func (d *journal) last(t *testing.T) reconnect.Receipt {
-	t.Helper()
-	all := d.all()
-	require.NotEmpty(t, all)
-	return all[len(all)-1]
-}
-
-// sending returns options for Send that redial after a second, and what OnReceipt is told.
-func sending(down reconnect.WhenDown) (*reconnect.Options, *journal) {
-	d, o := new(journal), run(every(time.Second))
-	o.WhenDown, o.Outbox.OnReceipt = down, d.done
-	return &o, d
-}
-
-// queue sends each of the messages, which must be accepted.
-func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
-	t.Helper()
-	for _, m := range messages {
-		require.NoError(t, c.Send(reconnect.Out{Message: text(m)}))
-	}
-}
-
-// acceptHeld accepts with a connection that does not write until it is released.
-func (d *dialing) acceptHeld() *conntest.Fake {
-	fake := conntest.NewFake(&d.s.fake)
-	fake.Hold()
-	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
-	synctest.Wait()
-	return fake
-}
-
-// written is what was written to a fake, in one line.
-func written(peer *conntest.Fake) string {
-	synctest.Wait()
-	data := []string{}
-	for _, m := range peer.Written() {
-		data = append(data, string(m.Data))
-	}
-	return strings.Join(data, " ")
-}
 
 // Promise 6.
 func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
@@ -262,26 +186,51 @@ func (c choosy) Write(m conn.Message) error {
 	return c.Conn.Write(m)
 }
 
-func TestStatsCountEachFateOnce(t *testing.T) {
+// Promise 10: SendWait waits where Send refuses, for as long as its context lasts.
+func TestSendWaitWaitsForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages = 2
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages = 1
 		c := s.open(o)
-		queue(t, c, "a", "b")
-		require.Error(t, c.Send(reconnect.Out{Message: text("refused")}))
+		queue(t, c, "a")
+		require.ErrorIs(t, c.Send(out("b")), reconnect.ErrOutboxFull)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.SendWait(ctx, out("b"))
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, errLost)
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("c")) }()
+		synctest.Wait()
+		require.Empty(t, waiting)
 		peer := s.wantDial().accept()
-		require.Equal(t, "a b", written(peer))
-		peer.Hold()
-		queue(t, c, "unknown", "kept")
+		require.NoError(t, <-waiting)
+		require.Equal(t, "a c", written(peer))
+		told.want(t, "a: written 1", "c: written 1")
+	})
+}
+
+// Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn;
+// what can never fit does not wait.
+func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hung := make(chan struct{})
+		o := run(every(time.Second))
+		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
+		c := s.open(&o)
+		s.wantDial().accept()
+		for range 2 { // OnReceipt is at the first, the second waits for it
+			queue(t, c, "a")
+			synctest.Wait()
+		}
+		require.ErrorIs(t, c.SendWait(t.Context(), out("123456")), reconnect.ErrOutboxFull)
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
 		synctest.Wait()
-		peer.Fail(errLost)
-		synctest.Wait()
-		stats := c.Stats()
-		require.Equal(t, []uint64{2, 2, 1, 1, 1},
-			[]uint64{stats.Written, stats.WrittenBytes, stats.Dropped, stats.Unknown, stats.Queued})
-		quit(c)
-		require.Equal(t, uint64(2), c.Stats().Dropped)
-		require.Zero(t, c.Stats().Queued)
+		require.Empty(t, waiting)
+		c.Close()
+		require.ErrorIs(t, <-waiting, net.ErrClosed)
+		close(hung)
 	})
 }
 

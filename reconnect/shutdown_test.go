@@ -3,11 +3,14 @@ package reconnect_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
@@ -15,40 +18,50 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 11: a connection that dies while it is being shut down is not dialed again,
-// and the end is the one that was asked for.
-func TestShutdownOutlivesALoss(t *testing.T) {
+// Promise 11.
+func TestShutdownTellsThePeer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(0))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
-		peer.Hold()
-		go c.Write(t.Context(), text("x"))
-		synctest.Wait()
-		shut := make(chan error, 1)
-		go func() { shut <- c.Shutdown(t.Context()) }()
-		synctest.Wait()
-		peer.Fail(errLost)
-		synctest.Wait()
-		s.wantNoDial()
-		<-shut // the peer was not told, which may be an error
+		deliver(peer, 1, 1)
+		require.NoError(t, c.Shutdown(t.Context()))
+		code, _, ok := peer.ClosedWith()
+		require.True(t, ok)
+		require.Equal(t, 1000, code)
 		require.Equal(t, net.ErrClosed, c.Err())
-		require.Equal(t, net.ErrClosed, c.Status().Err)
-		require.Zero(t, s.now())
+		wantMessage(t, c, 1, "1") // what came before can still be read
+		require.ErrorIs(t, c.Write(t.Context(), text("x")), net.ErrClosed)
+		s.wantNoDial()
 	})
 }
 
-// Promise 11: Close cuts a Shutdown short.
-func TestCloseEndsAShutdown(t *testing.T) {
+// Promise 11: again and again, since two goroutines meet here.
+func TestShutdownTellsTheServer(t *testing.T) {
+	const times = 200
+	ends := make(chan error, times) // one for each connection
+	inVenue(t, func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		_, _, err := c.Read(ctx)
+		ends <- err
+	}, func(t *testing.T, v *venue) {
+		for range times {
+			c := v.ready(t, nil)
+			require.NoError(t, c.Shutdown(t.Context()))
+			require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(<-ends))
+			require.Equal(t, net.ErrClosed, c.Err())
+			require.Zero(t, v.network.Open())
+		}
+		require.Zero(t, v.now())
+	})
+}
+
+// Promise 10.
+func TestShutdownHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		s.wantDial().accept().Mute()
-		shut := make(chan error, 1)
-		go func() { shut <- c.Shutdown(t.Context()) }()
-		time.Sleep(time.Second)
-		quit(c)
-		require.NoError(t, <-shut)
-		require.Equal(t, time.Second, s.now())
+		require.ErrorIs(t, c.Shutdown(t.Context()), context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, s.now())
 	})
 }
 
@@ -85,6 +98,66 @@ func TestShutdownCutsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
+// Promise 11: a handler that works on holds up Done, and Shutdown no longer than its
+// context lasts.
+func TestShutdownDoesNotOutliveItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var late notes
+		c := s.open(&reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) },
+			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}},
+		})
+		s.wantDial().accept().Deliver(text("x"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.Shutdown(ctx)
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, time.Second, s.now())
+		<-c.Done()
+		require.Equal(t, time.Minute, s.now())
+		require.Contains(t, late.all(), "OnMessage")
+		require.NoError(t, c.Shutdown(ctx), "it has ended")
+	})
+}
+
+// Promise 11: Close cuts a Shutdown short.
+func TestCloseEndsAShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Mute()
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		time.Sleep(time.Second)
+		quit(c)
+		require.NoError(t, <-shut)
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// Promise 11: a connection that dies while it is being shut down is not dialed again,
+// and the end is the one that was asked for.
+func TestShutdownOutlivesALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(0))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		go c.Write(t.Context(), text("x"))
+		synctest.Wait()
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		synctest.Wait()
+		s.wantNoDial()
+		<-shut // the peer was not told, which may be an error
+		require.Equal(t, net.ErrClosed, c.Err())
+		require.Equal(t, net.ErrClosed, c.Status().Err)
+		require.Zero(t, s.now())
+	})
+}
+
 // Promises 11 and 14.
 func TestShutdownInsideACallbackReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -100,27 +173,50 @@ func TestShutdownInsideACallbackReturns(t *testing.T) {
 	})
 }
 
-// Promises 11 and 14: the dialer too is a callback.
-func TestCloseInsideADialReturns(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *scene) {
-		made := make(chan *reconnect.Conn, 1)
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			return nil, (<-made).Close()
-		}), nil)
-		require.NoError(t, err)
-		made <- c
-		<-c.Done()
-		require.Equal(t, net.ErrClosed, c.Err())
+// Promise 6: a write under way is finished first.
+func TestShutdownLetsAWriteFinish(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		time.AfterFunc(time.Second, peer.Release)
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.NoError(t, <-wrote)
+		require.Len(t, peer.Written(), 1)
 	})
 }
 
-// half is a connection whose farewell is the end of its stream, which cannot be sent.
-type half struct {
-	*conntest.Fake
-	err error
+func TestShutdownReportsAStuckWrite(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Hold()
+		go c.Write(t.Context(), text("x"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), errLost)
+		require.Equal(t, time.Second, s.now())
+	})
 }
 
-func (h *half) CloseWrite() error { return h.err }
+// A conn.Conn that says goodbye for as long as its context lasts.
+func TestAStuckFarewellIsAnErrorOfItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownKeep)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		queue(t, c, "a")
+		err := c.Shutdown(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "reconnect: shutdown")
+		require.Equal(t, 5*time.Second, s.now())
+		require.Equal(t, []conn.Message{text("a")}, peer.Written())
+	})
+}
 
 // A farewell that fails is reported, and ends the connection all the same; a
 // connection that has none is closed.
@@ -144,4 +240,81 @@ func TestAFarewellThatFailsIsReported(t *testing.T) {
 			require.Zero(t, s.now())
 		})
 	}
+}
+
+// half is a connection whose farewell is the end of its stream, which cannot be sent.
+type half struct {
+	*conntest.Fake
+	err error
+}
+
+func (h *half) CloseWrite() error { return h.err }
+
+// Promise 11: the server gets all that was written, then the end of it, and is
+// waited for.
+func TestShutdownHalfCloses(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		c := d.open(t, nil)
+		peer := d.next(t)
+		require.NoError(t, c.Write(t.Context(), text("last")))
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		all, err := io.ReadAll(peer.in)
+		require.NoError(t, err)
+		require.Equal(t, "last\n", string(all))
+		time.Sleep(3 * time.Second)
+		require.Empty(t, shut)
+		peer.Close()
+		require.NoError(t, <-shut)
+		require.Equal(t, 3*time.Second, d.now())
+		require.Equal(t, net.ErrClosed, c.Err())
+	})
+}
+
+// What a peer still has to say when it hears that we are done is part of the stream.
+func TestShutdownReceivesUntilTheFramedPeerIsDone(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		c := d.open(t, nil)
+		peer := d.next(t)
+		shut := make(chan error, 1)
+		go func() { shut <- c.Shutdown(t.Context()) }()
+		_, err := io.ReadAll(peer.in)
+		require.NoError(t, err)
+		peer.say(t, "one\ntwo\n")
+		time.Sleep(time.Second)
+		peer.say(t, "three\n")
+		peer.Close()
+		require.NoError(t, <-shut)
+		for _, want := range []string{"one", "two", "three"} {
+			wantMessage(t, c, 1, want)
+		}
+	})
+}
+
+// Promises 11 and 14: there the supervisor cannot read on, so that CloseTimeout ends
+// the wait for the peer.
+func TestShutdownInsideAFramedHandlerReturns(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		var c *reconnect.Conn
+		shut := make(chan error, 1)
+		c = d.open(t, &reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { shut <- c.Shutdown(ctx) }})
+		peer := d.next(t)
+		peer.say(t, "bye\n")
+		_, err := io.ReadAll(peer.in)
+		require.NoError(t, err)
+		peer.Close()
+		require.ErrorIs(t, <-shut, context.DeadlineExceeded)
+		<-c.Done()
+		require.Equal(t, 5*time.Second, d.now())
+	})
+}
+
+// Promise 11: and not for longer than CloseTimeout.
+func TestShutdownOfASilentFramedPeerIsBounded(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		c := d.open(t, nil)
+		d.next(t)
+		require.ErrorIs(t, c.Shutdown(t.Context()), context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, d.now())
+	})
 }

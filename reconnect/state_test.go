@@ -2,9 +2,8 @@ package reconnect_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Promise 12.
@@ -37,6 +35,77 @@ func TestStateFollowsTheConnection(t *testing.T) {
 		require.Equal(t, time.Now().Add(time.Minute), st.Next)
 		quit(c)
 		require.Equal(t, reconnect.StateClosed, c.State())
+	})
+}
+
+// Promise 12.
+func TestEachTryIsConnectingAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.Equal(t, time.Now(), c.Status().Since)
+		s.wantDial()
+		require.Equal(t, reconnect.StateConnecting, c.State())
+		require.Zero(t, c.Status().Next)
+		require.ErrorIs(t, c.Status().Err, errLost, "until there is better news")
+	})
+}
+
+// Promise 12: who hears of a loss finds it in the status.
+func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var status reconnect.Status
+		o := run(every(time.Hour))
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSeam = func(context.Context, *reconnect.Seam) { status = c.Status() }
+		c = s.open(&o)
+		s.wantDial().refuse(errLost)
+		c.Kick()
+		peer := s.wantDial().accept()
+		require.NoError(t, c.Status().Err, "a ready session is the end of old news")
+		peer.Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, status.State)
+		require.ErrorIs(t, status.Err, errLost)
+	})
+}
+
+// Promise 12: the supervisor, which is in the handler, has not noticed yet.
+func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		var status reconnect.Status
+		o := run(every(time.Hour))
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
+			c.Redial(m.Session, errLost)
+			status = c.Status()
+		}
+		c = s.open(&o)
+		s.wantDial().accept().Deliver(text("nonsense"))
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, status.State)
+		require.ErrorIs(t, status.Err, errLost)
+	})
+}
+
+// Promise 12: also in a hook.
+func TestStatusIsAsNewAsTheEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		var c *reconnect.Conn
+		var start, end reconnect.Status
+		o.Run.Trace = &reconnect.Trace{
+			SessionStart: func(*reconnect.Session) { start = c.Status() },
+			End:          func(reconnect.End) { end = c.Status() },
+		}
+		c = s.open(&o)
+		s.wantDial().accept()
+		quit(c)
+		require.Equal(t, "1 opening", fmt.Sprint(start.Session, start.State))
+		require.Equal(t, reconnect.StateClosed, end.State)
 	})
 }
 
@@ -75,96 +144,6 @@ func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
 		go c.Close()
 		require.ErrorIs(t, c.Await(t.Context(), reconnect.StateReady), c.Err())
 		require.NoError(t, c.Await(t.Context(), reconnect.StateClosed))
-	})
-}
-
-// Promise 14: hooks come in order and in pairs.
-func TestTraceSeesEachStep(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var seen notes
-		o := run(every(time.Second))
-		o.Run.Trace = recorder(&seen)
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
-		s.wantDial().accept().Fail(errLost)
-		s.wantDial().accept()
-		quit(c)
-		require.Equal(t, []string{
-			"dial", "dialed lost", "wait", "waited",
-			"dial", "dialed ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
-			"dial", "dialed ok", "session 2", "ready 2", "session 2 ended", "end",
-		}, seen.all())
-	})
-}
-
-func recorder(n *notes) *reconnect.Trace {
-	number := func(s uint64) string { return string('0' + rune(s)) }
-	return &reconnect.Trace{
-		DialStart: func(reconnect.DialStart) { n.add("dial") },
-		DialDone: func(d reconnect.DialDone) {
-			if d.Err == nil {
-				n.add("dialed ok")
-			} else {
-				n.add("dialed " + d.Err.Error())
-			}
-		},
-		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.Number)) },
-		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.Number)) },
-		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.Session) + " ended") },
-		WaitStart:    func(reconnect.Wait) { n.add("wait") },
-		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
-		End:          func(reconnect.End) { n.add("end") },
-	}
-}
-
-// gate is a Gate that notes what it is told.
-type gate struct{ notes }
-
-func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
-	g.add("acquire " + host)
-	select {
-	case <-time.After(time.Second):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
-}
-
-func TestEachDialPassesTheGateOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		g := &gate{}
-		o := run(every(time.Second))
-		o.Run.Gate, o.Run.Host = g, "h"
-		fail := errors.New("not today")
-		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
-			if op.Session == 1 {
-				return fail
-			}
-			return nil
-		}
-		s.open(&o)
-		d := s.wantDial()
-		require.Equal(t, time.Second, d.at, "the first dial passes it too")
-		d.refuse(answered(503))
-		s.wantDial().accept() // the gate is told when OnSession has failed
-		s.wantDial().accept()
-		ok := backoff.ClassOK.String()
-		require.Equal(t, []string{
-			"acquire h", "done " + backoff.ClassOverload.String(),
-			"acquire h", "done " + ok, "acquire h", "done " + ok,
-		}, g.all())
-	})
-}
-
-// Promise 11: closing while waiting at the gate does not wait for it.
-func TestCloseLeavesTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(nil)
-		o.Run.Gate, o.Run.Host = &gate{}, "h"
-		c := s.open(&o)
-		synctest.Wait()
-		quit(c)
-		require.Equal(t, time.Duration(0), s.now())
 	})
 }
 
@@ -231,59 +210,5 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 		s.wantDial().refuse(answered(410))
 		require.ErrorIs(t, c.AwaitReady(t.Context()), answered(410))
 		require.ErrorIs(t, c.AwaitReady(t.Context()), net.ErrClosed)
-	})
-}
-
-// Every event says which connection it is, and so does the log.
-// The same for those that come only when something takes long.
-func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var n notes
-		s.fake = alive
-		o := run(hanging{})
-		o.Name = "feed"
-		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
-		o.Run.Trace = &reconnect.Trace{
-			DialHung:    func(e reconnect.DialHung) { n.add("hung " + e.Name) },
-			SlowHandler: func(e reconnect.SlowHandler) { n.add("slow " + e.Name) },
-			Overdue:     func(e reconnect.Overdue) { n.add("overdue " + e.Name) },
-		}
-		c := s.open(&o)
-		s.wantDial().connected()
-		deliver(s.wantDial().accept(), 1, 1)
-		time.Sleep(50 * time.Second)
-		quit(c)
-		require.Equal(t, []string{"hung feed", "slow feed", "overdue feed"}, slices.Compact(n.all()))
-	})
-}
-
-func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var n notes
-		s.fake = alive
-		o := run(every(time.Second))
-		o.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
-		o.Run.Trace = &reconnect.Trace{
-			GateStart:    func(e reconnect.GateStart) { n.add(e.Name) },
-			GateDone:     func(e reconnect.GateDone) { n.add(e.Name) },
-			DialStart:    func(e reconnect.DialStart) { n.add(e.Name) },
-			DialDone:     func(e reconnect.DialDone) { n.add(e.Name) },
-			SessionStart: func(e *reconnect.Session) { n.add(e.Name) },
-			SessionReady: func(e *reconnect.Session) { n.add(e.Name) },
-			SessionDone:  func(e reconnect.SessionEnd) { n.add(e.Name) },
-			WaitStart:    func(e reconnect.Wait) { n.add(e.Name) },
-			WaitDone:     func(e reconnect.WaitDone) { n.add(e.Name) },
-			ProbeStart:   func(e reconnect.ProbeStart) { n.add(e.Name) },
-			ProbeDone:    func(e reconnect.ProbeDone) { n.add(e.Name) },
-			End:          func(e reconnect.End) { n.add(e.Name) },
-		}
-		c := s.open(&o)
-		s.wantDial().refuse(errLost)
-		peer := s.wantDial().accept()
-		time.Sleep(11 * time.Second)
-		peer.Fail(errLost)
-		synctest.Wait()
-		quit(c)
-		require.Equal(t, slices.Repeat([]string{"feed"}, 18), n.all())
 	})
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,8 +14,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 )
+
+func TestANilDialFuncIsNoDialer(t *testing.T) {
+	_, err := reconnect.New(reconnect.DialFunc(nil), nil)
+	require.ErrorContains(t, err, "Dialer")
+	_, err = reconnect.New((*dialer.WebSocket)(nil), nil)
+	require.ErrorContains(t, err, "Dialer")
+}
+
+func TestADialerThatReturnsNothingEndsTheConn(t *testing.T) {
+	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, nil }), nil)
+	require.NoError(t, err)
+	<-c.Done()
+	require.ErrorContains(t, c.Err(), "neither a connection nor an error")
+}
 
 // Promise 11: in no state does Close take any time.
 func TestCloseWaitsForNothing(t *testing.T) {
@@ -92,6 +109,58 @@ func TestCloseWaitsForNothing(t *testing.T) {
 	}
 }
 
+// Promise 11: in no state does Close wait for the network. That it leaves nothing,
+// see inVenue and TestMain.
+func TestCloseCutsWhateverGoesOn(t *testing.T) {
+	for state, reach := range map[string]func(*testing.T, *venue, *reconnect.Options) *reconnect.Conn{
+		"dialing a black hole": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			v.network.Fault(venueAddr, conntest.Fault{Hang: true})
+			return v.open(t, o)
+		},
+		"handshake without an answer": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			v.Next(conntest.Hang)
+			return v.open(t, o)
+		},
+		"answer that is checked": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			v.Next(conntest.BadAccept)
+			return v.open(t, o)
+		},
+		"opening": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			o.OnSession = func(_ context.Context, op *reconnect.Opening) error { _, err := op.Read(); return err }
+			return v.open(t, o)
+		},
+		"waiting": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			v.network.Fault(venueAddr, conntest.Fault{Refuse: true})
+			return v.open(t, o)
+		},
+		"ready": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn { return v.ready(t, o) },
+		"write into a full window": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			c := v.ready(t, o)
+			v.pipe(t).Window(conntest.ToServer, 100)
+			go c.Write(t.Context(), text(strings.Repeat("x", 10_000)))
+			return c
+		},
+		"ping pending": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+			c := v.ready(t, o)
+			v.network.StallAll(venueAddr)
+			time.Sleep(15 * time.Second)
+			return c
+		},
+	} {
+		t.Run(state, func(t *testing.T) {
+			inVenue(t, nil, func(t *testing.T, v *venue) {
+				o := run(every(time.Hour))
+				c := reach(t, v, &o)
+				synctest.Wait()
+				start := v.now()
+				quit(c)
+				require.Equal(t, start, v.now())
+				require.Zero(t, v.network.Open())
+			})
+		})
+	}
+}
+
 // Promises 11 and 14: Close starts the end and returns, in a callback as elsewhere.
 func TestCloseInsideACallbackReturns(t *testing.T) {
 	var c *reconnect.Conn
@@ -146,23 +215,53 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 	}
 }
 
-// Promise 11: Close returns at once; Done waits for a callback that is at work.
-func TestDoneWaitsForARunningCallback(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var late notes
-		var returned atomic.Bool
-		c := s.open(&reconnect.Options{
-			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(6 * time.Second); returned.Store(true) },
-			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}},
-		})
-		s.wantDial().accept().Deliver(text("x"))
-		synctest.Wait()
-		c.Close()
-		require.Zero(t, s.now())
-		require.False(t, returned.Load())
+// Promises 11 and 14: the dialer too is a callback.
+func TestCloseInsideADialReturns(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *scene) {
+		made := make(chan *reconnect.Conn, 1)
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			return nil, (<-made).Close()
+		}), nil)
+		require.NoError(t, err)
+		made <- c
 		<-c.Done()
-		require.True(t, returned.Load())
-		require.Equal(t, []string{"OnMessage"}, late.all())
+		require.Equal(t, net.ErrClosed, c.Err())
+	})
+}
+
+// Read and Write do not wait for a dial that does not obey.
+func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			time.Sleep(time.Minute)
+			return nil, errLost
+		}), &reconnect.Options{WhenDown: reconnect.WhenDownWait})
+		require.NoError(t, err)
+		freed := make(chan error, 2)
+		go func() {
+			_, err := c.Read(context.Background(), nil)
+			freed <- err
+		}()
+		go func() { freed <- c.Write(context.Background(), text("x")) }()
+		synctest.Wait()
+		go c.Close()
+		require.ErrorIs(t, <-freed, net.ErrClosed)
+		require.ErrorIs(t, <-freed, net.ErrClosed)
+		require.Zero(t, s.now())
+		<-c.Done()
+	})
+}
+
+// Promises 8 and 11.
+func TestCloseWithASlowHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }})
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 3)
+		time.Sleep(35 * time.Second)
+		quit(c)
+		require.Equal(t, time.Minute, s.now(), "the handler is waited for, and not called again")
 	})
 }
 
@@ -220,23 +319,6 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 	}
 }
 
-// Promise 11: the context of OnMessage ends with its session, though the handler
-// works on.
-func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		ended := make(chan error, 1)
-		o := run(every(time.Second))
-		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { <-ctx.Done(); ended <- ctx.Err() }
-		c := s.open(&o)
-		s.wantDial().accept().Deliver(text("x"))
-		synctest.Wait()
-		require.Empty(t, ended)
-		c.Redial(1, errLost)
-		require.Equal(t, context.Canceled, <-ended)
-		require.Equal(t, time.Second, s.wantDial().at)
-	})
-}
-
 // Promise 11: what a callback waits for, and what cannot come while it runs, ends
 // with the context of the callback.
 func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
@@ -268,122 +350,85 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Promise 11.
-func TestShutdownTellsThePeer(t *testing.T) {
+// A callback that ends the supervisor's goroutine ends the Conn, which says so.
+func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
+	push := func(context.Context, reconnect.Message) {}
+	for name, set := range map[string]func(*reconnect.Options){
+		"OnMessage": func(o *reconnect.Options) {
+			o.OnMessage = func(context.Context, reconnect.Message) { runtime.Goexit() }
+		},
+		"OnSeam": func(o *reconnect.Options) {
+			o.OnMessage, o.OnSeam = push, func(context.Context, *reconnect.Seam) { runtime.Goexit() }
+		},
+		"Keep": func(o *reconnect.Options) {
+			o.OnMessage = push
+			o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { runtime.Goexit(); return false }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = alive
+				o, told := sending(reconnect.WhenDownKeep)
+				set(o)
+				c := s.open(o)
+				peer := s.wantDial().accept()
+				peer.Hold()
+				_, _ = c.Send(out("a")), c.Send(out("b"))
+				peer.Deliver(text("m"))
+				synctest.Wait()
+				peer.Fail(errLost)
+				<-c.Done()
+				require.ErrorContains(t, c.Err(), "closed: "+name+": the function did not return")
+				require.ErrorIs(t, c.Err(), net.ErrClosed)
+				require.True(t, peer.Closed())
+				require.Equal(t, reconnect.StateClosed, c.State())
+				require.Zero(t, c.Stats().Queued)
+				for _, r := range told.all() {
+					require.NotEqual(t, reconnect.FateWritten, r.Fate)
+				}
+			})
+		})
+	}
+}
+
+// What is said of another session harms nobody.
+func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(0))
 		c := s.open(&o)
-		peer := s.wantDial().accept()
-		deliver(peer, 1, 1)
-		require.NoError(t, c.Shutdown(t.Context()))
-		code, _, ok := peer.ClosedWith()
-		require.True(t, ok)
-		require.Equal(t, 1000, code)
-		require.Equal(t, net.ErrClosed, c.Err())
-		wantMessage(t, c, 1, "1") // what came before can still be read
-		require.ErrorIs(t, c.Write(t.Context(), text("x")), net.ErrClosed)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial().accept()
+		c.Redial(1, errLost)
+		synctest.Wait()
+		require.Equal(t, reconnect.StateReady, c.State())
 		s.wantNoDial()
 	})
 }
 
-// Promise 10.
-func TestShutdownHasALimit(t *testing.T) {
+// Redial is the application's own verdict.
+func TestRedialEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept().Mute()
-		require.ErrorIs(t, c.Shutdown(t.Context()), context.DeadlineExceeded)
-		require.Equal(t, 5*time.Second, s.now())
-	})
-}
-
-// Promise 6: a write under way is finished first.
-func TestShutdownLetsAWriteFinish(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
+		o := run(every(time.Second))
+		c := s.open(&o)
 		peer := s.wantDial().accept()
-		peer.Hold()
-		wrote := make(chan error, 1)
-		go func() { wrote <- c.Write(t.Context(), text("x")) }()
-		synctest.Wait()
-		time.AfterFunc(time.Second, peer.Release)
-		require.NoError(t, c.Shutdown(t.Context()))
-		require.NoError(t, <-wrote)
-		require.Len(t, peer.Written(), 1)
+		gap := errors.New("gap in sequence")
+		c.Redial(7, errLost) // not this one
+		c.Redial(1, gap)
+		require.Equal(t, gap, wantSeam(t, c).Cause)
+		require.True(t, peer.Closed())
+		s.wantDial()
 	})
 }
 
-func TestShutdownReportsAStuckWrite(t *testing.T) {
+// Redial works for those who discard, too, and its cause is kept.
+func TestRedialEndsASessionThatDiscards(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(nil)
-		s.wantDial().accept().Hold()
-		go c.Write(t.Context(), text("x"))
+		o := run(every(time.Hour))
+		o.Inbox.Overflow = reconnect.OverflowDiscard
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Redial(1, nil)
 		synctest.Wait()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
-		defer cancel()
-		require.ErrorIs(t, c.Shutdown(ctx), errLost)
-		require.Equal(t, time.Second, s.now())
+		require.EqualError(t, c.Status().Err, "redial asked for")
 	})
-}
-
-// Promise 11: a handler that works on holds up Done, and Shutdown no longer than its
-// context lasts.
-func TestShutdownDoesNotOutliveItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		var late notes
-		c := s.open(&reconnect.Options{
-			OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) },
-			Run:       reconnect.RunOptions{Trace: &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}},
-		})
-		s.wantDial().accept().Deliver(text("x"))
-		synctest.Wait()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
-		defer cancel()
-		err := c.Shutdown(ctx)
-		require.ErrorIs(t, err, errLost)
-		require.Equal(t, time.Second, s.now())
-		<-c.Done()
-		require.Equal(t, time.Minute, s.now())
-		require.Contains(t, late.all(), "OnMessage")
-		require.NoError(t, c.Shutdown(ctx), "it has ended")
-	})
-}
-
-type invalid struct{ reconnect.DialFunc }
-
-func (invalid) Validate() error { return errors.New("dialer: URL: no host") }
-
-// A bad option is named by the constructor.
-func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
-	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
-	push := func(context.Context, reconnect.Message) {}
-	for want, o := range map[string]*reconnect.Options{
-		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
-		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
-		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
-		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
-		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},
-		"OverflowReplaceKey":      {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowReplaceKey}},
-		"OverflowDiscard, which":  {Outbox: reconnect.Outbox{Overflow: reconnect.OverflowDiscard}},
-		"Options.Outbox.Overflow": {Outbox: reconnect.Outbox{Overflow: 17}},
-		"Options.WhenDown":        {WhenDown: 17},
-		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: func(context.Context, func(conn.Message) error) error { return nil }}},
-		"Options.Run.Kick":        {Run: reconnect.RunOptions{Kick: make(chan struct{})}},
-		"RunOptions.Gate":         {Run: reconnect.RunOptions{Gate: &gate{}}},
-		"RunOptions.Host \"h.e\"": {Run: reconnect.RunOptions{Host: "h.e"}},
-	} {
-		c, err := reconnect.New(dial, o)
-		require.ErrorContains(t, err, want)
-		require.Nil(t, c)
-	}
-	_, err := reconnect.New(nil, nil)
-	require.ErrorContains(t, err, "Dialer")
-	_, err = reconnect.New(invalid{dial}, nil)
-	require.ErrorContains(t, err, "URL")
-}
-
-func TestADialerThatReturnsNothingEndsTheConn(t *testing.T) {
-	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, nil }), nil)
-	require.NoError(t, err)
-	<-c.Done()
-	require.ErrorContains(t, c.Err(), "neither a connection nor an error")
 }

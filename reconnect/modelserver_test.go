@@ -1,16 +1,18 @@
 package reconnect_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -20,6 +22,53 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
+
+// parcel is one message of a [model], and what became of it.
+type parcel struct {
+	id            string
+	actor, number int
+	order         int // of acceptance; 0: by Write
+	out           reconnect.Out
+	due           time.Time // too late; zero: never
+	refused       error
+	fates         []reconnect.Receipt
+	handed        []uint64 // the sessions that may have got it
+	whole         int      // those of them that said so
+	arrived       []uint64 // the sessions by which the peer got it, whole
+	begun         bool     // the peer got something of it
+}
+
+// check compares the fate of a message with what happened to it.
+func (p *parcel) check(t *testing.T) {
+	got := p.fates[0]
+	story := []any{"%s: %v by %d, handed to %v, arrived by %v", p.id, got.Fate, got.Session, p.handed, p.arrived}
+	switch got.Fate {
+	case reconnect.FateWritten:
+		require.Equal(t, 1, p.whole, story...)
+	case reconnect.FateUnknown:
+		require.NotEmpty(t, p.handed, story...)
+		require.Zero(t, p.whole, story...)
+	case reconnect.FateDropped:
+		require.Empty(t, p.handed, story...)
+		require.Empty(t, p.arrived, story...)
+		require.False(t, p.begun, story...)
+	}
+	if p.order > 0 {
+		require.Equal(t, len(p.handed), got.Tries, p.id)
+	}
+	if !p.out.Repeatable {
+		require.LessOrEqual(t, len(p.handed), 1, "%s was sent again", p.id)
+	}
+	for _, session := range p.arrived {
+		require.Contains(t, p.handed, session, "%s arrived by a session that it was not given to", p.id)
+	}
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(p.arrived))), len(p.arrived), "%s arrived twice by one session", p.id)
+	if p.out.Session != 0 {
+		for _, session := range p.handed {
+			require.Equal(t, p.out.Session, session, "%s was sent by another session", p.id)
+		}
+	}
+}
 
 // spy is a connection that notes in the ledger what it is handed.
 type spy struct {
@@ -181,6 +230,93 @@ func (w *modelVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 	}
 }
 
+// modelDesk is a model over framed TCP.
+type modelDesk struct {
+	*model
+	desk *desk
+}
+
+func (w *modelDesk) run(t *testing.T, d *desk) {
+	w.desk = d
+	r := w.stream(30)
+	d.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
+	w.o.Liveness = reconnect.Liveness{Limit: 7*time.Second + upTo(r, 30*time.Second), Probe: w.probe} // 7: none while the server talks
+	ctx, cancel := context.WithCancel(t.Context())
+	var server sync.WaitGroup
+	server.Go(func() { d.serve(ctx, w.serve) })
+	w.users.Go(func() {
+		for start := time.Now(); ctx.Err() == nil && time.Since(start) < 30*time.Second; {
+			time.Sleep(upTo(r, 3*time.Second))
+			d.mishap(r)
+		}
+	})
+	w.storm(t, reconnect.DialFunc(w.Dial), func() {
+		d.calm()
+		d.network.ResetAll(deskAddr)
+	})
+	require.Zero(t, d.network.Open())
+	cancel()
+	server.Wait()
+}
+
+func (w *modelDesk) probe(_ context.Context, write func(conn.Message) error) error {
+	err := write(text("ping"))
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.logins++
+	}
+	return err
+}
+
+// Dial returns a spy that can do what a Framed can.
+func (w *modelDesk) Dial(ctx context.Context) (conn.Conn, error) {
+	opened, err := w.desk.dialer.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	framed := opened.(*conn.Framed)
+	return struct {
+		*spy
+		conn.Idler
+		conn.BlockNotifier
+		conn.HalfCloser
+	}{&spy{Conn: framed, m: w.model}, framed, framed, framed}, nil
+}
+
+// serve notes what one connection brings, half messages too.
+func (w *modelDesk) serve(nc net.Conn) {
+	var session uint64
+	last, in := make(map[int]int), bufio.NewReader(nc)
+	for n := 0; ; n++ {
+		data, err := readFrame(in)
+		switch {
+		case n > 0:
+			w.arrive(session, string(data), err == nil, last)
+		case err == nil:
+			if _, err := fmt.Sscanf(string(data), "login %d", &session); err != nil {
+				w.t.Errorf("%.20q came before the login", data)
+			}
+			talking := make(chan struct{})
+			go func() { defer close(talking); chatter(nc) }()
+			defer func() { nc.Close(); <-talking }()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// chatter says something every two seconds.
+func chatter(nc net.Conn) {
+	for {
+		if _, err := io.WriteString(nc, "\x00\x00\x00\x07welcome"); err != nil {
+			return
+		}
+		time.Sleep(2*time.Second + 1)
+	}
+}
+
 // modelFakes is a model over fakes.
 type modelFakes struct {
 	*model
@@ -260,22 +396,4 @@ func (s *shaky) Write(m conn.Message) error {
 		s.w.arrive(s.session, string(m.Data), true, s.last)
 	}
 	return err
-}
-
-// A seed over fakes is the same to the nanosecond each time: what fails can be looked
-// at again, and nothing in the library draws lots of its own.
-func TestALedgerReplaysExactly(t *testing.T) {
-	for seed := range uint64(10) {
-		var traces [2][]string
-		for i := range traces {
-			synctest.Test(t, func(t *testing.T) {
-				w := &modelFakes{model: newModel(seed)}
-				w.run(t)
-				traces[i] = w.trace
-				slices.Sort(traces[i]) // who is first within an instant is the scheduler's
-			})
-		}
-		require.NotEmpty(t, traces[0])
-		require.Equal(t, traces[0], traces[1], "seed %d", seed)
-	}
 }

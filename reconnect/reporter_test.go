@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,33 @@ func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 		queue(t, c, "e")
 		quit(c)
 		require.Equal(t, int32(5), calls.Load())
+	})
+}
+
+// Promise 6: what OnReceipt is told, in order, is what was asked for, whatever the mixture.
+func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, told := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages = 5
+		o.Outbox.Overflow = reconnect.OverflowDropOldest
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		queue(t, c, "1")
+		synctest.Wait()
+		leave(t, c, peer, repeatable("2"), out("3"), out("4"), out("5"), out("6"))
+		queue(t, c, "7")
+		told.want(t, "1: written 1", "2: unknown 1")
+		s.wantDial().accept().FailWrite(errNotBegun)
+		queue(t, c, "8")
+		synctest.Wait()
+		quit(c)
+		all := map[string]int{}
+		for _, r := range told.all() {
+			all[string(r.Out.Data)]++
+			require.Equal(t, r.Fate == reconnect.FateWritten, r.Err == nil)
+		}
+		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
+		require.False(t, errors.Is(told.all()[1].Err, net.ErrClosed))
 	})
 }
 
@@ -124,57 +152,6 @@ func TestShutdownInDoneDrains(t *testing.T) {
 	})
 }
 
-// Promises 11 and 14.
-func TestKeepMayCloseTheConn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
-		var c *reconnect.Conn
-		var asked notes
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
-			asked.add(string(m.Data))
-			c.Close()
-			require.ErrorIs(t, c.Write(context.Background(), text("w")), net.ErrClosed)
-			return true
-		}
-		c = s.open(o)
-		leave(t, c, s.wantDial().accept(), out("a"), out("b"), out("c"))
-		<-c.Done()
-		require.Equal(t, []string{"b"}, asked.all())
-		told.want(t, "a: unknown 1", "b: dropped 0", "c: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
-		require.Zero(t, s.now())
-	})
-}
-
-// Promise 14: no lock is held while Keep decides.
-func TestKeepMaySend(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		var c *reconnect.Conn
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
-			return c.Send(out("instead of "+string(m.Data))) != nil
-		}
-		c = s.open(o)
-		leave(t, c, s.wantDial().accept(), out("a"), out("b"))
-		require.Equal(t, "instead of b", written(s.wantDial().accept()))
-	})
-}
-
-// Promise 11: Close waits for no write.
-func TestCloseDuringAFlushCutsAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		queue(t, c, "a", "b")
-		s.wantDial().acceptHeld()
-		quit(c)
-		require.Zero(t, s.now())
-		told.want(t, "a: unknown 1", "b: dropped 0")
-		require.ErrorIs(t, told.all()[0].Err, net.ErrClosed)
-		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
-	})
-}
-
 // Promise 11: a OnReceipt that does not return is waited for, and named.
 func TestADoneThatHangsIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -203,29 +180,120 @@ func TestADoneThatHangsIsNamed(t *testing.T) {
 	})
 }
 
-// Promise 6: what OnReceipt is told, in order, is what was asked for, whatever the mixture.
-func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
+// Promise 10: OnReceipt may be slow, or never return: that delays no write, but Send stops.
+func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages = 5
-		o.Outbox.Overflow = reconnect.OverflowDropOldest
-		c := s.open(o)
+		hung := make(chan struct{})
+		o := run(every(time.Second))
+		o.Outbox = reconnect.Outbox{Messages: 3, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
+		c := s.open(&o)
 		peer := s.wantDial().accept()
-		queue(t, c, "1")
-		synctest.Wait()
-		leave(t, c, peer, repeatable("2"), out("3"), out("4"), out("5"), out("6"))
-		queue(t, c, "7")
-		told.want(t, "1: written 1", "2: unknown 1")
-		s.wantDial().accept().FailWrite(errNotBegun)
-		queue(t, c, "8")
-		synctest.Wait()
-		quit(c)
-		all := map[string]int{}
-		for _, r := range told.all() {
-			all[string(r.Out.Data)]++
-			require.Equal(t, r.Fate == reconnect.FateWritten, r.Err == nil)
+		for range 4 { // one is being told, three wait for that
+			queue(t, c, "a")
+			synctest.Wait()
 		}
-		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
-		require.False(t, errors.Is(told.all()[1].Err, net.ErrClosed))
+		require.Equal(t, "a a a a", written(peer))
+		err := c.Send(reconnect.Out{Message: text("b")})
+		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
+		require.ErrorContains(t, err, "3 receipts wait for Outbox.OnReceipt")
+		require.NoError(t, c.Write(t.Context(), text("w")))
+		close(hung)
+		synctest.Wait()
+		queue(t, c, "b")
+		require.Equal(t, "a a a a w b", written(peer))
+	})
+}
+
+// Promise 10: the same by bytes.
+func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		hung := make(chan struct{})
+		o := run(every(time.Second))
+		o.Outbox = reconnect.Outbox{Bytes: 10, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		for range 3 {
+			queue(t, c, "12345")
+			require.NotEmpty(t, written(peer))
+		}
+		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("b")}), reconnect.ErrOutboxFull)
+		close(hung)
+	})
+}
+
+// Outbox.OnReceipt goes on with the next receipt.
+func TestADoneThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var told notes
+		o := run(every(time.Second))
+		o.Outbox.OnReceipt = func(_ context.Context, r reconnect.Receipt) {
+			told.add(string(r.Out.Data))
+			runtime.Goexit()
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		queue(t, c, "a", "b", "c")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c"}, told.all())
+	})
+}
+
+// awaiting returns options whose OnReceipt takes a second for each message, and whose
+// OnSession notes how long it had to wait for that.
+func awaiting(waited chan<- time.Duration, failed chan<- error) reconnect.Options {
+	o := run(every(0))
+	o.WhenDown = reconnect.WhenDownKeep
+	o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) { time.Sleep(time.Second) }
+	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+		begun := time.Now()
+		err := op.AwaitReceipts()
+		failed <- err
+		waited <- time.Since(begun)
+		return err
+	}
+	return o
+}
+
+// Else what a dead session wrote would look as if it were still queued.
+func TestAwaitFatesWaitsUntilDoneWasToldOfTheLastSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		waited, failed := make(chan time.Duration, 2), make(chan error, 2)
+		o := awaiting(waited, failed)
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		require.Zero(t, <-waited)
+		require.NoError(t, <-failed)
+		for range 3 {
+			require.NoError(t, c.Send(reconnect.Out{Message: text("x")}))
+		}
+		synctest.Wait()
+		require.Len(t, peer.Written(), 3)
+		peer.Fail(errLost)
+		synctest.Wait()
+		require.NoError(t, c.Send(reconnect.Out{Message: text("queued")})) // of no concern
+		s.wantDial().accept()
+		require.Equal(t, 3*time.Second, <-waited)
+		require.NoError(t, <-failed)
+	})
+}
+
+func TestAwaitFatesEndsWithOnSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		waited, failed := make(chan time.Duration, 2), make(chan error, 2)
+		o := awaiting(waited, failed)
+		o.Run.Policy = every(time.Hour)
+		o.OpenTimeout = 100 * time.Millisecond
+		c := s.open(&o)
+		s.wantDial().accept()
+		require.NoError(t, <-failed)
+		require.NoError(t, c.Send(reconnect.Out{Message: text("x")}))
+		synctest.Wait()
+		c.Redial(1, errLost)
+		synctest.Wait()
+		c.Kick()
+		<-waited
+		s.wantDial().accept()
+		require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+		require.Equal(t, 100*time.Millisecond, <-waited)
 	})
 }

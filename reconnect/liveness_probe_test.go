@@ -2,6 +2,8 @@ package reconnect_test
 
 import (
 	"context"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,66 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
+
+// The tests of liveness.go that are about probes: when they begin, what they write, how they end.
+
+// A connection without a ping is watched by the probe function.
+func TestAProbeFunctionAsksForLife(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Idles: true}
+		o := run(every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []conn.Message{text("?")}, peer.Written())
+		deliver(peer, 1, 1)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		require.Equal(t, 40*time.Second, s.now())
+		require.Len(t, peer.Written(), 3)
+	})
+}
+
+// Promise 8: there is no ping in a stream, so Probe asks.
+func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		o := run(every(time.Hour))
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("PING")) }
+		c := d.open(t, &o)
+		peer := d.next(t)
+		go func() { // it answers
+			for {
+				if _, err := peer.in.ReadString('\n'); err != nil {
+					return
+				}
+				io.WriteString(peer, "PONG\n")
+			}
+		}()
+		for range 10 {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			wantMessage(t, c, 1, "PONG")
+		}
+		peer.pipe.Stall(conntest.Both)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 130*time.Second, d.now())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+func TestAProbeThatFailsEndsTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return errLost }
+		c := s.open(&o)
+		s.wantDial().accept()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 10*time.Second, s.now())
+		require.ErrorIs(t, c.Status().Err, errLost)
+	})
+}
 
 // Promise 11: what watched a connection ends with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
@@ -137,40 +199,44 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 	return c, peer
 }
 
-// Promise 8: where bytes are not noted, messages are life.
-func TestAMessageIsLife(t *testing.T) {
-	for name, o := range map[string]*reconnect.Options{
-		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
-		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest}},
-		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+// Promise 8: a goodbye is not a silence.
+func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		go c.Write(t.Context(), text("x"))
+		time.Sleep(9 * time.Second)
+		peer.Mute()
+		time.AfterFunc(4*time.Second, peer.Release)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded, "because of the mute peer, and of nothing else")
+		require.Zero(t, peer.Pings())
+		require.Equal(t, 14*time.Second, s.now())
+	})
+}
+
+// One that ends the goroutine of a timer ends the session.
+func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
+	for name, set := range map[string]func(*reconnect.Options){
+		"Liveness.Probe": func(o *reconnect.Options) {
+			o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { runtime.Goexit(); return nil }
+		},
+		"Stall.Expected": func(o *reconnect.Options) {
+			o.Stall = reconnect.Stall{Limit: 80 * time.Second, Expected: func(time.Time) bool { runtime.Goexit(); return true }}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				s.fake = conntest.FakeOptions{Pings: true}
-				c := s.open(o)
-				peer := s.wantDial().accept()
-				peer.Mute()
-				for range 20 {
-					time.Sleep(9 * time.Second)
-					deliver(peer, 1, 1)
-				}
-				require.Equal(t, reconnect.StateReady, c.State())
-				require.Zero(t, peer.Pings())
+				o := run(every(time.Hour))
+				set(&o)
+				c := s.open(&o)
+				s.wantDial().accept()
+				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+				require.ErrorContains(t, c.Status().Err, name+": the function did not return")
 			})
 		})
 	}
-}
-
-// A wall clock that is set back is no sign of anything.
-func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = alive
-		back := time.Duration(0)
-		o := run(every(time.Hour))
-		o.Liveness.Now = func() time.Time { back -= time.Hour; return time.Now().Add(back) }
-		c := s.open(&o)
-		s.wantDial().accept().Mute()
-		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 30*time.Second, s.now())
-	})
 }

@@ -13,13 +13,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// write begins a Write, whose end the channel tells.
-func write(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
-	wrote := make(chan error, 1)
-	go func() { wrote <- c.Write(ctx, text(data)) }()
-	synctest.Wait()
-	return wrote
-}
+// The tests of sender.go that are about a Write that waits in the queue, behind messages of Send.
 
 // Promise 4: also a Write comes after what was queued before it.
 func TestAWriteGoesBehindTheQueue(t *testing.T) {
@@ -182,6 +176,26 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, errLost)
 		require.Zero(t, s.now())
+	})
+}
+
+// Also a WriteTo that waits for its turn does not go by another session.
+func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownKeep)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		queue(t, c, "a")
+		synctest.Wait()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.WriteTo(t.Context(), 1, text("b")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		err := <-wrote
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+		require.Empty(t, written(s.wantDial().accept()))
 	})
 }
 

@@ -3,6 +3,7 @@ package reconnect_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -25,32 +26,6 @@ type desk struct {
 	dialer  *dialer.Framed
 	clients chan net.Conn
 	start   time.Time
-}
-
-const deskAddr = "desk.test:7"
-
-// atDesk runs a test in virtual time. In the end, when every Conn of it is closed,
-// no connection may be left open (promise 11).
-func atDesk(t *testing.T, f conn.Framer, test func(t *testing.T, d *desk)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		n := new(conntest.Network)
-		l, err := n.Listen(deskAddr)
-		require.NoError(t, err)
-		d := &desk{network: n, clients: make(chan net.Conn), start: time.Now()}
-		d.dialer = &dialer.Framed{Address: deskAddr, Framer: f, DialContext: n.DialContext}
-		over, stopped := make(chan struct{}), make(chan struct{})
-		go func() { defer close(stopped); d.accept(l, over) }()
-		t.Cleanup(func() {
-			if open := n.Open(); open > 0 {
-				t.Errorf("connections that the client left open: %d", open)
-			}
-			close(over)
-			l.Close()
-			<-stopped
-		})
-		test(t, d)
-	})
 }
 
 // accept hands each connection of l to the test.
@@ -107,6 +82,32 @@ func (d *desk) next(t *testing.T) *customer {
 	return &customer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
 }
 
+const deskAddr = "desk.test:7"
+
+// atDesk runs a test in virtual time. In the end, when every Conn of it is closed,
+// no connection may be left open (promise 11).
+func atDesk(t *testing.T, f conn.Framer, test func(t *testing.T, d *desk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := new(conntest.Network)
+		l, err := n.Listen(deskAddr)
+		require.NoError(t, err)
+		d := &desk{network: n, clients: make(chan net.Conn), start: time.Now()}
+		d.dialer = &dialer.Framed{Address: deskAddr, Framer: f, DialContext: n.DialContext}
+		over, stopped := make(chan struct{}), make(chan struct{})
+		go func() { defer close(stopped); d.accept(l, over) }()
+		t.Cleanup(func() {
+			if open := n.Open(); open > 0 {
+				t.Errorf("connections that the client left open: %d", open)
+			}
+			close(over)
+			l.Close()
+			<-stopped
+		})
+		test(t, d)
+	})
+}
+
 // customer is one connection as the server sees it.
 type customer struct {
 	net.Conn
@@ -120,4 +121,18 @@ func (c *customer) say(t *testing.T, text string) {
 	_, err := io.WriteString(c, text)
 	require.NoError(t, err)
 	synctest.Wait()
+}
+
+// bars is a framer of a user: a message is eight bytes, neither more nor less.
+type bars struct{}
+
+func (bars) AppendFrame(dst, message []byte) ([]byte, error) {
+	if len(message) != 8 {
+		return dst, errors.New("a bar has eight bytes")
+	}
+	return append(dst, message...), nil
+}
+
+func (bars) ReadFrame(r *bufio.Reader, buf []byte, _ int) ([]byte, error) {
+	return conn.ReadBody(r, buf[:0], 8)
 }

@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -9,32 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// shutdown begins a Shutdown, whose end the channel tells.
-func shutdown(ctx context.Context, c *reconnect.Conn) <-chan error {
-	shut := make(chan error, 1)
-	go func() { shut <- c.Shutdown(ctx) }()
-	synctest.Wait()
-	return shut
-}
-
-// wantUnsent asserts that a Shutdown has left these messages.
-func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
-	t.Helper()
-	var unsent *reconnect.UnsentError
-	require.ErrorAs(t, err, &unsent)
-	got := []string{}
-	for _, r := range unsent.Unsent {
-		got = append(got, string(r.Out.Data))
-		require.NotEqual(t, reconnect.FateWritten, r.Fate)
-	}
-	require.Equal(t, messages, got)
-	require.Equal(t, cause, unsent.Err)
-}
+// The tests of shutdown.go that are about the queue: what Shutdown still sends, and how it reports the rest.
 
 // Promise 11.
 func TestShutdownFirstWritesWhatIsQueued(t *testing.T) {
@@ -82,6 +63,27 @@ func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 		_, _, polite := next.ClosedWith()
 		require.True(t, polite)
 		require.Equal(t, 2*time.Second, s.now())
+	})
+}
+
+// Promise 11: Shutdown drains over real connections that are cut under it.
+func TestShutdownDrainsOverWebSocketsThatAreCut(t *testing.T) {
+	k := new(clerk)
+	inVenue(t, k.serve, func(t *testing.T, v *venue) {
+		o, told := sending(reconnect.WhenDownKeep)
+		c := v.ready(t, o)
+		v.pipe(t).Window(conntest.ToServer, 1000)
+		v.pipe(t).Stall(conntest.ToServer)
+		for i := range 20 {
+			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 10_000), Repeatable: true}))
+		}
+		shut := shutdown(t.Context(), c)
+		time.Sleep(time.Second)
+		v.network.ResetAll(venueAddr)
+		require.NoError(t, <-shut)
+		require.Len(t, told.all(), 20)
+		require.Len(t, k.all()[1], 20)
+		require.Equal(t, 2, told.all()[0].Tries)
 	})
 }
 
@@ -329,21 +331,5 @@ func TestShutdownInsideACallbackEndsWithTheSession(t *testing.T) {
 		told.want(t, "a: unknown 1", "b: dropped 0")
 		s.wantNoDial()
 		require.Zero(t, s.now())
-	})
-}
-
-// A conn.Conn that says goodbye for as long as its context lasts.
-func TestAStuckFarewellIsAnErrorOfItsOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o, _ := sending(reconnect.WhenDownKeep)
-		c := s.open(o)
-		peer := s.wantDial().accept()
-		peer.Mute()
-		queue(t, c, "a")
-		err := c.Shutdown(t.Context())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "reconnect: shutdown")
-		require.Equal(t, 5*time.Second, s.now())
-		require.Equal(t, []conn.Message{text("a")}, peer.Written())
 	})
 }

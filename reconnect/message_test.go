@@ -2,16 +2,17 @@ package reconnect_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -104,85 +105,45 @@ func TestASeamIsNotTheEnd(t *testing.T) {
 	require.NotErrorIs(t, &reconnect.Seam{Cause: io.EOF}, io.EOF)
 }
 
-// Promise 5.
-func TestMessagesGoesOnAfterASeam(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
+// Promise 5, over a stream of bytes.
+func TestFramedSessionsAreApartByASeam(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
 		o := run(every(time.Second))
-		c := s.open(&o)
-		go func() {
-			peer := s.wantDial().accept()
-			peer.Deliver(text("a"))
-			synctest.Wait()
-			peer.Fail(errLost)
-			s.wantDial().accept().Deliver(text("b"))
-		}()
-		var got []string
-		for m, err := range c.Messages(t.Context()) {
-			var seam *reconnect.Seam
-			switch {
-			case errors.As(err, &seam):
-				got = append(got, "seam")
-			case err != nil:
-				got = append(got, err.Error())
-			default:
-				got = append(got, string(m.Data))
-			}
-			if string(m.Data) == "b" {
-				go c.Close()
-			}
-		}
-		require.Equal(t, []string{"a", "seam", "b", net.ErrClosed.Error()}, got)
+		c := d.open(t, &o)
+		d.next(t).say(t, "one\ntwo\n")
+		d.network.ResetAll("")
+		d.next(t).say(t, "three\n")
+		wantMessage(t, c, 1, "one")
+		wantMessage(t, c, 1, "two")
+		require.ErrorIs(t, wantSeam(t, c).Cause, syscall.ECONNRESET)
+		wantMessage(t, c, 2, "three")
+		wantNothing(t, c)
 	})
 }
 
-// Promises 5 and 10: a reader that is away for very long does not cost memory without end,
-// and still learns how many connections were lost.
-func TestManyUnreadSeamsAreJoined(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
-		c := s.open(&o)
-		const losses = 100
-		for range losses {
-			s.wantDial().accept().Fail(errLost)
-		}
-		s.wantDial().accept().Deliver(text("a"))
-		synctest.Wait()
-		seams, lost := 0, 0
-		for lost < losses {
-			seams++
-			lost += wantSeam(t, c).Lost
-		}
-		require.Equal(t, 64, seams)
-		wantMessage(t, c, losses+1, "a")
-	})
-}
-
-// Promise 10: nor does one that is away while messages are dropped.
-func TestManyUnreadDropsAreJoined(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
-		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest}
-		c := s.open(&o)
-		const losses, each = 100, 5
-		for range losses {
-			peer := s.wantDial().accept()
-			deliver(peer, 1, each)
-			peer.Fail(errLost)
-		}
-		s.wantDial().accept()
-		seams, lost, got := 0, 0, 0
-		for lost < losses {
-			m, err := c.Read(t.Context(), nil)
-			var seam *reconnect.Seam
-			if errors.As(err, &seam) {
-				seams++
-				lost += seam.Lost
-				got += seam.Dropped
-			} else if require.NoError(t, err); len(m.Data) > 0 {
-				got++
-			}
-		}
-		require.Equal(t, losses*each, got, "each message was read or counted")
-		require.LessOrEqual(t, seams, 64)
-	})
+// The stream is never spliced: what the next connection begins with would
+// complete the frame that the last one was cut in, for each way to lose it.
+func TestAFrameIsNotCompletedByTheNextConnection(t *testing.T) {
+	for name, lose := range map[string]func(c *customer){
+		"reset":   func(c *customer) { c.pipe.Reset() },
+		"hang up": func(c *customer) { c.Close() },
+		"fin":     func(c *customer) { c.pipe.FIN(conntest.ToClient) },
+		"stall":   func(c *customer) { c.pipe.Stall(conntest.Both) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			atDesk(t, conn.LengthPrefix{Size: 1}, func(t *testing.T, d *desk) {
+				o := run(every(time.Second))
+				c := d.open(t, &o)
+				first := d.next(t)
+				first.say(t, "\x03one\x09half of")
+				lose(first)
+				d.next(t).say(t, "\x02it\x04next")
+				wantMessage(t, c, 1, "one")
+				require.EqualValues(t, 1, wantSeam(t, c).Session)
+				wantMessage(t, c, 2, "it")
+				wantMessage(t, c, 2, "next")
+				wantNothing(t, c)
+			})
+		})
+	}
 }

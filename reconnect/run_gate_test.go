@@ -2,8 +2,10 @@ package reconnect_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,15 +20,31 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
+// The tests of run.go that are about the Gate: when it is passed, and which verdict it gets.
+
+func TestEachDialPassesTheGateOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(every(time.Hour))
+		o := run(every(time.Second))
 		o.Run.Gate, o.Run.Host = g, "h"
+		fail := errors.New("not today")
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 1 {
+				return fail
+			}
+			return nil
+		}
 		s.open(&o)
-		s.wantDial().accept().Fail(errLost)
-		synctest.Wait()
-		require.Equal(t, []string{"acquire h", "done " + backoff.ClassOK.String()}, g.all())
+		d := s.wantDial()
+		require.Equal(t, time.Second, d.at, "the first dial passes it too")
+		d.refuse(answered(503))
+		s.wantDial().accept() // the gate is told when OnSession has failed
+		s.wantDial().accept()
+		ok := backoff.ClassOK.String()
+		require.Equal(t, []string{
+			"acquire h", "done " + backoff.ClassOverload.String(),
+			"acquire h", "done " + ok, "acquire h", "done " + ok,
+		}, g.all())
 	})
 }
 
@@ -43,27 +61,10 @@ func TestAtTheGateTheStateIsConnecting(t *testing.T) {
 	})
 }
 
-// Kick is for the wait of this connection, the gate for those of all.
-func TestKickDoesNotOpenTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
-		o.Run.Gate, o.Run.Host = &gate{}, "h"
-		c := s.open(&o)
-		synctest.Wait()
-		c.Kick()
-		require.Equal(t, time.Second, s.wantDial().at)
-	})
-}
-
-// shut is a Gate that lets nobody through.
-type shut struct{}
-
-func (shut) Acquire(context.Context, string) (func(backoff.Verdict), error) { return nil, errLost }
-
 func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := run(every(time.Hour))
-		o.Run.Gate, o.Run.Host = shut{}, "h"
+		o.Run.Gate, o.Run.Host = refusing(func() error { return errLost }), "h"
 		c := s.open(&o)
 		s.wantNoDial()
 		require.Equal(t, reconnect.StateWaiting, c.State())
@@ -71,7 +72,30 @@ func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	})
 }
 
-// Promises 9 and 10: what the gate is told to wait is clamped as well.
+// Promise 11: closing while waiting at the gate does not wait for it.
+func TestCloseLeavesTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(nil)
+		o.Run.Gate, o.Run.Host = &gate{}, "h"
+		c := s.open(&o)
+		synctest.Wait()
+		quit(c)
+		require.Equal(t, time.Duration(0), s.now())
+	})
+}
+
+func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g := &gate{}
+		o := run(every(time.Hour))
+		o.Run.Gate, o.Run.Host = g, "h"
+		s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, []string{"acquire h", "done " + backoff.ClassOK.String()}, g.all())
+	})
+}
+
 // A dial that was cancelled is no evidence against the host.
 func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -85,6 +109,7 @@ func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
 	})
 }
 
+// Promises 9 and 10: what the gate is told to wait is clamped as well.
 func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var told []backoff.Verdict
@@ -97,16 +122,29 @@ func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
 	})
 }
 
-// open is a Gate that lets everybody through, and what it does with verdicts.
-type open func(backoff.Verdict)
+// The answer to a dial that asks to wait is for all of the host's connections.
+func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		v := &verdicts{}
+		o := run(every(time.Hour))
+		o.Run.Gate, o.Run.Host = v, "h"
+		s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Minute}}, v.list)
+	})
+}
 
-func (f open) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
-
-// verdicts is a Gate that keeps what it hears.
-type verdicts struct{ list []backoff.Verdict }
-
-func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), error) {
-	return func(got backoff.Verdict) { v.list = append(v.list, got) }, nil
+// What fails on our own machine is no news of the host.
+func TestAFailureOfOurOwnMachineSaysNothingToTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		v := &verdicts{}
+		o := run(every(time.Second))
+		o.Run.Gate, o.Run.Host = v, "h"
+		s.open(&o)
+		s.wantDial().refuse(os.NewSyscallError("socket", syscall.EMFILE))
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassStop}}, v.list)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
 }
 
 // A dial that succeeded is an answer of the host: what OnSession makes of it counts
@@ -147,18 +185,6 @@ func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.
 			})
 		})
 	}
-}
-
-// The answer to a dial that asks to wait is for all of the host's connections.
-func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		v := &verdicts{}
-		o := run(every(time.Hour))
-		o.Run.Gate, o.Run.Host = v, "h"
-		s.open(&o)
-		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
-		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Minute}}, v.list)
-	})
 }
 
 // A bare Run tells a lost connection by its error.

@@ -1,0 +1,254 @@
+package reconnect_test
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Promise 10: a dial that never ends is given up after the two limits together.
+func TestADialHasALimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		s.open(&o)
+		d := s.wantDial()
+		<-d.ctx.Done()
+		require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
+		require.ErrorIs(t, d.ctx.Err(), context.DeadlineExceeded)
+	})
+}
+
+// The dialer knows how long one dial may take.
+func TestTheDialerSetsTheTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, err := reconnect.New(slowDialer{s}, nil)
+		require.NoError(t, err)
+		defer quit(c)
+		d := s.wantDial()
+		<-d.ctx.Done()
+		require.Equal(t, 7*time.Minute, s.now())
+	})
+}
+
+type slowDialer struct{ *scene }
+
+func (slowDialer) DialTimeout(backoff.Attempt) time.Duration { return 7 * time.Minute }
+
+func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(limited{math.MaxInt64, math.MaxInt64})
+		var limits []time.Duration
+		o.Run.Trace = &reconnect.Trace{DialStart: func(d reconnect.DialStart) { limits = append(limits, d.Limit) }}
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		d := s.wantDial()
+		require.Equal(t, time.Duration(math.MaxInt64), limits[1])
+		require.NoError(t, d.ctx.Err())
+		d.accept()
+	})
+}
+
+// limited is a policy with these limits on connecting and on the handshake.
+type limited [2]time.Duration
+
+func (l limited) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: time.Second, Connect: l[0], Handshake: l[1]}, true
+}
+
+// The limits of a dial hold until it is connected; then the rule decides.
+func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(hanging{})
+		s.open(&o)
+		d := s.wantDial()
+		deadline, ok := d.ctx.Deadline()
+		require.True(t, ok)
+		require.Equal(t, s.start.Add(backoff.DefaultConnect+backoff.DefaultHandshake), deadline)
+		d.connected()
+		_, ok = d.ctx.Deadline()
+		require.False(t, ok)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.NoError(t, d.ctx.Err())
+	})
+}
+
+// A try that came too late has failed like any other.
+func TestALateDialIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Minute))
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			time.Sleep(2 * time.Minute) // whatever ctx says
+			return conntest.NewFake(nil), nil
+		}), &o)
+		require.NoError(t, err)
+		defer quit(c)
+		time.Sleep(time.Hour)
+		require.InDelta(t, c.Stats().Dials, c.Stats().Failures, 1)
+		require.NotZero(t, c.Stats().Failures)
+	})
+}
+
+// Promise 10: a dial that succeeds when its time is over has failed.
+func TestADialThatIsLateIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *scene) {
+		fake := conntest.NewFake(nil)
+		o := run(every(time.Hour))
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			time.Sleep(10 * time.Minute)
+			return fake, nil
+		}), &o)
+		require.NoError(t, err)
+		defer quit(c)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.True(t, fake.Closed())
+		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
+	})
+}
+
+// Promises 1 and 11.
+func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *scene) {
+		late := conntest.NewFake(nil)
+		overdue := make(chan string, 1)
+		dial := func(context.Context) (conn.Conn, error) {
+			time.Sleep(8 * time.Second) // ignores its context
+			return late, nil
+		}
+		c, err := reconnect.New(reconnect.DialFunc(dial), &reconnect.Options{Run: reconnect.RunOptions{Trace: &reconnect.Trace{
+			Overdue: func(o reconnect.Overdue) { what := o.What; overdue <- what },
+		}}})
+		require.NoError(t, err)
+		synctest.Wait()
+		start := time.Now()
+		c.Close()
+		<-c.Done()
+		require.Equal(t, 8*time.Second, time.Since(start), "it is waited for")
+		require.Equal(t, "dial", <-overdue)
+		require.True(t, late.Closed())
+	})
+}
+
+// A connection that comes as everything ends is closed.
+func TestAConnectionThatComesAtTheEndIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c atomic.Pointer[reconnect.Conn]
+		o := run(hanging{})
+		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { c.Load().Close() }}
+		c.Store(s.open(&o))
+		peer := s.wantDial().accept()
+		<-c.Load().Done()
+		require.True(t, peer.Closed())
+	})
+}
+
+// Promise 1, for a Run over any kind of connection.
+func TestRunClosesWhatALateDialBringsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, w := io.Pipe()
+		err := reconnect.Run(ctx, func(context.Context) (*io.PipeReader, error) {
+			time.Sleep(2 * time.Second)
+			return r, nil
+		}, func(context.Context, *io.PipeReader, *reconnect.Session) error {
+			t.Error("serve was called with a connection that came too late")
+			return nil
+		}, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = w.Write([]byte("x"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+	})
+}
+
+// A dial that ends its goroutine, as t.FailNow does, has failed.
+func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		n := 0
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			if n++; n == 1 {
+				runtime.Goexit()
+			}
+			return conntest.NewFake(nil), nil
+		}), &o)
+		require.NoError(t, err)
+		defer quit(c)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorContains(t, c.Status().Err, "dial: the function did not return")
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// Of a hook that does not return nothing is left either.
+func TestAHookThatDoesNotReturnLeavesNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, c, ended := &gate{}, &pipe{}, make(chan struct{})
+		go func() {
+			defer close(ended)
+			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
+				func(context.Context, *pipe, *reconnect.Session) error { return nil },
+				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialDone: func(reconnect.DialDone) { runtime.Goexit() }}})
+		}()
+		<-ended
+		require.True(t, c.closed)
+		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+	})
+}
+
+// Also where it was a hook that panicked, with a place at the gate taken.
+func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		require.Panics(t, func() {
+			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil },
+				func(context.Context, *pipe, *reconnect.Session) error { return nil },
+				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialStart: func(reconnect.DialStart) { panic("x") }}})
+		})
+		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+	})
+}
+
+// impatient is a dialer whose DialTimeout does not return.
+type impatient struct{ *scene }
+
+func (impatient) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
+
+func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, err := reconnect.New(impatient{s}, nil)
+		require.NoError(t, err)
+		<-c.Done()
+		require.ErrorIs(t, c.Err(), net.ErrClosed)
+	})
+}
+
+// uncomparable is an error of a type that has no ==.
+type uncomparable []string
+
+func (e uncomparable) Error() string { return strings.Join(e, ", ") }
+
+func TestAnErrorNeedNotBeComparable(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(hanging{})
+		c := s.open(&o)
+		s.wantDial().refuse(uncomparable{"no", "way"})
+		require.EqualError(t, c.Status().Err, "no, way")
+	})
+}

@@ -1,0 +1,403 @@
+package reconnect_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Promise 7.
+func TestTheContextOfAReadEndsOnlyThatRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		for range 3 {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+			_, err := c.Read(ctx, nil)
+			require.ErrorIs(t, err, errLost)
+			cancel()
+		}
+		require.False(t, peer.Closed())
+		deliver(peer, 1, 1)
+		wantMessage(t, c, 1, "1")
+	})
+}
+
+// Read copies into the caller's buffer, and makes one of the exact size otherwise.
+func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{})
+		deliver(peer, 1, 1)
+		peer.Deliver(text("longer than four"))
+		buf := make([]byte, 4)
+		m, err := c.Read(t.Context(), buf)
+		require.NoError(t, err)
+		require.Same(t, &buf[0], &m.Data[0])
+		m, err = c.Read(t.Context(), buf)
+		require.NoError(t, err)
+		require.Equal(t, len(m.Data), cap(m.Data))
+	})
+}
+
+// Promise 11: what came before the end of a Shutdown can be read, also by one who
+// waits across it.
+func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept()
+		read := make(chan error, 1)
+		go func() { _, err := c.Read(context.Background(), nil); read <- err }()
+		synctest.Wait()
+		require.NoError(t, c.Shutdown(t.Context()))
+		var seam *reconnect.Seam
+		require.ErrorAs(t, <-read, &seam, "first that the session has ended")
+		_, err := c.Read(context.Background(), nil)
+		require.ErrorIs(t, err, net.ErrClosed)
+	})
+}
+
+// The same, for pull.
+func TestNoMessageComesFromReadAfterClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		deliver(s.wantDial().accept(), 1, 3)
+		c.Close()
+		m, err := c.Read(t.Context(), nil)
+		require.Error(t, err, "got %q", m.Data)
+	})
+}
+
+// Promise 5.
+func TestMessagesGoesOnAfterASeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		go func() {
+			peer := s.wantDial().accept()
+			peer.Deliver(text("a"))
+			synctest.Wait()
+			peer.Fail(errLost)
+			s.wantDial().accept().Deliver(text("b"))
+		}()
+		var got []string
+		for m, err := range c.Messages(t.Context()) {
+			var seam *reconnect.Seam
+			switch {
+			case errors.As(err, &seam):
+				got = append(got, "seam")
+			case err != nil:
+				got = append(got, err.Error())
+			default:
+				got = append(got, string(m.Data))
+			}
+			if string(m.Data) == "b" {
+				go c.Close()
+			}
+		}
+		require.Equal(t, []string{"a", "seam", "b", net.ErrClosed.Error()}, got)
+	})
+}
+
+// Promise 7: a reader that waits for its turn is no prisoner either.
+func TestReadersTakeTurns(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		got := make(chan string, 3)
+		for range 2 {
+			go func() {
+				m, err := c.Read(t.Context(), nil)
+				require.NoError(t, err)
+				got <- string(m.Data)
+			}()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Read(ctx, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		deliver(peer, 1, 2)
+		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
+	})
+}
+
+// A reader that comes back at once may be ahead of one that waits, but only four times:
+// then the place is kept. So while one waits each of the others gets five messages at
+// most.
+func TestNoReaderStarves(t *testing.T) {
+	const readers, messages = 4, 1000
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		got := make(chan int, 1)
+		for i := range readers {
+			go func() { // ends with c
+				for range c.Messages(context.Background()) {
+					select {
+					case got <- i:
+					case <-c.Done(): // that was the end
+					}
+				}
+			}()
+		}
+		synctest.Wait() // one reads, and the others wait
+		var last [readers]int
+		for n := 1; n <= messages; n++ {
+			deliver(peer, n, n)
+			last[<-got] = n
+			for i, at := range last {
+				require.LessOrEqual(t, n-at, 5*(readers-1), "reader %d waits since message %d", i, at)
+			}
+		}
+	})
+}
+
+// One that reads once and does not come back leaves the rest to the others.
+func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		got := make(chan string, 2)
+		for range cap(got) {
+			go func() {
+				m, _ := c.Read(t.Context(), nil)
+				got <- string(m.Data)
+			}()
+		}
+		synctest.Wait()
+		peer.Deliver(text("1"), text("2"))
+		synctest.Wait()
+		require.Len(t, got, 2)
+		require.ElementsMatch(t, []string{"1", "2"}, []string{<-got, <-got})
+	})
+}
+
+// Promises 5 and 7, for goroutines that read at the same time and whose contexts end
+// just then: no message is lost, doubled, or overtaken by a later one of its reader.
+func TestReadersShareTheStream(t *testing.T) {
+	const readers, sessions, messages = 5, 50, 200
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(3 * time.Millisecond))
+		c := s.open(&o)
+		shares := make([]share, readers)
+		var all sync.WaitGroup
+		for i := range shares {
+			all.Go(func() { shares[i].read(c, time.Duration(i+1)*time.Millisecond) })
+		}
+		var want []int
+		for n := range sessions * messages {
+			want = append(want, n)
+		}
+		for n := range sessions {
+			peer := s.wantDial().accept()
+			deliver(peer, n*messages, (n+1)*messages-1)
+			peer.Fail(errLost)
+			synctest.Wait()
+		}
+		quit(c)
+		all.Wait()
+		var whole share
+		for _, share := range shares {
+			require.True(t, slices.IsSorted(share.messages))
+			whole.add(share)
+		}
+		slices.Sort(whole.messages)
+		require.Equal(t, want, whole.messages)
+		require.Equal(t, sessions, whole.seams)
+		require.NotZero(t, whole.cancelled)
+	})
+}
+
+// share is what one of several readers got.
+type share struct {
+	messages         []int
+	seams, cancelled int
+}
+
+// read reads until c ends, for no longer than limit at a time. The Read after each
+// message is cancelled while it runs.
+func (s *share) read(c *reconnect.Conn, limit time.Duration) {
+	for again := false; ; {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		if again {
+			go cancel()
+		}
+		m, err := c.Read(ctx, nil)
+		cancel()
+		_, seam := errors.AsType[*reconnect.Seam](err)
+		switch again = err == nil; {
+		case err == nil:
+			n, _ := strconv.Atoi(string(m.Data))
+			s.messages = append(s.messages, n)
+		case seam:
+			s.seams++
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			s.cancelled++
+		}
+	}
+}
+
+func (s *share) add(more share) {
+	s.messages = append(s.messages, more.messages...)
+	s.seams += more.seams
+	s.cancelled += more.cancelled
+}
+
+// Promise 11: after Close nothing more is handed on, though it was there.
+func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		seen := 0
+		c = s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { seen++; c.Close() }})
+		s.wantDial().accept().Deliver(text("1"), text("2"), text("3"))
+		<-c.Done()
+		require.Equal(t, 1, seen)
+	})
+}
+
+// Promise 11: the context of OnMessage ends with its session, though the handler
+// works on.
+func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		ended := make(chan error, 1)
+		o := run(every(time.Second))
+		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { <-ctx.Done(); ended <- ctx.Err() }
+		c := s.open(&o)
+		s.wantDial().accept().Deliver(text("x"))
+		synctest.Wait()
+		require.Empty(t, ended)
+		c.Redial(1, errLost)
+		require.Equal(t, context.Canceled, <-ended)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+// The data of a message belongs to the handler only until it returns, and who
+// keeps it is found out.
+func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
+	inVenue(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, v *venue) {
+		var kept []byte
+		var seen notes
+		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
+			c, err := v.dialer.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return conntest.Poison(c), nil
+		}), &reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+			if kept == nil {
+				kept = m.Data
+			}
+			seen.add(string(m.Data))
+		}})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		quit(c)
+		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "who does not keep them is not harmed")
+		require.Equal(t, bytes.Repeat([]byte{0xDB}, len("message 0")), kept)
+	})
+}
+
+func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Overflow: reconnect.OverflowDiscard})
+		deliver(peer, 1, 1000)
+		require.Equal(t, uint64(1000), c.Stats().Received)
+		_, err := c.Read(t.Context(), nil)
+		require.ErrorContains(t, err, "discards")
+	})
+}
+
+// A full inbox must not keep a writer's connection from being replaced.
+func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2})
+		deliver(peer, 1, 5)
+		peer.FailWrite(errLost)
+		require.Error(t, c.Write(t.Context(), text("x")))
+		s.wantDial().accept()
+		require.Equal(t, uint64(2), c.Status().Session)
+		wantMessage(t, c, 1, "1")
+		wantMessage(t, c, 1, "2")
+		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
+	})
+}
+
+// Promise 10: one large message does not cost memory ever after.
+func TestALargeBufferIsNotKept(t *testing.T) {
+	for name, o := range map[string]*reconnect.Options{
+		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest, Messages: 1}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &meter{Fake: conntest.NewFake(nil)}
+				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return m, nil }), o)
+				require.NoError(t, err)
+				defer quit(c)
+				m.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 1<<20)})
+				deliver(m.Fake, 1, 20)
+				require.LessOrEqual(t, m.largest, 64<<10)
+			})
+		})
+	}
+}
+
+// meter is a connection that notes the largest buffer it was given to read into.
+type meter struct {
+	*conntest.Fake
+	largest int
+}
+
+func (m *meter) Read(buf []byte) (conn.Message, error) {
+	m.largest = max(m.largest, cap(buf))
+	return m.Fake.Read(buf)
+}
+
+// Promise 10: a message without an end costs no more memory than the largest
+// that is allowed.
+func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
+	const limit, sent = 64 << 10, 256 << 20
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.dialer.Conn.ReadLimit = limit
+		v.Next(v.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
+			pipe := conntest.PipeOf(ctx)
+			pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
+			data := conntest.Frame{Payload: make([]byte, 1000)}.Bytes()
+			for written := 0; written < sent; written += len(data) {
+				if _, err := pipe.Server().Write(data); err != nil {
+					return
+				}
+			}
+		}))
+		o := run(every(time.Hour))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c := v.open(t, &o)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		runtime.ReadMemStats(&after)
+		require.ErrorAs(t, c.Status().Err, new(*conn.TooBigError))
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64*limit), "bytes allocated, by the server too")
+	})
+}

@@ -1,0 +1,331 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// pipe is what the dials of a bare Run bring in these tests: a Closer that notes
+// its closes, each of which takes some time.
+type pipe struct {
+	takes   time.Duration
+	closing int // closes under way
+	closed  bool
+}
+
+func (p *pipe) Close() error {
+	p.closing++
+	time.Sleep(p.takes)
+	p.closing--
+	p.closed = true
+	return nil
+}
+
+// Promise 1, for a Run over any kind of connection.
+func TestRunClosesAConnectionBeforeTheNextDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := &pipe{}
+		err := reconnect.Run(t.Context(), func(context.Context) (*pipe, error) {
+			if last.closed {
+				return nil, backoff.Permanent(errLost)
+			}
+			return last, nil
+		}, func(context.Context, *pipe, *reconnect.Session) error { return errors.New("over") },
+			&reconnect.RunOptions{Policy: backoff.Limit(every(0), 3, 0)})
+		require.ErrorIs(t, err, errLost)
+		require.NotErrorIs(t, err, backoff.ErrGaveUp)
+	})
+}
+
+// Promise 1.
+func TestTheLostConnectionIsClosedBeforeTheNextDial(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Fail(errLost)
+		s.wantDial()
+		require.True(t, peer.Closed())
+	})
+}
+
+// Promise 11: the close under serve is over as well when Run returns.
+func TestRunWaitsForTheCloseThatItsContextStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		p := &pipe{takes: time.Second}
+		start := time.Now()
+		_ = reconnect.Run(ctx, func(context.Context) (*pipe, error) { return p, nil },
+			func(ctx context.Context, _ *pipe, _ *reconnect.Session) error {
+				<-ctx.Done()
+				synctest.Wait() // the close has begun
+				return nil
+			}, nil)
+		require.Zero(t, p.closing)
+		require.Equal(t, 3*time.Second, time.Since(start), "one close after the other")
+	})
+}
+
+func TestANilFromServeIsRedialed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var causes []error
+		err := reconnect.Run(ctx, func(context.Context) (io.Closer, error) { return io.NopCloser(nil), nil },
+			func(_ context.Context, _ io.Closer, s *reconnect.Session) error {
+				causes = append(causes, s.Cause)
+				if s.Number == 3 {
+					cancel(errLost)
+				}
+				return nil
+			}, nil)
+		require.ErrorIs(t, err, errLost)
+		require.Len(t, causes, 3)
+		require.NoError(t, causes[0])
+		require.Error(t, errors.Join(causes[1:]...))
+	})
+}
+
+// Run is in the caller's goroutine: whoever recovers from a panic of serve gets the
+// connection closed, the place at the gate back, and no goroutine.
+func TestAServeThatDoesNotReturnLeavesNothingBehind(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("bad message") }, "Goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, c := &gate{}, &pipe{}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					defer func() { recover() }()
+					reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
+						func(context.Context, *pipe, *reconnect.Session) error { leave(); return nil },
+						&reconnect.RunOptions{Gate: g, Host: "h"})
+				}()
+				<-ended
+				require.True(t, c.closed)
+				require.Equal(t, []string{"acquire h", "done stop"}, g.all())
+			})
+		})
+	}
+}
+
+func TestKickCutsTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		var done reconnect.WaitDone
+		o.Run.Trace = &reconnect.Trace{WaitDone: func(w reconnect.WaitDone) { done = w }}
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		time.Sleep(time.Second)
+		c.Kick()
+		require.Equal(t, time.Second, s.wantDial().at)
+		require.True(t, done.Kicked)
+	})
+}
+
+// A kick counts from the moment that the connection is seen to be lost.
+func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		var c *reconnect.Conn
+		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Kick() }
+		c = s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		require.Zero(t, s.wantDial().at)
+	})
+}
+
+// Whoever has heard of a wait can cut it, however early that was.
+func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		var c *reconnect.Conn
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.Wait) { c.Kick() }}
+		c = s.open(&o)
+		s.wantDial().refuse(errLost)
+		require.Zero(t, s.wantDial().at)
+	})
+}
+
+// The network may be back while a dial hangs in the old one: the next follows at once.
+func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		d := s.wantDial()
+		time.Sleep(time.Minute / 2)
+		c.Kick()
+		d.refuse(errLost)
+		d = s.wantDial()
+		require.Equal(t, time.Minute/2, d.at)
+		d.refuse(errLost)
+		require.Equal(t, time.Minute/2+time.Second, s.wantDial().at, "one kick cuts one wait")
+	})
+}
+
+// A kick while there is no wait is not kept for the next.
+func TestKickWithoutAWaitDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		d := s.wantDial()
+		c.Kick()
+		peer := d.accept()
+		c.Kick()
+		peer.Fail(errLost)
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+// A kick is not kept for the next outage.
+func TestAKickDuringASessionIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		d := s.wantDial()
+		c.Kick() // of a dial that succeeds
+		peer := d.accept()
+		c.Kick()
+		peer.Fail(errLost)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+func TestOneKickCutsOneWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		time.Sleep(time.Second)
+		c.Kick()
+		c.Kick()
+		s.wantDial().refuse(errLost)
+		require.Equal(t, time.Hour+time.Second, s.wantDial().at)
+	})
+}
+
+// Promise 9: a kick does not shorten what a server told us.
+func TestKickDoesNotCutRetryAfter(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(errLost, time.Minute))
+		c.Kick()
+		require.Equal(t, 61*time.Second, s.wantDial().at)
+	})
+}
+
+// Kick is for the wait of this connection, the gate for those of all.
+func TestKickDoesNotOpenTheGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(0))
+		o.Run.Gate, o.Run.Host = &gate{}, "h"
+		c := s.open(&o)
+		synctest.Wait()
+		c.Kick()
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+// The wait at the gate is not cut, and a kick that comes meanwhile not kept.
+func TestAKickAtTheGateIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		g := &gate{}
+		o.Run.Gate, o.Run.Host = g, "h"
+		var opened atomic.Pointer[reconnect.Conn]
+		o.Run.Trace = &reconnect.Trace{GateStart: func(reconnect.GateStart) {
+			if c := opened.Load(); c != nil {
+				require.True(t, c.Status().AtGate)
+				c.Kick()
+			}
+		}}
+		c := s.open(&o)
+		opened.Store(c)
+		s.wantDial().refuse(errLost)
+		d := s.wantDial()
+		require.False(t, c.Status().AtGate)
+		d.refuse(errLost)
+		require.Equal(t, 5*time.Second, s.wantDial().at, "each is 1 s at the gate")
+	})
+}
+
+// A kick cuts one wait, also if the gate refuses the try after it.
+func TestAKickBeforeAGateThatRefusesCutsOneWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		refusals := 0
+		o := run(every(time.Second))
+		o.Run.Host = "h"
+		o.Run.Gate = refusing(func() error { refusals++; return errLost })
+		c := s.open(&o)
+		time.Sleep(500 * time.Millisecond)
+		c.Kick()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1+1+3, refusals)
+	})
+}
+
+// RunOptions.Kick does for a Run what the method does for a Conn.
+func TestTheKickOfARunCutsItsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		kick := make(chan struct{})
+		dials := make(chan time.Time)
+		ended := make(chan error)
+		go func() {
+			ended <- reconnect.Run(ctx, func(context.Context) (*pipe, error) {
+				dials <- time.Now()
+				return nil, errLost
+			}, func(context.Context, *pipe, *reconnect.Session) error { return nil },
+				&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
+		}()
+		start := <-dials
+		time.Sleep(time.Minute)
+		kick <- struct{}{}
+		require.Equal(t, time.Minute, (<-dials).Sub(start))
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+func TestAClosedKickKicksNobody(t *testing.T) {
+	require.Len(t, kicked(t, func(kick chan struct{}) { close(kick) }), 10)
+}
+
+func TestAKickThatWasSentBeforeTheDialIsForgotten(t *testing.T) {
+	require.Len(t, kicked(t, func(kick chan struct{}) { kick <- struct{}{}; kick <- struct{}{} }), 10)
+}
+
+// kicked runs a Run whose dials fail, with a channel of room for three kicks, and
+// returns when they came.
+func kicked(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
+	var dials []time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		kick := make(chan struct{}, 3)
+		prepare(kick)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour-time.Second)
+		defer cancel()
+		start := time.Now()
+		err := reconnect.Run(ctx, func(context.Context) (*pipe, error) {
+			dials = append(dials, time.Since(start))
+			time.Sleep(time.Minute)
+			return nil, errLost
+		}, func(context.Context, *pipe, *reconnect.Session) error { return nil },
+			&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	return dials
+}

@@ -1,0 +1,309 @@
+package reconnect_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// The tests of run.go that are about verdicts: what it makes of each error, and of each way in which a server behaves badly.
+
+// answered is an error like a dialer's.
+type answered int
+
+func (a answered) Error() string { return "answered" }
+
+func (a answered) StatusCode() int { return int(a) }
+
+// Promise 9.
+func TestAVerdictOfStopEndsTheConn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().refuse(answered(410))
+		<-c.Done()
+		require.ErrorIs(t, c.Err(), net.ErrClosed)
+		var end *reconnect.EndError
+		require.ErrorAs(t, c.Err(), &end)
+		require.Equal(t, answered(410), end.Err)
+		_, err := c.Read(t.Context(), nil)
+		require.Equal(t, c.Err(), err)
+		require.Equal(t, c.Err(), c.Await(t.Context(), reconnect.StateReady))
+	})
+}
+
+// Promise 9: this, and no other answer, is the end.
+func TestAnEndpointThatIsGoneIsNotAskedAgain(t *testing.T) {
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.Next(conntest.Status(410, nil))
+		c := v.open(t, nil)
+		<-c.Done()
+		require.ErrorAs(t, c.Err(), new(*reconnect.EndError))
+		require.True(t, status(410)(c.Err()))
+		require.Len(t, v.network.Dials(venueAddr), 1)
+	})
+}
+
+// Promise 9: what a deploy can cause is retried, minutes apart.
+func TestAVerdictOfSlowWaitsForMinutes(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.open(nil)
+			s.wantDial().refuse(answered(status))
+			require.GreaterOrEqual(t, s.wantDial().at, time.Minute)
+		})
+	}
+}
+
+// Promise 9: what a deploy can cause is retried, minutes apart, and reported.
+func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
+	for _, code := range []int{401, 403, 404} {
+		inVenue(t, nil, func(t *testing.T, v *venue) {
+			v.Next(conntest.Status(code, nil))
+			c := v.open(t, &reconnect.Options{Run: reconnect.RunOptions{Rand: rand.NewPCG(1, 2)}})
+			time.Sleep(time.Hour)
+			require.True(t, status(code)(c.Status().Err))
+			dials := v.network.Dials(venueAddr)
+			require.Greater(t, len(dials), 20)
+			for i := range dials[1:] {
+				wait := dials[i+1].Sub(dials[i])
+				if i == 0 && code == 404 {
+					require.Less(t, wait, 2*time.Second, "the first may be a deploy")
+					continue
+				}
+				require.GreaterOrEqual(t, wait, backoff.SlowMin)
+				require.Less(t, wait, backoff.SlowMax)
+			}
+		})
+	}
+}
+
+// Promise 9: what may pass by itself is an ordinary loss the first time, also after
+// an hour of good service; from the second in a row on it is slow.
+func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
+	for name, end := range map[string]error{
+		"close 1002":       &conn.CloseError{Code: 1002},
+		"close 1008":       &conn.CloseError{Code: 1008, Reason: "pong timeout"},
+		"broken frame":     &conn.ProtocolError{Err: errLost},
+		"alert of TLS":     &net.OpError{Op: "remote error", Err: errLost},
+		"not found":        answered(404),
+		"upgrade required": answered(426),
+		"no WebSocket":     answered(200),
+		"bad certificate":  x509.UnknownAuthorityError{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.open(nil)
+				d := s.wantDial()
+				for range 2 {
+					peer := d.accept()
+					time.Sleep(time.Hour)
+					lost := s.now()
+					peer.Fail(end)
+					d = s.wantDial()
+					require.Less(t, d.at-lost, 2*time.Second, "stable sessions are no row")
+				}
+				lost := s.now()
+				d.refuse(end)
+				d = s.wantDial()
+				require.GreaterOrEqual(t, d.at-lost, backoff.SlowMin, "the second in a row")
+			})
+		})
+	}
+}
+
+// New credentials are tried at once, and are slow if they are refused again.
+func TestStaleCredentialsAreMadeAnewAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := reconnect.Options{OnSession: func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 1 {
+				return backoff.Refresh(errLost)
+			}
+			return nil
+		}}
+		c := s.open(&o)
+		s.wantDial().accept()
+		d := s.wantDial()
+		require.Less(t, d.at, time.Second)
+		require.True(t, d.try.Refresh)
+		d.refuse(backoff.Refresh(errLost))
+		at := s.now()
+		d = s.wantDial()
+		require.GreaterOrEqual(t, d.at-at, time.Minute)
+		d.accept()
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+func TestAPolicyThatGivesUpEndsTheConn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(backoff.Limit(every(time.Second), 2, 0))
+		c := s.open(&o)
+		for range 3 {
+			s.wantDial().refuse(errLost)
+		}
+		<-c.Done()
+		require.ErrorIs(t, c.Err(), backoff.ErrGaveUp)
+		require.ErrorIs(t, c.Err(), errLost)
+	})
+}
+
+// Promises 3, 8, 9 and 10, and section "Bad input" of issue 2: whatever a server
+// does, it is a typed error and a growing wait, and when the server behaves again
+// so does the Conn.
+func TestAHostileServerIsSurvived(t *testing.T) {
+	for name, h := range hostilities {
+		t.Run(name, func(t *testing.T) {
+			inVenue(t, nil, func(t *testing.T, v *venue) {
+				v.dialer.Conn = conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 4096, MessageTimeout: 5 * time.Second}}
+				answer := h.handshake
+				if answer == nil {
+					answer = v.AcceptWith(h.handler)
+				}
+				v.Next(answer, answer, answer, answer, v.Accept)
+				o := run(double{})
+				o.Run.OneConnection = true
+				var waits []reconnect.Wait
+				var opened atomic.Pointer[reconnect.Conn] // the first wait may be before New has returned
+				o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) {
+					waits = append(waits, w)
+					if c := opened.Load(); c != nil && c.Status().Err != w.Cause {
+						t.Errorf("the status says %v, the wait %v", c.Status().Err, w.Cause)
+					}
+				}}
+				c := v.open(t, &o)
+				opened.Store(c)
+				wantEcho(t, c, v, h)
+				require.Len(t, waits, 4)
+				for i, w := range waits {
+					require.True(t, h.cause(w.Cause), "%T: %v", w.Cause, w.Cause)
+					require.Equal(t, h.class, backoff.Classify(w.Cause).Class)
+					if h.class == slow && i > 0 { // once may be a deploy, or a damaged packet
+						require.Equal(t, slow, w.Verdict.Class)
+						require.GreaterOrEqual(t, w.Drawn, backoff.SlowMin)
+					} else {
+						if h.lasts { // each session ends the outage before it
+							i = 0
+						}
+						require.Equal(t, time.Second<<i, w.Drawn)
+					}
+				}
+				require.Equal(t, 5, v.network.Count(venueAddr).Dials)
+			})
+		})
+	}
+}
+
+// hostility is how a server behaves badly, and what must come of it.
+type hostility struct {
+	handshake conntest.Answer  // instead of an accepted WebSocket
+	handler   conntest.Handler // or what it does with one
+	class     backoff.Class
+	cause     func(error) bool
+	lasts     bool // the session lasts until a limit of ours ends it
+}
+
+// is and as make a cause.
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+
+func status(code int) func(error) bool {
+	return func(err error) bool {
+		e, ok := errors.AsType[*dialer.Error](err)
+		return ok && e.StatusCode == code
+	}
+}
+
+const (
+	retry, overload, slow = backoff.ClassRetry, backoff.ClassOverload, backoff.ClassSlow
+	whole                 = conntest.Fin | conntest.TextFrame
+)
+
+var hostilities = map[string]hostility{
+	"oversized message":       {handler: conntest.Frames(conntest.Frame{Head: whole, Payload: make([]byte, 5000)}), class: retry, cause: as[*conn.TooBigError]},
+	"endless fragments":       {handler: endless(conntest.Frame{Payload: make([]byte, 1000)}), class: retry, cause: as[*conn.TooBigError]},
+	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
+	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
+	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
+	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: as[*conn.TooBigError]},
+	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: as[*conn.ProtocolError]},
+	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: as[*conn.ProtocolError]},
+	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: as[*conn.ProtocolError]},
+	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: as[*conn.ProtocolError]},
+	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1006, "")}), class: slow, cause: as[*conn.ProtocolError]},
+	"frame cut short":         {handler: cutShort, class: retry, cause: is(io.ErrUnexpectedEOF)},
+	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: is(io.EOF)},
+
+	"garbage for an answer":     {handshake: conntest.Garbage([]byte("\x00\x01SSH-2.0\r\n\r\n")), class: slow, cause: as[*dialer.Error]},
+	"hanging up":                {handshake: conntest.HangUp, class: retry, cause: is(io.EOF)},
+	"no answer":                 {handshake: conntest.Hang, class: overload, cause: is(context.DeadlineExceeded)},
+	"answer that trickles":      {handshake: conntest.Trickle(1, time.Second, conntest.Status(200, nil)), class: overload, cause: is(context.DeadlineExceeded)},
+	"redirect loop":             {handshake: conntest.Redirect(""), class: slow, cause: status(302)},
+	"redirect into an intranet": {handshake: conntest.Redirect("http://10.0.0.1/admin"), class: slow, cause: status(302)},
+	"1 MiB of header":           {handshake: conntest.Status(200, http.Header{"X": {strings.Repeat("x", 1<<20)}}), class: slow, cause: as[*dialer.Error]},
+	"wrong key":                 {handshake: conntest.BadAccept, class: slow, cause: status(101)},
+	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: status(200)},
+}
+
+// endless is a handler that begins a message and goes on with it for ever, in
+// bursts of ten such frames.
+func endless(f conntest.Frame) conntest.Handler {
+	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		ctx = c.CloseRead(ctx)
+		pipe, burst := conntest.PipeOf(ctx), bytes.Repeat(f.Bytes(), 10)
+		pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
+		for {
+			if _, err := pipe.Server().Write(burst); err != nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+func cutShort(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	conntest.PipeOf(ctx).Cut(conntest.ToClient, 100)
+	c.Write(ctx, websocket.MessageText, make([]byte, 1000))
+}
+
+// wantEcho reads until an echo comes: before it there is a seam for each session of
+// a hostility that came that far.
+func wantEcho(t *testing.T, c *reconnect.Conn, v *venue, h hostility) {
+	t.Helper()
+	if h.handler != nil {
+		for range 4 {
+			_, err := c.Read(t.Context(), nil)
+			var seam *reconnect.Seam
+			require.ErrorAs(t, err, &seam)
+			require.True(t, h.cause(seam.Cause), "%T: %v", seam.Cause, seam.Cause)
+		}
+	}
+	for v.network.Count(venueAddr).Dials < 5 {
+		time.Sleep(time.Second)
+	}
+	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+	require.NoError(t, c.Write(t.Context(), text("well again")))
+	synctest.Wait()
+	m, err := c.Read(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, "well again", string(m.Data))
+}

@@ -1,0 +1,304 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// The tests of run.go that are about waits: how they grow, when they start again, and that a herd is spread.
+
+// Promise 3: a server that accepts and drops sees growing waits.
+func TestWaitsGrowWhenSessionsAreDroppedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(double{})
+		s.open(&o)
+		for _, at := range []time.Duration{0, 1, 3, 7, 15} {
+			d := s.wantDial()
+			require.Equal(t, at*time.Second, d.at)
+			d.accept().Fail(errLost)
+		}
+	})
+}
+
+// Promise 3.
+func TestWaitsStartAgainAfterAStableSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(double{})
+		o.Run.StableAfter = 10 * time.Second
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().refuse(errLost) // after 1 s
+		d := s.wantDial()            // after 2 s
+		require.Equal(t, 3, d.try.Number)
+		peer := d.accept()
+		time.Sleep(10 * time.Second)
+		peer.Fail(errLost)
+		d = s.wantDial()
+		require.Equal(t, 14*time.Second, d.at, "the first wait again")
+		require.Equal(t, 1, d.try.Number)
+	})
+}
+
+// Promise 3: the wait before the session is a threshold as well.
+func TestASessionShorterThanItsWaitIsNotStable(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(double{})
+		o.Run.StableAfter = time.Second
+		s.open(&o)
+		for range 5 {
+			s.wantDial().refuse(errLost)
+		}
+		d := s.wantDial() // after 1+2+4+8+16 s
+		require.Equal(t, 31*time.Second, d.at)
+		peer := d.accept()
+		time.Sleep(5 * time.Second)
+		peer.Fail(errLost)
+		require.Equal(t, (31+5+32)*time.Second, s.wantDial().at)
+	})
+}
+
+// Promise 3: a session that was ready for less than StableAfter is not stable, though
+// the wait before it was shorter still. It makes the outage younger by four times the
+// time that it was ready.
+func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(double{})
+		s.open(&o)
+		for range 6 {
+			s.wantDial().refuse(errLost)
+		}
+		peer := s.wantDial().accept()
+		require.Equal(t, 63*time.Second, s.now())
+		time.Sleep(10*time.Second - 1)
+		peer.Fail(errLost)
+		d := s.wantDial()
+		require.Equal(t, (63+10+64)*time.Second-1, d.at, "10 s by default, so this wait is the seventh")
+		peer = d.accept()
+		time.Sleep(64 * time.Second)
+		peer.Fail(errLost)
+		require.Equal(t, (63+10+64+64+1)*time.Second-1, s.wantDial().at)
+	})
+}
+
+// A server that is up for longer than it is away is dialed as if it had never failed.
+func TestShortSessionsEndAYoungOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(double{})
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		peer := s.wantDial().accept() // after 1 s
+		time.Sleep(3 * time.Second)
+		peer.Fail(errLost)
+		require.Equal(t, 5*time.Second, s.wantDial().at, "the first wait again")
+	})
+}
+
+// Promises 3 and 4: a connection that is up for long without being ready
+// resets nothing.
+func TestOnlyReadinessCountsAsStable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var dials []time.Duration
+		err := reconnect.Run(t.Context(), func(context.Context) (io.Closer, error) {
+			dials = append(dials, time.Since(start))
+			if len(dials) == 4 {
+				return nil, backoff.Permanent(io.ErrNoProgress)
+			}
+			return io.NopCloser(nil), nil
+		}, func(context.Context, io.Closer, *reconnect.Session) error {
+			time.Sleep(time.Hour)
+			return nil
+		}, &reconnect.RunOptions{Policy: double{}})
+		require.ErrorIs(t, err, io.ErrNoProgress)
+		require.Equal(t, []time.Duration{0, time.Hour + time.Second, 2*time.Hour + 3*time.Second, 3*time.Hour + 7*time.Second}, dials)
+	})
+}
+
+// Promise 3: the count of tries starts again after a stable session, and only then.
+func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		var tries []int
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { tries = append(tries, w.Try) }}
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, 2, c.Status().Try)
+		peer := s.wantDial().accept()
+		time.Sleep(time.Minute)
+		peer.Fail(errLost)
+		s.wantDial().refuse(errLost)
+		s.wantDial()
+		require.Equal(t, []int{2, 3, 1, 2}, tries)
+	})
+}
+
+func TestThePolicyIsToldHowLongItHasBeenDown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var elapsed []time.Duration
+		o := run(since{&elapsed})
+		s.open(&o)
+		d := s.wantDial()
+		time.Sleep(3 * time.Second)
+		d.refuse(errLost)
+		peer := s.wantDial().accept()
+		time.Sleep(time.Minute)
+		peer.Fail(errLost)
+		s.wantDial().refuse(errLost)
+		require.Equal(t, []time.Duration{3 * time.Second, 0, time.Second}, elapsed)
+	})
+}
+
+// since is a policy that notes for how long things have been down.
+type since struct{ elapsed *[]time.Duration }
+
+func (p since) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+	*p.elapsed = append(*p.elapsed, a.Elapsed)
+	return backoff.Step{Wait: time.Second}, true
+}
+
+// Promise 2: with the default policy ten thousand clients that are dropped at one
+// instant come back spread out. (Over real WebSockets: websocket_test.go.)
+func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
+	const clients = 10_000
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		peers := make(chan *conntest.Fake, clients)
+		var times []time.Time
+		noted := make(chan time.Time, clients) // one for each client
+		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			fake := conntest.NewFake(nil)
+			if time.Since(start) > 0 {
+				noted <- time.Now()
+			}
+			peers <- fake
+			return fake, nil
+		})
+		for range clients {
+			c, err := reconnect.New(dial, nil)
+			require.NoError(t, err)
+			defer quit(c)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		for range clients {
+			(<-peers).Fail(errLost)
+		}
+		for range clients {
+			times = append(times, <-noted)
+		}
+		require.Less(t, conntest.Peak(times, 100*time.Millisecond), clients/10)
+	})
+}
+
+// Promise 2, over real WebSockets: all are reset at one instant, and the server
+// is there again at once.
+func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
+	clients := 10_000
+	if testing.Short() || raceEnabled() {
+		clients = 1_000 // the same code at a tenth of the time
+	}
+	inVenue(t, conntest.Discard, func(t *testing.T, v *venue) {
+		conns := make([]*reconnect.Conn, clients)
+		for i := range conns {
+			conns[i] = v.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+		}
+		for _, c := range conns {
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		}
+		v.network.ResetAll(venueAddr)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		for _, c := range conns {
+			require.Equal(t, reconnect.StateReady, c.State())
+		}
+		dials := v.network.Dials(venueAddr)[clients:]
+		require.Len(t, dials, clients)
+		require.Less(t, conntest.Peak(dials, 100*time.Millisecond), clients/10)
+	})
+}
+
+// Promise 9: Retry-After comes first, and the jittered wait is added.
+func TestRetryAfterIsAddedToTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		c := s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(errLost, 7*time.Second))
+		require.Equal(t, s.start.Add(8*time.Second), c.Status().Next)
+		require.Equal(t, 8*time.Second, s.wantDial().at)
+	})
+}
+
+// Promise 3: the wait before a session counts with what a server asked for.
+func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var ends []reconnect.SessionEnd
+		o := run(every(time.Second))
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
+		s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Minute))
+		peer := s.wantDial().accept()
+		time.Sleep(10 * time.Minute)
+		peer.Fail(errLost)
+		peer = s.wantDial().accept() // after 1 s
+		time.Sleep(10 * time.Second)
+		peer.Fail(errLost)
+		s.wantDial()
+		require.False(t, ends[0].Stable, "ready for 10m after a wait of 10m1s")
+		require.True(t, ends[1].Stable)
+	})
+}
+
+// Promises 2 and 9: a server that tells a herd when to come back is obeyed, and
+// does not get it back as a herd.
+func TestRetryAfterIsObeyedAndJittered(t *testing.T) {
+	const clients, told = 100, 7 * time.Second
+	for name, header := range map[string]func(now time.Time) http.Header{
+		"seconds": func(time.Time) http.Header { return conntest.RetryAfter(strconv.Itoa(int(told.Seconds()))) },
+		"date": func(now time.Time) http.Header {
+			return conntest.RetryAfter(now.Add(told).UTC().Format(http.TimeFormat))
+		},
+		"epoch": func(now time.Time) http.Header {
+			return conntest.RetryAfter(strconv.FormatInt(now.Add(told).Unix(), 10))
+		},
+	} {
+		for _, code := range []int{429, 503} {
+			t.Run(http.StatusText(code)+" "+name, func(t *testing.T) {
+				inVenue(t, nil, func(t *testing.T, v *venue) {
+					v.Next(conntest.Status(code, header(v.start)))
+					var last *reconnect.Conn
+					for range clients {
+						v.dialer = &dialer.WebSocket{URL: v.dialer.URL, DialContext: v.network.DialContext} // a program of its own
+						last = v.open(t, nil)
+					}
+					synctest.Wait()
+					e, ok := errors.AsType[*dialer.Error](last.Status().Err)
+					require.True(t, ok)
+					require.Equal(t, told, e.RetryAfter)
+					v.Next()
+					time.Sleep(time.Minute)
+					again := v.network.Dials(venueAddr)[clients:]
+					require.Len(t, again, clients)
+					require.GreaterOrEqual(t, again[0].Sub(v.start), told)
+					require.Less(t, conntest.Peak(again, 100*time.Millisecond), clients/5)
+				})
+			})
+		}
+	}
+}

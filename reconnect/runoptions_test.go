@@ -1,0 +1,68 @@
+package reconnect_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Promise 14: a decider is asked once.
+func TestClassifyIsAskedOncePerFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		asked := 0
+		o.Run.Classify = func(error) backoff.Verdict {
+			asked++
+			return backoff.Verdict{Class: backoff.ClassRetry}
+		}
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial()
+		require.Equal(t, 2, asked)
+	})
+}
+
+// Promise 9: a Classify that says OK of an error is not believed.
+func TestAnErrorIsNeverASuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		var classes []backoff.Class
+		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{} }
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { classes = append(classes, w.Verdict.Class) }}
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial()
+		require.Equal(t, []backoff.Class{backoff.ClassRetry}, classes)
+	})
+}
+
+// Promise 9.
+func TestRetryAfterIsClampedAtAnHour(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(0))
+		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{RetryAfter: 1 << 60} }
+		s.open(&o)
+		s.wantDial().refuse(errLost)
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+// Promise 2: random numbers are injected, and then repeat themselves.
+func TestEqualSourcesGiveEqualWaits(t *testing.T) {
+	at := func() (at time.Duration) {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := reconnect.Options{Run: reconnect.RunOptions{Rand: rand.NewPCG(1, 2)}}
+			s.open(&o)
+			s.wantDial().refuse(errLost)
+			at = s.wantDial().at
+		})
+		return at
+	}
+	require.Equal(t, at(), at())
+}

@@ -1,0 +1,437 @@
+package reconnect_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Promise 6.
+func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		err := c.Write(t.Context(), text("x"))
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		s.wantDial().refuse(errLost)
+		err = c.Write(t.Context(), text("x"))
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		require.ErrorIs(t, err, errLost, "and why there is none")
+	})
+}
+
+func TestWriteWaitsForTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := s.open(&o)
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		s.wantDial().refuse(errLost)
+		peer := s.wantDial().accept()
+		require.NoError(t, <-wrote)
+		require.Equal(t, []conn.Message{text("x")}, peer.Written())
+	})
+}
+
+// Promise 7.
+func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := s.open(&o)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
+		defer cancel()
+		err := c.Write(ctx, text("x"))
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, errLost)
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// Promises 6 and 7: the write under way goes on, and the one that waits for it is dropped.
+func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- c.Write(ctx, text("1")) }()
+		synctest.Wait()
+		go func() { second <- c.Write(ctx, text("2")) }()
+		synctest.Wait()
+		cancel()
+		wantFate(t, <-second, reconnect.FateDropped, 0)
+		peer.Release()
+		require.NoError(t, <-first)
+		require.Equal(t, []conn.Message{text("1")}, peer.Written())
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// Promise 7: a context that has ended writes nothing.
+func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			time.Sleep(time.Hour)
+			err := c.Write(ctx, text("x"))
+			wantFate(t, err, reconnect.FateDropped, 0)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Empty(t, peer.Written())
+		})
+	}
+}
+
+// The limit of a dial is not the deadline of a Write.
+func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Minute))
+		c := s.open(&o)
+		s.wantDial() // and no answer: the dial runs into its limit
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		err := c.Write(context.Background(), text("m"))
+		require.ErrorIs(t, err, reconnect.ErrNotReady)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "deadline exceeded", "but the text says why")
+		var limit interface{ Timeout() bool }
+		require.ErrorAs(t, err, &limit, "and the cause can be had")
+	})
+}
+
+// The end of one connection's context is not the end of that of a message.
+func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Hold()
+		wrote := write(t.Context(), c, "x")
+		c.Redial(1, context.DeadlineExceeded)
+		s.wantDial()
+		err := <-wrote
+		wantFate(t, err, reconnect.FateUnknown, 1)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+	})
+}
+
+// Promise 6.
+func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
+		next := s.wantDial().accept()
+		require.Empty(t, next.Written(), "it is not sent again")
+	})
+}
+
+// Promise 6, in the other direction: what was begun on one connection is not ended
+// on the next, and its fate is told.
+func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := d.open(t, &o)
+		first := d.next(t)
+		first.pipe.Window(conntest.ToServer, 5)
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("half of it")) }()
+		synctest.Wait()
+		first.pipe.Reset()
+		var lost *reconnect.WriteError
+		require.ErrorAs(t, <-wrote, &lost)
+		require.Equal(t, reconnect.FateUnknown, lost.Fate)
+
+		second := d.next(t)
+		require.NoError(t, c.Write(t.Context(), text("next")))
+		line, err := second.in.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "next\n", line)
+	})
+}
+
+// Promises 6 and 8: a server that stops reading.
+func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
+	inVenue(t, nil, func(t *testing.T, v *venue) {
+		v.Next(v.AcceptWith(conntest.NeverRead), v.Accept)
+		o := run(double{})
+		c := v.ready(t, &o)
+		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
+		wantFate(t, stuck, reconnect.FateUnknown, 1)
+		require.ErrorAs(t, stuck, new(*conn.SlowMessageError))
+		require.Equal(t, 10*time.Second, v.now())
+		synctest.Wait()
+		require.ErrorAs(t, wantSeam(t, c).Cause, new(*conn.SlowMessageError))
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		require.NoError(t, c.Write(t.Context(), text("well again")))
+		synctest.Wait()
+		wantMessage(t, c, 2, "well again")
+	})
+}
+
+// Promise 6: a write that was cut says why.
+func TestAWriteLearnsTheCauseOfACut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		s.wantDial().accept().Hold()
+		wrote := make(chan error, 1)
+		go func() { wrote <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		c.Redial(1, errLost)
+		require.Equal(t, &reconnect.WriteError{Fate: reconnect.FateUnknown, Session: 1, Err: errLost}, <-wrote)
+	})
+}
+
+// A write error costs the connection at once, also while the handler is busy.
+func TestAFailedWriteEndsTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		busy := make(chan struct{})
+		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("m"))
+		peer.FailWrite(errLost)
+		synctest.Wait()
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateUnknown, 1)
+		require.True(t, peer.Closed())
+		require.NotEqual(t, reconnect.StateReady, c.State())
+		require.ErrorIs(t, c.Write(t.Context(), text("y")), reconnect.ErrNotReady)
+		close(busy)
+		s.wantDial()
+	})
+}
+
+// Promise 6: what was not begun may be sent by the next session.
+func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- c.Write(t.Context(), text("1")) }()
+		synctest.Wait()
+		go func() { second <- c.Write(t.Context(), text("2")) }()
+		synctest.Wait()
+		peer.Fail(errLost)
+		wantFate(t, <-first, reconnect.FateUnknown, 1)
+		next := s.wantDial().accept()
+		require.NoError(t, <-second)
+		require.Equal(t, []conn.Message{text("2")}, next.Written())
+	})
+}
+
+// Promise 6: what was not begun is dropped, and the session that it was tried by is named.
+func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Hour))
+		c := s.open(&o)
+		s.wantDial().accept().FailWrite(fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
+		err := c.Write(t.Context(), text("x"))
+		wantFate(t, err, reconnect.FateDropped, 1)
+		require.ErrorIs(t, err, errLost)
+	})
+}
+
+// Promise 6: not even then is the fate of what was not begun unknown.
+func TestWhatWasNotBegunIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		dial := func(context.Context) (conn.Conn, error) { return lossy{conntest.NewFake(nil)}, nil }
+		c, err := reconnect.New(reconnect.DialFunc(dial), nil)
+		require.NoError(t, err)
+		defer quit(c)
+		synctest.Wait()
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 1)
+	})
+}
+
+// lossy is a connection whose reader learns of the loss first, and whose writes
+// were not begun.
+type lossy struct{ *conntest.Fake }
+
+func (l lossy) Write(m conn.Message) error {
+	l.Fail(errLost)
+	synctest.Wait()
+	return l.Fake.Write(m)
+}
+
+// Promise 6: a message that the connection refuses is the sender's mistake, and
+// costs neither the session nor the next ones.
+func TestABadMessageHarmsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &conntest.Network{}
+		server := conntest.NewServer(n, "h:1", nil)
+		defer server.Close()
+		o := reconnect.Options{WhenDown: reconnect.WhenDownWait}
+		c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: n.DialContext}, &o)
+		require.NoError(t, err)
+		defer quit(c)
+		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		err = c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, conn.ErrBadMessage)
+		require.NoError(t, c.Write(t.Context(), text("x")))
+		require.Equal(t, uint64(1), c.Stats().Sessions)
+	})
+}
+
+// Promise 6: a message that its framer refuses costs nothing but itself.
+func TestABadMessageDoesNotCostTheConnection(t *testing.T) {
+	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+		c := d.open(t, nil)
+		peer := d.next(t)
+		err := c.Write(t.Context(), text("two\nlines"))
+		require.ErrorIs(t, err, conn.ErrBadMessage)
+		require.NoError(t, c.Write(t.Context(), text("one")))
+		line, err := peer.in.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "one\n", line)
+		require.EqualValues(t, 1, c.Status().Session)
+	})
+}
+
+func TestAFramerOfTheUser(t *testing.T) {
+	atDesk(t, bars{}, func(t *testing.T, d *desk) {
+		o := run(every(time.Second))
+		c := d.open(t, &o)
+		peer := d.next(t)
+		require.NoError(t, c.Write(t.Context(), text("12345678")))
+		got, err := peer.in.Peek(8)
+		require.NoError(t, err)
+		require.Equal(t, "12345678", string(got))
+		require.ErrorIs(t, c.Write(t.Context(), text("1")), conn.ErrBadMessage)
+
+		peer.say(t, "abcdefghijklmnopqrst")
+		peer.Close()
+		wantMessage(t, c, 1, "abcdefgh")
+		wantMessage(t, c, 1, "ijklmnop")
+		require.ErrorIs(t, wantSeam(t, c).Cause, io.ErrUnexpectedEOF)
+	})
+}
+
+func TestWriteInTheHandlerGoesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		c = s.open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+			require.NoError(t, c.Write(context.Background(), m.Message))
+		}})
+		peer := s.wantDial().accept()
+		peer.Deliver(text("echo"))
+		synctest.Wait()
+		require.Equal(t, []conn.Message{text("echo")}, peer.Written())
+	})
+}
+
+// No session can come while the handler runs, but its context ends with the one that
+// was lost.
+func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := run(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		result := make(chan error, 1)
+		var c *reconnect.Conn
+		o.OnMessage = func(ctx context.Context, _ reconnect.Message) {
+			c.Redial(1, errLost)
+			result <- c.Write(ctx, text("x"))
+		}
+		c = s.open(&o)
+		s.wantDial().accept().Deliver(text("m"))
+		err := <-result
+		wantFate(t, err, reconnect.FateDropped, 0)
+		require.ErrorIs(t, err, context.Canceled)
+		s.wantDial()
+	})
+}
+
+// WriteTo is for an answer, which goes by the session that asked.
+func TestWriteToWritesByOneSessionOnly(t *testing.T) {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c := s.open(o)
+			peer := s.wantDial().accept()
+			require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
+			for _, other := range []uint64{2, 99} {
+				err := c.WriteTo(t.Context(), other, text("b"))
+				wantFate(t, err, reconnect.FateDropped, 0)
+				require.ErrorIs(t, err, reconnect.ErrSessionLost)
+			}
+			require.Equal(t, "a", written(peer))
+			peer.Fail(errLost)
+			require.ErrorIs(t, c.WriteTo(t.Context(), 2, text("c")), reconnect.ErrSessionLost)
+			next := s.wantDial().accept()
+			require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("d")), reconnect.ErrSessionLost)
+			require.NoError(t, c.WriteTo(t.Context(), 2, text("e")))
+			require.Equal(t, "e", written(next))
+		})
+	}
+}
+
+func TestWriteAfterCloseIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.Write(t.Context(), text("x")) }()
+		synctest.Wait()
+		c.Close()
+		for _, err := range []error{<-waiting, c.Write(t.Context(), text("y"))} {
+			wantFate(t, err, reconnect.FateDropped, 0)
+			require.ErrorIs(t, err, net.ErrClosed)
+		}
+	})
+}
+
+func TestWriteFailsAsSoonAsShutdownHasBegun(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().accept().Mute()
+		go c.Shutdown(t.Context())
+		synctest.Wait()
+		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 0)
+		require.Zero(t, s.now())
+	})
+}
+
+// Promise 11: a Write that waits for another is refused once Shutdown has begun.
+func TestAWriteThatWaitsForAnotherDoesNotGoOutAfterShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Hold()
+		first := write(t.Context(), c, "1")
+		second := write(t.Context(), c, "2")
+		shut := shutdown(t.Context(), c)
+		peer.Release()
+		require.NoError(t, <-first)
+		require.ErrorIs(t, <-second, net.ErrClosed)
+		require.NoError(t, <-shut)
+		require.Equal(t, "1", written(peer))
+	})
+}

@@ -1,0 +1,106 @@
+package reconnect_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Promise 14: hooks come in order and in pairs.
+func TestTraceSeesEachStep(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := run(every(time.Second))
+		o.Run.Trace = recorder(&seen)
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial().accept()
+		quit(c)
+		require.Equal(t, []string{
+			"dial", "dialed lost", "wait", "waited",
+			"dial", "dialed ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
+			"dial", "dialed ok", "session 2", "ready 2", "session 2 ended", "end",
+		}, seen.all())
+	})
+}
+
+func recorder(n *notes) *reconnect.Trace {
+	number := func(s uint64) string { return string('0' + rune(s)) }
+	return &reconnect.Trace{
+		DialStart: func(reconnect.DialStart) { n.add("dial") },
+		DialDone: func(d reconnect.DialDone) {
+			if d.Err == nil {
+				n.add("dialed ok")
+			} else {
+				n.add("dialed " + d.Err.Error())
+			}
+		},
+		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.Number)) },
+		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.Number)) },
+		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.Session) + " ended") },
+		WaitStart:    func(reconnect.Wait) { n.add("wait") },
+		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
+		End:          func(reconnect.End) { n.add("end") },
+	}
+}
+
+// Every event says which connection it is, and so does the log.
+func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n notes
+		s.fake = alive
+		o := run(every(time.Second))
+		o.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
+		o.Run.Trace = &reconnect.Trace{
+			GateStart:    func(e reconnect.GateStart) { n.add(e.Name) },
+			GateDone:     func(e reconnect.GateDone) { n.add(e.Name) },
+			DialStart:    func(e reconnect.DialStart) { n.add(e.Name) },
+			DialDone:     func(e reconnect.DialDone) { n.add(e.Name) },
+			SessionStart: func(e *reconnect.Session) { n.add(e.Name) },
+			SessionReady: func(e *reconnect.Session) { n.add(e.Name) },
+			SessionDone:  func(e reconnect.SessionEnd) { n.add(e.Name) },
+			WaitStart:    func(e reconnect.Wait) { n.add(e.Name) },
+			WaitDone:     func(e reconnect.WaitDone) { n.add(e.Name) },
+			ProbeStart:   func(e reconnect.ProbeStart) { n.add(e.Name) },
+			ProbeDone:    func(e reconnect.ProbeDone) { n.add(e.Name) },
+			End:          func(e reconnect.End) { n.add(e.Name) },
+		}
+		c := s.open(&o)
+		s.wantDial().refuse(errLost)
+		peer := s.wantDial().accept()
+		time.Sleep(11 * time.Second)
+		peer.Fail(errLost)
+		synctest.Wait()
+		quit(c)
+		require.Equal(t, slices.Repeat([]string{"feed"}, 18), n.all())
+	})
+}
+
+// The same for those that come only when something takes long.
+func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n notes
+		s.fake = alive
+		o := run(hanging{})
+		o.Name = "feed"
+		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
+		o.Run.Trace = &reconnect.Trace{
+			DialHung:    func(e reconnect.DialHung) { n.add("hung " + e.Name) },
+			SlowHandler: func(e reconnect.SlowHandler) { n.add("slow " + e.Name) },
+			Overdue:     func(e reconnect.Overdue) { n.add("overdue " + e.Name) },
+		}
+		c := s.open(&o)
+		s.wantDial().connected()
+		deliver(s.wantDial().accept(), 1, 1)
+		time.Sleep(50 * time.Second)
+		quit(c)
+		require.Equal(t, []string{"hung feed", "slow feed", "overdue feed"}, slices.Compact(n.all()))
+	})
+}
