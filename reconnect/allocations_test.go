@@ -14,8 +14,11 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// allocations counts those of the whole process. Message is called once for each
-// message: the first ones warm up, and those after them are measured.
+// The tests of receiver.go, sender.go and send.go that are about what a message and a connection
+// cost. They share a peer in a process of its own.
+
+// allocations counts the allocations of the whole process. The test calls message once for each
+// message: the first ones warm up, and the ones after them are measured.
 type allocations struct {
 	messages   int
 	start, end runtime.MemStats
@@ -32,8 +35,8 @@ func (a *allocations) message() {
 	}
 }
 
-// wantAtMost asserts how many there were for a message. A part of one is what many
-// messages share: a queue that grows, a goroutine that waits.
+// wantAtMost asserts how many allocations there were for each message. A fraction is what many
+// messages share, such as a queue that grows or a goroutine that waits.
 func (a *allocations) wantAtMost(t *testing.T, most float64) {
 	t.Helper()
 	<-a.done
@@ -44,8 +47,7 @@ const warmUp, measured = 2000, 10_000
 
 func newAllocations() *allocations { return &allocations{done: make(chan struct{})} }
 
-// measure runs a test for messages of two sizes over real sockets, with a peer that is
-// another process.
+// measure runs a test for messages of two sizes over real sockets. The peer is another process.
 func measure(t *testing.T, f func(t *testing.T, url string, size int)) {
 	if raceEnabled() {
 		t.Skip("with the race detector a sync.Pool forgets a part of what it is given")
@@ -58,17 +60,17 @@ func measure(t *testing.T, f func(t *testing.T, url string, size int)) {
 	}
 }
 
-// feeding returns url with the wish for as many messages as are counted.
+// feeding returns url with a query that asks for as many messages as are counted.
 func feeding(url string, size int) string {
 	return fmt.Sprintf("%s?size=%d&count=%d", url, size, warmUp+measured)
 }
 
-// dialReady returns a Conn to url that is ready, to be closed when the test ends.
+// dialReady returns a Conn to url that is ready. The end of the test closes it.
 func dialReady(t *testing.T, url string, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
 	c, err := reconnect.New(&dialer.WebSocket{URL: url}, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { quit(c) })
+	t.Cleanup(func() { closeAndWait(c) })
 	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 	return c
 }
@@ -81,7 +83,7 @@ func TestAMessageForOnMessageAllocatesNothing(t *testing.T) {
 	})
 }
 
-// The reader is the slower one here, so that the inbox is full and empty by turns.
+// The reader is slower than the peer here, so that the inbox is full and empty by turns.
 func TestReadIntoABufferAllocatesNothing(t *testing.T) {
 	measure(t, func(t *testing.T, url string, size int) {
 		a, c, buf := newAllocations(), dialReady(t, feeding(url, size), nil), make([]byte, size)
@@ -118,7 +120,7 @@ func TestAWriteWithoutAnOutboxAllocatesNothing(t *testing.T) {
 	})
 }
 
-// Here each message is waited for.
+// The test waits for the answer to each message before it writes the next.
 func TestAQuestionAndItsAnswerAllocateNothing(t *testing.T) {
 	measure(t, func(t *testing.T, url string, size int) {
 		a, m, answered := newAllocations(), conn.BinaryMessage(make([]byte, size)), make(chan struct{}, 1)
@@ -132,9 +134,9 @@ func TestAQuestionAndItsAnswerAllocateNothing(t *testing.T) {
 	})
 }
 
-// One is the message in the queue. A Send that finds nothing under way also makes the
-// list of deadlines and that of receipts, and starts the goroutine that writes and the
-// one that calls Done.
+// The one allocation is the message in the queue. A Send that finds nothing under way also
+// makes the list of deadlines and the list of receipts, and starts the goroutine that writes
+// and the one that calls OnReceipt.
 func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
 	for most, want := range map[int]float64{512: 1.2, 1: 5.05} {
 		measure(t, func(t *testing.T, url string, size int) {
@@ -152,7 +154,7 @@ func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
 	}
 }
 
-// What is promised of goroutines in doc.go, and promise 11: none is left.
+// Section Goroutines of doc.go, and promise 11: none is left.
 func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 	const conns = 50
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,20 +167,20 @@ func TestAReadyConnectionOwnsOneGoroutine(t *testing.T) {
 		for range conns {
 			c, err := reconnect.New(d, o)
 			require.NoError(t, err)
-			defer quit(c)
+			defer closeAndWait(c)
 			open = append(open, c)
 			require.NoError(t, c.Await(ctx, reconnect.StateReady))
 		}
 		wantGoroutines(ctx, t, before+conns, name)
 		for _, c := range open {
-			quit(c)
+			closeAndWait(c)
 		}
 		wantGoroutines(ctx, t, before, name)
 	}
 }
 
-// wantGoroutines waits until there are exactly so many: those of a handshake may
-// take a moment to end.
+// wantGoroutines waits until there are exactly so many, because those of a handshake may take a
+// moment to end.
 func wantGoroutines(ctx context.Context, t *testing.T, want int, name string) {
 	t.Helper()
 	for runtime.NumGoroutine() != want {

@@ -75,7 +75,7 @@ func openPlain(b *testing.B, url string) (ping, end func()) {
 
 func measureIdle(b *testing.B, open func(*testing.B, string) (ping, end func())) {
 	url := startPeer(b)
-	_, end := open(b, url) // whatever is made once
+	_, end := open(b, url) // so that what is made once does not count
 	end()
 	before, stack := held()
 	pings, ends := make([]func(), idle), make([]func(), idle)
@@ -214,7 +214,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: dialSink}, nil)
 			require.NoError(b, err)
-			defer quit(c)
+			defer closeAndWait(c)
 			require.NoError(b, c.Await(ctx, reconnect.StateReady))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -226,9 +226,9 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkSend sends 128 B over an in-memory connection and counts until OnReceipt was
-// told: with up to 512 on their way, and one by one, which is the price of waking
-// those who write and tell. Compare with BenchmarkWrite.
+// BenchmarkSend sends 128 B over an in-memory connection and counts until OnReceipt has
+// returned: with up to 512 messages on their way, and one by one, which is the price of waking
+// the goroutines that write and report. Compare with BenchmarkWrite.
 func BenchmarkSend(b *testing.B) {
 	for name, most := range map[string]int{"stream": 512, "one by one": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -242,7 +242,7 @@ func BenchmarkSend(b *testing.B) {
 				}},
 			})
 			require.NoError(b, err)
-			defer quit(c)
+			defer closeAndWait(c)
 			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 			m := reconnect.Out{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
 			b.ReportAllocs()
@@ -253,7 +253,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 			}
 			for range most {
-				room <- struct{}{} // until all are told
+				room <- struct{}{} // until OnReceipt has returned for all
 			}
 		})
 	}
@@ -264,6 +264,7 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkBurst(b *testing.B) {
 	const burst = 64
 	data := make([]byte, 128)
+	// measure reports the processor time of a message.
 	measure := func(b *testing.B, send func(), flush func()) {
 		b.ReportAllocs()
 		start := cpu()
@@ -275,18 +276,20 @@ func BenchmarkBurst(b *testing.B) {
 		}
 		b.ReportMetric(float64(cpu()-start)/float64(b.N*burst), "cpu-ns/message")
 	}
+	// By coder/websocket alone.
 	b.Run("plain", func(b *testing.B) {
 		c, _, err := websocket.Dial(b.Context(), startPeer(b), nil)
 		require.NoError(b, err)
 		defer c.CloseNow()
 		measure(b, func() { require.NoError(b, c.Write(context.Background(), websocket.MessageBinary, data)) }, func() {})
 	})
-	told := make(chan struct{}, burst)
+	// By a Conn with an outbox: Write, and Send until all receipts have come.
+	receipts := make(chan struct{}, burst)
 	c, err := reconnect.New(&dialer.WebSocket{URL: startPeer(b)}, &reconnect.Options{
-		Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) { told <- struct{}{} }},
+		Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) { receipts <- struct{}{} }},
 	})
 	require.NoError(b, err)
-	defer quit(c)
+	defer closeAndWait(c)
 	require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 	m := conn.Message{Type: conn.Binary, Data: data}
 	b.Run("write", func(b *testing.B) {
@@ -295,16 +298,17 @@ func BenchmarkBurst(b *testing.B) {
 	b.Run("send", func(b *testing.B) {
 		measure(b, func() { require.NoError(b, c.Send(reconnect.Out{Message: m})) }, func() {
 			for range burst {
-				<-told
+				<-receipts
 			}
 		})
 	})
 }
 
-// BenchmarkFairness reports how long a Write takes, now and then, while four other
-// goroutines write in a loop; beside it the same with a mutex around a conn.Framed.
-// The figures that count are the ratios within one run.
+// BenchmarkFairness reports how long a Write takes, now and then, while four other goroutines
+// write in a loop. Beside it is the same with a mutex around a conn.Framed. The figures that
+// count are the ratios within one run.
 func BenchmarkFairness(b *testing.B) {
+	// A peer that reads everything.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	defer l.Close()
@@ -324,17 +328,19 @@ func BenchmarkFairness(b *testing.B) {
 		}
 		return conn.NewFramed(nc, conn.LengthPrefix{}, nil)
 	}
+	// A conn.Framed for the mutex, and a function that opens a Conn.
 	plain, err := dial(b.Context())
 	require.NoError(b, err)
 	defer plain.CloseNow()
 	open := func(o *reconnect.Options) func(context.Context, conn.Message) error {
 		c, err := reconnect.New(reconnect.DialFunc(dial), o)
 		require.NoError(b, err)
-		b.Cleanup(func() { quit(c) })
+		b.Cleanup(func() { closeAndWait(c) })
 		require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
 		return c.Write
 	}
 	var mu sync.Mutex
+	// The three ways to write.
 	for name, write := range map[string]func(context.Context, conn.Message) error{
 		"mutex": func(_ context.Context, m conn.Message) error {
 			mu.Lock()
@@ -348,6 +354,7 @@ func BenchmarkFairness(b *testing.B) {
 			ctx, cancel := context.WithCancel(b.Context())
 			var g sync.WaitGroup
 			data := text(strings.Repeat("x", 1000))
+			// Four goroutines write in a loop.
 			for range 4 {
 				g.Go(func() {
 					for ctx.Err() == nil {
@@ -358,6 +365,7 @@ func BenchmarkFairness(b *testing.B) {
 					}
 				})
 			}
+			// Now and then one more message is written: how long does it take?
 			var took []time.Duration
 			for range b.N {
 				start := time.Now()
@@ -367,6 +375,7 @@ func BenchmarkFairness(b *testing.B) {
 			}
 			cancel()
 			g.Wait()
+			// Report the median, and the longest of all but one in a hundred.
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
@@ -374,8 +383,8 @@ func BenchmarkFairness(b *testing.B) {
 	}
 }
 
-// sink is a connection in memory whose peer answers a handshake, takes
-// everything and says nothing.
+// sink is a connection in memory whose peer answers a handshake, reads everything and sends
+// nothing.
 type sink struct {
 	net.Conn
 	answer      io.Reader

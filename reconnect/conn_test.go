@@ -39,6 +39,7 @@ func TestCloseWaitsForNothing(t *testing.T) {
 		_, err := op.Read()
 		return err
 	}
+	// Each state, and how to reach it.
 	for state, reach := range map[string]func(*testing.T, *scene, *reconnect.Options) *reconnect.Conn{
 		"dialing": func(_ *testing.T, s *scene, o *reconnect.Options) *reconnect.Conn {
 			c := s.open(o)
@@ -94,13 +95,15 @@ func TestCloseWaitsForNothing(t *testing.T) {
 	} {
 		t.Run(state, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				c := reach(t, s, &o)
+				// Close takes no time, and the Conn has ended well.
 				start := s.now()
 				require.NoError(t, c.Close())
 				<-c.Done()
 				require.Equal(t, start, s.now())
 				require.Equal(t, net.ErrClosed, c.Err())
+				// A second Close and a Read after it return at once.
 				require.NoError(t, c.Close(), "again")
 				_, err := c.Read(t.Context(), nil)
 				require.ErrorIs(t, err, net.ErrClosed)
@@ -109,53 +112,55 @@ func TestCloseWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Promise 11: in no state does Close wait for the network. That it leaves nothing,
-// see inVenue and TestMain.
+// Promise 11: in no state does Close wait for the network. withWSServer and TestMain check that
+// it leaves nothing.
 func TestCloseCutsWhateverGoesOn(t *testing.T) {
-	for state, reach := range map[string]func(*testing.T, *venue, *reconnect.Options) *reconnect.Conn{
-		"dialing a black hole": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			v.network.Fault(venueAddr, conntest.Fault{Hang: true})
-			return v.open(t, o)
+	// Each state, and how to reach it.
+	for state, reach := range map[string]func(*testing.T, *wsServer, *reconnect.Options) *reconnect.Conn{
+		"dialing a black hole": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			server.network.Fault(wsAddr, conntest.Fault{Hang: true})
+			return server.open(t, o)
 		},
-		"handshake without an answer": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			v.Next(conntest.Hang)
-			return v.open(t, o)
+		"handshake without an answer": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			server.Next(conntest.Hang)
+			return server.open(t, o)
 		},
-		"answer that is checked": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			v.Next(conntest.BadAccept)
-			return v.open(t, o)
+		"answer that is checked": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			server.Next(conntest.BadAccept)
+			return server.open(t, o)
 		},
-		"opening": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
+		"opening": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
 			o.OnSession = func(_ context.Context, op *reconnect.Opening) error { _, err := op.Read(); return err }
-			return v.open(t, o)
+			return server.open(t, o)
 		},
-		"waiting": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			v.network.Fault(venueAddr, conntest.Fault{Refuse: true})
-			return v.open(t, o)
+		"waiting": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			server.network.Fault(wsAddr, conntest.Fault{Refuse: true})
+			return server.open(t, o)
 		},
-		"ready": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn { return v.ready(t, o) },
-		"write into a full window": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			c := v.ready(t, o)
-			v.pipe(t).Window(conntest.ToServer, 100)
+		"ready": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn { return server.ready(t, o) },
+		"write into a full window": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			c := server.ready(t, o)
+			server.pipe(t).Window(conntest.ToServer, 100)
 			go c.Write(t.Context(), text(strings.Repeat("x", 10_000)))
 			return c
 		},
-		"ping pending": func(t *testing.T, v *venue, o *reconnect.Options) *reconnect.Conn {
-			c := v.ready(t, o)
-			v.network.StallAll(venueAddr)
+		"ping pending": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
+			c := server.ready(t, o)
+			server.network.StallAll(wsAddr)
 			time.Sleep(15 * time.Second)
 			return c
 		},
 	} {
 		t.Run(state, func(t *testing.T) {
-			inVenue(t, nil, func(t *testing.T, v *venue) {
-				o := run(every(time.Hour))
-				c := reach(t, v, &o)
+			withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+				o := withPolicy(every(time.Hour))
+				c := reach(t, server, &o)
 				synctest.Wait()
-				start := v.now()
-				quit(c)
-				require.Equal(t, start, v.now())
-				require.Zero(t, v.network.Open())
+				// Close takes no time, and no connection is left.
+				start := server.now()
+				closeAndWait(c)
+				require.Equal(t, start, server.now())
+				require.Zero(t, server.network.Open())
 			})
 		})
 	}
@@ -171,6 +176,7 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 			closed++
 		}
 	}
+	// Each callback, and how to make it call Close.
 	for name, set := range map[string]func(o *reconnect.Options){
 		"OnMessage": func(o *reconnect.Options) { o.OnMessage = func(context.Context, reconnect.Message) { shut() } },
 		"OnSeam": func(o *reconnect.Options) {
@@ -201,12 +207,14 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 			c, closed = nil, 0
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = alive
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				set(&o)
+				// Open a session that gets a message and then no pong, so that each callback is called.
 				c = s.open(&o)
 				peer := s.wantDial().accept()
 				peer.Deliver(text("x"))
 				peer.Mute()
+				// The Conn ends although Close was called inside.
 				<-c.Done()
 				require.NotZero(t, closed)
 				require.Equal(t, net.ErrClosed, c.Err())
@@ -215,7 +223,7 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 	}
 }
 
-// Promises 11 and 14: the dialer too is a callback.
+// Promises 11 and 14: the dialer is a callback too.
 func TestCloseInsideADialReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *scene) {
 		made := make(chan *reconnect.Conn, 1)
@@ -229,7 +237,7 @@ func TestCloseInsideADialReturns(t *testing.T) {
 	})
 }
 
-// Read and Write do not wait for a dial that does not obey.
+// After Close, Read and Write do not wait for a dial that ignores its context.
 func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
@@ -260,14 +268,15 @@ func TestCloseWithASlowHandler(t *testing.T) {
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 3)
 		time.Sleep(35 * time.Second)
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, time.Minute, s.now(), "the handler is waited for, and not called again")
 	})
 }
 
-// Promise 11: a callback learns that the Conn ends, whoever ended it, and a
-// goroutine that it waits for may end it.
+// Promise 11: the context of a callback ends when somebody closes the Conn, also if that is a
+// goroutine that the callback waits for.
 func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
+	// Each callback, and how to make it wait.
 	for name, set := range map[string]func(o *reconnect.Options, wait func(context.Context)){
 		"OnMessage": func(o *reconnect.Options, wait func(context.Context)) {
 			o.OnMessage = func(ctx context.Context, _ reconnect.Message) { wait(ctx) }
@@ -292,9 +301,10 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				var c *reconnect.Conn
 				ended := make(chan time.Duration, 9)
+				// The callback waits for a goroutine that closes the Conn, and then for its own context.
 				set(&o, func(ctx context.Context) {
 					var g sync.WaitGroup
 					g.Go(func() { time.Sleep(time.Second); c.Close() })
@@ -302,6 +312,7 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 					<-ctx.Done()
 					ended <- s.now()
 				})
+				// Give each callback a reason to be called: two messages to send, one received, perhaps a loss, a probe.
 				c = s.open(&o)
 				peer := s.wantDial().accept()
 				peer.Hold()
@@ -311,7 +322,8 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 					peer.Fail(errLost)
 				}
 				peer.Release()
-				time.Sleep(11 * time.Second) // until it is probed
+				time.Sleep(11 * time.Second) // so that Probe is called
+				// The context ended, because the callback returned.
 				<-c.Done()
 				require.NotEmpty(t, ended)
 			})
@@ -319,9 +331,10 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 	}
 }
 
-// Promise 11: what a callback waits for, and what cannot come while it runs, ends
+// Promise 11: a callback may wait for something that cannot come while it runs. The wait ends
 // with the context of the callback.
 func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
+	// Each wait that cannot end well inside OnMessage.
 	for name, wait := range map[string]func(context.Context, *reconnect.Conn) error{
 		"Await":    func(ctx context.Context, c *reconnect.Conn) error { return c.Await(ctx, reconnect.StateWaiting) },
 		"Shutdown": func(ctx context.Context, c *reconnect.Conn) error { return c.Shutdown(ctx) },
@@ -332,15 +345,17 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Second))
+				o := withPolicy(every(time.Second))
 				o.WhenDown = reconnect.WhenDownWait
 				var c *reconnect.Conn
 				result := make(chan error, 1)
 				o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- wait(ctx, c) }
+				// OnMessage waits, and a second later the Conn is closed.
 				c = s.open(&o)
 				peer := s.wantDial().accept()
 				peer.Deliver(text("x"))
 				time.AfterFunc(time.Second, func() { c.Close() })
+				// The wait ends at that moment with an error.
 				err := <-result
 				require.Error(t, err)
 				<-c.Done()
@@ -350,9 +365,11 @@ func TestAWaitInACallbackEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A callback that ends the supervisor's goroutine ends the Conn, which says so.
+// A callback that ends the supervisor's goroutine ends the Conn, and the error of the Conn says
+// so.
 func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 	push := func(context.Context, reconnect.Message) {}
+	// Each callback of the supervisor, which ends its goroutine.
 	for name, set := range map[string]func(*reconnect.Options){
 		"OnMessage": func(o *reconnect.Options) {
 			o.OnMessage = func(context.Context, reconnect.Message) { runtime.Goexit() }
@@ -368,8 +385,9 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = alive
-				o, told := sending(reconnect.WhenDownKeep)
+				o, receipts := sending(reconnect.WhenDownKeep)
 				set(o)
+				// Give each callback a reason to be called: messages in the queue, one received, a loss.
 				c := s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
@@ -377,13 +395,15 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 				peer.Deliver(text("m"))
 				synctest.Wait()
 				peer.Fail(errLost)
+				// The Conn has ended, and its error names the callback.
 				<-c.Done()
 				require.ErrorContains(t, c.Err(), "closed: "+name+": the function did not return")
 				require.ErrorIs(t, c.Err(), net.ErrClosed)
+				// Nothing is left of the connection and of the queue.
 				require.True(t, peer.Closed())
 				require.Equal(t, reconnect.StateClosed, c.State())
 				require.Zero(t, c.Stats().Queued)
-				for _, r := range told.all() {
+				for _, r := range receipts.all() {
 					require.NotEqual(t, reconnect.FateWritten, r.Fate)
 				}
 			})
@@ -391,10 +411,10 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 	}
 }
 
-// What is said of another session harms nobody.
+// Redial with the number of another session does nothing.
 func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		c := s.open(&o)
 		s.wantDial().accept().Fail(errLost)
 		s.wantDial().accept()
@@ -405,10 +425,10 @@ func TestARedialOfAnOlderSessionDoesNothing(t *testing.T) {
 	})
 }
 
-// Redial is the application's own verdict.
+// Redial lets the application decide that a session is over.
 func TestRedialEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		gap := errors.New("gap in sequence")
@@ -420,10 +440,10 @@ func TestRedialEndsTheSession(t *testing.T) {
 	})
 }
 
-// Redial works for those who discard, too, and its cause is kept.
+// Redial works with an inbox that discards, too, and its cause is kept.
 func TestRedialEndsASessionThatDiscards(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Inbox.Overflow = reconnect.OverflowDiscard
 		c := s.open(&o)
 		s.wantDial().accept()

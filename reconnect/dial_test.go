@@ -24,7 +24,7 @@ import (
 // Promise 10: a dial that never ends is given up after the two limits together.
 func TestADialHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		s.open(&o)
 		d := s.wantDial()
 		<-d.ctx.Done()
@@ -33,25 +33,26 @@ func TestADialHasALimit(t *testing.T) {
 	})
 }
 
-// The dialer knows how long one dial may take.
+// A dialer with a method DialTimeout sets the limit of one dial.
 func TestTheDialerSetsTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, err := reconnect.New(slowDialer{s}, nil)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		d := s.wantDial()
 		<-d.ctx.Done()
 		require.Equal(t, 7*time.Minute, s.now())
 	})
 }
 
+// slowDialer is a dialer that gives each dial seven minutes.
 type slowDialer struct{ *scene }
 
 func (slowDialer) DialTimeout(backoff.Attempt) time.Duration { return 7 * time.Minute }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(limited{math.MaxInt64, math.MaxInt64})
+		o := withPolicy(limitedPolicy{math.MaxInt64, math.MaxInt64})
 		var limits []time.Duration
 		o.Run.Trace = &reconnect.Trace{DialStart: func(d reconnect.DialStart) { limits = append(limits, d.Limit) }}
 		s.open(&o)
@@ -63,17 +64,18 @@ func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
 	})
 }
 
-// limited is a policy with these limits on connecting and on the handshake.
-type limited [2]time.Duration
+// limitedPolicy is a policy with these limits on connecting and on the handshake.
+type limitedPolicy [2]time.Duration
 
-func (l limited) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
+func (l limitedPolicy) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Second, Connect: l[0], Handshake: l[1]}, true
 }
 
-// The limits of a dial hold until it is connected; then the rule decides.
+// The limits of a dial hold until it is connected. After that the rule for handshakes that hang
+// decides.
 func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		s.open(&o)
 		d := s.wantDial()
 		deadline, ok := d.ctx.Deadline()
@@ -88,33 +90,34 @@ func TestADialThatIsConnectedHasNoDeadline(t *testing.T) {
 	})
 }
 
-// A try that came too late has failed like any other.
+// A dial that brings a connection too late counts as a failure.
 func TestALateDialIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Minute))
+		o := withPolicy(every(time.Minute))
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			time.Sleep(2 * time.Minute) // whatever ctx says
 			return conntest.NewFake(nil), nil
 		}), &o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		time.Sleep(time.Hour)
 		require.InDelta(t, c.Stats().Dials, c.Stats().Failures, 1)
 		require.NotZero(t, c.Stats().Failures)
 	})
 }
 
-// Promise 10: a dial that succeeds when its time is over has failed.
+// Promise 10: a dial that succeeds after its time is over has failed, and its connection is
+// closed.
 func TestADialThatIsLateIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *scene) {
 		fake := conntest.NewFake(nil)
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			time.Sleep(10 * time.Minute)
 			return fake, nil
 		}), &o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.True(t, fake.Closed())
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
@@ -144,11 +147,11 @@ func TestAConnectionThatComesAfterCloseIsClosed(t *testing.T) {
 	})
 }
 
-// A connection that comes as everything ends is closed.
+// A connection that comes while the Conn is being closed is closed.
 func TestAConnectionThatComesAtTheEndIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c atomic.Pointer[reconnect.Conn]
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { c.Load().Close() }}
 		c.Store(s.open(&o))
 		peer := s.wantDial().accept()
@@ -179,7 +182,7 @@ func TestRunClosesWhatALateDialBringsBack(t *testing.T) {
 // A dial that ends its goroutine, as t.FailNow does, has failed.
 func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		n := 0
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
 			if n++; n == 1 {
@@ -188,7 +191,7 @@ func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
 			return conntest.NewFake(nil), nil
 		}), &o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorContains(t, c.Status().Err, "dial: the function did not return")
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
@@ -196,14 +199,14 @@ func TestADialThatDoesNotReturnIsAFailure(t *testing.T) {
 	})
 }
 
-// Of a hook that does not return nothing is left either.
+// A hook that ends its goroutine leaves no connection and no place at the gate taken.
 func TestAHookThatDoesNotReturnLeavesNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, c, ended := &gate{}, &pipe{}, make(chan struct{})
+		g, c, ended := &gate{}, &runConn{}, make(chan struct{})
 		go func() {
 			defer close(ended)
-			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
-				func(context.Context, *pipe, *reconnect.Session) error { return nil },
+			reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return c, nil },
+				func(context.Context, *runConn, *reconnect.Session) error { return nil },
 				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialDone: func(reconnect.DialDone) { runtime.Goexit() }}})
 		}()
 		<-ended
@@ -212,27 +215,27 @@ func TestAHookThatDoesNotReturnLeavesNoConnection(t *testing.T) {
 	})
 }
 
-// Also where it was a hook that panicked, with a place at the gate taken.
+// A hook that panics while a dial has a place at the gate gives the place back.
 func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
 		require.Panics(t, func() {
-			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil },
-				func(context.Context, *pipe, *reconnect.Session) error { return nil },
+			reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return &runConn{}, nil },
+				func(context.Context, *runConn, *reconnect.Session) error { return nil },
 				&reconnect.RunOptions{Gate: g, Host: "h", Trace: &reconnect.Trace{DialStart: func(reconnect.DialStart) { panic("x") }}})
 		})
 		require.Equal(t, []string{"acquire h", "done stop"}, g.all())
 	})
 }
 
-// impatient is a dialer whose DialTimeout does not return.
-type impatient struct{ *scene }
+// exitingDialer is a dialer whose DialTimeout does not return.
+type exitingDialer struct{ *scene }
 
-func (impatient) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
+func (exitingDialer) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
 
 func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(impatient{s}, nil)
+		c, err := reconnect.New(exitingDialer{s}, nil)
 		require.NoError(t, err)
 		<-c.Done()
 		require.ErrorIs(t, c.Err(), net.ErrClosed)
@@ -246,7 +249,7 @@ func (e uncomparable) Error() string { return strings.Join(e, ", ") }
 
 func TestAnErrorNeedNotBeComparable(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c := s.open(&o)
 		s.wantDial().refuse(uncomparable{"no", "way"})
 		require.EqualError(t, c.Status().Err, "no, way")

@@ -17,30 +17,35 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// A place in a server's queue is kept, and another dial asks beside it.
+// A handshake that hangs may have a place in a server's queue. It is kept, and another dial
+// begins beside it.
 func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 	for name, winner := range map[string]int{"the kept one": 0, "the other": 1} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				var logins []uint64
-				o := run(hanging{})
+				o := withPolicy(hanging{})
 				o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
 					logins = append(logins, op.Session)
 					return nil
 				}
+				// The first handshake hangs for 10 s.
 				c := s.open(&o)
 				first := s.wantDial()
 				first.connected()
+				// A second dial begins beside it, and hangs too.
 				second := s.wantDial()
 				require.Equal(t, 10*time.Second, second.at)
 				second.connected()
 				require.Equal(t, reconnect.StateConnecting, c.State())
-				dials := []*dialing{first, second}
+				// The winner is answered: it becomes the session, and the other dial is cut.
+				dials := []*pendingDial{first, second}
 				require.NoError(t, dials[winner].ctx.Err())
 				peer := dials[winner].accept()
 				require.Equal(t, reconnect.StateReady, c.State())
 				require.Error(t, dials[1-winner].ctx.Err())
 				require.Equal(t, winner == 1, errors.Is(context.Cause(dials[1-winner].ctx), backoff.ErrHung), "the other one does not hang")
+				// There was one login, and the loss is followed by one wait.
 				require.Equal(t, []uint64{1}, logins)
 				require.Equal(t, uint64(2), c.Stats().Dials)
 				peer.Fail(errLost)
@@ -52,7 +57,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 
 func TestThereIsNoThirdDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c, first := s.hang(&o)
 		for n := range 5 {
 			beside := s.wantDial()
@@ -75,7 +80,7 @@ func TestAtMostTwoDialsAreInFlight(t *testing.T) {
 	for name, one := range map[string]bool{"two": false, "OneConnection": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Second))
+				o := withPolicy(every(time.Second))
 				o.Run.OneConnection = one
 				c := s.open(&o)
 				d := s.wantDial()
@@ -96,28 +101,28 @@ func TestAtMostTwoDialsAreInFlight(t *testing.T) {
 	}
 }
 
-// Promise 1, by the network's own account.
+// Promise 1, counted by the network.
 func TestThereAreNeverMoreThanTwoConnections(t *testing.T) {
 	t.Run("two", func(t *testing.T) { testConnections(t, false, 2) })
 	t.Run("OneConnection", func(t *testing.T) { testConnections(t, true, 1) })
 }
 
 func testConnections(t *testing.T, one bool, most int) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
 		random := rand.New(rand.NewPCG(1, 2))
-		v.network.Fault(venueAddr, conntest.Fault{Delay: 300 * time.Millisecond}, conntest.Fault{})
-		o := run(every(100 * time.Millisecond))
+		server.network.Fault(wsAddr, conntest.Fault{Delay: 300 * time.Millisecond}, conntest.Fault{})
+		o := withPolicy(every(100 * time.Millisecond))
 		o.Run.OneConnection = one
-		c := v.open(t, &o)
-		for v.now() < time.Minute {
+		c := server.open(t, &o)
+		for server.now() < time.Minute {
 			time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 			late := time.Duration(random.Int64N(int64(time.Second)))
-			v.network.Fault(venueAddr, conntest.Fault{Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true})
-			v.network.ResetAll(venueAddr)
+			server.network.Fault(wsAddr, conntest.Fault{Delay: late, IgnoresContext: random.IntN(2) == 0, CompletesAnyway: true})
+			server.network.ResetAll(wsAddr)
 			c.Kick()
 			c.Redial(c.Status().Session, errLost)
 		}
-		count := v.network.Count(venueAddr)
+		count := server.network.Count(wsAddr)
 		require.Greater(t, count.Dials, 30)
 		require.LessOrEqual(t, count.MaxDialing, most)
 		require.LessOrEqual(t, count.MaxOpen, most)
@@ -128,7 +133,7 @@ func testConnections(t *testing.T, one bool, most int) {
 func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var done []reconnect.DialDone
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Run.OneConnection = true
 		o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) { done = append(done, d) }}
 		c, first := s.hang(&o)
@@ -143,10 +148,11 @@ func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 	})
 }
 
-// What fails beside a handshake that hangs is waited after, and the state stays.
+// A dial that fails beside a handshake that hangs is followed by a wait, and the state stays
+// StateConnecting.
 func TestBesideAHandshakeThatHangsFailuresAreWaitedAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c, first := s.hang(&o)
 		s.wantDial().refuse(errLost)
 		require.Equal(t, reconnect.StateConnecting, c.State())
@@ -164,7 +170,7 @@ func TestBesideAHandshakeThatHangsFailuresAreWaitedAfter(t *testing.T) {
 func TestAHandshakeThatHangsGivesItsPlaceAtTheGateBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Run.Gate, o.Run.Host = g, "h"
 		c := s.open(&o)
 		first := s.wantDial() // after 1 s at the gate
@@ -178,11 +184,11 @@ func TestAHandshakeThatHangsGivesItsPlaceAtTheGateBack(t *testing.T) {
 	})
 }
 
-// A kick during a dial says nothing about the host, and begins another.
+// A kick during a dial says nothing about the host, and begins another dial.
 func TestAKickDuringADialBeginsAnotherBeside(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Run.Gate, o.Run.Host = g, "h"
 		c := s.open(&o)
 		first := s.wantDial()
@@ -199,24 +205,24 @@ func TestAKickDuringADialBeginsAnotherBeside(t *testing.T) {
 
 func TestCloseEndsBothDials(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c, first := s.hang(&o)
 		second := s.wantDial()
-		quit(c)
+		closeAndWait(c)
 		require.Error(t, first.ctx.Err())
 		require.Error(t, second.ctx.Err())
 		require.Equal(t, 10*time.Second, s.now())
 	})
 }
 
-// Both bring a connection at one instant: one is used, the other closed.
+// Both dials bring a connection at one instant: one is used, and the other is closed.
 func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c, first := s.hang(&o)
 		second := s.wantDial()
 		var peers []*conntest.Fake
-		for _, d := range []*dialing{first, second} {
+		for _, d := range []*pendingDial{first, second} {
 			peer := conntest.NewFake(nil)
 			peers = append(peers, peer)
 			d.answer <- fake(peer)
@@ -230,7 +236,7 @@ func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 
 func TestManyThatStartAtOneInstantAreSpread(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Run.StartSpread = time.Hour
 		o.Run.Rand = rand.NewPCG(1, 2)
 		c := s.open(&o)
@@ -244,24 +250,24 @@ func TestManyThatStartAtOneInstantAreSpread(t *testing.T) {
 	})
 }
 
-// Over real coder/websocket: a balancer accepts and never answers, and the server is
-// there again for new connections only.
+// Over real coder/websocket: a load balancer accepts the first connection and never answers it,
+// and the server answers new connections only.
 func TestAServerThatAnswersOnlyNewConnectionsIsReached(t *testing.T) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.Next(conntest.Hang, v.Accept)
-		c := v.open(t, nil)
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.Next(conntest.Hang, server.Accept)
+		c := server.open(t, nil)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-		require.Less(t, v.now(), 10*time.Second)
-		require.Equal(t, 2, v.network.Count(venueAddr).Dials)
+		require.Less(t, server.now(), 10*time.Second)
+		require.Equal(t, 2, server.network.Count(wsAddr).Dials)
 		synctest.Wait()
-		require.Equal(t, 1, v.network.Open())
+		require.Equal(t, 1, server.network.Open())
 	})
 }
 
-// A login that is refused beside a handshake that hangs is seen at once.
+// A login that is refused beside a handshake that hangs is in the status at once.
 func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c := s.open(&o)
 		s.wantDial().connected()
 		d := s.wantDial()
@@ -276,8 +282,8 @@ func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 
 func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(backoff.Default())
-		o.Run.Gate, o.Run.Host = make(one, 1), "h"
+		o := withPolicy(backoff.Default())
+		o.Run.Gate, o.Run.Host = make(oneGate, 1), "h"
 		s.open(&o)
 		for range 5 { // the second takes the place of the first
 			s.wantDial().connected()
@@ -286,8 +292,8 @@ func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 	})
 }
 
-// What a server says in answer to a handshake that hung holds the dial that waits at
-// the gate as well, whether that is let in just then or not.
+// A Retry-After in the answer to a handshake that hung also holds the dial that waits at the
+// gate, whether the gate lets it in just then or not.
 func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate  seenGate
@@ -295,21 +301,24 @@ func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
 		holds time.Duration // the gate, the third dial
 	}{
 		"waiting": {&gate{}, []string{"acquire h", "done overload", "acquire h"}, time.Second},
-		"let in":  {&yielding{}, []string{"acquire", "done overload", "acquire", "done stop"}, time.Hour},
+		"let in":  {&yieldingGate{}, []string{"acquire", "done overload", "acquire", "done stop"}, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(hanging{})
+				o := withPolicy(hanging{})
 				o.Run.Gate, o.Run.Host = test.gate, "h"
+				// The first handshake hangs, and the next dial waits at the gate.
 				c := s.open(&o)
 				first := s.wantDial()
 				first.connected()
 				time.Sleep(10*time.Second + time.Second/2) // the next one waits at the gate
+				// The answer to the first asks to wait for a minute. The dial at the gate is held.
 				next := s.now() + 61*time.Second
 				first.refuse(backoff.RetryAfter(answered(503), time.Minute))
 				require.Equal(t, test.seen, test.gate.all())
 				require.Equal(t, reconnect.StateWaiting, c.State())
 				require.Equal(t, s.start.Add(next), c.Status().Next)
+				// It begins after that minute and the wait of a second.
 				d := s.wantDial()
 				require.Equal(t, next+test.holds, d.at)
 				require.Equal(t, 2, d.try.Number)
@@ -321,7 +330,7 @@ func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {
 
 func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		c := s.open(&o)
 		s.wantDial().connected()
 		s.wantDial().refuse(backoff.Permanent(errLost))
@@ -331,23 +340,22 @@ func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 	})
 }
 
-// One of the endpoints is a black hole; the next dial goes on where the last one
-// was ended.
+// One of the endpoints is a black hole. The next dial goes on where the last one ended.
 func TestSeveralFramedEndpoints(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		d.dialer.Address, d.dialer.Addresses = "", []string{"hole.test:7", "shut.test:7", deskAddr}
-		d.network.Fault("hole.test:7", conntest.Fault{Hang: true})
-		d.network.Fault("shut.test:7", conntest.Fault{Refuse: true})
-		o := run(every(time.Second))
-		c := d.open(t, &o)
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		server.dialer.Address, server.dialer.Addresses = "", []string{"hole.test:7", "shut.test:7", framedAddr}
+		server.network.Fault("hole.test:7", conntest.Fault{Hang: true})
+		server.network.Fault("shut.test:7", conntest.Fault{Refuse: true})
+		o := withPolicy(every(time.Second))
+		c := server.open(t, &o)
 		for session := range 20 {
-			peer := d.next(t)
+			peer := server.next(t)
 			peer.say(t, "hello\n")
 			wantMessage(t, c, uint64(session+1), "hello")
 			peer.pipe.Reset()
 			wantSeam(t, c)
 		}
-		require.NotEmpty(t, d.network.Dials("hole.test:7"))
-		require.NotEmpty(t, d.network.Dials("shut.test:7"))
+		require.NotEmpty(t, server.network.Dials("hole.test:7"))
+		require.NotEmpty(t, server.network.Dials("shut.test:7"))
 	})
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// desk is a place on a network in memory where the test itself serves framed
-// TCP, and a dialer that goes there.
-type desk struct {
+// framedServer is an address on a network in memory where the test itself serves framed TCP,
+// and a dialer that goes there.
+type framedServer struct {
 	network *conntest.Network
 	dialer  *dialer.Framed
 	clients chan net.Conn
@@ -29,27 +29,28 @@ type desk struct {
 }
 
 // accept hands each connection of l to the test.
-func (d *desk) accept(l net.Listener, over <-chan struct{}) {
+func (s *framedServer) accept(l net.Listener, over <-chan struct{}) {
 	for {
 		nc, err := l.Accept()
 		if err != nil {
 			return
 		}
 		select {
-		case d.clients <- nc:
+		case s.clients <- nc:
 		case <-over:
 			nc.Close()
 		}
 	}
 }
 
-// serve has f serve each connection until ctx ends, and closes it then or before.
-func (d *desk) serve(ctx context.Context, f func(nc net.Conn)) {
+// serve calls f for each connection until ctx ends, and closes the connection when f returns or
+// ctx ends.
+func (s *framedServer) serve(ctx context.Context, f func(nc net.Conn)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
 		select {
-		case nc := <-d.clients:
+		case nc := <-s.clients:
 			all.Go(func() {
 				defer nc.Close()
 				defer context.AfterFunc(ctx, func() { nc.Close() })()
@@ -61,41 +62,41 @@ func (d *desk) serve(ctx context.Context, f func(nc net.Conn)) {
 	}
 }
 
-func (d *desk) now() time.Duration { return time.Since(d.start) }
+func (s *framedServer) now() time.Duration { return time.Since(s.start) }
 
-// open starts a Conn to the desk, to be closed when the test ends.
-func (d *desk) open(t *testing.T, o *reconnect.Options) *reconnect.Conn {
+// open starts a Conn to the server. The end of the test closes it.
+func (s *framedServer) open(t *testing.T, o *reconnect.Options) *reconnect.Conn {
 	t.Helper()
-	c, err := reconnect.New(d.dialer, o)
+	c, err := reconnect.New(s.dialer, o)
 	require.NoError(t, err)
-	t.Cleanup(func() { quit(c) })
+	t.Cleanup(func() { closeAndWait(c) })
 	return c
 }
 
-// next returns the server's end of the next connection, once that is in use.
-func (d *desk) next(t *testing.T) *customer {
+// next returns the server's end of the next connection, when the client uses it.
+func (s *framedServer) next(t *testing.T) *framedPeer {
 	t.Helper()
-	nc := <-d.clients
+	nc := <-s.clients
 	t.Cleanup(func() { nc.Close() })
 	synctest.Wait()
-	pipes := d.network.Conns(nc.LocalAddr().String())
-	return &customer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
+	pipes := s.network.Conns(nc.LocalAddr().String())
+	return &framedPeer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
 }
 
-const deskAddr = "desk.test:7"
+const framedAddr = "framed.test:7"
 
-// atDesk runs a test in virtual time. In the end, when every Conn of it is closed,
-// no connection may be left open (promise 11).
-func atDesk(t *testing.T, f conn.Framer, test func(t *testing.T, d *desk)) {
+// withFramedServer runs a test in virtual time. In the end, when every Conn of it is closed, no
+// connection may be left open (promise 11).
+func withFramedServer(t *testing.T, f conn.Framer, test func(t *testing.T, server *framedServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
-		l, err := n.Listen(deskAddr)
+		l, err := n.Listen(framedAddr)
 		require.NoError(t, err)
-		d := &desk{network: n, clients: make(chan net.Conn), start: time.Now()}
-		d.dialer = &dialer.Framed{Address: deskAddr, Framer: f, DialContext: n.DialContext}
+		server := &framedServer{network: n, clients: make(chan net.Conn), start: time.Now()}
+		server.dialer = &dialer.Framed{Address: framedAddr, Framer: f, DialContext: n.DialContext}
 		over, stopped := make(chan struct{}), make(chan struct{})
-		go func() { defer close(stopped); d.accept(l, over) }()
+		go func() { defer close(stopped); server.accept(l, over) }()
 		t.Cleanup(func() {
 			if open := n.Open(); open > 0 {
 				t.Errorf("connections that the client left open: %d", open)
@@ -104,26 +105,26 @@ func atDesk(t *testing.T, f conn.Framer, test func(t *testing.T, d *desk)) {
 			l.Close()
 			<-stopped
 		})
-		test(t, d)
+		test(t, server)
 	})
 }
 
-// customer is one connection as the server sees it.
-type customer struct {
+// framedPeer is one connection as the server sees it.
+type framedPeer struct {
 	net.Conn
 	in   *bufio.Reader
 	pipe *conntest.Pipe
 }
 
-// say sends text as it is, and lets it arrive.
-func (c *customer) say(t *testing.T, text string) {
+// say writes text without framing it, and lets it arrive.
+func (c *framedPeer) say(t *testing.T, text string) {
 	t.Helper()
 	_, err := io.WriteString(c, text)
 	require.NoError(t, err)
 	synctest.Wait()
 }
 
-// bars is a framer of a user: a message is eight bytes, neither more nor less.
+// bars is the Framer of a user: each message has exactly eight bytes.
 type bars struct{}
 
 func (bars) AppendFrame(dst, message []byte) ([]byte, error) {

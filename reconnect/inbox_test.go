@@ -17,8 +17,9 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
+// readInbox opens a Conn with this inbox and returns its first connection.
 func readInbox(t *testing.T, s *scene, in reconnect.Inbox) (*reconnect.Conn, *conntest.Fake) {
-	o := run(every(time.Second))
+	o := withPolicy(every(time.Second))
 	o.Inbox = in
 	c := s.open(&o)
 	return c, s.wantDial().accept()
@@ -52,7 +53,8 @@ func TestAFullInboxDropsTheOldest(t *testing.T) {
 	})
 }
 
-// Promise 5: what is dropped around a loss is told in its place.
+// Promise 5: messages that are dropped before and after a loss are counted in a seam before it
+// and one after it.
 func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest})
@@ -95,9 +97,10 @@ func TestTheInboxIsBoundedInBytes(t *testing.T) {
 	})
 }
 
+// blob returns a binary message of so many bytes.
 func blob(size int) conn.Message { return conn.Message{Type: conn.Binary, Data: make([]byte, size)} }
 
-// Promise 10: what was read makes room again, in bytes as well.
+// Promise 10: a message that was read makes room again, in bytes as well.
 func TestWhatWasReadMakesRoomInBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100})
@@ -141,7 +144,7 @@ func TestAMessageLargerThanTheInboxIsKept(t *testing.T) {
 	}
 }
 
-// The ring is reused, and no message shows through another.
+// The ring is reused, and no message overwrites another.
 func TestTheRingKeepsMessagesApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 21})
@@ -157,11 +160,11 @@ func TestTheRingKeepsMessagesApart(t *testing.T) {
 	})
 }
 
-// Promises 5 and 10: a reader that is away for very long does not cost memory without end,
-// and still learns how many connections were lost.
+// Promises 5 and 10: a reader that is away for very long costs a bounded amount of memory, and
+// still learns how many connections were lost.
 func TestManyUnreadSeamsAreJoined(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		const losses = 100
 		for range losses {
@@ -179,12 +182,14 @@ func TestManyUnreadSeamsAreJoined(t *testing.T) {
 	})
 }
 
-// Promise 10: nor does one that is away while messages are dropped.
+// Promise 10: a reader that is away while messages are dropped costs a bounded amount of memory
+// too.
 func TestManyUnreadDropsAreJoined(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest}
 		c := s.open(&o)
+		// Lose many sessions in each of which messages are dropped.
 		const losses, each = 100, 5
 		for range losses {
 			peer := s.wantDial().accept()
@@ -192,6 +197,7 @@ func TestManyUnreadDropsAreJoined(t *testing.T) {
 			peer.Fail(errLost)
 		}
 		s.wantDial().accept()
+		// Read it all: each loss and each message is accounted for by few seams.
 		seams, lost, got := 0, 0, 0
 		for lost < losses {
 			m, err := c.Read(t.Context(), nil)
@@ -209,20 +215,20 @@ func TestManyUnreadDropsAreJoined(t *testing.T) {
 	})
 }
 
-// hoard is a conn.BlockNotifier that says that it waits when the test wants it to.
-type hoard struct {
+// batchingConn is a conn.BlockNotifier that announces a wait when the test calls flush.
+type batchingConn struct {
 	*conntest.Fake
-	tell func()
+	flush func()
 }
 
-func (h *hoard) BeforeBlock(f func()) bool { h.tell = f; return true }
+func (c *batchingConn) BeforeBlock(f func()) bool { c.flush = f; return true }
 
-// hoarding returns a Conn over a hoard, and what comes of one Read of it.
-func hoarding(t *testing.T, in reconnect.Inbox) (*hoard, <-chan string) {
-	h := &hoard{Fake: conntest.NewFake(nil)}
-	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), &reconnect.Options{Inbox: in})
+// openBatching opens a Conn over a batchingConn, and returns that and what one Read returns.
+func openBatching(t *testing.T, in reconnect.Inbox) (*batchingConn, <-chan string) {
+	peer := &batchingConn{Fake: conntest.NewFake(nil)}
+	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), &reconnect.Options{Inbox: in})
 	require.NoError(t, err)
-	t.Cleanup(func() { quit(c) })
+	t.Cleanup(func() { closeAndWait(c) })
 	got := make(chan string, 1)
 	go func() {
 		m, err := c.Read(context.Background(), nil)
@@ -233,49 +239,50 @@ func hoarding(t *testing.T, in reconnect.Inbox) (*hoard, <-chan string) {
 		got <- string(m.Data)
 	}()
 	synctest.Wait()
-	return h, got
+	return peer, got
 }
 
-// What comes in one burst wakes the reader once: when the connection waits.
+// Messages that come in one burst wake the reader once: when the connection is about to wait.
 func TestMessagesAreCollectedUntilTheConnectionWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, got := hoarding(t, reconnect.Inbox{})
-		deliver(h.Fake, 1, 15)
+		peer, got := openBatching(t, reconnect.Inbox{})
+		deliver(peer.Fake, 1, 15)
 		require.Empty(t, got)
-		h.tell()
+		peer.flush()
 		require.Equal(t, "1", <-got)
 	})
 }
 
+// A batch of 16 messages wakes the reader, though the connection does not wait.
 func TestABatchIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, got := hoarding(t, reconnect.Inbox{})
-		deliver(h.Fake, 1, 16)
+		peer, got := openBatching(t, reconnect.Inbox{})
+		deliver(peer.Fake, 1, 16)
 		require.Equal(t, "1", <-got)
 	})
 }
 
-// A full inbox is told at once, since the supervisor may block on it.
+// A full inbox wakes the reader at once, because the supervisor may block on it.
 func TestAFullInboxIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, got := hoarding(t, reconnect.Inbox{Messages: 2})
-		deliver(h.Fake, 1, 2)
+		peer, got := openBatching(t, reconnect.Inbox{Messages: 2})
+		deliver(peer.Fake, 1, 2)
 		require.Equal(t, "1", <-got)
 	})
 }
 
-// Promise 5.
+// Promise 5: a loss wakes the reader at once.
 func TestALossIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, got := hoarding(t, reconnect.Inbox{})
-		deliver(h.Fake, 1, 1)
-		h.Fail(errLost)
+		peer, got := openBatching(t, reconnect.Inbox{})
+		deliver(peer.Fake, 1, 1)
+		peer.Fail(errLost)
 		require.Equal(t, "1", <-got)
 	})
 }
 
-// A connection that cannot tell when it waits has nothing collected.
-func TestWithoutAWaiterEachMessageIsTold(t *testing.T) {
+// A connection that cannot announce its waits gets no batches.
+func TestWithoutABlockNotifierEachMessageWakesTheReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		got := make(chan string, 1)
@@ -288,31 +295,32 @@ func TestWithoutAWaiterEachMessageIsTold(t *testing.T) {
 	})
 }
 
-// told is a conn.BlockNotifier over a Fake.
-type told struct {
+// eagerConn is a conn.BlockNotifier over a Fake that announces a wait before each Read.
+type eagerConn struct {
 	*conntest.Fake
 	f func()
 }
 
-func (w *told) BeforeBlock(f func()) bool { w.f = f; return true }
+func (c *eagerConn) BeforeBlock(f func()) bool { c.f = f; return true }
 
-func (w *told) Read(buf []byte) (conn.Message, error) {
-	if w.f != nil {
-		w.f()
+func (c *eagerConn) Read(buf []byte) (conn.Message, error) {
+	if c.f != nil {
+		c.f()
 	}
-	return w.Fake.Read(buf)
+	return c.Fake.Read(buf)
 }
 
-// What OnSession delivers does not wait for the session to be ready.
-func TestWhatALaterSessionDeliversIsToldAtOnce(t *testing.T) {
+// A message that OnSession delivers does not wait until the session is ready.
+func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		fakes := make(chan *conntest.Fake, 2) // one for each session
 		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			w := &told{Fake: conntest.NewFake(nil)}
-			fakes <- w.Fake
-			return w, nil
+			c := &eagerConn{Fake: conntest.NewFake(nil)}
+			fakes <- c.Fake
+			return c, nil
 		})
-		o := run(every(time.Second))
+		// OnSession of the second session delivers a message and goes on for 20 s.
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 2 {
 				op.Deliver(text("early"))
@@ -322,10 +330,12 @@ func TestWhatALaterSessionDeliversIsToldAtOnce(t *testing.T) {
 		}
 		c, err := reconnect.New(dial, &o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
+		// The first session is lost.
 		(<-fakes).Fail(errLost)
 		synctest.Wait()
 		wantSeam(t, c)
+		// The message is there when the second session opens.
 		m, err := c.Read(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, "early", string(m.Data))
@@ -333,52 +343,55 @@ func TestWhatALaterSessionDeliversIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// Promise 10: an inbox that is empty again keeps next to nothing, however large the
-// messages were, and however many waited.
+// Promise 10: an inbox that is empty again keeps next to nothing, however large the messages
+// were, and however many waited.
 func TestAnEmptyInboxKeepsLittle(t *testing.T) {
-	t.Run("Conn", func(t *testing.T) { testEmptyInbox(t, func(h *hose) conn.Conn { return h }) })
-	t.Run("BufferReader", func(t *testing.T) { testEmptyInbox(t, func(h *hose) conn.Conn { return lateHose{h} }) })
+	t.Run("Conn", func(t *testing.T) { testEmptyInbox(t, func(c *sizedConn) conn.Conn { return c }) })
+	t.Run("BufferReader", func(t *testing.T) { testEmptyInbox(t, func(c *sizedConn) conn.Conn { return lateSizedConn{c} }) })
 }
 
-func testEmptyInbox(t *testing.T, connOver func(*hose) conn.Conn) {
+func testEmptyInbox(t *testing.T, connOver func(*sizedConn) conn.Conn) {
 	const conns, burst = 50, 1000
 	var all []*reconnect.Conn
-	var hoses []*hose
+	var peers []*sizedConn
+	// Open the connections.
 	for range conns {
-		h := &hose{conntest.NewFake(nil), make(chan int)}
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return connOver(h), nil }),
+		peer := &sizedConn{conntest.NewFake(nil), make(chan int)}
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return connOver(peer), nil }),
 			&reconnect.Options{Inbox: reconnect.Inbox{Messages: 2 * burst}})
 		require.NoError(t, err)
-		defer quit(c)
-		defer close(h.sizes)
+		defer closeAndWait(c)
+		defer close(peer.sizes)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
-		all, hoses = append(all, c), append(hoses, h)
+		all, peers = append(all, c), append(peers, peer)
 	}
+	// By each come many small messages and some large ones, and are read.
 	before := heap()
 	buf := make([]byte, 0, 64<<10)
 	for i, c := range all {
 		for n := range burst + 20 {
-			hoses[i].sizes <- map[bool]int{true: 1, false: 40_000}[n < burst]
+			peers[i].sizes <- map[bool]int{true: 1, false: 40_000}[n < burst]
 		}
 		for range burst + 20 {
 			_, err := c.Read(t.Context(), buf)
 			require.NoError(t, err)
 		}
 	}
+	// Little of that is kept.
 	kept := (int64(heap()) - int64(before)) / conns
 	t.Logf("%d bytes more in each", kept)
 	require.Less(t, kept, int64(4<<10))
 	runtime.KeepAlive(buf)
 }
 
-// hose is a connection by which messages of given sizes come, and that keeps none.
-type hose struct {
+// sizedConn is a connection that receives messages of the sizes in a channel, and keeps none.
+type sizedConn struct {
 	*conntest.Fake
 	sizes chan int
 }
 
-func (h *hose) Read(buf []byte) (conn.Message, error) {
-	n, ok := <-h.sizes
+func (c *sizedConn) Read(buf []byte) (conn.Message, error) {
+	n, ok := <-c.sizes
 	if !ok {
 		return conn.Message{}, io.EOF
 	}
@@ -388,11 +401,11 @@ func (h *hose) Read(buf []byte) (conn.Message, error) {
 	return conn.Message{Type: conn.Binary, Data: buf[:n]}, nil
 }
 
-// lateHose is a hose that asks for a buffer when a message comes.
-type lateHose struct{ *hose }
+// lateSizedConn is a sizedConn that asks for a buffer when a message comes.
+type lateSizedConn struct{ *sizedConn }
 
-func (h lateHose) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
-	n, ok := <-h.sizes
+func (c lateSizedConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
+	n, ok := <-c.sizes
 	if !ok {
 		return conn.Message{}, io.EOF
 	}
@@ -430,7 +443,7 @@ func TestWhatWaitsToBeReadTakesItsBytesAndLittleMore(t *testing.T) {
 // heap returns how many bytes are in use.
 func heap() uint64 {
 	var m runtime.MemStats
-	for range 3 { // what lies in a sync.Pool survives one collection
+	for range 3 { // because what is in a sync.Pool survives one collection
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)

@@ -15,7 +15,8 @@ import (
 
 func TestStatsCountEachThingOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		// OnSession fails in the first session, and logs in by the second.
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 1 {
 				return errLost
@@ -26,6 +27,7 @@ func TestStatsCountEachThingOnce(t *testing.T) {
 			_, err := op.Read()
 			return err
 		}
+		// A dial that fails, a session that does not open, a session that works and is lost.
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		s.wantDial().accept() // and OnSession fails
@@ -35,6 +37,7 @@ func TestStatsCountEachThingOnce(t *testing.T) {
 		require.NoError(t, c.Write(t.Context(), text("order")))
 		peer.Fail(errLost)
 		synctest.Wait()
+		// Each of them counts once.
 		require.Equal(t, reconnect.Stats{
 			Dials: 3, Failures: 2, Sessions: 2, Lost: 1,
 			Received: 3, ReceivedBytes: 10, Written: 2, WrittenBytes: 10,
@@ -60,13 +63,13 @@ func TestStatsCountEachFateOnce(t *testing.T) {
 		stats := c.Stats()
 		require.Equal(t, []uint64{2, 2, 1, 1, 1},
 			[]uint64{stats.Written, stats.WrittenBytes, stats.Dropped, stats.Unknown, stats.Queued})
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, uint64(2), c.Stats().Dropped)
 		require.Zero(t, c.Stats().Queued)
 	})
 }
 
-// What is queued can be seen: how many messages, and of how many bytes.
+// Stats reports how many messages are queued, and of how many bytes.
 func TestStatsShowWhatIsQueued(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -80,7 +83,7 @@ func TestStatsShowWhatIsQueued(t *testing.T) {
 	})
 }
 
-// Promise 11: Close returns at once; Done waits for a callback that is at work.
+// Promise 11: Close returns at once, and Done waits for a callback that runs.
 func TestDoneWaitsForARunningCallback(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var late notes
@@ -100,10 +103,10 @@ func TestDoneWaitsForARunningCallback(t *testing.T) {
 	})
 }
 
-// Promise 11.
+// Promise 11: Overdue names a probe that ignores its context.
 func TestAProbeThatIgnoresItsContextIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var late notes
 		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; late.add(what) }}
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {

@@ -16,10 +16,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// The cause of a loss is the first one, not what followed from it.
+// The cause of a loss is the first one, and not what followed from it.
 func TestTheFirstCauseOfALossIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		busy := make(chan struct{})
 		causes := make(chan error, 1)
 		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
@@ -34,16 +34,16 @@ func TestTheFirstCauseOfALossIsKept(t *testing.T) {
 	})
 }
 
-// Promise 9: what a close code means.
+// Promise 9: the code of a close frame decides the verdict.
 func TestACloseCodeReachesTheReaderAndTheVerdict(t *testing.T) {
 	for code, class := range map[websocket.StatusCode]backoff.Class{
 		1000: retry, 1001: retry, 1012: retry, 1013: overload, 4000: retry, 4999: retry, 1008: slow,
 	} {
-		inVenue(t, conntest.CloseWith(code, "bye"), func(t *testing.T, v *venue) {
-			o := run(every(time.Hour))
+		withWSServer(t, conntest.CloseWith(code, "bye"), func(t *testing.T, server *wsServer) {
+			o := withPolicy(every(time.Hour))
 			verdict := make(chan backoff.Class, 1)
 			o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict <- backoff.Classify(w.Cause).Class }}
-			c := v.open(t, &o)
+			c := server.open(t, &o)
 			require.Equal(t, class, <-verdict, code)
 			e, ok := errors.AsType[*conn.CloseError](wantSeam(t, c).Cause)
 			require.True(t, ok)
@@ -53,7 +53,7 @@ func TestACloseCodeReachesTheReaderAndTheVerdict(t *testing.T) {
 	}
 }
 
-// The peer is told, with the code of the cause if a close frame may carry it (RFC
+// Redial sends a close frame, with the code of the cause if a close frame may carry it (RFC
 // 6455, section 7.4).
 func TestRedialIsPolite(t *testing.T) {
 	code := func(n int) error { return &conn.CloseError{Code: n} }
@@ -65,7 +65,7 @@ func TestRedialIsPolite(t *testing.T) {
 		{code(-1), 1000}, {code(999), 1000}, {code(1004), 1000}, {code(1005), 1000}, {code(1006), 1000}, {code(1015), 1000}, {code(2999), 1000}, {code(5000), 1000},
 	} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o := run(every(time.Second))
+			o := withPolicy(every(time.Second))
 			c := s.open(&o)
 			peer := s.wantDial().accept()
 			c.Redial(1, test.cause)
@@ -80,7 +80,7 @@ func TestRedialIsPolite(t *testing.T) {
 
 func TestRedialWithoutATimeoutCuts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.CloseTimeout = -1
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -94,11 +94,11 @@ func TestRedialWithoutATimeoutCuts(t *testing.T) {
 	})
 }
 
-// A peer that does not answer is waited for, within CloseTimeout; nothing is read or
-// written meanwhile, and Close does not wait for it.
+// Redial waits for a peer that does not answer, within CloseTimeout. Nothing is read or written
+// meanwhile, and Close does not wait for it.
 func TestAPoliteRedialHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Mute()
@@ -111,7 +111,7 @@ func TestAPoliteRedialHasALimit(t *testing.T) {
 		peer.Mute()
 		c.Redial(2, errLost)
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, 6*time.Second, s.now())
 	})
 }

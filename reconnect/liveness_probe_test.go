@@ -18,11 +18,11 @@ import (
 
 // The tests of liveness.go that are about probes: when they begin, what they write, how they end.
 
-// A connection without a ping is watched by the probe function.
+// On a connection without a ping, Probe asks for a sign of life.
 func TestAProbeFunctionAsksForLife(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Idles: true}
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -37,13 +37,13 @@ func TestAProbeFunctionAsksForLife(t *testing.T) {
 	})
 }
 
-// Promise 8: there is no ping in a stream, so Probe asks.
+// Promise 8: a framed stream has no ping, so Probe asks.
 func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		o := run(every(time.Hour))
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("PING")) }
-		c := d.open(t, &o)
-		peer := d.next(t)
+		c := server.open(t, &o)
+		peer := server.next(t)
 		go func() { // it answers
 			for {
 				if _, err := peer.in.ReadString('\n'); err != nil {
@@ -59,14 +59,14 @@ func TestAHalfOpenFramedPeerIsProbedAndCut(t *testing.T) {
 		}
 		peer.pipe.Stall(conntest.Both)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, 130*time.Second, d.now())
+		require.Equal(t, 130*time.Second, server.now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
 func TestAProbeThatFailsEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return errLost }
 		c := s.open(&o)
 		s.wantDial().accept()
@@ -76,11 +76,11 @@ func TestAProbeThatFailsEndsTheSession(t *testing.T) {
 	})
 }
 
-// Promise 11: what watched a connection ends with it.
+// Promise 11: the probes of a connection end with it.
 func TestALostConnectionIsNotProbed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		time.Sleep(5 * time.Second)
@@ -90,10 +90,11 @@ func TestALostConnectionIsNotProbed(t *testing.T) {
 	})
 }
 
-// Promise 11: the loss ends the context of a probe, and the probe is waited for.
+// Promise 11: the loss ends the context of a probe, and the next dial waits until the probe has
+// returned.
 func TestAProbeEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		ended := false
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
 			<-ctx.Done()
@@ -112,7 +113,7 @@ func TestAProbeEndsWithItsSession(t *testing.T) {
 
 func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		var took []time.Duration
 		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
 			<-ctx.Done()
@@ -128,10 +129,10 @@ func TestTheContextOfAProbeEndsAfterAThirdOfTheLimit(t *testing.T) {
 	})
 }
 
-// Promise 6: a probe waits its turn, and its context ends that wait.
+// Promise 6: a probe waits for its turn to write, and its context ends that wait.
 func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -147,8 +148,8 @@ func TestAProbeDoesNotOvertakeAWrite(t *testing.T) {
 	})
 }
 
-// Promise 8: a peer that answers is not silent because our own writes, which take a
-// second each, follow one another so closely that no probe would ever get through.
+// Promise 8: a probe gets its turn to write, though our own writes take a second each and
+// follow one another closely. So a peer that answers is not taken for silent.
 func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 	for name, write := range map[string]func(c *reconnect.Conn) error{
 		"Send":  func(c *reconnect.Conn) error { time.Sleep(time.Second / 2); return c.Send(out("x")) },
@@ -156,7 +157,7 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				c, peer := answering(t, s, name == "Send")
+				c, peer := openAnswering(t, s, name == "Send")
 				stopped := make(chan struct{})
 				go func() {
 					defer close(stopped)
@@ -174,11 +175,11 @@ func TestAProbeIsNotPutOffByOneWriteAfterAnother(t *testing.T) {
 	}
 }
 
-// answering opens a Conn over a sluggish connection whose peer answers each probe.
-func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
+// openAnswering opens a Conn over a slowConn whose peer answers each probe.
+func openAnswering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.Fake) {
 	t.Helper()
 	var peer *conntest.Fake
-	o := run(every(time.Hour))
+	o := withPolicy(every(time.Hour))
 	if sends {
 		o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 	}
@@ -191,15 +192,15 @@ func answering(t *testing.T, s *scene, sends bool) (*reconnect.Conn, *conntest.F
 	}
 	c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 		opened, err := s.Dial(ctx)
-		return sluggish{opened}, err
+		return slowConn{opened}, err
 	}), &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { quit(c) })
+	t.Cleanup(func() { closeAndWait(c) })
 	peer = s.wantDial().accept()
 	return c, peer
 }
 
-// Promise 8: a goodbye is not a silence.
+// Promise 8: there is no probe, and no verdict on a silent peer, while Shutdown says goodbye.
 func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
@@ -218,7 +219,7 @@ func TestShutdownIsNotDisturbedByProbes(t *testing.T) {
 	})
 }
 
-// One that ends the goroutine of a timer ends the session.
+// A callback of a timer that ends its goroutine ends the session.
 func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 	for name, set := range map[string]func(*reconnect.Options){
 		"Liveness.Probe": func(o *reconnect.Options) {
@@ -230,7 +231,7 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				set(&o)
 				c := s.open(&o)
 				s.wantDial().accept()

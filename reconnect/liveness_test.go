@@ -24,7 +24,7 @@ func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
 	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.fake = fake
-			o := run(every(time.Hour))
+			o := withPolicy(every(time.Hour))
 			c := s.open(&o)
 			peer := s.wantDial().accept()
 			peer.Mute()
@@ -67,7 +67,7 @@ func TestAnyByteIsLife(t *testing.T) {
 	})
 }
 
-// Promise 8: where bytes are not noted, messages are life.
+// Promise 8: on a connection that does not report bytes, a message is a sign of life.
 func TestAMessageIsLife(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
@@ -91,7 +91,7 @@ func TestAMessageIsLife(t *testing.T) {
 	}
 }
 
-// Promise 8: one answer between two probes starts it all over.
+// Promise 8: one answer between two probes starts the count again.
 func TestALateAnswerIsAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
@@ -108,7 +108,7 @@ func TestALateAnswerIsAnAnswer(t *testing.T) {
 	})
 }
 
-// Without a way to ask there is no verdict.
+// Without a way to probe, silence is no reason to cut.
 func TestSilenceAloneIsNoVerdict(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -129,50 +129,50 @@ func TestLivenessCanBeSwitchedOff(t *testing.T) {
 	})
 }
 
-// Promise 8: a connection whose peer has left without a word, at the defaults.
+// Promise 8, at the defaults: the peer has left without a close frame or a FIN.
 func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		o := run(every(time.Hour))
-		c := v.ready(t, &o)
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		o := withPolicy(every(time.Hour))
+		c := server.ready(t, &o)
 		time.Sleep(time.Hour)
-		wantNothing(t, c) // the venue is silent, but answers pings
+		wantNothing(t, c) // the server is silent, but answers pings
 		require.NoError(t, c.Write(t.Context(), text("the last byte")))
 		synctest.Wait()
-		v.network.StallAll(venueAddr)
-		stalled := v.now()
+		server.network.StallAll(wsAddr)
+		stalled := server.now()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, stalled+30*time.Second, v.now())
+		require.Equal(t, stalled+30*time.Second, server.now())
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
 	})
 }
 
-// Promise 8: any byte is life. This server answers no ping, and its message
-// comes at one byte in 15 s.
+// Promise 8: any byte is a sign of life. This server answers no ping, and its message comes at
+// one byte in 15 s.
 func TestAServerThatSendsIsAliveWithoutPongs(t *testing.T) {
-	inVenue(t, conntest.NeverRead, func(t *testing.T, v *venue) {
-		v.dialer.Conn.MessageTimeout = -1
-		c := v.ready(t, nil)
+	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+		server.dialer.Conn.MessageTimeout = -1
+		c := server.ready(t, nil)
 		message := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("at last")}.Bytes()
 		for i := range message {
 			time.Sleep(15 * time.Second)
-			v.pipe(t).Inject(conntest.ToClient, message[i:i+1])
+			server.pipe(t).Inject(conntest.ToClient, message[i:i+1])
 		}
 		synctest.Wait()
 		require.NotZero(t, c.Stats().Probes)
 		wantMessage(t, c, 1, "at last")
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
-		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, v.now())
+		require.Equal(t, time.Duration(len(message))*15*time.Second+30*time.Second, server.now())
 	})
 }
 
-// Promise 8: any byte is life, half a line too.
+// Promise 8: any byte is a sign of life, also one of half a line.
 func TestAFramedPeerThatTricklesLives(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		d.dialer.Conn.MessageTimeout = -1
-		o := run(every(time.Hour))
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		server.dialer.Conn.MessageTimeout = -1
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { return nil }
-		c := d.open(t, &o)
-		peer := d.next(t)
+		c := server.open(t, &o)
+		peer := server.next(t)
 		for _, piece := range strings.SplitAfter("a long line\n", "") {
 			time.Sleep(25 * time.Second)
 			peer.say(t, piece)
@@ -181,11 +181,11 @@ func TestAFramedPeerThatTricklesLives(t *testing.T) {
 	})
 }
 
-// A server that pings without end and never reads: our answers get stuck.
+// A server that pings without end and never reads is cut, because our pongs get stuck.
 func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 	ping := conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 125)}
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.Next(v.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.Next(server.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
 			for ctx.Err() == nil {
 				if _, err := conntest.PipeOf(ctx).Server().Write(ping.Bytes()); err != nil {
 					return
@@ -193,20 +193,20 @@ func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}))
-		o := run(every(time.Hour))
-		c := v.ready(t, &o)
+		o := withPolicy(every(time.Hour))
+		c := server.ready(t, &o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorAs(t, c.Status().Err, new(*conn.SlowMessageError))
-		require.Less(t, v.now(), 11*time.Second) // WriteTimeout after the window is full
+		require.Less(t, server.now(), 11*time.Second) // WriteTimeout after the window is full
 	})
 }
 
-// Promise 8: no verdict while the inbox is full, and none from before when it
-// is read again.
+// Promise 8: there is no verdict while the inbox is full, and the silence before does not count
+// when the application reads again.
 func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Inbox.Messages = 1
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -226,13 +226,13 @@ func TestNoVerdictWhileTheApplicationDoesNotRead(t *testing.T) {
 	})
 }
 
-// Promise 8: a handler that is slow is reported, once per call, and costs neither the
-// connection nor a message.
+// Promise 8: SlowHandler reports a slow call of OnMessage once. It costs neither the connection
+// nor a message.
 func TestASlowHandlerIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		var seen, slow notes
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
 			seen.add(string(m.Data))
 			if string(m.Data) != "3" {
@@ -256,8 +256,8 @@ func TestASlowHandlerIsReported(t *testing.T) {
 	})
 }
 
-// Promise 8: a handler that is quick enough keeps its place at the connection,
-// though each look of the timer finds it at work.
+// Promise 8: while OnMessage works, nothing is read ahead, though each look of the timer finds
+// it at work.
 func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
@@ -266,7 +266,7 @@ func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
 		c = s.open(&reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {
 			handled++
 			time.Sleep(9 * time.Second)
-			require.Equal(t, handled, c.Stats().Received, "nobody reads ahead")
+			require.Equal(t, handled, c.Stats().Received, "the Conn does not read ahead")
 		}})
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 20)
@@ -277,8 +277,7 @@ func TestAHandlerThatIsQuickEnoughReadsItself(t *testing.T) {
 	})
 }
 
-// Promise 8: nobody is cut for reading slowly, but somebody hears of a reader that
-// does not read at all.
+// Promise 8: a slow reader is not cut, but Overdue reports a reader that does not read at all.
 func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
@@ -299,8 +298,8 @@ func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
 	})
 }
 
-// Promise 8: a program that only writes learns that its peer has hung up, which
-// stands behind messages that nobody reads; with and without a way to probe.
+// Promise 8: a program that only writes learns that its peer has hung up, though the end of the
+// stream is behind messages that nobody reads. It holds with and without a way to probe.
 func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 	for name, fake := range map[string]conntest.FakeOptions{
 		"ping": {Pings: true, Idles: true, HangsUp: true}, "no ping": {HangsUp: true},
@@ -308,7 +307,7 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = fake
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				c := s.open(&o)
 				peer := s.wantDial().accept()
 				deliver(peer, 1, 99)
@@ -323,12 +322,12 @@ func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 	}
 }
 
-// asleep is a Conn whose machine was suspended when a message came after 5 s: its
-// wall clock goes on, its timers do not.
-func asleep(s *scene) (*reconnect.Conn, *conntest.Fake) {
+// suspended returns a Conn whose machine was suspended when a message came after 5 s: the wall
+// clock goes on, and the timers do not.
+func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
 	s.fake = alive
 	var slept atomic.Int64
-	o := run(every(time.Hour))
+	o := withPolicy(every(time.Hour))
 	o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
 	c := s.open(&o)
 	peer := s.wantDial().accept()
@@ -338,10 +337,10 @@ func asleep(s *scene) (*reconnect.Conn, *conntest.Fake) {
 	return c, peer
 }
 
-// Promise 8: the peer is probed at the first look after the wake-up.
+// Promise 8: the first look after the machine wakes up probes the peer.
 func TestASuspendedMachineProbesAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := asleep(s)
+		c, peer := suspended(s)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		require.Equal(t, 1, peer.Pings(), "though it was heard of 5 s ago by the clock that stood still")
@@ -350,10 +349,10 @@ func TestASuspendedMachineProbesAtOnce(t *testing.T) {
 	})
 }
 
-// Promise 8: and judged by its answer within another third of the limit.
+// Promise 8: after the machine wakes up, the peer has another third of the limit to answer.
 func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := asleep(s)
+		c, peer := suspended(s)
 		peer.Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
@@ -361,13 +360,13 @@ func TestASuspendedMachineFindsOutThatItsPeerIsDead(t *testing.T) {
 	})
 }
 
-// Promise 8: no later than if nobody had noticed that the machine slept.
+// Promise 8: a suspension never makes the verdict later than it would be without one.
 func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 	for _, awake := range []time.Duration{1, 9, 11, 19, 21, 29} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.fake = alive
 			var slept atomic.Int64
-			o := run(every(time.Hour))
+			o := withPolicy(every(time.Hour))
 			o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
 			c := s.open(&o)
 			s.wantDial().accept().Mute()
@@ -378,12 +377,12 @@ func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 	}
 }
 
-// A wall clock that is set back is no sign of anything.
+// A wall clock that is set back does not look like a suspension.
 func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		back := time.Duration(0)
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Liveness.Now = func() time.Time { back -= time.Hour; return time.Now().Add(back) }
 		c := s.open(&o)
 		s.wantDial().accept().Mute()

@@ -24,12 +24,12 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// lines returns what a logger wrote, without its times.
+// lines returns the lines that a logger wrote.
 func lines(b *bytes.Buffer) []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
-// logger writes to b whatever its level is.
+// logger writes to b, whatever the level is, and without the times.
 func logger(b *bytes.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -41,18 +41,21 @@ func logger(b *bytes.Buffer) *slog.Logger {
 
 func TestLogWritesALineForEachEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
+		// A Conn with a gate, whose log goes to b.
 		var b bytes.Buffer
 		s.fake = alive
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Name, o.Run.Gate, o.Run.Host, o.Run.Trace = "feed", &gate{}, "h", reconnect.Log(logger(&b))
 		c := s.open(&o)
+		// A dial that fails, a session of 10 s with a probe, a loss, and the end.
 		s.wantDial().refuse(errLost)
 		peer := s.wantDial().accept()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		peer.Fail(errLost)
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
+		// Each is one line.
 		require.Equal(t, []string{
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
 			`level=DEBUG msg=dialed name=feed try=1 took=0s cause=lost`,
@@ -78,7 +81,7 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		})
 		s.wantDial().accept().Deliver(text("x"))
 		time.Sleep(50 * time.Second)
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, []string{
 			`level=DEBUG msg=dialed try=1 took=0s`,
 			`level=INFO msg="session ready" session=1 downtime=0s`,
@@ -92,42 +95,46 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		c := s.open(&reconnect.Options{Inbox: reconnect.Inbox{Messages: 1}, Run: reconnect.RunOptions{Trace: reconnect.Log(logger(&b))}})
 		deliver(s.wantDial().accept(), 1, 3)
 		time.Sleep(time.Minute)
-		quit(c)
+		closeAndWait(c)
 		require.Contains(t, lines(&b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
 	})
 }
 
 // Promise 13.
 func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.dialer.URL = "ws://usersecret:passsecret@feed.test/v1?token=querysecret"
-		v.dialer.Header = http.Header{"Authorization": {"Bearer headsecret"}}
-		v.dialer.Prepare = func(_ context.Context, r *dialer.Request) error {
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		// Plant the secrets in all that is sent.
+		server.dialer.URL = "ws://usersecret:passsecret@feed.test/v1?token=querysecret"
+		server.dialer.Header = http.Header{"Authorization": {"Bearer headsecret"}}
+		server.dialer.Prepare = func(_ context.Context, r *dialer.Request) error {
 			r.URL += "&key=keysecret"
 			r.Header.Set("X-Key", "keysecret")
 			return nil
 		}
-		v.dialer.Conn.ReadLimit = 4096
-		faults := ordeal(v)
+		server.dialer.Conn.ReadLimit = 4096
+		// Prepare the faults, and collect every text that the Conn produces.
+		faults := everyFault(server)
 		var texts notes
 		var log bytes.Buffer
-		o := run(every(time.Second))
-		o.Run.OneConnection = true // else some faults bring no wait
+		o := withPolicy(every(time.Second))
+		o.Run.OneConnection = true // because with two dials some faults cause no wait
 		o.Run.Classify = func(err error) backoff.Verdict {
 			texts.add(err.Error())
 			return backoff.Verdict{Class: backoff.ClassRetry}
 		}
 		o.Run.Trace = reconnect.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-		c := v.open(t, &o)
+		c := server.open(t, &o)
 		var watchers sync.WaitGroup
 		watchers.Go(func() { watchStatus(c, &texts) })
 		watchers.Go(func() { watchStream(c, &texts) })
+		// Live through all faults.
 		time.Sleep(time.Hour)
 		require.NoError(t, c.Write(t.Context(), text("survived")))
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
 		watchers.Wait()
 
+		// Each fault happened, and no text has a secret or a control character.
 		require.Equal(t, faults, strings.Count(log.String(), "waiting to redial"), "each fault happened")
 		require.Contains(t, texts.all(), "read survived")
 		require.Contains(t, texts.all(), `seam: session 1 ended: read: closed by the peer: 1008 "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"`)
@@ -137,30 +144,32 @@ func TestNoSecretIsInALogAStatusOrASeam(t *testing.T) {
 	})
 }
 
-// Promise 13: what must be nowhere, planted in the URL, the header, the
-// credentials of Prepare, and what the server sends back of them.
-var planted = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret"}
+// secrets must appear nowhere (promise 13). They are in the URL, the header, the credentials of
+// Prepare, and in what the server sends back.
+var secrets = []string{"usersecret", "passsecret", "querysecret", "headsecret", "keysecret", "bodysecret"}
 
-const colours = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
+const controls = "\x1b[31mred\r\nlevel=ERROR msg=\"all is lost\"\u202e"
 
-// ordeal is every kind of fault: first of the dials, then of the handshakes,
-// then of the sessions.
-func ordeal(v *venue) (faults int) {
+// everyFault prepares every kind of fault: first of the dials, then of the handshakes, then of
+// the sessions. It returns how many they are.
+func everyFault(server *wsServer) (faults int) {
 	dials := []conntest.Fault{
 		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: time.Second, Refuse: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test", IsNotFound: true}},
 	}
-	v.network.Fault(venueAddr, append(dials, conntest.Fault{})...)
+	server.network.Fault(wsAddr, append(dials, conntest.Fault{})...)
 	leak := http.Header{"Location": {"http://other.test/?token=bodysecret"}, "X-Token": {"bodysecret"}}
-	page := func(w http.ResponseWriter, r *http.Request) { http.Error(w, "bodysecret "+r.URL.String()+colours, 400) }
+	page := func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "bodysecret "+r.URL.String()+controls, 400)
+	}
 	answers := []conntest.Answer{
 		page, conntest.Status(401, leak), conntest.Status(503, leak), conntest.Status(302, leak), conntest.Status(200, leak),
-		conntest.Redirect(""), conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(colours + "\r\n\r\n")),
+		conntest.Redirect(""), conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(controls + "\r\n\r\n")),
 		conntest.Status(200, http.Header{"X": {strings.Repeat("bodysecret", 100_000)}}),
 	}
 	for _, h := range []conntest.Handler{
-		conntest.CloseWith(1008, colours), conntest.CloseWith(4001, strings.Repeat("x", 123)),
-		conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x3, Payload: []byte(colours)}),
+		conntest.CloseWith(1008, controls), conntest.CloseWith(4001, strings.Repeat("x", 123)),
+		conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x3, Payload: []byte(controls)}),
 		conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 5000)}),
 		conntest.Frames(conntest.Frame{Head: conntest.TextFrame}),
 		on(func(p *conntest.Pipe) { p.Reset() }), on(func(p *conntest.Pipe) { p.FIN(conntest.ToClient) }),
@@ -170,13 +179,13 @@ func ordeal(v *venue) (faults int) {
 			p.Cut(conntest.ToClient, 1)
 		}),
 	} {
-		answers = append(answers, v.AcceptWith(h))
+		answers = append(answers, server.AcceptWith(h))
 	}
-	v.Next(append(answers, v.Accept)...)
+	server.Next(append(answers, server.Accept)...)
 	return len(dials) + len(answers)
 }
 
-// on is a handler that does something to its connection.
+// on returns a handler that calls f with its connection.
 func on(f func(*conntest.Pipe)) conntest.Handler {
 	return func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
 		f(conntest.PipeOf(ctx))
@@ -184,7 +193,7 @@ func on(f func(*conntest.Pipe)) conntest.Handler {
 	}
 }
 
-// watchStatus collects what the status says, and what a write does.
+// watchStatus collects the errors of the status and of writes.
 func watchStatus(c *reconnect.Conn, texts *notes) {
 	for c.Await(context.Background(), reconnect.StateWaiting) == nil {
 		texts.add(fmt.Sprintf("status: %v", c.Status().Err))
@@ -195,7 +204,7 @@ func watchStatus(c *reconnect.Conn, texts *notes) {
 	}
 }
 
-// watchStream collects what the reader sees.
+// watchStream collects what the reader gets.
 func watchStream(c *reconnect.Conn, texts *notes) {
 	for m, err := range c.Messages(context.Background()) {
 		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
@@ -209,7 +218,7 @@ func watchStream(c *reconnect.Conn, texts *notes) {
 
 func requireHarmless(t *testing.T, s string) {
 	t.Helper()
-	for _, secret := range planted {
+	for _, secret := range secrets {
 		require.NotContains(t, s, secret)
 	}
 	require.Less(t, len(s), 1000)

@@ -20,31 +20,34 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// Promise 11, for every test of the package.
+// Promise 11, for every test of the package. With peerEnv set, the test binary is a server
+// instead.
 func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		servePeer()
 		return
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		os.Unsetenv(name) // the proxy of whoever runs the tests is not meant
+		os.Unsetenv(name) // because the tests must not use the proxy of this machine
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// peerEnv makes the test binary a WebSocket server on loopback, in a process of
-// its own, so that its work and memory are not counted as ours.
+// peerEnv makes the test binary a WebSocket server on loopback, in a process of its own, so
+// that its work and memory do not count as ours.
 const peerEnv = "REDIAL_BENCH_PEER"
 
 // servePeer sends as many messages of a size as the request's query asks for, and
 // then reads until the client leaves; with "echo" in the query it sends back what it
 // reads. It ends when its standard input does.
 func servePeer() {
+	// The parent process reads the address.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(l.Addr())
+	// Each request finds its net.Conn in its context.
 	type raw struct{}
 	s := &http.Server{ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, raw{}, c) }}
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,6 +68,7 @@ func servePeer() {
 			}
 		}
 	})
+	// Serve until standard input ends.
 	go s.Serve(l)
 	io.Copy(io.Discard, os.Stdin)
 }

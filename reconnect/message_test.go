@@ -19,7 +19,7 @@ import (
 // Promise 5.
 func TestTheReaderGetsOneSeamForEachLostConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		for session := uint64(1); session <= 3; session++ {
 			peer := s.wantDial().accept()
@@ -47,10 +47,10 @@ func TestTheSeamIsThereAsSoonAsTheConnectionIsLost(t *testing.T) {
 	})
 }
 
-// Promise 5: an attempt that came to nothing is no seam.
+// Promise 5: an attempt that failed leaves no seam.
 func TestAFailedAttemptLeavesNoSeam(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 1 {
 				return errLost
@@ -65,10 +65,11 @@ func TestAFailedAttemptLeavesNoSeam(t *testing.T) {
 	})
 }
 
-// Promise 5: but if it delivered something, that is stale now.
+// Promise 5: an attempt that failed leaves a seam if OnSession delivered something, because
+// that is stale now.
 func TestAnOpeningThatDeliveredLeavesASeam(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			op.Deliver(text("early"))
 			return errLost
@@ -81,11 +82,11 @@ func TestAnOpeningThatDeliveredLeavesASeam(t *testing.T) {
 	})
 }
 
-// Promise 5, for push.
+// Promise 5, with OnMessage and OnSeam.
 func TestOnSeamComesBetweenTheMessagesOfTwoSessions(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var seen notes
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnMessage = func(_ context.Context, m reconnect.Message) { seen.add(fmt.Sprint(m.Session, string(m.Data))) }
 		o.OnSeam = func(_ context.Context, s *reconnect.Seam) { seen.add(s.Error()) }
 		s.open(&o)
@@ -100,19 +101,19 @@ func TestOnSeamComesBetweenTheMessagesOfTwoSessions(t *testing.T) {
 	})
 }
 
-// A reader that checks for the end of everything must not take a seam for it.
+// A reader that checks an error for the end of the stream must not find it in a seam.
 func TestASeamIsNotTheEnd(t *testing.T) {
 	require.NotErrorIs(t, &reconnect.Seam{Cause: io.EOF}, io.EOF)
 }
 
-// Promise 5, over a stream of bytes.
+// Promise 5, over framed TCP.
 func TestFramedSessionsAreApartByASeam(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		o := run(every(time.Second))
-		c := d.open(t, &o)
-		d.next(t).say(t, "one\ntwo\n")
-		d.network.ResetAll("")
-		d.next(t).say(t, "three\n")
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		o := withPolicy(every(time.Second))
+		c := server.open(t, &o)
+		server.next(t).say(t, "one\ntwo\n")
+		server.network.ResetAll("")
+		server.next(t).say(t, "three\n")
 		wantMessage(t, c, 1, "one")
 		wantMessage(t, c, 1, "two")
 		require.ErrorIs(t, wantSeam(t, c).Cause, syscall.ECONNRESET)
@@ -121,23 +122,23 @@ func TestFramedSessionsAreApartByASeam(t *testing.T) {
 	})
 }
 
-// The stream is never spliced: what the next connection begins with would
-// complete the frame that the last one was cut in, for each way to lose it.
+// Promise 5: the streams of two connections are never joined. In each way to lose a connection,
+// the next one begins with bytes that would complete the frame in which the last one was cut.
 func TestAFrameIsNotCompletedByTheNextConnection(t *testing.T) {
-	for name, lose := range map[string]func(c *customer){
-		"reset":   func(c *customer) { c.pipe.Reset() },
-		"hang up": func(c *customer) { c.Close() },
-		"fin":     func(c *customer) { c.pipe.FIN(conntest.ToClient) },
-		"stall":   func(c *customer) { c.pipe.Stall(conntest.Both) },
+	for name, lose := range map[string]func(c *framedPeer){
+		"reset":   func(c *framedPeer) { c.pipe.Reset() },
+		"hang up": func(c *framedPeer) { c.Close() },
+		"fin":     func(c *framedPeer) { c.pipe.FIN(conntest.ToClient) },
+		"stall":   func(c *framedPeer) { c.pipe.Stall(conntest.Both) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			atDesk(t, conn.LengthPrefix{Size: 1}, func(t *testing.T, d *desk) {
-				o := run(every(time.Second))
-				c := d.open(t, &o)
-				first := d.next(t)
+			withFramedServer(t, conn.LengthPrefix{Size: 1}, func(t *testing.T, server *framedServer) {
+				o := withPolicy(every(time.Second))
+				c := server.open(t, &o)
+				first := server.next(t)
 				first.say(t, "\x03one\x09half of")
 				lose(first)
-				d.next(t).say(t, "\x02it\x04next")
+				server.next(t).say(t, "\x02it\x04next")
 				wantMessage(t, c, 1, "one")
 				require.EqualValues(t, 1, wantSeam(t, c).Session)
 				wantMessage(t, c, 2, "it")

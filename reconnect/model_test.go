@@ -21,34 +21,35 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Promises 4, 6, 10 and 11: whatever happens, the sum is complete. For each seed half
-// a virtual minute of random sends, losses and ends, and a ledger of every message.
-// REDIAL_SEEDS is how many seeds; one is run again with -run 'Ledger/^17$'.
+// Random faults and random sends, of all files at once: the fate of each message.
+
+// Promises 4, 6, 10 and 11: for each seed there is half a virtual minute of random sends,
+// losses and ends, and each message has exactly one fate, which is true. REDIAL_SEEDS sets the
+// number of seeds; -run 'Ledger/^17$' runs one again.
 func TestTheLedgerIsComplete(t *testing.T) {
 	eachSeed(t, 80, func(t *testing.T, seed uint64) {
-		w := &modelVenue{model: newModel(seed)}
-		inVenue(t, w.serve, w.run)
+		w := &modelWS{model: newModel(seed)}
+		withWSServer(t, w.serve, w.run)
 	})
 }
 
-// The same over connections in memory that fail in every way a Write can.
+// The same over connections in memory that fail in every way in which a Write can.
 func TestTheLedgerIsCompleteOverFakes(t *testing.T) {
 	eachSeed(t, 300, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { (&modelFakes{model: newModel(seed)}).run(t) })
 	})
 }
 
-// Promises 4, 6, 10 and 11 hold over a stream of bytes too, in any weather: a message
-// of which the server has seen a part was not dropped.
+// The same over framed TCP: a message of which the server has seen a part was not dropped.
 func TestTheLedgerIsCompleteOverFramedTCP(t *testing.T) {
 	eachSeed(t, 60, func(t *testing.T, seed uint64) {
-		w := &modelDesk{model: newModel(seed)}
-		atDesk(t, conn.LengthPrefix{}, w.run)
+		w := &modelFramed{model: newModel(seed)}
+		withFramedServer(t, conn.LengthPrefix{}, w.run)
 	})
 }
 
-// A seed over fakes is the same to the nanosecond each time: what fails can be looked
-// at again, and nothing in the library draws lots of its own.
+// A seed over fakes gives the same trace to the nanosecond each time, so that a failure can be
+// looked at again. It also shows that the library takes no random numbers but those of Rand.
 func TestALedgerReplaysExactly(t *testing.T) {
 	for seed := range uint64(10) {
 		var traces [2][]string
@@ -57,7 +58,7 @@ func TestALedgerReplaysExactly(t *testing.T) {
 				w := &modelFakes{model: newModel(seed)}
 				w.run(t)
 				traces[i] = w.trace
-				slices.Sort(traces[i]) // who is first within an instant is the scheduler's
+				slices.Sort(traces[i]) // because the scheduler decides who is first within an instant
 			})
 		}
 		require.NotEmpty(t, traces[0])
@@ -65,7 +66,8 @@ func TestALedgerReplaysExactly(t *testing.T) {
 	}
 }
 
-// model is one seed: who uses the Conn, and the ledger of what they were told.
+// model is one seed: the users of a Conn, and a record of each message with what they learnt of
+// it.
 type model struct {
 	seed  uint64
 	t     *testing.T
@@ -73,26 +75,26 @@ type model struct {
 	conn  *reconnect.Conn
 	o     reconnect.Options
 	users sync.WaitGroup
-	exact bool        // to be repeated to the nanosecond
+	exact bool        // the run must repeat to the nanosecond
 	calm  atomic.Bool // the last phase: everything goes well
 
 	order sync.Mutex // held while a message is sent, so that the order of acceptance is known
 
-	mu       sync.Mutex // guards what follows
-	parcels  map[string]*parcel
-	accepted int    // by Send
-	writes   int    // under way
-	inDone   bool   // a call of OnReceipt is under way
-	lastSent int    // the order of the last that was handed to a connection
-	lastTold int    // the order of the last that was told to be written
-	logins   uint64 // messages of OnSession
-	unsent   []reconnect.Receipt
-	trace    []string
+	mu          sync.Mutex // guards what follows
+	sent        map[string]*sentMessage
+	accepted    int    // by Send
+	writes      int    // under way
+	inDone      bool   // a call of OnReceipt is under way
+	lastSent    int    // the order of the last message that a connection got
+	lastWritten int    // the order of the last message that was reported as written
+	logins      uint64 // messages of OnSession
+	unsent      []reconnect.Receipt
+	trace       []string
 }
 
 func (m *model) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(m.seed, 100+actor)) }
 
-// options are another set for each seed.
+// options draws other options for each seed.
 func (m *model) options() {
 	r := m.stream(0)
 	o := &m.o
@@ -118,44 +120,49 @@ func (m *model) options() {
 	o.Run.Rand, o.Run.Policy = m.stream(3), &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
 }
 
-// storm runs the users, and then ends the Conn in one of several ways. calm makes
-// everything well, so that what is sent then must arrive.
-func (m *model) storm(t *testing.T, d reconnect.Dialer, calm func()) {
+// drive runs the users, and then ends the Conn in one of several ways. calm stops all faults,
+// so that what is sent after it must arrive.
+func (m *model) drive(t *testing.T, d reconnect.Dialer, calm func()) {
+	// Open the Conn.
 	m.t, m.start = t, time.Now()
 	m.options()
 	var err error
 	m.conn, err = reconnect.New(d, &m.o)
 	require.NoError(t, err)
-	defer func() { quit(m.conn) }()
+	defer func() { closeAndWait(m.conn) }()
+	// Draw how long the users work, and how the Conn ends.
 	r := m.stream(4)
 	length := 30 * time.Second
 	how := r.IntN(4)
 	if how < 2 {
 		length = upTo(r, length)
 	}
+	// Run the users.
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	for actor := range 3 {
 		m.users.Go(func() { m.send(ctx, actor, m.stream(10+uint64(actor))) })
 	}
-	m.users.Go(func() { m.poke(ctx, m.stream(20)) })
+	m.users.Go(func() { m.kickAndRedial(ctx, m.stream(20)) })
 	<-ctx.Done()
+	// Without faults each message arrives.
 	if how > 1 {
 		m.settle(t, calm)
 	}
+	// End the Conn, and check the fate of each message.
 	m.end(r, how)
 	m.users.Wait()
 	m.check(t)
 }
 
-// end is Close, or a Shutdown with more or less patience, or both.
+// end calls Close, or Shutdown with a random limit, or both.
 func (m *model) end(r *rand.Rand, how int) {
 	if how == 0 || r.IntN(8) == 0 {
 		if r.IntN(2) == 0 {
 			m.users.Go(func() { m.shutdown(time.Hour) })
 		}
 		time.Sleep(upTo(r, time.Second))
-		quit(m.conn)
+		closeAndWait(m.conn)
 	}
 	m.shutdown(upTo(r, 20*time.Second))
 }
@@ -171,13 +178,13 @@ func (m *model) shutdown(patience time.Duration) {
 	}
 }
 
-// settle demands, now that all is well, that what is sent is written.
+// settle stops the faults, and requires that each message is written.
 func (m *model) settle(t *testing.T, calm func()) {
 	m.users.Wait()
-	time.Sleep(time.Millisecond) // to be apart from what they have waited for
+	time.Sleep(time.Millisecond) // so that it is not the instant at which a user stopped waiting
 	m.calm.Store(true)
 	calm()
-	synctest.Wait() // until what that ends has ended
+	synctest.Wait() // until the sessions that calm cuts have ended
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	require.NoError(t, m.conn.Await(ctx, reconnect.StateReady), "%+v", m.conn.Status())
@@ -185,7 +192,7 @@ func (m *model) settle(t *testing.T, calm func()) {
 	require.Equal(t, reconnect.StateReady, m.conn.State())
 	session, before := m.conn.Status().Session, m.conn.Stats().Written
 	for i := range 5 {
-		p := &parcel{actor: 9, number: i, out: reconnect.Out{Message: conn.Message{Data: make([]byte, 10)}}}
+		p := &sentMessage{actor: 9, number: i, out: reconnect.Out{Message: conn.Message{Data: make([]byte, 10)}}}
 		require.NoError(t, m.accept(p))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -197,8 +204,8 @@ func (m *model) settle(t *testing.T, calm func()) {
 	require.Equal(t, before+5, m.conn.Stats().Written)
 }
 
-// poke uses what else there is.
-func (m *model) poke(ctx context.Context, r *rand.Rand) {
+// kickAndRedial calls Kick and Redial now and then.
+func (m *model) kickAndRedial(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		time.Sleep(upTo(r, 8*time.Second))
 		if r.IntN(2) == 0 {
@@ -209,7 +216,7 @@ func (m *model) poke(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// send is one user.
+// send is one user: it sends and writes messages until ctx ends.
 func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 	for number := 0; ctx.Err() == nil; number++ {
 		switch pause := upTo(r, time.Second); {
@@ -218,7 +225,7 @@ func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 		case m.exact: // no two at one instant
 			time.Sleep(pause / 1000)
 		}
-		p := &parcel{actor: actor, number: number}
+		p := &sentMessage{actor: actor, number: number}
 		p.out.Data = make([]byte, 20+r.IntN(300))
 		if r.IntN(10) == 0 {
 			p.out.Data = make([]byte, 100_000) // more than the window
@@ -232,8 +239,8 @@ func (m *model) send(ctx context.Context, actor int, r *rand.Rand) {
 	}
 }
 
-// terms draws what a message demands.
-func (m *model) terms(p *parcel, r *rand.Rand) {
+// terms draws the terms of a message: Repeatable, Deadline, Key and Session.
+func (m *model) terms(p *sentMessage, r *rand.Rand) {
 	p.out.Repeatable = r.IntN(3) == 0
 	if r.IntN(4) == 0 {
 		p.out.Deadline = time.Now().Add(upTo(r, 5*time.Second))
@@ -246,8 +253,8 @@ func (m *model) terms(p *parcel, r *rand.Rand) {
 	}
 }
 
-// file gives p its name, and puts it into the ledger.
-func (m *model) file(p *parcel) {
+// file gives p its name and records it.
+func (m *model) file(p *sentMessage) {
 	p.id = fmt.Sprintf("%d.%d", p.actor, p.number)
 	p.out.Type, p.out.Tag = conn.Text, p
 	copy(p.out.Data, strings.Repeat("x", len(p.out.Data)))
@@ -258,10 +265,11 @@ func (m *model) file(p *parcel) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.parcels[p.id] = p
+	m.sent[p.id] = p
 }
 
-func (m *model) accept(p *parcel) error {
+// accept gives p to Send and records whether Send took it.
+func (m *model) accept(p *sentMessage) error {
 	m.order.Lock()
 	defer m.order.Unlock()
 	p.order = m.accepted + 1
@@ -285,7 +293,8 @@ func (m *model) accept(p *parcel) error {
 	return err
 }
 
-func (m *model) write(p *parcel, patience time.Duration) {
+// write gives p to Write and records its fate.
+func (m *model) write(p *sentMessage, patience time.Duration) {
 	m.file(p)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -306,31 +315,33 @@ func (m *model) write(p *parcel, patience time.Duration) {
 	m.log("%s %v", p.id, got.Fate)
 }
 
-// done is Outbox.OnReceipt, which sometimes does something of its own.
+// done is Outbox.OnReceipt. Sometimes it waits, writes or sends.
 func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
-	p := got.Out.Tag.(*parcel)
+	p := got.Out.Tag.(*sentMessage)
+	// Record the receipt. Those of written messages come in the order of acceptance.
 	m.mu.Lock()
 	if m.inDone {
-		m.t.Error("two calls of Done at once")
+		m.t.Error("two calls of OnReceipt at once")
 	}
 	m.inDone = true
 	p.fates = append(p.fates, got)
-	m.log("%s told %v %d", p.id, got.Fate, got.Session)
+	m.log("%s reported %v %d", p.id, got.Fate, got.Session)
 	if got.Fate == reconnect.FateWritten {
-		if p.order <= m.lastTold {
-			m.t.Errorf("%s was told after a later one", p.id)
+		if p.order <= m.lastWritten {
+			m.t.Errorf("%s was reported after a later one", p.id)
 		}
-		m.lastTold = p.order
+		m.lastWritten = p.order
 	}
 	m.mu.Unlock()
+	// Sometimes take time, write or send.
 	if whim := r.IntN(40); !m.calm.Load() {
 		switch {
 		case whim == 0:
 			time.Sleep(upTo(r, 3*time.Second))
 		case whim == 1:
-			m.write(&parcel{actor: 8, number: r.Int(), out: reconnect.Out{Message: text(strings.Repeat("x", 30))}}, time.Second)
+			m.write(&sentMessage{actor: 8, number: r.Int(), out: reconnect.Out{Message: text(strings.Repeat("x", 30))}}, time.Second)
 		case whim < 4:
-			m.accept(&parcel{actor: 7, number: p.order, out: reconnect.Out{Message: text(strings.Repeat("x", 30))}})
+			m.accept(&sentMessage{actor: 7, number: p.order, out: reconnect.Out{Message: text(strings.Repeat("x", 30))}})
 		}
 	}
 	m.mu.Lock()
@@ -350,19 +361,19 @@ func (m *model) login(_ context.Context, o *reconnect.Opening) error {
 	return err
 }
 
-// log adds to the trace. The lock is held.
+// log adds a line to the trace. The caller holds mu.
 func (m *model) log(format string, args ...any) {
 	m.trace = append(m.trace, fmt.Sprintf("%v ", time.Since(m.start))+fmt.Sprintf(format, args...))
 }
 
-// check is done when all is over: each message has exactly one fate, and it is true.
+// check runs when all is over: each message has exactly one fate, and it is true.
 func (m *model) check(t *testing.T) {
 	synctest.Wait()
 	stats := m.conn.Stats()
 	count := map[reconnect.Fate]uint64{reconnect.FateWritten: m.logins}
-	for _, p := range m.parcels {
+	for _, p := range m.sent {
 		if p.refused != nil {
-			require.Empty(t, p.fates, "%s was refused, and told", p.id)
+			require.Empty(t, p.fates, "%s was refused, and yet reported", p.id)
 			p.fates = []reconnect.Receipt{{Fate: reconnect.FateDropped}}
 		}
 		require.Len(t, p.fates, 1, "%s", p.id)
@@ -374,12 +385,12 @@ func (m *model) check(t *testing.T) {
 	require.Equal(t, count[reconnect.FateUnknown], stats.Unknown)
 	require.Zero(t, stats.Queued)
 	for _, r := range m.unsent {
-		p := r.Out.Tag.(*parcel)
-		require.Equal(t, p.fates, []reconnect.Receipt{r}, "%s: told otherwise than reported", p.id)
+		p := r.Out.Tag.(*sentMessage)
+		require.Equal(t, p.fates, []reconnect.Receipt{r}, "%s: UnsentError and OnReceipt disagree", p.id)
 		require.NotEqual(t, reconnect.FateWritten, r.Fate)
 	}
 }
 
 func newModel(seed uint64) *model {
-	return &model{seed: seed, parcels: make(map[string]*parcel)}
+	return &model{seed: seed, sent: make(map[string]*sentMessage)}
 }

@@ -23,23 +23,23 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// parcel is one message of a [model], and what became of it.
-type parcel struct {
+// sentMessage is one message of a [model], and what became of it.
+type sentMessage struct {
 	id            string
 	actor, number int
 	order         int // of acceptance; 0: by Write
 	out           reconnect.Out
-	due           time.Time // too late; zero: never
+	due           time.Time // when it is too late; zero: never
 	refused       error
 	fates         []reconnect.Receipt
-	handed        []uint64 // the sessions that may have got it
-	whole         int      // those of them that said so
+	handed        []uint64 // the sessions that may have sent it
+	whole         int      // how many of them wrote it whole
 	arrived       []uint64 // the sessions by which the peer got it, whole
 	begun         bool     // the peer got something of it
 }
 
 // check compares the fate of a message with what happened to it.
-func (p *parcel) check(t *testing.T) {
+func (p *sentMessage) check(t *testing.T) {
 	got := p.fates[0]
 	story := []any{"%s: %v by %d, handed to %v, arrived by %v", p.id, got.Fate, got.Session, p.handed, p.arrived}
 	switch got.Fate {
@@ -70,24 +70,24 @@ func (p *parcel) check(t *testing.T) {
 	}
 }
 
-// spy is a connection that notes in the ledger what it is handed.
-type spy struct {
+// watchedConn is a connection that records what it is given to write.
+type watchedConn struct {
 	conn.Conn
 	m       *model
 	n       uint64 // of the session
 	writing bool   // guarded by the model's lock
 }
 
-func (s *spy) begin(session uint64) { s.n = session }
+func (c *watchedConn) begin(session uint64) { c.n = session }
 
-func (s *spy) Write(m conn.Message) error {
-	p := s.hand(m)
-	err := s.Conn.Write(m)
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	s.writing = false
+func (c *watchedConn) Write(m conn.Message) error {
+	p := c.hand(m)
+	err := c.Conn.Write(m)
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.writing = false
 	if p != nil && !errors.Is(err, conn.ErrNotWritten) {
-		p.handed = append(p.handed, s.n)
+		p.handed = append(p.handed, c.n)
 		if err == nil {
 			p.whole++
 		}
@@ -96,39 +96,40 @@ func (s *spy) Write(m conn.Message) error {
 }
 
 // hand checks that the message may be written now.
-func (s *spy) hand(m conn.Message) *parcel {
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	if s.writing {
-		s.m.t.Error("two writes at once")
+func (c *watchedConn) hand(m conn.Message) *sentMessage {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if c.writing {
+		c.m.t.Error("two writes at once")
 	}
-	s.writing = true
+	c.writing = true
 	id, _, _ := strings.Cut(string(m.Data), " ")
-	p := s.m.parcels[id]
+	p := c.m.sent[id]
 	if p == nil {
 		return nil
 	}
-	s.m.log("%s handed to %d", id, s.n)
+	c.m.log("%s handed to %d", id, c.n)
 	switch {
 	case !p.due.IsZero() && !time.Now().Before(p.due):
-		s.m.t.Errorf("%s was sent %v too late", id, time.Since(p.due))
+		c.m.t.Errorf("%s was sent %v too late", id, time.Since(p.due))
 	case len(p.fates) > 0:
-		s.m.t.Errorf("%s was sent after it was told %v", id, p.fates)
-	case p.order > 0 && p.order < s.m.lastSent:
-		s.m.t.Errorf("%s was sent after a later one", id)
+		c.m.t.Errorf("%s was sent after it was reported: %v", id, p.fates)
+	case p.order > 0 && p.order < c.m.lastSent:
+		c.m.t.Errorf("%s was sent after a later one", id)
 	}
 	if p.order > 0 {
-		s.m.lastSent = p.order
+		c.m.lastSent = p.order
 	}
 	return p
 }
 
-// arrive notes what the peer got by one session, and asserts the order of each sender.
+// arrive records what the peer got by one session, and checks the order of the messages of each
+// user.
 func (m *model) arrive(session uint64, data string, whole bool, last map[int]int) {
 	id, _, named := strings.Cut(data, " ")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.parcels[id]
+	p := m.sent[id]
 	if !named || p == nil {
 		return
 	}
@@ -146,61 +147,61 @@ func (m *model) arrive(session uint64, data string, whole bool, last map[int]int
 	last[p.actor] = p.number
 }
 
-// beginning reports whether data is less than a message that was sent, and what that
-// begins with.
+// beginning reports whether data is the beginning of a message that was sent, and not all of
+// it.
 func (m *model) beginning(data string) bool {
 	id, _, _ := strings.Cut(data, " ")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.parcels[id]
+	p := m.sent[id]
 	return p != nil && len(data) < len(p.out.Data) && strings.HasPrefix(string(p.out.Data), data)
 }
 
-// modelVenue is a model over real WebSockets, with the weather of a storm.
-type modelVenue struct {
+// modelWS is a model over real WebSockets, with random faults.
+type modelWS struct {
 	*model
-	*venue
+	*wsServer
 }
 
-func (w *modelVenue) run(t *testing.T, v *venue) {
-	w.venue = v
+func (w *modelWS) run(t *testing.T, server *wsServer) {
+	w.wsServer = server
 	r := w.model.stream(30)
-	v.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
+	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
 	w.o.Liveness.Limit = 3*time.Second + upTo(r, 30*time.Second)
-	weather := &venueWeather{venue: v}
+	faults := &wsFaults{wsServer: server}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.users.Go(func() {
 		for ctx.Err() == nil {
 			time.Sleep(upTo(r, 3*time.Second))
-			weather.mishap(r)
+			faults.inject(r)
 		}
 	})
 	time.AfterFunc(30*time.Second, cancel)
-	w.storm(t, reconnect.DialFunc(w.Dial), func() {
-		weather.calm()
-		v.network.ResetAll(venueAddr)
+	w.drive(t, reconnect.DialFunc(w.Dial), func() {
+		faults.stop()
+		server.network.ResetAll(wsAddr)
 	})
 	cancel()
-	weather.farewells.Wait()
-	require.Zero(t, v.network.Open())
+	faults.farewells.Wait()
+	require.Zero(t, server.network.Open())
 }
 
-// Dial returns a spy that can do what a WebSocket can.
-func (w *modelVenue) Dial(ctx context.Context) (conn.Conn, error) {
+// Dial returns a watchedConn with the abilities of a WebSocket.
+func (w *modelWS) Dial(ctx context.Context) (conn.Conn, error) {
 	opened, err := w.dialer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ws := opened.(*conn.WebSocket)
 	return struct {
-		*spy
+		*watchedConn
 		conn.Pinger
 		conn.Idler
 		conn.BlockNotifier
-	}{&spy{Conn: ws, m: w.model}, ws, ws, ws}, nil
+	}{&watchedConn{Conn: ws, m: w.model}, ws, ws, ws}, nil
 }
 
-func (w *modelVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+func (w *modelWS) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	_, login, err := c.Read(ctx)
 	if err != nil {
 		return
@@ -230,36 +231,36 @@ func (w *modelVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 	}
 }
 
-// modelDesk is a model over framed TCP.
-type modelDesk struct {
+// modelFramed is a model over framed TCP, with random faults.
+type modelFramed struct {
 	*model
-	desk *desk
+	server *framedServer
 }
 
-func (w *modelDesk) run(t *testing.T, d *desk) {
-	w.desk = d
+func (w *modelFramed) run(t *testing.T, server *framedServer) {
+	w.server = server
 	r := w.stream(30)
-	d.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
+	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
 	w.o.Liveness = reconnect.Liveness{Limit: 7*time.Second + upTo(r, 30*time.Second), Probe: w.probe} // 7: none while the server talks
 	ctx, cancel := context.WithCancel(t.Context())
-	var server sync.WaitGroup
-	server.Go(func() { d.serve(ctx, w.serve) })
+	var serving sync.WaitGroup
+	serving.Go(func() { server.serve(ctx, w.serve) })
 	w.users.Go(func() {
 		for start := time.Now(); ctx.Err() == nil && time.Since(start) < 30*time.Second; {
 			time.Sleep(upTo(r, 3*time.Second))
-			d.mishap(r)
+			server.inject(r)
 		}
 	})
-	w.storm(t, reconnect.DialFunc(w.Dial), func() {
-		d.calm()
-		d.network.ResetAll(deskAddr)
+	w.drive(t, reconnect.DialFunc(w.Dial), func() {
+		server.stop()
+		server.network.ResetAll(framedAddr)
 	})
-	require.Zero(t, d.network.Open())
+	require.Zero(t, server.network.Open())
 	cancel()
-	server.Wait()
+	serving.Wait()
 }
 
-func (w *modelDesk) probe(_ context.Context, write func(conn.Message) error) error {
+func (w *modelFramed) probe(_ context.Context, write func(conn.Message) error) error {
 	err := write(text("ping"))
 	if err == nil {
 		w.mu.Lock()
@@ -269,23 +270,23 @@ func (w *modelDesk) probe(_ context.Context, write func(conn.Message) error) err
 	return err
 }
 
-// Dial returns a spy that can do what a Framed can.
-func (w *modelDesk) Dial(ctx context.Context) (conn.Conn, error) {
-	opened, err := w.desk.dialer.Dial(ctx)
+// Dial returns a watchedConn with the abilities of a Framed.
+func (w *modelFramed) Dial(ctx context.Context) (conn.Conn, error) {
+	opened, err := w.server.dialer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	framed := opened.(*conn.Framed)
 	return struct {
-		*spy
+		*watchedConn
 		conn.Idler
 		conn.BlockNotifier
 		conn.HalfCloser
-	}{&spy{Conn: framed, m: w.model}, framed, framed, framed}, nil
+	}{&watchedConn{Conn: framed, m: w.model}, framed, framed, framed}, nil
 }
 
-// serve notes what one connection brings, half messages too.
-func (w *modelDesk) serve(nc net.Conn) {
+// serve records what one connection brings, parts of messages too.
+func (w *modelFramed) serve(nc net.Conn) {
 	var session uint64
 	last, in := make(map[int]int), bufio.NewReader(nc)
 	for n := 0; ; n++ {
@@ -298,7 +299,7 @@ func (w *modelDesk) serve(nc net.Conn) {
 				w.t.Errorf("%.20q came before the login", data)
 			}
 			talking := make(chan struct{})
-			go func() { defer close(talking); chatter(nc) }()
+			go func() { defer close(talking); keepTalking(nc) }()
 			defer func() { nc.Close(); <-talking }()
 		}
 		if err != nil {
@@ -307,8 +308,8 @@ func (w *modelDesk) serve(nc net.Conn) {
 	}
 }
 
-// chatter says something every two seconds.
-func chatter(nc net.Conn) {
+// keepTalking sends a message every two seconds.
+func keepTalking(nc net.Conn) {
 	for {
 		if _, err := io.WriteString(nc, "\x00\x00\x00\x07welcome"); err != nil {
 			return
@@ -317,7 +318,7 @@ func chatter(nc net.Conn) {
 	}
 }
 
-// modelFakes is a model over fakes.
+// modelFakes is a model over fakes. It repeats exactly.
 type modelFakes struct {
 	*model
 	faults *rand.Rand // of the dials
@@ -337,12 +338,12 @@ func (w *modelFakes) run(t *testing.T) {
 			w.lose(r)
 		}
 	})
-	w.storm(t, reconnect.DialFunc(w.Dial), func() {
+	w.drive(t, reconnect.DialFunc(w.Dial), func() {
 		w.lose(r)
 	})
 }
 
-// lose is what goes wrong with a connection between two writes, or in the middle of one.
+// lose cuts the connection, between two writes or in the middle of one.
 func (w *modelFakes) lose(r *rand.Rand) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -361,11 +362,11 @@ func (w *modelFakes) Dial(ctx context.Context) (conn.Conn, error) {
 	w.mu.Lock()
 	w.live = fake
 	w.mu.Unlock()
-	return &spy{Conn: &shaky{Fake: fake, w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}, m: w.model}, nil
+	return &watchedConn{Conn: &faultyConn{Fake: fake, w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}, m: w.model}, nil
 }
 
-// shaky is a fake whose writes take time and fail.
-type shaky struct {
+// faultyConn is a fake whose writes take time and fail.
+type faultyConn struct {
 	*conntest.Fake
 	w       *modelFakes
 	faults  *rand.Rand // of its writes
@@ -373,27 +374,27 @@ type shaky struct {
 	last    map[int]int
 }
 
-func (s *shaky) Write(m conn.Message) error {
-	what := s.faults.IntN(20)
-	if s.w.calm.Load() {
+func (c *faultyConn) Write(m conn.Message) error {
+	what := c.faults.IntN(20)
+	if c.w.calm.Load() {
 		what = 19
 	}
 	switch {
 	case what == 0:
-		s.FailWrite(errLost)
+		c.FailWrite(errLost)
 	case what == 1:
-		s.FailWrite(errNotBegun)
+		c.FailWrite(errNotBegun)
 	case what == 2:
-		s.Hold() // until it is lost, or released
-		release := time.AfterFunc(upTo(s.faults, 10*time.Second), s.Release)
+		c.Hold() // until it is lost, or released
+		release := time.AfterFunc(upTo(c.faults, 10*time.Second), c.Release)
 		defer release.Stop()
 	case what < 8:
-		time.Sleep(upTo(s.faults, 2*time.Second))
+		time.Sleep(upTo(c.faults, 2*time.Second))
 	}
-	err := s.Fake.Write(m)
-	fmt.Sscanf(string(m.Data), "login %d", &s.session)
+	err := c.Fake.Write(m)
+	fmt.Sscanf(string(m.Data), "login %d", &c.session)
 	if err == nil {
-		s.w.arrive(s.session, string(m.Data), true, s.last)
+		c.w.arrive(c.session, string(m.Data), true, c.last)
 	}
 	return err
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
+// The tests of conn.go behind a real nginx.
+
 const nginxConfig = `
 daemon off;
 worker_processes 1;
@@ -53,23 +55,25 @@ http {
 }
 `
 
-// nginx is a real one, as a reverse proxy before a real server.
+// nginx is a real nginx, as a reverse proxy before a real server.
 type nginx struct {
 	addr    string
 	cmd     *exec.Cmd
 	backend *backend
 }
 
-// startNginx starts a proxy that gives up on a backend that is silent for some
-// seconds. It may take a moment to listen: who redials need not care.
+// startNginx starts a proxy that gives up on a backend that is silent for some seconds. It may
+// take a moment to listen, which a Conn does not mind.
 func startNginx(t *testing.T, readTimeout int) *nginx {
 	t.Helper()
+	// Find nginx.
 	path, err := exec.LookPath("nginx")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			t.Skip("no nginx on this machine")
 		}
 	}
+	// Choose a free port for it, and start the backend.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	n := &nginx{addr: l.Addr().String(), backend: &backend{}}
@@ -77,6 +81,7 @@ func startNginx(t *testing.T, readTimeout int) *nginx {
 	n.backend.start(t)
 	t.Cleanup(n.backend.stop)
 
+	// Start it with a configuration of its own.
 	dir := t.TempDir()
 	file := filepath.Join(dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, n.addr, n.backend.addr, readTimeout), 0o600))
@@ -84,6 +89,7 @@ func startNginx(t *testing.T, readTimeout int) *nginx {
 	n.cmd = exec.Command(path, "-c", file, "-p", dir, "-e", "stderr")
 	n.cmd.Stdout, n.cmd.Stderr = &log, &log
 	require.NoError(t, n.cmd.Start())
+	// Stop it when the test ends.
 	t.Cleanup(func() {
 		n.cmd.Process.Signal(syscall.SIGTERM)
 		n.cmd.Wait() // until its workers have closed the log as well
@@ -119,7 +125,7 @@ func (b *backend) start(t *testing.T) {
 	b.serve.Go(func() { b.server.Serve(l) }) // waited for in stop
 }
 
-// stop kills it: no close frame.
+// stop kills the server, without close frames.
 func (b *backend) stop() {
 	b.server.Close()
 	b.end() // of the handlers, which net/http started
@@ -149,7 +155,7 @@ type client struct {
 	t   *testing.T
 	ctx context.Context
 	*reconnect.Conn
-	failures chan error // those that nobody has taken yet are dropped when it is full
+	failures chan error // when it is full, further ones are dropped
 }
 
 func (n *nginx) dial(t *testing.T, o reconnect.Options) *client {
@@ -167,11 +173,11 @@ func (n *nginx) dial(t *testing.T, o reconnect.Options) *client {
 	var err error
 	c.Conn, err = reconnect.New(&dialer.WebSocket{URL: "ws://" + n.addr}, &o)
 	require.NoError(t, err)
-	t.Cleanup(func() { quit(c.Conn) })
+	t.Cleanup(func() { closeAndWait(c.Conn) })
 	return c
 }
 
-// echo says something, and must hear it by this session.
+// echo writes a message, and requires it back by this session.
 func (c *client) echo(session uint64) {
 	c.t.Helper()
 	said := fmt.Sprint("hello ", session)
@@ -183,8 +189,8 @@ func (c *client) echo(session uint64) {
 	require.Equal(c.t, session, m.Session)
 }
 
-// seam waits for the loss of this session, which for a client of nginx is always
-// a hanging up without a close frame.
+// seam waits for the loss of this session. A client of nginx always sees a hang-up without a
+// close frame.
 func (c *client) seam(session uint64) {
 	c.t.Helper()
 	_, err := c.Read(c.ctx, nil)
@@ -201,7 +207,7 @@ func (c *client) refused(code int) {
 	for {
 		select {
 		case err := <-c.failures:
-			if status(code)(err) {
+			if hasStatus(code)(err) {
 				return
 			}
 		case <-c.ctx.Done():
@@ -210,7 +216,7 @@ func (c *client) refused(code int) {
 	}
 }
 
-// Promise 5, and the world: EOF, then 502, then fine.
+// Promise 5: the client sees EOF, then 502, and then a new session.
 func TestNginxWithABackendThatIsKilled(t *testing.T) {
 	t.Parallel()
 	n := startNginx(t, 60)
@@ -238,7 +244,7 @@ func TestNginxThatIsReloaded(t *testing.T) {
 	c.echo(4)
 }
 
-// Promise 5: nginx hangs up on the idle, and says nothing.
+// Promise 5: nginx hangs up on an idle connection without a close frame.
 func TestNginxHangsUpOnAnIdleConnection(t *testing.T) {
 	t.Parallel()
 	n := startNginx(t, 3)
@@ -248,8 +254,8 @@ func TestNginxHangsUpOnAnIdleConnection(t *testing.T) {
 	c.echo(2)
 }
 
-// Promise 8: what is probed is not idle. With the ping switched off this is the
-// test above.
+// Promise 8: a connection that is probed is not idle. Without the probes nginx hangs up, as the
+// test above shows.
 func TestNginxKeepsAConnectionThatPings(t *testing.T) {
 	t.Parallel()
 	n := startNginx(t, 3)
@@ -262,7 +268,7 @@ func TestNginxKeepsAConnectionThatPings(t *testing.T) {
 	c.echo(1)
 }
 
-// Promise 9: a handshake that hangs behind nginx is a 504, and no more.
+// Promise 9: a handshake that hangs behind nginx is a 504 for the client.
 func TestNginxWithABackendThatHangs(t *testing.T) {
 	t.Parallel()
 	n := startNginx(t, 2)
@@ -279,7 +285,7 @@ func TestNginxWithABackendThatHangs(t *testing.T) {
 	c.echo(2)
 }
 
-// Promise 11: also where a polite end has to pass through a proxy.
+// Promise 11: the goodbye passes through a proxy.
 func TestNginxPassesOurGoodbye(t *testing.T) {
 	t.Parallel()
 	c := startNginx(t, 60).dial(t, reconnect.Options{})

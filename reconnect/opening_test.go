@@ -19,7 +19,7 @@ import (
 // Promise 4.
 func TestOnSessionHasSoleUseOfTheWire(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if err := op.Write(text("login")); err != nil {
@@ -40,8 +40,10 @@ func TestOnSessionHasSoleUseOfTheWire(t *testing.T) {
 	})
 }
 
-// Promise 4: what came between is handed on, in order, with its session.
+// Promise 4: messages that come during the login are delivered in order, with the number of
+// their session.
 func TestDeliverKeepsTheOrder(t *testing.T) {
+	// OnSession reads two messages and delivers them.
 	opening := func(_ context.Context, op *reconnect.Opening) error {
 		for range 2 {
 			m, err := op.Read()
@@ -54,6 +56,7 @@ func TestDeliverKeepsTheOrder(t *testing.T) {
 		}
 		return nil
 	}
+	// With Read they come before the third.
 	t.Run("pull", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *scene) {
 			c := s.open(&reconnect.Options{OnSession: opening})
@@ -64,6 +67,7 @@ func TestDeliverKeepsTheOrder(t *testing.T) {
 			}
 		})
 	})
+	// So they do with OnMessage.
 	t.Run("push", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *scene) {
 			var seen notes
@@ -75,7 +79,7 @@ func TestDeliverKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// Promise 10: while opening too, a full inbox blocks.
+// Promise 10: a full inbox blocks Deliver too.
 func TestDeliverWaitsForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		delivered := 0
@@ -111,12 +115,13 @@ func TestDeliverToThoseWhoOnlyWriteDoesNothing(t *testing.T) {
 	})
 }
 
-// What OnSession delivers stays its own: later messages are read elsewhere.
+// Deliver copies: OnSession may keep what it delivers, and later messages do not overwrite it.
 func TestDeliverCopiesWhatItIsGiven(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		marker := text("MARKER-MARKER") // a constant, delivered more than once
 		var snapshot conn.Message       // kept by OnSession
-		o := run(every(0))
+		// OnSession keeps what it has read, and delivers it and a constant.
+		o := withPolicy(every(0))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) (err error) {
 			if snapshot, err = op.Read(); err != nil {
 				return err
@@ -126,11 +131,13 @@ func TestDeliverCopiesWhatItIsGiven(t *testing.T) {
 			}
 			return err
 		}
+		// More messages come than the buffers of the Conn hold.
 		c := s.open(&o)
 		d := s.wantDial()
 		peer := d.accept()
 		peer.Deliver(text("snapshot"))
 		deliver(peer, 1, 40)
+		// All are read as they were sent.
 		for _, want := range []string{"snapshot", "MARKER-MARKER", "MARKER-MARKER"} {
 			wantMessage(t, c, 1, want)
 		}
@@ -138,15 +145,16 @@ func TestDeliverCopiesWhatItIsGiven(t *testing.T) {
 			wantMessage(t, c, 1, fmt.Sprint(i+1))
 			synctest.Wait()
 		}
+		// What OnSession kept has not changed.
 		require.Equal(t, "snapshot", string(snapshot.Data))
 		require.Equal(t, "MARKER-MARKER", string(marker.Data))
 	})
 }
 
-// Promise 4: a failure is a failed attempt, whose connection is closed.
+// Promise 4: an OnSession that fails is a failed attempt, and its connection is closed.
 func TestAFailedOnSessionIsAFailedAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return errLost }
 		c := s.open(&o)
 		for _, at := range []time.Duration{0, 1, 3, 7} {
@@ -163,7 +171,7 @@ func TestAFailedOnSessionIsAFailedAttempt(t *testing.T) {
 // Promises 4 and 10.
 func TestOnSessionHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var verdict backoff.Verdict
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict = w.Verdict }}
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -179,10 +187,11 @@ func TestOnSessionHasALimit(t *testing.T) {
 	})
 }
 
-// Promise 4: being late is a failure even if OnSession did not notice.
+// Promise 4: an OnSession that is late has failed, even if it ignores its context and returns
+// nil.
 func TestAnOnSessionThatIsLateHasFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OpenTimeout = time.Second
 		var late notes
 		o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { what := o.What; late.add(what) }}
@@ -201,7 +210,7 @@ func TestAnOnSessionThatIsLateHasFailed(t *testing.T) {
 func TestALateOnSessionIsNeverReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var seen notes
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OpenTimeout = time.Second
 		o.Run.Trace = recorder(&seen)
 		o.OnSession = func(ctx context.Context, _ *reconnect.Opening) error { <-ctx.Done(); return nil }
@@ -213,10 +222,10 @@ func TestALateOnSessionIsNeverReady(t *testing.T) {
 	})
 }
 
-// Promise 4: the limit on opening ends that wait.
+// Promise 4: OpenTimeout ends a Deliver that waits for room.
 func TestTheLimitOnOpeningEndsDeliver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Inbox.Messages = 1
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			return errors.Join(op.Deliver(text("1")), op.Deliver(text("2")))
@@ -242,10 +251,10 @@ func TestOpenTimeoutCanBeSwitchedOff(t *testing.T) {
 	})
 }
 
-// Promise 9: login can end it all, or ask for patience.
+// Promise 9: OnSession can end the Conn, or ask for a wait, by the marks of package backoff.
 func TestOnSessionDecidesByMarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 1 {
 				return backoff.RetryAfter(errLost, time.Minute)
@@ -262,10 +271,10 @@ func TestOnSessionDecidesByMarks(t *testing.T) {
 	})
 }
 
-// Promise 4: a connection that was given up while it was opened is never ready.
+// Promise 4: a session that Redial ended during OnSession is never ready.
 func TestRedialDuringOnSessionIsAFailedAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		var c *reconnect.Conn
 		o.OnSession = func(context.Context, *reconnect.Opening) error {
 			c.Redial(1, errLost)
@@ -280,10 +289,10 @@ func TestRedialDuringOnSessionIsAFailedAttempt(t *testing.T) {
 	})
 }
 
-// So has an OnSession: the session is not ready.
+// An OnSession that ends its goroutine has failed, and the session is not ready.
 func TestAnOnSessionThatDoesNotReturnIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(context.Context, *reconnect.Opening) error { runtime.Goexit(); return nil }
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -310,7 +319,7 @@ func TestAnOpeningIsOfNoUseAfterOnSession(t *testing.T) {
 	})
 }
 
-// OnSession sees why its connection was given up, not how that shows.
+// Read and Write of an Opening return the cause for which its connection was cut.
 func TestAnOpeningLearnsTheCauseOfACut(t *testing.T) {
 	for name, use := range map[string]func(*reconnect.Opening) error{
 		"read":  func(op *reconnect.Opening) error { _, err := op.Read(); return err },
@@ -318,7 +327,7 @@ func TestAnOpeningLearnsTheCauseOfACut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := run(every(time.Hour))
+				o := withPolicy(every(time.Hour))
 				got := make(chan error, 1)
 				proceed := make(chan struct{})
 				o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -338,7 +347,7 @@ func TestAnOpeningLearnsTheCauseOfACut(t *testing.T) {
 
 func TestOpeningTellsWhatHappenedBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var last reconnect.Opening
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			last.Session, last.Cause, last.Downtime = op.Session, op.Cause, op.Downtime

@@ -15,7 +15,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// A bad option is named by the constructor.
+// New names the option that is wrong.
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
 	push := func(context.Context, reconnect.Message) {}
@@ -40,13 +40,14 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	}
 	_, err := reconnect.New(nil, nil)
 	require.ErrorContains(t, err, "Dialer")
-	_, err = reconnect.New(invalid{dial}, nil)
+	_, err = reconnect.New(invalidDialer{dial}, nil)
 	require.ErrorContains(t, err, "URL")
 }
 
-type invalid struct{ reconnect.DialFunc }
+// invalidDialer is a dialer whose Validate fails.
+type invalidDialer struct{ reconnect.DialFunc }
 
-func (invalid) Validate() error { return errors.New("dialer: URL: no host") }
+func (invalidDialer) Validate() error { return errors.New("dialer: URL: no host") }
 
 func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 	done := func(context.Context, reconnect.Receipt) {}
@@ -74,8 +75,9 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever number stands in an option: it is refused by name, or the Conn works.
+// With any number in any option, New refuses it by name or the Conn works.
 func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
+	// Find every number in Options, and try the extremes.
 	options := numbers(reflect.TypeFor[reconnect.Options](), "", nil)
 	require.Len(t, options, 11)
 	for name, index := range options {
@@ -85,19 +87,21 @@ func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 					s.fake = alive
 					o, _ := sending(reconnect.WhenDownKeep)
 					reflect.ValueOf(o).Elem().FieldByIndex(index).SetInt(value)
+					// New refuses a negative number by name, or takes it.
 					c, err := reconnect.New(s, o)
 					if err != nil {
 						require.ErrorContains(t, err, "Options."+name)
 						require.Negative(t, value)
 						return
 					}
-					defer quit(c)
+					defer closeAndWait(c)
 					if name == "Stall.Limit" || name == "OpenTimeout" {
-						return // with 1 no session lasts
+						return // because with 1 ns no session lasts
 					}
 					if name == "Run.StartSpread" {
-						return // with the largest number the first dial is centuries away
+						return // because with the largest number the first dial is centuries away
 					}
+					// The Conn redials, receives, sends and ends.
 					s.wantDial().refuse(errLost)
 					peer := s.wantDial().accept()
 					deliver(peer, 1, 2)
@@ -133,7 +137,7 @@ func numbers(t reflect.Type, path string, index []int) map[string][]int {
 	return found
 }
 
-// A name may stand in either place, but not be two.
+// A name may be in either place, but there may not be two.
 func TestTwoNamesAreRefused(t *testing.T) {
 	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
 	_, err := reconnect.New(dial, &reconnect.Options{Name: "a", Run: reconnect.RunOptions{Name: "b"}})

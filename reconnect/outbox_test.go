@@ -17,10 +17,10 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 10: by count, those that are being written excepted.
+// Promise 10: the limit on the count does not include messages that are being written.
 func TestTheOutboxIsBoundedByCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 2
 		c := s.open(o)
 		peer := s.wantDial().accept()
@@ -33,7 +33,7 @@ func TestTheOutboxIsBoundedByCount(t *testing.T) {
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
 		require.ErrorContains(t, err, "2 messages of 2 bytes wait")
 		peer.Release()
-		told.want(t, "a: written 1", "b: written 1", "c: written 1")
+		receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
 		queue(t, c, "e")
 	})
 }
@@ -68,10 +68,10 @@ func TestAnOutboxHoldsSixteenMebibytesOr1024Messages(t *testing.T) {
 	})
 }
 
-// Promise 10: what a Write queues needs no room, and takes none.
+// Promise 10: a message that Write queues needs no room, and takes none.
 func TestAQueuedWriteIsNotCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages, o.Outbox.Overflow = 1, reconnect.OverflowDropOldest
 		c := s.open(o)
 		wrote := make(chan error, 1)
@@ -80,20 +80,20 @@ func TestAQueuedWriteIsNotCounted(t *testing.T) {
 		queue(t, c, "a", "b")
 		require.Equal(t, "w b", written(s.wantDial().accept()))
 		require.NoError(t, <-wrote)
-		told.want(t, "a: dropped 0", "b: written 1")
+		receipts.want(t, "a: dropped 0", "b: written 1")
 	})
 }
 
 func TestTheOldestAreDisplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 3, 6, reconnect.OverflowDropOldest
 		c := s.open(o)
 		queue(t, c, "1", "2", "3", "4")
-		told.want(t, "1: dropped 0")
+		receipts.want(t, "1: dropped 0")
 		queue(t, c, "5555")
-		told.want(t, "1: dropped 0", "2: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrOutboxFull)
+		receipts.want(t, "1: dropped 0", "2: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrOutboxFull)
 		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("1234567")}), reconnect.ErrOutboxFull, "no sacrifice makes room for it")
 		require.Equal(t, "3 4 5555", written(s.wantDial().accept()))
 	})
@@ -101,32 +101,33 @@ func TestTheOldestAreDisplaced(t *testing.T) {
 
 func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 2, 4, reconnect.OverflowReplaceKey
 		c := s.open(o)
 		require.NoError(t, c.Send(keyed("x", "x1")))
 		require.NoError(t, c.Send(keyed("y", "y1")))
 		require.NoError(t, c.Send(keyed("x", "x2")), "full, but for its own key")
-		told.want(t, "x1: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrReplaced)
+		receipts.want(t, "x1: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrReplaced)
 		for _, refused := range []reconnect.Out{keyed("z", "z"), keyed("x", "x33"), keyed("", "-")} {
 			require.ErrorIs(t, c.Send(refused), reconnect.ErrOutboxFull)
 		}
-		told.want(t, "x1: dropped 0")
+		receipts.want(t, "x1: dropped 0")
 		require.Equal(t, "y1 x2", written(s.wantDial().accept()), "at the end of the queue")
 	})
 }
 
-// Not full either: the older one is of no use any more. Without a key nothing is replaced.
+// A message replaces an older one with its key also while the outbox is not full, because the
+// older one is of no use any more. Without a key nothing is replaced.
 func TestAMessageReplacesTheOneWithItsKeyThoughThereIsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		for _, m := range []reconnect.Out{keyed("x", "x1"), keyed("", "1"), keyed("", "2"), keyed("x", "x2"), keyed("x", "x3")} {
 			require.NoError(t, c.Send(m))
 		}
-		told.want(t, "x1: dropped 0", "x2: dropped 0")
+		receipts.want(t, "x1: dropped 0", "x2: dropped 0")
 		require.Equal(t, "1 2 x3", written(s.wantDial().accept()))
 	})
 }
@@ -141,11 +142,11 @@ func TestAKeyMeansNothingToTheOtherPolicies(t *testing.T) {
 	})
 }
 
-// Promise 6: what is being written is not replaced any more, but what comes back is
-// found by its key.
+// Promise 6: a message that is being written is not replaced. When it comes back from a lost
+// session, a newer one with its key replaces it.
 func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
@@ -157,8 +158,8 @@ func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 		peer.Fail(errLost)
 		synctest.Wait()
 		require.NoError(t, c.Send(keyed("x", "x2")))
-		told.want(t, "x1: unknown 1")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrReplaced)
+		receipts.want(t, "x1: unknown 1")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrReplaced)
 		next := s.wantDial().accept()
 		next.Hold()
 		require.NoError(t, c.Send(keyed("x", "x3")))
@@ -169,10 +170,11 @@ func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	})
 }
 
-// Not even if it could be sent again.
+// A message that comes back from a lost session is dropped if a newer one with its key is
+// queued, though it is Repeatable.
 func TestAMessageThatComesBackGivesWayToANewerOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Overflow = reconnect.OverflowReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
@@ -183,16 +185,17 @@ func TestAMessageThatComesBackGivesWayToANewerOneWithItsKey(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, c.Send(keyed("x", "x2")))
 		peer.Fail(errLost)
-		told.want(t, "x1: unknown 1")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrReplaced)
+		receipts.want(t, "x1: unknown 1")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrReplaced)
 		require.Equal(t, "x2", written(s.wantDial().accept()))
 	})
 }
 
-// Promises 6 and 10: at the very instant, whatever is before it in the queue.
+// Promises 6 and 10: a message is dropped at the very instant of its deadline, whatever is
+// before it in the queue.
 func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
 		for _, m := range []struct {
@@ -202,42 +205,42 @@ func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 			require.NoError(t, c.Send(reconnect.Out{Message: text(m.data), Deadline: s.start.Add(m.at)}))
 		}
 		time.Sleep(time.Second - 1)
-		told.want(t)
+		receipts.want(t)
 		time.Sleep(time.Nanosecond)
-		told.want(t, "a: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrExpired)
+		receipts.want(t, "a: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrExpired)
 		time.Sleep(time.Second)
-		told.want(t, "a: dropped 0", "b: dropped 0")
+		receipts.want(t, "a: dropped 0", "b: dropped 0")
 		time.Sleep(time.Second)
-		told.want(t, "a: dropped 0", "b: dropped 0", "c: dropped 0")
+		receipts.want(t, "a: dropped 0", "b: dropped 0", "c: dropped 0")
 		time.Sleep(5*time.Minute - 3*time.Second - 1) // the default age comes before the last deadline
 		require.Equal(t, uint64(1), c.Stats().Queued)
 		time.Sleep(time.Nanosecond)
-		told.want(t, "a: dropped 0", "b: dropped 0", "c: dropped 0", "d: dropped 0")
+		receipts.want(t, "a: dropped 0", "b: dropped 0", "c: dropped 0", "d: dropped 0")
 	})
 }
 
 func TestAMessageThatIsTooLateIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		err := c.Send(reconnect.Out{Message: text("a"), Deadline: s.start})
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrExpired)
-		told.want(t)
+		receipts.want(t)
 	})
 }
 
 func TestANegativeAgeIsForEver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Age = -1
 		c := s.open(o)
 		d := s.wantDial()
 		require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Deadline: s.start.Add(10 * time.Second)}))
 		queue(t, c, "b")
 		time.Sleep(10 * time.Second)
-		told.want(t, "a: dropped 0")
+		receipts.want(t, "a: dropped 0")
 		for s.now() < time.Hour {
 			d.refuse(errLost)
 			d = s.wantDial()
@@ -246,47 +249,47 @@ func TestANegativeAgeIsForEver(t *testing.T) {
 	})
 }
 
-// Promise 6: also where the write before it is stuck, nothing is sent after its deadline.
+// Promise 6: nothing is sent after its deadline, also if the write before it is stuck.
 func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownFail)
+		o, receipts := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
 		require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
 		time.Sleep(time.Second)
-		told.want(t, "b: dropped 0")
+		receipts.want(t, "b: dropped 0")
 		peer.Release()
 		require.Equal(t, "a", written(peer))
 	})
 }
 
-// Promise 6: nor at it, though the write before it ends at that very instant, and the
-// timer may be late.
+// Promise 6: nothing is sent at its deadline, though the write before it ends at that very
+// instant and the timer may be late.
 func TestNothingIsSentAtItsDeadline(t *testing.T) {
 	for range 100 {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(reconnect.WhenDownFail)
+			o, receipts := sending(reconnect.WhenDownFail)
 			c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 				opened, err := s.Dial(ctx)
-				return sluggish{opened}, err
+				return slowConn{opened}, err
 			}), o)
 			require.NoError(t, err)
-			defer quit(c)
+			defer closeAndWait(c)
 			peer := s.wantDial().accept()
 			queue(t, c, "a")
 			synctest.Wait()
 			require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
 			time.Sleep(3 * time.Second)
 			require.Equal(t, "a", written(peer))
-			require.Len(t, told.all(), 2)
+			require.Len(t, receipts.all(), 2)
 		})
 	}
 }
 
-// Promise 6: the deadline of what comes back from a lost session still holds, though it
-// may have passed meanwhile.
+// Promise 6: the deadline of a message that comes back from a lost session still holds, also if
+// it passed before the loss.
 func TestWhatComesBackStillExpires(t *testing.T) {
 	for name, test := range map[string]struct{ deadline, lost, want time.Duration }{
 		"later":     {10 * time.Second, 2 * time.Second, 10 * time.Second},
@@ -294,28 +297,29 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.WhenDownKeep)
+				o, receipts := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
 				require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Repeatable: true, Deadline: s.start.Add(test.deadline)}))
 				synctest.Wait()
 				require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
-				time.Sleep(test.lost) // the alarm has rung
+				time.Sleep(test.lost) // the deadline of b has passed
 				peer.Fail(errLost)
 				synctest.Wait()
 				time.Sleep(test.want - test.lost)
-				told.want(t, "b: dropped 0", "a: unknown 1")
-				require.ErrorIs(t, told.last(t).Err, reconnect.ErrExpired)
+				receipts.want(t, "b: dropped 0", "a: unknown 1")
+				require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrExpired)
 			})
 		})
 	}
 }
 
-// Promise 6: nothing is begun after its deadline; what has begun is not cut for it.
+// Promise 6: no write begins after the deadline of its message. A write that has begun is not
+// cut for it.
 func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -324,28 +328,28 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 			require.NoError(t, c.Send(reconnect.Out{Message: text(data), Deadline: valid}))
 		}
 		time.Sleep(9 * time.Second)
-		told.want(t, "b: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrExpired)
+		receipts.want(t, "b: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrExpired)
 		peer.Release()
-		told.want(t, "b: dropped 0", "a: written 1")
-		a, b := told.last(t), told.all()[0]
+		receipts.want(t, "b: dropped 0", "a: written 1")
+		a, b := receipts.last(t), receipts.all()[0]
 		require.Equal(t, s.start, a.Began, "in time")
 		require.Equal(t, s.start.Add(9*time.Second), a.Ended)
 		require.Zero(t, b.Began)
 	})
 }
 
-// Promise 6: no part of a message goes by another session than the rest.
+// Promise 6: a message for one session goes by no other.
 func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		require.NoError(t, c.Send(pinned(1, "a1")))
 		require.Equal(t, "a1", written(peer))
-		leave(t, c, peer, pinned(1, "a2"), pinned(1, "a3"), out("b"))
-		told.want(t, "a1: written 1", "a2: unknown 1", "a3: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, reconnect.ErrSessionLost)
+		sendAndLose(t, c, peer, pinned(1, "a2"), pinned(1, "a3"), out("b"))
+		receipts.want(t, "a1: written 1", "a2: unknown 1", "a3: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrSessionLost)
 		err := c.Send(pinned(1, "a4"))
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrSessionLost)
@@ -356,10 +360,11 @@ func TestAPinnedMessageGoesByItsSessionOnly(t *testing.T) {
 	})
 }
 
-// Not begun is no excuse, nor that the session is only about to be ready.
+// A message for one session is dropped with it, also if its write did not begin or the session
+// never was ready.
 func TestAPinnedMessageDoesNotOutliveItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		o.OnSession = refuseFirst
 		o.Run.Trace = &reconnect.Trace{SessionStart: func(n *reconnect.Session) {
@@ -369,54 +374,57 @@ func TestAPinnedMessageDoesNotOutliveItsSession(t *testing.T) {
 		}}
 		c = s.open(o)
 		s.wantDial().accept()
-		told.want(t, "a: dropped 0")
+		receipts.want(t, "a: dropped 0")
 		s.wantDial().accept().FailWrite(errNotBegun)
 		require.NoError(t, c.Send(pinned(2, "b")))
-		told.want(t, "a: dropped 0", "b: dropped 2")
+		receipts.want(t, "a: dropped 0", "b: dropped 2")
 		require.Empty(t, written(s.wantDial().accept()))
 	})
 }
 
-// Promise 6: with a pin the parts of one whole go by one session or not at all.
+// Promise 6: with Session set, the parts of one whole go by one session or not at all.
 func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
-	k := new(clerk)
-	inVenue(t, k.serve, func(t *testing.T, v *venue) {
-		o, told := sending(reconnect.WhenDownKeep)
-		c := v.ready(t, o)
-		v.pipe(t).Window(conntest.ToServer, 1000)
-		v.pipe(t).Stall(conntest.ToServer)
+	seen := new(messageLog)
+	withWSServer(t, seen.serve, func(t *testing.T, server *wsServer) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		c := server.ready(t, o)
+		server.pipe(t).Window(conntest.ToServer, 1000)
+		server.pipe(t).Stall(conntest.ToServer)
 		for i := range 5 {
 			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 50_000), Session: 1}))
 		}
 		require.NoError(t, c.Send(reconnect.Out{Message: named("whole", 10)}))
 		synctest.Wait()
-		v.network.ResetAll(venueAddr)
+		server.network.ResetAll(wsAddr)
 		time.Sleep(time.Second)
-		require.Equal(t, [][]string{{}, {"whole x 10"}}, k.all())
-		require.Len(t, told.all(), 6)
+		require.Equal(t, [][]string{{}, {"whole x 10"}}, seen.all())
+		require.Len(t, receipts.all(), 6)
 		for i, fate := range []reconnect.Fate{reconnect.FateUnknown, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateDropped, reconnect.FateWritten} {
-			require.Equal(t, fate, told.all()[i].Fate)
+			require.Equal(t, fate, receipts.all()[i].Fate)
 		}
 	})
 }
 
-// Promises 8 and 10: a peer that floods us and reads nothing makes neither a deadlock
-// nor a heap: the write timeout cuts, and the bounds hold.
+// Promises 8 and 10: a peer that floods us and reads nothing causes no deadlock and no growing
+// heap. The write timeout cuts it, and the limits of the outbox hold.
 func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
+	// The server floods, and never reads.
 	flood := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: make([]byte, 100)}.Bytes()
-	inVenue(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+	withWSServer(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 		for ctx.Err() == nil && conntest.PipeOf(ctx).Live() {
 			conntest.PipeOf(ctx).Inject(conntest.ToClient, flood)
 			time.Sleep(time.Millisecond)
 		}
-	}, func(t *testing.T, v *venue) {
-		v.dialer.Conn.WriteTimeout = 5 * time.Second
-		o, told := sending(reconnect.WhenDownKeep)
+	}, func(t *testing.T, server *wsServer) {
+		// The client writes with a timeout, and has a small outbox.
+		server.dialer.Conn.WriteTimeout = 5 * time.Second
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.Outbox.Messages, o.Outbox.Bytes = 10, 300_000
-		c := v.ready(t, o)
+		c := server.ready(t, o)
+		// Send for longer than two timeouts: the outbox stays within its limits.
 		accepted, refused := 0, 0
-		for v.now() < 12*time.Second {
+		for server.now() < 12*time.Second {
 			if c.Send(reconnect.Out{Message: named("m", 40_000)}) == nil {
 				accepted++
 			} else {
@@ -425,10 +433,12 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 			require.LessOrEqual(t, c.Stats().Queued, uint64(8), "7 that wait, and the one that is written")
 			time.Sleep(100 * time.Millisecond)
 		}
+		// Messages were refused, the connection was cut, and reading went on.
 		require.Positive(t, refused)
 		require.GreaterOrEqual(t, c.Stats().Sessions, uint64(2))
 		require.Greater(t, c.Stats().Received, uint64(5000), "reading went on")
-		quit(c)
-		require.Len(t, told.all(), accepted)
+		// Each message that was accepted has a receipt.
+		closeAndWait(c)
+		require.Len(t, receipts.all(), accepted)
 	})
 }

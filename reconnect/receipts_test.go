@@ -16,50 +16,50 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// journal is an Outbox.OnReceipt that keeps what it is told.
-type journal struct {
+// receiptLog is an Outbox.OnReceipt that keeps each receipt.
+type receiptLog struct {
 	mu       sync.Mutex // guards what follows
 	receipts []reconnect.Receipt
 }
 
-func (d *journal) done(_ context.Context, r reconnect.Receipt) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.receipts = append(d.receipts, r)
+func (l *receiptLog) add(_ context.Context, r reconnect.Receipt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.receipts = append(l.receipts, r)
 }
 
-// all returns what was told until now, in order.
-func (d *journal) all() []reconnect.Receipt {
+// all returns the receipts until now, in order.
+func (l *receiptLog) all() []reconnect.Receipt {
 	synctest.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]reconnect.Receipt(nil), d.receipts...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]reconnect.Receipt(nil), l.receipts...)
 }
 
-// want asserts what was told until now: a line like "order: written 1" for each, of
-// its message, its fate and the session.
-func (d *journal) want(t *testing.T, lines ...string) {
+// want asserts the receipts until now. Each is a line like "order: written 1": the message, its
+// fate and its session.
+func (l *receiptLog) want(t *testing.T, lines ...string) {
 	t.Helper()
 	got := []string{}
-	for _, r := range d.all() {
+	for _, r := range l.all() {
 		got = append(got, fmt.Sprintf("%s: %v %d", r.Out.Data, r.Fate, r.Session))
 	}
 	require.Equal(t, append([]string{}, lines...), got)
 }
 
-// last returns what was told last.
-func (d *journal) last(t *testing.T) reconnect.Receipt {
+// last returns the newest receipt.
+func (l *receiptLog) last(t *testing.T) reconnect.Receipt {
 	t.Helper()
-	all := d.all()
+	all := l.all()
 	require.NotEmpty(t, all)
 	return all[len(all)-1]
 }
 
-// sending returns options for Send that redial after a second, and what OnReceipt is told.
-func sending(down reconnect.WhenDown) (*reconnect.Options, *journal) {
-	d, o := new(journal), run(every(time.Second))
-	o.WhenDown, o.Outbox.OnReceipt = down, d.done
-	return &o, d
+// sending returns options for Send that redial after a second, and the log of their receipts.
+func sending(down reconnect.WhenDown) (*reconnect.Options, *receiptLog) {
+	l, o := new(receiptLog), withPolicy(every(time.Second))
+	o.WhenDown, o.Outbox.OnReceipt = down, l.add
+	return &o, l
 }
 
 // queue sends each of the messages, which must be accepted.
@@ -70,38 +70,40 @@ func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
 	}
 }
 
+// out returns a message for Send.
 func out(data string) reconnect.Out { return reconnect.Out{Message: text(data)} }
 
+// repeatable returns a message that may be sent twice.
 func repeatable(data string) reconnect.Out {
 	return reconnect.Out{Message: text(data), Repeatable: true}
 }
 
-// pinned is a message for one session only.
+// pinned returns a message for one session only.
 func pinned(session uint64, data string) reconnect.Out {
 	return reconnect.Out{Message: text(data), Session: session}
 }
 
-// keyed is a message about a key.
+// keyed returns a message with a key.
 func keyed(key, data string) reconnect.Out { return reconnect.Out{Message: text(data), Key: key} }
 
-// write begins a Write, whose end the channel tells.
-func write(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
+// startWrite begins a Write. The channel gets its error.
+func startWrite(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
 	wrote := make(chan error, 1)
 	go func() { wrote <- c.Write(ctx, text(data)) }()
 	synctest.Wait()
 	return wrote
 }
 
-// shutdown begins a Shutdown, whose end the channel tells.
-func shutdown(ctx context.Context, c *reconnect.Conn) <-chan error {
+// startShutdown begins a Shutdown. The channel gets its error.
+func startShutdown(ctx context.Context, c *reconnect.Conn) <-chan error {
 	shut := make(chan error, 1)
 	go func() { shut <- c.Shutdown(ctx) }()
 	synctest.Wait()
 	return shut
 }
 
-// leave sends messages of which the first is being written when the session is lost.
-func leave(t *testing.T, c *reconnect.Conn, peer *conntest.Fake, messages ...reconnect.Out) {
+// sendAndLose sends messages, and loses the session while the first is being written.
+func sendAndLose(t *testing.T, c *reconnect.Conn, peer *conntest.Fake, messages ...reconnect.Out) {
 	t.Helper()
 	peer.Hold()
 	for _, m := range messages {
@@ -112,10 +114,10 @@ func leave(t *testing.T, c *reconnect.Conn, peer *conntest.Fake, messages ...rec
 	synctest.Wait()
 }
 
-// errNotBegun is how a write fails of which not a byte has left.
+// errNotBegun is the error of a write of which not a byte has left.
 var errNotBegun = fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost)
 
-// wantFate asserts how a write ended.
+// wantFate asserts the fate and the session in the error of a write.
 func wantFate(t *testing.T, err error, fate reconnect.Fate, session uint64) {
 	t.Helper()
 	var w *reconnect.WriteError
@@ -124,7 +126,7 @@ func wantFate(t *testing.T, err error, fate reconnect.Fate, session uint64) {
 	require.Equal(t, session, w.Session, err)
 }
 
-// wantUnsent asserts that a Shutdown has left these messages.
+// wantUnsent asserts which messages a Shutdown has left, and why.
 func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
 	t.Helper()
 	var unsent *reconnect.UnsentError
@@ -138,7 +140,7 @@ func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
 	require.Equal(t, cause, unsent.Err)
 }
 
-// written is what was written to a fake, in one line.
+// written returns what was written to a fake, in one line.
 func written(peer *conntest.Fake) string {
 	synctest.Wait()
 	data := []string{}
@@ -156,10 +158,10 @@ func refuseFirst(_ context.Context, op *reconnect.Opening) error {
 	return nil
 }
 
-// sluggish is a connection whose writes take a second.
-type sluggish struct{ conn.Conn }
+// slowConn is a connection whose writes take a second each.
+type slowConn struct{ conn.Conn }
 
-func (s sluggish) Write(m conn.Message) error {
+func (s slowConn) Write(m conn.Message) error {
 	time.Sleep(time.Second)
 	return s.Conn.Write(m)
 }

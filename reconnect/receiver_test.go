@@ -40,7 +40,7 @@ func TestTheContextOfAReadEndsOnlyThatRead(t *testing.T) {
 	})
 }
 
-// Read copies into the caller's buffer, and makes one of the exact size otherwise.
+// Read copies into the caller's buffer. If that is too small, Read makes one of the exact size.
 func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, peer := readInbox(t, s, reconnect.Inbox{})
@@ -56,8 +56,7 @@ func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
 	})
 }
 
-// Promise 11: what came before the end of a Shutdown can be read, also by one who
-// waits across it.
+// Promise 11: a Read that waits when Shutdown begins gets the seam first, and then the end.
 func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -73,7 +72,7 @@ func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
 	})
 }
 
-// The same, for pull.
+// Promise 11: after Close, Read returns no message, though some were there.
 func TestNoMessageComesFromReadAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -87,8 +86,9 @@ func TestNoMessageComesFromReadAfterClose(t *testing.T) {
 // Promise 5.
 func TestMessagesGoesOnAfterASeam(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
+		// Two sessions, with a message each.
 		go func() {
 			peer := s.wantDial().accept()
 			peer.Deliver(text("a"))
@@ -96,6 +96,7 @@ func TestMessagesGoesOnAfterASeam(t *testing.T) {
 			peer.Fail(errLost)
 			s.wantDial().accept().Deliver(text("b"))
 		}()
+		// Read until the Conn is closed after the second message.
 		var got []string
 		for m, err := range c.Messages(t.Context()) {
 			var seam *reconnect.Seam
@@ -111,11 +112,12 @@ func TestMessagesGoesOnAfterASeam(t *testing.T) {
 				go c.Close()
 			}
 		}
+		// The seam is in its place, and the end comes last.
 		require.Equal(t, []string{"a", "seam", "b", net.ErrClosed.Error()}, got)
 	})
 }
 
-// Promise 7: a reader that waits for its turn is no prisoner either.
+// Promise 7: the end of its context also frees a Read that waits for its turn.
 func TestReadersTakeTurns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -138,9 +140,8 @@ func TestReadersTakeTurns(t *testing.T) {
 	})
 }
 
-// A reader that comes back at once may be ahead of one that waits, but only four times:
-// then the place is kept. So while one waits each of the others gets five messages at
-// most.
+// A reader that comes back at once may overtake one that waits, but only four times. So while
+// one waits, each of the others gets five messages at most.
 func TestNoReaderStarves(t *testing.T) {
 	const readers, messages = 4, 1000
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -152,7 +153,7 @@ func TestNoReaderStarves(t *testing.T) {
 				for range c.Messages(context.Background()) {
 					select {
 					case got <- i:
-					case <-c.Done(): // that was the end
+					case <-c.Done(): // it was the end of the stream
 					}
 				}
 			}()
@@ -169,7 +170,7 @@ func TestNoReaderStarves(t *testing.T) {
 	})
 }
 
-// One that reads once and does not come back leaves the rest to the others.
+// A reader that reads once and does not come back leaves the next message to the others.
 func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -189,18 +190,20 @@ func TestTwoMessagesEndTheWaitOfTwoReaders(t *testing.T) {
 	})
 }
 
-// Promises 5 and 7, for goroutines that read at the same time and whose contexts end
-// just then: no message is lost, doubled, or overtaken by a later one of its reader.
+// Promises 5 and 7, for goroutines that read at the same time and whose contexts end meanwhile:
+// no message is lost or doubled, and each reader gets its messages in order.
 func TestReadersShareTheStream(t *testing.T) {
 	const readers, sessions, messages = 5, 50, 200
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(3 * time.Millisecond))
+		// Start the readers, each with a limit of its own.
+		o := withPolicy(every(3 * time.Millisecond))
 		c := s.open(&o)
 		shares := make([]share, readers)
 		var all sync.WaitGroup
 		for i := range shares {
 			all.Go(func() { shares[i].read(c, time.Duration(i+1)*time.Millisecond) })
 		}
+		// Many sessions follow one another, each with many messages.
 		var want []int
 		for n := range sessions * messages {
 			want = append(want, n)
@@ -211,8 +214,10 @@ func TestReadersShareTheStream(t *testing.T) {
 			peer.Fail(errLost)
 			synctest.Wait()
 		}
-		quit(c)
+		// The readers end with the Conn.
+		closeAndWait(c)
 		all.Wait()
+		// Together they got each message once and each seam once, and each of them in order.
 		var whole share
 		for _, share := range shares {
 			require.True(t, slices.IsSorted(share.messages))
@@ -231,8 +236,8 @@ type share struct {
 	seams, cancelled int
 }
 
-// read reads until c ends, for no longer than limit at a time. The Read after each
-// message is cancelled while it runs.
+// read reads until c ends, for no longer than limit at a time. The Read after each message is
+// cancelled while it runs.
 func (s *share) read(c *reconnect.Conn, limit time.Duration) {
 	for again := false; ; {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -262,7 +267,7 @@ func (s *share) add(more share) {
 	s.cancelled += more.cancelled
 }
 
-// Promise 11: after Close nothing more is handed on, though it was there.
+// Promise 11: after Close, OnMessage gets no message, though some were there.
 func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
@@ -274,12 +279,11 @@ func TestNoMessageComesAfterCloseInTheHandler(t *testing.T) {
 	})
 }
 
-// Promise 11: the context of OnMessage ends with its session, though the handler
-// works on.
+// Promise 11: the context of OnMessage ends with its session, though OnMessage still works.
 func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		ended := make(chan error, 1)
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { <-ctx.Done(); ended <- ctx.Err() }
 		c := s.open(&o)
 		s.wantDial().accept().Deliver(text("x"))
@@ -291,14 +295,14 @@ func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// The data of a message belongs to the handler only until it returns, and who
-// keeps it is found out.
+// The data of a message belongs to OnMessage only until it returns. conntest.Poison shows a
+// mistake there.
 func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
-	inVenue(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, v *venue) {
+	withWSServer(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, server *wsServer) {
 		var kept []byte
 		var seen notes
 		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			c, err := v.dialer.Dial(ctx)
+			c, err := server.dialer.Dial(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -312,8 +316,8 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		quit(c)
-		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "who does not keep them is not harmed")
+		closeAndWait(c)
+		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "a handler that does not keep them reads them well")
 		require.Equal(t, bytes.Repeat([]byte{0xDB}, len("message 0")), kept)
 	})
 }
@@ -328,7 +332,7 @@ func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
 	})
 }
 
-// A full inbox must not keep a writer's connection from being replaced.
+// A full inbox does not keep a connection that was cut from being replaced.
 func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2})
@@ -343,7 +347,7 @@ func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
 	})
 }
 
-// Promise 10: one large message does not cost memory ever after.
+// Promise 10: one large message does not cost memory for ever.
 func TestALargeBufferIsNotKept(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
@@ -352,10 +356,10 @@ func TestALargeBufferIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &meter{Fake: conntest.NewFake(nil)}
+				m := &bufferMeter{Fake: conntest.NewFake(nil)}
 				c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return m, nil }), o)
 				require.NoError(t, err)
-				defer quit(c)
+				defer closeAndWait(c)
 				m.Deliver(conn.Message{Type: conn.Binary, Data: make([]byte, 1<<20)})
 				deliver(m.Fake, 1, 20)
 				require.LessOrEqual(t, m.largest, 64<<10)
@@ -364,24 +368,24 @@ func TestALargeBufferIsNotKept(t *testing.T) {
 	}
 }
 
-// meter is a connection that notes the largest buffer it was given to read into.
-type meter struct {
+// bufferMeter is a connection that notes the largest buffer that Read got.
+type bufferMeter struct {
 	*conntest.Fake
 	largest int
 }
 
-func (m *meter) Read(buf []byte) (conn.Message, error) {
+func (m *bufferMeter) Read(buf []byte) (conn.Message, error) {
 	m.largest = max(m.largest, cap(buf))
 	return m.Fake.Read(buf)
 }
 
-// Promise 10: a message without an end costs no more memory than the largest
-// that is allowed.
+// Promise 10: a message without an end costs no more memory than the largest message that is
+// allowed.
 func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 	const limit, sent = 64 << 10, 256 << 20
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.dialer.Conn.ReadLimit = limit
-		v.Next(v.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.dialer.Conn.ReadLimit = limit
+		server.Next(server.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
 			pipe := conntest.PipeOf(ctx)
 			pipe.Inject(conntest.ToClient, conntest.Frame{Head: conntest.TextFrame}.Bytes())
 			data := conntest.Frame{Payload: make([]byte, 1000)}.Bytes()
@@ -391,10 +395,10 @@ func TestAnEndlessMessageCostsNoMemory(t *testing.T) {
 				}
 			}
 		}))
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		c := v.open(t, &o)
+		c := server.open(t, &o)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		runtime.ReadMemStats(&after)
 		require.ErrorAs(t, c.Status().Err, new(*conn.TooBigError))

@@ -15,8 +15,9 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Promise 6: one after the other, however slow OnReceipt is and however they end.
-func TestCallsOfDoneDoNotOverlap(t *testing.T) {
+// Promise 6: OnReceipt is called for one message after the other, however slow it is and
+// whatever their fates are.
+func TestCallsOfOnReceiptDoNotOverlap(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		var inside, calls atomic.Int32
@@ -31,48 +32,48 @@ func TestCallsOfDoneDoNotOverlap(t *testing.T) {
 		peer := s.wantDial().accept()
 		queue(t, c, "a", "b")
 		require.Equal(t, "a b", written(peer), "and delays no write")
-		leave(t, c, peer, out("c"), out("d"))
+		sendAndLose(t, c, peer, out("c"), out("d"))
 		time.Sleep(10 * time.Second)
 		queue(t, c, "e")
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, int32(5), calls.Load())
 	})
 }
 
-// Promise 6: what OnReceipt is told, in order, is what was asked for, whatever the mixture.
-func TestDoneIsToldExactlyOnceOfEach(t *testing.T) {
+// Promise 6: each message that Send takes has exactly one receipt, in a mixture of all fates.
+func TestOnReceiptIsCalledExactlyOnceForEach(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 5
 		o.Outbox.Overflow = reconnect.OverflowDropOldest
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		queue(t, c, "1")
 		synctest.Wait()
-		leave(t, c, peer, repeatable("2"), out("3"), out("4"), out("5"), out("6"))
+		sendAndLose(t, c, peer, repeatable("2"), out("3"), out("4"), out("5"), out("6"))
 		queue(t, c, "7")
-		told.want(t, "1: written 1", "2: unknown 1")
+		receipts.want(t, "1: written 1", "2: unknown 1")
 		s.wantDial().accept().FailWrite(errNotBegun)
 		queue(t, c, "8")
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
 		all := map[string]int{}
-		for _, r := range told.all() {
+		for _, r := range receipts.all() {
 			all[string(r.Out.Data)]++
 			require.Equal(t, r.Fate == reconnect.FateWritten, r.Err == nil)
 		}
 		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
-		require.False(t, errors.Is(told.all()[1].Err, net.ErrClosed))
+		require.False(t, errors.Is(receipts.all()[1].Err, net.ErrClosed))
 	})
 }
 
-// Promise 14: OnReceipt may use the Conn, whatever for.
-func TestDoneMaySend(t *testing.T) {
+// Promise 14: OnReceipt may use the Conn.
+func TestOnReceiptMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownFail)
+		o, receipts := sending(reconnect.WhenDownFail)
 		var c *reconnect.Conn
 		o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
-			told.done(ctx, r)
+			receipts.add(ctx, r)
 			if string(r.Out.Data) == "a" {
 				require.NoError(t, c.Send(out("b")))
 				require.NoError(t, c.Write(context.Background(), text("c")))
@@ -85,12 +86,13 @@ func TestDoneMaySend(t *testing.T) {
 		peer := s.wantDial().accept()
 		queue(t, c, "a")
 		require.Equal(t, "a b c", written(peer))
-		told.want(t, "a: written 1", "b: written 1")
+		receipts.want(t, "a: written 1", "b: written 1")
 	})
 }
 
-// Promise 14: OnReceipt is in nobody's way, so that a Write in it may wait for a session.
-func TestAWriteInDoneWaitsForASession(t *testing.T) {
+// Promise 14: OnReceipt blocks nothing but receipts, so that a Write in it may wait for a
+// session.
+func TestAWriteInOnReceiptWaitsForASession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
@@ -108,18 +110,18 @@ func TestAWriteInDoneWaitsForASession(t *testing.T) {
 }
 
 // Promises 11 and 14.
-func TestDoneMayEndTheConn(t *testing.T) {
+func TestOnReceiptMayEndTheConn(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *reconnect.Conn){
 		"Close":    func(_ context.Context, c *reconnect.Conn) { c.Close() },
 		"Shutdown": func(ctx context.Context, c *reconnect.Conn) { c.Shutdown(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.WhenDownKeep)
+				o, receipts := sending(reconnect.WhenDownKeep)
 				var c *reconnect.Conn
 				o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
 					end(ctx, c)
-					told.done(ctx, r)
+					receipts.add(ctx, r)
 				}
 				c = s.open(o)
 				peer := s.wantDial().accept()
@@ -127,20 +129,20 @@ func TestDoneMayEndTheConn(t *testing.T) {
 				<-c.Done()
 				require.Equal(t, net.ErrClosed, c.Err())
 				require.Equal(t, "a", written(peer))
-				told.want(t, "a: written 1")
+				receipts.want(t, "a: written 1")
 			})
 		})
 	}
 }
 
-// Promise 11: Shutdown in OnReceipt drains what is queued behind. It cannot wait for the
-// end, which waits for OnReceipt.
-func TestShutdownInDoneDrains(t *testing.T) {
+// Promise 11: Shutdown in OnReceipt sends the rest of the queue. It cannot wait for the end,
+// which waits for OnReceipt.
+func TestShutdownInOnReceiptDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
-			told.done(ctx, r)
+			receipts.add(ctx, r)
 			require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
 		}
 		c = s.open(o)
@@ -148,12 +150,12 @@ func TestShutdownInDoneDrains(t *testing.T) {
 		peer := s.wantDial().accept()
 		<-c.Done()
 		require.Equal(t, "a b c", written(peer))
-		told.want(t, "a: written 1", "b: written 1", "c: written 1")
+		receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
 	})
 }
 
-// Promise 11: a OnReceipt that does not return is waited for, and named.
-func TestADoneThatHangsIsNamed(t *testing.T) {
+// Promise 11: Done waits for an OnReceipt that does not return, and Overdue names it.
+func TestAnOnReceiptThatHangsIsNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -174,21 +176,22 @@ func TestADoneThatHangsIsNamed(t *testing.T) {
 		queue(t, c, "a")
 		synctest.Wait()
 		time.AfterFunc(12*time.Second, func() { close(hung) })
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, 12*time.Second, s.now())
 		require.Equal(t, []report{{"OnReceipt", 5 * time.Second}, {"OnReceipt", 10 * time.Second}}, named)
 	})
 }
 
-// Promise 10: OnReceipt may be slow, or never return: that delays no write, but Send stops.
-func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
+// Promise 10: an OnReceipt that is slow or never returns delays no write, but Send refuses
+// messages.
+func TestAnOnReceiptThatHangsBoundsTheOutbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Outbox = reconnect.Outbox{Messages: 3, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
-		for range 4 { // one is being told, three wait for that
+		for range 4 { // OnReceipt is at the first, and three wait for it
 			queue(t, c, "a")
 			synctest.Wait()
 		}
@@ -205,10 +208,10 @@ func TestADoneThatHangsBoundsTheOutbox(t *testing.T) {
 }
 
 // Promise 10: the same by bytes.
-func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
+func TestAnOnReceiptThatHangsBoundsTheBytes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Outbox = reconnect.Outbox{Bytes: 10, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -221,27 +224,27 @@ func TestADoneThatHangsBoundsTheBytes(t *testing.T) {
 	})
 }
 
-// Outbox.OnReceipt goes on with the next receipt.
-func TestADoneThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
+// After an OnReceipt that ended its goroutine, the next receipt follows.
+func TestAnOnReceiptThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var told notes
-		o := run(every(time.Second))
+		var reported notes
+		o := withPolicy(every(time.Second))
 		o.Outbox.OnReceipt = func(_ context.Context, r reconnect.Receipt) {
-			told.add(string(r.Out.Data))
+			reported.add(string(r.Out.Data))
 			runtime.Goexit()
 		}
 		c := s.open(&o)
 		s.wantDial().accept()
 		queue(t, c, "a", "b", "c")
 		synctest.Wait()
-		require.Equal(t, []string{"a", "b", "c"}, told.all())
+		require.Equal(t, []string{"a", "b", "c"}, reported.all())
 	})
 }
 
-// awaiting returns options whose OnReceipt takes a second for each message, and whose
-// OnSession notes how long it had to wait for that.
-func awaiting(waited chan<- time.Duration, failed chan<- error) reconnect.Options {
-	o := run(every(0))
+// awaitingReceipts returns options whose OnReceipt takes a second for each message, and whose
+// OnSession reports how long AwaitReceipts took.
+func awaitingReceipts(waited chan<- time.Duration, failed chan<- error) reconnect.Options {
+	o := withPolicy(every(0))
 	o.WhenDown = reconnect.WhenDownKeep
 	o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) { time.Sleep(time.Second) }
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -254,11 +257,11 @@ func awaiting(waited chan<- time.Duration, failed chan<- error) reconnect.Option
 	return o
 }
 
-// Else what a dead session wrote would look as if it were still queued.
-func TestAwaitFatesWaitsUntilDoneWasToldOfTheLastSession(t *testing.T) {
+// Without the wait, what a lost session wrote would look as if it were still queued.
+func TestAwaitReceiptsWaitsForThoseOfTheLastSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		waited, failed := make(chan time.Duration, 2), make(chan error, 2)
-		o := awaiting(waited, failed)
+		o := awaitingReceipts(waited, failed)
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		require.Zero(t, <-waited)
@@ -270,17 +273,17 @@ func TestAwaitFatesWaitsUntilDoneWasToldOfTheLastSession(t *testing.T) {
 		require.Len(t, peer.Written(), 3)
 		peer.Fail(errLost)
 		synctest.Wait()
-		require.NoError(t, c.Send(reconnect.Out{Message: text("queued")})) // of no concern
+		require.NoError(t, c.Send(reconnect.Out{Message: text("queued")})) // AwaitReceipts does not wait for this one
 		s.wantDial().accept()
 		require.Equal(t, 3*time.Second, <-waited)
 		require.NoError(t, <-failed)
 	})
 }
 
-func TestAwaitFatesEndsWithOnSession(t *testing.T) {
+func TestAwaitReceiptsEndsWithOnSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		waited, failed := make(chan time.Duration, 2), make(chan error, 2)
-		o := awaiting(waited, failed)
+		o := awaitingReceipts(waited, failed)
 		o.Run.Policy = every(time.Hour)
 		o.OpenTimeout = 100 * time.Millisecond
 		c := s.open(&o)

@@ -22,10 +22,11 @@ import (
 
 // The tests of run.go that are about the Gate: when it is passed, and which verdict it gets.
 
+// Each dial passes the gate, the first one too.
 func TestEachDialPassesTheGateOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = g, "h"
 		fail := errors.New("not today")
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
@@ -38,7 +39,7 @@ func TestEachDialPassesTheGateOnce(t *testing.T) {
 		d := s.wantDial()
 		require.Equal(t, time.Second, d.at, "the first dial passes it too")
 		d.refuse(answered(503))
-		s.wantDial().accept() // the gate is told when OnSession has failed
+		s.wantDial().accept() // OnSession fails, and the gate gets its verdict
 		s.wantDial().accept()
 		ok := backoff.ClassOK.String()
 		require.Equal(t, []string{
@@ -51,7 +52,7 @@ func TestEachDialPassesTheGateOnce(t *testing.T) {
 // Promise 12: at the gate a Conn is connecting, not waiting any more.
 func TestAtTheGateTheStateIsConnecting(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
@@ -63,8 +64,8 @@ func TestAtTheGateTheStateIsConnecting(t *testing.T) {
 
 func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
-		o.Run.Gate, o.Run.Host = refusing(func() error { return errLost }), "h"
+		o := withPolicy(every(time.Hour))
+		o.Run.Gate, o.Run.Host = refusingGate(func() error { return errLost }), "h"
 		c := s.open(&o)
 		s.wantNoDial()
 		require.Equal(t, reconnect.StateWaiting, c.State())
@@ -72,14 +73,14 @@ func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	})
 }
 
-// Promise 11: closing while waiting at the gate does not wait for it.
+// Promise 11: Close does not wait for the gate.
 func TestCloseLeavesTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(nil)
+		o := withPolicy(nil)
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
 		c := s.open(&o)
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, time.Duration(0), s.now())
 	})
 }
@@ -87,7 +88,7 @@ func TestCloseLeavesTheGate(t *testing.T) {
 func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = g, "h"
 		s.open(&o)
 		s.wantDial().accept().Fail(errLost)
@@ -96,37 +97,37 @@ func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
 	})
 }
 
-// A dial that was cancelled is no evidence against the host.
+// A dial that was cancelled says nothing about the host.
 func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = g, "h"
 		c := s.open(&o)
 		s.wantDial()
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, []string{"acquire h", "done " + backoff.ClassStop.String()}, g.all())
 	})
 }
 
-// Promises 9 and 10: what the gate is told to wait is clamped as well.
+// Promises 9 and 10: the time to wait that the gate gets is clamped as well.
 func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var told []backoff.Verdict
-		o := run(every(time.Hour))
-		o.Run.Gate, o.Run.Host = open(func(v backoff.Verdict) { told = append(told, v) }), "h"
+		var got []backoff.Verdict
+		o := withPolicy(every(time.Hour))
+		o.Run.Gate, o.Run.Host = openGate(func(v backoff.Verdict) { got = append(got, v) }), "h"
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: 1 << 60} }
 		s.open(&o)
 		s.wantDial().refuse(errLost)
-		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Hour}}, told)
+		require.Equal(t, []backoff.Verdict{{Class: backoff.ClassOverload, RetryAfter: time.Hour}}, got)
 	})
 }
 
-// The answer to a dial that asks to wait is for all of the host's connections.
+// A Retry-After in the answer to a dial holds for all connections to the host.
 func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		v := &verdicts{}
-		o := run(every(time.Hour))
+		v := &verdictGate{}
+		o := withPolicy(every(time.Hour))
 		o.Run.Gate, o.Run.Host = v, "h"
 		s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
@@ -134,11 +135,11 @@ func TestARefusedDialReportsItsRetryAfterToTheGate(t *testing.T) {
 	})
 }
 
-// What fails on our own machine is no news of the host.
+// A failure of our own machine says nothing about the host.
 func TestAFailureOfOurOwnMachineSaysNothingToTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		v := &verdicts{}
-		o := run(every(time.Second))
+		v := &verdictGate{}
+		o := withPolicy(every(time.Second))
 		o.Run.Gate, o.Run.Host = v, "h"
 		s.open(&o)
 		s.wantDial().refuse(os.NewSyscallError("socket", syscall.EMFILE))
@@ -147,12 +148,13 @@ func TestAFailureOfOurOwnMachineSaysNothingToTheGate(t *testing.T) {
 	})
 }
 
-// A dial that succeeded is an answer of the host: what OnSession makes of it counts
-// against the host only if it shows that the host cannot cope, or is gone.
+// A dial that succeeded is an answer of the host. A failure of OnSession counts against the
+// host only if it shows that the host is overloaded or gone.
 func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.T) {
 	type opening = func(context.Context, *reconnect.Opening) error
 	read := func(_ context.Context, op *reconnect.Opening) error { _, err := op.Read(); return err }
 	refused := func(err error) opening { return func(context.Context, *reconnect.Opening) error { return err } }
+	// What OnSession or the peer does, and the verdict for the gate.
 	for name, test := range map[string]struct {
 		open opening
 		peer func(*conntest.Fake)
@@ -162,7 +164,7 @@ func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.
 		"somebody must mend it":   {refused(backoff.Slow(errLost)), nil, backoff.ClassOK},
 		"new credentials":         {refused(backoff.Refresh(errLost)), nil, backoff.ClassOK},
 		"never again":             {refused(backoff.Permanent(errLost)), nil, backoff.ClassOK},
-		"told to wait":            {refused(backoff.RetryAfter(errLost, time.Hour)), nil, backoff.ClassOK},
+		"asked to wait":           {refused(backoff.RetryAfter(errLost, time.Hour)), nil, backoff.ClassOK},
 		"a close frame":           {read, func(f *conntest.Fake) { f.Fail(&conn.CloseError{Code: 1008}) }, backoff.ClassOK},
 		"a close for overload":    {read, func(f *conntest.Fake) { f.Fail(&conn.CloseError{Code: 1013}) }, backoff.ClassOverload},
 		"overload":                {refused(answered(503)), nil, backoff.ClassOverload},
@@ -171,14 +173,16 @@ func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				v := &verdicts{}
-				o := run(every(time.Hour))
+				// Open one session, which fails.
+				v := &verdictGate{}
+				o := withPolicy(every(time.Hour))
 				o.OnSession, o.Run.Gate, o.Run.Host = test.open, v, "h"
 				s.open(&o)
 				peer := s.wantDial().accept()
 				if test.peer != nil {
 					test.peer(peer)
 				}
+				// After OpenTimeout the gate has one verdict.
 				time.Sleep(31 * time.Second)
 				synctest.Wait()
 				require.Equal(t, []backoff.Verdict{{Class: test.want}}, v.list)
@@ -187,25 +191,26 @@ func TestAFailedOpeningCountsAgainstTheHostOnlyIfItShowsThatItIsDown(t *testing.
 	}
 }
 
-// A bare Run tells a lost connection by its error.
+// A bare Run recognizes a lost connection by its error.
 func TestALostConnectionOfARunCountsAgainstTheHost(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want backoff.Class
 	}{{errLost, backoff.ClassOK}, {io.EOF, backoff.ClassRetry}, {fmt.Errorf("read: %w", syscall.ECONNRESET), backoff.ClassRetry}} {
 		synctest.Test(t, func(t *testing.T) {
-			v := &verdicts{}
-			reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil },
-				func(context.Context, *pipe, *reconnect.Session) error { return test.err },
+			v := &verdictGate{}
+			reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return &runConn{}, nil },
+				func(context.Context, *runConn, *reconnect.Session) error { return test.err },
 				&reconnect.RunOptions{Gate: v, Host: "h", Policy: backoff.Limit(every(0), 1, 0)})
 			require.Equal(t, test.want, v.list[0].Class, test.err)
 		})
 	}
 }
 
-// One account whose login is refused does not keep the connections of others out.
+// An account whose login is refused does not keep the connections of other accounts out.
 func TestRefusedLoginsDoNotCloseASharedGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		// A gate for all, and a function that opens a Conn whose login has this result.
 		g, err := budget.NewGate(nil)
 		require.NoError(t, err)
 		var good []*conntest.Fake
@@ -222,13 +227,15 @@ func TestRefusedLoginsDoNotCloseASharedGate(t *testing.T) {
 				Run:       reconnect.RunOptions{Gate: g, Host: "h"},
 			})
 			require.NoError(t, err)
-			t.Cleanup(func() { quit(c) })
+			t.Cleanup(func() { closeAndWait(c) })
 			return c
 		}
+		// One login works, and many are refused.
 		c := open(nil)
 		for range 20 {
 			open(errLost)
 		}
+		// The gate stays open: the one that works comes back soon, again and again.
 		for range 10 {
 			time.Sleep(20 * time.Minute)
 			require.False(t, g.Status("h").Down)

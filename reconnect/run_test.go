@@ -16,15 +16,15 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// pipe is what the dials of a bare Run bring in these tests: a Closer that notes
-// its closes, each of which takes some time.
-type pipe struct {
+// runConn is the connection of a bare Run: a Closer that notes its closes, each of which takes
+// some time.
+type runConn struct {
 	takes   time.Duration
 	closing int // closes under way
 	closed  bool
 }
 
-func (p *pipe) Close() error {
+func (p *runConn) Close() error {
 	p.closing++
 	time.Sleep(p.takes)
 	p.closing--
@@ -35,13 +35,13 @@ func (p *pipe) Close() error {
 // Promise 1, for a Run over any kind of connection.
 func TestRunClosesAConnectionBeforeTheNextDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last := &pipe{}
-		err := reconnect.Run(t.Context(), func(context.Context) (*pipe, error) {
+		last := &runConn{}
+		err := reconnect.Run(t.Context(), func(context.Context) (*runConn, error) {
 			if last.closed {
 				return nil, backoff.Permanent(errLost)
 			}
 			return last, nil
-		}, func(context.Context, *pipe, *reconnect.Session) error { return errors.New("over") },
+		}, func(context.Context, *runConn, *reconnect.Session) error { return errors.New("over") },
 			&reconnect.RunOptions{Policy: backoff.Limit(every(0), 3, 0)})
 		require.ErrorIs(t, err, errLost)
 		require.NotErrorIs(t, err, backoff.ErrGaveUp)
@@ -51,7 +51,7 @@ func TestRunClosesAConnectionBeforeTheNextDial(t *testing.T) {
 // Promise 1.
 func TestTheLostConnectionIsClosedBeforeTheNextDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Fail(errLost)
@@ -60,15 +60,15 @@ func TestTheLostConnectionIsClosedBeforeTheNextDial(t *testing.T) {
 	})
 }
 
-// Promise 11: the close under serve is over as well when Run returns.
+// Promise 11: when Run returns, the close that the end of its context started has returned too.
 func TestRunWaitsForTheCloseThatItsContextStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		p := &pipe{takes: time.Second}
+		p := &runConn{takes: time.Second}
 		start := time.Now()
-		_ = reconnect.Run(ctx, func(context.Context) (*pipe, error) { return p, nil },
-			func(ctx context.Context, _ *pipe, _ *reconnect.Session) error {
+		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return p, nil },
+			func(ctx context.Context, _ *runConn, _ *reconnect.Session) error {
 				<-ctx.Done()
 				synctest.Wait() // the close has begun
 				return nil
@@ -97,19 +97,19 @@ func TestANilFromServeIsRedialed(t *testing.T) {
 	})
 }
 
-// Run is in the caller's goroutine: whoever recovers from a panic of serve gets the
-// connection closed, the place at the gate back, and no goroutine.
+// Run works in the caller's goroutine. If serve panics and the caller recovers, the connection
+// is closed, the place at the gate is given back, and no goroutine is left.
 func TestAServeThatDoesNotReturnLeavesNothingBehind(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("bad message") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g, c := &gate{}, &pipe{}
+				g, c := &gate{}, &runConn{}
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
 					defer func() { recover() }()
-					reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return c, nil },
-						func(context.Context, *pipe, *reconnect.Session) error { leave(); return nil },
+					reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return c, nil },
+						func(context.Context, *runConn, *reconnect.Session) error { leave(); return nil },
 						&reconnect.RunOptions{Gate: g, Host: "h"})
 				}()
 				<-ended
@@ -122,7 +122,7 @@ func TestAServeThatDoesNotReturnLeavesNothingBehind(t *testing.T) {
 
 func TestKickCutsTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		var done reconnect.WaitDone
 		o.Run.Trace = &reconnect.Trace{WaitDone: func(w reconnect.WaitDone) { done = w }}
 		c := s.open(&o)
@@ -134,10 +134,10 @@ func TestKickCutsTheWait(t *testing.T) {
 	})
 }
 
-// A kick counts from the moment that the connection is seen to be lost.
+// A kick counts from the moment when the connection is lost.
 func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		var c *reconnect.Conn
 		o.OnSeam = func(context.Context, *reconnect.Seam) { c.Kick() }
@@ -147,10 +147,10 @@ func TestKickRightAfterTheLossIsNotMissed(t *testing.T) {
 	})
 }
 
-// Whoever has heard of a wait can cut it, however early that was.
+// A kick cuts the wait as soon as WaitStart has announced it.
 func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		var c *reconnect.Conn
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.Wait) { c.Kick() }}
 		c = s.open(&o)
@@ -159,10 +159,11 @@ func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
 	})
 }
 
-// The network may be back while a dial hangs in the old one: the next follows at once.
+// The network may be back while a dial hangs in the old one, so a dial that fails after a kick
+// is followed by the next at once.
 func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		d := s.wantDial()
 		time.Sleep(time.Minute / 2)
@@ -175,10 +176,10 @@ func TestAKickDuringADialCutsTheWaitAfterIt(t *testing.T) {
 	})
 }
 
-// A kick while there is no wait is not kept for the next.
+// A kick while there is no wait does not cut the next one.
 func TestKickWithoutAWaitDoesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		d := s.wantDial()
 		c.Kick()
@@ -189,10 +190,10 @@ func TestKickWithoutAWaitDoesNothing(t *testing.T) {
 	})
 }
 
-// A kick is not kept for the next outage.
+// A kick during a session does not cut the wait after it.
 func TestAKickDuringASessionIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		d := s.wantDial()
 		c.Kick() // of a dial that succeeds
@@ -205,7 +206,7 @@ func TestAKickDuringASessionIsForgotten(t *testing.T) {
 
 func TestOneKickCutsOneWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		time.Sleep(time.Second)
@@ -216,10 +217,10 @@ func TestOneKickCutsOneWait(t *testing.T) {
 	})
 }
 
-// Promise 9: a kick does not shorten what a server told us.
+// Promise 9: a kick does not shorten the time that a server asked for.
 func TestKickDoesNotCutRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(errLost, time.Minute))
 		c.Kick()
@@ -227,10 +228,10 @@ func TestKickDoesNotCutRetryAfter(t *testing.T) {
 	})
 }
 
-// Kick is for the wait of this connection, the gate for those of all.
+// Kick cuts the wait of one connection. The gate is for the waits of all.
 func TestKickDoesNotOpenTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		o.Run.Gate, o.Run.Host = &gate{}, "h"
 		c := s.open(&o)
 		synctest.Wait()
@@ -239,10 +240,10 @@ func TestKickDoesNotOpenTheGate(t *testing.T) {
 	})
 }
 
-// The wait at the gate is not cut, and a kick that comes meanwhile not kept.
+// A kick does not cut the wait at the gate, and does not cut the wait after it.
 func TestAKickAtTheGateIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		g := &gate{}
 		o.Run.Gate, o.Run.Host = g, "h"
 		var opened atomic.Pointer[reconnect.Conn]
@@ -266,9 +267,9 @@ func TestAKickAtTheGateIsForgotten(t *testing.T) {
 func TestAKickBeforeAGateThatRefusesCutsOneWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		refusals := 0
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Host = "h"
-		o.Run.Gate = refusing(func() error { refusals++; return errLost })
+		o.Run.Gate = refusingGate(func() error { refusals++; return errLost })
 		c := s.open(&o)
 		time.Sleep(500 * time.Millisecond)
 		c.Kick()
@@ -278,7 +279,7 @@ func TestAKickBeforeAGateThatRefusesCutsOneWait(t *testing.T) {
 	})
 }
 
-// RunOptions.Kick does for a Run what the method does for a Conn.
+// RunOptions.Kick does for a Run what the method Kick does for a Conn.
 func TestTheKickOfARunCutsItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -286,10 +287,10 @@ func TestTheKickOfARunCutsItsWait(t *testing.T) {
 		dials := make(chan time.Time)
 		ended := make(chan error)
 		go func() {
-			ended <- reconnect.Run(ctx, func(context.Context) (*pipe, error) {
+			ended <- reconnect.Run(ctx, func(context.Context) (*runConn, error) {
 				dials <- time.Now()
 				return nil, errLost
-			}, func(context.Context, *pipe, *reconnect.Session) error { return nil },
+			}, func(context.Context, *runConn, *reconnect.Session) error { return nil },
 				&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
 		}()
 		start := <-dials
@@ -302,16 +303,16 @@ func TestTheKickOfARunCutsItsWait(t *testing.T) {
 }
 
 func TestAClosedKickKicksNobody(t *testing.T) {
-	require.Len(t, kicked(t, func(kick chan struct{}) { close(kick) }), 10)
+	require.Len(t, runWithKicks(t, func(kick chan struct{}) { close(kick) }), 10)
 }
 
 func TestAKickThatWasSentBeforeTheDialIsForgotten(t *testing.T) {
-	require.Len(t, kicked(t, func(kick chan struct{}) { kick <- struct{}{}; kick <- struct{}{} }), 10)
+	require.Len(t, runWithKicks(t, func(kick chan struct{}) { kick <- struct{}{}; kick <- struct{}{} }), 10)
 }
 
-// kicked runs a Run whose dials fail, with a channel of room for three kicks, and
-// returns when they came.
-func kicked(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
+// runWithKicks runs a Run whose dials fail, with a channel that has room for three kicks, and
+// returns when the dials came.
+func runWithKicks(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
 	var dials []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		kick := make(chan struct{}, 3)
@@ -319,11 +320,11 @@ func kicked(t *testing.T, prepare func(kick chan struct{})) []time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour-time.Second)
 		defer cancel()
 		start := time.Now()
-		err := reconnect.Run(ctx, func(context.Context) (*pipe, error) {
+		err := reconnect.Run(ctx, func(context.Context) (*runConn, error) {
 			dials = append(dials, time.Since(start))
 			time.Sleep(time.Minute)
 			return nil, errLost
-		}, func(context.Context, *pipe, *reconnect.Session) error { return nil },
+		}, func(context.Context, *runConn, *reconnect.Session) error { return nil },
 			&reconnect.RunOptions{Policy: every(time.Hour), Kick: kick})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})

@@ -27,14 +27,14 @@ import (
 
 // The tests of run.go that are about verdicts: what it makes of each error, and of each way in which a server behaves badly.
 
-// answered is an error like a dialer's.
+// answered is an error with the status code of an answer, as those of a dialer are.
 type answered int
 
 func (a answered) Error() string { return "answered" }
 
 func (a answered) StatusCode() int { return int(a) }
 
-// Promise 9.
+// Promise 9: an endpoint that is gone ends the Conn.
 func TestAVerdictOfStopEndsTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -50,19 +50,19 @@ func TestAVerdictOfStopEndsTheConn(t *testing.T) {
 	})
 }
 
-// Promise 9: this, and no other answer, is the end.
+// Promise 9: the answer 410, and no other, ends the Conn.
 func TestAnEndpointThatIsGoneIsNotAskedAgain(t *testing.T) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.Next(conntest.Status(410, nil))
-		c := v.open(t, nil)
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.Next(conntest.Status(410, nil))
+		c := server.open(t, nil)
 		<-c.Done()
 		require.ErrorAs(t, c.Err(), new(*reconnect.EndError))
-		require.True(t, status(410)(c.Err()))
-		require.Len(t, v.network.Dials(venueAddr), 1)
+		require.True(t, hasStatus(410)(c.Err()))
+		require.Len(t, server.network.Dials(wsAddr), 1)
 	})
 }
 
-// Promise 9: what a deploy can cause is retried, minutes apart.
+// Promise 9: a failure that a deploy can cause is retried, minutes apart.
 func TestAVerdictOfSlowWaitsForMinutes(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		inBubble(t, func(t *testing.T, s *scene) {
@@ -73,15 +73,16 @@ func TestAVerdictOfSlowWaitsForMinutes(t *testing.T) {
 	}
 }
 
-// Promise 9: what a deploy can cause is retried, minutes apart, and reported.
+// Promise 9: a failure that a deploy can cause is retried, minutes apart, and the status has
+// it.
 func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
 	for _, code := range []int{401, 403, 404} {
-		inVenue(t, nil, func(t *testing.T, v *venue) {
-			v.Next(conntest.Status(code, nil))
-			c := v.open(t, &reconnect.Options{Run: reconnect.RunOptions{Rand: rand.NewPCG(1, 2)}})
+		withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+			server.Next(conntest.Status(code, nil))
+			c := server.open(t, &reconnect.Options{Run: reconnect.RunOptions{Rand: rand.NewPCG(1, 2)}})
 			time.Sleep(time.Hour)
-			require.True(t, status(code)(c.Status().Err))
-			dials := v.network.Dials(venueAddr)
+			require.True(t, hasStatus(code)(c.Status().Err))
+			dials := server.network.Dials(wsAddr)
 			require.Greater(t, len(dials), 20)
 			for i := range dials[1:] {
 				wait := dials[i+1].Sub(dials[i])
@@ -96,9 +97,10 @@ func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
 	}
 }
 
-// Promise 9: what may pass by itself is an ordinary loss the first time, also after
-// an hour of good service; from the second in a row on it is slow.
+// Promise 9: a failure that may pass by itself is an ordinary loss the first time, also after
+// an hour of good service. From the second in a row on it is slow.
 func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
+	// Each error that may pass by itself.
 	for name, end := range map[string]error{
 		"close 1002":       &conn.CloseError{Code: 1002},
 		"close 1008":       &conn.CloseError{Code: 1008, Reason: "pong timeout"},
@@ -113,6 +115,7 @@ func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.open(nil)
 				d := s.wantDial()
+				// A session of an hour ends with it, twice: each time the next dial comes soon.
 				for range 2 {
 					peer := d.accept()
 					time.Sleep(time.Hour)
@@ -121,6 +124,7 @@ func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
 					d = s.wantDial()
 					require.Less(t, d.at-lost, 2*time.Second, "stable sessions are no row")
 				}
+				// The dial after it fails with it too: that is the second in a row.
 				lost := s.now()
 				d.refuse(end)
 				d = s.wantDial()
@@ -130,7 +134,8 @@ func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
 	}
 }
 
-// New credentials are tried at once, and are slow if they are refused again.
+// Promise 9: new credentials are tried at once. If they are refused too, the next try comes
+// after minutes.
 func TestStaleCredentialsAreMadeAnewAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := reconnect.Options{OnSession: func(_ context.Context, op *reconnect.Opening) error {
@@ -155,7 +160,7 @@ func TestStaleCredentialsAreMadeAnewAtOnce(t *testing.T) {
 
 func TestAPolicyThatGivesUpEndsTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(backoff.Limit(every(time.Second), 2, 0))
+		o := withPolicy(backoff.Limit(every(time.Second), 2, 0))
 		c := s.open(&o)
 		for range 3 {
 			s.wantDial().refuse(errLost)
@@ -166,20 +171,21 @@ func TestAPolicyThatGivesUpEndsTheConn(t *testing.T) {
 	})
 }
 
-// Promises 3, 8, 9 and 10, and section "Bad input" of issue 2: whatever a server
-// does, it is a typed error and a growing wait, and when the server behaves again
-// so does the Conn.
+// Promises 3, 8, 9 and 10: whatever a server does, the Conn gets a typed error and waits for
+// longer each time. When the server behaves again, the Conn works again.
 func TestAHostileServerIsSurvived(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
-			inVenue(t, nil, func(t *testing.T, v *venue) {
-				v.dialer.Conn = conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 4096, MessageTimeout: 5 * time.Second}}
+			withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+				// The server behaves badly four times, and then well.
+				server.dialer.Conn = conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 4096, MessageTimeout: 5 * time.Second}}
 				answer := h.handshake
 				if answer == nil {
-					answer = v.AcceptWith(h.handler)
+					answer = server.AcceptWith(h.handler)
 				}
-				v.Next(answer, answer, answer, answer, v.Accept)
-				o := run(double{})
+				server.Next(answer, answer, answer, answer, server.Accept)
+				// Collect the waits, which must agree with the status.
+				o := withPolicy(doubling{})
 				o.Run.OneConnection = true
 				var waits []reconnect.Wait
 				var opened atomic.Pointer[reconnect.Conn] // the first wait may be before New has returned
@@ -189,9 +195,11 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 						t.Errorf("the status says %v, the wait %v", c.Status().Err, w.Cause)
 					}
 				}}
-				c := v.open(t, &o)
+				// In the end the Conn works.
+				c := server.open(t, &o)
 				opened.Store(c)
-				wantEcho(t, c, v, h)
+				wantEcho(t, c, server, h)
+				// There were four waits, each with the right cause, class and length.
 				require.Len(t, waits, 4)
 				for i, w := range waits {
 					require.True(t, h.cause(w.Cause), "%T: %v", w.Cause, w.Cause)
@@ -206,13 +214,13 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 						require.Equal(t, time.Second<<i, w.Drawn)
 					}
 				}
-				require.Equal(t, 5, v.network.Count(venueAddr).Dials)
+				require.Equal(t, 5, server.network.Count(wsAddr).Dials)
 			})
 		})
 	}
 }
 
-// hostility is how a server behaves badly, and what must come of it.
+// hostility is a way in which a server behaves badly, and what must come of it.
 type hostility struct {
 	handshake conntest.Answer  // instead of an accepted WebSocket
 	handler   conntest.Handler // or what it does with one
@@ -221,12 +229,14 @@ type hostility struct {
 	lasts     bool // the session lasts until a limit of ours ends it
 }
 
-// is and as make a cause.
-func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+// isErr, asErr and hasStatus make the check of a hostility's cause.
+func isErr(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
 
-func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+func asErr[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
-func status(code int) func(error) bool {
+func hasStatus(code int) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*dialer.Error](err)
 		return ok && e.StatusCode == code
@@ -239,33 +249,32 @@ const (
 )
 
 var hostilities = map[string]hostility{
-	"oversized message":       {handler: conntest.Frames(conntest.Frame{Head: whole, Payload: make([]byte, 5000)}), class: retry, cause: as[*conn.TooBigError]},
-	"endless fragments":       {handler: endless(conntest.Frame{Payload: make([]byte, 1000)}), class: retry, cause: as[*conn.TooBigError]},
-	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
-	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
-	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: as[*conn.SlowMessageError], lasts: true},
-	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: as[*conn.TooBigError]},
-	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: as[*conn.ProtocolError]},
-	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: as[*conn.ProtocolError]},
-	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: as[*conn.ProtocolError]},
-	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: as[*conn.ProtocolError]},
-	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1006, "")}), class: slow, cause: as[*conn.ProtocolError]},
-	"frame cut short":         {handler: cutShort, class: retry, cause: is(io.ErrUnexpectedEOF)},
-	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: is(io.EOF)},
+	"oversized message":       {handler: conntest.Frames(conntest.Frame{Head: whole, Payload: make([]byte, 5000)}), class: retry, cause: asErr[*conn.TooBigError]},
+	"endless fragments":       {handler: endless(conntest.Frame{Payload: make([]byte, 1000)}), class: retry, cause: asErr[*conn.TooBigError]},
+	"endless empty fragment":  {handler: endless(conntest.Frame{}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
+	"unfinished message":      {handler: conntest.Frames(conntest.Frame{Head: conntest.TextFrame, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
+	"unfinished frame":        {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 4000, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.SlowMessageError], lasts: true},
+	"endless frame":           {handler: conntest.Frames(conntest.Frame{Head: whole, Length: 1 << 62, Payload: []byte("to be")}), class: retry, cause: asErr[*conn.TooBigError]},
+	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1006, "")}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"frame cut short":         {handler: cutShort, class: retry, cause: isErr(io.ErrUnexpectedEOF)},
+	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: isErr(io.EOF)},
 
-	"garbage for an answer":     {handshake: conntest.Garbage([]byte("\x00\x01SSH-2.0\r\n\r\n")), class: slow, cause: as[*dialer.Error]},
-	"hanging up":                {handshake: conntest.HangUp, class: retry, cause: is(io.EOF)},
-	"no answer":                 {handshake: conntest.Hang, class: overload, cause: is(context.DeadlineExceeded)},
-	"answer that trickles":      {handshake: conntest.Trickle(1, time.Second, conntest.Status(200, nil)), class: overload, cause: is(context.DeadlineExceeded)},
-	"redirect loop":             {handshake: conntest.Redirect(""), class: slow, cause: status(302)},
-	"redirect into an intranet": {handshake: conntest.Redirect("http://10.0.0.1/admin"), class: slow, cause: status(302)},
-	"1 MiB of header":           {handshake: conntest.Status(200, http.Header{"X": {strings.Repeat("x", 1<<20)}}), class: slow, cause: as[*dialer.Error]},
-	"wrong key":                 {handshake: conntest.BadAccept, class: slow, cause: status(101)},
-	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: status(200)},
+	"garbage for an answer":     {handshake: conntest.Garbage([]byte("\x00\x01SSH-2.0\r\n\r\n")), class: slow, cause: asErr[*dialer.Error]},
+	"hanging up":                {handshake: conntest.HangUp, class: retry, cause: isErr(io.EOF)},
+	"no answer":                 {handshake: conntest.Hang, class: overload, cause: isErr(context.DeadlineExceeded)},
+	"answer that trickles":      {handshake: conntest.Trickle(1, time.Second, conntest.Status(200, nil)), class: overload, cause: isErr(context.DeadlineExceeded)},
+	"redirect loop":             {handshake: conntest.Redirect(""), class: slow, cause: hasStatus(302)},
+	"redirect into an intranet": {handshake: conntest.Redirect("http://10.0.0.1/admin"), class: slow, cause: hasStatus(302)},
+	"1 MiB of header":           {handshake: conntest.Status(200, http.Header{"X": {strings.Repeat("x", 1<<20)}}), class: slow, cause: asErr[*dialer.Error]},
+	"wrong key":                 {handshake: conntest.BadAccept, class: slow, cause: hasStatus(101)},
+	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: hasStatus(200)},
 }
 
-// endless is a handler that begins a message and goes on with it for ever, in
-// bursts of ten such frames.
+// endless is a handler that begins a message and never ends it, in bursts of ten such frames.
 func endless(f conntest.Frame) conntest.Handler {
 	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 		ctx = c.CloseRead(ctx)
@@ -280,14 +289,15 @@ func endless(f conntest.Frame) conntest.Handler {
 	}
 }
 
+// cutShort is a handler whose connection ends inside a frame.
 func cutShort(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	conntest.PipeOf(ctx).Cut(conntest.ToClient, 100)
 	c.Write(ctx, websocket.MessageText, make([]byte, 1000))
 }
 
-// wantEcho reads until an echo comes: before it there is a seam for each session of
-// a hostility that came that far.
-func wantEcho(t *testing.T, c *reconnect.Conn, v *venue, h hostility) {
+// wantEcho reads until an echo comes. Before it comes a seam for each session of a hostility
+// that got so far.
+func wantEcho(t *testing.T, c *reconnect.Conn, server *wsServer, h hostility) {
 	t.Helper()
 	if h.handler != nil {
 		for range 4 {
@@ -297,7 +307,7 @@ func wantEcho(t *testing.T, c *reconnect.Conn, v *venue, h hostility) {
 			require.True(t, h.cause(seam.Cause), "%T: %v", seam.Cause, seam.Cause)
 		}
 	}
-	for v.network.Count(venueAddr).Dials < 5 {
+	for server.network.Count(wsAddr).Dials < 5 {
 		time.Sleep(time.Second)
 	}
 	require.NoError(t, c.Await(t.Context(), reconnect.StateReady))

@@ -25,7 +25,7 @@ import (
 // Promise 3: a server that accepts and drops sees growing waits.
 func TestWaitsGrowWhenSessionsAreDroppedAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		s.open(&o)
 		for _, at := range []time.Duration{0, 1, 3, 7, 15} {
 			d := s.wantDial()
@@ -38,7 +38,7 @@ func TestWaitsGrowWhenSessionsAreDroppedAtOnce(t *testing.T) {
 // Promise 3.
 func TestWaitsStartAgainAfterAStableSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		o.Run.StableAfter = 10 * time.Second
 		s.open(&o)
 		s.wantDial().refuse(errLost)
@@ -54,10 +54,10 @@ func TestWaitsStartAgainAfterAStableSession(t *testing.T) {
 	})
 }
 
-// Promise 3: the wait before the session is a threshold as well.
+// Promise 3: a session that was ready for less than the wait before it is not stable.
 func TestASessionShorterThanItsWaitIsNotStable(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		o.Run.StableAfter = time.Second
 		s.open(&o)
 		for range 5 {
@@ -72,12 +72,12 @@ func TestASessionShorterThanItsWaitIsNotStable(t *testing.T) {
 	})
 }
 
-// Promise 3: a session that was ready for less than StableAfter is not stable, though
-// the wait before it was shorter still. It makes the outage younger by four times the
-// time that it was ready.
+// Promise 3: a session that was ready for less than StableAfter is not stable, though the wait
+// before it was shorter still. It makes the outage younger by four times the time for which it
+// was ready.
 func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		s.open(&o)
 		for range 6 {
 			s.wantDial().refuse(errLost)
@@ -98,7 +98,7 @@ func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 // A server that is up for longer than it is away is dialed as if it had never failed.
 func TestShortSessionsEndAYoungOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(double{})
+		o := withPolicy(doubling{})
 		s.open(&o)
 		s.wantDial().refuse(errLost)
 		peer := s.wantDial().accept() // after 1 s
@@ -108,8 +108,8 @@ func TestShortSessionsEndAYoungOutage(t *testing.T) {
 	})
 }
 
-// Promises 3 and 4: a connection that is up for long without being ready
-// resets nothing.
+// Promises 3 and 4: a connection that lasts for long without being ready does not make the
+// waits start again.
 func TestOnlyReadinessCountsAsStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -123,7 +123,7 @@ func TestOnlyReadinessCountsAsStable(t *testing.T) {
 		}, func(context.Context, io.Closer, *reconnect.Session) error {
 			time.Sleep(time.Hour)
 			return nil
-		}, &reconnect.RunOptions{Policy: double{}})
+		}, &reconnect.RunOptions{Policy: doubling{}})
 		require.ErrorIs(t, err, io.ErrNoProgress)
 		require.Equal(t, []time.Duration{0, time.Hour + time.Second, 2*time.Hour + 3*time.Second, 3*time.Hour + 7*time.Second}, dials)
 	})
@@ -132,7 +132,7 @@ func TestOnlyReadinessCountsAsStable(t *testing.T) {
 // Promise 3: the count of tries starts again after a stable session, and only then.
 func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var tries []int
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { tries = append(tries, w.Try) }}
 		c := s.open(&o)
@@ -152,7 +152,7 @@ func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
 func TestThePolicyIsToldHowLongItHasBeenDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var elapsed []time.Duration
-		o := run(since{&elapsed})
+		o := withPolicy(elapsedPolicy{&elapsed})
 		s.open(&o)
 		d := s.wantDial()
 		time.Sleep(3 * time.Second)
@@ -165,20 +165,21 @@ func TestThePolicyIsToldHowLongItHasBeenDown(t *testing.T) {
 	})
 }
 
-// since is a policy that notes for how long things have been down.
-type since struct{ elapsed *[]time.Duration }
+// elapsedPolicy is a policy that notes how long each outage has lasted.
+type elapsedPolicy struct{ elapsed *[]time.Duration }
 
-func (p since) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+func (p elapsedPolicy) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	*p.elapsed = append(*p.elapsed, a.Elapsed)
 	return backoff.Step{Wait: time.Second}, true
 }
 
-// Promise 2: with the default policy ten thousand clients that are dropped at one
-// instant come back spread out. (Over real WebSockets: websocket_test.go.)
+// Promise 2: with the default policy ten thousand clients that are dropped at one instant come
+// back spread out.
 func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 	const clients = 10_000
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
+		// A dialer that notes the time of each dial but the first of a client.
 		peers := make(chan *conntest.Fake, clients)
 		var times []time.Time
 		noted := make(chan time.Time, clients) // one for each client
@@ -190,16 +191,19 @@ func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 			peers <- fake
 			return fake, nil
 		})
+		// Open all clients, and let them run for a minute.
 		for range clients {
 			c, err := reconnect.New(dial, nil)
 			require.NoError(t, err)
-			defer quit(c)
+			defer closeAndWait(c)
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute)
+		// Drop all at one instant.
 		for range clients {
 			(<-peers).Fail(errLost)
 		}
+		// Less than a tenth of them come back within the same 100 ms.
 		for range clients {
 			times = append(times, <-noted)
 		}
@@ -207,37 +211,37 @@ func TestTenThousandClientsDoNotComeBackInStep(t *testing.T) {
 	})
 }
 
-// Promise 2, over real WebSockets: all are reset at one instant, and the server
-// is there again at once.
+// Promise 2, over real WebSockets: all are reset at one instant, and the server is there again
+// at once.
 func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
 	clients := 10_000
 	if testing.Short() || raceEnabled() {
 		clients = 1_000 // the same code at a tenth of the time
 	}
-	inVenue(t, conntest.Discard, func(t *testing.T, v *venue) {
+	withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
 		conns := make([]*reconnect.Conn, clients)
 		for i := range conns {
-			conns[i] = v.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+			conns[i] = server.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
 		}
 		for _, c := range conns {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		}
-		v.network.ResetAll(venueAddr)
+		server.network.ResetAll(wsAddr)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		for _, c := range conns {
 			require.Equal(t, reconnect.StateReady, c.State())
 		}
-		dials := v.network.Dials(venueAddr)[clients:]
+		dials := server.network.Dials(wsAddr)[clients:]
 		require.Len(t, dials, clients)
 		require.Less(t, conntest.Peak(dials, 100*time.Millisecond), clients/10)
 	})
 }
 
-// Promise 9: Retry-After comes first, and the jittered wait is added.
+// Promise 9: the jittered wait is added to Retry-After.
 func TestRetryAfterIsAddedToTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(errLost, 7*time.Second))
 		require.Equal(t, s.start.Add(8*time.Second), c.Status().Next)
@@ -245,11 +249,11 @@ func TestRetryAfterIsAddedToTheWait(t *testing.T) {
 	})
 }
 
-// Promise 3: the wait before a session counts with what a server asked for.
+// Promise 3: the wait before a session includes what a server asked for.
 func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var ends []reconnect.SessionEnd
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
 		s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Minute))
@@ -265,37 +269,41 @@ func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
 	})
 }
 
-// Promises 2 and 9: a server that tells a herd when to come back is obeyed, and
-// does not get it back as a herd.
+// Promises 2 and 9: clients that a server asks to come back after a time do so, and not in
+// step.
 func TestRetryAfterIsObeyedAndJittered(t *testing.T) {
-	const clients, told = 100, 7 * time.Second
+	const clients, asked = 100, 7 * time.Second
+	// Each form of the header.
 	for name, header := range map[string]func(now time.Time) http.Header{
-		"seconds": func(time.Time) http.Header { return conntest.RetryAfter(strconv.Itoa(int(told.Seconds()))) },
+		"seconds": func(time.Time) http.Header { return conntest.RetryAfter(strconv.Itoa(int(asked.Seconds()))) },
 		"date": func(now time.Time) http.Header {
-			return conntest.RetryAfter(now.Add(told).UTC().Format(http.TimeFormat))
+			return conntest.RetryAfter(now.Add(asked).UTC().Format(http.TimeFormat))
 		},
 		"epoch": func(now time.Time) http.Header {
-			return conntest.RetryAfter(strconv.FormatInt(now.Add(told).Unix(), 10))
+			return conntest.RetryAfter(strconv.FormatInt(now.Add(asked).Unix(), 10))
 		},
 	} {
 		for _, code := range []int{429, 503} {
 			t.Run(http.StatusText(code)+" "+name, func(t *testing.T) {
-				inVenue(t, nil, func(t *testing.T, v *venue) {
-					v.Next(conntest.Status(code, header(v.start)))
+				withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+					// All clients dial, and the server asks them to wait.
+					server.Next(conntest.Status(code, header(server.start)))
 					var last *reconnect.Conn
 					for range clients {
-						v.dialer = &dialer.WebSocket{URL: v.dialer.URL, DialContext: v.network.DialContext} // a program of its own
-						last = v.open(t, nil)
+						server.dialer = &dialer.WebSocket{URL: server.dialer.URL, DialContext: server.network.DialContext} // so that each is like a program of its own
+						last = server.open(t, nil)
 					}
+					// The error of a dial has the time.
 					synctest.Wait()
 					e, ok := errors.AsType[*dialer.Error](last.Status().Err)
 					require.True(t, ok)
-					require.Equal(t, told, e.RetryAfter)
-					v.Next()
+					require.Equal(t, asked, e.RetryAfter)
+					// They come back, none too early, and spread out.
+					server.Next()
 					time.Sleep(time.Minute)
-					again := v.network.Dials(venueAddr)[clients:]
+					again := server.network.Dials(wsAddr)[clients:]
 					require.Len(t, again, clients)
-					require.GreaterOrEqual(t, again[0].Sub(v.start), told)
+					require.GreaterOrEqual(t, again[0].Sub(server.start), asked)
 					require.Less(t, conntest.Peak(again, 100*time.Millisecond), clients/5)
 				})
 			})

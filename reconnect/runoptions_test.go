@@ -11,10 +11,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Promise 14: a decider is asked once.
+// Promise 14: Classify is called once for each failure.
 func TestClassifyIsAskedOncePerFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		asked := 0
 		o.Run.Classify = func(error) backoff.Verdict {
 			asked++
@@ -28,10 +28,10 @@ func TestClassifyIsAskedOncePerFailure(t *testing.T) {
 	})
 }
 
-// Promise 9: a Classify that says OK of an error is not believed.
+// Promise 9: if Classify returns ClassOK for an error, the class is ClassRetry.
 func TestAnErrorIsNeverASuccess(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var classes []backoff.Class
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{} }
 		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { classes = append(classes, w.Verdict.Class) }}
@@ -42,10 +42,10 @@ func TestAnErrorIsNeverASuccess(t *testing.T) {
 	})
 }
 
-// Promise 9.
+// Promise 9: no Retry-After is longer than an hour.
 func TestRetryAfterIsClampedAtAnHour(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{RetryAfter: 1 << 60} }
 		s.open(&o)
 		s.wantDial().refuse(errLost)
@@ -53,7 +53,8 @@ func TestRetryAfterIsClampedAtAnHour(t *testing.T) {
 	})
 }
 
-// Promise 2: random numbers are injected, and then repeat themselves.
+// Promise 2: the random numbers come from RunOptions.Rand, so that equal sources give equal
+// waits.
 func TestEqualSourcesGiveEqualWaits(t *testing.T) {
 	at := func() (at time.Duration) {
 		inBubble(t, func(t *testing.T, s *scene) {

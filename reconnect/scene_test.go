@@ -26,23 +26,24 @@ type scene struct {
 	t     *testing.T
 	start time.Time
 	fake  conntest.FakeOptions
-	dials chan *dialing
+	dials chan *pendingDial
 }
 
-type dialing struct {
+// pendingDial is one dial of a scene, which waits for its answer.
+type pendingDial struct {
 	s      *scene
 	ctx    context.Context
-	at     time.Duration // since the start of the scene
+	at     time.Duration // since the start of the test
 	try    backoff.Attempt
 	answer chan func() (conn.Conn, error)
 }
 
 func newScene(t *testing.T) *scene {
-	return &scene{t: t, start: time.Now(), dials: make(chan *dialing)}
+	return &scene{t: t, start: time.Now(), dials: make(chan *pendingDial)}
 }
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
-	d := &dialing{s: s, ctx: ctx, at: s.now(), try: backoff.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	d := &pendingDial{s: s, ctx: ctx, at: s.now(), try: backoff.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
 	select {
 	case s.dials <- d:
 	case <-ctx.Done():
@@ -58,23 +59,23 @@ func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
 
 func (s *scene) now() time.Duration { return time.Since(s.start) }
 
-// open starts a Conn over the scene, to be closed when the test ends.
+// open starts a Conn over the scene. The end of the test closes it.
 func (s *scene) open(o *reconnect.Options) *reconnect.Conn {
 	s.t.Helper()
 	c, err := reconnect.New(s, o)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { quit(c) })
+	s.t.Cleanup(func() { closeAndWait(c) })
 	return c
 }
 
-// shut closes c, and waits until nothing is left of it.
-func quit(c *reconnect.Conn) {
+// closeAndWait closes c, and waits until nothing is left of it.
+func closeAndWait(c *reconnect.Conn) {
 	c.Close()
 	<-c.Done()
 }
 
-// hang is open, and its first dial is connected and not answered.
-func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
+// hang starts a Conn whose first dial is connected and not answered.
+func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *pendingDial) {
 	s.t.Helper()
 	c := s.open(o)
 	d := s.wantDial()
@@ -83,7 +84,7 @@ func (s *scene) hang(o *reconnect.Options) (*reconnect.Conn, *dialing) {
 }
 
 // wantDial waits for the next dial.
-func (s *scene) wantDial() *dialing {
+func (s *scene) wantDial() *pendingDial {
 	s.t.Helper()
 	select {
 	case d := <-s.dials:
@@ -94,7 +95,7 @@ func (s *scene) wantDial() *dialing {
 	}
 }
 
-// wantNoDial asserts that none is waiting now.
+// wantNoDial asserts that no dial waits for an answer now.
 func (s *scene) wantNoDial() {
 	s.t.Helper()
 	synctest.Wait()
@@ -106,15 +107,15 @@ func (s *scene) wantNoDial() {
 }
 
 // accept lets the dial succeed, and returns the connection when it is in use.
-func (d *dialing) accept() *conntest.Fake {
+func (d *pendingDial) accept() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
 	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
 	synctest.Wait()
 	return fake
 }
 
-// acceptHeld accepts with a connection that does not write until it is released.
-func (d *dialing) acceptHeld() *conntest.Fake {
+// acceptHeld lets the dial succeed with a connection that does not write until it is released.
+func (d *pendingDial) acceptHeld() *conntest.Fake {
 	fake := conntest.NewFake(&d.s.fake)
 	fake.Hold()
 	d.answer <- func() (conn.Conn, error) { return conntest.Poison(fake.Conn()), nil }
@@ -122,13 +123,14 @@ func (d *dialing) acceptHeld() *conntest.Fake {
 	return fake
 }
 
-func (d *dialing) refuse(err error) {
+// refuse lets the dial fail.
+func (d *pendingDial) refuse(err error) {
 	d.answer <- func() (conn.Conn, error) { return nil, err }
 	synctest.Wait()
 }
 
-// connected says that the dial is connected.
-func (d *dialing) connected() {
+// connected reports to the Conn that the dial is connected and waits for the handshake.
+func (d *pendingDial) connected() {
 	d.try.Connected()
 	synctest.Wait()
 }
@@ -146,10 +148,10 @@ func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Duration(p)}, true
 }
 
-// double is a policy without jitter: 1, 2, 4 ... s.
-type double struct{}
+// doubling is a policy without jitter: it waits 1, 2, 4 ... s.
+type doubling struct{}
 
-func (double) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+func (doubling) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Second << a.N}, true
 }
 
@@ -164,19 +166,20 @@ func (hanging) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: wait, Connect: 5 * time.Second, Handshake: 10 * time.Second}, true
 }
 
-// run returns options with a policy.
-func run(p backoff.Policy) reconnect.Options {
+// withPolicy returns options with this policy.
+func withPolicy(p backoff.Policy) reconnect.Options {
 	return reconnect.Options{Run: reconnect.RunOptions{Policy: p}}
 }
 
-// alive is a fake that pings and notes bytes, as a WebSocket does.
+// alive are the options of a fake that pings and reports bytes, as a WebSocket does.
 var alive = conntest.FakeOptions{Pings: true, Idles: true}
 
-// fake is the answer of a dial that brings f.
+// fake returns the answer of a dial that brings f.
 func fake(f *conntest.Fake) func() (conn.Conn, error) {
 	return func() (conn.Conn, error) { return f.Conn(), nil }
 }
 
+// deliver makes the peer send the numbers from one to the other, a message each.
 func deliver(peer *conntest.Fake, from, to int) {
 	for i := from; i <= to; i++ {
 		peer.Deliver(text(fmt.Sprint(i)))
@@ -238,7 +241,7 @@ func wantNothing(t *testing.T, c *reconnect.Conn) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "got %q", m.Data)
 }
 
-// gate is a Gate that notes what it is told.
+// gate is a Gate that holds everybody for a second, and notes what is called.
 type gate struct{ notes }
 
 func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
@@ -251,27 +254,29 @@ func (g *gate) Acquire(ctx context.Context, host string) (func(backoff.Verdict),
 	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
 }
 
-// refusing is a Gate that refuses everybody.
-type refusing func() error
+// refusingGate is a Gate that lets nobody through, with the error of the function.
+type refusingGate func() error
 
-func (f refusing) Acquire(context.Context, string) (func(backoff.Verdict), error) { return nil, f() }
+func (f refusingGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+	return nil, f()
+}
 
-// open is a Gate that lets everybody through, and what it does with verdicts.
-type open func(backoff.Verdict)
+// openGate is a Gate that lets everybody through, and calls the function with each verdict.
+type openGate func(backoff.Verdict)
 
-func (f open) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
+func (f openGate) Acquire(context.Context, string) (func(backoff.Verdict), error) { return f, nil }
 
-// verdicts is a Gate that keeps what it hears.
-type verdicts struct{ list []backoff.Verdict }
+// verdictGate is a Gate that lets everybody through, and keeps each verdict.
+type verdictGate struct{ list []backoff.Verdict }
 
-func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+func (v *verdictGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
 	return func(got backoff.Verdict) { v.list = append(v.list, got) }, nil
 }
 
-// one is a Gate with one place.
-type one chan struct{}
+// oneGate is a Gate with one place.
+type oneGate chan struct{}
 
-func (g one) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
+func (g oneGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
 	select {
 	case g <- struct{}{}:
 		return func(backoff.Verdict) { <-g }, nil
@@ -280,11 +285,11 @@ func (g one) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), erro
 	}
 }
 
-// yielding is a Gate that lets the first dial in, and others after an hour or when their
-// wait is cut short.
-type yielding struct{ notes }
+// yieldingGate is a Gate that lets the first dial in at once, and others after an hour or when
+// the context of their wait ends.
+type yieldingGate struct{ notes }
 
-func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+func (g *yieldingGate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
 	if g.add("acquire"); len(g.all()) > 1 {
 		select {
 		case <-ctx.Done():
@@ -294,7 +299,7 @@ func (g *yielding) Acquire(ctx context.Context, host string) (func(backoff.Verdi
 	return func(v backoff.Verdict) { g.add("done " + v.Class.String()) }, nil
 }
 
-// seenGate is a Gate that says what it has seen.
+// seenGate is a Gate that reports what was called.
 type seenGate interface {
 	reconnect.Gate
 	all() []string

@@ -17,17 +17,17 @@ import (
 )
 
 // Promise 6.
-func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
+func TestSendsAreWrittenAndReportedInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownFail)
+		o, receipts := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		tag := new(int)
 		require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Tag: tag}))
 		queue(t, c, "b", "c")
 		require.Equal(t, "a b c", written(peer))
-		told.want(t, "a: written 1", "b: written 1", "c: written 1")
-		first := told.all()[0]
+		receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
+		first := receipts.all()[0]
 		now := time.Now()
 		require.Equal(t, reconnect.Receipt{Out: reconnect.Out{Message: text("a"), Tag: tag}, Session: 1, Tries: 1, Began: now, Ended: now}, first)
 		require.Same(t, tag, first.Out.Tag)
@@ -36,12 +36,12 @@ func TestSendsAreWrittenAndToldInOrder(t *testing.T) {
 
 func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownFail)
+		o, receipts := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a", "b")
-		told.want(t)
+		receipts.want(t)
 		require.Equal(t, uint64(2), c.Stats().Queued)
 		peer.Release()
 		require.Equal(t, "a b", written(peer))
@@ -50,7 +50,7 @@ func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 	})
 }
 
-func TestSendNeedsSomebodyToTell(t *testing.T) {
+func TestSendNeedsOnReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		peer := s.wantDial().accept()
@@ -59,11 +59,11 @@ func TestSendNeedsSomebodyToTell(t *testing.T) {
 	})
 }
 
-// Promise 6: an error means that it was not accepted, and OnReceipt does not hear of it.
+// Promise 6: if Send returns an error it did not take the message, and OnReceipt is not called.
 func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(down)
+			o, receipts := sending(down)
 			c := s.open(o)
 			s.wantDial().refuse(errLost)
 			err := c.Send(reconnect.Out{Message: text("a")})
@@ -71,7 +71,7 @@ func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 			require.ErrorIs(t, err, reconnect.ErrNotReady)
 			require.ErrorIs(t, err, errLost, "and why there is none")
 			require.Empty(t, written(s.wantDial().accept()))
-			told.want(t)
+			receipts.want(t)
 			require.Equal(t, uint64(1), c.Stats().Dropped)
 		})
 	}
@@ -80,7 +80,7 @@ func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 // Promise 4.
 func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if err := op.Write(text("login")); err != nil {
 				return err
@@ -97,12 +97,12 @@ func TestWhatIsKeptIsSentInOrderOnceOnSessionHasReturned(t *testing.T) {
 		require.Equal(t, "login a b c", written(peer))
 		queue(t, c, "d")
 		require.Equal(t, "login a b c d", written(peer))
-		told.want(t, "a: written 1", "b: written 1", "c: written 1", "d: written 1")
+		receipts.want(t, "a: written 1", "b: written 1", "c: written 1", "d: written 1")
 	})
 }
 
-// Promise 4: reading goes on while the queue is being written, though the peer
-// floods us and takes nothing.
+// Promise 4: reading goes on while the queue is being written, though the peer floods us and
+// reads nothing.
 func TestReadingGoesOnWhileTheQueueIsWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -126,70 +126,70 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o, told := sending(reconnect.WhenDownKeep)
+				o, receipts := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
 				s.wantDial().accept()
 				require.NoError(t, end(c))
 				err := c.Send(reconnect.Out{Message: text("a")})
 				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, net.ErrClosed)
-				told.want(t)
+				receipts.want(t)
 			})
 		})
 	}
 }
 
-// Promise 6: nothing is lost silently when the Conn ends by itself.
-func TestWhatIsQueuedAtTheEndIsToldToBeDropped(t *testing.T) {
+// Promise 6: no message is lost silently when the Conn ends by itself.
+func TestWhatIsQueuedAtTheEndIsReportedAsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Run.Policy = backoff.Limit(every(0), 1, 0)
 		c := s.open(o)
 		queue(t, c, "a", "b")
 		s.wantDial().refuse(errLost)
 		s.wantDial().refuse(errLost)
 		<-c.Done()
-		told.want(t, "a: dropped 0", "b: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
+		receipts.want(t, "a: dropped 0", "b: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, net.ErrClosed)
 		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("c")}), net.ErrClosed)
 		require.ErrorIs(t, c.Write(t.Context(), text("w")), net.ErrClosed, "nor does a Write wait")
 	})
 }
 
-// A message that the Conn refuses costs neither the connection nor the queue.
+// A message that the connection refuses costs neither the connection nor the queue.
 func TestABadMessageIsDroppedAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			opened, err := s.Dial(ctx)
-			return choosy{opened}, err
+			return pickyConn{opened}, err
 		}), o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		queue(t, c, "a", "bad", "b")
 		peer := s.wantDial().accept()
 		require.Equal(t, "a b", written(peer))
-		told.want(t, "a: written 1", "bad: dropped 1", "b: written 1")
-		require.ErrorIs(t, told.all()[1].Err, conn.ErrBadMessage)
+		receipts.want(t, "a: written 1", "bad: dropped 1", "b: written 1")
+		require.ErrorIs(t, receipts.all()[1].Err, conn.ErrBadMessage)
 		require.ErrorIs(t, c.Write(t.Context(), text("bad")), conn.ErrBadMessage)
 		require.Equal(t, reconnect.StateReady, c.State())
 	})
 }
 
-// choosy is a connection that refuses some messages.
-type choosy struct{ conn.Conn }
+// pickyConn is a connection that refuses one message.
+type pickyConn struct{ conn.Conn }
 
-func (c choosy) Write(m conn.Message) error {
+func (c pickyConn) Write(m conn.Message) error {
 	if string(m.Data) == "bad" {
 		return fmt.Errorf("%w: %w", conn.ErrNotWritten, conn.ErrBadMessage)
 	}
 	return c.Conn.Write(m)
 }
 
-// Promise 10: SendWait waits where Send refuses, for as long as its context lasts.
+// Promise 10: SendWait waits where Send refuses, until its context ends.
 func TestSendWaitWaitsForRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 1
 		c := s.open(o)
 		queue(t, c, "a")
@@ -206,16 +206,16 @@ func TestSendWaitWaitsForRoom(t *testing.T) {
 		peer := s.wantDial().accept()
 		require.NoError(t, <-waiting)
 		require.Equal(t, "a c", written(peer))
-		told.want(t, "a: written 1", "c: written 1")
+		receipts.want(t, "a: written 1", "c: written 1")
 	})
 }
 
-// Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn;
-// what can never fit does not wait.
+// Promise 10: SendWait also waits until OnReceipt has caught up, and ends with the Conn. It
+// does not wait with a message that can never fit.
 func TestSendWaitEndsWhenItCannotSucceed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hung := make(chan struct{})
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Outbox = reconnect.Outbox{Messages: 1, Bytes: 5, OnReceipt: func(context.Context, reconnect.Receipt) { <-hung }}
 		c := s.open(&o)
 		s.wantDial().accept()

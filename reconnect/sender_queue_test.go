@@ -15,40 +15,40 @@ import (
 
 // The tests of sender.go that are about a Write that waits in the queue, behind messages of Send.
 
-// Promise 4: also a Write comes after what was queued before it.
+// Promise 4: a Write comes after the messages that were queued before it.
 func TestAWriteGoesBehindTheQueue(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(down)
+			o, receipts := sending(down)
 			c := s.open(o)
 			peer := s.wantDial().accept()
 			peer.Hold()
 			queue(t, c, "a", "b")
 			synctest.Wait()
-			wrote := write(t.Context(), c, "w")
+			wrote := startWrite(t.Context(), c, "w")
 			queue(t, c, "c")
-			again := write(t.Context(), c, "x")
+			again := startWrite(t.Context(), c, "x")
 			peer.Release()
 			require.Equal(t, "a b w c x", written(peer))
 			require.NoError(t, <-wrote)
 			require.NoError(t, <-again)
-			told.want(t, "a: written 1", "b: written 1", "c: written 1")
+			receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
 			require.Equal(t, uint64(5), c.Stats().Written)
 		})
 	}
 }
 
-// Promise 4: and what was sent later comes after a Write that waits for another.
+// Promise 4: a message that was sent later comes after a Write that waits for another.
 func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
-	for range 50 { // it was a matter of luck
+	for range 50 { // because the scheduler decides who is first
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(reconnect.WhenDownKeep)
 			c := s.open(o)
 			peer := s.wantDial().accept()
 			peer.Hold()
-			first := write(t.Context(), c, "1")
-			second := write(t.Context(), c, "2")
-			third := write(t.Context(), c, "3")
+			first := startWrite(t.Context(), c, "1")
+			second := startWrite(t.Context(), c, "2")
+			third := startWrite(t.Context(), c, "3")
 			queue(t, c, "a")
 			synctest.Wait()
 			peer.Release()
@@ -60,15 +60,15 @@ func TestASendGoesBehindTheWritesThatWait(t *testing.T) {
 	}
 }
 
-// Promise 4.
+// Promise 4: Writes and Sends during an outage go out in the order of the calls.
 func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
-		one := write(t.Context(), c, "1")
+		one := startWrite(t.Context(), c, "1")
 		queue(t, c, "b")
-		two := write(t.Context(), c, "2")
+		two := startWrite(t.Context(), c, "2")
 		s.wantDial().refuse(errLost)
 		require.Equal(t, "a 1 b 2", written(s.wantDial().accept()))
 		require.NoError(t, <-one)
@@ -76,7 +76,8 @@ func TestWritesOfAnOutageGoOutInOrderWithSends(t *testing.T) {
 	})
 }
 
-// Promise 7: ctx ends the wait in the queue, and takes the message out of it.
+// Promise 7: the end of its context ends the wait of a Write, and takes its message out of the
+// queue.
 func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -97,13 +98,13 @@ func TestTheContextOfAWriteEndsItsWaitInTheQueue(t *testing.T) {
 	})
 }
 
-// Promise 7: but not the write under way, by whomever it is written.
+// Promise 7: the end of its context does not cut a Write from the queue that is under way.
 func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		ctx, cancel := context.WithCancel(t.Context())
-		wrote := write(ctx, c, "w")
+		wrote := startWrite(ctx, c, "w")
 		peer := s.wantDial().acceptHeld()
 		cancel()
 		synctest.Wait()
@@ -114,13 +115,13 @@ func TestTheContextOfAQueuedWriteNeverEndsItsWriteUnderWay(t *testing.T) {
 	})
 }
 
-// Promise 7: when it turns out that it was not begun, it does not wait again.
+// Promise 7: a Write whose context has ended does not wait again if its try did not begin.
 func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownWait)
 		c := s.open(o)
 		ctx, cancel := context.WithCancel(t.Context())
-		wrote := write(ctx, c, "w")
+		wrote := startWrite(ctx, c, "w")
 		peer := s.wantDial().acceptHeld()
 		cancel()
 		synctest.Wait()
@@ -131,12 +132,12 @@ func TestAWriteThatWasNotBegunDoesNotOutliveItsContext(t *testing.T) {
 	})
 }
 
-// Promise 6: a Write that was being written is never tried again.
+// Promise 6: a Write that was under way when the connection died is never tried again.
 func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
-		wrote := write(t.Context(), c, "w")
+		wrote := startWrite(t.Context(), c, "w")
 		s.wantDial().acceptHeld().Fail(errLost)
 		wantFate(t, <-wrote, reconnect.FateUnknown, 1)
 		require.Empty(t, written(s.wantDial().accept()))
@@ -144,7 +145,7 @@ func TestAQueuedWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	})
 }
 
-// Promise 6: a Write that waits survives the loss if it may wait for a session at all.
+// Promise 6: a Write in the queue survives the loss, if WhenDown lets it wait for a session.
 func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
@@ -154,7 +155,7 @@ func TestAQueuedWriteWaitsForTheNextSession(t *testing.T) {
 			peer.Hold()
 			queue(t, c, "a")
 			synctest.Wait()
-			wrote := write(t.Context(), c, "w")
+			wrote := startWrite(t.Context(), c, "w")
 			peer.Fail(errLost)
 			require.Equal(t, "w", written(s.wantDial().accept()))
 			require.NoError(t, <-wrote)
@@ -170,7 +171,7 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 		peer.Hold()
 		queue(t, c, "a")
 		synctest.Wait()
-		wrote := write(t.Context(), c, "w")
+		wrote := startWrite(t.Context(), c, "w")
 		peer.Fail(errLost)
 		err := <-wrote
 		wantFate(t, err, reconnect.FateDropped, 0)
@@ -179,7 +180,7 @@ func TestAQueuedWriteFailsWithItsSessionIfItMayNotWait(t *testing.T) {
 	})
 }
 
-// Also a WriteTo that waits for its turn does not go by another session.
+// A WriteTo that waits for its turn does not go by another session.
 func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -199,8 +200,8 @@ func TestAQueuedWriteToIsDroppedWithItsSession(t *testing.T) {
 	})
 }
 
-// Promise 11: in the handler it does not wait for what only the supervisor could
-// bring, if it is given the handler's context.
+// Promise 11: a Write in OnMessage with the context of OnMessage does not wait for a session,
+// because the supervisor cannot dial while OnMessage runs.
 func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	for name, lose := range map[string]func(*reconnect.Conn, func(error)){
 		"lost":    func(c *reconnect.Conn, fail func(error)) { fail(errLost) },
@@ -227,7 +228,7 @@ func TestAQueuedWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// Promise 11: nor for a session by which to try again.
+// Promise 11: a Write in OnMessage does not wait for a session by which to try again.
 func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -236,10 +237,10 @@ func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Write(ctx, text("w")) }
 		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			opened, err := s.Dial(ctx)
-			return &fragile{Conn: opened}, err
+			return &dyingConn{Conn: opened}, err
 		}), o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
@@ -251,10 +252,10 @@ func TestAQueuedWriteInTheHandlerIsTriedOnce(t *testing.T) {
 	})
 }
 
-// fragile is a connection that dies of a message, before a byte of it has left.
-type fragile struct{ conn.Conn }
+// dyingConn is a connection that dies of one message, before a byte of it has left.
+type dyingConn struct{ conn.Conn }
 
-func (f *fragile) Write(m conn.Message) error {
+func (f *dyingConn) Write(m conn.Message) error {
 	if string(m.Data) == "w" {
 		return errNotBegun
 	}
@@ -270,7 +271,7 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				o, _ := sending(reconnect.WhenDownKeep)
 				c := s.open(o)
-				wrote := write(t.Context(), c, "w")
+				wrote := startWrite(t.Context(), c, "w")
 				require.NoError(t, end(c))
 				err := <-wrote
 				wantFate(t, err, reconnect.FateDropped, 0)
@@ -281,7 +282,7 @@ func TestAQueuedWriteEndsWithTheConn(t *testing.T) {
 	}
 }
 
-// Promise 11: a callback that hangs is waited for by Close, and by nobody else.
+// Promise 11: Done waits for a callback that hangs, and a Write does not.
 func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -293,7 +294,7 @@ func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 		peer.Deliver(text("m"))
 		queue(t, c, "a")
 		synctest.Wait()
-		wrote := write(t.Context(), c, "w")
+		wrote := startWrite(t.Context(), c, "w")
 		time.AfterFunc(time.Second, func() { close(hung) })
 		go c.Close()
 		require.ErrorIs(t, <-wrote, net.ErrClosed)
@@ -303,12 +304,12 @@ func TestAQueuedWriteEndsThoughACallbackHangs(t *testing.T) {
 	})
 }
 
-// Promise 6: it may be given to two sessions if the first has seen nothing of it.
+// Promise 6: a Write may be given to two sessions if not a byte of it left by the first.
 func TestAQueuedWriteThatWasNotBegunIsWrittenByTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
-		one, two := write(t.Context(), c, "1"), write(t.Context(), c, "2")
+		one, two := startWrite(t.Context(), c, "1"), startWrite(t.Context(), c, "2")
 		s.wantDial().acceptHeld().FailWrite(errNotBegun)
 		require.Equal(t, "1 2", written(s.wantDial().accept()))
 		require.NoError(t, <-one)

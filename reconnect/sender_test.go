@@ -34,7 +34,7 @@ func TestWriteFailsWhileNoSessionIsReady(t *testing.T) {
 
 func TestWriteWaitsForTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		wrote := make(chan error, 1)
@@ -49,7 +49,7 @@ func TestWriteWaitsForTheNextSession(t *testing.T) {
 // Promise 7.
 func TestTheContextOfAWriteEndsItsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
@@ -82,7 +82,7 @@ func TestTheContextOfAWriteNeverEndsAWriteUnderWay(t *testing.T) {
 	})
 }
 
-// Promise 7: a context that has ended writes nothing.
+// Promise 7: a Write whose context has ended writes nothing.
 func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
@@ -100,10 +100,11 @@ func TestAWriteWhoseContextHasEndedIsDropped(t *testing.T) {
 	}
 }
 
-// The limit of a dial is not the deadline of a Write.
+// Promise 7: if a dial ran into its limit, the error of a Write is not
+// context.DeadlineExceeded, because its own context has not ended.
 func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Minute))
+		o := withPolicy(every(time.Minute))
 		c := s.open(&o)
 		s.wantDial() // and no answer: the dial runs into its limit
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
@@ -116,12 +117,13 @@ func TestARefusedWriteIsNotTakenForTheEndOfItsContext(t *testing.T) {
 	})
 }
 
-// The end of one connection's context is not the end of that of a message.
+// Promise 7: if a session ended because of another context, the error of a Write is not that of
+// a context.
 func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		s.wantDial().accept().Hold()
-		wrote := write(t.Context(), c, "x")
+		wrote := startWrite(t.Context(), c, "x")
 		c.Redial(1, context.DeadlineExceeded)
 		s.wantDial()
 		err := <-wrote
@@ -134,7 +136,7 @@ func TestAWriteCutByAnotherContextIsNotTakenForTheEndOfItsOwn(t *testing.T) {
 // Promise 6.
 func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -149,14 +151,14 @@ func TestAWriteWhoseConnectionDiesIsOfUnknownFate(t *testing.T) {
 	})
 }
 
-// Promise 6, in the other direction: what was begun on one connection is not ended
-// on the next, and its fate is told.
+// Promise 6: a message that was begun on one connection is not continued on the next, and its
+// fate is unknown.
 func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		o := run(every(time.Second))
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
-		c := d.open(t, &o)
-		first := d.next(t)
+		c := server.open(t, &o)
+		first := server.next(t)
 		first.pipe.Window(conntest.ToServer, 5)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("half of it")) }()
@@ -166,7 +168,7 @@ func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
 		require.ErrorAs(t, <-wrote, &lost)
 		require.Equal(t, reconnect.FateUnknown, lost.Fate)
 
-		second := d.next(t)
+		second := server.next(t)
 		require.NoError(t, c.Write(t.Context(), text("next")))
 		line, err := second.in.ReadString('\n')
 		require.NoError(t, err)
@@ -176,14 +178,14 @@ func TestAMessageCutInTwoIsUnknownAndNotSentAgain(t *testing.T) {
 
 // Promises 6 and 8: a server that stops reading.
 func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
-	inVenue(t, nil, func(t *testing.T, v *venue) {
-		v.Next(v.AcceptWith(conntest.NeverRead), v.Accept)
-		o := run(double{})
-		c := v.ready(t, &o)
+	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
+		server.Next(server.AcceptWith(conntest.NeverRead), server.Accept)
+		o := withPolicy(doubling{})
+		c := server.ready(t, &o)
 		stuck := c.Write(t.Context(), text(strings.Repeat("x", 1<<20)))
 		wantFate(t, stuck, reconnect.FateUnknown, 1)
 		require.ErrorAs(t, stuck, new(*conn.SlowMessageError))
-		require.Equal(t, 10*time.Second, v.now())
+		require.Equal(t, 10*time.Second, server.now())
 		synctest.Wait()
 		require.ErrorAs(t, wantSeam(t, c).Cause, new(*conn.SlowMessageError))
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
@@ -193,10 +195,10 @@ func TestAWriteToAServerThatDoesNotReadIsCut(t *testing.T) {
 	})
 }
 
-// Promise 6: a write that was cut says why.
+// Promise 6: the error of a Write has the cause for which its connection was cut.
 func TestAWriteLearnsTheCauseOfACut(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		s.wantDial().accept().Hold()
 		wrote := make(chan error, 1)
@@ -207,10 +209,10 @@ func TestAWriteLearnsTheCauseOfACut(t *testing.T) {
 	})
 }
 
-// A write error costs the connection at once, also while the handler is busy.
+// A write error ends the session at once, also while OnMessage is busy.
 func TestAFailedWriteEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		busy := make(chan struct{})
 		o.OnMessage = func(context.Context, reconnect.Message) { <-busy }
 		c := s.open(&o)
@@ -227,10 +229,10 @@ func TestAFailedWriteEndsTheSession(t *testing.T) {
 	})
 }
 
-// Promise 6: what was not begun may be sent by the next session.
+// Promise 6: a message of which not a byte was written may go by the next session.
 func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -248,10 +250,11 @@ func TestAWriteThatWasNotBegunWaitsForTheNextSession(t *testing.T) {
 	})
 }
 
-// Promise 6: what was not begun is dropped, and the session that it was tried by is named.
+// Promise 6: a message of which not a byte was written is dropped, and the error names the
+// session that tried.
 func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		s.wantDial().accept().FailWrite(fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
 		err := c.Write(t.Context(), text("x"))
@@ -260,30 +263,30 @@ func TestAWriteThatWasNotBegunFailsIfItMayNotWait(t *testing.T) {
 	})
 }
 
-// Promise 6: not even then is the fate of what was not begun unknown.
+// Promise 6: a write that did not begin is not of unknown fate, also if the reader learnt of
+// the loss first.
 func TestWhatWasNotBegunIsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		dial := func(context.Context) (conn.Conn, error) { return lossy{conntest.NewFake(nil)}, nil }
+		dial := func(context.Context) (conn.Conn, error) { return losingConn{conntest.NewFake(nil)}, nil }
 		c, err := reconnect.New(reconnect.DialFunc(dial), nil)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		synctest.Wait()
 		wantFate(t, c.Write(t.Context(), text("x")), reconnect.FateDropped, 1)
 	})
 }
 
-// lossy is a connection whose reader learns of the loss first, and whose writes
-// were not begun.
-type lossy struct{ *conntest.Fake }
+// losingConn is a connection that is lost before each write begins.
+type losingConn struct{ *conntest.Fake }
 
-func (l lossy) Write(m conn.Message) error {
+func (l losingConn) Write(m conn.Message) error {
 	l.Fail(errLost)
 	synctest.Wait()
 	return l.Fake.Write(m)
 }
 
-// Promise 6: a message that the connection refuses is the sender's mistake, and
-// costs neither the session nor the next ones.
+// Promise 6: a message that the connection refuses costs neither the session nor the next
+// messages.
 func TestABadMessageHarmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &conntest.Network{}
@@ -292,7 +295,7 @@ func TestABadMessageHarmsNothing(t *testing.T) {
 		o := reconnect.Options{WhenDown: reconnect.WhenDownWait}
 		c, err := reconnect.New(&dialer.WebSocket{URL: "ws://h:1", DialContext: n.DialContext}, &o)
 		require.NoError(t, err)
-		defer quit(c)
+		defer closeAndWait(c)
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		err = c.Write(t.Context(), conn.Message{Data: []byte("of no type")})
 		wantFate(t, err, reconnect.FateDropped, 0)
@@ -302,11 +305,11 @@ func TestABadMessageHarmsNothing(t *testing.T) {
 	})
 }
 
-// Promise 6: a message that its framer refuses costs nothing but itself.
+// Promise 6: a message that the Framer refuses costs nothing but itself.
 func TestABadMessageDoesNotCostTheConnection(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		c := d.open(t, nil)
-		peer := d.next(t)
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		c := server.open(t, nil)
+		peer := server.next(t)
 		err := c.Write(t.Context(), text("two\nlines"))
 		require.ErrorIs(t, err, conn.ErrBadMessage)
 		require.NoError(t, c.Write(t.Context(), text("one")))
@@ -318,10 +321,10 @@ func TestABadMessageDoesNotCostTheConnection(t *testing.T) {
 }
 
 func TestAFramerOfTheUser(t *testing.T) {
-	atDesk(t, bars{}, func(t *testing.T, d *desk) {
-		o := run(every(time.Second))
-		c := d.open(t, &o)
-		peer := d.next(t)
+	withFramedServer(t, bars{}, func(t *testing.T, server *framedServer) {
+		o := withPolicy(every(time.Second))
+		c := server.open(t, &o)
+		peer := server.next(t)
 		require.NoError(t, c.Write(t.Context(), text("12345678")))
 		got, err := peer.in.Peek(8)
 		require.NoError(t, err)
@@ -349,11 +352,11 @@ func TestWriteInTheHandlerGoesOut(t *testing.T) {
 	})
 }
 
-// No session can come while the handler runs, but its context ends with the one that
-// was lost.
+// No session can come while OnMessage runs, but its context ends with the session that was
+// lost, and with it the Write.
 func TestAWriteInTheHandlerEndsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.WhenDown = reconnect.WhenDownWait
 		result := make(chan error, 1)
 		var c *reconnect.Conn
@@ -419,15 +422,15 @@ func TestWriteFailsAsSoonAsShutdownHasBegun(t *testing.T) {
 	})
 }
 
-// Promise 11: a Write that waits for another is refused once Shutdown has begun.
+// Promise 11: a Write that waits for another is refused when Shutdown begins.
 func TestAWriteThatWaitsForAnotherDoesNotGoOutAfterShutdown(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		peer := s.wantDial().accept()
 		peer.Hold()
-		first := write(t.Context(), c, "1")
-		second := write(t.Context(), c, "2")
-		shut := shutdown(t.Context(), c)
+		first := startWrite(t.Context(), c, "1")
+		second := startWrite(t.Context(), c, "2")
+		shut := startShutdown(t.Context(), c)
 		peer.Release()
 		require.NoError(t, <-first)
 		require.ErrorIs(t, <-second, net.ErrClosed)

@@ -29,7 +29,7 @@ import (
 
 func TestDowntimeCountsFromTheLastReadySession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			if op.Session == 2 {
 				return errLost
@@ -48,10 +48,10 @@ func TestDowntimeCountsFromTheLastReadySession(t *testing.T) {
 	})
 }
 
-// Promise 12: Trace is told how long a session was up, and for how long of that ready.
+// Promise 12: SessionDone reports how long a session lasted, and for how long it was ready.
 func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(context.Context, *reconnect.Opening) error { time.Sleep(2 * time.Second); return nil }
 		var ends []reconnect.SessionEnd
 		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
@@ -79,8 +79,8 @@ func TestReadyCountsOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ready := 0
 		var end reconnect.SessionEnd
-		_ = reconnect.Run(ctx, func(context.Context) (*pipe, error) { return &pipe{}, nil },
-			func(_ context.Context, _ *pipe, s *reconnect.Session) error {
+		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return &runConn{}, nil },
+			func(_ context.Context, _ *runConn, s *reconnect.Session) error {
 				s.Ready()
 				time.Sleep(time.Second)
 				s.Ready()
@@ -95,7 +95,7 @@ func TestReadyCountsOnce(t *testing.T) {
 	})
 }
 
-// Ready is for a session that lasts.
+// Ready of a session that has ended does nothing.
 func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []string
@@ -104,7 +104,7 @@ func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 			SessionDone:  func(reconnect.SessionEnd) { events = append(events, "done") },
 		}
 		var first *reconnect.Session
-		serve := func(_ context.Context, _ *pipe, s *reconnect.Session) error {
+		serve := func(_ context.Context, _ *runConn, s *reconnect.Session) error {
 			if first == nil {
 				first = s
 				return errLost
@@ -112,26 +112,28 @@ func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 			first.Ready()
 			return backoff.Permanent(errLost)
 		}
-		err := reconnect.Run(t.Context(), func(context.Context) (*pipe, error) { return &pipe{}, nil }, serve,
+		err := reconnect.Run(t.Context(), func(context.Context) (*runConn, error) { return &runConn{}, nil }, serve,
 			&reconnect.RunOptions{Trace: trace})
 		require.ErrorIs(t, err, errLost)
 		require.Equal(t, []string{"done", "done"}, events)
 	})
 }
 
-// Promises 4 and 5: what came between the login and its answer is not lost, and
-// after a loss there is a new login.
+// Promises 4 and 5: messages between the login and its answer are not lost, and each session
+// begins with a login.
 func TestEachSessionLogsInOverTheWire(t *testing.T) {
+	// The server sends a message before and after its answer to the login.
 	say := func(ctx context.Context, c *websocket.Conn, s string) { c.Write(ctx, websocket.MessageText, []byte(s)) }
-	inVenue(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
+	withWSServer(t, func(ctx context.Context, c *websocket.Conn, r *http.Request) {
 		_, login, _ := c.Read(ctx)
 		say(ctx, c, "early")
 		say(ctx, c, "hello "+string(login))
 		say(ctx, c, "late")
 		conntest.Discard(ctx, c, r)
-	}, func(t *testing.T, v *venue) {
+	}, func(t *testing.T, server *wsServer) {
+		// OnSession logs in, and delivers what comes before the answer.
 		var causes []error
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			causes = append(causes, op.Cause)
 			if err := op.Write(text("me")); err != nil {
@@ -145,15 +147,18 @@ func TestEachSessionLogsInOverTheWire(t *testing.T) {
 				op.Deliver(m)
 			}
 		}
-		c := v.ready(t, &o)
+		// The first session brings both messages.
+		c := server.ready(t, &o)
 		wantMessage(t, c, 1, "early")
 		wantMessage(t, c, 1, "late")
-		v.network.ResetAll(venueAddr)
+		// After a reset there is a seam, and the second session brings both again.
+		server.network.ResetAll(wsAddr)
 		require.ErrorIs(t, wantSeam(t, c).Cause, syscall.ECONNRESET)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		wantMessage(t, c, 2, "early")
 		wantMessage(t, c, 2, "late")
+		// Each login knew why the session before had ended.
 		require.Len(t, causes, 2)
 		require.NoError(t, causes[0])
 		require.ErrorIs(t, causes[1], syscall.ECONNRESET)
@@ -162,17 +167,19 @@ func TestEachSessionLogsInOverTheWire(t *testing.T) {
 
 // Promises 4, 5 and 11, over real TCP and TLS.
 func TestMessagesOverTLS(t *testing.T) {
+	// A server that speaks TLS.
 	server := httptest.NewUnstartedServer(http.HandlerFunc(feed))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a dial that Close cuts is no news
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // because Close may cut a dial, which is no news
 	server.StartTLS()
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	// A client that trusts it, and logs in.
 	d := &dialer.WebSocket{
 		URL: "wss" + strings.TrimPrefix(server.URL, "https"),
 		TLS: server.Client().Transport.(*http.Transport).TLSClientConfig,
 	}
-	o := run(every(time.Millisecond))
+	o := withPolicy(every(time.Millisecond))
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 		if err := op.Write(text("me")); err != nil {
 			return err
@@ -182,8 +189,9 @@ func TestMessagesOverTLS(t *testing.T) {
 	}
 	c, err := reconnect.New(d, &o)
 	require.NoError(t, err)
-	defer quit(c)
+	defer closeAndWait(c)
 
+	// Read the messages and seams of two sessions.
 	var got []string
 	for m, err := range c.Messages(ctx) {
 		var seam *reconnect.Seam
@@ -222,13 +230,15 @@ func feed(w http.ResponseWriter, r *http.Request) {
 
 // Promises 4, 5 and 11, over real TCP and TLS: a login, three lines, a hang-up.
 func TestLinesOverTLS(t *testing.T) {
+	// A server that speaks TLS.
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: s.TLS.Certificates})
 	require.NoError(t, err)
 	defer l.Close()
 	go serveLines(l)
-	o := run(every(time.Millisecond))
+	// A client that trusts it, and logs in.
+	o := withPolicy(every(time.Millisecond))
 	o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 		if err := op.Write(text("me")); err != nil {
 			return err
@@ -242,9 +252,10 @@ func TestLinesOverTLS(t *testing.T) {
 		TLS:     s.Client().Transport.(*http.Transport).TLSClientConfig,
 	}, &o)
 	require.NoError(t, err)
-	defer quit(c)
+	defer closeAndWait(c)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	// Three sessions bring three lines each, and end inside a fourth.
 	for session := range uint64(3) {
 		for _, want := range []string{"1", "2", "3"} {
 			m, err := c.Read(ctx, nil)

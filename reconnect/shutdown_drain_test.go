@@ -17,15 +17,15 @@ import (
 
 // The tests of shutdown.go that are about the queue: what Shutdown still sends, and how it reports the rest.
 
-// Promise 11.
+// Promise 11: Shutdown writes the queue, and then says goodbye.
 func TestShutdownFirstWritesWhatIsQueued(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownFail)
+		o, receipts := sending(reconnect.WhenDownFail)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a", "b")
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		time.Sleep(time.Minute)
 		require.Empty(t, shut)
 		require.ErrorIs(t, c.Send(out("c")), net.ErrClosed)
@@ -35,23 +35,23 @@ func TestShutdownFirstWritesWhatIsQueued(t *testing.T) {
 		peer.Release()
 		require.NoError(t, <-shut)
 		require.Equal(t, "a b", written(peer))
-		told.want(t, "a: written 1", "b: written 1")
+		receipts.want(t, "a: written 1", "b: written 1")
 		code, _, polite := peer.ClosedWith()
 		require.True(t, polite)
 		require.Equal(t, 1000, code)
 	})
 }
 
-// Promise 11: over a loss, and a failed dial.
+// Promise 11: Shutdown sends the queue by the next session, over a loss and a failed dial.
 func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "b", "c")
 		synctest.Wait()
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		peer.FailWrite(errNotBegun)
 		s.wantDial().refuse(errLost)
 		next := s.wantDial().acceptHeld()
@@ -59,7 +59,7 @@ func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 		next.Release()
 		require.NoError(t, <-shut)
 		require.Equal(t, "b c", written(next))
-		told.want(t, "b: written 2", "c: written 2")
+		receipts.want(t, "b: written 2", "c: written 2")
 		_, _, polite := next.ClosedWith()
 		require.True(t, polite)
 		require.Equal(t, 2*time.Second, s.now())
@@ -68,22 +68,22 @@ func TestShutdownDrainsByAFurtherSession(t *testing.T) {
 
 // Promise 11: Shutdown drains over real connections that are cut under it.
 func TestShutdownDrainsOverWebSocketsThatAreCut(t *testing.T) {
-	k := new(clerk)
-	inVenue(t, k.serve, func(t *testing.T, v *venue) {
-		o, told := sending(reconnect.WhenDownKeep)
-		c := v.ready(t, o)
-		v.pipe(t).Window(conntest.ToServer, 1000)
-		v.pipe(t).Stall(conntest.ToServer)
+	seen := new(messageLog)
+	withWSServer(t, seen.serve, func(t *testing.T, server *wsServer) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		c := server.ready(t, o)
+		server.pipe(t).Window(conntest.ToServer, 1000)
+		server.pipe(t).Stall(conntest.ToServer)
 		for i := range 20 {
 			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 10_000), Repeatable: true}))
 		}
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		time.Sleep(time.Second)
-		v.network.ResetAll(venueAddr)
+		server.network.ResetAll(wsAddr)
 		require.NoError(t, <-shut)
-		require.Len(t, told.all(), 20)
-		require.Len(t, k.all()[1], 20)
-		require.Equal(t, 2, told.all()[0].Tries)
+		require.Len(t, receipts.all(), 20)
+		require.Len(t, seen.all()[1], 20)
+		require.Equal(t, 2, receipts.all()[0].Tries)
 	})
 }
 
@@ -92,7 +92,7 @@ func TestShutdownBeforeTheFirstSessionDrains(t *testing.T) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		peer := s.wantDial().accept()
 		require.NoError(t, <-shut)
 		require.Equal(t, "a", written(peer))
@@ -102,12 +102,12 @@ func TestShutdownBeforeTheFirstSessionDrains(t *testing.T) {
 // Promises 6 and 11: the server never comes back.
 func TestShutdownReportsWhatItCouldNotSend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
-		leave(t, c, s.wantDial().accept(), repeatable("a"), out("b"), out("c"))
+		sendAndLose(t, c, s.wantDial().accept(), repeatable("a"), out("b"), out("c"))
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 59*time.Second+500*time.Millisecond, errLost)
 		defer cancel()
-		shut := shutdown(ctx, c)
+		shut := startShutdown(ctx, c)
 		for len(shut) == 0 {
 			select {
 			case d := <-s.dials:
@@ -120,30 +120,30 @@ func TestShutdownReportsWhatItCouldNotSend(t *testing.T) {
 		wantUnsent(t, err, errLost, "a", "b", "c")
 		require.ErrorIs(t, err, errLost)
 		require.Equal(t, 59*time.Second+500*time.Millisecond, s.now())
-		told.want(t, "a: unknown 1", "b: dropped 0", "c: dropped 0")
-		require.ErrorIs(t, told.last(t).Err, net.ErrClosed)
+		receipts.want(t, "a: unknown 1", "b: dropped 0", "c: dropped 0")
+		require.ErrorIs(t, receipts.last(t).Err, net.ErrClosed)
 		require.Equal(t, net.ErrClosed, c.Err())
 	})
 }
 
-// Promise 11.
+// Promise 11: with a context that has ended, Shutdown sends nothing and reports the queue.
 func TestShutdownWithAContextThatHasEndedDrainsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errLost)
 		wantUnsent(t, c.Shutdown(ctx), errLost, "a")
-		told.want(t, "a: dropped 0")
+		receipts.want(t, "a: dropped 0")
 		require.Zero(t, s.now())
 	})
 }
 
-// Promise 11: a stuck write does not hold Shutdown longer than its context lasts.
+// Promise 11: a stuck write does not hold Shutdown for longer than its context lasts.
 func TestShutdownCutsAStuckWriteInTheEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial().accept().Hold()
 		queue(t, c, "a", "b")
@@ -151,30 +151,30 @@ func TestShutdownCutsAStuckWriteInTheEnd(t *testing.T) {
 		defer cancel()
 		wantUnsent(t, c.Shutdown(ctx), errLost, "a", "b")
 		require.Equal(t, time.Second, s.now())
-		told.want(t, "a: unknown 1", "b: dropped 0")
+		receipts.want(t, "a: unknown 1", "b: dropped 0")
 	})
 }
 
-// Promise 11: what is not kept is not worth a further session.
+// Promise 11: Shutdown does not dial for messages that are not kept.
 func TestShutdownDoesNotRedialForWhatIsNotKept(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(down)
+			o, receipts := sending(down)
 			c := s.open(o)
 			peer := s.wantDial().accept()
 			peer.Hold()
 			queue(t, c, "a", "b")
 			synctest.Wait()
-			shut := shutdown(t.Context(), c)
+			shut := startShutdown(t.Context(), c)
 			peer.Fail(errLost)
 			wantUnsent(t, <-shut, nil, "a", "b")
-			told.want(t, "a: unknown 1", "b: dropped 0")
+			receipts.want(t, "a: unknown 1", "b: dropped 0")
 			s.wantNoDial()
 		})
 	}
 }
 
-// The end of the queue is the end, whether it was written or not.
+// Shutdown ends when the queue is empty, whether its messages were written or not.
 func TestShutdownEndsWhenTheLastMessageIsTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -188,20 +188,21 @@ func TestShutdownEndsWhenTheLastMessageIsTooLate(t *testing.T) {
 	})
 }
 
-// Promise 11: each of two gets the whole report; the context that ends first ends both.
+// Promise 11: each of two Shutdowns gets the whole report. The context that ends first ends
+// both.
 func TestTwoShutdownsEndTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
 		queue(t, c, "a", "b")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errLost)
 		defer cancel()
-		patient, hasty := shutdown(t.Context(), c), shutdown(ctx, c)
+		patient, hasty := startShutdown(t.Context(), c), startShutdown(ctx, c)
 		wantUnsent(t, <-hasty, errLost, "a", "b")
 		wantUnsent(t, <-patient, net.ErrClosed, "a", "b")
 		require.Equal(t, time.Second, s.now())
-		told.want(t, "a: dropped 0", "b: dropped 0")
+		receipts.want(t, "a: dropped 0", "b: dropped 0")
 		wantUnsent(t, c.Shutdown(t.Context()), net.ErrClosed, "a", "b")
 	})
 }
@@ -211,7 +212,7 @@ func TestTwoShutdownsDrainTogether(t *testing.T) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		queue(t, c, "a")
-		first, second := shutdown(t.Context(), c), shutdown(t.Context(), c)
+		first, second := startShutdown(t.Context(), c), startShutdown(t.Context(), c)
 		peer := s.wantDial().accept()
 		require.NoError(t, <-first)
 		require.NoError(t, <-second)
@@ -219,32 +220,32 @@ func TestTwoShutdownsDrainTogether(t *testing.T) {
 	})
 }
 
-// Promise 11: Close cuts a Shutdown short, and what is left is reported.
+// Promise 11: Close cuts a Shutdown short, and the Shutdown reports what is left.
 func TestCloseEndsADrain(t *testing.T) {
-	for range 20 { // the report must not be a matter of luck
+	for range 20 { // because the scheduler decides who is first
 		inBubble(t, func(t *testing.T, s *scene) {
-			o, told := sending(reconnect.WhenDownKeep)
+			o, receipts := sending(reconnect.WhenDownKeep)
 			c := s.open(o)
 			s.wantDial().accept().Hold()
 			queue(t, c, "a", "b")
 			synctest.Wait()
-			shut := shutdown(t.Context(), c)
+			shut := startShutdown(t.Context(), c)
 			c.Close()
 			wantUnsent(t, <-shut, net.ErrClosed, "a", "b")
-			told.want(t, "a: unknown 1", "b: dropped 0")
+			receipts.want(t, "a: unknown 1", "b: dropped 0")
 			require.Zero(t, s.now())
 		})
 	}
 }
 
-// Promise 11: there will be no session to drain by.
+// Promise 11: after the policy has given up there is no session by which to send.
 func TestShutdownEndsWhenThePolicyGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		o.Run.Policy = backoff.Limit(every(time.Second), 1, 0)
 		c := s.open(o)
 		queue(t, c, "a")
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		s.wantDial().refuse(errLost)
 		s.wantDial().refuse(errLost)
 		wantUnsent(t, <-shut, net.ErrClosed, "a")
@@ -252,15 +253,15 @@ func TestShutdownEndsWhenThePolicyGivesUp(t *testing.T) {
 	})
 }
 
-// Promise 11: a Write that is being written when Shutdown begins comes to its end.
+// Promise 11: Shutdown lets a Write finish that is under way.
 func TestShutdownWaitsForTheWriteUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownWait)
 		c := s.open(o)
-		under := write(t.Context(), c, "1")
-		behind := write(t.Context(), c, "2")
+		under := startWrite(t.Context(), c, "1")
+		behind := startWrite(t.Context(), c, "2")
 		peer := s.wantDial().acceptHeld()
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		require.ErrorIs(t, <-behind, net.ErrClosed)
 		time.Sleep(time.Second)
 		peer.Release()
@@ -270,15 +271,16 @@ func TestShutdownWaitsForTheWriteUnderWay(t *testing.T) {
 	})
 }
 
-// Promise 6: it is not written by a session that comes after Shutdown.
+// Promise 6: a Write whose try did not begin is not written by a session that comes after
+// Shutdown.
 func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
 	for _, down := range []reconnect.WhenDown{reconnect.WhenDownWait, reconnect.WhenDownKeep} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			o, _ := sending(down)
 			c := s.open(o)
-			wrote := write(t.Context(), c, "w")
+			wrote := startWrite(t.Context(), c, "w")
 			peer := s.wantDial().acceptHeld()
-			shut := shutdown(t.Context(), c)
+			shut := startShutdown(t.Context(), c)
 			peer.FailWrite(errNotBegun)
 			synctest.Wait()
 			require.Len(t, shut, 1)
@@ -288,11 +290,11 @@ func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
 	}
 }
 
-// Promise 11: inside a callback Shutdown drains as far as the present session lasts.
-// It does not wait for the end, which waits for the callback.
+// Promise 11: inside a callback Shutdown sends the queue by the present session. It does not
+// wait for the end, which waits for the callback.
 func TestShutdownInsideACallbackDrains(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Shutdown(ctx) }
@@ -306,16 +308,16 @@ func TestShutdownInsideACallbackDrains(t *testing.T) {
 		peer.Release()
 		require.ErrorIs(t, <-result, context.Canceled)
 		<-c.Done()
-		told.want(t, "a: written 1", "b: written 1")
+		receipts.want(t, "a: written 1", "b: written 1")
 		_, _, polite := peer.ClosedWith()
 		require.True(t, polite)
 	})
 }
 
-// Promise 11: what it could not drain it says.
+// Promise 11: inside a callback Shutdown reports what the present session did not send.
 func TestShutdownInsideACallbackEndsWithTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		result := make(chan error, 1)
 		o.OnMessage = func(ctx context.Context, _ reconnect.Message) { result <- c.Shutdown(ctx) }
@@ -328,7 +330,7 @@ func TestShutdownInsideACallbackEndsWithTheSession(t *testing.T) {
 		peer.Fail(errLost)
 		wantUnsent(t, <-result, context.Canceled, "a", "b")
 		<-c.Done()
-		told.want(t, "a: unknown 1", "b: dropped 0")
+		receipts.want(t, "a: unknown 1", "b: dropped 0")
 		s.wantNoDial()
 		require.Zero(t, s.now())
 	})

@@ -21,7 +21,7 @@ import (
 // Promise 11.
 func TestShutdownTellsThePeer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		deliver(peer, 1, 1)
@@ -36,22 +36,22 @@ func TestShutdownTellsThePeer(t *testing.T) {
 	})
 }
 
-// Promise 11: again and again, since two goroutines meet here.
+// Promise 11: many times, because two goroutines meet here.
 func TestShutdownTellsTheServer(t *testing.T) {
 	const times = 200
 	ends := make(chan error, times) // one for each connection
-	inVenue(t, func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	withWSServer(t, func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 		_, _, err := c.Read(ctx)
 		ends <- err
-	}, func(t *testing.T, v *venue) {
+	}, func(t *testing.T, server *wsServer) {
 		for range times {
-			c := v.ready(t, nil)
+			c := server.ready(t, nil)
 			require.NoError(t, c.Shutdown(t.Context()))
 			require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(<-ends))
 			require.Equal(t, net.ErrClosed, c.Err())
-			require.Zero(t, v.network.Open())
+			require.Zero(t, server.network.Open())
 		}
-		require.Zero(t, v.now())
+		require.Zero(t, server.now())
 	})
 }
 
@@ -78,8 +78,8 @@ func TestShutdownWithoutATimeoutCuts(t *testing.T) {
 	})
 }
 
-// Promise 11: also if the supervisor is held up before it has begun to watch over the
-// session.
+// Promise 11: Shutdown cuts when its context ends, also if a hook holds the supervisor up
+// before it watches the session.
 func TestShutdownCutsWhenItsContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		hold := make(chan struct{})
@@ -98,8 +98,8 @@ func TestShutdownCutsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// Promise 11: a handler that works on holds up Done, and Shutdown no longer than its
-// context lasts.
+// Promise 11: an OnMessage that still works holds up Done, but Shutdown returns when its
+// context ends.
 func TestShutdownDoesNotOutliveItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var late notes
@@ -129,17 +129,17 @@ func TestCloseEndsAShutdown(t *testing.T) {
 		shut := make(chan error, 1)
 		go func() { shut <- c.Shutdown(t.Context()) }()
 		time.Sleep(time.Second)
-		quit(c)
+		closeAndWait(c)
 		require.NoError(t, <-shut)
 		require.Equal(t, time.Second, s.now())
 	})
 }
 
-// Promise 11: a connection that dies while it is being shut down is not dialed again,
-// and the end is the one that was asked for.
+// Promise 11: a connection that dies during Shutdown is not dialed again, and the Conn ends as
+// if it had not died.
 func TestShutdownOutlivesALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(0))
+		o := withPolicy(every(0))
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -151,7 +151,7 @@ func TestShutdownOutlivesALoss(t *testing.T) {
 		peer.Fail(errLost)
 		synctest.Wait()
 		s.wantNoDial()
-		<-shut // the peer was not told, which may be an error
+		<-shut // the peer got no close frame, which may be an error
 		require.Equal(t, net.ErrClosed, c.Err())
 		require.Equal(t, net.ErrClosed, c.Status().Err)
 		require.Zero(t, s.now())
@@ -162,18 +162,18 @@ func TestShutdownOutlivesALoss(t *testing.T) {
 func TestShutdownInsideACallbackReturns(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
-		told := make(chan error, 1)
-		c = s.open(&reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { told <- c.Shutdown(ctx) }})
+		shut := make(chan error, 1)
+		c = s.open(&reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { shut <- c.Shutdown(ctx) }})
 		peer := s.wantDial().accept()
 		peer.Deliver(text("bye"))
 		<-c.Done()
-		require.ErrorIs(t, <-told, context.Canceled)
+		require.ErrorIs(t, <-shut, context.Canceled)
 		_, _, polite := peer.ClosedWith()
 		require.True(t, polite)
 	})
 }
 
-// Promise 6: a write under way is finished first.
+// Promise 6: Shutdown first lets the write under way finish.
 func TestShutdownLetsAWriteFinish(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
@@ -202,7 +202,8 @@ func TestShutdownReportsAStuckWrite(t *testing.T) {
 	})
 }
 
-// A conn.Conn that says goodbye for as long as its context lasts.
+// The peer does not answer the goodbye: Shutdown returns an error, though it has sent every
+// message.
 func TestAStuckFarewellIsAnErrorOfItsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
@@ -218,12 +219,12 @@ func TestAStuckFarewellIsAnErrorOfItsOwn(t *testing.T) {
 	})
 }
 
-// A farewell that fails is reported, and ends the connection all the same; a
-// connection that has none is closed.
+// Shutdown reports a CloseWrite that fails, and the connection ends all the same. A connection
+// that does not support CloseWrite is closed politely.
 func TestAFarewellThatFailsIsReported(t *testing.T) {
 	for _, test := range []struct{ fails, want error }{{errLost, errLost}, {errors.ErrUnsupported, nil}} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			h := &half{conntest.NewFake(nil), test.fails}
+			h := &halfClosingConn{conntest.NewFake(nil), test.fails}
 			c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return h, nil }), nil)
 			require.NoError(t, err)
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
@@ -242,20 +243,20 @@ func TestAFarewellThatFailsIsReported(t *testing.T) {
 	}
 }
 
-// half is a connection whose farewell is the end of its stream, which cannot be sent.
-type half struct {
+// halfClosingConn is a connection whose CloseWrite fails.
+type halfClosingConn struct {
 	*conntest.Fake
 	err error
 }
 
-func (h *half) CloseWrite() error { return h.err }
+func (h *halfClosingConn) CloseWrite() error { return h.err }
 
-// Promise 11: the server gets all that was written, then the end of it, and is
-// waited for.
+// Promise 11: the server gets all that was written and then the end of the stream, and Shutdown
+// waits until it closes.
 func TestShutdownHalfCloses(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		c := d.open(t, nil)
-		peer := d.next(t)
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		c := server.open(t, nil)
+		peer := server.next(t)
 		require.NoError(t, c.Write(t.Context(), text("last")))
 		shut := make(chan error, 1)
 		go func() { shut <- c.Shutdown(t.Context()) }()
@@ -266,16 +267,16 @@ func TestShutdownHalfCloses(t *testing.T) {
 		require.Empty(t, shut)
 		peer.Close()
 		require.NoError(t, <-shut)
-		require.Equal(t, 3*time.Second, d.now())
+		require.Equal(t, 3*time.Second, server.now())
 		require.Equal(t, net.ErrClosed, c.Err())
 	})
 }
 
-// What a peer still has to say when it hears that we are done is part of the stream.
+// What a peer sends after our end of the stream can still be read.
 func TestShutdownReceivesUntilTheFramedPeerIsDone(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		c := d.open(t, nil)
-		peer := d.next(t)
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		c := server.open(t, nil)
+		peer := server.next(t)
 		shut := make(chan error, 1)
 		go func() { shut <- c.Shutdown(t.Context()) }()
 		_, err := io.ReadAll(peer.in)
@@ -291,30 +292,30 @@ func TestShutdownReceivesUntilTheFramedPeerIsDone(t *testing.T) {
 	})
 }
 
-// Promises 11 and 14: there the supervisor cannot read on, so that CloseTimeout ends
-// the wait for the peer.
+// Promises 11 and 14: while OnMessage runs the supervisor cannot read, so CloseTimeout ends the
+// wait for the peer.
 func TestShutdownInsideAFramedHandlerReturns(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
 		var c *reconnect.Conn
 		shut := make(chan error, 1)
-		c = d.open(t, &reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { shut <- c.Shutdown(ctx) }})
-		peer := d.next(t)
+		c = server.open(t, &reconnect.Options{OnMessage: func(ctx context.Context, _ reconnect.Message) { shut <- c.Shutdown(ctx) }})
+		peer := server.next(t)
 		peer.say(t, "bye\n")
 		_, err := io.ReadAll(peer.in)
 		require.NoError(t, err)
 		peer.Close()
 		require.ErrorIs(t, <-shut, context.DeadlineExceeded)
 		<-c.Done()
-		require.Equal(t, 5*time.Second, d.now())
+		require.Equal(t, 5*time.Second, server.now())
 	})
 }
 
-// Promise 11: and not for longer than CloseTimeout.
+// Promise 11: Shutdown waits for a silent peer for CloseTimeout at most.
 func TestShutdownOfASilentFramedPeerIsBounded(t *testing.T) {
-	atDesk(t, conn.Lines{}, func(t *testing.T, d *desk) {
-		c := d.open(t, nil)
-		d.next(t)
+	withFramedServer(t, conn.Lines{}, func(t *testing.T, server *framedServer) {
+		c := server.open(t, nil)
+		server.next(t)
 		require.ErrorIs(t, c.Shutdown(t.Context()), context.DeadlineExceeded)
-		require.Equal(t, 5*time.Second, d.now())
+		require.Equal(t, 5*time.Second, server.now())
 	})
 }

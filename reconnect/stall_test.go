@@ -12,16 +12,17 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// stalling returns options with a limit on silence of data, and redials at once.
-func stalling(limit time.Duration) reconnect.Options {
-	o := run(every(0))
+// stallOptions returns options with a limit on the time without data, and without a wait before
+// a redial.
+func stallOptions(limit time.Duration) reconnect.Options {
+	o := withPolicy(every(0))
 	o.Stall.Limit = limit
 	return o
 }
 
 func TestASessionWithoutDataIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(10 * time.Second)
+		o := stallOptions(10 * time.Second)
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		time.Sleep(10*time.Second - 1)
@@ -36,7 +37,7 @@ func TestWithoutALimitNoDataIsAskedFor(t *testing.T) {
 	for _, limit := range []time.Duration{0, -1} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.fake = alive
-			o := stalling(limit)
+			o := stallOptions(limit)
 			c := s.open(&o)
 			s.wantDial().accept()
 			time.Sleep(24 * time.Hour)
@@ -54,7 +55,7 @@ func TestDataPutsTheVerdictOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
-				o := stalling(10 * time.Second)
+				o := stallOptions(10 * time.Second)
 				edit(&o)
 				s.open(&o)
 				peer := s.wantDial().accept()
@@ -68,11 +69,11 @@ func TestDataPutsTheVerdictOff(t *testing.T) {
 	}
 }
 
-// Life is not data: neither half a message nor the answer to a ping.
+// A sign of life is not data: neither half a message nor a pong.
 func TestAPongIsNoData(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
-		o := stalling(time.Minute)
+		o := stallOptions(time.Minute)
 		s.open(&o)
 		peer := s.wantDial().accept()
 		for range 29 {
@@ -83,10 +84,10 @@ func TestAPongIsNoData(t *testing.T) {
 	})
 }
 
-// The market may be closed: twice as long each time, and 32 times in the end.
+// The market may be closed, so the limit doubles each time, up to 32 times.
 func TestTheLimitDoublesWhileNoDataComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(time.Second)
+		o := stallOptions(time.Second)
 		s.open(&o)
 		s.wantDial().accept()
 		var took []time.Duration
@@ -100,10 +101,10 @@ func TestTheLimitDoublesWhileNoDataComes(t *testing.T) {
 	})
 }
 
-// One message is enough, and a loss for another reason changes nothing.
+// One message resets the limit. A loss for another reason does not change it.
 func TestDataResetsTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(time.Second)
+		o := stallOptions(time.Second)
 		s.open(&o)
 		s.wantDial().accept()
 		s.wantDial().accept() // 2 s
@@ -116,7 +117,7 @@ func TestDataResetsTheLimit(t *testing.T) {
 		begin := s.now()
 		d := s.wantDial()
 		require.Equal(t, 8*time.Second, d.at-begin)
-		d.accept() // the row has begun anew with the last one
+		d.accept() // the limit was reset by the session before
 		begin = s.now()
 		d = s.wantDial()
 		require.Equal(t, 2*time.Second, d.at-begin)
@@ -125,7 +126,7 @@ func TestDataResetsTheLimit(t *testing.T) {
 
 func TestALossWithDataEndsTheRow(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(time.Second)
+		o := stallOptions(time.Second)
 		s.open(&o)
 		s.wantDial().accept()
 		peer := s.wantDial().accept()
@@ -138,10 +139,11 @@ func TestALossWithDataEndsTheRow(t *testing.T) {
 	})
 }
 
-// Expected is asked about the wall clock, and silence counts from when it says so.
+// Expected gets the time of the wall clock, and the time without data counts from when Expected
+// begins to return true.
 func TestSilenceCountsFromWhenDataIsExpected(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(8 * time.Second)
+		o := stallOptions(8 * time.Second)
 		o.Stall.Expected = func(at time.Time) bool {
 			since := at.Sub(s.start)
 			return since >= 30*time.Second && since < 36*time.Second || since >= time.Minute
@@ -154,7 +156,7 @@ func TestSilenceCountsFromWhenDataIsExpected(t *testing.T) {
 
 func TestExpectedThatAlwaysSaysYesChangesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(10 * time.Second)
+		o := stallOptions(10 * time.Second)
 		asked := 0
 		o.Stall.Expected = func(time.Time) bool { asked++; return true }
 		s.open(&o)
@@ -166,11 +168,11 @@ func TestExpectedThatAlwaysSaysYesChangesNothing(t *testing.T) {
 	})
 }
 
-// Who says when the market is open goes by the clock of Liveness.
+// Expected gets the time of Liveness.Now.
 func TestExpectedIsToldTheWallClock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		wall := time.Date(2027, 1, 4, 9, 30, 0, 0, time.UTC)
-		o := stalling(time.Second)
+		o := stallOptions(time.Second)
 		o.Liveness.Now = func() time.Time { return wall }
 		o.Stall.Expected = func(at time.Time) bool {
 			require.Equal(t, wall, at)
@@ -183,10 +185,10 @@ func TestExpectedIsToldTheWallClock(t *testing.T) {
 	})
 }
 
-// No verdict while the application does not read, and a whole limit after that.
+// There is no verdict while the application does not read, and for a whole limit after that.
 func TestAnApplicationThatDoesNotReadIsNotStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(10 * time.Second)
+		o := stallOptions(10 * time.Second)
 		o.Inbox.Messages = 1
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -201,10 +203,10 @@ func TestAnApplicationThatDoesNotReadIsNotStalled(t *testing.T) {
 	})
 }
 
-// A pause that ended a moment ago counts as well: a whole limit begins then.
+// After a pause that ended between two looks of the timer a whole limit begins, too.
 func TestThePauseBeforeALookIsNoSilence(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(10 * time.Second)
+		o := stallOptions(10 * time.Second)
 		o.Inbox.Messages = 1
 		c := s.open(&o)
 		peer := s.wantDial().accept()
@@ -215,10 +217,10 @@ func TestThePauseBeforeALookIsNoSilence(t *testing.T) {
 	})
 }
 
-// The same for push, where the handler is slow.
+// While OnMessage works there is no verdict either.
 func TestASlowHandlerIsNotStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(10 * time.Second)
+		o := stallOptions(10 * time.Second)
 		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(25 * time.Second) }
 		s.open(&o)
 		s.wantDial().accept().Deliver(text("m"))
@@ -229,7 +231,7 @@ func TestASlowHandlerIsNotStalled(t *testing.T) {
 // Promises 11 and 14.
 func TestExpectedMayEndTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := stalling(8 * time.Second)
+		o := stallOptions(8 * time.Second)
 		var c *reconnect.Conn
 		o.Stall.Expected = func(time.Time) bool {
 			if s.now() > 0 {
@@ -244,27 +246,27 @@ func TestExpectedMayEndTheConn(t *testing.T) {
 	})
 }
 
-// Promise 11: Shutdown has a limit of its own.
+// Promise 11: there is no verdict during Shutdown, which has a limit of its own.
 func TestAConnThatLeavesIsNotStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o, told := sending(reconnect.WhenDownKeep)
+		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Stall.Limit = time.Second
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
-		shut := shutdown(t.Context(), c)
+		shut := startShutdown(t.Context(), c)
 		time.Sleep(time.Minute)
 		peer.Release()
 		require.NoError(t, <-shut)
-		told.want(t, "a: written 1")
+		receipts.want(t, "a: written 1")
 	})
 }
 
-// Promise 11: what looks for data ends with its session.
+// Promise 11: the timer of a session ends with it.
 func TestALostConnectionIsNotAskedForData(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		asked := 0
 		o.Stall = reconnect.Stall{Limit: 8 * time.Second, Expected: func(time.Time) bool { asked++; return false }}
 		s.open(&o)
@@ -277,11 +279,11 @@ func TestALostConnectionIsNotAskedForData(t *testing.T) {
 	})
 }
 
-// Over real WebSockets: pings are answered, and a server that is mute is given up.
+// Over real WebSockets: a server that answers pings but sends no data is given up.
 func TestAMuteServerIsGivenUp(t *testing.T) {
-	inVenue(t, conntest.Discard, func(t *testing.T, v *venue) {
-		o := stalling(2 * time.Minute)
-		c := v.ready(t, &o)
+	withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
+		o := stallOptions(2 * time.Minute)
+		c := server.ready(t, &o)
 		time.Sleep(2*time.Minute - 1)
 		require.Positive(t, c.Stats().Probes)
 		require.Equal(t, uint64(1), c.Stats().Sessions)

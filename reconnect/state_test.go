@@ -16,7 +16,7 @@ import (
 // Promise 12.
 func TestStateFollowsTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Minute))
+		o := withPolicy(every(time.Minute))
 		proceed := make(chan error)
 		o.OnSession = func(context.Context, *reconnect.Opening) error { return <-proceed }
 		c := s.open(&o)
@@ -33,7 +33,7 @@ func TestStateFollowsTheConnection(t *testing.T) {
 		require.ErrorIs(t, st.Err, errLost)
 		require.Equal(t, uint64(1), st.Session)
 		require.Equal(t, time.Now().Add(time.Minute), st.Next)
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, reconnect.StateClosed, c.State())
 	})
 }
@@ -41,7 +41,7 @@ func TestStateFollowsTheConnection(t *testing.T) {
 // Promise 12.
 func TestEachTryIsConnectingAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		require.Equal(t, reconnect.StateWaiting, c.State())
@@ -53,12 +53,12 @@ func TestEachTryIsConnectingAgain(t *testing.T) {
 	})
 }
 
-// Promise 12: who hears of a loss finds it in the status.
+// Promise 12: when OnSeam is called, the status has the loss.
 func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
 		var status reconnect.Status
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) {}
 		o.OnSeam = func(context.Context, *reconnect.Seam) { status = c.Status() }
 		c = s.open(&o)
@@ -73,12 +73,13 @@ func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
 	})
 }
 
-// Promise 12: the supervisor, which is in the handler, has not noticed yet.
+// Promise 12: the status has the cause of a loss, though the supervisor is in OnMessage and has
+// not noticed the loss.
 func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var c *reconnect.Conn
 		var status reconnect.Status
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(_ context.Context, m reconnect.Message) {
 			c.Redial(m.Session, errLost)
 			status = c.Status()
@@ -91,10 +92,10 @@ func TestTheStatusHasTheCauseOfALossAtOnce(t *testing.T) {
 	})
 }
 
-// Promise 12: also in a hook.
+// Promise 12: in a hook, the status is as new as the event.
 func TestStatusIsAsNewAsTheEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		var c *reconnect.Conn
 		var start, end reconnect.Status
 		o.Run.Trace = &reconnect.Trace{
@@ -103,7 +104,7 @@ func TestStatusIsAsNewAsTheEvent(t *testing.T) {
 		}
 		c = s.open(&o)
 		s.wantDial().accept()
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, "1 opening", fmt.Sprint(start.Session, start.State))
 		require.Equal(t, reconnect.StateClosed, end.State)
 	})
@@ -147,12 +148,11 @@ func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
 	})
 }
 
-// Promise 12: Await sees that a connection is lost when State does, though the
-// supervisor is busy with a message.
+// Promise 12: Await returns when State changes, though the supervisor is busy with a message.
 func TestAwaitSeesALossThatTheSupervisorDoesNotSeeYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		release := make(chan struct{})
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
 		c := s.open(&o)
 		s.wantDial().accept().Deliver(text("m"))
@@ -169,10 +169,10 @@ func TestAwaitSeesALossThatTheSupervisorDoesNotSeeYet(t *testing.T) {
 	})
 }
 
-// Whoever waits for a connection learns why there is none.
+// The error of Await says why there is no connection.
 func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		o := run(every(time.Hour))
+		o := withPolicy(every(time.Hour))
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -188,7 +188,7 @@ func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
 	})
 }
 
-// AwaitReady fails where waiting is of no use until somebody mends something.
+// AwaitReady fails if waiting is of no use until somebody mends something.
 func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 	for _, code := range []int{401, 404} {
 		inBubble(t, func(t *testing.T, s *scene) {

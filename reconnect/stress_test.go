@@ -20,24 +20,28 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Promises 1, 3, 5, 6, 7, 8 and 11, whatever happens. REDIAL_SEEDS is how many seeds; one
-// of them is run again with -run 'Storm/^17$', though the scheduler is not repeated.
+// Random faults and random use, of all files at once: what is read, and Write.
+
+// Promises 1, 3, 5, 6, 7, 8 and 11, under random faults and random use. REDIAL_SEEDS sets the
+// number of seeds; -run 'Storm/^17$' runs one again, though the scheduler does not repeat
+// itself.
 func TestAStormIsSurvived(t *testing.T) {
 	eachSeed(t, 100, func(t *testing.T, seed uint64) {
-		w := &stormVenue{storm: newStorm(seed)}
-		inVenue(t, w.serve, w.run)
+		w := &stressWS{stress: newStress(seed)}
+		withWSServer(t, w.serve, w.run)
 	})
 }
 
-// Promises 1, 3, 5, 6, 7, 8 and 11 over a stream of bytes, which is never spliced: no
-// message is made of what two connections brought, in either direction.
+// Promises 1, 3, 5, 6, 7, 8 and 11 over framed TCP: no message is made of what two connections
+// brought, in either direction.
 func TestAStormIsSurvivedOverFramedTCP(t *testing.T) {
 	eachSeed(t, 60, func(t *testing.T, seed uint64) {
-		w := &stormDesk{storm: newStorm(seed), tongue: tongues[seed%uint64(len(tongues))]}
-		atDesk(t, w.tongue.framer, w.run)
+		w := &stressFramed{stress: newStress(seed), framing: framings[seed%uint64(len(framings))]}
+		withFramedServer(t, w.framing.framer, w.run)
 	})
 }
 
+// eachSeed runs f for so many seeds, or for as many as REDIAL_SEEDS says.
 func eachSeed(t *testing.T, seeds int, f func(t *testing.T, seed uint64)) {
 	if testing.Short() || raceEnabled() {
 		seeds /= 5
@@ -53,9 +57,9 @@ func eachSeed(t *testing.T, seeds int, f func(t *testing.T, seed uint64)) {
 // upTo draws from [0, d).
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// storm is one seed: a virtual minute of random faults and random use, and a ledger of
-// what was read and written. What it rages over is a stormVenue or a stormDesk.
-type storm struct {
+// stress is one seed: a virtual minute of random faults and random use, and a record of what
+// was read and written. Its server is a stressWS or a stressFramed.
+type stress struct {
 	t       *testing.T
 	seed    uint64
 	o       reconnect.Options
@@ -65,73 +69,79 @@ type storm struct {
 
 	push   bool // or pull
 	start  time.Time
-	length time.Duration // of the storm
+	length time.Duration // for which things go wrong
 	users  sync.WaitGroup
 
 	mu      sync.Mutex      // guards what follows
 	started []uint64        // sessions
 	ready   []uint64        // of those
-	seams   []uint64        // sessions that the reader saw the end of
+	seams   []uint64        // sessions whose end the reader saw
 	session uint64          // of the last message
 	next    int             // number of the next message of that session
 	heard   time.Time       // when the last message came
 	probes  map[uint64]int  // of each session
 	logins  map[uint64]bool // sessions that the server knows of
 	sent    map[string]int  // sizes of what was given to Write
-	begun   map[string]bool // messages of which the server saw something
+	begun   map[string]bool // messages of which the server saw a part
 	arrived map[string]int  // whole
 	fates   map[string]reconnect.Fate
 	dials   int
 }
 
-// stream is the random numbers of one actor.
-func (s *storm) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, actor)) }
+// stream returns the random numbers of one actor.
+func (s *stress) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, actor)) }
 
-// rage is the storm, what follows if it is not ended early, and the end.
-func (s *storm) rage(t *testing.T, n *conntest.Network, addr string, d reconnect.Dialer, w weather) {
+// drive runs the users among faults. If the Conn is not to be closed early, it then checks that
+// the Conn recovers. In the end it closes the Conn.
+func (s *stress) drive(t *testing.T, n *conntest.Network, addr string, d reconnect.Dialer, f faults) {
 	s.t, s.network, s.addr, s.start = t, n, addr, time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
+	// Open the Conn.
 	var err error
 	s.conn, err = reconnect.New(d, &s.o)
 	require.NoError(t, err)
-	defer func() { // also of a test that fails
+	defer func() { // also if the test fails
 		cancel()
 		s.conn.Close()
 		s.users.Wait()
 	}()
+	// Start the users.
 	for actor := range uint64(3) {
 		s.users.Go(func() { s.write(ctx, s.stream(10+actor)) })
 	}
 	s.users.Go(func() { s.read(s.stream(20)) })
-	s.users.Go(func() { s.poke(s.stream(30)) })
+	s.users.Go(func() { s.kickAndRedial(s.stream(30)) })
 
+	// Cause faults, until their time is over.
 	r := s.stream(40)
-	for s.raging() {
+	for s.faulting() {
 		time.Sleep(upTo(r, 3*time.Second))
-		w.mishap(r)
+		f.inject(r)
 	}
+	// Without faults the Conn recovers.
 	if !s.early() {
-		w.calm()
-		s.outlive()
-		s.converge(ctx)
+		f.stop()
+		s.requireDeathNoticed()
+		s.requireRecovery(ctx)
 	}
+	// End it all, and check what was recorded.
 	cancel()
 	s.close()
 	s.users.Wait()
 	s.check()
 }
 
-func (s *storm) now() time.Duration { return time.Since(s.start) }
+func (s *stress) now() time.Duration { return time.Since(s.start) }
 
-func (s *storm) raging() bool { return s.now() < s.length }
+func (s *stress) faulting() bool { return s.now() < s.length }
 
-// early says that the Conn is to be closed in the middle of the storm.
-func (s *storm) early() bool { return s.length < time.Minute }
+// early reports whether the Conn is to be closed in the middle of the faults.
+func (s *stress) early() bool { return s.length < time.Minute }
 
-// close takes no time, unless there is a dial that does not obey its context.
-func (s *storm) close() {
+// close requires that Close takes no time, unless a dial ignores its context.
+func (s *stress) close() {
 	closing := s.now()
-	quit(s.conn)
+	closeAndWait(s.conn)
 	if s.early() {
 		require.Less(s.t, s.now()-closing, 20*time.Second)
 	} else {
@@ -140,8 +150,8 @@ func (s *storm) close() {
 	require.Zero(s.t, s.network.Open())
 }
 
-// options are another set for each seed.
-func (s *storm) options() {
+// options draws other options for each seed.
+func (s *stress) options() {
 	r := s.stream(0)
 	s.length = time.Minute
 	if r.IntN(4) == 0 {
@@ -153,7 +163,7 @@ func (s *storm) options() {
 	o.Liveness.Limit = 3 * (time.Second + upTo(r, 10*time.Second))
 	o.Run.Rand = s.stream(1)
 	o.Run.Trace = &reconnect.Trace{
-		DialStart:    func(reconnect.DialStart) { s.count() },
+		DialStart:    func(reconnect.DialStart) { s.noteDial() },
 		SessionStart: func(n *reconnect.Session) { s.note(&s.started, n.Number) },
 		SessionReady: func(n *reconnect.Session) { s.note(&s.ready, n.Number) },
 		SessionDone:  s.judge,
@@ -170,14 +180,14 @@ func (s *storm) options() {
 	}
 }
 
-func (s *storm) note(list *[]uint64, n uint64) {
+func (s *stress) note(list *[]uint64, n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*list = append(*list, n)
 }
 
-// count finds out about a hot loop: there are some 60 dials in a storm at most.
-func (s *storm) count() {
+// noteDial finds a hot loop: there are about 60 dials in a minute at most.
+func (s *stress) noteDial() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dials++; s.dials == 300 {
@@ -186,15 +196,15 @@ func (s *storm) count() {
 	}
 }
 
-func (s *storm) probe(p reconnect.ProbeStart) {
+func (s *stress) probe(p reconnect.ProbeStart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.probes[p.Session]++
 }
 
-// judge finds out about a peer that was called silent without being asked, or without
-// being it. When a message comes is known to push only.
-func (s *storm) judge(end reconnect.SessionEnd) {
+// judge finds a session that ended as silent without two probes, or though messages came. Only
+// with OnMessage is it known when a message came.
+func (s *stress) judge(end reconnect.SessionEnd) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(end.Cause, reconnect.ErrSilent) {
@@ -208,7 +218,7 @@ func (s *storm) judge(end reconnect.SessionEnd) {
 	}
 }
 
-func (s *storm) login(_ context.Context, o *reconnect.Opening) error {
+func (s *stress) login(_ context.Context, o *reconnect.Opening) error {
 	if err := o.Write(text(fmt.Sprint("login ", o.Session))); err != nil {
 		return err
 	}
@@ -219,8 +229,8 @@ func (s *storm) login(_ context.Context, o *reconnect.Opening) error {
 	return err
 }
 
-// write writes small and large messages, and often has no patience.
-func (s *storm) write(ctx context.Context, r *rand.Rand) {
+// write writes small and large messages, often with little time.
+func (s *stress) write(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		time.Sleep(upTo(r, 2*time.Second))
 		size := r.IntN(500)
@@ -233,8 +243,8 @@ func (s *storm) write(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// send writes a message, and notes what is told of it.
-func (s *storm) send(ctx context.Context, id string, size int) {
+// send writes a message, and records its fate.
+func (s *stress) send(ctx context.Context, id string, size int) {
 	s.mu.Lock()
 	s.sent[id] = size
 	s.mu.Unlock()
@@ -250,9 +260,8 @@ func (s *storm) send(ctx context.Context, id string, size int) {
 	s.fates[id] = fate
 }
 
-// read pulls, if that is what the options say, with little patience, and
-// sometimes is away.
-func (s *storm) read(r *rand.Rand) {
+// read reads, if there is no OnMessage, with little time, and sometimes pauses.
+func (s *stress) read(r *rand.Rand) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), upTo(r, 3*time.Second))
 		m, err := s.conn.Read(ctx, nil)
@@ -274,9 +283,9 @@ func (s *storm) read(r *rand.Rand) {
 	}
 }
 
-// message checks the stream: counted from 0 in each session, each message whole and
-// said to that session, and a seam before the next.
-func (s *storm) message(_ context.Context, m reconnect.Message) {
+// message checks the stream: the messages of a session are counted from 0, each is whole and
+// meant for that session, and a seam comes before the next session.
+func (s *stress) message(_ context.Context, m reconnect.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.Session != s.session {
@@ -292,7 +301,7 @@ func (s *storm) message(_ context.Context, m reconnect.Message) {
 	s.heard = time.Now()
 }
 
-func (s *storm) seam(_ context.Context, seam *reconnect.Seam) {
+func (s *stress) seam(_ context.Context, seam *reconnect.Seam) {
 	s.note(&s.seams, seam.Session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,8 +311,8 @@ func (s *storm) seam(_ context.Context, seam *reconnect.Seam) {
 	}
 }
 
-// poke uses what else there is.
-func (s *storm) poke(r *rand.Rand) {
+// kickAndRedial calls Kick and Redial now and then.
+func (s *stress) kickAndRedial(r *rand.Rand) {
 	for {
 		time.Sleep(upTo(r, 4*time.Second))
 		if s.now() >= time.Minute {
@@ -317,10 +326,10 @@ func (s *storm) poke(r *rand.Rand) {
 	}
 }
 
-// outlive wants that it is noticed when a ready connection brings no more. Nothing is
-// taken either, because room for a large message is a sign of life. OnSession has a limit
-// of its own, and a dial that hangs is kept.
-func (s *storm) outlive() {
+// requireDeathNoticed stalls a ready connection and requires that the Conn notices. It stalls
+// both directions, because room for a large message is a sign of life. It resets a connection
+// that is not ready, because OnSession has a limit of its own and a dial that hangs is kept.
+func (s *stress) requireDeathNoticed() {
 	ready := s.conn.State() == reconnect.StateReady
 	if !ready {
 		s.network.ResetAll(s.addr)
@@ -330,14 +339,14 @@ func (s *storm) outlive() {
 		p.Stall(conntest.ToClient)
 		p.Stall(conntest.ToServer)
 	}
-	time.Sleep(10*time.Second + 2*s.o.Liveness.Limit) // 10 s for a reader that is away: nobody reads for it
+	time.Sleep(10*time.Second + 2*s.o.Liveness.Limit) // 10 s for a reader that pauses
 	for _, p := range dead {
 		require.False(s.t, ready && p.Live(), "%v has been silent for long enough", p)
 	}
 }
 
-// converge wants, now that nothing goes wrong any more, a session that stays.
-func (s *storm) converge(ctx context.Context) {
+// requireRecovery requires, after the last fault, a session that stays.
+func (s *stress) requireRecovery(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	require.NoError(s.t, s.conn.Await(ctx, reconnect.StateReady), "not ready in time: %+v", s.conn.Status())
@@ -354,8 +363,8 @@ func (s *storm) converge(ctx context.Context) {
 	require.Equal(s.t, session, s.session, "the session of the last message")
 }
 
-// check is done when all is over.
-func (s *storm) check() {
+// check runs when all is over.
+func (s *stress) check() {
 	for i, n := range s.started {
 		require.Equal(s.t, uint64(i+1), n, "sessions grow by one")
 	}
@@ -378,8 +387,8 @@ func (s *storm) check() {
 	require.LessOrEqual(s.t, count.MaxHeld, 2)
 }
 
-func newStorm(seed uint64) *storm {
-	s := &storm{
+func newStress(seed uint64) *stress {
+	s := &stress{
 		seed: seed, ready: []uint64{}, seams: []uint64{}, probes: make(map[uint64]int), logins: make(map[uint64]bool),
 		sent: make(map[string]int), begun: make(map[string]bool), arrived: make(map[string]int), fates: make(map[string]reconnect.Fate),
 	}
@@ -387,6 +396,7 @@ func newStorm(seed uint64) *storm {
 	return s
 }
 
-// The longest that the default policy, the answers of the storm and the limits can
-// keep a client away: a limit on connecting, what a 503 says, and the cap after overload.
+// settling is the longest time for which the default policy, the answers of the server and the
+// limits can keep a client away: a limit on connecting, a Retry-After, and the cap after
+// overload.
 const settling = time.Minute + 5*time.Second + 5*time.Minute

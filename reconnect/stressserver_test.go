@@ -23,24 +23,23 @@ import (
 	"github.com/redial-go/redial/dialer"
 )
 
-// stormVenue is a storm over real WebSockets.
-type stormVenue struct{ *storm }
+// stressWS is a stress over real WebSockets.
+type stressWS struct{ *stress }
 
-func (w *stormVenue) run(t *testing.T, v *venue) {
+func (w *stressWS) run(t *testing.T, server *wsServer) {
 	r := w.stream(2)
-	v.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
+	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
 	if r.IntN(4) == 0 {
-		v.dialer.Compression = dialer.CompressionContextTakeover
+		server.dialer.Compression = dialer.CompressionContextTakeover
 	}
-	v.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
-	sky := &venueWeather{venue: v}
-	defer sky.farewells.Wait()
-	w.rage(t, v.network, venueAddr, v.dialer, sky)
+	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
+	faults := &wsFaults{wsServer: server}
+	defer faults.farewells.Wait()
+	w.drive(t, server.network, wsAddr, server.dialer, faults)
 }
 
-// serve is the server: it wants a login, counts to the client and notes what
-// the client says.
-func (w *stormVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+// serve reads a login, counts to the client and records what the client sends.
+func (w *stressWS) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
 	say := func(data string) error { return c.Write(ctx, websocket.MessageText, []byte(data)) }
 	_, login, err := c.Read(ctx)
 	if err != nil {
@@ -52,7 +51,7 @@ func (w *stormVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var counting sync.WaitGroup
-	counting.Go(func() { w.talk(session, say) })
+	counting.Go(func() { w.count(session, say) })
 	defer counting.Wait()
 	defer cancel()
 	c.SetReadLimit(1 << 20)
@@ -62,59 +61,59 @@ func (w *stormVenue) serve(ctx context.Context, c *websocket.Conn, _ *http.Reque
 			return
 		}
 		data, err := readAll(ctx, c, message, w.doubtful)
-		w.hear(data, err)
+		w.noteArrival(data, err)
 	}
 }
 
-// stormDesk is a storm over framed TCP.
-type stormDesk struct {
-	*storm
-	tongue tongue
+// stressFramed is a stress over framed TCP.
+type stressFramed struct {
+	*stress
+	framing framing
 }
 
-func (w *stormDesk) run(t *testing.T, d *desk) {
-	d.dialer.Conn.WriteTimeout = time.Second + upTo(w.stream(2), 10*time.Second)
+func (w *stressFramed) run(t *testing.T, server *framedServer) {
+	server.dialer.Conn.WriteTimeout = time.Second + upTo(w.stream(2), 10*time.Second)
 	w.o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("ping")) }
 	ctx, cancel := context.WithCancel(t.Context())
-	var server sync.WaitGroup
-	server.Go(func() { d.serve(ctx, w.serve) })
-	defer server.Wait()
+	var serving sync.WaitGroup
+	serving.Go(func() { server.serve(ctx, w.serve) })
+	defer serving.Wait()
 	defer cancel()
-	w.rage(t, d.network, deskAddr, d.dialer, d)
+	w.drive(t, server.network, framedAddr, server.dialer, server)
 }
 
-// serve is the server: it wants a login, counts to the client and notes what the
-// client says, half messages too.
-func (w *stormDesk) serve(nc net.Conn) {
+// serve reads a login, counts to the client and records what the client sends, parts of
+// messages too.
+func (w *stressFramed) serve(nc net.Conn) {
 	in := bufio.NewReader(nc)
-	login, err := w.tongue.read(in)
+	login, err := w.framing.read(in)
 	if err != nil {
 		return
 	}
 	session, ok := w.admit(string(login), func(data string) error {
-		_, err := nc.Write(w.tongue.frame(data))
+		_, err := nc.Write(w.framing.frame(data))
 		return err
 	})
 	if !ok {
 		return
 	}
 	counting := make(chan struct{})
-	go func() { defer close(counting); w.babble(nc, session) }()
+	go func() { defer close(counting); w.countAndCut(nc, session) }()
 	defer func() { nc.Close(); <-counting }()
 	for err == nil {
 		var data []byte
-		if data, err = w.tongue.read(in); string(data) != "ping" {
-			w.hear(string(data), err)
+		if data, err = w.framing.read(in); string(data) != "ping" {
+			w.noteArrival(string(data), err)
 		}
 	}
 }
 
-// babble counts to the client, and sometimes hangs up inside a message.
-func (w *stormDesk) babble(nc net.Conn, session uint64) {
+// countAndCut counts to the client, and sometimes hangs up inside a message.
+func (w *stressFramed) countAndCut(nc net.Conn, session uint64) {
 	r := w.stream(1000 + session)
-	w.talk(session, func(data string) error {
-		frame := w.tongue.frame(data)
-		if r.IntN(200) == 0 && w.raging() {
+	w.count(session, func(data string) error {
+		frame := w.framing.frame(data)
+		if r.IntN(200) == 0 && w.faulting() {
 			frame = frame[:r.IntN(len(frame))]
 			defer nc.Close()
 		}
@@ -123,8 +122,8 @@ func (w *stormDesk) babble(nc net.Conn, session uint64) {
 	})
 }
 
-// admit is the server when it has read a login: it answers that.
-func (s *storm) admit(login string, say func(string) error) (session uint64, ok bool) {
+// admit answers a login.
+func (s *stress) admit(login string, say func(string) error) (session uint64, ok bool) {
 	if _, err := fmt.Sscanf(login, "login %d", &session); err != nil {
 		s.t.Errorf("%.20q came before the login", login)
 		return 0, false
@@ -139,12 +138,12 @@ func (s *storm) admit(login string, say func(string) error) (session uint64, ok 
 	return session, say(fmt.Sprint("welcome ", session)) == nil
 }
 
-// talk is the server when it counts to the client, until say fails: 32 messages one by
-// one, 32 at once, and so on, and less when the storm is over.
-func (s *storm) talk(session uint64, say func(string) error) {
+// count sends numbered messages until say fails: 32 one by one, then 32 at once, and so on, and
+// fewer after the faults.
+func (s *stress) count(session uint64, say func(string) error) {
 	for i := 0; say(number(session, i)) == nil; i++ {
 		switch {
-		case !s.raging():
+		case !s.faulting():
 			time.Sleep(time.Second)
 		case i&32 == 0:
 			time.Sleep(100 * time.Millisecond)
@@ -152,15 +151,15 @@ func (s *storm) talk(session uint64, say func(string) error) {
 	}
 }
 
-// number is message i of a session, which looks like no other.
+// number returns message i of a session. No other message looks like it.
 func number(session uint64, i int) string {
 	return fmt.Sprintf("%d %d %s", session, i, strings.Repeat(string(rune('a'+session%26)), i%7*100))
 }
 
-// doubtful reports whether data is no whole message that was written. It may be the
-// beginning of one, or, if that was compressed, something that coder/websocket has made
-// of bytes which it has not unmasked.
-func (s *storm) doubtful(data string) bool {
+// doubtful reports whether data is not a whole message that was written. It may be the
+// beginning of one. If the message was compressed, it may also be what coder/websocket has made
+// of bytes that it has not unmasked.
+func (s *stress) doubtful(data string) bool {
 	id, rest, _ := strings.Cut(data, " ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +167,8 @@ func (s *storm) doubtful(data string) bool {
 	return !ok || rest != strings.Repeat("x", size)
 }
 
-// hear is the server when it has read a message, or a part of one.
-func (s *storm) hear(data string, err error) {
+// noteArrival records a message that the server has read, or a part of one.
+func (s *stress) noteArrival(data string, err error) {
 	id, rest, named := strings.Cut(data, " ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,25 +178,26 @@ func (s *storm) hear(data string, err error) {
 	if err == nil {
 		s.arrived[id]++
 		if size, ok := s.sent[id]; !ok || rest != strings.Repeat("x", size) {
-			s.t.Errorf("nobody wrote %.20q of %d bytes", data, len(data))
+			s.t.Errorf("the client never wrote %.20q of %d bytes", data, len(data))
 		}
 	}
 }
 
-// tongue is a framer, and what the server does in its place.
-type tongue struct {
+// framing is a Framer, and how the server writes and reads its frames.
+type framing struct {
 	framer conn.Framer
 	frame  func(data string) []byte
 	read   func(in *bufio.Reader) ([]byte, error) // the next message, or as much of it as came
 }
 
-var tongues = []tongue{
+var framings = []framing{
 	{conn.Lines{}, func(data string) []byte { return []byte(data + "\n") }, readLine},
 	{conn.LengthPrefix{}, func(data string) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)
 	}, readFrame},
 }
 
+// readLine returns the next line, or as much of it as came.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadBytes('\n')
 	return bytes.TrimSuffix(line, []byte("\n")), err
@@ -214,62 +214,62 @@ func readFrame(in *bufio.Reader) ([]byte, error) {
 	return data[:n], err
 }
 
-// weather is what goes wrong with a place.
-type weather interface {
-	mishap(r *rand.Rand) // one thing goes wrong
-	calm()               // with a dial, nothing will any more
+// faults makes things go wrong with a server and its connections.
+type faults interface {
+	inject(r *rand.Rand) // one thing goes wrong
+	stop()               // no further dial fails
 }
 
-// venueWeather is that of a venue.
-type venueWeather struct {
-	*venue
+// wsFaults are the faults of a wsServer.
+type wsFaults struct {
+	*wsServer
 	farewells sync.WaitGroup
 }
 
-func (w *venueWeather) calm() {
-	w.network.Fault(venueAddr)
-	w.Next()
+func (f *wsFaults) stop() {
+	f.network.Fault(wsAddr)
+	f.Next()
 }
 
-func (w *venueWeather) mishap(r *rand.Rand) {
+func (f *wsFaults) inject(r *rand.Rand) {
 	switch r.IntN(12) {
 	case 0, 1:
-		w.network.Fault(venueAddr, misdial(r), conntest.Fault{})
+		f.network.Fault(wsAddr, dialFault(r), conntest.Fault{})
 	case 2, 3:
 		late := upTo(r, 20*time.Second)
-		w.Next([]conntest.Answer{
+		f.Next([]conntest.Answer{
 			conntest.Status(503, conntest.RetryAfter(strconv.Itoa(int(upTo(r, 5*time.Second).Seconds())))), conntest.Status(502, nil), conntest.Hang,
-			conntest.HangUp, conntest.BadAccept, conntest.Delay(late, w.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, w.Accept),
-			w.AcceptWith(conntest.CloseWith(1012, "restart")), w.AcceptWith(conntest.NeverRead), w.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
-		}[r.IntN(10)], w.Accept)
+			conntest.HangUp, conntest.BadAccept, conntest.Delay(late, f.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, f.Accept),
+			f.AcceptWith(conntest.CloseWith(1012, "restart")), f.AcceptWith(conntest.NeverRead), f.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
+		}[r.IntN(10)], f.Accept)
 	case 4:
-		w.Close()
+		f.Close()
 		time.Sleep(upTo(r, 5*time.Second))
-		w.Start()
+		f.Start()
 	case 5:
 		code := websocket.StatusCode(1000 + 12*r.IntN(2)) // or 1012
-		w.farewells.Go(func() { w.Disconnect(code, "see you") })
+		f.farewells.Go(func() { f.Disconnect(code, "see you") })
 	default:
-		for _, p := range w.network.Conns(venueAddr) {
-			ail(r, p)
+		for _, p := range f.network.Conns(wsAddr) {
+			breakConn(r, p)
 		}
 	}
 }
 
-func (d *desk) calm() { d.network.Fault(deskAddr) }
+func (s *framedServer) stop() { s.network.Fault(framedAddr) }
 
-func (d *desk) mishap(r *rand.Rand) {
+func (s *framedServer) inject(r *rand.Rand) {
 	if r.IntN(4) == 0 {
-		d.network.Fault(deskAddr, misdial(r), conntest.Fault{})
+		s.network.Fault(framedAddr, dialFault(r), conntest.Fault{})
 		return
 	}
-	for _, p := range d.network.Conns(deskAddr) {
-		ail(r, p)
+	for _, p := range s.network.Conns(framedAddr) {
+		breakConn(r, p)
 	}
 }
 
-// misdial is one thing that goes wrong with a dial.
-func misdial(r *rand.Rand) conntest.Fault {
+// dialFault returns a random fault of a dial.
+func dialFault(r *rand.Rand) conntest.Fault {
 	late, way, size := upTo(r, 20*time.Second), conntest.Direction(1+r.IntN(2)), r.Int64N(2000)
 	return []conntest.Fault{
 		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
@@ -278,8 +278,8 @@ func misdial(r *rand.Rand) conntest.Fault {
 	}[r.IntN(9)]
 }
 
-// ail is one thing that goes wrong with a connection.
-func ail(r *rand.Rand, p *conntest.Pipe) {
+// breakConn breaks a connection in a random way.
+func breakConn(r *rand.Rand, p *conntest.Pipe) {
 	d := conntest.Direction(1 + r.IntN(2))
 	switch r.IntN(9) {
 	case 0:

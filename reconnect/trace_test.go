@@ -16,13 +16,13 @@ import (
 func TestTraceSeesEachStep(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var seen notes
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Trace = recorder(&seen)
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		s.wantDial().accept().Fail(errLost)
 		s.wantDial().accept()
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, []string{
 			"dial", "dialed lost", "wait", "waited",
 			"dial", "dialed ok", "session 1", "ready 1", "session 1 ended", "wait", "waited",
@@ -31,6 +31,7 @@ func TestTraceSeesEachStep(t *testing.T) {
 	})
 }
 
+// recorder returns a Trace that notes each event.
 func recorder(n *notes) *reconnect.Trace {
 	number := func(s uint64) string { return string('0' + rune(s)) }
 	return &reconnect.Trace{
@@ -51,12 +52,13 @@ func recorder(n *notes) *reconnect.Trace {
 	}
 }
 
-// Every event says which connection it is, and so does the log.
+// Every event carries the name of the connection, and so does the log.
 func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var n notes
 		s.fake = alive
-		o := run(every(time.Second))
+		// Note the name in each event.
+		o := withPolicy(every(time.Second))
 		o.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
 		o.Run.Trace = &reconnect.Trace{
 			GateStart:    func(e reconnect.GateStart) { n.add(e.Name) },
@@ -72,23 +74,25 @@ func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
 			ProbeDone:    func(e reconnect.ProbeDone) { n.add(e.Name) },
 			End:          func(e reconnect.End) { n.add(e.Name) },
 		}
+		// A dial that fails, a session with a probe, a loss, and the end.
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		peer := s.wantDial().accept()
 		time.Sleep(11 * time.Second)
 		peer.Fail(errLost)
 		synctest.Wait()
-		quit(c)
+		closeAndWait(c)
+		// All have the name.
 		require.Equal(t, slices.Repeat([]string{"feed"}, 18), n.all())
 	})
 }
 
-// The same for those that come only when something takes long.
+// Events that come only when something takes long carry the name too.
 func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var n notes
 		s.fake = alive
-		o := run(hanging{})
+		o := withPolicy(hanging{})
 		o.Name = "feed"
 		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
 		o.Run.Trace = &reconnect.Trace{
@@ -100,7 +104,7 @@ func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
 		s.wantDial().connected()
 		deliver(s.wantDial().accept(), 1, 1)
 		time.Sleep(50 * time.Second)
-		quit(c)
+		closeAndWait(c)
 		require.Equal(t, []string{"hung feed", "slow feed", "overdue feed"}, slices.Compact(n.all()))
 	})
 }
