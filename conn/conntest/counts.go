@@ -132,7 +132,7 @@ func (n *Network) closed(p *Pipe, counted, last bool) {
 	}
 }
 
-// countsOf returns the counts of addr. The lock is held.
+// countsOf returns the counts of addr. The caller holds mu.
 func (n *Network) countsOf(addr string) *counts {
 	b := n.counts[addr]
 	if b == nil {
@@ -145,7 +145,7 @@ func (n *Network) countsOf(addr string) *counts {
 	return b
 }
 
-// count changes the counts of addr and of the whole. The lock is held.
+// count changes the counts of addr and of the whole network. The caller holds mu.
 func (n *Network) count(addr string, change func(c *Count)) {
 	for _, c := range []*Count{&n.countsOf(addr).Count, &n.total.Count} {
 		change(c)

@@ -10,10 +10,10 @@
 //
 // # Three levels
 //
-//   - [Network] has listeners and dials, and counts them ([Count]); a dial can be
-//     refused, hang, be late, or be dropped once it is accepted ([Fault]).
-//   - [Pipe] is one of its connections: it can be reset, cut after so many bytes,
-//     half-closed, stalled, delayed, throttled, or given garbage.
+//   - [Network] has listeners and dials, and counts them ([Count]). A [Fault] makes a dial
+//     fail, hang or come late, or drops the connection once it is accepted.
+//   - [Pipe] is one of its connections. A test can reset, cut, half-close, stall, delay or
+//     throttle it, and put garbage into it.
 //   - [Server] is a real coder/websocket server on it. A test chooses how it answers each
 //     handshake ([Answer]), and can kill it and start it again.
 //
@@ -22,14 +22,13 @@
 //
 // # What it promises
 //
-//  1. In a synctest bubble every wait is durably blocked, so virtual time passes:
-//     both ends may be net/http, crypto/tls and coder/websocket as they are. Make
-//     the network inside the bubble.
-//  2. A fault happens at the instant of the call, and what a perfect network
-//     carries arrives at the instant it was written: elapsed time can be asserted
-//     exactly.
-//  3. Nothing here is random. What remains is the scheduler: of two things at one
-//     virtual instant either may come first.
+//  1. In a synctest bubble every wait is durably blocked, so virtual time passes. Both
+//     ends may be net/http, crypto/tls and coder/websocket as they are. Make the network
+//     inside the bubble.
+//  2. A fault happens at the instant of the call. Without a fault, bytes arrive at the
+//     instant of their write. So a test can assert elapsed time exactly.
+//  3. Nothing here is random. Only the scheduler is: of two events at one virtual instant
+//     either may come first.
 //  4. Errors are those of sockets: *net.OpError around net.ErrClosed,
 //     os.ErrDeadlineExceeded, syscall.ECONNREFUSED, ECONNRESET or EPIPE, and a bare
 //     io.EOF.

@@ -218,7 +218,7 @@ func (d *deadline) stop() {
 	}
 }
 
-// wakeAll makes everyone look again. The lock is held.
+// wakeAll wakes every reader and writer of p. The caller holds mu.
 func (p *Pipe) wakeAll() {
 	p.toClient.changed.Broadcast()
 	p.toServer.changed.Broadcast()

@@ -36,7 +36,7 @@ type Fake struct {
 	reading bool  // a Read is under way
 	held    bool  // writes wait
 	failing error // of a Write
-	spare   int   // how many messages are written before that
+	spare   int   // how many messages are written before failing
 	batches []int // the sizes of the batches
 	hungUp  bool  // the peer has ended the stream
 	mute    bool  // neither pings nor Close are answered
@@ -67,8 +67,8 @@ func NewFake(o *FakeOptions) *Fake {
 	return f
 }
 
-// Pair returns two connections of which each reads what the other writes, in the order of
-// its writes and without a limit. When one is closed the other ends too: with [io.EOF], or
+// Pair returns two connections. Each reads what the other writes, in order and without a
+// limit. When one is closed the other ends too: with [io.EOF], or
 // after a Close with an error that has the method CloseCode.
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
@@ -170,7 +170,7 @@ func (f *Fake) Close(ctx context.Context, code int, reason string) error {
 	return err
 }
 
-// answered waits for the answer to a close frame. The lock is held.
+// answered waits for the answer to a close frame. The caller holds mu.
 func (f *Fake) answered(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, f.wake)
 	defer stop()
@@ -297,7 +297,7 @@ func (f *Fake) set(change func()) {
 	f.changed.Broadcast()
 }
 
-// die keeps the first cause. The lock is held.
+// die ends the connection and keeps the first cause. The caller holds mu.
 func (f *Fake) die(cause error) {
 	if f.end.cause == nil {
 		f.end.cause = cause
@@ -305,7 +305,7 @@ func (f *Fake) die(cause error) {
 	f.changed.Broadcast()
 }
 
-// shut ends the connection for its owner. The lock is held.
+// shut ends the connection for its owner. The caller holds mu.
 func (f *Fake) shut() {
 	f.end.closed = true
 	f.die(net.ErrClosed)

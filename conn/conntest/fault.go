@@ -14,11 +14,11 @@ type Fault struct {
 	Drop            bool          // the dial succeeds and the connection is closed at once; no listener is needed, and none gets it
 
 	// AcceptDelay is how much later than the dialer the listener gets the
-	// connection. Nothing is lost meanwhile, but there is no answer.
+	// connection. Bytes written meanwhile are kept, but the server does not answer.
 	AcceptDelay time.Duration
 
-	// OnConn is called with the connection before either side has it, so that
-	// its faults can be armed from the first byte on. It must not wait.
+	// OnConn receives the connection before either side has it, so that it can arm
+	// faults from the first byte on. It must not wait.
 	OnConn func(p *Pipe)
 }
 
@@ -62,8 +62,8 @@ func (n *Network) ThawAll(addr string) {
 	}
 }
 
-// nextFault returns the fault of one dial, and removes it unless it is the last. The lock
-// is held.
+// nextFault returns the fault of one dial, and removes it unless it is the last. The caller
+// holds mu.
 func (n *Network) nextFault(addr string) Fault {
 	if _, ok := n.faults[addr]; !ok {
 		addr = ""

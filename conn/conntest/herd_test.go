@@ -16,7 +16,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// Ten thousand real WebSocket clients in one bubble, as a test of a herd needs them.
+// A test of a herd needs ten thousand real WebSocket clients in one bubble.
 func TestTenThousandWebSocketClientsFitIntoOneBubble(t *testing.T) {
 	clients := 10_000
 	if raceEnabled() {

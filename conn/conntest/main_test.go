@@ -55,7 +55,7 @@ func write(t *testing.T, c net.Conn, s string) {
 	require.Equal(t, len(s), n)
 }
 
-// read reads exactly as much as want has, and it must be want.
+// read reads as many bytes as want has, and requires that they are want.
 func read(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	b := make([]byte, len(want))
@@ -64,7 +64,7 @@ func read(t *testing.T, c net.Conn, want string) {
 	require.Equal(t, want, string(b))
 }
 
-// readErr is the error of one Read, which must have no data.
+// readErr returns the error of one Read, and requires that it has no data.
 func readErr(t *testing.T, c net.Conn) error {
 	t.Helper()
 	n, err := c.Read(make([]byte, 1))
@@ -72,7 +72,7 @@ func readErr(t *testing.T, c net.Conn) error {
 	return err
 }
 
-// writeErr is the error of one Write of one byte.
+// writeErr returns the error of one Write of one byte.
 func writeErr(c net.Conn) error {
 	_, err := c.Write([]byte{0})
 	return err

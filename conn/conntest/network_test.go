@@ -190,7 +190,7 @@ func TestADialThatIgnoresItsContextAnswersAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// A real kernel may have answered a dial that was given up.
+// A real kernel may still answer a dial that the client gave up.
 func TestADialThatWasGivenUpCompletesAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network

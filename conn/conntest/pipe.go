@@ -190,7 +190,7 @@ func (p *Pipe) streams(d Direction, f func(l *stream)) {
 	}
 }
 
-// sever ends both directions behind what was written. The lock is held.
+// sever ends both directions behind what was written. The caller holds mu.
 func (p *Pipe) sever(with ending) {
 	p.severed = true
 	p.toClient.finish(with)

@@ -154,7 +154,7 @@ func TestWindowIsRestoredByANegativeSize(t *testing.T) {
 	})
 }
 
-// Two writers on one end of a net.Pipe hang the bubble.
+// On a net.Pipe two writers on one end would hang the bubble.
 func TestTwoWritersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network

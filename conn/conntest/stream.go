@@ -9,7 +9,7 @@ import (
 // defaultWindow is how much may be written and not yet read, in bytes.
 const defaultWindow = 64 << 10
 
-// ending is what a segment brings when it is not data.
+// ending is how a stream ends.
 type ending uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	rst         // RST
 )
 
-// segment is something under way.
+// segment is data or an ending on the wire.
 type segment struct {
 	data []byte
 	end  ending

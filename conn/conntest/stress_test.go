@@ -16,9 +16,8 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 )
 
-// Whatever the faults and their order, each side reads a prefix of what the
-// other wrote, and a connection whose faults are healed and whose ends are
-// closed leaves nobody waiting.
+// Whatever the faults and their order, each side reads a prefix of what the other wrote.
+// Once the faults are healed and the ends are closed, no goroutine waits any more.
 func TestAnyStormOfFaultsLeavesAPrefix(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +72,7 @@ func mishap(r *rand.Rand, p *conntest.Pipe) {
 	}
 }
 
-// count writes bytes that count up until it cannot.
+// count writes bytes that count up until a write fails.
 func count(c net.Conn) error {
 	var next byte
 	for size := 1; ; size = size*7%1009 + 1 {
@@ -89,7 +88,7 @@ func count(c net.Conn) error {
 	}
 }
 
-// verify reads bytes that count up until there are no more.
+// verify reads bytes that count up until a read fails.
 func verify(c net.Conn) error {
 	var next byte
 	b := make([]byte, 1500)
@@ -107,7 +106,7 @@ func verify(c net.Conn) error {
 	}
 }
 
-// ended is nil for an error by which a connection may end.
+// ended returns nil if err is one by which a connection may end, else err.
 func ended(err error) error {
 	for _, good := range []error{io.EOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, good) {

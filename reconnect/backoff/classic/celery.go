@@ -12,9 +12,9 @@ import (
 //
 //	c = min(Maximum, Factor*2^n); randrange(c+1) whole seconds
 //
-// The cap comes first and the jitter after it, so that no more than 1/(c+1) of the waits
-// is the cap; 0 is as likely. A negative Factor is an error there, and means no wait
-// here.
+// The cap comes first and the jitter after it, so that the cap itself is only one of c+1
+// equally likely waits; 0 is another. A negative Factor is an error in Celery and means no
+// wait here.
 type Celery struct {
 	Factor   int  // in seconds; default 1; negative: no wait
 	Maximum  int  // in seconds; default 600; negative: no wait
@@ -31,7 +31,7 @@ func (c *Celery) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: d}, true
 }
 
-// CeleryOld is the same function as an older release had it:
+// CeleryOld is the same function in an older release:
 //
 //	min(Maximum, randrange(Factor*2^n + 1)) whole seconds
 //

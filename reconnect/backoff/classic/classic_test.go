@@ -15,15 +15,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// constant is a source of one number: 0 draws the least value of a range,
-// highest draws the greatest.
+// constant is a random source that always returns one number: 0 draws the least value of
+// a range, highest the greatest.
 type constant uint64
 
 const highest = constant(1<<64 - 1)
 
 func (c constant) Uint64() uint64 { return uint64(c) }
 
-// waits returns the waits 0 to n-1 of p, until it gives up.
+// waits returns the waits 0 to n-1 of p, or fewer if p gives up.
 func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
 	for i := range n {
 		s, ok := p.Next(backoff.History{N: i}, rand.New(source))
@@ -61,7 +61,7 @@ func TestRulesRangeAsInTheirSources(t *testing.T) {
 	}
 }
 
-// From 1 to 64 s, and no sleep after the last try.
+// The waits are 1 to 64 s, and there is no sleep after the last try.
 func TestConnectRetrySleepsSevenTimes(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 4, 8, 16, 32, 64}, waits(&classic.ConnectRetry{}, 20, constant(0)))
 	require.Equal(t, []float64{1, 2}, waits(&classic.ConnectRetry{MaxSleep: 7 * time.Second}, 20, constant(0)))

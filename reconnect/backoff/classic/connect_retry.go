@@ -8,16 +8,16 @@ import (
 )
 
 // ConnectRetry is connect_retry of W. Richard Stevens and Stephen A. Rago, "Advanced
-// Programming in the UNIX Environment", section 16.4: waits of 1, 2, 4 s and so on, while
-// they are at most half of MaxSleep; then one last try, and no sleep after it. With 128 s
-// there are seven waits, of 127 s together, and eight tries.
+// Programming in the UNIX Environment", section 16.4. It waits 1, 2, 4 s and so on, while
+// the wait is at most half of MaxSleep. Then it tries once more and does not sleep again.
+// A MaxSleep of 128 s gives seven waits, of 127 s together, and eight tries.
 //
-// A copy that is often quoted tries only while the wait is below 128 s: seven tries, and
-// 64 s of sleep after the last of them for nothing. Both make a new socket for each try,
-// because on some systems one on which connect has failed is of no use. With
-// [backoff.Retry], an op that dials does the same.
+// A version that is often quoted tries only while the wait is below 128 s: it makes seven
+// tries, and sleeps 64 s after the last one for nothing. Both versions make a new socket
+// for each try, because on some systems a socket is useless once connect has failed. An op
+// for [backoff.Retry] that dials does the same.
 //
-// Nothing is random in it, so that a herd stays in step.
+// Nothing in it is random, so that a herd stays in step.
 type ConnectRetry struct {
 	MaxSleep time.Duration // default 128 s; negative: one try only
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Fixed waits the same each time, as most hand-written loops do. A herd that was dropped
-// at one instant dials at one instant, again and again.
+// Fixed waits the same time before each attempt, as most hand-written loops do. Clients that
+// lost their connections at one instant all dial at one instant, again and again.
 type Fixed struct {
 	Wait time.Duration // default 1 s; negative: 0
 }
@@ -19,8 +19,8 @@ func (f *Fixed) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 }
 
 // NATS is the rule of nats.go (as of August 2026): Wait + U[0, Jitter), without growth.
-// With TLS its Jitter is 1 s. What nats.go does with several servers, and that it drops
-// a server after 60 tries, is not in here.
+// With TLS its Jitter is 1 s. This policy does not model several servers, nor that nats.go
+// drops a server after 60 tries.
 type NATS struct {
 	Wait   time.Duration // default 2 s; negative: 0
 	Jitter time.Duration // default 100 ms; negative: none

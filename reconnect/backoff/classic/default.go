@@ -2,10 +2,10 @@ package classic
 
 import "time"
 
-// longest is the longest duration here, so that the sum of two does not overflow.
+// longest is the longest duration here. The sum of two of them does not overflow.
 const longest = time.Duration(1<<62 - 1)
 
-// orDefault returns d within [0, longest], or other if it is 0.
+// orDefault returns d within [0, longest], or other if d is 0.
 func orDefault(d, other time.Duration) time.Duration {
 	if d == 0 {
 		return other

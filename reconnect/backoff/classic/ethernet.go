@@ -7,9 +7,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Ethernet is the truncated binary exponential backoff of IEEE 802.3: after c = N+1
-// collisions a station waits a number of slots that is uniform in 0 .. 2^min(c,10)-1, and
-// after 16 attempts it gives up.
+// Ethernet is the truncated binary exponential backoff of IEEE 802.3. After c = N+1
+// collisions a station waits for a number of slots that is uniform in 0 .. 2^min(c,10)-1.
+// After 16 attempts it gives up.
 type Ethernet struct {
 	Slot time.Duration // default 51.2 us, 512 bits at 10 Mbit/s; negative: no wait
 }

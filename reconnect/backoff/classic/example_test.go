@@ -7,8 +7,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// The waits of connect_retry; [backoff.Retry] with it is connect_retry for any
-// operation.
+// This prints the waits of connect_retry. Give the policy to [backoff.Retry] to use it for
+// any operation.
 func ExampleConnectRetry() {
 	var policy backoff.Policy = &classic.ConnectRetry{}
 	for n := 0; ; n++ {

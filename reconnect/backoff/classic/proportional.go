@@ -9,8 +9,8 @@ import (
 
 // Cenkalti is the delay of cenkalti/backoff v5: uniform around
 // d = min(Max, Initial*Multiplier^n), from d*(1-Randomization) to d*(1+Randomization).
-// The cap comes first and the jitter after it, so that the longest wait is 90 s. To end
-// after 15 min, as that program does, put [backoff.Limit] around it.
+// The cap comes first and the jitter after it, so that the longest wait is 90 s. Put
+// [backoff.Limit] around it to give up after 15 min, as that package does.
 type Cenkalti struct {
 	Initial       time.Duration // default 500 ms; negative: no wait
 	Multiplier    float64       // default 1.5; below 1: no growth
@@ -24,10 +24,9 @@ func (c *Cenkalti) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
 }
 
-// GRPC is gRPC's connection backoff as grpc-go has it: the first wait is exactly Base, for
-// all clients; each further one is uniform within Jitter around
-// min(Max, Base*Multiplier^n). The limit on connecting is the longer of Connect and the
-// wait.
+// GRPC is the connection backoff of grpc-go. The first wait is exactly Base for all clients.
+// Each further wait is uniform within Jitter around min(Max, Base*Multiplier^n). The limit
+// on connecting is the longer of Connect and the wait.
 type GRPC struct {
 	Base       time.Duration // default 1 s; negative: no wait
 	Multiplier float64       // default 1.6; below 1: no growth
@@ -48,8 +47,8 @@ func (g *GRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 }
 
 // Tailscale is tailscale's util/backoff: uniform within a half around
-// min(Max, k^2 * 10 ms), with k = N+1, so that it grows slowly (1 s at the tenth wait,
-// 30 s at the 55th). The first waits of all clients lie within 10 ms.
+// min(Max, k^2 * 10 ms), with k = N+1. It grows slowly: 1 s at the tenth wait, 30 s at the
+// 55th. The first waits of all clients lie within 10 ms.
 type Tailscale struct {
 	Max time.Duration // default 30 s (an argument there); negative: no wait
 }
@@ -61,8 +60,8 @@ func (t *Tailscale) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: around(r, d, 0.5, 0.5)}, true
 }
 
-// around draws from d*(1-spread) to d*(1+spread), with spread cut to [0, 1]. A spread of
-// zero means other.
+// around returns a draw from d*(1-spread) to d*(1+spread). It cuts spread to [0, 1], and
+// takes other in place of a spread of zero.
 func around(r *rand.Rand, d time.Duration, spread, other float64) time.Duration {
 	spread = min(max(orUsual(spread, other), 0), 1)
 	by := min(d, time.Duration(spread*float64(d)))

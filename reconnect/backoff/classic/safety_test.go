@@ -13,7 +13,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// policies makes one of each kind, from four numbers that may be anything.
+// policies returns one policy of each kind, made from four arbitrary numbers.
 func policies(base, limit int64, factor, spread float64) map[string]backoff.Policy {
 	d, l := time.Duration(base), time.Duration(limit)
 	return map[string]backoff.Policy{
@@ -65,7 +65,8 @@ func FuzzPolicies(f *testing.F) {
 	})
 }
 
-// Run with -race: policies are immutable and safe to share; and they do not allocate.
+// Run this with -race: goroutines share the policies. It also asserts that they do not
+// allocate.
 func TestPoliciesMayBeShared(t *testing.T) {
 	for name, p := range policies(1e9, 3e10, 1.6, 0.2) {
 		want := waits(p, 14, rand.NewPCG(5, 6))

@@ -1,4 +1,4 @@
-// Package queue has the queue of messages that wait to be sent: its order, its
-// bounds, its keys and what expires, without a lock, a clock or a goroutine. It is
-// told the time, so that tests and a fuzz target can say what time it is.
+// Package queue keeps the messages that wait to be sent: in order, within bounds, by key
+// and until they expire. It has no lock, no clock and no goroutine. The caller passes the
+// time, so that tests and a fuzz target can choose it.
 package queue

@@ -10,7 +10,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/queue"
 )
 
-// FuzzQueue holds a queue against a slice that does the same without any index.
+// FuzzQueue compares a queue with a plain slice that does the same without any index.
 func FuzzQueue(f *testing.F) {
 	f.Add(byte(0), []byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add(byte(1), []byte{0x00, 0x10, 0x20, 0x31, 0x42, 0x53, 0x64, 0x75})
@@ -65,7 +65,7 @@ func FuzzQueue(f *testing.F) {
 	})
 }
 
-// model is a queue as one would write it first.
+// model is the simplest implementation of a queue.
 type model struct {
 	limits  queue.Limits
 	items   []*item

@@ -6,19 +6,19 @@ import "time"
 type Item[T any] struct {
 	Value   T
 	Size    int       // counted against Limits.Bytes
-	Free    bool      // it takes no room: it counts against neither limit, and is not displaced
-	Key     string    // what it is about, for ReplaceKey; empty: nothing
-	Expires time.Time // from then on it is not taken out any more; zero: never
+	Free    bool      // the item takes no room: it counts against neither limit and is never displaced
+	Key     string    // what the item is about, for ReplaceKey; empty: nothing
+	Expires time.Time // from then on Next drops the item; zero: never
 
 	prev, next *Item[T]
 	queued     bool
-	rank       int // its place in the heap of those that expire, counted from 1; 0: none
+	rank       int // its place in the heap of items that expire, counted from 1; 0: none
 }
 
 // Queued reports whether the item is in a queue.
 func (i *Item[T]) Queued() bool { return i.queued }
 
-// expired reports whether the item is too late.
+// expired reports whether the item has expired at now.
 func (i *Item[T]) expired(now time.Time) bool { return !i.Expires.IsZero() && !now.Before(i.Expires) }
 
 // deadlines is a heap of items by the time at which they expire.
@@ -32,14 +32,14 @@ func (d deadlines[T]) Swap(i, j int) {
 	d[i].rank, d[j].rank = i+1, j+1
 }
 
-// Push is for container/heap.
+// Push implements [heap.Interface].
 func (d *deadlines[T]) Push(x any) {
 	item := x.(*Item[T])
 	*d = append(*d, item)
 	item.rank = len(*d)
 }
 
-// Pop is for container/heap.
+// Pop implements [heap.Interface].
 func (d *deadlines[T]) Pop() any {
 	last := len(*d) - 1
 	item := (*d)[last]
@@ -47,7 +47,7 @@ func (d *deadlines[T]) Pop() any {
 	*d = (*d)[:last]
 	item.rank = 0
 	if last == 0 {
-		*d = nil // a queue that is empty again holds no memory
+		*d = nil // an empty queue holds no memory
 	}
 	return item
 }

@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Queue holds items in order. To add or to remove one costs constant time, and
-// time logarithmic in their number if it expires. A Queue belongs to one goroutine
-// at a time, or to a lock.
+// Queue holds items in order. Adding or removing an item takes constant time, or time
+// logarithmic in the number of items if the item expires. Only one goroutine at a time may
+// use a Queue.
 type Queue[T any] struct {
 	Limits
 
-	// Dropped is called with each item that leaves the queue because of a limit,
-	// its key or the time. It must not use the queue.
+	// Dropped receives each item that leaves the queue because of a limit, its key or
+	// the time. It must not use the queue.
 	Dropped func(*Item[T], Reason)
 
 	first, last *Item[T]
-	count       int // of those that take room
+	count       int // of the items that take room
 	bytes       int // of their sizes
 	keys        map[string]*Item[T]
 	expiring    deadlines[T]
 }
 
-// Limits bounds what takes room.
+// Limits bounds the items that take room.
 type Limits struct {
 	Messages int // how many
 	Bytes    int // the sum of their sizes
 	Full     Policy
 }
 
-// Policy says what happens to an item for which there is no room.
+// Policy decides what happens when there is no room for an item.
 type Policy uint8
 
 // The policies.
 const (
 	Refuse     Policy = iota // Add fails
-	DropOldest               // the oldest leave until there is room
-	ReplaceKey               // an item takes the place of the one with its key; without one Add fails
+	DropOldest               // Add drops the oldest until there is room
+	ReplaceKey               // Add drops the item with the same key; if there is none, Add fails
 )
 
 // Reason says why an item was dropped.
@@ -46,14 +46,14 @@ type Reason uint8
 
 // The reasons.
 const (
-	Displaced Reason = iota // by a newer one, since there was no room
-	Replaced                // by a newer one with the same key
+	Displaced Reason = iota // by a newer item, because there was no room
+	Replaced                // by a newer item with the same key
 	Expired
 )
 
 // FullError is the error of Add when there is no room.
 type FullError struct {
-	Messages, Bytes int // that take room now
+	Messages, Bytes int // what takes room now
 	Size            int // of the item
 	Limit           int // Limits.Bytes if the item alone is larger than that; else 0
 }
@@ -65,8 +65,8 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("%d messages of %d bytes wait", e.Messages, e.Bytes)
 }
 
-// Add puts an item at the end, or returns a [*FullError]. What has expired makes
-// room first.
+// Add puts an item at the end, or returns a [*FullError]. If there is no room, it drops all
+// expired items before it applies the policy.
 func (q *Queue[T]) Add(item *Item[T], now time.Time) error {
 	if !item.Free {
 		if err := q.makeRoom(item, now); err != nil {
@@ -84,7 +84,8 @@ func (q *Queue[T]) Add(item *Item[T], now time.Time) error {
 	return nil
 }
 
-// makeRoom drops what has to go so that item can be added, or nothing.
+// makeRoom drops what must go so that item fits. If it returns an error, it has dropped
+// expired items at most.
 func (q *Queue[T]) makeRoom(item *Item[T], now time.Time) error {
 	if item.Size > q.Bytes {
 		return &FullError{Size: item.Size, Limit: q.Bytes}
@@ -126,8 +127,8 @@ func (q *Queue[T]) oldest() *Item[T] {
 	return item
 }
 
-// Next takes the first item out that has not expired, and drops those before it;
-// nil if there is none.
+// Next drops the expired items at the head, then takes out the next item and returns it.
+// It returns nil if the queue is empty.
 func (q *Queue[T]) Next(now time.Time) *Item[T] {
 	for item := q.first; item != nil; item = q.first {
 		if !item.expired(now) {
@@ -139,8 +140,8 @@ func (q *Queue[T]) Next(now time.Time) *Item[T] {
 	return nil
 }
 
-// PutBack puts an item that Next has returned at the head again, limits or not. It
-// drops the item if another with its key has come meanwhile.
+// PutBack puts an item that Next has returned at the head again, whatever the limits. It
+// drops the item if a newer one with its key is queued.
 func (q *Queue[T]) PutBack(item *Item[T]) {
 	if item.Key != "" && q.keys[item.Key] != nil {
 		q.Dropped(item, Replaced)
@@ -156,7 +157,7 @@ func (q *Queue[T]) PutBack(item *Item[T]) {
 	q.added(item)
 }
 
-// added counts an item that has just been linked, and lets it be found.
+// added counts an item that has just been linked, and enters it by key and deadline.
 func (q *Queue[T]) added(item *Item[T]) {
 	item.queued = true
 	if !item.Free {
@@ -174,7 +175,7 @@ func (q *Queue[T]) added(item *Item[T]) {
 	}
 }
 
-// Remove takes an item out, if it is queued.
+// Remove takes an item out if it is queued.
 func (q *Queue[T]) Remove(item *Item[T]) {
 	if !item.queued {
 		return
@@ -207,14 +208,14 @@ func (q *Queue[T]) drop(item *Item[T], why Reason) {
 	q.Dropped(item, why)
 }
 
-// Expire drops all that have expired, the earliest first.
+// Expire drops all expired items, the earliest first.
 func (q *Queue[T]) Expire(now time.Time) {
 	for len(q.expiring) > 0 && q.expiring[0].expired(now) {
 		q.drop(q.expiring[0], Expired)
 	}
 }
 
-// Earliest returns when the first item will expire; zero: none will.
+// Earliest returns when the next item expires, or the zero time if none does.
 func (q *Queue[T]) Earliest() time.Time {
 	if len(q.expiring) == 0 {
 		return time.Time{}
@@ -222,8 +223,8 @@ func (q *Queue[T]) Earliest() time.Time {
 	return q.expiring[0].Expires
 }
 
-// All returns the items in order. The one that was yielded may be removed
-// meanwhile, others may not.
+// All returns the items in order. The loop may remove the item that it has just got, and
+// no other.
 func (q *Queue[T]) All() iter.Seq[*Item[T]] {
 	return func(yield func(*Item[T]) bool) {
 		for item := q.first; item != nil; {
@@ -236,8 +237,8 @@ func (q *Queue[T]) All() iter.Seq[*Item[T]] {
 	}
 }
 
-// Empty reports whether there is nothing in the queue.
+// Empty reports whether the queue has no item.
 func (q *Queue[T]) Empty() bool { return q.first == nil }
 
-// Size returns how many items take room, and the sum of their sizes.
+// Size returns how many items take room and the sum of their sizes.
 func (q *Queue[T]) Size() (messages, bytes int) { return q.count, q.bytes }

@@ -15,7 +15,7 @@ type item = queue.Item[string]
 
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a queue and what became of what it dropped.
+// world is a queue and the list of what it dropped.
 type world struct {
 	queue.Queue[string]
 	dropped []string
@@ -134,7 +134,7 @@ func TestWhatHasExpiredIsDropped(t *testing.T) {
 	require.Zero(t, w.Earliest())
 }
 
-// What nobody can use any more does not keep others out.
+// An expired item does not keep a new one out.
 func TestWhatHasExpiredMakesRoom(t *testing.T) {
 	w := newWorld(queue.Limits{Messages: 1, Bytes: 1, Full: queue.Refuse})
 	require.NoError(t, w.Add(&item{Value: "late", Size: 1, Expires: start.Add(1)}, start))
@@ -144,7 +144,7 @@ func TestWhatHasExpiredMakesRoom(t *testing.T) {
 	require.Equal(t, []string{"late expired"}, w.dropped)
 }
 
-// An item that was out to be sent has lost its place to a newer one with its key.
+// While Next's item was out to be sent, a newer one with its key has replaced it.
 func TestPutBackGivesWayToTheNewerOneWithItsKey(t *testing.T) {
 	w := newWorld(queue.Limits{Messages: 9, Bytes: 9, Full: queue.ReplaceKey})
 	old := &item{Value: "old", Key: "k"}

@@ -1,12 +1,12 @@
 package xsync
 
-// Call is a function of the user's that runs in a goroutine of its own.
+// Call is a call of a user's function in a goroutine of its own.
 type Call struct {
 	done     chan struct{}
 	returned bool
 }
 
-// Go calls f in a goroutine, which ends with f: wait for Done.
+// Go calls f in a goroutine that ends with f. The caller waits for Done.
 func Go(f func()) *Call {
 	c := &Call{done: make(chan struct{})}
 	go func() {
@@ -20,12 +20,12 @@ func Go(f func()) *Call {
 // Done returns a channel that is closed when the function has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// Returned reports, after Done, whether the function has returned. If not, it has
-// called [runtime.Goexit], as the Fatal methods of package testing do.
+// Returned reports whether the function has returned. Call it after Done. False means that
+// the function called [runtime.Goexit], as the Fatal methods of package testing do.
 func (c *Call) Returned() bool { return c.returned }
 
-// Guard calls f, and then otherwise if f does not return: if it has called
-// [runtime.Goexit], or panics.
+// Guard calls f. If f does not return, because it panics or calls [runtime.Goexit], Guard
+// calls otherwise.
 func Guard(f, otherwise func()) {
 	returned := false
 	defer func() {

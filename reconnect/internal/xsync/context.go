@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Context is a [context.Context] that ends when its owner says so. It does what
-// context.WithCancel would, at a quarter of the memory and without a parent.
+// Context is a [context.Context] that its owner ends with End. It does what
+// context.WithCancel does, without a parent and in a quarter of the memory.
 type Context struct {
 	ended atomic.Bool // set once, under mu
 
 	mu    sync.Mutex // guards what follows
 	done  chan struct{}
-	after []*func() // to be called at the end
+	after []*func() // called at the end
 }
 
 var _ context.Context = (*Context)(nil)
@@ -39,7 +39,7 @@ func (c *Context) End() {
 // Ended reports whether c has ended.
 func (c *Context) Ended() bool { return c.ended.Load() }
 
-// Err returns nil before the end, and context.Canceled from then on.
+// Err returns nil before the end and context.Canceled after it.
 func (c *Context) Err() error {
 	if c.Ended() {
 		return context.Canceled
@@ -60,15 +60,15 @@ func (c *Context) Done() <-chan struct{} {
 	return c.done
 }
 
-// Deadline reports that there is none.
+// Deadline reports that c has no deadline.
 func (c *Context) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Value returns nil.
 func (c *Context) Value(any) any { return nil }
 
-// AfterFunc calls f in a goroutine of its own when c ends, or now if it has.
-// Stop prevents that, and reports whether it did; if not, the caller must wait for
-// f. Package context calls this method for the contexts that are derived from c.
+// AfterFunc calls f in a goroutine of its own when c ends, or at once if c has ended. The
+// function stop prevents the call and reports whether it did; if it did not, the caller
+// must wait for f. Package context calls this method for contexts derived from c.
 func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// AfterFunc is [context.AfterFunc], without the context that it would make around
-// f where ctx has the method AfterFunc of Context.
+// AfterFunc does what [context.AfterFunc] does. If ctx has a method AfterFunc, as Context
+// has, it calls that instead, because context.AfterFunc would allocate a context around f.
 func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if c, ok := ctx.(interface {
 		AfterFunc(func()) (stop func() bool)

@@ -2,7 +2,7 @@ package xsync
 
 import "sync"
 
-// Flag is raised by anybody, and lowered by the one goroutine that waits for it.
+// Flag is up or down. Any goroutine may raise it; one goroutine waits for it and lowers it.
 type Flag struct {
 	mu sync.Mutex // guards what follows
 	up bool
@@ -19,7 +19,7 @@ func (f *Flag) Raise() {
 	f.up = true
 }
 
-// Up returns a channel that is closed when the flag is up.
+// Up returns a channel that is closed once the flag is up.
 func (f *Flag) Up() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +32,7 @@ func (f *Flag) Up() <-chan struct{} {
 	return f.ch
 }
 
-// Lower lowers the flag, and lets go of the channel.
+// Lower lowers the flag and forgets the channel.
 func (f *Flag) Lower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

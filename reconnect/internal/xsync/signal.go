@@ -18,7 +18,7 @@ func (s *Signal) Wait() <-chan struct{} {
 	return s.ch
 }
 
-// Broadcast wakes all that wait now. It is not remembered.
+// Broadcast wakes all goroutines that wait now. A later Wait does not see it.
 func (s *Signal) Broadcast() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,35 +8,35 @@ import (
 	"sync/atomic"
 )
 
-// Slot lets one goroutine in at a time. Unlike a mutex it can be waited for with a
-// context. Like a mutex it is quick before it is fair: a goroutine that leaves and
-// comes back may be ahead of one that waits, but no more than maxLost times.
+// Slot is a lock for one goroutine at a time, and a context can end the wait for it. Like a
+// mutex it prefers speed to fairness: a goroutine that releases it may get it again before
+// one that waits, but at most maxLost times.
 type Slot struct {
 	state atomic.Uint32 // taken, waited
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	waiting []*waiter  // in the order in which they get in
+	waiting []*waiter  // in the order in which they get the slot
 }
 
 const (
-	taken  = 1 << iota // somebody is in, or the place is promised to a waiter
+	taken  = 1 << iota // a goroutine has the slot, or it is kept for a waiter
 	waited             // there are waiters
 )
 
-// maxLost is how often a waiter finds the place taken again when it was woken,
-// before the place is kept for it. A waiter that is let in this way costs the time
-// of a switch between goroutines, in which nobody is in.
+// maxLost is how often a waiter may wake and find the slot taken again. After that Release
+// keeps the slot for it. This costs the time of a switch between goroutines, during which
+// no goroutine uses the slot.
 const maxLost = 4
 
 type waiter struct {
-	wake  chan struct{} // has room for one wake-up
-	lost  int           // how often it was woken in vain
-	in    bool          // it has been let in, by the one that left
-	first bool          // it goes ahead of others and is not raced
+	wake  chan struct{} // holds one wake-up
+	lost  int           // how often it woke and found the slot taken
+	in    bool          // Release has given it the slot
+	first bool          // it is at the head of the line and gets the slot at the next Release
 }
 
-// Acquire waits until the caller is in. It returns the cause of ctx if that ends
-// first, and [net.ErrClosed] if life does, which may be nil.
+// Acquire waits until the caller has the slot. It returns the cause of ctx if ctx ends
+// first, and [net.ErrClosed] if life ends first. Life may be nil.
 func (s *Slot) Acquire(ctx context.Context, life *Context) error {
 	if s.TryAcquire() {
 		return nil
@@ -44,7 +44,7 @@ func (s *Slot) Acquire(ctx context.Context, life *Context) error {
 	return s.await(ctx, life, &waiter{wake: make(chan struct{}, 1)})
 }
 
-// AcquireFirst is Acquire, ahead of all that wait.
+// AcquireFirst is Acquire from the head of the line.
 func (s *Slot) AcquireFirst(ctx context.Context, life *Context) error {
 	if s.TryAcquire() {
 		return nil
@@ -52,7 +52,7 @@ func (s *Slot) AcquireFirst(ctx context.Context, life *Context) error {
 	return s.await(ctx, life, &waiter{wake: make(chan struct{}, 1), first: true})
 }
 
-// TryAcquire reports whether the caller is in, which needs nobody else to be.
+// TryAcquire takes the slot if it is free, and reports whether it did.
 func (s *Slot) TryAcquire() bool {
 	for {
 		state := s.state.Load()
@@ -65,20 +65,20 @@ func (s *Slot) TryAcquire() bool {
 	}
 }
 
-// Release lets the next one in.
+// Release frees the slot and wakes the first waiter.
 func (s *Slot) Release() {
 	if s.state.CompareAndSwap(taken, 0) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 { // the last one has given up meanwhile
+	if len(s.waiting) == 0 { // the last waiter has given up meanwhile
 		s.state.Store(0)
 		return
 	}
 	w := s.waiting[0]
 	if w.first || w.lost >= maxLost {
-		w.in = true // and the place stays taken
+		w.in = true // and the slot stays taken
 		s.remove(w)
 	} else {
 		s.state.Store(waited)
@@ -89,11 +89,11 @@ func (s *Slot) Release() {
 func (w *waiter) notify() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it has not seen the last one yet
+	default: // the last wake-up is still unread
 	}
 }
 
-// await waits in line.
+// await joins the line and waits until w has the slot.
 func (s *Slot) await(ctx context.Context, life *Context, w *waiter) error {
 	if s.join(w) {
 		return nil
@@ -118,7 +118,7 @@ func (s *Slot) await(ctx context.Context, life *Context, w *waiter) error {
 	}
 }
 
-// join puts w into the line, and reports whether it is in already.
+// join puts w into the line, and reports whether w has the slot already.
 func (s *Slot) join(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Slot) join(w *waiter) bool {
 	return s.take(w)
 }
 
-// retry reports whether w, which was woken, is in.
+// retry reports whether w, which has been woken, has the slot now.
 func (s *Slot) retry(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Slot) retry(w *waiter) bool {
 	return false
 }
 
-// take lets w in if nobody is. The lock is held.
+// take gives w the slot if it is free, and reports whether it did. The caller holds mu.
 func (s *Slot) take(w *waiter) bool {
 	if !s.TryAcquire() {
 		return false
@@ -151,7 +151,7 @@ func (s *Slot) take(w *waiter) bool {
 	return true
 }
 
-// remove takes w out of the line. The lock is held.
+// remove takes w out of the line. The caller holds mu.
 func (s *Slot) remove(w *waiter) {
 	if i := slices.Index(s.waiting, w); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
@@ -161,7 +161,7 @@ func (s *Slot) remove(w *waiter) {
 	}
 }
 
-// leave is the end of w's wait. What w was given meanwhile goes to the next.
+// leave ends w's wait. It passes a slot or a wake-up that w has got meanwhile to the next.
 func (s *Slot) leave(w *waiter) {
 	s.mu.Lock()
 	in := w.in
@@ -169,7 +169,7 @@ func (s *Slot) leave(w *waiter) {
 		s.remove(w)
 	}
 	next := !in && len(s.waiting) > 0 && s.state.Load()&taken == 0
-	if next { // w may have been woken, and nobody else was
+	if next { // w may have got the only wake-up
 		s.waiting[0].notify()
 	}
 	s.mu.Unlock()

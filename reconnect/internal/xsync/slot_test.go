@@ -17,7 +17,7 @@ import (
 
 var errEnough = errors.New("waited long enough")
 
-// acquire begins an Acquire, whose end the channel reports.
+// acquire begins an Acquire. The channel gets its result.
 func acquire(ctx context.Context, how func(context.Context, *xsync.Context) error) <-chan error {
 	got := make(chan error, 1)
 	go func() { got <- how(ctx, nil) }()
@@ -53,7 +53,7 @@ func TestTheEndOfAContextEndsTheWaitForASlot(t *testing.T) {
 	})
 }
 
-// A goroutine that comes back at once keeps a waiter out a few times only.
+// A goroutine that comes back at once gets ahead of a waiter a few times only.
 func TestAWaiterIsNotOvertakenForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s xsync.Slot
@@ -62,7 +62,7 @@ func TestAWaiterIsNotOvertakenForEver(t *testing.T) {
 		rounds := 0
 		for ; len(waiting) == 0 && rounds < 100; rounds++ {
 			s.Release()
-			if !s.TryAcquire() { // kept for the waiter
+			if !s.TryAcquire() { // the slot is kept for the waiter
 				synctest.Wait()
 				break
 			}
@@ -89,7 +89,7 @@ func TestAcquireFirstGoesAheadOfAllThatWait(t *testing.T) {
 	})
 }
 
-// A waiter that gives up in the moment it is let in, or woken, wakes the next.
+// A waiter may give up at the moment it gets the slot or a wake-up. Then the next one wakes.
 func TestAWaiterThatGivesUpWakesTheNext(t *testing.T) {
 	for _, how := range []func(*xsync.Slot) func(context.Context, *xsync.Context) error{
 		func(s *xsync.Slot) func(context.Context, *xsync.Context) error { return s.Acquire },

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Timer calls a function after a time. The function may set the timer again. At
-// most one call runs at a time, and Stop lets none begin any more.
+// Timer calls a function after a time. The function may set the timer again. At most one
+// call runs at a time. After Stop no call begins.
 type Timer struct {
 	running sync.WaitGroup // one while a call is due, and one while it runs
 
@@ -16,8 +16,8 @@ type Timer struct {
 	stopped bool
 }
 
-// Set has f called after d, in place of the call that is due, if one is. F must be
-// the same each time.
+// Set arranges a call of f after d. It replaces the call that is due, if there is one. F
+// must be the same function each time.
 func (t *Timer) Set(d time.Duration, f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *Timer) Set(d time.Duration, f func()) {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(d, func() { t.ring(f) })
 	case t.due && !t.timer.Stop():
-		return // it rings now
+		return // ring has begun
 	default:
 		t.timer.Reset(d)
 	}
@@ -45,7 +45,7 @@ func (t *Timer) ring(f func()) {
 	f()
 }
 
-// Stop lets no further call begin. A call that runs may run on: see Wait.
+// Stop prevents further calls. It does not wait for a call that runs: see Wait.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,5 +63,5 @@ func (t *Timer) Stopped() bool {
 	return t.stopped
 }
 
-// Wait waits, after Stop, for the call that still runs.
+// Wait waits until the running call, if any, has returned. Call it after Stop.
 func (t *Timer) Wait() { t.running.Wait() }

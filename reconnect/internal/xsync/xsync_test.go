@@ -55,7 +55,7 @@ func TestAContextEndsOnce(t *testing.T) {
 	})
 }
 
-// The channel of a context that has ended before anybody asked is closed too.
+// Done's channel is closed also if the first call of Done comes after the end.
 func TestTheDoneOfAnEndedContextIsClosed(t *testing.T) {
 	var c xsync.Context
 	c.End()
