@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program copies the first program of a document into a file, and returns its path.
+// program writes the first program of a document to a file, and returns the path.
 func program(t *testing.T, document string) string {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func program(t *testing.T, document string) string {
 	return path
 }
 
-// feed answers each subscription, and then closes the connection.
+// feed answers one message on each connection, and then closes it.
 func feed() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
@@ -68,9 +68,9 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	require.NoError(t, run.Process.Signal(os.Interrupt))
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "interrupt") || strings.Contains(lines.Text(), "canceled") {
-			require.NoError(t, run.Wait(), "it ends by itself")
+			require.NoError(t, run.Wait(), "the exit code")
 			return
 		}
 	}
-	t.Fatal("it did not say why it ended")
+	t.Fatal("it printed no reason for its end")
 }

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// columns returns how wide a terminal is.
+// columns returns the width of a terminal.
 func columns(f *os.File) int {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, err := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))

@@ -15,19 +15,19 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// message is whatever is sent, in either direction. The package comment says which
-// fields each type has.
+// message is a message in either direction. The package comment lists the fields of each
+// type.
 type message struct {
 	Type   string   `json:"type"`
-	Client string   `json:"client,omitempty"` // a joiner's secret: who has it is the same, by whatever connection
+	Client string   `json:"client,omitempty"` // a secret that identifies a client on all its connections
 	Name   string   `json:"name,omitempty"`
-	Room   string   `json:"room,omitempty"`   // which one; "": none was seen yet
-	Seen   uint64   `json:"seen,omitempty"`   // the last line that was heard in it
-	ID     uint64   `json:"id,omitempty"`     // the author's number for a line
-	Text   string   `json:"text,omitempty"`   // what was said
-	Seq    uint64   `json:"seq,omitempty"`    // the room's number for a line; in a welcome, of the last one before those that follow
-	Missed uint64   `json:"missed,omitempty"` // lines that were not seen, and that the room does not have any more
-	From   string   `json:"from,omitempty"`   // the author, as authorOf says
+	Room   string   `json:"room,omitempty"`   // the name of the room; in a hello, empty if the client has seen none
+	Seen   uint64   `json:"seen,omitempty"`   // the last line that the client has received in it
+	ID     uint64   `json:"id,omitempty"`     // the author's number of a line
+	Text   string   `json:"text,omitempty"`   // of a line
+	Seq    uint64   `json:"seq,omitempty"`    // the room's number of a line; in a welcome, that of the line before the first that follows
+	Missed uint64   `json:"missed,omitempty"` // how many lines the client has not received and the room does not have any more
+	From   string   `json:"from,omitempty"`   // the author, as authorOf returns it
 	Names  []string `json:"names,omitempty"`
 }
 
@@ -35,19 +35,19 @@ const (
 	maxText    = 1000     // bytes of a line
 	maxName    = 24       // letters
 	maxNames   = 500      // in the answer to who
-	maxMessage = 64 << 10 // bytes: enough for all names, and for a text of which each byte is escaped
+	maxMessage = 64 << 10 // bytes: enough for maxNames names, and for a text in which each byte is escaped
 )
 
-// encode returns m as it travels.
+// encode returns m as a message of a connection.
 func encode(m message) conn.Message {
 	data, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // a message can always be written
+		panic(err) // a message can always be encoded
 	}
 	return conn.Message{Type: conn.Text, Data: data}
 }
 
-// decode returns the message in data, if it is one that may be believed.
+// decode returns the message in data, or an error if it is not valid.
 func decode(data []byte) (message, error) {
 	var m message
 	if len(data) > maxMessage {
@@ -99,8 +99,8 @@ func (m *message) checkText() error {
 	return nil
 }
 
-// checkName says what is wrong with a name. One that passes is safe on a terminal,
-// and cannot be taken for a line of the program's own.
+// checkName returns an error if name is not valid. A valid name is safe on a terminal, and
+// does not look like a line of the program itself.
 func checkName(name string) error {
 	if name == "" || utf8.RuneCountInString(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d letters", maxName)
@@ -113,14 +113,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// authorOf returns what others may know of a client.
+// authorOf returns the public name of a client's secret.
 func authorOf(client string) string {
 	sum := sha256.Sum256([]byte(client))
 	return hex.EncodeToString(sum[:8])
 }
 
-// clean returns s with everything escaped that a terminal might obey, and that
-// might not be seen.
+// clean returns s with control sequences and invisible characters escaped, so that it is safe
+// on a terminal.
 func clean(s string) string {
 	var b strings.Builder
 	for _, r := range s {

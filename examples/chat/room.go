@@ -10,38 +10,38 @@ import (
 	"slices"
 )
 
-// room is what the members share. One goroutine, in run, owns it: the others ask it
-// to do things.
+// room is the state that the members share. Only the goroutine in run uses it. Other
+// goroutines pass functions to do, which run calls.
 type room struct {
 	name    string
-	book    *logbook // nil: none
+	log     *logFile // nil without -log
 	print   func(format string, args ...any)
 	asked   chan func()
 	ended   chan struct{} // closed when run has returned
-	failure error         // why it ended by itself; to be read after ended
+	failure error         // why it ended by itself; read it after ended
 
-	seq     uint64    // of the last line
-	history []message // the last lines
-	authors map[string]*author
+	seq     uint64             // of the last line
+	history []message          // the last lines
+	authors map[string]*author // by id
 	members map[*member]bool
 	closing bool
 }
 
-// author is somebody who is here, or was.
+// author is a client that is or was in the room.
 type author struct {
 	id      string
-	last    uint64  // number that was said
-	seen    uint64  // the room's seq when he was last here
-	present *member // nil: away
+	last    uint64  // the number of its last line
+	seen    uint64  // the room's seq when it was here last
+	present *member // nil if it is away
 }
 
 const (
 	historyKept = 500
-	historyShow = 10 // to those who come for the first time
+	historyShow = 10 // lines that a client receives when it joins for the first time
 	authorsKept = 10000
 )
 
-// openRoom opens a room, with what the log at path says if path is not empty.
+// openRoom opens a room, and restores it from the log at path if path is not empty.
 func openRoom(path string, print func(format string, args ...any)) (*room, error) {
 	r := &room{
 		name: rand.Text(), print: print, asked: make(chan func()), ended: make(chan struct{}),
@@ -50,11 +50,11 @@ func openRoom(path string, print func(format string, args ...any)) (*room, error
 	if path == "" {
 		return r, nil
 	}
-	book, name, err := openLogbook(path, r.restore)
+	log, name, err := openLogFile(path, r.restore)
 	if err != nil {
 		return nil, err
 	}
-	r.book, r.name = book, name
+	r.log, r.name = log, name
 	return r, nil
 }
 
@@ -66,10 +66,10 @@ func (r *room) restore(m message) error {
 	return nil
 }
 
-// run does what it is asked until ctx ends, or the log cannot be written.
+// run calls the functions passed to do, until ctx ends or a write to the log fails.
 func (r *room) run(ctx context.Context) {
 	defer close(r.ended)
-	defer r.book.close()
+	defer r.log.close()
 	for r.failure == nil {
 		select {
 		case f := <-r.asked:
@@ -80,8 +80,8 @@ func (r *room) run(ctx context.Context) {
 	}
 }
 
-// do has f run by the owner, and reports whether it will be. It does not wait for
-// that. What one goroutine asks for is done in order.
+// do passes f to the goroutine in run. It does not wait for f. It returns false if the room has
+// ended, so that f will not run. The functions of one goroutine run in order.
 func (r *room) do(f func()) bool {
 	select {
 	case r.asked <- f:
@@ -91,8 +91,8 @@ func (r *room) do(f func()) bool {
 	}
 }
 
-// join lets m in, who says hello. A newer connection of somebody takes the place of
-// the older, which may be a ghost.
+// join lets m in. If the same client has an older connection, which may be half-open, m takes
+// its place.
 func (r *room) join(m *member, hello message) {
 	if r.closing || len(r.members) >= maxNames {
 		m.cut()
@@ -112,20 +112,21 @@ func (r *room) join(m *member, hello message) {
 	}
 }
 
-// since returns the lines that somebody wants to hear, and how many more there were.
+// since returns the lines to send to a client that joins, and how many more it has missed.
 func (r *room) since(hello message) (lines []message, missed uint64) {
 	unseen := r.seq
 	switch {
 	case hello.Room == "": // the first time
 		return r.history[max(len(r.history)-historyShow, 0):], 0
-	case hello.Room == r.name && hello.Seen <= r.seq: // more than there are: a log that has lost its end
+	case hello.Room == r.name && hello.Seen <= r.seq: // if it has seen more lines than there are, the log has lost its end
 		unseen -= hello.Seen
 	}
 	n := min(unseen, uint64(len(r.history)))
 	return r.history[uint64(len(r.history))-n:], unseen - n
 }
 
-// say says a line of m to everybody, unless it was said before, and acknowledges it.
+// say logs a line of m, sends it to all members and acknowledges it. If the line was said
+// before, say only acknowledges it.
 func (r *room) say(m *member, id uint64, text string) {
 	if !r.members[m] {
 		return
@@ -137,8 +138,8 @@ func (r *room) say(m *member, id uint64, text string) {
 		return
 	}
 	line := message{Type: "line", Seq: r.seq + 1, From: a.id, ID: id, Name: m.name, Text: text}
-	if err := r.book.append(line); err != nil {
-		r.failure = err // and nobody is told that it was said
+	if err := r.log.append(line); err != nil {
+		r.failure = err // the line is not acknowledged
 		return
 	}
 	r.keep(a, line)
@@ -149,7 +150,7 @@ func (r *room) say(m *member, id uint64, text string) {
 	r.send(m, message{Type: "ack", ID: id})
 }
 
-// keep remembers a line.
+// keep records a line and its number.
 func (r *room) keep(a *author, line message) {
 	r.seq, a.last, a.seen = line.Seq, line.ID, line.Seq
 	if len(r.history) >= historyKept {
@@ -158,7 +159,7 @@ func (r *room) keep(a *author, line message) {
 	r.history = append(r.history, line)
 }
 
-// who tells m who is here.
+// who sends m the names of all members.
 func (r *room) who(m *member) {
 	var names []string
 	for each := range r.members {
@@ -168,8 +169,8 @@ func (r *room) who(m *member) {
 	r.send(m, message{Type: "who", Names: names})
 }
 
-// author returns the one with this id. Of those who are away the one who was here
-// last is forgotten last.
+// author returns the author with this id. If it is new and there are too many, the room
+// forgets the author that has been away for longest.
 func (r *room) author(id string) *author {
 	a := r.authors[id]
 	if a != nil {
@@ -191,8 +192,8 @@ func (r *room) author(id string) *author {
 
 func (r *room) send(m *member, what message) { r.queue(m, encode(what).Data) }
 
-// queue queues a message for m, who is dismissed if he is too slow: he will come back,
-// and hear what he has missed.
+// queue queues a message for m. If the queue is full, m is cut off. Its client will join again
+// and receive what it has missed.
 func (r *room) queue(m *member, data []byte) {
 	if !r.members[m] {
 		return
@@ -206,7 +207,7 @@ func (r *room) queue(m *member, data []byte) {
 	}
 }
 
-// leave notes that m has gone.
+// leave removes m after its connection has ended.
 func (r *room) leave(m *member) {
 	if r.members[m] {
 		r.print("%s is gone", m.name)
@@ -214,14 +215,14 @@ func (r *room) leave(m *member) {
 	}
 }
 
-// dismiss forgets m. His writer says goodbye after what is queued.
+// dismiss removes m. The writer of m sends what is queued and then closes the connection.
 func (r *room) dismiss(m *member) {
 	delete(r.members, m)
 	m.author.present, m.author.seen = nil, r.seq
 	close(m.queue)
 }
 
-// farewell dismisses everybody.
+// farewell dismisses all members and lets no more join.
 func (r *room) farewell() {
 	r.closing = true
 	for m := range r.members {

@@ -17,7 +17,7 @@ func quietRoom(t *testing.T, path string) *room {
 	t.Helper()
 	r, err := openRoom(path, func(string, ...any) {})
 	require.NoError(t, err)
-	t.Cleanup(func() { r.book.close() })
+	t.Cleanup(func() { r.log.close() })
 	return r
 }
 
@@ -205,7 +205,7 @@ func TestALogWithAHoleIsRefused(t *testing.T) {
 func TestALineThatCannotBeKeptIsNotAcknowledged(t *testing.T) {
 	r := quietRoom(t, filepath.Join(t.TempDir(), "log"))
 	ann, _ := r.enter(t, message{Client: "ann"})
-	require.NoError(t, r.book.close())
+	require.NoError(t, r.log.close())
 	r.talk(ann, 1, 1)
 	require.ErrorIs(t, r.failure, os.ErrClosed)
 	require.Empty(t, ann.queue)

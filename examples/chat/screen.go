@@ -11,26 +11,27 @@ import (
 	"time"
 )
 
-// screen shows lines and, on a terminal, a prompt below them. One goroutine writes;
-// any may send events, between start and close. The terminal keeps its line editor:
-// lines are put in above the one that is being typed, and the prompt is written over
-// in its place, so that what stands behind it stays. Only what is typed over more
-// than one row looks torn; what is sent is right.
+// screen shows lines and, on a terminal, a prompt below them. One goroutine writes. Any
+// goroutine may send events between start and close.
+//
+// The terminal's own line editor stays in use. The screen inserts lines above the one that
+// the user is typing, and overwrites the prompt in place, so that the typed text stays. If
+// the typed text is longer than one row, it looks torn, but what is sent is right.
 type screen struct {
 	out      io.Writer
 	terminal bool
 	columns  func() int // of the terminal
-	events   chan event // a few may wait for a slow terminal
+	events   chan event // buffered, so that a slow terminal does not delay the client
 	stop     chan struct{}
 	stopped  chan struct{}
-	cause    string // why we are away, as was last told; owned by the goroutine that writes
+	cause    string // the last cause that was shown; only the goroutine that writes uses it
 }
 
 // event is one thing to show.
 type event struct {
 	text    string
-	entered bool   // the user has entered a line, so that the cursor is on a new one
-	cause   string // behind the text, unless that was just told; "": none, and forget the last
+	entered bool   // the user has entered a line, so that the cursor is on a new row
+	cause   string // shown after the text; empty: none
 }
 
 func newScreen(in, out *os.File) *screen {
@@ -45,35 +46,35 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows"
 }
 
-// start begins to write. The prompt is asked for four times a second, by one
-// goroutine, and has always the same width.
+// start starts to write. One goroutine calls prompt, four times a second and after each
+// event. The prompt must always have the same width.
 func (s *screen) start(prompt func() string) {
-	go s.run(prompt) // joined by close
+	go s.run(prompt) // close waits for it
 }
 
-// close returns when everything is shown, and the prompt gone.
+// close shows the events that are left, removes the prompt, and returns.
 func (s *screen) close() {
 	close(s.stop)
 	<-s.stopped
 }
 
-// line shows text, which must be clean.
+// line shows text. Text of others must have passed clean or checkName.
 func (s *screen) line(text string) { s.send(event{text: text}) }
 
-// note shows a line of the program's own.
+// note shows a line of the program itself.
 func (s *screen) note(format string, args ...any) { s.line("-- " + fmt.Sprintf(format, args...)) }
 
-// away shows that the server is away, and why. On a terminal, where the prompt
-// counts down, it shows the same cause only once in a row.
+// away shows that the server is away, and why. On a terminal it shows nothing if the cause is
+// the same as the last one, because the prompt counts down there.
 func (s *screen) away(text, cause string) { s.send(event{text: "-- " + text, cause: cause}) }
 
-// entered says that the user has entered a line.
+// entered shows the prompt on the new row after the user has entered a line.
 func (s *screen) entered() { s.send(event{entered: true}) }
 
 func (s *screen) send(e event) {
 	select {
 	case s.events <- e:
-	case <-s.stopped: // too late to be seen
+	case <-s.stopped: // the screen is closed, so the event is dropped
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *screen) run(prompt func() string) {
 	}
 }
 
-// finish shows what waits, without a prompt.
+// finish shows the events that are left, without a prompt.
 func (s *screen) finish() {
 	if s.terminal {
 		io.WriteString(s.out, "\r"+clearToEnd)
@@ -143,25 +144,25 @@ func (s *screen) show(e event, prompt string) {
 	io.WriteString(s.out, b.String())
 }
 
-// What a terminal obeys (ECMA-48, and the VT100).
+// Control sequences of terminals (ECMA-48 and the VT100).
 const (
-	save       = "\x1b7" // where the cursor is
+	save       = "\x1b7" // the position of the cursor
 	restore    = "\x1b8"
-	makeRoom   = "\x1bD\x1b[A" // a row below this one, by scrolling if need be
-	insertRow  = "\x1b[L"      // this one moves down
+	makeRoom   = "\x1bD\x1b[A" // makes sure that there is a row below this one, by scrolling if necessary
+	insertRow  = "\x1b[L"      // an empty row here; this one moves down
 	down       = "\x1b[B"
 	clearToEnd = "\x1b[K"
 )
 
-// indent is before the rows after the first.
+// indent begins each row of a line but the first.
 const indent = "   "
 
-// wrap cuts text into rows of so many columns, between words where there are any.
+// wrap cuts text into rows of at most that many columns, between words if possible.
 func wrap(text string, columns int) (rows []string) {
 	for {
 		end, space, width := len(text), 0, 0
 		for i, r := range text {
-			if width++; r >= 0x1100 { // perhaps a wide one
+			if width++; r >= 0x1100 { // it may be two columns wide
 				width++
 			}
 			if width > columns {

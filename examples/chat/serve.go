@@ -16,10 +16,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// server has the port, and the goroutines of the members.
+// server serves HTTP, and counts the goroutines of the members.
 type server struct {
 	room *room
-	ctx  context.Context // when it ends everybody is cut off
+	ctx  context.Context // when it ends, all connections are cut
 
 	mu      sync.Mutex // guards what follows
 	members sync.WaitGroup
@@ -27,14 +27,14 @@ type server struct {
 }
 
 const (
-	helloLimit    = 10 * time.Second // for a joiner to say who he is
-	writeLimit    = 10 * time.Second // for a message to be written
-	farewellLimit = 3 * time.Second  // for all members to be told the end
+	helloLimit    = 10 * time.Second // to wait for the hello of a new connection
+	writeLimit    = 10 * time.Second // for one write
+	farewellLimit = 3 * time.Second  // to close all connections at the end
 )
 
-// serve is `chat serve`.
+// serve runs `chat serve`.
 func serve(ctx context.Context, addr, path string, stdout io.Writer) error {
-	listener, err := net.Listen("tcp", addr) // first: who has the port has the log
+	listener, err := net.Listen("tcp", addr) // before the log, so that a second server on this port leaves the log alone
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	s.members.Wait()
 	cut.Stop()
 	end()
-	h.Close() // not those who were members, of whom it knows nothing
+	h.Close() // it does not know the connections of members, which are closed already
 	running.Wait()
 	switch {
 	case room.failure != nil:
@@ -79,7 +79,7 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	return nil
 }
 
-// enter counts a member, unless it is too late to come.
+// enter counts a member. It returns false if the server is closing.
 func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *server) enter() bool {
 	return !s.closed
 }
 
-// close says goodbye to everybody, and lets nobody in.
+// close closes the connections of all members, and accepts no more.
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -97,7 +97,7 @@ func (s *server) close() {
 	s.room.do(s.room.farewell)
 }
 
-// ServeHTTP takes one who comes, and stays with him.
+// ServeHTTP serves one member until its connection ends.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "closing", http.StatusServiceUnavailable)
@@ -125,7 +125,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	written := make(chan struct{})
-	go func() { // joined below
+	go func() { // <-written waits for it
 		defer close(written)
 		m.write(ctx)
 	}()
@@ -136,7 +136,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-written
 }
 
-// obey does what the next message of m asks for, and reports whether to go on.
+// obey handles the next message of m, and reports whether to go on.
 func (s *server) obey(ctx context.Context, m *member) bool {
 	msg, err := receive(ctx, m.ws, 0)
 	switch {
@@ -151,8 +151,8 @@ func (s *server) obey(ctx context.Context, m *member) bool {
 	return false
 }
 
-// receive reads a message; it closes the connection if that is none of ours. A
-// limit of 0 is none.
+// receive reads a message. If the message is not valid, it closes the connection. It waits no
+// longer than limit; 0 means no limit.
 func receive(ctx context.Context, ws *websocket.Conn, limit time.Duration) (message, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -170,20 +170,20 @@ func receive(ctx context.Context, ws *websocket.Conn, limit time.Duration) (mess
 	return m, err
 }
 
-// member is somebody in the room, by one connection.
+// member is one connection of a client in the room.
 type member struct {
 	ws     *websocket.Conn
 	cut    context.CancelFunc
-	name   string      // the room's, as what follows
-	author *author     // nil before he is in
-	queue  chan []byte // the room sends, and closes it when he is not a member any more
+	name   string      // the room owns this and what follows
+	author *author     // nil before it has joined
+	queue  chan []byte // the room sends to it, and closes it when m is not a member any more
 }
 
-// queueLength is how far a member may lag behind. It has room for the whole history
-// and an answer to each line that a client may send again while it does not read.
+// queueLength is how many messages may wait for a member. It has room for the whole history
+// and for an acknowledgement of each line that a client may send again before it reads.
 const queueLength = historyKept + maxUnsaid + 500
 
-// write sends what is in the queue, and says goodbye when that is closed.
+// write writes the messages of the queue, and closes the connection when the queue is closed.
 func (m *member) write(ctx context.Context) {
 	for {
 		select {

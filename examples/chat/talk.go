@@ -16,15 +16,15 @@ import (
 
 const help = "what you type is sent to everybody; /who lists who is here; /quit or Ctrl-D leaves; an empty line dials at once while the server is away"
 
-// talk does what is typed until there is no more, ctx ends, or the connection does,
-// which is an error.
+// talk obeys typed lines until the input or ctx ends. It returns an error if the connection
+// is closed first.
 func (c *client) talk(ctx context.Context, stdin io.Reader) error {
 	over := make(chan struct{})
 	defer close(over)
 	typed := make(chan string)
-	go read(stdin, typed, over) // waited for by nobody: a read of a terminal cannot be cut, and ends with the process
+	go read(stdin, typed, over) // nothing waits for it, because nothing can end the read of a terminal
 	for {
-		if err := c.journal.room(ctx); err != nil {
+		if err := c.sent.awaitRoom(ctx); err != nil {
 			return nil
 		}
 		select {
@@ -44,7 +44,7 @@ func (c *client) talk(ctx context.Context, stdin io.Reader) error {
 	}
 }
 
-// obey does what one line asks for, and reports whether to go on.
+// obey carries out one typed line, and reports whether to go on.
 func (c *client) obey(text string) bool {
 	text, err := sayable(text)
 	switch {
@@ -64,24 +64,24 @@ func (c *client) obey(text string) bool {
 	case strings.HasPrefix(text, "/"):
 		c.screen.note("no such command: %.20q", text)
 	default:
-		if err := c.journal.say(text, c.conn.Send); err != nil {
+		if err := c.sent.say(text, c.conn.Send); err != nil {
 			c.unsaid(text, err)
 		}
 	}
 	return true
 }
 
-// sayable returns what is typed as it is said. It may be empty.
+// sayable returns a typed line as it is sent. It may be empty.
 func sayable(typed string) (string, error) {
-	text := strings.ToValidUTF8(typed, "\uFFFD") // JSON would do so too, and perhaps make it too long
+	text := strings.ToValidUTF8(typed, "\uFFFD") // as JSON does, but before the length is checked
 	if len(text) > maxText {
 		return "", fmt.Errorf("longer than %d bytes: it begins with %.20q", maxText, text)
 	}
 	return strings.TrimSpace(text), nil
 }
 
-// read sends each line, or as much of it as shows that it is too long, until the
-// end of r, or until over is closed.
+// read sends each line of r to lines, until r ends or over is closed. It cuts a line that is
+// too long, and leaves enough of it to show that.
 func read(r io.Reader, lines chan<- string, over <-chan struct{}) {
 	defer close(lines)
 	in := bufio.NewReader(r)
@@ -98,8 +98,8 @@ func read(r io.Reader, lines chan<- string, over <-chan struct{}) {
 	}
 }
 
-// readLine returns the next line, without what is beyond a limit. The last line
-// may come with an error.
+// readLine returns the next line, cut to maxText+1 bytes. It may return the last line together
+// with an error.
 func readLine(in *bufio.Reader) (string, error) {
 	var line []byte
 	for {
@@ -113,7 +113,7 @@ func readLine(in *bufio.Reader) (string, error) {
 	}
 }
 
-// list is names, each as often as it is there.
+// list formats names, with the number of times that each occurs.
 func list(names []string) string {
 	times := map[string]int{}
 	for _, name := range names {

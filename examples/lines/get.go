@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 )
 
-// get prints what an HTTP server answers, and waits for the server if it is away.
+// get prints the answer of an HTTP server. While the server is away, it keeps dialing.
 func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines get", flag.ContinueOnError)
 	limit := flags.Duration("for", 0, "give up after this `long`; default: after 127 s")
@@ -27,7 +27,7 @@ func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) 
 		},
 	}
 	transport := &http.Transport{DialContext: d.DialContext}
-	defer transport.CloseIdleConnections() // ends a dial that nobody waits for any more, too
+	defer transport.CloseIdleConnections() // also ends a dial that no request waits for any more
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, flags.Arg(0), nil)
 	if err != nil {
 		return err

@@ -1,17 +1,18 @@
-// Lines is a line-based TCP client that survives its server, and a download that
-// waits for one.
+// Lines has a TCP client for messages that are lines, and a download. Both keep trying while
+// the server is away.
 //
-//	lines serve [-addr 127.0.0.1:7000]              answer each line with the same line, and PING with PONG
-//	lines talk [-addr 127.0.0.1:7000] [-ping PING]  send what is typed, print what comes
-//	lines get [-for 2m] URL                         print what an HTTP server answers, once it does
+//	lines serve [-addr 127.0.0.1:7000]              answers each line with the same line, and PING with PONG
+//	lines talk [-addr 127.0.0.1:7000] [-ping PING]  sends typed lines, prints received lines
+//	lines get [-for 2m] URL                         prints the answer of an HTTP server
 //
-// Talk is a [reconnect.Conn] over [dialer.Framed] with [conn.Lines]: what is typed
-// while the server is away is kept and sent when it is back, and of what was not
-// sent the user is told why. TCP has no ping; with -ping that line is sent when
-// nothing has come for a while, and any answer is life.
+// The client to copy is in talk.go: a [reconnect.Conn] over [dialer.Framed] with
+// [conn.Lines]. It keeps what is typed while the server is away, and sends it when the
+// server is back. It shows which lines were not sent, and why. TCP has no ping. With -ping
+// the client sends that line when it has received nothing for a while, and any answer shows
+// that the server is alive.
 //
-// Get hands [dialer.Dialer]'s DialContext to net/http: nothing else of the program
-// knows that the server may be away.
+// The download is in get.go. It gives the DialContext of [dialer.Dialer] to net/http. The
+// rest of the program need not know that the server may be away. The server is in serve.go.
 package main
 
 import (
@@ -62,8 +63,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer)
 
 var errUsage = errors.New("wrong usage")
 
-// parse takes the flags out of args, and wants exactly that many arguments to be
-// left.
+// parse parses the flags in args. Exactly want arguments must be left.
 func parse(flags *flag.FlagSet, args []string, notes io.Writer, want int) error {
 	flags.SetOutput(notes)
 	if err := flags.Parse(args); err != nil {

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the program itself when a test has started it.
+// TestMain runs the program itself if a test has started this process as the program.
 func TestMain(m *testing.M) {
 	if os.Getenv("LINES_TEST_MAIN") != "" {
 		main()
@@ -130,8 +130,7 @@ func serving(t *testing.T, addr string) *program {
 	return p
 }
 
-// What was typed while the server is away is kept, and arrives once and in order.
-func TestWhatIsTypedWhileTheServerIsAwayIsAnsweredLater(t *testing.T) {
+func TestTypedLinesWaitForTheServer(t *testing.T) {
 	addr := freeAddr(t)
 	server := serving(t, addr)
 	client := start(t, "talk", "-addr", addr)
@@ -150,7 +149,7 @@ func TestWhatIsTypedWhileTheServerIsAwayIsAnsweredLater(t *testing.T) {
 	client.wantExit(0)
 }
 
-// A pipe may end before the server is even there.
+// A pipe may end before the server is there for the first time.
 func TestTheEndOfTheInputWaitsForTheAnswers(t *testing.T) {
 	addr := freeAddr(t)
 	client := start(t, "talk", "-addr", addr)
@@ -162,7 +161,7 @@ func TestTheEndOfTheInputWaitsForTheAnswers(t *testing.T) {
 	client.wantExit(0)
 }
 
-func TestWhatCouldNotBeSentIsSaid(t *testing.T) {
+func TestLinesThatWereNotSentAreShown(t *testing.T) {
 	client := start(t, "talk", "-addr", freeAddr(t))
 	client.enter("one", strings.Repeat("x", maxLine+1))
 	client.wantNote("next try in")
@@ -172,7 +171,7 @@ func TestWhatCouldNotBeSentIsSaid(t *testing.T) {
 	require.Contains(t, client.noted(), "2 messages were not sent")
 }
 
-// A line that no server would take is dropped, and the connection lives on.
+// The connection survives a line that is too long to send.
 func TestALineThatIsTooLongIsRefusedWithAReason(t *testing.T) {
 	addr := freeAddr(t)
 	serving(t, addr)
@@ -220,7 +219,7 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 	}
 }
 
-func TestWrongUsageIsSaid(t *testing.T) {
+func TestWrongUsageIsAnError(t *testing.T) {
 	for _, args := range [][]string{{}, {"sing"}, {"talk", "-x"}, {"get"}, {"serve", "extra"}} {
 		p := start(t, args...)
 		p.wantExit(2)

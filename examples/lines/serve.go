@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// serve answers each line until ctx ends.
+// serve answers the lines of all clients until ctx ends.
 func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines serve", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:7000", "listen on this `address`")
@@ -38,7 +38,7 @@ func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer
 	}
 }
 
-// answer is one client.
+// answer answers the lines of one client.
 func answer(ctx context.Context, nc net.Conn) {
 	c, err := conn.NewFramed(nc, conn.Lines{}, &conn.FramedOptions{Limits: conn.Limits{ReadLimit: 4096}})
 	if err != nil {

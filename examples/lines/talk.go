@@ -15,10 +15,10 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// maxLine is the longest line that is sent or received.
+// maxLine is the length of the longest line that is sent or received, in bytes.
 const maxLine = 4096
 
-// talk sends the lines of in and prints those of the server, until in or ctx ends.
+// talk sends the lines of in and prints the lines of the server, until in or ctx ends.
 func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("lines talk", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:7000", "the server's `address`")
@@ -58,7 +58,7 @@ func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer
 	}
 }
 
-// liveness asks the server with a line.
+// liveness returns a probe that sends line, or the default if line is empty.
 func liveness(line string) reconnect.Liveness {
 	if line == "" {
 		return reconnect.Liveness{}
@@ -70,20 +70,20 @@ func liveness(line string) reconnect.Liveness {
 	}
 }
 
-// end sends what is still queued, closes our half, and reads on until the server
-// has closed the other, all within 5 s.
+// end sends what is still queued, closes this side's half of the connection, and reads until
+// the server has closed its half. All this may take 5 s.
 func end(c *reconnect.Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := c.Shutdown(ctx)
-	<-c.Done() // until then receipts may come
+	<-c.Done() // no receipt comes after this
 	if _, unsent := errors.AsType[*reconnect.UnsentError](err); unsent {
 		return err
 	}
-	return nil // that the server said no farewell is not the user's concern
+	return nil // all was sent, so it does not matter how the server ended the connection
 }
 
-// talker is what the user sees. Its methods run in several goroutines.
+// talker prints messages and notes for the user. Any goroutine may call its methods.
 type talker struct {
 	mu         sync.Mutex // guards both writers
 	out, notes io.Writer
@@ -101,8 +101,8 @@ func (t *talker) note(format string, args ...any) {
 	fmt.Fprintf(t.notes, "-- "+format+"\n", args...)
 }
 
-// done hears what became of each line. A line that was only perhaps sent is not
-// sent again: this server would answer it twice.
+// done receives the fate of each line. It does not send a line again whose fate is unknown,
+// because the server might answer it twice.
 func (t *talker) done(_ context.Context, r reconnect.Receipt) {
 	switch r.Fate {
 	case reconnect.FateDropped:
@@ -122,14 +122,14 @@ func (t *talker) trace() *reconnect.Trace {
 	}
 }
 
-// input is what is typed.
+// input delivers the lines of a reader.
 type input struct {
-	line chan []byte // closed at the end
-	err  error       // why, to be read then; nil for the end of the input
+	line chan []byte // closed at the end of the input
+	err  error       // of the last read, nil at the end; read it after line is closed
 }
 
-// lines reads in. Nothing ends a read of a terminal but what is typed, so its
-// goroutine is the one that the program does not wait for.
+// lines reads in. The program does not wait for its goroutine, because only more input can
+// end the read of a terminal.
 func lines(ctx context.Context, in io.Reader) *input {
 	i := &input{line: make(chan []byte)}
 	go func() {

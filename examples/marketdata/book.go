@@ -10,28 +10,28 @@ import (
 	"sync"
 )
 
-// book is an order book: a snapshot, and every update since. It has the rule
-// that matters: after a gap or a seam it is worth nothing until the next snapshot.
-// Its methods may be called from any goroutine. The zero value waits for a snapshot.
+// book is an order book: a snapshot and all updates since. After a gap or a seam it is
+// invalid until the next snapshot. Any goroutine may call its methods. The zero value is
+// invalid.
 type book struct {
 	mu      sync.Mutex // guards what follows
 	valid   bool
-	session uint64 // by which the snapshot came
-	conn    uint64 // what the venue calls that
+	session uint64 // in which the snapshot came
+	conn    uint64 // the venue's number for that connection
 	seq     uint64 // of the last message applied
 	bids    levels
 	asks    levels
 }
 
-// levels are the sizes by price, in cents.
+// levels maps a price in cents to a size.
 type levels map[int]int
 
 // quote is a message of the venue.
 type quote struct {
 	Type string `json:"type"`           // "welcome", "subscribed", "snapshot", "update", "error"
-	Conn uint64 `json:"conn"`           // the venue's number for the connection that it is sent by
-	Seq  uint64 `json:"seq,omitempty"`  // one more for each update; a snapshot has that of the last update in it
-	Bids levels `json:"bids,omitempty"` // a size of 0 in an update: no such level any more
+	Conn uint64 `json:"conn"`           // the venue's number for the connection
+	Seq  uint64 `json:"seq,omitempty"`  // counts the updates; in a snapshot, the number of the last update that it contains
+	Bids levels `json:"bids,omitempty"` // in an update a size of 0 removes the level
 	Asks levels `json:"asks,omitempty"`
 	Text string `json:"text,omitempty"` // of an error
 }
@@ -45,16 +45,15 @@ func (e *gapError) Error() string {
 	return fmt.Sprintf("gap: update %d where %d was due", e.got, e.want)
 }
 
-// oldError says that a message came from a session that the book is not of,
-// with no seam between: what redial promises cannot happen.
+// oldError reports that a message belongs to another session than the book, without a seam
+// between them. redial promises that this cannot happen.
 type oldError struct{ session, conn, of, ofConn uint64 }
 
 func (e *oldError) Error() string {
 	return fmt.Sprintf("message of session %d (connection %d) for a book of session %d (%d)", e.session, e.conn, e.of, e.ofConn)
 }
 
-// reset starts the book anew from a snapshot. It returns how many updates have
-// gone by that it never applied.
+// reset replaces the book by a snapshot. It returns how many updates the book has missed.
 func (b *book) reset(session uint64, q *quote) (missed uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +70,7 @@ func (b *book) reset(session uint64, q *quote) (missed uint64, err error) {
 	return missed, nil
 }
 
-// update applies the next change. After an error the book is as it was.
+// update applies the next change. If it returns an error, the book has not changed.
 func (b *book) update(session uint64, q *quote) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,19 +88,19 @@ func (b *book) update(session uint64, q *quote) error {
 	return nil
 }
 
-// invalidate says that messages are missing from here on.
+// invalidate marks the book invalid, because messages are missing.
 func (b *book) invalidate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.valid = false
 }
 
-// view is what a book is like at one moment.
+// view is a copy of a book.
 type view struct {
 	valid      bool
 	session    uint64
 	seq        uint64
-	bids, asks levels // copies
+	bids, asks levels
 }
 
 func (b *book) view() view {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,11 +17,60 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// drill lets the venue misbehave, one thing after the other, and finds out
-// whether the client survives. Nothing in it depends on how fast things are: each step
-// waits for what it wants to see, up to a limit.
+// demo runs the drill and returns the exit code.
+func demo(ctx context.Context, stdout *os.File) int {
+	v, err := openVenue()
+	if err != nil {
+		fmt.Fprintln(stdout, "FAILED: venue:", err)
+		return 1
+	}
+	defer v.close()
+	c := &client{book: &book{}, journal: newJournal(stdout, true)}
+	c.journal.line("VENUE", "opens at ws://%s/feed", v.addr)
+	err = c.follow(&dialer.WebSocket{
+		URL:  "ws://" + v.addr + "/feed",
+		Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 1 << 20}}, // the default is 16 MiB
+	}, &reconnect.Options{
+		OnSession: c.open,
+		// These numbers are small because the whole drill has 30 s. Keep the defaults for
+		// a real feed, as live does, because its server must serve all its clients at once.
+		Liveness: reconnect.Liveness{Limit: 1500 * time.Millisecond},
+		Run: reconnect.RunOptions{
+			Policy:      backoff.First(300*time.Millisecond, &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}),
+			StableAfter: stableAfter,
+		},
+	})
+	if err != nil {
+		fmt.Fprintln(stdout, "FAILED: client:", err)
+		return 1
+	}
+	reading := make(chan error, 1)
+	go func() { reading <- c.read(context.Background()) }() // <-reading waits for it
+	d := &drill{venue: v, client: c}
+	err = d.run(ctx)
+	c.leave()
+	<-reading
+	c.journal.close()
+	c.journal.table(stdout)
+	d.table(stdout)
+	switch {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(stdout, "\n%v after %d of %d\n", err, len(d.results), len(d.script()))
+		return 1
+	case err != nil:
+		fmt.Fprintf(stdout, "\nFAILED: %v\n", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "\nok: all %d survived, the book equals the venue's, no message of an old session was applied\n", len(d.results))
+	return 0
+}
+
+// drill makes the venue misbehave in one way after the other, and checks that the client
+// survives each. It does not depend on the speed of the machine, because each step waits,
+// up to a limit, until it sees what it expects.
 type drill struct {
 	venue   *venue
 	client  *client
@@ -30,35 +80,36 @@ type drill struct {
 // misbehaviour is one step of the drill.
 type misbehaviour struct {
 	fault fault
-	begin func() bool      // does it; false: there was nobody to do it to
-	seen  func(event) bool // is that how it looks to the client?
-	times int              // how often it has to be seen
-	end   func() error     // makes an end of it; nil: it was over at once
+	begin func() bool      // does it; returns false if it had no effect, because no client was connected
+	seen  func(event) bool // reports whether the event is how the client sees it
+	times int              // how often the client must see it
+	end   func() error     // ends it; nil if it was over at once
 }
 
-// result is what came of a misbehaviour.
+// result is the outcome of a misbehaviour.
 type result struct {
 	fault fault
-	did   uint64        // how often, in the venue's own count
-	seen  int           // how often, by the client
-	cause error         // as what, first
-	away  time.Duration // from its beginning until the book was right again
-	err   error         // nil: survived
+	did   uint64        // how often the venue did it
+	seen  int           // how often the client saw it
+	cause error         // the first error that the client saw
+	away  time.Duration // from its beginning until the book was in sync again
+	err   error         // nil if the client survived
 }
 
 const (
-	drillLimit = 27 * time.Second // leaves the rest of 30 s for leaving
-	stepLimit  = 10 * time.Second
+	drillLimit  = 27 * time.Second // the rest of the 30 s is for leaving
+	stepLimit   = 10 * time.Second
+	stableAfter = time.Second
 )
 
-// sight is how it looked to the client.
+// sight returns how often and as what the client saw it.
 func (r *result) sight() string {
 	if r.seen == 0 {
 		return "not seen"
 	}
 	text := r.cause.Error()
 	if e := (*dialer.Error)(nil); errors.As(r.cause, &e) {
-		text = strings.TrimPrefix(text, "dial "+e.Endpoint+": ") // it is always the same
+		text = strings.TrimPrefix(text, "dial "+e.Endpoint+": ") // which is the same in all rows
 	}
 	return fmt.Sprintf("%d x %s", r.seen, text)
 }
@@ -92,7 +143,7 @@ func tooBig(err error) bool { return errors.As(err, new(*conn.TooBigError)) }
 
 func isGap(err error) bool { return errors.As(err, new(*gapError)) }
 
-// run goes through the script, up to the first failure, and then compares the books.
+// run runs the script up to the first failure, and then compares the books.
 func (d *drill) run(interrupted context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(interrupted, drillLimit, fmt.Errorf("the drill was not over within %v", drillLimit))
 	defer cancel()
@@ -115,7 +166,7 @@ func (d *drill) run(interrupted context.Context) error {
 
 var errInterrupted = errors.New("interrupted")
 
-// compare stops the trade and says what is wrong with the client's book.
+// compare stops the trade and returns an error if the client's book is wrong.
 func (d *drill) compare(ctx context.Context) error {
 	d.venue.halt()
 	if err := d.until(ctx, "the client's book is not the venue's", d.equal); err != nil {
@@ -128,7 +179,7 @@ func (d *drill) compare(ctx context.Context) error {
 	return nil
 }
 
-// survive goes through one misbehaviour.
+// survive runs one misbehaviour and waits until the client is in sync again.
 func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 	r.fault = m.fault
 	if r.err = d.until(ctx, "the client was not ready and stable before it", d.calm); r.err != nil {
@@ -137,7 +188,7 @@ func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 	journal := d.client.journal
 	from, session, start := journal.mark(), d.client.feed.Status().Session, time.Now()
 	journal.line("VENUE", "%s", m.fault)
-	if r.err = d.until(ctx, "no client was connected for it to be done to", m.begin); r.err != nil {
+	if r.err = d.until(ctx, "no client was connected", m.begin); r.err != nil {
 		return r
 	}
 	r.err = d.until(ctx, "the client did not see it", func() bool {
@@ -168,7 +219,7 @@ func (d *drill) survive(ctx context.Context, m misbehaviour) (r result) {
 	return r
 }
 
-// newSession reports whether m costs the connection.
+// newSession reports whether m ends the connection.
 func (m *misbehaviour) newSession() bool { return m.fault != skips }
 
 // inSync reports whether b is the valid book of a ready session.
@@ -177,8 +228,8 @@ func (d *drill) inSync(b view) bool {
 	return b.valid && s.State == reconnect.StateReady && s.Session == b.session
 }
 
-// calm reports whether the client has been well for so long that waits start again
-// from the first.
+// calm reports whether the client has been in sync for so long that its next wait is the
+// first again.
 func (d *drill) calm() bool {
 	return d.inSync(d.client.book.view()) && time.Since(d.client.feed.Status().Since) > stableAfter
 }
@@ -188,8 +239,8 @@ func (d *drill) equal() bool {
 	return ours.valid && ours.seq == theirs.seq && maps.Equal(ours.bids, theirs.bids) && maps.Equal(ours.asks, theirs.asks)
 }
 
-// until waits for something to become true. If that takes too long the error says what
-// was wrong.
+// until waits until right returns true. If that takes too long, it returns an error that
+// begins with wrong.
 func (d *drill) until(ctx context.Context, wrong string, right func() bool) error {
 	limit, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
@@ -210,7 +261,7 @@ func (d *drill) until(ctx context.Context, wrong string, right func() bool) erro
 	}
 }
 
-// table shows what came of each misbehaviour.
+// table prints the outcome of each misbehaviour.
 func (d *drill) table(out io.Writer) {
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

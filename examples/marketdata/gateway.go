@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// gateway is what has the port: an HTTP server, and the TCP connections under
-// it, which it can cut and freeze.
+// gateway is the HTTP server of the venue. It can cut and freeze the TCP connections below
+// it.
 type gateway struct {
 	net.Listener
 	server http.Server
@@ -39,7 +39,7 @@ func openGateway(listener net.Listener, meet http.HandlerFunc) *gateway {
 			meet(w, r)
 		}
 	})
-	go func() { // joined by close
+	go func() { // close waits for it
 		defer close(g.served)
 		if err := g.server.Serve(g); !errors.Is(err, http.ErrServerClosed) {
 			panic(err)
@@ -48,7 +48,7 @@ func openGateway(listener net.Listener, meet http.HandlerFunc) *gateway {
 	return g
 }
 
-// close frees the port, cuts everything and waits for it.
+// close frees the port, cuts all connections and waits until their handlers have returned.
 func (g *gateway) close() {
 	g.mu.Lock()
 	g.closed = true
@@ -66,7 +66,7 @@ func (g *gateway) cut() {
 	}
 }
 
-// all returns the connections that there are.
+// all returns the open connections.
 func (g *gateway) all() []*line {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +86,8 @@ func (g *gateway) Accept() (net.Conn, error) {
 	return l, nil
 }
 
-// line is one TCP connection. Frozen, it swallows what is written, and what
-// comes in, pings too, reaches nobody.
+// line is one TCP connection. When it is frozen, it discards all bytes in both directions,
+// so that pings get no answer.
 type line struct {
 	net.Conn
 	of     *gateway

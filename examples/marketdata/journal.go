@@ -12,25 +12,25 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// journal notes what happens: a line for each event, at once, and a table in the
-// end. Its methods may be called from any goroutine.
+// journal records what happens. It prints a line for each event at once, and a table in the
+// end. Any goroutine may call its methods.
 type journal struct {
-	start  time.Time
-	screen *screen
-	book   bool // there is one
+	start   time.Time
+	printer *printer
+	book    bool // the client keeps a book
 
 	mu       sync.Mutex // guards what follows
-	sessions []*record  // the latest, in order
-	earlier  record     // the sum of those before
-	forgot   int        // how many those were
-	events   []event    // what went wrong
+	sessions []*record  // the latest ones, in order
+	earlier  record     // the sum of all sessions before them
+	forgot   int        // the number of sessions in earlier
+	events   []event
 	resyncs  int
-	gaps     int       // seams after which nobody knows what is missing
+	gaps     int       // seams, if there is no book that tells what is missing
 	received time.Time // when the last message came
-	left     bool      // we are leaving
+	left     bool      // the client is leaving
 }
 
-// event is something that went wrong.
+// event is one thing that went wrong.
 type event struct {
 	kind    kind
 	session uint64
@@ -41,7 +41,7 @@ type kind int
 
 const (
 	dialFailed kind = iota
-	neverReady      // a session that ended before it was
+	neverReady      // a session ended before it was ready
 	sessionLost
 	wrongMessage
 )
@@ -52,15 +52,15 @@ const (
 )
 
 func newJournal(out *os.File, book bool) *journal {
-	return &journal{start: time.Now(), screen: newScreen(out), book: book}
+	return &journal{start: time.Now(), printer: newPrinter(out), book: book}
 }
 
-// line shows what has become of something.
+// line prints one line with the time since the start.
 func (j *journal) line(what, format string, args ...any) {
-	j.screen.lines <- fmt.Sprintf("%7.3fs  %-10s  %s", time.Since(j.start).Seconds(), what, fmt.Sprintf(format, args...))
+	j.printer.lines <- fmt.Sprintf("%7.3fs  %-10s  %s", time.Since(j.start).Seconds(), what, fmt.Sprintf(format, args...))
 }
 
-// trace listens to the connection.
+// trace returns the hooks that record the events of a connection.
 func (j *journal) trace() *reconnect.Trace {
 	return &reconnect.Trace{
 		DialStart: func(d reconnect.DialStart) { j.line("connecting", "attempt %d", d.Try) },
@@ -130,7 +130,7 @@ func (j *journal) end(e reconnect.SessionEnd) {
 	j.line("ended", "session %d, %s: %s", e.Session, ready, cause)
 }
 
-// message counts one that was received.
+// message counts a received message.
 func (j *journal) message(session uint64) {
 	j.edit(session, func(r *record) {
 		r.messages++
@@ -138,15 +138,15 @@ func (j *journal) message(session uint64) {
 	})
 }
 
-// heard returns when the last message came, the zero time if none did, and how many
-// seams there were.
+// heard returns when the last message arrived, or the zero time if none did, and the number
+// of gaps.
 func (j *journal) heard() (last time.Time, gaps int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.received, j.gaps
 }
 
-// resync says that the book is right again.
+// resync records that a snapshot has made the book valid.
 func (j *journal) resync(session, seq, missed uint64) {
 	j.edit(session, func(r *record) {
 		j.resyncs++
@@ -159,7 +159,7 @@ func (j *journal) resync(session, seq, missed uint64) {
 	j.line("in sync", "session %d: snapshot at update %d, %d missed", session, seq, missed)
 }
 
-// seam says that something is missing after a session, and nobody knows how much.
+// seam records that an unknown number of messages may be missing after a session.
 func (j *journal) seam(session uint64) {
 	if !j.isLeaving() {
 		j.edit(session, func(r *record) {
@@ -169,13 +169,13 @@ func (j *journal) seam(session uint64) {
 	}
 }
 
-// wrong says that a message cannot be applied.
+// wrong records a message that the book could not apply.
 func (j *journal) wrong(session uint64, err error) {
 	j.note(event{kind: wrongMessage, session: session, err: err})
 	j.line("out of sync", "session %d: %v", session, err)
 }
 
-// leaving says that what ends now was ended by us.
+// leaving records that the client itself ends the connection from now on.
 func (j *journal) leaving() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -188,8 +188,8 @@ func (j *journal) isLeaving() bool {
 	return j.left
 }
 
-// close returns when every line is shown.
-func (j *journal) close() { j.screen.close() }
+// close returns when every line has been printed.
+func (j *journal) close() { j.printer.close() }
 
 func (j *journal) note(e event) {
 	j.mu.Lock()
@@ -199,7 +199,7 @@ func (j *journal) note(e event) {
 	}
 }
 
-// mark is a place in the journal.
+// mark is a position in the journal.
 type mark struct{ events, resyncs int }
 
 // mark returns the present end of the journal.
@@ -209,7 +209,7 @@ func (j *journal) mark() mark {
 	return mark{len(j.events), j.resyncs}
 }
 
-// find looks for events since m. It returns how many there are, and the error of the first.
+// find returns how many events since m match, and the error of the first of them.
 func (j *journal) find(m mark, match func(event) bool) (n int, first error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

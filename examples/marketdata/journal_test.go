@@ -20,7 +20,7 @@ func newsless(t *testing.T) *journal {
 	require.NoError(t, err)
 	j := newJournal(null, true)
 	require.NoError(t, null.Close())
-	j.screen.lines = make(chan string, 10000) // more than the test writes
+	j.printer.lines = make(chan string, 10000) // more than the test writes
 	return j
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// live follows a real feed until ctx ends. All the defaults are kept.
+// live follows a real feed until ctx ends. It keeps all defaults.
 func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscription string) int {
 	c := &client{journal: newJournal(stdout, false)}
 	o := &reconnect.Options{}
 	if subscription != "" {
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-			return o.Write(text(subscription)) // what answers it, we cannot know
+			return o.Write(text(subscription)) // it does not wait, because it cannot recognize the answer
 		}
 	}
 	if err := c.follow(&dialer.WebSocket{URL: url}, o); err != nil {
@@ -37,11 +37,11 @@ func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscript
 	return 0
 }
 
-// watch reads the feed and shows a line each second. It returns nil when ctx ends,
-// and an error when the feed is gone for good: then the verdict was Stop.
+// watch reads the feed and prints a line each second. It returns nil when ctx ends. It
+// returns an error when redialing was given up, for instance after an answer of 410 Gone.
 func (c *client) watch(ctx context.Context) error {
-	reading := make(chan error, 1)                          // its one place is why it ended
-	go func() { reading <- c.read(context.Background()) }() // received below
+	reading := make(chan error, 1)
+	go func() { reading <- c.read(context.Background()) }() // <-reading waits for it
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last := sample{at: time.Now()}
@@ -59,8 +59,8 @@ func (c *client) watch(ctx context.Context) error {
 	}
 }
 
-// second shows what has come until now. It returns the count of messages, from which
-// the next line computes its rate.
+// second prints what has arrived until now. It returns the count of messages, so that the
+// next call can compute the rate.
 func (c *client) second(last sample) sample {
 	status, stats := c.feed.Status(), c.feed.Stats()
 	now := sample{count: stats.Received, at: time.Now()}
@@ -89,7 +89,7 @@ func (c *client) second(last sample) sample {
 	return now
 }
 
-// brief is a time to the tenth of a second, or to the second from a minute on.
+// brief formats d to a tenth of a second, or to a second from a minute on.
 func brief(d time.Duration) string {
 	if d >= time.Minute {
 		return d.Round(time.Second).String()
@@ -97,7 +97,7 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
 }
 
-// size is a number of bytes.
+// size formats a number of bytes.
 func size(n uint64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)

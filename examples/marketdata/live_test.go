@@ -37,7 +37,7 @@ func watch(t *testing.T, play func(*watched)) (out string) {
 		require.NoError(t, err)
 		defer null.Close()
 		w := &watched{client: &client{journal: newJournal(null, false)}, dials: make(chan *conntest.Fake), ended: make(chan error, 1)}
-		w.journal.screen.out, w.journal.screen.terminal = &w.out, false
+		w.journal.printer.out, w.journal.printer.terminal = &w.out, false
 		require.NoError(t, w.follow(reconnect.DialFunc(w.dial), &reconnect.Options{
 			Run: reconnect.RunOptions{Policy: &backoff.Exponential{Base: 2500 * time.Millisecond, Factor: 1, Jitter: backoff.JitterNone}},
 		}))

@@ -5,14 +5,16 @@
 //	go run ./examples/marketdata
 //	go run ./examples/marketdata -url wss://feed.example/v1 -subscribe '{"op":"subscribe"}'
 //
-// Without flags it opens a small venue on a loopback port, which misbehaves in
-// every way that a venue can, and a client that survives it: at most 30 s, exit
-// code 0 if the client's book is right in the end. With -url it follows a real
-// feed until it is interrupted, and prints a line per second: what has come, by
-// which session, and how often something was missed.
+// Without flags it runs a drill. It opens a venue, which is a small exchange, on a loopback
+// port. The venue misbehaves in seven ways, and the client must survive each. The drill
+// takes at most 30 s. The exit code is 0 if the client's book is right in the end.
 //
-// What to copy is in this file and in book.go; live.go follows a real feed;
-// journal.go has the lines and the table; venue.go and drill.go make the trouble.
+// With -url it follows a real feed until you interrupt it. It prints one line per second:
+// what has arrived, in which session, and how often something was missed.
+//
+// The client is in this file and in book.go: copy those. The server is in venue.go and
+// gateway.go, and the drill in drill.go. live.go follows a real feed; journal.go, table.go
+// and printer.go record and print what happens.
 package main
 
 import (
@@ -28,31 +30,29 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // client follows one feed and keeps its book.
 type client struct {
 	feed    *reconnect.Conn
-	book    *book // nil: the feed speaks a language that we do not understand
-	asked   bool  // a snapshot is on its way; owned by the goroutine in read
+	book    *book // nil if the feed's messages are not the venue's
+	asked   bool  // a snapshot is on its way; only the goroutine in read uses it
 	journal *journal
-	rate    rate // of messages; owned by the goroutine that asks for the status
+	rate    rate // of messages; only the goroutine that calls status uses it
 }
 
 // follow starts to keep a connection to a feed open.
 func (c *client) follow(d reconnect.Dialer, o *reconnect.Options) (err error) {
 	o.Run.Trace = c.journal.trace()
-	c.asked = true // by open
+	c.asked = true // because open asks
 	if c.feed, err = reconnect.New(d, o); err == nil {
-		c.journal.screen.start(c.status)
+		c.journal.printer.start(c.status)
 	}
 	return err
 }
 
-// open makes a new connection ready: login, subscribe, each with its answer.
+// open logs in and subscribes on a new connection. It waits for both answers.
 func (c *client) open(_ context.Context, o *reconnect.Opening) error {
 	if err := o.Write(text(`{"op":"login","key":"open sesame"}`)); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (c *client) open(_ context.Context, o *reconnect.Opening) error {
 
 var subscribe = text(`{"op":"subscribe","book":"GO-USD"}`)
 
-// await reads until the answer comes. What comes before it is part of the
-// feed, and handed on.
+// await reads until the answer arrives. Messages that arrive before it belong to the feed,
+// so await delivers them to the reader.
 func await(o *reconnect.Opening, answer string) error {
 	for {
 		m, err := o.Read()
@@ -91,18 +91,18 @@ func await(o *reconnect.Opening, answer string) error {
 	}
 }
 
-// read takes what comes, by whatever connection, until there will be nothing more.
+// read applies messages until no more can come, on any number of connections. A seam is the
+// place between the last message of one connection and the first of the next: messages may
+// be missing there.
 func (c *client) read(ctx context.Context) error {
 	for m, err := range c.feed.Messages(ctx) {
-		var seam *reconnect.Seam
+		seam, lost := errors.AsType[*reconnect.Seam](err)
 		switch {
-		case errors.As(err, &seam): // a connection was lost, and with it whatever comes meanwhile
-			if c.book == nil {
-				c.journal.seam(seam.Session)
-				continue
-			}
+		case lost && c.book == nil:
+			c.journal.seam(seam.Session)
+		case lost:
 			c.book.invalidate()
-			c.asked = true // by open, on the next connection
+			c.asked = true // because open asks on the next connection
 		case err != nil:
 			return err
 		default:
@@ -115,7 +115,7 @@ func (c *client) read(ctx context.Context) error {
 	return nil
 }
 
-// apply brings the book up to date, or finds out that it cannot be.
+// apply changes the book by one message. If it cannot, it asks for a snapshot.
 func (c *client) apply(ctx context.Context, m reconnect.Message) {
 	err := c.change(m)
 	if err == nil {
@@ -125,8 +125,8 @@ func (c *client) apply(ctx context.Context, m reconnect.Message) {
 		c.book.invalidate()
 		c.journal.wrong(m.Session, err)
 	}
-	// Ask for a snapshot. If that fails the session is not ready yet, and the next
-	// update brings us here again; or it is lost, and a seam comes.
+	// If Write fails, either the session is not ready yet, and the next update leads here
+	// again; or the session is lost, and a seam follows.
 	if !c.asked {
 		c.asked = c.feed.Write(ctx, subscribe) == nil
 	}
@@ -147,27 +147,13 @@ func (c *client) change(m reconnect.Message) error {
 			c.journal.resync(m.Session, q.Seq, missed)
 		}
 		return err
-	case "error": // so no snapshot will come
+	case "error": // no snapshot will come in this session
 		c.feed.Redial(m.Session, fmt.Errorf("the venue says %q", q.Text))
 	}
 	return nil
 }
 
-// status is the line at the bottom of a terminal. One goroutine asks for it.
-func (c *client) status() string {
-	s := c.feed.Status()
-	line := fmt.Sprintf("%7.3fs  %-10v  session %d, %.0f msg/s", time.Since(c.journal.start).Seconds(), s.State, s.Session,
-		c.rate.of(c.feed.Stats().Received, time.Now()))
-	if s.State == reconnect.StateWaiting {
-		line += fmt.Sprintf(", next try in %.1fs", max(time.Until(s.Next), 0).Seconds())
-	}
-	if c.book != nil {
-		line += ", " + c.book.view().String()
-	}
-	return short(line, 79)
-}
-
-// leave ends the connection politely, if the peer lets us.
+// leave closes the connection. It gives the peer 2 s to answer the close frame.
 func (c *client) leave() {
 	c.journal.leaving()
 	c.journal.line("leaving", "within 2s")
@@ -179,56 +165,6 @@ func (c *client) leave() {
 }
 
 func text(s string) conn.Message { return conn.Message{Type: conn.Text, Data: []byte(s)} }
-
-// demo has a venue of its own, and a drill.
-func demo(ctx context.Context, stdout *os.File) int {
-	v, err := openVenue()
-	if err != nil {
-		fmt.Fprintln(stdout, "FAILED: venue:", err)
-		return 1
-	}
-	defer v.close()
-	c := &client{book: &book{}, journal: newJournal(stdout, true)}
-	c.journal.line("VENUE", "opens at ws://%s/feed", v.addr)
-	err = c.follow(&dialer.WebSocket{
-		URL:  "ws://" + v.addr + "/feed",
-		Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 1 << 20}}, // the default is 16 MiB
-	}, &reconnect.Options{
-		OnSession: c.open,
-		// Small numbers, since there are 30 s for everything. A real feed keeps the
-		// defaults, as live does: its server has to bear all its clients at once.
-		Liveness: reconnect.Liveness{Limit: 1500 * time.Millisecond},
-		Run: reconnect.RunOptions{
-			Policy:      backoff.First(300*time.Millisecond, &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}),
-			StableAfter: stableAfter,
-		},
-	})
-	if err != nil {
-		fmt.Fprintln(stdout, "FAILED: client:", err)
-		return 1
-	}
-	reading := make(chan error, 1)
-	go func() { reading <- c.read(context.Background()) }() // received below
-	d := &drill{venue: v, client: c}
-	err = d.run(ctx)
-	c.leave()
-	<-reading
-	c.journal.close()
-	c.journal.table(stdout)
-	d.table(stdout)
-	switch {
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintf(stdout, "\n%v after %d of %d\n", err, len(d.results), len(d.script()))
-		return 1
-	case err != nil:
-		fmt.Fprintf(stdout, "\nFAILED: %v\n", err)
-		return 1
-	}
-	fmt.Fprintf(stdout, "\nok: all %d survived, the book equals the venue's, no message of an old session was applied\n", len(d.results))
-	return 0
-}
-
-const stableAfter = time.Second
 
 const usage = `usage: marketdata [-url ADDRESS [-subscribe MESSAGE]]
 

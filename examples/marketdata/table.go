@@ -12,17 +12,17 @@ import (
 // record is one session.
 type record struct {
 	n        uint64
-	downtime time.Duration // since the last one that was ready
-	up       bool          // it was ready
-	ready    time.Duration // for how long
+	downtime time.Duration // since the last ready session ended
+	up       bool          // the session became ready
+	ready    time.Duration // how long it was ready
 	messages int
-	gaps     int    // holes in the stream: with a book, those that its snapshots closed; else, its own end
-	missed   uint64 // updates that were in them
+	gaps     int    // with a book: gaps that a snapshot has closed; without: 1 if a seam followed
+	missed   uint64 // updates in those gaps
 	resyncs  int
-	end      string // why it ended
+	end      string // why the session ended
 }
 
-// table shows the sessions. It is for after close.
+// table prints the sessions. Call it after close.
 func (j *journal) table(out io.Writer) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -54,7 +54,7 @@ func (j *journal) table(out io.Writer) {
 }
 
 func (r *record) add(s *record) {
-	if s.up { // otherwise its downtime is part of that of the next
+	if s.up { // if not, the downtime of the next session includes that of this one
 		r.up = true
 		r.downtime += s.downtime
 		r.ready += s.ready

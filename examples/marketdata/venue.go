@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,29 +18,29 @@ import (
 	"github.com/coder/websocket"
 )
 
-// venue is a small exchange on a loopback port, with one book and a market that
-// never rests: the gateway may be down, the trade goes on. It misbehaves to
-// order. Its methods may be called from any goroutine, those that misbehave by one at a time.
+// venue is a small exchange on a loopback port. It has one book, whose updates go on while
+// the gateway is down. The drill calls the methods that make it misbehave, one at a time.
+// Any goroutine may call the others.
 type venue struct {
 	addr string // host:port, the same after a restart
 
-	gateway *gateway // nil while killed; of the goroutine that kills and opens
+	gateway *gateway // nil while killed; only the goroutine that kills and opens uses it
 
-	market sync.WaitGroup // the goroutine that trades
+	market sync.WaitGroup // the goroutine in trade
 	halted context.CancelFunc
 
-	mu       sync.Mutex // guards what follows; held for no I/O
+	mu       sync.Mutex // guards what follows; never held across I/O
 	seq      uint64
 	bids     levels
 	asks     levels
 	clients  map[*member]bool
-	numbered uint64           // connections so far
-	door     fault            // what happens to those who come; none: they are let in
-	withheld bool             // the next update reaches nobody
-	did      map[fault]uint64 // how often
+	numbered uint64           // the number of connections so far
+	door     fault            // what happens to new clients: busy, drops, or none
+	withheld bool             // the next update is not sent
+	did      map[fault]uint64 // how often the venue did each
 }
 
-// fault is something that a venue does to its clients.
+// fault is one way in which the venue misbehaves. The strings are printed.
 type fault string
 
 const (
@@ -56,11 +57,11 @@ const (
 const (
 	tick      = 5 * time.Millisecond // between two updates
 	middle    = 10000                // bids are below this price, asks above
-	depth     = 20                   // levels at most, on either side
+	depth     = 20                   // the most levels on each side
 	oversized = 2 << 20              // bytes
 )
 
-// openVenue opens a venue, to be closed by the caller.
+// openVenue opens a venue. The caller closes it.
 func openVenue() (*venue, error) {
 	v := &venue{
 		addr: "127.0.0.1:0",
@@ -75,11 +76,11 @@ func openVenue() (*venue, error) {
 	ctx, halt := context.WithCancel(context.Background())
 	v.halted = halt
 	v.market.Add(1)
-	go v.trade(ctx) // joined by halt
+	go v.trade(ctx) // halt waits for it
 	return v, nil
 }
 
-// close ends everything and waits for it.
+// close ends the trade and the gateway, and waits for both.
 func (v *venue) close() {
 	v.halt()
 	v.kill()
@@ -96,7 +97,8 @@ func (v *venue) open() error {
 	return nil
 }
 
-// kill is the end of the process that has the port: no farewell to anybody.
+// kill closes the port and all connections without a close frame, as a killed process does.
+// Like the other faults it returns false if it had no effect.
 func (v *venue) kill() bool {
 	if v.gateway == nil {
 		return false
@@ -107,8 +109,8 @@ func (v *venue) kill() bool {
 	return true
 }
 
-// freeze makes every connection half-open: it is neither read nor written any
-// more, nor closed. New ones are as usual.
+// freeze makes every connection half-open: no bytes pass any more, and it is not closed.
+// New connections work.
 func (v *venue) freeze() bool {
 	lines := v.gateway.all()
 	for _, l := range lines {
@@ -118,7 +120,7 @@ func (v *venue) freeze() bool {
 	return len(lines) > 0
 }
 
-// restart says goodbye to everybody with code 1012.
+// restart closes every connection with code 1012.
 func (v *venue) restart() bool {
 	members := v.all()
 	for _, m := range members {
@@ -128,8 +130,8 @@ func (v *venue) restart() bool {
 	return len(members) > 0
 }
 
-// turnAway cuts all connections, and does to those who come what f says, busy or
-// drops, until they are welcome again.
+// turnAway cuts all connections, and applies f, which is busy or drops, to each new client
+// until welcome is called.
 func (v *venue) turnAway(f fault) bool {
 	v.mu.Lock()
 	v.door = f
@@ -138,7 +140,7 @@ func (v *venue) turnAway(f fault) bool {
 	return true
 }
 
-// welcome lets everybody in again.
+// welcome ends turnAway.
 func (v *venue) welcome() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -146,7 +148,7 @@ func (v *venue) welcome() error {
 	return nil
 }
 
-// shout sends everybody a message that is too big for anybody.
+// shout sends every client a message that is larger than its limit.
 func (v *venue) shout() bool {
 	data := []byte(`{"type":"update","text":"` + strings.Repeat("x", oversized) + `"}`)
 	v.mu.Lock()
@@ -158,7 +160,7 @@ func (v *venue) shout() bool {
 	return len(v.clients) > 0
 }
 
-// skip lets nobody have the next update.
+// skip leaves out the next update.
 func (v *venue) skip() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -166,7 +168,7 @@ func (v *venue) skip() bool {
 	return v.withheld
 }
 
-// halt stops the trade: from now on the book stays as it is.
+// halt stops the trade. After it the book does not change.
 func (v *venue) halt() {
 	v.halted()
 	v.market.Wait()
@@ -179,7 +181,7 @@ func (v *venue) view() view {
 	return view{valid: true, seq: v.seq, bids: maps.Clone(v.bids), asks: maps.Clone(v.asks)}
 }
 
-// times returns how often the venue did f.
+// times returns how often the venue has done f.
 func (v *venue) times(f fault) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,11 +197,7 @@ func (v *venue) note(f fault) {
 func (v *venue) all() []*member {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var all []*member
-	for m := range v.clients {
-		all = append(all, m)
-	}
-	return all
+	return slices.Collect(maps.Keys(v.clients))
 }
 
 // trade changes the book until ctx ends.
@@ -223,7 +221,7 @@ func (v *venue) change() {
 	defer v.mu.Unlock()
 	v.seq++
 	q := quote{Type: "update", Seq: v.seq}
-	away, size := 1+rand.IntN(depth), rand.IntN(10) // one in ten takes a level away
+	away, size := 1+rand.IntN(depth), rand.IntN(10) // one in ten removes a level
 	if rand.IntN(2) == 0 {
 		q.Bids = levels{middle - away: size}
 		v.bids.merge(q.Bids)
@@ -243,7 +241,7 @@ func (v *venue) change() {
 	}
 }
 
-// meet takes one who comes, and stays with him.
+// meet serves one client until its connection ends.
 func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
 	door := v.door
@@ -280,8 +278,8 @@ func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
 type member struct {
 	ws         *websocket.Conn
 	number     uint64
-	subscribed bool        // guarded by the venue's mu, like every send to queue and its end
-	queue      chan []byte // as many as a client may lag behind: 20 s of updates
+	subscribed bool        // the venue's mu guards it, each send to queue and the close of queue
+	queue      chan []byte // holds 20 s of updates for a client that reads slowly
 }
 
 func (v *venue) admit(ws *websocket.Conn) *member {
@@ -300,7 +298,7 @@ func (v *venue) dismiss(m *member) {
 	close(m.queue)
 }
 
-// serve does what one message asks for.
+// serve reads one request and answers it.
 func (v *venue) serve(m *member) error {
 	_, data, err := m.ws.Read(context.Background())
 	if err != nil {
@@ -316,8 +314,8 @@ func (v *venue) serve(m *member) error {
 	case ask.Op == "login" && ask.Key == "open sesame":
 		m.tell(quote{Type: "welcome"})
 	case ask.Op == "subscribe" && ask.Book == "GO-USD":
-		// The snapshot is first, then the answer: a client that threw away what
-		// comes before the answer would have no book.
+		// The snapshot comes before the answer. A client that discards what comes
+		// before the answer has no book.
 		m.tell(quote{Type: "snapshot", Seq: v.seq, Bids: v.bids, Asks: v.asks})
 		m.tell(quote{Type: "subscribed"})
 		m.subscribed = true
@@ -331,7 +329,7 @@ func (m *member) tell(q quote) {
 	q.Conn = m.number
 	data, err := json.Marshal(q)
 	if err != nil {
-		panic(err) // a quote can always be written
+		panic(err) // a quote can always be encoded
 	}
 	m.send(data)
 }
@@ -339,11 +337,11 @@ func (m *member) tell(q quote) {
 func (m *member) send(data []byte) {
 	select {
 	case m.queue <- data:
-	default: // he is so late that he sees a gap, and asks for a snapshot
+	default: // the queue is full, so the client will see a gap and ask for a snapshot
 	}
 }
 
-// write sends what is in the queue until that is closed.
+// write writes the messages of the queue until the queue is closed.
 func (m *member) write() {
 	for data := range m.queue {
 		if m.ws.Write(context.Background(), websocket.MessageText, data) != nil {

@@ -15,18 +15,18 @@ import (
 func show(t *testing.T, terminal bool) string {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		s := &screen{
+		p := &printer{
 			out: &out, terminal: terminal,
 			lines: make(chan string, 64), stop: make(chan struct{}), stopped: make(chan struct{}),
 		}
-		s.lines <- "one"
+		p.lines <- "one"
 		start := time.Now()
-		s.start(func() string { return time.Since(start).String() })
+		p.start(func() string { return time.Since(start).String() })
 		time.Sleep(300 * time.Millisecond)
-		s.lines <- "two"
+		p.lines <- "two"
 		time.Sleep(300 * time.Millisecond)
-		s.lines <- "three"
-		s.close()
+		p.lines <- "three"
+		p.close()
 	})
 	return out.String()
 }

@@ -96,7 +96,7 @@ func (s *scripted) want(peer ends, want message) {
 
 func (s *scripted) say(text string) {
 	s.t.Helper()
-	require.NoError(s.t, s.journal.say(text, s.conn.Send))
+	require.NoError(s.t, s.sent.say(text, s.conn.Send))
 }
 
 // Promise 6: the fate says Written, and yet the room may not have it.
@@ -151,25 +151,25 @@ func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
 }
 
 func TestALineThatIsRefusedIsNotInTheJournal(t *testing.T) {
-	j := newJournal()
+	j := newSentLog()
 	require.ErrorIs(t, j.say("one", func(reconnect.Out) error { return io.ErrShortWrite }), io.ErrShortWrite)
-	lines, lost := j.rest()
+	lines, lost := j.unacknowledged()
 	require.Empty(t, lines)
 	require.Equal(t, 1, lost)
 }
 
 func TestOnlySoManyLinesMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := newJournal()
+		j := newSentLog()
 		for range maxUnsaid {
-			require.NoError(t, j.room(t.Context()))
+			require.NoError(t, j.awaitRoom(t.Context()))
 			require.NoError(t, j.say("x", func(reconnect.Out) error { return nil }))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, j.room(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, j.awaitRoom(ctx), context.DeadlineExceeded)
 		require.Equal(t, 1, j.acknowledged(1))
-		require.NoError(t, j.room(t.Context()))
+		require.NoError(t, j.awaitRoom(t.Context()))
 	})
 }
 

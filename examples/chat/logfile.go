@@ -12,20 +12,20 @@ import (
 	"os"
 )
 
-// logbook is the file in which a room keeps what was said: one message a line, the
-// first of which is a welcome that names the room. It is written by one goroutine.
-// What append has returned nil for survives the process.
-type logbook struct{ file *os.File }
+// logFile is the file in which a room keeps its lines: one message per line, the first of
+// which is a welcome with the name of the room. One goroutine writes it. When append has
+// returned nil, the line survives the process. A nil logFile keeps nothing.
+type logFile struct{ file *os.File }
 
-// openLogbook opens the file at path, which need not exist, tells restore of each
-// line that was said, and returns the name of the room. A last line that was not
-// written to its end is cut off: nobody was told that it was said.
-func openLogbook(path string, restore func(message) error) (*logbook, string, error) {
+// openLogFile opens or creates the file at path, calls restore with each line in it, and
+// returns the name of the room. It cuts off an incomplete last line, because the room has not
+// acknowledged that.
+func openLogFile(path string, restore func(message) error) (*logFile, string, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, "", err
 	}
-	l := &logbook{file}
+	l := &logFile{file}
 	name, err := l.read(restore)
 	if err != nil {
 		file.Close()
@@ -34,8 +34,8 @@ func openLogbook(path string, restore func(message) error) (*logbook, string, er
 	return l, name, nil
 }
 
-func (l *logbook) read(restore func(message) error) (name string, err error) {
-	var whole int64 // bytes of lines that are
+func (l *logFile) read(restore func(message) error) (name string, err error) {
+	var whole int64 // bytes of complete lines
 	in := bufio.NewReaderSize(l.file, maxMessage)
 	for n := 1; ; n++ {
 		data, err := in.ReadSlice('\n')
@@ -43,7 +43,7 @@ func (l *logbook) read(restore func(message) error) (name string, err error) {
 			return "", errors.New("it is not a chat log")
 		}
 		if err == io.EOF {
-			break // data is a line without an end
+			break // data is an incomplete line
 		}
 		if err != nil {
 			return "", fmt.Errorf("line %d: %w", n, err)
@@ -76,8 +76,8 @@ func (l *logbook) read(restore func(message) error) (name string, err error) {
 	return name, nil
 }
 
-// append writes m at the end.
-func (l *logbook) append(m message) error {
+// append writes m at the end of the file.
+func (l *logFile) append(m message) error {
 	if l == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (l *logbook) append(m message) error {
 	return err
 }
 
-func (l *logbook) close() error {
+func (l *logFile) close() error {
 	if l == nil {
 		return nil
 	}
