@@ -226,9 +226,9 @@ func (c *client) done(_ context.Context, r reconnect.Receipt) {
 	}
 }
 
-func main() { os.Exit(program()) }
+func main() { os.Exit(command()) }
 
-func program() int {
+func command() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C kills

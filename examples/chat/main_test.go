@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,22 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// TestMain is the program itself when the tests start it, so that it is built with
-// them, and with the race detector if they are. It must leave nothing (promise 11)
-// but the goroutine that reads what is typed.
+// The program must leave no goroutine (promise 11) but the one that reads the input.
 func TestMain(m *testing.M) {
-	if os.Getenv("CHAT_PROGRAM") == "" {
-		goleak.VerifyTestMain(m)
-		return
-	}
-	code := program()
-	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/chat.read")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 70
-	}
-	os.Exit(code)
+	program.Main(m, command, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/chat.read"))
 }
 
 func TestWrongArgumentsAreTold(t *testing.T) {
@@ -45,8 +35,8 @@ func TestWrongArgumentsAreTold(t *testing.T) {
 		{"join -name " + strings.Repeat("x", 25), "-name: a name has 1 to 24 letters"},
 		{"join -keep -1s", "-keep: must be longer than 0, not -1s"},
 	} {
-		p := start(t, strings.Fields(c.args)...)
-		require.Equal(t, 2, p.exitCode(), c.args)
+		p := program.Start(t, strings.Fields(c.args)...)
+		require.Equal(t, 2, p.ExitCode(), c.args)
 		require.Contains(t, p.String(), c.told)
 		require.NotContains(t, p.String(), "hush") // promise 13
 	}
@@ -55,7 +45,7 @@ func TestWrongArgumentsAreTold(t *testing.T) {
 func TestHelpIsNoError(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"-h", "help", "join -h", "serve -h"} {
-		require.Zero(t, start(t, strings.Fields(args)...).exitCode(), args)
+		require.Zero(t, program.Start(t, strings.Fields(args)...).ExitCode(), args)
 	}
 }
 
@@ -64,8 +54,8 @@ func TestAUsedPortIsAnErrorOfOneLine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	p := start(t, "serve", "-addr", l.Addr().String())
-	require.Equal(t, 1, p.exitCode())
+	p := program.Start(t, "serve", "-addr", l.Addr().String())
+	require.Equal(t, 1, p.ExitCode())
 	require.Regexp(t, `^chat serve: listen tcp 127\.0\.0\.1:\d+: .*\n$`, p.String())
 	require.Equal(t, 1, strings.Count(p.String(), "\n"))
 }
@@ -81,8 +71,8 @@ func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
 		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": `line 2: unexpected message "ack"`,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		p := start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)
-		require.Equal(t, 1, p.exitCode())
+		p := program.Start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)
+		require.Equal(t, 1, p.ExitCode())
 		require.Contains(t, p.String(), told)
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -96,7 +86,7 @@ func TestAServerThatIsGoneForGoodIsAFailure(t *testing.T) {
 		w.WriteHeader(http.StatusGone)
 	}))
 	defer gone.Close()
-	p := start(t, "join", "-url", "ws"+strings.TrimPrefix(gone.URL, "http"))
-	require.Equal(t, 1, p.exitCode())
+	p := program.Start(t, "join", "-url", "ws"+strings.TrimPrefix(gone.URL, "http"))
+	require.Equal(t, 1, p.ExitCode())
 	require.Regexp(t, `(?m)^chat join: closed: dial .*410 Gone$`, p.String())
 }

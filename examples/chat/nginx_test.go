@@ -76,23 +76,23 @@ func TestBehindNginxNothingIsLostOrDoubled(t *testing.T) {
 	server, addr := serveIt(t, "", "-log", log)
 	n := startNginx(t, addr)
 	ann, bob := joinIt(t, n.addr, "ann"), joinIt(t, n.addr, "bob")
-	ann.hurry("-- here as ann", 1)
-	bob.hurry("-- here as bob", 1)
+	hurry(ann, "-- here as ann", 1)
+	hurry(bob, "-- here as bob", 1)
 	const lines = 60
 	for i, harm := range []func(){
 		func() { require.NoError(t, n.cmd.Process.Signal(syscall.SIGHUP)) },
-		func() { server.kill(); server, _ = serveIt(t, addr, "-log", log) },
+		func() { server.Kill(); server, _ = serveIt(t, addr, "-log", log) },
 		func() { n.cmd.Process.Signal(syscall.SIGTERM); n.cmd.Wait(); n.start(t) },
 	} {
 		for _, text := range numbered("line", i*lines+1, (i+1)*lines) {
-			ann.say(text)
+			ann.Type(text)
 		}
-		bob.await(fmt.Sprintf("ann: line %d\n", i*lines+lines/2))
+		bob.Await(fmt.Sprintf("ann: line %d\n", i*lines+lines/2))
 		harm()
-		ann.hurry("-- back after ", i+1)
-		bob.hurry("-- back after ", i+1)
+		hurry(ann, "-- back after ", i+1)
+		hurry(bob, "-- back after ", i+1)
 	}
-	ann.say("the end")
-	bob.hurry("ann: the end\n", 1)
-	require.Equal(t, append(numbered("line", 1, 3*lines), "the end"), bob.heard("ann"))
+	ann.Type("the end")
+	hurry(bob, "ann: the end\n", 1)
+	require.Equal(t, append(numbered("line", 1, 3*lines), "the end"), heard(bob, "ann"))
 }

@@ -9,22 +9,24 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/examples/internal/program"
 )
 
 // startOnTerminal starts the program on a pseudo-terminal, whose keyboard is stdin.
-func startOnTerminal(t *testing.T, args ...string) *running {
+func startOnTerminal(t *testing.T, args ...string) *program.Program {
 	t.Helper()
 	keyboard, tty := openTerminal(t)
-	p := startWith(t, func(p *running) {
-		p.stdin = keyboard
-		p.copied.Go(func() { io.Copy(p, keyboard) }) // until no program has the terminal
-		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = tty, tty, tty
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p := program.StartWith(t, func(p *program.Program) {
+		p.Stdin = keyboard
+		p.Copying.Go(func() { io.Copy(p, keyboard) }) // until no process has the terminal open
+		p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = tty, tty, tty
+		p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}, args...)
 	require.NoError(t, tty.Close())
 	t.Cleanup(func() {
-		p.cmd.Process.Kill()
-		p.exitCode()
+		p.Cmd.Process.Kill()
+		p.ExitCode()
 		keyboard.Close()
 	})
 	return p
@@ -61,60 +63,54 @@ const (
 	ctrlD = "\x04"
 )
 
-func (p *running) press(keys string) {
-	p.t.Helper()
-	_, err := io.WriteString(p.stdin, keys)
-	require.NoError(p.t, err)
-}
-
 func TestOnATerminalThePromptCountsDownAndWhatIsTypedArrives(t *testing.T) {
 	t.Parallel()
 	server, addr := serveIt(t, "")
 	ann := startOnTerminal(t, "join", "-url", "ws://"+addr+"/", "-name", "ann")
 	bob := joinIt(t, addr, "bob")
-	bob.await("-- here as bob")
-	ann.await("  ready > ")
-	ann.press("I am typ")
-	ann.await("I am typ")
-	bob.say("hello " + "there, or wherever you are: I hope that this finds you well")
-	ann.await(makeRoom + save + "\r" + insertRow + "bob: hello there, or wherever you are: I hope that this" + restore + down)
-	ann.await(insertRow + "   finds you well")
-	server.kill()
-	ann.await("-- away, next try in ")
-	ann.find(`\x1b7\r +next try in \d+ s > \x1b8`)
-	ann.press("ing\r")
-	ann.press("still?\r")
+	bob.Await("-- here as bob")
+	ann.Await("  ready > ")
+	ann.Press("I am typ")
+	ann.Await("I am typ")
+	bob.Type("hello " + "there, or wherever you are: I hope that this finds you well")
+	ann.Await(makeRoom + save + "\r" + insertRow + "bob: hello there, or wherever you are: I hope that this" + restore + down)
+	ann.Await(insertRow + "   finds you well")
+	server.Kill()
+	ann.Await("-- away, next try in ")
+	ann.Find(`\x1b7\r +next try in \d+ s > \x1b8`)
+	ann.Press("ing\r")
+	ann.Press("still?\r")
 	serveIt(t, addr)
-	ann.hurry("-- 2 messages sent", 1)
-	bob.hurry("ann: still?\n", 1)
-	require.Equal(t, []string{"I am typing", "still?"}, bob.heard("ann"))
-	require.Empty(t, ann.heard("ann"), "what was typed stands there already")
-	ann.press(ctrlD)
-	require.Zero(t, ann.exitCode())
+	hurry(ann, "-- 2 messages sent", 1)
+	hurry(bob, "ann: still?\n", 1)
+	require.Equal(t, []string{"I am typing", "still?"}, heard(bob, "ann"))
+	require.Empty(t, heard(ann, "ann"), "what was typed stands there already")
+	ann.Press(ctrlD)
+	require.Zero(t, ann.ExitCode())
 }
 
 func TestCtrlCLeaves(t *testing.T) {
 	t.Parallel()
 	_, addr := serveIt(t, "")
 	ann := startOnTerminal(t, "join", "-url", "ws://"+addr+"/", "-name", "ann")
-	ann.await("  ready > ")
-	ann.say("hello")
-	ann.press("and")
-	ann.await("and")
-	ann.press(ctrlC)
-	require.Zero(t, ann.exitCode())
+	ann.Await("  ready > ")
+	ann.Type("hello")
+	ann.Press("and")
+	ann.Await("and")
+	ann.Press(ctrlC)
+	require.Zero(t, ann.ExitCode())
 }
 
 func TestCtrlCLeavesAlsoWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server, addr := serveIt(t, "")
 	ann := startOnTerminal(t, "join", "-url", "ws://"+addr+"/", "-name", "ann")
-	ann.await("  ready > ")
-	server.kill()
-	ann.find(`next try in \d+ s > `)
-	ann.press("lost\r")
-	ann.find(`lost\r\n\r +\w+ `) // it was taken in: Ctrl-C makes a terminal forget what was not
-	ann.press(ctrlC)
-	ann.await(`-- not sent: no connection: "lost"`)
-	require.Equal(t, 1, ann.exitCode())
+	ann.Await("  ready > ")
+	server.Kill()
+	ann.Find(`next try in \d+ s > `)
+	ann.Press("lost\r")
+	ann.Find(`lost\r\n\r +\w+ `) // it was taken in: Ctrl-C makes a terminal forget what was not
+	ann.Press(ctrlC)
+	ann.Await(`-- not sent: no connection: "lost"`)
+	require.Equal(t, 1, ann.ExitCode())
 }

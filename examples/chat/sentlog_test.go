@@ -15,6 +15,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/examples/internal/program"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -23,8 +24,8 @@ import (
 type scripted struct {
 	*client
 	t     *testing.T
-	dials chan ends // of the next connection
-	out   *running  // what the user sees
+	dials chan ends       // of the next connection
+	out   *program.Output // what the user sees
 }
 
 // ends are the server's end of a connection, and the client's.
@@ -50,7 +51,7 @@ func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripte
 		require.NoError(t, err)
 		defer null.Close()
 		s := &scripted{t: t, client: newClient("ann", time.Minute, newScreen(null, null)), dials: make(chan ends)}
-		s.out = &running{t: t, changed: make(chan struct{})}
+		s.out = program.NewOutput(t)
 		s.screen.out, s.screen.terminal = s.out, false
 		dial := reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			ours, theirs := conntest.Pair(nil)
@@ -195,8 +196,8 @@ func TestWhatANewRoomRepeatsIsShownOnce(t *testing.T) {
 		peer.Write(encode(line))
 		line.Seq, line.ID, line.Text = 2, 8, "again"
 		peer.Write(encode(line))
-		s.out.await("bob: again\n")
-		require.Equal(t, []string{"hello", "again"}, s.out.heard("bob"))
+		s.out.Await("bob: again\n")
+		require.Equal(t, []string{"hello", "again"}, heard(s.out, "bob"))
 		require.Contains(t, s.out.String(), "-- the server has forgotten what was said before\n")
 	})
 }
@@ -207,7 +208,7 @@ func TestLinesThatWereMissedAreCounted(t *testing.T) {
 		s.accept(0).CloseNow()
 		peer := s.welcome(message{Type: "welcome", Room: "r", Seq: 40, Missed: 37})
 		peer.Write(encode(message{Type: "line", Seq: 41, From: "1", ID: 1, Name: "bob", Text: "hello"}))
-		s.out.await("bob: hello\n")
+		s.out.Await("bob: hello\n")
 		require.Contains(t, s.out.String(), "-- 37 lines missed\n")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/examples/internal/program"
 )
 
 // knock opens a connection to a server, and says this.
@@ -53,13 +54,13 @@ func TestHeWhoDoesNotSpeakTheProtocolIsShownTheDoor(t *testing.T) {
 }
 
 // inside runs play with a server on a network in memory, and what it prints.
-func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websocket.Conn, out *running)) {
+func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websocket.Conn, out *program.Output)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
 		l, err := n.Listen("chat:80")
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
-		out := &running{t: t, changed: make(chan struct{})}
+		out := program.NewOutput(t)
 		var server sync.WaitGroup
 		server.Go(func() { require.NoError(t, serveOn(ctx, l, "", out)) })
 		defer server.Wait()
@@ -70,7 +71,7 @@ func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websoc
 			require.NoError(t, err)
 			if name != "" {
 				tell(t, ws, message{Type: "hello", Client: name, Name: name})
-				out.await(name + " is here\n")
+				out.Await(name + " is here\n")
 			}
 			return ws
 		}, out)
@@ -96,7 +97,7 @@ func until(t *testing.T, ws *websocket.Conn, kind string, id uint64) {
 
 // Promise 10: whoever does not read stalls nobody, and is cut off when his queue is full.
 func TestAMemberThatDoesNotReadStallsNobody(t *testing.T) {
-	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *running) {
+	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *program.Output) {
 		slow, ann := dial("slow"), dial("ann")
 		defer slow.CloseNow()
 		defer ann.CloseNow()
@@ -112,7 +113,7 @@ func TestAMemberThatDoesNotReadStallsNobody(t *testing.T) {
 
 // Promise 8 has a counterpart here: a write that is stuck is no reason to wait for ever.
 func TestAMemberThatCannotBeWrittenToIsCutOffInTime(t *testing.T) {
-	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *running) {
+	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *program.Output) {
 		slow, ann := dial("slow"), dial("ann")
 		defer slow.CloseNow()
 		defer ann.CloseNow()
@@ -121,13 +122,13 @@ func TestAMemberThatCannotBeWrittenToIsCutOffInTime(t *testing.T) {
 			until(t, ann, "ack", id+1)
 		}
 		begun := time.Now()
-		out.await("slow is gone\n")
+		out.Await("slow is gone\n")
 		require.Equal(t, writeLimit, time.Since(begun))
 	})
 }
 
 func TestHeWhoDoesNotSayWhoHeIsIsCutOffInTime(t *testing.T) {
-	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *running) {
+	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *program.Output) {
 		ws := dial("")
 		defer ws.CloseNow()
 		begun := time.Now()
@@ -139,7 +140,7 @@ func TestHeWhoDoesNotSayWhoHeIsIsCutOffInTime(t *testing.T) {
 
 func TestAMemberThatDoesNotAnswerDelaysTheEndNotForLong(t *testing.T) {
 	var begun time.Time
-	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *running) {
+	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *program.Output) {
 		dial("mute") // it does not read, and so does not answer a goodbye
 		begun = time.Now()
 		t.Cleanup(func() { require.LessOrEqual(t, time.Since(begun), farewellLimit) })
