@@ -53,8 +53,8 @@ func join(ctx context.Context, url, name string, keep time.Duration, stdin, stdo
 	return nil
 }
 
-// unsaid shows a line that was not sent, and why.
-func (c *client) unsaid(text string, why error) {
+// showUnsent shows a line that was not sent, and why.
+func (c *client) showUnsent(text string, why error) {
 	reason := why.Error()
 	switch {
 	case errors.Is(why, reconnect.ErrExpired):
@@ -123,6 +123,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%d s", max(int((d+time.Second-1)/time.Second), 1))
 }
 
+// count formats a number of things.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -100,7 +100,7 @@ func (c *client) open(d reconnect.Dialer, o reconnect.RunOptions) (err error) {
 		OnSession: c.hello,
 		OnMessage: c.hear,
 		WhenDown:  reconnect.WhenDownKeep,
-		Outbox:    reconnect.Outbox{OnReceipt: c.done, Messages: maxUnsaid + 10, Age: c.keep}, // 10 for questions
+		Outbox:    reconnect.Outbox{OnReceipt: c.done, Messages: maxUnsaid + 10, Age: c.keep}, // 10 for /who
 		Run:       o,
 	})
 	if err == nil {
@@ -201,6 +201,8 @@ func (c *client) show(m message) {
 	c.screen.line(m.Name + ": " + clean(m.Text))
 }
 
+// acknowledged forgets the lines up to id. When the room has all lines from before this
+// session, it shows how many they were.
 func (c *client) acknowledged(id uint64) {
 	n := c.sent.acknowledged(id)
 	if c.owed == 0 {
@@ -220,7 +222,7 @@ func (c *client) done(_ context.Context, r reconnect.Receipt) {
 	text, dropped := c.sent.settle(r)
 	switch {
 	case dropped:
-		c.unsaid(text, r.Err)
+		c.showUnsent(text, r.Err)
 	case r.Fate == reconnect.FateDropped:
 		c.screen.note("/who: the server is away")
 	}

@@ -17,28 +17,29 @@ import (
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// The program must leave no goroutine (promise 11) but the one that reads the input.
+// The program must leave no goroutine but the one that reads the input (promise 11 of package
+// reconnect).
 func TestMain(m *testing.M) {
 	program.Main(m, command, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/chat.read"))
 }
 
-func TestWrongArgumentsAreTold(t *testing.T) {
+func TestWrongArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ args, told string }{
+	for _, c := range []struct{ args, message string }{
 		{"", "usage: chat serve"},
 		{"leave", "usage: chat serve"},
 		{"join -bogus", "flag provided but not defined: -bogus"},
 		{"serve 127.0.0.1:8000", `unexpected arguments ["127.0.0.1:8000"]`},
 		{"join -url http://chat.example", "-url: dialer: WebSocket.URL: scheme must be ws or wss, not http"},
 		{"join -url ws://me:hush@[::1", "malformed URL"},
-		{"join -name =:)", "-name: a name consists of letters and digits"},
+		{"join -name =:)", "-name: a name must not contain '='"},
 		{"join -name " + strings.Repeat("x", 25), "-name: a name has 1 to 24 letters"},
 		{"join -keep -1s", "-keep: must be longer than 0, not -1s"},
 	} {
 		p := program.Start(t, strings.Fields(c.args)...)
 		require.Equal(t, 2, p.ExitCode(), c.args)
-		require.Contains(t, p.String(), c.told)
-		require.NotContains(t, p.String(), "hush") // promise 13
+		require.Contains(t, p.String(), c.message)
+		require.NotContains(t, p.String(), "hush", "no secret is printed")
 	}
 }
 
@@ -63,7 +64,7 @@ func TestAUsedPortIsAnErrorOfOneLine(t *testing.T) {
 func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary")
-	for content, told := range map[string]string{
+	for content, message := range map[string]string{
 		"Dear diary,":            "it is not a chat log",
 		"Dear diary,\n":          "line 1: invalid character",
 		`{"type":"line"}` + "\n": "line 1: message \"line\"",
@@ -73,7 +74,7 @@ func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		p := program.Start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)
 		require.Equal(t, 1, p.ExitCode())
-		require.Contains(t, p.String(), told)
+		require.Contains(t, p.String(), message)
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, content, string(after))

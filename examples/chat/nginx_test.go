@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nginx is a real one before a server, as nginx.conf says but for the addresses and
-// for how long an old worker lives.
+// nginx is a real nginx in front of a server. Its configuration is nginx.conf with other
+// addresses and a shorter life of old workers.
 type nginx struct {
 	addr string
 	cmd  *exec.Cmd
@@ -61,15 +61,14 @@ func (n *nginx) start(t *testing.T) {
 	n.cmd = cmd
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait() // until its workers have closed the log as well
+		cmd.Wait() // also until its workers have closed the log
 		if t.Failed() {
 			t.Logf("nginx says:\n%s", log.Bytes())
 		}
 	})
 }
 
-// Promises 5 and 6, through a proxy that is reloaded, that ends and comes back, and
-// behind which the server is killed.
+// The test reloads the proxy, kills the server behind it, and restarts the proxy.
 func TestBehindNginxNothingIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")

@@ -30,7 +30,6 @@ func numbered(what string, from, to int) (texts []string) {
 	return texts
 }
 
-// Promises 4 and 6.
 func TestWhatIsTypedWhileTheServerIsAwayArrivesOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"with a log": {"-log", filepath.Join(t.TempDir(), "log")}, "without": nil} {
@@ -47,7 +46,7 @@ func TestWhatIsTypedWhileTheServerIsAwayArrivesOnceAndInOrder(t *testing.T) {
 			}
 			serveIt(t, addr, args...)
 			hurry(ann, "-- back after ", 1)
-			ann.Find(`-- back after \d+ s, [45] messages to send\n`) // 5: the word that "before" was said was lost
+			ann.Find(`-- back after \d+ s, [45] messages to send\n`) // 5 if the acknowledgement of "before 1" was lost
 			ann.Find(`-- [45] messages sent\n`)
 			ann.Type("after 1")
 			hurry(bob, "ann: after 1\n", 1)
@@ -56,8 +55,7 @@ func TestWhatIsTypedWhileTheServerIsAwayArrivesOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// Promise 6, and what the room adds to it: each line once, whatever was on its way
-// when the server died.
+// Each line arrives once, whatever was on its way when the server was killed.
 func TestNothingIsLostOrDoubledByAServerThatIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	const kills, lines = 4, 150
@@ -68,7 +66,7 @@ func TestNothingIsLostOrDoubledByAServerThatIsKilledInTheMiddle(t *testing.T) {
 		for _, text := range numbered("line", i*lines+1, (i+1)*lines) {
 			ann.Type(text)
 		}
-		bob.Await(fmt.Sprintf("ann: line %d\n", i*lines+20+i*30)) // and the others are on their way
+		bob.Await(fmt.Sprintf("ann: line %d\n", i*lines+20+i*30)) // the other lines are on their way
 		server.Kill()
 		server, _ = serveIt(t, addr, "-log", log)
 		hurry(ann, "-- back after ", i+1)
@@ -112,11 +110,10 @@ func TestALineThatIsTooLateIsShownAndNeverSaid(t *testing.T) {
 	hurry(bob, "ann: never mind\n", 1)
 	require.Equal(t, []string{"never mind"}, heard(bob, "ann"))
 	ann.CloseInput()
-	require.Equal(t, 1, ann.ExitCode(), "something was not said")
+	require.Equal(t, 1, ann.ExitCode(), "a line was not sent")
 	require.Contains(t, ann.String(), "chat join: 1 message not sent\n")
 }
 
-// Promise 11: what Shutdown cannot send is told.
 func TestWhatIsLeftUnsaidIsShownAtTheEnd(t *testing.T) {
 	t.Parallel()
 	server, addr := serveIt(t, "")
@@ -131,14 +128,14 @@ func TestWhatIsLeftUnsaidIsShownAtTheEnd(t *testing.T) {
 	require.Contains(t, ann.String(), "-- not sent: no connection: \"are you there?\"\n-- not sent: no connection: \"hello?\"\n")
 }
 
-func TestAScriptMayEndBeforeItIsConnected(t *testing.T) {
+func TestTheInputMayEndBeforeTheClientIsConnected(t *testing.T) {
 	t.Parallel()
 	_, addr := serveIt(t, "")
 	bob := joinIt(t, addr, "bob")
 	bob.Await("-- here as bob")
 	ann := joinIt(t, addr, "ann")
 	ann.Type("hello")
-	_, err := ann.Stdin.Write([]byte("bye")) // without an end
+	_, err := ann.Stdin.Write([]byte("bye")) // without a line feed
 	require.NoError(t, err)
 	ann.CloseInput()
 	require.Zero(t, ann.ExitCode())

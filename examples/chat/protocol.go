@@ -51,7 +51,7 @@ func encode(m message) conn.Message {
 func decode(data []byte) (message, error) {
 	var m message
 	if len(data) > maxMessage {
-		return m, fmt.Errorf("a message of %d bytes", len(data))
+		return m, fmt.Errorf("the message has %d bytes, and the limit is %d", len(data), maxMessage)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, err
@@ -107,7 +107,7 @@ func checkName(name string) error {
 	}
 	for i, r := range name {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && (i == 0 || !strings.ContainsRune("-_.", r)) {
-			return fmt.Errorf("a name consists of letters and digits, and of - _ . after the first: not of %+q", r)
+			return fmt.Errorf("a name must not contain %+q: only letters and digits, and - _ . after the first of them", r)
 		}
 	}
 	return nil

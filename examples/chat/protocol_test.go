@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMessagesThatCannotBeBelievedAreRefused(t *testing.T) {
-	for data, told := range map[string]string{
+func TestInvalidMessagesAreRefused(t *testing.T) {
+	for data, message := range map[string]string{
 		`{`:                             "unexpected end",
 		`{"type":"shout"}`:              `message "shout": unknown type`,
 		`{"type":"hello","name":"ann"}`: "the client must have 1 to 64 bytes",
@@ -20,16 +20,16 @@ func TestMessagesThatCannotBeBelievedAreRefused(t *testing.T) {
 		`{"type":"say","text":"hello"}`: "the number is missing",
 		`{"type":"say","id":1}`:         "the text is missing",
 		`{"type":"line","id":1,"text":"hello","name":"ann","from":"1"}`:         "the number or the author is missing",
-		`{"type":"line","seq":1,"id":1,"text":"hello","name":"-","from":"1"}`:   `not of '-'`,
+		`{"type":"line","seq":1,"id":1,"text":"hello","name":"-","from":"1"}`:   `must not contain '-'`,
 		`{"type":"say","id":1,"text":"` + strings.Repeat("x", maxText+1) + `"}`: "the text has 1001 bytes, and the limit is 1000",
-		`{"type":"ack"}` + strings.Repeat(" ", maxMessage):                      "a message of 65550 bytes",
+		`{"type":"ack"}` + strings.Repeat(" ", maxMessage):                      "the message has 65550 bytes, and the limit is 65536",
 	} {
 		_, err := decode([]byte(data))
-		require.ErrorContains(t, err, told, data)
+		require.ErrorContains(t, err, message, data)
 	}
 }
 
-func TestANameCannotBeTakenForSomethingElse(t *testing.T) {
+func TestANameDoesNotLookLikeAnotherPartOfTheLine(t *testing.T) {
 	for _, name := range []string{"ann", "Ann-Marie", "x_1.2", "Zoë", "王"} {
 		require.NoError(t, checkName(name))
 	}
@@ -38,11 +38,12 @@ func TestANameCannotBeTakenForSomethingElse(t *testing.T) {
 	}
 }
 
-func TestWhatATerminalMightObeyIsEscaped(t *testing.T) {
+func TestControlSequencesAreEscaped(t *testing.T) {
 	require.Equal(t, `a\x1b]0;x\aä\u202e`, clean("a\x1b]0;x\aä\u202e"))
 }
 
-// FuzzDecode: whatever comes, it is refused or safe; and what is safe comes through.
+// FuzzDecode asserts that decode refuses a message, or that the message is safe to print and
+// is the same after encode and decode.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"hello","client":"1","name":"ann","room":"r","seen":7}`))
 	f.Add([]byte(`{"type":"welcome","room":"r","id":3,"seq":9,"missed":37}`))
@@ -58,7 +59,7 @@ func FuzzDecode(f *testing.F) {
 		for _, r := range m.Name + clean(m.Text) + clean(list(m.Names)) {
 			require.True(t, unicode.IsPrint(r) || m.Type == "welcome" || m.Type == "ack" || m.Type == "who")
 		}
-		if len(m.Names) == 0 { // an empty list is left out
+		if len(m.Names) == 0 { // because encode leaves out an empty list
 			m.Names = nil
 		}
 		again, err := decode(encode(m).Data)
@@ -67,8 +68,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzTyped: whatever is typed is refused here, or can be read over there. A line that
-// the server refuses would be sent again for ever.
+// FuzzTyped asserts that sayable refuses a typed line, or that the server accepts it. The
+// client would send a line that the server refuses again and again.
 func FuzzTyped(f *testing.F) {
 	f.Add("hello")
 	f.Add("\xff\x00 <>&")

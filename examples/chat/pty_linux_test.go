@@ -63,7 +63,7 @@ const (
 	ctrlD = "\x04"
 )
 
-func TestOnATerminalThePromptCountsDownAndWhatIsTypedArrives(t *testing.T) {
+func TestOnATerminalThePromptCountsDownAndTypedLinesArrive(t *testing.T) {
 	t.Parallel()
 	server, addr := serveIt(t, "")
 	ann := startOnTerminal(t, "join", "-url", "ws://"+addr+"/", "-name", "ann")
@@ -84,7 +84,7 @@ func TestOnATerminalThePromptCountsDownAndWhatIsTypedArrives(t *testing.T) {
 	hurry(ann, "-- 2 messages sent", 1)
 	hurry(bob, "ann: still?\n", 1)
 	require.Equal(t, []string{"I am typing", "still?"}, heard(bob, "ann"))
-	require.Empty(t, heard(ann, "ann"), "what was typed stands there already")
+	require.Empty(t, heard(ann, "ann"), "the user sees it where it was typed")
 	ann.Press(ctrlD)
 	require.Zero(t, ann.ExitCode())
 }
@@ -109,7 +109,7 @@ func TestCtrlCLeavesAlsoWhileTheServerIsAway(t *testing.T) {
 	server.Kill()
 	ann.Find(`next try in \d+ s > `)
 	ann.Press("lost\r")
-	ann.Find(`lost\r\n\r +\w+ `) // it was taken in: Ctrl-C makes a terminal forget what was not
+	ann.Find(`lost\r\n\r +\w+ `) // the program has read it; Ctrl-C makes a terminal discard what is not read
 	ann.Press(ctrlC)
 	ann.Await(`-- not sent: no connection: "lost"`)
 	require.Equal(t, 1, ann.ExitCode())

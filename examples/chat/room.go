@@ -16,7 +16,7 @@ type room struct {
 	name    string
 	log     *logFile // nil without -log
 	print   func(format string, args ...any)
-	asked   chan func()
+	calls   chan func()
 	ended   chan struct{} // closed when run has returned
 	failure error         // why it ended by itself; read it after ended
 
@@ -44,7 +44,7 @@ const (
 // openRoom opens a room, and restores it from the log at path if path is not empty.
 func openRoom(path string, print func(format string, args ...any)) (*room, error) {
 	r := &room{
-		name: rand.Text(), print: print, asked: make(chan func()), ended: make(chan struct{}),
+		name: rand.Text(), print: print, calls: make(chan func()), ended: make(chan struct{}),
 		authors: map[string]*author{}, members: map[*member]bool{},
 	}
 	if path == "" {
@@ -72,7 +72,7 @@ func (r *room) run(ctx context.Context) {
 	defer r.log.close()
 	for r.failure == nil {
 		select {
-		case f := <-r.asked:
+		case f := <-r.calls:
 			f()
 		case <-ctx.Done():
 			return
@@ -84,7 +84,7 @@ func (r *room) run(ctx context.Context) {
 // ended, so that f will not run. The functions of one goroutine run in order.
 func (r *room) do(f func()) bool {
 	select {
-	case r.asked <- f:
+	case r.calls <- f:
 		return true
 	case <-r.ended:
 		return false

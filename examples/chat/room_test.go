@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quietRoom is a room whose owner is the test.
+// quietRoom returns a room that prints nothing, and that only the test uses.
 func quietRoom(t *testing.T, path string) *room {
 	t.Helper()
 	r, err := openRoom(path, func(string, ...any) {})
@@ -21,7 +21,7 @@ func quietRoom(t *testing.T, path string) *room {
 	return r
 }
 
-// enter lets somebody in, and returns him and his welcome.
+// enter lets a client in, and returns its member and its welcome.
 func (r *room) enter(t *testing.T, hello message) (*member, message) {
 	t.Helper()
 	m := &member{cut: func() {}, queue: make(chan []byte, queueLength)}
@@ -39,7 +39,7 @@ func (m *member) next(t *testing.T) message {
 	return next
 }
 
-// seqs are the numbers of the lines that m has been sent.
+// seqs returns the numbers of the lines in the queue of m.
 func (m *member) seqs() (seqs []uint64) {
 	for len(m.queue) > 0 {
 		if what, err := decode(<-m.queue); err == nil && what.Type == "line" {
@@ -78,18 +78,18 @@ func TestALineThatIsRepeatedIsSaidOnceAndAcknowledgedAgain(t *testing.T) {
 
 func TestANewerConnectionTakesThePlaceOfAnOlder(t *testing.T) {
 	r := quietRoom(t, "")
-	ghost, _ := r.enter(t, message{Client: "ann"})
+	old, _ := r.enter(t, message{Client: "ann"})
 	ann, _ := r.enter(t, message{Client: "ann"})
-	_, open := <-ghost.queue
+	_, open := <-old.queue
 	require.False(t, open)
-	r.talk(ghost, 1, 1)
-	r.leave(ghost)
-	require.Zero(t, r.seq, "it has no voice")
+	r.talk(old, 1, 1)
+	r.leave(old)
+	require.Zero(t, r.seq, "a dismissed member cannot say anything")
 	r.talk(ann, 1, 1)
 	require.Equal(t, from(1, 1), ann.seqs())
 }
 
-func TestAJoinerHearsTheLastLinesAndNothingTwice(t *testing.T) {
+func TestAClientReceivesTheLastLinesAndNoneTwice(t *testing.T) {
 	r := quietRoom(t, "")
 	ann, _ := r.enter(t, message{Client: "ann"})
 	r.talk(ann, 1, 30)
@@ -105,7 +105,7 @@ func TestAJoinerHearsTheLastLinesAndNothingTwice(t *testing.T) {
 	require.Equal(t, from(31, 33), bob.seqs())
 }
 
-func TestHeWhoMissesMoreThanTheHistoryIsToldHowMuch(t *testing.T) {
+func TestAWelcomeCountsTheMissedLinesThatAreNotInTheHistory(t *testing.T) {
 	r := quietRoom(t, "")
 	ann, _ := r.enter(t, message{Client: "ann"})
 	r.talk(ann, 1, historyKept+40)
@@ -115,13 +115,13 @@ func TestHeWhoMissesMoreThanTheHistoryIsToldHowMuch(t *testing.T) {
 	require.Equal(t, from(41, historyKept+40), bob.seqs())
 }
 
-func TestHeWhoComesFromAnotherRoomHearsEverythingOfThisOne(t *testing.T) {
+func TestAClientOfAnotherRoomReceivesTheWholeHistory(t *testing.T) {
 	r := quietRoom(t, "")
 	ann, _ := r.enter(t, message{Client: "ann"})
 	r.talk(ann, 1, 20)
 	for _, hello := range []message{
 		{Client: "bob", Room: "another", Seen: 17},
-		{Client: "carol", Room: r.name, Seen: 21}, // a log that has lost its end
+		{Client: "carol", Room: r.name, Seen: 21}, // it has seen more than there is: the log has lost its end
 	} {
 		m, welcome := r.enter(t, hello)
 		require.Zero(t, welcome.Seq)
@@ -146,7 +146,7 @@ func TestASlowMemberIsCutOffAndTheRoomGoesOn(t *testing.T) {
 	require.Equal(t, from(queueLength+2, queueLength+2), ann.seqs())
 }
 
-func TestTheAuthorWhoWasAwayLongestIsForgottenFirst(t *testing.T) {
+func TestTheAuthorThatWasAwayLongestIsForgottenFirst(t *testing.T) {
 	r := quietRoom(t, "")
 	present, _ := r.enter(t, message{Client: "present"})
 	for _, client := range []string{"first", "second"} {
@@ -210,5 +210,5 @@ func TestALineThatCannotBeKeptIsNotAcknowledged(t *testing.T) {
 	require.ErrorIs(t, r.failure, os.ErrClosed)
 	require.Empty(t, ann.queue)
 	r.run(t.Context()) // returns at once
-	require.False(t, r.do(func() { panic(errors.New("nobody is there to do it")) }))
+	require.False(t, r.do(func() { panic(errors.New("the room has ended")) }))
 }

@@ -120,7 +120,7 @@ func (s *screen) finish() {
 }
 
 func (s *screen) show(e event, prompt string) {
-	told := e.cause != "" && e.cause == s.cause
+	repeated := e.cause != "" && e.cause == s.cause
 	if !e.entered {
 		s.cause = e.cause
 	}
@@ -128,7 +128,7 @@ func (s *screen) show(e event, prompt string) {
 	case e.entered && s.terminal:
 		io.WriteString(s.out, "\r"+prompt)
 		return
-	case e.entered, told && s.terminal:
+	case e.entered, repeated && s.terminal:
 		return
 	case e.cause != "":
 		e.text += ": " + e.cause

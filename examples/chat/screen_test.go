@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown is what a screen writes when play has played.
+// shown returns what a screen writes for the events that play sends.
 func shown(terminal bool, prompt string, play func(s *screen)) string {
 	var out strings.Builder
 	s := &screen{
@@ -32,7 +32,7 @@ func TestInAPipeThereAreLinesOnly(t *testing.T) {
 	}))
 }
 
-func TestOnATerminalALineIsPutAboveWhatIsBeingTyped(t *testing.T) {
+func TestOnATerminalALineGoesAboveTheTypedText(t *testing.T) {
 	above := func(row string) string { return "\x1bD\x1b[A\x1b7\r\x1b[L" + row + "\x1b8\x1b[B" }
 	require.Equal(t, above("bob: hello, this is")+above("   long"), shown(true, "> ", func(s *screen) {
 		s.line("bob: hello, this is long")
@@ -58,7 +58,7 @@ func TestOnATerminalTheSameCauseIsShownOnceInARow(t *testing.T) {
 	require.Contains(t, out, "away 4: refused")
 }
 
-func TestRowsAreCutBetweenWordsIfThereAreAny(t *testing.T) {
+func TestRowsAreCutBetweenWordsIfPossible(t *testing.T) {
 	require.Equal(t, []string{""}, wrap("", 10))
 	require.Equal(t, []string{"1234567890"}, wrap("1234567890", 10))
 	require.Equal(t, []string{"12345", "   67890", "   abc"}, wrap("12345 67890 abc", 10))

@@ -20,31 +20,31 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// scripted is a client, and the server's ends of its connections.
+// scripted is a client. The test plays the server.
 type scripted struct {
 	*client
 	t     *testing.T
-	dials chan ends       // of the next connection
+	dials chan ends       // the next connection
 	out   *program.Output // what the user sees
 }
 
-// ends are the server's end of a connection, and the client's.
+// ends are both ends of a connection. The embedded one is the server's.
 type ends struct {
 	*conntest.Fake
 	client *conntest.Fake
 }
 
-// withClient runs play in a bubble. Waits are a second each.
+// withClient runs play in a bubble. Each wait is a second.
 func withClient(t *testing.T, play func(*scripted)) {
 	withOptions(t, func() reconnect.RunOptions { return reconnect.RunOptions{Policy: every(time.Second)} }, play)
 }
 
-// every is a policy whose waits are all the same.
+// every returns a policy that always waits the same time.
 func every(wait time.Duration) backoff.Policy {
 	return &backoff.Exponential{Base: wait, Cap: wait, Factor: 1, Jitter: backoff.JitterNone}
 }
 
-// withOptions is withClient for options that are made in the bubble.
+// withOptions is withClient with options that it makes in the bubble.
 func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripted)) {
 	synctest.Test(t, func(t *testing.T) {
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -70,7 +70,7 @@ func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripte
 	})
 }
 
-// accept takes the next connection: the room has our lines up to id.
+// accept accepts the next connection. Its welcome says that the room has all lines up to id.
 func (s *scripted) accept(id uint64) ends {
 	s.t.Helper()
 	return s.welcome(message{Type: "welcome", Room: "r", ID: id})
@@ -100,8 +100,8 @@ func (s *scripted) say(text string) {
 	require.NoError(s.t, s.sent.say(text, s.conn.Send))
 }
 
-// Promise 6: the fate says Written, and yet the room may not have it.
-func TestALineWithoutAWordOfItIsSentAgainUnderItsNumber(t *testing.T) {
+// The fate of the lines is written, and yet the room may not have them.
+func TestAWrittenLineWithoutAnAcknowledgementIsSentAgainUnderItsNumber(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		peer := s.accept(0)
 		s.say("one")
@@ -124,7 +124,7 @@ func TestALineThatTheRoomHasIsNotSentAgain(t *testing.T) {
 		s.say("one")
 		s.say("two")
 		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
-		peer.CloseNow() // the word of it is lost
+		peer.CloseNow() // before the acknowledgement of line 1
 		peer = s.accept(1)
 		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
 		peer.Write(encode(message{Type: "ack", ID: 2}))
@@ -135,7 +135,6 @@ func TestALineThatTheRoomHasIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// Promise 6: Unknown is nothing to worry about here.
 func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		peer := s.accept(0)
@@ -151,7 +150,7 @@ func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
 	})
 }
 
-func TestALineThatIsRefusedIsNotInTheJournal(t *testing.T) {
+func TestALineThatSendRefusesIsNotInTheSentLog(t *testing.T) {
 	j := newSentLog()
 	require.ErrorIs(t, j.say("one", func(reconnect.Out) error { return io.ErrShortWrite }), io.ErrShortWrite)
 	lines, lost := j.unacknowledged()
@@ -174,8 +173,8 @@ func TestOnlySoManyLinesMayWait(t *testing.T) {
 	})
 }
 
-// What a server may do wrong ends the session, not the program.
-func TestAServerThatLeavesALineOutIsLeft(t *testing.T) {
+// An invalid message of the server ends the session, not the program.
+func TestAServerThatLeavesALineOutIsDialedAgain(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		peer := s.accept(0)
 		peer.Write(encode(message{Type: "line", Seq: 2, From: "1", ID: 1, Name: "bob", Text: "hello"}))
@@ -185,7 +184,7 @@ func TestAServerThatLeavesALineOutIsLeft(t *testing.T) {
 	})
 }
 
-// Without a log: bob sends again what the old server did not acknowledge.
+// Without a log bob sends again what the old server did not acknowledge.
 func TestWhatANewRoomRepeatsIsShownOnce(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		line := message{Type: "line", Seq: 1, From: "1", ID: 7, Name: "bob", Text: "hello"}
@@ -202,7 +201,6 @@ func TestWhatANewRoomRepeatsIsShownOnce(t *testing.T) {
 	})
 }
 
-// Promise 5: the seam is seen.
 func TestLinesThatWereMissedAreCounted(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		s.accept(0).CloseNow()
@@ -213,7 +211,7 @@ func TestLinesThatWereMissedAreCounted(t *testing.T) {
 	})
 }
 
-func TestAnEmptyLineTriesAtOnce(t *testing.T) {
+func TestAnEmptyLineDialsAtOnce(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		s.accept(0).CloseNow()
 		synctest.Wait()

@@ -112,7 +112,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ws.SetReadLimit(maxMessage)
 	ctx, cut := context.WithCancel(s.ctx)
 	defer cut()
-	hello, err := receive(ctx, ws, helloLimit)
+	greeting, cancel := context.WithTimeout(ctx, helloLimit)
+	hello, err := receive(greeting, ws)
+	cancel()
 	if err != nil {
 		return
 	}
@@ -138,7 +140,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // obey handles the next message of m, and reports whether to go on.
 func (s *server) obey(ctx context.Context, m *member) bool {
-	msg, err := receive(ctx, m.ws, 0)
+	msg, err := receive(ctx, m.ws)
 	switch {
 	case err != nil:
 		return false
@@ -151,14 +153,8 @@ func (s *server) obey(ctx context.Context, m *member) bool {
 	return false
 }
 
-// receive reads a message. If the message is not valid, it closes the connection. It waits no
-// longer than limit; 0 means no limit.
-func receive(ctx context.Context, ws *websocket.Conn, limit time.Duration) (message, error) {
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
+// receive reads a message. If the message is not valid, it closes the connection.
+func receive(ctx context.Context, ws *websocket.Conn) (message, error) {
 	_, data, err := ws.Read(ctx)
 	if err != nil {
 		return message{}, err

@@ -18,7 +18,7 @@ import (
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// knock opens a connection to a server, and says this.
+// knock opens a connection to a server and writes first.
 func knock(t *testing.T, addr, first string) (context.Context, *websocket.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -30,7 +30,7 @@ func knock(t *testing.T, addr, first string) (context.Context, *websocket.Conn) 
 	return ctx, ws
 }
 
-func TestHeWhoDoesNotSpeakTheProtocolIsShownTheDoor(t *testing.T) {
+func TestAClientThatBreaksTheProtocolIsClosed(t *testing.T) {
 	t.Parallel()
 	_, addr := serveIt(t, "")
 	const hello = `{"type":"hello","client":"1","name":"ann"}`
@@ -53,7 +53,8 @@ func TestHeWhoDoesNotSpeakTheProtocolIsShownTheDoor(t *testing.T) {
 	}
 }
 
-// inside runs play with a server on a network in memory, and what it prints.
+// inside runs play in a bubble, with a server on a network in memory. Out has what the server
+// prints.
 func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websocket.Conn, out *program.Output)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
@@ -70,7 +71,7 @@ func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websoc
 			ws, _, err := websocket.Dial(t.Context(), "ws://chat:80/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
 			require.NoError(t, err)
 			if name != "" {
-				tell(t, ws, message{Type: "hello", Client: name, Name: name})
+				send(t, ws, message{Type: "hello", Client: name, Name: name})
 				out.Await(name + " is here\n")
 			}
 			return ws
@@ -78,12 +79,12 @@ func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websoc
 	})
 }
 
-func tell(t *testing.T, ws *websocket.Conn, m message) {
+func send(t *testing.T, ws *websocket.Conn, m message) {
 	t.Helper()
 	require.NoError(t, ws.Write(t.Context(), websocket.MessageText, encode(m).Data))
 }
 
-// until reads until a message of this type and number comes.
+// until reads until a message of this type and number arrives.
 func until(t *testing.T, ws *websocket.Conn, kind string, id uint64) {
 	t.Helper()
 	for {
@@ -95,8 +96,8 @@ func until(t *testing.T, ws *websocket.Conn, kind string, id uint64) {
 	}
 }
 
-// Promise 10: whoever does not read stalls nobody, and is cut off when his queue is full.
-func TestAMemberThatDoesNotReadStallsNobody(t *testing.T) {
+// The server cuts a member off when its queue is full.
+func TestAMemberThatDoesNotReadDelaysNoOther(t *testing.T) {
 	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *program.Output) {
 		slow, ann := dial("slow"), dial("ann")
 		defer slow.CloseNow()
@@ -104,21 +105,20 @@ func TestAMemberThatDoesNotReadStallsNobody(t *testing.T) {
 		begun := time.Now()
 		for id := uint64(1); !strings.Contains(out.String(), "slow reads too slowly and is cut off\n"); id++ {
 			require.Less(t, id, uint64(10000))
-			tell(t, ann, message{Type: "say", ID: id, Text: "hello"})
+			send(t, ann, message{Type: "say", ID: id, Text: "hello"})
 			until(t, ann, "ack", id)
 		}
-		require.Equal(t, begun, time.Now(), "nobody waited")
+		require.Equal(t, begun, time.Now(), "no member waited")
 	})
 }
 
-// Promise 8 has a counterpart here: a write that is stuck is no reason to wait for ever.
-func TestAMemberThatCannotBeWrittenToIsCutOffInTime(t *testing.T) {
+func TestAStuckWriteEndsAtTheWriteLimit(t *testing.T) {
 	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, out *program.Output) {
 		slow, ann := dial("slow"), dial("ann")
 		defer slow.CloseNow()
 		defer ann.CloseNow()
-		for id := range uint64(1000) { // more than the window holds
-			tell(t, ann, message{Type: "say", ID: id + 1, Text: strings.Repeat("x", 200)})
+		for id := range uint64(1000) { // more than the window and the queue hold
+			send(t, ann, message{Type: "say", ID: id + 1, Text: strings.Repeat("x", 200)})
 			until(t, ann, "ack", id+1)
 		}
 		begun := time.Now()
@@ -127,7 +127,7 @@ func TestAMemberThatCannotBeWrittenToIsCutOffInTime(t *testing.T) {
 	})
 }
 
-func TestHeWhoDoesNotSayWhoHeIsIsCutOffInTime(t *testing.T) {
+func TestAConnectionWithoutAHelloEndsAtTheHelloLimit(t *testing.T) {
 	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *program.Output) {
 		ws := dial("")
 		defer ws.CloseNow()
@@ -138,10 +138,10 @@ func TestHeWhoDoesNotSayWhoHeIsIsCutOffInTime(t *testing.T) {
 	})
 }
 
-func TestAMemberThatDoesNotAnswerDelaysTheEndNotForLong(t *testing.T) {
+func TestAMemberThatDoesNotAnswerDelaysTheEndForTheFarewellLimitAtMost(t *testing.T) {
 	var begun time.Time
 	inside(t, func(t *testing.T, dial func(string) *websocket.Conn, _ *program.Output) {
-		dial("mute") // it does not read, and so does not answer a goodbye
+		dial("mute") // it does not read, so it does not answer a close frame
 		begun = time.Now()
 		t.Cleanup(func() { require.LessOrEqual(t, time.Since(begun), farewellLimit) })
 	})

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +67,7 @@ func (c *client) obey(text string) bool {
 		c.screen.note("no such command: %.20q", text)
 	default:
 		if err := c.sent.say(text, c.conn.Send); err != nil {
-			c.unsaid(text, err)
+			c.showUnsent(text, err)
 		}
 	}
 	return true
@@ -113,21 +115,17 @@ func readLine(in *bufio.Reader) (string, error) {
 	}
 }
 
-// list formats names, with the number of times that each occurs.
+// list formats names in order, with the number of times that each occurs.
 func list(names []string) string {
 	times := map[string]int{}
 	for _, name := range names {
 		times[name]++
 	}
-	var texts []string
-	for _, name := range names {
-		switch n := times[name]; {
-		case n > 1:
-			texts = append(texts, fmt.Sprintf("%s (%d times)", name, n))
-		case n == 1:
-			texts = append(texts, name)
+	texts := slices.Sorted(maps.Keys(times))
+	for i, name := range texts {
+		if n := times[name]; n > 1 {
+			texts[i] += fmt.Sprintf(" (%d times)", n)
 		}
-		delete(times, name)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snapshotAt is a snapshot by connection 7 of the venue.
+// snapshotAt returns a snapshot of the venue's connection 7.
 func snapshotAt(seq uint64) *quote {
 	return &quote{Type: "snapshot", Conn: 7, Seq: seq, Bids: levels{9990: 5, 9980: 3}, Asks: levels{10010: 2}}
 }
@@ -17,12 +17,12 @@ func bid(seq uint64, price, size int) *quote {
 	return &quote{Type: "update", Conn: 7, Seq: seq, Bids: levels{price: size}}
 }
 
-// newBook is a valid book of session 1.
+// newBook returns a valid book of session 1.
 func newBook(t *testing.T, seq uint64) *book {
 	b := &book{}
 	missed, err := b.reset(1, snapshotAt(seq))
 	require.NoError(t, err)
-	require.Zero(t, missed, "nothing was known before")
+	require.Zero(t, missed, "the book was new")
 	return b
 }
 
@@ -74,7 +74,6 @@ func TestASecondSnapshotOfTheSameMissesNothing(t *testing.T) {
 	require.Zero(t, missed)
 }
 
-// Promise 5, from the side of its user.
 func TestAMessageOfAnotherSessionIsRefused(t *testing.T) {
 	b := newBook(t, 40)
 	_, err := b.reset(2, snapshotAt(50))
@@ -85,7 +84,7 @@ func TestAMessageOfAnotherSessionIsRefused(t *testing.T) {
 	require.ErrorAs(t, b.update(3, bid(51, 9990, 1)), &old, "newer, without a seam")
 	other := bid(51, 9990, 1)
 	other.Conn = 6
-	require.ErrorAs(t, b.update(2, other), &old, "by another connection, says the venue")
+	require.ErrorAs(t, b.update(2, other), &old, "of another connection of the venue")
 	_, err = b.reset(1, snapshotAt(60))
 	require.ErrorAs(t, err, &old)
 	require.Equal(t, before, b.view())

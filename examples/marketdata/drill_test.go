@@ -17,7 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// connected is a client of a venue, in sync with it.
+// connected returns a client of a venue. The two are in sync.
 func connected(t *testing.T) (*drill, *client) {
 	t.Helper()
 	v, err := openVenue()
@@ -28,7 +28,7 @@ func connected(t *testing.T) (*drill, *client) {
 	c := &client{book: &book{}, journal: newJournal(out, true)}
 	require.NoError(t, c.follow(&dialer.WebSocket{URL: "ws://" + v.addr}, &reconnect.Options{OnSession: c.open}))
 	read := make(chan struct{})
-	go func() { // joined by the cleanup
+	go func() { // the cleanup waits for it
 		defer close(read)
 		c.read(context.Background())
 	}()
@@ -106,7 +106,7 @@ func TestARefusedSnapshotCostsTheSession(t *testing.T) {
 	require.NoError(t, d.until(t.Context(), "not in sync", func() bool { return d.inSync(c.book.view()) }))
 }
 
-func TestSightsAreToldFromOneAnother(t *testing.T) {
+func TestEachEventIsSeenAsOneMisbehaviour(t *testing.T) {
 	sights := map[fault]event{
 		killed:   {kind: dialFailed, err: &dialer.Error{Err: errors.New("refused")}},
 		silent:   {kind: sessionLost, err: fmt.Errorf("x: %w", reconnect.ErrSilent)},

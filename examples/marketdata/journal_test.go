@@ -14,8 +14,8 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// newsless is a journal whose lines nobody reads.
-func newsless(t *testing.T) *journal {
+// quietJournal returns a journal that prints nothing.
+func quietJournal(t *testing.T) *journal {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	j := newJournal(null, true)
@@ -25,14 +25,14 @@ func newsless(t *testing.T) *journal {
 }
 
 func TestATableOfManySessionsShowsTheLatestAndCountsAll(t *testing.T) {
-	j := newsless(t)
+	j := quietJournal(t)
 	for n := uint64(1); n <= sessionsKept+20; n++ {
 		j.begin(&reconnect.Session{Number: n, Downtime: time.Second})
 		j.trace().SessionReady(&reconnect.Session{Number: n})
 		j.message(n)
 		j.end(reconnect.SessionEnd{Session: n, Cause: errors.New("lost"), Ready: 2 * time.Second})
 	}
-	j.message(3) // a late one, of a session that is not kept
+	j.message(3) // a late message of a session that is not kept
 	var out bytes.Buffer
 	j.table(&out)
 	require.Regexp(t, `(?m)^ +earlier +20s +40s +21 +0 +0 +0 +\(20 sessions\)$`, out.String())
@@ -41,8 +41,8 @@ func TestATableOfManySessionsShowsTheLatestAndCountsAll(t *testing.T) {
 	require.Len(t, j.sessions, sessionsKept)
 }
 
-func TestTheDowntimeOfASessionThatWasNeverReadyIsThatOfTheNext(t *testing.T) {
-	j := newsless(t)
+func TestTheDowntimeOfASessionThatWasNeverReadyCountsForTheNext(t *testing.T) {
+	j := quietJournal(t)
 	j.begin(&reconnect.Session{Number: 1, Downtime: time.Second})
 	j.end(reconnect.SessionEnd{Session: 1, Cause: errors.New("dropped")})
 	j.begin(&reconnect.Session{Number: 2, Downtime: 3 * time.Second})
@@ -54,7 +54,7 @@ func TestTheDowntimeOfASessionThatWasNeverReadyIsThatOfTheNext(t *testing.T) {
 }
 
 func TestOnlyEventsSinceTheMarkAreFound(t *testing.T) {
-	j := newsless(t)
+	j := quietJournal(t)
 	lost, failed := errors.New("lost"), errors.New("failed")
 	j.end(reconnect.SessionEnd{Session: 1, Cause: lost})
 	from := j.mark()

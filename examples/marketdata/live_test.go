@@ -20,17 +20,17 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// watched is a client that watches a feed in a bubble, and the server's ends of its
-// connections. Each wait is 2.5 s.
+// watched is a client that watches a feed in a bubble. The test plays the server. Each wait is
+// 2.5 s.
 type watched struct {
 	*client
-	dials chan *conntest.Fake // of the next connection
+	dials chan *conntest.Fake // the server's end of the next connection
 	out   bytes.Buffer
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// watch runs play with a client. What was printed is in out when it returns.
+// watch runs play with a client, and returns what the client printed.
 func watch(t *testing.T, play func(*watched)) (out string) {
 	synctest.Test(t, func(t *testing.T) {
 		null, err := os.Open(os.DevNull)
@@ -43,7 +43,7 @@ func watch(t *testing.T, play func(*watched)) (out string) {
 		}))
 		ctx, stop := context.WithCancel(t.Context())
 		w.stop = stop
-		go func() { w.ended <- w.watch(ctx) }() // received below
+		go func() { w.ended <- w.watch(ctx) }() // <-w.ended waits for it
 		play(w)
 		w.stop()
 		require.NoError(t, <-w.ended)
@@ -64,7 +64,7 @@ func (w *watched) dial(ctx context.Context) (conn.Conn, error) {
 	}
 }
 
-// seconds are the lines that come once a second, without their time.
+// seconds returns the lines that are printed once a second, without their time.
 func seconds(out string) (lines []string) {
 	for _, found := range regexp.MustCompile(`(?m)^ +\d+\.000s  (\w+ +.* gaps?)$`).FindAllStringSubmatch(out, -1) {
 		lines = append(lines, strings.Join(strings.Fields(found[1]), " "))
@@ -72,7 +72,7 @@ func seconds(out string) (lines []string) {
 	return lines
 }
 
-func TestEachSecondShowsWhatCameAndWhatIsMissing(t *testing.T) {
+func TestEachSecondShowsHowMuchCameAndHowManyGaps(t *testing.T) {
 	out := watch(t, func(w *watched) {
 		time.Sleep(1200 * time.Millisecond) // before the server answers
 		peer := <-w.dials

@@ -19,7 +19,7 @@ import (
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// The program must leave no goroutine (promise 11).
+// The program must leave no goroutine (promise 11 of package reconnect).
 func TestMain(m *testing.M) {
 	program.Main(m, func() int { return run(os.Args[1:], os.Stdout, os.Stderr) })
 }
@@ -36,7 +36,7 @@ func TestTheClientSurvivesEveryMisbehaviour(t *testing.T) {
 	require.Regexp(t, `(?m)^ +session +downtime +ready +messages +gaps +missed +resyncs +ended by$`, out)
 	require.Regexp(t, `(?m)waiting +1s as the server asks, then \S+ before attempt \d \(overload\)$`, out)
 	require.Contains(t, out, "\nok: all 7 survived, the book equals the venue's, no message of an old session was applied\n")
-	require.NotContains(t, out, "\x1b", "it is no terminal")
+	require.NotContains(t, out, "\x1b", "the output is not a terminal")
 }
 
 func TestAnInterruptedDrillFailsAndShowsTheTables(t *testing.T) {
@@ -67,7 +67,7 @@ func TestARealFeedIsFollowedUntilInterrupted(t *testing.T) {
 	require.Regexp(t, `(?m)^ +1 +\S+ +\S+ +3 +1 +- +- +read: closed by the peer: 1012`, out)
 	require.Regexp(t, `(?m)^ +2 +\S+ +\S+ +\d +0 +- +- +us$`, out)
 	require.Regexp(t, `(?m)^ +all .* 2 sessions in \S+$`, out)
-	require.NotContains(t, out, "hush") // promise 13
+	require.NotContains(t, out, "hush", "no secret is printed")
 	require.Equal(t, websocket.StatusNormalClosure, <-f.goodbye)
 }
 
@@ -101,7 +101,7 @@ func TestASecondInterruptKills(t *testing.T) {
 	p := program.Start(t, "-url", f.url)
 	p.Await("ready")
 	p.Interrupt()
-	p.Await("leaving") // and the peer does not answer
+	p.Await("leaving") // the peer does not answer
 	for again := true; again; {
 		p.Interrupt() // until the program does not catch the signal any more
 		select {
@@ -113,9 +113,9 @@ func TestASecondInterruptKills(t *testing.T) {
 	require.Equal(t, -1, p.ExitCode(), p)
 }
 
-func TestWrongFlagsAreTold(t *testing.T) {
+func TestWrongFlagsAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ args, told string }{
+	for _, c := range []struct{ args, message string }{
 		{"-bogus", "flag provided but not defined: -bogus"},
 		{"wss://feed.example", `unexpected arguments ["wss://feed.example"]`},
 		{"-subscribe {}", "-subscribe needs -url"},
@@ -127,12 +127,12 @@ func TestWrongFlagsAreTold(t *testing.T) {
 	} {
 		p := program.Start(t, strings.Fields(c.args)...)
 		require.Equal(t, 2, p.ExitCode(), c.args)
-		require.Contains(t, p.String(), c.told)
-		require.NotContains(t, p.String(), "hush") // promise 13
+		require.Contains(t, p.String(), c.message)
+		require.NotContains(t, p.String(), "hush", "no secret is printed")
 	}
 }
 
-// feed is a server that the program does not know: three messages for everybody.
+// feed is a server that sends three messages on each connection.
 type feed struct {
 	url     string
 	asked   chan string               // the first message of each client
@@ -140,7 +140,7 @@ type feed struct {
 	goodbye chan websocket.StatusCode // the close frame of a client
 }
 
-// hearing says whether a feed reads.
+// hearing is whether a feed reads.
 type hearing bool
 
 const deaf hearing = false
@@ -175,7 +175,7 @@ func (f *feed) serve(ctx context.Context, ws *websocket.Conn) {
 	}
 	f.asked <- string(data)
 	gone := make(chan struct{})
-	go func() { // joined below
+	go func() { // <-gone waits for it
 		defer close(gone)
 		_, _, err := ws.Read(ctx)
 		f.goodbye <- websocket.CloseStatus(err)
@@ -184,7 +184,7 @@ func (f *feed) serve(ctx context.Context, ws *websocket.Conn) {
 	case code := <-f.next:
 		ws.Close(code, "so long")
 		<-gone
-		<-f.goodbye // that was the answer
+		<-f.goodbye // the answer to the close frame above
 	case <-gone:
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// show runs a screen for 600 ms, with two lines in that time.
+// show runs a printer for 600 ms, and returns what it has written.
 func show(t *testing.T, terminal bool) string {
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestLinesStandAboveTheStatusOfATerminal(t *testing.T) {
 		`\r\x1b\[K250ms`+
 		`\r\x1b\[Ktwo\n300ms`+
 		`\r\x1b\[K500ms`+
-		`(\r\x1b\[Kthree\n600ms\r\x1b\[K|\r\x1b\[Kthree\n)$`, // the status is gone in the end
+		`(\r\x1b\[Kthree\n600ms\r\x1b\[K|\r\x1b\[Kthree\n)$`, // in the end the status is cleared
 		show(t, true))
 }
 
@@ -45,7 +45,7 @@ func TestThereIsNoStatusWithoutATerminal(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree\n", show(t, false))
 }
 
-func TestARateIsThatOfTheLastSecond(t *testing.T) {
+func TestARateIsComputedOverTheLastSecond(t *testing.T) {
 	var r rate
 	start := time.Now()
 	at := func(d time.Duration, count uint64) float64 { return r.of(count, start.Add(d)) }
@@ -53,6 +53,6 @@ func TestARateIsThatOfTheLastSecond(t *testing.T) {
 	require.InDelta(t, 400, at(250*time.Millisecond, 1100), 1e-9)
 	require.InDelta(t, 100, at(time.Second, 1100), 1e-9)
 	require.InDelta(t, 0, at(1250*time.Millisecond, 1100), 1e-9)
-	require.InDelta(t, 10, at(11*time.Second, 1200), 1, "and of what came before, if that is all there is")
+	require.InDelta(t, 10, at(11*time.Second, 1200), 1, "with an older sample if there is no other")
 	require.LessOrEqual(t, len(r.samples), 3)
 }
