@@ -13,7 +13,7 @@
 // what has arrived, in which session, and how often something was missed.
 //
 // The client is in this file and in book.go: copy those. The server is in venue.go and
-// gateway.go, and the drill in drill.go. live.go follows a real feed; journal.go, table.go
+// member.go, and the drill in drill.go. live.go follows a real feed; journal.go, table.go
 // and printer.go record and print what happens.
 package main
 

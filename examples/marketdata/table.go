@@ -65,6 +65,7 @@ func (r *record) add(s *record) {
 	r.resyncs += s.resyncs
 }
 
+// round rounds d to what is worth printing.
 func round(d time.Duration) time.Duration {
 	if d >= 10*time.Millisecond {
 		return d.Round(time.Millisecond)
@@ -72,6 +73,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
+// short cuts s to limit characters.
 func short(s string, limit int) string {
 	if r := []rune(s); len(r) > limit {
 		return string(r[:limit-3]) + "..."
@@ -79,6 +81,7 @@ func short(s string, limit int) string {
 	return s
 }
 
+// plural formats a number of things.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -4,8 +4,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -19,12 +18,13 @@ import (
 )
 
 // venue is a small exchange on a loopback port. It has one book, whose updates go on while
-// the gateway is down. The drill calls the methods that make it misbehave, one at a time.
+// the port is closed. The drill calls the methods that make it misbehave, one at a time.
 // Any goroutine may call the others.
 type venue struct {
 	addr string // host:port, the same after a restart
 
-	gateway *gateway // nil while killed; only the goroutine that kills and opens uses it
+	server  *http.Server
+	serving sync.WaitGroup // the goroutine in Serve, and the handlers
 
 	market sync.WaitGroup // the goroutine in trade
 	halted context.CancelFunc
@@ -35,7 +35,7 @@ type venue struct {
 	asks     levels
 	clients  map[*member]bool
 	numbered uint64           // the number of connections so far
-	door     fault            // what happens to new clients: busy, drops, or none
+	door     fault            // what happens to new clients: killed, busy, drops, or none
 	withheld bool             // the next update is not sent
 	did      map[fault]uint64 // how often the venue did each
 }
@@ -75,12 +75,11 @@ func openVenue() (*venue, error) {
 	}
 	ctx, halt := context.WithCancel(context.Background())
 	v.halted = halt
-	v.market.Add(1)
-	go v.trade(ctx) // halt waits for it
+	v.market.Go(func() { v.trade(ctx) }) // halt waits for it
 	return v, nil
 }
 
-// close ends the trade and the gateway, and waits for both.
+// close ends the trade and the server, and waits for both.
 func (v *venue) close() {
 	v.halt()
 	v.kill()
@@ -93,31 +92,38 @@ func (v *venue) open() error {
 		return err
 	}
 	v.addr = listener.Addr().String()
-	v.gateway = openGateway(listener, v.meet)
+	v.setDoor(none)
+	v.server = &http.Server{Handler: http.HandlerFunc(v.meet)}
+	v.serving.Go(func() { // kill waits for it
+		if err := v.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			panic(err)
+		}
+	})
 	return nil
 }
 
 // kill closes the port and all connections without a close frame, as a killed process does.
 // Like the other faults it returns false if it had no effect.
 func (v *venue) kill() bool {
-	if v.gateway == nil {
+	if v.setDoor(killed) == killed {
 		return false
 	}
-	v.gateway.close()
-	v.gateway = nil
+	v.server.Close()
+	v.cut()
+	v.serving.Wait()
 	v.note(killed)
 	return true
 }
 
-// freeze makes every connection half-open: no bytes pass any more, and it is not closed.
-// New connections work.
+// freeze makes every connection look half-open: the venue sends nothing any more, not even
+// the answer to a ping, and does not close it. New connections work.
 func (v *venue) freeze() bool {
-	lines := v.gateway.all()
-	for _, l := range lines {
-		l.frozen.Store(true)
+	members := v.all()
+	for _, m := range members {
+		m.frozen.Store(true)
 		v.note(silent)
 	}
-	return len(lines) > 0
+	return len(members) > 0
 }
 
 // restart closes every connection with code 1012.
@@ -133,19 +139,30 @@ func (v *venue) restart() bool {
 // turnAway cuts all connections, and applies f, which is busy or drops, to each new client
 // until welcome is called.
 func (v *venue) turnAway(f fault) bool {
-	v.mu.Lock()
-	v.door = f
-	v.mu.Unlock()
-	v.gateway.cut()
+	v.setDoor(f)
+	v.cut()
 	return true
 }
 
 // welcome ends turnAway.
 func (v *venue) welcome() error {
+	v.setDoor(none)
+	return nil
+}
+
+// cut closes every connection without a close frame.
+func (v *venue) cut() {
+	for _, m := range v.all() {
+		m.ws.CloseNow()
+	}
+}
+
+// setDoor sets the door and returns what it was before.
+func (v *venue) setDoor(f fault) (old fault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.door = none
-	return nil
+	old, v.door = v.door, f
+	return old
 }
 
 // shout sends every client a message that is larger than its limit.
@@ -202,7 +219,6 @@ func (v *venue) all() []*member {
 
 // trade changes the book until ctx ends.
 func (v *venue) trade(ctx context.Context) {
-	defer v.market.Done()
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
@@ -236,116 +252,7 @@ func (v *venue) change() {
 	}
 	for m := range v.clients {
 		if m.subscribed {
-			m.tell(q)
-		}
-	}
-}
-
-// meet serves one client until its connection ends.
-func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
-	v.mu.Lock()
-	door := v.door
-	v.mu.Unlock()
-	if door == busy {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many clients", http.StatusServiceUnavailable)
-		v.note(busy)
-		return
-	}
-	ws, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return
-	}
-	defer ws.CloseNow()
-	if door == drops {
-		v.note(drops)
-		return
-	}
-	m := v.admit(ws)
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		m.write()
-	}()
-	for v.serve(m) == nil {
-	}
-	v.dismiss(m)
-	ws.CloseNow()
-	<-written
-}
-
-// member is a client of the venue.
-type member struct {
-	ws         *websocket.Conn
-	number     uint64
-	subscribed bool        // the venue's mu guards it, each send to queue and the close of queue
-	queue      chan []byte // holds 20 s of updates for a client that reads slowly
-}
-
-func (v *venue) admit(ws *websocket.Conn) *member {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.numbered++
-	m := &member{ws: ws, number: v.numbered, queue: make(chan []byte, 4096)}
-	v.clients[m] = true
-	return m
-}
-
-func (v *venue) dismiss(m *member) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.clients, m)
-	close(m.queue)
-}
-
-// serve reads one request and answers it.
-func (v *venue) serve(m *member) error {
-	_, data, err := m.ws.Read(context.Background())
-	if err != nil {
-		return err
-	}
-	var ask struct{ Op, Book, Key string }
-	if err := json.Unmarshal(data, &ask); err != nil {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch {
-	case ask.Op == "login" && ask.Key == "open sesame":
-		m.tell(quote{Type: "welcome"})
-	case ask.Op == "subscribe" && ask.Book == "GO-USD":
-		// The snapshot comes before the answer. A client that discards what comes
-		// before the answer has no book.
-		m.tell(quote{Type: "snapshot", Seq: v.seq, Bids: v.bids, Asks: v.asks})
-		m.tell(quote{Type: "subscribed"})
-		m.subscribed = true
-	default:
-		m.tell(quote{Type: "error", Text: fmt.Sprintf("unknown operation %q", ask.Op)})
-	}
-	return nil
-}
-
-func (m *member) tell(q quote) {
-	q.Conn = m.number
-	data, err := json.Marshal(q)
-	if err != nil {
-		panic(err) // a quote can always be encoded
-	}
-	m.send(data)
-}
-
-func (m *member) send(data []byte) {
-	select {
-	case m.queue <- data:
-	default: // the queue is full, so the client will see a gap and ask for a snapshot
-	}
-}
-
-// write writes the messages of the queue until the queue is closed.
-func (m *member) write() {
-	for data := range m.queue {
-		if m.ws.Write(context.Background(), websocket.MessageText, data) != nil {
-			m.ws.CloseNow()
+			m.sendQuote(q)
 		}
 	}
 }
