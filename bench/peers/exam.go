@@ -1,0 +1,178 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// exam is one measurement of one peer, or of all side by side: what it starts ends with it.
+type exam struct {
+	ctx    context.Context
+	name   string // of the peer; of the first, side by side
+	peer   *peer
+	sizes  sizes
+	client func() (worker, error) // starts one
+	server func() (*process, error)
+	pairs  int // of processes, at most, that hold idle connections
+
+	note    string // what else there is to say of the peer
+	started []worker
+}
+
+// patience is how long a client may take for a measurement that takes a second or two.
+const patience = 2 * time.Minute
+
+// serve starts a server.
+func (x *exam) serve(setup siteSetup) (*process, answer, error) {
+	p, err := x.server()
+	if err != nil {
+		return nil, answer{}, err
+	}
+	x.started = append(x.started, p)
+	if setup.Host == "" {
+		setup.Host = "127.0.0.1"
+	}
+	a, err := p.do(x.ctx, order{Do: "site", Site: setup})
+	if err != nil {
+		return nil, a, fmt.Errorf("start server: %w", err)
+	}
+	return p, a, nil
+}
+
+// join starts a client.
+func (x *exam) join() (worker, error) {
+	w, err := x.client()
+	if err == nil {
+		x.started = append(x.started, w)
+	}
+	return w, err
+}
+
+// end ends what was started, the clients first.
+func (x *exam) end() {
+	for i := len(x.started) - 1; i >= 0; i-- {
+		x.started[i].end()
+	}
+}
+
+// pair starts a server for the peer, and a client.
+func (x *exam) pair(setup siteSetup) (*process, worker, job, error) {
+	setup.Protocols = []protocol{x.peer.protocol}
+	server, at, err := x.serve(setup)
+	if err != nil {
+		return nil, nil, job{}, err
+	}
+	client, err := x.join()
+	return server, client, job{Peers: []string{x.name}, Addresses: at.Addresses, Cert: at.Cert, Limit: patience}, err
+}
+
+// messages measures CPU time and allocations per message.
+func (x *exam) messages(do string, size, count int) ([]float64, error) {
+	_, client, j, err := x.pair(siteSetup{Deep: true})
+	if err != nil {
+		return nil, err
+	}
+	j.Size, j.Count = size, count
+	a, err := client.do(x.ctx, order{Do: do, Job: j})
+	if err != nil {
+		return nil, err
+	}
+	n := float64(a.Count)
+	return []float64{float64(a.CPU) / n, float64(a.Allocs) / n}, nil
+}
+
+// redials measures the CPU time of both ends per connection. The waits before the dials, in
+// which nothing is done, are short.
+func (x *exam) redials(count int) ([]float64, error) {
+	server, client, j, err := x.pair(siteSetup{TLS: true, Resets: true})
+	if err != nil {
+		return nil, err
+	}
+	j.Count, j.Wait = count, time.Millisecond
+	before, err := server.do(x.ctx, order{Do: "usage"})
+	if err != nil {
+		return nil, err
+	}
+	a, err := client.do(x.ctx, order{Do: "redial", Job: j})
+	if err != nil {
+		return nil, err
+	}
+	after, err := server.do(x.ctx, order{Do: "usage"})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{micros(a.CPU, count), micros(after.CPU-before.CPU, count+2)}, nil // the server had two more
+}
+
+func micros(d time.Duration, count int) float64 {
+	return d.Seconds() * 1e6 / float64(count)
+}
+
+// idle measures so many connections, in as many pairs of processes as they need.
+func (x *exam) idle(count int, shared bool) ([]float64, error) {
+	sum := make([]float64, 3)
+	for i, left := 0, count; left > 0; i++ {
+		n := min(left, x.sizes.inOne)
+		a, err := x.hold(i, n, shared)
+		if err != nil {
+			return nil, err
+		}
+		sum[0] += float64(a.Bytes)
+		sum[1] += float64(a.Stack)
+		sum[2] += a.CPU.Seconds() * 1e6
+		left -= n
+	}
+	for i := range sum {
+		sum[i] /= float64(count)
+	}
+	return sum, nil
+}
+
+// hold opens n connections in a pair of processes, the i-th, which has an address of its
+// own, since each address has only so many ports. They stay open until the exam ends.
+func (x *exam) hold(i, n int, shared bool) (answer, error) {
+	_, client, j, err := x.pair(siteSetup{Host: fmt.Sprintf("127.0.0.%d", 1+i%250)})
+	if err != nil {
+		return answer{}, err
+	}
+	j.Count, j.Shared, j.Settle = n, shared, x.sizes.settle
+	return client.do(x.ctx, order{Do: "idle", Job: j})
+}
+
+// most opens connections until no more can be, or a tenth of the memory is left.
+func (x *exam) most() ([]float64, error) {
+	var connections, bytes float64
+	for i := range x.pairs {
+		free, err := freeMemory()
+		if err != nil {
+			return nil, err
+		}
+		if free < 0.1 {
+			x.note = fmt.Sprintf("no more than %.0f connections, because less than a tenth of the memory is free", connections)
+			break
+		}
+		a, err := x.hold(i, x.sizes.inOne, false)
+		if x.ctx.Err() != nil {
+			return nil, context.Cause(x.ctx)
+		}
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		if err != nil {
+			x.note = fmt.Sprintf("no more than %.0f connections, because of: %v", connections, err)
+			break
+		}
+		connections += float64(x.sizes.inOne)
+		bytes += float64(a.Bytes)
+	}
+	if connections == 0 {
+		return nil, errors.New(x.note)
+	}
+	return []float64{connections, bytes / connections}, nil
+}
+
+// never is what a figure is if it was waited for in vain.
+var never = math.Inf(1)

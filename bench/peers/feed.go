@@ -1,0 +1,39 @@
+package peers
+
+import "time"
+
+// feed sends count numbered messages to all connected clients, one after each interval,
+// and resets all connections so many times in between. It returns when all is sent.
+func (s *site) feed(count, resets int, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	done := 0
+	for n := range count {
+		<-tick.C
+		p := numbered(n)
+		for _, publish := range s.publish {
+			if err := publish(p); err != nil {
+				return err
+			}
+		}
+		for _, l := range s.connected() {
+			_ = l.conn.SetWriteDeadline(time.Now().Add(time.Second)) // a slow client delays no other for longer
+			_ = l.write(l.wire.appendFrame(nil, p))                  // what a lost one misses is what is measured
+		}
+		if done < resets && n >= (2*done+1)*count/(2*resets) { // in the middle of its part
+			s.reset()
+			done++
+		}
+	}
+	return nil
+}
+
+func (s *site) connected() []*line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := make([]*line, 0, len(s.lines))
+	for l := range s.lines {
+		lines = append(lines, l)
+	}
+	return lines
+}

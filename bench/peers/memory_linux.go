@@ -1,0 +1,25 @@
+package peers
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+)
+
+// freeMemory returns which part of the machine's memory is available.
+func freeMemory() (float64, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var total, available float64
+	for s := bufio.NewScanner(f); s.Scan(); {
+		_, _ = fmt.Sscanf(s.Text(), "MemTotal: %f", &total) // another line otherwise
+		_, _ = fmt.Sscanf(s.Text(), "MemAvailable: %f", &available)
+	}
+	if total == 0 || available == 0 {
+		return 0, fmt.Errorf("read /proc/meminfo: no MemTotal or MemAvailable")
+	}
+	return available / total, nil
+}

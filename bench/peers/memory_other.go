@@ -1,0 +1,12 @@
+//go:build !linux
+
+package peers
+
+import (
+	"errors"
+	"fmt"
+)
+
+func freeMemory() (float64, error) {
+	return 0, fmt.Errorf("read free memory: %w", errors.ErrUnsupported)
+}

@@ -1,0 +1,12 @@
+package peers
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent lets the kernel kill cmd when this process dies. One that is stopped would
+// not see the end of its standard input.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

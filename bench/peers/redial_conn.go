@@ -1,0 +1,53 @@
+package peers
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// redialClient is a reconnect.Conn, and its reader if it pulls.
+type redialClient struct {
+	conn   *reconnect.Conn
+	queued bool // sends with Send; otherwise with Write
+	reader sync.WaitGroup
+}
+
+// openRedial opens a Conn; read is nil if the options have OnMessage.
+func openRedial(ctx context.Context, t *target, d reconnect.Dialer, o *reconnect.Options, read func(*reconnect.Conn)) (client, error) {
+	if t.onUp != nil || t.onDown != nil { // a Trace weighs something
+		o.Run.Trace = &reconnect.Trace{
+			SessionReady: func(*reconnect.Session) { t.isUp() },
+			SessionDone:  func(e reconnect.SessionEnd) { t.isDown(e.Cause) },
+		}
+	}
+	if t.wait > 0 {
+		o.Run.Policy = &backoff.Exponential{Base: t.wait, Cap: t.wait}
+	}
+	r, err := reconnect.New(d, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &redialClient{conn: r, queued: o.Outbox.OnReceipt != nil}
+	if read != nil {
+		c.reader.Go(func() { read(r) }) // Close waits for it
+	}
+	if err := r.AwaitReady(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *redialClient) Send(p []byte) error {
+	m := conn.Message{Type: conn.Binary, Data: p}
+	if c.queued {
+		return c.conn.Send(reconnect.Out{Message: m})
+	}
+	return c.conn.Write(context.Background(), m)
+}
+
+func (c *redialClient) Close() { _ = c.conn.Close(); <-c.conn.Done(); c.reader.Wait() }

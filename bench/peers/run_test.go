@@ -1,0 +1,128 @@
+package peers
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// measure measures one row of all peers, and returns what it has of each.
+func measure(t *testing.T, name string) map[string][]float64 {
+	t.Helper()
+	o := short(name)
+	report, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, report.Rows, 1)
+	figures := map[string][]float64{}
+	for _, p := range report.Rows[0].Peers {
+		for _, c := range p.Columns {
+			require.Len(t, c, 1, p.Name)
+			figures[p.Name] = append(figures[p.Name], c[0])
+		}
+	}
+	row, err := findRow(rowsOf(shortSizes), name)
+	require.NoError(t, err)
+	for _, p := range all {
+		if row.takes == nil || row.takes(p) {
+			require.Contains(t, figures, p.name)
+		}
+	}
+	return figures
+}
+
+// A client checks each message, and fails if one is not there, is another, or too many.
+func TestEveryPeerReceivesSendsAndEchoes(t *testing.T) {
+	for _, name := range []string{"receive-128", "receive-4k", "send-64", "echo-64"} {
+		t.Run(name, func(t *testing.T) {
+			figures := measure(t, name)
+			require.Len(t, figures, len(all)+1)
+			require.Contains(t, figures, "coder (A/A)")
+		})
+	}
+}
+
+func TestEveryPeerIsConnectedOverTLSAgain(t *testing.T) {
+	require.Len(t, measure(t, "tls-redial"), len(all)+1)
+}
+
+func TestEveryPeerIsMeasuredIdle(t *testing.T) {
+	for _, name := range []string{"idle-1000", "idle-1000-shared", "idle-10000", "idle-10000-shared", "idle-50000"} {
+		t.Run(name, func(t *testing.T) {
+			for peer, f := range measure(t, name) {
+				require.Positive(t, f[2], peer)
+			}
+		})
+	}
+}
+
+func TestOnlyPeersThatShareADialerAreMeasuredWithOneForAll(t *testing.T) {
+	p, err := short("idle-1000-shared").plan()
+	require.NoError(t, err)
+	require.Equal(t, []string{"coder", "coder (A/A)", "redial-push", "redial-read", "redial-messages", "redial-run", "redial-framed"}, p.of(p.rows[0]))
+}
+
+func TestAsManyConnectionsAreOpenedAsMayBe(t *testing.T) {
+	if _, err := freeMemory(); err != nil {
+		t.Skip(err)
+	}
+	for peer, f := range measure(t, "idle-max") {
+		require.EqualValues(t, shortSizes.pairs*shortSizes.inOne, f[0], peer)
+	}
+}
+
+func TestEveryPeerThatRedialsIsBackAfterSIGKILL(t *testing.T) {
+	figures := measure(t, "killed")
+	require.Len(t, figures, 10)
+	for peer, f := range figures {
+		require.False(t, math.IsInf(f[0], 1), peer)
+	}
+}
+
+func TestASilentServerIsNotNoticedAtOnce(t *testing.T) {
+	figures := measure(t, "silent")
+	require.Len(t, figures, len(all))
+	for peer, f := range figures {
+		require.True(t, math.IsInf(f[0], 1), peer)
+	}
+}
+
+func TestOnlyReadersOfAWebSocketOrOfRedialAreToldOfAGap(t *testing.T) {
+	deaf := []string{"nats", "autopaho"}
+	for peer, f := range measure(t, "gap") {
+		missing, told, redials := f[0], f[1], f[2]
+		require.GreaterOrEqual(t, missing, 0.0, peer)
+		require.Less(t, missing, float64(shortSizes.feed.Count), peer)
+		require.GreaterOrEqual(t, redials, 1.0, peer)
+		require.LessOrEqual(t, redials, float64(shortSizes.feed.Resets), peer)
+		if slices.Contains(deaf, peer) {
+			require.Zero(t, told, peer)
+		} else {
+			require.GreaterOrEqual(t, told, redials, peer)
+			require.LessOrEqual(t, told, float64(shortSizes.feed.Resets), peer)
+		}
+	}
+}
+
+func TestAClientIsAProcess(t *testing.T) {
+	o := short("receive-128", "idle-50000", "gap")
+	o.Rounds, o.client, o.Peers = 2, nil, []string{"redial-push"}
+	steps := 0
+	o.Progress = func() { steps++ }
+	report, err := Run(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, report.Rows, 3)
+	for _, r := range report.Rows {
+		require.Equal(t, 2, r.rounds())
+		for _, p := range r.Peers {
+			for i, c := range p.Columns {
+				require.Len(t, c, 2, "%s, %s, %s", r.Name, p.Name, r.columns[i].name)
+			}
+		}
+	}
+	require.Equal(t, []string{"coder", "coder (A/A)", "redial-push"}, []string{
+		report.Rows[0].Peers[0].Name, report.Rows[0].Peers[1].Name, report.Rows[0].Peers[2].Name})
+	require.Equal(t, 2*(3+3+1), steps) // with the base and its twin, but side by side
+	require.Equal(t, steps, o.Steps())
+}

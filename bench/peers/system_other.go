@@ -1,0 +1,15 @@
+//go:build !unix
+
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+func usage() (time.Duration, error) {
+	return 0, fmt.Errorf("read CPU time: %w", errors.ErrUnsupported)
+}
+
+func (p *process) halt() error { return fmt.Errorf("stop server: %w", errors.ErrUnsupported) }
