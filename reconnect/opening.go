@@ -20,10 +20,12 @@ type Opening struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
-	c    *Conn
-	l    *link
-	ctx  context.Context
-	over atomic.Bool
+	life     *lifetime
+	receiver *receiver
+	outbox   *outbox
+	l        *link
+	ctx      context.Context
+	over     atomic.Bool
 }
 
 // Read returns the next message, in a slice of its own, which belongs to the caller. An
@@ -37,7 +39,7 @@ func (o *Opening) Read() (conn.Message, error) {
 	if err != nil {
 		return m, o.failed(err)
 	}
-	o.c.life.counts.received(m)
+	o.life.counts.received(m)
 	return m, nil
 }
 
@@ -53,7 +55,7 @@ func (o *Opening) Write(m conn.Message) error {
 		}
 		return o.failed(err)
 	}
-	o.c.life.counts.written(m)
+	o.life.counts.written(m)
 	return nil
 }
 
@@ -81,7 +83,7 @@ func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
 	}
-	return o.c.receiver.deliver(o.ctx, o.l, m)
+	return o.receiver.deliver(o.ctx, o.l, m)
 }
 
 // AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its
@@ -93,10 +95,10 @@ func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
 	}
-	if o.c.sender.outbox == nil {
+	if o.outbox == nil {
 		return nil
 	}
-	return o.c.sender.outbox.reporter.await(o.ctx)
+	return o.outbox.reporter.await(o.ctx)
 }
 
 // Conn returns the connection itself, for what else it may know, such as the subprotocol of
@@ -125,7 +127,10 @@ func (c *Conn) open(l *link, s *Session) error {
 			l.cut(context.Cause(ctx))
 		}
 	})
-	o := &Opening{Session: s.Number, Cause: s.Cause, Downtime: s.Downtime, c: c, l: l, ctx: ctx}
+	o := &Opening{
+		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime,
+		life: &c.life, receiver: &c.receiver, outbox: c.sender.outbox, l: l, ctx: ctx,
+	}
 	var err error
 	call := xsync.Go(func() { err = c.life.o.OnSession(ctx, o) })
 	select {
