@@ -51,8 +51,9 @@ type WebSocket struct {
 
 	// TLS is cloned once. A MinVersion of 0 means TLS 1.2, an empty ServerName the
 	// host of the endpoint. A nil ClientSessionCache means a cache that belongs to
-	// this WebSocket, so that a redial resumes the session, at two thirds of the
-	// cost for both sides. There is no such cache with Certificates,
+	// this WebSocket, so that a redial resumes the session and the server need not
+	// sign anew. (That costs much with an RSA key, and little with an elliptic
+	// curve.) There is no such cache with Certificates,
 	// GetClientCertificate or VerifyPeerCertificate, because a resumed session keeps
 	// the old client certificate and skips that check; SessionTicketsDisabled turns
 	// it off too. NextProtos is not used.
