@@ -23,7 +23,7 @@ import (
 type endpoints struct {
 	settings   // its dialContext is set
 	urls       []*url.URL
-	tlsConfigs *tlsConfigs // nil: no TLS
+	tlsConfigs tlsConfigs
 	shuffle    shuffler
 	hangs      hangs
 
@@ -34,7 +34,7 @@ type endpoints struct {
 
 // settings are the options that [WebSocket] and [Framed] have in common.
 type settings struct {
-	tls              *tls.Config // with the defaults; nil: no TLS
+	tls              *tls.Config // a copy; nil: the zero Config
 	dialContext      dialContext // nil: a socket made by tcp
 	tcp              *TCPOptions
 	connectTimeout   time.Duration // 0: see limitsFor
@@ -99,9 +99,8 @@ func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
 	if s.dialContext == nil {
 		e.dialContext = s.tcp.forMessages().dialer(e.shuffle, e.hangs.at)
 	}
-	if s.tls != nil {
-		e.tlsConfigs = newTLSConfigs(s.tls, urls)
-	}
+	e.tlsConfigs.given, e.tlsConfigs.urls = s.tls, urls
+	e.tls = nil // tlsConfigs has it
 	return e, nil
 }
 

@@ -149,7 +149,8 @@ func (d *Framed) setup() (*endpoints, error) {
 
 // settings returns the options that [WebSocket] has too.
 func (d *Framed) settings() settings {
-	s := settings{
+	return settings{
+		tls:              d.TLS.Clone(),
 		dialContext:      d.DialContext,
 		tcp:              &d.TCP,
 		connectTimeout:   d.ConnectTimeout,
@@ -157,10 +158,6 @@ func (d *Framed) settings() settings {
 		conn:             &d.Conn,
 		source:           d.Rand,
 	}
-	if d.TLS != nil {
-		s.tls = tlsDefaults(d.TLS)
-	}
-	return s
 }
 
 func (d *Framed) validateFramer() error {

@@ -74,6 +74,9 @@ func (h *hangs) update(places []string, change func(*hang)) {
 		}
 		h.places[place] = p
 	}
+	if len(h.places) == 0 {
+		h.places = nil // a connection that lasts for long needs no empty map
+	}
 }
 
 // at reports whether a handshake at the place hangs, or hung not long ago.

@@ -138,7 +138,7 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 		return nc, socks5(nc, proxy.User, address)
 	case "https":
 		var err error
-		if nc, err = handshakeTLS(ctx, nc, d.endpoints.tlsConfigs.named(proxy.Hostname())); err != nil {
+		if nc, err = handshakeTLS(ctx, nc, d.endpoints.tlsConfigs.forProxy(proxy.Hostname())); err != nil {
 			return nil, err
 		}
 	}

@@ -6,27 +6,36 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/url"
+	"sync"
 )
 
 // tlsConfigs has one TLS configuration for each host, so that the connections to a
 // host share it. The configurations never change, because a resumed session would not
-// be checked again by a changed one.
+// be checked again by a changed one. They are made at first use, because a dialer of
+// ws:// needs none.
 type tlsConfigs struct {
+	given *tls.Config // a copy of the user's; nil: there is none, or what follows is made
+	urls  []*url.URL
+	once  sync.Once
+
 	shared *tls.Config
 	byHost map[string]*tls.Config
 }
 
-func newTLSConfigs(shared *tls.Config, urls []*url.URL) *tlsConfigs {
-	c := &tlsConfigs{shared: shared, byHost: make(map[string]*tls.Config, len(urls))}
-	for _, u := range urls {
-		host := u.Hostname()
-		c.byHost[host] = c.forHost(host)
-	}
-	return c
+// ready makes the configurations, if that was not done before.
+func (c *tlsConfigs) ready() {
+	c.once.Do(func() {
+		c.shared, c.given = tlsDefaults(c.given), nil
+		c.byHost = make(map[string]*tls.Config, len(c.urls))
+		for _, u := range c.urls {
+			c.byHost[u.Hostname()] = c.named(u.Hostname())
+		}
+	})
 }
 
 // forHost returns the configuration of connections to host.
 func (c *tlsConfigs) forHost(host string) *tls.Config {
+	c.ready()
 	if c.shared.ServerName != "" {
 		return c.shared
 	}
@@ -36,8 +45,14 @@ func (c *tlsConfigs) forHost(host string) *tls.Config {
 	return c.named(host) // Prepare may name any host
 }
 
-// named returns the configuration of connections to host, whatever ServerName is set
+// forProxy returns the configuration of connections to a proxy, whatever ServerName is set
 // for endpoints.
+func (c *tlsConfigs) forProxy(host string) *tls.Config {
+	c.ready()
+	return c.named(host)
+}
+
+// named returns a configuration with that ServerName.
 func (c *tlsConfigs) named(host string) *tls.Config {
 	named := c.shared.Clone()
 	named.ServerName = host

@@ -81,12 +81,24 @@ func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
 func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 	given := &tls.Config{ServerName: "x"}
 	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
-		c := d.settings().tls
+		e, err := newEndpoints(nil, d.settings())
+		require.NoError(t, err)
+		require.NotSame(t, given, e.tlsConfigs.given, "cloned at once")
+		c := e.tlsConfigs.forHost("h")
 		require.NotSame(t, given, c)
 		require.Equal(t, "x", c.ServerName)
 		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
 	}
 	require.Equal(t, &tls.Config{ServerName: "x"}, given)
+}
+
+// A dialer of ws:// makes no TLS configuration, and remembers nothing of a server that answers.
+func TestWhatIsNotNeededIsNotMade(t *testing.T) {
+	withServer(t, func(t *testing.T, v *wsServer) {
+		defer v.dial(t).CloseNow()
+		require.Nil(t, v.dialer.endpoints.tlsConfigs.shared)
+		require.Nil(t, v.dialer.endpoints.hangs.places)
+	})
 }
 
 func TestAMinVersionThatIsGivenIsKept(t *testing.T) {

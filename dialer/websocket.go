@@ -239,8 +239,9 @@ func (d *WebSocket) settings() settings {
 			s.dialContext = t.DialContext
 		}
 	}
-	s.tls = tlsDefaults(s.tls)
-	s.tls.NextProtos = nil // because the upgrade is HTTP/1.1
+	if s.tls = s.tls.Clone(); s.tls != nil {
+		s.tls.NextProtos = nil // because the upgrade is HTTP/1.1
+	}
 	return s
 }
 
