@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 func init() {
@@ -37,14 +37,14 @@ func defaults(ctx context.Context, c *console, args []string) error {
 			tables = append(tables, defaultTables[i])
 		}
 	}
-	l := &lab{ctx: ctx, largest: *largest, workers: runtime.GOMAXPROCS(0)}
+	m := &tableMaker{ctx: ctx, largest: *largest, workers: runtime.GOMAXPROCS(0)}
 	p := newProgress(c, "make tables", len(tables))
 	defer p.end()
 	for _, t := range tables {
-		l.err = nil
-		text := t.make(l).String()
-		if l.err != nil {
-			return l.err
+		m.err = nil
+		text := t.make(m).String()
+		if m.err != nil {
+			return m.err
 		}
 		p.add(1)
 		if *file == "" {
@@ -73,9 +73,9 @@ func putTable(file, name, text string) error {
 	return os.WriteFile(file, []byte(before+mark+text+"<!-- end -->"+after), 0o644)
 }
 
-// lab runs herds for tables and remembers the first error, after which it runs no
+// tableMaker runs herds for tables and remembers the first error, after which it runs no
 // more.
-type lab struct {
+type tableMaker struct {
 	ctx     context.Context
 	err     error
 	largest int // herd
@@ -83,8 +83,8 @@ type lab struct {
 }
 
 // average is fleet.Average with fewer runs the larger the herd.
-func (l *lab) average(h fleet.Herd) fleet.Summary {
-	if l.err != nil {
+func (m *tableMaker) average(h fleet.Herd) fleet.Summary {
+	if m.err != nil {
 		return fleet.Summary{}
 	}
 	runs := 1
@@ -94,8 +94,8 @@ func (l *lab) average(h fleet.Herd) fleet.Summary {
 		}
 	}
 	h.Seed = 1
-	s, err := fleet.Average(l.ctx, h, runs, l.workers)
-	l.err = err
+	s, err := fleet.Average(m.ctx, h, runs, m.workers)
+	m.err = err
 	return s
 }
 

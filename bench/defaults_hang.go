@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/lone"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/lone"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -23,15 +23,15 @@ func row(name string) lone.Circumstance {
 }
 
 // lone shows some circumstances for a lone client.
-func (l *lab) lone(c fleet.Client, names ...string) (cells []string) {
+func (m *tableMaker) lone(c fleet.Client, names ...string) (cells []string) {
 	for _, name := range names {
-		if l.err != nil {
+		if m.err != nil {
 			return nil
 		}
 		r := row(name)
-		o, err := r.Run(l.ctx, c, 20, 1)
+		o, err := r.Run(m.ctx, c, 20, 1)
 		if err != nil {
-			l.err = err
+			m.err = err
 			return nil
 		}
 		cells = append(cells, r.Show(o))
@@ -40,18 +40,18 @@ func (l *lab) lone(c fleet.Client, names ...string) (cells []string) {
 }
 
 // loneDefaults is the table of "bench lone".
-func loneDefaults(l *lab) table {
+func loneDefaults(m *tableMaker) table {
 	var clients []fleet.Client
 	for name := range strings.SplitSeq(lonePolicies, ",") {
-		c, err := realherd.FindClient(name)
+		c, err := lab.FindClient(name)
 		if err != nil {
 			panic(err)
 		}
 		clients = append(clients, c)
 	}
-	all, err := lone.RunAll(l.ctx, lone.Circumstances(), clients, 40, 1, l.workers, func() {})
+	all, err := lone.RunAll(m.ctx, lone.Circumstances(), clients, 40, 1, m.workers, func() {})
 	if err != nil {
-		l.err = err
+		m.err = err
 		return nil
 	}
 	return lone.Table(lone.Circumstances(), clients, all)
@@ -68,12 +68,12 @@ func at(n int, q fleet.Queue, down fleet.Down, away time.Duration) fleet.Herd {
 }
 
 // ratio is t99 over the ideal of one run, and the handshakes in vain per client.
-func (l *lab) ratio(h fleet.Herd, c fleet.Client) string {
-	if h.N > l.largest {
+func (m *tableMaker) ratio(h fleet.Herd, c fleet.Client) string {
+	if h.N > m.largest {
 		return "-"
 	}
 	h.Client = c
-	s := l.average(h)
+	s := m.average(h)
 	text := overIdeal(s)
 	if s.T99 == fleet.Never {
 		text = "never"
@@ -85,14 +85,14 @@ func (l *lab) ratio(h fleet.Herd, c fleet.Client) string {
 }
 
 // herdsTable is what else a herd may meet, beside what was wished.
-func herdsTable(l *lab) table {
+func herdsTable(m *tableMaker) table {
 	const second = time.Second
 	clients := []named{{"redial", client("redial")}, {"paced", client("paced")}, {"v2", client("v2")}}
 	t := table{{"herd", "wanted", "redial", "paced", "v2"}}
 	add := func(name, wanted string, h fleet.Herd) {
 		cells := []string{name, wanted}
 		for _, c := range clients {
-			cells = append(cells, l.ratio(h, c.Client))
+			cells = append(cells, m.ratio(h, c.Client))
 		}
 		t.row(cells...)
 	}
@@ -126,11 +126,11 @@ func herdsTable(l *lab) table {
 		t.row(cells...)
 	}
 	for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
-		each(fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), func(c fleet.Client) string { return l.ratio(late(50_000, q, c), c) })
-		each(fmt.Sprintf("half are 200 ms away, %v, N = 50,000", q), func(c fleet.Client) string { return l.ratio(far(50_000, q, c), c) })
+		each(fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), func(c fleet.Client) string { return m.ratio(late(50_000, q, c), c) })
+		each(fmt.Sprintf("half are 200 ms away, %v, N = 50,000", q), func(c fleet.Client) string { return m.ratio(far(50_000, q, c), c) })
 	}
-	each("ten servers restarted 30 s apart, each away for 5 s, N = 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return l.rolling(50_000, capacity, c) })
-	each("the same with C = 50: backlogs of 82 s", func(c fleet.Client) string { return l.rolling(50_000, capacity/10, c) })
+	each("ten servers restarted 30 s apart, each away for 5 s, N = 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) })
+	each("the same with C = 50: backlogs of 82 s", func(c fleet.Client) string { return m.rolling(50_000, capacity/10, c) })
 	for _, share := range []float64{0.3, 0.6} {
 		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
 			wanted := map[fleet.Queue]string{fleet.Drop: "300 s", fleet.Unbounded: "100 s"}[q]
@@ -139,7 +139,7 @@ func herdsTable(l *lab) table {
 			}
 			cells := []string{fmt.Sprintf("%.0f %% of 50,000 are naive (full jitter, 2 s a dial), %v: 99 %% of the others", 100*share, q), wanted}
 			for _, c := range clients {
-				cells = append(cells, l.among(50_000, share, q, c.Client))
+				cells = append(cells, m.among(50_000, share, q, c.Client))
 			}
 			t.row(cells...)
 		}
@@ -148,10 +148,10 @@ func herdsTable(l *lab) table {
 }
 
 // among is when 99 % of those who share a server with naive ones are back.
-func (l *lab) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
+func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
 	h := at(n, q, fleet.Refused, 5*time.Second)
 	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full 1-30s"), Share: share}}
-	r := l.one(h)
+	r := m.one(h)
 	if r == nil {
 		return "-"
 	}
@@ -163,24 +163,24 @@ func (l *lab) among(n int, share float64, q fleet.Queue, c fleet.Client) string 
 
 // shareTable is the frontier between a lone client after a long hang and herds at an
 // unbounded queue.
-func shareTable(l *lab) table {
+func shareTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"share of the hang's age", "lone, hung 300 s", "hung 1 h", "hung 60 s, then unbounded, N = 10,000", "N = 50,000", "restart, unbounded, N = 50,000", "hung 60 s, then a backlog, N = 50,000", "hung 60 s, then 503, N = 50,000"}}
 	for _, n := range []int{60, 30, 20, 10, 5, 2} {
 		c := prompt(backoff.Prompt{HangShare: 1 / float64(n)})
-		t.row(append(append([]string{fmt.Sprintf("1/%d", n)}, l.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
-			l.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
-			l.ratio(at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
-			l.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c),
-			l.ratio(at(50_000, fleet.Drop, fleet.Swallowed, 60*second), c),
-			l.ratio(at(50_000, fleet.Busy, fleet.Swallowed, 60*second), c))...)
+		t.row(append(append([]string{fmt.Sprintf("1/%d", n)}, m.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
+			m.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
+			m.ratio(at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
+			m.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c),
+			m.ratio(at(50_000, fleet.Drop, fleet.Swallowed, 60*second), c),
+			m.ratio(at(50_000, fleet.Busy, fleet.Swallowed, 60*second), c))...)
 	}
 	return t
 }
 
 // hangTable is the frontier between a lone client after a short hang, or among backends
 // that hang, and herds at a backlog.
-func hangTable(l *lab) table {
+func hangTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"a handshake hangs after", "lone, hung 5 s", "20 s", "60 s", "half of the backends", "two thirds", "backlog of 8.2 s, 5 s away, N = 50,000", "backlog of 82 s (C = 50), N = 10,000", "restart, unbounded, N = 50,000"}}
 	for _, hang := range []time.Duration{3, 5, 7, 10, 15, 30} {
@@ -188,26 +188,26 @@ func hangTable(l *lab) table {
 		slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
 		slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
 		t.row(append(append([]string{fmt.Sprintf("%d s", hang)},
-			l.lone(c, "hung for 5s, places lost", "hung for 20s, places lost", "hung for 1m0s, places lost", "half of the backends hang", "two thirds of the backends hang")...),
-			l.ratio(at(50_000, fleet.Drop, fleet.Refused, 5*second), c), l.ratio(slow, c), l.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c))...)
+			m.lone(c, "hung for 5s, places lost", "hung for 20s, places lost", "hung for 1m0s, places lost", "half of the backends hang", "two thirds of the backends hang")...),
+			m.ratio(at(50_000, fleet.Drop, fleet.Refused, 5*second), c), m.ratio(slow, c), m.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c))...)
 	}
 	return t
 }
 
 // swapTable is what the second connection and the swap buy.
-func swapTable(l *lab) table {
+func swapTable(m *tableMaker) table {
 	const second = time.Second
 	one := fleet.Client{Policy: &backoff.Prompt{}, OneConnection: true}
 	patient := fleet.Client{Policy: &backoff.Prompt{HangShare: 1}, OneConnection: true}
 	t := table{{"", "lone, hung 60 s", "hung 300 s", "hung 60 s, places kept", "restart, unbounded, N = 10,000", "N = 50,000", "hung 5 s, then unbounded, N = 10,000", "N = 50,000", "hung 60 s, then a backlog, N = 50,000"}}
 	for _, c := range []named{{"two dials, as chosen", client("redial")}, {"no swap", fleet.Client{Policy: still{&backoff.Prompt{}}}}, {"one dial (OneConnection)", one}, {"one dial, HangShare 1", patient}, {"paced", client("paced")}} {
-		cells := append([]string{c.name}, l.lone(c.Client, "hung for 1m0s, places lost", "hung for 5m0s, places lost", "hung for 1m0s, places kept")...)
+		cells := append([]string{c.name}, m.lone(c.Client, "hung for 1m0s, places lost", "hung for 5m0s, places lost", "hung for 1m0s, places kept")...)
 		for _, h := range []fleet.Herd{
 			at(10_000, fleet.Unbounded, fleet.Refused, 0), at(50_000, fleet.Unbounded, fleet.Refused, 0),
 			at(10_000, fleet.Unbounded, fleet.Swallowed, 5*second), at(50_000, fleet.Unbounded, fleet.Swallowed, 5*second),
 			at(50_000, fleet.Drop, fleet.Swallowed, 60*second),
 		} {
-			cells = append(cells, l.ratio(h, c.Client))
+			cells = append(cells, m.ratio(h, c.Client))
 		}
 		t.row(cells...)
 	}
@@ -216,16 +216,16 @@ func swapTable(l *lab) table {
 
 // toldTable is the frontier between a Retry-After that is booked for each client and one
 // that is the same for all.
-func toldTable(l *lab) table {
+func toldTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "Retry-After: 1 for all, N = 10,000", "10 s", "60 s"}}
 	for _, n := range []int{8, 4, 2, 1} {
 		c := prompt(backoff.Prompt{ToldShare: 1 / float64(n)})
-		cells := []string{fmt.Sprintf("1/%d", n), l.ratio(booked(10_000, 0), c), l.ratio(booked(50_000, 0), c)}
+		cells := []string{fmt.Sprintf("1/%d", n), m.ratio(booked(10_000, 0), c), m.ratio(booked(50_000, 0), c)}
 		for _, told := range []time.Duration{1, 10, 60} {
 			h := at(10_000, fleet.Busy, fleet.Refused, 0)
 			h.Server.RetryAfter = told * second
-			cells = append(cells, l.ratio(h, c))
+			cells = append(cells, m.ratio(h, c))
 		}
 		t.row(cells...)
 	}
@@ -233,27 +233,27 @@ func toldTable(l *lab) table {
 }
 
 // capsTable is what the longest waits cost and save.
-func capsTable(l *lab) table {
+func capsTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"longest waits: after a refusal, after an overload", "lone, refused 1 to 60 min", "503 for an hour", "black hole for 5 min", "dials in 5 min of refusals", "dials of 100,000, reject 50", "503 50"}}
 	for _, caps := range [][2]time.Duration{{5, 5}, {8, 10}, {10, 15}, {10, 30}, {15, 30}, {30, 60}} {
 		c := prompt(backoff.Prompt{Cap: caps[0] * second, OverloadCap: caps[1] * second})
-		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, l.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
+		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, m.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
 		refused := lone.After("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
-		o, err := refused.Run(l.ctx, c, 4, 1)
+		o, err := refused.Run(m.ctx, c, 4, 1)
 		if err != nil {
-			l.err = err
+			m.err = err
 			return nil
 		}
 		cells = append(cells, fmt.Sprintf("%.0f", 300*o.Rate))
 		for _, q := range []fleet.Queue{fleet.Reject, fleet.Busy} {
 			h := at(100_000, q, fleet.Refused, 0)
-			if h.N > l.largest {
+			if h.N > m.largest {
 				cells = append(cells, "-")
 				continue
 			}
 			h.Client = c
-			cells = append(cells, fmt.Sprintf("%.0f", l.average(h).Dials))
+			cells = append(cells, fmt.Sprintf("%.0f", m.average(h).Dials))
 		}
 		t.row(cells...)
 	}
@@ -261,7 +261,7 @@ func capsTable(l *lab) table {
 }
 
 // lengthsTable shows herds that take hours, at an unbounded queue.
-func lengthsTable(l *lab) table {
+func lengthsTable(m *tableMaker) table {
 	const second = time.Second
 	ideals := []time.Duration{20 * second, 200 * second, 2000 * second, 10_000 * second}
 	t := table{{"10,000 at an unbounded queue, restart"}}
@@ -273,7 +273,7 @@ func lengthsTable(l *lab) table {
 		for _, ideal := range ideals {
 			h := worlds()[4].herd(10_000, c.Client)
 			h.Server.Capacity = float64(h.N) / ideal.Seconds()
-			cells = append(cells, overIdeal(l.average(h)))
+			cells = append(cells, overIdeal(m.average(h)))
 		}
 		t.row(cells...)
 	}

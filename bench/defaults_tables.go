@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/sim/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )
@@ -12,7 +12,7 @@ import (
 // defaultTable is one table of DEFAULTS.md.
 type defaultTable struct {
 	name string
-	make func(l *lab) table
+	make func(m *tableMaker) table
 }
 
 var defaultTables []defaultTable
@@ -20,8 +20,8 @@ var defaultTables []defaultTable
 func init() {
 	defaultTables = []defaultTable{
 		{"lone", loneDefaults},
-		{"aims", func(l *lab) table { return aims(l, client("redial"), 1_000_000) }},
-		{"aims-paced", func(l *lab) table { return aims(l, client("paced"), 100_000) }},
+		{"aims", func(m *tableMaker) table { return aims(m, client("redial"), 1_000_000) }},
+		{"aims-paced", func(m *tableMaker) table { return aims(m, client("paced"), 100_000) }},
 		{"herds", herdsTable},
 		{"outages", outagesTable},
 		{"troubles", troublesTable},
@@ -94,19 +94,19 @@ func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
 
 // aims shows t99 in seconds, dials per client and the peak, for herds of all sizes up to
 // one.
-func aims(l *lab, c fleet.Client, largest int) table {
+func aims(m *tableMaker, c fleet.Client, largest int) table {
 	sizes := []int{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
 	t := table{{"outage, server"}}
 	for _, n := range sizes {
-		if n <= min(largest, l.largest) {
+		if n <= min(largest, m.largest) {
 			t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
 		}
 	}
 	for _, w := range worlds() {
 		row := []string{w.name}
 		for _, n := range sizes {
-			if n <= min(largest, l.largest) {
-				row = append(row, aim(l.average(w.herd(n, c)), n))
+			if n <= min(largest, m.largest) {
+				row = append(row, aim(m.average(w.herd(n, c)), n))
 			}
 		}
 		t.row(row...)
@@ -129,7 +129,7 @@ func aim(s fleet.Summary, n int) string {
 }
 
 // outagesTable shows what other outages do, before a server with Linux's backlog.
-func outagesTable(l *lab) table {
+func outagesTable(m *tableMaker) table {
 	sizes := []int{1, 100, 10_000}
 	t := table{{"outage, drop 4096"}}
 	for _, n := range sizes {
@@ -146,7 +146,7 @@ func outagesTable(l *lab) table {
 		for _, n := range sizes {
 			h := worlds()[0].herd(n, client("redial"))
 			h.Outage = o
-			row = append(row, aim(l.average(h), n))
+			row = append(row, aim(m.average(h), n))
 		}
 		t.row(row...)
 	}
@@ -154,12 +154,12 @@ func outagesTable(l *lab) table {
 }
 
 // others compares clients: t99 over ideal and dials, with 10,000.
-func others(l *lab) table {
+func others(m *tableMaker) table {
 	t := table{{"client, N = 10,000, outage 5 s", "drop 4096", "reject 4096", "reject 50", "503 50", "unbounded"}}
 	for _, c := range fleet.Clients() {
 		row := []string{c.Name}
 		for _, w := range worlds()[5:] {
-			s := l.average(w.herd(10_000, c))
+			s := m.average(w.herd(10_000, c))
 			row = append(row, fmt.Sprintf("%s; %.1f", overIdeal(s), s.Dials))
 		}
 		t.row(row...)
@@ -192,7 +192,7 @@ func fullJitter() fleet.Client {
 }
 
 // waitsTable is the frontier between coming back soon and dialing little.
-func waitsTable(l *lab) table {
+func waitsTable(m *tableMaker) table {
 	const second = time.Second
 	var policies []named
 	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
@@ -221,7 +221,7 @@ func waitsTable(l *lab) table {
 				continue
 			}
 			for _, n := range []int{1, 10, 100, 1000, 10_000} {
-				s := l.average(w.herd(n, p.Client))
+				s := m.average(w.herd(n, p.Client))
 				worst = max(worst, s.T99.Seconds()/limit(s).Seconds())
 				lost = lost || s.T99 == fleet.Never
 				dials[fmt.Sprint(n, w.name)] = s.Dials
@@ -239,7 +239,7 @@ func waitsTable(l *lab) table {
 }
 
 // firstTable is the frontier between a lone client's blip and the peak.
-func firstTable(l *lab) table {
+func firstTable(m *tableMaker) table {
 	t := table{{"first waits", "lone client, 1 s away: back after (median)", "peak, restart, N = 1000", "N = 10,000", "peak, 5 s refused, N = 1000", "N = 10,000", "server dies twice: second peak"}}
 	ms := time.Millisecond
 	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
@@ -253,25 +253,25 @@ func firstTable(l *lab) table {
 	for _, p := range policies {
 		row := []string{p.name}
 		blip := fleet.Herd{N: 1, Client: p.Client, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
-		s, err := fleet.Average(l.ctx, blip, 5000, l.workers)
+		s, err := fleet.Average(m.ctx, blip, 5000, m.workers)
 		if err != nil {
-			l.err = err
+			m.err = err
 			return nil
 		}
 		row = append(row, fmt.Sprintf("%.2f s", 1+s.Median.Seconds()))
 		for _, i := range []int{0, 5} {
 			for _, n := range []int{1000, 10_000} {
-				row = append(row, fmt.Sprintf("%.1f %%", 100*l.average(worlds()[i].herd(n, p.Client)).Peak/float64(n)))
+				row = append(row, fmt.Sprintf("%.1f %%", 100*m.average(worlds()[i].herd(n, p.Client)).Peak/float64(n)))
 			}
 		}
 		twice := fleet.Herd{N: 1000, Client: p.Client, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
-		t.row(append(row, fmt.Sprintf("%.1f %%", l.average(twice).PeakAgain/10))...)
+		t.row(append(row, fmt.Sprintf("%.1f %%", m.average(twice).PeakAgain/10))...)
 	}
 	return t
 }
 
 // gatesTable shows what it changes when connections share a process and its gate.
-func gatesTable(l *lab) table {
+func gatesTable(m *tableMaker) table {
 	t := table{{"N = 10,000"}}
 	var served []world
 	for _, w := range worlds() {
@@ -300,7 +300,7 @@ func gatesTable(l *lab) table {
 		for _, w := range served {
 			h := w.herd(10_000, client("redial"))
 			h.Processes, h.Gate = g.processes, g.options
-			row = append(row, aim(l.average(h), h.N))
+			row = append(row, aim(m.average(h), h.N))
 		}
 		t.row(row...)
 	}

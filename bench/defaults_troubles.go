@@ -4,26 +4,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/lone"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/lone"
 )
 
 // troublesTable compares all clients in herds that meet more than one simple outage.
-func troublesTable(l *lab) table {
+func troublesTable(m *tableMaker) table {
 	const n, second = 10_000, time.Second
 	columns := []struct {
 		name string
 		cell func(c fleet.Client) string
 	}{
-		{"hung for 60 s, places lost, then a backlog", func(c fleet.Client) string { return l.once(at(n, fleet.Drop, fleet.Swallowed, 60*second), c) }},
-		{"then 503", func(c fleet.Client) string { return l.once(at(n, fleet.Busy, fleet.Swallowed, 60*second), c) }},
-		{"cold caches", func(c fleet.Client) string { return l.once(cold(n), c) }},
-		{"half notice 30 s late", func(c fleet.Client) string { return l.once(late(n, fleet.Drop, c), c) }},
-		{"half are far", func(c fleet.Client) string { return l.once(far(n, fleet.Drop, c), c) }},
-		{"30 % are naive: 99 % of the others", func(c fleet.Client) string { return l.among(n, 0.3, fleet.Drop, c) }},
-		{"refused for 600 s, then booked Retry-After", func(c fleet.Client) string { return l.once(booked(n, 600*second), c) }},
-		{"ten times 3 s up and 3 s away: time up", func(c fleet.Client) string { return l.flapping(n, c) }},
-		{"rolling restart of 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return l.rolling(50_000, capacity, c) }},
+		{"hung for 60 s, places lost, then a backlog", func(c fleet.Client) string { return m.once(at(n, fleet.Drop, fleet.Swallowed, 60*second), c) }},
+		{"then 503", func(c fleet.Client) string { return m.once(at(n, fleet.Busy, fleet.Swallowed, 60*second), c) }},
+		{"cold caches", func(c fleet.Client) string { return m.once(cold(n), c) }},
+		{"half notice 30 s late", func(c fleet.Client) string { return m.once(late(n, fleet.Drop, c), c) }},
+		{"half are far", func(c fleet.Client) string { return m.once(far(n, fleet.Drop, c), c) }},
+		{"30 % are naive: 99 % of the others", func(c fleet.Client) string { return m.among(n, 0.3, fleet.Drop, c) }},
+		{"refused for 600 s, then booked Retry-After", func(c fleet.Client) string { return m.once(booked(n, 600*second), c) }},
+		{"ten times 3 s up and 3 s away: time up", func(c fleet.Client) string { return m.flapping(n, c) }},
+		{"rolling restart of 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) }},
 	}
 	t := table{{"client, N = 10,000"}}
 	for _, column := range columns {
@@ -40,9 +40,9 @@ func troublesTable(l *lab) table {
 }
 
 // once is t99 over the ideal of a single run.
-func (l *lab) once(h fleet.Herd, c fleet.Client) string {
+func (m *tableMaker) once(h fleet.Herd, c fleet.Client) string {
 	h.Client = c
-	r := l.one(h)
+	r := m.one(h)
 	switch {
 	case r == nil:
 		return "-"
@@ -53,13 +53,13 @@ func (l *lab) once(h fleet.Herd, c fleet.Client) string {
 }
 
 // one is a single run, nil if it failed or the herd is too large.
-func (l *lab) one(h fleet.Herd) *fleet.Result {
-	if l.err != nil || h.N > l.largest {
+func (m *tableMaker) one(h fleet.Herd) *fleet.Result {
+	if m.err != nil || h.N > m.largest {
 		return nil
 	}
 	h.Seed = 1
-	r, err := fleet.Run(l.ctx, h)
-	l.err = err
+	r, err := fleet.Run(m.ctx, h)
+	m.err = err
 	return r
 }
 
@@ -94,7 +94,7 @@ func booked(n int, away time.Duration) fleet.Herd {
 
 // flapping is the share of the time that clients of a server are up that is up for 3 s and
 // away for 3 s, ten times, and can take all of them in 2 s.
-func (l *lab) flapping(n int, c fleet.Client) string {
+func (m *tableMaker) flapping(n int, c fleet.Client) string {
 	h := at(n, fleet.Drop, fleet.Refused, 0)
 	h.Server.Capacity = float64(n) / 2
 	h.Client, h.Watch = c, 5*time.Minute
@@ -102,7 +102,7 @@ func (l *lab) flapping(n int, c fleet.Client) string {
 		h.Outage.Spells = append(h.Outage.Spells, fleet.Spell{Down: fleet.Refused, Length: 3 * time.Second}, fleet.Spell{Down: fleet.Up, Length: 3 * time.Second})
 	}
 	h.Outage.Spells = append(h.Outage.Spells, fleet.Spell{Down: fleet.Refused})
-	r := l.one(h)
+	r := m.one(h)
 	if r == nil {
 		return "-"
 	}
@@ -111,11 +111,11 @@ func (l *lab) flapping(n int, c fleet.Client) string {
 
 // rolling is for how long clients of ten servers are away, each with a capacity of its own,
 // that are restarted 30 s apart and away for 5 s.
-func (l *lab) rolling(n int, each float64, c fleet.Client) string {
+func (m *tableMaker) rolling(n int, each float64, c fleet.Client) string {
 	h := at(n, fleet.Drop, fleet.Refused, 5*time.Second)
 	h.Server.Count, h.Server.Rolling, h.Server.Capacity = 10, 30*time.Second, each
 	h.Client, h.Watch = c, 30*time.Minute
-	r := l.one(h)
+	r := m.one(h)
 	if r == nil {
 		return "-"
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// checkFile says whether a file can be written, before there is something to lose. What
+// checkFile reports whether a file can be written, before there is something to lose. What
 // is in it stays.
 func checkFile(path string) error {
 	if path == "" || path == "-" {

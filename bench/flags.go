@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 // addParams adds the flags for the parameters of waiting rules.
@@ -31,7 +31,7 @@ func chooseRules(name string, from []waits.Rule, names string, p waits.Params) (
 	return rules, err
 }
 
-// ruleHelp says what rules there are, and which flags they take.
+// ruleHelp returns the names of the rules and the flags that they take.
 func ruleHelp(rules []waits.Rule) string {
 	var lines []string
 	for _, r := range rules {

@@ -14,20 +14,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 func init() {
-	if realherd.IsServer() { // of a herd or a storm, in a process of its own: it never gets as far as main
-		os.Exit(realherd.ServerMain())
+	if lab.IsServer() { // of a herd or a storm, in a process of its own: it never gets as far as main
+		os.Exit(lab.ServerMain())
 	}
 	register(command{"herd", "kill the server of a real herd on real sockets, and measure how the herd comes back", measureHerd})
 }
 
 // herdOptions are the flags of "bench herd".
 type herdOptions struct {
-	realherd.Herd
+	lab.Herd
 	clients     []fleet.Client
 	rounds      int
 	queue, mine bool
@@ -37,7 +37,7 @@ type herdOptions struct {
 
 const herdHelp = `Connects -n clients, kills the server (a process of its own on loopback, SIGKILL) and
 starts it again at the same address after -outage; then it admits -capacity handshakes
-per second. -scene lets it do worse. Shows medians over the rounds, policy by policy: times from the server's return.
+per second. With -scene the server does worse. Shows medians over the rounds, policy by policy: times from the server's return.
 
 With -url the server is one of yours, which you restart when the program asks for it.
 The policies: `
@@ -63,7 +63,7 @@ func parseHerd(c *console, args []string) (*herdOptions, error) {
 	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	flags.Var(seconds{&o.Outage}, "outage", "from the server's death to its return")
-	scene := flags.String("scene", "restart", "what happens to the server: "+strings.Join(realherd.Scenes(), ", ")+`
+	scene := flags.String("scene", "restart", "what happens to the server: "+strings.Join(lab.Scenes(), ", ")+`
 restart: it is away for -outage
 hang: for -outage another process at its address accepts and never answers
 flap: -flaps times it is away for -outage and then up for as long
@@ -75,7 +75,7 @@ half: -servers servers, restarted at once; half of them accept and never answer`
 	flags.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
 	flags.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
 	flags.Var(seconds{&o.Watch}, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
-	policies := flags.String("policy", "", herdHelp+strings.Join(realherd.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
+	policies := flags.String("policy", "", herdHelp+strings.Join(lab.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
 	flags.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
 	flags.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
 	flags.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
@@ -87,7 +87,7 @@ half: -servers servers, restarted at once; half of them accept and never answer`
 		return nil, err
 	}
 	var err error
-	if o.Scene, err = realherd.ParseScene(*scene); err != nil {
+	if o.Scene, err = lab.ParseScene(*scene); err != nil {
 		return nil, usageError{err}
 	}
 	if err := o.validate(*policies); err != nil {
@@ -126,7 +126,7 @@ func (o *herdOptions) validate(policies string) error {
 		}
 	}
 	for name := range strings.SplitSeq(policies, ",") {
-		client, err := realherd.FindClient(strings.TrimSpace(name))
+		client, err := lab.FindClient(strings.TrimSpace(name))
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (o *herdOptions) validate(policies string) error {
 	return o.Validate()
 }
 
-// mayVisit says what is wrong with a URL. No part of it but the host is in the
+// mayVisit returns an error that names what is wrong with a URL. No part of it but the host is in the
 // error.
 func mayVisit(raw string, mine bool) error {
 	u, err := url.Parse(raw)
@@ -152,9 +152,9 @@ func mayVisit(raw string, mine bool) error {
 }
 
 // run runs all policies in turns. Its error leaves what was measured before.
-func (o *herdOptions) run(ctx context.Context, c *console) ([]*realherd.Result, error) {
+func (o *herdOptions) run(ctx context.Context, c *console) ([]*lab.Result, error) {
 	o.announce(c.errs)
-	var results []*realherd.Result
+	var results []*lab.Result
 	for round := range o.rounds {
 		for i := range o.clients {
 			h := o.Herd
@@ -172,19 +172,19 @@ func (o *herdOptions) run(ctx context.Context, c *console) ([]*realherd.Result, 
 }
 
 // inOrder sorts by client, as they were named, and then by round.
-func inOrder(results []*realherd.Result, clients []fleet.Client) []*realherd.Result {
-	place := func(r *realherd.Result) int {
+func inOrder(results []*lab.Result, clients []fleet.Client) []*lab.Result {
+	place := func(r *lab.Result) int {
 		return slices.IndexFunc(clients, func(c fleet.Client) bool { return c.Name == r.Client })
 	}
-	slices.SortStableFunc(results, func(a, b *realherd.Result) int { return place(a) - place(b) })
+	slices.SortStableFunc(results, func(a, b *lab.Result) int { return place(a) - place(b) })
 	return results
 }
 
-// one is one run. It says what happens where that takes long or is the user's turn.
-func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, round int) (*realherd.Result, error) {
+// one is one run. It prints what happens where that takes long or the user has to act.
+func (o *herdOptions) one(ctx context.Context, c *console, h lab.Herd, round int) (*lab.Result, error) {
 	name := fmt.Sprintf("%s %d/%d", h.Client.Name, round, o.rounds)
 	var p *progress
-	if h.Scene == realherd.Flap || h.Scene == realherd.Rolling { // where clients are back several times
+	if h.Scene == lab.Flap || h.Scene == lab.Rolling { // where clients are back several times
 		p = newProgress(c, name+": done", 1)
 	} else {
 		p = newProgress(c, name+": back", h.N)
@@ -198,10 +198,10 @@ func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, roun
 		}
 		h.Trace.Lost = func() { fmt.Fprintf(c.errs, "%s: the first connection was lost\n", name) }
 	}
-	run := realherd.Run
+	run := lab.Run
 	if o.simulate {
-		run = func(ctx context.Context, h realherd.Herd) (*realherd.Result, error) {
-			return realherd.Simulate(ctx, h, uint64(round))
+		run = func(ctx context.Context, h lab.Herd) (*lab.Result, error) {
+			return lab.Simulate(ctx, h, uint64(round))
 		}
 	}
 	r, err := run(ctx, h)
@@ -215,7 +215,7 @@ func (o *herdOptions) one(ctx context.Context, c *console, h realherd.Herd, roun
 	return r, nil
 }
 
-// announce says what is going to happen, and how long it may take.
+// announce prints what is going to happen, and how long it may take.
 func (o *herdOptions) announce(w io.Writer) {
 	runs := len(o.clients) * o.rounds
 	if o.URL != "" {
@@ -227,7 +227,7 @@ func (o *herdOptions) announce(w io.Writer) {
 		beyond = "are reset"
 	}
 	watch := cmp.Or(o.Watch, 90*time.Second)
-	if o.simulate || o.Scene != realherd.Restart {
+	if o.simulate || o.Scene != lab.Restart {
 		h := o.Herd.Simulated()
 		fmt.Fprintf(w, "herd: %d connections, scene %v, %v handshakes/s; %s of at most %v\n", o.N, o.Scene, o.Capacity, plural(runs, "run"), h.Watch)
 		return

@@ -8,27 +8,27 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // print writes the table, where no file goes, and then the files.
-func (o *herdOptions) print(c *console, results []*realherd.Result) error {
+func (o *herdOptions) print(c *console, results []*lab.Result) error {
 	table := c.out
 	if o.csv == "-" || o.series == "-" {
 		table = c.errs
 	}
-	if err := o.table(table, realherd.Summarise(results), results[0].Backlog); err != nil {
+	if err := o.table(table, lab.Summarise(results), results[0].Backlog); err != nil {
 		return err
 	}
 	o.remarks(table, results)
-	runs := func(w io.Writer) error { return realherd.WriteRuns(w, results) }
-	series := func(w io.Writer) error { return realherd.WriteSeries(w, results) }
+	runs := func(w io.Writer) error { return lab.WriteRuns(w, results) }
+	series := func(w io.Writer) error { return lab.WriteSeries(w, results) }
 	return errors.Join(writeFile(c, o.csv, runs), writeFile(c, o.series, series))
 }
 
 // table prints a line per policy.
-func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) error {
+func (o *herdOptions) table(w io.Writer, all []lab.Summary, backlog int) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -57,14 +57,14 @@ func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) er
 			moment(s.T50, s.Watched), moment(s.T99, s.Watched), moment(s.T100, s.Watched), ratio, s.Peak, arrivals, s.Dials, s.Refused, late, wasted,
 			s.Recovered, s.Runs, s.Down, s.Client)
 	}
-	if err := t.Flush(); err != nil || o.Scene == realherd.Restart {
+	if err := t.Flush(); err != nil || o.Scene == lab.Restart {
 		return err
 	}
 	fmt.Fprintln(t, "up until the\taway in all:\t\t\t")
 	fmt.Fprintln(t, "last return\tmean\tp99\tmost\t  policy")
 	for _, s := range all {
 		up := fmt.Sprintf("%.0f %%", 100*s.UpShare)
-		if o.Scene == realherd.Half { // where the servers are back at once
+		if o.Scene == lab.Half { // where the servers are back at once
 			up = "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t  %s\n", up, reached(s.AwayMean), reached(s.AwayP99), reached(s.AwayMost), s.Client)
@@ -74,7 +74,7 @@ func (o *herdOptions) table(w io.Writer, all []realherd.Summary, backlog int) er
 
 // remarks prints what the table does not show: runs that were cut, and what was no
 // measurement.
-func (o *herdOptions) remarks(w io.Writer, results []*realherd.Result) {
+func (o *herdOptions) remarks(w io.Writer, results []*lab.Result) {
 	local := 0
 	for _, r := range results {
 		local += r.Local

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/lone"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/lone"
 )
 
 func init() {
@@ -77,7 +77,7 @@ func rowsNamed(part string) (rows []lone.Circumstance) {
 func parseLone(c *console, args []string) (*loneOptions, error) {
 	var o loneOptions
 	flags := flag.NewFlagSet("lone", flag.ContinueOnError)
-	names := flags.String("policy", lonePolicies, "the policies to compare, separated by commas: "+strings.Join(realherd.Clients(), ", "))
+	names := flags.String("policy", lonePolicies, "the policies to compare, separated by commas: "+strings.Join(lab.Clients(), ", "))
 	flags.IntVar(&o.seeds, "seeds", 40, fmt.Sprintf("runs of each, with %d lone clients in each", lone.Side))
 	flags.StringVar(&o.only, "only", "", "only circumstances that have this in their name")
 	flags.StringVar(&o.csv, "csv", "", "write the table to this file as CSV; - is standard output")
@@ -89,7 +89,7 @@ func parseLone(c *console, args []string) (*loneOptions, error) {
 		return nil, usageError{fmt.Errorf("-seeds must be above 0")}
 	}
 	for name := range strings.SplitSeq(*names, ",") {
-		client, err := realherd.FindClient(name)
+		client, err := lab.FindClient(name)
 		if err != nil {
 			return nil, usageError{err}
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/lone"
+	"github.com/redial-go/redial/bench/sim/lone"
 )
 
 func TestLonePrintsARowForEachCircumstance(t *testing.T) {

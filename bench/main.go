@@ -1,5 +1,5 @@
-// Command bench is the herd lab: it shows what a retry policy does to a server, by
-// simulation and with real herds on real sockets. "bench" alone lists the commands;
+// Command bench shows what a retry policy does to a server, by simulation and with real
+// herds on real sockets. "bench" alone lists the commands;
 // README.md says more.
 package main
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/letters"
+	"github.com/redial-go/redial/bench/sim/timeline"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -31,7 +31,7 @@ func simulateLetters(_ context.Context, c *console, args []string) error {
 		{"pauses of 1, 2, 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
 	} {
 		fmt.Fprintf(c.out, "%s:\n", p.name)
-		if _, err := letters.Draw(backoff.Limit(p.policy, *retries, 0), *seconds).WriteTo(c.out); err != nil {
+		if _, err := timeline.Draw(backoff.Limit(p.policy, *retries, 0), *seconds).WriteTo(c.out); err != nil {
 			return err
 		}
 	}

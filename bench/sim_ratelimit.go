@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/ratelimit"
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/ratelimit"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 func init() {
@@ -202,7 +202,7 @@ func (l *limited) mean(of func(*ratelimit.Result) int) (mean float64) {
 	return mean
 }
 
-// picture has, for each kind of answer, who has succeeded over time and the calls in vain
+// picture has, for each kind of answer, the clients that have succeeded over time and the calls in vain
 // until then.
 func (o *limitOptions) picture(all []limited) *chart.Picture {
 	limit := fmt.Sprintf("%g calls/s in windows of %v", o.Limit.Rate, o.Limit.Window)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/storm"
 )
 
 func init() {
@@ -18,8 +18,8 @@ func init() {
 
 // stormOptions are the flags of "bench sim -model storm".
 type stormOptions struct {
-	retrystorm.Options
-	clients []retrystorm.Client
+	storm.Options
+	clients []storm.Client
 	seeds   int
 	step    time.Duration
 	longest time.Duration
@@ -74,7 +74,7 @@ func (o *stormOptions) run(ctx context.Context, c *console) error {
 			}
 			one := o.Options
 			one.Client, one.Seed = kind, o.Seed+uint64(n)
-			y, err := retrystorm.Run(one)
+			y, err := storm.Run(one)
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (o *stormOptions) run(ctx context.Context, c *console) error {
 var curvePoints = []int{1, 30, 951, 1040, 1599, 1925, 2231}
 
 // printCurve prints a line per number of requests at a time.
-func printCurve(w io.Writer, server retrystorm.Server, timeout time.Duration) {
+func printCurve(w io.Writer, server storm.Server, timeout time.Duration) {
 	points := append([]int{server.Best()}, curvePoints...)
 	tipping, tips := server.Tipping(timeout)
 	if tips {
@@ -109,7 +109,7 @@ func printCurve(w io.Writer, server retrystorm.Server, timeout time.Duration) {
 	}
 }
 
-func printStorm(w io.Writer, y *retrystorm.Result) {
+func printStorm(w io.Writer, y *storm.Result) {
 	late := notWithin(y.Options.Watch)
 	back, served := late, late
 	if y.Recovered {
@@ -138,7 +138,7 @@ func (o *stormOptions) searchBorders(ctx context.Context, c *console) error {
 	for _, kind := range o.clients {
 		one := o.Options
 		one.Client = kind
-		b, err := retrystorm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.add(1) })
+		b, err := storm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.add(1) })
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/redial-go/redial/bench/tiers"
+	"github.com/redial-go/redial/bench/sim/tiers"
 )
 
 func init() {
@@ -38,7 +38,7 @@ func simulateTiers(ctx context.Context, c *console, args []string) error {
 	flags.DurationVar(&o.person.From, "pause-from", o.person.From, "in the incident, the shortest pause before it")
 	flags.DurationVar(&o.person.To, "pause-to", o.person.To, "in the incident, the longest pause before it")
 	flags.DurationVar(&o.way.At, "cut-at", o.way.At, "in the incident, when the traffic is cut")
-	flags.Float64Var(&o.way.Share, "cut-to", o.way.Share, "in the incident, the share of the users who are let in then")
+	flags.Float64Var(&o.way.Share, "cut-to", o.way.Share, "in the incident, the share of the users that are let in then")
 	flags.Float64Var(&o.way.Step, "step", o.way.Step, "in the incident, the share that is added by each step")
 	flags.DurationVar(&o.way.Every, "every", o.way.Every, "in the incident, the time between two steps")
 	flags.StringVar(&o.csv, "csv", "", "write the series to this file; - is standard output")

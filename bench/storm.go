@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
 )
 
 func init() {
@@ -26,7 +26,7 @@ func raiseStorm(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	o := realherd.Storm{
+	o := lab.Storm{
 		Server: s.server, Clients: s.clients, Think: s.think, Timeout: s.timeout,
 		Before: s.before, Stop: s.stop, Watch: s.watch,
 	}
@@ -46,9 +46,9 @@ func raiseStorm(ctx context.Context, c *console, args []string) error {
 }
 
 // runStorm prints a line per second, and what came of it.
-func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
+func runStorm(ctx context.Context, w io.Writer, o lab.Storm) error {
 	fmt.Fprintf(w, "%7s %9s %9s %9s %6s %9s %7s %6s\n", "t", "in flight", "delay", "backlog", "OK", "timed out", "failed", "away")
-	o.Each = func(s realherd.StormSecond) {
+	o.Each = func(s lab.StormSecond) {
 		at := fmt.Sprintf("%.1fs", s.At.Seconds())
 		if s.Stopped {
 			fmt.Fprintf(w, "%7s %9s %9s %9s %6d %9d %7d %6d\n", at, "stopped", "-", "-", s.OK, s.TimedOut, s.Failed, s.Away)
@@ -60,7 +60,7 @@ func runStorm(ctx context.Context, w io.Writer, o realherd.Storm) error {
 		}
 		fmt.Fprintf(w, "%7s %9d %9s %9d %6d %9d %7d %6d\n", at, s.InFlight, delay, s.Waiting, s.OK, s.TimedOut, s.Failed, s.Away)
 	}
-	y, err := realherd.RunStorm(ctx, o)
+	y, err := lab.RunStorm(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,14 @@ import (
 	"flag"
 	"time"
 
-	"github.com/redial-go/redial/bench/retrystorm"
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/sim/storm"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 // stormFlags are the flags that a storm has in both worlds, simulated and on real sockets:
 // those of its article's server and client, and of the stop.
 type stormFlags struct {
-	server                       retrystorm.Server
+	server                       storm.Server
 	clients                      int
 	think, timeout, before, stop time.Duration
 	watch                        time.Duration
@@ -22,9 +22,9 @@ type stormFlags struct {
 // add adds the flags. Kinds are the default of -client, and watch that of -watch.
 func (s *stormFlags) add(flags *flag.FlagSet, kinds string, watch time.Duration) {
 	*s = stormFlags{
-		server:  retrystorm.Server{Limit: 30, Factor: 1.05, Base: 100 * time.Millisecond},
+		server:  storm.Server{Limit: 30, Factor: 1.05, Base: 100 * time.Millisecond},
 		clients: 1000, think: 10 * time.Second, timeout: 2 * time.Second,
-		before: retrystorm.WarmUp, stop: 10 * time.Second, watch: watch,
+		before: storm.WarmUp, stop: 10 * time.Second, watch: watch,
 	}
 	flags.Var(count{&s.server.Limit, 1}, "limit", "with how many requests at a time, and fewer, the server takes -delay for each")
 	flags.Var(number{x: &s.server.Factor, least: 1}, "factor", "how many times longer a request takes with every 15 more of them")
@@ -32,7 +32,7 @@ func (s *stormFlags) add(flags *flag.FlagSet, kinds string, watch time.Duration)
 	flags.Var(count{&s.clients, 1}, "clients", "how many clients")
 	flags.Var(pause{&s.think}, "lambda", "mean pause of a client after a success, which is exponential")
 	flags.Var(pause{&s.timeout}, "timeout", "how long a client waits for the answer to a request")
-	flags.StringVar(&s.names, "client", kinds, "how clients wait after a failure: kinds, one run after the other, separated by commas\n"+ruleHelp(retrystorm.Kinds()))
+	flags.StringVar(&s.names, "client", kinds, "how clients wait after a failure: kinds, one run after the other, separated by commas\n"+ruleHelp(storm.Kinds()))
 	addParams(flags, &s.params)
 	flags.Var(seconds{&s.before}, "before", "how long all runs well before the stop")
 	flags.Var(seconds{&s.stop}, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
@@ -40,14 +40,14 @@ func (s *stormFlags) add(flags *flag.FlagSet, kinds string, watch time.Duration)
 }
 
 // chosen returns the kinds of client.
-func (s *stormFlags) chosen() ([]retrystorm.Client, error) {
-	rules, err := chooseRules("client", retrystorm.Kinds(), s.names, s.params)
+func (s *stormFlags) chosen() ([]storm.Client, error) {
+	rules, err := chooseRules("client", storm.Kinds(), s.names, s.params)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	var clients []retrystorm.Client
+	var clients []storm.Client
 	for _, r := range rules {
-		clients = append(clients, retrystorm.Of(r, s.params))
+		clients = append(clients, storm.Of(r, s.params))
 	}
 	return clients, nil
 }

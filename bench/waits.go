@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 func init() {
@@ -199,7 +199,7 @@ func (o *waitsOptions) drawPolicies(ctx context.Context, c *console) (table, *ch
 	return o.policyTable(all), o.policyPicture(all), nil
 }
 
-// policyNote says what the second half of a row means.
+// policyNote returns what the second half of a row means.
 const policyNote = "Seconds. Of a retry: its wait, and when it begins. Of a time since the loss: the wait drawn last, and how many retries have begun by then. Alike: the share of the clients whose waits are exactly the commonest one."
 
 // policyTable has a row for each retry, and for each age of the outage.

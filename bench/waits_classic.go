@@ -5,8 +5,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 // classicPanels are a linear panel and a logarithmic one of the same.
@@ -42,7 +42,7 @@ func (o *waitsOptions) drawUsers() (table, *chart.Picture, error) {
 		bounds.High = append(bounds.High, chart.Point{X: at, Y: row.High.Seconds()})
 	}
 	pic := &chart.Picture{
-		Name: "waits_users", Columns: 2, Height: 220, Title: "Users who lost their connections at one instant do not come back at one instant",
+		Name: "waits_users", Columns: 2, Height: 220, Title: "Users that lost their connections at one instant do not come back at one instant",
 		Note:   "Exponential backoff from 1 s to 30 s, within 20 % (shaded), attempts counted from 1, so that the first wait is about 2 s",
 		Panels: classicPanels(chart.Axis{Min: 1, Max: float64(max(o.Retries, 2)), Label: "attempt"}, "wait, s", 1, 50),
 	}

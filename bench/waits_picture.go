@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 // waitColors and waitDashes tell the series of a picture apart, in this order.

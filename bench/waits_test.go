@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/waits"
+	"github.com/redial-go/redial/bench/sim/waits"
 )
 
 // waitsRows runs "bench waits" and returns its table and its picture.

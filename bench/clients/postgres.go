@@ -72,7 +72,7 @@ func Acquire(ctx context.Context, pool *pgxpool.Pool) (c *pgxpool.Conn, err erro
 	return c, err
 }
 
-// StartingUp is the verdict of those who wait for PostgreSQL to be ready, and for
+// StartingUp is the verdict of a client that waits for PostgreSQL to be ready, and for
 // nothing else.
 func StartingUp(err error) backoff.Verdict {
 	var answer *pgconn.PgError

@@ -38,7 +38,7 @@ func program(t *testing.T, name, pattern string) string {
 	return found[len(found)-1]
 }
 
-// port is one that nobody uses, below those that the kernel hands out itself, so
+// port returns one that is not in use, below those that the kernel hands out itself, so
 // that it is still free when the server comes back.
 func port(t *testing.T) string {
 	for range 100 {
@@ -150,7 +150,7 @@ func bound(c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// unprivileged is whom PostgreSQL runs as, which refuses root; nil: as we do.
+// unprivileged returns the user as which PostgreSQL runs, because it refuses root; nil means ours.
 func unprivileged(t *testing.T) *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil

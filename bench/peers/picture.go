@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/report/chart"
 )
 
 // shades are the colours of a ratio, the deepest green for what costs least.

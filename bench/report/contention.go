@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/contention"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/contention"
 )
 
 // The original's sizes.

@@ -3,7 +3,7 @@ package report
 import (
 	"context"
 
-	"github.com/redial-go/redial/bench/chart"
+	"github.com/redial-go/redial/bench/report/chart"
 )
 
 // coverClients are those of the cover.

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // compared are the clients of fleet.Clients whose herds are drawn.

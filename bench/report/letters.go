@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/letters"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/timeline"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -50,7 +50,7 @@ func drawLetters(context.Context) (*Figure, error) {
 		{"retries at once", &backoff.Exponential{Base: -1}},
 		{"retries after 1, 2 and 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
 	} {
-		d := letters.Draw(backoff.Limit(one.policy, lettersRetries, 0), lettersSeconds)
+		d := timeline.Draw(backoff.Limit(one.policy, lettersRetries, 0), lettersSeconds)
 		pic.Panels = append(pic.Panels, lettersPanel(one.name, d))
 		row := []string{one.name}
 		for _, n := range d.Amplification() {
@@ -61,7 +61,7 @@ func drawLetters(context.Context) (*Figure, error) {
 	return &Figure{Title: "Letters", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
 }
 
-func lettersPanel(name string, d *letters.Diagram) *chart.Panel {
+func lettersPanel(name string, d *timeline.Diagram) *chart.Panel {
 	cells := chart.Cells{Width: 1, Height: 1}
 	p := &chart.Panel{
 		Title: "Load: " + name,

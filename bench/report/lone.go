@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/lone"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/lone"
 )
 
 // loneClients are the clients of fleet.Clients that the chapter of lone clients compares.

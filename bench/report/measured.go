@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// measured is what the files of "bench herd" say: realherd.WriteSeries and
-// realherd.WriteRuns have written them.
+// measured is what the files of "bench herd" say: lab.WriteSeries and
+// lab.WriteRuns have written them.
 type measured struct {
 	series []measuredSeries
 	runs   []measuredRun // none if there was no such file
@@ -31,7 +31,7 @@ type measuredSeries struct {
 // reached.
 type measuredRun struct {
 	policy, round               string
-	scene                       string // of realherd.Scenes; empty in files from before there were any
+	scene                       string // of lab.Scenes; empty in files from before there were any
 	n, backlog                  int
 	ideal, outage               float64
 	t50, t99, t100, watched     float64

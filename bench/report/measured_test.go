@@ -11,33 +11,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // results are two rounds of one policy and one of another, which does not recover.
-func results() []*realherd.Result {
-	one := func(policy string, round int, t100 time.Duration) *realherd.Result {
-		r := &realherd.Result{
+func results() []*lab.Result {
+	one := func(policy string, round int, t100 time.Duration) *lab.Result {
+		r := &lab.Result{
 			Client: policy, Round: round, N: 40, Ideal: 2 * time.Second, Outage: time.Second,
 			T50: time.Second, T99: t100, T100: t100, Watched: 5 * time.Second, Up: 40, Backlog: 4096,
 			Peak: 30, PeakIn: 7, Dials: 1.5, Wasted: 0.25,
-			Bins: []realherd.Bin{{Dials: 30}, {Dials: 12, Admitted: 7, Up: 20}, {Dials: 1, Up: 40}},
+			Bins: []lab.Bin{{Dials: 30}, {Dials: 12, Admitted: 7, Up: 20}, {Dials: 1, Up: 40}},
 		}
 		if t100 == fleet.Never {
 			r.Up, r.Bins[2].Up = 10, 10
 		}
 		return r
 	}
-	return []*realherd.Result{one("redial", 1, 2*time.Second), one("redial", 2, 4*time.Second), one("fixed", 1, fleet.Never)}
+	return []*lab.Result{one("redial", 1, 2*time.Second), one("redial", 2, 4*time.Second), one("fixed", 1, fleet.Never)}
 }
 
 // written writes results as "bench herd" does.
-func written(t *testing.T, all []*realherd.Result) (series, runs string) {
+func written(t *testing.T, all []*lab.Result) (series, runs string) {
 	t.Helper()
 	var s, r bytes.Buffer
-	require.NoError(t, realherd.WriteSeries(&s, all))
-	require.NoError(t, realherd.WriteRuns(&r, all))
+	require.NoError(t, lab.WriteSeries(&s, all))
+	require.NoError(t, lab.WriteRuns(&r, all))
 	dir := t.TempDir()
 	series, runs = filepath.Join(dir, "series.csv"), filepath.Join(dir, "runs.csv")
 	require.NoError(t, os.WriteFile(series, s.Bytes(), 0o600))
@@ -108,9 +108,9 @@ func TestWhatIsNotKnownIsNotShown(t *testing.T) {
 }
 
 func TestASceneOfSeveralOutagesHasNoShade(t *testing.T) {
-	for scene, want := range map[realherd.Scene]string{
-		realherd.Hang: "N = 40, 20 handshakes/s, accepts and does not answer at first, answers new connections after 1.0 s; a backlog of 4,096. Measured on real sockets",
-		realherd.Flap: "N = 40, 20 handshakes/s, up and away in turn, back for good after 1.0 s; a backlog of 4,096. Measured on real sockets",
+	for scene, want := range map[lab.Scene]string{
+		lab.Hang: "N = 40, 20 handshakes/s, accepts and does not answer at first, answers new connections after 1.0 s; a backlog of 4,096. Measured on real sockets",
+		lab.Flap: "N = 40, 20 handshakes/s, up and away in turn, back for good after 1.0 s; a backlog of 4,096. Measured on real sockets",
 	} {
 		all := results()[:1]
 		all[0].Scene = scene
@@ -118,7 +118,7 @@ func TestASceneOfSeveralOutagesHasNoShade(t *testing.T) {
 		m, err := readMeasured([]string{series, runs})
 		require.NoError(t, err)
 		require.Equal(t, want, m.note())
-		require.Len(t, m.shade(), map[realherd.Scene]int{realherd.Hang: 1}[scene])
+		require.Len(t, m.shade(), map[lab.Scene]int{lab.Hang: 1}[scene])
 	}
 }
 
@@ -171,8 +171,8 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 
 func FuzzMeasured(f *testing.F) {
 	for _, write := range []func(*bytes.Buffer) error{
-		func(b *bytes.Buffer) error { return realherd.WriteSeries(b, results()) },
-		func(b *bytes.Buffer) error { return realherd.WriteRuns(b, results()) },
+		func(b *bytes.Buffer) error { return lab.WriteSeries(b, results()) },
+		func(b *bytes.Buffer) error { return lab.WriteRuns(b, results()) },
 	} {
 		var b bytes.Buffer
 		require.NoError(f, write(&b))

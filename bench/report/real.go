@@ -9,9 +9,9 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/realherd"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // realPlan is the chapter of what "bench herd" has measured.
@@ -70,13 +70,13 @@ func (m *measured) note() string {
 // sceneWords says what is back when the outage is over.
 func sceneWords(scene string) string {
 	switch scene {
-	case realherd.Hang.String():
+	case lab.Hang.String():
 		return "accepts and does not answer at first, answers new connections"
-	case realherd.Flap.String():
+	case lab.Flap.String():
 		return "up and away in turn, back for good"
-	case realherd.Rolling.String():
+	case lab.Rolling.String():
 		return "each of several servers; the last is back"
-	case realherd.Half.String():
+	case lab.Half.String():
 		return "several servers of which half hang; the others are back"
 	}
 	return "back"
@@ -93,7 +93,7 @@ func (m *measured) until() float64 {
 
 // shade is the outage, if it is known and is one.
 func (m *measured) shade() []plot.Plotter {
-	if len(m.runs) == 0 || slices.Contains([]string{realherd.Flap.String(), realherd.Rolling.String()}, m.runs[0].scene) {
+	if len(m.runs) == 0 || slices.Contains([]string{lab.Flap.String(), lab.Rolling.String()}, m.runs[0].scene) {
 		return nil
 	}
 	return []plot.Plotter{chart.Shade{Style: away, To: m.runs[0].outage}}

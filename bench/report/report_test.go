@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/queueing"
-	"github.com/redial-go/redial/bench/tiers"
+	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/sim/tiers"
 )
 
 // small is a report that takes seconds.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // spellSettings are herds that meet more than one outage of one server.

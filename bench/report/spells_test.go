@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 func TestEachTimeThatAServerIsAwayIsShaded(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/fleet"
-	"github.com/redial-go/redial/bench/retrystorm"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/sim/storm"
 )
 
 // The stops that are drawn, in seconds.
@@ -24,7 +24,7 @@ const (
 	stormWatch = 10 * time.Minute  // for the border
 )
 
-// stormPlan is the chapter of package retrystorm.
+// stormPlan is the chapter of package storm.
 func stormPlan(o Options) plan {
 	return plan{
 		id: "storm", title: "A retry storm: a server that is stopped for a while",
@@ -54,20 +54,20 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 		ok.Panels = append(ok.Panels, stormPanel(stop, chart.Axis{Label: "OK/s"}))
 		full.Panels = append(full.Panels, stormPanel(stop, chart.Axis{Min: 1, Max: 10_000, Log: true, Label: "requests, log scale"}))
 	}
-	for _, kind := range slices.Backward(retrystorm.Clients()) { // the first is the widest, and behind the others
+	for _, kind := range slices.Backward(storm.Clients()) { // the first is the widest, and behind the others
 		style := styleOf(kind.String())
 		for i, stop := range stormStops {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			length := time.Duration(stop * float64(time.Second))
-			y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: length, Watch: stormShown, Seed: o.Seed})
+			y, err := storm.Run(storm.Options{Client: kind, Stop: length, Watch: stormShown, Seed: o.Seed})
 			if err != nil {
 				return nil, err
 			}
 			a, b := chart.Line{Style: style}, chart.Line{Style: style}
 			for second, s := range y.Seconds {
-				at := float64(second) + 0.5 - retrystorm.WarmUp.Seconds()
+				at := float64(second) + 0.5 - storm.WarmUp.Seconds()
 				a.Points = append(a.Points, chart.Point{X: at, Y: float64(s.OK)})
 				b.Points = append(b.Points, chart.Point{X: at + 0.5, Y: float64(max(s.Concurrent, 1))})
 				ok.Panels[i].Y.Max = max(ok.Panels[i].Y.Max, chart.RoundUp(float64(s.OK)))
@@ -88,7 +88,7 @@ func drawStorms(ctx context.Context, o Options) (*Figure, error) {
 func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 	return &chart.Panel{
 		Title:  fmt.Sprintf("Stopped for %g s", stop),
-		X:      chart.Axis{Min: -retrystorm.WarmUp.Seconds(), Max: (stormShown - retrystorm.WarmUp).Seconds(), Label: "time since the stop began, s"},
+		X:      chart.Axis{Min: -storm.WarmUp.Seconds(), Max: (stormShown - storm.WarmUp).Seconds(), Label: "time since the stop began, s"},
 		Y:      y,
 		Layers: []plot.Plotter{chart.Shade{Style: stopped, To: stop}},
 	}
@@ -96,7 +96,7 @@ func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 
 // drawBorders is after which stops each client lets the server recover.
 func drawBorders(ctx context.Context, o Options) (*Figure, error) {
-	kinds := retrystorm.Clients()
+	kinds := storm.Clients()
 	p := &chart.Panel{
 		X: chart.Axis{Min: -0.5, Max: float64(len(borderStops)) - 0.5, Label: "the server was stopped for, s"},
 		Y: chart.Axis{Min: -0.5, Max: float64(len(kinds)) - 0.5},
@@ -137,13 +137,13 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 
 // stormOutcome is the median of the seconds until a server recovers, or says for how long
 // it was watched if most seeds do not.
-func stormOutcome(ctx context.Context, o Options, kind retrystorm.Client, stop float64) (text string, most bool, err error) {
+func stormOutcome(ctx context.Context, o Options, kind storm.Client, stop float64) (text string, most bool, err error) {
 	var back []time.Duration
 	for n := range o.Seeds {
 		if ctx.Err() != nil {
 			return "", false, context.Cause(ctx)
 		}
-		y, err := retrystorm.Run(retrystorm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Watch: stormWatch, Seed: o.Seed + uint64(n)})
+		y, err := storm.Run(storm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Watch: stormWatch, Seed: o.Seed + uint64(n)})
 		if err != nil {
 			return "", false, err
 		}

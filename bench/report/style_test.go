@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/contention"
-	"github.com/redial-go/redial/bench/queueing"
-	"github.com/redial-go/redial/bench/retrystorm"
-	"github.com/redial-go/redial/bench/tiers"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/contention"
+	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/sim/storm"
+	"github.com/redial-go/redial/bench/sim/tiers"
 )
 
 func TestStrategiesOfOnePictureCanBeToldApart(t *testing.T) {
@@ -29,7 +29,7 @@ func TestStrategiesOfOnePictureCanBeToldApart(t *testing.T) {
 	for _, p := range contention.Policies() {
 		pictures["aws"] = append(pictures["aws"], p.Name)
 	}
-	for _, c := range retrystorm.Clients() {
+	for _, c := range storm.Clients() {
 		pictures["storm"] = append(pictures["storm"], c.String())
 	}
 	for picture, names := range pictures {

@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/tiers"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/tiers"
 )
 
 // tiersPlan is the chapter of package tiers: a figure per scenario.

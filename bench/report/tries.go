@@ -3,8 +3,8 @@ package report
 import (
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/chart"
-	"github.com/redial-go/redial/bench/queueing"
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/queueing"
 )
 
 // parts are what the load consists of, from the axis up.

@@ -1,0 +1,29 @@
+//go:build unix
+
+package lab
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// RaiseFiles raises the limit on open files to the highest that this process may
+// have, if the system lets it, and returns what the limit is then.
+func RaiseFiles() (uint64, error) {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 0, fmt.Errorf("read limit on open files: %w", err)
+	}
+	as := l.Cur
+	l.Cur = l.Max
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return uint64(as), nil // it stays as it is
+	}
+	return uint64(l.Max), nil
+}
+
+// halt stops the process (SIGSTOP).
+func (p *process) halt() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// resume lets it go on (SIGCONT).
+func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package realherd
-
-import "net"
-
-// backlog is unknown.
-func backlog(*net.TCPListener) (waiting, limit int) { return 0, 0 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package realherd
-
-import "os/exec"
-
-// dieWithParent does nothing: the end of its standard input has to do.
-func dieWithParent(*exec.Cmd) {}

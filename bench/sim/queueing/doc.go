@@ -1,0 +1,42 @@
+// Package queueing reproduces the simulation of an article about retries (Denis Isaev, "Good
+// Retry, Bad Retry: An Incident Story", Yandex, 2024): many callers, one server with a
+// queue, and a failure of half a second, in discrete events. The library itself decides what
+// the callers do about a failed call: each has a backoff.Outage, asks a
+// backoff.Policy how long to wait, and may have to ask a budget of package
+// reconnect/budget for leave.
+//
+// The model:
+//
+//   - Calls arrive as a Poisson process; a call is up to as many requests as its
+//     strategy makes. In a closed loop it first waits for one of L permits, in
+//     order of arrival, and holds it until it ends, waits included.
+//   - A request takes one round trip, Exp(mean 5 ms), to the server; the reply
+//     takes no time. The server has one queue, first in first out and without
+//     bound, and floor(4 coef rps 10.317 ms) CPUs; a request holds one for its whole
+//     service time, 10 ms x LogNormal(0, 0.25). When a client gives up, the server
+//     does not notice.
+//   - At the end of its service a request fails with the share of the
+//     [Failure] that goes on at that moment, else with 0.5 %.
+//   - A client gives up on a request its timeout after sending it.
+//   - With deadline propagation the server knows when the call's first request
+//     was sent and its timeout: what is too late already is refused after 1/20 of
+//     its service time, what would become too late during it after
+//     min(remaining + 1/5, 1) of it.
+//
+// What the original did and this does not:
+//
+//   - Each strategy has a clock of its own, that starts at 0. There, a second
+//     strategy in one process began where the first had ended, with the failure
+//     past.
+//   - All random numbers come from one generator per run, so that a seed repeats
+//     itself to the byte. There, the service times were not seeded.
+//   - A request fails by the time at which it ends, not by that at which it began.
+//   - Success of the calls that end in a bucket hides the calls that still wait. So a
+//     [Bucket] also counts what is unmet.
+//   - Amplification counts completions, which cannot exceed what the server can
+//     do. So a Bucket also counts the requests that were sent to it.
+//
+// What it keeps, because the article's figures rest on it: the deadline is not
+// renewed by a retry, so that deadline propagation kills late ones; and a breaker
+// that is half open lets every call pass.
+package queueing
