@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -72,9 +73,18 @@ func (o *herdOptions) table(w io.Writer, all []lab.Summary, backlog int) error {
 	return t.Flush()
 }
 
-// remarks prints what the table does not show: runs that were cut, and what was no
-// measurement.
+// remarks prints what the table does not show: limits on a dial that we chose, runs that
+// were cut, and what was no measurement.
 func (o *herdOptions) remarks(w io.Writer, results []*lab.Result) {
+	var lent []string
+	for _, c := range o.clients {
+		if c.Lent {
+			lent = append(lent, c.Name)
+		}
+	}
+	if len(lent) > 0 {
+		fmt.Fprintf(w, "no limit of their own on a dial, and %v here: %s\n", fleet.LentLimit, strings.Join(lent, ", "))
+	}
 	local := 0
 	for _, r := range results {
 		local += r.Local

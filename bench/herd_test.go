@@ -61,7 +61,7 @@ func TestASmallHerdIsMeasured(t *testing.T) {
 	out, errs, code := bench("herd", "-n", "50", "-capacity", "200", "-outage", "0.3", "-policy", "full,fixed", "-rounds", "2", "-csv", runs, "-series", series)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "herd: 50 connections, outage 300ms, then 200 handshakes/s and the others wait in the kernel's backlog; 4 runs of at least ")
-	require.Regexp(t, `\n.* 2 of 2 +0 +full\n.* 2 of 2 +0 +fixed\n$`, out)
+	require.Regexp(t, `\n.* 2 of 2 +0 +full\n.* 2 of 2 +0 +fixed\nno limit of their own on a dial, and 2s here: full, fixed\n$`, out)
 	written, err := os.ReadFile(runs)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
@@ -120,6 +120,7 @@ func TestASceneIsSimulatedWithTheFlagsOfTheMeasurement(t *testing.T) {
 	require.True(t, strings.HasPrefix(rows[1], "redial,1,100,1.000,15.000,"), rows[1])
 	require.Regexp(t, `,flap,0\.3\d\d,`, rows[1], "the server is up for two fifths of the time")
 	require.Contains(t, errs, "up until the")
+	require.Contains(t, errs, "\nno limit of their own on a dial, and 2s here: full\n")
 	again, _, _ := bench(args...)
 	require.Equal(t, out, again)
 }

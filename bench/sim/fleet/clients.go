@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -8,39 +9,63 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
-// Clients returns those that are compared: the library as it is ("redial") and as it was
-// ("paced"), a rule that was tried on the way ("v2"), and what others do, one dial at a
-// time and with the limits on a try that they have. The first dial of most comes at once.
+// LentLimit is the limit on a dial that [Clients] gives to the makes that have none of their
+// own. It is that of nats.go and recws.
+const LentLimit = 2 * time.Second
+
+// Clients returns the clients that are compared: the library as it is ("redial") and as it
+// was ("paced"), a rule that was tried on the way ("v2"), and what others do, one dial at a
+// time and with the limits on a dial that they have, or [LentLimit]. The first dial of most
+// comes at once.
 func Clients() []Client {
 	const second = time.Second
 	whole := func(name string, limit time.Duration, p backoff.Policy) Client {
-		once := backoff.Timeout{Base: limit, Factor: 1, Cap: limit}
-		return Client{Name: name, Policy: backoff.WithTimeouts(p, once, once), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}
+		return Client{Name: name, Policy: p, Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}.limited(limit)
+	}
+	lent := func(name string, p backoff.Policy) Client {
+		c := whole(name, LentLimit, p)
+		c.Lent = true
+		return c
 	}
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
 		{Name: "redial", Policy: &backoff.Prompt{}, Addresses: true},
 		{Name: "paced", Policy: Paced(&backoff.Paced{}), OneConnection: true, Credit: -1},
 		{Name: "v2", Policy: v2{}},
-		whole("full 0.5-30s", 2*second, &backoff.Exponential{Base: second / 2}),
-		whole("full 1-30s", 2*second, &backoff.Exponential{}),
-		whole("full 1-5s", 2*second, &backoff.Exponential{Cap: 5 * second}),
-		whole("full 1-10s", 2*second, &backoff.Exponential{Cap: 10 * second}),
+		lent("full 0.5-30s", &backoff.Exponential{Base: second / 2}),
+		lent("full 1-30s", &backoff.Exponential{}),
+		lent("full 1-5s", &backoff.Exponential{Cap: 5 * second}),
+		lent("full 1-10s", &backoff.Exponential{Cap: 10 * second}),
 		whole("full 0.5-15s, 5s", 5*second, &backoff.Exponential{Base: second / 2, Cap: 15 * second}),
-		whole("fixed 1s", 2*second, &classic.Fixed{}),
-		whole("exponential 1-30s", 2*second, &backoff.Exponential{Jitter: backoff.JitterNone}),
-		whole("cenkalti", 2*second, atOnce(&classic.Cenkalti{})),
+		lent("fixed 1s", &classic.Fixed{}),
+		lent("exponential 1-30s", &backoff.Exponential{Jitter: backoff.JitterNone}),
+		lent("cenkalti", atOnce(&classic.Cenkalti{})),
 		whole("recws", 2*second, atOnce(&classic.JPillora{Min: 2 * second, Max: 30 * second, Factor: 1.5})),
 		whole("nats.go", 2*second, &classic.NATS{}),
 		whole("nats.go TLS", 2*second, &classic.NATS{Jitter: second}),
 		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
 		whole("centrifuge-go", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
-		{Name: "gRPC", Policy: atOnce(&classic.GRPC{}), Whole: true, OneConnection: true, StableAfter: -1, Credit: -1},
+		{Name: "gRPC", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: -1, Credit: -1},
 		whole("gRPC, 2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
-		whole("decorrelated 1-30s", 2*second, &backoff.Decorrelated{}),
+		lent("decorrelated 1-30s", &backoff.Decorrelated{}),
 		whole("stubborn-io", 10*second, &classic.Stubborn{}),
 	}
+}
+
+// Lend returns c with another limit on a dial if c has none of its own, and else c.
+func (c Client) Lend(limit time.Duration) Client {
+	if !c.Lent {
+		return c
+	}
+	return c.limited(limit)
+}
+
+// limited returns c with one limit on a dial.
+func (c Client) limited(limit time.Duration) Client {
+	always := backoff.Timeout{Base: limit, Factor: 1, Cap: limit}
+	c.Policy, c.Limit = backoff.WithTimeouts(c.Policy, always, always), limit
+	return c
 }
 
 // Paced returns p with the limits that the library's default had before it was
@@ -60,7 +85,19 @@ func Named(name string) (Client, bool) {
 	return Client{}, false
 }
 
-// backoffFrom1 is p for those who count their attempts from 1.
+// wholeGRPC makes gRPC's limit the one limit on each dial: on the first too, which has none by
+// [backoff.First], and on a handshake, which package lab would otherwise let take
+// [backoff.DefaultHandshake].
+type wholeGRPC struct{ backoff.Policy }
+
+func (g wholeGRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	s, ok := g.Policy.Next(a, r)
+	s.Connect = cmp.Or(s.Connect, 20*time.Second)
+	s.Handshake = s.Connect
+	return s, ok
+}
+
+// backoffFrom1 returns p as it is for a client that counts its attempts from 1.
 func backoffFrom1(p backoff.Policy) backoff.Policy { return from1{p} }
 
 type from1 struct{ backoff.Policy }

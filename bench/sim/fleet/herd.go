@@ -9,7 +9,7 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// Herd is one run: who is lost, what meets them, and for how long to watch.
+// Herd describes one run: which connections are lost, what meets them, and how long to watch.
 type Herd struct {
 	N         int                // connections, at least 1
 	Client    Client             // what each of them is; the zero value is the library with its defaults
@@ -23,7 +23,7 @@ type Herd struct {
 	Seed      uint64             // of all chance
 }
 
-// Client says how one connection is kept.
+// Client describes how one connection is kept.
 type Client struct {
 	Name          string         // as tables show it
 	Policy        backoff.Policy // default &backoff.Prompt{}, the library's
@@ -32,6 +32,8 @@ type Client struct {
 	StartSpread   time.Duration  // default: the first dial of a Fresh herd does not wait
 	StableAfter   time.Duration  // default 10 s; negative: being up at all is enough
 	Credit        float64        // default 4; negative: none
+	Limit         time.Duration  // the one limit on a dial of another make, which Policy has too; 0: as Policy says
+	Lent          bool           // Limit is one that we have chosen, because the make has none of its own
 	Addresses     bool           // remembers the servers whose handshakes hung, if Server.Apart, and dials them last
 }
 
@@ -94,10 +96,10 @@ type Queue uint8
 // The kinds of queue.
 const (
 	Unbounded Queue = iota // there is always room
-	Reject                 // refused at once, as by a server that closes what is too much: verdict Retry
+	Reject                 // refused at once, as by a server that closes connections beyond its limit: verdict Retry
 	Drop                   // the SYN is dropped; the client's kernel sends it again after 1, 3, 7, 15 s
 	Busy                   // answered 503: verdict Overload
-	Random                 // there is always room, and who waits is served at random
+	Random                 // there is always room, and waiting dials are served at random
 )
 
 var queues = [...]string{"unbounded", "reject", "drop", "503", "random"}
