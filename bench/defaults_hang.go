@@ -78,10 +78,15 @@ func (m *tableMaker) ratio(h fleet.Herd, c fleet.Client) string {
 	if s.T99 == fleet.Never {
 		text = "never"
 	}
-	if s.Wasted >= 0.05 {
-		text += fmt.Sprintf("; %.1f in vain", s.Wasted)
+	return text + inVain(s.Wasted)
+}
+
+// inVain is the part of a cell about handshakes in vain per client; empty if they are few.
+func inVain(perClient float64) string {
+	if perClient < 0.05 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("; %.1f in vain", perClient)
 }
 
 // herdsTable is what else a herd may meet, beside what was wished.
@@ -147,7 +152,7 @@ func herdsTable(m *tableMaker) table {
 	return t
 }
 
-// among is when 99 % of those who share a server with naive ones are back.
+// among is when 99 % of the clients that share a server with naive ones are back.
 func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
 	h := at(n, q, fleet.Refused, 5*time.Second)
 	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full 1-30s"), Share: share}}

@@ -110,7 +110,7 @@ func (m *tableMaker) flapping(n int, c fleet.Client) string {
 }
 
 // rolling is for how long clients of ten servers are away, each with a capacity of its own,
-// that are restarted 30 s apart and away for 5 s.
+// that are restarted 30 s apart and away for 5 s; and the handshakes in vain per client.
 func (m *tableMaker) rolling(n int, each float64, c fleet.Client) string {
 	h := at(n, fleet.Drop, fleet.Refused, 5*time.Second)
 	h.Server.Count, h.Server.Rolling, h.Server.Capacity = 10, 30*time.Second, each
@@ -119,5 +119,5 @@ func (m *tableMaker) rolling(n int, each float64, c fleet.Client) string {
 	if r == nil {
 		return "-"
 	}
-	return lone.HowLongAway(r.Away)
+	return lone.HowLongAway(r.Away) + inVain(r.Wasted)
 }
