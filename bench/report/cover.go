@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redial-go/redial/bench/report/chart"
 )
@@ -22,11 +23,12 @@ func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 	h := settings(o)[0].herd
 	var runs []herdRun
 	for _, name := range coverClients {
-		r, err := runHerd(ctx, h, name, 1)
+		r, err := runHerd(ctx, h, name, o.Seeds)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, r)
 	}
-	return dialsPicture("herd", "All connections lost at once: dials per 100 ms at the server's door, log scale", herdNote(h), h, runs, max(40, 2*h.Ideal().Seconds()), 88), nil
+	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run", herdNote(h), plural(o.Seeds, "run"))
+	return dialsPicture("herd", "All connections are lost at once: dials per 100 ms, log scale", note, h, runs, max(40, 2*h.Ideal().Seconds())), nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/report/chart"
 )
 
 func TestTheCoverSaysWhatWasSimulated(t *testing.T) {
@@ -18,8 +20,36 @@ func TestTheCoverSaysWhatWasSimulated(t *testing.T) {
 	require.NoError(t, pic.WriteSVG(&svg))
 	texts := sound(t, "cover", svg.Bytes())
 	require.Contains(t, texts, "N = 300, 50 handshakes/s, back at once")
-	for _, name := range coverClients {
+	for i, name := range coverClients {
 		require.Contains(t, texts, label(name)+": peak ")
+		require.Contains(t, texts, map[string]string{
+			"redial":       "limit on a dial: 16 s to connect; 10 s later it dials beside it",
+			"full 0.5-30s": "limit on a dial: 10 s, chosen here (it has none of its own)",
+			"nats.go":      "limit on a dial: 2 s",
+			"recws":        "limit on a dial: 2 s",
+			"fixed 1s":     "limit on a dial: 10 s, chosen here (it has none of its own)",
+			"gRPC":         "limit on a dial: 20 s, or its wait if that is longer",
+		}[name])
+		require.IsType(t, chart.Steps{}, pic.Panels[i].Layers[0], "no filled bars on a logarithmic axis")
+	}
+}
+
+// The picture, the tables of the report and "bench sim -model fleet" have one figure for one
+// thing.
+func TestThePeaksOfTheCoverAreThoseOfTheTable(t *testing.T) {
+	o := small()
+	o.Seeds = 3
+	pic, err := Cover(context.Background(), o)
+	require.NoError(t, err)
+	f, err := drawSetting(context.Background(), o, settings(o)[0])
+	require.NoError(t, err)
+	require.Equal(t, "peak per 100 ms", f.Tables[0].Head[5])
+	peaks := map[string]string{}
+	for _, row := range f.Tables[0].Rows {
+		peaks[row[0]] = row[5]
+	}
+	for i, name := range coverClients {
+		require.Contains(t, pic.Panels[i].Title, label(name)+": peak "+peaks[label(name)]+";")
 	}
 }
 
@@ -41,8 +71,8 @@ func TestThePictureOfTheREADMEIsUpToDate(t *testing.T) {
 	require.NoError(t, err)
 	var now bytes.Buffer
 	require.NoError(t, pic.WriteSVG(&now))
-	titles := regexp.MustCompile(`>[^<]*: peak [^<]*<`)
+	titles := regexp.MustCompile(`>[^<]*(: peak |limit on a dial)[^<]*<`)
 	want := titles.FindAllString(now.String(), -1)
-	require.Len(t, want, len(coverClients))
+	require.Len(t, want, 2*len(coverClients))
 	require.Equal(t, want, titles.FindAllString(string(stored), -1), "draw it again: cd bench && go run . report -readme herd.svg")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -54,8 +55,9 @@ func herdPlan(o Options) plan {
 	p := plan{id: "herd", title: "The herd: connections that are lost at once", text: []string{
 		fmt.Sprintf("%s long-lived connections are lost at one instant. When the server is back it completes %s handshakes per second, one after the other, so that it needs at least %s s for all. "+
 			"A client that gives up while it waits in the server's queue has made it work in vain. redial is the library with its defaults; the others follow the rules and the dial timeouts of what they are named for: "+
-			"full jitter, fixed 1 s, nats.go, recws and cenkalti (a loop by hand around a dial) give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. All is simulated.",
-			chart.Number(float64(o.N)), chart.Number(o.Capacity), decimal(float64(o.N)/o.Capacity, 1)),
+			"nats.go and recws give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. Full jitter, fixed 1 s and cenkalti are loops around a dial, which have no limit of their own: here they give it up after %s. "+
+			"(The limit in DEFAULTS.md, in the tables of a real herd and in the chapter of one client is %s.) All is simulated.",
+			chart.Number(float64(o.N)), chart.Number(o.Capacity), decimal(float64(o.N)/o.Capacity, 1), inSeconds(lentLimit), inSeconds(fleet.LentLimit)),
 	}}
 	for _, s := range settings(o) {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawSetting(ctx, o, s) })
@@ -67,19 +69,20 @@ func herdPlan(o Options) plan {
 // herdRun is a herd of one make of clients.
 type herdRun struct {
 	style  chart.Style
+	limit  string        // on a dial, in words
 	result *fleet.Result // of the first seed
 	mean   fleet.Summary // of all
 }
 
 func runHerd(ctx context.Context, h fleet.Herd, name string, seeds int) (herdRun, error) {
-	client, ok := fleet.Named(name)
-	if !ok {
-		return herdRun{}, fmt.Errorf("find client %q: package fleet has none of that name", name)
+	client, err := herdClient(name)
+	if err != nil {
+		return herdRun{}, err
 	}
 	return runClient(ctx, h, client, styleOf(name), seeds)
 }
 
-// runClient lets a herd of a client come back.
+// runClient simulates how a herd of a client comes back.
 func runClient(ctx context.Context, h fleet.Herd, client fleet.Client, style chart.Style, seeds int) (herdRun, error) {
 	h.Client = client
 	result, err := fleet.Run(ctx, h)
@@ -87,7 +90,7 @@ func runClient(ctx context.Context, h fleet.Herd, client fleet.Client, style cha
 		return herdRun{}, err
 	}
 	mean, err := fleet.Average(ctx, h, seeds, 1)
-	return herdRun{style, result, mean}, err
+	return herdRun{style, limitOf(client), result, mean}, err
 }
 
 func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
@@ -107,7 +110,7 @@ func showSetting(o Options, s setting, runs []herdRun) *Figure {
 	f := &Figure{
 		Title: s.title,
 		Pictures: []*chart.Picture{
-			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms at the server's door, log scale", s.note, s.herd, runs, s.until, 82),
+			dialsPicture("herd_"+s.id+"_dials", s.title+": dials per 100 ms, log scale", s.note, s.herd, runs, s.until),
 			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", s.note, s.herd, runs),
 		},
 	}
@@ -124,7 +127,7 @@ func showSetting(o Options, s setting, runs []herdRun) *Figure {
 	return f
 }
 
-// herdNote says what happens to a herd.
+// herdNote returns what happens to a herd, in words.
 func herdNote(h fleet.Herd) string {
 	room := map[fleet.Queue]string{
 		fleet.Drop:      "a backlog of 4,096, beyond it SYNs are dropped",
@@ -139,9 +142,12 @@ func herdNote(h fleet.Herd) string {
 	return fmt.Sprintf("N = %s, %s handshakes/s, %s; %s. Simulated", chart.Number(float64(h.N)), chart.Number(h.Server.Capacity), back, room)
 }
 
+// dialsHeight is the height of a panel of dials with its heading, in points.
+const dialsHeight = 102
+
 // dialsPicture has a panel for each make of clients, over the first seconds.
-func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until, height float64) *chart.Picture {
-	pic := &chart.Picture{Name: name, Title: title, Note: note, Columns: 2, Height: height}
+func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until float64) *chart.Picture {
+	pic := &chart.Picture{Name: name, Title: title, Note: note, Columns: 2, Height: dialsHeight}
 	if len(outages(h)) > 0 {
 		pic.Legend = append(pic.Legend, away)
 	}
@@ -150,12 +156,12 @@ func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until,
 		top = max(top, r.result.Peak)
 	}
 	for i, r := range runs {
-		bars := chart.Bars{Style: r.style, Step: fleet.Bin.Seconds()}
+		var dials []float64
 		for _, n := range r.result.DialsPerBin {
-			bars.Values = append(bars.Values, float64(n))
+			dials = append(dials, float64(n))
 		}
-		title := fmt.Sprintf("%s: peak %s; %s", r.style.Name, chart.Number(float64(r.result.Peak)), whenBack(h, r.result))
-		panel := dialsPanel(title, until, float64(top), i >= len(runs)-2, append(outages(h), bars)...)
+		title := fmt.Sprintf("%s: peak %s; %s", r.style.Name, chart.Number(math.Round(r.mean.Peak)), whenBack(h, r.result))
+		panel := dialsPanel(title, r.limit, until, float64(top), i >= len(runs)-2, append(outages(h), dialsLine(r.style, dials))...)
 		if !panel.X.Bare {
 			panel.X.Label = sinceWhen(h)
 		}
@@ -194,10 +200,11 @@ func outages(h fleet.Herd) (shades []plot.Plotter) {
 }
 
 // dialsPanel is dials per fleet.Bin over time, on a logarithmic axis. It begins a little
-// before the loss, so that who dials at that instant can be seen.
-func dialsPanel(title string, until, top float64, lowest bool, layers ...plot.Plotter) *chart.Panel {
+// before the loss, so that clients that dial at that instant can be seen.
+func dialsPanel(title, note string, until, top float64, lowest bool, layers ...plot.Plotter) *chart.Panel {
 	p := &chart.Panel{
 		Title:  title,
+		Note:   note,
 		X:      chart.Axis{Min: -until / 80, Max: until, Bare: !lowest},
 		Y:      chart.Axis{Min: 0.8, Max: chart.RoundUp(max(top, 10)), Log: true, Ticks: chart.Decades(max(top, 10))},
 		Layers: layers,
@@ -208,7 +215,14 @@ func dialsPanel(title string, until, top float64, lowest bool, layers ...plot.Pl
 	return p
 }
 
-// whenBack says when all of a herd were back, in the time of the picture's axis.
+// dialsLine is dials per fleet.Bin. Each panel has one, so that it needs no dashes, which
+// would tear a line of 100 ms apart.
+func dialsLine(style chart.Style, perBin []float64) chart.Steps {
+	style.Width, style.Dash = 1, nil
+	return chart.Steps{Style: style, Step: fleet.Bin.Seconds(), Values: perBin}
+}
+
+// whenBack returns when all of a herd were back, in words and in the time of the picture's axis.
 func whenBack(h fleet.Herd, r *fleet.Result) string {
 	away := h.Return().Seconds()
 	switch {

@@ -24,7 +24,7 @@ var tries = []chart.Style{
 	{Name: "third retry", Color: chart.Vermillion, Area: true},
 }
 
-// lettersPlan is the chapter of package letters.
+// lettersPlan is the chapter of package timeline.
 func lettersPlan(Options) plan {
 	return plan{
 		id: "letters", title: "Retries: the letter diagram",

@@ -61,6 +61,7 @@ func TestWhatTheRealHerdWroteIsDrawn(t *testing.T) {
 	require.Equal(t, "real_dials", f.Pictures[0].Name)
 	require.Equal(t, "redial: peak 30; all back after 3.0 s", f.Pictures[0].Panels[0].Title)
 	require.Equal(t, "fixed: peak 30; 25 % up at the end", f.Pictures[0].Panels[1].Title)
+	require.Equal(t, "limit on a dial: 2 s, chosen here (it has none of its own)", f.Pictures[0].Panels[1].Note, "the lab's, not the report's")
 	for _, p := range f.Pictures {
 		var svg bytes.Buffer
 		require.NoError(t, p.WriteSVG(&svg))
@@ -77,7 +78,7 @@ func TestTheSeriesAloneAreEnough(t *testing.T) {
 	series, _ := written(t, all)
 	f, err := drawMeasured("real_2", []string{series})
 	require.NoError(t, err)
-	require.Equal(t, "N = 40; the server resets whom it has no room for. Measured on real sockets", f.Title)
+	require.Equal(t, "N = 40; the server resets connections for which it has no room. Measured on real sockets", f.Title)
 	require.Empty(t, f.Tables)
 	require.Equal(t, "real_2_up", f.Pictures[1].Name)
 	require.Equal(t, "redial: peak 30", f.Pictures[0].Panels[0].Title)

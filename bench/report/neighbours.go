@@ -35,7 +35,10 @@ func drawNeighbours(ctx context.Context, o Options) (*Figure, error) {
 			}
 			for j, name := range compared {
 				h.Server.Queue = q
-				client, _ := fleet.Named(name)
+				client, err := herdClient(name)
+				if err != nil {
+					return nil, err
+				}
 				h.Groups = []fleet.Group{{Client: client, Share: 1 - share}, {Client: naive, Share: share}}
 				r, err := fleet.Run(ctx, h)
 				if err != nil {

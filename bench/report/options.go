@@ -19,7 +19,7 @@ type Options struct {
 	Each     func(done, many int) // called after each figure, one at a time; nil is allowed
 }
 
-// Validate says what is wrong with o, if anything is. It reads the files of Herd.
+// Validate returns an error that names what is wrong with o. It reads the files of Herd.
 func (o Options) Validate() error {
 	if o.RPS < 0 || o.Seeds < 0 || o.N < 0 || o.N > mostConnections || o.Capacity < 0 || o.Capacity > 1e9 {
 		return errors.New("draw report: a number is out of range")

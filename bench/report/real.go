@@ -62,7 +62,7 @@ func (m *measured) note() string {
 		}
 	}
 	if slices.ContainsFunc(m.series, func(s measuredSeries) bool { return s.rejected > 0 }) {
-		note += "; the server resets whom it has no room for"
+		note += "; the server resets connections for which it has no room"
 	}
 	return note + ". Measured on real sockets"
 }
@@ -102,7 +102,7 @@ func (m *measured) shade() []plot.Plotter {
 // dials is a panel for each policy.
 func (m *measured) dials(prefix string) *chart.Picture {
 	series := m.first()
-	pic := &chart.Picture{Name: prefix + "_dials", Title: "Real herd: dials that the clients began per 100 ms, log scale", Note: m.note(), Columns: 2, Height: 82}
+	pic := &chart.Picture{Name: prefix + "_dials", Title: "Real herd: dials that the clients began per 100 ms, log scale", Note: m.note(), Columns: 2, Height: dialsHeight}
 	top := 0.0
 	for _, s := range series {
 		top = max(top, slices.Max(s.dials))
@@ -114,8 +114,12 @@ func (m *measured) dials(prefix string) *chart.Picture {
 		} else if r != nil {
 			title += fmt.Sprintf("; %.0f %% up at the end", 100*s.up[len(s.up)-1]/float64(m.n()))
 		}
-		pic.Panels = append(pic.Panels, dialsPanel(title, m.until(), top, i >= len(series)-2,
-			append(m.shade(), chart.Bars{Style: styleOf(s.policy), Step: fleet.Bin.Seconds(), Values: s.dials})...))
+		limit := ""
+		if client, err := lab.FindClient(s.policy); err == nil {
+			limit = limitOf(client)
+		}
+		pic.Panels = append(pic.Panels, dialsPanel(title, limit, m.until(), top, i >= len(series)-2,
+			append(m.shade(), dialsLine(styleOf(s.policy), s.dials))...))
 	}
 	if len(m.shade()) > 0 {
 		pic.Legend = []chart.Style{away}

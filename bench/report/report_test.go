@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,7 +44,10 @@ func html(t *testing.T, dir string) string {
 func sound(t *testing.T, name string, svg []byte) string {
 	t.Helper()
 	require.Less(t, len(svg), 200_000, name)
-	var texts strings.Builder
+	var (
+		texts strings.Builder
+		width float64
+	)
 	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -54,10 +58,16 @@ func sound(t *testing.T, name string, svg []byte) string {
 		case xml.CharData:
 			texts.Write(token)
 		case xml.StartElement:
+			place := map[string]float64{}
 			for _, a := range token.Attr {
 				require.NotContains(t, a.Name.Local, "href", name)
 				require.NotContains(t, a.Value, "url(", name)
+				place[a.Name.Local], _ = strconv.ParseFloat(strings.TrimSuffix(a.Value, "pt"), 64)
 			}
+			if token.Name.Local == "svg" {
+				width = place["width"]
+			}
+			require.LessOrEqual(t, place["x"]+place["textLength"], width, "%s: a text runs out of the picture", name)
 		}
 	}
 }

@@ -43,7 +43,10 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 			h := herd
 			h.N = sizeOf(o, size)
 			h.Watch = h.Outage.Length + sizesWatch(h.Ideal())
-			h.Client, _ = fleet.Named(name)
+			var err error
+			if h.Client, err = herdClient(name); err != nil {
+				return nil, err
+			}
 			r, err := fleet.Run(ctx, h)
 			if err != nil {
 				return nil, err
@@ -65,7 +68,7 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 	pic.Legend = append(pic.Legend, ideal)
 	return &Figure{
 		Title:    "From which size on does a herd not recover?",
-		Text:     []string{"Where clients give up sooner than the server can get to them, it works for those who have left. One run for each point."},
+		Text:     []string{"Where clients give up sooner than the server can get to them, it works for clients that have left. One run for each point."},
 		Pictures: []*chart.Picture{pic},
 		Tables:   []Table{table},
 	}, nil

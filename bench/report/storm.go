@@ -29,7 +29,7 @@ func stormPlan(o Options) plan {
 	return plan{
 		id: "storm", title: "A retry storm: a server that is stopped for a while",
 		text: []string{
-			"The program of github.com/smira/exponential-backoff: 1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice who has left, and is stopped (SIGSTOP) for a time.",
+			"The program of github.com/smira/exponential-backoff: 1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice which clients have left, and is stopped (SIGSTOP) for a time.",
 			"The clients: fixed comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as its text says; coded is what its code does: its first wait is 2.7 times the last time it thought.",
 		},
 		figures: []drawing{
@@ -94,7 +94,7 @@ func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 	}
 }
 
-// drawBorders is after which stops each client lets the server recover.
+// drawBorders shows after which stops the server recovers from each client.
 func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	kinds := storm.Clients()
 	p := &chart.Panel{

@@ -18,18 +18,36 @@ type Bars struct {
 	Values []float64
 }
 
+// Plot draws it, cut at the edges of the panel.
+func (b Bars) Plot(c draw.Canvas, p *plot.Plot) {
+	for _, outline := range b.outlines(c, p) {
+		c.FillPolygon(b.Style.Color, c.ClipPolygonXY(outline))
+	}
+}
+
+// Steps is what Bars is, as a line around each area. It is for logarithmic axes, on which
+// an area says nothing.
+type Steps Bars
+
+// Plot draws it, cut at the edges of the panel.
+func (s Steps) Plot(c draw.Canvas, p *plot.Plot) {
+	for _, outline := range Bars(s).outlines(c, p) {
+		c.StrokeLines(s.Style.line(), c.ClipLinesXY(outline)...)
+	}
+}
+
 // thinnest is the least width of a bar that stands alone, in points.
 const thinnest = 1.2
 
-// Plot draws it, cut at the edges of the panel.
-func (b Bars) Plot(c draw.Canvas, p *plot.Plot) {
+// outlines returns the line around each stretch of bars that touch each other, from the
+// axis up and back to the axis.
+func (b Bars) outlines(c draw.Canvas, p *plot.Plot) (all [][]vg.Point) {
 	x, y := p.Transforms(&c)
 	var outline []vg.Point
-	flush := func() {
+	end := func() {
 		if n := len(outline); n > 0 {
 			outline[n-1].X = max(outline[n-1].X, outline[0].X+thinnest)
-			outline = append(outline, vg.Point{X: outline[n-1].X, Y: c.Min.Y})
-			c.FillPolygon(b.Style.Color, c.ClipPolygonXY(outline))
+			all = append(all, append(outline, vg.Point{X: outline[n-1].X, Y: c.Min.Y}))
 			outline = nil
 		}
 	}
@@ -40,8 +58,8 @@ func (b Bars) Plot(c draw.Canvas, p *plot.Plot) {
 		for ; i < len(b.Values) && (math.IsInf(value, -1) || x(b.From+float64(i+1)*b.Step)-first <= column); i++ {
 			value = max(value, b.Values[i])
 		}
-		if !(value > p.Y.Min) || from >= p.X.Max {
-			flush()
+		if !(value > p.Y.Min) || from > p.X.Max { // the one at the edge is cut there, and so has no end
+			end()
 			continue
 		}
 		last, top := x(b.From+float64(i)*b.Step), y(value)
@@ -55,5 +73,6 @@ func (b Bars) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		outline = append(outline, vg.Point{X: last, Y: top})
 	}
-	flush()
+	end()
+	return all
 }

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,24 @@ func TestBarsBelowTheAxisAreNotDrawn(t *testing.T) {
 	axis := Axis{Min: 0.8, Max: 100, Log: true}
 	require.Empty(t, paths(t, picture(axis, Bars{Style: Style{Color: Blue}, Step: 1, Values: []float64{0, 0.5, math.NaN(), 0}}), blue))
 	require.Len(t, paths(t, picture(axis, Bars{Style: Style{Color: Blue}, Step: 1, Values: []float64{0, 5, 0, 7, 9}}), blue), 2)
+}
+
+func TestStepsAreTheLineAroundTheBars(t *testing.T) {
+	bars := Bars{Style: Style{Color: Blue}, Step: 1, Values: []float64{0, 5, 0, 7, 9}}
+	axis := Axis{Min: 0.8, Max: 100, Log: true}
+	filled, lines := picture(axis, bars), picture(axis, Steps(bars))
+	require.Len(t, paths(t, lines, blue), 2)
+	require.Empty(t, paths(t, lines, "fill:"+blue))
+	require.Empty(t, paths(t, filled, "stroke:"+blue))
+}
+
+func TestStepsThatGoOnHaveNoEndAtTheEdge(t *testing.T) {
+	steps := func(n int) int {
+		s := Steps{Style: Style{Color: Blue}, Step: 1, Values: slices.Repeat([]float64{5}, n)}
+		return strings.Count(paths(t, picture(Axis{Min: 0.8, Max: 100, Log: true}, s), blue)[0], "L")
+	}
+	require.Equal(t, 3, steps(9), "up, along, down")
+	require.Equal(t, 2, steps(99), "up, and along to the edge")
 }
 
 func TestWhatIsBehindIsCutAtTheEdges(t *testing.T) {

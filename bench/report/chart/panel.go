@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"slices"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -9,7 +11,8 @@ import (
 
 // Panel is one diagram of a picture.
 type Panel struct {
-	Title  string // what is seen; one line above it
+	Title  string // what is seen, above it
+	Note   string // under what conditions, below the title and smaller
 	X, Y   Axis
 	Layers []plot.Plotter // of this package, from back to front
 }
@@ -29,13 +32,14 @@ type Tick struct {
 	Label string // empty: a small mark, and no line across the panel
 }
 
-// plot is the panel in gonum's terms.
-func (p *Panel) plot() *plot.Plot {
+// plot is the panel in gonum's terms, for a tile of that width.
+func (p *Panel) plot(width vg.Length) *plot.Plot {
+	above := newHeading(p, width-axisRoom)
 	q := plot.New()
 	q.BackgroundColor = nil
 	q.Title.Text = " " // keeps the room; the heading is drawn from the left
 	q.Title.TextStyle = panelText
-	q.Title.Padding = 3
+	q.Title.Padding = 3 + above.height() - panelText.FontExtents().Height
 	p.X.apply(&q.X)
 	p.Y.apply(&q.Y)
 	q.X.Label.Text = p.X.Label
@@ -43,7 +47,7 @@ func (p *Panel) plot() *plot.Plot {
 	q.X.Label.TextStyle.Font = plainText.Font
 	q.Add(grid{})
 	q.Add(p.Layers...)
-	q.Add(heading{p.Title, p.Y.Label})
+	q.Add(above)
 	return q
 }
 
@@ -72,21 +76,60 @@ func (a *Axis) apply(to *plot.Axis) {
 	to.Tick.Marker = plot.ConstantTicks(marks)
 }
 
-// heading is a panel's title, above its left edge, and what its Y axis shows: beside the
-// axis gonum leaves a wrong amount of room for that if the axis is logarithmic.
-type heading struct{ title, label string }
+// axisRoom is how much of a panel's width is beside the place of its heading: the marks of
+// the Y axis, and a little on the right.
+const axisRoom = 40
+
+// heading is what stands above a panel: its title, what its Y axis shows, and its note.
+// What the axis shows is beside the title, or in a line of its own where that is too
+// narrow: beside the axis gonum leaves a wrong amount of room for it if the axis is
+// logarithmic.
+type heading struct {
+	title []string // lines; at least one, so that all panels have the room
+	label string   // beside the last of title
+	notes []string // lines
+}
+
+func newHeading(p *Panel, width vg.Length) heading {
+	h := heading{title: wrap(panelText, p.Title, width), label: p.Y.Label}
+	if h.title == nil {
+		h.title = []string{""}
+	}
+	last := h.title[len(h.title)-1]
+	if last != "" && wider*(panelText.Width(last)+noteText.Width(h.label))+labelGap > width {
+		h.label, h.notes = "", wrap(noteText, h.label, width)
+	}
+	h.notes = append(h.notes, wrap(noteText, p.Note, width)...)
+	return h
+}
+
+// labelGap is between a title and what the Y axis shows.
+const labelGap = 7
+
+func (h heading) height() vg.Length {
+	return vg.Length(len(h.title))*panelText.FontExtents().Height + vg.Length(len(h.notes))*noteText.FontExtents().Height
+}
 
 // Plot draws it.
 func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
 	at := vg.Point{X: c.Min.X, Y: c.Max.Y + 4}
-	title, label := panelText, noteText
-	title.YAlign, label.YAlign = text.YBottom, text.YBottom
-	if h.title != "" {
-		c.FillText(title, at, h.title)
-		at.X += title.Width(h.title) + 7
+	title, note := panelText, noteText
+	title.YAlign, note.YAlign = text.YBottom, text.YBottom
+	for _, line := range slices.Backward(h.notes) {
+		c.FillText(note, at, line)
+		at.Y += note.FontExtents().Height
 	}
+	last := h.title[len(h.title)-1]
 	if h.label != "" {
-		c.FillText(label, at, h.label)
+		beside := at
+		if last != "" {
+			beside.X += wider*title.Width(last) + labelGap
+		}
+		c.FillText(note, beside, h.label)
+	}
+	for _, line := range slices.Backward(h.title) {
+		c.FillText(title, at, line)
+		at.Y += title.FontExtents().Height
 	}
 }
 

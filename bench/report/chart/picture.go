@@ -18,8 +18,8 @@ import (
 // Picture is a title, a legend and panels.
 type Picture struct {
 	Name    string   // of its files, without what comes after the dot
-	Title   string   // what is seen; one line
-	Note    string   // under what conditions; one line, smaller
+	Title   string   // what is seen
+	Note    string   // under what conditions; smaller
 	Legend  []Style  // in this order; those with equal names are shown once
 	Columns int      // of panels; default 1
 	Width   float64  // in points of 1/72 inch; default 720
@@ -93,11 +93,8 @@ func (p *Picture) size() (width, height vg.Length) {
 // head is the height of what is above the panels.
 func (p *Picture) head(width vg.Length) vg.Length {
 	h := vg.Length(0)
-	if p.Title != "" {
-		h += titleText.FontExtents().Height + titleGap
-	}
-	if p.Note != "" {
-		h += noteText.FontExtents().Height + titleGap
+	for _, t := range p.texts(width - 2*margin) {
+		h += t.height()
 	}
 	if len(p.Legend) > 0 {
 		h += vg.Length(len(flow(p.Legend, width-2*margin)))*legendRow + titleGap
@@ -105,18 +102,34 @@ func (p *Picture) head(width vg.Length) vg.Length {
 	return h
 }
 
+// paragraph is a text above the panels, in lines.
+type paragraph struct {
+	lines []string
+	style textStyle
+}
+
+// texts returns the title and the note, in lines that are not wider than width.
+func (p *Picture) texts(width vg.Length) []paragraph {
+	return []paragraph{{wrap(titleText, p.Title, width), titleText}, {wrap(noteText, p.Note, width), noteText}}
+}
+
+// height includes the distance to what is below; it is 0 if there are no lines.
+func (t paragraph) height() vg.Length {
+	if len(t.lines) == 0 {
+		return 0
+	}
+	return vg.Length(len(t.lines))*t.style.FontExtents().Height + titleGap
+}
+
 func (p *Picture) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	for _, line := range []struct {
-		text  string
-		style textStyle
-	}{{p.Title, titleText}, {p.Note, noteText}} {
-		if line.text != "" {
-			c.FillText(line.style, vg.Point{X: c.Min.X, Y: c.Max.Y}, line.text)
-			c.Max.Y -= line.style.FontExtents().Height + titleGap
+	for _, t := range p.texts(c.Size().X) {
+		for i, line := range t.lines {
+			c.FillText(t.style, vg.Point{X: c.Min.X, Y: c.Max.Y - vg.Length(i)*t.style.FontExtents().Height}, line)
 		}
+		c.Max.Y -= t.height()
 	}
 	if len(p.Legend) > 0 {
 		c.Max.Y -= drawLegend(c, p.Legend) + titleGap
@@ -128,8 +141,10 @@ func (p *Picture) draw(c draw.Canvas) {
 	for i := range plots {
 		plots[i] = make([]*plot.Plot, p.columns())
 	}
+	columns := vg.Length(p.columns())
+	tile := (c.Size().X - (columns-1)*between) / columns
 	for i, panel := range p.Panels {
-		plots[i/p.columns()][i%p.columns()] = panel.plot()
+		plots[i/p.columns()][i%p.columns()] = panel.plot(tile)
 	}
 	tiles := draw.Tiles{Rows: p.rows(), Cols: p.columns(), PadX: between, PadY: between}
 	for i, row := range plot.Align(plots, tiles, c) {

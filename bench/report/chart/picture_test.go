@@ -22,7 +22,7 @@ func TestAnSVGSaysWhatIsSeen(t *testing.T) {
 	}
 	elements := parse(t, p)
 	require.Equal(t, "svg", elements[0].name)
-	require.Equal(t, element{name: "title", attrs: map[string]string{}, text: p.Title}, elements[1], "for who cannot see it")
+	require.Equal(t, element{name: "title", attrs: map[string]string{}, text: p.Title}, elements[1], "for readers that cannot see it")
 }
 
 func TestTheLegendNamesEachSeriesOnce(t *testing.T) {
@@ -81,6 +81,38 @@ func TestNoTextOfARowRunsIntoTheNext(t *testing.T) {
 		rows[e.attrs["y"]] = append(rows[e.attrs["y"]], placed{from, from + width})
 	}
 	require.Greater(t, len(rows), 3)
+}
+
+// A viewer may have a wider font, and not keep the widths that the SVG has.
+func TestATextThatIsTooWideGoesOnInTheNextLine(t *testing.T) {
+	p := sample()
+	_, low := p.size()
+	p.Title = strings.Repeat("a title that is too wide for its picture ", 4)
+	p.Note = strings.Repeat("a note that is too wide for its picture ", 8)
+	for _, panel := range p.Panels {
+		panel.Title, panel.Note = strings.Repeat("panel title ", 8), strings.Repeat("note of a panel ", 8)
+	}
+	_, high := p.size()
+	require.Greater(t, high, low)
+	lines := map[string]int{}
+	for _, e := range parse(t, p) {
+		if e.name != "text" || e.attrs["textLength"] == "" {
+			continue
+		}
+		from, err := strconv.ParseFloat(e.attrs["x"], 64)
+		require.NoError(t, err)
+		width, err := strconv.ParseFloat(e.attrs["textLength"], 64)
+		require.NoError(t, err)
+		edge := 720.
+		if from < 300 && strings.Contains(e.text, "panel") {
+			edge = 360
+		}
+		require.LessOrEqual(t, from+wider*width, edge, e.text)
+		first, _, _ := strings.Cut(e.text, " ")
+		lines[first]++
+	}
+	require.Greater(t, lines["a"], 4)
+	require.Greater(t, lines["panel"], 3*2)
 }
 
 func TestALegendThatIsTooWideGoesOnInTheNextRow(t *testing.T) {

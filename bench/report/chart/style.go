@@ -2,6 +2,7 @@ package chart
 
 import (
 	"image/color"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -70,4 +71,22 @@ func newText(size float64, weight xfont.Weight, c color.RGBA) textStyle {
 		YAlign:  text.YTop,
 		Handler: plot.DefaultTextHandler,
 	}
+}
+
+// wider is how much wider than ours the font may be that stands in where ours is missing,
+// such as DejaVu Sans: not every viewer keeps the width that is written to a text.
+const wider = 1.2
+
+// wrap breaks a text between words into lines that are not wider than width, in a wider
+// font either. A word that is too wide has a line of its own. The empty text has no lines.
+func wrap(s textStyle, text string, width vg.Length) (lines []string) {
+	width /= wider
+	for word := range strings.FieldsSeq(text) {
+		if n := len(lines); n > 0 && s.Width(lines[n-1]+" "+word) <= width {
+			lines[n-1] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
