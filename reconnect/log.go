@@ -12,10 +12,14 @@ import (
 // Log returns a Trace that writes lines to l, with the connection's name if it has one. The
 // levels are:
 //
-//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait.
-//   - Warn: a wait because of what somebody has to mend (a verdict of ClassSlow), the end for
-//     good, a slow handler, what is overdue.
+//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, the end that
+//     the program itself asked for.
+//   - Warn: a wait because of what somebody has to mend (a verdict of ClassSlow), any other end
+//     for good, a slow handler, what is overdue.
 //   - Debug: dials, probes and the gate.
+//
+// The wait in a line is all of the time until the next dial; retry_after is the part of it
+// that the server asked for, if it did.
 func Log(l *slog.Logger) *Trace {
 	log := func(level slog.Level, msg, name string, attrs ...slog.Attr) {
 		if name != "" {
@@ -45,13 +49,18 @@ func Log(l *slog.Logger) *Trace {
 			if w.Verdict.Class >= backoff.ClassSlow {
 				level = slog.LevelWarn
 			}
-			log(level, "waiting to redial", w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Drawn),
-				slog.Duration("retry_after", w.Verdict.RetryAfter), slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
+			var told slog.Attr
+			if w.Verdict.RetryAfter > 0 {
+				told = slog.Duration("retry_after", w.Verdict.RetryAfter)
+			}
+			log(level, "waiting to redial", w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Verdict.RetryAfter+w.Drawn),
+				told, slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
 		},
 		End: func(e End) {
-			level := slog.LevelWarn
-			if errors.Is(e.Err, net.ErrClosed) || errors.Is(e.Err, context.Canceled) {
-				level = slog.LevelInfo
+			level := slog.LevelInfo
+			_, byItself := errors.AsType[*EndError](e.Err) // which is net.ErrClosed too
+			if byItself || !errors.Is(e.Err, net.ErrClosed) && !errors.Is(e.Err, context.Canceled) {
+				level = slog.LevelWarn
 			}
 			log(level, "ended", e.Name, cause(e.Err))
 		},

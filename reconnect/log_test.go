@@ -59,14 +59,32 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 		require.Equal(t, []string{
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
 			`level=DEBUG msg=dialed name=feed try=1 took=0s cause=lost`,
-			`level=INFO msg="waiting to redial" name=feed try=2 wait=1s retry_after=0s verdict=retry cause=lost`,
+			`level=INFO msg="waiting to redial" name=feed try=2 wait=1s verdict=retry cause=lost`,
 			`level=DEBUG msg="gate passed" name=feed host=h took=1s`,
 			`level=DEBUG msg=dialed name=feed try=2 took=0s`,
 			`level=INFO msg="session ready" name=feed session=1 downtime=3s`,
 			`level=DEBUG msg=probed name=feed session=1 took=0s`,
 			`level=INFO msg="session ended" name=feed session=1 uptime=10s ready=10s cause="read: lost"`,
-			`level=INFO msg="waiting to redial" name=feed try=1 wait=1s retry_after=0s verdict=retry cause="read: lost"`,
+			`level=INFO msg="waiting to redial" name=feed try=1 wait=1s verdict=retry cause="read: lost"`,
 			`level=INFO msg=ended name=feed cause="use of closed network connection"`,
+		}, lines(&b))
+	})
+}
+
+func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var b bytes.Buffer
+		o := run(every(time.Second))
+		o.Run.Trace = reconnect.Log(logger(&b))
+		c := s.open(&o)
+		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))
+		s.wantDial().refuse(answered(410))
+		<-c.Done()
+		require.Equal(t, []string{
+			`level=DEBUG msg=dialed try=1 took=0s cause=answered`,
+			`level=INFO msg="waiting to redial" try=2 wait=1m1s retry_after=1m0s verdict=overload cause=answered`,
+			`level=DEBUG msg=dialed try=2 took=0s cause=answered`,
+			`level=WARN msg=ended cause="closed: answered"`,
 		}, lines(&b))
 	})
 }
