@@ -107,7 +107,7 @@ func TestAnHTTPErrorNamesTheAddressAndTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d := away(&dialer.Dialer{Policy: doubling, MaxElapsed: 5 * time.Second})
 		_, err := fetch(ctx, &http.Transport{DialContext: d.DialContext}, where)
-		require.EqualError(t, err, `Get "http://redis.test:6379/": dial tcp redis.test:6379: gave up after 3 tries in 3s: connect: connection refused`)
+		require.EqualError(t, err, `Get "http://redis.test:6379/": dial tcp redis.test:6379: gave up after 3 tries in 3s, because the next wait would not end within MaxElapsed (5s): connect: connection refused`)
 	})
 }
 

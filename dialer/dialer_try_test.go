@@ -39,7 +39,7 @@ func TestConnectTimeoutIsTheLimitOnEachTry(t *testing.T) {
 		n.Fault("", hung)
 		_, err := d.Dial("tcp", where)
 		require.Equal(t, []float64{0, 2, 5}, seconds(n)) // 4 s from 6 s on would end at 10 s
-		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 3 tries in 6s: not connected within 1s")
+		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 3 tries in 6s, because the next wait would not end within MaxElapsed (10s): not connected within 1s")
 	})
 }
 

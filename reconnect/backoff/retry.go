@@ -169,6 +169,7 @@ func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 	}
 	wait = r.outage.History().Verdict.RetryAfter + r.step.Wait
 	if r.MaxElapsed > 0 && wait >= r.MaxElapsed-time.Since(r.failed.began) {
+		r.failed.limit = r.MaxElapsed
 		r.failed.elapse()
 		return 0, false
 	}

@@ -25,15 +25,22 @@ type RetryError struct {
 	began time.Time
 	ended error // the Err of the context, if the Cause is the context's
 	late  bool  // MaxElapsed is over
+
+	limit time.Duration // MaxElapsed, if the next wait would have lasted until then; else 0
 }
 
-// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused".
+// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused". Where a
+// wait that would have been too long was not begun it says so, because Elapsed may then be
+// much less than MaxElapsed.
 func (e *RetryError) Error() string {
 	tries := "tries"
 	if e.Tries == 1 {
 		tries = "try"
 	}
 	text := fmt.Sprintf("%v after %d %s in %v", e.Cause, e.Tries, tries, e.Elapsed.Round(time.Millisecond))
+	if e.limit > 0 {
+		text += fmt.Sprintf(", because the next wait would not end within MaxElapsed (%v)", e.limit)
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
