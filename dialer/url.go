@@ -16,14 +16,14 @@ import (
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, errors.New("malformed URL")
+		return nil, errors.New("malformed URL: want one like wss://host:port/path")
 	}
 	switch u.Scheme {
 	case "ws", "wss":
 	case "http", "https":
 		return nil, errors.New("scheme must be ws or wss, not " + u.Scheme)
 	default:
-		return nil, errors.New("scheme must be ws or wss")
+		return nil, errors.New("scheme must be ws or wss: want a URL like wss://host:port/path")
 	}
 	if strings.Contains(raw, "#") {
 		return nil, errors.New("a WebSocket URL has no fragment")

@@ -195,8 +195,7 @@ func TestValidateNamesTheOption(t *testing.T) {
 	const good = "wss://host/path?q=1"
 	dial := func(string, string) (net.Conn, error) { return nil, nil }
 	for want, d := range map[string]*WebSocket{
-		"URL: missing":       {},
-		"URL: malformed URL": {URL: "wss://user:passwd@host:port/"},
+		"URL: missing": {},
 		"URL: scheme must be ws or wss, not https":                         {URL: "https://host"},
 		"URL: scheme must be ws or wss":                                    {URL: "passwd:x"},
 		"URL: a WebSocket URL has no fragment":                             {URL: good + "#"},
@@ -219,6 +218,7 @@ func TestValidateNamesTheOption(t *testing.T) {
 		"MaxHeaderBytes: -1 is negative":                                              {URL: good, MaxHeaderBytes: -1},
 		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: -1}}},
 		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
+		"URL: malformed URL: want one like wss://host:port/path":                      {URL: "wss://user:passwd@host:port/"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			err := d.Validate()
