@@ -23,14 +23,28 @@ import (
 //
 // Its method DialContext goes wherever that of net.Dialer goes:
 //
-//	&http.Transport{DialContext: d.DialContext}             // net/http
+//	t := http.DefaultTransport.(*http.Transport).Clone()    // net/http
+//	t.DialContext = d.DialContext
 //	redis.Options{Dialer: d.DialContext, DialerRetries: 1}  // go-redis
 //	config.DialFunc = d.DialContext                         // pgx, pgxpool; see below
 //	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: whatever it calls that
 //
+// A new http.Transport with a DialContext has no HTTP/2, no proxy and no limit on TLS; a
+// clone of the default one has them.
+//
+// Some clients leave TLS to the function that dials. go-redis then ignores its TLSConfig
+// without a word, and franz-go refuses a DialTLSConfig. For these, make TLS in each try:
+//
+//	d := &dialer.Dialer{DialOnce: (&tls.Dialer{Config: config}).DialContext}
+//
+// net/http, pgx, gRPC, kafka-go and amqp091 make TLS themselves, after the dial.
+//
 // Mind the limits that such a client puts around a dial, because with a dial that
 // tries again they bound the outage that can be bridged: go-redis cuts a dial after
-// DialTimeout (5 s) and repeats it DialerRetries times (5), pgx after ConnectTimeout.
+// DialTimeout (5 s) and repeats it DialerRetries times (5), kafka-go after DialTimeout
+// (5 s), pgx after ConnectTimeout (none; in a pgxpool 2 min). Where a client could ask
+// another server instead, such as another broker of Kafka or another host of pgx, a dial
+// that tries again keeps it from doing so: set a MaxElapsed of about a second.
 // pgx looks names up itself, once; config.LookupFunc can leave that to the Dialer, by
 // returning the host as it is. It also dials by this function to cancel what a broken
 // connection was doing, which should not be tried again. And a server that accepts
@@ -48,7 +62,8 @@ type Dialer struct {
 	Policy backoff.Policy
 
 	// MaxElapsed is the limit on all of a DialContext: tries, waits and the gate. A
-	// wait that would last until then or longer is not begun. Default: 127 s, the
+	// wait that would last until then or longer is not begun, so that DialContext may
+	// give up earlier: with 1 s usually after two or three tries. Default: 127 s, the
 	// sum of connect_retry's waits of 1, 2, 4 ... 64 s. Negative: none.
 	//
 	// To have these waits and these eight tries, take the policy classic.ConnectRetry,
@@ -117,7 +132,7 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 //
 // Errors are a [*net.OpError], as those of net.Dialer are, and print like
 //
-//	dial tcp db.example:5432: gave up after 9 tries in 1m48s: dial tcp 10.0.0.7:5432: connect: connection refused
+//	dial tcp db.example:5432: gave up after 9 tries in 1m48s, because the next wait would not end within MaxElapsed (2m7s): dial tcp 10.0.0.7:5432: connect: connection refused
 //
 // They wrap a [*backoff.RetryError], which matches [backoff.ErrGaveUp],
 // [backoff.ErrNoBudget], or the error and the cause of ctx, and holds the error of the

@@ -17,7 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// TCP opens framed connections: messages over TCP, or over TLS. Its fields must
+// Framed opens framed connections: messages over TCP, or over TLS. Its fields must
 // not change after the first call of a method; from then on it is safe for
 // concurrent use, and must not be copied.
 type Framed struct {

@@ -26,7 +26,8 @@ func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) 
 			}
 		},
 	}
-	transport := &http.Transport{DialContext: d.DialContext}
+	transport := http.DefaultTransport.(*http.Transport).Clone() // which has HTTP/2, a proxy and limits
+	transport.DialContext = d.DialContext
 	defer transport.CloseIdleConnections() // also ends a dial that no request waits for any more
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, flags.Arg(0), nil)
 	if err != nil {
