@@ -265,6 +265,9 @@ func run(ctx context.Context, args []string, stdin, stdout *os.File, stderr io.W
 		fmt.Fprint(stderr, usage)
 		return 0
 	default:
+		if command != "" {
+			fmt.Fprintf(stderr, "chat: there is no command %q\n", command)
+		}
 		fmt.Fprint(stderr, usage)
 		return 2
 	}

@@ -27,7 +27,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, message string }{
 		{"", "usage: chat serve"},
-		{"leave", "usage: chat serve"},
+		{"leave", "chat: there is no command \"leave\"\nusage: chat serve"},
 		{"join -bogus", "flag provided but not defined: -bogus"},
 		{"serve 127.0.0.1:8000", `unexpected arguments ["127.0.0.1:8000"]`},
 		{"join -url http://chat.example", "-url: dialer: WebSocket.URL: scheme must be ws or wss, not http"},

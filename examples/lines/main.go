@@ -43,8 +43,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer)
 		"serve": serve, "talk": talk, "get": get,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
+		help := len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0])
+		if len(args) > 0 && !help {
+			fmt.Fprintf(notes, "lines: there is no command %q\n", args[0])
+		}
 		fmt.Fprint(notes, usage)
-		if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		if help {
 			return 0
 		}
 		return 2
@@ -72,7 +76,12 @@ func parse(flags *flag.FlagSet, args []string, notes io.Writer, want int) error 
 		}
 		return errUsage
 	}
-	if flags.NArg() != want {
+	if n := flags.NArg(); n != want {
+		if n < want {
+			fmt.Fprintf(notes, "%s: the URL is missing\n", flags.Name())
+		} else {
+			fmt.Fprintf(notes, "%s: unexpected arguments %q\n", flags.Name(), flags.Args()[want:])
+		}
 		fmt.Fprint(notes, usage)
 		return errUsage
 	}

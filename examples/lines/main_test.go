@@ -149,9 +149,16 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 }
 
 func TestWrongUsageIsAnError(t *testing.T) {
-	for _, args := range [][]string{{}, {"sing"}, {"talk", "-x"}, {"get"}, {"serve", "extra"}} {
-		p := start(t, args...)
+	for _, c := range []struct{ args, said string }{
+		{"", ""},
+		{"sing", `lines: there is no command "sing"`},
+		{"talk -x", "flag provided but not defined: -x"},
+		{"get", "lines get: the URL is missing"},
+		{"serve extra", `lines serve: unexpected arguments ["extra"]`},
+	} {
+		p := start(t, strings.Fields(c.args)...)
 		require.Equal(t, 2, p.ExitCode())
+		require.Contains(t, p.String(), c.said)
 		require.Contains(t, strings.ToLower(p.String()), "usage")
 	}
 	p := start(t, "talk", "-addr", "nowhere")
