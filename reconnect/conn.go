@@ -33,7 +33,7 @@ type Conn struct {
 //   - Validate() error: New calls it, and returns its error.
 //   - Host() string: the default of [RunOptions.Host].
 //   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take, if that is not the
-//     sum of the Try's limits.
+//     sum of the Attempt's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
@@ -51,8 +51,9 @@ type DialFunc func(ctx context.Context) (conn.Conn, error)
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
 // New starts to keep a connection open, and returns at once. The first dial begins without
-// a wait. The caller must call Close or Shutdown in the end. d must not be nil; o may be
-// nil. The error names the option that is wrong.
+// a wait. Until a session is ready Write fails, unless [Options].WhenDown lets it wait;
+// [Conn.AwaitReady] waits for the first session. The caller must call Close or Shutdown in
+// the end. d must not be nil; o may be nil. The error names the option that is wrong.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")

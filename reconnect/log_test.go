@@ -74,7 +74,7 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var b bytes.Buffer
-		o := run(every(time.Second))
+		o := withPolicy(every(time.Second))
 		o.Run.Trace = reconnect.Log(logger(&b))
 		c := s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(answered(503), time.Minute))

@@ -29,7 +29,8 @@ import (
 // time and more than once.
 //
 // dial runs in a goroutine of its own, which Run waits for. Its context carries a
-// [backoff.Attempt], and ends after the Try's two limits together. But if dial reports by
+// [backoff.Attempt], and ends after that Attempt's two limits together. It should try once,
+// such as by a net.Dialer, because Run does the trying again. But if dial reports by
 // Attempt.Connected that it is connected, a handshake that takes too long may be kept, and dial
 // is called again beside it. A kick calls it beside a dial, too. At most two calls run at
 // once, and with [RunOptions.OneConnection] one. Run waits for a call whose context has
