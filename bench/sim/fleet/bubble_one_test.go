@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,9 @@ func toleranceFor(n int) float64 {
 // compare lets n real Conns and the model come back to a server that needs 20 s for them.
 func compare(t *testing.T, h fleet.Herd, n int) {
 	t.Helper()
-	h.N, h.Watch, h.Server.Capacity, h.Seed = n, h.Outage.Length+3*time.Minute, float64(n)/20, 7
+	h.N, h.Seed = n, 7
+	h.Watch = cmp.Or(h.Watch, h.Return()+3*time.Minute)
+	h.Server.Capacity = cmp.Or(h.Server.Capacity, float64(n)/20)
 	if h.Server.Backlog == 0 {
 		h.Server.Backlog = 4096 * n / 10_000
 	}
@@ -68,6 +71,15 @@ func compare(t *testing.T, h fleet.Herd, n int) {
 	require.InEpsilon(t, model.T99.Seconds(), real.t99, tolerance, "t99")
 	require.InEpsilon(t, model.Peak, real.peak, tolerance, "peak")
 	require.InEpsilon(t, model.Dials, real.dials, tolerance, "dials")
+	if h.Groups != nil {
+		one, err := fleet.Run(t.Context(), h)
+		require.NoError(t, err)
+		for g, back := range one.Groups {
+			t99 := fleet.Quantile(back, 0.99).Seconds()
+			t.Logf("group %d: t99 %.2f %.2f", g, real.groups[g], t99)
+			require.InEpsilon(t, t99, real.groups[g], tolerance, "t99 of group %d", g)
+		}
+	}
 }
 
 // The same with gates: 2000 real Conns in 20 processes, each with a real budget.Gate.
