@@ -90,13 +90,17 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 		rounds, tolerance = 1, 0.2
 	}
 	paced := client(fleet.Paced(&backoff.Paced{}))
+	redial, _ := fleet.Named("redial")
 	for name, h := range map[string]fleet.Herd{
-		"paced":      {Outage: fleet.Outage{Length: 5 * second}},
-		"strong":     {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
-		"reject":     {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
-		"503, told":  {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
-		"slow gates": {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
-		"impatient":  {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
+		"paced":                   {Outage: fleet.Outage{Length: 5 * second}},
+		"strong":                  {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
+		"reject":                  {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
+		"503, told":               {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
+		"slow gates":              {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
+		"redial, hangs":           {Client: redial, Outage: fleet.Outage{Length: 60 * second, Down: fleet.Swallowed}},
+		"redial, stopped":         {Client: redial, Outage: fleet.Outage{Length: 30 * second, Down: fleet.Stopped}},
+		"redial, hangs, then 503": {Client: redial, Outage: fleet.Outage{Length: 30 * second, Down: fleet.Swallowed}, Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
+		"impatient":               {Client: client(impatient()), Server: fleet.Server{Queue: fleet.Drop, Backlog: 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.N, h.Processes, h.Watch, h.Server.Answers, h.Seed = 2000, 20, 3*time.Minute, 1e9, 7

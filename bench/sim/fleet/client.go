@@ -86,7 +86,7 @@ func (r *run) act(c *client, who int32, now int64) {
 		case backoff.Keep:
 			r.mark(c, who, a.Which)
 			if r.gates != nil {
-				r.tell(who, a.Which, now, backoff.Verdict{Class: backoff.ClassStop})
+				r.tell(who, a.Which, now, overload)
 			}
 		case backoff.Stop:
 			c.state, c.timer = gone, never
@@ -173,7 +173,7 @@ func (r *run) cut(c *client, who int32, i int, now int64) {
 	if r.gates != nil {
 		v := overload
 		if c.state == connected {
-			v = backoff.Verdict{} // the other one was answered
+			v = backoff.Verdict{Class: backoff.ClassStop} // the other one was answered
 		}
 		r.tell(who, i, now, v)
 	}
