@@ -89,17 +89,28 @@ func inVain(perClient float64) string {
 	return fmt.Sprintf("; %.1f in vain", perClient)
 }
 
+// herdRow is a herd in herdsTable, and at most what its figure should be.
+type herdRow struct {
+	name, wanted string
+	cell         func(c fleet.Client) string
+}
+
 // herdsTable is what else a herd may meet, beside what was wished.
 func herdsTable(m *tableMaker) table {
-	const second = time.Second
-	clients := []named{{"redial", client("redial")}, {"paced", client("paced")}, {"v2", client("v2")}}
 	t := table{{"herd", "wanted", "redial", "paced", "v2"}}
+	for _, r := range m.herdRows() {
+		t.row(r.name, r.wanted, r.cell(client("redial")), r.cell(client("paced")), r.cell(client("v2")))
+	}
+	return t
+}
+
+func (m *tableMaker) herdRows() (rows []herdRow) {
+	const second = time.Second
+	each := func(name, wanted string, cell func(c fleet.Client) string) {
+		rows = append(rows, herdRow{name, wanted, cell})
+	}
 	add := func(name, wanted string, h fleet.Herd) {
-		cells := []string{name, wanted}
-		for _, c := range clients {
-			cells = append(cells, m.ratio(h, c.Client))
-		}
-		t.row(cells...)
+		each(name, wanted, func(c fleet.Client) string { return m.ratio(h, c) })
 	}
 	add("503 with a Retry-After of its own for each client, N = 10,000", "1.15", booked(10_000, 0))
 	add("N = 50,000", "1.25", booked(50_000, 0))
@@ -123,33 +134,28 @@ func herdsTable(m *tableMaker) table {
 	slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
 	slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
 	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow)
-	each := func(name string, cell func(c fleet.Client) string) {
-		cells := []string{name, ""}
-		for _, c := range clients {
-			cells = append(cells, cell(c.Client))
+	for _, n := range []int{10_000, 20_000, 50_000} {
+		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
+			add(fmt.Sprintf("restart, two of four servers hang, C = 125 each, %v, N = %d", q, n), "", halfHung(n, q, 0))
 		}
-		t.row(cells...)
 	}
 	for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
-		each(fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), func(c fleet.Client) string { return m.ratio(late(50_000, q, c), c) })
-		each(fmt.Sprintf("half are 200 ms away, %v, N = 50,000", q), func(c fleet.Client) string { return m.ratio(far(50_000, q, c), c) })
+		each(fmt.Sprintf("half notice 30 s late, %v, N = 50,000", q), "", func(c fleet.Client) string { return m.ratio(late(50_000, q, c), c) })
+		each(fmt.Sprintf("half are 200 ms away, %v, N = 50,000", q), "", func(c fleet.Client) string { return m.ratio(far(50_000, q, c), c) })
 	}
-	each("ten servers restarted 30 s apart, each away for 5 s, N = 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) })
-	each("the same with C = 50: backlogs of 82 s", func(c fleet.Client) string { return m.rolling(50_000, capacity/10, c) })
+	each("ten servers restarted 30 s apart, each away for 5 s, N = 50,000: mean / p99 / most away, s", "", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) })
+	each("the same with C = 50: backlogs of 82 s", "", func(c fleet.Client) string { return m.rolling(50_000, capacity/10, c) })
 	for _, share := range []float64{0.3, 0.6} {
 		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
 			wanted := map[fleet.Queue]string{fleet.Drop: "300 s", fleet.Unbounded: "100 s"}[q]
 			if share < 0.5 {
 				wanted = ""
 			}
-			cells := []string{fmt.Sprintf("%.0f %% of 50,000 are naive (full jitter, 2 s a dial), %v: 99 %% of the others", 100*share, q), wanted}
-			for _, c := range clients {
-				cells = append(cells, m.among(50_000, share, q, c.Client))
-			}
-			t.row(cells...)
+			each(fmt.Sprintf("%.0f %% of 50,000 are naive (full jitter, 2 s a dial), %v: 99 %% of the others", 100*share, q), wanted,
+				func(c fleet.Client) string { return m.among(50_000, share, q, c) })
 		}
 	}
-	return t
+	return rows
 }
 
 // among is when 99 % of the clients that share a server with naive ones are back.
@@ -171,7 +177,7 @@ func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) 
 func shareTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"share of the hang's age", "lone, hung 300 s", "hung 1 h", "hung 60 s, then unbounded, N = 10,000", "N = 50,000", "restart, unbounded, N = 50,000", "hung 60 s, then a backlog, N = 50,000", "hung 60 s, then 503, N = 50,000"}}
-	for _, n := range []int{60, 30, 20, 10, 5, 2} {
+	for _, n := range []int{60, 30, 20, 10, 5, 2, 1} {
 		c := prompt(backoff.Prompt{HangShare: 1 / float64(n)})
 		t.row(append(append([]string{fmt.Sprintf("1/%d", n)}, m.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
 			m.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),

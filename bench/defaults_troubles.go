@@ -22,6 +22,7 @@ func troublesTable(m *tableMaker) table {
 		{"half are far", func(c fleet.Client) string { return m.once(far(n, fleet.Drop, c), c) }},
 		{"30 % are naive: 99 % of the others", func(c fleet.Client) string { return m.among(n, 0.3, fleet.Drop, c) }},
 		{"refused for 600 s, then booked Retry-After", func(c fleet.Client) string { return m.once(booked(n, 600*second), c) }},
+		{"restart, two of four servers hang", func(c fleet.Client) string { return m.once(halfHung(n, fleet.Drop, 0), c) }},
 		{"ten times 3 s up and 3 s away: time up", func(c fleet.Client) string { return m.flapping(n, c) }},
 		{"rolling restart of 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) }},
 	}

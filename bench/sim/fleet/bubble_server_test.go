@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // liveServer is a server of a bubble: it takes one client after the other out of a queue and

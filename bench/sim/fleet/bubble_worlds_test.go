@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/fleet"
+	"github.com/redial-go/redial/bench/sim/fleet"
 )
 
 // Worlds with more in them than one outage of one server and one kind of client.
