@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -141,3 +142,11 @@ var ErrNotWritten = errors.New("not written")
 // Type that its protocol does not have. The error is [ErrNotWritten] too. It is the only
 // error after which the connection goes on.
 var ErrBadMessage = errors.New("bad message")
+
+// checkType refuses a message that is neither Text nor Binary.
+func checkType(m Message) error {
+	if m.Type != Text && m.Type != Binary {
+		return notWritten(fmt.Errorf("%w: type %d is neither Text nor Binary", ErrBadMessage, m.Type))
+	}
+	return nil
+}

@@ -29,7 +29,7 @@ type outgoing struct {
 	moved    sync.Cond // something was written, the sender has failed, or a goroutine has ended
 	pushing  bool      // one goroutine writes to the body
 	flushers int       // goroutines that will flush; without one, a frame starts one
-	control  int       // those that were started so
+	control  int       // flushers that a control frame started
 
 	turn    sync.Cond // the turn to write messages was handed over
 	taken   bool      // one goroutine has the turn
@@ -39,7 +39,7 @@ type outgoing struct {
 	added   int64 // bytes of all frames so far
 	sent    int64 // of them, bytes that the kernel has taken
 	start   int64 // where in added the message under way begins; -1: nowhere yet
-	origin  int64 // where the messages of this turn do; -1: nowhere yet
+	origin  int64 // where in added the messages of this turn begin; -1: nowhere yet
 	answers int   // to pings, since buf was last taken
 }
 

@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -67,8 +66,8 @@ func (c *WebSocket) Write(m Message) error {
 	if cause := c.wire.ended(); cause != nil {
 		return notWritten(cause)
 	}
-	if m.Type != Text && m.Type != Binary {
-		return notWritten(fmt.Errorf("message type %d: want Text or Binary", m.Type))
+	if err := checkType(m); err != nil {
+		return err
 	}
 	if err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data); err != nil {
 		return &lostError{"write", err}

@@ -4,7 +4,6 @@ package conn
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/coder/websocket"
@@ -130,12 +129,4 @@ func (c *WebSocket) writeEach(ms []Message) (n int, err error) {
 		c.wire.writing.begin()
 	}
 	return n, nil
-}
-
-// checkType refuses a message that is neither Text nor Binary.
-func checkType(m Message) error {
-	if m.Type != Text && m.Type != Binary {
-		return notWritten(fmt.Errorf("%w: type %d is neither Text nor Binary", ErrBadMessage, m.Type))
-	}
-	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// answerError is an answer of HTTP that does not let us in: the server's to the
-// handshake, or a proxy's to CONNECT.
+// answerError is an HTTP answer that refuses: the server's to the handshake, or a proxy's to
+// CONNECT.
 type answerError struct {
 	code int
 	wait time.Duration // Retry-After

@@ -28,7 +28,7 @@ func ExampleDialer_DialContext() {
 	d := &dialer.Dialer{
 		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from 1 s
 		MaxElapsed: time.Minute,                                  // default: 127 s
-		Notify: func(p dialer.Progress) {
+		OnProgress: func(p dialer.Progress) {
 			switch {
 			case p.Done:
 				fmt.Println("connected:", p.Err == nil)
@@ -43,7 +43,8 @@ func ExampleDialer_DialContext() {
 			}
 		},
 	}
-	transport := &http.Transport{DialContext: d.DialContext}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = d.DialContext
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	resp, err := client.Get("http://" + address)

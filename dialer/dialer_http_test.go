@@ -117,7 +117,7 @@ func TestARequestOverLoopbackWaitsForTheServerToComeUp(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	l.Close()
-	d := &dialer.Dialer{Policy: quick, Notify: func(p dialer.Progress) {
+	d := &dialer.Dialer{Policy: quick, OnProgress: func(p dialer.Progress) {
 		if p.Tries == 3 && !p.Done {
 			l, err := net.Listen("tcp", address)
 			require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestNothingRemainsOverLoopbackAfterCloseIdleConnections(t *testing.T) {
 	ended := make(chan error, 1)
 	d := &dialer.Dialer{Policy: &backoff.Exponential{Base: time.Hour}, MaxElapsed: -1}
 	ctx, cancel := context.WithCancel(ctx)
-	d.Notify = func(p dialer.Progress) {
+	d.OnProgress = func(p dialer.Progress) {
 		cancel() // the request is given up in the first wait
 		if p.Done {
 			ended <- p.Err

@@ -249,10 +249,10 @@ func TestTheTimeAtTheGateIsOutsideTheTrysLimit(t *testing.T) {
 	})
 }
 
-func TestNotifyIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
+func TestOnProgressIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []dialer.Progress
-		n, d := away(&dialer.Dialer{Policy: doubling, Notify: func(p dialer.Progress) { calls = append(calls, p) }})
+		n, d := away(&dialer.Dialer{Policy: doubling, OnProgress: func(p dialer.Progress) { calls = append(calls, p) }})
 		time.AfterFunc(2*time.Second, func() { listen(t, n) })
 		nc, err := d.Dial("tcp", where)
 		require.NoError(t, err)
@@ -269,9 +269,9 @@ func TestNotifyIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestNotifyGetsTheErrorThatIsReturned(t *testing.T) {
+func TestOnProgressGetsTheErrorThatIsReturned(t *testing.T) {
 	var last dialer.Progress
-	d := &dialer.Dialer{Notify: func(p dialer.Progress) { last = p }}
+	d := &dialer.Dialer{OnProgress: func(p dialer.Progress) { last = p }}
 	_, err := d.Dial("tcp", "nowhere")
 	require.True(t, last.Done)
 	require.Equal(t, err, last.Err)

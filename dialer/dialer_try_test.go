@@ -75,7 +75,7 @@ func TestAnAddressThatCanNeverWorkIsNotTriedAgain(t *testing.T) {
 	} {
 		t.Run(c[0]+" "+c[1], func(t *testing.T) {
 			tries := 0
-			_, err := (&dialer.Dialer{Notify: func(p dialer.Progress) { tries = p.Tries }}).Dial(c[0], c[1])
+			_, err := (&dialer.Dialer{OnProgress: func(p dialer.Progress) { tries = p.Tries }}).Dial(c[0], c[1])
 			_, ok := err.(*net.OpError)
 			require.True(t, ok, "%v", err)
 			require.NotErrorIs(t, err, backoff.ErrGaveUp)
@@ -125,7 +125,7 @@ func TestAUnixSocketThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "s")
 	d := &dialer.Dialer{Policy: quick}
-	d.Notify = func(p dialer.Progress) {
+	d.OnProgress = func(p dialer.Progress) {
 		if p.Tries == 2 && !p.Done {
 			l, err := net.Listen("unix", path)
 			require.NoError(t, err)

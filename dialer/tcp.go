@@ -138,8 +138,8 @@ func (o *TCPOptions) dialer(shuffle shuffler, avoid func(address string) bool) d
 }
 
 // dial looks up the host of address and connects to the first of its addresses that
-// answers. It tries those to avoid only if no other does. Every call shuffles them anew, so that neither a dead address nor the resolver's order decides where all
-// clients go. The options have their defaults.
+// answers. It tries the addresses that avoid reports only if no other answers. Each call
+// shuffles the addresses, so that clients spread over them. The options have their defaults.
 func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(address string) bool, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -39,16 +39,16 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 	}
 	for {
 		switch a := s.dials.Next(time.Now()); a.Do {
-		case backoff.Dial:
+		case backoff.DoDial:
 			d.resume(a.Kicked)
 			d.begin(a)
-		case backoff.Keep:
+		case backoff.DoKeep:
 			d.keep(d.dials[a.Which], a.Kicked)
-		case backoff.Cut:
+		case backoff.DoCut:
 			d.giveUp(d.dials[a.Which])
-		case backoff.Stop:
+		case backoff.DoStop:
 			return c, nil, d.stopped()
-		case backoff.Wait:
+		case backoff.DoWait:
 			if d.won != nil {
 				d.taken = true
 				return d.won.conn, d.won.session, nil
@@ -99,7 +99,7 @@ func (d *dialing[C]) judge(x *dial[C], err error) {
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
 }
 
-// errAnswered is the cause with which a dial is cut that was not the first to be answered.
+// errAnswered is the cause of cutting a dial because the other one was answered first.
 var errAnswered = errors.New("another dial was answered first")
 
 // errStopped is the cause with which a dial is cut when the other one has failed for good.
@@ -235,7 +235,7 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 	d.pause()
 }
 
-// errHeld is why a dial was taken back that waited at the gate.
+// errHeld is the cause of taking back a dial that waited at the gate.
 var errHeld = errors.New("the server has told another dial to wait")
 
 // withdraw takes back what waits at the gate.

@@ -30,7 +30,7 @@ type inbox struct {
 	writing bool   // the producer writes to filling
 
 	seams    []placedSeam  // in order
-	batching bool          // put wakes the reader only for a batch or if the inbox is full, and flush for the rest
+	batching bool          // put wakes the reader only when a batch or the inbox is full; flush wakes it for the rest
 	idle     bool          // a reader waits at wake, or is about to
 	wake     chan struct{} // has room for one wake-up; made by the first reader that waits
 }
@@ -302,7 +302,7 @@ func (in *inbox) take(buf []byte) (m Message, s *Seam, empty <-chan struct{}) {
 	}
 	if in.count == 0 {
 		if in.wake == nil {
-			in.wake = make(chan struct{}, 1) // its one place is the news that something came
+			in.wake = make(chan struct{}, 1) // one place, so that a wake-up is kept until the reader waits
 		}
 		in.idle = true
 		return m, nil, in.wake

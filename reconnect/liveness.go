@@ -37,7 +37,7 @@ type liveness struct {
 
 	// Owned by the callback.
 	from     instant // silence counts from here at the earliest
-	life0    instant // when something was last heard, by the last tick
+	heardAt  instant // when something was last heard, by the last tick
 	probes   int     // since then
 	deadline instant // when to cut the link at the latest; 0: only the limit counts
 	mono     instant // the clocks at the last tick
@@ -60,7 +60,7 @@ func (w *liveness) start(life *lifetime, l *link) {
 		w.heard()
 	}
 	w.mono = now()
-	w.from, w.life0 = w.mono, w.mono
+	w.from, w.heardAt = w.mono, w.mono
 	w.wall = life.o.Liveness.Now().UnixNano()
 	w.timer.Set(w.third(), w.tick)
 }
@@ -106,8 +106,8 @@ func (w *liveness) silence() time.Duration {
 		idle = w.link.conn.(conn.Idler).Idle()
 	}
 	silence := min(idle, at-w.from)
-	if heard := at - silence; heard-w.life0 > time.Millisecond { // more than the time between two looks at the clock
-		w.life0, w.probes, w.deadline = heard, 0, 0
+	if heard := at - silence; heard-w.heardAt > time.Millisecond { // more than the time between two looks at the clock
+		w.heardAt, w.probes, w.deadline = heard, 0, 0
 	}
 	return silence
 }
@@ -120,8 +120,6 @@ func (w *liveness) tick() {
 	third, suspended, paused := w.third(), w.suspended(), w.paused()
 	if paused {
 		w.from, w.deadline = w.mono, 0
-	}
-	if paused {
 		w.timer.Set(third, w.tick)
 		return
 	}

@@ -277,7 +277,7 @@ func (o *Options) validate() error {
 	case o.OnMessage != nil && o.Inbox != Inbox{}:
 		return errors.New("reconnect: Options.OnMessage and Options.Inbox: either push or pull")
 	case o.OnSeam != nil && o.OnMessage == nil:
-		return errors.New("reconnect: Options.OnSeam without OnMessage: Read returns the seams to those who pull")
+		return errors.New("reconnect: Options.OnSeam needs OnMessage; without OnMessage, Read returns the seams")
 	case o.Inbox.Messages < 0:
 		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
 	case o.Inbox.Bytes < 0:

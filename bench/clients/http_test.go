@@ -18,7 +18,7 @@ func TestAnHTTPRequestWaitsForTheServerToComeUp(t *testing.T) {
 	server := &http.Server{}
 	served := make(chan error, 1)
 	d, _ := retrying()
-	d.Notify = func(p dialer.Progress) {
+	d.OnProgress = func(p dialer.Progress) {
 		if p.Tries == 3 && !p.Done {
 			l, err := net.Listen("tcp", address)
 			require.NoError(t, err)

@@ -25,7 +25,7 @@ func retrying() (*dialer.Dialer, <-chan int) {
 	d := &dialer.Dialer{
 		Policy:     &backoff.Exponential{Base: 20 * time.Millisecond, Cap: 200 * time.Millisecond},
 		MaxElapsed: outage - time.Second,
-		Notify: func(p dialer.Progress) {
+		OnProgress: func(p dialer.Progress) {
 			select {
 			case tries <- p.Tries:
 			default: // nobody looks

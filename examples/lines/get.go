@@ -20,7 +20,7 @@ func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) 
 	}
 	d := &dialer.Dialer{
 		MaxElapsed: *limit,
-		Notify: func(p dialer.Progress) {
+		OnProgress: func(p dialer.Progress) {
 			if !p.Done {
 				fmt.Fprintf(notes, "-- away: %v; next try in %v\n", p.Err, p.Wait.Round(100*time.Millisecond))
 			}

@@ -4,12 +4,12 @@ import "time"
 
 // Action is what to do next.
 type Action struct {
-	Do      Do
-	Which   int       // 0 or 1, with Dial, Keep and Cut
-	Attempt Attempt   // with Dial; its Connected is nil
-	At      time.Time // when to call Next again, with Wait; zero: when something has happened
+	Do      Do        // the kind
+	Which   int       // 0 or 1, with DoDial, DoKeep and DoCut
+	Attempt Attempt   // with DoDial; its Connected is nil
+	At      time.Time // when to call Next again, with DoWait; zero: when something has happened
 
-	Kicked bool // because of a kick: with Keep not because the handshake hangs, with Dial before the wait was over
+	Kicked bool // because of a kick: with DoKeep not because the handshake hangs, with DoDial before the wait was over
 }
 
 // Do is the kind of an [Action].
@@ -17,11 +17,11 @@ type Do uint8
 
 // The kinds.
 const (
-	Wait Do = iota // until Action.At
-	Dial           // begin the dial
-	Keep           // nothing but this: the dial hangs and goes on, and another will begin beside it
-	Cut            // cancel the dial
-	Stop           // the policy gave up, or a verdict was ClassStop
+	DoWait Do = iota // until Action.At
+	DoDial           // begin the dial
+	DoKeep           // nothing but this: the dial hangs and goes on, and another will begin beside it
+	DoCut            // cancel the dial
+	DoStop           // the policy gave up, or a verdict was ClassStop
 )
 
 // Next returns what to do now.
@@ -45,11 +45,11 @@ func (d *Dials) next(now time.Time) (a Action, again bool) {
 	case up:
 		return Action{}, false
 	case stopped:
-		return Action{Do: Stop}, false
+		return Action{Do: DoStop}, false
 	}
 	if d.kept != none && d.dials[d.kept].fresh {
 		d.dials[d.kept].fresh = false
-		return Action{Do: Keep, Which: int(d.kept)}, false
+		return Action{Do: DoKeep, Which: int(d.kept)}, false
 	}
 	at := d.due // zero while a dial is under way
 	for i := range d.dials {
@@ -81,7 +81,7 @@ func (d *Dials) begin() Action {
 	if !h.began.IsZero() {
 		h.beside++
 	}
-	a := Action{Do: Dial, Which: which, Attempt: d.outage.Attempt(d.step), Kicked: d.cutBy}
+	a := Action{Do: DoDial, Which: which, Attempt: d.outage.Attempt(d.step), Kicked: d.cutBy}
 	d.due, d.cutBy = time.Time{}, false
 	limit := defaultHang
 	if d.o.OneConnection {
@@ -108,7 +108,7 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 		}
 		a = d.cut(which)
 	case d.kept == none:
-		a = Action{Do: Keep, Which: which, Kicked: d.kicked}
+		a = Action{Do: DoKeep, Which: which, Kicked: d.kicked}
 		d.keep(which)
 		h.began = now
 		if x.state == shaking {
@@ -141,7 +141,7 @@ func (d *Dials) keep(which int) {
 // cut ends a dial.
 func (d *Dials) cut(which int) Action {
 	d.dials[which].state = free
-	return Action{Do: Cut, Which: which}
+	return Action{Do: DoCut, Which: which}
 }
 
 // release ends the hang.

@@ -21,16 +21,16 @@ import (
 //	d.Start(now) // and, after a session, d.Ended
 //	for {
 //		switch a := d.Next(now); a.Do {
-//		case backoff.Dial: begin dial a.Which, with the limits of a.Attempt
-//		case backoff.Keep: dial a.Which hangs: let it go on, and give its place at a gate back
-//		case backoff.Cut:  cancel dial a.Which, and report nothing more of it
-//		case backoff.Stop: no further dial
-//		case backoff.Wait: wait until a.At, or until something happens; report that
+//		case backoff.DoDial: begin dial a.Which, with the limits of a.Attempt
+//		case backoff.DoKeep: dial a.Which hangs: let it go on, and give its place at a gate back
+//		case backoff.DoCut:  cancel dial a.Which, and report nothing more of it
+//		case backoff.DoStop: no further dial
+//		case backoff.DoWait: wait until a.At, or until something happens; report that
 //		}
 //	}
 //
 // What happens is reported by Connected, Failed, Answered and Withdrawn, for the dials, and
-// by Ended and Kick. After each of them call Next until it returns Wait or Stop.
+// by Ended and Kick. After each of them call Next until it returns DoWait or DoStop.
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
 // Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [First], [Limit]
@@ -109,7 +109,7 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 type dial struct {
 	state dialState
 	swap  bool          // which was decided before it began
-	fresh bool          // it is kept, and Next has not said so yet
+	fresh bool          // it is kept, and the next call of Next returns DoKeep
 	since time.Time     // when its handshake began
 	limit time.Duration // how long that may last
 }
@@ -122,7 +122,7 @@ type dialState uint8
 const (
 	free dialState = iota
 	connecting
-	shaking // hands
+	shaking // connected, and not answered yet
 	cutting // to be cut by the next call of Next
 )
 
@@ -264,8 +264,8 @@ func (d *Dials) Due() time.Time { return d.due }
 // start.
 func (d *Dials) Attempts() int { return d.outage.tries }
 
-// Stopped reports whether Next returns Stop.
+// Stopped reports whether Next returns DoStop.
 func (d *Dials) Stopped() bool { return d.phase == stopped }
 
-// GaveUp reports, after a Stop, whether it was the policy that gave up.
+// GaveUp reports, after a DoStop, whether it was the policy that gave up.
 func (d *Dials) GaveUp() bool { return d.gaveUp }

@@ -50,7 +50,7 @@ func (d *desk) want(do backoff.Do, which int) {
 func (d *desk) wait(long time.Duration) {
 	d.t.Helper()
 	a := d.Next(d.now)
-	require.Equal(d.t, backoff.Wait, a.Do)
+	require.Equal(d.t, backoff.DoWait, a.Do)
 	require.Equal(d.t, long, a.At.Sub(d.now))
 	d.now = a.At
 }
@@ -66,11 +66,11 @@ func (d *desk) after(long time.Duration) { d.now = d.now.Add(long) }
 // hang begins a dial whose handshake hangs, and that is kept.
 func (d *desk) hang() {
 	d.t.Helper()
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.after(sec)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Keep, 0)
+	d.want(backoff.DoKeep, 0)
 }
 
 var (
@@ -80,30 +80,30 @@ var (
 
 func TestADialThatIsNotConnectedDoesNotHang(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.idle()
 	d.after(time.Hour)
 	d.idle()
 	d.Failed(0, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 }
 
 func TestAHandshakeThatHangsIsKeptAndAnotherBeginsBesideIt(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.idleUntilKeep()
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Cut, 1) // never a third
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoCut, 1) // never a third
+	d.want(backoff.DoDial, 1)
 	d.Failed(1, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Connected(1, d.now)
 	d.Answered(0, d.now)
-	d.want(backoff.Cut, 1)
+	d.want(backoff.DoCut, 1)
 	d.idle()
 }
 
@@ -112,87 +112,87 @@ func TestAHandshakeThatHangsIsKeptAndAnotherBeginsBesideIt(t *testing.T) {
 func (d *desk) idleUntilKeep() {
 	d.t.Helper()
 	a := d.Next(d.now)
-	require.Equal(d.t, backoff.Wait, a.Do)
+	require.Equal(d.t, backoff.DoWait, a.Do)
 	require.Greater(d.t, a.At.Sub(d.now), time.Hour)
 }
 
 func TestTheFirstDialBesideMayTakeThePlace(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{Policy: fixed{swap: true}})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Cut, 0)
-	d.want(backoff.Keep, 1) // which has not been kept until now
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoCut, 0)
+	d.want(backoff.DoKeep, 1) // which has not been kept until now
+	d.want(backoff.DoDial, 0)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Cut, 0) // the second beside does not
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoCut, 0) // the second beside does not
+	d.want(backoff.DoDial, 0)
 	d.Answered(0, d.now)
-	d.want(backoff.Cut, 1)
+	d.want(backoff.DoCut, 1)
 }
 
 func TestOneConnectionGivesAHandshakeUp(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{OneConnection: true})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Connected(0, d.now)
 	d.wait(30 * sec) // no step was drawn for the first: DefaultHandshake
-	d.want(backoff.Cut, 0)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoCut, 0)
+	d.want(backoff.DoDial, 0)
 	d.Connected(0, d.now)
 	d.Kick(d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Cut, 0)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoCut, 0)
+	d.want(backoff.DoDial, 0)
 }
 
 func TestAHandshakeIsNotKeptForEver(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{Keep: time.Minute})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.wait(50 * sec) // since it began
-	d.want(backoff.Cut, 0)
+	d.want(backoff.DoCut, 0)
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Keep, 1)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoKeep, 1)
+	d.want(backoff.DoDial, 0)
 }
 
 func TestAKeptHandshakeThatFailsLeavesTheOther(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	d.idle()
 	d.Failed(1, failed, d.now)
 	d.wait(time.Minute + 2*sec) // what either answer asked for holds
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 }
 
 func TestAKickBeginsAnotherDialBeside(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	require.True(t, d.Kick(d.now))
 	a := d.Next(d.now)
-	require.Equal(t, backoff.Action{Do: backoff.Keep, Kicked: true}, a)
-	d.want(backoff.Dial, 1)
+	require.Equal(t, backoff.Action{Do: backoff.DoKeep, Kicked: true}, a)
+	d.want(backoff.DoDial, 1)
 	require.True(t, d.Kick(d.now))
 	d.idle()
 	d.Failed(1, failed, d.now)
-	d.want(backoff.Dial, 1) // the wait was cut
+	d.want(backoff.DoDial, 1) // the wait was cut
 }
 
 func TestAKickCutsOneWaitAndNotWhatAServerAskedFor(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Failed(0, failed, d.now)
 	require.True(t, d.Kick(d.now))
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	require.False(t, d.Kick(d.now))
 	d.wait(62 * sec)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Answered(0, d.now)
 	require.False(t, d.Kick(d.now))
 }
@@ -211,11 +211,11 @@ func TestAShortSessionMakesTheOutageYounger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, backoff.DialOptions{})
-			d.want(backoff.Dial, 0)
+			d.want(backoff.DoDial, 0)
 			for range 3 {
 				d.Failed(0, failed, d.now)
 				d.after(5 * sec)
-				d.want(backoff.Dial, 0)
+				d.want(backoff.DoDial, 0)
 			}
 			d.after(2 * sec) // 17 s
 			d.Answered(0, d.now)
@@ -232,15 +232,15 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 	d.hang()
 	a := d.History()
 	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.after(3 * sec)
 	d.Failed(1, refused, d.now)
 	a = d.History()
 	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
 	d.wait(2 * sec)
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Answered(1, d.now)
-	d.want(backoff.Cut, 0)
+	d.want(backoff.DoCut, 0)
 	d.after(time.Hour)
 	d.Ended(failed, time.Hour, d.now)
 	a = d.History()
@@ -250,21 +250,21 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 func TestStopCutsWhatIsKept(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Failed(1, backoff.Verdict{Class: backoff.ClassStop}, d.now)
-	d.want(backoff.Cut, 0)
-	d.want(backoff.Stop, 0)
+	d.want(backoff.DoCut, 0)
+	d.want(backoff.DoStop, 0)
 	require.False(t, d.GaveUp())
 }
 
 func TestAPolicyThatGivesUpStops(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
 	for range 2 {
-		d.want(backoff.Dial, 0)
+		d.want(backoff.DoDial, 0)
 		d.Failed(0, failed, d.now)
 		d.after(2 * sec)
 	}
-	d.want(backoff.Stop, 0)
+	d.want(backoff.DoStop, 0)
 	require.True(t, d.GaveUp())
 	require.Equal(t, 2, d.Attempts())
 }
@@ -299,18 +299,18 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 			for range 10 {
 				a := d.Next(now)
 				switch a.Do {
-				case backoff.Dial:
+				case backoff.DoDial:
 					require.False(t, under[a.Which] || up || now.Before(hold), "seed %d, step %d", seed, step)
 					require.False(t, o.OneConnection && (under[0] || under[1]))
 					under[a.Which], out[a.Which] = true, false
-				case backoff.Cut:
+				case backoff.DoCut:
 					require.True(t, under[a.Which])
 					under[a.Which] = false
-				case backoff.Keep:
+				case backoff.DoKeep:
 					require.True(t, under[a.Which])
 					require.False(t, o.OneConnection)
 					out[a.Which] = true
-				case backoff.Wait:
+				case backoff.DoWait:
 					acting = false
 					require.False(t, a.At.IsZero() && !under[0] && !under[1] && !up, "nothing would ever happen")
 					if !a.At.IsZero() && r.IntN(2) == 0 {
@@ -367,22 +367,22 @@ func latest(a, b time.Time) time.Time {
 func TestAKeptHandshakeMayStopItAll(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassStop}, d.now)
-	d.want(backoff.Cut, 1)
-	d.want(backoff.Stop, 0)
+	d.want(backoff.DoCut, 1)
+	d.want(backoff.DoStop, 0)
 }
 
 func TestAKickIsNoFailure(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Failed(0, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.Dial, 0) // the last
+	d.want(backoff.DoDial, 0) // the last
 	before := d.History()
 	d.Kick(d.now)
-	d.want(backoff.Keep, 0)
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoKeep, 0)
+	d.want(backoff.DoDial, 1)
 	require.Equal(t, before, d.History())
 }
 
@@ -390,13 +390,13 @@ func TestAKickIsNoFailure(t *testing.T) {
 func TestASessionEndsWhatAServerAskedFor(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}, d.now)
 	d.Answered(1, d.now)
 	d.after(10 * time.Minute)
 	d.Ended(failed, 10*time.Minute, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 }
 
 // Clients that get the same Retry-After while they wait do not come in step.
@@ -406,11 +406,11 @@ func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 		d := backoff.NewDials(nil, rand.New(rand.NewPCG(seed, 1)))
 		now := time.Unix(0, 0)
 		d.Start(now)
-		require.Equal(t, backoff.Dial, d.Next(now).Do)
+		require.Equal(t, backoff.DoDial, d.Next(now).Do)
 		d.Connected(0, now)
 		now = now.Add(10 * sec)
-		require.Equal(t, backoff.Keep, d.Next(now).Do)
-		require.Equal(t, backoff.Dial, d.Next(now).Do)
+		require.Equal(t, backoff.DoKeep, d.Next(now).Do)
+		require.Equal(t, backoff.DoDial, d.Next(now).Do)
 		d.Failed(1, failed, now)
 		d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, now)
 		a := d.Next(now)
@@ -424,14 +424,14 @@ func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
-	d.want(backoff.Dial, 1)
+	d.want(backoff.DoDial, 1)
 	d.after(sec)
 	d.Withdrawn(1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	require.Equal(t, 1, d.Attempts())
 	d.wait(62 * sec)
 	a := d.Next(d.now)
-	require.Equal(t, []int{int(backoff.Dial), 2}, []int{int(a.Do), a.Attempt.Number})
+	require.Equal(t, []int{int(backoff.DoDial), 2}, []int{int(a.Do), a.Attempt.Number})
 	d.idle()
 }
 
@@ -439,7 +439,7 @@ func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
 func TestAShortSessionDoesNotEndARow(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	for n := range 3 {
-		d.want(backoff.Dial, 0)
+		d.want(backoff.DoDial, 0)
 		d.Answered(0, d.now)
 		d.after(sec)
 		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}, sec, d.now)
@@ -456,13 +456,13 @@ func TestAShortSessionDoesNotEndARow(t *testing.T) {
 // New credentials are made for the dial beside one that hangs with the new ones, too.
 func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.Dial, 0)
+	d.want(backoff.DoDial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassRefresh}, d.now)
 	d.now = d.Due()
 	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.Keep, 0)
+	d.want(backoff.DoKeep, 0)
 	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Failed(1, failed, d.now)
 	d.now = d.Due()
@@ -486,7 +486,7 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 	} {
 		d := newDesk(t, backoff.DialOptions{Policy: c.policy})
 		a := d.Next(d.now)
-		require.Equal(t, backoff.Dial, a.Do, name)
+		require.Equal(t, backoff.DoDial, a.Do, name)
 		require.Equal(t, c.connect, a.Attempt.Connect, name)
 		require.GreaterOrEqual(t, a.Attempt.Handshake, c.handshake, name)
 		require.LessOrEqual(t, a.Attempt.Handshake, c.handshake*6/5, name)

@@ -119,24 +119,24 @@ func ExampleDials() {
 	d.Start(now)
 
 	action := d.Next(now)
-	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
 	d.Failed(action.Which, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}, now)
 
 	now = d.Due() // the wait is over
 	action = d.Next(now)
-	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
 	d.Connected(action.Which, now)
 
 	now = now.Add(time.Minute) // the handshake hangs
 	action = d.Next(now)
-	fmt.Println(action.Do == backoff.Keep, "dial", action.Which)
+	fmt.Println(action.Do == backoff.DoKeep, "dial", action.Which)
 	action = d.Next(now)
-	fmt.Println(action.Do == backoff.Dial, "dial", action.Which)
+	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
 	d.Connected(action.Which, now)
 
 	d.Answered(action.Which, now) // the second is answered, so that the first is cut
 	action = d.Next(now)
-	fmt.Println(action.Do == backoff.Cut, "dial", action.Which)
+	fmt.Println(action.Do == backoff.DoCut, "dial", action.Which)
 	// Output:
 	// true dial 0
 	// true dial 0

@@ -28,7 +28,7 @@ func ExampleRetrier() {
 	r := &backoff.Retrier{
 		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from [0, 2 s), then growing
 		MaxElapsed: time.Minute,                                  // default: none
-		Notify:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
+		OnWait:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
 	}
 	err := r.Do(context.Background(), func(ctx context.Context) error {
 		if backoff.AttemptFrom(ctx).Number < 3 {

@@ -16,7 +16,8 @@ import (
 //     After ClassOverload, OverloadCap takes the place of Cap.
 //   - When the server told us to wait (Verdict.RetryAfter), the wait after that is drawn
 //     from [0, d), where d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)).
-//     So clients that were told the same come neither together nor after a pause.
+//     So clients that got the same RetryAfter do not come at one instant, and the first
+//     comes soon after it.
 //
 // So clients try about every Base while the outage is young, no client is away for much
 // longer than 1+Share times the outage, and a herd that a server turns away thins out in

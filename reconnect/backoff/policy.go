@@ -24,7 +24,7 @@ type History struct {
 	Verdict   Verdict       // on the try or session that has just ended, after the rules of [Outage.Next]
 	Row       int           // how many verdicts in a row, this one included, had the class that it had before these rules
 	Stable    bool          // what has just ended was a stable session
-	ToldFor   time.Duration // for how long the server has told us to wait, time after time; 0 the first time
+	ToldFor   time.Duration // how long ago the server first asked us to wait, if it has asked again after each try since; 0: not before this one
 
 	// What follows is known to the Policy of a [Dials] only.
 	Refused bool          // a dial was refused or reset in this outage

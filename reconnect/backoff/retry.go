@@ -27,7 +27,7 @@ type Retrier struct {
 	Gate       Gate                                // holds each try, after the wait, until it may begin; default: none
 	Host       string                              // the host that Gate gets
 	Rand       rand.Source                         // the source of what is random; default: that of Rand(), safe for all goroutines
-	Notify     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
+	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
 }
 
 // Do calls op until it returns nil, and then returns nil. Between two calls it waits as
@@ -74,8 +74,8 @@ func (r *Retrier) withDefaults() *Retrier {
 	if o.Rand == nil {
 		o.Rand = global{}
 	}
-	if o.Notify == nil {
-		o.Notify = func(error, time.Duration) {}
+	if o.OnWait == nil {
+		o.OnWait = func(error, time.Duration) {}
 	}
 	return &o
 }
@@ -117,7 +117,7 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 		if !ok {
 			return r.failed
 		}
-		r.Notify(err, wait)
+		r.OnWait(err, wait)
 		sleep(ctx, wait)
 		if ctx.Err() != nil {
 			return r.failed.end(ctx)

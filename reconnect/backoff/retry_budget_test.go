@@ -64,7 +64,7 @@ func (b *book) op(errs ...error) func(context.Context) error {
 
 func (b *book) retrier() *backoff.Retrier {
 	b.began = time.Now()
-	return &backoff.Retrier{Policy: doubling, Budget: b, Gate: b, Host: "h", Notify: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
+	return &backoff.Retrier{Policy: doubling, Budget: b, Gate: b, Host: "h", OnWait: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
 }
 
 func TestAnOutcomeIsReportedBeforeTheNextTryIsAdmittedAndThatBeforeTheWait(t *testing.T) {

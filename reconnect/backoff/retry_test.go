@@ -197,7 +197,7 @@ func TestRetrierNotifiesBeforeEachWait(t *testing.T) {
 		began := time.Now()
 		var lines []string
 		op, _ := failing(backoff.RetryAfter(io.EOF, time.Second), 2)
-		r := &backoff.Retrier{Policy: doubling, Notify: func(err error, wait time.Duration) {
+		r := &backoff.Retrier{Policy: doubling, OnWait: func(err error, wait time.Duration) {
 			lines = append(lines, fmt.Sprint(time.Since(began), ": ", err, ", wait ", wait))
 		}}
 		require.NoError(t, r.Do(ctx, op))
@@ -250,7 +250,7 @@ func (p *trap) run() (value any) {
 	r := p.retrier()
 	r.Policy, r.Budget, r.Gate = p, p, p
 	r.Classify = func(err error) backoff.Verdict { p.pass("Classify"); return backoff.Classify(err) }
-	r.Notify = func(error, time.Duration) { p.pass("Notify") }
+	r.OnWait = func(error, time.Duration) { p.pass("OnWait") }
 	ended := make(chan any)
 	go func() {
 		defer func() { ended <- recover() }()
@@ -270,7 +270,7 @@ func TestWhateverDoesNotReturnEveryPermitIsGivenBackOnce(t *testing.T) {
 		"the gate's done":   first,
 		"the budget's done": first,
 		"Next":              first,
-		"Notify":            append(first[:4:4], "0s admit after retry", "0s budget stop, skipped"),
+		"OnWait":            append(first[:4:4], "0s admit after retry", "0s budget stop, skipped"),
 	} {
 		for value, leave := range map[any]func(){"nil map": func() { panic("nil map") }, nil: runtime.Goexit} {
 			synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (r *run) act(c *client, who int32, now int64) {
 	m := &r.supervisors[who]
 	for {
 		switch a := m.Next(clock(now)); a.Do {
-		case backoff.Dial:
+		case backoff.DoDial:
 			x := &c.dials[a.Which]
 			*x = dial{limit: int64(cmp.Or(a.Attempt.Connect, backoff.DefaultConnect)), number: x.number + 1}
 			if r.gates != nil {
@@ -81,18 +81,18 @@ func (r *run) act(c *client, who int32, now int64) {
 				continue
 			}
 			r.dial(c, who, a.Which, now)
-		case backoff.Cut:
+		case backoff.DoCut:
 			r.cut(c, who, a.Which, now)
-		case backoff.Keep:
+		case backoff.DoKeep:
 			r.mark(c, who, a.Which)
 			if r.gates != nil {
 				r.tell(who, a.Which, now, overload)
 			}
-		case backoff.Stop:
+		case backoff.DoStop:
 			c.state, c.timer = gone, never
 			r.plan(c, who)
 			return
-		case backoff.Wait:
+		case backoff.DoWait:
 			c.timer = never
 			if !a.At.IsZero() {
 				c.timer = since(a.At)
