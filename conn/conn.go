@@ -114,8 +114,8 @@ type HangupDetector interface {
 
 // Message is one message as it travels.
 type Message struct {
-	Type Type
-	Data []byte
+	Type Type   // Text or Binary
+	Data []byte // see Read and Write of Conn for whose it is
 }
 
 // TextMessage returns a Text message that holds s.

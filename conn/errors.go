@@ -13,7 +13,7 @@ import (
 // CloseError is the close frame of the peer: [errors.As] finds it in the error of
 // Read. For the codes see RFC 6455, section 7.4; 1005 means that there was none.
 type CloseError struct {
-	Code   int
+	Code   int    // of RFC 6455, section 7.4, or of the peer's own
 	Reason string // as it came: quote it before you log it
 }
 

@@ -211,7 +211,7 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 //		}
 //	}
 type Progress struct {
-	Network, Address string
+	Network, Address string // what DialContext was called with
 
 	Tries   int           // so far
 	Elapsed time.Duration // since DialContext was called

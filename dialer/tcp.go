@@ -55,6 +55,7 @@ type TCPOptions struct {
 // Resolver finds the addresses of a host. [net.Resolver] is one. Several goroutines
 // call it at once; it must return when ctx ends. The network is "ip", "ip4" or "ip6".
 type Resolver interface {
+	// LookupNetIP returns the addresses of a host.
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 

@@ -61,7 +61,7 @@ func (w *liveness) start(life *lifetime, l *link) {
 	}
 	w.mono = now()
 	w.from, w.heardAt = w.mono, w.mono
-	w.wall = life.o.Liveness.Now().UnixNano()
+	w.wall = life.o.Liveness.now().UnixNano()
 	w.timer.Set(w.third(), w.tick)
 }
 
@@ -178,7 +178,7 @@ func (w *liveness) paused() bool {
 // suspended reports whether the machine was suspended since the last tick: then the wall
 // clock has gone further than the monotonic one, which stands still on most systems.
 func (w *liveness) suspended() bool {
-	wall, mono := w.life.o.Liveness.Now().UnixNano(), now()
+	wall, mono := w.life.o.Liveness.now().UnixNano(), now()
 	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
 	w.wall, w.mono = wall, mono
 	return ahead > 2*time.Second

@@ -328,7 +328,7 @@ func suspended(s *scene) (*reconnect.Conn, *conntest.Fake) {
 	s.fake = alive
 	var slept atomic.Int64
 	o := withPolicy(every(time.Hour))
-	o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
 	c := s.open(&o)
 	peer := s.wantDial().accept()
 	time.Sleep(5 * time.Second)
@@ -367,7 +367,7 @@ func TestASuspendedMachineJudgesNoLaterThanOneThatWasNot(t *testing.T) {
 			s.fake = alive
 			var slept atomic.Int64
 			o := withPolicy(every(time.Hour))
-			o.Liveness.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+			reconnect.SetWallClock(&o, func() time.Time { return time.Now().Add(time.Duration(slept.Load())) })
 			c := s.open(&o)
 			s.wantDial().accept().Mute()
 			time.AfterFunc(awake*time.Second, func() { slept.Store(int64(time.Hour)) })
@@ -383,7 +383,7 @@ func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
 		s.fake = alive
 		back := time.Duration(0)
 		o := withPolicy(every(time.Hour))
-		o.Liveness.Now = func() time.Time { back -= time.Hour; return time.Now().Add(back) }
+		reconnect.SetWallClock(&o, func() time.Time { back -= time.Hour; return time.Now().Add(back) })
 		c := s.open(&o)
 		s.wantDial().accept().Mute()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))

@@ -198,9 +198,7 @@ type Liveness struct {
 	// negative Limit. Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
-	// Now returns the time of the wall clock, which shows that the machine was suspended.
-	// Several goroutines may call it at once. Default: [time.Now].
-	Now func() time.Time
+	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
 }
 
 // Stall says when a connection is given up that brings no messages, although its peer may
@@ -250,8 +248,8 @@ func (o *Options) withDefaults(d Dialer) (Options, error) {
 	if r.Liveness.Limit == 0 {
 		r.Liveness.Limit = 30 * time.Second
 	}
-	if r.Liveness.Now == nil {
-		r.Liveness.Now = time.Now
+	if r.Liveness.now == nil {
+		r.Liveness.now = time.Now
 	}
 	if r.Outbox.Messages == 0 {
 		r.Outbox.Messages = 1024

@@ -85,7 +85,7 @@ func TestCloseLeavesTheGate(t *testing.T) {
 	})
 }
 
-func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
+func TestTheLossOfAReadySessionDoesNotReachTheGate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
 		o := withPolicy(every(time.Hour))
@@ -98,7 +98,7 @@ func TestTheGateIsNotToldAgainWhenAReadySessionIsLost(t *testing.T) {
 }
 
 // A dial that was cancelled says nothing about the host.
-func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
+func TestTheGateGetsClassStopForADialThatWasCancelled(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}
 		o := withPolicy(every(time.Hour))
@@ -111,7 +111,7 @@ func TestTheGateIsToldNothingOfADialThatWasCancelled(t *testing.T) {
 }
 
 // Promises 9 and 10: the time to wait that the gate gets is clamped as well.
-func TestTheGateIsToldAClampedRetryAfter(t *testing.T) {
+func TestTheGateGetsAClampedRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var got []backoff.Verdict
 		o := withPolicy(every(time.Hour))

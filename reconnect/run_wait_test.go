@@ -149,7 +149,7 @@ func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
 	})
 }
 
-func TestThePolicyIsToldHowLongItHasBeenDown(t *testing.T) {
+func TestThePolicyGetsTheAgeOfTheOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var elapsed []time.Duration
 		o := withPolicy(elapsedPolicy{&elapsed})

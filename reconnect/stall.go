@@ -120,7 +120,7 @@ func (s *stall) ask() (expected bool) {
 	if s.o.Expected == nil {
 		return true
 	}
-	xsync.Guard(func() { expected = s.o.Expected(s.life.o.Liveness.Now()) },
+	xsync.Guard(func() { expected = s.o.Expected(s.life.o.Liveness.now()) },
 		func() { s.link.cut(fmt.Errorf("Stall.Expected: %w", errNotReturned)) })
 	return expected
 }

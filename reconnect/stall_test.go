@@ -168,12 +168,12 @@ func TestExpectedThatAlwaysSaysYesChangesNothing(t *testing.T) {
 	})
 }
 
-// Expected gets the time of Liveness.Now.
-func TestExpectedIsToldTheWallClock(t *testing.T) {
+// Expected gets the time of the wall clock.
+func TestExpectedGetsTheWallClock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		wall := time.Date(2027, 1, 4, 9, 30, 0, 0, time.UTC)
 		o := stallOptions(time.Second)
-		o.Liveness.Now = func() time.Time { return wall }
+		reconnect.SetWallClock(&o, func() time.Time { return wall })
 		o.Stall.Expected = func(at time.Time) bool {
 			require.Equal(t, wall, at)
 			return false

@@ -7,8 +7,8 @@ import "encoding/binary"
 type Frame struct {
 	Head    byte   // FIN, three reserved bits, opcode: Fin|TextFrame is a whole message, TextFrame an unfinished one
 	Length  uint64 // what the header claims; 0: the length of the payload
-	Payload []byte
-	Mask    bool // masked with the key 0, which changes no byte; a client must mask, a server must not
+	Payload []byte // what follows the header
+	Mask    bool   // masked with the key 0, which changes no byte; a client must mask, a server must not
 }
 
 // The bits of Frame.Head: FIN and the opcodes. The reserved bits are 0x40, 0x20 and 0x10.

@@ -141,3 +141,26 @@ func ExampleParseRetryAfter() {
 	// 7s true
 	// 0s false
 }
+
+// A dialer of one's own tells its supervisor when it is connected. From then on a handshake
+// that is not answered may be kept, while another dial begins beside it.
+func ExampleAttempt() {
+	dial := func(ctx context.Context) error {
+		attempt := backoff.AttemptFrom(ctx)
+		fmt.Println("attempt", attempt.Number, "may take", attempt.Connect, "to connect")
+		// ... connect, and then:
+		if attempt.Connected != nil {
+			attempt.Connected()
+		}
+		// ... the handshake, which ends when ctx does
+		return nil
+	}
+	ctx := backoff.WithAttempt(context.Background(), backoff.Attempt{ // as the supervisor does
+		Number: 1, Connect: 16 * time.Second, Connected: func() { fmt.Println("connected") },
+	})
+	fmt.Println(dial(ctx))
+	// Output:
+	// attempt 1 may take 16s to connect
+	// connected
+	// <nil>
+}

@@ -51,7 +51,7 @@ var algorithms = map[string]measured{
 	"aws_sdk_go_v2_2026":                  {policy: &classic.AWS{}, cap: 20 * time.Second},
 }
 
-// moments are the moments of waits, drawn or as the reference file has them.
+// moments are the moments of waits, drawn or as testdata/backoff_moments.csv has them.
 type moments struct {
 	n, sum, squares, atCap float64
 	least, most            float64

@@ -30,7 +30,7 @@ func (c Class) String() string {
 
 // Verdict is the judgement on how a try or a session ended.
 type Verdict struct {
-	Class      Class
+	Class      Class         // what kind of failure it is
 	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, because a deploy or a damaged packet may be the cause
 	Local      bool          // our own machine failed: it says nothing about the server, see [Verdict.OfServer]
 	Refused    bool          // the connection was refused or reset, so that no server has the dial in a queue

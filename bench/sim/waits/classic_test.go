@@ -70,7 +70,7 @@ func TestNormalNoiseHasTheMomentsOfItsFormula(t *testing.T) {
 	}
 }
 
-// The reference moments of the rule with its defaults: 100 ms, 2, 10 %, 15 min.
+// The moments in reconnect/backoff/testdata of the rule with its defaults: 100 ms, 2, 10 %, 15 min.
 func TestNormalsAgreeWithTheReferenceMoments(t *testing.T) {
 	rows, err := waits.Normals(waits.NormalSettings()[0].Policy, 3, 1, 1)
 	require.NoError(t, err)
