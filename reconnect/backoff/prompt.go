@@ -28,11 +28,11 @@ import (
 //   - After a refusal or a 503 beside a handshake that hangs d is HangShare times the age of
 //     the hang, within the bounds that d has otherwise.
 //
-// One herd does not come back soon: a server that lost every place in a hang of 10 s or more,
-// whose queue has no bound, and that needs more than about 20 s for all its clients. Its
-// queue fills with handshakes for which nobody waits any more. A server that bounds its
-// backlog is not in danger, nor is one with fewer clients; clients with HangShare 1 bring
-// such a server back too, and are away for longer when they are alone.
+// One kind of herd may take hours to come back: a server whose queue has no bound has lost
+// every place in a hang of 10 s or more, and needs more than about 20 s for all its clients.
+// Its queue fills with handshakes for which nobody waits any more. A bounded backlog cures
+// that, and so does a gate for each process with many connections. HangShare 1 does too, but
+// a client that is alone is then away for minutes after a hang of minutes.
 //
 // The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
 // repository.
