@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	registerModel(model{"tiers", "the incident of the article \"Good Retry, Bad Retry\": services in a row that retry, people who press again, and the manual way out", simulateTiers})
+	registerModel(model{"tiers", "the incident of the article \"Good Retry, Bad Retry\": services that call one another and retry, users that press the button again, and the manual way out", simulateTiers})
 }
 
 // tiersOptions are the flags of "bench sim -model tiers".

@@ -33,7 +33,7 @@ var tiersTexts = map[string]struct{ title, text string }{
 			"retries are marked, and not retried below (five tries); or both have a budget. A budget of the lower one alone leaves the client's three tries.",
 	},
 	"incident": {
-		"An incident of an hour: a release that fails for ten minutes, people who press again, and the manual way out",
+		"An incident of an hour: a release that fails for ten minutes, users that press the button again, and the manual way out",
 		"The article's incident: the orchestrator has three times its load, since people press the button again, and orders has nine times. The rollback does not end it. 20 minutes later 1 % of the users are let in, and then 5 % more every 90 s. " +
 			"With a retry budget at the orchestrator, or if it did not retry, it would have ended with the rollback.",
 	},

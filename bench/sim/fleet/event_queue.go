@@ -22,7 +22,7 @@ type eventQueue struct {
 	room    [2][]note          // for that
 	near    event.Queue[int32] // what was noted since
 
-	// still reports whether who has an event at that time, and brings what is
+	// still reports whether the connection who has an event at that time, and brings what is
 	// known of who into the cache.
 	still func(who int32, at int64) bool
 }

@@ -134,7 +134,7 @@ func (w whole) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return s, ok
 }
 
-// still reports whether the next event of who is at that time.
+// still reports whether the next event of the connection who is at that time.
 func (r *run) still(who int32, at int64) bool {
 	if who < 0 {
 		return true

@@ -17,7 +17,7 @@ type Caller struct {
 	Marked bool                                               // a request is not repeated if the call is made for one that is itself a repetition
 }
 
-// Person is the policy of people who press a button again when what they wanted has failed.
+// Person is the policy of users that press a button again when what they wanted has failed.
 type Person struct {
 	Presses  int           // how often at most, after the first time
 	Again    float64       // the probability of each, if it is wanted
