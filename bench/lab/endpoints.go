@@ -96,7 +96,7 @@ func (r *run) play(ctx context.Context) (cut bool, err error) {
 				if other.up || other.at != s.at {
 					break
 				}
-				r.endpoints[other.server].running.strike() // all at one instant
+				r.endpoints[other.server].running.Strike() // all at one instant
 			}
 			y.running.kill() // which waits until the kernel has closed all sockets
 			r.counter.gone(y.number)

@@ -1,76 +1,47 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"strings"
+
+	"github.com/redial-go/redial/bench/internal/child"
 )
 
 // process is a server process, as its parent sees it.
 type process struct {
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	errs    bytes.Buffer  // read when it is gone
-	answers chan report   // one: the answer to the question under way
-	gone    chan struct{} // closed by read
+	*child.Process
+	answers chan report // one: the answer to the question under way
 }
 
 // start starts a process that does not listen yet. One goroutine calls each, which may be nil,
 // with every report.
 func start(s setup, each func(report)) (*process, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	p := &process{cmd: exec.Command(path, serverArgument, string(text)), answers: make(chan report, 1), gone: make(chan struct{})}
-	dieWithParent(p.cmd)
-	p.cmd.Stderr = &p.errs
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	go p.read(out, each) // ends with the process; kill waits for it
-	return p, nil
-}
-
-// read is the goroutine that takes the reports.
-func (p *process) read(out io.Reader, each func(report)) {
-	defer close(p.gone)
-	for d := json.NewDecoder(out); ; {
-		var r report
-		if d.Decode(&r) != nil {
-			break
-		}
+	p := &process{answers: make(chan report, 1)}
+	p.Process, err = child.Start(func(r report) {
 		if each != nil {
 			each(r)
 		}
 		if r.Asked {
 			p.answers <- r
 		}
+	}, serverArgument, string(text))
+	if err != nil {
+		return nil, err
 	}
-	_ = p.cmd.Wait() // it was killed, or its last words are in errs
+	return p, nil
 }
 
 // ask makes the process report at once; the first time the process listens before that. Call
 // it again only after it has returned.
 func (p *process) ask(ctx context.Context) (report, error) {
-	if _, err := io.WriteString(p.in, "\n"); err != nil {
+	if _, err := io.WriteString(p.In, "\n"); err != nil {
 		return report{}, fmt.Errorf("ask server: %w", err)
 	}
 	select {
@@ -79,8 +50,8 @@ func (p *process) ask(ctx context.Context) (report, error) {
 			return r, errors.New(r.Err)
 		}
 		return r, nil
-	case <-p.gone:
-		return report{}, fmt.Errorf("ask server: it has ended: %s", strings.TrimSpace(p.errs.String()))
+	case <-p.Gone():
+		return report{}, fmt.Errorf("ask server: it has ended: %s", p.LastWords())
 	case <-ctx.Done():
 		return report{}, context.Cause(ctx)
 	}
@@ -88,10 +59,6 @@ func (p *process) ask(ctx context.Context) (report, error) {
 
 // kill ends it with SIGKILL and waits until it is gone. It may be called again.
 func (p *process) kill() {
-	p.strike()
-	_ = p.in.Close()
-	<-p.gone
+	p.Kill()
+	<-p.Gone()
 }
-
-// strike sends it SIGKILL.
-func (p *process) strike() { _ = p.cmd.Process.Kill() } // but for one that is gone

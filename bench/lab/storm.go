@@ -146,7 +146,7 @@ func (r *stormRun) run(ctx context.Context) (*StormResult, error) {
 			if err := r.turn(change); err != nil {
 				return nil, err
 			}
-		case <-r.server.gone:
+		case <-r.server.Gone():
 			return nil, errors.New("run storm: the server has ended")
 		case now := <-tick.C:
 			before = r.second(now, before)
@@ -162,14 +162,14 @@ func (r *stormRun) turn(next *time.Timer) error {
 	if !r.halted && r.Stop > 0 {
 		r.halted = true
 		next.Reset(r.Stop)
-		return r.server.halt()
+		return r.server.Halt()
 	}
 	r.halted = false
 	r.resumed = time.Since(r.started)
 	if r.Stop == 0 {
 		return nil
 	}
-	return r.server.resume()
+	return r.server.Resume()
 }
 
 // second notes one, and returns the totals.

@@ -21,9 +21,3 @@ func RaiseFiles() (uint64, error) {
 	}
 	return uint64(l.Max), nil
 }
-
-// halt stops the process (SIGSTOP).
-func (p *process) halt() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
-
-// resume lets it go on (SIGCONT).
-func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -31,7 +31,7 @@ func ChildMain() int {
 			orders <- o
 		}
 	}()
-	c, out := new(child), json.NewEncoder(os.Stdout)
+	c, out := new(role), json.NewEncoder(os.Stdout)
 	for o := range orders {
 		a, err := c.do(context.Background(), o)
 		if err != nil {
@@ -78,14 +78,14 @@ type answer struct {
 	Seen      []seen
 }
 
-// child is a server or a client: what an order does.
-type child struct {
+// role is a server or a client: what an order does.
+type role struct {
 	site     *site
 	held     []client
 	watchers []*watcher
 }
 
-func (c *child) do(ctx context.Context, o order) (answer, error) {
+func (c *role) do(ctx context.Context, o order) (answer, error) {
 	if o.Job.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Job.Limit, fmt.Errorf("not done within %v", o.Job.Limit))
@@ -126,7 +126,7 @@ func (c *child) do(ctx context.Context, o order) (answer, error) {
 }
 
 // close closes what idle and watch have left open.
-func (c *child) close() {
+func (c *role) close() {
 	for _, w := range c.watchers {
 		c.held = append(c.held, w.client)
 	}

@@ -11,7 +11,7 @@ import (
 // idle opens connections, and measures what they hold when nothing goes on. They stay
 // open until the child is closed. As many are opened and closed before, because the runtime
 // keeps some of what the first goroutines of a process have needed: about 450 bytes each.
-func (c *child) idle(ctx context.Context, j job) (answer, error) {
+func (c *role) idle(ctx context.Context, j job) (answer, error) {
 	p, t, err := j.peer(j.Peers[0], 0)
 	if err != nil {
 		return answer{}, err

@@ -16,9 +16,9 @@ func TestMain(m *testing.M) {
 }
 
 // local is a client in this process, which the race detector sees.
-type local struct{ child }
+type local struct{ role }
 
-func (l *local) do(ctx context.Context, o order) (answer, error) { return l.child.do(ctx, o) }
+func (l *local) do(ctx context.Context, o order) (answer, error) { return l.role.do(ctx, o) }
 
 func (l *local) end() { l.close() }
 

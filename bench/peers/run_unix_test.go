@@ -33,7 +33,7 @@ func TestAProcessThatIsStoppedIsEndedWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.do(t.Context(), order{Do: "usage"})
 	require.NoError(t, err)
-	require.NoError(t, p.halt())
+	require.NoError(t, p.Halt())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = p.do(ctx, order{Do: "usage"})

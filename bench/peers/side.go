@@ -72,7 +72,7 @@ func (x *exam) silent(peers []string) (map[string][]float64, error) {
 		return nil, err
 	}
 	stopped := time.Now().UnixNano()
-	if err := server.halt(); err != nil {
+	if err := server.Halt(); err != nil {
 		return nil, err
 	}
 	return x.poll(client, x.sizes.quiet, func(s seen) (float64, bool) { return after(s.Downs, stopped, stopped) })

@@ -11,5 +11,3 @@ import (
 func usage() (time.Duration, error) {
 	return 0, fmt.Errorf("read CPU time: %w", errors.ErrUnsupported)
 }
-
-func (p *process) halt() error { return fmt.Errorf("stop server: %w", errors.ErrUnsupported) }

@@ -16,6 +16,3 @@ func usage() (time.Duration, error) {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
-
-// halt stops the process (SIGSTOP): its sockets stay open, and nothing is answered.
-func (p *process) halt() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }

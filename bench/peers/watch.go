@@ -27,7 +27,7 @@ type seen struct {
 }
 
 // watch opens Count clients of each peer of the job, side by side.
-func (c *child) watch(ctx context.Context, j job) error {
+func (c *role) watch(ctx context.Context, j job) error {
 	from := len(c.watchers)
 	for _, name := range j.Peers {
 		for range j.Count {
@@ -85,7 +85,7 @@ func (w *watcher) take(p []byte) {
 }
 
 // seen returns what all watchers have noted so far.
-func (c *child) seen() []seen {
+func (c *role) seen() []seen {
 	var all []seen
 	for _, w := range c.watchers {
 		w.mu.Lock()

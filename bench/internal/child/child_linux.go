@@ -1,4 +1,4 @@
-package lab
+package child
 
 import (
 	"os/exec"

@@ -1,0 +1,77 @@
+// Package child runs a part of this program in a process of its own, which does not outlive
+// the program.
+package child
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Process is a child, as its parent sees it.
+type Process struct {
+	In io.WriteCloser // its standard input
+
+	cmd  *exec.Cmd
+	errs bytes.Buffer // read when it is gone
+	gone chan struct{}
+}
+
+// Start starts this program again, with arguments. The child writes values of type T to its
+// standard output, as JSON. One goroutine calls take with each of them, until the child has
+// ended. The caller must call Kill in the end, and wait for Gone.
+func Start[T any](take func(T), arguments ...string) (*Process, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("start child: %w", err)
+	}
+	p := &Process{cmd: exec.Command(path, arguments...), gone: make(chan struct{})}
+	dieWithParent(p.cmd)
+	p.cmd.Stderr = &p.errs
+	if p.In, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start child: %w", err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start child: %w", err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start child: %w", err)
+	}
+	go func() { // ends with the child; Gone tells
+		defer close(p.gone)
+		for d := json.NewDecoder(out); ; {
+			var value T
+			if d.Decode(&value) != nil {
+				break
+			}
+			take(value)
+		}
+		_ = p.cmd.Wait() // it was killed, or LastWords says why it ended
+	}()
+	return p, nil
+}
+
+// Gone returns a channel that is closed when the child has ended and take will not be called
+// any more.
+func (p *Process) Gone() <-chan struct{} { return p.gone }
+
+// LastWords returns the beginning of what the child has written to its standard error. Call it
+// when the child is gone.
+func (p *Process) LastWords() string {
+	text := strings.TrimSpace(p.errs.String())
+	return text[:min(len(text), 400)]
+}
+
+// Strike sends SIGKILL, and does nothing if the child is gone.
+func (p *Process) Strike() { _ = p.cmd.Process.Kill() }
+
+// Kill is Strike, and closes the standard input. It does not wait, and may be called again.
+func (p *Process) Kill() {
+	p.Strike()
+	_ = p.In.Close()
+}

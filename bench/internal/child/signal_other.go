@@ -1,0 +1,14 @@
+//go:build !unix
+
+package child
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Halt is an error.
+func (p *Process) Halt() error { return fmt.Errorf("stop child: %w", errors.ErrUnsupported) }
+
+// Resume is an error.
+func (p *Process) Resume() error { return fmt.Errorf("resume child: %w", errors.ErrUnsupported) }
