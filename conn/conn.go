@@ -2,8 +2,10 @@ package conn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -55,12 +57,12 @@ type Idler interface {
 
 // BlockNotifier is a Conn that calls a function when it has nothing more at hand. A reader
 // that collects messages into batches needs it, because it must not keep them while Read
-// waits for the network.
+// waits.
 type BlockNotifier interface {
-	// BeforeBlock makes Read call f each time before it asks the network for more. It
-	// reports whether this Conn can do that. Call it before the first Read, or between
-	// two of them, and before a Close may begin. f must not wait, and must not use the
-	// Conn.
+	// BeforeBlock makes Read call f each time before it may wait: for the network, until
+	// the peer takes what answers it, or for the end of a Close. It reports whether this
+	// Conn can do that. Call it in the goroutine that reads: before the first Read, or
+	// between two of them. f must not wait, and must not use the Conn.
 	BeforeBlock(f func()) bool
 }
 
@@ -82,6 +84,9 @@ type BatchWriter interface {
 	// nil. No byte of the messages after ms[n] was handed over. If err is
 	// [ErrNotWritten], no byte of ms[n] was handed over either; otherwise its fate is
 	// unknown.
+	//
+	// All that is up to 32 KiB with its frames, and up to 64 messages, should be handed over at
+	// once: a message behind one that waits for the network may begin after its deadline.
 	//
 	// A message that is [ErrBadMessage] ends the batch without harm: those before
 	// it have been written. Other goroutines may write between two messages.
@@ -112,6 +117,13 @@ type HangupDetector interface {
 	HungUp() bool
 }
 
+// Addresser is a Conn that knows where it begins.
+type Addresser interface {
+	// LocalAddr returns the address of our end of the connection, nil if that is not known.
+	// Any goroutine may call it at any time.
+	LocalAddr() net.Addr
+}
+
 // Message is one message as it travels.
 type Message struct {
 	Type Type   // Text or Binary
@@ -120,6 +132,12 @@ type Message struct {
 
 // TextMessage returns a Text message that holds s.
 func TextMessage(s string) Message { return Message{Type: Text, Data: []byte(s)} }
+
+// JSONMessage returns a Text message that holds v in JSON. The error is that of [json.Marshal].
+func JSONMessage(v any) (Message, error) {
+	data, err := json.Marshal(v)
+	return Message{Type: Text, Data: data}, err
+}
 
 // BinaryMessage returns a Binary message that holds b itself, not a copy.
 func BinaryMessage(b []byte) Message { return Message{Type: Binary, Data: b} }
@@ -130,7 +148,7 @@ type Type uint8
 // The types of messages, as WebSocket has them. A protocol without types reads Binary and
 // ignores the type of a message that is written.
 const (
-	Text   Type = iota + 1 // UTF-8
+	Text   Type = iota + 1 // UTF-8; checked only by a WebSocket with CheckUTF8
 	Binary                 // anything
 )
 

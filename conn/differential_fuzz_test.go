@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
@@ -17,43 +16,115 @@ import (
 
 // FuzzLikeCoder gives the same bytes, in the same pieces, to coder/websocket alone and to
 // a WebSocket over it. Both must read the same messages, end for the same reason, and
-// write the same pongs and close codes. Where we are stricter on purpose, see stricter.
+// write the same pongs and close frames. Where we are stricter on purpose, see stricter.
+// Whether the stream ends inside a message, or has one that is too large, is also compared
+// to what a simple walk over its frames finds.
 func FuzzLikeCoder(f *testing.F) {
-	for _, c := range plainFrames {
-		f.Add([]byte(c.sends), []byte{0, 3, 200}, byte(0))
-	}
-	for _, c := range compressedFrames {
-		if len(c.sends) < 5000 {
-			f.Add([]byte(c.sends), []byte{5}, byte(1))
-			f.Add([]byte(c.sends+hello+frame(fin|rsv1|text, unhex("f200110000"))), []byte{}, byte(2))
+	for way := range byte(ways) {
+		for i, c := range plainFrames {
+			f.Add([]byte(c.sends), [][]byte{{0, 3, 200}, {}}[i%2], 3*way)
 		}
+		for _, c := range append(compressedFrames, takeoverFrames...) {
+			if len(c.sends) < 5000 {
+				f.Add([]byte(c.sends), []byte{5}, 3*way+1)
+				f.Add([]byte(c.sends+hello+frame(fin|rsv1|text, unhex("f200110000"))), []byte{}, 3*way+2)
+			}
+		}
+		for _, length := range []string{"7fffffffffffffff", "0000000080000000"} { // huge
+			f.Add([]byte(tail+tail+"\x82\x7f"+unhex(length)+goodbye), []byte{}, 3*way)
+		}
+		f.Add([]byte(tail+frame(fin|ping, "1")+tail+frame(fin|ping, "2")+frame(text, "a")+goodbye+tail), []byte{}, 3*way)
 	}
 	f.Fuzz(func(t *testing.T, data, cuts []byte, kind byte) {
-		mode := []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover}[kind%3]
-		ours, coders := readOurs(t, data, cuts, mode), readCoders(t, data, cuts, mode)
-		if ours.same(coders) || kind%3 != 0 && hasFinalBlock(data) { // behind one coder/websocket loses its place
+		c := newComparison(data, cuts, kind)
+		ours, coders := c.readOurs(t), c.readCoders(t)
+		c.judge(t, ours)
+		if c.compressed && hasFinalBlock(data) { // behind one coder/websocket loses its place
 			return
 		}
-		if why := stricter(ours, coders, kind%3 != 0); why == "" {
+		if ours.same(coders) || c.closing && ours.within(coders) {
+			return
+		}
+		if why := stricter(ours, coders, c.compressed); why == "" {
 			t.Fatalf("ours:   %v\ncoder's: %v", ours, coders)
 		}
 	})
 }
 
+// comparison is what is compared, and how we read.
+type comparison struct {
+	data, cuts []byte
+	mode       websocket.CompressionMode
+	compressed bool
+	read       func(c *WebSocket) (Message, error)
+	write      bool // while we read
+	closing    bool // while we read
+	closeAfter int  // messages; -1: never
+}
+
+// ways is how many ways to read newComparison knows.
+const ways = 9
+
+func newComparison(data, cuts []byte, kind byte) *comparison {
+	c := &comparison{data: data, cuts: cuts, closeAfter: -1, compressed: kind%3 != 0}
+	c.mode = []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover}[kind%3]
+	buf := make([]byte, 4096)
+	c.read = func(c *WebSocket) (Message, error) { return c.Read(nil) }
+	switch way := int(kind/3) % ways; way {
+	case 1:
+		c.read = func(c *WebSocket) (Message, error) { return c.Read(buf[:0:3]) }
+	case 2:
+		c.read = func(c *WebSocket) (Message, error) { return c.Read(buf) }
+	case 3:
+		c.read = func(c *WebSocket) (Message, error) {
+			return c.ReadBuffer(func(size int) []byte { return buf[:0:min(size/2, len(buf))] })
+		}
+	case 4:
+		c.write = true
+	case 5, 6, 7:
+		c.closeAfter = way - 5
+	case 8:
+		c.closing = true
+	}
+	return c
+}
+
 // reading is what became of a stream.
 type reading struct {
 	messages []string
-	end      string // kindOf the error
+	end      string // kindOf the error, or "closed" if we closed the connection
 	why      error
-	wrote    []string // pongs, and the code of the close frame
+	wrote    []string // pongs and the close frame
 }
 
 func (r reading) String() string {
 	return fmt.Sprintf("%q, then %s (%v); wrote %q", r.messages, r.end, r.why, r.wrote)
 }
 
+// sameReasons replaces the reasons of those of our close frames that coder/websocket words
+// in its own way.
+var sameReasons = strings.NewReplacer(
+	errNewMessage.Error(), "received new data message without finishing the previous message",
+	(&TooBigError{fuzzedLimit}).Error(), fmt.Sprintf("read limited at %d bytes", fuzzedLimit+1))
+
 func (r reading) same(o reading) bool {
+	for i, w := range r.wrote {
+		r.wrote[i] = sameReasons.Replace(w)
+	}
 	return slices.Equal(r.messages, o.messages) && r.end == o.end && slices.Equal(r.wrote, o.wrote)
+}
+
+// within reports whether what we read and answered before our own Close is what
+// coder/websocket read and answered. Our close frame is the last that was sent; there is
+// none if the connection had ended before.
+func (r reading) within(o reading) bool {
+	answers, closed := r.wrote, false
+	if n := len(answers) - 1; n >= 0 && strings.HasPrefix(answers[n], "close") {
+		answers, closed = answers[:n], true
+	}
+	return len(r.messages) <= len(o.messages) && slices.Equal(r.messages, o.messages[:len(r.messages)]) &&
+		len(answers) <= len(o.wrote) && slices.Equal(answers, o.wrote[:len(answers)]) &&
+		(closed || !errors.Is(r.why, net.ErrClosed))
 }
 
 // stricter returns why ours may differ from what coder/websocket made of a stream, ""
@@ -72,9 +143,9 @@ func stricter(ours, coders reading, compressed bool) string {
 	}
 	var protocol *ProtocolError
 	switch {
-	case errors.As(ours.why, &protocol) && slices.Contains([]error{errMasked, errLongLength, errReason}, protocol.Err):
+	case errors.As(ours.why, &protocol) && slices.Contains([]error{errMasked, errLongLength}, protocol.Err):
 		return protocol.Error()
-	case errors.As(ours.why, &protocol) && protocol.Code == codeBadData:
+	case errors.As(ours.why, &protocol) && protocol.Code == codeBadData && compressed:
 		return "compression that does not end as it should, which coder/websocket takes for whole, or reads on in the middle of"
 	case ours.end == "cut" && len(coders.messages) == before && coders.end == "end":
 		return "an end in a header, which coder/websocket does not tell from one between messages"
@@ -88,77 +159,105 @@ func stricter(ours, coders reading, compressed bool) string {
 	return ""
 }
 
-// hasFinalBlock reports whether a compressed message in stream has a final block.
-func hasFinalBlock(stream []byte) bool {
-	var payload, said []byte
-	compressed := false
-	for {
-		h, ok := parseHeader(stream)
-		if !ok || h.length < 0 || h.length > int64(len(stream)) || len(stream) < h.whole() {
-			return false
+// judge compares how we say that a stream has ended to what a walk over it finds.
+func (c *comparison) judge(t *testing.T, r reading) {
+	frames, rest, largest := walk(c.data)
+	switch {
+	case r.end == "closed":
+		if found, known := answered(frames, c.closeAfter); known && found != (r.why == nil) {
+			t.Fatalf("the answer to Close was there: %v, but %v", found, r)
 		}
-		frame := stream[h.size:h.whole()]
-		stream = stream[h.whole():]
-		if h.opcode() >= opClose {
-			continue
+	case r.end == "end" || r.end == "cut":
+		inside := rest > 0
+		for _, f := range frames {
+			if f.op < close8 {
+				inside = rest > 0 || !f.fin
+			}
 		}
-		if h.opcode() != opContinuation {
-			payload, compressed = nil, h.first&bitRSV1 != 0
+		if inside != (r.end == "cut") {
+			t.Fatalf("inside a message: %v, but %v", inside, r)
 		}
-		if payload = append(payload, frame...); !compressed {
-			continue
-		}
-		r := flate.NewReaderDict(strings.NewReader(string(payload)+deflateTail), said[max(0, len(said)-windowSize):])
-		more, err := io.ReadAll(io.LimitReader(r, 10*fuzzedLimit))
-		if err == nil {
-			return true
-		}
-		if h.fin() {
-			said = append(said, more...)
-		}
+	}
+	if tooBig := r.end == "too big"; !c.compressed && (tooBig || r.end == "end" || r.end == "cut") && tooBig != (largest > fuzzedLimit) {
+		t.Fatalf("a message of %d bytes, but %v", largest, r)
 	}
 }
 
 const fuzzedLimit = 2000
 
-func readOurs(t *testing.T, data, cuts []byte, mode websocket.CompressionMode) (r reading) {
+func (c *comparison) readOurs(t *testing.T) (r reading) {
 	l := &link{wire: new(Wire)}
-	ws := l.shakeHands(t, mode, func(nc net.Conn) net.Conn { return l.wire.Tap(&pieces{Conn: nc, cuts: cuts}) }, l.wire.Transport)
+	ws := l.shakeHands(t, c.mode, func(nc net.Conn) net.Conn { return l.wire.Tap(&pieces{Conn: nc, cuts: c.cuts}) }, l.wire.Transport)
 	l.WebSocket = NewWebSocket(ws, l.wire, &WebSocketOptions{Limits: Limits{ReadLimit: fuzzedLimit}})
-	l.send(string(data))
+	written, pinged, closed := func() int { return 0 }, func() error { return nil }, func() error { return nil }
+	if c.write {
+		written, pinged = background(l.chatter), background(func() error { return l.Ping(context.Background()) })
+	}
+	l.send(string(c.data))
 	l.raw.reset(io.EOF)
-	for r.why == nil {
+	if c.closing {
+		closed = background(l.bye)
+	}
+	for r.why == nil && len(r.messages) != c.closeAfter {
 		var m Message
-		if m, r.why = l.Read(nil); r.why == nil {
+		if m, r.why = c.read(l.WebSocket); r.why == nil {
 			r.messages = append(r.messages, fmt.Sprintf("%d%s", m.Type, m.Data))
 		}
 	}
+	if r.end = kindOf(r.why); r.why == nil {
+		r.end, r.why = "closed", l.bye()
+	}
+	_ = closed()
 	l.wire.stream.out.settle()
 	l.CloseNow()
-	r.end, r.wrote = kindOf(r.why), wrote(l.raw.in.data)
+	whole := written()
+	_ = pinged()
+	var data []string
+	r.wrote, data = wrote(l.raw.in.data)
+	if len(data) < whole || !slices.Equal(data, chatter[:len(data)]) {
+		t.Fatalf("of %d messages these were written: %q", whole, data)
+	}
 	return r
 }
 
-func readCoders(t *testing.T, data, cuts []byte, mode websocket.CompressionMode) (r reading) {
+// chatter is what we write while we read.
+var chatter = strings.Fields("a b c d e f g h i j k l m n o p q r s t")
+
+// chatter writes until that fails, and returns how many messages it has written.
+func (l *link) chatter() int {
+	for i, said := range chatter {
+		if l.Write(TextMessage(said)) != nil {
+			return i
+		}
+	}
+	return len(chatter)
+}
+
+func (c *comparison) readCoders(t *testing.T) (r reading) {
 	l := new(link)
-	ws := l.shakeHands(t, mode, func(nc net.Conn) net.Conn { return &pieces{Conn: nc, cuts: cuts} }, func(rt http.RoundTripper) http.RoundTripper { return rt })
+	ws := l.shakeHands(t, c.mode, func(nc net.Conn) net.Conn { return &pieces{Conn: nc, cuts: c.cuts} }, func(rt http.RoundTripper) http.RoundTripper { return rt })
 	l.WebSocket = NewWebSocket(ws, nil, nil) // for the cleanup
 	ws.SetReadLimit(fuzzedLimit)
-	l.send(string(data))
+	l.send(string(c.data))
 	l.raw.reset(io.EOF)
 	defer func() {
 		if recover() != nil {
 			r.end = "panic"
 		}
 	}()
-	for r.why == nil {
+	for r.why == nil && len(r.messages) != c.closeAfter {
 		var kind websocket.MessageType
 		var data []byte
 		if kind, data, r.why = ws.Read(context.Background()); r.why == nil {
 			r.messages = append(r.messages, fmt.Sprintf("%d%s", kind, data))
 		}
 	}
-	r.end, r.wrote = coderKind(r.why), wrote(l.raw.in.data)
+	r.end = coderKind(r.why)
+	if r.why == nil {
+		r.end = "closed"
+		r.why = ws.Close(websocket.StatusNormalClosure, "bye")
+	}
+	r.wrote, _ = wrote(l.raw.in.data)
 	return r
 }
 
@@ -176,19 +275,6 @@ func coderKind(err error) string {
 		return "end"
 	}
 	return "protocol"
-}
-
-// wrote returns the pongs and the close code among what a client has sent.
-func wrote(sent []byte) (all []string) {
-	for len(sent) > 0 {
-		first, size := sentFrame(sent)
-		payload := unmasked(slices.Clone(sent[:size]))
-		if first == fin|close8 {
-			payload = fmt.Sprintf("close %x", payload[:min(2, len(payload))])
-		}
-		all, sent = append(all, payload), sent[size:]
-	}
-	return all
 }
 
 // pieces is a connection that is read in pieces whose sizes cuts says again and again.

@@ -14,7 +14,7 @@ import (
 // Read. For the codes see RFC 6455, section 7.4; 1005 means that there was none.
 type CloseError struct {
 	Code   int    // of RFC 6455, section 7.4, or of the peer's own
-	Reason string // as it came: quote it before you log it
+	Reason string // as it came, perhaps not UTF-8: quote it before you log it
 }
 
 func (e *CloseError) Error() string {
@@ -31,8 +31,9 @@ func (e *CloseError) Error() string {
 func (e *CloseError) CloseCode() int { return e.Code }
 
 // ProtocolError is the error of Read when the peer has broken the rules of the
-// protocol: a wrong header, a continuation of nothing, corrupt compression. A
-// WebSocket without a [Wire.Transport] cannot tell such errors from others, and
+// protocol: a wrong header, a continuation of nothing, corrupt compression, or, with
+// [WebSocketOptions.CheckUTF8], a text that is not UTF-8. A WebSocket without a
+// [Wire.Transport] cannot tell such errors from others, except for the text, and
 // returns them as they are.
 type ProtocolError struct {
 	Err  error // what was wrong

@@ -24,6 +24,7 @@ const (
 	opPong         = 0xA
 
 	maxControl = 125 // bytes of a control frame's payload
+	keySize    = 4   // bytes of the key with which a frame is masked
 )
 
 // parseHeader returns the header with which b begins, unless b is too short.
@@ -52,14 +53,16 @@ func parseHeader(b []byte) (h header, ok bool) {
 func (h header) fin() bool    { return h.first&bitFIN != 0 }
 func (h header) opcode() byte { return h.first & 0xf }
 
-// whole is the size of the frame up to its payload's end.
-func (h header) whole() int {
-	size := int(h.size) + int(h.length)
+// head is the size of what comes before the payload.
+func (h header) head() int {
 	if h.masked {
-		size += 4
+		return int(h.size) + keySize
 	}
-	return size
+	return int(h.size)
 }
+
+// whole is the size of a frame whose payload is known not to be huge.
+func (h header) whole() int { return h.head() + int(h.length) }
 
 // isControl reports whether it is of a control frame that keeps the rules.
 func (h header) isControl() bool {
@@ -76,4 +79,38 @@ func (h header) isData(compression bool) bool {
 		op &^= bitRSV1
 	}
 	return op <= opBinary && h.length >= 0
+}
+
+// appendFrame appends a masked data frame to buf (RFC 6455, sections 5.2 and 5.3). The key
+// is of keySize random bytes.
+func appendFrame(buf []byte, first byte, key, payload []byte) []byte {
+	const masked = 0x80
+	switch n := len(payload); {
+	case n <= maxControl:
+		buf = append(buf, first, masked|byte(n))
+	case n <= 0xffff:
+		buf = append(buf, first, masked|126)
+		buf = binary.BigEndian.AppendUint16(buf, uint16(n))
+	default:
+		buf = append(buf, first, masked|127)
+		buf = binary.BigEndian.AppendUint64(buf, uint64(n))
+	}
+	buf = append(append(buf, key...), payload...)
+	mask(buf[len(buf)-len(payload):], key)
+	return buf
+}
+
+// mask masks a payload in place.
+func mask(p, key []byte) {
+	k := uint64(binary.LittleEndian.Uint32(key))
+	k |= k << 32
+	for len(p) >= 32 {
+		for i := 0; i < 32; i += 8 {
+			binary.LittleEndian.PutUint64(p[i:], binary.LittleEndian.Uint64(p[i:])^k)
+		}
+		p = p[32:]
+	}
+	for i := range p {
+		p[i] ^= key[i%keySize]
+	}
 }

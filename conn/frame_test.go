@@ -93,7 +93,7 @@ var plainFrames = []frameCase{
 	{"close without a code", frame(fin|close8, ""), "close 1005", 1005},
 	{"close of 1 byte", frame(fin|close8, "\x03"), "protocol", 1002},
 	{"close with a reason", frame(fin|close8, "\x03\xe8bye"), "close 1000", 1000},
-	{"close reason that is not UTF-8", frame(fin|close8, "\x03\xe8\xff\xfe"), "protocol", 1007},
+	{"close reason that is not UTF-8, unchecked", frame(fin|close8, "\x03\xe8\xff\xfe"), "close 1000", 1000},
 	{"text after close", frame(fin|close8, "\x03\xe8") + tail, "close 1000", 1000},
 	{"nothing", "", "end", 0},
 	{"cut in a header", "\x81", "cut", 0},
@@ -132,6 +132,35 @@ var compressedFrames = []frameCase{
 	{"1 TiB of empty blocks", frame(rsv1|bin, strings.Repeat("\x00\x00\x00\xff\xff", 1000)) + "\x00\x7f\x00\x00\x01\x00\x00\x00\x00\x00", "too big", 1009},
 }
 
+// takeoverFrames are compressed messages that refer to those before them.
+var takeoverFrames = []frameCase{
+	{"Hello twice", hello + frame(fin|rsv1|text, unhex("f200110000")) + tail, "Hello|Hello|tail|end", 0}, // RFC 7692 7.2.3.2
+	{"no payload between", hello + frame(fin|rsv1|text, "") + frame(fin|rsv1|text, unhex("f200110000")), "Hello||Hello|end", 0},
+}
+
+// checkedFrames are read with CheckUTF8. notUTF8 is "a", and the first two bytes of a rune
+// of three.
+var checkedFrames = []frameCase{
+	{"text", frame(fin|text, "\xce\xba\xe1\xbd\xb9") + tail, "\xce\xba\xe1\xbd\xb9|tail|end", 0},
+	{"rune in two fragments", frame(text, "\xe1\xbd") + frame(fin, "\xb9") + tail, "\xe1\xbd\xb9|tail|end", 0},
+	{"empty", frame(fin|text, "") + tail, "|tail|end", 0},
+	{"binary", frame(fin|bin, notUTF8) + tail, notUTF8 + "|tail|end", 0},
+	{"text that is not UTF-8", frame(fin|text, notUTF8) + tail, "protocol", 1007},
+	{"text that is not UTF-8 behind another", tail + frame(fin|text, notUTF8) + tail, "tail|protocol", 1007},
+	{"large text that is not UTF-8", frame(fin|text, strings.Repeat("x", 9000)+notUTF8) + tail, "protocol", 1007},
+	{"fragments", frame(text, "x") + frame(fin|ping, "p") + frame(fin, notUTF8) + tail, "protocol", 1007},
+	{"rune that ends in the next message", frame(fin|text, "\xe1\xbd") + frame(fin|text, "\xb9"), "protocol", 1007},
+	{"compressed", frame(fin|rsv1|text, compressed("\xce\xba")) + tail, "\xce\xba|tail|end", 0},
+	{"compressed text that is not UTF-8", frame(fin|rsv1|text, compressed(notUTF8)) + tail, "protocol", 1007},
+	{"compressed binary", frame(fin|rsv1|bin, compressed(notUTF8)) + tail, notUTF8 + "|tail|end", 0},
+	{"text that was cut in a rune", "\x81\x05a\xe1\xbd", "cut", 0},
+	{"close reason", frame(fin|close8, "\x03\xe8\xce\xba"), "close 1000", 1000},
+	{"close reason that is not UTF-8", frame(fin|close8, "\x03\xe8"+notUTF8), "protocol", 1007},
+	{"close code that is not UTF-8", frame(fin|close8, "\x0f\xa0"), "close 4000", 4000},
+}
+
+const notUTF8 = "a\xe1\xbd"
+
 // bomb says 30 MiB of zeros in some 30 kB.
 var bomb = compressed(strings.Repeat("\x00", 30<<20))
 
@@ -142,24 +171,35 @@ func TestFramesOneByOne(t *testing.T) {
 		cases = append(cases, frameCase{fmt.Sprint("close code ", code), frame(fin|close8, payload), "protocol", 1002})
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { c.test(t, websocket.CompressionDisabled) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, nil, websocket.CompressionDisabled) })
 	}
 }
 
 func TestCompressedFramesOneByOne(t *testing.T) {
 	for _, c := range compressedFrames {
-		t.Run(c.name, func(t *testing.T) { c.test(t, websocket.CompressionNoContextTakeover) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, nil, websocket.CompressionNoContextTakeover) })
+	}
+	for _, c := range takeoverFrames {
+		t.Run(c.name, func(t *testing.T) { c.test(t, nil, websocket.CompressionContextTakeover) })
+	}
+}
+
+func TestCheckedFramesOneByOne(t *testing.T) {
+	for _, c := range checkedFrames {
+		t.Run(c.name, func(t *testing.T) {
+			c.test(t, &WebSocketOptions{CheckUTF8: true}, websocket.CompressionNoContextTakeover)
+		})
 	}
 }
 
 // test sends the frames whole, and byte by byte.
-func (c frameCase) test(t *testing.T, mode websocket.CompressionMode) {
+func (c frameCase) test(t *testing.T, o *WebSocketOptions, mode websocket.CompressionMode) {
 	for _, chopped := range []bool{false, true} {
 		if chopped && len(c.sends) > 10_000 {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
-			l := dial(t, nil, mode)
+			l := dial(t, o, mode)
 			if !chopped {
 				l.send(c.sends)
 				l.raw.reset(io.EOF)

@@ -118,7 +118,7 @@ func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 // read is Read, or ReadBuffer if buffer is not nil.
 func (c *Framed) read(buf []byte, buffer func(size int) []byte) (Message, error) {
 	if c.wire.ended() != nil || !c.wire.reads.begin() {
-		return Message{}, c.wire.notReading()
+		return Message{}, c.wire.notReading(c.source.beforeBlock)
 	}
 	s := &c.source
 	s.begun = len(s.win) > 0 || c.in.Buffered() > 0

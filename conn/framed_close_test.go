@@ -51,6 +51,23 @@ func TestCloseHalfClosesAndWaitsForThePeer(t *testing.T) {
 	})
 }
 
+func TestBeforeBlockIsCalledBeforeAWaitForCloseOfAFramed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := framed(t, conn.Lines{}, nil)
+		waits := 0
+		s.BeforeBlock(func() { waits++ })
+		wait := s.closing(t, time.Minute)
+		synctest.Wait()
+		require.Zero(t, waits, "Close reads")
+		read := s.reading()
+		synctest.Wait()
+		require.Equal(t, 1, waits)
+		s.peer.Close()
+		require.NoError(t, wait())
+		require.ErrorIs(t, read(), net.ErrClosed)
+	})
+}
+
 // The Read under way sees the end in Close's place, or a last message.
 func TestCloseWhileSomebodyReads(t *testing.T) {
 	for name, test := range map[string]struct {

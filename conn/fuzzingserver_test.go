@@ -6,11 +6,12 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,13 +23,13 @@ import (
 type fuzzer struct {
 	addr  string
 	cases []autobahn
-	said  chan string // by the client of each case, in turn
+	said  chan []string // by the client of each case, in turn
 }
 
 func startFuzzer(t *testing.T, cases []autobahn) *fuzzer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &fuzzer{addr: l.Addr().String(), cases: cases, said: make(chan string, 1)}
+	s := &fuzzer{addr: l.Addr().String(), cases: cases, said: make(chan []string, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -45,9 +46,10 @@ func startFuzzer(t *testing.T, cases []autobahn) *fuzzer {
 	return s
 }
 
-// serve makes the handshake by hand and sends the frames of the case, while it notes
-// what the client sends.
+// serve makes the handshake by hand and takes the steps of the case, while it notes what
+// the client sends.
 func (s *fuzzer) serve(nc net.Conn) {
+	nc.SetDeadline(time.Now().Add(time.Minute)) // so that nothing hangs
 	r := bufio.NewReader(nc)
 	request, err := http.ReadRequest(r)
 	if err != nil {
@@ -59,47 +61,102 @@ func (s *fuzzer) serve(nc net.Conn) {
 	var index int
 	fmt.Sscanf(request.URL.Path, "/%d", &index)
 	c := s.cases[index]
-	said := background(func() string { return clientSays(r) })
-	piece := c.piece
-	if piece == 0 {
-		piece = max(1, len(c.sends))
+	heard := make(chan string, len(c.wants())+10)
+	go clientSays(r, heard) // the last loop waits for it
+	var all []string
+	for _, step := range c.steps {
+		for _, part := range c.parts(step.sends) {
+			if _, err := io.WriteString(nc, part); err != nil {
+				break // the client has hung up
+			}
+		}
+		for range step.wants {
+			if item, ok := <-heard; ok {
+				all = append(all, item)
+			}
+		}
 	}
-	for at := 0; at < len(c.sends) && err == nil; at += piece {
-		_, err = io.WriteString(nc, c.sends[at:min(at+piece, len(c.sends))])
+	for item := range heard { // until the client hangs up
+		all = append(all, item)
 	}
-	s.said <- said()
+	s.said <- all
 }
 
-// clientSays returns what a client sends, up to its close frame or the end.
-func clientSays(r *bufio.Reader) string {
-	var all, message strings.Builder
+// parts returns what is written at once.
+func (c autobahn) parts(sends string) (all []string) {
+	for len(sends) > 0 {
+		n := c.chop
+		switch n {
+		case 0:
+			n = len(sends)
+		case byFrame:
+			h, _ := parseHeader([]byte(sends[:min(10, len(sends))]))
+			n = h.whole()
+		}
+		n = min(n, len(sends))
+		all, sends = append(all, sends[:n]), sends[n:]
+	}
+	return all
+}
+
+// clientSays sends what a client says to the channel, until the client hangs up.
+func clientSays(r *bufio.Reader, to chan<- string) {
+	defer close(to)
+	var op byte
+	var message []byte
 	for {
-		head, err := r.Peek(14)
-		if len(head) < 6 {
-			return all.String() + err.Error()
-		}
-		first, size := sentFrame(append(head[:len(head):len(head)], make([]byte, 14)...))
-		sent := make([]byte, size)
-		if _, err := io.ReadFull(r, sent); err != nil {
-			return all.String() + err.Error()
-		}
-		payload := unmasked(sent)
-		switch first &^ fin {
-		case close8:
-			if len(payload) < 2 {
-				return all.String() + "close"
+		first, payload, err := readSent(r)
+		if err != nil {
+			var late net.Error
+			if errors.As(err, &late) && late.Timeout() {
+				to <- "the client does not hang up"
 			}
-			return fmt.Sprint(all.String(), "close ", binary.BigEndian.Uint16([]byte(payload)))
-		case pong:
-			all.WriteString("pong " + payload + "|")
-		default:
-			message.WriteString(payload)
-			if first&fin != 0 {
-				all.WriteString(echo(message.String()))
-				message.Reset()
-			}
+			return
+		}
+		switch {
+		case first&0xf >= close8:
+			to <- said(first&0xf, string(payload))
+			continue
+		case first&0xf != opContinuation:
+			op = first & 0xf
+		}
+		if message = append(message, payload...); first&fin != 0 {
+			to <- said(op, string(message))
+			message = nil
 		}
 	}
+}
+
+// said names what a client has sent: of a close frame the code, of others the payload, or
+// its size and sum.
+func said(op byte, payload string) string {
+	name := map[byte]string{text: "text", bin: "binary", ping: "ping", pong: "pong", close8: "close"}[op]
+	switch {
+	case op == close8 && len(payload) < 2:
+		return name
+	case op == close8:
+		return fmt.Sprint(name, " ", binary.BigEndian.Uint16([]byte(payload)))
+	case len(payload) > 200:
+		return fmt.Sprintf("%s of %d bytes, CRC %08x", name, len(payload), crc32.ChecksumIEEE([]byte(payload)))
+	}
+	return fmt.Sprintf("%s %q", name, payload)
+}
+
+// readSent reads a frame of a client.
+func readSent(r *bufio.Reader) (first byte, payload []byte, err error) {
+	head, err := r.Peek(6) // no frame is shorter
+	if err != nil {
+		return 0, nil, err
+	}
+	if size := int(head[1] & 0x7f); size > maxControl {
+		if head, err = r.Peek(14); err != nil {
+			return 0, nil, err
+		}
+	}
+	first, size := sentFrame(head)
+	sent := make([]byte, size)
+	_, err = io.ReadFull(r, sent)
+	return first, []byte(unmasked(sent)), err
 }
 
 // unmasked returns the payload of a client's frame.
@@ -119,15 +176,15 @@ func unmasked(sent []byte) string {
 }
 
 // dial returns a client of ours for a case.
-func (s *fuzzer) dial(t *testing.T, index int) *WebSocket {
+func (s *fuzzer) dial(t *testing.T, index int, o *WebSocketOptions) *WebSocket {
 	var wire Wire
 	rt := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, addr)
+		nc, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, network, addr)
 		return wire.Tap(nc), err
 	}}
 	ws, _, err := websocket.Dial(context.Background(), fmt.Sprintf("ws://%s/%d", s.addr, index), &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: wire.Transport(rt)},
 	})
 	require.NoError(t, err)
-	return NewWebSocket(ws, &wire, &WebSocketOptions{CheckUTF8: true})
+	return NewWebSocket(ws, &wire, o)
 }

@@ -15,7 +15,4 @@ func (w *Wire) hungUp() bool {
 }
 
 // HungUp implements [HangupDetector].
-func (c *WebSocket) HungUp() bool { return c.wire.hungUp() }
-
-// HungUp implements [HangupDetector].
 func (c *Framed) HungUp() bool { return c.wire.hungUp() }

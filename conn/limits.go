@@ -17,7 +17,7 @@ type Limits struct {
 
 	// WriteTimeout is how long a message may take to be written, counted from its turn
 	// when several goroutines write. Then the connection is cut with a [SlowMessageError].
-	// Not used on js, where writing never waits. Default 10 s; negative: off.
+	// On js only the wait for the browser's buffer counts. Default 10 s; negative: off.
 	WriteTimeout time.Duration
 
 	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
@@ -33,8 +33,17 @@ type WebSocketOptions struct {
 	Limits
 
 	// CheckUTF8 refuses a Text message that is not UTF-8, as RFC 6455, section 8.1,
-	// demands: the connection ends with a [ProtocolError] whose code is 1007. Not
-	// used on js, where the browser checks. Default: text is not checked.
+	// demands: Read returns no byte of it, but a [ProtocolError] with the code 1007. The
+	// peer gets a close frame with that code, and the connection ends. A close frame
+	// whose reason is not UTF-8 is refused in the same way. A message is checked when all
+	// of it has come, and not sooner, however many fragments it has. What is written is
+	// not checked.
+	//
+	// The cost is one pass over each Text message: about 0.1 ns a byte for ASCII, and 1 ns
+	// for other text. Set it if your program needs UTF-8 and what reads the text does not
+	// check it; encoding/json, for one, replaces what is wrong by U+FFFD. Not used on js,
+	// where the browser checks. Default: off; every text, and every reason, is returned
+	// as it came.
 	CheckUTF8 bool
 }
 

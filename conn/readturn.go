@@ -22,11 +22,12 @@ type closing struct {
 
 // The states of a readTurn.
 const (
-	nobody uint32 = iota
-	reader        // a Read reads
-	lent          // coder/websocket reads, called by a Read
-	wanted        // a Read has the turn, or has lent it, and gives it to Close in the end
-	closer        // Close reads, from now on
+	nobody   uint32 = iota
+	reader          // a Read reads
+	lent            // coder/websocket reads, called by a Read
+	wanted          // a Read has the turn, and gives it to Close in the end
+	recalled        // as lent; when coder/websocket has read, Close gets the turn
+	closer          // Close reads, from now on
 )
 
 // begin takes the turn for a Read. It reports false if another has it.
@@ -50,16 +51,19 @@ func (t *readTurn) change(from, to uint32) bool {
 	if t.state.CompareAndSwap(from, to) {
 		return true
 	}
-	if t.state.CompareAndSwap(wanted, closer) {
+	if t.state.CompareAndSwap(wanted, closer) || t.state.CompareAndSwap(recalled, closer) {
 		close(t.close.handed)
 	}
 	return false
 }
 
-// awaitClose waits until a Close that is under way has ended. The caller does not have the
-// turn.
-func (t *readTurn) awaitClose() {
-	if s := t.state.Load(); s == wanted || s == closer {
+// awaitClose waits until a Close that is under way has ended, and calls before, which may be
+// nil, before it waits. The caller does not have the turn.
+func (t *readTurn) awaitClose(before func()) {
+	if s := t.state.Load(); s >= wanted {
+		if before != nil {
+			before()
+		}
 		<-t.close.over
 	}
 }
@@ -75,7 +79,7 @@ func (t *readTurn) want() {
 			return
 		case t.state.CompareAndSwap(reader, wanted):
 			return
-		case t.state.CompareAndSwap(lent, wanted):
+		case t.state.CompareAndSwap(lent, recalled):
 			t.close.lent = true
 			return
 		}

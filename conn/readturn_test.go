@@ -65,6 +65,28 @@ func TestReadDuringCloseReturnsWhenThatHasEnded(t *testing.T) {
 	}
 }
 
+// A reader that collects messages may have some when Close comes between two Reads.
+func TestBeforeBlockIsCalledBeforeAWaitForClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		waits := 0
+		require.True(t, l.BeforeBlock(func() { waits++ }))
+		l.send(tail + tail)
+		_, err := l.Read(nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, waits)
+		wait := l.closing(t.Context())
+		synctest.Wait()
+		require.Equal(t, 1, waits, "Close reads")
+		read := l.reading()
+		synctest.Wait()
+		require.Equal(t, 2, waits)
+		l.send(frame(fin|close8, "\x03\xe8"))
+		require.NoError(t, wait())
+		require.ErrorIs(t, read(), net.ErrClosed)
+	})
+}
+
 // The peer says goodbye in the same moment.
 func TestBothSidesMayCloseAtOnce(t *testing.T) {
 	for range 100 {
@@ -89,4 +111,57 @@ func TestASecondReaderOfAWebSocketIsRefused(t *testing.T) {
 		l.send(tail)
 		require.NoError(t, read())
 	})
+}
+
+// Close comes while coder/websocket reads the ping that it was lent.
+func TestWhatWasLentIsReadToItsEndWhenCloseComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := plain(t, nil)
+		s, turn := l.wire.stream, &l.wire.reads
+		require.True(t, turn.begin())
+		require.True(t, turn.lend())
+		s.win, s.lent, s.ending = []byte(frame(fin|ping, "")), 2, true
+		turn.want()
+		defer turn.done()
+		for _, want := range []string{frame(fin|ping, ""), emptyMessage} {
+			p := make([]byte, 100)
+			n, err := s.Read(p)
+			require.NoError(t, err)
+			require.Equal(t, want, string(p[:n]))
+		}
+		_, err := s.Read(make([]byte, 100))
+		require.ErrorIs(t, err, errNothingLent)
+		require.False(t, turn.takeBack(), "the turn is Close's")
+		turn.awaitLent()
+	})
+}
+
+func (l *link) bye() error { return l.Close(context.Background(), 1000, "bye") }
+
+// Close comes while coder/websocket answers the peer's close frame.
+func TestAGoodbyeThatIsBeingReadAnswersClose(t *testing.T) {
+	l := plain(t, nil)
+	out, turn := &l.wire.stream.out, &l.wire.reads
+	state := func(want uint32) func() bool { return func() bool { return turn.state.Load() == want } }
+	out.mu.Lock() // its answer waits
+	l.send(goodbye)
+	read := l.reading()
+	require.Eventually(t, state(lent), 60*second, second/1000)
+	bye := background(l.bye)
+	require.Eventually(t, state(recalled), 60*second, second/1000)
+	out.mu.Unlock()
+	require.NoError(t, bye())
+	require.ErrorIs(t, read(), net.ErrClosed)
+}
+
+func TestCloseMayComeWhileAPingIsAnswered(t *testing.T) {
+	for range 300 {
+		l := plain(t, nil)
+		l.send(frame(fin|ping, ""), tail, goodbye)
+		bye := background(l.bye)
+		for err := error(nil); err == nil; {
+			_, err = l.Read(nil)
+		}
+		_ = bye()
+	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// sender stands between coder/websocket, which writes under its frame lock, and the
-// network, where a writer may have to wait. It collects frames in a buffer, and the
-// goroutine that writes a message flushes the buffer without that lock. So coder/websocket
-// can answer a ping at any time, and its limit of 5 s for that never ends a connection
-// whose window is full.
+// sender stands between those who write frames and the network, where a writer may have to
+// wait. It makes the frames of messages itself, except those of compressed messages, which
+// come from coder/websocket as control frames do. It collects frames in a buffer, and the
+// goroutine that writes a message flushes the buffer. So coder/websocket, which writes under
+// its frame lock, never waits there: it can answer a ping at any time, and its limit of 5 s
+// for that never ends a connection whose window is full.
 type sender struct {
 	to *source // has the body
 
@@ -18,32 +19,6 @@ type sender struct {
 	out *outgoing  // nil while nothing is sent
 	err error      // why nothing is sent any more
 }
-
-// outgoing is what a sender needs while something is sent; the sender's lock guards it.
-// Offsets count from when it began.
-type outgoing struct {
-	users int // goroutines in one of the sender's methods, and the owner of the turn
-
-	buf      []byte    // frames that wait
-	spare    []byte    // will be buf while that is written
-	moved    sync.Cond // something was written, the sender has failed, or a goroutine has ended
-	pushing  bool      // one goroutine writes to the body
-	flushers int       // goroutines that will flush; without one, a frame starts one
-	control  int       // flushers that a control frame started
-
-	turn    sync.Cond // the turn to write messages was handed over
-	taken   bool      // one goroutine has the turn
-	waiting int       // how many wait for it
-	handed  bool      // it is for the first of them
-
-	added   int64 // bytes of all frames so far
-	sent    int64 // of them, bytes that the kernel has taken
-	start   int64 // where in added the message under way begins; -1: nowhere yet
-	origin  int64 // where in added the messages of this turn begin; -1: nowhere yet
-	answers int   // to pings, since buf was last taken
-}
-
-var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
 const (
 	// fragment is how large a message is that travels as one frame, and how much of a
@@ -83,8 +58,8 @@ func (s *sender) leave() {
 	outgoings.Put(o)
 }
 
-// Write adds a part of a frame to the buffer. It is called under coder/websocket's
-// frame lock, and never waits.
+// Write adds a control frame to the buffer, or a part of a frame of a compressed message. It
+// is called under coder/websocket's frame lock, and never waits.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,11 +73,11 @@ func (s *sender) Write(p []byte) (int, error) {
 		go s.flushControl() // rest waits for it
 	}
 	o := s.out
-	if o.start < 0 && p[0]&0xf < opClose { // a data frame: before a message there are only control frames, each whole
-		o.start = o.added
-		if o.origin < 0 {
-			o.origin = o.start
-		}
+	switch op := p[0] & 0xf; { // coder/websocket writes each control frame at once
+	case op < opClose && o.start < 0: // a data frame, because between messages there are only control frames
+		o.begin()
+	case op == opClose: // or bytes of a compressed message, behind which no frame of ours is added
+		s.to.wire.closeSent.Store(true)
 	}
 	o.buf = append(o.buf, p...)
 	o.added += int64(len(p))
@@ -187,21 +162,12 @@ func (s *sender) pass() {
 	s.leave()
 }
 
-// span is where the bytes of a message lie among all that are sent. A control frame
-// right behind it may count as a part of it.
-type span struct {
-	start int64 // -1: no byte of it was added
-	end   int64
-}
-
 // next returns where the message lies that was added last, and announces the next
 // one of the turn.
 func (s *sender) next() span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := span{s.out.start, s.out.added}
-	s.out.start = -1
-	return m
+	return s.out.next()
 }
 
 // flush waits until the kernel has taken all frames. It returns up to where the kernel has

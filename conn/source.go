@@ -11,13 +11,14 @@ import (
 type source struct {
 	wire        *Wire              // its watchdog runs while a message waits for the network
 	body        io.ReadWriteCloser // which a sender writes
-	beforeBlock func()             // called before each read of the body; may be nil
+	beforeBlock func()             // called by the goroutine that reads, before it may wait; may be nil
 
-	ahead *[aheadSize]byte // nil, or the buffer in which win lies
-	win   []byte           // what has come and is not consumed
-	full  bool             // the last read filled its buffer: more has probably come
-	begun bool             // something of the message under way has come
-	timed bool             // and the watchdog runs for it
+	ahead  *[aheadSize]byte // nil, or the buffer in which win lies
+	win    []byte           // what has come and is not consumed
+	full   bool             // the last read filled its buffer: more has probably come
+	begun  bool             // something of the message under way has come
+	timed  bool             // and the watchdog runs for it
+	closes bool             // Close reads, to which beforeBlock does not belong
 
 	told atomic.Bool // err was returned: the stream has ended. Then others may read it
 	err  error       // came with the last bytes, and is returned after them
@@ -45,9 +46,7 @@ func (s *source) ask(p []byte) (int, error) {
 		s.wire.message.begin()
 	}
 	for tries := 0; s.err == nil; tries++ {
-		if s.beforeBlock != nil {
-			s.beforeBlock()
-		}
+		s.announce()
 		var n int
 		n, s.err = s.body.Read(p)
 		s.full = n == len(p)
@@ -61,6 +60,14 @@ func (s *source) ask(p []byte) (int, error) {
 	}
 	s.told.Store(true)
 	return 0, s.err
+}
+
+// announce is called before Read may wait. A Close that reads does not look at beforeBlock, which
+// another goroutine may set meanwhile.
+func (s *source) announce() {
+	if !s.closes && s.beforeBlock != nil {
+		s.beforeBlock()
+	}
 }
 
 // finish ends the message under way, which is complete or no longer needed. more is set if
@@ -124,7 +131,7 @@ func (s *source) Read(p []byte) (int, error) {
 // ended.
 func (s *source) drain() (err error) {
 	s.release()
-	s.beforeBlock = nil // it belongs to the goroutine that read
+	s.closes = true
 	for buf := make([]byte, 4<<10); err == nil; {
 		_, err = s.ask(buf)
 	}

@@ -48,7 +48,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		switch s.wire.reads.state.Load() {
 		case nobody:
 			return s.source.Read(p)
-		case lent:
+		case lent, recalled:
 			if !s.ending || len(p) < len(emptyMessage) {
 				return 0, errNothingLent
 			}
@@ -69,10 +69,11 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // awaitAnswer waits for the peer's close frame, for Close, and lends it. It throws all other
-// frames away, but for those that coder/websocket refuses.
+// frames away, even if they break the rules. Only a length or an opcode that no frame has
+// is lent too, so that coder/websocket refuses it.
 func (s *stream) awaitAnswer() error {
 	s.wire.reads.claim()
-	s.beforeBlock = nil // it belongs to the goroutine that read
+	s.closes = true
 	for {
 		h, err := s.header(nil)
 		if err != nil {
@@ -89,17 +90,18 @@ func (s *stream) awaitAnswer() error {
 			s.lent = int16(h.size)
 			return nil
 		}
-		if err := s.skip(h.whole()); err != nil {
+		if err := s.skip(uint64(h.head()) + uint64(h.length)); err != nil {
 			return err
 		}
 	}
 }
 
-// skip throws away the next n bytes.
-func (s *stream) skip(n int) error {
+// skip throws away the next n bytes. No int holds the size of the largest frame that a peer
+// may announce.
+func (s *stream) skip(n uint64) error {
 	for {
-		some := min(n, len(s.win))
-		s.consume(some)
+		some := min(n, uint64(len(s.win)))
+		s.consume(int(some))
 		if n -= some; n == 0 {
 			s.finish(len(s.win) > 0)
 			return nil
@@ -170,11 +172,11 @@ func (s *stream) fill(buf []byte) error {
 func (s *stream) consume(n int) { s.win = s.win[n:] }
 
 // payload appends what is left of the frame under way to buf, which may grow to
-// limit. Memory grows with what comes, never by a length.
-func (s *stream) payload(buf []byte, limit int) ([]byte, error) {
+// most. Beyond the first 8 KiB memory grows with what comes, never by a length.
+func (s *stream) payload(buf []byte, most int) ([]byte, error) {
 	for {
 		some := min(s.left, len(s.win))
-		buf = append(roomFor(buf, some, limit), s.win[:some]...)
+		buf = append(roomFor(buf, max(some, min(s.left, 4<<10)), most), s.win[:some]...)
 		s.consume(some)
 		if s.left -= some; s.left == 0 {
 			return buf, nil
@@ -185,9 +187,7 @@ func (s *stream) payload(buf []byte, limit int) ([]byte, error) {
 			}
 			continue
 		}
-		if len(buf) == cap(buf) {
-			buf = roomFor(buf, min(s.left, 4<<10), len(buf)+s.left)
-		}
+		buf = roomFor(buf, 1, most)
 		n, err := s.ask(buf[len(buf):min(len(buf)+s.left, cap(buf))])
 		if err != nil {
 			return nil, err
@@ -197,14 +197,14 @@ func (s *stream) payload(buf []byte, limit int) ([]byte, error) {
 	}
 }
 
-// roomFor returns buf with room for n bytes more. Where it grows it at least doubles,
-// but not beyond limit.
-func roomFor(buf []byte, n, limit int) []byte {
+// roomFor returns buf with room for n bytes more. Where it grows it gets room for twice what it
+// will hold then, but for no more than most.
+func roomFor(buf []byte, n, most int) []byte {
 	need := len(buf) + n
 	if need <= cap(buf) {
 		return buf
 	}
-	larger := make([]byte, len(buf), max(need, min(2*cap(buf), limit)))
+	larger := make([]byte, len(buf), max(need, min(2*need, most)))
 	copy(larger, buf)
 	return larger
 }
@@ -218,6 +218,14 @@ func (s *stream) Close() error {
 		s.out.settle()
 	}
 	return s.body.Close()
+}
+
+// notifier returns the function of BeforeBlock, or nil without a stream.
+func (s *stream) notifier() func() {
+	if s == nil {
+		return nil
+	}
+	return s.beforeBlock
 }
 
 // ended is source.ended, or nil without a stream.

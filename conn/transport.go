@@ -31,7 +31,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if body, ok := resp.Body.(io.ReadWriteCloser); ok {
 		s := newStream(t.wire, body)
-		s.inflate = agreed(resp.Header.Values("Sec-WebSocket-Extensions"))
+		s.inflate = agreed(resp.Header.Values("Sec-Websocket-Extensions"))
 		t.wire.stream, resp.Body = s, s
 	}
 	return resp, nil

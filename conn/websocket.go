@@ -44,6 +44,8 @@ var _ interface {
 //     compressed or fragmented (coder/websocket v1.8.15 returns no error);
 //   - a compressed message with a final block (RFC 7692, section 7.2.3.4) may spoil the
 //     next one;
+//   - CheckUTF8 does not check the reason of a close frame, and a Read that refuses a text
+//     waits for the peer's close frame, for 10 s at most;
 //   - a write that takes longer than 5 s while the peer pings ends the connection,
 //     whatever WriteTimeout is;
 //   - the fate of a failed write is unknown even where nothing was written.
@@ -66,6 +68,9 @@ func (c *WebSocket) Idle() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
 }
 
+// HungUp implements [HangupDetector].
+func (c *WebSocket) HungUp() bool { return c.wire.hungUp() }
+
 // BeforeBlock implements [BlockNotifier]. Without a Wire it does nothing and reports false.
 func (c *WebSocket) BeforeBlock(f func()) bool {
 	if c.wire.stream == nil {
@@ -74,6 +79,9 @@ func (c *WebSocket) BeforeBlock(f func()) bool {
 	c.wire.stream.beforeBlock = f
 	return true
 }
+
+// LocalAddr implements [Addresser].
+func (c *WebSocket) LocalAddr() net.Addr { return c.wire.localAddr() }
 
 // Subprotocol returns the subprotocol that was agreed on, or "".
 func (c *WebSocket) Subprotocol() string { return c.ws.Subprotocol() }

@@ -2,7 +2,9 @@ package conn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -67,6 +69,25 @@ func TestCloseOnASilentPeerEndsWithItsContext(t *testing.T) {
 				takes(t, 2*second, func() { require.ErrorIs(t, l.Close(ctx, 1000, ""), cause) })
 			})
 		})
+	}
+}
+
+// The length overflows an int as soon as that of the header is added.
+func TestCloseEndsAlthoughAFrameClaimsToBeHuge(t *testing.T) {
+	for _, length := range []uint64{math.MaxInt64, math.MaxInt64 - 9, math.MaxUint32, 1 << 31} {
+		for _, mask := range []string{"", "keys"} {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, nil)
+				wait := l.closing(t.Context())
+				synctest.Wait()
+				size := byte(127)
+				if mask != "" {
+					size |= 0x80
+				}
+				l.send(string(binary.BigEndian.AppendUint64([]byte{fin | bin, size}, length)) + mask + "and so on")
+				require.EqualError(t, wait(), "close: no close frame in answer within 5s")
+			})
+		}
 	}
 }
 

@@ -3,101 +3,352 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"sync"
+	"syscall/js"
 	"time"
-
-	"github.com/coder/websocket"
+	"unicode/utf8"
 )
 
-// WebSocket is a [Conn] over the browser's WebSocket. A program in a browser cannot ping,
-// cut, or learn how a connection ended: there is no Ping and no Wire.Transport, Idle
-// counts whole messages only, and closing takes as long as the browser does.
+// WebSocket is a [Conn] over the WebSocket object of a browser, which [OpenWebSocket] opens.
+// A program in a browser can do less than another:
+//
+//   - There is no Ping, and Idle counts whole messages only.
+//   - Nothing slows the peer down while the program does not read. Messages that wait to be
+//     read have a limit of their own: see [UnreadError].
+//   - Write hands a message to the browser. If more than 1 MiB waits there it waits too, for
+//     WriteTimeout at most.
+//   - A connection cannot be cut. CloseNow begins to close it, without a code, and does not
+//     wait; the browser ends it when the peer has answered, or by a timeout of its own.
+//   - Close can send 1000 and 3000 to 4999. For the codes of RFC 6455, section 7.4, that a
+//     browser refuses it sends one that is larger by 3000, such as 4001 for 1001.
+//   - A connection that ends without a close frame is [io.EOF], whatever the cause is. The
+//     browser reports 1006 and does not say why.
 type WebSocket struct {
-	ws    *websocket.Conn
-	wire  *Wire
-	limit int64
+	socket js.Value
+	limits Limits
+	stop   [3]func() // end the handlers of message, close, and error
+
+	opened chan struct{} // closed by the event open
+	ended  chan struct{} // closed with the first cause
+	closed chan struct{} // closed by the event close: the browser does nothing more
+	more   chan struct{} // holds 1: something has come
+
+	mu     sync.Mutex // guards what follows; held for moments only
+	unread []Message
+	size   int64 // what unread takes, in bytes
+	cause  error // why the connection ended: the first reason only
+	clean  bool  // the peer has answered our close frame, or we its; set before closed is closed
+	heard  time.Duration
 }
 
 var _ interface {
 	Conn
 	Idler
+	HangupDetector
 } = (*WebSocket)(nil)
 
-// NewWebSocket returns ws as a Conn with the ReadLimit of o, which may be nil.
-// From now on ws belongs to it. w may be nil.
-func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
+// UnreadError is the error of Read when messages have come faster than they were read: there
+// was no room for the next one, and a browser cannot tell the peer to wait. Read returns
+// those before it first.
+type UnreadError struct {
+	Limit int64 // in bytes: twice the ReadLimit
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("messages of more than %d bytes were waiting to be read", e.Limit)
+}
+
+const (
+	buffered  = 1 << 20               // bytes that may wait in the browser when a write begins
+	look      = 20 * time.Millisecond // between two looks at how much waits
+	overhead  = 64                    // bytes that an unread message counts besides its data
+	readyOpen = 1                     // the readyState of a socket that is open
+)
+
+// errAbnormal is why a connection ended without a close frame.
+var errAbnormal = fmt.Errorf("the peer hung up without a close frame (1006, a browser does not say why): %w", io.EOF)
+
+// OpenWebSocket opens a WebSocket, with the limits of o, which may be nil. It offers the
+// subprotocols, the best first. If ctx ends before the handshake is answered, it abandons the
+// attempt, and returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is
+// NewWebSocket. The caller must call Close or CloseNow in the end.
+func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *WebSocketOptions) (*WebSocket, error) {
+	offered := make([]any, len(subprotocols))
+	for i, s := range subprotocols {
+		offered[i] = s
+	}
+	var socket js.Value
+	if err := try(func() { socket = js.Global().Get("WebSocket").New(url, offered) }); err != nil {
+		// Without the browser's text, which has the URL, and so its password and its query.
+		if thrown, ok := errors.AsType[js.Error](err); ok {
+			err = fmt.Errorf("the browser refuses the URL or a subprotocol: %s", thrown.Get("name").String())
+		}
+		return nil, err
+	}
+	socket.Set("binaryType", "arraybuffer")
 	options := o.withDefaults()
-	if w == nil {
-		w = new(Wire)
+	c := &WebSocket{
+		socket: socket, limits: options.Limits, heard: clock(),
+		opened: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), more: make(chan struct{}, 1),
 	}
-	w.noteLife()
-	ws.SetReadLimit(options.ReadLimit)
-	return &WebSocket{ws: ws, wire: w, limit: options.ReadLimit}
+	var stopOpen func()
+	stopOpen = c.on("open", func(js.Value) { close(c.opened); stopOpen() })
+	c.stop = [3]func(){
+		c.on("message", func(e js.Value) { c.take(e.Get("data")) }),
+		c.on("close", func(e js.Value) {
+			c.finish(e.Get("code").Int(), e.Get("reason").String(), e.Get("wasClean").Bool())
+			select {
+			case <-c.opened:
+			default:
+				stopOpen()
+			}
+		}),
+		c.on("error", func(js.Value) {}), // close follows, which says more
+	}
+	select {
+	case <-c.opened:
+		return c, nil
+	case <-c.closed:
+		return nil, fmt.Errorf("the handshake has failed (1006, a browser does not say why): %w", io.EOF)
+	case <-ctx.Done():
+		_ = c.CloseNow()
+		return nil, context.Cause(ctx)
+	}
 }
 
-// Read implements [Conn]. Only one goroutine may read.
-func (c *WebSocket) Read(buf []byte) (Message, error) {
-	if cause := c.wire.ended(); cause != nil {
-		return Message{}, &lostError{"read", cause}
+// on calls f for each event of a name. The caller calls stop once.
+func (c *WebSocket) on(name string, f func(event js.Value)) (stop func()) {
+	handler := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		f(args[0])
+		return nil
+	})
+	c.socket.Call("addEventListener", name, handler)
+	return func() {
+		c.socket.Call("removeEventListener", name, handler)
+		handler.Release()
 	}
-	kind, data, err := c.ws.Read(context.Background())
-	if err != nil {
-		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
-	}
-	c.wire.noteLife()
-	return Message{Type: Type(kind), Data: append(buf[:0], data...)}, nil
 }
 
-func (c *WebSocket) reason(err error) error {
-	var frame websocket.CloseError
+// take keeps a message that has come, unless it is too large or there is no room.
+func (c *WebSocket) take(data js.Value) {
+	m, size := Message{Type: Text}, int64(0)
+	if data.Type() == js.TypeString {
+		// In UTF-16, so that a text has at least as many bytes. Only an object has a length.
+		size = int64(js.Global().Get("Object").New(data).Get("length").Int())
+	} else {
+		m.Type, size = Binary, int64(data.Get("byteLength").Int())
+	}
+	if size <= c.limits.ReadLimit { // what is larger is not copied
+		if m.Type == Text {
+			m.Data = []byte(data.String())
+			size = int64(len(m.Data))
+		} else {
+			m.Data = make([]byte, size)
+			js.CopyBytesToGo(m.Data, js.Global().Get("Uint8Array").New(data))
+		}
+	}
+	c.mu.Lock()
+	room := 2 * min(c.limits.ReadLimit, maxLimit/2)
+	tooBig, tooMuch := size > c.limits.ReadLimit, len(c.unread) > 0 && c.size+size+overhead > room
+	if c.heard = clock(); c.cause == nil && !tooBig && !tooMuch {
+		c.unread, c.size = append(c.unread, m), c.size+size+overhead
+	}
+	c.mu.Unlock()
 	switch {
-	case errors.As(err, &frame):
-		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		return &TooBigError{Limit: c.limit}
-	case errors.Is(err, net.ErrClosed):
-		return errEnded
+	case tooBig:
+		c.fail(&TooBigError{Limit: c.limits.ReadLimit}, codeTooBig, "a message was too large")
+	case tooMuch:
+		c.fail(&UnreadError{Limit: room}, codeTooMuch, "messages came faster than they were read")
+	default:
+		signal(c.more)
 	}
-	return err
 }
 
-// Write implements [Conn]. It never waits.
-func (c *WebSocket) Write(m Message) error {
-	if cause := c.wire.ended(); cause != nil {
-		return notWritten(cause)
+// codeTooMuch is what the peer gets for an UnreadError: 1008, policy violation.
+const codeTooMuch = 1008
+
+// finish takes the end of the connection, which the browser reports once.
+func (c *WebSocket) finish(code int, reason string, clean bool) {
+	var cause error = &CloseError{Code: code, Reason: reason}
+	if !clean {
+		cause = errAbnormal
 	}
+	c.mu.Lock()
+	c.clean = clean
+	c.mu.Unlock()
+	c.end(cause)
+	for _, stop := range c.stop {
+		stop()
+	}
+	close(c.closed)
+}
+
+// end keeps the first cause of the connection's end, and returns that.
+func (c *WebSocket) end(cause error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.cause = cause
+		close(c.ended)
+	}
+	if errors.Is(cause, net.ErrClosed) {
+		c.unread, c.size = nil, 0 // nobody reads after a Close
+	}
+	return c.cause
+}
+
+// fail ends the connection because of cause, and begins to close it.
+func (c *WebSocket) fail(cause error, code int, reason string) {
+	c.end(cause)
+	_ = c.begin(code, reason)
+}
+
+// begin begins to close the connection, by a code that a browser takes, or by none for 0.
+func (c *WebSocket) begin(code int, reason string) error {
+	if code > 1000 && code < 3000 {
+		code += 3000
+	}
+	return try(func() {
+		if code == 0 {
+			c.socket.Call("close")
+			return
+		}
+		c.socket.Call("close", code, cutReason(reason))
+	})
+}
+
+// Read implements [Conn]. Only one goroutine may read. What came before the end of the
+// connection is returned before its cause.
+func (c *WebSocket) Read(buf []byte) (Message, error) {
+	for {
+		c.mu.Lock()
+		cause := c.cause
+		if len(c.unread) > 0 {
+			m := c.unread[0]
+			c.unread[0] = Message{}
+			c.size -= int64(len(m.Data)) + overhead
+			if c.unread = c.unread[1:]; len(c.unread) == 0 {
+				c.unread = nil // an idle connection keeps no memory
+			}
+			c.mu.Unlock()
+			m.Data = append(buf[:0], m.Data...)
+			return m, nil
+		}
+		c.mu.Unlock()
+		if cause != nil {
+			return Message{}, &lostError{"read", cause}
+		}
+		select {
+		case <-c.more:
+		case <-c.ended:
+		}
+	}
+}
+
+// Write implements [Conn]. Nil means that the browser has taken the message. A Text that is
+// not UTF-8 is [ErrBadMessage], because a browser would change it.
+func (c *WebSocket) Write(m Message) error {
 	if err := checkType(m); err != nil {
 		return err
 	}
-	if err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data); err != nil {
-		return &lostError{"write", err}
+	if m.Type == Text && !utf8.Valid(m.Data) {
+		return notWritten(fmt.Errorf("%w: a browser sends only UTF-8 as Text", ErrBadMessage))
+	}
+	if err := c.awaitRoom(); err != nil {
+		return notWritten(err)
+	}
+	if c.socket.Get("readyState").Int() != readyOpen { // send would drop it, and say nothing
+		return notWritten(errEnded)
+	}
+	err := try(func() {
+		if m.Type == Text {
+			c.socket.Call("send", string(m.Data))
+			return
+		}
+		data := js.Global().Get("Uint8Array").New(len(m.Data))
+		js.CopyBytesToJS(data, m.Data)
+		c.socket.Call("send", data)
+	})
+	if err != nil {
+		return notWritten(err)
 	}
 	return nil
 }
 
-// Idle implements [Idler].
+// awaitRoom waits until the browser has sent most of what it was given, and closes the
+// connection if that takes longer than WriteTimeout.
+func (c *WebSocket) awaitRoom() error {
+	for start := clock(); ; {
+		select {
+		case <-c.ended:
+			return c.end(errEnded)
+		default:
+		}
+		if c.socket.Get("bufferedAmount").Int() <= buffered {
+			return nil
+		}
+		if limit := c.limits.WriteTimeout; limit > 0 && clock()-start >= limit {
+			cause := c.end(&SlowMessageError{Op: "write", Limit: limit})
+			_ = c.begin(0, "")
+			return cause
+		}
+		wait := time.NewTimer(look)
+		select {
+		case <-wait.C:
+		case <-c.ended:
+			wait.Stop()
+		}
+	}
+}
+
+// Idle implements [Idler]. It counts from the last whole message.
 func (c *WebSocket) Idle() time.Duration {
-	return clock() - time.Duration(c.wire.heard.Load())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return clock() - c.heard
+}
+
+// HungUp implements [HangupDetector].
+func (c *WebSocket) HungUp() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // Subprotocol returns the subprotocol that was agreed on, "" if none was.
-func (c *WebSocket) Subprotocol() string { return c.ws.Subprotocol() }
+func (c *WebSocket) Subprotocol() string { return c.socket.Get("protocol").String() }
 
-// Close implements [Conn], except that a browser goes on closing by itself when
-// ctx ends. It takes no codes but 1000 and 3000 to 4999.
+// Close implements [Conn]. A nil error means that the peer has answered. When ctx ends, Close
+// returns, and the browser goes on closing by itself. For the codes see [WebSocket].
 func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	err := checkCode(code)
-	if err != nil {
-		code, reason = 1000, ""
+	if err == nil {
+		err = context.Cause(ctx)
 	}
-	c.wire.end(net.ErrClosed)
-	closed := make(chan error, 1)
-	go func() { closed <- c.ws.Close(websocket.StatusCode(code), cutReason(reason)) }()
-	select {
-	case failed := <-closed:
-		err = errors.Join(err, failed)
-	case <-ctx.Done(): // the browser ends it, and the goroutine
-		err = errors.Join(err, context.Cause(ctx))
+	if cause := c.end(net.ErrClosed); err == nil && !errors.Is(cause, net.ErrClosed) {
+		err = cause // it was dead before
+	}
+	if err != nil {
+		_ = c.CloseNow()
+		return &lostError{"close", err}
+	}
+	if err = c.begin(code, reason); err == nil {
+		select {
+		case <-c.closed:
+			c.mu.Lock()
+			if !c.clean {
+				err = errAbnormal
+			}
+			c.mu.Unlock()
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
 	}
 	if err != nil {
 		return &lostError{"close", err}
@@ -105,10 +356,31 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	return nil
 }
 
-// CloseNow implements [Conn]. The error is always nil.
+// CloseNow implements [Conn], as far as a browser can: see [WebSocket]. The error is always nil.
 func (c *WebSocket) CloseNow() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = c.Close(ctx, 1000, "")
+	c.fail(net.ErrClosed, 0, "")
 	return nil
+}
+
+// try calls f and returns what JavaScript throws in it.
+func try(f func()) (err error) {
+	defer func() {
+		switch thrown := recover().(type) {
+		case nil:
+		case js.Error:
+			err = thrown
+		default:
+			panic(thrown)
+		}
+	}()
+	f()
+	return nil
+}
+
+// signal puts a token into a channel that holds one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -4,6 +4,7 @@ package conn
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -23,7 +24,8 @@ import (
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
 // ReadBuffer implements [BufferReader]. The size is that of a message which is
-// neither compressed nor in fragments, and at most the read limit. The errors are
+// neither compressed nor in fragments, and at most the read limit. If buffer returns
+// nil for such a message, its data gets a slice of exactly that size. The errors are
 // those of Read. Without a Wire it is Read into buffer(0).
 func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	return c.read(nil, buffer)
@@ -33,17 +35,20 @@ func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, error) {
 	s, turn := c.wire.stream, &c.wire.reads
 	if c.wire.ended() != nil || !turn.begin() {
-		return Message{}, c.wire.notReading()
+		return Message{}, c.wire.notReading(s.notifier())
 	}
 	if s == nil {
 		defer turn.end()
 		return c.readPlain(buf, buffer)
 	}
-	m, err := c.readMessage(buf, buffer)
-	if err != nil {
-		err = &lostError{"read", c.wire.end(c.reason(err))}
+	m, whole := c.atHand(buf, buffer)
+	var err error
+	if !whole {
+		if m, err = c.readMessage(buf, buffer); err != nil {
+			err = &lostError{"read", c.wire.end(c.reason(err))}
+		}
 	}
-	if turn.held() {
+	if whole || turn.held() {
 		s.finish(len(s.win) > 0)
 		turn.end()
 	}
@@ -51,6 +56,51 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 		c.wire.noteLife()
 	}
 	return m, err
+}
+
+// atHand returns the next message if it has come already, as one frame that needs only to be
+// copied: most messages of a burst are like that. Whatever else has come it leaves to
+// readMessage.
+func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message, whole bool) {
+	s := c.wire.stream
+	frame := s.win
+	if len(frame) < 2 || frame[0] != bitFIN|opText && frame[0] != bitFIN|opBinary {
+		return m, false
+	}
+	size, n := 2, int(frame[1])
+	if n == 126 && len(frame) >= 4 {
+		if size, n = 4, int(binary.BigEndian.Uint16(frame[2:])); n <= maxControl {
+			return m, false
+		}
+	} else if n > maxControl { // masked, or with a length of 8 bytes, which is never whole at hand
+		return m, false
+	}
+	if n > c.limit || n > len(frame)-size {
+		return m, false
+	}
+	payload := frame[size : size+n]
+	m.Type = Type(frame[0] & 0xf)
+	if c.checkUTF8 && m.Type == Text && !utf8.Valid(payload) {
+		return m, false
+	}
+	if buffer != nil {
+		buf = buffer(n)
+	}
+	if cap(buf) < n {
+		m.Data = clone(payload)
+	} else {
+		m.Data = append(buf[:0], payload...)
+	}
+	s.consume(size + n)
+	return m, true
+}
+
+// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
+// and does not clear the memory first.
+func clone(p []byte) []byte {
+	same := make([]byte, len(p))
+	copy(same, p)
+	return same
 }
 
 // readMessage reads the frames of a message, into what buffer returns if that is not
@@ -74,13 +124,21 @@ func (c *WebSocket) readMessage(buf []byte, buffer func(size int) []byte) (Messa
 	} else {
 		m.Data, err = c.collect(buf[:0], h)
 	}
-	if err == nil && c.checkUTF8 && m.Type == Text && !utf8.Valid(m.Data) {
-		err = c.refuse(&ProtocolError{Err: errText, Code: codeBadData})
+	if err == nil && c.checkUTF8 {
+		err = c.checkText(m)
 	}
 	if err != nil {
 		return Message{}, err
 	}
 	return m, nil
+}
+
+// checkText refuses a text that is not UTF-8.
+func (c *WebSocket) checkText(m Message) error {
+	if m.Type != Text || utf8.Valid(m.Data) {
+		return nil
+	}
+	return c.refuse(&ProtocolError{Err: errText, Code: codeBadData})
 }
 
 var (
@@ -111,6 +169,7 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 			}
 			return h, nil
 		}
+		s.announce() // what coder/websocket writes may wait
 		switch {
 		case h.masked:
 			err = c.refuse(&ProtocolError{Err: errMasked})
@@ -141,7 +200,7 @@ func (c *WebSocket) control(h header) error {
 	}
 	payload := s.win[h.size:h.whole()]
 	switch {
-	case h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]):
+	case c.checkUTF8 && h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]):
 		return c.refuse(&ProtocolError{Err: errReason, Code: codeBadData})
 	case h.opcode() == opPing:
 		s.out.awaitAnswers()
@@ -155,7 +214,7 @@ func (c *WebSocket) lend(n int) error {
 	s, turn := c.wire.stream, &c.wire.reads
 	if !turn.lend() {
 		turn.end()
-		turn.awaitClose()
+		turn.awaitClose(nil) // next has announced it
 		return net.ErrClosed
 	}
 	s.lent, s.ending = int16(n), true
@@ -166,9 +225,12 @@ func (c *WebSocket) lend(n int) error {
 	}()
 	err := <-done
 	s.lent, s.ending = 0, false
+	if errors.As(err, new(websocket.CloseError)) {
+		c.wire.closeReceived.Store(true) // before Close, which may have come, looks for it
+	}
 	switch {
 	case !turn.takeBack():
-		turn.awaitClose()
+		turn.awaitClose(nil) // next has announced it
 		return net.ErrClosed
 	case err != nil:
 		s.out.settle() // its close frame goes out before the caller can cut
@@ -183,6 +245,9 @@ func (c *WebSocket) refuse(err error) error {
 	code := codeTooBig
 	if broken, ok := err.(*ProtocolError); ok {
 		code = broken.CloseCode()
+	}
+	if s := c.wire.stream; s != nil {
+		s.announce() // what it sends may wait
 	}
 	if turn := &c.wire.reads; turn.lend() { // else Close has sent one
 		_ = c.ws.Close(websocket.StatusCode(code), cutReason(innermost(err).Error()))
@@ -200,8 +265,12 @@ func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 		if s.left > c.limit-len(buf) {
 			return nil, c.tooBig()
 		}
+		most := c.limit
+		if h.fin() {
+			most = len(buf) + s.left
+		}
 		var err error
-		if buf, err = s.payload(buf, c.limit); err != nil || h.fin() {
+		if buf, err = s.payload(buf, most); err != nil || h.fin() {
 			return buf, err
 		}
 		if h, err = c.next(nil, true); err != nil {
@@ -244,19 +313,23 @@ func readAll(r io.Reader, buf []byte, limit int) ([]byte, error) {
 // readPlain is Read without a stream: coder/websocket reads.
 func (c *WebSocket) readPlain(buf []byte, buffer func(size int) []byte) (Message, error) {
 	kind, r, err := c.ws.Reader(context.Background()) // any other costs 8 allocations, and the connection if it ends
+	m := Message{Type: Type(kind)}
 	if err == nil {
 		if buffer != nil {
 			buf = buffer(0)
 		}
 		c.wire.message.begin()
-		buf, err = readAll(r, buf[:0], c.limit)
+		m.Data, err = readAll(r, buf[:0], c.limit)
 		c.wire.message.end()
+	}
+	if err == nil && c.checkUTF8 {
+		err = c.checkText(m)
 	}
 	if err != nil {
 		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
 	}
 	c.wire.noteLife()
-	return Message{Type: Type(kind), Data: buf}, nil
+	return m, nil
 }
 
 // reason returns what an error of reading means. It goes by types, not by texts: if the
@@ -287,8 +360,8 @@ func (c *WebSocket) reason(err error) error {
 	case end != nil:
 		return end
 	}
-	if unsent := c.wire.stream.unsent(); unsent != nil { // the answer to a ping
-		return unsent
+	if unsent := c.wire.stream.unsent(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
+		return unsent // a Write may have failed as well, but because of err
 	}
 	if c.wire.stream == nil {
 		return err

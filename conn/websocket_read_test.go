@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -82,4 +83,102 @@ func TestReadBufferWithoutAWireReadsIntoTheBuffer(t *testing.T) {
 	require.Equal(t, "hello", string(m.Data))
 	require.Equal(t, []int{0}, b.sizes)
 	require.Same(t, &b.give[:1][0], &m.Data[0])
+}
+
+func TestCheckUTF8HoldsForEveryWayToRead(t *testing.T) {
+	o := &WebSocketOptions{CheckUTF8: true}
+	for name, read := range map[string]func(c *WebSocket) (Message, error){
+		"without a buffer":    func(c *WebSocket) (Message, error) { return c.Read(nil) },
+		"into a short buffer": func(c *WebSocket) (Message, error) { return c.Read(make([]byte, 2)) },
+		"into a large buffer": func(c *WebSocket) (Message, error) { return c.Read(make([]byte, 4096)) },
+		"into a buffer that is asked for": func(c *WebSocket) (Message, error) {
+			return c.ReadBuffer(func(size int) []byte { return make([]byte, size) })
+		},
+	} {
+		for wire, open := range map[string]func(testing.TB, *WebSocketOptions) *link{"": plain, " without a Wire": wireless} {
+			t.Run(name+wire, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := open(t, o)
+					l.send(frame(fin|text, "\xe1\xbd\xb9"), frame(text, "a\xe1"), frame(fin, "\xbd"), tail)
+					m, err := read(l.WebSocket)
+					require.NoError(t, err)
+					require.Equal(t, TextMessage("\xe1\xbd\xb9"), m)
+					m, err = read(l.WebSocket)
+					require.Zero(t, m, "no byte of it is delivered")
+					require.EqualError(t, err, "read: protocol error: text that is not UTF-8")
+					var broken *ProtocolError
+					require.ErrorAs(t, err, &broken)
+					require.Equal(t, 1007, broken.CloseCode())
+					require.Equal(t, 1007, closeCode(l.raw.in.data))
+					_, again := read(l.WebSocket)
+					require.Equal(t, err, again)
+				})
+			})
+		}
+	}
+}
+
+// A message without a buffer gets a slice of its size, in however many pieces it comes.
+func TestAMessageWithoutABufferGetsItsSize(t *testing.T) {
+	for _, size := range []int{1, 100, 126, 4096, 5000, 30_000, 65_535} {
+		for _, first := range []int{1, 3, 50, 4000, size + 4} {
+			l := plain(t, nil)
+			f := frame(fin|bin, strings.Repeat("x", size))
+			l.send(frame(fin|text, "one before") + f[:min(first, len(f))])
+			_, err := l.Read(nil)
+			require.NoError(t, err)
+			l.send(f[min(first, len(f)):])
+			m, err := l.Read(nil)
+			require.NoError(t, err)
+			require.Equal(t, f[len(f)-size:], string(m.Data))
+			require.Equal(t, size, cap(m.Data))
+		}
+	}
+}
+
+// When coder/websocket has refused a frame, a Write fails too, perhaps before Read returns.
+func TestAFailedWriteDoesNotHideWhyReadEnds(t *testing.T) {
+	failed := errors.New("a write has failed")
+	for sends, want := range map[string]string{
+		frame(fin|3, ""): "read: protocol error: received unknown opcode opcode(3)",
+		frame(fin|ping, strings.Repeat("x", 126)): "read: protocol error: received control frame payload with invalid length: 126",
+		frame(fin|close8, "\x03\xe8bye"):          `read: closed by the peer: 1000 "bye"`,
+		frame(fin|ping, ""):                       "read: a write has failed", // the answer
+	} {
+		l := plain(t, nil)
+		l.wire.stream.out.stop(failed)
+		l.send(sends)
+		_, err := l.Read(nil)
+		require.EqualError(t, err, want)
+	}
+}
+
+// What coder/websocket answers may have to wait until the peer takes it.
+func TestBeforeBlockIsCalledBeforeAnAnswer(t *testing.T) {
+	for name, answered := range map[string]string{
+		"ping": frame(fin|ping, "p"), "close": frame(fin|close8, "\x03\xe8"), "broken rule": frame(fin|text|rsv1, "x"),
+		"too big": frame(fin|bin, strings.Repeat("x", 200)), "no UTF-8": frame(fin|text, "\xff"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, &WebSocketOptions{Limits: Limits{ReadLimit: 150}, CheckUTF8: true})
+				got := func() (n int) {
+					l.raw.in.set(func() { n = len(l.raw.in.data) })
+					return n
+				}
+				var waits []int // how many bytes the peer had got before each
+				l.BeforeBlock(func() { waits = append(waits, got()) })
+				l.send(frame(fin|text, "one before") + answered)
+				_, err := l.Read(nil)
+				require.NoError(t, err)
+				require.Len(t, waits, 1)
+				before := got()
+				l.reading()
+				synctest.Wait()
+				require.Greater(t, got(), before, "there was an answer")
+				require.Greater(t, len(waits), 1)
+				require.Equal(t, before, waits[1])
+			})
+		})
+	}
 }

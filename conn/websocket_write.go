@@ -4,6 +4,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/coder/websocket"
@@ -62,25 +63,20 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	}
 	out := &c.wire.stream.out
 	var spans [batch]span
-	var bad, failed error
-	for n < min(len(ms), batch) && failed == nil {
-		if n > 0 && (spans[n-1].end-spans[0].start >= fragment || len(ms[n].Data) >= fragment) {
-			break
-		}
-		if bad = checkType(ms[n]); bad != nil {
-			break
-		}
-		failed = c.put(ms[n])
-		spans[n] = out.next()
-		n++
-	}
-	if failed != nil {
-		spans[n-1].end = math.MaxInt64
+	var refused error // why the next message was not added, or only in part
+	switch {
+	case c.wire.stream.inflate != nil:
+		n, refused = c.deflate(ms, &spans)
+	case len(ms[0].Data) > fragment:
+		n, refused = c.divide(ms[0], &spans)
+	default:
+		n, refused = out.addMessages(ms, &spans)
 	}
 	sent, err := out.flush()
-	if failed != nil {
-		out.stop(failed) // half a message may have gone out
-		err = failed
+	bad := errors.Is(refused, ErrBadMessage)
+	if refused != nil && !bad {
+		out.stop(refused) // half a message may have gone out
+		err = refused
 	}
 	for i, m := range spans[:n] {
 		switch {
@@ -90,26 +86,54 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 			return i, &lostError{"write", c.why(err)}
 		}
 	}
-	return n, bad
+	switch {
+	case bad:
+		return n, refused
+	case refused != nil:
+		return n, notWritten(c.why(refused))
+	}
+	return n, nil
 }
 
-// put gives m to coder/websocket, which gives its frames to the sender.
-func (c *WebSocket) put(m Message) error {
-	ctx := context.Background() // any other costs the connection when it ends
-	if len(m.Data) <= fragment || c.wire.stream.inflate != nil {
-		return c.ws.Write(ctx, websocket.MessageType(m.Type), m.Data)
+// divide adds m in fragments, each of which but the last one is flushed.
+func (c *WebSocket) divide(m Message, spans *[batch]span) (n int, err error) {
+	if err := checkType(m); err != nil {
+		return 0, err
 	}
-	w, err := c.ws.Writer(ctx, websocket.MessageType(m.Type))
-	for p := m.Data; err == nil && len(p) > 0; p = p[min(len(p), fragment):] {
-		_, err = w.Write(p[:min(len(p), fragment)])
-		if err == nil && len(p) > fragment {
-			_, err = c.wire.stream.out.flush()
+	out := &c.wire.stream.out
+	first, rest := byte(m.Type), m.Data
+	for len(rest) > fragment && err == nil {
+		if err = out.addFragment(first, rest[:fragment]); err == nil {
+			_, err = out.flush()
 		}
+		first, rest = opContinuation, rest[fragment:]
+	}
+	if err == nil {
+		err = out.addFragment(bitFIN|first, rest)
+	}
+	spans[0] = out.next()
+	if err != nil {
+		spans[0].end = math.MaxInt64
+	}
+	return 1, err
+}
+
+// deflate gives messages to coder/websocket, which compresses them and gives their frames to
+// the sender.
+func (c *WebSocket) deflate(ms []Message, spans *[batch]span) (n int, err error) {
+	for n < min(len(ms), batch) && goesAlong(spans[:n], ms[n]) && err == nil {
+		if err := checkType(ms[n]); err != nil {
+			return n, err
+		}
+		ctx := context.Background() // any other costs the connection when it ends
+		err = c.ws.Write(ctx, websocket.MessageType(ms[n].Type), ms[n].Data)
+		spans[n] = c.wire.stream.out.next()
+		n++
 	}
 	if err != nil {
-		return err
+		spans[n-1].end = math.MaxInt64
 	}
-	return w.Close()
+	return n, err
 }
 
 // writeEach writes ms without a sender. It is our turn.

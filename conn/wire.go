@@ -18,6 +18,7 @@ import (
 type Wire struct {
 	tap           atomic.Pointer[tap]
 	cut           atomic.Bool
+	closeSent     atomic.Bool           // coder/websocket has written a close frame; set under the lock of the sender
 	heard         atomic.Int64          // when the last byte came, by the package's clock
 	cause         atomic.Pointer[error] // why the connection ended: the first reason only
 	closeReceived atomic.Bool           // a close frame came
@@ -101,9 +102,10 @@ func (w *Wire) ended() error {
 }
 
 // notReading returns the error of a Read that cannot begin, because the connection
-// has ended or another Read is under way. A Close is waited for.
-func (w *Wire) notReading() error {
-	w.reads.awaitClose()
+// has ended or another Read is under way. If a Close is under way it waits for that, and calls
+// beforeBlock first.
+func (w *Wire) notReading(beforeBlock func()) error {
+	w.reads.awaitClose(beforeBlock)
 	if cause := w.ended(); cause != nil {
 		return &lostError{"read", cause}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -77,12 +78,29 @@ func retryAfter(h http.Header) time.Duration {
 	return wait
 }
 
-// readAnswer reads the header of the answer to r from c: at most limit bytes, with
+// writers has the buffers of writeRequest.
+var writers = sync.Pool{New: func() any { return bufio.NewWriter(nil) }}
+
+// writeRequest writes r to c.
+func writeRequest(c io.Writer, r *http.Request) error {
+	bw := writers.Get().(*bufio.Writer)
+	bw.Reset(c)
+	defer func() {
+		bw.Reset(nil)
+		writers.Put(bw)
+	}()
+	if err := r.Write(bw); err != nil {
+		return err
+	}
+	return bw.Flush()
+}
+
+// readAnswer reads the header of the answer to r from c by br: at most limit bytes, with
 // those of the informational answers before it (RFC 9110, section 15.2). It also
 // returns what came together with the header, and never waits for more.
-func readAnswer(c io.Reader, r *http.Request, limit int64) (resp *http.Response, behind []byte, err error) {
+func readAnswer(br *bufio.Reader, c io.Reader, r *http.Request, limit int64) (resp *http.Response, behind []byte, err error) {
 	limited := &io.LimitedReader{R: c, N: limit}
-	br := bufio.NewReader(limited)
+	br.Reset(limited)
 	for {
 		resp, err = http.ReadResponse(br, r)
 		switch {

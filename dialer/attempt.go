@@ -34,11 +34,14 @@ type connectFunc func(ctx context.Context, w *conn.Wire) (net.Conn, error)
 type openFunc func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error)
 
 // attempt makes one attempt at u, which need not be one of the endpoints, because
-// Prepare may change the URL.
-func (e *endpoints) attempt(ctx context.Context, u *url.URL, connect connectFunc, open openFunc) (conn.Conn, *Error) {
+// Prepare may change the URL. A foreign one gets no client certificate.
+func (e *endpoints) attempt(ctx context.Context, u *url.URL, foreign bool, connect connectFunc, open openFunc) (conn.Conn, *Error) {
 	a := &attempt{url: u, limits: e.limits(ctx), hangs: &e.hangs, connect: connect, open: open}
 	if u.Scheme == "wss" || u.Scheme == "tls" {
-		a.tls = e.tlsConfigs.forHost(u.Hostname())
+		a.tls = e.tlsConfigs().forHost(u.Hostname())
+	}
+	if foreign {
+		a.tls = anonymous(a.tls)
 	}
 	return a.run(ctx)
 }
@@ -95,15 +98,6 @@ func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages, a
 // dialContext makes a connection, as the method of [net.Dialer] does.
 type dialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// connectTo dials addr and taps the connection.
-func connectTo(ctx context.Context, w *conn.Wire, dial dialContext, addr string) (net.Conn, error) {
-	nc, err := notNil(dial(ctx, "tcp", addr))
-	if err != nil {
-		return nil, err
-	}
-	return w.Tap(nc), nil
-}
-
 // notNil returns what a dial function of the user has returned, or an error if both were
 // nil.
 func notNil(nc net.Conn, err error) (net.Conn, error) {
@@ -128,8 +122,8 @@ func limitsFor(t backoff.Attempt, connect, handshake time.Duration) limits {
 }
 
 // limits returns the limits on the stages of an attempt under ctx.
-func (s *settings) limits(ctx context.Context) limits {
-	return limitsFor(backoff.AttemptFrom(ctx), s.connectTimeout, s.handshakeTimeout)
+func (e *endpoints) limits(ctx context.Context) limits {
+	return limitsFor(backoff.AttemptFrom(ctx), e.connectTimeout, e.handshakeTimeout)
 }
 
 // total returns both limits together, or the longest Duration if that is shorter.
@@ -154,18 +148,23 @@ func firstPositive(durations ...time.Duration) time.Duration {
 type stages struct {
 	limits
 	end   context.CancelCauseFunc
-	timer *time.Timer // of the present stage
+	timer *time.Timer
+	limit time.Duration // of the present stage
+	text  string        // what its error says
 }
 
 // connecting starts the first stage.
-func (s *stages) connecting() { s.start(s.connect, "not connected within %v") }
+func (s *stages) connecting() {
+	s.limit, s.text = s.connect, "not connected within %v"
+	s.timer = time.AfterFunc(s.limit, func() { s.end(&limitError{fmt.Sprintf(s.text, s.limit)}) })
+}
 
-// handshaking starts the second stage.
-func (s *stages) handshaking() { s.start(s.handshake, "handshake not answered within %v") }
-
-func (s *stages) start(limit time.Duration, text string) {
-	s.stop()
-	s.timer = time.AfterFunc(limit, func() { s.end(&limitError{fmt.Sprintf(text, limit)}) })
+// handshaking starts the second stage, unless the first has taken too long.
+func (s *stages) handshaking() {
+	if s.timer.Stop() {
+		s.limit, s.text = s.handshake, "handshake not answered within %v"
+		s.timer.Reset(s.limit)
+	}
 }
 
 // stop ends the present stage and its timer.

@@ -374,5 +374,5 @@ func TestAnIdleConnectionKeepsNothingOfItsAttempt(t *testing.T) {
 		default:
 			return false
 		}
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }

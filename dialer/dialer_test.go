@@ -162,14 +162,16 @@ func TestContextEndsItAtWhateverStage(t *testing.T) {
 }
 
 func TestACancelledContextSaysSoAndWhy(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	cancel(io.ErrClosedPipe)
-	n, d := away(&dialer.Dialer{})
-	_, err := d.DialContext(ctx, "tcp", where)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, io.ErrClosedPipe)
-	require.EqualError(t, err, "dial tcp redis.test:6379: io: read/write on closed pipe after 0 tries in 0s")
-	require.Empty(t, n.Dials(""))
+	synctest.Test(t, func(t *testing.T) { // so that it takes 0s
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(io.ErrClosedPipe)
+		n, d := away(&dialer.Dialer{})
+		_, err := d.DialContext(ctx, "tcp", where)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		require.EqualError(t, err, "dial tcp redis.test:6379: io: read/write on closed pipe after 0 tries in 0s")
+		require.Empty(t, n.Dials(""))
+	})
 }
 
 // What a Dialer takes.
@@ -219,12 +221,14 @@ func TestBudgetAndGateAreAskedBeforeEachTryAndGetItsVerdict(t *testing.T) {
 }
 
 func TestADialThatDoesNotReturnGivesItsPermitsBack(t *testing.T) {
-	g := &gate{}
-	d := &dialer.Dialer{Policy: backoff.Limit(nil, 0, 1), Gate: g, Budget: g}
-	d.DialOnce = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
-	_, err := d.Dial("tcp", where)
-	require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 0s: a function given to the dialer did not return: it called runtime.Goexit")
-	require.Equal(t, []string{"admit after ok", "gate " + where, "gate retry", "budget retry"}, g.lines)
+	synctest.Test(t, func(t *testing.T) { // so that it takes 0s
+		g := &gate{}
+		d := &dialer.Dialer{Policy: backoff.Limit(nil, 0, 1), Gate: g, Budget: g}
+		d.DialOnce = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
+		_, err := d.Dial("tcp", where)
+		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 0s: a function given to the dialer did not return: it called runtime.Goexit")
+		require.Equal(t, []string{"admit after ok", "gate " + where, "gate retry", "budget retry"}, g.lines)
+	})
 }
 
 func TestWithoutBudgetItEndsWithTheLastError(t *testing.T) {

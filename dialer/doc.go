@@ -18,7 +18,8 @@
 //     endpoints, one that does not answer does not keep the others from being tried.
 //  4. No redirect is followed: it is a failure that names the host, and no header and no
 //     query is sent there. An answer of 101 is checked as it comes. The header of an
-//     answer has at most 64 KiB.
+//     answer has at most 64 KiB. An address that the server of the last session has advised is
+//     followed to the hosts of the endpoints only, unless [WebSocket.FollowHint] says more.
 //  5. No error holds a secret: no user, no password and no query of a URL, no value of a
 //     header that we sent. What a server wrote is quoted and cut.
 //  6. A proxy is not the server: a refusal by a proxy is a [ProxyError], and asks for no
@@ -48,6 +49,7 @@ package dialer
 //
 //	websocket, framed     the two dialers of messages, and their options
 //	endpoints, hangs      which endpoint is dialed next; what all dials of a dialer share
+//	advised               an address that a server has advised
 //	prepare, url          the request, and the address
 //	attempt, call         one attempt at one endpoint: its limits and its cleaning up
 //	tcp, race             connecting: the addresses of a host, and the first that answers

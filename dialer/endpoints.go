@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,15 +22,20 @@ import (
 // endpoints are what all dials of one [WebSocket] or [Framed] share: where they go, how
 // they get there, and how each endpoint answered last.
 type endpoints struct {
-	settings   // its dialContext is set
-	urls       []*url.URL
-	tlsConfigs tlsConfigs
-	shuffle    shuffler
-	hangs      hangs
+	dialContext      dialContext // nil: a socket made by tcp
+	tcp              *TCPOptions
+	connectTimeout   time.Duration // 0: see limitsFor
+	handshakeTimeout time.Duration // 0: see limitsFor
 
-	mu     sync.Mutex      // guards what follows
-	states []endpointState // by the index of the URL
-	resume []int           // the order in which an interrupted round goes on; nil: none was interrupted
+	urls    []*url.URL
+	shuffle shuffler
+	hangs   hangs
+
+	mu      sync.Mutex      // guards what follows
+	tls     *tls.Config     // a copy of the user's; nil: the zero Config, or configs are made
+	configs *tlsConfigs     // nil: not needed yet
+	states  []endpointState // by the index of the URL; nil: no endpoint has said anything to remember
+	resume  []int           // the order in which an interrupted round goes on; nil: none was interrupted
 }
 
 // settings are the options that [WebSocket] and [Framed] have in common.
@@ -47,7 +53,7 @@ type settings struct {
 type endpointState struct {
 	refused bool      // it refused our credentials
 	until   time.Time // it asked us to stay away until then
-	err     Error     // its answer, if it did
+	err     *Error    // its answer, if it did
 }
 
 // parseEndpoints parses what is in one of two options; the other must be empty.
@@ -90,18 +96,41 @@ func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
 	if err := s.conn.Validate(); err != nil {
 		return nil, fmt.Errorf("Conn: %w", err)
 	}
-	e := &endpoints{
-		settings: s,
-		urls:     urls,
-		shuffle:  newShuffler(new(sync.Mutex), s.source),
-		states:   make([]endpointState, len(urls)),
+	return &endpoints{
+		dialContext:      s.dialContext,
+		tcp:              s.tcp,
+		connectTimeout:   s.connectTimeout,
+		handshakeTimeout: s.handshakeTimeout,
+		urls:             urls,
+		tls:              s.tls,
+		shuffle:          newShuffler(new(sync.Mutex), s.source),
+	}, nil
+}
+
+// tlsConfigs returns the TLS configurations. They are made at first use, because a dialer of
+// ws:// needs none.
+func (e *endpoints) tlsConfigs() *tlsConfigs {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.configs == nil {
+		e.configs, e.tls = newTLSConfigs(e.tls, e.urls), nil
 	}
-	if s.dialContext == nil {
-		e.dialContext = s.tcp.forMessages().dialer(e.shuffle, e.hangs.at)
+	return e.configs
+}
+
+// connectTo connects to addr and taps the connection.
+func (e *endpoints) connectTo(ctx context.Context, w *conn.Wire, addr string) (net.Conn, error) {
+	var nc net.Conn
+	var err error
+	if e.dialContext != nil {
+		nc, err = notNil(e.dialContext(ctx, "tcp", addr))
+	} else {
+		nc, err = e.tcp.forMessages().dial(ctx, e.shuffle, e.hangs.at, "tcp", addr)
 	}
-	e.tlsConfigs.given, e.tlsConfigs.urls = s.tls, urls
-	e.tls = nil // tlsConfigs has it
-	return e, nil
+	if err != nil {
+		return nil, err
+	}
+	return w.Tap(nc), nil
 }
 
 // hosts returns the text of [WebSocket.Host] and [Framed.Host].
@@ -114,6 +143,15 @@ func (e *endpoints) hosts() string {
 	return strings.Join(slices.Compact(hosts), ",")
 }
 
+// text returns the text of [WebSocket.Endpoint] and [Framed.Endpoint].
+func (e *endpoints) text() string {
+	texts := make([]string, len(e.urls))
+	for i, u := range e.urls {
+		texts[i] = redacted(u)
+	}
+	return strings.Join(texts, ", ")
+}
+
 // dialEndpoint makes one attempt at u. If refresh is set, the endpoint has refused our
 // credentials.
 type dialEndpoint func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error)
@@ -123,7 +161,7 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 	order, away := e.order()
 	var errs []*Error
 	for k, i := range order {
-		if away[i] != nil {
+		if away != nil && away[i] != nil {
 			errs = append(errs, away[i])
 			continue
 		}
@@ -145,8 +183,8 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 
 // order returns the order of a round: a new one, or the rest of a round that was
 // interrupted. The endpoints at which a handshake hangs come last. It also returns, by
-// index, the last answers of the endpoints that asked us to stay away; if all endpoints
-// did, it returns none.
+// index, the last answers of the endpoints that asked us to stay away; nil if all endpoints
+// did, or none.
 func (e *endpoints) order() (order []int, away []*Error) {
 	e.mu.Lock()
 	order, e.resume = e.resume, nil
@@ -166,13 +204,16 @@ func (e *endpoints) order() (order []int, away []*Error) {
 }
 
 func (e *endpoints) away(now time.Time) []*Error {
-	away := make([]*Error, len(e.states))
 	if !slices.ContainsFunc(e.states, func(s endpointState) bool { return !now.Before(s.until) }) {
-		return away
+		return nil
 	}
+	var away []*Error
 	for i, s := range e.states {
 		if now.Before(s.until) {
-			err := s.err
+			if away == nil {
+				away = make([]*Error, len(e.states))
+			}
+			err := *s.err
 			err.RetryAfter = s.until.Sub(now)
 			away[i] = &err
 		}
@@ -202,7 +243,7 @@ func (e *endpoints) dialOne(ctx context.Context, i int, dial dialEndpoint) (conn
 func (e *endpoints) refused(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.states[i].refused
+	return e.states != nil && e.states[i].refused
 }
 
 // note keeps how the endpoint i answered; nil means that it let us in.
@@ -211,11 +252,18 @@ func (e *endpoints) note(i int, err *Error) {
 	if err != nil {
 		s.refused = err.refused
 		if err.RetryAfter > 0 {
-			s.until, s.err = time.Now().Add(err.RetryAfter), *err
+			answer := *err
+			s.until, s.err = time.Now().Add(err.RetryAfter), &answer
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.states == nil {
+		if s == (endpointState{}) {
+			return
+		}
+		e.states = make([]endpointState, len(e.urls))
+	}
 	e.states[i] = s
 }
 

@@ -190,7 +190,7 @@ func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
 		r.says["a"] = accepts
 		_, e := r.dial(t.Context())
 		require.Nil(t, e)
-		require.Zero(t, r.states[0].until)
+		require.Zero(t, r.states[0])
 	})
 }
 

@@ -105,6 +105,16 @@ func (d *Framed) Host() string {
 	return e.hosts()
 }
 
+// Endpoint returns the address with tcp:// or tls:// before it, or all addresses, in their
+// order and joined by ", ". It is empty if the options are wrong.
+func (d *Framed) Endpoint() string {
+	e, err := d.setup()
+	if err != nil {
+		return ""
+	}
+	return e.text()
+}
+
 // DialTimeout returns how long one Dial may take in the attempt t: the limit on connecting
 // and, with TLS, that on the handshake together. A reconnect.Conn ends a Dial after
 // that time; a round that needs longer goes on with the next Dial.
@@ -118,9 +128,9 @@ func (d *Framed) DialTimeout(t backoff.Attempt) time.Duration {
 
 // dial makes one attempt at one endpoint.
 func (d *Framed) dial(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
-	return d.endpoints.attempt(ctx, u,
+	return d.endpoints.attempt(ctx, u, false,
 		func(ctx context.Context, w *conn.Wire) (net.Conn, error) {
-			return connectTo(ctx, w, d.endpoints.dialContext, u.Host)
+			return d.endpoints.connectTo(ctx, w, u.Host)
 		},
 		func(_ context.Context, _ *conn.Wire, nc net.Conn) (conn.Conn, error) {
 			return conn.NewFramed(nc, d.Framer, &d.Conn)

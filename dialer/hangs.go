@@ -17,11 +17,12 @@ import (
 // when it answers, or after forgetHang.
 type hangs struct {
 	mu     sync.Mutex // guards what follows
-	places map[string]hang
+	places []hang     // few: a dialer knows an endpoint or two, and their addresses
 }
 
-// hang is what is known of a place. The map has it only while something is known.
+// hang is what is known of a place. It is there only while something is known.
 type hang struct {
+	place string
 	begun []time.Time // when the handshakes began that have not been answered yet
 	until time.Time   // the last one was given up; the place is avoided until then
 }
@@ -59,23 +60,35 @@ func isHang(ended error) bool {
 	return limit || errors.Is(ended, backoff.ErrHung)
 }
 
+// update changes what is known of places.
 func (h *hangs) update(places []string, change func(*hang)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, place := range places {
-		p := h.places[place]
-		change(&p)
-		if len(p.begun) == 0 && p.until.IsZero() {
-			delete(h.places, place)
-			continue
-		}
-		if h.places == nil {
-			h.places = make(map[string]hang)
-		}
-		h.places[place] = p
+	if h.places == nil {
+		h.places = make([]hang, 0, len(places))
 	}
+	for _, place := range places {
+		i := h.find(place)
+		if i < 0 {
+			h.places = append(h.places, hang{place: place})
+			i = len(h.places) - 1
+		}
+		change(&h.places[i])
+	}
+	h.tidy(time.Now())
+}
+
+// find returns the index of place, or -1 if nothing is known of it.
+func (h *hangs) find(place string) int {
+	return slices.IndexFunc(h.places, func(p hang) bool { return p.place == place })
+}
+
+// tidy removes the places of which nothing is known any more, those too that are never dialed
+// again, because the name of a host has other addresses now.
+func (h *hangs) tidy(now time.Time) {
+	h.places = slices.DeleteFunc(h.places, func(p hang) bool { return len(p.begun) == 0 && !now.Before(p.until) })
 	if len(h.places) == 0 {
-		h.places = nil // a connection that lasts for long needs no empty map
+		h.places = nil // because a connection may last for long
 	}
 }
 
@@ -83,18 +96,14 @@ func (h *hangs) update(places []string, change func(*hang)) {
 func (h *hangs) at(place string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p, known := h.places[place]
-	if !known {
+	now := time.Now()
+	h.tidy(now)
+	i := h.find(place)
+	if i < 0 {
 		return false
 	}
-	now := time.Now()
-	if len(p.begun) > 0 && now.Sub(p.begun[0]) >= hangAfter || now.Before(p.until) {
-		return true
-	}
-	if len(p.begun) == 0 {
-		delete(h.places, place)
-	}
-	return false
+	p := &h.places[i]
+	return len(p.begun) > 0 && now.Sub(p.begun[0]) >= hangAfter || now.Before(p.until)
 }
 
 // endpointPlace returns the place of an endpoint.

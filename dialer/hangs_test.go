@@ -43,6 +43,19 @@ func TestAPlaceIsAvoidedWhileAHandshakeHangsThere(t *testing.T) {
 	})
 }
 
+// The addresses of a host may change every minute, for years.
+func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h hangs
+		for i := range 100 {
+			h.begin(strconv.Itoa(i))(backoff.ErrHung, backoff.ErrHung)
+			time.Sleep(time.Minute)
+		}
+		require.LessOrEqual(t, len(h.places), 10)
+		require.True(t, h.at("99"))
+	})
+}
+
 func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
 	for ended, want := range map[error]bool{
 		nil: false, context.Canceled: false, net.ErrClosed: false, backoff.ErrHung: true, &limitError{"late"}: true,

@@ -16,16 +16,18 @@ type request struct {
 	url    *url.URL
 	host   string // for the Host header; empty: the host of url
 	header http.Header
+
+	foreign bool // the host is none of the endpoints: see WebSocket.FollowHint
 }
 
 // prepareError is an error of Prepare. It ends a round: Prepare is not called for the next
 // endpoint.
 type prepareError struct{ cause }
 
-// prepare makes the handshake for u, with the help of Prepare.
-func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool) (*request, error) {
+// prepare makes the handshake for u with the header h, with the help of Prepare.
+func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refresh bool) (*request, error) {
 	if d.Prepare == nil {
-		return newRequest(u, d.Header), nil
+		return newRequest(u, h), nil
 	}
 	if try := backoff.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
@@ -34,7 +36,7 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, refresh bool) (*req
 	limit := d.endpoints.limits(ctx).handshake
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})
 	defer cancel()
-	r := &Request{URL: u.String(), Header: d.Header.Clone()}
+	r := &Request{URL: u.String(), Header: h.Clone()}
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}

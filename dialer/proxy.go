@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -62,18 +63,18 @@ func (e *ProxyError) Verdict() backoff.Verdict {
 
 // connect returns a connection to the endpoint of r: direct, or through a proxy.
 func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.Conn, error) {
-	dial, address := d.endpoints.dialContext, hostPort(r.url)
+	e, address := d.endpoints, hostPort(r.url)
 	proxy, err := d.chooseProxy(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if proxy == nil {
-		return connectTo(ctx, w, dial, address)
+		return e.connectTo(ctx, w, address)
 	}
 	if proxy, err = checkProxy(proxy); err != nil {
 		return nil, &ProxyError{Err: err}
 	}
-	nc, err := connectTo(ctx, w, dial, hostPort(proxy))
+	nc, err := e.connectTo(ctx, w, hostPort(proxy))
 	if err == nil {
 		nc, err = d.tunnel(ctx, nc, proxy, address)
 	}
@@ -93,20 +94,23 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 // chooseProxy asks for the proxy of r. An error from there is not printed, because that
 // of [http.ProxyFromEnvironment] holds the proxy's password.
 func (d *WebSocket) chooseProxy(ctx context.Context, r *request) (*url.URL, error) {
-	choose := d.Proxy
-	switch {
-	case choose != nil:
-	case d.Transport == nil:
-		choose = http.ProxyFromEnvironment
-	case d.Transport.Proxy == nil:
-		return nil, nil
-	default:
-		choose = d.Transport.Proxy
-	}
 	u := *r.url
 	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
-	q := &http.Request{Method: http.MethodGet, URL: &u, Host: r.host, Header: r.header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	proxy, err := choose(q.WithContext(ctx))
+	q := &http.Request{URL: &u}
+	choose := d.Proxy
+	switch {
+	case choose == nil && d.Transport == nil:
+		choose = http.ProxyFromEnvironment // which looks at the URL alone
+	case choose == nil && d.Transport.Proxy == nil:
+		return nil, nil
+	default:
+		if choose == nil {
+			choose = d.Transport.Proxy
+		}
+		q.Method, q.Host, q.Header, q.Proto, q.ProtoMajor, q.ProtoMinor = http.MethodGet, r.host, r.header.Clone(), "HTTP/1.1", 1, 1
+		q = q.WithContext(ctx)
+	}
+	proxy, err := choose(q)
 	if err != nil {
 		return nil, &cause{"no proxy could be chosen (the reason may hold a password and is not printed)", err}
 	}
@@ -138,7 +142,7 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 		return nc, socks5(nc, proxy.User, address)
 	case "https":
 		var err error
-		if nc, err = handshakeTLS(ctx, nc, d.endpoints.tlsConfigs.forProxy(proxy.Hostname())); err != nil {
+		if nc, err = handshakeTLS(ctx, nc, d.endpoints.tlsConfigs().forProxy(proxy.Hostname())); err != nil {
 			return nil, err
 		}
 	}
@@ -168,10 +172,10 @@ func (d *WebSocket) connectMethod(ctx context.Context, nc net.Conn, proxy *url.U
 		header.Set("Proxy-Authorization", "Basic "+login)
 	}
 	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: header}
-	if err := r.Write(nc); err != nil {
+	if err := writeRequest(nc, r); err != nil {
 		return err
 	}
-	resp, behind, err := readAnswer(nc, r, d.maxHeaderBytes())
+	resp, behind, err := readAnswer(bufio.NewReader(nil), nc, r, d.maxHeaderBytes()) // the hook may read the body
 	if err != nil {
 		return err
 	}

@@ -131,13 +131,6 @@ func probing(k net.KeepAliveConfig) time.Duration {
 	return idle + 2*interval
 }
 
-// dialer returns dial as a dialContext. The options have their defaults.
-func (o *TCPOptions) dialer(shuffle shuffler, avoid func(address string) bool) dialContext {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return o.dial(ctx, shuffle, avoid, network, address)
-	}
-}
-
 // dial looks up the host of address and connects to the first of its addresses that
 // answers. It tries the addresses that avoid reports only if no other answers. Each call
 // shuffles the addresses, so that clients spread over them. The options have their defaults.

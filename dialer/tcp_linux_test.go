@@ -113,7 +113,7 @@ func TestABlackHoledAddressDoesNotStarveTheSecond(t *testing.T) {
 	d := &WebSocket{URL: "ws://two.example:" + s.URL[len("http://127.0.0.3:"):]}
 	d.TCP.Resolver = &names{addrs: addrs("127.0.0.2", "127.0.0.3")}
 	for range 4 { // whatever the order that is drawn
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		c, err := d.Dial(ctx)
 		cancel()
 		require.NoError(t, err)

@@ -6,37 +6,39 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/url"
-	"sync"
 )
 
 // tlsConfigs has one TLS configuration for each host, so that the connections to a
 // host share it. The configurations never change, because a resumed session would not
-// be checked again by a changed one. They are made at first use, because a dialer of
-// ws:// needs none.
+// be checked again by a changed one.
 type tlsConfigs struct {
-	given *tls.Config // a copy of the user's; nil: there is none, or what follows is made
-	urls  []*url.URL
-	once  sync.Once
-
-	shared *tls.Config
-	byHost map[string]*tls.Config
+	shared *tls.Config            // for the host of the first endpoint, or for all
+	all    bool                   // the user has set a ServerName, which is for all hosts
+	byHost map[string]*tls.Config // for the other hosts, if there are some
 }
 
-// ready makes the configurations, if that was not done before.
-func (c *tlsConfigs) ready() {
-	c.once.Do(func() {
-		c.shared, c.given = tlsDefaults(c.given), nil
-		c.byHost = make(map[string]*tls.Config, len(c.urls))
-		for _, u := range c.urls {
-			c.byHost[u.Hostname()] = c.named(u.Hostname())
+// newTLSConfigs returns the configurations of the endpoints at urls. A nil given is the zero
+// Config.
+func newTLSConfigs(given *tls.Config, urls []*url.URL) *tlsConfigs {
+	c := &tlsConfigs{shared: tlsDefaults(given)}
+	if c.all = c.shared.ServerName != ""; c.all {
+		return c
+	}
+	c.shared.ServerName = urls[0].Hostname()
+	for _, u := range urls {
+		if host := u.Hostname(); host != c.shared.ServerName {
+			if c.byHost == nil {
+				c.byHost = make(map[string]*tls.Config)
+			}
+			c.byHost[host] = c.named(host)
 		}
-	})
+	}
+	return c
 }
 
 // forHost returns the configuration of connections to host.
 func (c *tlsConfigs) forHost(host string) *tls.Config {
-	c.ready()
-	if c.shared.ServerName != "" {
+	if c.all || host == c.shared.ServerName {
 		return c.shared
 	}
 	if known := c.byHost[host]; known != nil {
@@ -47,10 +49,7 @@ func (c *tlsConfigs) forHost(host string) *tls.Config {
 
 // forProxy returns the configuration of connections to a proxy, whatever ServerName is set
 // for endpoints.
-func (c *tlsConfigs) forProxy(host string) *tls.Config {
-	c.ready()
-	return c.named(host)
-}
+func (c *tlsConfigs) forProxy(host string) *tls.Config { return c.named(host) }
 
 // named returns a configuration with that ServerName.
 func (c *tlsConfigs) named(host string) *tls.Config {

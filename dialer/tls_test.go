@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -83,8 +84,8 @@ func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
 		e, err := newEndpoints(nil, d.settings())
 		require.NoError(t, err)
-		require.NotSame(t, given, e.tlsConfigs.given, "cloned at once")
-		c := e.tlsConfigs.forHost("h")
+		require.NotSame(t, given, e.tls, "cloned at once")
+		c := e.tlsConfigs().forHost("h")
 		require.NotSame(t, given, c)
 		require.Equal(t, "x", c.ServerName)
 		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
@@ -96,9 +97,20 @@ func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 func TestWhatIsNotNeededIsNotMade(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		defer v.dial(t).CloseNow()
-		require.Nil(t, v.dialer.endpoints.tlsConfigs.shared)
+		require.Nil(t, v.dialer.endpoints.configs)
 		require.Nil(t, v.dialer.endpoints.hangs.places)
+		require.Nil(t, v.dialer.endpoints.states)
 	})
+}
+
+func TestTheEndpointsOfOneHostShareAConfiguration(t *testing.T) {
+	e, err := newEndpoints([]*url.URL{{Host: "a:1"}, {Host: "a:2"}}, (&WebSocket{}).settings())
+	require.NoError(t, err)
+	require.Equal(t, "a", e.tlsConfigs().forHost("a").ServerName)
+	require.Empty(t, e.tlsConfigs().byHost)
+	require.Same(t, e.tlsConfigs().forHost("a"), e.tlsConfigs().forHost("a"))
+	require.Equal(t, "b", e.tlsConfigs().forHost("b").ServerName, "Prepare may name any host")
+	require.Equal(t, "p", e.tlsConfigs().forProxy("p").ServerName)
 }
 
 func TestAMinVersionThatIsGivenIsKept(t *testing.T) {

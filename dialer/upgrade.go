@@ -3,6 +3,7 @@
 package dialer
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha1"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/coder/websocket"
 
@@ -19,7 +21,7 @@ import (
 
 // attempt makes one attempt at the handshake r.
 func (d *WebSocket) attempt(ctx context.Context, r *request) (conn.Conn, *Error) {
-	return d.endpoints.attempt(ctx, r.url,
+	return d.endpoints.attempt(ctx, r.url, r.foreign,
 		func(ctx context.Context, w *conn.Wire) (net.Conn, error) { return d.connect(ctx, w, r) },
 		func(ctx context.Context, w *conn.Wire, nc net.Conn) (conn.Conn, error) {
 			return d.upgrade(ctx, w, nc, r)
@@ -55,9 +57,15 @@ type upgrader struct {
 	refused *answerError // the answer, if it was no good
 }
 
+// readers has the buffers for the answers to handshakes. What such an answer has for a body is
+// never read.
+var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
 func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
-	unsent := r.Write(u.nc)
-	resp, behind, err := readAnswer(u.nc, r, u.limit) // a server may answer before it has read everything
+	unsent := writeRequest(u.nc, r)
+	br := readers.Get().(*bufio.Reader)
+	defer func() { br.Reset(nil); readers.Put(br) }()
+	resp, behind, err := readAnswer(br, u.nc, r, u.limit) // a server may answer before it has read everything
 	switch {
 	case err != nil && unsent != nil:
 		return nil, unsent

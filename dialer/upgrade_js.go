@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/coder/websocket"
-
 	"github.com/redial-go/redial/conn"
 )
 
@@ -20,9 +18,9 @@ func (d *WebSocket) attempt(parent context.Context, r *request) (conn.Conn, *Err
 	s := stages{limits: limits{connect: d.endpoints.limits(parent).total()}, end: cancel}
 	s.connecting()
 	defer s.stop()
-	ws, _, err := websocket.Dial(ctx, r.url.String(), &websocket.DialOptions{Subprotocols: d.Subprotocols})
+	ws, err := conn.OpenWebSocket(ctx, r.url.String(), d.Subprotocols, &d.Conn)
 	if err != nil {
 		return nil, failure(r.url, context.Cause(ctx), err)
 	}
-	return conn.NewWebSocket(ws, new(conn.Wire), &d.Conn), nil
+	return ws, nil
 }

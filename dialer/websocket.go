@@ -45,6 +45,18 @@ type WebSocket struct {
 	// called by several goroutines at once if Dial is. Default: none.
 	Prepare func(ctx context.Context, r *Request) error
 
+	// FollowHint reports whether an address that a server has advised may be dialed although it
+	// is at no host of URL or URLs: [backoff.Attempt].URL, which comes from a
+	// reconnect.Advice. One with the scheme, host and port of such a URL is dialed without
+	// asking. It takes the place of the whole URL, path and query too, for one Dial, which asks
+	// nothing else. An address that is not followed is reported by Trace.AddressIgnored.
+	//
+	// A foreign host gets nothing that proves who you are: neither Header nor a client
+	// certificate. Prepare is called with an empty header, and sees the URL: it must not add a
+	// credential for another host there. Subprotocols are offered. Default: no foreign host
+	// is followed, because a server, or an attacker in its place, could send clients anywhere.
+	FollowHint func(to *url.URL) bool
+
 	// Subprotocols are offered to the server, the best first. It may choose none:
 	// see [conn.WebSocket.Subprotocol]. Default: none.
 	Subprotocols []string
@@ -101,7 +113,8 @@ type WebSocket struct {
 	// proxy's. Default 64 KiB.
 	MaxHeaderBytes int64
 
-	// Conn has the limits of the connections that are opened.
+	// Conn has the limits of the connections that are opened, and whether texts must
+	// be UTF-8.
 	Conn conn.WebSocketOptions
 
 	// Rand draws the order of endpoints and addresses. It is used under a lock.
@@ -153,6 +166,9 @@ func (c Compression) mode() websocket.CompressionMode {
 // asked. An endpoint that asked us to stay away for a time is left out until then,
 // unless all endpoints did.
 //
+// An address that a server has advised, if it may be followed, is dialed instead of a round:
+// see FollowHint.
+//
 // When all endpoints fail, the most hopeful error decides what the [*Error] means,
 // by its class of [backoff.Classify]: Overload first, because a server with too much
 // to do needs longer waits from us; then Retry, Refresh, Slow, and Stop only if every
@@ -163,6 +179,9 @@ func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
 	e, err := d.setup()
 	if err != nil {
 		return nil, err
+	}
+	if a := d.advised(ctx, e); a != nil {
+		return d.dialAdvised(ctx, e, a)
 	}
 	return e.dial(ctx, d.dial)
 }
@@ -185,6 +204,17 @@ func (d *WebSocket) Host() string {
 	return e.hosts()
 }
 
+// Endpoint returns the scheme, host and path of the URL, or of all URLs, in their order and
+// joined by ", ". The user and the query are left out, because they may hold secrets, as in
+// the Endpoint of an [Error]. It is empty if the options are wrong.
+func (d *WebSocket) Endpoint() string {
+	e, err := d.setup()
+	if err != nil {
+		return ""
+	}
+	return e.text()
+}
+
 // DialTimeout returns how long one Dial may take in the attempt t: the limits on connecting
 // and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
 // longer goes on with the next Dial.
@@ -194,10 +224,16 @@ func (d *WebSocket) DialTimeout(t backoff.Attempt) time.Duration {
 
 // dial makes one attempt at one endpoint. A [prepareError] in its error ends the round.
 func (d *WebSocket) dial(ctx context.Context, u *url.URL, refresh bool) (conn.Conn, *Error) {
-	r, err := d.prepare(ctx, u, refresh)
+	return d.dialWith(ctx, u, d.Header, refresh, false)
+}
+
+// dialWith makes one attempt at u, which is at a foreign host or at that of an endpoint.
+func (d *WebSocket) dialWith(ctx context.Context, u *url.URL, h http.Header, refresh, foreign bool) (conn.Conn, *Error) {
+	r, err := d.prepare(ctx, u, h, refresh)
 	if err != nil {
 		return nil, &Error{Endpoint: redacted(u), Err: err}
 	}
+	r.foreign = foreign
 	c, failure := d.attempt(ctx, r)
 	if failure != nil && d.Prepare != nil {
 		failure.refused = failure.StatusCode == http.StatusUnauthorized || failure.StatusCode == http.StatusForbidden

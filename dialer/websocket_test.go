@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -94,6 +95,27 @@ func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
 			defer v.dial(t).CloseNow()
 			require.Equal(t, want, seen.Header.Get("Sec-WebSocket-Extensions"))
 			require.Empty(t, seen.Header.Get("Accept-Encoding"))
+		})
+	}
+}
+
+func TestTextThatIsNotUTF8IsRefusedOnlyIfAsked(t *testing.T) {
+	const text = "\xce\xba\xff"
+	for _, check := range []bool{false, true} {
+		withServer(t, func(t *testing.T, v *wsServer) {
+			v.dialer.Conn.CheckUTF8 = check
+			v.Next(switching("\x81\x03"+text, upgradeLine, connectionLine, acceptLine))
+			c := v.dial(t)
+			defer c.CloseNow()
+			m, err := c.Read(nil)
+			if !check {
+				require.NoError(t, err)
+				require.Equal(t, conn.TextMessage(text), m)
+				return
+			}
+			var broken *conn.ProtocolError
+			require.ErrorAs(t, err, &broken)
+			require.Equal(t, 1007, broken.CloseCode())
 		})
 	}
 }
@@ -244,6 +266,24 @@ func TestHostIsTheSameForTheSameEndpoints(t *testing.T) {
 		require.NoError(t, d.Validate())
 		require.Contains(t, want, d.Host())
 	}
+}
+
+func TestTheEndpointHasNoUserAndNoQuery(t *testing.T) {
+	for want, d := range map[string]reconnect.Dialer{
+		"wss://host:7/a%20path":       &WebSocket{URL: "wss://user:passwd@host:7/a%20path?token=passwd"},
+		"wss://host/a, ws://host.b/b": &WebSocket{URLs: []string{"wss://host/a?passwd", "ws://passwd@host.b/b"}},
+		"wss://xn--bcher-kva.de/":     &WebSocket{URL: "wss://Bücher.de/"},
+		"tcp://host:7":                &Framed{Address: "host:7", Framer: conn.Lines{}},
+		"tls://host:7, tls://b:8":     &Framed{Addresses: []string{"host:7", "b:8"}, Framer: conn.Lines{}, TLS: &tls.Config{}},
+	} {
+		c, err := reconnect.New(d, &reconnect.Options{Run: reconnect.RunOptions{StartSpread: time.Hour}})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Endpoint())
+		c.Close()
+		<-c.Done()
+	}
+	require.Empty(t, new(WebSocket).Endpoint())
+	require.Empty(t, new(Framed).Endpoint())
 }
 
 // hostGate is a gate that notes the hosts it is asked for, and lets nobody in.

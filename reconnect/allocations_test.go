@@ -43,6 +43,13 @@ func (a *allocations) wantAtMost(t *testing.T, most float64) {
 	require.Less(t, float64(a.end.Mallocs-a.start.Mallocs)/measured, most)
 }
 
+// wantBytesAtMost asserts how much was allocated for each message.
+func (a *allocations) wantBytesAtMost(t *testing.T, most float64) {
+	t.Helper()
+	<-a.done
+	require.Less(t, float64(a.end.TotalAlloc-a.start.TotalAlloc)/measured, most)
+}
+
 const warmUp, measured = 2000, 10_000
 
 func newAllocations() *allocations { return &allocations{done: make(chan struct{})} }
@@ -96,6 +103,26 @@ func TestReadIntoABufferAllocatesNothing(t *testing.T) {
 	})
 }
 
+// A layer costs no allocation, whether it takes a message or not, in push and in pull.
+func TestAMessageForALayerAllocatesNothing(t *testing.T) {
+	for name, push := range map[string]bool{"push": true, "pull": false} {
+		t.Run(name, func(t *testing.T) {
+			measure(t, func(t *testing.T, url string, size int) {
+				a, o := newAllocations(), new(reconnect.Options)
+				if push {
+					o.OnMessage = func(context.Context, reconnect.Message) {}
+				}
+				o.Layers = []*reconnect.Layer{
+					{Receive: func(reconnect.Message) bool { return false }},
+					{Receive: func(reconnect.Message) bool { a.message(); return true }},
+				}
+				dialReady(t, feeding(url, size), o)
+				a.wantAtMost(t, 0.05)
+			})
+		})
+	}
+}
+
 func TestMessagesAllocatesTheDataOfAMessageOnly(t *testing.T) {
 	measure(t, func(t *testing.T, url string, size int) {
 		a, c := newAllocations(), dialReady(t, feeding(url, size), nil)
@@ -105,7 +132,8 @@ func TestMessagesAllocatesTheDataOfAMessageOnly(t *testing.T) {
 				break
 			}
 		}
-		a.wantAtMost(t, 1.2)
+		a.wantAtMost(t, 1.1)
+		a.wantBytesAtMost(t, 1.1*float64(size))
 	})
 }
 
@@ -134,11 +162,10 @@ func TestAQuestionAndItsAnswerAllocateNothing(t *testing.T) {
 	})
 }
 
-// The one allocation is the message in the queue. A Send that finds nothing under way also
-// makes the list of deadlines and the list of receipts, and starts the goroutine that writes
-// and the one that calls OnReceipt.
-func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
-	for most, want := range map[int]float64{512: 1.2, 1: 5.05} {
+// A Send that finds nothing under way starts the goroutine that writes and the one that calls
+// OnReceipt.
+func TestASendAllocatesNothingAndTwiceAlone(t *testing.T) {
+	for most, want := range map[int]float64{512: 0.2, 1: 2.05} {
 		measure(t, func(t *testing.T, url string, size int) {
 			a, m, room := newAllocations(), conn.BinaryMessage(make([]byte, size)), make(chan struct{}, most) // one for each message on its way
 			c := dialReady(t, url, &reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {
@@ -147,10 +174,31 @@ func TestASendAllocatesOnceAndFiveTimesAlone(t *testing.T) {
 			}}})
 			for range warmUp + measured {
 				room <- struct{}{}
-				require.NoError(t, c.Send(reconnect.Out{Message: m}))
+				require.NoError(t, c.SendWait(t.Context(), reconnect.Out{Message: m, Deadline: time.Now().Add(time.Minute)}))
 			}
 			a.wantAtMost(t, want)
 		})
+	}
+}
+
+// The memory of a message is used again, but the message itself is forgotten.
+func TestAMessageIsForgottenWhenItsReceiptWasGiven(t *testing.T) {
+	written := make(chan struct{}, 1)
+	c := dialReady(t, startPeer(t), &reconnect.Options{Outbox: reconnect.Outbox{
+		OnReceipt: func(context.Context, reconnect.Receipt) { written <- struct{}{} },
+	}})
+	freed := make(chan string, 2)
+	func() {
+		data, tag := make([]byte, 1<<10), &reconnect.Stats{}
+		runtime.AddCleanup(&data[0], func(what string) { freed <- what }, "data")
+		runtime.AddCleanup(tag, func(what string) { freed <- what }, "tag")
+		require.NoError(t, c.Send(reconnect.Out{Message: conn.BinaryMessage(data), Tag: tag}))
+		<-written
+	}()
+	closeAndWait(c) // so that no goroutine has it in hand
+	runtime.GC()    // once, because the second one frees what is kept to be used again
+	for range 2 {
+		<-freed
 	}
 }
 

@@ -51,7 +51,7 @@ func BenchmarkIdle(b *testing.B) {
 						time.Sleep(100 * time.Millisecond)
 					}
 				}
-				return pinged, func() { c.Close() }
+				return pinged, func() { closeAndWait(c) }
 			})
 		})
 	}
@@ -75,13 +75,22 @@ func openPlain(b *testing.B, url string) (ping, end func()) {
 
 func measureIdle(b *testing.B, open func(*testing.B, string) (ping, end func())) {
 	url := startPeer(b)
-	_, end := open(b, url) // so that what is made once does not count
-	end()
-	before, stack := held()
 	pings, ends := make([]func(), idle), make([]func(), idle)
-	for i := range ends {
-		pings[i], ends[i] = open(b, url)
+	openAll := func() {
+		for i := range ends {
+			pings[i], ends[i] = open(b, url)
+		}
 	}
+	closeAll := func() {
+		for i, end := range ends {
+			end()
+			pings[i], ends[i] = nil, nil
+		}
+	}
+	openAll() // because the runtime keeps some of what the first goroutines of a process have needed
+	closeAll()
+	before, stack := held()
+	openAll()
 	opened, stackOpened := held()
 	for _, ping := range pings {
 		ping()
@@ -94,9 +103,7 @@ func measureIdle(b *testing.B, open func(*testing.B, string) (ping, end func()))
 	b.ReportMetric(float64(stackPinged-stack)/idle, "pinged-stack-B/conn")
 	b.ReportMetric(float64(runtime.NumGoroutine())/idle, "goroutines/conn")
 	b.ReportMetric(0, "ns/op")
-	for _, end := range ends {
-		end()
-	}
+	closeAll()
 }
 
 // held returns the live heap plus stacks, and the stacks alone.

@@ -3,10 +3,9 @@ package reconnect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"reflect"
-	"time"
+	"sync/atomic"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -23,17 +22,20 @@ type Conn struct {
 	receiver receiver
 	sender   sender
 	kicks    xsync.Flag
-	stalls   int           // sessions in a row without data; belongs to the supervisor
-	done     chan struct{} // closed when nothing is left
-	err      error         // why it ended; read it after done only
+	done     xsync.Flag // is raised when nothing is left
+	first    keeper     // owns the first supervisor
+	hint     hints      // for the next dial
+
+	replacement atomic.Pointer[replacement] // of the present session, due or under way; nil: none
 }
 
 // Dialer opens one connection, such as a [dialer.WebSocket]. It may have more methods:
 //
 //   - Validate() error: New calls it, and returns its error.
 //   - Host() string: the default of [RunOptions.Host].
-//   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take, if that is not the
-//     sum of the Attempt's limits.
+//   - Endpoint() string: what [Conn.Endpoint] returns. It must hold no secret.
+//   - DialTimeout(backoff.Attempt) time.Duration: how long one dial may take. 0 or less is the
+//     default: the sum of the Attempt's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
@@ -67,16 +69,34 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{dialer: d, done: make(chan struct{})}
+	c := &Conn{dialer: d}
 	c.life.o = options
-	c.state.start()
-	c.receiver = newReceiver(&c.life)
+	c.life.hooks.Store(options.Run.Trace)
+	c.first.Conn = c
+	c.state.start(&c.first)
+	c.receiver.start(&c.life)
 	c.sender.life, c.sender.state = &c.life, &c.state
-	if options.Outbox.OnReceipt != nil || options.WhenDown != WhenDownFail {
-		c.sender.outbox = newOutbox(&c.life, &c.state)
+	if err := c.life.layers().start(c); err != nil {
+		return nil, err
 	}
-	go c.supervise() // Done says when it has ended
+	go c.first.supervise(&c.life.Context) // Done says when it has ended
 	return c, nil
+}
+
+// Endpoint returns where the Conn dials, for a page or a log: what the Dialer's method Endpoint
+// returns, or else its method Host, or "" if it has neither. From a [dialer.WebSocket] it is
+// the scheme, host and path of the URL, without the user and the query. It does not follow
+// what Prepare or a server's advice makes of the URL.
+//
+// [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
+func (c *Conn) Endpoint() string {
+	switch d := c.dialer.(type) {
+	case interface{ Endpoint() string }:
+		return d.Endpoint()
+	case interface{ Host() string }:
+		return d.Host()
+	}
+	return ""
 }
 
 // Close cuts the connection for good and returns at once, from wherever it is called:
@@ -92,18 +112,16 @@ func (c *Conn) Close() error {
 
 // Done returns a channel that is closed when no goroutine, timer or socket of the Conn is
 // left: after Close, after Shutdown, or after the Conn has ended by itself.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.done.Up() }
 
 // Err returns nil until Done is closed. After Close or Shutdown it returns [net.ErrClosed].
 // After the Conn has ended by itself it returns an [*EndError], which says why, and which
 // is [net.ErrClosed] as well.
 func (c *Conn) Err() error {
-	select {
-	case <-c.done:
-		return c.err
-	default:
+	if !c.done.IsUp() {
 		return nil
 	}
+	return c.state.now().Err
 }
 
 // Kick cuts the present wait short, if there is one. Call it when the network is back, or
@@ -130,8 +148,16 @@ func (c *Conn) Redial(session uint64, cause error) {
 		cause = errors.New("redial asked for")
 	}
 	if l := c.state.link.Load(); l != nil && l.session == session {
-		l.part(cause, c.life.o.CloseTimeout)
+		l.part(cause, backoff.ReasonRedial, c.life.o.CloseTimeout)
 	}
+}
+
+// InCallback reports whether ctx is the context that c has given to OnSession, Layer.Open,
+// OnMessage or OnSeam, or comes from it. While one of these runs c receives nothing for anybody
+// else, so a function that would wait there for an answer had better return an error.
+func (c *Conn) InCallback(ctx context.Context) bool {
+	life, _ := ctx.Value(lifetimeKey{}).(*lifetime)
+	return life == &c.life
 }
 
 // EndError reports why a Conn ended by itself. It is [net.ErrClosed].
@@ -147,172 +173,8 @@ func (e *EndError) Unwrap() error { return e.Err }
 // Is reports whether target is [net.ErrClosed].
 func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
 
-// supervise is the supervisor goroutine. It ends the Conn even if a callback ends this
-// goroutine.
-func (c *Conn) supervise() {
-	xsync.Guard(func() { supervise(&c.life.Context, &c.life.o.Run, owner[*link](c)) }, func() {
-		go c.abandon() // closes done
-	})
-	c.finish()
-}
-
-// abandon ends a Conn whose supervisor was ended by a callback. It runs in a goroutine of
-// its own, so that a panic of the callback ends the program.
-func (c *Conn) abandon() {
-	err := fmt.Errorf("%s: %w", c.serving(), errNotReturned)
-	c.life.calling.leave()
-	if l := c.state.link.Load(); l != nil {
-		l.cut(err)
-		c.release(l, err)
-	}
-	call(c.life.trace().End, End{Name: c.life.o.Name, Err: c.ended(err)})
-	c.finish()
-}
-
-// finish ends the outbox and closes done.
+// finish ends the outbox and raises done.
 func (c *Conn) finish() {
-	c.sender.outbox.end()
-	close(c.done)
+	c.sender.end()
+	c.done.Raise()
 }
-
-func (c *Conn) dial(ctx context.Context) (*link, error) {
-	c.life.counts.dials.Add(1)
-	opened, err := c.dialer.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if opened == nil {
-		return nil, backoff.Permanent(fmt.Errorf("reconnect: %T returned neither a connection nor an error", c.dialer))
-	}
-	l := &link{conn: opened}
-	l.late, _ = opened.(conn.BufferReader)
-	return l, nil
-}
-
-// serve is one session: it opens the link, receives until the link is lost, and cleans up.
-func (c *Conn) serve(ctx context.Context, l *link, s *Session) error {
-	c.life.calling.enter(&elsewhere)
-	err := c.open(l, s)
-	c.life.calling.leave()
-	if err == nil {
-		c.ready(l, s)
-		err = c.receiver.receive(ctx, l)
-	}
-	return c.lose(l, s, err)
-}
-
-// ready lets messages be sent by l, and begins to watch it.
-func (c *Conn) ready(l *link, s *Session) {
-	c.receiver.ready(l)
-	c.sender.attach(l)
-	c.state.enter(StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
-	c.kicks.Lower()
-	s.Ready()
-	l.stall = newStall(&c.life, l, c.stalls)
-	l.liveness.start(&c.life, l)
-	l.stall.start()
-}
-
-// lose cleans up after a session, and puts the seam into the stream of messages.
-func (c *Conn) lose(l *link, s *Session, err error) error {
-	l.parted()
-	l.cut(err)
-	c.release(l, err)
-	c.kicks.Lower() // because those were meant for an outage that is over
-	c.state.enter(StateWaiting, func(st *Status) { st.Err = err })
-	c.sender.detach(l, err)
-	_, ready := s.readyAt()
-	if !ready {
-		c.failed()
-	}
-	if ready || l.delivered {
-		c.life.counts.lost.Add(1)
-		c.receiver.seam(&Seam{Session: l.session, Cause: err, Lost: 1})
-	}
-	if c.life.leaving.Load() && !c.sender.outbox.draining() {
-		return backoff.Permanent(err)
-	}
-	return err
-}
-
-// release stops the timers of l, which was cut because of err.
-func (c *Conn) release(l *link, err error) {
-	c.life.calling.enter(&elsewhere)
-	l.liveness.stop()
-	c.stalls = l.stall.stop(err, c.stalls)
-	c.life.calling.leave()
-}
-
-// These are the methods of an owner, besides dial and serve.
-
-func (c *Conn) connecting(atGate bool) {
-	if s := c.Status(); s.State != StateConnecting || s.AtGate != atGate {
-		c.state.enter(StateConnecting, func(s *Status) { s.AtGate = atGate })
-	}
-}
-
-func (c *Conn) dialed(l *link, s *Session) {
-	l.session = s.Number
-	c.receiver.open()
-	c.life.counts.sessions.Store(s.Number)
-	c.state.link.Store(l)
-	c.state.enter(StateOpening, func(st *Status) { st.Session = s.Number })
-}
-
-func (c *Conn) troubled(atGate bool, try int, err error, verdict backoff.Class) {
-	c.state.edit(func(s *Status) { s.AtGate, s.Try, s.Err, s.Verdict = atGate, try, err, verdict })
-}
-
-func (c *Conn) failed() { c.life.counts.failures.Add(1) }
-
-func (c *Conn) lost(l *link, _ error) bool { return l.broken }
-
-func (c *Conn) waiting(w Wait, verdict backoff.Class) {
-	c.state.enter(StateWaiting, func(s *Status) {
-		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, verdict
-		s.Next = time.Now().Add(w.Verdict.RetryAfter + w.Drawn)
-	})
-}
-
-func (c *Conn) ended(err error) error {
-	if c.life.Ended() || c.life.leaving.Load() {
-		err = net.ErrClosed
-	} else {
-		err = &EndError{Err: err}
-	}
-	c.err = err
-	c.state.enter(StateClosed, func(s *Status) { s.Err = err })
-	return err
-}
-
-// serving returns the name of the callback that runs in the supervisor's goroutine. It is
-// empty if the supervisor waits for a callback in another goroutine, which is reported
-// there.
-func (c *Conn) serving() string {
-	if name := c.life.calling.name.Load(); name != nil {
-		return *name
-	}
-	if l := c.state.link.Load(); l != nil && l.turn.Load()&turnMask == handling {
-		return "OnMessage"
-	}
-	return "a hook"
-}
-
-func (c *Conn) limit(t backoff.Attempt) time.Duration {
-	d, ok := c.dialer.(interface {
-		DialTimeout(backoff.Attempt) time.Duration
-	})
-	if ok {
-		return d.DialTimeout(t)
-	}
-	return dialLimit(t)
-}
-
-func (c *Conn) kick() <-chan struct{} { return c.kicks.Up() }
-
-func (c *Conn) took(bool) bool {
-	c.kicks.Lower()
-	return true
-}
-
-func (c *Conn) forgetKicks() { c.kicks.Lower() }

@@ -452,3 +452,18 @@ func TestRedialEndsASessionThatDiscards(t *testing.T) {
 		require.EqualError(t, c.Status().Err, "redial asked for")
 	})
 }
+
+// placed is a Dialer that has a name for where it dials.
+type placed struct{ *scene }
+
+func (placed) Host() string { return "host:1" }
+
+func TestTheEndpointIsWhatTheDialerSays(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		require.Empty(t, s.open(nil).Endpoint())
+		c, err := reconnect.New(placed{s}, nil)
+		require.NoError(t, err)
+		defer closeAndWait(c)
+		require.Equal(t, "host:1", c.Endpoint())
+	})
+}

@@ -36,7 +36,7 @@ type dial[C io.Closer] struct {
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a backoff.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: o.Name, trace: o.Trace}}
+	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.owner.name(), hooks: d.s.owner.hooks()}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()
@@ -46,7 +46,7 @@ func (d *dialing[C]) begin(a backoff.Action) {
 	}
 	x.atGate, x.start = true, time.Now()
 	d.s.owner.connecting(d.atGate())
-	call(o.Trace.GateStart, GateStart{Name: o.Name, Host: o.Host})
+	call(d.s.trace().GateStart, GateStart{Name: d.s.owner.name(), Host: o.Host})
 	x.running = xsync.Go(func() {
 		leave, err := o.Gate.Acquire(x.ctx, o.Host)
 		if err == nil {
@@ -67,7 +67,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	})
 	d.s.owner.connecting(d.atGate())
-	call(d.s.o.Trace.DialStart, DialStart{Name: d.s.o.Name, Try: x.try.Number, Limit: limit})
+	call(d.s.trace().DialStart, DialStart{Name: d.s.owner.name(), Try: x.try.Number, Limit: limit})
 
 	try := x.try
 	try.Connected = func() {
@@ -119,7 +119,7 @@ func (d *dialing[C]) cut(x *dial[C], cause error) error {
 
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
-	d.s.o.Trace.waitFor(x.running.Done(), d.s.o.Name, func() string { return "dial" })
+	d.s.owner.hooks().waitFor(x.running.Done(), d.s.owner.name(), func() string { return "dial" })
 }
 
 // finish notes that what x was doing has ended, and returns why x has failed, or nil if it
@@ -168,7 +168,7 @@ func (d *dialing[C]) drop(x *dial[C]) {
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	o := d.s.o
 	if x.atGate {
-		call(o.Trace.GateDone, GateDone{Name: o.Name, Host: o.Host, Took: took, Err: x.err})
+		call(d.s.trace().GateDone, GateDone{Name: d.s.owner.name(), Host: o.Host, Took: took, Err: x.err})
 		if x.err != nil {
 			x.err = fmt.Errorf("gate %s: %w", o.Host, x.err)
 		}
@@ -180,5 +180,5 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	if ours {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
-	call(o.Trace.DialDone, DialDone{Name: o.Name, Try: x.try.Number, Took: took, Err: x.err})
+	call(d.s.trace().DialDone, DialDone{Name: d.s.owner.name(), Try: x.try.Number, Took: took, Err: x.err})
 }

@@ -36,7 +36,7 @@ func TestADialHasALimit(t *testing.T) {
 // A dialer with a method DialTimeout sets the limit of one dial.
 func TestTheDialerSetsTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, err := reconnect.New(slowDialer{s}, nil)
+		c, err := reconnect.New(limitedDialer{s, 7 * time.Minute}, nil)
 		require.NoError(t, err)
 		defer closeAndWait(c)
 		d := s.wantDial()
@@ -45,10 +45,27 @@ func TestTheDialerSetsTheTimeout(t *testing.T) {
 	})
 }
 
-// slowDialer is a dialer that gives each dial seven minutes.
-type slowDialer struct{ *scene }
+func TestADialTimeoutOfNothingIsTheDefault(t *testing.T) {
+	for _, limit := range []time.Duration{0, -1} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := withPolicy(every(time.Hour))
+			c, err := reconnect.New(limitedDialer{s, limit}, &o)
+			require.NoError(t, err)
+			defer closeAndWait(c)
+			d := s.wantDial()
+			<-d.ctx.Done()
+			require.Equal(t, backoff.DefaultConnect+backoff.DefaultHandshake, s.now())
+		})
+	}
+}
 
-func (slowDialer) DialTimeout(backoff.Attempt) time.Duration { return 7 * time.Minute }
+// limitedDialer is a dialer that gives each dial so much time.
+type limitedDialer struct {
+	*scene
+	limit time.Duration
+}
+
+func (d limitedDialer) DialTimeout(backoff.Attempt) time.Duration { return d.limit }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -32,9 +32,11 @@ type dialing[C io.Closer] struct {
 // connect dials until a dial brings a connection. It returns an error if ctx ends, or
 // if no further dial follows.
 func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err error) {
-	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.err}
+	ctx, release := xsync.Child(ctx)
+	defer release()
+	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.cause}
 	defer d.end()
-	if s.err != nil || s.o.StartSpread > 0 {
+	if s.cause != nil || s.o.StartSpread > 0 {
 		d.pause()
 	}
 	for {
@@ -89,13 +91,13 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
-	call(d.s.o.Trace.DialHung, DialHung{Name: d.s.o.Name, Try: x.try.Number, Since: now() - instant(x.reached.Load())})
+	call(d.s.trace().DialHung, DialHung{Name: d.s.owner.name(), Try: x.try.Number, Since: now() - instant(x.reached.Load())})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
 func (d *dialing[C]) judge(x *dial[C], err error) {
 	d.err = err
-	xsync.Guard(func() { d.s.verdict = d.s.o.classify(err) },
+	xsync.Guard(func() { d.s.verdict = d.s.owner.judge(err) },
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
 }
 
@@ -267,11 +269,11 @@ func (d *dialing[C]) pause() {
 	d.since = time.Now()
 	verdict := d.s.dials.History().Verdict
 	d.waiting, d.wait = true, Wait{
-		Name: d.s.o.Name, Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict,
+		Name: d.s.owner.name(), Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict,
 		Drawn: max(d.s.dials.Due().Sub(d.since)-verdict.RetryAfter, 0),
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)
-	call(d.s.o.Trace.WaitStart, d.wait)
+	call(d.s.trace().WaitStart, d.wait)
 }
 
 // resume ends a wait.
@@ -280,7 +282,7 @@ func (d *dialing[C]) resume(kicked bool) {
 		return
 	}
 	d.waiting = false
-	call(d.s.o.Trace.WaitDone, WaitDone{Name: d.wait.Name, Try: d.wait.Try, Took: time.Since(d.since), Kicked: kicked})
+	call(d.s.trace().WaitDone, WaitDone{Name: d.wait.Name, Try: d.wait.Try, Took: time.Since(d.since), Kicked: kicked})
 }
 
 // end ends all that is under way. It does so even if a hook did not return.

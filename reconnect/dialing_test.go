@@ -13,6 +13,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -222,11 +223,13 @@ func TestOfTwoConnectionsOneIsClosed(t *testing.T) {
 		c, first := s.hang(&o)
 		second := s.wantDial()
 		var peers []*conntest.Fake
+		both := make(chan struct{})
 		for _, d := range []*pendingDial{first, second} {
 			peer := conntest.NewFake(nil)
 			peers = append(peers, peer)
-			d.answer <- fake(peer)
+			d.answer <- func() (conn.Conn, error) { <-both; return peer.Conn(), nil }
 		}
+		close(both)
 		synctest.Wait()
 		require.Equal(t, reconnect.StateReady, c.State())
 		closed := slices.DeleteFunc(slices.Clone(peers), func(p *conntest.Fake) bool { return !p.Closed() })
@@ -337,6 +340,36 @@ func TestAPermanentErrorBesideAHandshakeThatHangsIsTheEnd(t *testing.T) {
 		<-c.Done()
 		require.ErrorIs(t, c.Err(), errLost)
 		require.Equal(t, uint64(1), c.Stats().Failures)
+	})
+}
+
+// Two in three of the server's backends accept connections and answer no handshake. Nearly
+// all clients must find another one within minutes.
+func TestClientsConnectThoughMostBackendsHang(t *testing.T) {
+	const clients = 200
+	withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 100 * clients {
+			if random.IntN(3) > 0 {
+				server.Next(conntest.Hang)
+			} else {
+				server.Next(server.Accept)
+			}
+		}
+		conns := make([]*reconnect.Conn, clients)
+		for i := range conns {
+			server.dialer = &dialer.WebSocket{URL: server.dialer.URL, DialContext: server.network.DialContext}
+			conns[i] = server.open(t, nil)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		ready := 0
+		for _, c := range conns {
+			if c.State() == reconnect.StateReady {
+				ready++
+			}
+		}
+		require.Greater(t, ready, clients*95/100)
 	})
 }
 

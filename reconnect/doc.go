@@ -22,7 +22,11 @@
 // [New] makes a [Conn], which sends and receives messages. [Options] say how it logs in
 // (OnSession), what it sends without a connection (WhenDown) and how it redials (Run). [Run]
 // is the loop below it, for any kind of connection: dial, serve, judge, wait. The examples
-// are whole programs: a feed, a chat, calls, and a gateway of many connections.
+// are whole programs: a feed, a chat, and a gateway of many connections.
+//
+// Three packages do what most programs need beyond that, each as a [Layer]: subscription keeps a
+// Conn subscribed to what is wanted, call asks questions and waits for their answers, and replay
+// sends again what was not acknowledged (Ledger) and fetches what was missed (Bridge).
 //
 // # Words
 //
@@ -31,6 +35,7 @@
 //     messages may be missing there.
 //   - The fate of a message is what became of it: it was written, it was dropped, or
 //     nobody knows.
+//   - A rotation replaces a session that is well by another, because its server will end it.
 //   - A verdict is the judgement on an error: what kind of failure it is, and so what to do
 //     about it.
 //   - A gate is where the connections of a program to one host wait until they may dial.
@@ -45,8 +50,9 @@
 //     There is one dial. A second begins beside it only if the handshake of the first is
 //     not answered in time, because the first may wait in a server's queue or be lost,
 //     or after a Kick. The dial that is answered first wins. The other one is cut before
-//     OnSession runs, so that one login is sent. With [RunOptions.OneConnection] there is
-//     never a second.
+//     OnSession runs, so that one login is sent. While one session replaces another (see
+//     [Rotation]) both are live, and then there is no dial beside that of the next one. With
+//     [RunOptions.OneConnection] there is never a second connection.
 //  2. Not in step. By default every wait is jittered, so that a herd does not come back
 //     at one instant: the first wait after a loss too, and those that a server asks for.
 //     The cap comes first and the jitter after it.
@@ -60,9 +66,11 @@
 //     limit of its own. When it has returned, the messages in the queue are written, in
 //     order, and new ones after them; reading goes on meanwhile. If it fails, the
 //     attempt has failed.
-//  5. A visible seam. When a connection is lost the reader gets exactly one [*Seam],
-//     after the last message of that session and before the first of the next. Every
-//     message carries the number of its session.
+//  5. A visible seam. When a session ends the reader gets exactly one [*Seam], after the last
+//     message of that session and before the first of the next. It says whether the session was
+//     replaced, whether the two have overlapped, and whether the protocol vouches that nothing
+//     is missing. Only with [OverlapMix] messages of the next session stand before the seam,
+//     too. Every message carries the number of its session.
 //  6. Exactly one fate. Each message that [Conn.Write] or [Conn.Send] takes has one
 //     [Fate]: written (whole, handed to the kernel), dropped with a reason (not a byte
 //     was sent), or unknown (the connection died while the message was being written).
@@ -97,15 +105,17 @@
 //     may skip steps between, but [Trace] sees each.
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's errors have
 //     none. Those of package dialer have none.
-//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt return nothing;
-//     Classify, OnSession, Probe, Keep and Expected return values. No lock is held while
-//     any of them runs. A panic in one crashes the program, as in any Go code. One that
-//     ends its goroutine ([runtime.Goexit]) is an error that says so.
+//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing;
+//     Classify, OnSession, Probe, Keep, Expected, Allowed, ReadAdvice, Idle.Message and the
+//     functions of a Layer decide. No lock is held while any of them runs. A panic in one
+//     crashes the program, as in any Go code. One that ends its goroutine ([runtime.Goexit])
+//     is an error that says so.
 //
 // # Goroutines
 //
-// A ready connection has one goroutine, the supervisor, which reads it. A dial, a wait at
-// the gate, OnSession and a probe run in goroutines of their own, which end with them. One
-// goroutine writes the messages of [Conn.Send] while there are some, and one calls
-// Outbox.OnReceipt while there are receipts.
+// A ready connection has one goroutine, the supervisor, which reads it. While one session
+// replaces another there are two. A dial, a wait at the gate, OnSession, a probe and what else a
+// timer calls run in goroutines of their own, which end with them. One goroutine writes the
+// messages of [Conn.Send] while there are some, and one calls Outbox.OnReceipt while there are
+// receipts.
 package reconnect

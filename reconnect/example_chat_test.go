@@ -134,7 +134,8 @@ func encode(line chatLine) conn.Message {
 }
 
 // A chat: what is typed while there is no connection is kept, and each line reaches the
-// room once, because it has an id and is sent again until the room acknowledges it.
+// room once, because it has an id and is sent again until the room acknowledges it. This is how to
+// do it by hand, with Send; replay.Ledger does the same, with less code.
 func Example_chat() {
 	room := &chatRoom{}
 	server := httptest.NewServer(room)

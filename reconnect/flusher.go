@@ -16,6 +16,9 @@ func (q *outbox) attach(l *link) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.link != nil {
+		q.old = q.link
+	}
 	q.link = l
 	q.flush()
 }
@@ -27,32 +30,64 @@ func (q *outbox) detach(l *link, cause error) {
 		return
 	}
 	q.mu.Lock()
+	for l.flushing {
+		q.idle.Wait()
+	}
 	ready := q.link == l
-	q.link, q.last = nil, l.session
+	switch l {
+	case q.link:
+		q.link = nil
+	case q.old:
+		q.old = nil
+		q.flush() // what waited for it
+	}
+	q.last = max(q.last, l.session)
 	q.mu.Unlock()
-	q.flushers.Wait()
-	for _, e := range q.leftBehind(ready, cause) {
-		if q.life.closed.Load() {
-			return // close drops them
-		}
-		q.askKeep(e, cause)
+	q.leaveBehind(l, ready && !q.life.bridging.Load(), cause)
+}
+
+// strand drops the messages that do not wait for another session, when a bridge is down and no
+// session has come. l is the link that was closed. With ask Keep decides about the others.
+func (q *outbox) strand(l *link, ask bool, cause error) {
+	if q == nil {
+		return
+	}
+	if ask {
+		q.leaveBehind(l, true, cause)
+	} else {
+		q.leftBehind(l, true, cause)
 	}
 }
 
-// leftBehind drops the messages that do not wait for another session, and returns those on
-// which Keep decides.
-func (q *outbox) leftBehind(ready bool, cause error) (undecided []*entry) {
+// leaveBehind drops the messages for the session of l, and, if no session is ready, those that
+// do not wait for another one. ready says that l was the one by which messages were sent.
+func (q *outbox) leaveBehind(l *link, ready bool, cause error) {
+	for _, e := range q.leftBehind(l, ready, cause) {
+		if q.life.closed.Load() {
+			return // close drops them
+		}
+		q.askKeep(l, e, cause)
+	}
+}
+
+// leftBehind does what leaveBehind says, and returns the messages on which Keep decides.
+func (q *outbox) leftBehind(l *link, ready bool, cause error) (undecided []*entry) {
 	lost := because(ErrSessionLost, cause)
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
+	another := q.ready() || q.life.bridging.Load() // for which they wait
 	for e := range q.queue.All() {
 		s := &e.Value
 		switch {
+		case s.Session == l.session && !s.failFast:
+			q.drop(e, lost)
+		case another && s.Session != l.session:
 		case s.failFast:
 			q.drop(e, asLoss(cause))
-		case s.Session != 0, s.done == nil && ready && q.life.o.WhenDown != WhenDownKeep:
+		case s.done == nil && ready && q.life.o.WhenDown != WhenDownKeep:
 			q.drop(e, lost)
 		case s.done == nil && ready && q.life.o.Outbox.Keep != nil:
+			s.shared = true
 			undecided = append(undecided, e)
 		}
 	}
@@ -60,38 +95,62 @@ func (q *outbox) leftBehind(ready bool, cause error) (undecided []*entry) {
 }
 
 // askKeep calls Keep for e, unless e has its fate by now.
-func (q *outbox) askKeep(e *entry, cause error) {
+func (q *outbox) askKeep(l *link, e *entry, cause error) {
 	q.mu.Lock()
 	queued := e.Queued()
 	q.mu.Unlock()
 	if !queued {
 		return
 	}
-	q.life.calling.enter(&keep)
+	l.calling.enter(&keep)
 	kept := q.life.o.Outbox.Keep(&q.life.Context, e.Value.Out, cause)
-	q.life.calling.leave()
+	l.calling.leave()
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !kept && e.Queued() {
 		q.drop(e, because(ErrSessionLost, cause))
 	}
 }
 
-// flush starts the flusher, if there is work for it and it does not run.
+// flush starts the flusher of each link that is ready, if there is work for it and it does not
+// run.
 func (q *outbox) flush() {
-	if !q.flushing && q.link != nil && !q.queue.Empty() {
-		q.flushing = true
-		l := q.link
-		q.flushers.Add(1)
-		go q.write(l) // joined by detach
+	for _, l := range [...]*link{q.link, q.old} {
+		if l != nil && !l.flushing && !l.lost() && q.hasFor(l) {
+			l.flushing = true
+			q.flushers.Add(1)
+			go q.write(l) // joined by detach
+		}
 	}
 }
 
-// The flusher hands over so many messages together at most, and no further one behind so
-// many bytes, so that one system call takes them and one write timeout holds for them.
+// hasFor reports whether there is a message that l may send now.
+func (q *outbox) hasFor(l *link) bool {
+	for e := range q.queue.All() {
+		if q.sendsBy(l, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendsBy reports whether l may send e now. Where one session replaces another, what is for
+// any goes by the next one, after what the old one has begun.
+func (q *outbox) sendsBy(l *link, e *entry) bool {
+	session := e.Value.Session
+	if l != q.link {
+		return session == l.session
+	}
+	return (session == 0 || session == l.session) && (q.old == nil || !q.old.sending)
+}
+
+// The flusher hands over so many messages together at most, and so many bytes with their
+// frames, unless one message alone is larger. A [conn.BatchWriter] should hand that to the kernel
+// at once. Then one write timeout holds for them, and none begins after its deadline.
 const (
 	batchMessages = 64
 	batchBytes    = 32 << 10
+	frameBytes    = 14 // what the header of a frame takes, at most
 )
 
 // sendBatch is what the flusher writes at once.
@@ -121,6 +180,7 @@ func (q *outbox) write(l *link) {
 			return
 		}
 		n, err := l.write(b.messages)
+		l.wrote(min(n+1, len(b.messages))) // the one that failed may have been begun
 		l.slot.Release()
 		ended := q.written(b, n, err, l)
 		b.free()
@@ -148,44 +208,79 @@ func (l *link) write(ms []conn.Message) (n int, err error) {
 // of the queue. It returns nil if there is none, and then the flusher must end.
 func (q *outbox) begin(l *link) *sendBatch {
 	stuck := l.slot.Acquire(&q.life.Context, nil)
+	most := 0
+	if stuck == nil {
+		if most, stuck = q.awaitPace(l); stuck != nil {
+			l.slot.Release()
+		}
+	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if stuck == nil && !q.closed && q.link == l && q.ready() {
-		if b := q.take(l); b != nil {
+	for stuck == nil && most == 0 && q.hasFor(l) { // it came just now
+		q.mu.Unlock()
+		if most, stuck = q.awaitPace(l); stuck != nil {
+			l.slot.Release()
+		}
+		q.mu.Lock()
+	}
+	defer q.unlock()
+	if stuck == nil && !q.closed && (q.link == l || q.old == l) && !l.lost() {
+		if b := q.take(l, most); b != nil {
 			return b
 		}
 	}
 	if stuck == nil {
 		l.slot.Release()
 	}
-	q.flushing = false
+	q.ended(l)
 	return nil
 }
 
-// take takes the messages of a batch out of the queue, nil if there are none. A connection
-// that cannot write several at once gets one.
-func (q *outbox) take(l *link) *sendBatch {
+// awaitPace waits until messages may be written by l, and returns how many; 0 if there are none.
+func (q *outbox) awaitPace(l *link) (most int, err error) {
+	return l.mayWrite(l, q.life, batchMessages, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return !q.hasFor(l)
+	})
+}
+
+// ended notes that the flusher of l ends.
+func (q *outbox) ended(l *link) {
+	l.flushing = false
+	q.idle.Broadcast()
+	if l != q.link && q.link != nil {
+		q.flush() // what l has left
+	}
+}
+
+// take takes the messages of a batch out of the queue, nil if there are none. There is one
+// message in it if the connection cannot write several at once, or is not to.
+func (q *outbox) take(l *link, most int) *sendBatch {
 	now := time.Now()
-	most := 1
-	if _, ok := l.conn.(conn.BatchWriter); ok {
-		most = batchMessages
+	if _, ok := l.conn.(conn.BatchWriter); !ok || q.life.o.Outbox.OneByOne {
+		most = min(most, 1)
 	}
 	b := sendBatches.Get().(*sendBatch)
-	for size := 0; len(b.entries) < most && size < batchBytes; {
-		e := q.queue.Next(now)
+	for size := 0; len(b.entries) < most; {
+		e := q.queue.Next(now, func(e *entry) bool { return q.sendsBy(l, e) })
 		if e == nil {
 			break
 		}
 		m := &e.Value
+		if size += len(m.Data) + frameBytes; size > batchBytes && len(b.entries) > 0 {
+			break
+		}
+		q.queue.Remove(e)
+		l.sending = l.sending || m.Session == 0
 		m.session, m.began = l.session, now
 		m.tries++
-		size += len(m.Data)
 		b.entries, b.messages = append(b.entries, e), append(b.messages, m.Message)
 	}
 	if len(b.entries) == 0 {
 		b.free()
 		return nil
 	}
+	q.room.Broadcast() // because what is being written takes no room, and a write may last
 	return b
 }
 
@@ -200,10 +295,15 @@ func (q *outbox) written(b *sendBatch, n int, err error, l *link) (dead bool) {
 		lost = asLoss(l.why(err))
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
+	bytes := 0
+	for _, m := range b.messages[:n] {
+		bytes += len(m.Data)
+	}
+	q.life.counts.out.Add(uint64(n)) // before a Write returns
+	q.life.counts.outBytes.Add(uint64(bytes))
 	for _, e := range b.entries[:n] {
 		e.Value.ended = now
-		q.life.counts.written(e.Value.Message)
 		q.settle(e, FateWritten, nil)
 	}
 	rest := b.entries[n:]
@@ -228,8 +328,12 @@ func (q *outbox) written(b *sendBatch, n int, err error, l *link) (dead bool) {
 		}
 	}
 	q.setAlarm()
-	if dead {
-		q.flushing = false
+	l.sending = false
+	switch {
+	case dead:
+		q.ended(l)
+	case l == q.old:
+		q.flush() // what waited for it
 	}
 	return dead
 }
@@ -245,7 +349,7 @@ func (q *outbox) unwritten(e *entry, begun, dead bool) (fate Fate, settled bool)
 	switch {
 	case begun && !(s.Repeatable && q.life.o.WhenDown == WhenDownKeep && !q.closed):
 		return FateUnknown, true
-	case dead && (s.failFast || q.closed || s.done != nil && q.life.leaving.Load()):
+	case dead && (s.failFast && !q.ready() && !q.life.bridging.Load() || q.closed || s.done != nil && q.life.leaving.Load()):
 		return FateDropped, true
 	}
 	s.maybeSent = s.maybeSent || begun

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,16 +48,28 @@ func TestWhatIsQueuedIsWrittenInBatches(t *testing.T) {
 	})
 }
 
-// A batch holds little more than 32 KiB, so that one write timeout is enough for it.
-func TestABatchOfLargeMessagesIsShort(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer, _ := openHeld(t, s, reconnect.WhenDownFail)
-		large := strings.Repeat("x", 20<<10)
-		queue(t, c, large, large, large, large)
-		peer.Release()
-		written(peer)
-		require.Equal(t, []int{2, 2}, peer.Batches())
-	})
+// The frames of a batch take 32 KiB at most, so that the kernel gets them at once, one write
+// timeout holds for them, and no message begins after its deadline. A larger message goes alone.
+func TestABatchIsAsLargeAsOneWrite(t *testing.T) {
+	for _, c := range []struct {
+		sizes   []int
+		batches []int // without the messages that go alone
+	}{
+		{slices.Repeat([]int{10 << 10}, 7), []int{3, 3}},
+		{slices.Repeat([]int{16<<10 - 14}, 4), []int{2, 2}},
+		{slices.Repeat([]int{16<<10 - 13}, 4), nil},
+		{[]int{1, 40 << 10, 1}, nil},
+	} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, peer, _ := openHeld(t, s, reconnect.WhenDownFail)
+			for _, size := range c.sizes {
+				queue(t, o, strings.Repeat("x", size))
+			}
+			peer.Release()
+			require.Len(t, strings.Fields(written(peer)), 1+len(c.sizes))
+			require.Equal(t, c.batches, peer.Batches())
+		})
+	}
 }
 
 // Promise 6: each message of a batch that fails has its own fate.
@@ -213,6 +226,32 @@ func TestKeepMayDecideTooLate(t *testing.T) {
 		receipts.want(t, "a: unknown 1", "b: dropped 0", "c: dropped 0")
 		require.ErrorIs(t, receipts.all()[1].Err, reconnect.ErrExpired)
 		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrSessionLost)
+	})
+}
+
+// Keep is not asked about a message that was accepted after the loss, though one that it was to
+// be asked about has expired meanwhile, and its memory is free.
+func TestKeepIsNotAskedAboutWhatCameLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		var asked notes
+		var c *reconnect.Conn
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
+			asked.add(string(m.Data))
+			if string(m.Data) == "b" {
+				time.Sleep(time.Second)
+				queue(t, c, "new", "newer")
+			}
+			return false
+		}
+		c = s.open(o)
+		late := out("late")
+		late.Deadline = s.start.Add(time.Second / 2)
+		sendAndLose(t, c, s.wantDial().accept(), out("a"), out("b"), late)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"b"}, asked.all())
+		receipts.want(t, "a: unknown 1", "late: dropped 0", "b: dropped 0")
+		require.Equal(t, "new newer", written(s.wantDial().accept()))
 	})
 }
 

@@ -73,14 +73,18 @@ func (s *framedServer) open(t *testing.T, o *reconnect.Options) *reconnect.Conn 
 	return c
 }
 
-// next returns the server's end of the next connection, when the client uses it.
+// next returns the server's end of the next connection, when the client uses it. A connection
+// that the client drops at once, because the time of its dial is over, is not meant.
 func (s *framedServer) next(t *testing.T) *framedPeer {
 	t.Helper()
-	nc := <-s.clients
-	t.Cleanup(func() { nc.Close() })
-	synctest.Wait()
-	pipes := s.network.Conns(nc.LocalAddr().String())
-	return &framedPeer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
+	for {
+		nc := <-s.clients
+		t.Cleanup(func() { nc.Close() })
+		synctest.Wait()
+		if pipes := s.network.Conns(nc.LocalAddr().String()); len(pipes) > 0 {
+			return &framedPeer{nc, bufio.NewReader(nc), pipes[len(pipes)-1]}
+		}
+	}
 }
 
 const framedAddr = "framed.test:7"

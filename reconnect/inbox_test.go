@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // readInbox opens a Conn with this inbox and returns its first connection.
@@ -34,6 +36,7 @@ func TestAFullInboxBlocks(t *testing.T) {
 		for i := 1; i <= 10; i++ {
 			wantMessage(t, c, 1, fmt.Sprint(i))
 			synctest.Wait()
+			require.Equal(t, uint64(min(3+i, 10)), c.Stats().Received, "each Read makes room for one more")
 		}
 		wantNothing(t, c)
 	})
@@ -45,7 +48,7 @@ func TestAFullInboxDropsTheOldest(t *testing.T) {
 		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDropOldest})
 		deliver(peer, 1, 10)
 		seam := wantSeam(t, c)
-		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Dropped: 7}, *seam)
+		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 7}, *seam)
 		for i := 8; i <= 10; i++ {
 			wantMessage(t, c, 1, fmt.Sprint(i))
 		}
@@ -61,9 +64,9 @@ func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 		deliver(peer, 1, 3) // 1 is dropped
 		peer.Fail(errLost)
 		deliver(s.wantDial().accept(), 4, 7) // 2 to 5 are dropped
-		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Dropped: 3}, *wantSeam(t, c))
+		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 3}, *wantSeam(t, c))
 		require.ErrorIs(t, wantSeam(t, c).Cause, errLost)
-		require.Equal(t, reconnect.Seam{Session: 2, Cause: reconnect.ErrInboxFull, Dropped: 2}, *wantSeam(t, c))
+		require.Equal(t, reconnect.Seam{Session: 2, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 2}, *wantSeam(t, c))
 		wantMessage(t, c, 2, "6")
 		wantMessage(t, c, 2, "7")
 		wantNothing(t, c)
@@ -115,6 +118,47 @@ func TestWhatWasReadMakesRoomInBytes(t *testing.T) {
 	})
 }
 
+// Promise 10: the reader takes many messages at once, but those that Read has not returned yet
+// count as unread, and the others do not.
+func TestWhatWasReadOfABatchMakesRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 4, Bytes: 60})
+		for range 3 {
+			peer.Deliver(blob(10))
+		}
+		synctest.Wait()
+		for range 2 {
+			_, err := c.Read(t.Context(), nil)
+			require.NoError(t, err)
+		}
+		require.Equal(t, uint64(1), c.Stats().Unread)
+		require.Equal(t, uint64(10), c.Stats().UnreadBytes)
+		for range 4 {
+			peer.Deliver(blob(20))
+		}
+		synctest.Wait()
+		require.Equal(t, uint64(6), c.Stats().Received, "there is room for three")
+		require.Equal(t, uint64(4), c.Stats().Unread)
+		require.Equal(t, uint64(70), c.Stats().UnreadBytes)
+	})
+}
+
+// A message that the reader has taken with others, but that Read has not returned, is dropped
+// before a newer one.
+func TestTheOldestOfABatchIsDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDropOldest})
+		deliver(peer, 1, 3)
+		wantMessage(t, c, 1, "1")
+		deliver(peer, 4, 6) // 2 and 3 are dropped
+		require.Equal(t, 2, wantSeam(t, c).Dropped)
+		for i := 4; i <= 6; i++ {
+			wantMessage(t, c, 1, fmt.Sprint(i))
+		}
+		wantNothing(t, c)
+	})
+}
+
 // Promise 10.
 func TestTheOldestBytesAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -155,6 +199,30 @@ func TestTheRingKeepsMessagesApart(t *testing.T) {
 				wantMessage(t, c, 1, fmt.Sprint(next))
 				synctest.Wait()
 				next++
+			}
+		}
+	})
+}
+
+// Memory is used again when all messages in it were read, and no sooner, however those lie.
+func TestMemoryInUseIsNotWrittenTo(t *testing.T) {
+	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+		c, pipe := server.ready(t, nil), server.pipe(t)
+		r := rand.New(rand.NewPCG(1, 2))
+		sent, read, buf := 0, 0, make([]byte, 2000)
+		size := func(i int) int { return 100 + i*i%1500 }
+		for sent < 5000 {
+			for range r.IntN(60 - (sent - read)) {
+				f := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: named(fmt.Sprint(sent), size(sent)).Data}
+				pipe.Inject(conntest.ToClient, f.Bytes())
+				sent++
+			}
+			synctest.Wait()
+			for range r.IntN(sent - read + 1) {
+				m, err := c.Read(t.Context(), buf)
+				require.NoError(t, err)
+				require.Equal(t, string(named(fmt.Sprint(read), size(read)).Data), string(m.Data))
+				read++
 			}
 		}
 	})
@@ -399,6 +467,46 @@ func (c *sizedConn) Read(buf []byte) (conn.Message, error) {
 		buf = make([]byte, n)
 	}
 	return conn.Message{Type: conn.Binary, Data: buf[:n]}, nil
+}
+
+// A reader without a buffer gets the very slice that the connection has read into, so that
+// nothing is copied.
+func TestWithoutABufferNothingIsCopied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &exactConn{sizedConn: sizedConn{conntest.NewFake(nil), make(chan int)}}
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), nil)
+		require.NoError(t, err)
+		defer closeAndWait(c)
+		defer close(peer.sizes)
+		for i, buf := range [][]byte{nil, nil, make([]byte, 4000), make([]byte, 4000)} {
+			peer.sizes <- 3000
+			synctest.Wait()
+			m, err := c.Read(t.Context(), buf)
+			require.NoError(t, err)
+			require.Equal(t, i == 1, &peer.last[0] == &m.Data[0], "what the reader wants is known after its first Read")
+			require.Equal(t, i == 1 || i == 2, peer.own)
+		}
+	})
+}
+
+// exactConn is a sizedConn that announces the size of a message, and keeps the last.
+type exactConn struct {
+	sizedConn
+	last []byte
+	own  bool // last is in a slice that the connection has made
+}
+
+func (c *exactConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
+	n, ok := <-c.sizes
+	if !ok {
+		return conn.Message{}, io.EOF
+	}
+	buf := buffer(n)
+	if c.own = cap(buf) < n; c.own {
+		buf = make([]byte, n)
+	}
+	c.last = buf[:n]
+	return conn.Message{Type: conn.Binary, Data: c.last}, nil
 }
 
 // lateSizedConn is a sizedConn that asks for a buffer when a message comes.

@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
@@ -11,19 +12,50 @@ import (
 // counts. It is a context that ends when the Conn is to end.
 type lifetime struct {
 	xsync.Context
-	o       Options     // with their defaults
-	closed  atomic.Bool // Close was called: nothing more is read
-	leaving atomic.Bool // Shutdown was called: nothing more is accepted to be sent
-	calling callback    // the user's function that runs in the supervisor's goroutine
-	counts  counts
+	o        settings
+	closed   atomic.Bool           // Close was called: nothing more is read
+	leaving  atomic.Bool           // Shutdown was called: nothing more is accepted to be sent
+	stalls   atomic.Int32          // sessions in a row without data
+	bridging atomic.Bool           // a session was closed so that another can take its place: messages wait, whatever WhenDown says
+	failure  atomic.Pointer[error] // a callback has ended a supervisor's goroutine
+	hooks    hooks
+	counts   counts
 }
 
-// trace returns the hooks.
-func (l *lifetime) trace() *Trace { return l.o.Run.Trace }
+// lifetimeKey is the key of the lifetime in the context of a callback.
+type lifetimeKey struct{}
+
+// Value returns l for its key.
+func (l *lifetime) Value(key any) any {
+	if key == (lifetimeKey{}) {
+		return l
+	}
+	return nil
+}
+
+func (l *lifetime) layers() layers { return l.o.more.Layers }
+
+// fail ends the Conn because of err.
+func (l *lifetime) fail(err error) {
+	l.failure.CompareAndSwap(nil, &err)
+	l.End()
+}
+
+// trace returns the hooks as they are now.
+func (l *lifetime) trace() *Trace { return l.hooks.Load() }
 
 // waitFor waits for done, and reports that function is overdue if that takes long.
 func (l *lifetime) waitFor(done <-chan struct{}, function string) {
-	l.trace().waitFor(done, l.o.Name, func() string { return function })
+	l.hooks.waitFor(done, l.o.Name, func() string { return function })
+}
+
+// waitForTimer waits for the callback of a timer that was stopped, as waitFor does: function is
+// what may run in it.
+func (l *lifetime) waitForTimer(t *xsync.Timer, function string) {
+	if t.Calling() {
+		l.waitFor(xsync.Go(t.Wait).Done(), function)
+	}
+	t.Wait()
 }
 
 // callback is the name of the user's function that runs in the supervisor's goroutine. For
@@ -51,10 +83,23 @@ type Stats struct {
 	Unknown       uint64 // messages whose fate is FateUnknown
 	Probes        uint64 // probes of a silent peer
 
+	IdleMessages    uint64 // messages of Idle that were written; Written counts them too
+	Rotations       uint64 // sessions that were replaced: see Rotation
+	RotationsFailed uint64 // sessions that were to be replaced, and were not, such as because they were lost first
+
 	Queued      uint64 // messages of Write and Send that have no fate yet
 	QueuedBytes uint64 // bytes of the data that Send has queued
 	Unread      uint64 // messages in the inbox
 	UnreadBytes uint64 // bytes of their data
+
+	// QueuedAge is how long ago the oldest message that waits to be written was given to Write
+	// or Send. One that is being written does not count.
+	QueuedAge time.Duration
+
+	// Silence is how long ago the session that is ready received its last byte. For a
+	// connection that is no [conn.Idler] it is its last message. It is 0 without such a
+	// session, and for a connection that can neither be asked nor probed.
+	Silence time.Duration
 }
 
 // Stats returns the counts. Each is exact, but they are not taken at one instant.
@@ -66,13 +111,20 @@ func (c *Conn) Stats() Stats {
 		Written: n.out.Load(), WrittenBytes: n.outBytes.Load(), Probes: n.probes.Load(),
 		Dropped: n.dropped.Load(), Unknown: n.unknown.Load(),
 	}
-	s.Queued, s.QueuedBytes = c.sender.outbox.depth()
+	s.IdleMessages = n.idle.Load()
+	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
+	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().depth()
 	s.Unread, s.UnreadBytes = c.receiver.inbox.depth()
+	if l := c.state.link.Load(); l != nil && c.State() == StateReady {
+		s.Silence = l.liveness.heardAgo()
+	}
 	return s
 }
 
 type counts struct {
 	dials, failures, sessions, lost, probes atomic.Uint64
+	idle                                    atomic.Uint64
+	rotations, rotationsFailed              atomic.Uint32
 	in, inBytes                             atomic.Uint64 // written by the goroutine that reads the connection
 	out, outBytes                           atomic.Uint64 // written by the goroutine that holds the write slot
 	dropped, unknown                        atomic.Uint64

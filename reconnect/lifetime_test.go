@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,4 +121,61 @@ func TestAProbeThatIgnoresItsContextIsNamed(t *testing.T) {
 		require.Equal(t, 32*time.Second, s.wantDial().at)
 		require.Equal(t, []string{"Probe", "Probe", "Probe"}, late.all(), "after 5, 10 and 20 s")
 	})
+}
+
+// Promise 11: and so it names what a timer calls.
+// The supervisor waits for the hook, but it is not the hook's turn twice.
+func TestASlowHookOfARotationIsNamedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		var late notes
+		o.Run.Trace = &reconnect.Trace{
+			RotateDone: func(reconnect.RotateDone) { time.Sleep(9 * time.Second) },
+			Overdue:    func(o reconnect.Overdue) { late.add(o.What) },
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		closeAndWait(c)
+		require.Equal(t, []string{"Trace.RotateDone"}, late.all())
+	})
+}
+
+func TestASlowFunctionBesideTheSupervisorIsNamed(t *testing.T) {
+	for name, set := range map[string]func(o *reconnect.Options, slow func()){
+		"Idle.Message": func(o *reconnect.Options, slow func()) {
+			o.Idle = reconnect.Idle{After: time.Second, Message: func() conn.Message { slow(); return text("idle") }}
+		},
+		"Rotate.Allowed": func(o *reconnect.Options, slow func()) {
+			o.Rotate = reconnect.Rotation{After: time.Second, Allowed: func(time.Time) bool { slow(); return false }}
+		},
+		"Trace.RotateStart": func(o *reconnect.Options, slow func()) {
+			o.Rotate.After = time.Second
+			o.Run.Trace.RotateStart = func(reconnect.RotateStart) { slow() }
+		},
+		"Trace.RotateDone": func(o *reconnect.Options, slow func()) {
+			o.Rotate = reconnect.Rotation{After: time.Second, Overlap: reconnect.OverlapBreakFirst}
+			o.Run.Trace.RotateDone = func(reconnect.RotateDone) { slow() }
+		},
+		"Stall.Expected": func(o *reconnect.Options, slow func()) {
+			o.Stall = reconnect.Stall{Limit: time.Hour, Expected: func(time.Time) bool { slow(); return false }}
+		},
+	} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := withPolicy(every(time.Second))
+			var late notes
+			o.Run.Trace = &reconnect.Trace{Overdue: func(o reconnect.Overdue) { late.add(o.What) }}
+			var once sync.Once
+			begun := make(chan struct{})
+			set(&o, func() { once.Do(func() { close(begun) }); time.Sleep(9 * time.Second) })
+			s.open(&o)
+			peer := s.wantDial().accept()
+			<-begun
+			peer.Fail(errLost)
+			s.wantDial().accept()
+			require.Equal(t, []string{name}, late.all())
+		})
+	}
 }

@@ -2,19 +2,28 @@ package reconnect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"sync"
+	"math"
+	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
-var ErrSilent = errors.New("peer is silent")
+var ErrSilent error = &reasonError{"peer is silent", backoff.ReasonSilent}
+
+// checkLimit is how long the peer has for the answer to a Check.
+const checkLimit = 5 * time.Second
+
+// errAddressGone is the cause of the end of a session whose local address this machine has
+// lost.
+var errAddressGone error = &reasonError{"the local address of the connection is gone", backoff.ReasonLocal}
 
 // errHungUp is the cause of the end of a session that the peer has ended while nobody read.
 var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
@@ -23,36 +32,46 @@ var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came befo
 // its callback while that runs. A third of the limit after the last byte it probes, after two
 // thirds again, and at the limit it cuts the link. At most one callback probes at a time.
 type liveness struct {
-	life *lifetime
+	life *lifetime // set when l is dialed
 	link *link
 
 	last  atomic.Int64 // when the last message came, if notes is set
+	check atomic.Bool  // Check asks for a probe
+	began atomic.Bool  // start has been called
 	notes bool         // the connection is no conn.Idler
 	asks  bool         // there is a way to probe it
 
-	timer xsync.Timer // calls tick
+	probes int16  // since heardAt; owned by the callback, as is the next one
+	seen   uint32 // the lowest bits of turn at the last tick
 
-	mu     sync.Mutex         // guards what follows
-	cancel context.CancelFunc // of the probe under way
+	timer   xsync.Timer             // calls tick
+	probing atomic.Pointer[probing] // the probe under way; nil: none is
 
 	// Owned by the callback.
 	from     instant // silence counts from here at the earliest
+	probed   instant // when the last probe began
+	counted  instant // when the last probe that probes counts asked the peer
 	heardAt  instant // when something was last heard, by the last tick
-	probes   int     // since then
 	deadline instant // when to cut the link at the latest; 0: only the limit counts
 	mono     instant // the clocks at the last tick
 	wall     int64   // in ns
-	seen     uint64  // turn at the last tick
 	since    instant // the tick since which nobody has read
 	reported instant // how long that was when it was last reported; 0: it was not
 }
 
+// probing is a probe that is under way.
+type probing struct {
+	cancel context.CancelFunc
+	soon   bool // it takes no longer than that of a Check, which does not cancel it
+}
+
 // start begins to watch l, if there is a way to probe it.
-func (w *liveness) start(life *lifetime, l *link) {
-	w.life, w.link = life, l
+func (w *liveness) start(l *link) {
+	defer w.began.Store(true)
+	w.link = l
 	_, pings := l.conn.(conn.Pinger)
-	w.asks = pings || life.o.Liveness.Probe != nil
-	if life.o.Liveness.Limit < 0 || !w.asks {
+	w.asks = pings || w.life.o.Liveness.Probe != nil
+	if !w.asks {
 		return
 	}
 	if _, ok := l.conn.(conn.Idler); !ok {
@@ -60,14 +79,42 @@ func (w *liveness) start(life *lifetime, l *link) {
 		w.heard()
 	}
 	w.mono = now()
-	w.from, w.heardAt = w.mono, w.mono
-	w.wall = life.o.Liveness.now().UnixNano()
-	w.timer.Set(w.third(), w.tick)
+	w.from, w.heardAt, w.probed = w.mono, w.mono, w.mono
+	w.wall = w.life.o.Liveness.now().UnixNano()
+	if w.watches() {
+		w.set(w.third())
+	}
+}
+
+// watches reports whether the peer is probed without a Check.
+func (w *liveness) watches() bool { return w.limited() || w.life.o.Liveness.Every > 0 }
+
+// set sets the timer to after d, or to when a probe is due anyway.
+func (w *liveness) set(d time.Duration) {
+	if every := w.life.o.Liveness.Every; every > 0 && w.asks {
+		d = min(d, w.probed+every-now())
+	}
+	w.timer.Set(max(d, 0), w.tick)
+	if w.check.Load() { // Check may have set the timer to now just before
+		w.timer.Set(0, w.tick)
+	}
+}
+
+// look asks for a probe now, unless the link has become ready just now.
+func (w *liveness) look() {
+	if !w.began.Load() {
+		return
+	}
+	w.check.Store(true)
+	if p := w.probing.Load(); p != nil && !p.soon {
+		p.cancel()
+	}
+	w.timer.Set(0, w.tick)
 }
 
 // blocked begins to watch the reader of a full inbox, if the link is not watched anyway.
 func (w *liveness) blocked() {
-	if w.life != nil && w.life.o.Liveness.Limit > 0 && !w.asks {
+	if w.link != nil && w.life.o.Liveness.Limit > 0 && !w.asks {
 		w.timer.Set(w.third(), w.tick)
 	}
 }
@@ -75,15 +122,9 @@ func (w *liveness) blocked() {
 // stop ends the watch and waits for its callback. The link is cut already.
 func (w *liveness) stop() {
 	w.timer.Stop()
-	w.mu.Lock()
-	probing := w.cancel != nil
-	if probing {
-		w.cancel()
-	}
-	w.mu.Unlock()
-	if probing {
-		done := xsync.Go(w.timer.Wait)
-		w.life.waitFor(done.Done(), "Probe")
+	if p := w.probing.Load(); p != nil {
+		p.cancel()
+		w.life.waitForTimer(&w.timer, "Probe")
 	}
 	w.timer.Wait()
 }
@@ -95,7 +136,34 @@ func (w *liveness) heard() {
 	}
 }
 
-func (w *liveness) third() time.Duration { return max(w.life.o.Liveness.Limit/3, 1) }
+// heardAgo returns how long ago something was heard, 0 if that is not known. Any goroutine may
+// call it.
+func (w *liveness) heardAgo() time.Duration {
+	if !w.began.Load() {
+		return 0
+	}
+	if w.notes {
+		return now() - instant(w.last.Load())
+	}
+	if i, ok := w.link.conn.(conn.Idler); ok {
+		return i.Idle()
+	}
+	return 0
+}
+
+// third is the time after which a silent peer is probed, and a limit on each probe.
+func (w *liveness) third() time.Duration {
+	switch {
+	case w.limited():
+		return max(w.life.o.Liveness.Limit/3, 1)
+	case w.watches():
+		return w.life.o.Liveness.Every
+	}
+	return checkLimit
+}
+
+// limited reports whether a silent peer is cut off.
+func (w *liveness) limited() bool { return w.life.o.Liveness.Limit > 0 }
 
 // silence returns how long the peer has sent nothing while the link was read. If something
 // has come since the last tick, it resets the count of probes.
@@ -118,42 +186,110 @@ func (w *liveness) tick() {
 		return
 	}
 	third, suspended, paused := w.third(), w.suspended(), w.paused()
+	checked, every := w.check.Swap(false), w.life.o.Liveness.Every
+	if (checked || suspended) && addressGone(w.link.conn) {
+		w.link.cut(errAddressGone)
+		return
+	}
 	if paused {
 		w.from, w.deadline = w.mono, 0
-		w.timer.Set(third, w.tick)
+		if w.asks && every > 0 && w.mono-w.probed >= every { // the server wants it whoever reads
+			w.probed = w.mono
+			if _, err := w.probe(0, third); err != nil && !w.life.leaving.Load() {
+				w.link.cut(err)
+				return
+			}
+		}
+		if w.watches() {
+			w.set(third)
+		}
 		return
 	}
 	if !w.asks {
 		return
 	}
 	silence := w.silence()
+	// The timer may be late, by as much as the process or the page was stopped. So a verdict
+	// needs a third of the limit after each probe, too, and not the silence alone.
+	answerable := w.probes == 0 || w.mono-w.counted >= third
+	due := silence >= third*time.Duration(w.probes+1) && answerable
 	switch {
-	case silence >= third*3 && w.probes >= 2, w.deadline != 0 && w.mono >= w.deadline:
+	case silence >= third*3 && w.probes >= 2 && answerable && w.limited(), w.deadline != 0 && w.mono >= w.deadline:
 		w.link.cut(ErrSilent)
 		return
-	case suspended || silence >= third*time.Duration(w.probes+1):
-		w.probes++
-		if suspended {
-			w.deadline = w.mono + third
+	case suspended || checked || due || every > 0 && w.mono-w.probed >= every:
+		if w.probed = w.mono; due {
+			w.probes = min(w.probes+1, math.MaxInt16-1)
 		}
-		if err := w.probe(silence, third); err != nil && !w.life.leaving.Load() {
+		count := w.probes
+		limit := third
+		if checked {
+			limit = min(third, checkLimit)
+		}
+		if deadline := w.mono + limit; (suspended || checked) && (w.deadline == 0 || deadline < w.deadline) {
+			w.deadline = deadline
+		}
+		asked, err := w.probe(silence, limit)
+		if err != nil && !w.life.leaving.Load() {
 			w.link.cut(err)
 			return
 		}
+		if due && w.probes == count { // it was written
+			w.counted = asked
+		}
 		silence = w.silence()
 	}
+	if !w.watches() && w.deadline == 0 {
+		return // until the next Check
+	}
 	next := third*time.Duration(w.probes+1) - silence
+	if w.probes > 0 {
+		next = max(next, w.counted+third-now())
+	}
 	if w.deadline != 0 {
 		next = min(next, w.deadline-now())
 	}
-	w.timer.Set(max(next, 0), w.tick)
+	w.set(next)
+}
+
+// Check asks whether the ready session is alive, now. Call it when the network of the machine
+// has changed: see package netwatch. If the machine has lost the local address of the connection,
+// the connection is cut at once. Otherwise the peer is probed, and the connection is cut, with
+// [ErrSilent], if nothing comes from it within 5 s or a third of Liveness.Limit, whichever is
+// less. If the peer is alive nothing happens. There is no verdict while the application does
+// not read. Check returns at once, and does nothing while no session is ready.
+func (c *Conn) Check() {
+	if l := c.sender.ready(); l != nil && !c.life.leaving.Load() {
+		l.liveness.look()
+	}
+}
+
+// addressGone reports whether c is bound to an IP address that this machine does not have any
+// more.
+func addressGone(c conn.Conn) bool {
+	a, ok := c.(conn.Addresser)
+	if !ok {
+		return false
+	}
+	local, ok := a.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false // then nobody knows
+	}
+	return !slices.ContainsFunc(addresses, func(at net.Addr) bool {
+		n, ok := at.(*net.IPNet)
+		return ok && (n.IP.Equal(local.IP) || n.IP.IsLoopback() && local.IP.IsLoopback())
+	})
 }
 
 // paused reports whether nobody reads, and calls the hooks for that.
 func (w *liveness) paused() bool {
 	turn := w.link.turn.Load()
-	if turn&turnMask == reading || turn != w.seen {
-		w.seen, w.since, w.reported = turn, w.mono, 0
+	if turn&turnMask == reading || uint32(turn) != w.seen {
+		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
 		return turn&turnMask != reading
 	}
 	since, trace := w.mono-w.since, w.life.trace()
@@ -163,7 +299,7 @@ func (w *liveness) paused() bool {
 			w.reported = since
 			call(trace.SlowHandler, SlowHandler{Name: w.life.o.Name, Session: w.link.session, Since: since})
 		}
-	case since >= w.life.o.Liveness.Limit:
+	case w.limited() && since >= w.life.o.Liveness.Limit:
 		if since >= 2*w.reported {
 			w.reported = since
 			call(trace.Overdue, Overdue{Name: w.life.o.Name, What: "reader", Since: since})
@@ -184,36 +320,45 @@ func (w *liveness) suspended() bool {
 	return ahead > 2*time.Second
 }
 
-// probe asks the peer for a sign of life, for at most limit. An error means that the
-// connection must end; it is nil if only no answer came.
-func (w *liveness) probe(silence, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(w.link, limit)
+// probe asks the peer for a sign of life, for at most limit. It returns when it has asked, after
+// the hook. An error means that the connection must end; it is nil if only no
+// answer came.
+func (w *liveness) probe(silence, limit time.Duration) (asked instant, err error) {
+	parent, release := xsync.Child(&w.link.Context)
+	defer release()
+	ctx, cancel := context.WithTimeout(parent, limit)
 	defer cancel()
-	w.mu.Lock()
-	w.cancel = cancel
-	w.mu.Unlock()
-	if w.timer.Stopped() { // perhaps before stop could cancel the probe
-		return nil
+	soon := limit <= checkLimit
+	w.probing.Store(&probing{cancel, soon})
+	if w.timer.Stopped() || w.check.Load() && !soon { // perhaps before stop or look could cancel the probe
+		w.probing.Store(nil)
+		return now(), nil
 	}
-	start, trace, name := time.Now(), w.life.trace(), w.life.o.Name
+	start, name := time.Now(), w.life.o.Name
 	w.life.counts.probes.Add(1)
-	call(trace.ProbeStart, ProbeStart{Name: name, Session: w.link.session, Silence: silence})
-	err := w.ask(ctx)
-	w.mu.Lock()
-	w.cancel = nil
-	w.mu.Unlock()
-	call(trace.ProbeDone, ProbeDone{Name: name, Session: w.link.session, Took: time.Since(start), Err: err})
-	if err != nil && ctx.Err() == nil {
-		return err
+	call(w.life.trace().ProbeStart, ProbeStart{Name: name, Session: w.link.session, Silence: silence})
+	w.link.heldByPace()
+	asked = now()
+	err = w.ask(ctx)
+	w.probing.Store(nil)
+	if w.link.heldByPace() { // it was not written, and so it was no probe
+		w.probes, w.deadline = max(w.probes-1, 0), 0
 	}
-	return nil
+	call(w.life.trace().ProbeDone, ProbeDone{Name: name, Session: w.link.session, Took: time.Since(start), Err: err})
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return asked, err
 }
 
 // ask probes the peer, by Probe or else by a ping.
 func (w *liveness) ask(ctx context.Context) (err error) {
 	ask := w.life.o.Liveness.Probe
 	if ask == nil {
-		if err = w.link.conn.(conn.Pinger).Ping(ctx); err == nil {
+		if err = w.link.awaitPace(ctx, w.life); err == nil {
+			err = w.link.conn.(conn.Pinger).Ping(ctx)
+		}
+		if err == nil {
 			w.heard()
 		}
 		return err

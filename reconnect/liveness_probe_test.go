@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,4 +241,28 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The timer is late when the process or the page was stopped, here by a hook that takes an hour.
+func TestAProbeAfterALateTimerHasTimeForItsAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Idles: true}
+		o := withPolicy(every(time.Hour))
+		var once sync.Once
+		o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { once.Do(func() { time.Sleep(time.Hour) }) }}
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		time.Sleep(time.Hour + 19*time.Second)
+		synctest.Wait()
+		require.Equal(t, []conn.Message{text("?")}, peer.Written())
+		require.Equal(t, reconnect.StateReady, c.State())
+		deliver(peer, 1, 1)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Len(t, peer.Written(), 2, "it is probed again a third of the limit after that")
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, time.Hour+49*time.Second, s.now())
+		require.Len(t, peer.Written(), 3)
+	})
 }

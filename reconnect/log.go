@@ -14,8 +14,8 @@ import (
 //
 //   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, the end that
 //     the program itself asked for.
-//   - Warn: a wait because of what somebody has to mend (a verdict of ClassSlow), any other end
-//     for good, a slow handler, what is overdue.
+//   - Warn: an address that was advised and not followed, a wait because of what somebody has
+//     to mend (a verdict of ClassSlow), any other end for good, a slow handler, what is overdue.
 //   - Debug: dials, probes and the gate.
 //
 // The wait in a line is all of the time until the next dial; retry_after is the part of it
@@ -33,6 +33,9 @@ func Log(l *slog.Logger) *Trace {
 		},
 		DialDone: func(d DialDone) {
 			log(slog.LevelDebug, "dialed", d.Name, slog.Int("try", d.Try), slog.Duration("took", d.Took), cause(d.Err))
+		},
+		AddressIgnored: func(a AddressIgnored) {
+			log(slog.LevelWarn, "advised address ignored", a.Name, cause(a.Err))
 		},
 		DialHung: func(d DialHung) {
 			log(slog.LevelInfo, "handshake not answered, dialing beside it", d.Name, slog.Int("try", d.Try), slog.Duration("since", d.Since))

@@ -1,10 +1,10 @@
 package reconnect
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Message is a received message, and the session that it came by.
@@ -17,7 +17,8 @@ type Message struct {
 // built from the messages before it is stale. There is exactly one after each session that
 // was ready or delivered anything: after its last message, and before the first of the
 // next session. With [OverflowDropOldest] there is also one in the place of the messages
-// that were dropped.
+// that were dropped. The last session has a seam, too: after [Conn.Shutdown] the reader gets it
+// just before the end of the stream.
 //
 // A Seam is an error only so that Read can return it in order: read on. It does not
 // unwrap to its Cause, because errors.Is(err, [net.ErrClosed]) must mean that the
@@ -30,6 +31,18 @@ type Seam struct {
 	Cause   error  // why the session ended; ErrInboxFull for messages that were dropped
 	Dropped int    // how many messages were dropped here; 0: none, a connection was lost
 	Lost    int    // how many connections were lost here; 0: none, messages were dropped
+
+	Planned bool // the session was replaced, and did not die: see Rotation
+
+	// Overlapped says that the next session was ready before this one was read to its end.
+	// Then nothing is missing if the server gives both everything, but some messages may come
+	// twice. It is false if this session broke before it was read to its end, if it had to be
+	// ended because the reader was slow, and if the peer ended it and nobody read it when the next
+	// one became ready, because then the peer may have ended it before.
+	Overlapped bool
+
+	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable
+	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric
 }
 
 func (s *Seam) Error() string {
@@ -41,4 +54,12 @@ func (s *Seam) Error() string {
 
 // ErrInboxFull is the cause of a seam in the place of messages that were dropped, and of the
 // end of a session with [OverflowDisconnect]: the application read too slowly.
-var ErrInboxFull = errors.New("inbox full")
+var ErrInboxFull error = &reasonError{"inbox full", backoff.ReasonSlowReader}
+
+// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
+// and does not clear the memory first.
+func clone(p []byte) []byte {
+	same := make([]byte, len(p))
+	copy(same, p)
+	return same
+}

@@ -81,46 +81,81 @@ type watchedConn struct {
 func (c *watchedConn) begin(session uint64) { c.n = session }
 
 func (c *watchedConn) Write(m conn.Message) error {
-	p := c.hand(m)
-	err := c.Conn.Write(m)
-	c.m.mu.Lock()
-	defer c.m.mu.Unlock()
-	c.writing = false
-	if p != nil && !errors.Is(err, conn.ErrNotWritten) {
-		p.handed = append(p.handed, c.n)
-		if err == nil {
-			p.whole++
+	_, err := c.record([]conn.Message{m}, func() (int, error) {
+		err := c.Conn.Write(m)
+		if err != nil {
+			return 0, err
 		}
-	}
+		return 1, nil
+	})
 	return err
 }
 
-// hand checks that the message may be written now.
-func (c *watchedConn) hand(m conn.Message) *sentMessage {
+// watchedBatches is a watchedConn that writes batches.
+type watchedBatches struct {
+	*watchedConn
+	to conn.BatchWriter
+}
+
+func (c *watchedBatches) WriteBatch(ms []conn.Message) (n int, err error) {
+	return c.record(ms, func() (int, error) { return c.to.WriteBatch(ms) })
+}
+
+// record records what write, which returns what a WriteBatch does, makes of ms.
+func (c *watchedConn) record(ms []conn.Message, write func() (int, error)) (n int, err error) {
+	given := c.hand(ms)
+	n, err = write()
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.writing = false
+	for i, p := range given {
+		begun := i < n || i == n && err != nil && !errors.Is(err, conn.ErrNotWritten)
+		if p == nil || !begun {
+			continue
+		}
+		p.handed = append(p.handed, c.n)
+		if i < n {
+			p.whole++
+		}
+	}
+	for _, p := range given[:min(n+1, len(given))] {
+		if p != nil && p.order > 0 && p.out.Session == 0 {
+			c.m.lastSent = max(c.m.lastSent, p.order)
+		}
+	}
+	return n, err
+}
+
+// hand checks that the messages may be written now, and returns those that were sent.
+func (c *watchedConn) hand(ms []conn.Message) (given []*sentMessage) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	if c.writing {
 		c.m.t.Error("two writes at once")
 	}
 	c.writing = true
-	id, _, _ := strings.Cut(string(m.Data), " ")
-	p := c.m.sent[id]
-	if p == nil {
-		return nil
+	last := c.m.lastSent
+	for _, m := range ms {
+		id, _, _ := strings.Cut(string(m.Data), " ")
+		p := c.m.sent[id]
+		given = append(given, p)
+		if p == nil {
+			continue
+		}
+		c.m.log("%s handed to %d", id, c.n)
+		switch {
+		case !p.due.IsZero() && !time.Now().Before(p.due):
+			c.m.t.Errorf("%s was sent %v too late", id, time.Since(p.due))
+		case len(p.fates) > 0:
+			c.m.t.Errorf("%s was sent after it was reported: %v", id, p.fates)
+		case p.order > 0 && p.order < last && p.out.Session == 0: // one for an old session may be later
+			c.m.t.Errorf("%s was sent after a later one", id)
+		}
+		if p.order > 0 && p.out.Session == 0 {
+			last = p.order
+		}
 	}
-	c.m.log("%s handed to %d", id, c.n)
-	switch {
-	case !p.due.IsZero() && !time.Now().Before(p.due):
-		c.m.t.Errorf("%s was sent %v too late", id, time.Since(p.due))
-	case len(p.fates) > 0:
-		c.m.t.Errorf("%s was sent after it was reported: %v", id, p.fates)
-	case p.order > 0 && p.order < c.m.lastSent:
-		c.m.t.Errorf("%s was sent after a later one", id)
-	}
-	if p.order > 0 {
-		c.m.lastSent = p.order
-	}
-	return p
+	return given
 }
 
 // arrive records what the peer got by one session, and checks the order of the messages of each
@@ -194,11 +229,11 @@ func (w *modelWS) Dial(ctx context.Context) (conn.Conn, error) {
 	}
 	ws := opened.(*conn.WebSocket)
 	return struct {
-		*watchedConn
+		*watchedBatches
 		conn.Pinger
 		conn.Idler
 		conn.BlockNotifier
-	}{&watchedConn{Conn: ws, m: w.model}, ws, ws, ws}, nil
+	}{&watchedBatches{&watchedConn{Conn: ws, m: w.model}, ws}, ws, ws, ws}, nil
 }
 
 func (w *modelWS) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
@@ -278,11 +313,11 @@ func (w *modelFramed) Dial(ctx context.Context) (conn.Conn, error) {
 	}
 	framed := opened.(*conn.Framed)
 	return struct {
-		*watchedConn
+		*watchedBatches
 		conn.Idler
 		conn.BlockNotifier
 		conn.HalfCloser
-	}{&watchedConn{Conn: framed, m: w.model}, framed, framed, framed}, nil
+	}{&watchedBatches{&watchedConn{Conn: framed, m: w.model}, framed}, framed, framed, framed}, nil
 }
 
 // serve records what one connection brings, parts of messages too.
@@ -329,6 +364,9 @@ type modelFakes struct {
 
 func (w *modelFakes) run(t *testing.T) {
 	w.faults, w.exact = w.stream(40), true
+	if w.steady || w.seed%2 == 0 { // the scheduler decides what is in a batch
+		w.batch = 1
+	}
 	r := w.stream(41)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -362,7 +400,12 @@ func (w *modelFakes) Dial(ctx context.Context) (conn.Conn, error) {
 	w.mu.Lock()
 	w.live = fake
 	w.mu.Unlock()
-	return &watchedConn{Conn: &faultyConn{Fake: fake, w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}, m: w.model}, nil
+	faulty := &faultyConn{Fake: fake, w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}
+	watched := &watchedConn{Conn: faulty, m: w.model}
+	if w.batch == 1 {
+		return watched, nil
+	}
+	return &watchedBatches{watched, faulty}, nil
 }
 
 // faultyConn is a fake whose writes take time and fail.
@@ -372,6 +415,16 @@ type faultyConn struct {
 	faults  *rand.Rand // of its writes
 	session uint64
 	last    map[int]int
+}
+
+// WriteBatch writes one message after the other, so that it can fail at each of them.
+func (c *faultyConn) WriteBatch(ms []conn.Message) (n int, err error) {
+	for n < len(ms) && err == nil {
+		if err = c.Write(ms[n]); err == nil {
+			n++
+		}
+	}
+	return n, err
 }
 
 func (c *faultyConn) Write(m conn.Message) error {

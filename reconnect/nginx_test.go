@@ -3,15 +3,11 @@
 package reconnect_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -31,7 +26,7 @@ import (
 const nginxConfig = `
 daemon off;
 worker_processes 1;
-worker_shutdown_timeout 1s;
+worker_shutdown_timeout %dms;
 pid nginx.pid;
 error_log stderr;
 events { worker_connections 64; }
@@ -49,55 +44,38 @@ http {
 			proxy_http_version 1.1;
 			proxy_set_header Upgrade $http_upgrade;
 			proxy_set_header Connection "upgrade";
+			proxy_set_header X-Process $pid;
 			proxy_read_timeout %ds;
 		}
 	}
 }
 `
 
-// nginx is a real nginx, as a reverse proxy before a real server.
+// nginx is a real nginx, as a reverse proxy before a server that echoes.
 type nginx struct {
-	addr    string
-	cmd     *exec.Cmd
+	*proxy
 	backend *backend
 }
 
-// startNginx starts a proxy that gives up on a backend that is silent for some seconds. It may
-// take a moment to listen, which a Conn does not mind.
+// startNginx starts a proxy that gives up on a backend that is silent for some seconds.
 func startNginx(t *testing.T, readTimeout int) *nginx {
 	t.Helper()
-	// Find nginx.
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			t.Skip("no nginx on this machine")
-		}
-	}
-	// Choose a free port for it, and start the backend.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	n := &nginx{addr: l.Addr().String(), backend: &backend{}}
-	require.NoError(t, l.Close())
+	n := &nginx{backend: &backend{}}
 	n.backend.start(t)
 	t.Cleanup(n.backend.stop)
-
-	// Start it with a configuration of its own.
-	dir := t.TempDir()
-	file := filepath.Join(dir, "nginx.conf")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, nginxConfig, n.addr, n.backend.addr, readTimeout), 0o600))
-	var log bytes.Buffer
-	n.cmd = exec.Command(path, "-c", file, "-p", dir, "-e", "stderr")
-	n.cmd.Stdout, n.cmd.Stderr = &log, &log
-	require.NoError(t, n.cmd.Start())
-	// Stop it when the test ends.
-	t.Cleanup(func() {
-		n.cmd.Process.Signal(syscall.SIGTERM)
-		n.cmd.Wait() // until its workers have closed the log as well
-		if t.Failed() {
-			t.Logf("nginx says:\n%s", log.Bytes())
-		}
-	})
+	n.proxy = startNginxBefore(t, n.backend.addr, time.Second, readTimeout)
 	return n
+}
+
+// startNginxBefore starts an nginx before a backend. When it is reloaded, the old worker cuts
+// what it still has after this time.
+func startNginxBefore(t *testing.T, backend string, shutdown time.Duration, readTimeout int) *proxy {
+	t.Helper()
+	addr := freeAddr(t)
+	config := fmt.Sprintf(nginxConfig, shutdown.Milliseconds(), addr, backend, readTimeout)
+	return startProxy(t, "nginx", addr, config, func(dir, file string) []string {
+		return []string{"-c", file, "-p", dir, "-e", "stderr"}
+	})
 }
 
 // backend is a WebSocket server that echoes, and can be killed and started again.
@@ -150,33 +128,6 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client is a Conn through nginx, and the errors of its dials.
-type client struct {
-	t   *testing.T
-	ctx context.Context
-	*reconnect.Conn
-	failures chan error // when it is full, further ones are dropped
-}
-
-func (n *nginx) dial(t *testing.T, o reconnect.Options) *client {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	c := &client{t: t, ctx: ctx, failures: make(chan error, 100)}
-	o.Run.Policy = every(20 * time.Millisecond)
-	o.Run.Trace = &reconnect.Trace{DialDone: func(d reconnect.DialDone) {
-		select {
-		case c.failures <- d.Err:
-		default:
-		}
-	}}
-	var err error
-	c.Conn, err = reconnect.New(&dialer.WebSocket{URL: "ws://" + n.addr}, &o)
-	require.NoError(t, err)
-	t.Cleanup(func() { closeAndWait(c.Conn) })
-	return c
-}
-
 // echo writes a message, and requires it back by this session.
 func (c *client) echo(session uint64) {
 	c.t.Helper()
@@ -199,6 +150,7 @@ func (c *client) seam(session uint64) {
 	require.Equal(c.t, session, seam.Session)
 	require.Equal(c.t, 1, seam.Lost)
 	require.ErrorIs(c.t, seam.Cause, io.EOF)
+	require.False(c.t, seam.Planned)
 }
 
 // refused waits for a dial that is answered with this status.
@@ -266,6 +218,21 @@ func TestNginxKeepsAConnectionThatPings(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	c.echo(1)
+}
+
+// An nginx that is reloaded ends its old worker as soon as no client is there: one that is
+// replaced by After in time has no gap. One that is not is cut, as TestNginxThatIsReloaded shows.
+func TestNginxEndsItsOldWorkerWhenSessionsAreReplacedByAge(t *testing.T) {
+	t.Parallel()
+	backend := startNumbers(t)
+	p := startNginxBefore(t, backend, time.Minute, 60)
+	c := p.dialNumbers(t, reconnect.Rotation{After: 2 * time.Second, Drain: 100 * time.Millisecond})
+	old := c.read()
+	p.reload(t, syscall.SIGHUP)
+	for c.read() == old {
+	}
+	awaitExit(t, old)
+	c.requireSeamless()
 }
 
 // Promise 9: a handshake that hangs behind nginx is a 504 for the client.

@@ -4,25 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Opening is a new connection, of which [Options.OnSession] has sole use. One goroutine may
-// use it, until OnSession returns. After that Read, Write, Deliver and AwaitReceipts return an
-// error.
+// Opening is a new connection, of which [Options.OnSession] has sole use, and then each
+// [Layer] in turn. One goroutine may use it, until the function that got it returns. When the
+// last has returned, Read, Write, Deliver, AwaitReceipts and Resumed return an error.
 type Opening struct {
 	Session  uint64        // the number of the session
 	Cause    error         // why the last session ended; nil for the first
-	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
+	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success; 0 while the session before lives
+	Planned  bool          // the session replaces one that has not died: see [Rotation]
 
 	life     *lifetime
+	replaces *replacement // to which it delivers, because the session before is still read; nil: none
+	layer    int          // the number of the layer that uses it, or noLayer
 	receiver *receiver
-	outbox   *outbox
+	sender   *sender
 	l        *link
 	ctx      context.Context
 	over     atomic.Bool
@@ -49,7 +54,11 @@ func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
 	}
-	if err := o.l.conn.Write(m); err != nil {
+	if err := o.l.awaitWrite(o.ctx, o.life); err != nil {
+		return o.failed(err)
+	}
+	err := o.l.conn.Write(m)
+	if o.l.wrote(1); err != nil {
 		if errors.Is(err, conn.ErrBadMessage) {
 			return err
 		}
@@ -75,15 +84,21 @@ func (o *Opening) failed(err error) error {
 	return o.l.why(err)
 }
 
-// Deliver passes a message on to the reader of the Conn, because what comes between a
-// subscription and its answer is part of the stream. It returns when a copy of the message
-// is in the inbox, or when OnMessage, which it calls, has returned. It waits for room in a
-// full inbox if the policy is OverflowBlock, until the context of OnSession ends.
+// Deliver passes a message on to the other layers, and if none of them takes it to the reader
+// of the Conn, because what comes between a subscription and its answer is part of the
+// stream. It returns when a copy of the message is in the inbox, or when OnMessage, which it
+// calls, has returned. It waits for room in a full inbox if the policy is OverflowBlock, until
+// the context of OnSession ends. While the session before is still read (see [OverlapHold])
+// the copy is held instead.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
 	}
-	return o.receiver.deliver(o.ctx, o.l, m)
+	if o.replaces != nil {
+		m.Data = slices.Clone(m.Data)
+		return o.replaces.pass(o.ctx, o.l, m, o.layer)
+	}
+	return o.receiver.deliver(o.ctx, o.l, m, o.layer)
 }
 
 // AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its
@@ -95,11 +110,28 @@ func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
 	}
-	if o.outbox == nil {
+	q := o.sender.outbox()
+	if q == nil {
 		return nil
 	}
-	return o.outbox.reporter.await(o.ctx)
+	return q.reporter.await(o.ctx)
 }
+
+// Resumed says that the protocol vouches for the stream: the server goes on where the last
+// session ended, so that nothing is missing. The seam then says so. Call it before Deliver. It
+// is an error without Options.Resumable.
+func (o *Opening) Resumed() error {
+	switch {
+	case o.over.Load():
+		return errOver
+	case !o.life.o.more.Resumable:
+		return errNotResumable
+	}
+	o.l.resumed = true
+	return nil
+}
+
+var errNotResumable = errors.New("reconnect: Opening.Resumed needs Options.Resumable, because otherwise the reader has got the seam already")
 
 // Conn returns the connection itself, for what else it may know, such as the subprotocol of
 // a [conn.WebSocket]. Use the methods of the Opening to read and write.
@@ -109,40 +141,52 @@ var errOver = errors.New("reconnect: Opening used after OnSession returned")
 
 // open calls OnSession in a goroutine of its own, because the stack that it needs should not
 // be the one that waits for messages afterwards.
-func (c *Conn) open(l *link, s *Session) error {
-	if c.life.o.OnSession == nil {
+func (k *keeper) open(l *link, s *Session) error {
+	if k.life.o.OnSession == nil && !k.life.layers().opens() {
 		return nil
 	}
 	var ctx context.Context = l
 	cancel := func() {}
-	if limit := c.life.o.OpenTimeout; limit > 0 {
+	if limit := k.life.o.OpenTimeout; limit > 0 {
 		ctx, cancel = context.WithTimeoutCause(l, limit, &OpenTimeoutError{limit})
 	}
 	defer cancel()
 	var cuts sync.WaitGroup
 	cuts.Add(1)
-	stop := xsync.AfterFunc(ctx, func() { // joined below
-		defer cuts.Done()
+	cut := func() {
 		if !l.Ended() {
 			l.cut(context.Cause(ctx))
 		}
+	}
+	stop := xsync.AfterFunc(ctx, func() { // joined below
+		defer cuts.Done()
+		cut()
 	})
 	o := &Opening{
 		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime,
-		life: &c.life, receiver: &c.receiver, outbox: c.sender.outbox, l: l, ctx: ctx,
+		life: &k.life, receiver: &k.receiver, sender: &k.sender, l: l, ctx: ctx, layer: noLayer,
+	}
+	o.Planned = k.planned()
+	if r := k.replaces; r != nil && r.holds() {
+		o.replaces = r
+	} else {
+		k.receiver.open()
 	}
 	var err error
-	call := xsync.Go(func() { err = c.life.o.OnSession(ctx, o) })
+	call := xsync.Go(func() { err = k.openLayers(l.hint().in(ctx), o) })
 	select {
 	case <-call.Done():
 	case <-ctx.Done():
-		c.life.waitFor(call.Done(), "OnSession")
+		k.life.waitFor(call.Done(), "OnSession")
 	}
 	o.over.Store(true)
 	if stop() {
 		cuts.Done()
 	} else {
 		cuts.Wait()
+	}
+	if ctx.Err() != nil {
+		cut() // stop may prevent the call for a short time after the end of ctx
 		err = l.why(context.Canceled)
 	}
 	switch {
@@ -156,6 +200,16 @@ func (c *Conn) open(l *link, s *Session) error {
 	return fmt.Errorf("open: %w", err)
 }
 
+// openLayers calls OnSession, and then the layers.
+func (k *keeper) openLayers(ctx context.Context, o *Opening) error {
+	if k.life.o.OnSession != nil {
+		if err := k.life.o.OnSession(ctx, o); err != nil {
+			return err
+		}
+	}
+	return k.life.layers().open(ctx, o)
+}
+
 // OpenTimeoutError is the cause of the end of a session whose OnSession took too long. It is
 // a timeout and [context.DeadlineExceeded], so that its default verdict is ClassOverload.
 type OpenTimeoutError struct {
@@ -166,6 +220,9 @@ func (e *OpenTimeoutError) Error() string { return fmt.Sprintf("not ready within
 
 // Timeout reports true.
 func (e *OpenTimeoutError) Timeout() bool { return true }
+
+// Reason returns backoff.ReasonOpen.
+func (e *OpenTimeoutError) Reason() backoff.Reason { return backoff.ReasonOpen }
 
 // Is reports whether target is [context.DeadlineExceeded].
 func (e *OpenTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or
@@ -57,6 +57,36 @@ type Options struct {
 	// Outbox bounds the messages that wait to be sent, and has the callback for what
 	// became of them. [Conn.Send] needs it.
 	Outbox Outbox
+
+	// Idle says what is written when nothing was for a while. Default: nothing.
+	Idle Idle
+
+	// Pace limits the messages and pings that we send by one connection, those of OnSession,
+	// Probe and Idle included, to so many in any interval: see [budget.Window]. What would
+	// be too much waits, in order. The answers to the peer's pings and the close frame
+	// neither wait nor count. Each connection has a window of its own, so that while one session
+	// replaces another twice as much may be sent. A probe that waits until its time is over
+	// does not count as one that was not answered. Default: no limit.
+	Pace budget.Window
+
+	// Layers are what is above the connection: see [Layer]. Default: none.
+	Layers []*Layer
+
+	// Resumable says that OnSession may call [Opening.Resumed]. The seam after a session
+	// then comes to the reader when the next session is ready, or has delivered its first
+	// message, because only then it is known whether anything is missing. Until then the reader
+	// does not learn of the loss, except by Trace and Status. OnSeam may run in the goroutine
+	// of OnSession. If a session is lost while another is being made to replace it, the seam
+	// comes at once, and is not Resumed. Default: the seam comes at once.
+	Resumable bool
+
+	// Rotate says when a session is replaced by another. Default: when [Conn.Rotate] asks
+	// for it.
+	Rotate Rotation
+
+	// ReadAdvice returns the advice in the close frame that ends a session. It must be pure.
+	// Default: [ReadAdvice].
+	ReadAdvice func(code int, reason string) (Advice, bool)
 
 	// CloseTimeout is how long Shutdown and Redial wait for the peer's answer to a close.
 	// Shutdown does not wait for longer than its context. Default: 5 s. Negative: they cut
@@ -139,7 +169,7 @@ const (
 
 // Outbox bounds the messages of [Conn.Send] that wait to be sent, and has the callback for
 // what became of them. The zero value is right for a program that only uses [Conn.Write];
-// to set anything without OnReceipt is an error.
+// to set anything but OneByOne without OnReceipt is an error.
 type Outbox struct {
 	// OnReceipt is called exactly once with what became of each message that Send
 	// accepted, and gives the data of the message back. The calls come one after the other
@@ -164,6 +194,14 @@ type Outbox struct {
 	// Overflow says what happens to a message for which there is no room. Default:
 	// OverflowBlock.
 	Overflow Overflow
+
+	// OneByOne hands each message to the kernel by itself, for a peer that expects one
+	// message in a TCP segment or in a TLS record; TCP may join two messages all the same,
+	// if the peer reads slowly. A message then costs a system call of its own, so that a
+	// burst of small messages takes several times as much CPU time. OneByOne needs no
+	// OnReceipt. Default: messages that wait at the same time are handed over together, as
+	// [Conn.Send] says.
+	OneByOne bool
 
 	// Keep decides about each message of Send that still waits when a ready session is
 	// lost because of cause. True keeps the message for the next session. False drops it,
@@ -195,8 +233,13 @@ type Liveness struct {
 	// need not wait for the answer, which is received like any message. It runs in a
 	// goroutine of its own. Its context ends after a third of Limit, and with the session.
 	// An error, unless the context has ended, ends the session. Probe is an error with a
-	// negative Limit. Default: the protocol's ping, if it has one.
+	// negative Limit, unless Every is set. Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
+
+	// Every is how often the peer is probed though it is not silent, for a server that wants
+	// a ping every so often. The probes of a silent peer count. Default, and negative:
+	// never.
+	Every time.Duration
 
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
 }
@@ -217,59 +260,6 @@ type Stall struct {
 	Expected func(time.Time) bool
 }
 
-// withDefaults returns a copy of o with the default in the place of each field that is zero.
-// A nil o has all the defaults.
-func (o *Options) withDefaults(d Dialer) (Options, error) {
-	var r Options
-	if o != nil {
-		r = *o
-	}
-	if err := r.validate(); err != nil {
-		return r, err
-	}
-	if r.Name == "" {
-		r.Name = r.Run.Name
-	}
-	r.Run.Name = r.Name
-	if h, ok := d.(interface{ Host() string }); ok && r.Run.Gate != nil && r.Run.Host == "" {
-		r.Run.Host = h.Host()
-	}
-	run, err := r.Run.withDefaults()
-	if err != nil {
-		return r, err
-	}
-	r.Run = *run
-	if r.OpenTimeout == 0 {
-		r.OpenTimeout = 30 * time.Second
-	}
-	if r.CloseTimeout == 0 {
-		r.CloseTimeout = 5 * time.Second
-	}
-	if r.Liveness.Limit == 0 {
-		r.Liveness.Limit = 30 * time.Second
-	}
-	if r.Liveness.now == nil {
-		r.Liveness.now = time.Now
-	}
-	if r.Outbox.Messages == 0 {
-		r.Outbox.Messages = 1024
-	}
-	if r.Outbox.Bytes == 0 {
-		r.Outbox.Bytes = 16 << 20
-	}
-	if r.Outbox.Age == 0 {
-		r.Outbox.Age = 5 * time.Minute
-	}
-	if r.Inbox.Messages == 0 {
-		r.Inbox.Messages = 64
-	}
-	if r.Inbox.Bytes == 0 {
-		r.Inbox.Bytes = 16 << 20
-	}
-	r.Stall.Limit = min(r.Stall.Limit, math.MaxInt64>>maxStalls)
-	return r, nil
-}
-
 func (o *Options) validate() error {
 	switch {
 	case o.OnMessage != nil && o.Inbox != Inbox{}:
@@ -286,14 +276,26 @@ func (o *Options) validate() error {
 		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", o.Inbox.Overflow)
 	case o.WhenDown > WhenDownKeep:
 		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
-	case o.Liveness.Limit < 0 && o.Liveness.Probe != nil:
-		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit is never called")
+	case o.Liveness.Limit < 0 && o.Liveness.Every <= 0 && o.Liveness.Probe != nil:
+		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without Every, is never called")
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
 	case o.Name != "" && o.Run.Name != "" && o.Run.Name != o.Name:
 		return fmt.Errorf("reconnect: Options.Name is %q, and Options.Run.Name is %q: set one of them", o.Name, o.Run.Name)
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
+	}
+	if err := o.Idle.validate(); err != nil {
+		return err
+	}
+	if err := o.Pace.Validate(); err != nil {
+		return fmt.Errorf("reconnect: Options.Pace: %w", err)
+	}
+	if err := validateLayers(o.Layers); err != nil {
+		return err
+	}
+	if err := o.Rotate.validate(o.Run.OneConnection); err != nil {
+		return err
 	}
 	return o.Outbox.validate(o.WhenDown)
 }

@@ -79,7 +79,7 @@ func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 func TestNoNumberInAnOptionBreaksAConn(t *testing.T) {
 	// Find every number in Options, and try the extremes.
 	options := numbers(reflect.TypeFor[reconnect.Options](), "", nil)
-	require.Len(t, options, 11)
+	require.Len(t, options, 14)
 	for name, index := range options {
 		for _, value := range []int64{0, 1, -1, math.MaxInt64, math.MinInt64} {
 			t.Run(fmt.Sprint(name, " ", value), func(t *testing.T) {
@@ -124,6 +124,9 @@ func numbers(t reflect.Type, path string, index []int) map[string][]int {
 	found := map[string][]int{}
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() || path+f.Name == "Pace" || path+f.Name == "Idle" { // they need two fields at once, and have tests of their own
+			continue
+		}
 		at := append(append([]int(nil), index...), i)
 		switch f.Type.Kind() {
 		case reflect.Int, reflect.Int64:

@@ -23,31 +23,35 @@ type outbox struct {
 
 	pending atomic.Int64 // messages without a fate; if there are some, a Write queues behind them
 
-	mu       sync.Mutex // guards what follows
-	queue    queue.Queue[sending]
-	link     *link     // the link by which to write; nil: none is ready
-	last     uint64    // the last session that was lost
-	alarm    time.Time // when the timer calls ring; zero: it is not set
-	flushing bool      // there is a flusher
-	closed   bool
-	cut      bool      // there were messages in it when it was closed
-	unsent   []Receipt // of messages that could not be sent since Shutdown was called
+	mu      sync.Mutex // guards what follows
+	queue   queue.Queue[sending]
+	link    *link     // the link by which to write; nil: none is ready
+	old     *link     // the link that it replaces, for messages of that session; nil: none
+	last    uint64    // the last session that was lost
+	alarm   time.Time // when the timer calls ring; zero: it is not set
+	unsent  []Receipt // of messages that could not be sent since Shutdown was called
+	spares  spares    // none while nothing is pending
+	told    chain     // messages of Send that have got their fate since the lock was taken
+	settled uint32    // messages, those of Write too, that have got their fate since then
+	closed  bool
+	cut     bool // there were messages in it when it was closed
 
+	idle     sync.Cond // of mu: a flusher has ended
 	flushers sync.WaitGroup
 	timer    xsync.Timer
 	drained  xsync.Signal // sent when nothing is pending
 	room     xsync.Signal // sent when there may be room
 }
 
-// entry is one message in the queue.
-type entry = queue.Item[sending]
-
 // sending is a message on its way.
 type sending struct {
 	Out
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
+	next      *entry        // behind it in a chain, or in a list of spares
+	shared    bool          // somebody else may still know the entry, so that it is not used again
 	failFast  bool          // it does not wait for another session
 	maybeSent bool          // an earlier session may have sent it
+	queued    instant       // when it was queued
 
 	// What its receipt will say.
 	session      uint64
@@ -65,6 +69,7 @@ func (s *sending) receipt() Receipt {
 func newOutbox(life *lifetime, state *state) *outbox {
 	q := &outbox{life: life, state: state, reporter: reporter{life: life}}
 	o := &life.o.Outbox
+	q.idle.L = &q.mu
 	q.queue.Limits = queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: policies[o.Overflow]}
 	q.queue.Dropped = func(e *entry, why queue.Reason) { q.settle(e, FateDropped, reasons[why]) }
 	return q
@@ -78,28 +83,30 @@ var reasons = [...]error{queue.Displaced: ErrOutboxFull, queue.Replaced: ErrRepl
 
 // accept queues a message of Send, or returns why it does not.
 func (q *outbox) accept(o Out) error {
-	now := time.Now()
-	e := &entry{Value: sending{Out: o}, Size: len(o.Data), Key: o.Key, Expires: o.Deadline}
+	now, expires := time.Now(), o.Deadline
 	limit := &q.life.o.Outbox
 	if age := now.Add(limit.Age); limit.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
-		e.Expires = age
+		expires = age
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	switch {
 	case q.ending():
 		return net.ErrClosed
-	case q.life.o.WhenDown != WhenDownKeep && !q.ready():
+	case q.life.o.WhenDown != WhenDownKeep && !q.ready() && !q.life.bridging.Load():
 		return q.state.refusal()
-	case o.Session != 0 && (o.Session <= q.last || o.Session > q.life.counts.sessions.Load()):
+	case q.lost(o.Session) || o.Session > q.life.counts.sessions.Load():
 		return sessionLost(o.Session)
-	case !e.Expires.IsZero() && !now.Before(e.Expires):
+	case !expires.IsZero() && !now.Before(expires):
 		return ErrExpired
 	}
 	if n, full := q.reporter.full(); full {
 		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrOutboxFull, n)
 	}
+	e := q.spares.get()
+	e.Value.Out, e.Value.queued, e.Size, e.Key, e.Expires = o, now.Sub(epoch), len(o.Data), o.Key, expires
 	if err := q.queue.Add(e, now); err != nil {
+		q.spares.put(e)
 		return fmt.Errorf("%w: %w", ErrOutboxFull, err)
 	}
 	q.added()
@@ -107,20 +114,21 @@ func (q *outbox) accept(o Out) error {
 }
 
 // join queues a message of Write. That needs no room, because the caller waits. It returns
-// the link that is ready, or nil.
+// the link by which messages are written. While a session was closed so that another can take
+// its place that may be lost, or nil.
 func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
 	failFast := q.life.o.WhenDown == WhenDownFail
 	e := &entry{Free: true, Value: sending{
-		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast,
+		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast, queued: now(),
 	}}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	switch {
 	case q.ending():
 		return nil, nil, net.ErrClosed
-	case failFast && !q.ready():
+	case failFast && !q.ready() && !q.life.bridging.Load():
 		return nil, nil, q.state.refusal()
-	case session != 0 && session <= q.last:
+	case q.lost(session):
 		return nil, nil, sessionLost(session)
 	}
 	_ = q.queue.Add(e, time.Time{}) // has no error, because e takes no room
@@ -130,6 +138,19 @@ func (q *outbox) join(m conn.Message, session uint64) (*entry, *link, error) {
 
 // ending reports whether nothing more is accepted.
 func (q *outbox) ending() bool { return q.closed || q.life.leaving.Load() || q.life.closed.Load() }
+
+// lost reports whether a session has ended.
+func (q *outbox) lost(session uint64) bool {
+	switch {
+	case session == 0 || session > q.last:
+		return false
+	case q.link != nil && q.link.session == session:
+		return q.link.lost()
+	case q.old != nil && q.old.session == session:
+		return q.old.lost()
+	}
+	return true
+}
 
 // ready reports whether there is a session to write by.
 func (q *outbox) ready() bool { return q.link != nil && !q.link.lost() }
@@ -154,7 +175,7 @@ func (q *outbox) setAlarm() {
 // ring is the timer's callback. It drops the messages that have expired.
 func (q *outbox) ring() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	q.alarm = time.Time{}
 	q.queue.Expire(time.Now())
 	q.setAlarm()
@@ -164,23 +185,25 @@ func (q *outbox) ring() {
 // If not, the message is being written; it is not tried again after that.
 func (q *outbox) withdraw(e *entry) bool {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	if !e.Queued() {
 		e.Value.failFast = true
 		return false
 	}
 	q.queue.Remove(e)
-	q.settled()
+	q.settled++
 	return true
 }
 
-// leave drops the messages of Writes that wait. Shutdown calls it.
+// leave drops the messages of Writes that wait, and wakes each SendWait, which is refused now.
+// Shutdown calls it.
 func (q *outbox) leave() {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
+	q.room.Broadcast()
 	for e := range q.queue.All() {
 		if e.Value.done != nil {
 			q.drop(e, net.ErrClosed)
@@ -194,16 +217,19 @@ func (q *outbox) busy() bool { return q != nil && q.pending.Load() > 0 }
 // draining reports whether Shutdown needs another session for what is queued.
 func (q *outbox) draining() bool { return q.busy() && q.life.o.WhenDown == WhenDownKeep }
 
-// depth returns how many messages have no fate yet, and the size of the data that Send has
-// queued.
-func (q *outbox) depth() (messages, bytes uint64) {
+// depth returns how many messages have no fate yet, the size of the data that Send has
+// queued, and how long the oldest message has been queued.
+func (q *outbox) depth() (messages, bytes uint64, age time.Duration) {
 	if q == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, size := q.queue.Size()
-	return uint64(q.pending.Load()), uint64(size)
+	if oldest := q.queue.First(); oldest != nil {
+		age = now() - oldest.Value.queued
+	}
+	return uint64(q.pending.Load()), uint64(size), age
 }
 
 // close accepts nothing from now on, waits for the message that is being written, and drops
@@ -219,7 +245,7 @@ func (q *outbox) close() {
 	q.mu.Unlock()
 	q.flushers.Wait() // first, because what is being written comes before what waits
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.unlock()
 	for e := range q.queue.All() {
 		q.drop(e, net.ErrClosed)
 	}
@@ -261,21 +287,29 @@ func (q *outbox) settle(e *entry, fate Fate, err error) {
 	}
 	s.fate, s.err = fate, err
 	q.life.counts.settled(fate)
+	q.settled++
 	if s.done != nil {
 		close(s.done)
-	} else {
-		if fate != FateWritten && q.life.leaving.Load() {
-			q.unsent = append(q.unsent, s.receipt())
-		}
-		q.reporter.add(s.receipt())
+		return
 	}
-	q.settled()
+	if fate != FateWritten && q.life.leaving.Load() {
+		q.unsent = append(q.unsent, s.receipt())
+	}
+	q.told.add(chain{e, e})
 }
 
-// settled notes that one more message has its fate.
-func (q *outbox) settled() {
-	if q.pending.Add(-1) == 0 {
-		q.drained.Broadcast()
+// unlock hands on the fates that were settled under the lock, and releases it.
+func (q *outbox) unlock() {
+	defer q.mu.Unlock()
+	if q.settled > 0 {
+		q.reporter.add(q.told)
+		if q.pending.Add(-int64(q.settled)) == 0 {
+			q.drained.Broadcast()
+		}
+		q.room.Broadcast()
+		q.settled, q.told = 0, chain{}
 	}
-	q.room.Broadcast()
+	if q.pending.Load() == 0 {
+		q.spares.free()
+	}
 }

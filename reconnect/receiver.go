@@ -7,34 +7,41 @@ import (
 	"net"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // receiver is the reading half of a [Conn]: it passes the messages of a link to OnMessage,
 // or puts them into the inbox, from which the user reads.
 type receiver struct {
 	life  *lifetime
-	inbox *inbox // nil: OnMessage gets the messages, or they are discarded
+	inbox *inbox      // nil: OnMessage gets the messages, or they are discarded
+	late  *Seam       // waits until the next session is ready, or delivers something; belongs to the supervisor, and to OnSession while that runs
+	turn  *xsync.Slot // held by the goroutine that is in OnMessage or OnSeam; nil: there is one such goroutine
 }
 
-func newReceiver(life *lifetime) receiver {
-	r := receiver{life: life}
-	if life.o.OnMessage == nil && life.o.Inbox.Overflow != OverflowDiscard {
-		r.inbox = newInbox(life.o.Inbox)
+func (r *receiver) start(life *lifetime) {
+	r.life = life
+	switch {
+	case life.o.OnMessage != nil:
+		if life.o.more.Rotate.Overlap == OverlapMix {
+			r.turn = new(xsync.Slot)
+		}
+	case life.o.Inbox.Overflow != OverflowDiscard:
+		r.inbox = newInbox(life.o.Inbox, &life.counts)
 	}
-	return r
 }
 
 // open prepares for the messages that OnSession delivers from a new link.
 func (r *receiver) open() {
 	if r.inbox != nil {
-		r.inbox.setBatching(false)
+		r.inbox.collecting = false
 	}
 }
 
 // ready prepares for the messages of a link that is ready.
 func (r *receiver) ready(l *link) {
 	if r.inbox != nil {
-		r.inbox.batchFor(l.conn)
+		r.inbox.collectFrom(l)
 	}
 }
 
@@ -43,7 +50,9 @@ func (r *receiver) ready(l *link) {
 func (r *receiver) receive(ctx context.Context, l *link) error {
 	switch {
 	case r.life.o.OnMessage != nil:
-		return l.why(r.push(l))
+		err := r.push(l)
+		l.resume() // not if OnMessage ended this goroutine: see Conn.serving
+		return l.why(err)
 	case r.inbox == nil:
 		return l.why(r.discard(l))
 	default:
@@ -53,83 +62,102 @@ func (r *receiver) receive(ctx context.Context, l *link) error {
 
 // push hands each message to OnMessage.
 func (r *receiver) push(l *link) error {
-	var p page
+	p := newPage(l)
 	defer p.free()
-	buffer := p.buffer
 	for !l.lost() && !r.life.closed.Load() {
-		m, err := l.read(buffer)
+		m, err := p.read()
 		if err != nil {
 			return err
 		}
 		r.life.counts.received(m)
 		l.heard()
-		r.handle(l, m)
-		p.done(l, m)
+		l.pause(handling)
+		if msg := (Message{Message: m, Session: l.session}); !r.life.layers().take(msg, noLayer) {
+			r.call(l, msg)
+		}
+		p.done(m)
 	}
 	return net.ErrClosed
 }
 
-// handle calls OnMessage.
-func (r *receiver) handle(l *link, m conn.Message) {
-	l.pause(handling)
-	r.life.o.OnMessage(l, Message{Message: m, Session: l.session})
-	l.resume()
+// call calls OnMessage.
+func (r *receiver) call(ctx context.Context, m Message) {
+	if r.turn != nil {
+		r.turn.Acquire(context.Background(), nil) // has no error
+		defer r.turn.Release()
+	}
+	r.life.o.OnMessage(ctx, m)
 }
 
-// page is memory for one message at a time.
-type page struct {
-	chunk *chunk
-	last  int // size of the message before
+// pass gives the reader a message that belongs to the receiver and that l has brought. The
+// caller, which reads l, may not be the only goroutine that gives messages.
+func (r *receiver) pass(ctx context.Context, l *link, m Message) error {
+	switch {
+	case r.life.o.OnMessage != nil:
+		l.pause(handling)
+		r.call(l, m)
+		l.resume()
+		return nil
+	case r.inbox == nil:
+		return nil
+	}
+	err := r.awaitRoom(ctx, l)
+	if l.unpause(); err != nil {
+		return err
+	}
+	return r.inbox.add(m)
 }
 
-// buffer returns memory for a message of that size. Size 0 means that the size is not
-// known, so that the message is expected to be as large as the one before; -1 asks for
-// little room.
-func (p *page) buffer(size int) []byte {
-	if size == 0 {
-		size = min(p.last, largestChunk)
+// give is pass for a message of l, which another goroutine reads. It waits for room while l lives.
+// After that it does without, because a redial does not wait for a slow reader, and what has come
+// can be read after Shutdown. But if the inbox is overfull already, it is an error.
+func (r *receiver) give(l *link, m Message) error {
+	switch {
+	case r.life.o.OnMessage != nil:
+		r.call(l, m)
+		return nil
+	case r.inbox == nil:
+		return nil
 	}
-	if p.chunk != nil && cap(p.chunk.buf) < size {
-		p.free()
-	}
-	if p.chunk == nil {
-		if p.chunk = newChunk(size); p.chunk == nil {
-			return nil
+	for r.life.o.Inbox.Overflow == OverflowBlock {
+		room := r.inbox.room.Wait()
+		if !r.inbox.full.Load() {
+			break
 		}
+		select {
+		case <-room:
+			continue
+		case <-l.Done():
+		case <-r.life.Done():
+		}
+		if r.inbox.overfull() {
+			return ErrInboxFull
+		}
+		break
 	}
-	return p.chunk.room()
-}
-
-// done frees what it can of the memory of m, which l has read and nobody needs any more.
-func (p *page) done(l *link, m conn.Message) {
-	p.last = len(m.Data)
-	if l.late != nil {
-		p.free()
-	}
-}
-
-func (p *page) free() {
-	if p.chunk != nil {
-		p.chunk.free()
-		p.chunk = nil
-	}
+	return r.inbox.add(m)
 }
 
 // fill puts each message into the inbox.
 func (r *receiver) fill(ctx context.Context, l *link) error {
+	defer r.inbox.abandon()
 	buffer := r.inbox.buffer
 	for !l.lost() {
 		if err := r.awaitRoom(ctx, l); err != nil {
 			return err
 		}
+		if !r.inbox.collecting {
+			l.unpause() // else before it waits: until then it reads what has come during the pause
+		}
 		m, err := l.read(buffer)
 		if err != nil {
-			r.inbox.abandon()
 			return err
 		}
-		r.life.counts.received(m)
 		l.heard()
-		if err := r.inbox.put(Message{Message: m, Session: l.session}); err != nil {
+		msg := Message{Message: m, Session: l.session}
+		if r.life.layers().take(msg, noLayer) {
+			r.inbox.skip(m)
+		} else if err := r.inbox.put(msg); err != nil {
 			return err
 		}
 	}
@@ -138,23 +166,23 @@ func (r *receiver) fill(ctx context.Context, l *link) error {
 
 // discard reads and keeps nothing. It reads because pings are answered only meanwhile.
 func (r *receiver) discard(l *link) error {
-	var p page
+	p := newPage(l)
 	defer p.free()
-	buffer := p.buffer
 	for !l.lost() {
-		m, err := l.read(buffer)
+		m, err := p.read()
 		if err != nil {
 			return err
 		}
 		r.life.counts.received(m)
 		l.heard()
-		p.done(l, m)
+		r.life.layers().take(Message{Message: m, Session: l.session}, noLayer)
+		p.done(m)
 	}
 	return net.ErrClosed
 }
 
 // awaitRoom waits until there is room in the inbox, or until ctx or l ends. It waits only if
-// the policy is OverflowBlock.
+// the policy is OverflowBlock. If it has waited, l is paused: the caller ends the pause.
 func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
 	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.full.Load() {
 		if err := r.blocked(ctx, l); err != nil {
@@ -171,7 +199,6 @@ func (r *receiver) blocked(ctx context.Context, l *link) error {
 		return nil
 	}
 	l.pause(blocked)
-	defer l.resume()
 	l.liveness.blocked()
 	select {
 	case <-room:
@@ -183,30 +210,55 @@ func (r *receiver) blocked(ctx context.Context, l *link) error {
 	}
 }
 
-// deliver passes on a message that OnSession has read.
-func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message) error {
-	l.delivered = true
+// deliver passes on a message that OnSession has read, or the layer with the number but.
+func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message, but int) error {
 	msg := Message{Message: m, Session: l.session}
+	if r.life.layers().take(msg, but) {
+		return nil
+	}
+	r.settle(l)
+	l.delivered = true
 	switch {
 	case r.life.o.OnMessage != nil:
-		r.life.o.OnMessage(l, msg)
+		r.call(l, msg)
 		return nil
 	case r.inbox == nil:
 		return nil
 	}
-	if err := r.awaitRoom(ctx, l); err != nil {
+	err := r.awaitRoom(ctx, l)
+	if l.unpause(); err != nil {
 		return err
 	}
 	return r.inbox.deliver(msg)
 }
 
+// lose keeps the seam after the session of l until the next session is ready.
+func (r *receiver) lose(l *link, s *Seam) {
+	r.settle(l) // what an attempt that was never ready has delivered stands between the two
+	r.late = s
+}
+
+// settle gives the reader the seam that waits, because the session of l is ready or delivers
+// something, or because everything ends.
+func (r *receiver) settle(l *link) {
+	if s := r.late; s != nil {
+		r.late = nil
+		s.Resumed = l.resumed
+		r.seam(l, s)
+	}
+}
+
 // seam calls OnSeam, or puts s into the inbox.
-func (r *receiver) seam(s *Seam) {
+func (r *receiver) seam(l *link, s *Seam) {
 	switch {
 	case r.life.o.OnSeam != nil:
-		r.life.calling.enter(&onSeam)
-		r.life.o.OnSeam(&r.life.Context, s)
-		r.life.calling.leave()
+		if r.turn != nil {
+			r.turn.Acquire(context.Background(), nil) // has no error
+			defer r.turn.Release()
+		}
+		l.calling.enter(&onSeam)
+		r.life.o.OnSeam(r.life, s)
+		l.calling.leave()
 	case r.inbox != nil:
 		r.inbox.putSeam(s)
 	}
@@ -221,64 +273,67 @@ func (r *receiver) seam(s *Seam) {
 // The end of ctx ends this call and nothing else. Goroutines that read at the same time
 // take turns, those that range over Messages too. Read is an error on a Conn with OnMessage
 // or [OverflowDiscard].
-func (c *Conn) Read(ctx context.Context, buf []byte) (Message, error) {
+func (c *Conn) Read(ctx context.Context, buf []byte) (m Message, err error) {
 	in := c.receiver.inbox
 	if in == nil {
-		return Message{}, errNoPull
+		return m, errNoPull
 	}
 	if err := in.turn.Acquire(ctx, nil); err != nil {
-		return Message{}, err
+		return m, err
 	}
 	defer in.turn.Release()
-	return c.read(ctx, buf)
+	err = c.read(ctx, &m, buf)
+	return m, err
 }
 
 var errNoPull = errors.New("reconnect: Read on a Conn with OnMessage or an inbox that discards")
 
 // read is Read without the turns: only one goroutine may call it at a time.
-func (c *Conn) read(ctx context.Context, buf []byte) (Message, error) {
+func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 	for ended := false; ; {
 		if c.life.closed.Load() {
-			return Message{}, net.ErrClosed
+			return net.ErrClosed
 		}
-		m, seam, empty := c.receiver.inbox.take(buf)
+		seam, empty := c.receiver.inbox.take(m, buf)
 		switch {
 		case seam != nil:
-			return m, seam
+			return seam
 		case empty == nil:
-			return m, nil
+			return nil
 		case ended:
-			return m, c.err
+			return c.Err()
 		}
 		select {
 		case <-empty:
 		case <-ctx.Done():
-			return m, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-c.life.Done(): // after Close nothing is read any more; after Shutdown what is left
 			if c.life.closed.Load() {
-				return m, net.ErrClosed
+				return net.ErrClosed
 			}
 			select {
-			case <-c.done:
+			case <-c.done.Up():
 				ended = true
 			case <-ctx.Done():
-				return m, context.Cause(ctx)
+				return context.Cause(ctx)
 			}
-		case <-c.done:
+		case <-c.done.Up():
 			ended = true // but there may be something left
 		}
 	}
 }
 
-// Messages returns the stream of messages. The data of each is in a slice of its own, which
-// belongs to the caller. Where a connection was lost the error is a *[Seam]; the stream goes
-// on. Any other error is the last pair: see [Conn.Read].
+// Messages returns the stream of messages. The data of each is in a slice of its own and of
+// the exact size, which belongs to the caller. Where a connection was lost the error is a
+// *[Seam]; the stream goes on. Any other error is the last pair: see [Conn.Read].
 func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
 			m, err := c.Read(ctx, nil)
-			_, seam := errors.AsType[*Seam](err)
-			if !yield(m, err) || err != nil && !seam {
+			if !yield(m, err) {
+				return
+			}
+			if _, seam := err.(*Seam); err != nil && !seam {
 				return
 			}
 		}

@@ -56,6 +56,41 @@ func TestReadUsesTheBufferOfItsCaller(t *testing.T) {
 	})
 }
 
+// The data of a message belongs to its reader, whatever comes later and however the others are
+// read: into a buffer, or into slices of the exact size.
+func TestTheDataOfAMessageIsItsReadersAlone(t *testing.T) {
+	sizes := []int{20, 125, 126, 4096, 33_000, 70_000}
+	const messages = 300
+	size := func(i int) int { return sizes[i*7%len(sizes)] }
+	feed := func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		for i := range messages {
+			if c.Write(ctx, websocket.MessageText, named(fmt.Sprint(i), size(i)).Data) != nil {
+				return
+			}
+		}
+		<-ctx.Done()
+	}
+	withWSServer(t, feed, func(t *testing.T, server *wsServer) {
+		c := server.ready(t, nil)
+		kept := make([][]byte, messages)
+		for i := range kept {
+			var buf []byte
+			if i/10%2 == 1 { // in turns, for ten messages each
+				buf = make([]byte, 5000)
+			}
+			m, err := c.Read(t.Context(), buf)
+			require.NoError(t, err)
+			if len(m.Data) > len(buf) {
+				require.Equal(t, len(m.Data), cap(m.Data))
+			}
+			kept[i] = m.Data
+		}
+		for i, data := range kept {
+			require.Equal(t, string(named(fmt.Sprint(i), size(i)).Data), string(data))
+		}
+	})
+}
+
 // Promise 11: a Read that waits when Shutdown begins gets the seam first, and then the end.
 func TestAReadThatWaitsAcrossAShutdownEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -109,7 +144,7 @@ func TestMessagesGoesOnAfterASeam(t *testing.T) {
 				got = append(got, string(m.Data))
 			}
 			if string(m.Data) == "b" {
-				go c.Close()
+				c.Close() // a Read that is under way meanwhile could still get the seam after b
 			}
 		}
 		// The seam is in its place, and the end comes last.
@@ -292,6 +327,27 @@ func TestTheContextOfOnMessageEndsWithItsSession(t *testing.T) {
 		c.Redial(1, errLost)
 		require.Equal(t, context.Canceled, <-ended)
 		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+// Promise 8: when the handler has returned and nothing more is at hand, the supervisor waits for
+// the peer again, whose silence counts.
+func TestSilenceAfterABurstForTheHandlerIsNoticed(t *testing.T) {
+	hello := conntest.Frame{Head: conntest.Fin | conntest.TextFrame, Payload: []byte("hello")}
+	withWSServer(t, conntest.NeverRead, func(t *testing.T, server *wsServer) {
+		seen := 0
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Limit = 30 * time.Second
+		o.OnMessage = func(context.Context, reconnect.Message) { seen++; time.Sleep(time.Second) }
+		c := server.ready(t, &o)
+		start := server.now()
+		server.pipe(t).Inject(conntest.ToClient, bytes.Repeat(hello.Bytes(), 3))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, c.Await(ctx, reconnect.StateWaiting))
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		require.Equal(t, 3, seen)
+		require.Equal(t, 30*time.Second, server.now()-start)
 	})
 }
 

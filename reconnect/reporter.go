@@ -3,6 +3,7 @@ package reconnect
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -12,32 +13,41 @@ import (
 type reporter struct {
 	life *lifetime
 
-	mu      sync.Mutex // guards what follows
-	waiting []Receipt
-	bytes   int    // of the data of those that wait
-	made    uint64 // how many receipts there have been
-	done    uint64 // for how many of them OnReceipt has returned
-	running bool   // there is a goroutine
+	count, bytes atomic.Int64  // of the receipts that wait, and of their data
+	made, done   atomic.Uint64 // how many receipts there have been, and for how many of them OnReceipt has returned
 
-	runs     sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	waiting chain      // messages whose receipts wait
+	running bool       // there is a goroutine
+
+	taken *entry // the first of those that the goroutine has taken; belongs to it
+	runs  sync.WaitGroup
+
 	progress xsync.Signal // sent when OnReceipt is called, and when it has returned
 }
 
 // full returns how many receipts wait, and whether that is too many.
-func (r *reporter) full() (waiting int, full bool) {
+func (r *reporter) full() (waiting int64, full bool) {
 	o := &r.life.o.Outbox
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.waiting), len(r.waiting) >= o.Messages || r.bytes >= o.Bytes
+	waiting = r.count.Load()
+	return waiting, waiting >= int64(o.Messages) || r.bytes.Load() >= int64(o.Bytes)
 }
 
-// add lets OnReceipt be called with a receipt, after those before it.
-func (r *reporter) add(receipt Receipt) {
+// add lets OnReceipt be called with the receipts of messages, after those before them.
+func (r *reporter) add(c chain) {
+	if c.first == nil {
+		return
+	}
+	count, bytes := 0, 0
+	for e := c.first; e != nil; e = e.Value.next {
+		count, bytes = count+1, bytes+len(e.Value.Data)
+	}
+	r.count.Add(int64(count))
+	r.bytes.Add(int64(bytes))
+	r.made.Add(uint64(count))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting = append(r.waiting, receipt)
-	r.bytes += len(receipt.Out.Data)
-	r.made++
+	r.waiting.add(c)
 	if !r.running {
 		r.running = true
 		r.runs.Add(1)
@@ -48,8 +58,10 @@ func (r *reporter) add(receipt Receipt) {
 // run calls OnReceipt until nothing waits.
 func (r *reporter) run() {
 	defer r.runs.Done()
+	var reported spares
+	defer reported.free()
 	for {
-		receipt, ok := r.next()
+		receipt, ok := r.next(&reported)
 		if !ok {
 			return
 		}
@@ -62,42 +74,47 @@ func (r *reporter) run() {
 	}
 }
 
-// next takes the oldest receipt. It reports false if there is none, and then the goroutine
-// must end.
-func (r *reporter) next() (Receipt, bool) {
+// next takes the oldest receipt, and adds its entry to reported. It reports false if there
+// is none, and then the goroutine must end.
+func (r *reporter) next(reported *spares) (receipt Receipt, ok bool) {
+	if r.taken == nil {
+		reported.free()
+		if !r.take() {
+			return Receipt{}, false
+		}
+	}
+	e := r.taken
+	r.taken = e.Value.next
+	receipt = e.Value.receipt()
+	reported.put(e)
+	r.count.Add(-1)
+	r.bytes.Add(-int64(len(receipt.Out.Data)))
+	r.progress.Broadcast()
+	return receipt, true
+}
+
+// take takes all messages that wait. It reports false if there are none, and then the
+// goroutine must end.
+func (r *reporter) take() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		r.waiting, r.running = nil, false
-		return Receipt{}, false
-	}
-	defer r.progress.Broadcast()
-	receipt := r.waiting[0]
-	r.waiting[0] = Receipt{}
-	r.waiting = r.waiting[1:]
-	r.bytes -= len(receipt.Out.Data)
-	return receipt, true
+	r.taken, r.waiting = r.waiting.first, chain{}
+	r.running = r.taken != nil
+	return r.running
 }
 
 // returned notes that OnReceipt has returned.
 func (r *reporter) returned() {
-	r.mu.Lock()
-	r.done++
-	r.mu.Unlock()
+	r.done.Add(1)
 	r.progress.Broadcast()
 }
 
 // await waits until OnReceipt has returned for all receipts that there are now.
 func (r *reporter) await(ctx context.Context) error {
-	r.mu.Lock()
-	made := r.made
-	r.mu.Unlock()
+	made := r.made.Load()
 	for {
 		progress := r.progress.Wait()
-		r.mu.Lock()
-		done := r.done
-		r.mu.Unlock()
-		if done >= made {
+		if r.done.Load() >= made {
 			return nil
 		}
 		select {

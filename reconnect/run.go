@@ -48,7 +48,9 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	if err != nil {
 		return err
 	}
-	return supervise(ctx, opts, &functions[C]{dialer: dial, server: serve, kicks: opts.Kick})
+	f := &functions[C]{label: opts.Name, dialer: dial, server: serve, kicks: opts.Kick, o: opts}
+	f.observed.Store(opts.Trace)
+	return supervise(ctx, opts, f)
 }
 
 // owner is the owner of the connection that a supervisor keeps open: a [Conn], or the
@@ -57,7 +59,10 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
 	serve(ctx context.Context, c C, s *Session) error
-	serving() string // returns the name of the user's function that serve is in
+	nextSession() uint64 // returns the number of a new session
+	name() string        // returns the name of the connection in the events of Trace
+	hooks() *hooks       // returns the hooks that observe the connection
+	serving() string     // returns the name of the user's function that serve is in
 
 	connecting(atGate bool)                                    // a wait at the gate, or a dial, begins
 	dialed(c C, s *Session)                                    // a session begins
@@ -66,6 +71,11 @@ type owner[C io.Closer] interface {
 	waiting(w Wait, c backoff.Class)                           // a wait begins; c is what Classify made of its cause
 	ended(err error) error                                     // nothing follows; returns what Run returns
 	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
+	judge(err error) backoff.Verdict                           // returns the verdict on why a dial has failed or a session has ended
+	reason(ctx context.Context, c C, err error) backoff.Reason // returns the kind of err, with which a session has ended; ctx is that of the supervisor
+	atOnce(c C) bool                                           // reports whether the next dial follows the end of c at once
+	wasReplaced(c C) bool                                      // reports whether the session of c was replaced, and did not die
+	replaced(v backoff.Verdict) bool                           // reports whether another supervisor goes on after a session that has ended with that verdict
 
 	limit(t backoff.Attempt) time.Duration // returns the limit on one dial
 
@@ -76,8 +86,8 @@ type owner[C io.Closer] interface {
 
 // supervise is Run for options that are complete.
 func supervise[C io.Closer](ctx context.Context, o *RunOptions, owner owner[C]) error {
-	err := owner.ended(newSupervisor(o, owner).run(ctx))
-	call(o.Trace.End, End{Name: o.Name, Err: err})
+	err := owner.ended(newSupervisor(o, o.dials, owner).run(ctx))
+	call(owner.hooks().Load().End, End{Name: owner.name(), Err: err})
 	return err
 }
 
@@ -87,24 +97,26 @@ type supervisor[C io.Closer] struct {
 	o     *RunOptions
 
 	dials   backoff.Dials
-	n       uint64          // sessions so far
-	cause   error           // why the last session ended
-	err     error           // what serve returned for it, but never nil; nil before the first
+	cause   error           // why the last session ended; nil before the first
 	verdict backoff.Verdict // on the last dial or session
-	down    time.Time       // when the last ready session was lost, or the start
+	down    instant         // when the last ready session was lost, or the start
 
 	served xsync.Signal // sent to cut when serve has returned
 	over   atomic.Bool  // set before served is sent
 	cuts   sync.WaitGroup
 }
 
-// newSupervisor is not inlined, so that its frame is not on the stack that waits for
+// trace returns the hooks as they are now.
+func (s *supervisor[C]) trace() *Trace { return s.owner.hooks().Load() }
+
+// newSupervisor returns a supervisor that dials by these options until its first session, and by
+// those in o after that. It is not inlined, so that its frame is not on the stack that waits for
 // messages.
 //
 //go:noinline
-func newSupervisor[C io.Closer](o *RunOptions, owner owner[C]) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, down: time.Now(), dials: backoff.NewDials(o.dials, o.random())}
-	s.dials.Start(s.down)
+func newSupervisor[C io.Closer](o *RunOptions, dials *backoff.DialOptions, owner owner[C]) *supervisor[C] {
+	s := &supervisor[C]{o: o, owner: owner, down: now(), dials: backoff.NewDials(dials, o.random())}
+	s.dials.Start(time.Now())
 	return s
 }
 
@@ -116,7 +128,7 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
 		c, session, err := s.connect(ctx)
 		if err == nil {
-			s.err = s.session(ctx, c, session)
+			s.session(ctx, c, session)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -124,43 +136,52 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if s.owner.replaced(s.verdict) {
+			return errReplaced
+		}
 	}
 }
 
 // session is one session, from a dial that has succeeded to its loss.
-func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) error {
+func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
-	s.n++
-	now := time.Now()
-	session.Number, session.Cause, session.Downtime, session.start = s.n, s.cause, now.Sub(s.down), now
+	session.start = now()
+	session.Number, session.Cause, session.Downtime = s.owner.nextSession(), s.cause, session.start-s.down
+	s.dials.Use(s.o.dials)
 	s.owner.dialed(c, session)
-	call(s.o.Trace.SessionStart, session)
+	call(s.trace().SessionStart, session)
 	err := s.hold(ctx, c, session)
-	return s.sessionEnded(ctx, c, session, err)
+	s.sessionEnded(ctx, c, session, err)
 }
 
 // errServed is the cause of the end of a session whose serve function returned nil.
 var errServed = errors.New("session ended by its owner")
 
 // sessionEnded classifies why a session has ended, and starts the outage.
-func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) error {
+func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) {
 	if err == nil {
 		err = errServed
 	}
-	s.verdict = s.o.classify(err)
+	s.verdict = s.owner.judge(err)
 	ready, wasReady := session.end()
 	session.leaveGate(s.openedVerdict(ctx, c, err))
 	s.cause = err
-	now := time.Now()
-	end := SessionEnd{Name: s.o.Name, Session: session.Number, Cause: err, Uptime: now.Sub(session.start)}
+	ended := now()
+	end := SessionEnd{
+		Name: s.owner.name(), Session: session.Number, Cause: err, Reason: s.owner.reason(ctx, c, err),
+		Uptime: ended - session.start, Planned: s.owner.wasReplaced(c),
+	}
 	up := time.Duration(-1)
 	if wasReady {
-		s.down, up = now, now.Sub(ready)
+		s.down, up = ended, ended-ready
 		end.Ready = up
 	}
-	end.Stable = s.dials.Ended(s.verdict, up, now)
-	call(s.o.Trace.SessionDone, end)
-	return err
+	at := time.Now()
+	end.Stable = s.dials.Ended(s.verdict, up, at)
+	if s.owner.atOnce(c) {
+		s.dials.Kick(at)
+	}
+	call(s.trace().SessionDone, end)
 }
 
 // gateVerdict returns the verdict on a dial for the gate: ClassStop, which says nothing about
@@ -209,7 +230,7 @@ func (s *supervisor[C]) cut(c C) {
 	defer s.cuts.Done()
 	c.Close()
 	if served := s.served.Wait(); !s.over.Load() {
-		s.o.Trace.waitFor(served, s.o.Name, s.owner.serving)
+		s.owner.hooks().waitFor(served, s.owner.name(), s.owner.serving)
 	}
 }
 
@@ -227,9 +248,13 @@ func (s *supervisor[C]) release(c C, stop func() bool) {
 
 // functions is the owner of a bare Run.
 type functions[C io.Closer] struct {
-	dialer func(context.Context) (C, error)
-	server func(context.Context, C, *Session) error
-	kicks  <-chan struct{}
+	label    string
+	dialer   func(context.Context) (C, error)
+	server   func(context.Context, C, *Session) error
+	kicks    <-chan struct{}
+	o        *RunOptions
+	observed hooks
+	n        uint64 // sessions so far
 }
 
 func (f *functions[C]) dial(ctx context.Context) (C, error) { return f.dialer(ctx) }
@@ -240,6 +265,8 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
 	return err
 }
 
+func (f *functions[C]) name() string                             { return f.label }
+func (f *functions[C]) hooks() *hooks                            { return &f.observed }
 func (f *functions[C]) serving() string                          { return "serve" }
 func (f *functions[C]) connecting(bool)                          {}
 func (f *functions[C]) dialed(C, *Session)                       {}
@@ -249,6 +276,23 @@ func (f *functions[C]) waiting(Wait, backoff.Class)              {}
 func (f *functions[C]) ended(err error) error                    { return err }
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
+
+func (f *functions[C]) nextSession() uint64 {
+	f.n++
+	return f.n
+}
+
+func (f *functions[C]) reason(ctx context.Context, _ C, err error) backoff.Reason {
+	if ctx.Err() != nil {
+		return backoff.ReasonShutdown
+	}
+	return reasonOf(err)
+}
+
+func (f *functions[C]) judge(err error) backoff.Verdict { return f.o.classify(err) }
+func (f *functions[C]) atOnce(C) bool                   { return false }
+func (f *functions[C]) wasReplaced(C) bool              { return false }
+func (f *functions[C]) replaced(backoff.Verdict) bool   { return false }
 
 func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit(t) }
 

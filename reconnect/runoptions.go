@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -12,11 +14,12 @@ import (
 // RunOptions are the options of [Run]. A nil *RunOptions is fine.
 type RunOptions struct {
 	// Policy says how long to wait before each dial, and for how long a dial may take. It
-	// is called in the supervisor's goroutine. Default: [backoff.Default].
+	// is called in the supervisor's goroutine. While a Conn replaces a session there are two
+	// supervisors: see [Rotation]. Default: [backoff.Default].
 	Policy backoff.Policy
 
 	// Classify is the verdict on why a dial has failed or a session has ended. It is
-	// called in the supervisor's goroutine, and never with nil. ClassOK from it counts
+	// called in the supervisor's goroutine, as Policy is, and never with nil. ClassOK from it counts
 	// as ClassRetry. For the waits a handshake that hangs is ClassOverload, whatever
 	// Classify says. Default: [backoff.Classify].
 	Classify func(error) backoff.Verdict
@@ -59,8 +62,8 @@ type RunOptions struct {
 	// method for it. Default: none.
 	Kick <-chan struct{}
 
-	// Rand is the source of jitter. The supervisor's goroutine uses it without a lock, so
-	// no other may use it. Default: the runtime's random numbers.
+	// Rand is the source of jitter. One goroutine at a time uses it: no other part of the
+	// program may. Default: the runtime's random numbers.
 	Rand rand.Source
 
 	// Name says in the events of Trace which connection it is. Default: empty.
@@ -76,11 +79,21 @@ type RunOptions struct {
 // budget.Gate.
 type Gate = backoff.Gate
 
+// defaultRun are the RunOptions of all that leave them alone.
+var defaultRun, _ = new(RunOptions).complete()
+
+// withDefaults returns o with the default in the place of each field that is zero. The
+// caller must not change it. A nil o has all the defaults.
 func (o *RunOptions) withDefaults() (*RunOptions, error) {
-	r := RunOptions{}
-	if o != nil {
-		r = *o
+	if o == nil || reflect.ValueOf(o).Elem().IsZero() {
+		return defaultRun, nil
 	}
+	return o.complete()
+}
+
+// complete returns a copy of o with the default in the place of each field that is zero.
+func (o *RunOptions) complete() (*RunOptions, error) {
+	r := *o
 	if r.Policy == nil {
 		r.Policy = backoff.Default()
 	}
@@ -103,6 +116,19 @@ func (o *RunOptions) withDefaults() (*RunOptions, error) {
 		Policy: r.Policy, OneConnection: r.OneConnection, StartSpread: r.StartSpread, StableAfter: r.StableAfter,
 	}).WithDefaults()
 	return &r, nil
+}
+
+// lockedSource is a source that several goroutines may use.
+type lockedSource struct {
+	mu     sync.Mutex // guards source
+	source rand.Source
+}
+
+// Uint64 returns the next number.
+func (s *lockedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Uint64()
 }
 
 func (o *RunOptions) random() *rand.Rand {

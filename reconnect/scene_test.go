@@ -174,11 +174,6 @@ func withPolicy(p backoff.Policy) reconnect.Options {
 // alive are the options of a fake that pings and reports bytes, as a WebSocket does.
 var alive = conntest.FakeOptions{Pings: true, Idles: true}
 
-// fake returns the answer of a dial that brings f.
-func fake(f *conntest.Fake) func() (conn.Conn, error) {
-	return func() (conn.Conn, error) { return f.Conn(), nil }
-}
-
 // deliver makes the peer send the numbers from one to the other, a message each.
 func deliver(peer *conntest.Fake, from, to int) {
 	for i := from; i <= to; i++ {

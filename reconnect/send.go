@@ -17,9 +17,11 @@ type Out struct {
 	// Outbox.OnReceipt is called with it.
 	conn.Message
 
-	// Deadline is when the message is of no use any more: no write of it begins later. It
-	// does not cut a write that has begun; [Receipt.Began] says when that was. The zero
-	// time means no deadline, so that only Outbox.Age counts.
+	// Deadline is when the message is of no use any more: no write of it begins later. (A
+	// connection that writes a batch one message after the other, such as a [conn.WebSocket]
+	// without [conn.Wire.Transport], needs Outbox.OneByOne for that.) It does not cut a write
+	// that has begun; [Receipt.Began] says when that was. The zero time means no deadline, so
+	// that only Outbox.Age counts.
 	Deadline time.Time
 
 	// Key names what the message is about: see [OverflowReplaceKey]. Default: nothing.
@@ -60,8 +62,8 @@ type Receipt struct {
 // of [Conn.Write] among them. While no session is ready Send refuses a message, with
 // [ErrNotReady], or keeps it, as Options.WhenDown says. What is kept is sent when OnSession
 // of the next session has returned. Messages that wait at the same time are handed to the
-// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.BatchWriter];
-// none is held back for that.
+// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.BatchWriter]
+// and Outbox.OneByOne is not set. None is held back for that.
 func (c *Conn) Send(o Out) error { return c.sender.send(o) }
 
 // SendWait is Send, but while there is no room ([ErrOutboxFull]) it waits, until there is

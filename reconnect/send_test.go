@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -47,6 +48,21 @@ func TestSendDoesNotWaitForTheNetwork(t *testing.T) {
 		require.Equal(t, "a b", written(peer))
 		require.Zero(t, c.Stats().Queued)
 		require.Zero(t, s.now())
+	})
+}
+
+// Nothing is held back so that others may go along.
+func TestALoneMessageIsWrittenAtOnce(t *testing.T) {
+	withWSServer(t, conntest.Echo, func(t *testing.T, server *wsServer) {
+		o, receipts := sending(reconnect.WhenDownFail)
+		c := server.ready(t, o)
+		for i := range 3 {
+			queue(t, c, "lone")
+			wantMessage(t, c, 1, "lone")
+			require.Len(t, receipts.all(), i+1)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 3*time.Second, server.now())
 	})
 }
 
@@ -140,6 +156,30 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 }
 
 // Promise 6: no message is lost silently when the Conn ends by itself.
+// The first Send makes the outbox, which must know what has been before.
+func TestTheFirstSendMayComeAtAnyTime(t *testing.T) {
+	first := func(session uint64) reconnect.Out { return reconnect.Out{Message: text("a"), Session: session} }
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		o.Run.Policy = every(time.Second)
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		peer.Fail(errLost)
+		synctest.Wait()
+		require.ErrorIs(t, c.Send(first(1)), reconnect.ErrSessionLost)
+		require.NoError(t, c.Send(first(0)))
+		require.Equal(t, "a", written(s.wantDial().accept()))
+		receipts.want(t, "a: written 2")
+	})
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownKeep)
+		c := s.open(o)
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		<-c.Done()
+		require.ErrorIs(t, c.Send(first(0)), net.ErrClosed)
+	})
+}
+
 func TestWhatIsQueuedAtTheEndIsReportedAsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
@@ -207,6 +247,26 @@ func TestSendWaitWaitsForRoom(t *testing.T) {
 		require.NoError(t, <-waiting)
 		require.Equal(t, "a c", written(peer))
 		receipts.want(t, "a: written 1", "c: written 1")
+	})
+}
+
+// What is being written takes no room. A SendWait does not wait for the end of that write.
+func TestSendWaitHasRoomWhenAWriteBegins(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages = 1
+		c := s.open(o)
+		queue(t, c, "a")
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
+		synctest.Wait()
+		require.Empty(t, waiting)
+		peer := s.wantDial().acceptHeld()
+		require.Len(t, waiting, 1)
+		require.NoError(t, <-waiting)
+		peer.Release()
+		synctest.Wait()
+		receipts.want(t, "a: written 1", "b: written 1")
 	})
 }
 

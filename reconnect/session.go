@@ -15,13 +15,14 @@ type Session struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
-	start time.Time
-	trace *Trace
+	start instant
+	hooks *hooks
 
-	mu    sync.Mutex // guards what follows
-	leave func(backoff.Verdict)
-	ready time.Time
-	over  bool
+	mu      sync.Mutex // guards what follows
+	isReady bool
+	over    bool
+	ready   instant // when it became ready, if it did
+	leave   func(backoff.Verdict)
 }
 
 // Ready says that the session is of use, for instance logged in and subscribed. From now on
@@ -31,30 +32,30 @@ type Session struct {
 // of the session, do nothing.
 func (s *Session) Ready() {
 	s.mu.Lock()
-	first := s.ready.IsZero() && !s.over
+	first := !s.isReady && !s.over
 	if first {
-		s.ready = time.Now()
+		s.isReady, s.ready = true, now()
 	}
 	s.mu.Unlock()
 	if first {
 		s.leaveGate(backoff.Verdict{})
-		call(s.trace.SessionReady, s)
+		call(s.hooks.Load().SessionReady, s)
 	}
 }
 
 // readyAt returns when the session became ready, if it ever did.
-func (s *Session) readyAt() (time.Time, bool) {
+func (s *Session) readyAt() (instant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ready, !s.ready.IsZero()
+	return s.ready, s.isReady
 }
 
 // end ends the session, and returns when it became ready, if it ever did.
-func (s *Session) end() (time.Time, bool) {
+func (s *Session) end() (instant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
-	return s.ready, !s.ready.IsZero()
+	return s.ready, s.isReady
 }
 
 // enterGate keeps the function that gives the place at the gate back.

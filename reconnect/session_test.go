@@ -74,6 +74,44 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 	})
 }
 
+// SessionDone says of which kind the end was: what the error says, what the application asked for,
+// and that the Conn was closed, whatever the last error was.
+func TestSessionDoneTellsTheReason(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		var reasons []backoff.Reason
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { reasons = append(reasons, e.Reason) }}
+		c := s.open(&o)
+		s.wantDial().accept().Fail(io.EOF)
+		s.wantDial().accept().Fail(&conn.ProtocolError{})
+		s.wantDial().accept()
+		c.Redial(3, errLost)
+		s.wantDial().accept()
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.Equal(t, []backoff.Reason{
+			backoff.ReasonHangup, backoff.ReasonProtocol, backoff.ReasonRedial, backoff.ReasonShutdown,
+		}, reasons)
+	})
+}
+
+// The end of its context is why a session of Run ends, and so is Close for one of a Conn.
+func TestSessionDoneTellsThatWeEndedIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var reasons []backoff.Reason
+		trace := &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { reasons = append(reasons, e.Reason) }}
+		c := s.open(&reconnect.Options{Run: reconnect.RunOptions{Trace: trace}})
+		s.wantDial().accept()
+		closeAndWait(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return &runConn{}, nil },
+			func(context.Context, *runConn, *reconnect.Session) error {
+				cancel()
+				return errLost
+			}, &reconnect.RunOptions{Trace: trace})
+		require.Equal(t, []backoff.Reason{backoff.ReasonShutdown, backoff.ReasonShutdown}, reasons)
+	})
+}
+
 func TestReadyCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,12 +10,12 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Shutdown ends the connection politely. It refuses new messages, and Writes that wait for
-// their turn. It waits until what Send has queued is written or ctx ends, with
+// Shutdown ends the connection politely. It refuses new messages, and each SendWait and
+// Write that waits. It waits until what Send has queued is written or ctx ends, with
 // [WhenDownKeep] by further sessions too if this one is lost; if ctx never ends, Outbox.Age
 // bounds that. Then it sends the peer a close frame with code 1000, or ends our direction of
-// a [conn.HalfCloser], and waits for the answer, until Options.CloseTimeout has passed or ctx
-// ends. Then it does what Close does, except that messages which came before the end can
+// a [conn.HalfCloser], and waits for the answer, until Options.CloseTimeout has passed or
+// ctx ends. Then it does what Close does, except that messages which came before the end can
 // still be read.
 //
 // Shutdown returns when Done is closed, or when ctx ends. In the second case the end goes on
@@ -28,22 +28,25 @@ import (
 // Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.leaving.Store(true)
-	c.sender.outbox.leave()
+	c.state.changed.Broadcast() // for AwaitSession
+	c.sender.outbox().leave()
+	c.sender.link.Load().wakePace()
+	c.sender.old.Load().wakePace()
 	undrained := c.sendQueued(ctx)
 	err := c.farewell(ctx)
 	c.life.End()
 	select {
-	case <-c.done:
+	case <-c.done.Up():
 	case <-ctx.Done():
 		if l := c.state.link.Load(); l != nil {
 			l.cut(net.ErrClosed)
 		}
-		c.sender.outbox.close()
+		c.sender.outbox().close()
 		if err == nil {
 			err = c.unfinished(ctx)
 		}
 	}
-	unsent, cut := c.sender.outbox.report()
+	unsent, cut := c.sender.outbox().report()
 	if len(unsent) == 0 {
 		return err
 	}
@@ -56,7 +59,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // unfinished returns why Shutdown does not wait for the end, or nil if all has ended.
 func (c *Conn) unfinished(ctx context.Context) error {
 	select {
-	case <-c.done:
+	case <-c.done.Up():
 		return nil
 	default:
 		return fmt.Errorf("reconnect: shutdown: the end goes on: %w", context.Cause(ctx))
@@ -65,7 +68,7 @@ func (c *Conn) unfinished(ctx context.Context) error {
 
 // sendQueued waits until nothing is queued, or returns why it no longer waits.
 func (c *Conn) sendQueued(ctx context.Context) error {
-	q := c.sender.outbox
+	q := c.sender.outbox()
 	for q.busy() {
 		drained := q.drained.Wait()
 		if !q.busy() {
@@ -73,7 +76,7 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 		}
 		select {
 		case <-drained:
-		case <-c.done:
+		case <-c.done.Up():
 			return net.ErrClosed
 		case <-c.life.Done():
 			return net.ErrClosed
@@ -84,7 +87,7 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 	return nil
 }
 
-// farewell closes the present link politely, if there is one.
+// farewell closes the present link politely, if there is one, and so the one that it replaces.
 func (c *Conn) farewell(ctx context.Context) error {
 	l := c.sender.ready()
 	if l == nil || c.life.o.CloseTimeout < 0 {
@@ -105,7 +108,10 @@ func (c *Conn) farewell(ctx context.Context) error {
 	if l.lost() || c.life.Ended() {
 		return nil // because there is no peer any more
 	}
-	if err := l.sayGoodbye(ctx); err != nil && !c.life.Ended() {
+	old := c.replacement.Load().endOverlap()
+	err := l.sayGoodbye(ctx)
+	old.awaitParted(ctx)
+	if err != nil && !c.life.Ended() {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
 	}
 	return nil

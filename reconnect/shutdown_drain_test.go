@@ -290,6 +290,25 @@ func TestAWriteThatWasNotBegunEndsWithShutdown(t *testing.T) {
 	}
 }
 
+// A message that SendWait has no room for yet is new, and the drain may last.
+func TestASendWaitThatWaitsEndsWithShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownKeep)
+		o.Outbox.Messages = 1
+		c := s.open(o)
+		queue(t, c, "a")
+		waiting := make(chan error, 1)
+		go func() { waiting <- c.SendWait(t.Context(), out("b")) }()
+		synctest.Wait()
+		shut := startShutdown(t.Context(), c)
+		require.Empty(t, shut, "a waits for a session")
+		require.Len(t, waiting, 1)
+		require.ErrorIs(t, <-waiting, net.ErrClosed)
+		require.Equal(t, "a", written(s.wantDial().accept()))
+		require.NoError(t, <-shut)
+	})
+}
+
 // Promise 11: inside a callback Shutdown sends the queue by the present session. It does not
 // wait for the end, which waits for the callback.
 func TestShutdownInsideACallbackDrains(t *testing.T) {

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // ErrStalled is the cause of the end of a session that brought no message for [Stall.Limit].
-var ErrStalled = errors.New("no data")
+var ErrStalled error = &reasonError{"no data", backoff.ReasonStalled}
 
 // maxStalls is how often the limit is doubled.
 const maxStalls = 5
@@ -33,8 +34,8 @@ type stall struct {
 // newStall returns nil if there is no limit. before is how many sessions in a row were given
 // up because they brought no message.
 func newStall(life *lifetime, l *link, before int) *stall {
-	o := &life.o.Stall
-	if o.Limit <= 0 {
+	o := life.o.Stall
+	if o == nil {
 		return nil
 	}
 	return &stall{link: l, life: life, o: o, limit: o.Limit << min(before, maxStalls), expected: o.Expected == nil}
@@ -73,7 +74,7 @@ func (s *stall) stop(cause error, before int) int {
 		return before
 	}
 	s.timer.Stop()
-	s.timer.Wait()
+	s.life.waitForTimer(&s.timer, "Stall.Expected")
 	if s.last.Load() != 0 {
 		before = 0
 	}

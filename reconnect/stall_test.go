@@ -271,7 +271,7 @@ func TestALostConnectionIsNotAskedForData(t *testing.T) {
 		o.Stall = reconnect.Stall{Limit: 8 * time.Second, Expected: func(time.Time) bool { asked++; return false }}
 		s.open(&o)
 		peer := s.wantDial().accept()
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // it is asked at 0 s and at 1 s
 		peer.Fail(errLost)
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,42 +36,143 @@ var stateNames = [...]string{"connecting", "opening", "ready", "waiting", "close
 
 // Status is a snapshot of a [Conn].
 type Status struct {
-	State   State         // what it is doing
-	AtGate  bool          // in StateConnecting: it waits at the gate, and does not dial yet
-	Since   time.Time     // when it entered the state
-	Session uint64        // the number of the present session, or of the last; 0: there was none yet
-	Try     int           // how many dials have begun since the last stable session, or since the start, as of the last failure
-	Next    time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
-	Err     error         // why the last dial failed or the last session ended; nil once a session is ready; in StateClosed as [Conn.Err]
-	Verdict backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
+	State    State         // what it is doing
+	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
+	Rotating bool          // another session is made that replaces the present one, or the one before is still read: see [Rotation]
+	Since    time.Time     // when it entered the state
+	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
+	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
+	Next     time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
+	Err      error         // why the last dial failed or the last session ended; nil once a session is ready; in StateClosed as [Conn.Err]
+	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
 }
 
 // state publishes the newest Status.
 type state struct {
-	status  atomic.Pointer[Status] // written by the supervisor
+	status  atomic.Pointer[Status] // written under mu
 	changed xsync.Signal           // sent with each new status
-	link    atomic.Pointer[link]   // the present connection, or the last; written by the supervisor
+	link    atomic.Pointer[link]   // the present connection, or the last; written under mu
+
+	mu   sync.Mutex // guards what follows
+	lead *keeper    // whose status is published
 }
 
-func (s *state) start() { s.status.Store(&Status{State: StateConnecting, Since: time.Now()}) }
+func (s *state) start(lead *keeper) {
+	s.lead = lead
+	s.status.Store(&Status{State: StateConnecting, Since: time.Now()})
+}
 
-// enter publishes a new status. Only the supervisor's goroutine calls it.
-func (s *state) enter(state State, edit func(*Status)) {
-	next := *s.status.Load()
-	next.State, next.Since, next.Next, next.AtGate = state, time.Now(), time.Time{}, false
-	if edit != nil {
-		edit(&next)
+// enter publishes that k has entered a state, if k leads.
+func (s *state) enter(k *keeper, state State, edit func(*Status)) {
+	s.edit(k, func(next *Status) {
+		next.State, next.Since, next.Next, next.AtGate = state, time.Now(), time.Time{}, false
+		if edit != nil {
+			edit(next)
+		}
+	})
+}
+
+// edit changes the status of k, and publishes it if k leads. A k that has led and does not any
+// more has no status.
+func (s *state) edit(k *keeper, edit func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lead == k {
+		s.publish(edit)
+	} else if k.shadow != nil {
+		edit(k.shadow)
 	}
-	s.status.Store(&next)
-	s.changed.Broadcast()
 }
 
-// edit changes the status, but not the state. Only the supervisor's goroutine calls it.
-func (s *state) edit(edit func(*Status)) {
+// publish changes the status.
+func (s *state) publish(edit func(*Status)) {
 	next := *s.status.Load()
 	edit(&next)
 	s.status.Store(&next)
 	s.changed.Broadcast()
+}
+
+// connecting publishes that k dials, or waits at the gate.
+func (s *state) connecting(k *keeper, atGate bool) {
+	s.mu.Lock()
+	now := *s.status.Load()
+	if s.lead != k {
+		now = *k.shadow
+	}
+	s.mu.Unlock()
+	if now.State != StateConnecting || now.AtGate != atGate { // only k changes it
+		s.enter(k, StateConnecting, func(s *Status) { s.AtGate = atGate })
+	}
+}
+
+// opening publishes that the session of k, by l, begins.
+func (s *state) opening(k *keeper, l *link) {
+	s.mu.Lock()
+	if s.lead == k {
+		s.link.Store(l)
+	}
+	s.mu.Unlock()
+	s.enter(k, StateOpening, func(st *Status) { st.Session = l.session })
+}
+
+// ready publishes that the session of k, by l, is ready.
+func (s *state) ready(k *keeper, l *link) {
+	s.enter(k, StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
+}
+
+// leader returns the keeper that leads, and its connection.
+func (s *state) leader() (*keeper, *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lead, s.lead.link.Load()
+}
+
+// rotating publishes that next makes another session beside the present one.
+func (s *state) rotating(next *keeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.publish(func(st *Status) { st.Rotating = true })
+	shadow := *s.status.Load()
+	next.shadow = &shadow
+	shadow.State, shadow.Since, shadow.Try = StateConnecting, time.Now(), 0
+}
+
+// rotated publishes that there is one session again.
+func (s *state) rotated() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.publish(func(st *Status) { st.Rotating = false })
+}
+
+// succeed makes k the leader, whose session by l is ready.
+func (s *state) succeed(k *keeper, l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lead = k
+	s.link.Store(l)
+	s.publish(func(st *Status) {
+		st.State, st.Since, st.Next, st.AtGate = StateReady, time.Now(), time.Time{}, false
+		st.Session, st.Try, st.Err, st.Verdict = l.session, k.shadow.Try, nil, backoff.ClassOK
+	})
+	k.shadow = nil
+}
+
+// inherit makes k the leader, whose session is not ready yet, because the session before was
+// lost because of err.
+func (s *state) inherit(k *keeper, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lead = k
+	if k.shadow.State == StateOpening {
+		s.link.Store(k.link.Load())
+	}
+	s.publish(func(st *Status) {
+		verdict := st.Verdict
+		if *st = *k.shadow; st.Err == nil {
+			st.Err, st.Verdict = err, verdict
+		}
+	})
+	k.shadow = nil
 }
 
 // now returns the newest status. A connection that has just been lost is not ready, even if

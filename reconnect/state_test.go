@@ -143,7 +143,9 @@ func TestAwaitEndsWithItsContextOrTheConn(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, c.Await(ctx, reconnect.StateReady), errLost)
 		go c.Close()
-		require.ErrorIs(t, c.Await(t.Context(), reconnect.StateReady), c.Err())
+		err := c.Await(t.Context(), reconnect.StateReady)
+		<-c.Done() // Err is nil before
+		require.ErrorIs(t, err, c.Err())
 		require.NoError(t, c.Await(t.Context(), reconnect.StateClosed))
 	})
 }

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -28,6 +29,11 @@ type Trace struct {
 	// DialDone reports that a dial has ended, after it has returned.
 	DialDone func(DialDone)
 
+	// AddressIgnored reports that a dial has not gone to the address that the server has
+	// advised, but to the usual one (Conn only): see [Advice].URL. It runs in the goroutine of
+	// the dial, before DialDone.
+	AddressIgnored func(AddressIgnored)
+
 	// SessionStart reports that a session begins.
 	SessionStart func(s *Session)
 
@@ -37,6 +43,17 @@ type Trace struct {
 
 	// SessionDone reports that a session has ended.
 	SessionDone func(SessionEnd)
+
+	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs
+	// in a goroutine of its own. From here to RotateDone there may be two supervisors. The
+	// hooks of the next session run in the goroutine of the second one, beside those of the old
+	// session.
+	RotateStart func(RotateStart)
+
+	// RotateDone reports that there is one session again: the next one, or, if the
+	// replacement has failed, the old one or none. It runs in a goroutine of its own, for which
+	// a supervisor waits.
+	RotateDone func(RotateDone)
 
 	// WaitStart reports that a wait before the next dial begins. There is no such event
 	// while a dial whose handshake is not answered goes on.
@@ -66,6 +83,56 @@ type Trace struct {
 	// again each time that the time since then has doubled. It runs in a goroutine that waits
 	// for that function ("reader": in that of the liveness timer).
 	Overdue func(Overdue)
+
+	parts []*Trace // those that JoinTraces has joined
+}
+
+// JoinTraces returns a Trace whose hooks call those of each of traces, in their order, so that
+// a program's own hooks, a log and a metrics layer can live side by side. A nil Trace counts
+// as one without hooks. The traces must not change afterwards.
+func JoinTraces(traces ...*Trace) *Trace {
+	return &Trace{
+		parts:          slices.Clone(traces),
+		GateStart:      joined(traces, func(t *Trace) func(GateStart) { return t.GateStart }),
+		GateDone:       joined(traces, func(t *Trace) func(GateDone) { return t.GateDone }),
+		DialStart:      joined(traces, func(t *Trace) func(DialStart) { return t.DialStart }),
+		DialHung:       joined(traces, func(t *Trace) func(DialHung) { return t.DialHung }),
+		DialDone:       joined(traces, func(t *Trace) func(DialDone) { return t.DialDone }),
+		AddressIgnored: joined(traces, func(t *Trace) func(AddressIgnored) { return t.AddressIgnored }),
+		SessionStart:   joined(traces, func(t *Trace) func(*Session) { return t.SessionStart }),
+		SessionReady:   joined(traces, func(t *Trace) func(*Session) { return t.SessionReady }),
+		SessionDone:    joined(traces, func(t *Trace) func(SessionEnd) { return t.SessionDone }),
+		RotateStart:    joined(traces, func(t *Trace) func(RotateStart) { return t.RotateStart }),
+		RotateDone:     joined(traces, func(t *Trace) func(RotateDone) { return t.RotateDone }),
+		WaitStart:      joined(traces, func(t *Trace) func(Wait) { return t.WaitStart }),
+		WaitDone:       joined(traces, func(t *Trace) func(WaitDone) { return t.WaitDone }),
+		End:            joined(traces, func(t *Trace) func(End) { return t.End }),
+		ProbeStart:     joined(traces, func(t *Trace) func(ProbeStart) { return t.ProbeStart }),
+		ProbeDone:      joined(traces, func(t *Trace) func(ProbeDone) { return t.ProbeDone }),
+		SlowHandler:    joined(traces, func(t *Trace) func(SlowHandler) { return t.SlowHandler }),
+		Overdue:        joined(traces, func(t *Trace) func(Overdue) { return t.Overdue }),
+	}
+}
+
+// joined returns a hook that calls the hook of each trace, or nil if none has it.
+func joined[E any](traces []*Trace, hook func(*Trace) func(E)) func(E) {
+	var hooks []func(E)
+	for _, t := range traces {
+		if t != nil && hook(t) != nil {
+			hooks = append(hooks, hook(t))
+		}
+	}
+	switch len(hooks) {
+	case 0:
+		return nil
+	case 1:
+		return hooks[0]
+	}
+	return func(event E) {
+		for _, h := range hooks {
+			h(event)
+		}
+	}
 }
 
 // noTrace is the Trace of a connection that has none.
@@ -114,14 +181,37 @@ type DialDone struct {
 	Err  error         // why it has failed; nil: a session follows, unless everything ends
 }
 
+// AddressIgnored is the event of [Trace.AddressIgnored].
+type AddressIgnored struct {
+	Name string // RunOptions.Name
+	Err  error  // why the dialer has not followed the address; it holds no more of it than the host, if the dialer's errors do not
+}
+
 // SessionEnd is the event of [Trace.SessionDone].
 type SessionEnd struct {
+	Name    string         // RunOptions.Name
+	Session uint64         // the number of the session
+	Cause   error          // why it has ended; never nil
+	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric; ReasonShutdown if the Conn or the Run has ended
+	Uptime  time.Duration  // how long it was, from the end of its dial on
+	Ready   time.Duration  // for how long it was ready; 0: it never was
+	Stable  bool           // whether the next wait is a first one again
+	Planned bool           // the session was replaced, and did not die: see Rotation
+}
+
+// RotateStart is the event of [Trace.RotateStart].
+type RotateStart struct {
+	Name    string // RunOptions.Name
+	Session uint64 // the number of the session that is to be replaced
+	Cause   error  // why: Advice.Cause or ErrRotated
+}
+
+// RotateDone is the event of [Trace.RotateDone].
+type RotateDone struct {
 	Name    string        // RunOptions.Name
-	Session uint64        // the number of the session
-	Cause   error         // why it has ended; never nil
-	Uptime  time.Duration // how long it was, from the end of its dial on
-	Ready   time.Duration // for how long it was ready; 0: it never was
-	Stable  bool          // whether the next wait is a first one again
+	Session uint64        // the number of the session that was to be replaced
+	Took    time.Duration // since RotateStart
+	Err     error         // nil: it was replaced; else why not, such as that it was lost first
 }
 
 // Wait is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
@@ -159,7 +249,7 @@ type ProbeDone struct {
 	Name    string        // RunOptions.Name
 	Session uint64        // the number of the session
 	Took    time.Duration // how long the probe was
-	Err     error         // nil: the ping was answered, or Liveness.Probe returned nil
+	Err     error         // nil: the ping was answered, or Liveness.Probe returned nil. Canceled: the session has ended, or Check has begun another probe
 }
 
 // SlowHandler is the event of [Trace.SlowHandler].
@@ -171,8 +261,13 @@ type SlowHandler struct {
 
 // Overdue is the event of [Trace.Overdue].
 type Overdue struct {
-	Name  string        // RunOptions.Name
-	What  string        // the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe" or "OnReceipt"; or "reader"
+	Name string // RunOptions.Name
+
+	// What is the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep",
+	// "Probe", "OnReceipt", "Idle.Message", "Rotate.Allowed", "Stall.Expected",
+	// "Trace.RotateStart", "Trace.RotateDone" or "a hook"; or "reader".
+	What string
+
 	Since time.Duration // for how long it should have returned; "reader": for how long nobody has read
 }
 
@@ -180,7 +275,7 @@ const overdueAfter = 5 * time.Second
 
 // waitFor waits for done. While that takes long it reports what has not ended yet, unless
 // what returns "".
-func (t *Trace) waitFor(done <-chan struct{}, name string, what func() string) {
+func (h *hooks) waitFor(done <-chan struct{}, name string, what func() string) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -190,7 +285,7 @@ func (t *Trace) waitFor(done <-chan struct{}, name string, what func() string) {
 			return
 		case <-timer.C:
 			if w := what(); w != "" {
-				call(t.Overdue, Overdue{Name: name, What: w, Since: time.Since(start)})
+				call(h.Load().Overdue, Overdue{Name: name, What: w, Since: time.Since(start)})
 			}
 			timer.Reset(delay)
 			delay *= 2

@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,47 @@ func TestTraceSeesEachStep(t *testing.T) {
 			"dial", "dialed ok", "session 2", "ready 2", "session 2 ended", "end",
 		}, seen.all())
 	})
+}
+
+// Every hook of each trace is called, in the order of the traces. A hook that this test
+// cannot reach by name would be missing from JoinTraces.
+func TestJoinedTracesAllGetEachEvent(t *testing.T) {
+	var seen []string
+	noting := func(who string) *reconnect.Trace {
+		trace := &reconnect.Trace{}
+		for hook, at := range reflect.ValueOf(trace).Elem().Fields() {
+			if !hook.IsExported() {
+				continue
+			}
+			at.Set(reflect.MakeFunc(hook.Type, func([]reflect.Value) []reflect.Value {
+				seen = append(seen, who+" "+hook.Name)
+				return nil
+			}))
+		}
+		return trace
+	}
+	both := reflect.ValueOf(reconnect.JoinTraces(noting("a"), nil, noting("b"))).Elem()
+	for field, hook := range both.Fields() {
+		name := field.Name
+		if !field.IsExported() {
+			continue
+		}
+		require.False(t, hook.IsNil(), name)
+		seen = nil
+		hook.Call([]reflect.Value{reflect.Zero(hook.Type().In(0))})
+		require.Equal(t, []string{"a " + name, "b " + name}, seen)
+	}
+}
+
+// What no trace observes costs nothing.
+func TestJoinedTracesHaveNoHookThatNoneOfThemHas(t *testing.T) {
+	called := 0
+	one := &reconnect.Trace{End: func(reconnect.End) { called++ }}
+	both := reconnect.JoinTraces(one, &reconnect.Trace{}, nil)
+	require.Nil(t, both.DialStart)
+	both.End(reconnect.End{})
+	require.Equal(t, 1, called)
+	require.Equal(t, &reconnect.Trace{}, reconnect.JoinTraces())
 }
 
 // recorder returns a Trace that notes each event.

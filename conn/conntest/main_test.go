@@ -34,8 +34,12 @@ func connect(t *testing.T, n *conntest.Network) (client, server net.Conn, p *con
 
 // dial opens a WebSocket to the server on addr over a transport of its own.
 func dial(ctx context.Context, n *conntest.Network) (*websocket.Conn, *http.Response, error) {
-	transport := &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}
-	return websocket.Dial(ctx, "ws://feed.test/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
+	return websocket.Dial(ctx, "ws://feed.test/", &websocket.DialOptions{HTTPClient: clientOf(n)})
+}
+
+// clientOf returns a client with a transport of its own.
+func clientOf(n *conntest.Network) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}}
 }
 
 // mustDial is dial for a server that accepts.

@@ -36,6 +36,9 @@ func (d *Dials) Next(now time.Time) Action {
 
 // next is Next. It returns true if nothing is to be done, but has to be looked at again.
 func (d *Dials) next(now time.Time) (a Action, again bool) {
+	if d.search == nil {
+		return Action{}, false
+	}
 	for i := range d.dials {
 		if x := &d.dials[i]; x.state == cutting || x.state != free && d.phase == stopped {
 			return d.cut(i), false
@@ -43,6 +46,8 @@ func (d *Dials) next(now time.Time) (a Action, again bool) {
 	}
 	switch d.phase {
 	case up:
+		d.search = nil
+		d.outage.forget()
 		return Action{}, false
 	case stopped:
 		return Action{Do: DoStop}, false
@@ -77,8 +82,7 @@ func (d *Dials) begin() Action {
 	if d.kept == 0 {
 		which = 1
 	}
-	h := &d.outage.hang
-	if !h.began.IsZero() {
+	if h := d.outage.hang; h != nil {
 		h.beside++
 	}
 	a := Action{Do: DoDial, Which: which, Attempt: d.outage.Attempt(d.step), Kicked: d.cutBy}
@@ -94,7 +98,7 @@ func (d *Dials) begin() Action {
 // hangs decides what becomes of a dial whose handshake hangs, or that a kick takes for one
 // that does.
 func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
-	x, h := &d.dials[which], &d.outage.hang
+	x := &d.dials[which]
 	switch {
 	case which == int(d.kept): // for as long as it may be
 		a = d.cut(which)
@@ -103,16 +107,16 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 			return a, false
 		}
 	case d.o.OneConnection:
-		if h.began.IsZero() {
-			h.began = x.since
+		if d.outage.hang == nil {
+			d.outage.hang = &hang{began: x.since}
 		}
 		a = d.cut(which)
 	case d.kept == none:
 		a = Action{Do: DoKeep, Which: which, Kicked: d.kicked}
 		d.keep(which)
-		h.began = now
+		d.outage.hang = &hang{began: now}
 		if x.state == shaking {
-			h.began = x.since
+			d.outage.hang.began = x.since
 		}
 		if d.kicked { // nothing has failed
 			d.kicked, d.due = false, latest(now, d.hold)
@@ -147,7 +151,7 @@ func (d *Dials) cut(which int) Action {
 // release ends the hang.
 func (d *Dials) release() {
 	d.kept = none
-	d.outage.hang.began, d.outage.hang.beside = time.Time{}, 0
+	d.outage.hang = nil
 }
 
 // underWay reports whether there is a dial that is not kept.
@@ -170,7 +174,7 @@ func latest(a, b time.Time) time.Time {
 
 // ask gets the next step from the policy.
 func (d *Dials) ask(v Verdict, hung bool, now time.Time) {
-	d.outage.hang.verdict = hung
+	d.outage.hung = hung
 	step, ok := d.outage.Next(d.o.Policy, v, now, d.r)
 	if !ok {
 		d.phase, d.gaveUp = stopped, d.outage.History().Verdict.Class != ClassStop

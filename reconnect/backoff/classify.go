@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"syscall"
@@ -125,10 +126,14 @@ func ofNetwork(err error) Verdict {
 		return Verdict{Class: ClassRetry}
 	case isOneOf(err, localErrors):
 		return Verdict{Class: ClassRetry, Local: true}
-	case isOneOf(err, timeoutErrors), find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() }):
+	case isTimeout(err):
 		return Verdict{Class: ClassOverload}
 	}
 	return Verdict{Class: ClassRetry, Refused: isOneOf(err, refusedErrors)}
+}
+
+func isTimeout(err error) bool {
+	return isOneOf(err, timeoutErrors) || find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() })
 }
 
 func isOneOf(err error, errs []error) bool {
@@ -145,6 +150,8 @@ var (
 
 	timeoutErrors = append([]error{syscall.ETIMEDOUT}, wsaTimeout...)
 	refusedErrors = append([]error{syscall.ECONNREFUSED, syscall.ECONNRESET}, wsaRefused...)
+
+	streamBreaks = []error{io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed}
 )
 
 func isTLS(err error) bool {

@@ -9,7 +9,7 @@ import (
 // Dials decides when one connection is dialed: first, again, and beside a handshake that
 // hangs. It does not dial, does not wait and does not look at the clock, so that a
 // supervisor and a simulator can run the same code. It belongs to one goroutine. Make it
-// with [NewDials].
+// with [NewDials], and do not copy it after Start.
 //
 // A handshake that is not answered may wait in a queue, which its server works off. Or it
 // is lost for good, because a balancer took it for a server that is gone. The two look
@@ -56,17 +56,22 @@ type Dials struct {
 	o      *DialOptions
 	r      *rand.Rand
 	outage Outage
-
-	due    time.Time     // the next dial; zero: not while a dial is under way
-	hold   time.Time     // no dial before this, because the server said so
 	waited time.Duration // the last wait, with what the server told us
-	step   Step          // before the next dial, or before the one under way
+	phase  phase
+	gaveUp bool // the policy did
+
+	*search // nil while the phase is up, because a session may last for long
+}
+
+// search is what a [Dials] knows besides while there is no session.
+type search struct {
+	due    time.Time // the next dial; zero: not while a dial is under way
+	hold   time.Time // no dial before this, because the server said so
+	step   Step      // before the next dial, or before the one under way
 	dials  [2]dial
 	kept   int8 // the dial that is kept; -1: none is
-	phase  phase
 	kicked bool // a kick cuts the next wait
 	cutBy  bool // a kick has cut the present one
-	gaveUp bool // the policy did
 }
 
 // DialOptions are what [Dials] of one kind have in common. They must not change once they
@@ -150,8 +155,12 @@ func NewDials(o *DialOptions, r *rand.Rand) Dials {
 	if r == nil {
 		r = Rand()
 	}
-	return Dials{o: o, r: r, kept: none}
+	return Dials{o: o, r: r, search: &search{kept: none}}
 }
+
+// Use replaces the options, while no dial is under way and nothing is due. It keeps o as
+// [NewDials] does.
+func (d *Dials) Use(o *DialOptions) { d.o = o }
 
 // Start is the start of the connection: the first dial of all may begin.
 func (d *Dials) Start(now time.Time) {
@@ -164,10 +173,10 @@ func (d *Dials) Start(now time.Time) {
 // Connected reports that the TCP connection of a dial exists, so that its handshake
 // begins. Before it the dial cannot hang.
 func (d *Dials) Connected(which int, now time.Time) {
-	x := &d.dials[which]
-	if x.state != connecting {
+	if d.search == nil || d.dials[which].state != connecting {
 		return
 	}
+	x := &d.dials[which]
 	x.state, x.since = shaking, now
 	if which == int(d.kept) {
 		x.limit = d.o.Keep
@@ -180,7 +189,7 @@ func (d *Dials) Failed(which int, v Verdict, now time.Time) {
 	if which == int(d.kept) || d.o.OneConnection {
 		d.release()
 	}
-	d.outage.hang.refused = d.outage.hang.refused || v.Refused
+	d.outage.refused = d.outage.refused || v.Refused
 	switch other := d.underWay(); {
 	case v.Class == ClassStop, !other && d.due.IsZero(), !other && v.RetryAfter > 0:
 		d.ask(v, false, now)
@@ -222,6 +231,9 @@ func (d *Dials) Answered(which int, now time.Time) {
 // is negative. It reports whether the session was stable, so that the next outage begins.
 func (d *Dials) Ended(v Verdict, ready time.Duration, now time.Time) (stable bool) {
 	d.phase = down
+	if d.search == nil {
+		d.search = &search{kept: none}
+	}
 	switch {
 	case ready < 0:
 	case ready >= max(d.o.StableAfter, d.waited):
@@ -254,15 +266,20 @@ func (d *Dials) Kick(now time.Time) bool {
 }
 
 // History returns what the policy got last. Its Verdict is the one that counts, after the
-// rules of [Outage.Next].
+// rules of [Outage.Next]. During a session it is empty.
 func (d *Dials) History() History { return d.outage.History() }
 
 // Due returns when the next dial begins, the zero time if that is not known yet.
-func (d *Dials) Due() time.Time { return d.due }
+func (d *Dials) Due() time.Time {
+	if d.search == nil {
+		return time.Time{}
+	}
+	return d.due
+}
 
 // Attempts returns how many dials have begun since the last stable session, or since the
 // start.
-func (d *Dials) Attempts() int { return d.outage.tries }
+func (d *Dials) Attempts() int { return int(d.outage.tries) }
 
 // Stopped reports whether Next returns DoStop.
 func (d *Dials) Stopped() bool { return d.phase == stopped }

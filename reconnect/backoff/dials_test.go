@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -491,4 +492,28 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 		require.GreaterOrEqual(t, a.Attempt.Handshake, c.handshake, name)
 		require.LessOrEqual(t, a.Attempt.Handshake, c.handshake*6/5, name)
 	}
+}
+
+// A session may last for long, so a Dials holds little meanwhile. Its outage goes on after a
+// session that was not stable.
+func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	d.want(backoff.DoDial, 0)
+	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload}, d.now)
+	require.Equal(t, backoff.ClassOverload, d.History().Verdict.Class)
+	d.wait(2 * sec)
+	d.want(backoff.DoDial, 0)
+	d.Answered(0, d.now)
+	d.idle()
+	require.Zero(t, d.History())
+	require.Zero(t, d.Due())
+	require.LessOrEqual(t, unsafe.Sizeof(d.Dials), uintptr(136))
+	d.Connected(0, d.now) // too late to matter
+	require.False(t, d.Kick(d.now))
+	d.idle()
+	require.False(t, d.Ended(failed, 0, d.now))
+	require.Equal(t, 1, d.History().Overloads)
+	require.Equal(t, 1, d.History().N)
+	d.wait(2 * sec)
+	d.want(backoff.DoDial, 0)
 }

@@ -24,19 +24,23 @@ const (
 //	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
 //	try again, with backoff.WithAttempt(ctx, outage.Attempt(step))
 //
-// In the zero value nothing has failed yet. An Outage belongs to one goroutine.
+// In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be
+// copied after the first Next.
 type Outage struct {
-	last      History       // as the policy got it last
+	last      *History      // as the policy got it last; nil: it got none, or it was forgotten
 	drawn     time.Duration // the last wait, as the policy drew it
 	began     time.Time
 	toldSince time.Time // when the server told us to wait first, if it has done so after each try since; zero: it has not
-	waits     int
-	tries     int
-	row       int   // of verdicts of that class
+	hang      *hang     // since when handshakes hang; nil: none does
+	waits     int32
+	tries     int32
+	overloads int32
+	row       int32 // of verdicts of that class
 	class     Class // of the last verdict, as it was given
 	stable    bool  // nothing has failed since a stable session
 	renew     bool  // the credentials were refused, and no try since has shown what the new ones are worth
-	hang      hang
+	refused   bool  // a dial was, in this outage; only a [Dials] knows
+	hung      bool  // the verdict is on a handshake that hangs; likewise
 }
 
 // Begin sets the time at which the outage began. Without it that is the time of the first
@@ -54,7 +58,7 @@ func (o *Outage) Served(d time.Duration, now time.Time) {
 		o.began = o.began.Add(d)
 		return
 	}
-	o.began, o.waits, o.drawn, o.last.Overloads, o.hang = now, 0, 0, 0, hang{}
+	o.began, o.waits, o.drawn, o.overloads, o.hang, o.refused, o.hung = now, 0, 0, 0, nil, false, false
 }
 
 // Next takes the verdict on a try or session that has just ended, and returns what p does
@@ -80,7 +84,7 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 	if o.last.Verdict.Class == ClassSlow {
 		o.last.Least = Uniform(r, SlowMin, SlowMax)
 	}
-	s, ok := orDefault(p).Next(o.last, r)
+	s, ok := orDefault(p).Next(*o.last, r)
 	if !ok {
 		return Step{}, false
 	}
@@ -106,16 +110,15 @@ func (o *Outage) note(v Verdict, now time.Time) {
 		o.class, o.row = v.Class, 0
 	}
 	o.row++
-	o.renew = v.Class == ClassRefresh || o.renew && o.hang.verdict
+	o.renew = v.Class == ClassRefresh || o.renew && o.hung
 	switch {
 	case v.Class == ClassRefresh && o.row > 1:
 		v.Class = ClassSlow
 	case v.Class == ClassSlow && v.Lenient && o.row == 1:
 		v.Class = ClassRetry
 	}
-	overloads := o.last.Overloads
 	if v.Class == ClassOverload {
-		overloads++
+		o.overloads++
 	}
 	var toldFor time.Duration
 	switch {
@@ -126,32 +129,44 @@ func (o *Outage) note(v Verdict, now time.Time) {
 	default:
 		toldFor = now.Sub(o.toldSince)
 	}
-	o.last = History{
-		N:         o.waits,
-		Overloads: overloads,
+	if o.last == nil {
+		o.last = new(History)
+	}
+	*o.last = History{
+		N:         int(o.waits),
+		Overloads: int(o.overloads),
 		Prev:      o.drawn,
 		Elapsed:   max(now.Sub(o.began), 0),
 		Verdict:   v.clamped(),
-		Row:       o.row,
+		Row:       int(o.row),
 		Stable:    o.stable,
 		ToldFor:   toldFor,
-		Refused:   o.hang.refused,
-		Hung:      o.hang.verdict,
-		Hang:      o.hang.since(now),
-		Beside:    o.hang.beside,
+		Refused:   o.refused,
+		Hung:      o.hung,
+	}
+	if o.hang != nil {
+		o.last.Hang, o.last.Beside = max(now.Sub(o.hang.began), 1), o.hang.beside
 	}
 	o.stable = false
 }
 
 // History returns the History that the policy got last. Its Verdict is the one that
 // counts, after the rules of [Outage.Next].
-func (o *Outage) History() History { return o.last }
+func (o *Outage) History() History {
+	if o.last == nil {
+		return History{}
+	}
+	return *o.last
+}
+
+// forget drops the History that the policy got last, which no later one needs.
+func (o *Outage) forget() { o.last = nil }
 
 // Attempt returns the [Attempt] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
 func (o *Outage) Attempt(s Step) Attempt {
 	o.tries++
-	return Attempt{Number: o.tries, Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
+	return Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
 }
 
 // Attempt has what a dial needs to know from its supervisor. It travels in the context of the
@@ -161,6 +176,14 @@ type Attempt struct {
 	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
 	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
 	Refresh   bool          // the credentials of the last try were refused: make new ones
+
+	// URL is where this try is to go, because the server of the last session has advised it.
+	// The dialer decides whether it may be trusted. Empty: where the dialer always goes.
+	URL string
+
+	// Followed is for the dialer to call, before it returns, if it knows URL: with nil if it
+	// dials that, and else with the reason why it does not. Nil: not needed.
+	Followed func(err error)
 
 	// Connected is for the dialer to call when it is connected and the handshake
 	// begins, for each connection that it makes. The context has a deadline until
@@ -201,18 +224,8 @@ func (hung) Timeout() bool { return true }
 // Is reports whether target is [context.DeadlineExceeded].
 func (hung) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// hang is what an [Outage] knows of a [Dials].
+// hang is what an [Outage] knows of the handshakes of a [Dials] that hang.
 type hang struct {
-	began   time.Time // since when handshakes hang; zero: none does
-	beside  int       // dials beside the one that hangs
-	refused bool      // a dial was, in this outage
-	verdict bool      // the verdict is on a handshake that hangs
-}
-
-// since returns the age of the hang, 0 if there is none.
-func (h *hang) since(now time.Time) time.Duration {
-	if h.began.IsZero() {
-		return 0
-	}
-	return max(now.Sub(h.began), 1)
+	began  time.Time // when the first of them did
+	beside int       // dials that have begun beside the one that hangs
 }

@@ -29,7 +29,7 @@ type Breaker struct {
 	state      BreakerState
 	generation uint64    // counts changes of state, so that a try knows whether it was admitted in this one
 	opened     time.Time // when it opened last
-	recent     window    // outcomes while closed
+	recent     recent    // outcomes while closed
 	trials     outcomes  // outcomes while half open
 	trying     int       // tries under way that were admitted half open
 }
@@ -85,7 +85,7 @@ func NewBreaker(o *BreakerOptions) (*Breaker, error) {
 		return nil, fmt.Errorf("budget: option Trials is negative: %d", b.o.Trials)
 	}
 	b.o.defaults()
-	b.recent = newWindow(b.o.Window)
+	b.recent = newRecent(b.o.Window)
 	return b, nil
 }
 

@@ -8,10 +8,14 @@
 //
 // A [Gate] is shared by the connections of one process, and bounds their dials to each
 // host: reconnect.RunOptions and dialer.Dialer take it as their Gate. [Limited] makes a
-// gate of any limiter with a method Wait(ctx), such as one that a whole fleet shares.
+// gate of any limiter with a method Wait(ctx), such as one that a whole fleet shares. A
+// [SlotLimiter] bounds the dials under way as well; redisgate, a module of its own, has one
+// in Redis.
+//
+// A [Window] is for limits of the form "so many per second", where the server counts.
 //
 // Nothing here starts a goroutine. What decides is pure and gets the time as an
-// argument, in [Line], or from an option Now, so that a simulator drives the very code
+// argument, in [Line] and [Window], or from an option Now, so that a simulator drives the very code
 // that runs in a program.
 //
 // # Sources

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sort"
 	"sync"
 	"time"
 
@@ -40,7 +41,8 @@ type GateOptions struct {
 
 	// Limiter is a second limit, on the dials to all hosts together, such as one that a
 	// whole fleet shares. A dial waits for it after its line, and counts as one of
-	// Concurrent meanwhile. Default: none.
+	// Concurrent meanwhile. The slot of a [SlotLimiter] is given back when done is called.
+	// Default: none.
 	Limiter Limiter
 
 	// Rand is the source from which the pace of probes is drawn, under a lock.
@@ -86,18 +88,27 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 			return nil, context.Cause(ctx)
 		}
 	}
-	if err := g.limit(ctx, host, t); err != nil {
+	free, err := g.limit(ctx, host, t)
+	if err != nil {
 		return nil, err
 	}
 	var once sync.Once
-	return func(v backoff.Verdict) { once.Do(func() { g.done(host, t, v) }) }, nil
+	return func(v backoff.Verdict) {
+		once.Do(func() {
+			if free != nil {
+				defer free() // outside of the lock, and also if Probe or Rand panics
+			}
+			g.done(host, t, v)
+		})
+	}, nil
 }
 
-// limit waits at the Limiter for t, which was admitted. Unless the Limiter lets it pass,
-// limit gives the place of t back, also when Wait panics or ends the goroutine.
-func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (err error) {
+// limit waits at the Limiter for t, which was admitted, and returns what gives the slot
+// back, or nil. Unless the Limiter lets it pass, limit gives the place of t back, also when
+// the Limiter panics or ends the goroutine.
+func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (free func(), err error) {
 	if g.o.Limiter == nil {
-		return nil
+		return nil, nil
 	}
 	passed := false
 	defer func() {
@@ -105,9 +116,9 @@ func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (err error) {
 			g.done(host, t, backoff.Verdict{Class: backoff.ClassStop})
 		}
 	}()
-	err = g.o.Limiter.Wait(ctx)
+	free, err = pass(ctx, g.o.Limiter)
 	passed = err == nil
-	return err
+	return free, err
 }
 
 func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
@@ -217,22 +228,15 @@ func (g *Gate) Status(host string) LineStatus {
 	return d.line.Status(time.Now())
 }
 
-// Limiter is any rate limiter with a Wait, such as rate.Limiter of
-// golang.org/x/time/rate. It must be safe for concurrent use.
-type Limiter interface {
-	// Wait waits until the caller may go on. It returns an error if that will not be, for
-	// instance because ctx has ended.
-	Wait(ctx context.Context) error
-}
-
-// Limited is a gate made of a Limiter. It is one gate for all hosts together, and does not
-// learn whether a host is up. GateOptions.Limiter combines a Limiter with a [Gate].
-type Limited struct{ Limiter Limiter }
-
-// Acquire waits at the Limiter, and returns its error. Done does nothing.
-func (l Limited) Acquire(ctx context.Context, _ string) (done func(backoff.Verdict), err error) {
-	if err := l.Limiter.Wait(ctx); err != nil {
-		return nil, err
+// Hosts returns the hosts that have a line, in order. A line in which nothing waits is
+// forgotten some time later.
+func (g *Gate) Hosts() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	hosts := make([]string, 0, len(g.lines))
+	for host := range g.lines {
+		hosts = append(hosts, host)
 	}
-	return func(backoff.Verdict) {}, nil
+	sort.Strings(hosts)
+	return hosts
 }

@@ -52,6 +52,7 @@ func TestAcquireWaitsForThoseBefore(t *testing.T) {
 		require.Equal(t, 1, g.Status("a").Waiting)
 		other, err := g.Acquire(t.Context(), "b") // each host has a line of its own
 		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, g.Hosts())
 		other(success)
 		done(success)
 		done(success) // a second call does nothing

@@ -24,7 +24,7 @@ type RetryBreaker struct {
 	o RetryBreakerOptions
 
 	mu     sync.Mutex // guards recent
-	recent window
+	recent recent
 }
 
 // RetryBreakerOptions are the options of [NewRetryBreaker]; nil means the defaults.
@@ -54,7 +54,7 @@ func NewRetryBreaker(o *RetryBreakerOptions) (*RetryBreaker, error) {
 	if b.o.Now == nil {
 		b.o.Now = time.Now
 	}
-	b.recent = newWindow(b.o.Window)
+	b.recent = newRecent(b.o.Window)
 	return b, nil
 }
 

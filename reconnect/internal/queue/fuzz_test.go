@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -15,6 +16,16 @@ func FuzzQueue(f *testing.F) {
 	f.Add(byte(0), []byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add(byte(1), []byte{0x00, 0x10, 0x20, 0x31, 0x42, 0x53, 0x64, 0x75})
 	f.Add(byte(2), []byte{0xf0, 0xe0, 0xd0, 0xc1, 0xb1, 0xa2, 0x93, 0x84})
+	random := rand.New(rand.NewPCG(1, 2))
+	for policy := range byte(3) {
+		for range 20 { // with many items that expire, in order and out of it
+			ops := make([]byte, 200)
+			for i := range ops {
+				ops[i] = byte(random.IntN(32))<<3 | []byte{0, 1, 1, 1, 3, 5, 6, 7}[random.IntN(8)]
+			}
+			f.Add(policy, ops)
+		}
+	}
 	f.Fuzz(func(t *testing.T, policy byte, ops []byte) {
 		limits := queue.Limits{Messages: 4, Bytes: 12, Full: queue.Policy(policy % 3)}
 		w, m := newWorld(limits), &model{limits: limits}
@@ -56,6 +67,7 @@ func FuzzQueue(f *testing.F) {
 				}
 			}
 			require.Equal(t, m.contents(), w.contents())
+			require.Equal(t, m.earliest(), w.Earliest())
 			count, bytes := m.size()
 			messages, size := w.Size()
 			require.Equal(t, count, messages)
@@ -90,6 +102,15 @@ func (m *model) contents() (s string) {
 		s += i.Value
 	}
 	return s
+}
+
+func (m *model) earliest() (t time.Time) {
+	for _, i := range m.items {
+		if !i.Expires.IsZero() && (t.IsZero() || i.Expires.Before(t)) {
+			t = i.Expires
+		}
+	}
+	return t
 }
 
 func (m *model) late(i *item, now time.Time) bool {

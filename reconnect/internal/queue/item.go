@@ -10,9 +10,10 @@ type Item[T any] struct {
 	Key     string    // what the item is about, for ReplaceKey; empty: nothing
 	Expires time.Time // from then on Next drops the item; zero: never
 
-	prev, next *Item[T]
-	queued     bool
-	rank       int // its place in the heap of items that expire, counted from 1; 0: none
+	prev, next     *Item[T]
+	earlier, later *Item[T] // its neighbours in the list of items that expire
+	rank           int      // its place in the heap of items that expire, counted from 1, or inList; 0: none
+	queued         bool
 }
 
 // Queued reports whether the item is in a queue.

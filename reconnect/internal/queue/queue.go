@@ -1,15 +1,14 @@
 package queue
 
 import (
-	"container/heap"
 	"fmt"
 	"iter"
 	"time"
 )
 
 // Queue holds items in order. Adding or removing an item takes constant time, or time
-// logarithmic in the number of items if the item expires. Only one goroutine at a time may
-// use a Queue.
+// logarithmic in the number of items if it expires earlier than one that was added before
+// it. Only one goroutine at a time may use a Queue.
 type Queue[T any] struct {
 	Limits
 
@@ -21,7 +20,7 @@ type Queue[T any] struct {
 	count       int // of the items that take room
 	bytes       int // of their sizes
 	keys        map[string]*Item[T]
-	expiring    deadlines[T]
+	expiring    schedule[T]
 }
 
 // Limits bounds the items that take room.
@@ -127,20 +126,23 @@ func (q *Queue[T]) oldest() *Item[T] {
 	return item
 }
 
-// Next drops the expired items at the head, then takes out the next item and returns it.
-// It returns nil if the queue is empty.
-func (q *Queue[T]) Next(now time.Time) *Item[T] {
-	for item := q.first; item != nil; item = q.first {
-		if !item.expired(now) {
-			q.Remove(item)
+// Next returns the first item that may go, nil if there is none. It drops those before it that
+// have expired. The caller may remove the item.
+func (q *Queue[T]) Next(now time.Time, may func(*Item[T]) bool) *Item[T] {
+	for item := q.first; item != nil; {
+		next := item.next
+		switch {
+		case item.expired(now):
+			q.drop(item, Expired)
+		case may(item):
 			return item
 		}
-		q.drop(item, Expired)
+		item = next
 	}
 	return nil
 }
 
-// PutBack puts an item that Next has returned at the head again, whatever the limits. It
+// PutBack puts an item that was removed at the head again, whatever the limits. It
 // drops the item if a newer one with its key is queued.
 func (q *Queue[T]) PutBack(item *Item[T]) {
 	if item.Key != "" && q.keys[item.Key] != nil {
@@ -171,7 +173,7 @@ func (q *Queue[T]) added(item *Item[T]) {
 		q.keys[item.Key] = item
 	}
 	if !item.Expires.IsZero() {
-		heap.Push(&q.expiring, item)
+		q.expiring.add(item)
 	}
 }
 
@@ -195,11 +197,11 @@ func (q *Queue[T]) Remove(item *Item[T]) {
 		q.count--
 		q.bytes -= item.Size
 	}
-	if q.keys[item.Key] == item {
+	if item.Key != "" && q.keys[item.Key] == item {
 		delete(q.keys, item.Key)
 	}
-	if item.rank > 0 {
-		heap.Remove(&q.expiring, item.rank-1)
+	if item.rank != 0 {
+		q.expiring.remove(item)
 	}
 }
 
@@ -210,18 +212,22 @@ func (q *Queue[T]) drop(item *Item[T], why Reason) {
 
 // Expire drops all expired items, the earliest first.
 func (q *Queue[T]) Expire(now time.Time) {
-	for len(q.expiring) > 0 && q.expiring[0].expired(now) {
-		q.drop(q.expiring[0], Expired)
+	for item := q.expiring.next(); item != nil && item.expired(now); item = q.expiring.next() {
+		q.drop(item, Expired)
 	}
 }
 
 // Earliest returns when the next item expires, or the zero time if none does.
 func (q *Queue[T]) Earliest() time.Time {
-	if len(q.expiring) == 0 {
+	item := q.expiring.next()
+	if item == nil {
 		return time.Time{}
 	}
-	return q.expiring[0].Expires
+	return item.Expires
 }
+
+// First returns the item at the head, or nil.
+func (q *Queue[T]) First() *Item[T] { return q.first }
 
 // All returns the items in order. The loop may remove the item that it has just got, and
 // no other.
@@ -236,9 +242,6 @@ func (q *Queue[T]) All() iter.Seq[*Item[T]] {
 		}
 	}
 }
-
-// Empty reports whether the queue has no item.
-func (q *Queue[T]) Empty() bool { return q.first == nil }
 
 // Size returns how many items take room and the sum of their sizes.
 func (q *Queue[T]) Size() (messages, bytes int) { return q.count, q.bytes }

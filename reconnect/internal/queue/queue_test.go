@@ -21,6 +21,20 @@ type world struct {
 	dropped []string
 }
 
+// Next takes out the first item, whatever it is.
+func (w *world) Next(now time.Time) *item {
+	return w.take(now, func(*item) bool { return true })
+}
+
+// take takes out the first item that may go.
+func (w *world) take(now time.Time, may func(*item) bool) *item {
+	i := w.Queue.Next(now, may)
+	if i != nil {
+		w.Remove(i)
+	}
+	return i
+}
+
 var reasons = map[queue.Reason]string{queue.Displaced: "displaced", queue.Replaced: "replaced", queue.Expired: "expired"}
 
 func newWorld(l queue.Limits) *world {
@@ -65,7 +79,6 @@ func TestItemsLeaveInTheOrderInWhichTheyCame(t *testing.T) {
 	require.Equal(t, "a", w.Next(start).Value)
 	require.Equal(t, "c", w.Next(start).Value)
 	require.Nil(t, w.Next(start))
-	require.True(t, w.Empty())
 	require.Empty(t, w.dropped)
 }
 
@@ -165,4 +178,22 @@ func TestAllMayRemoveWhatItYields(t *testing.T) {
 		}
 	}
 	require.Equal(t, "c", w.contents())
+}
+
+// What may not go now stays where it is, and what has expired before it is dropped.
+func TestNextSkipsWhatMayNotGo(t *testing.T) {
+	w := newWorld(queue.Limits{Messages: 9, Bytes: 9})
+	for _, name := range []string{"a", "late", "b", "c"} {
+		i := &item{Value: name, Size: 1}
+		if name == "late" {
+			i.Expires = start
+		}
+		require.NoError(t, w.Add(i, start.Add(-1)))
+	}
+	not := func(name string) func(*item) bool { return func(i *item) bool { return i.Value != name } }
+	require.Equal(t, "b", w.take(start, not("a")).Value)
+	require.Equal(t, []string{"late expired"}, w.dropped)
+	require.Nil(t, w.Queue.Next(start, func(*item) bool { return false }))
+	require.Equal(t, "a", w.Next(start).Value)
+	require.Equal(t, "c", w.Next(start).Value)
 }

@@ -2,7 +2,6 @@ package xsync
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,13 @@ type Context struct {
 
 	mu    sync.Mutex // guards what follows
 	done  chan struct{}
-	after []*func() // called at the end
+	after *atEnd // what to call at the end, the newest first
+}
+
+// atEnd is a function that a Context calls when it ends.
+type atEnd struct {
+	f    func()
+	next *atEnd
 }
 
 var _ context.Context = (*Context)(nil)
@@ -30,8 +35,8 @@ func (c *Context) End() {
 	if c.done != nil {
 		close(c.done)
 	}
-	for _, f := range c.after {
-		go (*f)() // the caller of AfterFunc waits for it
+	for a := c.after; a != nil; a = a.next {
+		go a.f() // the caller of AfterFunc waits for it
 	}
 	c.after = nil
 }
@@ -76,15 +81,36 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 		go f() // the caller waits for it
 		return func() bool { return false }
 	}
-	c.after = append(c.after, &f)
+	mine := &atEnd{f, c.after}
+	c.after = mine
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		i := slices.Index(c.after, &f)
-		if i >= 0 {
-			c.after = slices.Delete(c.after, i, i+1)
+		for a := &c.after; *a != nil; a = &(*a).next {
+			if *a == mine {
+				*a = mine.next
+				return true
+			}
 		}
-		return i >= 0
+		return false
+	}
+}
+
+// Child returns a context that ends with parent, for something that is over long before
+// parent. It is there because parent keeps the channel of its Done, once there is one, and a
+// Child keeps its own. The caller calls release in the end. If parent is no Context, Child
+// returns parent itself.
+func Child(parent context.Context) (child context.Context, release func()) {
+	p, ok := parent.(*Context)
+	if !ok {
+		return parent, func() {}
+	}
+	c := new(Context)
+	stop := p.AfterFunc(c.End)
+	return c, func() {
+		if !stop() {
+			<-c.Done()
+		}
 	}
 }
 

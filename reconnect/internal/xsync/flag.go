@@ -2,7 +2,7 @@ package xsync
 
 import "sync"
 
-// Flag is up or down. Any goroutine may raise it; one goroutine waits for it and lowers it.
+// Flag is up or down. Any goroutine may raise it and wait for it; one goroutine lowers it.
 type Flag struct {
 	mu sync.Mutex // guards what follows
 	up bool
@@ -17,6 +17,13 @@ func (f *Flag) Raise() {
 		close(f.ch)
 	}
 	f.up = true
+}
+
+// IsUp reports whether the flag is up.
+func (f *Flag) IsUp() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.up
 }
 
 // Up returns a channel that is closed once the flag is up.

@@ -1,29 +1,30 @@
 package xsync
 
-import "sync"
+import "sync/atomic"
 
-// Signal wakes all goroutines that wait for it.
+// Signal wakes all goroutines that wait for it. Broadcast costs next to nothing while none
+// waits.
 type Signal struct {
-	mu sync.Mutex // guards ch
-	ch chan struct{}
+	ch atomic.Pointer[chan struct{}] // nil: nobody has called Wait since the last Broadcast
 }
 
 // Wait returns a channel that the next Broadcast closes.
 func (s *Signal) Wait() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
+	for {
+		if ch := s.ch.Load(); ch != nil {
+			return *ch
+		}
+		ch := make(chan struct{})
+		s.ch.CompareAndSwap(nil, &ch)
 	}
-	return s.ch
 }
 
 // Broadcast wakes all goroutines that wait now. A later Wait does not see it.
 func (s *Signal) Broadcast() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
+	if s.ch.Load() == nil {
+		return
+	}
+	if ch := s.ch.Swap(nil); ch != nil {
+		close(*ch)
 	}
 }

@@ -53,24 +53,33 @@ func TestTheEndOfAContextEndsTheWaitForASlot(t *testing.T) {
 	})
 }
 
-// A goroutine that comes back at once gets ahead of a waiter a few times only.
+// A goroutine that comes back at once gets ahead of a waiter a few times only. The waiter may be
+// faster, so the most of many times counts.
 func TestAWaiterIsNotOvertakenForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s xsync.Slot
-		require.True(t, s.TryAcquire())
-		waiting := acquire(t.Context(), s.Acquire)
-		rounds := 0
-		for ; len(waiting) == 0 && rounds < 100; rounds++ {
-			s.Release()
-			if !s.TryAcquire() { // the slot is kept for the waiter
-				synctest.Wait()
-				break
-			}
-			synctest.Wait() // the waiter has seen that it lost
+		most := 0
+		for range 300 {
+			most = max(most, overtake(t))
 		}
-		require.Len(t, waiting, 1)
-		require.Equal(t, 4, rounds)
+		require.Equal(t, 4, most)
 	})
+}
+
+// overtake returns how often a goroutine has got a slot again before one that waits for it.
+func overtake(t *testing.T) (rounds int) {
+	var s xsync.Slot
+	require.True(t, s.TryAcquire())
+	waiting := acquire(t.Context(), s.Acquire)
+	for ; len(waiting) == 0 && rounds < 100; rounds++ {
+		s.Release()
+		taken := s.TryAcquire()
+		synctest.Wait() // the waiter has the slot, or has seen that it lost
+		if !taken {
+			break
+		}
+	}
+	require.Len(t, waiting, 1)
+	return rounds
 }
 
 func TestAcquireFirstGoesAheadOfAllThatWait(t *testing.T) {

@@ -13,6 +13,8 @@ type Timer struct {
 	mu      sync.Mutex // guards what follows
 	timer   *time.Timer
 	due     bool
+	calling bool // f runs
+	again   bool // f is to be called again when it has returned
 	stopped bool
 }
 
@@ -41,8 +43,28 @@ func (t *Timer) ring(f func()) {
 	defer t.running.Done()
 	t.mu.Lock()
 	t.due = false
+	if t.calling || t.stopped {
+		t.again = true // without effect after Stop
+		t.mu.Unlock()
+		return
+	}
+	t.calling = true
 	t.mu.Unlock()
-	f()
+	for again := true; again; {
+		func() {
+			defer func() { again = t.called() }() // even if f does not return
+			f()
+		}()
+	}
+}
+
+// called notes that a call has ended, and reports whether another one follows at once.
+func (t *Timer) called() (again bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again, t.again = t.again && !t.stopped, false
+	t.calling = again
+	return again
 }
 
 // Stop prevents further calls. It does not wait for a call that runs: see Wait.
@@ -54,6 +76,13 @@ func (t *Timer) Stop() {
 		t.due = false
 		t.running.Done()
 	}
+}
+
+// Calling reports whether a call runs.
+func (t *Timer) Calling() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calling
 }
 
 // Stopped reports whether Stop was called.

@@ -3,6 +3,8 @@ package xsync_test
 import (
 	"context"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +28,34 @@ func TestASignalWakesAllThatWaitAndNobodyLater(t *testing.T) {
 		t.Error("a signal was remembered")
 	default:
 	}
+}
+
+// Whoever asks for the channel before it looks misses nothing.
+func TestNoSignalIsLost(t *testing.T) {
+	const rounds = 10_000
+	var s xsync.Signal
+	var sent, seen atomic.Int64
+	var waiters sync.WaitGroup
+	for range 2 {
+		waiters.Go(func() {
+			for n := int64(1); n <= rounds; {
+				wake := s.Wait()
+				if sent.Load() >= n {
+					seen.Add(1)
+					n++
+					continue
+				}
+				<-wake
+			}
+		})
+	}
+	for range rounds {
+		sent.Add(1)
+		s.Broadcast()
+		runtime.Gosched()
+	}
+	waiters.Wait()
+	require.EqualValues(t, 2*rounds, seen.Load())
 }
 
 func TestAContextEndsOnce(t *testing.T) {
@@ -53,6 +83,42 @@ func TestAContextEndsOnce(t *testing.T) {
 		require.False(t, xsync.AfterFunc(&c, func() { close(late) })())
 		<-late
 	})
+}
+
+func TestAChildEndsWithItsParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var parent xsync.Context
+		child, release := xsync.Child(&parent)
+		other, early := xsync.Child(&parent)
+		early() // released, so that it does not end
+		require.NoError(t, child.Err())
+		parent.End()
+		<-child.Done()
+		require.Equal(t, context.Canceled, child.Err())
+		release()
+		release()
+		require.NoError(t, other.Err())
+		late, release := xsync.Child(&parent)
+		<-late.Done()
+		release()
+	})
+}
+
+// A context of the user's has values, and is no child of anything of ours.
+func TestTheChildOfAnotherContextIsThatContext(t *testing.T) {
+	child, release := xsync.Child(t.Context())
+	release()
+	require.Equal(t, t.Context(), child)
+}
+
+func TestAFlagShowsWhetherItIsUp(t *testing.T) {
+	var f xsync.Flag
+	require.False(t, f.IsUp())
+	f.Raise()
+	require.True(t, f.IsUp())
+	<-f.Up()
+	f.Lower()
+	require.False(t, f.IsUp())
 }
 
 // Done's channel is closed also if the first call of Done comes after the end.
@@ -85,9 +151,12 @@ func TestWaitLastsUntilTheRunningCallOfATimerReturns(t *testing.T) {
 		var timer xsync.Timer
 		start := time.Now()
 		timer.Set(time.Second, func() { time.Sleep(time.Minute) })
+		require.False(t, timer.Calling())
 		time.Sleep(2 * time.Second)
 		timer.Stop()
+		require.True(t, timer.Calling())
 		timer.Wait()
+		require.False(t, timer.Calling())
 		require.Equal(t, time.Minute+time.Second, time.Since(start))
 	})
 }

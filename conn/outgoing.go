@@ -1,0 +1,115 @@
+package conn
+
+import (
+	"crypto/rand"
+	"net"
+	"sync"
+)
+
+// outgoing is what a sender needs while something is sent; the sender's lock guards it.
+// Offsets count from when it began.
+type outgoing struct {
+	users int // goroutines in one of the sender's methods, and the owner of the turn
+
+	buf      []byte    // frames that wait
+	spare    []byte    // will be buf while that is written
+	moved    sync.Cond // something was written, the sender has failed, or a goroutine has ended
+	pushing  bool      // one goroutine writes to the body
+	flushers int       // goroutines that will flush; without one, a frame starts one
+	control  int       // flushers that a control frame started
+
+	turn    sync.Cond // the turn to write messages was handed over
+	taken   bool      // one goroutine has the turn
+	waiting int       // how many wait for it
+	handed  bool      // it is for the first of them
+
+	added   int64 // bytes of all frames so far
+	sent    int64 // of them, bytes that the kernel has taken
+	start   int64 // where in added the message under way begins; -1: nowhere yet
+	origin  int64 // where in added the messages of this turn begin; -1: nowhere yet
+	answers int   // to pings, since buf was last taken
+}
+
+var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
+
+// begin notes that a message begins here, unless one is under way.
+func (o *outgoing) begin() {
+	if o.start < 0 {
+		o.start = o.added
+	}
+	if o.origin < 0 {
+		o.origin = o.start
+	}
+}
+
+// add adds a data frame of the message under way.
+func (o *outgoing) add(first byte, key, payload []byte) {
+	o.begin()
+	before := len(o.buf)
+	o.buf = appendFrame(o.buf, first, key, payload)
+	o.added += int64(len(o.buf) - before)
+}
+
+// next returns where the message lies that was added last, and announces the next one of
+// the turn.
+func (o *outgoing) next() span {
+	m := span{o.start, o.added}
+	o.start = -1
+	return m
+}
+
+// span is where the bytes of a message lie among all that are sent. A control frame
+// right behind it may count as a part of it.
+type span struct {
+	start int64 // -1: no byte of it was added
+	end   int64
+}
+
+// addMessages adds as many of ms as go to the kernel together, each in one frame, and notes
+// where they lie. The error says why it did not add the next one. The caller has the turn,
+// and the first message is no larger than a fragment.
+func (s *sender) addMessages(ms []Message, spans *[batch]span) (n int, err error) {
+	var buf [batch * keySize]byte
+	keys := buf[:min(len(ms), batch)*keySize]
+	_, _ = rand.Read(keys) // never fails
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refusal(); err != nil {
+		return 0, err
+	}
+	for n < min(len(ms), batch) && goesAlong(spans[:n], ms[n]) {
+		if err := checkType(ms[n]); err != nil {
+			return n, err
+		}
+		s.out.add(bitFIN|byte(ms[n].Type), keys[n*keySize:][:keySize], ms[n].Data)
+		spans[n] = s.out.next()
+		n++
+	}
+	return n, nil
+}
+
+// goesAlong reports whether m goes to the kernel together with the messages at spans.
+func goesAlong(spans []span, m Message) bool {
+	return len(spans) == 0 || len(m.Data) < fragment && spans[len(spans)-1].end-spans[0].start < fragment
+}
+
+// addFragment adds a frame of the message under way. The caller has the turn.
+func (s *sender) addFragment(first byte, payload []byte) error {
+	var key [keySize]byte
+	_, _ = rand.Read(key[:]) // never fails
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.refusal()
+	if err == nil {
+		s.out.add(first, key[:], payload)
+	}
+	return err
+}
+
+// refusal returns why no data frame can be added, or nil. The lock is held.
+func (s *sender) refusal() error {
+	if s.err == nil && s.to.wire.closeSent.Load() {
+		return net.ErrClosed
+	}
+	return s.err
+}

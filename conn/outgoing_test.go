@@ -1,0 +1,82 @@
+package conn
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAFrameIsMaskedBehindTheShortestHeader(t *testing.T) {
+	key := []byte{1, 2, 3, 0xff}
+	for _, size := range []int{0, 1, 7, 31, 32, 33, 64, 71, 125, 126, 0xffff, 0x10000} {
+		payload := make([]byte, size)
+		for i := range payload {
+			payload[i] = byte(i * 7)
+		}
+		b := appendFrame([]byte("before"), fin|text, key, payload)
+		require.Equal(t, "before", string(b[:6]), size)
+		h, ok := parseHeader(b[6:])
+		require.True(t, ok, size)
+		require.EqualValues(t, size, h.length)
+		require.EqualValues(t, fin|text, h.first, size)
+		require.True(t, h.masked && h.short, size)
+		require.Len(t, b, 6+h.whole())
+		require.Equal(t, key, b[6+int(h.size):][:keySize], size)
+		for i, c := range b[len(b)-size:] {
+			require.Equal(t, payload[i], c^key[i%keySize], "%d of %d", i, size)
+		}
+	}
+}
+
+// RFC 6455, section 5.3.
+func TestEachFrameHasAKeyOfItsOwn(t *testing.T) {
+	l := plain(t, nil)
+	body := &recorder{}
+	l.wire.stream.body = writeOnly{Writer: body}
+	const frames = batch + 1 + 4
+	_, err := l.WriteBatch(make64(TextMessage("the same")))
+	require.NoError(t, err)
+	require.NoError(t, l.Write(TextMessage("the same")))
+	require.NoError(t, l.Write(BinaryMessage(make([]byte, 4*fragment))))
+	keys := map[uint32]bool{0: true}
+	for stream := []byte(strings.Join(body.writes, "")); len(stream) > 0; {
+		h, _ := parseHeader(stream)
+		keys[binary.BigEndian.Uint32(stream[h.size:])] = true
+		stream = stream[h.whole():]
+	}
+	require.Len(t, keys, 1+frames)
+}
+
+func make64(m Message) (ms []Message) {
+	for range batch {
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// RFC 6455, section 5.5.1. The peer has begun the closing handshake, and its close frame is
+// answered, but the answer is still on its way when we write.
+func TestNoMessageFollowsACloseFrame(t *testing.T) {
+	for name, m := range map[string]Message{"small": TextMessage("too late"), "in fragments": BinaryMessage(make([]byte, 2*fragment))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, nil)
+				l.client().fill(0)
+				read := l.reading()
+				l.send(frame(fin|close8, "\x03\xe8"))
+				synctest.Wait()
+				wait := background(func() error { return l.Write(m) })
+				synctest.Wait()
+				l.client().fill(1 << 30)
+				require.ErrorIs(t, wait(), ErrNotWritten)
+				require.ErrorAs(t, read(), new(*CloseError))
+				h, size := sentFrame(l.raw.in.data)
+				require.EqualValues(t, fin|close8, h)
+				require.Len(t, l.raw.in.data, size)
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package backoff
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+// Reason is why a try failed or a session ended, as one of a small closed set. It is made of
+// types and codes and never of what a peer wrote, so that it is safe as the label of a
+// metric. A verdict says what to do about an error, a reason what it was.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonOther         Reason = iota // none of the following
+	ReasonShutdown                    // we ended it for good
+	ReasonRotated                     // we replaced the session by another
+	ReasonRedial                      // the application asked for another session
+	ReasonSilent                      // the peer was silent for too long
+	ReasonStalled                     // no message came for too long
+	ReasonSlowReader                  // the application read too slowly
+	ReasonOpen                        // the session was not ready in time
+	ReasonProtocol                    // the peer broke the rules of the protocol, such as by a bad answer of 101, or sent too large a message
+	ReasonHangup                      // the peer ended the stream, without a close frame
+	ReasonCloseNormal                 // the peer closed it: 1000 or 1001, or without a code
+	ReasonCloseRestart                // the peer closed it: 1012, service restart
+	ReasonCloseOverload               // the peer closed it: 1013, try again later
+	ReasonCloseOther                  // the peer closed it with another code
+	ReasonHTTP4xx                     // the handshake was answered with such a status
+	ReasonHTTP5xx                     // likewise
+	ReasonHTTPOther                   // the handshake was answered with another status than 101
+	ReasonDNS                         // the name of the host was not resolved
+	ReasonTLS                         // a certificate, or an alert
+	ReasonRefused                     // the connection was refused or reset
+	ReasonTimeout                     // a limit was exceeded
+	ReasonLocal                       // our own machine failed: too many open files, no network
+	ReasonNetwork                     // any other error of the network
+)
+
+var reasons = [...]string{
+	"other", "shutdown", "rotated", "redial", "silent", "stalled", "slow_reader", "open", "protocol", "hangup", "close_normal",
+	"close_restart", "close_overload", "close_other", "http_4xx", "http_5xx", "http_other", "dns", "tls", "refused", "timeout", "local", "network",
+}
+
+// String returns the reason in lower case, such as "close_restart".
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return reasons[ReasonOther]
+}
+
+// ReasonOf returns the reason of err. Like [Classify] it looks at types only, and at what
+// err wraps. The first of these decides: a method Reason() Reason; a method StatusCode() int
+// of a refused handshake; a method CloseCode() int of a close frame; an error of TLS, of
+// DNS, of our own machine; a refused or reset connection; a timeout; the end of a stream; any
+// other [net.Error]. ReasonOther stands for all else, nil included.
+func ReasonOf(err error) (r Reason) {
+	code := 0
+	switch {
+	case find(err, func(e interface{ Reason() Reason }) bool { r = e.Reason(); return true }):
+		return r
+	case find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 }):
+		return statusReason(code)
+	case find(err, func(e interface{ CloseCode() int }) bool { code = e.CloseCode(); return code > 0 }):
+		return closeReason(code)
+	case isTLS(err):
+		return ReasonTLS
+	case has[*net.DNSError](err):
+		return ReasonDNS
+	case isOneOf(err, localErrors):
+		return ReasonLocal
+	case isOneOf(err, refusedErrors):
+		return ReasonRefused
+	case isTimeout(err):
+		return ReasonTimeout
+	case errors.Is(err, io.EOF):
+		return ReasonHangup
+	case has[net.Error](err), isOneOf(err, streamBreaks):
+		return ReasonNetwork
+	}
+	return ReasonOther
+}
+
+func statusReason(status int) Reason {
+	switch {
+	case status == 101:
+		return ReasonProtocol // such as a wrong Sec-WebSocket-Accept
+	case status/100 == 4:
+		return ReasonHTTP4xx
+	case status/100 == 5:
+		return ReasonHTTP5xx
+	}
+	return ReasonHTTPOther
+}
+
+func closeReason(code int) Reason {
+	switch code {
+	case 1000, 1001, 1005:
+		return ReasonCloseNormal
+	case 1012:
+		return ReasonCloseRestart
+	case 1013:
+		return ReasonCloseOverload
+	}
+	return ReasonCloseOther
+}

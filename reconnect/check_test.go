@@ -1,0 +1,300 @@
+package reconnect_test
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// A change of the network need not concern the connection.
+func TestCheckLeavesAConnectionThatIsAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		time.Sleep(time.Second)
+		c.Check()
+		synctest.Wait()
+		require.Equal(t, 1, peer.Pings())
+		time.Sleep(8 * time.Second)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, 1, peer.Pings())
+	})
+}
+
+func TestCheckCutsASilentConnectionSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		time.Sleep(2 * time.Second)
+		c.Check()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 7*time.Second, s.now())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+// The usual case: the network went some seconds ago, so that a probe is under way.
+func TestCheckDoesNotWaitForTheProbeUnderWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		time.Sleep(11 * time.Second)
+		require.Equal(t, 1, peer.Pings(), "the probe at 10 s")
+		c.Check()
+		synctest.Wait()
+		require.Equal(t, 2, peer.Pings())
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 16*time.Second, s.now())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+// Nor is it probed more often, or cut though it answers, if the caller is impatient.
+func TestChecksDoNotCancelTheProbeOfAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Pings: true} // only the answer is a sign of life
+		o := withPolicy(every(time.Hour))
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.PongAfter(300 * time.Millisecond)
+		for range 50 { // 10 s
+			c.Check()
+			time.Sleep(200 * time.Millisecond)
+		}
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.LessOrEqual(t, peer.Pings(), 34)
+	})
+}
+
+// A caller that is anxious does not give the peer more time.
+func TestAnotherCheckDoesNotExtendTheTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Limit = time.Hour
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) } // does not wait
+		c := s.open(&o)
+		s.wantDial().accept()
+		time.Sleep(time.Second) // for the answer before may come in the same millisecond
+		for range 9 {
+			c.Check()
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+// A sign of life is as good as the answer to the probe.
+func TestAByteAfterACheckIsLife(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		time.Sleep(2 * time.Second)
+		c.Check()
+		time.Sleep(4 * time.Second)
+		peer.Hear()
+		time.Sleep(2 * time.Second)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// While nobody reads, no answer can be seen, so that the check comes to nothing.
+func TestCheckDoesNotCutWhileNobodyReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		release := make(chan struct{})
+		o := withPolicy(every(time.Hour))
+		o.OnMessage = func(context.Context, reconnect.Message) { <-release }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		deliver(peer, 1, 1)
+		c.Check()
+		time.Sleep(time.Minute)
+		require.Equal(t, reconnect.StateReady, c.State())
+		close(release)
+	})
+}
+
+func TestCheckWithoutASessionDoesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		c.Check()
+		s.wantDial().accept()
+		c.Check() // a connection that cannot be probed, and has no address
+		time.Sleep(time.Minute)
+		require.Equal(t, reconnect.StateReady, c.State())
+	})
+}
+
+// elsewhere is a connection whose local address this machine does not have. The address is
+// one for documentation (RFC 5737).
+type elsewhere struct {
+	conn.Conn
+	conn.Pinger
+}
+
+func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		c := s.open(&o)
+		d := s.wantDial()
+		fake := conntest.NewFake(&alive).Conn()
+		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger)}, nil }
+		synctest.Wait()
+		c.Check()
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
+	})
+}
+
+// Some servers want a ping every so often, whatever else comes.
+func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"with a limit": 0, "without": -1} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = alive
+				o := withPolicy(every(time.Hour))
+				o.Liveness.Every, o.Liveness.Limit = 20*time.Second, limit
+				c := s.open(&o)
+				peer := s.wantDial().accept()
+				for range 100 {
+					time.Sleep(time.Second)
+					peer.Hear()
+				}
+				synctest.Wait()
+				require.Equal(t, 5, peer.Pings())
+				require.Equal(t, reconnect.StateReady, c.State())
+			})
+		})
+	}
+}
+
+// Without a limit a peer that does not answer lives on.
+func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Every, o.Liveness.Limit = 20*time.Second, -1
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Mute()
+		time.Sleep(10*time.Minute + time.Second)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, 30, peer.Pings())
+	})
+}
+
+// Check does not need a limit on silence.
+func TestCheckWithoutALimitLeavesAConnectionThatIsAlive(t *testing.T) {
+	for _, kind := range []conntest.FakeOptions{alive, {Pings: true}} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = kind
+			o := withPolicy(every(time.Hour))
+			o.Liveness.Limit = -1
+			c := s.open(&o)
+			peer := s.wantDial().accept()
+			peer.PongAfter(time.Second)
+			time.Sleep(time.Minute)
+			c.Check()
+			time.Sleep(time.Minute)
+			require.Equal(t, reconnect.StateReady, c.State())
+			require.Equal(t, 1, peer.Pings())
+			peer.Mute()
+			c.Check()
+			require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+			require.Equal(t, 2*time.Minute+5*time.Second, s.now())
+			require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		})
+	}
+}
+
+// The server wants its pings though the application is slow, and there is no verdict meanwhile.
+func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
+	for _, limit := range []time.Duration{-1, 30 * time.Second} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = alive
+			overdue := 0
+			o := withPolicy(every(time.Hour))
+			o.Liveness = reconnect.Liveness{Limit: limit, Every: 10 * time.Second}
+			o.Inbox.Messages = 1
+			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { overdue++ }}
+			c := s.open(&o)
+			peer := s.wantDial().accept()
+			deliver(peer, 1, 3)
+			time.Sleep(time.Minute + time.Second)
+			require.Equal(t, 6, peer.Pings())
+			require.Equal(t, reconnect.StateReady, c.State())
+			require.Equal(t, limit > 0, overdue > 0)
+		})
+	}
+}
+
+// The race detector shows a second tick that runs beside the first.
+func TestChecksDoNotProbeAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		running, most := 0, 0
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error {
+			running++
+			most = max(most, running)
+			<-ctx.Done()
+			running--
+			return nil
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		for range 3 {
+			c.Check()
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		require.Equal(t, 1, most)
+	})
+}
+
+// A program may check as soon as it learns that the session is ready.
+func TestCheckMayComeAtOnce(t *testing.T) {
+	for range 50 {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = alive
+			c := s.open(nil)
+			checking := make(chan struct{})
+			go func() {
+				defer close(checking)
+				for c.State() != reconnect.StateReady {
+					runtime.Gosched()
+				}
+				c.Check()
+			}()
+			s.wantDial().accept()
+			<-checking
+			synctest.Wait()
+			require.Equal(t, reconnect.StateReady, c.State())
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package reconnect_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// A service that wants to hear something every 8 s does, from the last message on.
+func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownFail)
+		o.Idle = reconnect.Idle{After: 8 * time.Second, Message: func() conn.Message { return text("idle") }}
+		c := s.open(o)
+		peer := s.wantDial().accept()
+		wait := func(d time.Duration) []string {
+			time.Sleep(d)
+			synctest.Wait()
+			return texts(peer)
+		}
+		require.Empty(t, wait(7*time.Second))
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		require.Equal(t, []string{"a"}, wait(7*time.Second))
+		queue(t, c, "b")
+		require.Equal(t, []string{"a", "b"}, wait(7*time.Second))
+		require.Equal(t, []string{"a", "b", "idle"}, wait(time.Second))
+		require.Equal(t, []string{"a", "b", "idle", "idle"}, wait(8*time.Second))
+		require.Equal(t, uint64(2), c.Stats().IdleMessages)
+		require.Equal(t, uint64(4), c.Stats().Written)
+	})
+}
+
+// A connection that cannot be written to is lost, whoever writes.
+func TestAnIdleMessageThatFailsEndsTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		o.Idle = reconnect.Idle{After: time.Second, Message: func() conn.Message { return text("idle") }}
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.FailWrite(errLost)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, reconnect.StateWaiting, c.State())
+		require.ErrorIs(t, c.Status().Err, errLost)
+	})
+}
+
+func TestHalfAnIdleIsRefused(t *testing.T) {
+	for _, o := range []reconnect.Idle{{After: 1}, {Message: func() conn.Message { return text("a") }}} {
+		_, err := reconnect.New(newScene(t), &reconnect.Options{Idle: o})
+		require.ErrorContains(t, err, "Options.Idle")
+	}
+}

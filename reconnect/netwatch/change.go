@@ -1,0 +1,127 @@
+package netwatch
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Change is what a [Watcher] reports: the network before and after.
+type Change struct {
+	// Old and New are equal if the machine only slept, or if the network changed and
+	// changed back before the reader took the Change.
+	Old, New Network
+
+	// Slept is how long the machine, or this process, was suspended, for instance while the
+	// lid of a laptop was shut. Zero: it was not, or for at most 5 s. Slept comes from the
+	// wall clock, so a clock that is set forward looks like sleep.
+	Slept time.Duration
+}
+
+// Added returns the addresses that are in New and not in Old.
+func (c Change) Added() []Address { return without(c.New.Addresses, c.Old.Addresses) }
+
+// Removed returns the addresses that are in Old and not in New.
+func (c Change) Removed() []Address { return without(c.Old.Addresses, c.New.Addresses) }
+
+// Rerouted reports whether a default route has appeared, disappeared or changed.
+func (c Change) Rerouted() bool { return c.Old.IPv4 != c.New.IPv4 || c.Old.IPv6 != c.New.IPv6 }
+
+// String returns all of the change, for a log.
+func (c Change) String() string {
+	var parts []string
+	if c.Slept > 0 {
+		parts = append(parts, fmt.Sprintf("slept for %v", c.Slept.Round(time.Second)))
+	}
+	for _, a := range c.Removed() {
+		parts = append(parts, fmt.Sprintf("%v is gone", a))
+	}
+	for _, a := range c.Added() {
+		parts = append(parts, fmt.Sprintf("%v is new", a))
+	}
+	if c.Old.IPv4 != c.New.IPv4 {
+		parts = append(parts, fmt.Sprintf("IPv4 route: %v", c.New.IPv4))
+	}
+	if c.Old.IPv6 != c.New.IPv6 {
+		parts = append(parts, fmt.Sprintf("IPv6 route: %v", c.New.IPv6))
+	}
+	if parts == nil {
+		return "changed, and changed back"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// then returns the change from before c to after next.
+func (c Change) then(next Change) Change {
+	return Change{Old: c.Old, New: next.New, Slept: c.Slept + next.Slept}
+}
+
+// Network is a snapshot of the machine's network. Do not change its Addresses, because all
+// readers share them.
+type Network struct {
+	Addresses  []Address // of all interfaces that count, sorted by interface
+	IPv4, IPv6 Route     // the routes to the Internet; a zero Route: there is none
+}
+
+// Offline reports whether no interface that counts has an address.
+func (n Network) Offline() bool { return len(n.Addresses) == 0 }
+
+func (n Network) equal(other Network) bool {
+	return n.IPv4 == other.IPv4 && n.IPv6 == other.IPv6 && slices.Equal(n.Addresses, other.Addresses)
+}
+
+// Address is an IP address of an interface.
+type Address struct {
+	Interface string     // its name; empty if the system does not let us list the interfaces
+	Addr      netip.Addr // without a zone
+}
+
+// String returns the address and its interface, such as "192.0.2.7 (eth0)".
+func (a Address) String() string {
+	if a.Interface == "" {
+		return a.Addr.String()
+	}
+	return fmt.Sprintf("%v (%s)", a.Addr, a.Interface)
+}
+
+func (a Address) compare(other Address) int {
+	return cmp.Or(cmp.Compare(a.Interface, other.Interface), a.Addr.Compare(other.Addr))
+}
+
+// Route is the way that packets to the Internet take.
+type Route struct {
+	Interface string     // the interface by which they leave; empty if it is not known
+	Gateway   netip.Addr // the next hop; invalid if there is none, or if the system is not Linux
+	Source    netip.Addr // the address that they have as their source
+}
+
+// String returns the route for a log, such as "eth0 via 192.0.2.1 from 192.0.2.7".
+func (r Route) String() string {
+	if r == (Route{}) {
+		return "none"
+	}
+	var parts []string
+	if r.Interface != "" {
+		parts = append(parts, r.Interface)
+	}
+	if r.Gateway.IsValid() {
+		parts = append(parts, "via "+r.Gateway.String())
+	}
+	if r.Source.IsValid() {
+		parts = append(parts, "from "+r.Source.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// without returns the addresses that are in list and not in other.
+func without(list, other []Address) (rest []Address) {
+	for _, a := range list {
+		if !slices.Contains(other, a) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,13 @@
+//go:build js || wasip1
+
+package netwatch
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+func thisMachine() (machine, error) {
+	return machine{}, fmt.Errorf("netwatch: the network of %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}

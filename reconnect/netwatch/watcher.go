@@ -1,0 +1,303 @@
+package netwatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Watcher reports that the network of this machine has changed, to all its readers and to all
+// connections that are attached to it. A program needs only one Watcher. Any goroutine may
+// call its methods.
+type Watcher struct {
+	o        Options
+	machine  machine
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when nothing is left
+	attached attachments
+
+	// Owned by the goroutine run.
+	wall, mono time.Time // the clocks at the last look
+
+	mu      sync.Mutex // guards what follows; never held while waiting
+	status  Status
+	readers map[chan Change]func() bool // the channels of Changes; the function stops the wait for the reader's context
+	ended   bool
+}
+
+// Options say how a [Watcher] watches. The zero value is ready for use.
+type Options struct {
+	// Interval is how often the Watcher looks at the network if nothing is announced. Where
+	// the system announces changes, which Linux does, such a look only finds out that the
+	// machine was asleep, or that an announcement was lost. Elsewhere Interval is how late
+	// a change may be noticed. Default: 10 s. A negative one is an error.
+	Interval time.Duration
+
+	// Settle is how long the Watcher waits for further announcements before it looks at the
+	// network, because a change comes as a burst of announcements. If they do not end, it
+	// looks after ten times Settle. Default: 500 ms. Negative: it looks after each
+	// announcement.
+	Settle time.Duration
+
+	// Spread is the time after a change within which attached connections are called: see
+	// [Watcher.Attach]. Default: 1 s. Negative: all are called at once.
+	Spread time.Duration
+
+	// Ignore reports whether an interface does not count. An interface that leads to the
+	// Internet counts nevertheless. Ignore is called by New, and then in the Watcher's
+	// goroutine. Default: [Virtual].
+	Ignore func(name string) bool
+}
+
+// Status is a snapshot of what a [Watcher] knows.
+type Status struct {
+	Network Network   // as of the last look that succeeded
+	Looked  time.Time // when that was
+	Err     error     // why the last look failed; nil: it did not
+	Polling error     // why the system announces no changes, so that only a look each Interval finds them; nil: it announces them
+}
+
+// New starts a Watcher, which watches until ctx ends or Close is called. It polls if the
+// system does not announce changes, or refuses to do so for this process. o may be nil. The
+// error says which option is wrong, or why New cannot look at the network. It is
+// [errors.ErrUnsupported] on systems that show nothing of their network, such as js/wasm.
+func New(ctx context.Context, o *Options) (*Watcher, error) {
+	m, err := thisMachine()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, o, m)
+}
+
+func start(ctx context.Context, o *Options, m machine) (*Watcher, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{o: options, machine: m, done: make(chan struct{}), readers: map[chan Change]func() bool{}}
+	// It listens before it looks, so that it misses no change.
+	announcements, err := m.listen()
+	w.status.Polling = err
+	w.wall, w.mono = m.wall().Round(0), time.Now()
+	network, err := m.look(w.o.Ignore)
+	if err != nil {
+		announcements.close()
+		return nil, fmt.Errorf("netwatch: look at the network: %w", err)
+	}
+	w.status.Network, w.status.Looked = network, w.mono
+	ctx, w.cancel = context.WithCancel(ctx)
+	go w.run(ctx, announcements) // Done says when it has ended
+	return w, nil
+}
+
+// withDefaults returns a copy of o with the default in the place of each field that is zero.
+func (o *Options) withDefaults() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Interval < 0 {
+		return r, fmt.Errorf("netwatch: Options.Interval is negative: %v", r.Interval)
+	}
+	if r.Interval == 0 {
+		r.Interval = 10 * time.Second
+	}
+	if r.Settle == 0 {
+		r.Settle = 500 * time.Millisecond
+	}
+	if r.Spread == 0 {
+		r.Spread = time.Second
+	}
+	if r.Ignore == nil {
+		r.Ignore = Virtual
+	}
+	const forever = 1000 * time.Hour // no sum of such times overflows
+	r.Interval, r.Spread = min(r.Interval, forever), min(r.Spread, forever)
+	r.Settle = min(max(r.Settle, 0), forever) // a look that was due in the past would look like sleep
+	return r, nil
+}
+
+// Close starts the end of the Watcher and returns at once. It closes the channels of Changes
+// and detaches all connections. Close returns nil, and may be called more than once.
+func (w *Watcher) Close() error {
+	w.cancel()
+	return nil
+}
+
+// Done returns a channel that is closed when no goroutine, timer or socket of the Watcher
+// is left.
+func (w *Watcher) Done() <-chan struct{} { return w.done }
+
+// Status returns what the Watcher knows now. It does not look at the network.
+func (w *Watcher) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status
+}
+
+// Changes returns a channel that gets each change from now on. Each call returns another
+// channel. The Watcher never waits for a slow reader: changes that the reader has not taken
+// are merged into one, from before the first to after the last. The channel is closed when ctx
+// or the Watcher ends.
+func (w *Watcher) Changes(ctx context.Context) <-chan Change {
+	ch := make(chan Change, 1) // one: report merges those that are not taken
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		close(ch)
+		return ch
+	}
+	w.readers[ch] = context.AfterFunc(ctx, func() { w.forget(ch) })
+	return ch
+}
+
+// forget closes the channel of a reader whose context has ended.
+func (w *Watcher) forget(ch chan Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.readers[ch] != nil {
+		delete(w.readers, ch)
+		close(ch)
+	}
+}
+
+// run is the goroutine of the Watcher. It looks at the network after a burst of announcements
+// and every Interval, and calls the attached connections when they are due.
+func (w *Watcher) run(ctx context.Context, announcements *announcer) {
+	defer w.finish(announcements)
+	events := announcements.events
+	burst := burst{settle: w.o.Settle}
+	timer := time.NewTimer(w.o.Interval)
+	defer timer.Stop()
+	for {
+		look := burst.due()
+		if look.IsZero() {
+			look = w.mono.Add(w.o.Interval)
+		}
+		wake := look
+		if call, ok := w.attached.next(); ok && call.Before(wake) {
+			wake = call
+		}
+		timer.Reset(time.Until(wake))
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-events:
+			if !ok { // the last announcement may be lost, so this counts as one
+				events = nil
+				w.edit(func(s *Status) { s.Polling = announcements.err })
+			}
+			burst.add(time.Now())
+			continue
+		case <-timer.C:
+		}
+		now := time.Now()
+		if !now.Before(look) {
+			burst.clear()
+			w.look(look, now)
+		}
+		w.attached.visit(now, w.Status().Network.Offline())
+	}
+}
+
+// finish closes everything, and done last.
+func (w *Watcher) finish(announcements *announcer) {
+	w.cancel()
+	announcements.close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	for ch, stop := range w.readers {
+		stop()
+		close(ch)
+	}
+	clear(w.readers)
+	close(w.done)
+}
+
+// look compares the network with the one of the last look, and reports the change if there
+// is one. The look was due at due.
+func (w *Watcher) look(due, now time.Time) {
+	slept := w.slept(due, now)
+	network, err := w.machine.look(w.o.Ignore)
+	change := Change{Old: w.Status().Network, New: network, Slept: slept}
+	if err != nil { // the next look that succeeds compares with the same network
+		change.New = change.Old
+	}
+	w.edit(func(s *Status) {
+		s.Network, s.Err = change.New, err
+		if err == nil {
+			s.Looked = now
+		}
+	})
+	if slept > 0 || !change.New.equal(change.Old) {
+		w.report(change)
+		w.attached.changed(now, w.o.Spread)
+	}
+}
+
+// late is how late a look must be, by the wall clock, so that the machine counts as having
+// slept. It is more than what a clock is commonly corrected by.
+const late = 5 * time.Second
+
+// slept returns for how long the machine was suspended since the last look. Only the wall
+// clock shows that everywhere: while a machine sleeps the monotonic clock goes on on some
+// systems and stands still on others.
+func (w *Watcher) slept(due, now time.Time) time.Duration {
+	wall := w.machine.wall().Round(0) // without the monotonic clock
+	by := wall.Sub(w.wall) - due.Sub(w.mono)
+	w.wall, w.mono = wall, now
+	if by <= late {
+		return 0
+	}
+	return by
+}
+
+func (w *Watcher) edit(f func(*Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.status)
+}
+
+// report sends the change to each reader. It never waits: nobody else sends, so the channel has
+// room once the change that the reader has not taken is out of it.
+func (w *Watcher) report(c Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ch := range w.readers {
+		select {
+		case missed := <-ch:
+			ch <- missed.then(c)
+		default:
+			ch <- c
+		}
+	}
+}
+
+// burst is a series of announcements that count as one.
+type burst struct {
+	settle      time.Duration
+	first, last time.Time // zero: there was none
+}
+
+func (b *burst) add(now time.Time) {
+	if b.first.IsZero() {
+		b.first = now
+	}
+	b.last = now
+}
+
+func (b *burst) clear() { b.first, b.last = time.Time{}, time.Time{} }
+
+// due returns when the burst counts as over. It is zero if there is none.
+func (b *burst) due() time.Time {
+	if b.first.IsZero() {
+		return time.Time{}
+	}
+	quiet, latest := b.last.Add(b.settle), b.first.Add(10*b.settle)
+	if latest.Before(quiet) {
+		return latest
+	}
+	return quiet
+}

@@ -1,0 +1,256 @@
+package reconnect_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// policed is a connection that notes when it is written to and pinged. A venue does the same,
+// and bans a client that sends too much.
+type policed struct {
+	*conntest.Fake
+	mu sync.Mutex // guards at
+	at []time.Time
+}
+
+func (p *policed) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = append(p.at, time.Now())
+}
+
+func (p *policed) Write(m conn.Message) error { p.note(); return p.Fake.Conn().Write(m) }
+
+func (p *policed) Ping(ctx context.Context) error {
+	p.note()
+	return p.Fake.Conn().(conn.Pinger).Ping(ctx)
+}
+
+// watch requires that no interval has more than w allows, and returns when all came.
+func (p *policed) watch(t *testing.T, w budget.Window) []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.True(t, slices.IsSortedFunc(p.at, time.Time.Compare))
+	for i := w.N; i < len(p.at); i++ {
+		require.GreaterOrEqual(t, p.at[i].Sub(p.at[i-w.N]), w.Per, "messages %d to %d", i-w.N, i)
+	}
+	return p.at
+}
+
+// paced opens a Conn with a window before a policed peer.
+func paced(s *scene, o *reconnect.Options, w budget.Window) (*reconnect.Conn, *policed) {
+	o.Pace = w
+	c := s.open(o)
+	p := &policed{Fake: conntest.NewFake(&alive)}
+	s.wantDial().answer <- func() (conn.Conn, error) { return p, nil }
+	synctest.Wait()
+	return c, p
+}
+
+// Whoever sends, by whatever way: no interval has more than N messages and pings.
+func TestPaceHoldsForAllThatIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		w := budget.Window{N: 5, Per: time.Second}
+		o, log := sending(reconnect.WhenDownFail)
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			for range 4 {
+				require.NoError(t, op.Write(text("login")))
+			}
+			return nil
+		}
+		o.Idle = reconnect.Idle{After: 700 * time.Millisecond, Message: func() conn.Message { return text("idle") }}
+		o.Liveness.Every = 300 * time.Millisecond
+		c, p := paced(s, o, w)
+		var writers sync.WaitGroup
+		for range 4 {
+			writers.Go(func() {
+				for range 5 {
+					require.NoError(t, c.Write(context.Background(), text("write")))
+				}
+			})
+		}
+		for range 20 {
+			queue(t, c, "send")
+		}
+		writers.Wait()
+		time.Sleep(10 * time.Second)
+		require.Len(t, log.all(), 20)
+		all := p.watch(t, w)
+		require.Greater(t, len(all), 44+20)
+		require.Equal(t, all[0], all[4]) // what may go at once goes at once
+	})
+}
+
+// Messages keep their order, and go as early as they may.
+func TestPacedMessagesGoInOrderAsSoonAsTheyMay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownFail)
+		o.Liveness.Limit = -1
+		c, p := paced(s, o, budget.Window{N: 2, Per: time.Second})
+		queue(t, c, "a", "b", "c", "d", "e")
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(p.Fake))
+		var at []time.Duration
+		for _, when := range p.watch(t, budget.Window{N: 2, Per: time.Second}) {
+			at = append(at, when.Sub(s.start))
+		}
+		require.Equal(t, []time.Duration{0, 0, time.Second, time.Second, 2 * time.Second}, at)
+	})
+}
+
+// Neither the end of the caller's context nor a deadline waits for the window.
+func TestAPacedMessageCanBeTooLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, log := sending(reconnect.WhenDownFail)
+		o.Liveness.Limit = -1
+		c, p := paced(s, o, budget.Window{N: 1, Per: time.Minute})
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Write(ctx, text("b")), context.DeadlineExceeded)
+		require.Equal(t, time.Second, s.now())
+		require.NoError(t, c.Send(reconnect.Out{Message: text("c"), Deadline: time.Now().Add(time.Second)}))
+		time.Sleep(2 * time.Minute)
+		log.want(t, "c: dropped 0")
+		require.Equal(t, []string{"a"}, texts(p.Fake))
+	})
+}
+
+// A wait for the window ends with the session and with the Conn.
+func TestAPacedWriteEndsWithTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		done := make(chan error, 1)
+		go func() { done <- c.Write(context.Background(), text("b")) }()
+		synctest.Wait()
+		p.Fail(errLost)
+		require.ErrorContains(t, <-done, "dropped")
+	})
+}
+
+// Its error is that of a context only if that was its own.
+func TestAPacedWriteHidesTheContextThatEndedTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		c, _ := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		done := make(chan error, 1)
+		go func() { done <- c.Write(context.Background(), text("b")) }()
+		synctest.Wait()
+		c.Redial(1, context.Canceled)
+		err := <-done
+		require.ErrorIs(t, err, reconnect.ErrSessionLost)
+		require.NotErrorIs(t, err, context.Canceled)
+	})
+}
+
+// Each connection has a window of its own, as the server counts.
+func TestTheNextSessionHasAWindowOfItsOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		p.Fail(errLost)
+		next := s.wantDial().accept()
+		require.NoError(t, c.Write(t.Context(), text("b")))
+		require.Equal(t, []string{"b"}, texts(next))
+		require.Equal(t, time.Second, s.now())
+	})
+}
+
+// A Write that waits for the window does not hold up the goodbye.
+func TestShutdownEndsAPacedWrite(t *testing.T) {
+	for _, down := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o, _ := sending(down)
+			c, p := paced(s, o, budget.Window{N: 1, Per: time.Hour})
+			require.NoError(t, c.Write(t.Context(), text("a")))
+			done := make(chan error, 1)
+			go func() { done <- c.Write(context.Background(), text("b")) }()
+			synctest.Wait()
+			require.NoError(t, c.Shutdown(t.Context()))
+			require.ErrorIs(t, <-done, net.ErrClosed)
+			_, _, polite := p.ClosedWith()
+			require.True(t, polite)
+			require.Less(t, s.now(), time.Second)
+		})
+	}
+}
+
+// What Send has queued is written at its pace before the end.
+func TestShutdownWritesWhatIsQueuedAtItsPace(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownFail)
+		c, p := paced(s, o, budget.Window{N: 1, Per: time.Second})
+		queue(t, c, "a", "b", "c")
+		require.NoError(t, c.Shutdown(t.Context()))
+		require.Equal(t, []string{"a", "b", "c"}, texts(p.Fake))
+		require.Equal(t, 2*time.Second, s.now())
+	})
+}
+
+// A ping that the window holds back is no ping, so that its answer is not missed.
+func TestAPeerIsNotSilentBecausePingsWaitForTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		c, p := paced(s, &o, budget.Window{N: 1, Per: time.Minute})
+		require.NoError(t, c.Write(t.Context(), text("a")))
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, uint64(1), c.Status().Session)
+		require.NotZero(t, p.Pings())
+		p.Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting)) // and yet a silent one is found
+	})
+}
+
+// Nor is one that waits behind messages which the window holds back.
+func TestAPeerIsNotSilentBecauseMessagesWaitForTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownFail)
+		c, p := paced(s, o, budget.Window{N: 1, Per: time.Minute})
+		queue(t, c, "a", "b", "c", "d", "e")
+		time.Sleep(4*time.Minute + 30*time.Second)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, uint64(1), c.Status().Session)
+		p.Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+	})
+}
+
+// A ping counts, whoever has given up waiting for the window meanwhile.
+func TestASilentPeerIsFoundThoughWritesGiveUpWaitingForTheWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Hour))
+		c, p := paced(s, &o, budget.Window{N: 1, Per: 15 * time.Second})
+		p.Mute()
+		for c.State() == reconnect.StateReady {
+			require.Less(t, s.now(), 5*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			c.Write(ctx, text("a"))
+			cancel()
+		}
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
+func TestPaceIsRefusedByName(t *testing.T) {
+	for _, w := range []budget.Window{{N: -1}, {N: 1}, {Per: time.Second}} {
+		_, err := reconnect.New(newScene(t), &reconnect.Options{Pace: w})
+		require.ErrorContains(t, err, "Options.Pace")
+	}
+}

@@ -1,0 +1,419 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// A callback that ends the old supervisor's goroutine ends the Conn, also while two sessions
+// overlap.
+func TestACallbackThatDoesNotReturnEndsBothSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.OnMessage = func(context.Context, reconnect.Message) { runtime.Goexit() }
+		c, old, next := overlapping(s, &o)
+		deliver(next, 10, 10)
+		deliver(old, 1, 1)
+		select {
+		case <-c.Done():
+		case <-time.After(time.Hour):
+			t.Fatal("the Conn does not end")
+		}
+		require.ErrorContains(t, c.Err(), "OnMessage")
+	})
+}
+
+// What the inbox cannot take of the held messages ends the next session, as it would have ended
+// any other.
+func TestHeldMessagesForWhichThereIsNoRoomEndTheSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDisconnect}
+		c, old, next := overlapping(s, &o)
+		deliver(next, 10, 14)
+		old.Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, uint64(1), wantSeam(t, c).Session)
+		wantMessage(t, c, 2, "10")
+		wantMessage(t, c, 2, "11")
+		seam := wantSeam(t, c)
+		require.Equal(t, uint64(2), seam.Session)
+		require.ErrorIs(t, seam.Cause, reconnect.ErrInboxFull)
+	})
+}
+
+// A reader that is away does not hold up the redial, and what was held waits for it.
+func TestALossDuringARotationIsRedialedThoughNobodyReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Messages: 2}
+		c, old, next := overlapping(s, &o)
+		deliver(old, 1, 3)
+		deliver(next, 10, 13)
+		time.Sleep(time.Minute)
+		next.Fail(errLost)
+		require.Equal(t, time.Minute+time.Second, s.wantDial().at)
+		wantMessage(t, c, 1, "1")
+		wantMessage(t, c, 1, "2")
+		require.Equal(t, uint64(1), wantSeam(t, c).Session)
+		for _, want := range []string{"10", "11", "12", "13"} {
+			wantMessage(t, c, 2, want)
+		}
+		require.Equal(t, uint64(2), wantSeam(t, c).Session)
+	})
+}
+
+// Nor does the inbox grow with each rotation until the reader comes back.
+func TestHeldMessagesDoNotPileUpWhileNobodyReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Messages: 2, Bytes: 640} // so that 10 may be held
+		c := s.open(&o)
+		deliver(s.wantDial().accept(), 1, 2)
+		for range 5 {
+			c.Rotate(c.Status().Session, reconnect.Advice{})
+			next := s.wantDial().accept()
+			deliver(next, 10, 15)
+			time.Sleep(time.Minute)
+			next.Fail(errLost)
+			s.wantDial().accept()
+		}
+		require.Equal(t, uint64(12), c.Stats().Unread)
+	})
+}
+
+// The time of the old session is over while it is read again after a pause, and some of what came
+// during the pause is still at hand.
+func TestASessionThatIsReadBehindTimeHasNotOverlapped(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold) // whose Drain is 5 s
+		o.Inbox.Messages = 1
+		o.Layers = []*reconnect.Layer{{Receive: func(m reconnect.Message) bool {
+			if string(m.Data) == "2" {
+				time.Sleep(10 * time.Second)
+			}
+			return false
+		}}}
+		c := s.open(&o)
+		d, fake := s.wantDial(), conntest.NewFake(&alive)
+		old := &rotatingPeer{server: fake, rotatingConn: fake.Conn().(rotatingConn)}
+		d.answer <- func() (conn.Conn, error) { return old, nil }
+		synctest.Wait()
+		for n := range 5 {
+			old.give(n + 1)
+		}
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		time.Sleep(4 * time.Second)
+		wantMessage(t, c, 1, "1") // makes room for 2
+		time.Sleep(time.Minute)
+		wantMessage(t, c, 1, "2")
+		seam := wantSeam(t, c)
+		require.True(t, seam.Planned)
+		require.False(t, seam.Overlapped, "3, 4 and 5 are missing")
+	})
+}
+
+// The next session fails before it is ready, just while the reader gets what it has delivered. Its
+// seam comes after that.
+func TestTheSeamOfAFailedRotationComesAfterWhatItHasDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		o := rotating(reconnect.OverlapHold)
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
+			time.Sleep(time.Second)
+			seen.add(string(m.Data))
+		}
+		o.OnSeam = func(_ context.Context, m *reconnect.Seam) { seen.add(fmt.Sprint("seam ", m.Session)) }
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session != 2 {
+				return nil
+			}
+			for _, held := range []string{"a", "b"} {
+				if err := op.Deliver(text(held)); err != nil {
+					return err
+				}
+			}
+			time.Sleep(10 * time.Second)
+			return errors.Join(op.Deliver(text("c")), errLost) // c is held while the reader gets a
+		}
+		_, old, _ := overlapping(s, &o)
+		time.Sleep(9500 * time.Millisecond)
+		old.Fail(errLost)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"seam 1", "a", "b", "c", "seam 2"}, seen.all())
+	})
+}
+
+// The context of OnMessage ends with the session of the message, so that a Write there, which
+// waits for the next session, does not hold that up.
+func TestTheContextOfAHeldMessageEndsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var ended []time.Duration
+		o := rotating(reconnect.OverlapHold)
+		o.OnMessage = func(ctx context.Context, m reconnect.Message) {
+			if string(m.Data) == "10" {
+				<-ctx.Done()
+				ended = append(ended, s.now())
+			}
+		}
+		_, old, next := overlapping(s, &o)
+		deliver(next, 10, 10)
+		old.Fail(errLost)
+		time.Sleep(time.Second)
+		next.Fail(errLost)
+		s.wantDial().accept()
+		require.Equal(t, []time.Duration{time.Second}, ended)
+	})
+}
+
+// There is no verdict on the peer of the next session while that waits for the reader.
+func TestASlowReaderDoesNotCostTheNextSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Pings: true, Idles: true}
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Bytes: 4}
+		c, old, next := overlapping(s, &o)
+		deliver(old, 1, 9)
+		deliver(next, 10, 15)
+		next.Mute()
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, uint64(2), c.Status().Session)
+	})
+}
+
+// An attempt that has given the reader nothing leaves no seam.
+func TestALayerThatTakesWhatAFailedRotationDeliversLeavesNoSeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Layers = []*reconnect.Layer{{Receive: func(reconnect.Message) bool { return true }}}
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 2 {
+				op.Deliver(text("a"))
+				return errLost
+			}
+			return nil
+		}
+		c, _, _ := overlapping(s, &o)
+		wantNothing(t, c)
+		require.Equal(t, uint64(0), c.Stats().Lost)
+	})
+}
+
+// The seam after a session stands before what the next one delivers, also after a rotation.
+func TestALateSeamComesBeforeWhatOnSessionDelivers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Resumable = true
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 3 {
+				op.Resumed()
+				return op.Deliver(text("a"))
+			}
+			return nil
+		}
+		c, old, next := overlapping(s, &o)
+		old.Fail(errLost)
+		synctest.Wait()
+		require.Equal(t, uint64(1), wantSeam(t, c).Session)
+		next.Fail(errLost)
+		s.wantDial().accept()
+		seam := wantSeam(t, c)
+		require.Equal(t, uint64(2), seam.Session)
+		require.True(t, seam.Resumed)
+		wantMessage(t, c, 3, "a")
+	})
+}
+
+// A rotation that has not begun is none: the session is resumed as after any loss.
+func TestASessionIsResumedThoughARotationWasDue(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Resumable = true
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 2 {
+				return op.Resumed()
+			}
+			return nil
+		}
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{Wait: time.Minute})
+		old.Fail(errLost)
+		s.wantDial().accept()
+		require.True(t, wantSeam(t, c).Resumed)
+	})
+}
+
+// The dial that was to replace a session becomes the redial, and so a kick is meant for it.
+func TestAKickCutsTheWaitOfARotationWhoseOldSessionIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Run.Policy = every(30 * time.Second)
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Second))
+		old.Fail(errLost)
+		time.Sleep(11 * time.Second)
+		at := s.now()
+		c.Kick()
+		require.Equal(t, at, s.wantDial().at)
+	})
+}
+
+// Each RotateStart has its RotateDone.
+func TestCloseEndsARotationThatBreaksFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n notes
+		o := rotating(reconnect.OverlapBreakFirst)
+		o.Run.Trace = &reconnect.Trace{
+			RotateStart: func(reconnect.RotateStart) { n.add("start") },
+			RotateDone:  func(d reconnect.RotateDone) { n.add("done"); require.Error(t, d.Err) },
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial()
+		closeAndWait(c)
+		require.Equal(t, []string{"start", "done"}, n.all())
+		require.False(t, c.Status().Rotating)
+		require.Equal(t, uint64(1), c.Stats().RotationsFailed)
+	})
+}
+
+// A slow hook does not make two ends of one rotation.
+func TestARotationEndsOnceThoughTheHookIsSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		done := 0
+		o := rotating(reconnect.OverlapHold)
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { done++; time.Sleep(time.Minute) }}
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		old.Fail(errLost)
+		s.wantDial().accept().Fail(errLost)
+		s.wantDial().accept()
+		require.Equal(t, 1, done)
+		require.Equal(t, uint64(0), c.Stats().Rotations)
+		require.Equal(t, uint64(1), c.Stats().RotationsFailed)
+	})
+}
+
+// The peer of each session gets a close frame.
+func TestShutdownClosesBothSessionsPolitely(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c, old, next := overlapping(s, &o)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		c.Shutdown(ctx)
+		for _, peer := range []*conntest.Fake{next, old} {
+			code, _, closed := peer.ClosedWith()
+			require.True(t, closed)
+			require.Equal(t, 1000, code)
+		}
+	})
+}
+
+// What the next session has brought can be read after Shutdown, as all that came before.
+func TestHeldMessagesCanBeReadAfterShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Messages: 2}
+		c, old, next := overlapping(s, &o)
+		deliver(old, 1, 2)
+		deliver(next, 10, 12)
+		c.Shutdown(t.Context())
+		wantMessage(t, c, 1, "1")
+		wantMessage(t, c, 1, "2")
+		require.Equal(t, uint64(1), wantSeam(t, c).Session)
+		for _, want := range []string{"10", "11", "12"} {
+			wantMessage(t, c, 2, want)
+		}
+	})
+}
+
+// A Conn that breaks first every few minutes for days does not grow.
+func TestRotationsThatBreakFirstAreForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapBreakFirst)
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			return conntest.NewFake(nil).Conn(), nil
+		}), &o)
+		require.NoError(t, err)
+		heap := func() (m runtime.MemStats) { runtime.GC(); runtime.ReadMemStats(&m); return m }
+		n := uint64(0)
+		turn := func() {
+			synctest.Wait()
+			n++
+			c.Rotate(n, reconnect.Advice{})
+			time.Sleep(time.Minute)
+			c.Read(t.Context(), nil)
+		}
+		turn()
+		before := heap()
+		for range 500 {
+			turn()
+		}
+		after := heap()
+		require.Equal(t, n, c.Stats().Rotations)
+		require.Less(t, int64(after.HeapObjects-before.HeapObjects), int64(500))
+		closeAndWait(c)
+	})
+}
+
+// A hook that does not return ends the Conn.
+func TestAHookOfARotationThatDoesNotReturnEndsTheConn(t *testing.T) {
+	for _, hooks := range []*reconnect.Trace{
+		{RotateStart: func(reconnect.RotateStart) { runtime.Goexit() }},
+		{RotateDone: func(reconnect.RotateDone) { runtime.Goexit() }},
+	} {
+		for _, way := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapBreakFirst} {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := rotating(way)
+				o.Run.Trace = hooks
+				c := s.open(&o)
+				s.wantDial().accept()
+				c.Rotate(1, reconnect.Advice{})
+				if hooks.RotateDone != nil {
+					s.wantDial().accept()
+				}
+				select {
+				case <-c.Done():
+				case <-time.After(time.Hour):
+					t.Fatal("the Conn does not end")
+				}
+				require.ErrorContains(t, c.Err(), "Trace.Rotate")
+			})
+		}
+	}
+}
+
+// Messages without data take memory too.
+func TestEmptyMessagesAreNotHeldWithoutLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Inbox = reconnect.Inbox{Bytes: 640, Messages: 5}
+		_, old, next := overlapping(s, &o)
+		for range 10 {
+			next.Deliver(text(""))
+		}
+		synctest.Wait()
+		require.True(t, old.Closed())
+	})
+}

@@ -1,0 +1,174 @@
+package reconnect
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// Rotation says when a session is replaced by another while it is well: because servers end
+// every session after some time, or say that they will soon. [Conn.Rotate] asks for the same at
+// once.
+//
+// The next session is made by a second dial, through the same gate and policy, the same
+// OnSession and layers, while the present one goes on. If that dial fails, it is repeated as
+// after a loss, and the present session stays. When the next session is ready, messages are
+// sent by it; what was being written ends by the old one, and what has [Out.Session] of the
+// old one still goes by that. The old one is read to its end, or for Drain, and then closed
+// politely. A verdict of ClassStop on the second dial ends the rotation, and the session stays:
+// After does not ask for another one.
+//
+// If the old session is lost before the next is ready, that is an ordinary loss, and the dial
+// under way becomes the redial. If the rotation waits before its next dial then, it ends, and the
+// redial follows after the wait of a loss. But a wait that the server has asked for is kept.
+type Rotation struct {
+	// After is the age at which a session is replaced. The time is drawn from [0.9, 1) of it
+	// for each session, with Allowed from [0.9, 0.98), so that clients which were started
+	// together do not rotate together. Default: never. Negative: an error.
+	After time.Duration
+
+	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It
+	// is asked from the drawn time on, until 0.99 of After. After that the session is replaced
+	// anyway. It is called in the goroutine of a timer. It is an error without After. Default:
+	// always.
+	Allowed func(time.Time) bool
+
+	// Overlap says in which order the reader gets the messages of two sessions that are both
+	// alive. Default: OverlapHold, or OverlapBreakFirst with RunOptions.OneConnection,
+	// which allows nothing else.
+	Overlap Overlap
+
+	// Drain is how long the old session is read when the next one is ready, before it is
+	// closed (which takes a second more at most, if the peer does not answer); and with
+	// OverlapBreakFirst how long messages wait for the next session, whatever WhenDown says.
+	// Default: 5 s. Negative: an error.
+	Drain time.Duration
+}
+
+// Overlap says what happens while one session replaces another.
+type Overlap uint8
+
+// The ways to replace a session. Servers differ: some give everything to both connections,
+// some spread it over both, some refuse a second connection or close the first.
+const (
+	// OverlapHold gives the reader all messages of the old session, then one seam, and then
+	// the messages of the next. Those are held meanwhile, at most Inbox.Bytes of them, and at
+	// most one for each 64 of these bytes, or Inbox.Messages if that is more. Then the old
+	// session is cut, without a close frame. While the old one is quiet the reader waits for as long as Drain. If
+	// the next session is lost while nobody reads, what is held of it goes to the inbox though
+	// that is full; but if the inbox has got as much in this way before, it is lost too.
+	OverlapHold Overlap = iota
+
+	// OverlapMix gives the reader the messages of both sessions as they come, one at a time.
+	// The seam comes when the old session has ended, and says nothing about the order: what
+	// came by the next session stands before it and after it. Up to 16 messages more than
+	// Inbox.Messages may wait meanwhile.
+	OverlapMix
+
+	// OverlapBreakFirst closes the old session, and then dials without a first wait. It is
+	// for servers that allow one connection. What the server sends until it sees the close is
+	// lost, unless the protocol resumes.
+	OverlapBreakFirst
+)
+
+// ErrRotated is the cause of the end of a session that was replaced, if nobody has given
+// another one.
+var ErrRotated error = &reasonError{"replaced by the next session", backoff.ReasonRotated}
+
+const defaultDrain = 5 * time.Second
+
+func (o Rotation) withDefaults(one bool) Rotation {
+	if o.Drain == 0 {
+		o.Drain = defaultDrain
+	}
+	if one {
+		o.Overlap = OverlapBreakFirst
+	}
+	return o
+}
+
+func (o *Rotation) validate(one bool) error {
+	switch {
+	case o.After < 0:
+		return fmt.Errorf("reconnect: Options.Rotate.After is negative: %v", o.After)
+	case o.Drain < 0:
+		return fmt.Errorf("reconnect: Options.Rotate.Drain is negative: %v", o.Drain)
+	case o.Overlap > OverlapBreakFirst:
+		return fmt.Errorf("reconnect: Options.Rotate.Overlap is none of the ways: %d", o.Overlap)
+	case o.Overlap == OverlapMix && one:
+		return errors.New("reconnect: Options.Rotate.Overlap cannot be OverlapMix with RunOptions.OneConnection, which allows one connection")
+	case o.Allowed != nil && o.After == 0:
+		return errors.New("reconnect: Options.Rotate.Allowed without After is never asked")
+	}
+	return nil
+}
+
+// Rotate asks that a session be replaced by another, as a says: see [Rotation]. It is for
+// what a server says in its own protocol, and for an operator. It returns at once. It does
+// nothing if session is not the present one, if that is not ready, or if it is being replaced
+// already.
+func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
+
+// rotate is Rotate, and reports whether it does anything.
+func (c *Conn) rotate(session uint64, a Advice) bool {
+	k, l := c.state.leader()
+	if l == nil || l.session != session || l != c.sender.ready() || c.life.leaving.Load() {
+		return false
+	}
+	r := newReplacement(k, l, a)
+	if !c.replacement.CompareAndSwap(nil, r) {
+		return false
+	}
+	if l.lost() { // perhaps before its supervisor could see r
+		c.replacement.CompareAndSwap(r, nil)
+		return false
+	}
+	c.hint.set(a)
+	now := time.Now()
+	r.start.Set(a.drawn(c.life.o.Run.random(), now, time.Duration(l.clock)*time.Millisecond), r.begin)
+	return true
+}
+
+// aging rotates a session when it has its age. It is nil if there is no limit.
+type aging struct {
+	link  *link
+	conn  *Conn
+	last  instant     // from then on Allowed is not asked
+	timer xsync.Timer // calls tick
+}
+
+// age begins to watch the age of l.
+func (c *Conn) age(l *link) *aging {
+	o := &c.life.o.more.Rotate
+	if o.After <= 0 {
+		return nil
+	}
+	a, latest := &aging{link: l, conn: c, last: now() + o.After/100*99}, o.After
+	if o.Allowed != nil {
+		latest = o.After / 100 * 98 // so that Allowed is asked in each session
+	}
+	a.timer.Set(backoff.Uniform(c.life.o.Run.random(), o.After/10*9, latest), a.tick)
+	return a
+}
+
+// tick is the timer's callback: it rotates the session, or looks again soon.
+func (a *aging) tick() {
+	allowed := true
+	if ask := a.conn.life.o.more.Rotate.Allowed; ask != nil && now() < a.last {
+		xsync.Guard(func() { allowed = ask(time.Now()) },
+			func() { a.link.cut(fmt.Errorf("Rotate.Allowed: %w", errNotReturned)) })
+	}
+	if !a.link.lost() && !(allowed && a.conn.rotate(a.link.session, Advice{})) {
+		a.timer.Set(min(max(a.conn.life.o.more.Rotate.After/1000, time.Millisecond), time.Second), a.tick)
+	}
+}
+
+func (a *aging) stop() {
+	if a != nil {
+		a.timer.Stop()
+		a.conn.life.waitForTimer(&a.timer, "Rotate.Allowed")
+	}
+}

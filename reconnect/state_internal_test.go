@@ -1,0 +1,20 @@
+package reconnect
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A supervisor may notice the end of its session just after the next session has become ready.
+func TestAKeeperThatLeadsNoMoreDoesNotChangeTheStatus(t *testing.T) {
+	var s state
+	var first, next keeper
+	s.start(&first)
+	s.rotating(&next)
+	l := &link{session: 2}
+	next.link.Store(l)
+	s.succeed(&next, l)
+	s.enter(&first, StateWaiting, nil)
+	require.Equal(t, StateReady, s.now().State)
+}
