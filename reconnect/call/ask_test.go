@@ -1,0 +1,42 @@
+package call_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// What comes before the answer to a login is part of the stream.
+func TestAskReturnsTheAnswerWhileASessionIsOpened(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var welcome string
+		s.open(&reconnect.Options{
+			OnSession: func(_ context.Context, o *reconnect.Opening) error {
+				m, err := s.table.Ask(o, "1", text("1 login"))
+				welcome = string(m.Data)
+				return err
+			},
+			Run: reconnect.RunOptions{Policy: every(time.Second)},
+		})
+		peer := s.accept()
+		wantWritten(t, peer, "1 login")
+		answer(peer, "!news", "2 of another", "1 welcome")
+		require.Equal(t, "1 welcome", welcome)
+		m, err := s.conn.Read(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, "!news", string(m.Data))
+		require.Equal(t, []string{"2 of another"}, s.late)
+		lose(peer)
+		welcome = "none"
+		peer = s.accept()
+		lose(peer) // before the answer
+		require.Empty(t, welcome)
+		s.accept()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,351 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Request is a question for [Table.Do].
+type Request[K comparable] struct {
+	// ID is what the answer will have, too. It must not be that of another question without
+	// an answer: see [ErrIDInUse].
+	ID K
+
+	// Message is the whole question, with its id in it. Its data must not change until Do
+	// has returned, and belongs to the caller again then.
+	Message conn.Message
+
+	// Session is the only session by which the question may go, such as that of a message
+	// which it is about. Default: the session by which a Write would go.
+	Session uint64
+
+	// Repeatable says that it does no harm if the peer gets the question twice. It then waits
+	// for a session, whatever Options.WhenDown says, and when that session ends before the
+	// answer it goes again by the next one, under the same id, as often as it takes until
+	// its context ends. Default: no question is sent twice.
+	Repeatable bool
+}
+
+// question is a question in a table. Table.mu guards what changes, except where it says otherwise.
+type question[K comparable] struct {
+	id         K
+	only       uint64 // Request.Session
+	repeatable bool
+	order      uint64 // counts the questions
+
+	session uint64        // by which it was asked, and is or will be answered; 0: none now
+	inLine  bool          // it is in the line
+	turn    chan struct{} // closed when it has the turn; nil: it need not be told
+
+	done     chan struct{}     // closed when it is answered or its session has ended; made for each session by which it goes
+	answered bool              // it has its answer, or will have when done is closed, after which it does not change
+	answer   reconnect.Message // valid when done is closed and it is answered; until then it belongs to the goroutine that reads
+	cause    error             // why its session has ended, or why none was ready
+
+	// These belong to Do.
+	tried uint64 // the newest session by which it went, or tried to; 0: none
+	sent  bool   // the peer may have it
+}
+
+// wake lets q look again.
+func (q *question[K]) wake() {
+	if q.turn != nil {
+		close(q.turn)
+		q.turn = nil
+	}
+}
+
+// Do asks a question and waits for its answer, which is in a slice of its own and of the exact
+// size. It ends exactly once: with the answer, or with an error:
+//
+//   - a *[LostError], at once, when the session ends by which the question went, or if none is
+//     ready. Options.WhenDown of the Conn says whether a question that was not sent waits
+//     for a session, as it says of Write. A Repeatable question waits and goes again.
+//   - an *[Error] that is the cause of ctx.
+//   - an *[Error] that is [net.ErrClosed]: the Conn has ended.
+//   - an *[Error] that is [ErrTableFull], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage]:
+//     nothing was sent.
+//
+// Both types have the fate of the question, and [Unsent] tells in short whether it may be asked
+// again. While the question is being written the end of ctx does not end Do, because half a
+// message would cost the connection, which has a write timeout of its own.
+//
+// Do works in the goroutine that reads the messages of the Conn, because answers are seen before
+// the inbox. But when the inbox is full and blocks, an answer behind what is in it is not seen
+// until somebody reads, so give ctx an end. It does not work in a callback: see [ErrInCallback].
+func (t *Table[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
+	q := &question[K]{id: r.ID, only: r.Session, repeatable: r.Repeatable}
+	c, err := t.enter(ctx, q)
+	if err != nil {
+		return reconnect.Message{}, &Error{Fate: reconnect.FateDropped, Err: err}
+	}
+	for {
+		session, err := t.await(ctx, c, q)
+		if err == nil {
+			err = t.wrote(ctx, q, c.WriteTo(ctx, session, r.Message))
+		}
+		if err == nil {
+			err = t.hear(ctx, q)
+		}
+		switch err {
+		case nil:
+			return q.answer, nil
+		case errAgain:
+			continue
+		}
+		return reconnect.Message{}, t.conclude(c, q, err)
+	}
+}
+
+// These say how a question goes on.
+var (
+	errAgain = errors.New("it goes again")
+	errLost  = errors.New("there is no session for it")
+)
+
+// enter lets q into the table, and returns the Conn by which to ask.
+func (t *Table[K]) enter(ctx context.Context, q *question[K]) (*reconnect.Conn, error) {
+	c := t.conn.Load()
+	switch {
+	case c == nil:
+		return nil, errNoConn
+	case c.InCallback(ctx):
+		return nil, ErrInCallback
+	case q.repeatable && q.only != 0:
+		return nil, errPinned
+	case !same(q.id, q.id):
+		return nil, errBadID
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended != nil {
+		return nil, t.ended
+	}
+	if t.questions[q.id] != nil {
+		t.counts.Refused++
+		return nil, ErrIDInUse
+	}
+	if len(t.questions) >= t.o.InFlight {
+		t.counts.Refused++
+		return nil, ErrTableFull
+	}
+	t.order++
+	q.order = t.order
+	t.questions[q.id] = q
+	t.counts.Asked++
+	return c, nil
+}
+
+func same[K comparable](a, b K) bool { return a == b }
+
+// await waits until q may be written, and by which session, and notes that it will be. Those that
+// go again come first, in the order in which they were asked.
+func (t *Table[K]) await(ctx context.Context, c *reconnect.Conn, q *question[K]) (session uint64, err error) {
+	for {
+		changed := t.changes() // before anything is looked at, so that no change is missed
+		wait := t.place(q)
+		if wait == nil {
+			if session, err = t.session(ctx, c, q); err != nil {
+				return 0, err
+			}
+			if session != 0 {
+				if ok, err := t.begin(q, session); ok || err != nil {
+					return session, err
+				}
+				if q.repeatable {
+					continue // to join the line
+				}
+			}
+			wait = changed
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// session returns the session by which q may go, or 0 if q waits until one is ready.
+func (t *Table[K]) session(ctx context.Context, c *reconnect.Conn, q *question[K]) (uint64, error) {
+	if q.only != 0 {
+		return q.only, nil
+	}
+	session, err := c.AwaitSession(ctx)
+	switch {
+	case err == nil:
+		return session, nil
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case !errors.Is(err, reconnect.ErrNotReady):
+		return 0, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.repeatable {
+		t.line.join(q)
+		return 0, nil
+	}
+	q.cause = err
+	return 0, errLost
+}
+
+// place puts a repeatable question into the line, unless it can go at once. If it is not its turn,
+// place returns a channel that is closed when it may look again.
+func (t *Table[K]) place(q *question[K]) (wait <-chan struct{}) {
+	if !q.repeatable {
+		return nil // begin looks at the line
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ready == 0 || len(t.line) > 0 {
+		t.line.join(q)
+	}
+	return t.line.turn(q)
+}
+
+// begin notes that q is asked by a session from now on, because an answer can come before WriteTo
+// has returned. It reports false if other questions come before q.
+func (t *Table[K]) begin(q *question[K], session uint64) (ok bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case q.only == 0 && !t.line.open(q):
+		return false, nil
+	case t.givenUp.has(asked[K]{session, q.id}):
+		return false, ErrIDInUse
+	}
+	if q.sent {
+		t.counts.Repeated++
+	}
+	q.session, q.tried, q.cause = session, session, nil
+	q.done = make(chan struct{})
+	return true, nil
+}
+
+// wrote notes that WriteTo has returned err. Nil means that q waits for its answer, or has it.
+func (t *Table[K]) wrote(ctx context.Context, q *question[K], err error) error {
+	var unwritten *reconnect.WriteError
+	if err != nil {
+		unwritten = err.(*reconnect.WriteError) // as WriteTo says
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case err == nil || q.answered:
+		q.sent = true
+		if q.session != 0 { // else it goes again
+			t.leaveLine(q)
+		}
+		return nil
+	case unwritten.Fate == reconnect.FateUnknown:
+		q.sent = true
+	case !bySession(unwritten):
+		q.session = 0
+		return unwritten.Err
+	case unwritten.Session == 0 && ctx.Err() != nil: // whose cause may look like the end of a session
+		q.session = 0
+		return context.Cause(ctx)
+	}
+	// Its session has ended.
+	if q.session = 0; q.cause == nil {
+		q.cause = unwritten.Err
+	}
+	return t.over(q)
+}
+
+// bySession reports whether a message was dropped because of its session, and not because of
+// its context, the end of the Conn, or what is in it.
+func bySession(e *reconnect.WriteError) bool {
+	if errors.Is(e.Err, conn.ErrBadMessage) {
+		return false // from the queue it has a session, too
+	}
+	return e.Session != 0 || errors.Is(e.Err, reconnect.ErrSessionLost) || errors.Is(e.Err, reconnect.ErrNotReady)
+}
+
+// hear waits for the answer. If ctx ends first, the answer will be late.
+func (t *Table[K]) hear(ctx context.Context, q *question[K]) error {
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+		if t.giveUp(q) {
+			return context.Cause(ctx)
+		}
+		<-q.done // soon, because the goroutine that closes it does not wait
+	}
+	if q.answered {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over(q)
+}
+
+// giveUp takes q out of the table, unless it is answered or its session has ended.
+func (t *Table[K]) giveUp(q *question[K]) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.answered || q.session == 0 {
+		return false
+	}
+	t.remove(q)
+	if t.givenUp.add(asked[K]{q.session, q.id}) {
+		t.counts.Forgotten++
+	}
+	return true
+}
+
+// over says what comes after a session that has ended: q goes again if it may. The caller holds mu.
+func (t *Table[K]) over(q *question[K]) error {
+	switch {
+	case q.repeatable:
+		t.line.join(q)
+	case q.sent || q.only != 0:
+		return errLost
+	}
+	return errAgain
+}
+
+// conclude ends q without an answer, because of err, and returns the error of Do.
+func (t *Table[K]) conclude(c *reconnect.Conn, q *question[K], err error) error {
+	fate := reconnect.FateDropped
+	if q.sent {
+		fate = reconnect.FateUnknown
+	}
+	closed := err == errLost && closing(c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.questions[q.id] == q {
+		t.remove(q)
+	}
+	switch {
+	case err == errLost:
+		t.counts.Lost++
+		return &LostError{Fate: fate, Session: q.tried, Err: q.cause, closed: closed}
+	case err == ErrIDInUse && !q.sent:
+		t.counts.Asked--
+		t.counts.Refused++
+	default:
+		t.counts.GivenUp++
+	}
+	return &Error{Fate: fate, Session: q.tried, Err: err}
+}
+
+// closing reports whether c has ended, or is about to.
+func closing(c *reconnect.Conn) bool {
+	_, err := c.AwaitSession(ended) // does not wait
+	return errors.Is(err, net.ErrClosed)
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

@@ -1,0 +1,194 @@
+package call_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/call"
+)
+
+// The tests of question.go and line.go that are about questions which go again.
+
+func TestRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		var all []*asked
+		var questions []string
+		for i := range 20 {
+			questions = append(questions, fmt.Sprintf("%d q", i))
+			all = append(all, s.repeat(questions[i]))
+		}
+		for range 3 { // as often as it takes
+			wantWritten(t, peer, questions...)
+			lose(peer)
+			peer = s.accept()
+		}
+		wantWritten(t, peer, questions...)
+		for i, a := range all {
+			a.wantWaiting()
+			answer(peer, questions[i])
+			a.wantAnswer(questions[i])
+			require.Equal(t, uint64(4), a.answer.Session)
+		}
+		require.Equal(t, call.Stats{Asked: 20, Answered: 20, Repeated: 60}, s.table.Stats())
+	})
+}
+
+// Else a newer "set x" could be overtaken by an older one.
+func TestANewQuestionGoesBehindThoseThatGoAgain(t *testing.T) {
+	for _, policy := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.open(down(policy))
+			peer := s.accept()
+			s.repeat("1 a")
+			s.repeat("2 b")
+			lose(peer)
+			early := s.ask("3 early")
+			peer = s.accept()
+			late := s.ask("4 late")
+			again := s.repeat("5 again")
+			if policy == reconnect.WhenDownFail {
+				early.wantLost(reconnect.FateDropped, 0)
+				wantWritten(t, peer, "1 a", "2 b", "4 late", "5 again")
+			} else {
+				wantWritten(t, peer, "1 a", "2 b", "3 early", "4 late", "5 again")
+			}
+			answer(peer, "4 L", "5 A")
+			late.wantAnswer("4 L")
+			again.wantAnswer("5 A")
+		})
+	}
+}
+
+// The same while the first of them is being written.
+func TestANewQuestionWaitsUntilThoseThatGoAgainAreWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		s.repeat("1 a")
+		s.repeat("2 b")
+		lose(peer)
+		next := s.acceptHeld()
+		late, again := s.ask("3 late"), s.repeat("4 again")
+		require.Empty(t, next.Written())
+		next.Release()
+		synctest.Wait()
+		got := next.Written()
+		require.Len(t, got, 4)
+		require.Equal(t, "1 a", string(got[0].Data))
+		require.Equal(t, "2 b", string(got[1].Data))
+		answer(next, "3 L", "4 A")
+		late.wantAnswer("3 L")
+		again.wantAnswer("4 A")
+	})
+}
+
+// Under WhenDownFail a question that waits for the line must not wait for another session.
+func TestAQuestionBehindTheLineFailsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		first := s.repeat("1 a")
+		lose(peer)
+		next := s.acceptHeld()
+		late := s.ask("2 late")
+		late.wantWaiting()
+		lose(next)
+		late.wantLost(reconnect.FateDropped, 0)
+		first.wantWaiting()
+		peer = s.accept()
+		answer(peer, "1 A")
+		first.wantAnswer("1 A")
+	})
+}
+
+func TestRepeatableQuestionsWaitInOrderWhateverWhenDownSays(t *testing.T) {
+	for _, policy := range []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.open(down(policy))
+			s.refuse(errGone)
+			for session := range 2 {
+				var questions []string
+				var all []*asked
+				for i := range 20 {
+					questions = append(questions, fmt.Sprintf("%d of %d", i, session))
+					all = append(all, s.repeat(questions[i]))
+				}
+				peer := s.accept()
+				wantWritten(t, peer, questions...)
+				answer(peer, questions...)
+				for i, a := range all {
+					a.wantAnswer(questions[i])
+				}
+				lose(peer)
+			}
+			require.Equal(t, call.Stats{Asked: 40, Answered: 40}, s.table.Stats())
+		})
+	}
+}
+
+// The next session is ready at once then.
+func TestAfterARotationRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		old := s.accept()
+		var questions []string
+		for i := range 20 {
+			questions = append(questions, fmt.Sprintf("%d q", i))
+			s.repeat(questions[i])
+		}
+		s.conn.Rotate(1, reconnect.Advice{})
+		next := s.accept()
+		lose(old)
+		wantWritten(t, next, questions...)
+	})
+}
+
+// One that leaves the line gives the turn on. What may have been sent is of unknown fate.
+func TestTheContextEndsAQuestionInTheLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		r := request("1 a")
+		r.Repeatable = true
+		first, second := s.do(ctx, r), s.repeat("2 b")
+		lose(peer)
+		r = request("3 c")
+		r.Repeatable = true
+		unsent := s.do(ctx, r)
+		<-first.done
+		first.wantError(reconnect.FateUnknown, context.DeadlineExceeded)
+		unsent.wantError(reconnect.FateDropped, context.DeadlineExceeded)
+		second.wantWaiting()
+		peer = s.accept()
+		wantWritten(t, peer, "2 b")
+		s.ask("1 new").wantWaiting()
+		require.Zero(t, s.table.Stats().Reserved, "the session that could answer has ended")
+	})
+}
+
+// A repeatable question of which a part was written goes again too, and keeps its place.
+func TestAQuestionThatWasCutGoesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		first := s.repeat("1 a")
+		peer.FailWrite(io.ErrUnexpectedEOF)
+		second := s.repeat("2 b")
+		peer = s.accept()
+		wantWritten(t, peer, "1 a", "2 b")
+		answer(peer, "1 A", "2 B")
+		first.wantAnswer("1 A")
+		second.wantAnswer("2 B")
+	})
+}

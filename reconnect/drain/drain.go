@@ -1,0 +1,175 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Drain closes all connections of the Group and returns when that is done. From its beginning
+// [Group.Ready] is false. For [Options].Lead nothing else changes. Then the window begins: each
+// connection is closed at a moment of its own, and [Group.Handler] refuses requests. If ctx has
+// a deadline, the lead takes half of the time until then at most, and the window nine tenths
+// of the rest.
+//
+// When ctx ends, all that is left is closed at once, and Drain returns after
+// [Options].CloseTimeout at the latest. It also waits, for as long at most, until the handlers
+// behind Handler have returned.
+//
+// The error is nil if each connection was closed in its time or had gone before. Otherwise it is
+// an [*Error]. A Group drains once: a further call waits for the same drain, hurries it when
+// its own ctx ends, and returns the same.
+func (g *Group) Drain(ctx context.Context) error {
+	first := g.beginDrain(ctx)
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		g.hurry(context.Cause(ctx))
+		<-g.done // closed at g.limit at the latest
+	}
+	if hook := g.o.Trace.DrainDone; hook != nil && first {
+		hook(g.Stats(), g.result)
+	}
+	return g.result
+}
+
+// Error says what a drain could not do in time.
+type Error struct {
+	Err      error // why it hurried: the cause with which the context of Drain has ended; nil: it did not
+	Hurried  int   // connections that were closed before their moment, because of that
+	Hung     int   // closers and notices that have not returned
+	Left     int   // connections whose closer was not called, because too many others hang
+	Handlers int   // handlers behind Group.Handler that have not returned
+}
+
+func (e *Error) Error() string {
+	var parts []string
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	for _, p := range []struct {
+		n    int
+		text string
+	}{
+		{e.Hurried, "closed early: %d"}, {e.Hung, "hung: %d"},
+		{e.Left, "not closed: %d"}, {e.Handlers, "handlers still running: %d"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf(p.text, p.n))
+		}
+	}
+	return "drain: " + strings.Join(parts, ", ")
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// beginDrain begins the lead, unless another call has. It reports whether it does.
+func (g *Group) beginDrain(ctx context.Context) (first bool) {
+	g.mu.Lock()
+	if g.phase != serving {
+		g.mu.Unlock()
+		return false
+	}
+	now := g.now()
+	if d, ok := ctx.Deadline(); ok {
+		g.deadline = now + time.Until(d)
+	}
+	g.phase, g.until = lead, now+max(min(g.o.Lead, (g.deadline-now)/2), 0)
+	members := g.stats.Members
+	for _, m := range g.due {
+		if g.unnoticed(m) {
+			m.at = never
+		}
+	}
+	g.due.sort()
+	g.mu.Unlock()
+	defer g.resume() // even if the hook ends the goroutine
+	if hook := g.o.Trace.DrainStart; hook != nil {
+		hook(members)
+	}
+	return true
+}
+
+// resume does what is due after a change that was made before.
+func (g *Group) resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.advance()
+}
+
+// unnoticed reports whether no time of its close was promised to m.
+func (g *Group) unnoticed(m *Member) bool { return m.notice == nil || !m.warned }
+
+// spread begins the window. The window is cut into as many slots as there are members, and each
+// member gets a random moment of a slot of its own, in a random order. g.mu is held.
+func (g *Group) spread(now time.Duration) {
+	length := max(min(g.o.Window, (g.deadline-now)/10*9), 0)
+	g.phase, g.until, g.warn = window, now+length, min(g.o.Warn, length)
+	g.rand.Shuffle(len(g.due), g.due.Swap)
+	n := 0
+	for _, m := range g.due {
+		if g.unnoticed(m) {
+			n++
+		}
+	}
+	i := 0
+	for _, m := range g.due {
+		if !g.unnoticed(m) {
+			continue
+		}
+		span := length
+		if !m.warned {
+			span -= g.warn
+		}
+		m.at = now + time.Duration((float64(i)+g.rand.Float64())/float64(n)*float64(span))
+		i++
+	}
+	g.due.sort()
+}
+
+// hurry closes all that is left, because of cause.
+func (g *Group) hurry(cause error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase == over || g.hurried != nil {
+		return
+	}
+	now := g.now()
+	g.hurried = cause
+	g.phase, g.until, g.limit = window, now, after(now, g.o.CloseTimeout)
+	for _, m := range g.due {
+		m.at, m.warned = min(m.at, now), true
+	}
+	g.due.sort()
+	g.advance()
+}
+
+// finish ends the drain if nothing is left, or nothing that can be waited for. g.mu is held.
+func (g *Group) finish(now time.Duration) {
+	if g.phase != window {
+		return
+	}
+	idle := g.calls == g.stats.Hung // nothing runs that may still return in time
+	switch {
+	case g.limit <= now:
+	case idle && len(g.due) > 0 && !g.room(): // too many hang
+	case !idle || len(g.due) > 0:
+		if g.hurried == nil {
+			g.limit = never // a handler has added a member
+		}
+		return
+	case g.handlers > 0:
+		g.limit = min(g.limit, after(now, g.o.CloseTimeout))
+		return
+	}
+	for _, m := range g.due {
+		m.at = never
+	}
+	g.phase, g.limit, g.until = over, never, now // nobody waits for a member that is added now
+	if g.hurried != nil || g.calls+len(g.due)+g.handlers > 0 {
+		g.result = &Error{g.hurried, g.stats.Hurried, g.calls, len(g.due), g.handlers}
+	}
+	close(g.done)
+}

@@ -1,0 +1,194 @@
+package drain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Group is the accepted connections of a server. Make it with [New]. It is safe for concurrent
+// use. A Group without members has no goroutine and no timer.
+type Group struct {
+	o      Options
+	reason string
+	start  time.Time     // what the times of members and calls count from
+	done   chan struct{} // closed when the drain is over
+
+	mu       sync.Mutex // guards what follows; not held while a function of the user's runs
+	rand     *rand.Rand
+	due      schedule[*Member] // the members whose notice or close is to come
+	running  schedule[*call]   // the calls that are not hung
+	places   int               // how many of these are not slow
+	calls    int               // calls that have not returned, with those that are hung
+	handlers int               // requests in Handler
+	warn     time.Duration     // how long before its close a member is noticed
+	phase    phase
+	until    time.Duration // the end of the lead, or of the window
+	deadline time.Duration // of the drain; never: none
+	limit    time.Duration // when the drain is over, whatever is left; never: not known, or past
+	hurried  error         // why the drain hurries; nil: it does not
+	result   error         // what Drain returns when done is closed
+	timer    *time.Timer   // calls tick; nil: not needed yet
+	alarm    time.Duration // when it does; never: it does not
+	stats    Stats
+}
+
+// phase is where a Group is in its life.
+type phase uint8
+
+const (
+	serving phase = iota
+	lead          // Drain was called; members stay
+	window        // members close
+	over          // nobody waits for members any more
+)
+
+// New returns a Group. Its error names the option that is wrong.
+func New(o *Options) (*Group, error) {
+	g := &Group{
+		o:     o.withDefaults(),
+		start: time.Now(),
+		done:  make(chan struct{}),
+		limit: never, deadline: never, alarm: never,
+	}
+	if err := g.o.validate(); err != nil {
+		return nil, fmt.Errorf("drain: %w", err)
+	}
+	g.reason = Reason{g.o.Wait, g.o.Spread, g.o.URL}.String()
+	g.rand, g.warn = rand.New(g.o.Rand), g.o.Warn
+	return g, nil
+}
+
+// Add puts a connection into the Group and returns it as a member, which must be removed when
+// the connection has ended. close ends the connection with this code and this reason, as far as
+// its protocol has them. It is called once at most, in a goroutine of the Group's, and must be
+// safe to call while the connection is in use. Its error is counted.
+//
+// During the lead of a drain a connection is taken like any other. During the window it is
+// closed at a moment that is drawn from what is left of the window, and after that at once.
+func (g *Group) Add(close func(code int, reason string) error) *Member {
+	return g.AddNotice(close, nil)
+}
+
+// AddNotice is Add for a protocol that can warn a client: notice tells the client that its
+// connection will be closed at the time by, so that it can leave by itself. It is called
+// [Options].Warn before that, in a goroutine of the Group's, and once at most. A client that
+// has not gone by then is closed, even if notice has not returned. When less than Warn is left
+// of the window of a drain, the time is drawn from what is left, and notice is called at once.
+// After the window, and when the context of Drain has ended, it is not called any more.
+//
+// Tell the client to be gone a little before by, such as after four fifths of the time until
+// then, because its next session may take a moment to be ready.
+func (g *Group) AddNotice(close func(code int, reason string) error, notice func(by time.Time)) *Member {
+	if close == nil {
+		panic("drain: Add without a function that closes")
+	}
+	m := &Member{group: g, close: close, notice: notice, warned: notice == nil}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m.at = g.draw(m, g.now())
+	g.due.add(m)
+	g.stats.Added++
+	g.stats.Members++
+	g.advance()
+	return m
+}
+
+// Stats returns the numbers of the Group.
+func (g *Group) Stats() Stats {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stats
+}
+
+// draw returns when the notice or the close of a member is due that is added now. g.mu is
+// held.
+func (g *Group) draw(m *Member, now time.Duration) time.Duration {
+	ahead := time.Duration(0) // how long before the close
+	if !m.warned {
+		ahead = g.warn
+	}
+	switch {
+	case g.phase == lead, g.phase == serving && g.o.MaxAge == 0:
+		return never
+	case g.phase == serving:
+		least := g.o.MaxAge - g.o.MaxAge/10 - ahead
+		return after(now, after(least, time.Duration(float64(g.o.MaxAge/5)*g.rand.Float64())))
+	}
+	m.warned = m.warned || g.until <= now // nobody has time to leave
+	return now + g.share(g.until-ahead-now)
+}
+
+// share draws a part of what is left of the window. g.mu is held.
+func (g *Group) share(left time.Duration) time.Duration {
+	return time.Duration(float64(max(left, 0)) * g.rand.Float64())
+}
+
+// now returns the time since the Group was made.
+func (g *Group) now() time.Duration { return time.Since(g.start) }
+
+// cause is why a closer is called now. g.mu is held.
+func (g *Group) cause() Cause {
+	switch {
+	case g.hurried != nil:
+		return CauseHurry
+	case g.phase == serving || g.phase == lead:
+		return CauseAge
+	}
+	return CauseDrain
+}
+
+// tick is the timer's callback.
+func (g *Group) tick() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.alarm = never
+	g.advance()
+}
+
+// advance does all that is due, and sets the timer for what comes next. It is called after
+// every change. g.mu is held.
+func (g *Group) advance() {
+	now := g.now()
+	if g.phase == lead && g.until <= now {
+		g.spread(now)
+	}
+	g.overdue(now)
+	for now < g.limit && g.room() && g.due.next() <= now {
+		g.begin(g.due[0], now)
+	}
+	g.finish(now)
+	g.wake(now)
+}
+
+// room reports whether another call may begin. g.mu is held.
+func (g *Group) room() bool { return g.places < g.o.Closers && g.calls/16 < g.o.Closers }
+
+// wake sets the timer. g.mu is held.
+func (g *Group) wake(now time.Duration) {
+	next := g.running.next()
+	if g.room() {
+		next = min(next, g.due.next())
+	}
+	switch g.phase {
+	case lead:
+		next = min(next, g.until)
+	case window:
+		next = min(next, g.limit)
+	}
+	switch {
+	case next == g.alarm:
+		return
+	case g.alarm != never && !g.timer.Stop():
+		return // tick is about to run, and calls this again
+	}
+	if g.alarm = next; next == never {
+		return
+	}
+	if g.timer == nil {
+		g.timer = time.AfterFunc(next-now, g.tick)
+	} else {
+		g.timer.Reset(next - now)
+	}
+}

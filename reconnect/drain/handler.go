@@ -1,0 +1,72 @@
+package drain
+
+import (
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Ready reports whether the server should get new connections: true until Drain is called.
+func (g *Group) Ready() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.phase == serving
+}
+
+// ReadyHandler returns a handler for the readiness check of a load balancer: it answers 200
+// while the Group is Ready, and else 503.
+func (g *Group) ReadyHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if g.Ready() {
+			io.WriteString(w, "ready\n")
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, "draining\n")
+	})
+}
+
+// Handler returns a handler that calls h until the window of a drain begins. From then on it
+// answers 503. Its header Retry-After has a whole number of seconds, which is drawn for each
+// answer: from [Options].Wait up to Wait plus Spread, and with neither from 1 up to 10. Drain
+// waits for the calls of h.
+func (g *Group) Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seconds, refused := g.enter(); refused {
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
+			w.Header().Set("Connection", "close")
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		defer g.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// enter admits a request, or returns after how many seconds it should come again.
+func (g *Group) enter() (seconds int, refused bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase < window {
+		g.handlers++
+		return 0, false
+	}
+	g.stats.Refused++
+	low, high := g.o.Wait, g.o.Wait+g.o.Spread
+	if high == 0 {
+		low, high = time.Second, 10*time.Second
+	}
+	wait := low + time.Duration(float64(high-low)*g.rand.Float64())
+	return int(max(math.Ceil(wait.Seconds()), 1)), true
+}
+
+// leave notes the end of a request.
+func (g *Group) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.handlers--
+	g.advance()
+}

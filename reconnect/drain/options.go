@@ -1,0 +1,148 @@
+package drain
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Options are the settings of a [Group]. Nil and the zero value are the defaults. [New] copies
+// them.
+type Options struct {
+	// Window is the time over which [Group.Drain] closes the connections, each at a moment of
+	// its own. It must be long enough for the other servers: the number of clients, divided by
+	// the handshakes per second that the others can take. Default 60 s; negative: all are
+	// closed at once.
+	Window time.Duration
+
+	// Lead is how long Drain goes on serving and accepting, with [Group.Ready] false, before
+	// the Window begins: the time that load balancers need to notice. Default 15 s; negative:
+	// none.
+	Lead time.Duration
+
+	// MaxAge is the age at which a connection is closed although nothing is wrong. It is drawn
+	// for each connection from 0.9 to 1.1 times MaxAge, so that connections which began
+	// together do not end together. It does not count during a drain, which closes all of them
+	// anyway. Default 0: never.
+	MaxAge time.Duration
+
+	// Warn is how long before its close the notice of a connection is called: see
+	// [Group.AddNotice]. It must not exceed the Window, nor half of MaxAge. Default: a quarter
+	// of the Window, or of MaxAge if that is shorter; negative: notices are called at the
+	// moment of the close, so that nobody has time to leave.
+	Warn time.Duration
+
+	// Closers is how many closers and notices may run at a time. One that takes longer than a
+	// second does not count any more, so that slow peers hold up nobody; there are never more
+	// than 16 times Closers in all. With a library whose close waits for the answer of the
+	// peer, the number that is needed is the closes per second times the time that one takes.
+	// Default 256.
+	Closers int
+
+	// CloseTimeout is how long a closer or a notice may run. After that it is hung: Drain does
+	// not wait for it, and [Stats] count it. It is also how long Drain takes at most when its
+	// context has ended. Default 10 s.
+	CloseTimeout time.Duration
+
+	// Code is the code of the close frame. Default 1012, which means that the service restarts.
+	Code int
+
+	// Wait, Spread and URL tell the clients when and where to come back: see [Reason]. They are
+	// in the reason of the close frame. The first two are in the header Retry-After of a
+	// refusal as well: see [Group.Handler]. Default: nothing, because the Window spreads the
+	// clients already.
+	Wait, Spread time.Duration
+	URL          string
+
+	// Trace has hooks that observe the Group. Default: none.
+	Trace *Trace
+
+	// Rand is the source of all draws. The Group uses it under a lock. Default: the functions
+	// of math/rand/v2.
+	Rand rand.Source
+}
+
+// placeTime is how long a call may hold its place among the Closers.
+const placeTime = time.Second
+
+// withDefaults returns a copy of o in which no field needs a default.
+func (o *Options) withDefaults() Options {
+	var p Options
+	if o != nil {
+		p = *o
+	}
+	p.Window = orDefault(p.Window, time.Minute)
+	p.Lead = orDefault(p.Lead, 15*time.Second)
+	if p.Warn == 0 {
+		p.Warn = p.Window / 4
+		if p.MaxAge > 0 {
+			p.Warn = min(p.Warn, p.MaxAge/4)
+		}
+	}
+	p.Warn = max(p.Warn, 0)
+	if p.Closers == 0 {
+		p.Closers = 256
+	}
+	if p.CloseTimeout == 0 {
+		p.CloseTimeout = 10 * time.Second
+	}
+	if p.Code == 0 {
+		p.Code = 1012
+	}
+	if p.Trace == nil {
+		p.Trace = &Trace{}
+	}
+	if p.Rand == nil {
+		p.Rand = global{}
+	}
+	return p
+}
+
+// orDefault returns d, or usual if d is 0, or 0 if d is negative.
+func orDefault(d, usual time.Duration) time.Duration {
+	if d == 0 {
+		return usual
+	}
+	return max(d, 0)
+}
+
+// global is the source of the functions of math/rand/v2.
+type global struct{}
+
+func (global) Uint64() uint64 { return rand.Uint64() }
+
+// validate returns an error that names the field which is wrong. The defaults are in place.
+func (o *Options) validate() error {
+	switch {
+	case o.MaxAge < 0:
+		return fmt.Errorf("Options.MaxAge: %v is negative", o.MaxAge)
+	case o.Warn > o.Window:
+		return fmt.Errorf("Options.Warn: %v is longer than the Window, %v", o.Warn, o.Window)
+	case o.MaxAge > 0 && o.Warn > o.MaxAge/2:
+		return fmt.Errorf("Options.Warn: %v is longer than half of MaxAge, %v", o.Warn, o.MaxAge)
+	case o.Closers < 0:
+		return fmt.Errorf("Options.Closers: %d is negative", o.Closers)
+	case o.CloseTimeout < 0:
+		return fmt.Errorf("Options.CloseTimeout: %v is negative", o.CloseTimeout)
+	}
+	if err := validCode(o.Code); err != nil {
+		return fmt.Errorf("Options.Code: %w", err)
+	}
+	if err := (Reason{o.Wait, o.Spread, o.URL}).Validate(); err != nil {
+		return fmt.Errorf("Options.%w", err)
+	}
+	return nil
+}
+
+// validCode returns an error if no close frame may have the code (RFC 6455, section 7.4, and
+// the registry that it sets up).
+func validCode(code int) error {
+	switch {
+	case code < 1000 || code > 4999:
+		return fmt.Errorf("%d is not within 1000 to 4999", code)
+	case code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000:
+		return errors.New("no close frame may have this code")
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// Package boltstore keeps the messages of a [replay.Ledger] in a bolt database, so that they survive
+// the end of the program, and a kill -9 too. It is a module of its own, because it needs
+// go.etcd.io/bbolt.
+//
+// The sender:
+//
+//	db, err := bolt.Open("outgoing.db", 0o600, &bolt.Options{Timeout: time.Second})
+//	...
+//	defer db.Close() // after <-conn.Done()
+//	store, err := boltstore.New(db, "orders")
+//	...
+//	ledger, err := replay.NewLedger(&replay.LedgerOptions{Store: store, Encode: encode})
+//
+// Without a Timeout, bolt.Open waits for ever while another process has the file open.
+//
+// When Add has returned, the message is on the disk. Messages that are added at the same time share a
+// transaction, and so one wait for the disk; a single goroutine waits for the disk each time.
+//
+// The receiver has an [Inbox], which stores the effect of each message and its number together:
+//
+//	seen, err := inbox.Take(seq, func(tx *bolt.Tx) error {
+//		return tx.Bucket(orders).Put(key, order)
+//	})
+//	if err == nil {
+//		acknowledge(seq)
+//	}
+//
+// So each message has its effect once, as long as both databases exist, and in the order in which it
+// was added: the sender sends again what was not acknowledged, and the inbox knows what it has. What
+// can still repeat:
+//
+//   - An effect outside of the transaction, such as a mail: the program may die after the mail and
+//     before the transaction. Send it from what the transaction has stored.
+//   - If the receiver's database is lost, what is unacknowledged comes again under new numbers (see
+//     replay.Renumber), and what was acknowledged is gone.
+//   - If the sender's database is lost, its new messages begin after what the inbox has, if it uses
+//     ResumeEpoch; what was in the database is gone.
+//
+// A damaged record costs itself only: the Ledger reports it with replay.OutcomeDamaged, and the
+// numbers have a gap there, which [Inbox.TakeAfterGap] accepts and [Inbox.Take] does not.
+package boltstore

@@ -1,0 +1,32 @@
+package replay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/replay"
+)
+
+func TestWrongBridgeOptionsAreNamed(t *testing.T) {
+	p := &store{}
+	for want, o := range map[string]*options{
+		"Parse is missing":                       {},
+		"BridgeOptions.Messages: -1":             {Parse: parseItem, Messages: -1},
+		"BridgeOptions.Bytes: -1":                {Parse: parseItem, Bytes: -1},
+		"BridgeOptions.Fetches: -1":              {Parse: parseItem, Fetches: -1},
+		"BridgeOptions.Streams: -1":              {Parse: parseItem, Streams: -1},
+		"BridgeOptions.Timeout: -1s":             {Parse: parseItem, Timeout: -time.Second},
+		"BridgeOptions.Snapshot and Ask":         {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
+		"BridgeOptions.Full: 7":                  {Parse: parseItem, Full: 7},
+		"Full cannot be HoldBlock with Ask":      {Parse: parseItem, Full: replay.HoldBlock, Ask: p.ask},
+		"BridgeOptions.Pace: budget: Window.Per": {Parse: parseItem, Pace: budget.Window{N: 1}},
+	} {
+		_, err := replay.NewBridge(o)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := replay.NewBridge[string, string](nil)
+	require.Error(t, err)
+}

@@ -1,0 +1,369 @@
+package subscription_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/subscription"
+)
+
+// InsForge#101: the answer of another session, or with an id that nobody gave, confirms nothing.
+func TestAForeignAnswerConfirmsNothing(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.ready("a") // has the id 1
+		s.venue.Next(conntest.VenueFault{Foreign: "1", Late: time.Second})
+		s.lose()
+		require.Equal(t, subscription.StateAsked, s.set.State("a"))
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		s.venue.Next(conntest.VenueFault{Foreign: "not ours"})
+		s.set.Add("b")
+		synctest.Wait()
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		require.Equal(t, []string{`2 reads {"op":"subscribe","id":"not ours","answer":true}`}, s.noted(), "it may be for another layer")
+		time.Sleep(time.Second)
+		s.synced("a", "b")
+	})
+}
+
+func TestASecondAnswerIsCountedAndTaken(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			r.ID = "mine-" + r.ID
+			return encode(r)
+		}
+		s.venue.Next(conntest.VenueFault{Twice: true})
+		s.ready("a")
+		s.synced("a")
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		require.Empty(t, s.noted())
+	})
+}
+
+// vector#25785, gocryptotrader#2340: no answer is no success, and what failed is not forgotten.
+func TestWhatIsNotAnsweredIsAskedAgainWithANewID(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteEvents()
+		s.venue.Next(conntest.VenueFault{Lost: true}, conntest.VenueFault{Ignored: true}, conntest.VenueFault{Ignored: true})
+		s.ready("a")
+		time.Sleep(10*time.Second - 1)
+		require.Equal(t, 1, s.venue.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.Equal(t, 2, s.venue.Stats().Requests)
+		require.Equal(t, subscription.StateAsked, s.set.State("a"))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"rejected 1 a subscribe: no answer, retry"}, s.noted())
+		require.Equal(t, subscription.StateRejected, s.set.State("a"))
+		time.Sleep(time.Second + 10*time.Second)
+		s.synced("a")
+		require.Equal(t, uint64(3), s.set.Stats().Unanswered)
+	})
+}
+
+// A reader who is busy for longer than Timeout looks like a venue that is silent. That costs
+// requests, and no key.
+func TestABusyReaderCostsNoKey(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(15 * time.Second) }
+		s.ready("a")
+		s.venue.Publish("a", "1")
+		s.venue.Publish("a", "2")
+		synctest.Wait()
+		s.set.Add("b")
+		time.Sleep(time.Minute)
+		s.synced("a", "b")
+		require.Equal(t, uint64(2), s.set.Stats().Unanswered)
+		require.Equal(t, uint64(1), s.conn.Status().Session)
+	})
+}
+
+// The answer to the first request comes when the second one waits for its own.
+func TestALateAnswerDoesNotConfirmTheNextRequest(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.venue.Next(conntest.VenueFault{Late: 12 * time.Second}, conntest.VenueFault{Late: 5 * time.Second})
+		s.ready("a")
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		require.Equal(t, uint64(1), s.set.Stats().Strays)
+		require.Equal(t, subscription.StateAsked, s.set.State("a"))
+		time.Sleep(3 * time.Second)
+		s.synced("a")
+	})
+}
+
+// A request that was given up is worked off by the venue all the same, after the key was removed.
+func TestWhatTheVenueDoesTooLateIsUndone(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.venue.Next(conntest.VenueFault{Slow: 30 * time.Second})
+		s.ready("a")
+		time.Sleep(15 * time.Second) // asked again, and held
+		s.set.Remove("a")
+		s.synced()
+		require.Empty(t, s.set.Snapshot())
+		time.Sleep(15 * time.Second)
+		s.synced()
+		require.Equal(t, 4, s.venue.Stats().Requests)
+	})
+}
+
+func TestARemovalThatIsNotAnsweredIsAskedAgain(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Strict: true}, func(t *testing.T, s *scene) {
+		s.noteEvents()
+		s.ready("a")
+		s.venue.Next(conntest.VenueFault{Lost: true}) // then the venue says that there is nothing to do
+		s.set.Remove("a")
+		time.Sleep(10 * time.Second)
+		s.synced()
+		require.Equal(t, []string{"held 1 a", "released 1 a"}, s.noted())
+		require.Empty(t, s.set.Snapshot())
+	})
+}
+
+// One bad key among fifty is found, and the others are held.
+func TestARefusedBatchIsHalvedUntilTheBadKeyIsAlone(t *testing.T) {
+	bad := "SYM00017"
+	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == bad }}, func(t *testing.T, s *scene) {
+		var got []subscription.Rejection[string]
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+			got = append(got, r)
+			return subscription.Drop
+		}
+		keys := symbols(50)
+		s.ready(keys...)
+		good := append(keys[:17:17], keys[18:]...)
+		s.holds(good...)
+		require.Equal(t, 1+2*6, s.venue.Stats().Requests, "50, 25, 13, 7, 4, 2, 1")
+		require.Equal(t, []subscription.Rejection[string]{{Key: bad, Op: subscription.Subscribe, Session: 1, Tries: 1, Err: errors.New("unknown key")}}, got)
+		require.ErrorAs(t, s.set.Synced(t.Context()), new(*subscription.RejectedError))
+		require.Equal(t, subscription.StateDropped, s.set.State(bad))
+		// No redial costs as much again.
+		s.lose()
+		s.holds(good...)
+		require.Equal(t, 14, s.venue.Stats().Requests)
+		// To add it again is to ask again.
+		s.set.Add(bad)
+		synctest.Wait()
+		require.Equal(t, 15, s.venue.Stats().Requests)
+		require.Len(t, got, 2)
+	})
+}
+
+// The default verdict asks again, alone, and not in the batch of the next session.
+func TestARefusedKeyIsAskedAgainAlone(t *testing.T) {
+	var kind atomic.Bool
+	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" && !kind.Load() }}, func(t *testing.T, s *scene) {
+		s.ready("a", "bad", "c", "d")
+		s.holds("a", "c", "d")
+		before := s.venue.Stats().Requests
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, before+1, s.venue.Stats().Requests)
+		s.lose()
+		require.Equal(t, before+2, s.venue.Stats().Requests, "its wait goes on")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, before+3, s.venue.Stats().Requests)
+		kind.Store(true)
+		time.Sleep(time.Second)
+		s.synced("a", "bad", "c", "d")
+		require.NoError(t, s.set.Snapshot()[1].Err)
+		s.lose()
+		require.Equal(t, before+5, s.venue.Stats().Requests, "in the batch again")
+	})
+}
+
+func TestARefusalThatNamesTheKeysCostsTheOthersNothing(t *testing.T) {
+	for _, o := range []conntest.VenueOptions{{Partial: true}, {KeyByKey: true}} {
+		t.Run(fmt.Sprintf("key by key %v", o.KeyByKey), func(t *testing.T) {
+			o.Bad = func(k string) bool { return k == "bad" }
+			inBubble(t, &o, func(t *testing.T, s *scene) {
+				s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+				s.ready("a", "bad", "c")
+				s.holds("a", "c")
+				require.Equal(t, 1, s.venue.Stats().Requests)
+				require.Equal(t, subscription.StateDropped, s.set.State("bad"))
+				s.set.Remove("a", "bad")
+				s.synced("c")
+			})
+		})
+	}
+}
+
+func TestAPermanentRefusalIsDroppedByDefault(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Err = backoff.Permanent(a.Err)
+			return a, ok
+		}
+		s.ready("bad")
+		require.Equal(t, subscription.StateDropped, s.set.State("bad"))
+		require.Equal(t, reconnect.StateReady, s.conn.State())
+	})
+}
+
+// The wait after a refusal has what the venue asks for on top.
+func TestARefusalMaySayHowLongToWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
+			return a, ok
+		}
+		s.venue.Next(conntest.VenueFault{Err: "too many"})
+		s.ready("a")
+		time.Sleep(21*time.Second - 1)
+		require.Equal(t, 1, s.venue.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		s.synced("a")
+	})
+}
+
+func TestAVenueWithoutIDsIsMatchedByOrder(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Bare: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.so.InFlight = 1
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		s.ready("a", "bad", "c")
+		s.holds("a", "c")
+		// After an answer that did not come nobody knows what the next belongs to.
+		s.venue.Next(conntest.VenueFault{Late: 11 * time.Second})
+		s.set.Add("d")
+		time.Sleep(12 * time.Second)
+		s.holds("a", "c", "d")
+		require.Equal(t, uint64(2), s.conn.Status().Session)
+	})
+}
+
+func TestAVenueThatDoesNotAnswer(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Mute: true}, func(t *testing.T, s *scene) {
+		s.so.Answer, s.so.NoAnswers = nil, true
+		s.so.Essential = func(k string) bool { return k == "a" }
+		s.ready("a", "b")
+		s.synced("a", "b")
+		s.set.Remove("a")
+		s.synced("b")
+		s.lose()
+		s.synced("b")
+		require.Zero(t, s.set.Stats().Unanswered)
+	})
+}
+
+// derive_client#210: one subscription that the venue has ended costs no redial.
+func TestAKeyThatTheVenueHasEndedIsAskedAgain(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteEvents()
+		s.ready("a", "b")
+		s.venue.End("a", "token expired")
+		synctest.Wait()
+		require.Equal(t, subscription.StateRejected, s.set.State("a"))
+		time.Sleep(time.Second)
+		s.synced("a", "b")
+		require.Equal(t, []string{"held 1 a,b", "rejected 1 a subscribe: token expired, retry", "held 1 a"}, s.noted())
+		s.venue.End("b", "")
+		synctest.Wait()
+		require.ErrorIs(t, s.set.Wait(t.Context(), "b"), subscription.ErrEnded)
+	})
+}
+
+// ethers-rs#2418: the venue gives new names in each session.
+func TestNamesThatTheVenueGivesBelongToTheirSession(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Tags: true, Strict: true}, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			x := *r
+			if r.Tags != nil {
+				x.Keys = r.Tags
+			}
+			return encode(&x)
+		}
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Keys = nil
+			return a, ok
+		}
+		s.ready("a", "b")
+		s.lose()
+		k, ok := s.set.ByTag(2, "a#2")
+		require.True(t, ok)
+		require.Equal(t, "a", k)
+		_, ok = s.set.ByTag(2, "a#1")
+		require.False(t, ok, "it was of session 1")
+		s.set.Remove("a")
+		s.synced("b")
+		_, ok = s.set.ByTag(2, "a#2")
+		require.False(t, ok)
+		require.Zero(t, s.venue.Stats().Redundant)
+	})
+}
+
+// What Encode cannot encode, or the connection not send, is refused.
+func TestAnErrorOfEncodeIsARefusal(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			if len(r.Keys) > 2 {
+				return conn.Message{}, errors.New("too long")
+			}
+			for _, k := range r.Keys {
+				if k == "bad" {
+					return conn.Message{Type: 77}, nil // is ErrBadMessage
+				}
+			}
+			return encode(r)
+		}
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+			s.note("%s %v", r.Key, errors.Is(r.Err, conn.ErrBadMessage))
+			return subscription.Drop
+		}
+		s.ready("a", "b", "c", "d", "bad")
+		s.holds("a", "b", "c", "d")
+		require.Equal(t, []string{"bad true"}, s.noted())
+	})
+}
+
+func TestAnIDThatWasUsedIsARefusal(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) { r.ID = ""; return encode(r) }
+		s.ready("a")
+		require.ErrorContains(t, s.set.Wait(t.Context(), "a"), "an id that is empty or was used")
+	})
+}
+
+// An answer may have data in it.
+func TestAnAnswerCanGoOnToTheReader(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Deliver = true
+			return a, ok
+		}
+		s.ready("a")
+		s.synced("a")
+		require.Len(t, s.noted(), 1)
+	})
+}
+
+// Elsewhere one bad key spoils the batch of each session. Here it is alone from then on.
+func TestARefusedKeyIsNotInTheBatchOfTheNextSession(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.ready("a", "bad", "c", "d")
+		s.holds("a", "c", "d")
+		s.server.Close()
+		time.Sleep(time.Minute) // its wait is over
+		before := s.venue.Stats().Requests
+		s.server.Start()
+		require.NoError(t, s.set.Wait(t.Context(), "d"))
+		s.holds("a", "c", "d")
+		require.Equal(t, before+2, s.venue.Stats().Requests, "three keys together, and one alone")
+	})
+}

@@ -1,0 +1,263 @@
+package subscription
+
+import (
+	"context"
+	"time"
+)
+
+// book is what one session has, and what it is to do. The Set's mu guards the fields that
+// change.
+type book[K comparable] struct {
+	set    *Set[K]
+	number uint64 // of the session
+	slot   int    // the place of each entry that belongs to this session
+	ctx    context.Context
+	cancel context.CancelFunc
+	wake   chan struct{} // holds one wake-up for the worker
+
+	ready    bool // it was ready
+	retiring bool // a later session is ready
+	ended    bool // it was lost, or nothing can be written by it any more
+	working  bool // there is a worker
+
+	adds     heap[K]       // to subscribe to
+	waste    int           // entries of adds that the Set has forgotten
+	drops    []*entry[K]   // to unsubscribe from, in order
+	jobs     []job[K]      // come before both
+	inflight []*request[K] // in the order in which they were made
+	expired  []*request[K] // were not answered in time, the oldest first
+	recent   []string      // ids of requests that were answered, if Encode has made them
+
+	rejections []rejection[K] // on which OnReject is to decide
+	failure    error          // for which the session is to be ended; nil: none
+	hold       time.Time      // nothing is written before
+	spared     int            // how many requests in a row were cancelled unsent
+	drain      bool           // in Open: the answers are to be read before the next request is made
+
+	open    int // entries for which something is to be done, or is on its way
+	refused int // entries that wait for their next try, or were given up
+
+	tags  map[*entry[K]]string // nil: the venue gives no names
+	byTag map[string]*entry[K]
+}
+
+// job is keys that are asked for in a request of their own.
+type job[K comparable] struct {
+	op      Op
+	entries []*entry[K]
+}
+
+func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
+	b := &book[K]{set: s, number: number, slot: slot, wake: make(chan struct{}, 1)}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	for _, e := range s.entries {
+		b.count(e, 1)
+		b.enqueue(e)
+	}
+	return b
+}
+
+// need returns what is to be asked for, 0 for nothing.
+func (b *book[K]) need(e *entry[K]) Op {
+	p := &e.at[b.slot]
+	switch wanted := e.wanted(); {
+	case p.request != nil || e.blocked():
+		return 0
+	case wanted && p.venue != venueYes && !b.retiring:
+		return Subscribe
+	case !wanted && p.venue != venueNo:
+		return Unsubscribe
+	}
+	return 0
+}
+
+// enqueue puts e into the list for what it needs, unless it is there.
+func (b *book[K]) enqueue(e *entry[K]) {
+	p := &e.at[b.slot]
+	if p.in&inJob != 0 {
+		return
+	}
+	switch b.need(e) {
+	case Subscribe:
+		if p.in&inAdds == 0 {
+			p.in |= inAdds
+			b.adds.push(e)
+		}
+	case Unsubscribe:
+		if p.in&inDrops == 0 {
+			p.in |= inDrops
+			b.drops = append(b.drops, e)
+		}
+	}
+}
+
+// addJob puts keys into a request of their own.
+func (b *book[K]) addJob(op Op, list []*entry[K]) {
+	for _, e := range list {
+		e.at[b.slot].in |= inJob
+	}
+	b.jobs = append(b.jobs, job[K]{op, list})
+}
+
+// count adds n to the count to which e belongs.
+func (b *book[K]) count(e *entry[K], n int) {
+	p := &e.at[b.slot]
+	wanted := e.wanted()
+	switch {
+	case p.request != nil:
+		b.open += n
+	case wanted == (p.venue == venueYes) && p.venue != venueMaybe:
+		if e.refs > 0 && !wanted {
+			b.refused += n
+		}
+	case b.retiring && wanted:
+	case e.rests():
+		b.refused += n
+	default:
+		b.open += n
+	}
+}
+
+// uncount must be called before e changes, and recount after it. The caller holds mu.
+func (s *Set[K]) uncount(e *entry[K]) {
+	for _, b := range s.books {
+		b.count(e, -1)
+	}
+}
+
+// recount counts e again after a change, lets each session do what it needs, forgets it if
+// there is no need for it any more, and wakes those who wait for a change.
+func (s *Set[K]) recount(e *entry[K]) {
+	for _, b := range s.books {
+		b.count(e, 1)
+		b.enqueue(e)
+		b.spare(e)
+	}
+	if e.idle() && s.entries[e.key] == e {
+		delete(s.entries, e.key)
+		for _, b := range s.books {
+			b.discard(e)
+		}
+	}
+	s.changes()
+}
+
+// discard notes that the Set has forgotten e. If most of the entries in the heap are such ones it
+// removes them, because a user who changes his mind all the time makes many.
+func (b *book[K]) discard(e *entry[K]) {
+	if e.at[b.slot].in&inAdds == 0 {
+		return
+	}
+	if b.waste++; b.waste < minWaste || b.waste < len(b.adds)/2 {
+		return
+	}
+	list := b.adds
+	b.adds, b.waste = nil, 0
+	for _, e := range list {
+		if b.set.entries[e.key] == e {
+			b.adds.push(e)
+		} else {
+			e.at[b.slot].in &^= inAdds
+		}
+	}
+}
+
+// minWaste is how many forgotten entries are not worth their removal.
+const minWaste = 64
+
+// settle ends the request for e, changes what is known of it, and lets what it needs now be
+// done.
+func (b *book[K]) settle(e *entry[K], change ...func(p *place[K])) {
+	b.set.uncount(e)
+	p := &e.at[b.slot]
+	p.request = nil
+	for _, f := range change {
+		f(p)
+	}
+	b.set.recount(e)
+}
+
+// spare cancels the request that e is in if it was not written yet and e is not to be asked for
+// any more.
+func (b *book[K]) spare(e *entry[K]) {
+	r := e.at[b.slot].request
+	if r == nil || r.stale || r.state > phaseUnsent || b.spared >= maxSpared {
+		return
+	}
+	if wanted := e.wanted() && !b.retiring; wanted == (r.Op == Subscribe) {
+		return
+	}
+	if r.stale = true; r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// maxSpared is how many requests in a row are cancelled, so that something is sent in the end
+// though the user changes his mind all the time.
+const maxSpared = 8
+
+// retire notes that a later session is ready, so that only removals go to this one.
+func (b *book[K]) retire() {
+	for _, e := range b.set.entries {
+		b.count(e, -1)
+	}
+	b.retiring, b.adds, b.waste = true, nil, 0
+	for _, e := range b.set.entries {
+		e.at[b.slot].in &^= inAdds
+		b.count(e, 1)
+		b.spare(e)
+	}
+	b.kick()
+}
+
+// tag keeps the name that the venue has given to a subscription, or forgets it if it is empty.
+func (b *book[K]) tag(e *entry[K], name string) {
+	if was, ok := b.tags[e]; ok {
+		delete(b.tags, e)
+		if b.byTag[was] == e {
+			delete(b.byTag, was)
+		}
+	}
+	if name == "" {
+		return
+	}
+	if b.tags == nil {
+		b.tags, b.byTag = map[*entry[K]]string{}, map[string]*entry[K]{}
+	}
+	b.tags[e], b.byTag[name] = name, e
+}
+
+// fail lets the session be ended because of err.
+func (b *book[K]) fail(err error) {
+	if b.failure == nil {
+		b.failure = err
+	}
+	b.kick()
+}
+
+// close ends the book: nothing is on its way any more, and nothing is held.
+func (b *book[K]) close() {
+	s := b.set
+	b.ended = true
+	b.cancel()
+	for _, x := range b.rejections {
+		s.uncount(x.entry)
+		if x.entry.trouble != nil {
+			x.entry.trouble.judging = false
+		}
+		s.recount(x.entry)
+	}
+	b.rejections, b.adds, b.drops, b.jobs, b.inflight, b.expired = nil, nil, nil, nil, nil, nil
+	s.remove(b)
+	s.lapse(b.number)
+	for _, e := range s.entries {
+		s.uncount(e)
+		e.at[b.slot] = place[K]{}
+		if t := e.trouble; t != nil {
+			if t.silent = 0; t.tries == 0 && !t.single && !t.judging && t.dropped == nil {
+				e.trouble = nil // an answer was missing once, or the venue has ended what is held elsewhere
+			}
+		}
+		s.recount(e)
+	}
+}

@@ -1,0 +1,187 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost
+// no message. It dials by d, and puts up to most of the wanted keys (0: all), the essential
+// ones first, into the context of the dial: see [KeysFrom]. When a connection that was dialed
+// so is opened, it has those keys. One that was removed meanwhile is then removed by a message.
+//
+// A refused URL does not tell which of its keys is to blame. So a key that was refused before is
+// left out. A dial with keys may be answered with a refusal: see [backoff.ClassSlow], and 410. Then
+// the dials get no keys until one session was ready; after the second refusal in a row until two
+// were, then four, up to 64. What is left out is asked for by messages.
+//
+// d must not be nil. Its connections must be comparable, as pointers are. The result has the
+// methods Validate, Host, Endpoint and DialTimeout, which call those of d if there are any.
+func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
+	if most <= 0 {
+		most = math.MaxInt
+	}
+	return &urlDialer[K]{set: s, below: d, most: most}
+}
+
+// KeysFrom returns the keys that the connection is to have from its beginning, nil if there are
+// none. ctx is the context of a dial by [Set.Dialer], and so of dialer.WebSocket.Prepare, which
+// must put exactly these keys into the URL. The slice must not be changed.
+func KeysFrom[K comparable](ctx context.Context) []K {
+	keys, _ := ctx.Value(keysKey[K]{}).([]K)
+	return keys
+}
+
+// keysKey is the key of the keys in a context.
+type keysKey[K comparable] struct{}
+
+// urlDialer is the Dialer of a Set.
+type urlDialer[K comparable] struct {
+	set   *Set[K]
+	below reconnect.Dialer
+	most  int
+}
+
+// dialed is a connection that was dialed with keys and is not open yet.
+type dialed[K comparable] struct {
+	conn conn.Conn
+	keys []K
+}
+
+// Dial implements [reconnect.Dialer].
+func (d *urlDialer[K]) Dial(ctx context.Context) (conn.Conn, error) {
+	keys := d.set.urlKeys(d.most)
+	if len(keys) == 0 {
+		return d.below.Dial(ctx)
+	}
+	c, err := d.below.Dial(context.WithValue(ctx, keysKey[K]{}, keys))
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			d.set.failed(err)
+		}
+		return nil, err
+	case c == nil:
+		return nil, nil
+	case !reflect.ValueOf(c).Comparable():
+		_ = c.CloseNow()
+		return nil, backoff.Permanent(fmt.Errorf("subscription: Set.Dialer cannot compare a %T", c))
+	}
+	d.set.keep(&dialed[K]{c, keys})
+	return c, nil
+}
+
+// maxDialed is how many connections may wait to be opened. A Conn has two dials at most; a
+// connection that has lost a race is forgotten when one that was dialed later is opened.
+const maxDialed = 8
+
+// Validate is that of the Dialer below.
+func (d *urlDialer[K]) Validate() error {
+	if d.below == nil {
+		return errors.New("subscription: Set.Dialer needs a Dialer")
+	}
+	if v, ok := d.below.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// Host is that of the Dialer below, "" if it has none.
+func (d *urlDialer[K]) Host() string {
+	if h, ok := d.below.(interface{ Host() string }); ok {
+		return h.Host()
+	}
+	return ""
+}
+
+// Endpoint is that of the Dialer below, or its Host, "" if it has neither.
+func (d *urlDialer[K]) Endpoint() string {
+	if e, ok := d.below.(interface{ Endpoint() string }); ok {
+		return e.Endpoint()
+	}
+	return d.Host()
+}
+
+// DialTimeout is that of the Dialer below, 0 if it has none.
+func (d *urlDialer[K]) DialTimeout(t backoff.Attempt) time.Duration {
+	if l, ok := d.below.(interface {
+		DialTimeout(backoff.Attempt) time.Duration
+	}); ok {
+		return l.DialTimeout(t)
+	}
+	return 0
+}
+
+// failed notes that a dial with keys has failed. If that was a refusal the next dials have none.
+func (s *Set[K]) failed(err error) {
+	if class := backoff.Classify(err).Class; class != backoff.ClassSlow && class != backoff.ClassStop {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoiled++
+	s.bare = 1 << min(s.spoiled-1, 6)
+}
+
+// keep keeps a connection that was dialed with keys until it is open.
+func (s *Set[K]) keep(d *dialed[K]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoiled = 0
+	if s.dialed = append(s.dialed, d); len(s.dialed) > maxDialed {
+		s.dialed = slices.Delete(s.dialed, 0, 1)
+	}
+}
+
+// urlKeys returns the keys for the next dial.
+func (s *Set[K]) urlKeys(most int) []K {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bare > 0 {
+		return nil
+	}
+	list := make([]*entry[K], 0, len(s.entries))
+	for _, e := range s.entries {
+		if e.wanted() && e.trouble == nil {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *entry[K]) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	list = list[:min(len(list), most)]
+	keys := make([]K, len(list))
+	for i, e := range list {
+		keys[i] = e.key
+	}
+	return keys
+}
+
+// dialedWith returns the keys with which c was dialed, and forgets the connections that were
+// dialed before. The caller holds mu.
+func (s *Set[K]) dialedWith(c conn.Conn) (keys []K) {
+	if len(s.dialed) == 0 || !reflect.ValueOf(c).Comparable() {
+		return nil
+	}
+	i := slices.IndexFunc(s.dialed, func(d *dialed[K]) bool { return d.conn == c })
+	if i < 0 {
+		return nil
+	}
+	keys = s.dialed[i].keys
+	if s.dialed = slices.Delete(s.dialed, 0, i+1); len(s.dialed) == 0 {
+		s.dialed = nil
+	}
+	return keys
+}

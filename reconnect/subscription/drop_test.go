@@ -1,0 +1,87 @@
+package subscription_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/subscription"
+)
+
+// A key that was not answered may be held by the venue, so a removal follows when it is given up.
+// Whatever becomes of that removal, the key stays given up for the same reason, until it is added
+// again.
+func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
+	for what, test := range map[string]struct {
+		removal  conntest.VenueFault
+		requests int // two to subscribe, and one or two to unsubscribe
+		rejected []string
+	}{
+		"the removal is agreed to":    {conntest.VenueFault{}, 3, []string{"subscribe 1"}},
+		"the removal is not answered": {conntest.VenueFault{Ignored: true}, 4, []string{"subscribe 1", "unsubscribe 1"}},
+		"the removal is refused":      {conntest.VenueFault{Err: "no"}, 3, []string{"subscribe 1", "unsubscribe 1"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var known atomic.Bool
+			fault := func(r conntest.VenueRequest) conntest.VenueFault {
+				switch {
+				case known.Load():
+					return conntest.VenueFault{}
+				case r.Op == "subscribe":
+					return conntest.VenueFault{Ignored: true}
+				}
+				return test.removal
+			}
+			why := &subscription.RejectedError{Keys: 1, Session: 1, Tries: 1, Err: subscription.ErrNoAnswer}
+			inBubble(t, &conntest.VenueOptions{Fault: fault}, func(t *testing.T, s *scene) {
+				s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+					s.note("%v %d", r.Op, r.Tries)
+					time.Sleep(time.Minute)
+					return subscription.Drop
+				}
+				s.ready("a")
+				time.Sleep(20*time.Second + time.Minute + 20*time.Second + time.Second) // a removal is judged now
+				require.Equal(t, test.rejected, s.noted())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+				defer cancel()
+				require.Equal(t, why, s.set.Wait(ctx, "a"), "at once")
+				time.Sleep(time.Hour)
+				require.Equal(t, subscription.StateDropped, s.set.State("a"))
+				require.Equal(t, test.requests, s.venue.Stats().Requests)
+				require.Equal(t, why, s.set.Wait(t.Context(), "a"))
+				require.Equal(t, why, s.set.Synced(t.Context()))
+				require.Equal(t, why.Err, s.set.Snapshot()[0].Err)
+				s.lose()
+				require.Equal(t, subscription.StateDropped, s.set.State("a"))
+				require.Equal(t, test.requests, s.venue.Stats().Requests)
+				known.Store(true)
+				s.set.Add("a")
+				s.synced("a")
+			})
+		})
+	}
+}
+
+// To want the same again is nothing new.
+func TestReplaceDoesNotAskForAKeyThatWasGivenUp(t *testing.T) {
+	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.so.Batch = 1
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		s.ready("a", "bad")
+		s.set.Replace("a", "bad")
+		time.Sleep(time.Minute)
+		require.Equal(t, subscription.StateDropped, s.set.State("bad"))
+		require.Equal(t, 2, s.venue.Stats().Requests)
+		s.set.Replace("a")
+		s.set.Replace("a", "bad")
+		time.Sleep(time.Minute)
+		require.Equal(t, 3, s.venue.Stats().Requests, "it was not wanted meanwhile")
+		s.set.Add("bad")
+		time.Sleep(time.Minute)
+		require.Equal(t, 4, s.venue.Stats().Requests)
+	})
+}

@@ -1,0 +1,130 @@
+package subscription
+
+import (
+	"slices"
+	"time"
+)
+
+// Event is something that has happened to keys.
+type Event[K comparable] struct {
+	Kind    Kind
+	Session uint64
+	Keys    []K           // belongs to the receiver; nil for Behind
+	Op      Op            // of Rejected
+	Err     error         // of Rejected: why
+	Verdict Verdict       // of Rejected: what follows
+	Wait    time.Duration // of Rejected: how long until the key is asked for again
+	Missing int           // of Behind: how many keys
+}
+
+// Kind is what an [Event] is about.
+type Kind uint8
+
+// The kinds.
+const (
+	// Held says that the session has the keys: the venue has agreed, or they were in the URL of
+	// its dial.
+	Held Kind = 1 + iota
+
+	// Released says that the session has the keys no more, because they were removed, or given
+	// up without an answer.
+	Released
+
+	// Rejected says that the venue has refused a key, has not answered twice, or has ended
+	// the subscription by itself.
+	Rejected
+
+	// Behind says that a session which replaces another was ready before it had all keys,
+	// because the time was short: see Sessions in the documentation of the package. The others
+	// follow.
+	Behind
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Held:
+		return "held"
+	case Released:
+		return "released"
+	case Rejected:
+		return "rejected"
+	case Behind:
+		return "behind"
+	}
+	return "unknown"
+}
+
+// note keeps an event for Events, and starts the goroutine that calls it. The caller holds mu.
+func (s *Set[K]) note(e Event[K], list []*entry[K]) {
+	if s.o.Events == nil || s.over || len(list) == 0 && e.Kind != Behind {
+		return
+	}
+	if len(list) > 0 {
+		e.Keys = make([]K, len(list))
+		for i, x := range list {
+			e.Keys[i] = x.key
+		}
+	}
+	if s.events = append(s.events, e); !s.reporting {
+		s.reporting = true
+		s.workers.Add(1)
+		go s.report() // end waits for it
+	}
+}
+
+// report calls Events until there is no event. It has a goroutine of its own, because Events may
+// wait for a session, so that no session waits for Events.
+func (s *Set[K]) report() {
+	defer s.workers.Done()
+	var e Event[K]
+	returned := true
+	defer func() {
+		if !returned { // Events has ended this goroutine
+			s.conn.Redial(e.Session, errNotReturned)
+			s.workers.Add(1)
+			go s.report() // end waits for it
+		}
+	}()
+	for s.nextEvent(&e) {
+		returned = false
+		s.o.Events(e)
+		returned = true
+	}
+}
+
+// nextEvent takes the oldest event, and reports false if there is none. Then the workers go on.
+func (s *Set[K]) nextEvent(e *Event[K]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.events) == 0 {
+		s.events, s.reporting = nil, false
+		s.kick()
+		return false
+	}
+	*e = s.events[0]
+	s.events[0] = Event[K]{}
+	s.events = s.events[1:]
+	return true
+}
+
+// lapse drops the events of a session that has ended, because what it had means nothing any more. Of
+// the rejections of all sessions only the last for each key and operation is kept, so that a slow
+// Events takes no more memory with each session. The caller holds mu.
+func (s *Set[K]) lapse(session uint64) {
+	type subject struct {
+		key K
+		op  Op
+	}
+	later := map[subject]bool{}
+	slices.Reverse(s.events)
+	s.events = slices.DeleteFunc(s.events, func(e Event[K]) bool {
+		if e.Kind != Rejected {
+			return e.Session == session
+		}
+		x := subject{e.Keys[0], e.Op}
+		was := later[x]
+		later[x] = true
+		return was
+	})
+	slices.Reverse(s.events)
+}

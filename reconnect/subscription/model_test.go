@@ -1,0 +1,258 @@
+package subscription_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/subscription"
+)
+
+// For each seed there is a virtual minute in which a user adds, removes and replaces keys at random,
+// the connection is lost and rotates, and the venue loses, delays, repeats, forges and refuses
+// answers. Then there is peace. At rest the venue has exactly what is wanted. The policeman never
+// fires, even where the delay of the network varies, as it does for each third seed. Nothing comes
+// for a key after its removal was answered. No goroutine is left.
+func TestHeldIsWantedInTheEnd(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			m := &model{r: rand.New(rand.NewPCG(seed, 0)), calls: map[string]int{}}
+			if seed%3 == 2 {
+				m.jitter = 500 * time.Millisecond
+			}
+			inBubble(t, m.venueOptions(seed), m.run)
+		})
+	}
+}
+
+// model is one seed.
+type model struct {
+	r       *rand.Rand // of the user and the trouble
+	s       *scene
+	inOrder bool           // the venue gives no ids
+	calls   map[string]int // how often each key was added, as the user believes
+	jitter  time.Duration  // by how much the delay of what the client sends varies
+
+	mu       sync.Mutex // guards what follows
+	faults   *rand.Rand
+	calm     bool
+	seen     []seen
+	intruder string // data that came for a key that nobody has
+}
+
+const modelKeys = 20
+
+// seen is a request that the venue has got.
+type seen struct {
+	id string
+	at time.Time
+}
+
+// venueOptions draws what the venue is like. One key is bad until there is peace.
+func (m *model) venueOptions(seed uint64) *conntest.VenueOptions {
+	m.faults = rand.New(rand.NewPCG(seed, 1))
+	o := &conntest.VenueOptions{Most: 5, Per: time.Second, Fault: m.fault}
+	o.Bad = func(k string) bool { return k == "K07" && !m.isCalm() }
+	switch m.r.IntN(3) {
+	case 0:
+		o.Partial = true
+	case 1:
+		o.KeyByKey, m.inOrder = true, true
+	}
+	o.Strict = m.r.IntN(2) == 0
+	return o
+}
+
+func (m *model) isCalm() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calm
+}
+
+// fault draws what the venue does wrong with a request.
+func (m *model) fault(r conntest.VenueRequest) (f conntest.VenueFault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calm {
+		return f
+	}
+	m.seen = append(m.seen, seen{r.ID, time.Now()})
+	wait := time.Duration(m.faults.Int64N(int64(15 * time.Second)))
+	kind := m.faults.IntN(20)
+	if m.inOrder && (kind == 2 || kind == 3) {
+		return f // without ids nothing shows that an answer is late
+	}
+	switch kind {
+	case 0:
+		f.Ignored = true
+	case 1:
+		f.Lost = true
+	case 2:
+		f.Late = wait
+	case 3:
+		f.Slow = wait
+	case 4:
+		f.Err = "not now"
+	case 5:
+		f.Foreign = m.foreign()
+	case 6:
+		f.Twice = true
+	}
+	return f
+}
+
+// foreign draws an id to which no request waits, or returns "". To agree in the name of one that
+// waits would be a lie that no client can see. A request waits for Timeout after it was written,
+// and for the time in which Open has not read: that is OpenTimeout at most.
+func (m *model) foreign() string {
+	n := 0
+	for n < len(m.seen) && time.Since(m.seen[n].at) > m.s.so.Timeout+m.s.co.OpenTimeout {
+		n++
+	}
+	if n == 0 {
+		return ""
+	}
+	return m.seen[m.faults.IntN(n)].id
+}
+
+// options draws what the client is like.
+func (m *model) options() {
+	s := m.s
+	s.so.Batch, s.so.InFlight = 1+m.r.IntN(8), 1+m.r.IntN(4)
+	s.so.Timeout = time.Second + time.Duration(m.r.Int64N(int64(5*time.Second)))
+	if m.r.IntN(2) == 0 {
+		s.so.Essential = func(k string) bool { return k < "K05" }
+	}
+	s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		if r.Tries%7 == 6 {
+			return subscription.Redial
+		}
+		return subscription.Retry
+	}
+	s.so.Events = func(subscription.Event[string]) {}
+	s.co.Pace = budget.Window{N: 5, Per: time.Second + m.jitter} // see 6 in the package's documentation
+	s.co.OpenTimeout = 8 * time.Second
+	s.co.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(m.r.IntN(3)), Drain: 1 + time.Duration(m.r.Int64N(int64(5*time.Second)))}
+	s.co.Layers = []*reconnect.Layer{{Receive: m.check}}
+}
+
+// check sees each message of a session in order, before the Set does.
+func (m *model) check(msg reconnect.Message) bool {
+	var v conntest.VenueMessage
+	if json.Unmarshal(msg.Data, &v) != nil || v.Answer || len(v.Keys) == 0 {
+		return false
+	}
+	if m.s.set.State(v.Keys[0]) == subscription.StateNone {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.intruder = v.Keys[0]
+	}
+	return false
+}
+
+func (m *model) run(t *testing.T, s *scene) {
+	m.s = s
+	m.options()
+	if m.r.IntN(2) == 0 {
+		s.openURL(5)
+	} else {
+		s.open()
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		m.step()
+		time.Sleep(time.Duration(m.r.Int64N(int64(time.Second))))
+	}
+	m.mu.Lock()
+	m.calm = true
+	m.mu.Unlock()
+	time.Sleep(20 * time.Second) // what is late has come
+
+	// At rest held is wanted, at the venue.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	for err := s.set.Synced(ctx); err != nil; err = s.set.Synced(ctx) {
+		require.NoError(t, ctx.Err(), err)
+		time.Sleep(time.Second)
+	}
+	time.Sleep(20 * time.Second)
+	wanted := []string{}
+	for k, n := range m.calls {
+		if n > 0 {
+			wanted = append(wanted, k)
+		}
+	}
+	s.synced(wanted...)
+	require.Len(t, s.set.Snapshot(), len(wanted))
+	require.Zero(t, s.venue.Stats().Policed)
+	m.mu.Lock()
+	require.Empty(t, m.intruder)
+	m.mu.Unlock()
+	requests := s.venue.Stats().Requests
+	time.Sleep(time.Hour)
+	require.Equal(t, requests, s.venue.Stats().Requests, "at rest nothing is sent")
+}
+
+// step is one thing that happens.
+func (m *model) step() {
+	s := m.s
+	if m.jitter > 0 {
+		for _, p := range s.net.Conns(addr) {
+			p.Latency(conntest.ToServer, time.Duration(m.r.Int64N(int64(m.jitter))))
+		}
+	}
+	keys := make([]string, 1+m.r.IntN(6))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("K%02d", m.r.IntN(modelKeys))
+	}
+	switch m.r.IntN(12) {
+	case 0, 1, 2, 3:
+		s.set.Add(keys...)
+		for _, k := range keys {
+			m.calls[k]++
+		}
+	case 4, 5, 6:
+		s.set.Remove(keys...)
+		for _, k := range keys {
+			m.calls[k] = max(m.calls[k]-1, 0)
+		}
+	case 7:
+		s.set.Replace(keys...)
+		for k := range m.calls {
+			if !slices.Contains(keys, k) {
+				m.calls[k] = 0
+			}
+		}
+		for _, k := range keys {
+			m.calls[k] = max(m.calls[k], 1)
+		}
+	case 8:
+		if pipes := s.net.Conns(addr); len(pipes) > 0 {
+			pipes[m.r.IntN(len(pipes))].Reset()
+		}
+	case 9, 10:
+		s.conn.Rotate(s.conn.Status().Session, reconnect.Advice{})
+	default:
+		s.venue.End(keys[0], "ended")
+	}
+	for i := range modelKeys {
+		s.venue.Publish(fmt.Sprintf("K%02d", i), "x")
+	}
+	if m.r.IntN(3) == 0 {
+		synctest.Wait()
+	}
+}

@@ -1,0 +1,207 @@
+package subscription
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Rejection is a key to which the venue has not agreed.
+type Rejection[K comparable] struct {
+	Key     K
+	Op      Op     // what was asked for
+	Session uint64 // by which session
+	Tries   int    // how often the key was rejected in a row, this time included
+	Err     error  // Answer.Err, that of Encode, [ErrNoAnswer] or [ErrEnded]
+}
+
+// Verdict is what follows a [Rejection].
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Retry asks again after a wait: see Options.Backoff. The wait goes on through the sessions,
+	// so that a key which is refused costs each of them little.
+	Retry Verdict = iota
+
+	// Drop gives the key up: it is not asked for any more, in any session, until Add is
+	// called with it again, or it is removed and wanted again. A key that was not answered may
+	// be held by the venue all the same, and is removed there. The Tries of that removal count
+	// from 1, and its errors do not replace the reason for which the key was given up. After
+	// Unsubscribe the key counts as released.
+	Drop
+
+	// Redial ends the session, because it is of no use without the key. In the next one the
+	// key is asked for after the same wait as with Retry, so that a key which is refused each
+	// time does not make a loop of dials. A mark of package backoff on the error counts for the
+	// redial: [backoff.Permanent] ends the Conn.
+	Redial
+)
+
+func (v Verdict) String() string {
+	switch v {
+	case Retry:
+		return "retry"
+	case Drop:
+		return "drop"
+	case Redial:
+		return "redial"
+	}
+	return "unknown"
+}
+
+// RejectedError says that keys were refused, or not answered. It is the error of
+// [Set.Wait] and [Set.Synced], and the cause of the end of a session after [Redial].
+type RejectedError struct {
+	Keys    int    // how many keys
+	Session uint64 // by which one of them was rejected last
+	Tries   int    // how often it was rejected in a row
+	Err     error  // why
+}
+
+func (e *RejectedError) Error() string {
+	if e.Keys == 1 {
+		return fmt.Sprintf("subscription: rejected in session %d: %v", e.Session, e.Err)
+	}
+	return fmt.Sprintf("subscription: %d keys rejected, one in session %d: %v", e.Keys, e.Session, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RejectedError) Unwrap() error { return e.Err }
+
+// rejection is a Rejection on which nobody has decided yet.
+type rejection[K comparable] struct {
+	entry *entry[K]
+	op    Op
+	err   error
+}
+
+// judge decides about the rejections of b. It returns why the session is to be ended, nil if it is
+// not. It calls functions of the user, without the lock.
+func (b *book[K]) judge() error {
+	s := b.set
+	for {
+		s.mu.Lock()
+		if err := b.failure; err != nil || len(b.rejections) == 0 {
+			b.failure = nil
+			s.mu.Unlock()
+			return err
+		}
+		x := b.rejections[0]
+		b.rejections = b.rejections[1:]
+		e, t := x.entry, x.entry.trouble
+		if t == nil || !t.judging { // by another session it was accepted, or decided about, meanwhile
+			s.mu.Unlock()
+			continue
+		}
+		t.tries++
+		r := Rejection[K]{Key: e.key, Op: x.op, Session: b.number, Tries: t.tries, Err: x.err}
+		h := backoff.History{N: t.tries - 1, Prev: t.wait, Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
+		now := time.Now()
+		if t.since.IsZero() {
+			t.since = now
+		}
+		h.Elapsed = now.Sub(t.since)
+		s.mu.Unlock()
+
+		b.decide(x, r, h, now)
+	}
+}
+
+// decide asks for the verdict and applies it. If OnReject ends the goroutine that is Retry after
+// a minute.
+func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History, now time.Time) {
+	v, wait := Retry, time.Minute
+	defer func() {
+		b.set.mu.Lock()
+		defer b.set.mu.Unlock()
+		b.apply(x, v, wait, now)
+	}()
+	v, wait = b.set.verdict(r, h)
+}
+
+// verdict decides about r, and how long to wait.
+func (s *Set[K]) verdict(r Rejection[K], h backoff.History) (Verdict, time.Duration) {
+	v, class := Retry, backoff.Classify(r.Err)
+	switch {
+	case s.o.OnReject != nil:
+		v = s.o.OnReject(r)
+	case class.Class == backoff.ClassStop:
+		v = Drop
+	}
+	if v == Drop {
+		return v, 0
+	}
+	step, ok := s.o.Backoff.Next(h, backoff.Rand())
+	if !ok {
+		return Drop, 0
+	}
+	return v, max(step.Wait, 0) + class.RetryAfter
+}
+
+// apply does what was decided. The caller holds mu.
+func (b *book[K]) apply(x rejection[K], v Verdict, wait time.Duration, now time.Time) {
+	s, e := b.set, x.entry
+	if e.trouble == nil || !e.trouble.judging { // another session has succeeded while OnReject ran
+		return
+	}
+	s.note(Event[K]{Kind: Rejected, Session: b.number, Op: x.op, Err: x.err, Verdict: v, Wait: wait}, []*entry[K]{e})
+	s.uncount(e)
+	t := e.trouble
+	t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
+	switch needless := (x.op == Subscribe) != e.wanted(); {
+	case needless:
+		e.calm()
+	case v == Drop && x.op == Subscribe:
+		t.dropped = t.rejected()
+		e.calm() // what becomes of its removal is another matter
+	case v == Drop:
+		e.calm()
+		if p := &e.at[b.slot]; !b.ended {
+			p.venue = venueNo
+			s.note(Event[K]{Kind: Released, Session: b.number}, []*entry[K]{e})
+		}
+	default:
+		t.resting, t.due = true, now.Add(wait)
+		if !slices.Contains(s.resting, e) {
+			s.resting = append(s.resting, e)
+		}
+		if v == Redial && b.failure == nil {
+			b.failure = &RejectedError{Keys: 1, Session: b.number, Tries: t.tries, Err: x.err}
+		}
+	}
+	s.recount(e)
+	s.kick()
+}
+
+// rouse lets the keys be asked for whose wait is over. The caller holds mu.
+func (s *Set[K]) rouse(now time.Time) {
+	s.resting = slices.DeleteFunc(s.resting, func(e *entry[K]) bool {
+		if s.entries[e.key] != e || !e.rests() {
+			return true
+		}
+		if now.Before(e.trouble.due) {
+			return false
+		}
+		s.uncount(e)
+		e.trouble.resting = false
+		s.recount(e)
+		return true
+	})
+	if len(s.resting) == 0 {
+		s.resting = nil
+	}
+}
+
+// due returns when the first of the keys that wait is asked for again, the zero time if there
+// is none. The caller holds mu.
+func (s *Set[K]) due() (first time.Time) {
+	for _, e := range s.resting {
+		if e.rests() {
+			first = earlier(first, e.trouble.due)
+		}
+	}
+	return first
+}

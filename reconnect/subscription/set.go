@@ -1,0 +1,266 @@
+package subscription
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Set is a set of keys to which one [reconnect.Conn] is to be subscribed. The keys are wanted
+// until they are removed, whatever happens to the connection. Any goroutine may call its
+// methods. It ends with its Conn.
+//
+// A key is what the venue needs to know for one subscription, such as a symbol, or a struct of a
+// channel and a symbol. A key that does not equal itself (a NaN) has no use.
+type Set[K comparable] struct {
+	o     Options[K]
+	layer reconnect.Layer
+
+	workers sync.WaitGroup // the workers of all sessions, and what calls Events; End waits for them
+
+	mu        sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
+	conn      *reconnect.Conn
+	entries   map[K]*entry[K]
+	books     []*book[K]    // of the sessions that live, two at most, in order
+	lead      *book[K]      // of the newest session that was ready and is not lost; nil: none
+	resting   []*entry[K]   // wait for their next try; some may not any more
+	dialed    []*dialed[K]  // connections that were dialed with keys and are not open yet
+	bare      int           // how many sessions are to come before a dial has keys again
+	spoiled   int           // how many dials with keys were refused in a row
+	events    []Event[K]    // for Events
+	reporting bool          // a goroutine calls Events
+	changed   chan struct{} // closed when something changes; nil: nobody waits
+	lastID    uint64        // of a request
+	order     uint64        // of an entry
+	over      bool          // the Conn has ended
+	err       error         // why
+	stats     Stats
+}
+
+// New returns a Set without keys. The error names the option that is wrong. Put its
+// [Set.Layer] into the Layers of one Conn.
+func New[K comparable](o *Options[K]) (*Set[K], error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Set[K]{o: options, entries: map[K]*entry[K]{}}
+	s.layer = reconnect.Layer{Start: s.start, Open: s.open, Ready: s.ready, Receive: s.receive, Lost: s.lost, End: s.end}
+	return s, nil
+}
+
+// Layer returns what belongs into the Layers of the Options of a Conn. It is an error to put it
+// into those of two.
+func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
+
+// Add wants keys. Each key is wanted until Remove was called for it as often as Add was, or
+// Replace without it. It returns at once: the venue is asked when a session is ready. To add
+// a key that was given up (see [Drop]) is to ask for it again. Give all keys that you know
+// to one call, so that the first batch is full.
+func (s *Set[K]) Add(keys ...K) {
+	traits := s.traits(keys)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, k := range keys {
+		s.add(k, traits, i, 1)
+	}
+	s.kick()
+}
+
+// Remove takes keys back that Add has added. The venue is told when no reference to a key is
+// left, and if the session has it. A key that is not wanted is ignored.
+func (s *Set[K]) Remove(keys ...K) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		if e := s.entries[k]; e != nil && e.refs > 0 {
+			s.refer(e, e.refs-1)
+		}
+	}
+	s.kick()
+}
+
+// Replace wants exactly these keys. A key that was wanted keeps its references, and a new one
+// has one. A key that was wanted and was given up (see [Drop]) stays given up.
+func (s *Set[K]) Replace(keys ...K) {
+	traits := s.traits(keys)
+	stay := make(map[K]struct{}, len(keys))
+	for _, k := range keys {
+		stay[k] = struct{}{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, e := range s.entries {
+		if _, ok := stay[k]; !ok && e.refs > 0 {
+			s.refer(e, 0)
+		}
+	}
+	for i, k := range keys {
+		s.add(k, traits, i, 0)
+	}
+	s.kick()
+}
+
+// traits are what Essential and Priority say of keys.
+type traits struct {
+	essential []bool // nil: Essential is nil
+	ranks     []int  // likewise
+}
+
+// traits asks Essential and Priority, without the lock.
+func (s *Set[K]) traits(keys []K) (t traits) {
+	if s.o.Essential != nil {
+		t.essential = make([]bool, len(keys))
+		for i, k := range keys {
+			t.essential[i] = s.o.Essential(k)
+		}
+	}
+	if s.o.Priority != nil {
+		t.ranks = make([]int, len(keys))
+		for i, k := range keys {
+			t.ranks[i] = s.o.Priority(k)
+		}
+	}
+	return t
+}
+
+// add wants a key, with so many references more, and one at least.
+func (s *Set[K]) add(k K, t traits, i int, more int32) {
+	e := s.entries[k]
+	if e == nil || e.refs == 0 && !e.inHeap() {
+		e = s.entry(k)
+		if t.essential != nil {
+			e.essential = t.essential[i]
+		}
+		if t.ranks != nil {
+			e.rank = t.ranks[i]
+		}
+	}
+	if e.trouble != nil && e.trouble.dropped != nil && (more > 0 || e.refs == 0) {
+		s.uncount(e)
+		e.trouble = nil
+		s.recount(e)
+	}
+	s.refer(e, max(e.refs+more, 1))
+}
+
+// entry returns the entry of a key, which is made if there is none.
+func (s *Set[K]) entry(k K) *entry[K] {
+	e := s.entries[k]
+	if e == nil {
+		s.order++
+		e = &entry[K]{key: k, order: s.order}
+		s.entries[k] = e
+		for _, b := range s.books {
+			b.count(e, 1)
+		}
+	}
+	return e
+}
+
+// refer sets how often e is wanted.
+func (s *Set[K]) refer(e *entry[K], refs int32) {
+	s.uncount(e)
+	e.refs = refs
+	if t := e.trouble; refs == 0 && t != nil {
+		if t.dropped = nil; !t.judging {
+			e.trouble = nil
+		}
+	}
+	s.recount(e)
+}
+
+// kick wakes the workers that have something to do, and those who wait for a change.
+func (s *Set[K]) kick() {
+	for _, b := range s.books {
+		b.kick()
+	}
+	s.changes()
+}
+
+// changes wakes those who wait for a change.
+func (s *Set[K]) changes() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// book returns the book of a session that lives, or nil.
+func (s *Set[K]) book(session uint64) *book[K] {
+	for _, b := range s.books {
+		if b.number == session {
+			return b
+		}
+	}
+	return nil
+}
+
+// remove takes b out of the sessions that live.
+func (s *Set[K]) remove(b *book[K]) {
+	s.books = slices.DeleteFunc(s.books, func(other *book[K]) bool { return other == b })
+	if s.lead != b {
+		return
+	}
+	s.lead = nil
+	for _, other := range s.books { // one that was ready before may still be there
+		if other.ready {
+			s.lead = other
+		}
+	}
+}
+
+var errTwice = errors.New("subscription: a Set belongs to one Conn")
+
+// start is Layer.Start.
+func (s *Set[K]) start(c *reconnect.Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil || s.over {
+		return errTwice
+	}
+	s.conn = c
+	return nil
+}
+
+// ready is Layer.Ready.
+func (s *Set[K]) ready(session uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.book(session)
+	if b == nil {
+		return
+	}
+	b.ready, s.lead, s.bare = true, b, max(s.bare-1, 0)
+	for _, other := range s.books {
+		if other.ready && other.number < session && !other.retiring {
+			other.retire()
+		}
+	}
+	s.kick()
+}
+
+// lost is Layer.Lost.
+func (s *Set[K]) lost(session uint64, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.book(session); b != nil {
+		b.close()
+		s.kick()
+	}
+}
+
+// end is Layer.End. It waits for the workers, which have no session any more.
+func (s *Set[K]) end(err error) {
+	s.mu.Lock()
+	s.over, s.err = true, err
+	for len(s.books) > 0 {
+		s.books[0].close()
+	}
+	s.dialed = nil
+	s.changes()
+	s.mu.Unlock()
+	s.workers.Wait()
+}

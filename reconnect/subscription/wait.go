@@ -1,0 +1,191 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// State is what became of the wish for a key, in the newest session that is ready.
+type State uint8
+
+// The states.
+const (
+	StateNone     State = iota // not wanted, and no session has it
+	StateWaiting               // wanted, and to be asked for when a session is ready and its turn has come
+	StateAsked                 // wanted, and asked for: the answer is on its way
+	StateHeld                  // wanted, and the venue has agreed
+	StateRejected              // wanted, but the venue has refused or not answered; it is asked again
+	StateDropped               // wanted, but given up: see [Drop]
+	StateLeaving               // not wanted, but a session may have it until the venue has answered
+)
+
+func (s State) String() string {
+	names := [...]string{"none", "waiting", "asked", "held", "rejected", "dropped", "leaving"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return "unknown"
+}
+
+// ErrNotWanted is the error of [Set.Wait] for a key that nobody has added.
+var ErrNotWanted = errors.New("subscription: the key is not wanted")
+
+// WaitError reports why [Set.Wait] or [Set.Synced] did not wait any longer.
+type WaitError struct {
+	Missing int   // for how many keys something was still to be done; 0: no session was ready
+	Cause   error // the cause of the context
+}
+
+func (e *WaitError) Error() string {
+	if e.Missing == 0 {
+		return fmt.Sprintf("subscription: no session is ready: %v", e.Cause)
+	}
+	return fmt.Sprintf("subscription: %d keys not settled: %v", e.Missing, e.Cause)
+}
+
+// Unwrap returns Cause.
+func (e *WaitError) Unwrap() error { return e.Cause }
+
+var errInCallback = errors.New("subscription: cannot wait in a callback of the Conn, because no answer is received while it runs")
+
+// State returns the state of a key.
+func (s *Set[K]) State(k K) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state(s.entries[k])
+}
+
+// state returns the state of an entry, which may be nil. The caller holds mu.
+func (s *Set[K]) state(e *entry[K]) State {
+	switch {
+	case e == nil:
+		return StateNone
+	case e.refs == 0 && e.idle():
+		return StateNone
+	case e.refs == 0:
+		return StateLeaving
+	case !e.wanted():
+		return StateDropped
+	}
+	p := place[K]{}
+	if s.lead != nil {
+		p = e.at[s.lead.slot]
+	}
+	switch {
+	case p.request != nil && p.request.state > phaseMade:
+		return StateAsked
+	case p.request == nil && p.venue == venueYes:
+		return StateHeld
+	case e.blocked():
+		return StateRejected
+	}
+	return StateWaiting
+}
+
+// Wait waits until the newest session that is ready has the key. It returns a *[RejectedError]
+// as soon as the venue has refused the key, or does so at once if that has happened and the key
+// is not asked for again yet; the Set itself goes on. Other errors are ErrNotWanted, also if the
+// key is removed meanwhile, a *[WaitError] when ctx ends, and the error of the Conn when that
+// ends. In a callback of the Conn, with its context, Wait returns an error instead of waiting.
+//
+// Wait works in the goroutine that reads the messages of the Conn, because answers are seen before
+// the inbox. But when the inbox is full and blocks, an answer behind what is in it is not seen
+// until somebody reads. Wait then sees no answer though the venue has given it: see
+// Options.Timeout. So read in another goroutine while you wait, or give ctx an end.
+func (s *Set[K]) Wait(ctx context.Context, k K) error {
+	return s.await(ctx, func() (bool, int, error) {
+		e := s.entries[k]
+		switch state := s.state(e); state {
+		case StateHeld:
+			return true, 0, nil
+		case StateNone, StateLeaving:
+			return true, 0, ErrNotWanted
+		case StateDropped:
+			return true, 0, e.trouble.dropped
+		case StateRejected:
+			if e.trouble.err != nil && !e.trouble.judging {
+				return true, 0, e.trouble.rejected()
+			}
+		}
+		return false, 1, nil
+	})
+}
+
+// Synced waits until the newest session that is ready has all wanted keys, and no session has
+// another one. If all that is missing was refused or given up it returns a *[RejectedError].
+// Other errors are those of Wait, and so is what must be known about the goroutine that reads.
+func (s *Set[K]) Synced(ctx context.Context) error {
+	return s.await(ctx, func() (bool, int, error) {
+		open, refused := 0, 0
+		for _, b := range s.books {
+			if b.ready {
+				open, refused = open+b.open, refused+b.refused
+			}
+		}
+		switch {
+		case s.lead == nil || open > 0:
+			return false, open, nil
+		case refused > 0:
+			return true, 0, s.rejected()
+		}
+		return true, 0, nil
+	})
+}
+
+// rejected returns the error for what was refused. The caller holds mu.
+func (s *Set[K]) rejected() error {
+	all := &RejectedError{}
+	for _, e := range s.entries {
+		t := e.trouble
+		if t == nil || !t.resting && t.dropped == nil {
+			continue
+		}
+		if r := t.rejected(); all.Keys == 0 || r.Session > all.Session {
+			all.Session, all.Tries, all.Err = r.Session, r.Tries, r.Err
+		}
+		all.Keys++
+	}
+	return all
+}
+
+// rejected returns why the key was given up, or was refused last.
+func (t *trouble) rejected() *RejectedError {
+	if t.dropped != nil {
+		return t.dropped
+	}
+	return &RejectedError{Keys: 1, Session: t.session, Tries: t.tries, Err: t.err}
+}
+
+// await calls look, with the lock, until it reports that there is nothing to wait for. It
+// waits for a change each time.
+func (s *Set[K]) await(ctx context.Context, look func() (done bool, missing int, err error)) error {
+	for {
+		s.mu.Lock()
+		done, missing, err := look()
+		over, cause, c := s.over, s.err, s.conn
+		if s.changed == nil && !done && !over {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		if s.lead == nil {
+			missing = 0
+		}
+		s.mu.Unlock()
+		switch {
+		case over:
+			return fmt.Errorf("subscription: %w", cause)
+		case done:
+			return err
+		case ctx.Err() != nil:
+			return &WaitError{Missing: missing, Cause: context.Cause(ctx)}
+		case c != nil && c.InCallback(ctx):
+			return errInCallback
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return &WaitError{Missing: missing, Cause: context.Cause(ctx)}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package subscription_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// syncing begins a Synced, whose error the function returns when it has one in time.
+func (s *scene) syncing() (result func() error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	got := make(chan error, 1)
+	go func() { got <- s.set.Synced(ctx) }() // the result waits for it
+	synctest.Wait()
+	return func() error {
+		defer cancel()
+		return <-got
+	}
+}
+
+// The last thing that was to be done is not done, because its request was taken back.
+func TestSyncedReturnsWhenARequestIsTakenBack(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.paced(1)
+		s.ready("a") // takes the window
+		s.set.Add("b")
+		synctest.Wait()
+		result := s.syncing()
+		s.set.Remove("b")
+		require.NoError(t, result())
+		require.Equal(t, uint64(1), s.set.Stats().Spared)
+		s.synced("a")
+	})
+}
+
+// A request of a session that was replaced is not answered, and need not be any more.
+func TestSyncedReturnsWhenARequestIsGivenUp(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.co.Rotate = reconnect.Rotation{Drain: time.Hour}
+		s.ready("a")
+		s.venue.Next(conntest.VenueFault{Ignored: true})
+		s.set.Add("b")
+		synctest.Wait()
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(time.Second)
+		require.Equal(t, uint64(2), s.conn.Status().Session)
+		require.NoError(t, s.syncing()())
+		require.Equal(t, 10*time.Second, s.now())
+	})
+}
