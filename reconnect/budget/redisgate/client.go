@@ -1,0 +1,95 @@
+package redisgate
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client is what a [Limiter] needs of a Redis client. [redis.Client], [redis.ClusterClient] and
+// [redis.Ring] have it; set their option ContextTimeoutEnabled. EvalSha and Eval must return soon
+// after ctx has ended, and be safe for concurrent use.
+type Client interface {
+	EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd
+	Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd
+}
+
+//go:embed script.lua
+var source string
+
+var scriptHash = redis.NewScript(source).Hash()
+
+// checkClient reports what is wrong with the options of a client.
+func checkClient(c Client) error {
+	ok := true
+	switch c := c.(type) {
+	case nil:
+		return errors.New("redisgate: the client is nil")
+	case interface{ Options() *redis.Options }:
+		ok = c.Options().ContextTimeoutEnabled
+	case interface{ Options() *redis.ClusterOptions }:
+		ok = c.Options().ContextTimeoutEnabled
+	case interface{ Options() *redis.RingOptions }:
+		ok = c.Options().ContextTimeoutEnabled
+	}
+	if !ok {
+		return errors.New("redisgate: the client's option ContextTimeoutEnabled is not set, so that a question could hang")
+	}
+	return nil
+}
+
+// question is what a process asks Redis.
+type question struct {
+	want  int // so many dials wait
+	held  int // so many slots are held
+	spent int // so many dials began by the share within the window; -1: Redis was not away
+
+	untold int // what talk.untold was
+}
+
+// answer is what came of a question.
+type answer struct {
+	q          question
+	sent, came time.Time
+	err        error // all below is zero then
+
+	granted int           // so many dials may begin
+	back    time.Duration // ask again after this time, if more wait
+	clock   time.Duration // of the server
+	closed  time.Duration // so long no dial may begin, because Redis does not know the last window
+}
+
+// ask asks Redis. It returns soon after ctx has ended.
+func (l *Limiter) ask(ctx context.Context, q question, sent time.Time) (a answer) {
+	a = answer{q: q, sent: sent}
+	o := &l.o
+	args := []any{
+		l.id, q.want, q.held, q.spent, o.Rate.N, o.window().Microseconds(), o.Slots, o.Lease.Microseconds(),
+		o.lag().Microseconds(), o.round().Microseconds(), longestNap.Microseconds(),
+	}
+	cmd := l.client.EvalSha(ctx, scriptHash, l.keys, args...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = l.client.Eval(ctx, source, l.keys, args...)
+	}
+	got, err := cmd.Int64Slice()
+	a.came = time.Now()
+	switch {
+	case err != nil:
+		a.err = err
+	case len(got) < 4 || got[0] < 0 || got[0] > int64(q.want):
+		a.err = fmt.Errorf("redisgate: the script returned %v", got)
+	default:
+		a.granted = int(got[0])
+		a.back, a.clock, a.closed = micros(got[1]), micros(got[2]), micros(got[3])
+	}
+	return a
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// longestNap is how long a process with waiting dials goes without asking, at most.
+const longestNap = 5 * time.Second

@@ -1,0 +1,275 @@
+package redisgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// talk is the conversation with Redis. mu of the Limiter guards it.
+type talk struct {
+	asking bool      // a question is under way
+	late   bool      // and has taken longer than Options.Timeout
+	sent   time.Time // the last question
+	back   time.Time // ask again for those who wait; zero: at once
+	quiet  time.Time // no dial for this process before that: the server's clock has jumped
+	slow   int       // so many answers in a row came after Options.Slack
+	untold int       // so many dials began by the share, and Redis does not know
+
+	away     bool
+	toldAway bool      // what Options.Away was told
+	err      error     // why
+	retry    time.Time // ask again while away
+	unsure   bool      // a question has failed since the last answer
+
+	declared int  // so many slots of this process are held, as Redis knows
+	inQueue  bool // Redis knows that dials wait
+
+	clock   time.Duration // of the server, in the last answer; 0: there is none
+	clockAt time.Time     // when that was asked
+}
+
+// mostSlow is how many slow answers in a row mean that Redis is of no use.
+const mostSlow = 3
+
+// gap is the time between two questions of a process, at least.
+const gap = 10 * time.Millisecond
+
+var (
+	errTimeout = errors.New("redisgate: no answer in time")
+	errSlow    = errors.New("redisgate: answers take longer than Options.Slack")
+)
+
+// run asks Redis and lets dials begin, until none waits, none holds a slot, and Redis knows that. While
+// Redis is away it goes on: a process that does not look could not know whether others get dials from Redis.
+func (l *Limiter) run() {
+	defer l.tasks.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		l.tell()
+		next, ok := l.step(time.Now())
+		if !ok {
+			return
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case a := <-l.answers:
+			l.take(a)
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// step does what is due, and returns when the next thing is; false: run has ended.
+func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &l.talk
+	if t.asking && !t.late && now.Sub(t.sent) >= l.o.Timeout {
+		t.late = true
+		l.failed(now, errTimeout)
+	}
+	next = now.Add(time.Hour)
+	l.dropOverdue(now, &next)
+	l.serveShare(now, &next)
+	at, due := l.due(now)
+	if due && !t.asking {
+		if at.After(now) {
+			soonest(&next, at)
+		} else {
+			l.begin(now)
+		}
+	}
+	if t.asking && !t.late {
+		soonest(&next, t.sent.Add(l.o.Timeout))
+	}
+	if t.away != t.toldAway {
+		next = now // tell first, in this goroutine, because another run could follow at once
+	}
+	if idle := !due && !t.asking && !t.toldAway; l.closed || idle {
+		l.running = false
+		return next, false
+	}
+	return next, true
+}
+
+func soonest(next *time.Time, at time.Time) {
+	if at.Before(*next) {
+		*next = at
+	}
+}
+
+// dropOverdue gives back the slots that are held for too long.
+func (l *Limiter) dropOverdue(now time.Time, next *time.Time) {
+	if !l.overdue.IsZero() && !now.Before(l.overdue) {
+		l.overdue = time.Time{}
+		for p := range l.held {
+			switch {
+			case !p.end.After(now):
+				delete(l.held, p)
+				l.count.Overdue++
+			case l.overdue.IsZero() || p.end.Before(l.overdue):
+				l.overdue = p.end
+			}
+		}
+	}
+	if len(l.held) == 0 {
+		l.overdue = time.Time{}
+	} else {
+		soonest(next, l.overdue)
+	}
+}
+
+// due returns when Redis must be asked; false: it must not.
+func (l *Limiter) due(now time.Time) (time.Time, bool) {
+	t := &l.talk
+	waiting, held := l.line.Len() > 0, len(l.held)
+	if t.away {
+		return t.retry, true
+	}
+	at := now.Add(time.Hour)
+	ok := waiting || held > 0
+	if waiting {
+		soonest(&at, later(t.back, t.quiet))
+	}
+	if held > 0 {
+		soonest(&at, t.sent.Add(retryEvery))
+	}
+	if l.o.Slots > 0 && held != t.declared || !waiting && t.inQueue || t.untold > 0 {
+		at, ok = now, true
+	}
+	return later(at, t.sent.Add(gap)), ok
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// begin asks Redis.
+func (l *Limiter) begin(now time.Time) {
+	t := &l.talk
+	q := question{want: min(l.line.Len(), mostDials), held: len(l.held), spent: -1}
+	if now.Before(t.quiet) || t.slow >= mostSlow { // it would be void
+		q.want = 0
+	}
+	if t.unsure || t.untold > 0 {
+		q.spent, q.untold = max(0, min(t.untold, l.o.Local.N-l.share.Free(now))), t.untold
+	}
+	t.asking, t.sent = true, now
+	l.count.Questions++
+	l.tasks.Add(1)
+	go func() { // Close waits for it
+		defer l.tasks.Done()
+		ctx, cancel := context.WithTimeoutCause(l.ctx, l.o.Timeout, errTimeout)
+		defer cancel()
+		l.answers <- l.ask(ctx, q, now)
+	}()
+}
+
+// failed notes that Redis cannot be asked.
+func (l *Limiter) failed(now time.Time, err error) {
+	t := &l.talk
+	t.away, t.err, t.unsure = true, err, true
+	t.retry = t.sent.Add(retryEvery/2 + time.Duration(l.rand.Int64N(int64(retryEvery/2))))
+	l.mode.failed(now)
+}
+
+// take notes an answer, and lets the dials begin that it allows.
+func (l *Limiter) take(a answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &l.talk
+	late := t.late
+	t.asking, t.late = false, false
+	if a.err != nil {
+		if !late {
+			l.failed(a.came, a.err)
+		}
+		return
+	}
+	t.untold -= a.q.untold
+	if took := a.came.Sub(a.sent); took <= l.o.Slack {
+		t.slow = 0
+	} else if t.slow++; t.slow >= mostSlow {
+		l.count.Void += uint64(a.granted)
+		l.failed(a.came, fmt.Errorf("%w: %v", errSlow, took))
+		return
+	}
+	t.away, t.err, t.unsure = false, nil, false
+	l.mode.answered(a.sent, a.came, a.closed)
+	t.inQueue = a.q.want > a.granted
+	if l.o.Slots > 0 {
+		t.declared = a.q.held + a.granted
+	}
+	if l.jumped(a) {
+		t.quiet = a.came.Add(l.mode.window)
+	}
+	t.back = time.Time{}
+	if a.came.Before(t.quiet) || t.slow > 0 {
+		l.count.Void += uint64(a.granted)
+		return
+	}
+	if t.inQueue {
+		t.back = a.came.Add(a.back + time.Duration(l.rand.Int64N(int64(l.o.jitter()))))
+	}
+	for range a.granted {
+		if !l.hand(&permit{sent: a.sent}) {
+			l.count.Void++
+		}
+	}
+}
+
+// jumped reports whether the server's clock has gone ahead by more than the time that can have
+// passed. The window that Redis counts in has then lost what it should still hold. A step
+// that is shorter than two round-trips is not seen.
+func (l *Limiter) jumped(a answer) bool {
+	t := &l.talk
+	known, clock, at := t.clock != 0, t.clock, t.clockAt
+	t.clock, t.clockAt = a.clock, a.sent
+	passed := a.came.Sub(at)
+	return known && a.closed == 0 && a.clock-clock > passed+passed/1000+time.Millisecond
+}
+
+// serveShare lets the dials begin that this process may begin by itself.
+func (l *Limiter) serveShare(now time.Time, next *time.Time) {
+	ok, at := l.mode.share(now)
+	if !at.IsZero() {
+		soonest(next, at)
+	}
+	// An answer within Slack may let dials begin. What a later one allows is void, so the share is used again.
+	if late := l.talk.sent.Add(l.o.Slack + 1); ok && l.talk.asking && now.Before(late) {
+		soonest(next, late)
+		return
+	}
+	for ok && l.line.Len() > 0 && (l.o.Slots == 0 || len(l.held) < l.o.Local.Slots) {
+		if at := l.share.At(now); at.After(now) {
+			soonest(next, at)
+			return
+		}
+		l.share.Take(now)
+		if l.o.Rate.N > 0 {
+			l.talk.untold++
+		}
+		l.hand(&permit{sent: now, share: true})
+	}
+}
+
+// tell calls Options.Away when that has changed.
+func (l *Limiter) tell() {
+	l.mu.Lock()
+	away, err := l.talk.away, l.talk.err
+	changed := away != l.talk.toldAway
+	l.talk.toldAway = away
+	l.mu.Unlock()
+	if changed && l.o.Away != nil {
+		l.o.Away(err)
+	}
+}

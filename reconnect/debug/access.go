@@ -1,0 +1,67 @@
+package debug
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Loopback reports whether r comes from this machine to this machine: the client has a
+// loopback address, the Host header is a loopback address, "localhost" or a name below it,
+// and no proxy has left its mark.
+//
+// The Host header counts because the browser of this machine also runs pages of strangers.
+// Their names can be made to point here ("DNS rebinding"), but the header has their name then.
+// Headers such as X-Forwarded-For are not believed: a request that has one came by a proxy,
+// so it is refused. A proxy on this machine that sets none and writes another Host, as nginx
+// does unless told otherwise, cannot be told from a local client. Do not let one lead here.
+func Loopback(r *http.Request) bool {
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(header)) > 0 {
+			return false
+		}
+	}
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host)
+}
+
+// loopbackHost reports whether a Host header, with or without a port, names this machine.
+func loopbackHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// refused returns the status with which a request is refused, and why, or 0.
+func (p *Page) refused(r *http.Request) (status int, why string) {
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case p.closed():
+		return http.StatusServiceUnavailable, "the page is closed"
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return http.StatusMethodNotAllowed, "the page can only be read"
+	case !p.o.Allow(r):
+		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback address (Options.Allow can say otherwise)"
+	case (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+		return http.StatusForbidden, "another site may not read this page"
+	}
+	return 0, ""
+}
+
+// secure sets the headers that every answer has.
+func secure(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+}

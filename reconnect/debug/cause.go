@@ -1,0 +1,185 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Cause is why a dial has failed or a session has ended.
+type Cause struct {
+	Time   time.Time `json:"time"`           // when that was
+	Reason string    `json:"reason"`         // one of the reasons of package backoff, such as "close_restart"
+	Text   string    `json:"text,omitempty"` // what Options.Describe makes of the error
+}
+
+// cause is a Cause as it is kept.
+type cause struct {
+	at     int64 // Unix nanoseconds; 0: there was none
+	reason backoff.Reason
+	text   string
+}
+
+// cause returns what is kept of err. It calls Options.Describe.
+func (p *Page) cause(err error, at time.Time) cause {
+	if err == nil {
+		return cause{}
+	}
+	return p.causeOf(err, reasonOf(err), at)
+}
+
+// causeOf is cause for an err whose reason is known.
+func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) cause {
+	text := ""
+	switch {
+	case p.o.Describe != nil:
+		text = p.o.Describe(err)
+	case reason == backoff.ReasonShutdown || reason == backoff.ReasonRedial || reason == backoff.ReasonRotated:
+		text = reasonTexts[reason] // whatever the peer has done last
+	default:
+		text = describe(err)
+	}
+	return cause{at.UnixNano(), reason, clean(text)}
+}
+
+// public returns c as it is shown, or nil if there is none.
+func (c cause) public() *Cause {
+	if c.at == 0 {
+		return nil
+	}
+	return &Cause{Time: time.Unix(0, c.at), Reason: c.reason.String(), Text: c.text}
+}
+
+// reasonOf is [backoff.ReasonOf], which does not know the errors of package conn.
+func reasonOf(err error) backoff.Reason {
+	switch {
+	case has[*conn.ProtocolError](err) || has[*conn.TooBigError](err):
+		return backoff.ReasonProtocol
+	case has[*conn.SlowMessageError](err):
+		return backoff.ReasonTimeout
+	}
+	return backoff.ReasonOf(err)
+}
+
+const protocolText = "the peer broke the rules of the protocol"
+
+// describe returns the text of err by default. It uses types and codes of err, and no text that
+// it does not know.
+func describe(err error) string {
+	var status interface {
+		error
+		StatusCode() int
+	}
+	var closed interface {
+		error
+		CloseCode() int
+	}
+	var errno syscall.Errno
+	switch {
+	case has[*conn.ProtocolError](err):
+		return protocolText
+	case has[*conn.TooBigError](err):
+		return first[*conn.TooBigError](err).Error() // it holds only a number
+	case has[*conn.SlowMessageError](err):
+		return first[*conn.SlowMessageError](err).Error()
+	case errors.Is(err, backoff.ErrGaveUp):
+		return "the policy gave up"
+	case errors.As(err, &status) && status.StatusCode() != 0:
+		return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status.StatusCode(), http.StatusText(status.StatusCode())))
+	case errors.As(err, &closed) && closed.CloseCode() > 0:
+		return closeText(closed.CloseCode())
+	}
+	reason := reasonOf(err)
+	switch {
+	case reason == backoff.ReasonOther && errors.Is(err, context.Canceled):
+		return "canceled"
+	case (reason == backoff.ReasonRefused || reason == backoff.ReasonLocal || reason == backoff.ReasonNetwork) && errors.As(err, &errno):
+		return clean(errno.Error()) // the text of the operating system
+	}
+	return reasonTexts[reason]
+}
+
+// closeText describes a close frame.
+func closeText(code int) string {
+	if code == 1005 {
+		return "closed by the peer, without a code"
+	}
+	if name := closeNames[code]; name != "" {
+		return fmt.Sprintf("closed by the peer: %d (%s)", code, name)
+	}
+	return fmt.Sprintf("closed by the peer: %d", code)
+}
+
+// closeNames are the names of close codes, from the registry of RFC 6455.
+var closeNames = map[int]string{
+	1000: "normal closure", 1001: "going away", 1002: "protocol error", 1003: "unsupported data", 1007: "invalid data",
+	1008: "policy violation", 1009: "message too big", 1010: "missing extension", 1011: "internal error", 1012: "service restart",
+	1013: "try again later", 1014: "bad gateway",
+}
+
+// reasonTexts describe the reasons for which there is no better text.
+var reasonTexts = map[backoff.Reason]string{
+	backoff.ReasonOther:      "another error: the program's log may have its text",
+	backoff.ReasonShutdown:   "closed by the program",
+	backoff.ReasonRotated:    "replaced by the next session",
+	backoff.ReasonRedial:     "the program asked for another session",
+	backoff.ReasonSilent:     "the peer was silent for too long",
+	backoff.ReasonStalled:    "no message came for too long",
+	backoff.ReasonSlowReader: "the program read too slowly",
+	backoff.ReasonOpen:       "the session was not ready in time",
+	backoff.ReasonProtocol:   protocolText,
+	backoff.ReasonHangup:     "the peer hung up without a close frame",
+	backoff.ReasonDNS:        "the name of the host was not resolved",
+	backoff.ReasonTLS:        "TLS: a certificate, or an alert",
+	backoff.ReasonRefused:    "the connection was refused or reset",
+	backoff.ReasonTimeout:    "a limit was exceeded",
+	backoff.ReasonLocal:      "this machine failed: too many open files, or no network",
+	backoff.ReasonNetwork:    "an error of the network",
+}
+
+// has reports whether err is an E or wraps one.
+func has[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// first returns the E in err.
+func first[E error](err error) E {
+	e, _ := errors.AsType[E](err)
+	return e
+}
+
+// maxText is how many bytes are kept of any text.
+const maxText = 200
+
+// clean returns s on one line, cut at maxText bytes, without characters that a terminal or a
+// page could take for more than text.
+func clean(s string) string {
+	plain := true
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] >= ' ' && s[i] < 0x7f
+	}
+	if plain && len(s) <= maxText {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			r = '\uFFFD'
+		}
+		if b.Len()+len(string(r)) > maxText-len("…") {
+			b.WriteString("…")
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

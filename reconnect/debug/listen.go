@@ -1,0 +1,49 @@
+package debug
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Listen serves the page at address until Close, and returns its URL on this machine. An
+// address without a host, such as ":6060", means 127.0.0.1, and port 0 any free port. The page
+// is at "/", and at each other path too. Options.Allow decides which clients get it, whatever
+// the address is.
+func (p *Page) Listen(address string) (url string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("debug: the address %q is not host:port", address)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return "", fmt.Errorf("debug: %w", err)
+	}
+	server := &http.Server{
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isClosed {
+		_ = listener.Close()
+		return "", fmt.Errorf("debug: the page is closed: %w", net.ErrClosed)
+	}
+	p.servers = append(p.servers, server)
+	p.running.Go(func() { _ = server.Serve(listener) }) // Close waits for it
+	return urlOf(listener.Addr()), nil
+}
+
+// urlOf returns the URL by which this machine reaches a listener.
+func urlOf(a net.Addr) string {
+	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d/", t.Port)
+	}
+	return "http://" + a.String() + "/"
+}

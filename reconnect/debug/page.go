@@ -1,0 +1,245 @@
+package debug
+
+import (
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// Page shows the connections of a program, for the people who run it. It is an [http.Handler]
+// that fits any path, and answers GET and HEAD. Any goroutine may call its methods, except from
+// inside a function of its [Options], its [ConnOptions] or a group of values.
+//
+// These queries select what it shows:
+//
+//	q=TEXT     only the Conns in whose name or endpoint the text is
+//	show=WORD  only those that are ended, away, flapping, ready or closed
+//	page=N     the Nth hundred of them; the first is 1
+//	conn=ID    one Conn, with its sessions and its events
+//	json       a [Snapshot] as JSON
+//
+// A Page keeps no Conn open and ends none.
+type Page struct {
+	o       *Options
+	boot    string // names this Page, so that a browser notices that the program was restarted
+	closing chan struct{}
+	version atomic.Uint64 // is raised by each event, and with each Conn that comes or goes
+	running sync.WaitGroup
+	streams chan struct{} // holds a token for each stream
+
+	look sync.Mutex // guards the fields of ranking; it is taken before mu
+
+	mu       sync.Mutex // guards what follows
+	ranking  *ranking   // nil: it must be made, so that it does not keep a Conn that was forgotten
+	isClosed bool
+	lastID   uint64
+	conns    map[uint64]*watched
+	past     []*watched  // of conns, those that have ended, in the order of their ends
+	forget   *time.Timer // calls sweep when the first of past is to be forgotten; nil: not needed yet
+	gates    []*source[*budget.Gate]
+	breakers []*source[*budget.Breaker]
+	groups   []*source[func() []Value]
+	servers  []*http.Server
+}
+
+// source is something that was registered beside the Conns.
+type source[T any] struct {
+	name string
+	of   T
+}
+
+// ConnOptions are the options of [Page.Register]. A nil *ConnOptions is fine.
+type ConnOptions struct {
+	// Subscriptions returns how many subscriptions are wanted and how many are held, such as
+	//
+	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
+	//
+	// with a subscription.Set. It is called whenever the Conn is shown, so it must be quick.
+	// Default: none.
+	Subscriptions func() (wanted, held int)
+}
+
+// endedKept is how many Conns that have ended are shown.
+const endedKept = 256
+
+// New returns a Page that shows nothing yet. Call Close in the end. The error names the option
+// that is wrong.
+func New(o *Options) (*Page, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Page{
+		o: options, boot: rand.Text(), closing: make(chan struct{}), conns: map[uint64]*watched{},
+		streams: make(chan struct{}, options.Streams), // one token for each
+	}, nil
+}
+
+// Register shows c under a name, from its next event on, and returns the function that ends
+// this. Several may have the same name. It keeps the last 64 events and 32 sessions; Cost in
+// the documentation of the package has the figures. A Conn that has ended is shown as such, and
+// is forgotten after Options.Keep, so a Conn that ends needs no unregister. c must not be nil;
+// o may be nil. After Close it does nothing.
+func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
+	w := &watched{page: p, name: clean(name), endpoint: clean(p.o.Endpoint(c.Endpoint())), conn: c}
+	if o != nil {
+		w.o = *o
+	}
+	w.text = searched(w.name, w.endpoint)
+	p.mu.Lock()
+	if p.isClosed {
+		p.mu.Unlock()
+		return func() {}
+	}
+	p.lastID++
+	w.id = p.lastID
+	p.conns[w.id] = w
+	status := w.watch()
+	p.mu.Unlock()
+	p.version.Add(1)
+	switch {
+	case status.State == reconnect.StateClosed:
+		w.end(reconnect.End{Err: status.Err})
+	case status.Err != nil:
+		w.missed(status.Err, status.Since)
+	}
+	return func() { p.unregister(w) }
+}
+
+// unregister forgets w.
+func (p *Page) unregister(w *watched) {
+	w.stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(w)
+}
+
+// drop forgets w. The caller holds mu.
+func (p *Page) drop(w *watched) {
+	delete(p.conns, w.id)
+	p.ranking = nil
+	if i := slices.Index(p.past, w); i >= 0 {
+		p.past = slices.Delete(p.past, i, i+1)
+	}
+	p.version.Add(1)
+}
+
+// ended keeps that w has ended.
+func (p *Page) ended(w *watched) {
+	w.stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.conns[w.id] == nil || slices.Contains(p.past, w):
+		return
+	case p.o.Keep < 0:
+		p.drop(w)
+		return
+	case len(p.past) >= endedKept:
+		p.drop(p.past[0])
+	}
+	p.past = append(p.past, w)
+	p.arm()
+}
+
+// arm sets the timer for the first of past. The caller holds mu.
+func (p *Page) arm() {
+	if p.isClosed || len(p.past) == 0 {
+		return
+	}
+	d := time.Until(p.past[0].endedAt().Add(p.o.Keep))
+	if p.forget == nil {
+		p.forget = time.AfterFunc(d, p.sweep)
+	} else {
+		p.forget.Reset(d)
+	}
+}
+
+// sweep forgets the Conns whose time is over.
+func (p *Page) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.past) > 0 && time.Since(p.past[0].endedAt()) >= p.o.Keep {
+		p.drop(p.past[0])
+	}
+	p.arm()
+}
+
+// RegisterGate shows the lines of a gate, those that are down or held or long first, and returns
+// the function that ends this. g must not be nil.
+func (p *Page) RegisterGate(name string, g *budget.Gate) (unregister func()) {
+	return register(p, &p.gates, name, g)
+}
+
+// RegisterBreaker shows the state of a breaker, and returns the function that ends this. b must
+// not be nil.
+func (p *Page) RegisterBreaker(name string, b *budget.Breaker) (unregister func()) {
+	return register(p, &p.breakers, name, b)
+}
+
+// RegisterValues shows a group of values of the program's own, such as how many members a chat
+// room has, and returns the function that ends this. values is called whenever they are shown,
+// by several goroutines at once, and holds up the page for as long as it takes. The first 32
+// values are shown. It must not be nil.
+func (p *Page) RegisterValues(name string, values func() []Value) (unregister func()) {
+	return register(p, &p.groups, name, values)
+}
+
+// register adds a source to list.
+func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister func()) {
+	s := &source[T]{clean(name), of}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isClosed {
+		return func() {}
+	}
+	*list = append(slices.Clone(*list), s) // because sources returns lists
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		*list = slices.DeleteFunc(slices.Clone(*list), func(x *source[T]) bool { return x == s })
+	}
+}
+
+// Close ends what Listen has begun and the updates of open pages, stops watching the Conns,
+// which go on, and waits until those updates have ended. That takes 5 s at most, with a browser
+// that does not read. A request for a page or for JSON that is under way may end later. The
+// handler answers 503 from then on. Close returns nil, and may be called more than once.
+func (p *Page) Close() error {
+	p.mu.Lock()
+	first, servers, conns := !p.isClosed, p.servers, p.conns
+	if first {
+		p.isClosed, p.conns, p.past, p.ranking = true, nil, nil, nil
+		close(p.closing)
+		if p.forget != nil {
+			p.forget.Stop()
+		}
+	}
+	p.mu.Unlock()
+	if first {
+		for _, w := range conns {
+			w.stop()
+		}
+		for _, s := range servers {
+			_ = s.Close()
+		}
+	}
+	p.running.Wait()
+	return nil
+}
+
+// closed reports whether Close was called.
+func (p *Page) closed() bool {
+	select {
+	case <-p.closing:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,278 @@
+package debug
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+func TestAnOptionThatIsWrongIsNamed(t *testing.T) {
+	_, err := New(&Options{Interval: -time.Second})
+	require.EqualError(t, err, "debug: Options.Interval: -1s is negative")
+}
+
+func TestAConnThatHasEndedIsForgottenByItself(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		for range 2 {
+			c := s.open(reconnect.Options{})
+			s.page.Register("feed", c, nil)
+			s.accept()
+			c.Close()
+			<-c.Done()
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, 2, s.snapshot("").Counts.Closed)
+		time.Sleep(8*time.Minute + 30*time.Second)
+		require.Equal(t, 1, s.snapshot("").Counts.Closed)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, s.page.conns, "without a look")
+	})
+}
+
+func TestOnlySoManyThatHaveEndedAreKept(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		c.Close()
+		<-c.Done()
+		for i := range 300 {
+			s.page.Register(fmt.Sprint(i), c, nil)
+		}
+		require.Equal(t, 256, s.snapshot("").Counts.Closed)
+		require.Equal(t, "44", s.snapshot("").Conns[0].Name, "the oldest are forgotten")
+		require.Len(t, s.page.past, 256)
+	})
+	inBubble(t, &Options{Keep: -1}, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		c.Close()
+		<-c.Done()
+		require.Empty(t, s.page.conns)
+	})
+}
+
+// After unregister, and after Close, a Conn costs what it did before.
+func TestUnregisterAndCloseStopTheWatch(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		first, second := s.open(reconnect.Options{}), reconnect.Options{}
+		unregister := s.page.Register("first", first, nil)
+		s.accept()
+		w := s.page.conn(1)
+		unregister()
+		unregister()
+		require.Zero(t, s.snapshot("").Counts.All)
+		before := len(w.events.items)
+		c := s.open(second)
+		s.page.Register("second", c, nil)
+		x := s.page.conn(2)
+		require.NoError(t, s.page.Close())
+		require.NoError(t, s.page.Close())
+		events := len(x.events.items)
+		first.Redial(1, nil)
+		s.accept()
+		synctest.Wait()
+		require.Len(t, w.events.items, before)
+		require.Len(t, x.events.items, events)
+		require.Equal(t, 503, get(s.page, "/").Code)
+		s.page.Register("third", c, nil)()
+		s.page.RegisterValues("x", nil)()
+		require.Nil(t, s.page.conns)
+	})
+}
+
+// What was shown before does not keep a Conn in memory that is forgotten.
+func TestAConnThatIsForgottenIsNotKept(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		unregister := s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		w := weak.Make(s.page.conn(1))
+		require.Equal(t, 1, s.snapshot("").Counts.All)
+		unregister()
+		unregister = nil
+		runtime.GC()
+		require.Nil(t, w.Value())
+		runtime.KeepAlive(s.page)
+	})
+}
+
+func TestWhatIsBesideTheConnsIsShown(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(nil)
+		require.NoError(t, err)
+		b, err := budget.NewBreaker(nil)
+		require.NoError(t, err)
+		stop := s.page.RegisterGate("venues", g)
+		s.page.RegisterBreaker("api", b)
+		s.page.RegisterValues("mine", func() []Value { return make([]Value, 40) })
+		require.True(t, s.snapshot("").Gates[0].None)
+		done, err := g.Acquire(t.Context(), "up:1")
+		require.NoError(t, err)
+		done(backoff.Verdict{})
+		done, err = g.Acquire(t.Context(), "down:1")
+		require.NoError(t, err)
+		done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute})
+		got := s.snapshot("")
+		require.Equal(t, Gate{Name: "venues", Host: "down:1", Limit: 1, Granted: 1, Down: true, Held: time.Now().Add(time.Minute).UTC()}, got.Gates[0])
+		require.Equal(t, "up:1", got.Gates[1].Host)
+		require.Equal(t, []Breaker{{"api", "closed"}}, got.Breakers)
+		require.Len(t, got.Values[0].Values, 32)
+		require.Contains(t, get(s.page, "/").Body.String(), `<span class="badge away">down</span>`)
+		stop()
+		require.Empty(t, s.snapshot("").Gates)
+	})
+}
+
+func TestAGateOfManyHostsIsCut(t *testing.T) {
+	g, err := budget.NewGate(nil)
+	require.NoError(t, err)
+	for i := range 100 {
+		_, err := g.Acquire(t.Context(), fmt.Sprintf("host-%d:1", i))
+		require.NoError(t, err)
+	}
+	p := newPage(t, nil)
+	p.RegisterGate("venues", g)
+	gates := p.snapshot(new(query)).Gates
+	require.Len(t, gates, 64)
+	require.Equal(t, 36, gates[63].More)
+	require.Contains(t, get(p, "/").Body.String(), "and 94 more")
+}
+
+// A name that is HTML, from a program that takes it from somewhere, is text.
+func TestNamesAreText(t *testing.T) {
+	const name = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>`
+	inBubble(t, &Options{Title: name}, func(t *testing.T, s *scene) {
+		s.page.Register(name, s.open(reconnect.Options{}), nil)
+		g, _ := budget.NewGate(nil)
+		_, _ = g.Acquire(t.Context(), name)
+		s.page.RegisterGate(name, g)
+		s.page.RegisterValues(name, func() []Value { return []Value{{name, name}} })
+		for _, target := range []string{"/", "/?conn=1", "/?q=" + strings.NewReplacer("<", "%3C", "#", "%23", " ", "+").Replace(name) + "&show=" + "%3Cimg"} {
+			body := get(s.page, target).Body.String()
+			require.NotContains(t, body, "<img", target)
+			require.NotContains(t, body, "<script>alert", target)
+			require.Contains(t, body, html.EscapeString(name)[:20], target)
+		}
+		for _, q := range []*query{{}, {conn: 1}, {text: name}} {
+			require.NotContains(t, string((&stream{page: s.page, q: q}).next(time.Now())), "<", "JSON escapes it once more")
+		}
+	})
+}
+
+func TestAnEmptyPageSaysWhatToDo(t *testing.T) {
+	require.Contains(t, get(newPage(t, nil), "/").Body.String(), "No connection is registered")
+}
+
+// crowd opens n Conns over a network in memory, of which every tenth is away.
+func crowd(t *testing.T, p *Page, n int) []*reconnect.Conn {
+	conns := make([]*reconnect.Conn, n)
+	for i := range conns {
+		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+			if i%10 == 0 {
+				return nil, errLost
+			}
+			return conntest.NewFake(nil).Conn(), nil
+		})
+		c, err := reconnect.New(dial, &reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) {},
+			Run:       reconnect.RunOptions{Policy: every(time.Hour)},
+		})
+		require.NoError(t, err)
+		conns[i] = c
+	}
+	synctest.Wait()
+	for i, c := range conns {
+		p.Register(fmt.Sprintf("conn %d", i), c, nil)
+	}
+	return conns
+}
+
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A page and an update show a hundred of ten thousand, and cost what a hundred cost.
+func TestTenThousandConnsAreCheap(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		conns := crowd(t, s.page, 10000)
+		got := s.snapshot("")
+		require.Equal(t, Counts{All: 10000, Away: 1000, Ready: 9000}, got.Counts)
+		require.Equal(t, []int{10000, 1, 100, 100}, []int{got.Found, got.Page, got.Pages, len(got.Conns)})
+		require.Equal(t, 1000, s.snapshot("show=away").Found)
+		require.Equal(t, []int{11, 1}, []int{s.snapshot("q=CONN+777").Found, s.snapshot("q=CONN+777").Pages})
+		require.Equal(t, 100, s.snapshot("page=1000").Page)
+		var body int
+		page := allocated(func() { body = get(s.page, "/").Body.Len() })
+		x := &stream{page: s.page, q: new(query)}
+		require.NotNil(t, x.next(time.Now()))
+		tick := allocated(func() { require.Nil(t, x.next(time.Now()), "nothing has changed") })
+		require.Less(t, body, 300_000)
+		t.Logf("a page has %d bytes and allocates %d, an update that finds nothing %d", body, page, tick)
+		if !raceEnabled {
+			require.Less(t, page, uint64(8<<20))
+			require.Less(t, tick, uint64(4<<20))
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+		for _, c := range conns {
+			<-c.Done()
+		}
+	})
+}
+
+// The figures are those of the documentation of the package.
+func TestARegistrationIsSmall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		const n = 500
+		conns := make([]*reconnect.Conn, n)
+		for i := range conns {
+			conns[i] = s.open(reconnect.Options{})
+			s.accept()
+		}
+		before := heap()
+		for i, c := range conns {
+			s.page.Register(fmt.Sprint(i), c, nil)
+		}
+		fresh := (heap() - before) / n
+		for range 40 { // losses, which fill the rings
+			for _, c := range conns {
+				c.Redial(c.Status().Session, nil)
+			}
+			for range conns {
+				s.accept()
+			}
+		}
+		full := (heap() - before) / n
+		t.Logf("a registration takes %d bytes, and %d with full rings", fresh, full)
+		require.Less(t, fresh, uint64(3000))
+		require.Less(t, full, uint64(12000))
+		runtime.KeepAlive(s.page)
+	})
+}

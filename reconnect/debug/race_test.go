@@ -1,0 +1,5 @@
+//go:build race
+
+package debug
+
+const raceEnabled = true

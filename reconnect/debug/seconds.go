@@ -1,0 +1,83 @@
+package debug
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Seconds is a duration that is a number of seconds in JSON, such as 1.25.
+type Seconds time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+//
+// [json.Marshaler]: https://pkg.go.dev/encoding/json#Marshaler
+func (s Seconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+//
+// [json.Unmarshaler]: https://pkg.go.dev/encoding/json#Unmarshaler
+func (s *Seconds) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil {
+		return fmt.Errorf("debug: %q is no number of seconds", data)
+	}
+	*s = Seconds(f * float64(time.Second))
+	return nil
+}
+
+// String returns s in a form for people: "12 ms", "4.2 s", "3 min", "2 h 5 min", "3 d 4 h".
+func (s Seconds) String() string {
+	switch d := max(time.Duration(s), 0); {
+	case d == 0:
+		return "0 s"
+	case d < time.Millisecond:
+		return "under 1 ms"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Truncate(100*time.Millisecond).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// bytes returns a number of bytes in a form for people: "812 B", "1.2 kB", "16 MB".
+func bytes(n uint64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, unit := float64(n)/1000, 0
+	for x >= 999.5 && unit < len(byteUnits)-1 {
+		x /= 1000
+		unit++
+	}
+	if x < 9.95 {
+		return fmt.Sprintf("%.1f %s", x, byteUnits[unit])
+	}
+	return fmt.Sprintf("%.0f %s", x, byteUnits[unit])
+}
+
+var byteUnits = [...]string{"kB", "MB", "GB", "TB", "PB", "EB"}
+
+// number returns n with a comma before each three digits.
+func number[N int | uint64](n N) string {
+	s := fmt.Sprint(n)
+	var b strings.Builder
+	for i, digit := range s {
+		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
+}

@@ -1,0 +1,308 @@
+package debug
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+func TestALifeIsShown(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		feed := s.open(reconnect.Options{})
+		synctest.Wait() // it dials already
+		s.page.Register("feed", feed, &ConnOptions{Subscriptions: func() (int, int) { return 3, 2 }})
+		s.refuse(errLost)
+		c := s.one()
+		require.Equal(t, []any{"away", "waiting", "ws://host/path", "retry"}, []any{c.Condition, c.State, c.Endpoint, c.Verdict})
+		require.Equal(t, 10*time.Second, time.Until(c.Next))
+		require.Equal(t, &Subscriptions{Wanted: 3, Held: 2}, c.Subscriptions)
+		peer := s.accept()
+		time.Sleep(65 * time.Second) // between two probes
+		peer.Fail(&conn.CloseError{Code: 1012, Reason: "planted-secret"})
+		s.accept()
+		time.Sleep(time.Second)
+		c = s.one()
+		require.Equal(t, []any{"ready", "ready", uint64(2)}, []any{c.Condition, c.State, c.Session})
+		require.True(t, c.AwaySince.IsZero())
+		require.Equal(t, "close_restart", c.Cause.Reason)
+		require.Equal(t, []string{
+			"dial_failed", "wait", "dial_start", "dial_done", "session_start", "session_ready", "probe_done", "session_done", "wait",
+			"dial_start", "dial_done", "session_start", "session_ready",
+		}, kindsOf(c.Events))
+		require.Len(t, c.Sessions, 2)
+		first, second := c.Sessions[0], c.Sessions[1]
+		require.Equal(t, []Seconds{Seconds(10 * time.Second), Seconds(65 * time.Second)}, []Seconds{first.Away, first.Up})
+		require.Equal(t, []any{false, "close_restart", false}, []any{first.Live, first.Reason, first.Planned})
+		require.Equal(t, []any{true, Seconds(10 * time.Second), Seconds(time.Second)}, []any{second.Live, second.Away, second.Up})
+	})
+}
+
+// Whoever registers late sees the session that is there, and how long it was when it ends.
+func TestALateRegistrationSeesThePresentSession(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		peer := s.accept()
+		time.Sleep(time.Hour)
+		s.page.Register("feed", c, nil)
+		require.Equal(t, Seconds(time.Hour), s.one().Sessions[0].Up)
+		peer.Fail(errLost)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		got := s.one()
+		require.Equal(t, Seconds(time.Hour), got.Sessions[0].Up)
+		require.Equal(t, time.Second, time.Since(got.AwaySince))
+		s.accept()
+		require.Equal(t, Seconds(10*time.Second), s.one().Sessions[1].Away)
+	})
+}
+
+// Whoever registers during an outage sees why there is none.
+func TestALateRegistrationSeesTheLastCause(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.refuse(&conn.CloseError{Code: 1012, Reason: "planted-secret"})
+		failed := time.Now().UTC()
+		time.Sleep(time.Second)
+		s.page.Register("feed", c, nil)
+		require.Equal(t, &Cause{Time: failed, Reason: "close_restart", Text: "closed by the peer: 1012 (service restart)"}, s.one().Cause)
+		s.refuse(errLost)
+		require.Equal(t, "other", s.one().Cause.Reason)
+	})
+}
+
+// The answers to probes do not push anything else out.
+func TestProbesInARowAreOneEvent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		peer := s.accept()
+		peer.PongAfter(3 * time.Millisecond)
+		time.Sleep(time.Hour)
+		c := s.one()
+		last := c.Events[len(c.Events)-1]
+		require.Equal(t, "probe_done", last.Kind)
+		require.Greater(t, last.Count, 100)
+		require.Equal(t, int(c.Stats.Probes), last.Count)
+		require.Equal(t, Seconds(3*time.Millisecond), c.RoundTrip)
+		require.NotZero(t, c.Silence)
+		require.LessOrEqual(t, len(c.Events), 6)
+		peer.Mute()
+		time.Sleep(time.Minute)
+		c = s.one()
+		require.Equal(t, "silent", c.Cause.Reason)
+		require.Contains(t, kindsOf(c.Events), "probe_failed")
+	})
+}
+
+func TestFlappingIsThreeLossesInFiveMinutes(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		for range 2 {
+			s.accept().Fail(errLost)
+		}
+		s.accept()
+		c.Rotate(3, reconnect.Advice{})
+		synctest.Wait()
+		s.accept()
+		time.Sleep(time.Minute)
+		require.Equal(t, "ready", s.one().Condition, "what is replaced is no loss")
+		c.Redial(4, errLost)
+		s.accept()
+		require.Equal(t, []any{"flapping", 3}, []any{s.one().Condition, s.one().Lost})
+		require.Equal(t, 1, s.snapshot("").Counts.Flapping)
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, []any{"ready", 0}, []any{s.one().Condition, s.one().Lost})
+		require.Equal(t, 1, s.snapshot("").Counts.Ready)
+	})
+}
+
+func TestTheRingsAreBounded(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		for range 100 {
+			s.accept().Fail(errLost)
+		}
+		synctest.Wait()
+		c := s.one()
+		require.Len(t, c.Sessions, 32)
+		require.Len(t, c.Events, 64)
+		require.Equal(t, uint64(100), c.Sessions[31].Session)
+		require.Equal(t, uint64(69), c.Sessions[0].Session)
+		require.Equal(t, "wait", c.Events[63].Kind)
+	})
+}
+
+func TestARotationIsPlanned(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		s.accept()
+		c.Rotate(1, reconnect.Advice{URL: "ws://planted-secret/", Hint: "planted-secret"})
+		synctest.Wait()
+		require.True(t, s.one().Rotating)
+		s.accept()
+		time.Sleep(time.Minute)
+		got := s.one()
+		require.Equal(t, []any{true, "rotated"}, []any{got.Sessions[0].Planned, got.Sessions[0].Reason})
+		require.Zero(t, got.Sessions[1].Away)
+		require.Subset(t, kindsOf(got.Events), []string{"rotate_start", "rotate_done"})
+		require.True(t, got.AwaySince.IsZero())
+	})
+}
+
+// Redial is for a session that is broken. It is a loss, as Seam.Planned says.
+func TestARedialIsALoss(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		s.accept()
+		c.Redial(1, errLost)
+		s.accept()
+		got := s.one()
+		require.Equal(t, []any{"redial", false, 1}, []any{got.Sessions[0].Reason, got.Sessions[0].Planned, got.Lost})
+	})
+}
+
+// The server ends the old session when the next one is ready, which is no loss, whatever it said.
+func TestASessionThatDiesAfterItWasReplacedIsPlanned(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("feed", c, nil)
+		old := s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		s.accept()
+		old.Fail(errLost)
+		synctest.Wait()
+		got := s.one()
+		require.Equal(t, []any{"other", true, 0}, []any{got.Sessions[0].Reason, got.Sessions[0].Planned, got.Lost})
+		require.True(t, got.AwaySince.IsZero())
+	})
+}
+
+// Nor does a slow function of the program make a loss planned, if the next session is ready before
+// the loss is reported.
+func TestALossIsALossThoughTheNextSessionIsReadyBeforeItIsReported(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) {},
+			OnSeam:    func(context.Context, *reconnect.Seam) { time.Sleep(10 * time.Second) },
+		})
+		s.page.Register("feed", c, nil)
+		old := s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		synctest.Wait()
+		old.Fail(errLost)
+		time.Sleep(time.Second)
+		s.accept()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, s.one().Lost)
+	})
+}
+
+// A session is found at its end, however many have failed to replace it, and those are no losses.
+func TestASessionOutlivesThoseThatFailToReplaceIt(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{OnSession: func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 1 {
+				return nil
+			}
+			return errLost
+		}})
+		s.page.Register("feed", c, nil)
+		peer := s.accept()
+		c.Rotate(1, reconnect.Advice{})
+		for range 5 {
+			s.accept()
+		}
+		got := s.one()
+		require.Equal(t, []any{"ready", 0, uint64(1)}, []any{got.Condition, got.Lost, got.Session})
+		peer.Fail(errLost)
+		synctest.Wait()
+		got = s.one()
+		require.Equal(t, 1, got.Lost)
+		require.Len(t, got.Sessions, 6)
+		for i, x := range got.Sessions {
+			require.Equal(t, []any{uint64(i + 1), false}, []any{x.Session, x.Live})
+		}
+	})
+}
+
+// A Conn that has ended by itself is the worst, and says why.
+func TestAnEndByItselfIsTheWorst(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("ready", s.open(reconnect.Options{}), nil)
+		s.accept()
+		s.page.Register("away", s.open(reconnect.Options{}), nil)
+		s.refuse(errLost)
+		gone := s.open(reconnect.Options{})
+		s.page.Register("gone", gone, nil)
+		s.refuse(backoff.Permanent(&conn.CloseError{Code: 4000}))
+		<-gone.Done()
+		ended := s.open(reconnect.Options{})
+		ended.Close()
+		<-ended.Done()
+		s.page.Register("closed", ended, nil)
+		got := s.snapshot("")
+		require.Equal(t, Counts{All: 4, Ended: 1, Away: 1, Ready: 1, Closed: 1}, got.Counts)
+		var names, conditions []string
+		for _, c := range got.Conns {
+			names, conditions = append(names, c.Name), append(conditions, c.Condition)
+		}
+		require.Equal(t, []string{"gone", "away", "ready", "closed"}, names)
+		require.Equal(t, []string{"ended", "away", "ready", "closed"}, conditions)
+		require.Equal(t, "close_other", got.Conns[0].Cause.Reason)
+		require.Equal(t, "shutdown", got.Conns[3].Cause.Reason)
+	})
+}
+
+// What was registered after its end is shown as what was registered before.
+func TestAnEndBeforeTheRegistrationIsShown(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.page.Register("early", c, nil)
+		s.refuse(backoff.Permanent(&conn.CloseError{Code: 4000}))
+		<-c.Done()
+		s.page.Register("late", c, nil)
+		got := s.snapshot("")
+		require.Equal(t, Counts{All: 2, Ended: 2}, got.Counts)
+		require.Equal(t, got.Conns[0].Cause, got.Conns[1].Cause)
+		require.Equal(t, got.Conns[0].AwaySince, got.Conns[1].AwaySince)
+	})
+}
+
+// No hook waits for whoever looks.
+func TestALookHoldsUpNoConnection(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		release := make(chan struct{})
+		s.page.Register("feed", s.open(reconnect.Options{}), &ConnOptions{Subscriptions: func() (int, int) { <-release; return 0, 0 }})
+		s.page.RegisterValues("mine", func() []Value { <-release; return nil })
+		done := make(chan int, 1)
+		go func() { done <- get(s.page, "/").Code }()
+		synctest.Wait()
+		for range 5 {
+			s.accept().Fail(errLost)
+		}
+		s.accept()
+		close(release)
+		require.Equal(t, http.StatusOK, <-done)
+		require.Equal(t, uint64(6), s.one().Session)
+	})
+}
+
+func TestSlowFunctionsAreEvents(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{OnMessage: func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }}), nil)
+		s.accept().Deliver(conn.TextMessage("planted-secret"))
+		time.Sleep(2 * time.Minute)
+		require.Contains(t, kindsOf(s.one().Events), "slow_handler")
+	})
+}

@@ -1,0 +1,306 @@
+package meter
+
+import (
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// Instrument is one thing that is measured.
+type Instrument struct {
+	Name    string  // words with dots between them, without a prefix, such as "dial.duration"
+	Kind    Kind    // how it is measured
+	Unit    string  // in the notation of UCUM: "s", "By", or what is counted: "{dial}"
+	Labels  []Label // those beside the name of the connection; two at most
+	Help    string  // a sentence
+	Buckets []float64
+
+	// Zero are the labels that are there from the start, with the value 0, so that the first
+	// event is seen as a change.
+	Zero []Values
+
+	// Read takes the measurements from the totals of one name. It is nil for what a Recorder gets.
+	Read func(t *Totals, give func(value float64, v Values))
+}
+
+// Kind is how an instrument is measured.
+type Kind uint8
+
+// The kinds.
+const (
+	Counter   Kind = iota // goes up only
+	UpDown                // how many there are now; may be added up over names
+	Gauge                 // how it is now, the worst of the connections of the name; must not be added up
+	Histogram             // how long something took, in seconds
+)
+
+// Label is a label beside the name of the connection.
+type Label struct {
+	Name   string
+	Values []string // all that there are
+}
+
+// Values are the values of the labels of an instrument, in their order.
+type Values [2]string
+
+// The values of labels.
+const (
+	OK       = "ok"
+	Failed   = "failed"
+	Canceled = "canceled" // we ended it ourselves
+	None     = "none"     // the reason of what has not failed
+	Replaced = "replaced"
+	Closed   = "closed"
+	Yes      = "true"
+	No       = "false"
+	Wanted   = "wanted"
+	Held     = "held"
+	Other    = "other"
+)
+
+var (
+	states    = []string{"connecting", "opening", "ready", "waiting"}
+	functions = []string{ // those of reconnect.Overdue
+		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "Idle.Message", "Rotate.Allowed",
+		"Stall.Expected", "Trace.RotateStart", "Trace.RotateDone", "a hook", "reader", Other,
+	}
+	bySeconds  = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60}
+	byMinutes  = []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400}
+	bySessions = []float64{1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800}
+)
+
+// reasons returns the values of a label reason.
+func reasons(more ...string) []string {
+	seen := map[string]bool{}
+	var list []string
+	for r := range backoff.Reason(255) {
+		if s := r.String(); !seen[s] {
+			seen[s] = true
+			list = append(list, s)
+		}
+	}
+	return append(list, more...)
+}
+
+// These are the instruments of events.
+var (
+	dials = &Instrument{
+		Name: "dials", Kind: Counter, Unit: "{dial}",
+		Labels: []Label{{"outcome", []string{OK, Failed, Canceled}}, {"reason", reasons(None)}},
+		Help:   "Dials that have ended. Canceled: another dial was answered first, or the connection was closed.",
+		Zero:   []Values{{OK, None}, {Canceled, None}},
+	}
+	dialDuration = &Instrument{
+		Name: "dial.duration", Kind: Histogram, Unit: "s", Labels: []Label{{"outcome", []string{OK, Failed, Canceled}}},
+		Help: "How long a dial took, without its wait at the gate.", Buckets: bySeconds,
+		Zero: []Values{{OK}, {Failed}},
+	}
+	dialsHung = &Instrument{
+		Name: "hung_dials", Kind: Counter, Unit: "{dial}",
+		Help: "Dials whose handshake was not answered in time, so that another one has begun beside them.",
+		Zero: []Values{{}},
+	}
+	gateWait = &Instrument{
+		Name: "gate.wait", Kind: Histogram, Unit: "s", Labels: []Label{{"outcome", []string{OK, Failed, Canceled}}},
+		Help:    "How long a dial has waited at the gate, if there is one. Failed: it was not let through. Canceled: as for dials.",
+		Buckets: byMinutes,
+	}
+	sessions = &Instrument{
+		Name: "sessions", Kind: Counter, Unit: "{session}",
+		Help: "Sessions that have begun: connections that were dialed.",
+		Zero: []Values{{}},
+	}
+	sessionsReady = &Instrument{
+		Name: "ready_sessions", Kind: Counter, Unit: "{session}",
+		Help: "Sessions that became ready.",
+		Zero: []Values{{}},
+	}
+	sessionDuration = &Instrument{
+		Name: "session.duration", Kind: Histogram, Unit: "s", Labels: []Label{{"reason", reasons()}},
+		Help: "How long a session was, from the end of its dial on, and why it has ended.", Buckets: bySessions,
+	}
+	seams = &Instrument{
+		Name: "seams", Kind: Counter, Unit: "{seam}", Labels: []Label{{"planned", []string{Yes, No}}},
+		Help: "Sessions that have ended after they were ready. Planned: a rotation has replaced the session. A session that Conn.Redial has ended is a loss. The end of the connection itself does not count.",
+		Zero: []Values{{Yes}, {No}},
+	}
+	outageDuration = &Instrument{
+		Name: "outage.duration", Kind: Histogram, Unit: "s", Labels: []Label{{"planned", []string{Yes, No}}},
+		Help: "How long no session was ready, from a loss until the next one was ready.", Buckets: byMinutes,
+		Zero: []Values{{No}},
+	}
+	waitDuration = &Instrument{
+		Name: "wait.duration", Kind: Histogram, Unit: "s",
+		Help: "How long a wait before a dial was.", Buckets: byMinutes,
+		Zero: []Values{{}},
+	}
+	rotations = &Instrument{
+		Name: "rotations", Kind: Counter, Unit: "{rotation}", Labels: []Label{{"outcome", []string{Replaced, Failed}}},
+		Help: "Sessions that were to be replaced. Failed: the session was lost first, or no other one could be made.",
+		Zero: []Values{{Replaced}, {Failed}},
+	}
+	probes = &Instrument{
+		Name: "probes", Kind: Counter, Unit: "{probe}", Labels: []Label{{"outcome", []string{OK, Failed, Canceled}}},
+		Help: "Probes of a silent peer. Canceled: the session has ended meanwhile, or Conn.Check has begun another probe.",
+		Zero: []Values{{OK}, {Failed}, {Canceled}},
+	}
+	probeDuration = &Instrument{
+		Name: "probe.duration", Kind: Histogram, Unit: "s",
+		Help: "How long a probe took that was answered: the round-trip time of a ping.", Buckets: bySeconds,
+	}
+	slowHandlers = &Instrument{
+		Name: "slow_handlers", Kind: Counter, Unit: "{call}",
+		Help: "Calls of OnMessage that took so long that the peer's pings were not answered meanwhile.",
+		Zero: []Values{{}},
+	}
+	overdue = &Instrument{
+		Name: "overdue", Kind: Counter, Unit: "{report}", Labels: []Label{{"function", functions}},
+		Help: "Reports of a function that should have returned and has not (reader: nobody reads a full inbox).",
+	}
+	ends = &Instrument{
+		Name: "ends", Kind: Counter, Unit: "{connection}", Labels: []Label{{"outcome", []string{Closed, Failed}}},
+		Help: "Connections that have ended for good. Failed: not because the program has closed it.",
+		Zero: []Values{{Closed}, {Failed}},
+	}
+)
+
+// These are the instruments of what a Conn counts or knows.
+var (
+	connections = &Instrument{
+		Name: "connections", Kind: UpDown, Unit: "{connection}", Labels: []Label{{"state", states}},
+		Help: "Connections in a state.",
+		Read: func(t *Totals, give func(float64, Values)) {
+			if t.Conns == 0 {
+				return
+			}
+			for i, n := range t.States {
+				give(float64(n), Values{states[i]})
+			}
+		},
+	}
+	away = &Instrument{
+		Name: "away", Kind: Gauge, Unit: "s",
+		Help: "For how long no session has been ready; 0 if one is. The longest of the connections of the name.",
+		Read: live(func(t *Totals) float64 { return t.Away.Seconds() }),
+	}
+	silence = &Instrument{
+		Name: "silence", Kind: Gauge, Unit: "s",
+		Help: "How long ago the last byte came by the session that is ready. The longest of the connections of the name.",
+		Read: live(func(t *Totals) float64 { return t.Silence.Seconds() }),
+	}
+	queueMessages = &Instrument{
+		Name: "queue.messages", Kind: UpDown, Unit: "{message}",
+		Help: "Messages that wait to be written, or are being written.",
+		Read: live(func(t *Totals) float64 { return float64(t.Queued) }),
+	}
+	queueBytes = &Instrument{
+		Name: "queue.bytes", Kind: UpDown, Unit: "By",
+		Help: "Bytes of the data that Send has queued.",
+		Read: live(func(t *Totals) float64 { return float64(t.QueuedBytes) }),
+	}
+	queueAge = &Instrument{
+		Name: "queue.age", Kind: Gauge, Unit: "s",
+		Help: "For how long the oldest message has waited to be written. The longest of the connections of the name.",
+		Read: live(func(t *Totals) float64 { return t.QueuedAge.Seconds() }),
+	}
+	unreadMessages = &Instrument{
+		Name: "unread.messages", Kind: UpDown, Unit: "{message}",
+		Help: "Messages in the inbox.",
+		Read: live(func(t *Totals) float64 { return float64(t.Unread) }),
+	}
+	unreadBytes = &Instrument{
+		Name: "unread.bytes", Kind: UpDown, Unit: "By",
+		Help: "Bytes of the messages in the inbox.",
+		Read: live(func(t *Totals) float64 { return float64(t.UnreadBytes) }),
+	}
+	receivedMessages = &Instrument{
+		Name: "received.messages", Kind: Counter, Unit: "{message}",
+		Help: "Messages that were received.",
+		Read: always(func(t *Totals) uint64 { return t.Received }),
+	}
+	receivedBytes = &Instrument{
+		Name: "received.bytes", Kind: Counter, Unit: "By",
+		Help: "Bytes of the messages that were received.",
+		Read: always(func(t *Totals) uint64 { return t.ReceivedBytes }),
+	}
+	sentMessages = &Instrument{
+		Name: "sent.messages", Kind: Counter, Unit: "{message}",
+		Help: "Messages that were written, those of OnSession, Probe and Idle included.",
+		Read: always(func(t *Totals) uint64 { return t.Written }),
+	}
+	sentBytes = &Instrument{
+		Name: "sent.bytes", Kind: Counter, Unit: "By",
+		Help: "Bytes of the messages that were written.",
+		Read: always(func(t *Totals) uint64 { return t.WrittenBytes }),
+	}
+	fates = &Instrument{
+		Name: "fates", Kind: Counter, Unit: "{message}",
+		Labels: []Label{{"fate", []string{reconnect.FateDropped.String(), reconnect.FateUnknown.String()}}},
+		Help:   "Messages that were not written. Dropped: not a byte was sent, or the message was refused. Unknown: the connection died meanwhile.",
+		Read: func(t *Totals, give func(float64, Values)) {
+			if t.EverConns {
+				give(float64(t.Dropped), Values{reconnect.FateDropped.String()})
+				give(float64(t.Unknown), Values{reconnect.FateUnknown.String()})
+			}
+		},
+	}
+	subscriptions = &Instrument{
+		Name: "subscriptions", Kind: UpDown, Unit: "{subscription}", Labels: []Label{{"status", []string{Wanted, Held}}},
+		Help: "Subscriptions that are wanted, and that the venue has confirmed to the session that is ready.",
+		Read: func(t *Totals, give func(float64, Values)) {
+			if t.Sets > 0 {
+				give(float64(t.Wanted), Values{Wanted})
+				give(float64(t.Held), Values{Held})
+			}
+		},
+	}
+	refusals = &Instrument{
+		Name: "subscription.refusals", Kind: Counter, Unit: "{subscription}",
+		Help: "Subscriptions that the venue has refused or ended.",
+		Read: subscribed(func(t *Totals) uint64 { return t.Refusals }),
+	}
+	unanswered = &Instrument{
+		Name: "subscription.unanswered", Kind: Counter, Unit: "{request}",
+		Help: "Requests of subscriptions that the venue has not answered in time.",
+		Read: subscribed(func(t *Totals) uint64 { return t.Unanswered }),
+	}
+)
+
+// Instruments returns all instruments, in the order of the tables. They must not be changed.
+func Instruments() []*Instrument {
+	return []*Instrument{
+		connections, away, silence,
+		dials, dialDuration, dialsHung, gateWait, waitDuration,
+		sessions, sessionsReady, sessionDuration, seams, outageDuration, rotations, ends,
+		probes, probeDuration, slowHandlers, overdue,
+		receivedMessages, receivedBytes, sentMessages, sentBytes, fates,
+		queueMessages, queueBytes, queueAge, unreadMessages, unreadBytes,
+		subscriptions, refusals, unanswered,
+	}
+}
+
+// live reads a gauge, which is there as long as a connection is.
+func live(read func(*Totals) float64) func(*Totals, func(float64, Values)) {
+	return func(t *Totals, give func(float64, Values)) {
+		if t.Conns > 0 {
+			give(read(t), Values{})
+		}
+	}
+}
+
+// always reads a counter, which is there if there ever was a Conn.
+func always(read func(*Totals) uint64) func(*Totals, func(float64, Values)) {
+	return func(t *Totals, give func(float64, Values)) {
+		if t.EverConns {
+			give(float64(read(t)), Values{})
+		}
+	}
+}
+
+// subscribed reads a counter of subscriptions, which is there if there ever was a set of them.
+func subscribed(read func(*Totals) uint64) func(*Totals, func(float64, Values)) {
+	return func(t *Totals, give func(float64, Values)) {
+		if t.EverSets {
+			give(float64(read(t)), Values{})
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package meter
+
+import (
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/subscription"
+)
+
+// Totals are what the connections of one name count and know, together. The counts include those
+// of connections that have ended; everything else is about those that have not.
+type Totals struct {
+	Name string
+	Counts
+
+	Conns     int    // connections
+	EverConns bool   // whether there were any before; false if there were only calls of Run
+	States    [4]int // how many are in each state, without StateClosed
+
+	Away      time.Duration // the longest time for which no session has been ready
+	Silence   time.Duration // the longest time since the last byte
+	QueuedAge time.Duration // the longest time for which a message has waited
+
+	Queued, QueuedBytes uint64 // messages that wait to be sent
+	Unread, UnreadBytes uint64 // messages that wait to be read
+
+	Sets         int  // sets of subscriptions
+	EverSets     bool // whether there were any before
+	Wanted, Held int  // subscriptions
+}
+
+// Counts are what never goes down.
+type Counts struct {
+	Received, ReceivedBytes uint64
+	Written, WrittenBytes   uint64
+	Dropped, Unknown        uint64
+	Refusals, Unanswered    uint64
+}
+
+// pairs calls f with each count of c and the same one of other.
+func (c *Counts) pairs(other *Counts, f func(mine *uint64, theirs uint64)) {
+	f(&c.Received, other.Received)
+	f(&c.ReceivedBytes, other.ReceivedBytes)
+	f(&c.Written, other.Written)
+	f(&c.WrittenBytes, other.WrittenBytes)
+	f(&c.Dropped, other.Dropped)
+	f(&c.Unknown, other.Unknown)
+	f(&c.Refusals, other.Refusals)
+	f(&c.Unanswered, other.Unanswered)
+}
+
+// add adds other to c.
+func (c *Counts) add(other Counts) {
+	c.pairs(&other, func(mine *uint64, theirs uint64) { *mine += theirs })
+}
+
+// raise sets each count to that of other, if that is larger.
+func (c *Counts) raise(other Counts) {
+	c.pairs(&other, func(mine *uint64, theirs uint64) { *mine = max(*mine, theirs) })
+}
+
+// countsOf returns the counts of a connection and its sets of subscriptions.
+func countsOf(s reconnect.Stats, sets []subscription.Stats) Counts {
+	c := Counts{
+		Received: s.Received, ReceivedBytes: s.ReceivedBytes, Written: s.Written, WrittenBytes: s.WrittenBytes,
+		Dropped: s.Dropped, Unknown: s.Unknown,
+	}
+	for _, set := range sets {
+		c.Refusals += set.Refusals
+		c.Unanswered += set.Unanswered
+	}
+	return c
+}
+
+// live adds a connection that has not ended.
+func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets []subscription.Stats, away time.Duration) {
+	t.Conns++
+	t.States[status.State]++
+	t.Away, t.Silence, t.QueuedAge = max(t.Away, away), max(t.Silence, s.Silence), max(t.QueuedAge, s.QueuedAge)
+	t.Queued += s.Queued
+	t.QueuedBytes += s.QueuedBytes
+	t.Unread += s.Unread
+	t.UnreadBytes += s.UnreadBytes
+	t.Sets += len(sets)
+	for _, set := range sets {
+		t.Wanted += set.Wanted
+		t.Held += set.Held
+	}
+}

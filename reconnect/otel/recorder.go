@@ -1,0 +1,99 @@
+package otelredial
+
+import (
+	"context"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/redial-go/redial/reconnect/internal/meter"
+)
+
+// prefix is the first word of the names of instruments and attributes.
+const prefix = "redial."
+
+// nameKey is the attribute for the name of a connection.
+const nameKey = attribute.Key(prefix + "name")
+
+// recorder hands events to the instruments.
+type recorder struct {
+	counters   map[*meter.Instrument]metric.Int64Counter
+	histograms map[*meter.Instrument]metric.Float64Histogram
+	named      bool
+	sets       sync.Map // from a series to its metric.MeasurementOption; as many as there are series
+}
+
+// series is one set of attributes of one instrument.
+type series struct {
+	i    *meter.Instrument
+	name string
+	v    meter.Values
+}
+
+// make makes the instrument for events.
+func (r *recorder) make(m metric.Meter, i *meter.Instrument) (err error) {
+	if i.Kind == meter.Counter {
+		r.counters[i], err = m.Int64Counter(prefix+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help))
+		return err
+	}
+	r.histograms[i], err = m.Float64Histogram(prefix+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help),
+		metric.WithExplicitBucketBoundaries(i.Buckets...))
+	return err
+}
+
+// Start implements [meter.Recorder]. There is no empty histogram in OpenTelemetry.
+func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
+	if i.Kind == meter.Counter {
+		r.counters[i].Add(context.Background(), 0, r.attributes(i, name, v))
+	}
+}
+
+// Add implements [meter.Recorder].
+func (r *recorder) Add(i *meter.Instrument, name string, v meter.Values) {
+	r.counters[i].Add(context.Background(), 1, r.attributes(i, name, v))
+}
+
+// Observe implements [meter.Recorder].
+func (r *recorder) Observe(i *meter.Instrument, name string, v meter.Values, seconds float64) {
+	r.histograms[i].Record(context.Background(), seconds, r.attributes(i, name, v))
+}
+
+// attributes returns the attributes of a series, made once.
+func (r *recorder) attributes(i *meter.Instrument, name string, v meter.Values) metric.MeasurementOption {
+	key := series{i, name, v}
+	if o, ok := r.sets.Load(key); ok {
+		return o.(metric.MeasurementOption)
+	}
+	var list []attribute.KeyValue
+	if r.named && name != "" {
+		list = append(list, nameKey.String(name))
+	}
+	for j, l := range i.Labels {
+		list = append(list, attribute.String(prefix+l.Name, v[j]))
+	}
+	o, _ := r.sets.LoadOrStore(key, metric.WithAttributeSet(attribute.NewSet(list...)))
+	return o.(metric.MeasurementOption)
+}
+
+// newObservable makes the instrument for what is asked for. Times are numbers with a fraction.
+func newObservable(m metric.Meter, i *meter.Instrument) (metric.Observable, error) {
+	switch i.Kind {
+	case meter.Counter:
+		return m.Int64ObservableCounter(prefix+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help))
+	case meter.UpDown:
+		return m.Int64ObservableUpDownCounter(prefix+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help))
+	default:
+		return m.Float64ObservableGauge(prefix+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help))
+	}
+}
+
+// observe reports a value of an instrument that newObservable has made.
+func observe(o metric.Observer, to metric.Observable, value float64, with metric.MeasurementOption) {
+	switch to := to.(type) {
+	case metric.Int64Observable:
+		o.ObserveInt64(to, int64(value), with)
+	case metric.Float64Observable:
+		o.ObserveFloat64(to, value, with)
+	}
+}

@@ -1,0 +1,151 @@
+package otelredial
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/meter"
+	"github.com/redial-go/redial/reconnect/subscription"
+)
+
+// Telemetry measures connections, and makes a span for each dial. Any goroutine may call its methods.
+type Telemetry struct {
+	meter    *meter.Meter
+	tracer   trace.Tracer
+	recorder recorder
+
+	registration metric.Registration // of the callback that reads what is asked for
+}
+
+// Options are the options of [New]. A nil *Options is fine.
+type Options struct {
+	// MeterProvider makes the instruments. Default: the global one at the time of New.
+	MeterProvider metric.MeterProvider
+
+	// TracerProvider makes the spans of dials; one of package trace/noop makes none. Default: the
+	// global one at the time of New.
+	TracerProvider trace.TracerProvider
+
+	// NoNames leaves the attribute redial.name out of the metrics, so that all connections are
+	// counted together: a counter is the sum, and a gauge is the longest time. Spans have it all the
+	// same. Default: the metrics have it.
+	NoNames bool
+
+	// Names is how many names there may be in the metrics. Connections beyond that have the name
+	// "other" together. It is an error with NoNames. Default: 75. Negative: no limit.
+	//
+	// The SDK keeps 2000 sets of attributes for each instrument. All that is beyond goes into one
+	// set, which has no name and no state, so that an alert does not see it. A name has 25 sets
+	// at most, those of redial.dials, and the default stays below the limit with that. To raise
+	// Names, raise the limit as well: sdkmetric.WithCardinalityLimit(25 * (names + 2)).
+	Names int
+}
+
+// namesDefault is the default of Options.Names. It leaves room for another reason.
+const namesDefault = 75
+
+// scope is the name of the instrumentation.
+const scope = "github.com/redial-go/redial/reconnect/otel"
+
+// New makes the instruments. The error names the option that is wrong, or is that of the
+// MeterProvider. Close the Telemetry when no connection uses it any more.
+func New(o *Options) (*Telemetry, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	opts := *o
+	if opts.NoNames && opts.Names != 0 {
+		return nil, fmt.Errorf("otelredial: Options.Names: %d has no effect with NoNames", opts.Names)
+	}
+	if opts.Names == 0 {
+		opts.Names = namesDefault
+	}
+	if opts.MeterProvider == nil {
+		opts.MeterProvider = otel.GetMeterProvider()
+	}
+	if opts.TracerProvider == nil {
+		opts.TracerProvider = otel.GetTracerProvider()
+	}
+	t := &Telemetry{
+		tracer: opts.TracerProvider.Tracer(scope),
+		recorder: recorder{
+			counters: map[*meter.Instrument]metric.Int64Counter{}, histograms: map[*meter.Instrument]metric.Float64Histogram{}, named: !opts.NoNames,
+		},
+	}
+	t.meter = meter.New(&t.recorder, meter.Options{Names: opts.Names, NoNames: opts.NoNames})
+	if err := t.instruments(opts.MeterProvider.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("otelredial: %w", err)
+	}
+	return t, nil
+}
+
+// instruments makes the instruments, and registers the callback.
+func (t *Telemetry) instruments(m metric.Meter) error {
+	read := map[*meter.Instrument]metric.Observable{}
+	var all []metric.Observable
+	for _, i := range meter.Instruments() {
+		if i.Read == nil {
+			if err := t.recorder.make(m, i); err != nil {
+				return err
+			}
+			continue
+		}
+		observable, err := newObservable(m, i)
+		if err != nil {
+			return err
+		}
+		read[i] = observable
+		all = append(all, observable)
+	}
+	var err error
+	t.registration, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, totals := range t.meter.Collect() {
+			for i, observable := range read {
+				i.Read(totals, func(value float64, v meter.Values) {
+					observe(o, observable, value, t.recorder.attributes(i, totals.Name, v))
+				})
+			}
+		}
+		return nil
+	}, all...)
+	return err
+}
+
+// Close ends the reading of what connections count and know. Events are recorded until the
+// connections have ended. The error is that of the MeterProvider.
+func (t *Telemetry) Close() error { return t.registration.Unregister() }
+
+// Layer returns a layer for the Options of one Conn, which is measured from its first dial on, until it
+// has ended. The name becomes the attribute redial.name. The sets are the subscriptions of the Conn,
+// such as set.Stats of a subscription.Set. reconnect.New fails if the layer belongs to another Conn
+// already.
+func (t *Telemetry) Layer(name string, sets ...func() subscription.Stats) *reconnect.Layer {
+	return t.meter.Layer(meter.Source{Name: name, Sets: sets, Trace: newDials(t.tracer, name).hooks()})
+}
+
+// Watch measures a Conn that exists already, until it has ended, or until stop is called. What the Conn
+// counts itself, such as messages, is counted from its beginning on; what events say, such as dials,
+// from the next event on, and a dial that has begun before has no span. An outage that has begun
+// before is not measured. Name and sets are as for Layer. A Conn that is watched twice, or has a
+// Layer, too, is counted twice. Calls of stop after the first do nothing, and a Conn that has ended
+// needs none. Stop ends the span of a dial under way.
+func (t *Telemetry) Watch(name string, c *reconnect.Conn, sets ...func() subscription.Stats) (stop func()) {
+	d := newDials(t.tracer, name)
+	unwatch := t.meter.Watch(c, meter.Source{Name: name, Sets: sets, Trace: d.hooks()})
+	return sync.OnceFunc(func() {
+		unwatch()
+		d.end()
+	})
+}
+
+// Trace returns the hooks for one reconnect.Run, which must not be shared with another. There is no
+// Conn then, so there are the metrics of dials, sessions, waits and outages only, and the spans.
+func (t *Telemetry) Trace(name string) *reconnect.Trace {
+	return t.meter.Trace(meter.Source{Name: name, Trace: newDials(t.tracer, name).hooks()})
+}
