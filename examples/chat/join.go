@@ -12,8 +12,10 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/replay"
 )
 
 const (
@@ -24,15 +26,16 @@ const (
 )
 
 // join runs `chat join`.
-func join(ctx context.Context, url, name string, keep time.Duration, stdin, stdout *os.File) error {
+func join(ctx context.Context, url, name string, keep time.Duration, address string, stdin, stdout *os.File) error {
 	if err := checkName(name); err != nil {
 		return &usageError{"-name", err}
 	}
 	if keep <= 0 {
 		return &usageError{"-keep", fmt.Errorf("must be longer than 0, not %v", keep)}
 	}
-	c := newClient(name, keep, newScreen(stdin, stdout))
-	err := c.open(&dialer.WebSocket{URL: url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}}}, reconnect.RunOptions{
+	c, err := newClient(&dialer.WebSocket{
+		URL: url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}},
+	}, name, keep, screenOn(stdin, stdout), reconnect.RunOptions{
 		// The longest wait is 10 s and not the default of 30 s, because a user is waiting.
 		Policy: backoff.First(2*time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
 	})
@@ -40,34 +43,54 @@ func join(ctx context.Context, url, name string, keep time.Duration, stdin, stdo
 		return &usageError{"-url", err}
 	}
 	defer c.conn.Close()
-	c.screen.start(c.prompt)
-	defer c.screen.close()
+	c.screen.Start(c.prompt)
+	defer c.screen.Close()
+	page, err := openPage(address, c.screen.Note, c.register)
+	if err != nil {
+		return err
+	}
+	defer page.Close()
 	if err := c.talk(ctx, stdin); err != nil {
-		c.reportUnsent()
 		return err
 	}
 	c.leave()
-	if lost := c.reportUnsent(); lost > 0 {
-		return fmt.Errorf("%s not sent", count(lost, "message"))
+	if lost := c.unsaid(); lost > 0 {
+		return fmt.Errorf("%s not acknowledged", count(lost, "message"))
 	}
 	return nil
 }
 
-// showUnsent shows a line that was not sent, and why.
-func (c *client) showUnsent(text string, why error) {
-	reason := why.Error()
+// screenOn returns a screen with a prompt if the user types on a terminal.
+func screenOn(stdin, stdout *os.File) *terminal.Screen {
+	if terminal.Is(stdin) {
+		return terminal.NewScreen(stdout)
+	}
+	return terminal.NewPlain(stdout)
+}
+
+// unsaid returns how many lines the room has not acknowledged.
+func (c *client) unsaid() int {
+	s := c.ledger.Stats()
+	return c.refused + int(s.Added-s.Acknowledged)
+}
+
+// showUnsent shows a line that was not sent, or may or may not have arrived, and why.
+func (c *client) showUnsent(text string, perhaps bool, why error) {
+	what, reason := "not sent", why.Error()
 	switch {
-	case errors.Is(why, reconnect.ErrExpired):
+	case perhaps:
+		what, reason = "perhaps not sent", "no answer"
+	case errors.Is(why, replay.ErrExpired):
 		reason = fmt.Sprintf("it waited for more than %v", c.keep)
 	case errors.Is(why, net.ErrClosed):
 		reason = "no connection"
 	}
-	c.screen.note("not sent: %s: %q", reason, text)
+	c.screen.Note("%s: %s: %q", what, reason, text)
 }
 
 // away shows that a wait begins. The Conn calls it.
 func (c *client) away(w reconnect.Wait) {
-	c.screen.away(fmt.Sprintf("away, next try in %s", seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
+	c.screen.Away(fmt.Sprintf("away, next try in %s", seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
 }
 
 // prompt returns what the connection is doing. The text always has the same width, so that
@@ -98,24 +121,14 @@ func (c *client) prompt() string {
 func (c *client) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
-	if lines, _ := c.sent.unacknowledged(); len(lines) > 0 {
-		c.screen.note("leaving within %v, %s to send", leaveLimit, count(len(lines), "message"))
+	if n := c.ledger.Stats().Unacked; n > 0 {
+		c.screen.Note("leaving within %v, %s to send", leaveLimit, count(n, "message"))
 	}
-	_ = c.sent.awaitEmpty(ctx) // on an error reportUnsent shows what is left
+	_ = c.ledger.WaitAll(ctx) // done shows what is left in the end
 	ctx, cancel = context.WithTimeout(context.Background(), byeLimit)
 	defer cancel()
-	_ = c.conn.Shutdown(ctx) // done receives the fates of what it could not send
-	<-c.conn.Done()          // no receipt comes after this
-}
-
-// reportUnsent shows the lines that may or may not have arrived. It returns how many lines
-// were not acknowledged in all.
-func (c *client) reportUnsent() int {
-	lines, lost := c.sent.unacknowledged()
-	for _, text := range lines {
-		c.screen.note("perhaps not sent: no answer: %q", text)
-	}
-	return lost + len(lines)
+	_ = c.conn.Shutdown(ctx)
+	<-c.conn.Done() // done is not called after this
 }
 
 // seconds formats d in whole seconds, rounded up and at least 1.

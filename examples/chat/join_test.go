@@ -29,7 +29,7 @@ func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
 		leave(backoff.Verdict{})
 		synctest.Wait()
 		require.Equal(t, "           dialing > ", s.prompt())
-		peer := <-s.dials
+		peer := s.dialed()
 		s.want(peer, message{Type: "hello"})
 		require.Equal(t, "           joining > ", s.prompt())
 		peer.Write(encode(message{Type: "welcome", Room: "r"}))

@@ -20,7 +20,7 @@ import (
 // The program must leave no goroutine but the one that reads the input (promise 11 of package
 // reconnect).
 func TestMain(m *testing.M) {
-	program.Main(m, command, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/chat.read"))
+	program.Main(m, command, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/internal/terminal.(*Input).read"))
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {

@@ -78,6 +78,26 @@ func TestNothingIsLostOrDoubledByAServerThatIsKilledInTheMiddle(t *testing.T) {
 	require.NotContains(t, bob.String(), "missed")
 }
 
+// What the room has stays said once. The client that is started next counts anew, as another member.
+func TestAClientThatIsKilledComesBackAsAnotherMember(t *testing.T) {
+	t.Parallel()
+	_, addr := serveIt(t, "")
+	ann, bob := pair(t, addr)
+	ann.Type(numbered("old", 1, 100)...)
+	bob.Await("ann: old 50\n") // the other lines are on their way
+	ann.Kill()
+	ann = joinIt(t, addr, "ann")
+	ann.Await("-- here as ann")
+	ann.Type(numbered("new", 1, 3)...)
+	ann.CloseInput()
+	require.Zero(t, ann.ExitCode())
+	bob.Await("ann: new 3\n")
+	got := heard(bob, "ann")
+	old := len(got) - 3
+	require.GreaterOrEqual(t, old, 50)
+	require.Equal(t, append(numbered("old", 1, old), numbered("new", 1, 3)...), got)
+}
+
 func TestAServerThatCannotBeReachedIsTriedAgainUntilItCan(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,20 +118,20 @@ func TestALineThatIsTooLateIsShownAndNeverSaid(t *testing.T) {
 	server, addr := serveIt(t, "")
 	bob := joinIt(t, addr, "bob")
 	bob.Await("-- here as bob")
-	ann := joinIt(t, addr, "ann", "-keep", "300ms")
+	ann := joinIt(t, addr, "ann", "-keep", "2s")
 	ann.Await("-- here as ann")
 	server.Kill()
 	ann.Await("-- away")
 	ann.Type(`so "what"`)
-	ann.Await("-- not sent: it waited for more than 300ms: \"so \\\"what\\\"\"\n")
+	ann.Await("-- not sent: it waited for more than 2s: \"so \\\"what\\\"\"\n")
 	serveIt(t, addr)
 	hurry(ann, "-- back after ", 1)
 	ann.Type("never mind")
 	hurry(bob, "ann: never mind\n", 1)
 	require.Equal(t, []string{"never mind"}, heard(bob, "ann"))
 	ann.CloseInput()
-	require.Equal(t, 1, ann.ExitCode(), "a line was not sent")
-	require.Contains(t, ann.String(), "chat join: 1 message not sent\n")
+	require.Equal(t, 1, ann.ExitCode(), "a line was not acknowledged")
+	require.Contains(t, ann.String(), "chat join: 1 message not acknowledged\n")
 }
 
 func TestWhatIsLeftUnsaidIsShownAtTheEnd(t *testing.T) {

@@ -118,17 +118,3 @@ func authorOf(client string) string {
 	sum := sha256.Sum256([]byte(client))
 	return hex.EncodeToString(sum[:8])
 }
-
-// clean returns s with control sequences and invisible characters escaped, so that it is safe
-// on a terminal.
-func clean(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(fmt.Sprintf("%+q", r), "'"))
-		}
-	}
-	return b.String()
-}

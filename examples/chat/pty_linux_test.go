@@ -1,66 +1,23 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"os"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// startOnTerminal starts the program on a pseudo-terminal, whose keyboard is stdin.
+// startOnTerminal starts the program on a pseudo-terminal.
 func startOnTerminal(t *testing.T, args ...string) *program.Program {
 	t.Helper()
-	keyboard, tty := openTerminal(t)
-	p := program.StartWith(t, func(p *program.Program) {
-		p.Stdin = keyboard
-		p.Copying.Go(func() { io.Copy(p, keyboard) }) // until no process has the terminal open
-		p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = tty, tty, tty
-		p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	}, args...)
-	require.NoError(t, tty.Close())
-	t.Cleanup(func() {
-		p.Cmd.Process.Kill()
-		p.ExitCode()
-		keyboard.Close()
-	})
-	return p
+	return program.StartOnTerminal(t, args...).Program
 }
 
-func openTerminal(t *testing.T) (keyboard, tty *os.File) {
-	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminal on this machine: ", err)
-	}
-	var locked, number int32
-	size := [4]uint16{24, 60, 0, 0}
-	control(t, keyboard, syscall.TIOCSPTLCK, unsafe.Pointer(&locked))
-	control(t, keyboard, syscall.TIOCGPTN, unsafe.Pointer(&number))
-	control(t, keyboard, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
-	tty, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-	return keyboard, tty
-}
-
-func control(t *testing.T, f *os.File, request uintptr, value unsafe.Pointer) {
-	t.Helper()
-	raw, err := f.SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(value))
-		require.Zero(t, errno)
-	}))
-}
-
+// What the screen writes before and after a row that it inserts.
 const (
-	ctrlC = "\x03"
-	ctrlD = "\x04"
+	above = "\x1bD\x1b[A\x1b7\r\x1b[L"
+	below = "\x1b8\x1b[B"
 )
 
 func TestOnATerminalThePromptCountsDownAndTypedLinesArrive(t *testing.T) {
@@ -73,8 +30,8 @@ func TestOnATerminalThePromptCountsDownAndTypedLinesArrive(t *testing.T) {
 	ann.Press("I am typ")
 	ann.Await("I am typ")
 	bob.Type("hello " + "there, or wherever you are: I hope that this finds you well")
-	ann.Await(makeRoom + save + "\r" + insertRow + "bob: hello there, or wherever you are: I hope that this" + restore + down)
-	ann.Await(insertRow + "   finds you well")
+	ann.Await(above + "bob: hello there, or wherever you are: I hope that this" + below)
+	ann.Await("\x1b[L   finds you well")
 	server.Kill()
 	ann.Await("-- away, next try in ")
 	ann.Find(`\x1b7\r +next try in \d+ s > \x1b8`)
@@ -85,7 +42,7 @@ func TestOnATerminalThePromptCountsDownAndTypedLinesArrive(t *testing.T) {
 	hurry(bob, "ann: still?\n", 1)
 	require.Equal(t, []string{"I am typing", "still?"}, heard(bob, "ann"))
 	require.Empty(t, heard(ann, "ann"), "the user sees it where it was typed")
-	ann.Press(ctrlD)
+	ann.Press(program.CtrlD)
 	require.Zero(t, ann.ExitCode())
 }
 
@@ -97,7 +54,7 @@ func TestCtrlCLeaves(t *testing.T) {
 	ann.Type("hello")
 	ann.Press("and")
 	ann.Await("and")
-	ann.Press(ctrlC)
+	ann.Press(program.CtrlC)
 	require.Zero(t, ann.ExitCode())
 }
 
@@ -110,7 +67,7 @@ func TestCtrlCLeavesAlsoWhileTheServerIsAway(t *testing.T) {
 	ann.Find(`next try in \d+ s > `)
 	ann.Press("lost\r")
 	ann.Find(`lost\r\n\r +\w+ `) // the program has read it; Ctrl-C makes a terminal discard what is not read
-	ann.Press(ctrlC)
+	ann.Press(program.CtrlC)
 	ann.Await(`-- not sent: no connection: "lost"`)
 	require.Equal(t, 1, ann.ExitCode())
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/examples/internal/terminal"
 )
 
 // server serves HTTP, and counts the goroutines of the members.
@@ -33,17 +35,22 @@ const (
 )
 
 // serve runs `chat serve`.
-func serve(ctx context.Context, addr, path string, stdout io.Writer) error {
+func serve(ctx context.Context, addr, path, page string, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", addr) // before the log, so that a second server on this port leaves the log alone
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	return serveOn(ctx, listener, path, stdout)
+	return serveOn(ctx, listener, path, page, stdout)
 }
 
-func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.Writer) error {
+func serveOn(ctx context.Context, listener net.Listener, path, page string, stdout io.Writer) error {
 	out := log.New(stdout, "", 0)
+	shown, err := openPage(page, out.Printf, nil) // before the room, whose log a wrong address leaves alone
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
 	room, err := openRoom(path, out.Printf)
 	if err != nil {
 		return err
@@ -54,6 +61,7 @@ func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.
 	h := &http.Server{Handler: s, ReadHeaderTimeout: helloLimit, ErrorLog: log.New(io.Discard, "", 0)}
 	var running sync.WaitGroup
 	running.Go(func() { room.run(inside) })
+	shown.RegisterValues("Room", room.values)
 	running.Go(func() { err = h.Serve(listener); end() })
 	out.Printf("serving ws://%s/", listener.Addr())
 
@@ -161,7 +169,7 @@ func receive(ctx context.Context, ws *websocket.Conn) (message, error) {
 	}
 	m, err := decode(data)
 	if err != nil {
-		ws.Close(websocket.StatusPolicyViolation, fmt.Sprintf("%.100s", clean(err.Error())))
+		ws.Close(websocket.StatusPolicyViolation, fmt.Sprintf("%.100s", terminal.Clean(err.Error())))
 	}
 	return m, err
 }

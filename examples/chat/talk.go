@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,63 +10,70 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/examples/internal/terminal"
+	"github.com/redial-go/redial/reconnect/replay"
 )
 
 const help = "what you type is sent to everybody; /who lists who is here; /quit or Ctrl-D leaves; an empty line dials at once while the server is away"
 
 // talk obeys typed lines until the input or ctx ends. It returns an error if the connection
-// is closed first.
+// is closed first. A line that was read by then is obeyed still.
 func (c *client) talk(ctx context.Context, stdin io.Reader) error {
-	over := make(chan struct{})
-	defer close(over)
-	typed := make(chan string)
-	go read(stdin, typed, over) // nothing waits for it, because nothing can end the read of a terminal
+	in := terminal.NewInput(stdin, maxText)
+	defer in.Close()
 	for {
-		if err := c.sent.awaitRoom(ctx); err != nil {
-			return nil
-		}
+		var err error
 		select {
-		case text, more := <-typed:
+		case text, more := <-in.Lines():
 			if !more {
 				return nil
 			}
-			c.screen.entered()
-			if !c.obey(text) {
+			c.screen.Entered()
+			if !c.obey(ctx, text) {
 				return nil
 			}
+			continue
 		case <-ctx.Done():
-			return nil
 		case <-c.conn.Done():
-			return c.conn.Err()
+			err = c.conn.Err()
 		}
+		for _, text := range in.Rest() {
+			if !c.obey(ctx, text) {
+				break
+			}
+		}
+		return err
 	}
 }
 
-// obey carries out one typed line, and reports whether to go on.
-func (c *client) obey(text string) bool {
+// obey carries out one typed line, and reports whether to go on. While there is no room for a
+// line it waits, until ctx ends.
+func (c *client) obey(ctx context.Context, text string) bool {
 	text, err := sayable(text)
 	switch {
 	case err != nil:
-		c.screen.note("not sent: %v", err)
+		c.screen.Note("not sent: %v", err)
 	case text == "":
 		c.conn.Kick()
 	case text == "/quit":
 		return false
 	case text == "/help":
-		c.screen.note("%s", help)
+		c.screen.Note("%s", help)
 	case text == "/who":
-		o := reconnect.Out{Message: encode(message{Type: "who"}), Deadline: time.Now().Add(2 * time.Second)}
-		if err := c.conn.Send(o); err != nil {
-			c.screen.note("/who: %v", err)
+		if c.conn.Write(ctx, encode(message{Type: "who"})) != nil && ctx.Err() == nil {
+			c.screen.Note("/who: the server is away")
 		}
 	case strings.HasPrefix(text, "/"):
-		c.screen.note("no such command: %.20q", text)
+		c.screen.Note("no such command: %.20q", text)
 	default:
-		if err := c.sent.say(text, c.conn.Send); err != nil {
-			c.showUnsent(text, err)
+		_, err := c.ledger.Add([]byte(text)) // also if ctx has just ended: the line was typed before
+		if errors.Is(err, replay.ErrFull) {
+			_, err = c.ledger.AddWait(ctx, []byte(text))
+		}
+		if err != nil {
+			c.refused++
+			c.showUnsent(text, false, err)
 		}
 	}
 	return true
@@ -80,39 +86,6 @@ func sayable(typed string) (string, error) {
 		return "", fmt.Errorf("longer than %d bytes: it begins with %.20q", maxText, text)
 	}
 	return strings.TrimSpace(text), nil
-}
-
-// read sends each line of r to lines, until r ends or over is closed. It cuts a line that is
-// too long, and leaves enough of it to show that.
-func read(r io.Reader, lines chan<- string, over <-chan struct{}) {
-	defer close(lines)
-	in := bufio.NewReader(r)
-	for {
-		line, err := readLine(in)
-		if err != nil && line == "" {
-			return
-		}
-		select {
-		case lines <- line:
-		case <-over:
-			return
-		}
-	}
-}
-
-// readLine returns the next line, cut to maxText+1 bytes. It may return the last line together
-// with an error.
-func readLine(in *bufio.Reader) (string, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if room := maxText + 1 - len(line); room > 0 {
-			line = append(line, part[:min(room, len(part))]...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return strings.TrimRight(string(line), "\r\n"), err
-		}
-	}
 }
 
 // list formats names in order, with the number of times that each occurs.

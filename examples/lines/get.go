@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
 )
 
 // get prints the answer of an HTTP server. While the server is away, it keeps dialing.
-func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
+func get(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("lines get", flag.ContinueOnError)
 	limit := flags.Duration("for", 0, "give up after this `long`; default: after 127 s")
-	if err := parse(flags, args, notes, 1); err != nil {
+	if err := command.Parse(flags, args, s, "URL"); err != nil {
 		return err
 	}
 	d := &dialer.Dialer{
 		MaxElapsed: *limit,
 		OnProgress: func(p dialer.Progress) {
 			if !p.Done {
-				fmt.Fprintf(notes, "-- away: %v; next try in %v\n", p.Err, p.Wait.Round(100*time.Millisecond))
+				fmt.Fprintf(s.Notes, "-- away: %v; next try in %v\n", p.Err, p.Wait.Round(100*time.Millisecond))
 			}
 		},
 	}
@@ -41,6 +42,6 @@ func get(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) 
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", flags.Arg(0), answer.Status)
 	}
-	_, err = io.Copy(out, answer.Body)
+	_, err = io.Copy(s.Out, answer.Body)
 	return err
 }

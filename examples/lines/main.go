@@ -16,74 +16,19 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"slices"
+
+	"github.com/redial-go/redial/examples/internal/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(example.Main()) }
 
 const usage = `usage: lines serve [-addr HOST:PORT]
        lines talk [-addr HOST:PORT] [-ping LINE]
        lines get [-for DURATION] URL
 `
 
-// run returns the exit status: 0, 1 for a failure, 2 for wrong usage.
-func run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) int {
-	commands := map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) error{
-		"serve": serve, "talk": talk, "get": get,
-	}
-	if len(args) == 0 || commands[args[0]] == nil {
-		help := len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0])
-		if len(args) > 0 && !help {
-			fmt.Fprintf(notes, "lines: there is no command %q\n", args[0])
-		}
-		fmt.Fprint(notes, usage)
-		if help {
-			return 0
-		}
-		return 2
-	}
-	err := commands[args[0]](ctx, args[1:], in, out, notes)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		return 2
-	default:
-		fmt.Fprintf(notes, "lines %s: %v\n", args[0], err)
-		return 1
-	}
-}
-
-var errUsage = errors.New("wrong usage")
-
-// parse parses the flags in args. Exactly want arguments must be left.
-func parse(flags *flag.FlagSet, args []string, notes io.Writer, want int) error {
-	flags.SetOutput(notes)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage
-	}
-	if n := flags.NArg(); n != want {
-		if n < want {
-			fmt.Fprintf(notes, "%s: the URL is missing\n", flags.Name())
-		} else {
-			fmt.Fprintf(notes, "%s: unexpected arguments %q\n", flags.Name(), flags.Args()[want:])
-		}
-		fmt.Fprint(notes, usage)
-		return errUsage
-	}
-	return nil
+var example = command.Program{
+	Name: "lines", Usage: usage,
+	Commands: map[string]command.Func{"serve": serve, "talk": talk, "get": get},
 }

@@ -4,25 +4,25 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/examples/internal/command"
 )
 
 // serve answers the lines of all clients until ctx ends.
-func serve(ctx context.Context, args []string, _ io.Reader, out, notes io.Writer) error {
+func serve(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("lines serve", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:7000", "listen on this `address`")
-	if err := parse(flags, args, notes, 0); err != nil {
+	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "listening on %v\n", listener.Addr())
+	fmt.Fprintf(s.Out, "listening on %v\n", listener.Addr())
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	defer context.AfterFunc(ctx, func() { listener.Close() })()

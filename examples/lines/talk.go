@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -12,21 +11,23 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
 
 // maxLine is the length of the longest line that is sent or received, in bytes.
 const maxLine = 4096
 
-// talk sends the lines of in and prints the lines of the server, until in or ctx ends.
-func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) error {
+// talk sends the lines of the input and prints the lines of the server, until the input or ctx ends.
+func talk(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("lines talk", flag.ContinueOnError)
 	addr := flags.String("addr", "127.0.0.1:7000", "the server's `address`")
 	ping := flags.String("ping", "", "send this `line`, which the server answers, when it has been silent for a while; default: none")
-	if err := parse(flags, args, notes, 0); err != nil {
+	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
-	t := &talker{out: out, notes: notes}
+	t := &talker{out: s.Out, notes: s.Notes}
 	c, err := reconnect.New(
 		&dialer.Framed{Address: *addr, Framer: conn.Lines{Limit: maxLine}},
 		&reconnect.Options{
@@ -40,21 +41,39 @@ func talk(ctx context.Context, args []string, in io.Reader, out, notes io.Writer
 		return err
 	}
 	defer c.Close()
-	typed := lines(ctx, in)
+	send := func(line string) {
+		if err := c.Send(reconnect.Out{Message: conn.TextMessage(line)}); err != nil {
+			t.note("not sent: %q: %v", line, err)
+		}
+	}
+	in := terminal.NewInput(s.In, maxLine)
+	defer in.Close()
+	listen(ctx, c, in, send)
+	select {
+	case <-c.Done():
+		return c.Err()
+	default:
+		return end(c)
+	}
+}
+
+// listen sends typed lines until the input, ctx or c ends, and those that were read by then.
+func listen(ctx context.Context, c *reconnect.Conn, in *terminal.Input, send func(line string)) {
 	for {
 		select {
-		case line, ok := <-typed.line:
-			if !ok {
-				return errors.Join(typed.err, end(c))
+		case line, more := <-in.Lines():
+			if !more {
+				return
 			}
-			if err := c.Send(reconnect.Out{Message: conn.Message{Type: conn.Text, Data: line}}); err != nil {
-				t.note("not sent: %q: %v", line, err)
-			}
+			send(line)
+			continue
 		case <-ctx.Done():
-			return end(c)
 		case <-c.Done():
-			return c.Err()
 		}
+		for _, line := range in.Rest() {
+			send(line)
+		}
+		return
 	}
 }
 
@@ -120,29 +139,4 @@ func (t *talker) trace() *reconnect.Trace {
 			t.note("away: %v; next try in %v", w.Cause, wait.Round(100*time.Millisecond))
 		},
 	}
-}
-
-// input delivers the lines of a reader.
-type input struct {
-	line chan []byte // closed at the end of the input
-	err  error       // of the last read, nil at the end; read it after line is closed
-}
-
-// lines reads in. The program does not wait for its goroutine, because only more input can
-// end the read of a terminal.
-func lines(ctx context.Context, in io.Reader) *input {
-	i := &input{line: make(chan []byte)}
-	go func() {
-		defer close(i.line)
-		s := bufio.NewScanner(in)
-		for s.Scan() {
-			select {
-			case i.line <- append([]byte(nil), s.Bytes()...):
-			case <-ctx.Done():
-				return
-			}
-		}
-		i.err = s.Err()
-	}()
-	return i
 }

@@ -3,13 +3,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/subscription"
 )
 
 // journal records what happens. It prints a line for each event at once, and a table in the
@@ -17,21 +21,21 @@ import (
 type journal struct {
 	start   time.Time
 	printer *printer
-	book    bool // the client keeps a book
+	audit   *audit // nil if there are no books
 
 	mu       sync.Mutex // guards what follows
 	sessions []*record  // the latest ones, in order
 	earlier  record     // the sum of all sessions before them
 	forgot   int        // the number of sessions in earlier
-	events   []event
+	troubles []trouble
 	resyncs  int
-	gaps     int       // seams, if there is no book that tells what is missing
+	gaps     int       // seams, if there are no books that tell what is missing
 	received time.Time // when the last message came
 	left     bool      // the client is leaving
 }
 
-// event is one thing that went wrong.
-type event struct {
+// trouble is one thing that went wrong.
+type trouble struct {
 	kind    kind
 	session uint64
 	err     error
@@ -43,16 +47,16 @@ const (
 	dialFailed kind = iota
 	neverReady      // a session ended before it was ready
 	sessionLost
-	wrongMessage
+	outOfSync
 )
 
 const (
 	sessionsKept = 100
-	eventsKept   = 1000
+	troublesKept = 1000
 )
 
-func newJournal(out *os.File, book bool) *journal {
-	return &journal{start: time.Now(), printer: newPrinter(out), book: book}
+func newJournal(out *os.File, a *audit) *journal {
+	return &journal{start: time.Now(), printer: newPrinter(out), audit: a}
 }
 
 // line prints one line with the time since the start.
@@ -66,7 +70,7 @@ func (j *journal) trace() *reconnect.Trace {
 		DialStart: func(d reconnect.DialStart) { j.line("connecting", "attempt %d", d.Try) },
 		DialDone: func(d reconnect.DialDone) {
 			if d.Err != nil {
-				j.note(event{kind: dialFailed, err: d.Err})
+				j.note(trouble{kind: dialFailed, err: d.Err})
 				j.line("failed", "attempt %d: %v", d.Try, d.Err)
 			}
 		},
@@ -126,7 +130,7 @@ func (j *journal) end(e reconnect.SessionEnd) {
 			how, ready = sessionLost, fmt.Sprintf("ready for %v", round(e.Ready))
 		}
 	})
-	j.note(event{kind: how, session: e.Session, err: e.Cause})
+	j.note(trouble{kind: how, session: e.Session, err: e.Cause})
 	j.line("ended", "session %d, %s: %s", e.Session, ready, cause)
 }
 
@@ -146,17 +150,35 @@ func (j *journal) heard() (last time.Time, gaps int) {
 	return j.received, j.gaps
 }
 
-// resync records that a snapshot has made the book valid.
-func (j *journal) resync(session, seq, missed uint64) {
-	j.edit(session, func(r *record) {
-		j.resyncs++
-		r.resyncs++
-		r.missed += missed
-		if missed > 0 {
-			r.gaps++
-		}
-	})
-	j.line("in sync", "session %d: snapshot at update %d, %d missed", session, seq, missed)
+// event records an event of a book.
+func (j *journal) event(e *event) {
+	if e.Session > 0 && e.Err == nil { // no seam
+		j.message(e.Session)
+	}
+	if resync, missed := j.audit.event(e); resync {
+		j.edit(e.Session, func(r *record) {
+			j.resyncs++
+			r.resyncs++
+			r.missed += missed
+			if missed > 0 {
+				r.gaps++
+			}
+		})
+		j.line("in sync", "session %d: %s: snapshot at update %d, %d missed", e.Session, e.Key, e.Last, missed)
+	}
+	if _, lost := errors.AsType[*reconnect.Seam](e.Err); e.Kind == replay.Stale && !lost {
+		j.note(trouble{kind: outOfSync, err: e.Err})
+		j.line("out of sync", "%s: %v", e.Key, e.Err)
+	}
+}
+
+// keys records what has become of subscriptions.
+func (j *journal) keys(e subscription.Event[string]) {
+	text := fmt.Sprintf("session %d: %s", e.Session, strings.Join(e.Keys, ", "))
+	if e.Kind == subscription.Rejected {
+		text += fmt.Sprintf(": %v (%v)", e.Err, e.Verdict)
+	}
+	j.line(e.Kind.String(), "%s", text)
 }
 
 // seam records that an unknown number of messages may be missing after a session.
@@ -169,10 +191,15 @@ func (j *journal) seam(session uint64) {
 	}
 }
 
-// wrong records a message that the book could not apply.
-func (j *journal) wrong(session uint64, err error) {
-	j.note(event{kind: wrongMessage, session: session, err: err})
-	j.line("out of sync", "session %d: %v", session, err)
+// leave closes a connection. It gives the peer 2 s to answer the close frame.
+func (j *journal) leave(feed *reconnect.Conn) {
+	j.leaving()
+	j.line("leaving", "within 2s")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := feed.Shutdown(ctx); err != nil {
+		j.line("closed", "without the peer's answer: %v", err)
+	}
 }
 
 // leaving records that the client itself ends the connection from now on.
@@ -191,33 +218,33 @@ func (j *journal) isLeaving() bool {
 // close returns when every line has been printed.
 func (j *journal) close() { j.printer.close() }
 
-func (j *journal) note(e event) {
+func (j *journal) note(t trouble) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.events) < eventsKept {
-		j.events = append(j.events, e)
+	if len(j.troubles) < troublesKept {
+		j.troubles = append(j.troubles, t)
 	}
 }
 
 // mark is a position in the journal.
-type mark struct{ events, resyncs int }
+type mark struct{ troubles, resyncs int }
 
 // mark returns the present end of the journal.
 func (j *journal) mark() mark {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return mark{len(j.events), j.resyncs}
+	return mark{len(j.troubles), j.resyncs}
 }
 
-// find returns how many events since m match, and the error of the first of them.
-func (j *journal) find(m mark, match func(event) bool) (n int, first error) {
+// find returns how many troubles since m match, and the error of the first of them.
+func (j *journal) find(m mark, match func(trouble) bool) (n int, first error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, e := range j.events[m.events:] {
-		if match(e) {
+	for _, t := range j.troubles[m.troubles:] {
+		if match(t) {
 			n++
 			if n == 1 {
-				first = e.err
+				first = t.err
 			}
 		}
 	}

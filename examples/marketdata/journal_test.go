@@ -18,7 +18,7 @@ import (
 func quietJournal(t *testing.T) *journal {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	j := newJournal(null, true)
+	j := newJournal(null, newAudit())
 	require.NoError(t, null.Close())
 	j.printer.lines = make(chan string, 10000) // more than the test writes
 	return j
@@ -59,9 +59,9 @@ func TestOnlyEventsSinceTheMarkAreFound(t *testing.T) {
 	j.end(reconnect.SessionEnd{Session: 1, Cause: lost})
 	from := j.mark()
 	j.trace().DialDone(reconnect.DialDone{Err: failed})
-	n, first := j.find(from, func(event) bool { return true })
+	n, first := j.find(from, func(trouble) bool { return true })
 	require.Equal(t, failed, first)
 	require.Equal(t, 1, n)
-	n, _ = j.find(mark{}, func(event) bool { return true })
+	n, _ = j.find(mark{}, func(trouble) bool { return true })
 	require.Equal(t, 2, n)
 }

@@ -4,32 +4,42 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/debug"
 )
 
+// follower follows a feed of which it knows nothing: it counts what comes.
+type follower struct {
+	feed    *reconnect.Conn
+	journal *journal
+}
+
 // live follows a real feed until ctx ends. It keeps all defaults.
-func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscription string) int {
-	c := &client{journal: newJournal(stdout, false)}
+func live(ctx context.Context, stdout *os.File, stderr io.Writer, page *debug.Page, url, subscription string) int {
+	f := &follower{journal: newJournal(stdout, nil)}
 	o := &reconnect.Options{}
 	if subscription != "" {
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
-			return o.Write(text(subscription)) // it does not wait, because it cannot recognize the answer
+			return o.Write(conn.TextMessage(subscription)) // it does not wait, because it cannot recognize the answer
 		}
 	}
-	if err := c.follow(&dialer.WebSocket{URL: url}, o); err != nil {
+	if err := f.follow(&dialer.WebSocket{URL: url}, o); err != nil {
 		fmt.Fprintln(stderr, "marketdata: -url:", err)
 		return 2
 	}
-	defer c.feed.Close()
-	err := c.watch(ctx)
-	c.journal.close()
-	c.journal.table(stdout)
+	defer f.feed.Close()
+	page.Register("feed", f.feed, nil)
+	err := f.watch(ctx)
+	f.journal.close()
+	f.journal.table(stdout)
 	if err != nil {
 		fmt.Fprintln(stdout, "\nFAILED:", err)
 		return 1
@@ -37,32 +47,57 @@ func live(ctx context.Context, stdout *os.File, stderr io.Writer, url, subscript
 	return 0
 }
 
+// follow starts to keep a connection to a feed open.
+func (f *follower) follow(d reconnect.Dialer, o *reconnect.Options) (err error) {
+	o.Run.Trace = f.journal.trace()
+	if f.feed, err = reconnect.New(d, o); err == nil {
+		f.journal.printer.start(f.journal.status(f.feed, func() string { return "" }))
+	}
+	return err
+}
+
 // watch reads the feed and prints a line each second. It returns nil when ctx ends. It
 // returns an error when redialing was given up, for instance after an answer of 410 Gone.
-func (c *client) watch(ctx context.Context) error {
+func (f *follower) watch(ctx context.Context) error {
 	reading := make(chan error, 1)
-	go func() { reading <- c.read(context.Background()) }() // <-reading waits for it
+	go func() { reading <- f.read() }() // <-reading waits for it
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last := sample{at: time.Now()}
 	for {
 		select {
 		case <-tick.C:
-			last = c.second(last)
+			last = f.second(last)
 		case err := <-reading:
 			return err
 		case <-ctx.Done():
-			c.leave()
+			f.journal.leave(f.feed)
 			<-reading
 			return nil
 		}
 	}
 }
 
+// read counts messages until no more can come, on any number of connections. A seam is the
+// place between the last message of one connection and the first of the next: messages may
+// be missing there.
+func (f *follower) read() error {
+	for m, err := range f.feed.Messages(context.Background()) {
+		if seam, lost := errors.AsType[*reconnect.Seam](err); lost {
+			f.journal.seam(seam.Session)
+		} else if err != nil {
+			return err
+		} else {
+			f.journal.message(m.Session)
+		}
+	}
+	return nil
+}
+
 // second prints what has arrived until now. It returns the count of messages, so that the
 // next call can compute the rate.
-func (c *client) second(last sample) sample {
-	status, stats := c.feed.Status(), c.feed.Stats()
+func (f *follower) second(last sample) sample {
+	status, stats := f.feed.Status(), f.feed.Stats()
 	now := sample{count: stats.Received, at: time.Now()}
 	up := status.State == reconnect.StateOpening || status.State == reconnect.StateReady
 	line := ""
@@ -75,7 +110,7 @@ func (c *client) second(last sample) sample {
 	case status.Session > 0:
 		line += fmt.Sprintf("after session %d: ", status.Session)
 	}
-	received, gaps := c.journal.heard()
+	received, gaps := f.journal.heard()
 	if received.IsZero() {
 		line += "no message yet"
 	} else {
@@ -85,7 +120,7 @@ func (c *client) second(last sample) sample {
 		}
 		line += fmt.Sprintf(", %s, last %s ago", size(stats.ReceivedBytes), brief(now.at.Sub(received)))
 	}
-	c.journal.line(status.State.String(), "%s, %s", line, plural(gaps, "gap"))
+	f.journal.line(status.State.String(), "%s, %s", line, plural(gaps, "gap"))
 	return now
 }
 

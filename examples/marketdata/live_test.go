@@ -20,23 +20,23 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// watched is a client that watches a feed in a bubble. The test plays the server. Each wait is
+// watched is a follower of a feed in a bubble. The test plays the server. Each wait is
 // 2.5 s.
 type watched struct {
-	*client
+	*follower
 	dials chan *conntest.Fake // the server's end of the next connection
 	out   bytes.Buffer
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// watch runs play with a client, and returns what the client printed.
+// watch runs play with a follower, and returns what that printed.
 func watch(t *testing.T, play func(*watched)) (out string) {
 	synctest.Test(t, func(t *testing.T) {
 		null, err := os.Open(os.DevNull)
 		require.NoError(t, err)
 		defer null.Close()
-		w := &watched{client: &client{journal: newJournal(null, false)}, dials: make(chan *conntest.Fake), ended: make(chan error, 1)}
+		w := &watched{follower: &follower{journal: newJournal(null, nil)}, dials: make(chan *conntest.Fake), ended: make(chan error, 1)}
 		w.journal.printer.out, w.journal.printer.terminal = &w.out, false
 		require.NoError(t, w.follow(reconnect.DialFunc(w.dial), &reconnect.Options{
 			Run: reconnect.RunOptions{Policy: &backoff.Exponential{Base: 2500 * time.Millisecond, Factor: 1, Jitter: backoff.JitterNone}},
@@ -78,10 +78,10 @@ func TestEachSecondShowsHowMuchCameAndHowManyGaps(t *testing.T) {
 		peer := <-w.dials
 		time.Sleep(300 * time.Millisecond)
 		for range 3 {
-			require.NoError(t, peer.Write(text("hello, world")))
+			require.NoError(t, peer.Write(conn.TextMessage("hello, world")))
 		}
 		time.Sleep(1200 * time.Millisecond)
-		require.NoError(t, peer.Write(text(strings.Repeat("x", 2000))))
+		require.NoError(t, peer.Write(conn.TextMessage(strings.Repeat("x", 2000))))
 		peer.CloseNow()
 		peer = <-w.dials
 		defer peer.CloseNow()
@@ -103,7 +103,7 @@ func TestTheAgeOfTheLastMessageOfAHangingFeedGrows(t *testing.T) {
 	out := watch(t, func(w *watched) {
 		peer := <-w.dials
 		defer peer.CloseNow()
-		require.NoError(t, peer.Write(text("hello")))
+		require.NoError(t, peer.Write(conn.TextMessage("hello")))
 		time.Sleep(65500 * time.Millisecond)
 	})
 	lines := seconds(out)

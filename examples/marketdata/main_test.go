@@ -35,8 +35,12 @@ func TestTheClientSurvivesEveryMisbehaviour(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^ +session +downtime +ready +messages +gaps +missed +resyncs +ended by$`, out)
 	require.Regexp(t, `(?m)waiting +1s as the server asks, then \S+ before attempt \d \(overload\)$`, out)
-	require.Contains(t, out, "\nok: all 7 survived, the book equals the venue's, no message of an old session was applied\n")
+	require.Contains(t, out, "\nok: all 7 survived, the rotation lost nothing, the books equal the venue's, no message of an old session was applied\n")
+	require.Regexp(t, `(?m)held +session \d+: ADA-USD$`, out, "added while the connection lives")
+	require.Regexp(t, `(?m)released +session \d+: C-USD$`, out)
+	require.Regexp(t, `(?m)out of sync +\S+: numbers (\d+) to \d+ are missing$`, out)
 	require.NotContains(t, out, "\x1b", "the output is not a terminal")
+	require.NotContains(t, out, secret)
 }
 
 func TestAnInterruptedDrillFailsAndShowsTheTables(t *testing.T) {

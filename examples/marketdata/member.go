@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/coder/websocket"
@@ -16,9 +18,9 @@ import (
 type member struct {
 	ws         *websocket.Conn
 	number     uint64
-	frozen     atomic.Bool // the venue neither answers nor sends
-	subscribed bool        // the venue's mu guards it, each send to queue and the close of queue
-	queue      chan []byte // holds 20 s of updates for a client that reads slowly
+	frozen     atomic.Bool     // the venue neither answers nor sends
+	subscribed map[string]bool // the venue's mu guards it, each send to queue and the close of queue
+	queue      chan []byte     // holds 20 s of updates for a client that reads slowly
 }
 
 // meet serves one client until its connection ends.
@@ -39,7 +41,11 @@ func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
 		v.note(busy)
 		return
 	}
-	m := &member{queue: make(chan []byte, 4096)}
+	if !v.knows(r.Header.Get("Authorization")) {
+		http.Error(w, "the token is bad or was used", http.StatusUnauthorized)
+		return
+	}
+	m := &member{subscribed: map[string]bool{}, queue: make(chan []byte, 4096)}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		OnPingReceived: func(context.Context, []byte) bool { return !m.frozen.Load() },
 	})
@@ -65,6 +71,19 @@ func (v *venue) meet(w http.ResponseWriter, r *http.Request) {
 	v.dismiss(m)
 	ws.CloseNow()
 	<-written
+}
+
+// knows reports whether a token is good. Each serves once.
+func (v *venue) knows(authorization string) bool {
+	token, _ := strings.CutPrefix(authorization, "Bearer ")
+	nonce, signature, _ := strings.Cut(token, ".")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.used[nonce] || !hmac.Equal([]byte(signature), []byte(sign(secret, nonce))) {
+		return false
+	}
+	v.used[nonce] = true
+	return true
 }
 
 // admit lists m. It returns false if the venue has begun to cut connections meanwhile.
@@ -93,34 +112,51 @@ func (v *venue) serve(m *member) error {
 	if err != nil || m.frozen.Load() {
 		return err
 	}
-	var ask struct{ Op, Book, Key string }
-	if err := json.Unmarshal(data, &ask); err != nil {
+	var r message
+	if err := json.Unmarshal(data, &r); err != nil {
 		return err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	switch {
-	case ask.Op == "login" && ask.Key == "open sesame":
-		m.sendQuote(quote{Type: "welcome"})
-	case ask.Op == "subscribe" && ask.Book == "GO-USD":
-		// The snapshot comes before the answer. A client that discards what comes
-		// before the answer has no book.
-		m.sendQuote(quote{Type: "snapshot", Seq: v.seq, Bids: v.bids, Asks: v.asks})
-		m.sendQuote(quote{Type: "subscribed"})
-		m.subscribed = true
+	for _, symbol := range r.Books {
+		if v.books[symbol] == nil {
+			m.sendMessage(message{ID: r.ID, Type: "error", Error: fmt.Sprintf("unknown book %q", symbol)})
+			return nil
+		}
+	}
+	switch r.Op {
+	case "ping":
+		m.sendMessage(message{Type: "pong"})
+	case "snapshot":
+		v.sendBooks(m, r.Books)
+	case "subscribe":
+		v.sendBooks(m, r.Books) // before the answer, as many venues do
+		for _, symbol := range r.Books {
+			m.subscribed[symbol] = true
+		}
+		m.sendMessage(message{ID: r.ID, Type: "done"})
+	case "unsubscribe":
+		for _, symbol := range r.Books {
+			delete(m.subscribed, symbol)
+		}
+		m.sendMessage(message{ID: r.ID, Type: "done"})
 	default:
-		m.sendQuote(quote{Type: "error", Text: fmt.Sprintf("unknown operation %q", ask.Op)})
+		m.sendMessage(message{ID: r.ID, Type: "error", Error: fmt.Sprintf("unknown operation %q", r.Op)})
 	}
 	return nil
 }
 
-func (m *member) sendQuote(q quote) {
-	q.Conn = m.number
-	data, err := json.Marshal(q)
-	if err != nil {
-		panic(err) // a quote can always be encoded
+// sendBooks sends snapshots. The caller holds mu.
+func (v *venue) sendBooks(m *member, symbols []string) {
+	for _, symbol := range symbols {
+		b := v.books[symbol]
+		m.sendMessage(message{Type: "snapshot", Book: symbol, Seq: b.seq, Bids: b.bids, Asks: b.asks})
 	}
-	m.send(data)
+}
+
+func (m *member) sendMessage(v message) {
+	v.Conn = m.number
+	m.send(v.encode().Data)
 }
 
 func (m *member) send(data []byte) {

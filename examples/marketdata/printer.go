@@ -88,18 +88,18 @@ func (p *printer) write(lines, status string) {
 	io.WriteString(p.out, lines)
 }
 
-// status returns the line at the bottom of a terminal.
-func (c *client) status() string {
-	s := c.feed.Status()
-	line := fmt.Sprintf("%7.3fs  %-10v  session %d, %.0f msg/s", time.Since(c.journal.start).Seconds(), s.State, s.Session,
-		c.rate.of(c.feed.Stats().Received, time.Now()))
-	if s.State == reconnect.StateWaiting {
-		line += fmt.Sprintf(", next try in %.1fs", max(time.Until(s.Next), 0).Seconds())
+// status returns what makes the line at the bottom of a terminal. One goroutine may call it.
+func (j *journal) status(feed *reconnect.Conn, more func() string) func() string {
+	var received rate
+	return func() string {
+		s := feed.Status()
+		line := fmt.Sprintf("%7.3fs  %-10v  session %d, %.0f msg/s", time.Since(j.start).Seconds(), s.State, s.Session,
+			received.of(feed.Stats().Received, time.Now()))
+		if s.State == reconnect.StateWaiting {
+			line += fmt.Sprintf(", next try in %.1fs", max(time.Until(s.Next), 0).Seconds())
+		}
+		return short(line+more(), 79)
 	}
-	if c.book != nil {
-		line += ", " + c.book.view().String()
-	}
-	return short(line, 79)
 }
 
 // rate computes how fast a count grows, over the last second.

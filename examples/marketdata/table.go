@@ -16,7 +16,7 @@ type record struct {
 	up       bool          // the session became ready
 	ready    time.Duration // how long it was ready
 	messages int
-	gaps     int    // with a book: gaps that a snapshot has closed; without: 1 if a seam followed
+	gaps     int    // with books: gaps that a snapshot has closed; without: 1 if a seam followed
 	missed   uint64 // updates in those gaps
 	resyncs  int
 	end      string // why the session ended
@@ -35,7 +35,7 @@ func (j *journal) table(out io.Writer) {
 			downtime, ready = round(r.downtime).String(), round(r.ready).String()
 		}
 		missed, resyncs := "-", "-"
-		if j.book {
+		if j.audit != nil {
 			missed, resyncs = fmt.Sprint(r.missed), fmt.Sprint(r.resyncs)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t  %s\n",

@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// venue is a small exchange on a loopback port. It has one book, whose updates go on while
+// venue is a small exchange on a loopback port. It has three books, whose updates go on while
 // the port is closed. The drill calls the methods that make it misbehave, one at a time.
 // Any goroutine may call the others.
 type venue struct {
@@ -30,9 +30,8 @@ type venue struct {
 	halted context.CancelFunc
 
 	mu       sync.Mutex // guards what follows; never held across I/O
-	seq      uint64
-	bids     levels
-	asks     levels
+	books    map[string]*book
+	used     map[string]bool // the tokens that have served a dial
 	clients  map[*member]bool
 	numbered uint64           // the number of connections so far
 	door     fault            // what happens to new clients: killed, busy, drops, or none
@@ -55,22 +54,28 @@ const (
 )
 
 const (
+	secret    = "open sesame"        // signs the tokens
 	tick      = 5 * time.Millisecond // between two updates
 	middle    = 10000                // bids are below this price, asks above
 	depth     = 20                   // the most levels on each side
 	oversized = 2 << 20              // bytes
 )
 
+var symbols = []string{"ADA-USD", "C-USD", "GO-USD"}
+
 // openVenue opens a venue. The caller closes it.
 func openVenue() (*venue, error) {
 	v := &venue{
-		addr: "127.0.0.1:0",
-		bids: levels{}, asks: levels{}, clients: map[*member]bool{}, did: map[fault]uint64{},
+		addr:  "127.0.0.1:0",
+		books: map[string]*book{}, used: map[string]bool{}, clients: map[*member]bool{}, did: map[fault]uint64{},
+	}
+	for _, symbol := range symbols {
+		v.books[symbol] = newBook()
 	}
 	if err := v.open(); err != nil {
 		return nil, err
 	}
-	for range 10 * depth {
+	for range 10 * depth * len(symbols) {
 		v.change()
 	}
 	ctx, halt := context.WithCancel(context.Background())
@@ -167,7 +172,7 @@ func (v *venue) setDoor(f fault) (old fault) {
 
 // shout sends every client a message that is larger than its limit.
 func (v *venue) shout() bool {
-	data := []byte(`{"type":"update","text":"` + strings.Repeat("x", oversized) + `"}`)
+	data := []byte(`{"type":"update","book":"` + strings.Repeat("x", oversized) + `"}`)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for m := range v.clients {
@@ -185,17 +190,17 @@ func (v *venue) skip() bool {
 	return v.withheld
 }
 
-// halt stops the trade. After it the book does not change.
+// halt stops the trade. After it the books do not change.
 func (v *venue) halt() {
 	v.halted()
 	v.market.Wait()
 }
 
-// view returns the book.
-func (v *venue) view() view {
+// view returns a copy of the book of a symbol.
+func (v *venue) view(symbol string) view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return view{valid: true, seq: v.seq, bids: maps.Clone(v.bids), asks: maps.Clone(v.asks)}
+	return v.books[symbol].view()
 }
 
 // times returns how often the venue has done f.
@@ -217,7 +222,7 @@ func (v *venue) all() []*member {
 	return slices.Collect(maps.Keys(v.clients))
 }
 
-// trade changes the book until ctx ends.
+// trade changes the books until ctx ends.
 func (v *venue) trade(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -231,28 +236,29 @@ func (v *venue) trade(ctx context.Context) {
 	}
 }
 
-// change makes one update and sends it to all subscribers.
+// change makes one update of one book, and sends it to all subscribers.
 func (v *venue) change() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.seq++
-	q := quote{Type: "update", Seq: v.seq}
+	symbol := symbols[rand.IntN(len(symbols))]
+	b := v.books[symbol]
+	m := message{Type: "update", Book: symbol, Seq: b.seq + 1}
 	away, size := 1+rand.IntN(depth), rand.IntN(10) // one in ten removes a level
 	if rand.IntN(2) == 0 {
-		q.Bids = levels{middle - away: size}
-		v.bids.merge(q.Bids)
+		m.Bids = levels{middle - away: size}
 	} else {
-		q.Asks = levels{middle + away: size}
-		v.asks.merge(q.Asks)
+		m.Asks = levels{middle + away: size}
 	}
-	if v.withheld {
-		v.withheld = false
-		v.did[skips]++
-		return
-	}
-	for m := range v.clients {
-		if m.subscribed {
-			m.sendQuote(q)
+	b.update(0, &m)
+	skipping := v.withheld
+	for c := range v.clients {
+		switch {
+		case !c.subscribed[symbol]:
+		case skipping:
+			v.withheld = false
+			v.did[skips]++
+		default:
+			c.sendMessage(m)
 		}
 	}
 }

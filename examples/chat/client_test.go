@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +16,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/examples/internal/program"
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -47,12 +48,7 @@ func every(wait time.Duration) backoff.Policy {
 // withOptions is withClient with options that it makes in the bubble.
 func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripted)) {
 	synctest.Test(t, func(t *testing.T) {
-		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-		require.NoError(t, err)
-		defer null.Close()
-		s := &scripted{t: t, client: newClient("ann", time.Minute, newScreen(null, null)), dials: make(chan ends)}
-		s.out = program.NewOutput(t)
-		s.screen.out, s.screen.terminal = s.out, false
+		s := &scripted{t: t, dials: make(chan ends), out: program.NewOutput(t)}
 		dial := reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 			ours, theirs := conntest.Pair(nil)
 			select {
@@ -62,9 +58,11 @@ func withOptions(t *testing.T, o func() reconnect.RunOptions, play func(*scripte
 				return nil, context.Cause(ctx)
 			}
 		})
-		require.NoError(t, s.open(dial, o()))
-		s.screen.start(func() string { return "" })
-		defer s.screen.close()
+		var err error
+		s.client, err = newClient(dial, "ann", time.Minute, terminal.NewPlain(s.out), o())
+		require.NoError(t, err)
+		s.screen.Start(func() string { return "" })
+		defer s.screen.Close()
 		defer s.conn.Close()
 		play(s)
 	})
@@ -78,15 +76,28 @@ func (s *scripted) accept(id uint64) ends {
 
 func (s *scripted) welcome(m message) ends {
 	s.t.Helper()
-	peer := <-s.dials
+	peer := s.dialed()
 	s.want(peer, message{Type: "hello"})
 	peer.Write(encode(m))
 	return peer
 }
 
+// dialed returns the next connection. The screen always has a timer, so that a test without this
+// limit would not end if there were no connection.
+func (s *scripted) dialed() ends {
+	s.t.Helper()
+	select {
+	case peer := <-s.dials:
+		return peer
+	case <-time.After(time.Hour):
+		s.t.Fatal("no dial within a virtual hour")
+		panic("unreachable")
+	}
+}
+
 func (s *scripted) want(peer ends, want message) {
 	s.t.Helper()
-	m, err := peer.Read(nil)
+	m, err := next(peer)
 	require.NoError(s.t, err)
 	got, err := decode(m.Data)
 	require.NoError(s.t, err)
@@ -95,9 +106,23 @@ func (s *scripted) want(peer ends, want message) {
 	require.Equal(s.t, want.Text, got.Text)
 }
 
+// next returns the next message of the client, or an error if there is none in a virtual hour.
+func next(peer ends) (conn.Message, error) {
+	limit := time.AfterFunc(time.Hour, func() { peer.CloseNow() })
+	defer limit.Stop()
+	return peer.Read(nil)
+}
+
 func (s *scripted) say(text string) {
 	s.t.Helper()
-	require.NoError(s.t, s.sent.say(text, s.conn.Send))
+	require.True(s.t, s.obey(s.t.Context(), text))
+}
+
+// shows asserts that the user sees text now.
+func (s *scripted) shows(text string) {
+	s.t.Helper()
+	synctest.Wait()
+	require.Contains(s.t, s.out.String(), text)
 }
 
 // The fate of the lines is written, and yet the room may not have them.
@@ -129,7 +154,7 @@ func TestALineThatTheRoomHasIsNotSentAgain(t *testing.T) {
 		s.want(peer, message{Type: "say", ID: 2, Text: "two"})
 		peer.Write(encode(message{Type: "ack", ID: 2}))
 		peer.CloseNow()
-		peer = s.accept(1)
+		peer = s.accept(2)
 		s.say("three")
 		s.want(peer, message{Type: "say", ID: 3, Text: "three"})
 	})
@@ -150,26 +175,102 @@ func TestALineWhoseFateIsUnknownIsSentAgainFirst(t *testing.T) {
 	})
 }
 
-func TestALineThatSendRefusesIsNotInTheSentLog(t *testing.T) {
-	j := newSentLog()
-	require.ErrorIs(t, j.say("one", func(reconnect.Out) error { return io.ErrShortWrite }), io.ErrShortWrite)
-	lines, lost := j.unacknowledged()
-	require.Empty(t, lines)
-	require.Equal(t, 1, lost)
+// Such as a server whose log has lost its end. It must not be told again what is acknowledged, and
+// needs what is not.
+func TestAServerThatHasForgottenLinesGetsThoseThatItDidNotAcknowledge(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		for id, text := range []string{"one", "two", "three"} {
+			s.say(text)
+			s.want(peer, message{Type: "say", ID: uint64(id + 1), Text: text})
+		}
+		peer.Write(encode(message{Type: "ack", ID: 2}))
+		peer.CloseNow()
+		peer = s.accept(1)
+		s.want(peer, message{Type: "say", ID: 3, Text: "three"})
+		s.say("four")
+		s.want(peer, message{Type: "say", ID: 4, Text: "four"})
+	})
+}
+
+func TestAServerThatHasMoreLinesThanWereSentIsDialedAgain(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.accept(0).CloseNow()
+		s.accept(1)
+		peer := s.accept(0)
+		s.say("one")
+		peer.Write(encode(message{Type: "ack", ID: 2}))
+		peer = s.accept(0)
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+	})
+}
+
+// The room may have it or not, so that the user must not be told that it was not sent.
+func TestAWrittenLineThatIsNeverAcknowledgedIsPerhapsNotSent(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		peer := s.accept(0)
+		s.say("one")
+		s.want(peer, message{Type: "say", ID: 1, Text: "one"})
+		peer.CloseNow()
+		s.say("two")
+		time.Sleep(s.keep)
+		s.shows("-- perhaps not sent: no answer: \"one\"\n")
+		s.shows("-- not sent: it waited for more than 1m0s: \"two\"\n")
+		peer = s.accept(0)
+		s.say("three")
+		s.want(peer, message{Type: "say", ID: 3, Text: "three"})
+		peer.Write(encode(message{Type: "ack", ID: 3}))
+		synctest.Wait()
+		require.Equal(t, 2, s.unsaid())
+	})
+}
+
+func TestALineThatIsTypedAfterTheEndIsShown(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.conn.Close()
+		<-s.conn.Done()
+		s.say("one")
+		s.shows("-- not sent: no connection: \"one\"\n")
+		require.Equal(t, 1, s.unsaid())
+	})
 }
 
 func TestOnlySoManyLinesMayWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newSentLog()
+	withClient(t, func(s *scripted) {
 		for range maxUnsaid {
-			require.NoError(t, j.awaitRoom(t.Context()))
-			require.NoError(t, j.say("x", func(reconnect.Out) error { return nil }))
+			s.say("x")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeoutCause(s.t.Context(), time.Second, errors.New("Ctrl-C"))
 		defer cancel()
-		require.ErrorIs(t, j.awaitRoom(ctx), context.DeadlineExceeded)
-		require.Equal(t, 1, j.acknowledged(1))
-		require.NoError(t, j.awaitRoom(t.Context()))
+		begun := time.Now()
+		require.True(t, s.obey(ctx, "one too many"))
+		require.Equal(t, time.Second, time.Since(begun))
+		s.shows("-- not sent: Ctrl-C: \"one too many\"\n")
+		s.accept(0).Write(encode(message{Type: "ack", ID: 1}))
+		s.say("y")
+		require.Equal(t, 1, s.refused)
+	})
+}
+
+func TestWhoSaysNothingInTheEnd(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.accept(0)
+		ctx, interrupt := context.WithCancel(s.t.Context())
+		interrupt()
+		require.True(t, s.obey(ctx, "/who"))
+		synctest.Wait()
+		require.NotContains(t, s.out.String(), "away")
+	})
+}
+
+func TestWhoNeedsTheServer(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		s.say("/who")
+		s.shows("-- /who: the server is away\n")
+		peer := s.accept(0)
+		synctest.Wait()
+		s.say("/who")
+		s.want(peer, message{Type: "who"})
 	})
 }
 
@@ -178,7 +279,7 @@ func TestAServerThatLeavesALineOutIsDialedAgain(t *testing.T) {
 	withClient(t, func(s *scripted) {
 		peer := s.accept(0)
 		peer.Write(encode(message{Type: "line", Seq: 2, From: "1", ID: 1, Name: "bob", Text: "hello"}))
-		_, err := peer.Read(nil)
+		_, err := next(peer)
 		require.ErrorContains(t, err, "closed with 1000")
 		s.accept(0)
 	})
@@ -195,7 +296,7 @@ func TestWhatANewRoomRepeatsIsShownOnce(t *testing.T) {
 		peer.Write(encode(line))
 		line.Seq, line.ID, line.Text = 2, 8, "again"
 		peer.Write(encode(line))
-		s.out.Await("bob: again\n")
+		s.shows("bob: again\n")
 		require.Equal(t, []string{"hello", "again"}, heard(s.out, "bob"))
 		require.Contains(t, s.out.String(), "-- the server has forgotten what was said before\n")
 	})
@@ -206,7 +307,7 @@ func TestLinesThatWereMissedAreCounted(t *testing.T) {
 		s.accept(0).CloseNow()
 		peer := s.welcome(message{Type: "welcome", Room: "r", Seq: 40, Missed: 37})
 		peer.Write(encode(message{Type: "line", Seq: 41, From: "1", ID: 1, Name: "bob", Text: "hello"}))
-		s.out.Await("bob: hello\n")
+		s.shows("bob: hello\n")
 		require.Contains(t, s.out.String(), "-- 37 lines missed\n")
 	})
 }
@@ -216,8 +317,29 @@ func TestAnEmptyLineDialsAtOnce(t *testing.T) {
 		s.accept(0).CloseNow()
 		synctest.Wait()
 		begun := time.Now()
-		require.True(t, s.obey(" "))
+		s.say(" ")
 		s.accept(0)
 		require.Equal(t, begun, time.Now())
+	})
+}
+
+// The first of these lines waits for room in the ledger, and the others are read and wait behind it.
+func TestEachLineThatWasReadByTheEndIsNamed(t *testing.T) {
+	withClient(t, func(s *scripted) {
+		ctx, interrupt := context.WithCancel(s.t.Context())
+		more, keyboard := io.Pipe()
+		talked := make(chan error)
+		go func() {
+			talked <- s.talk(ctx, io.MultiReader(strings.NewReader(strings.Repeat("x\n", maxUnsaid)+"one\ntwo\nthree\nhalf"), more))
+		}()
+		synctest.Wait()
+		require.Equal(t, maxUnsaid, s.unsaid())
+		interrupt()
+		require.NoError(t, <-talked)
+		require.NoError(t, keyboard.Close())
+		require.Equal(t, maxUnsaid+3, s.unsaid())
+		for _, text := range []string{"one", "two", "three"} {
+			s.shows(`-- not sent: context canceled: "` + text + `"`)
+		}
 	})
 }

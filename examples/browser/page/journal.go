@@ -1,0 +1,95 @@
+//go:build js
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"syscall/js"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/replay"
+)
+
+// journal keeps what the reader of the connection got, the last entries of it.
+type journal struct {
+	mu      sync.Mutex // guards what follows
+	first   int        // the number of entries[0]
+	entries []entry
+}
+
+// entry is one event.
+type entry struct {
+	Kind    string `json:"kind"` // of package replay, or "seam"
+	Session uint64 `json:"session,omitempty"`
+	Book    string `json:"book,omitempty"`
+	Seq     uint64 `json:"seq,omitempty"`
+	Reason  string `json:"reason,omitempty"` // of a seam
+	Code    int    `json:"code,omitempty"`   // of a seam: that of the venue's close frame
+}
+
+const maxEntries = 50_000
+
+// add adds an event. The answers to probes are none.
+func (j *journal) add(e *event) {
+	n := entry{Kind: e.Kind.String(), Session: e.Session, Book: e.Key, Seq: e.Last}
+	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == replay.Other {
+		n = entry{Kind: "seam", Session: seam.Session, Reason: seam.Reason.String()}
+		if frame, ok := errors.AsType[*conn.CloseError](seam.Cause); ok {
+			n.Code = frame.Code
+		}
+	} else if e.Kind == replay.Other {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.entries = append(j.entries, n); len(j.entries) > maxEntries {
+		j.entries, j.first = j.entries[1:], j.first+1
+	}
+}
+
+// after returns the entries from the number on.
+func (j *journal) after(from int) []entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.entries[min(max(0, from-j.first), len(j.entries)):]
+}
+
+// export makes the object redial, for the console of the browser and for tests:
+//
+//	redial.status()        // {state, session, received, lost, probes}
+//	redial.journal(0)      // what has come, from this number on
+//	redial.book("GO-USD")  // {seq, stale, bids, asks}
+//	redial.check(); redial.kick(); redial.close()
+func export(c *client, j *journal) {
+	js.Global().Set("redial", map[string]any{
+		"status": function(func([]js.Value) any {
+			status, stats := c.feed.Status(), c.feed.Stats()
+			return map[string]any{
+				"state": status.State.String(), "session": status.Session,
+				"received": stats.Received, "lost": stats.Lost, "probes": stats.Probes,
+			}
+		}),
+		"journal": function(func(args []js.Value) any { return j.after(args[0].Int()) }),
+		"book": function(func(args []js.Value) any {
+			b := c.view(args[0].String())
+			return map[string]any{"seq": b.Seq, "stale": b.stale, "bids": b.Bids, "asks": b.Asks}
+		}),
+		"check": function(func([]js.Value) any { c.feed.Check(); return nil }),
+		"kick":  function(func([]js.Value) any { c.feed.Kick(); return nil }),
+		"close": function(func([]js.Value) any { c.feed.Close(); return nil }),
+	})
+}
+
+// function returns a function that returns what f returns, as an object of JavaScript.
+func function(f func(args []js.Value) any) js.Func {
+	return js.FuncOf(func(_ js.Value, args []js.Value) any {
+		text, err := json.Marshal(f(args))
+		if err != nil {
+			panic(err) // all that is returned can be encoded
+		}
+		return js.Global().Get("JSON").Call("parse", string(text))
+	})
+}

@@ -1,0 +1,134 @@
+//go:build !js
+
+package venue
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+)
+
+// member is a client that is logged in, on one connection.
+type member struct {
+	ws         *websocket.Conn
+	number     uint64
+	muted      atomic.Bool     // nothing is sent any more
+	subscribed map[string]bool // the venue's mu guards it, the sends to queue, and its close
+	queue      chan []byte     // bounded: a client that reads too slowly loses updates, and sees a gap
+}
+
+// ServeHTTP serves one client until its connection ends.
+func (v *Venue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	closed := v.closed
+	if !closed { // because Close waits for those that were counted before
+		v.work.Add(1)
+		defer v.work.Done()
+	}
+	v.mu.Unlock()
+	if closed {
+		http.Error(w, "the venue is closed", http.StatusServiceUnavailable)
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil) // it refuses pages of other origins
+	if err != nil {
+		return
+	}
+	defer ws.CloseNow()
+	m := &member{ws: ws, subscribed: map[string]bool{}, queue: make(chan []byte, queue)}
+	if !v.login(m) {
+		return
+	}
+	written := make(chan struct{})
+	go func() { // <-written waits for it
+		defer close(written)
+		m.write(v.ctx)
+	}()
+	for err == nil {
+		var request Message
+		if request, err = m.read(v.ctx); err == nil {
+			err = v.answer(m, &request)
+		}
+	}
+	v.dismiss(m, websocket.CloseStatus(err))
+	ws.CloseNow()
+	<-written
+}
+
+// login reads the first message, which must have a good token, and lists m.
+func (v *Venue) login(m *member) bool {
+	ctx, cancel := context.WithTimeout(v.ctx, loginLimit)
+	defer cancel()
+	first, err := m.read(ctx)
+	if err != nil {
+		return false
+	}
+	if first.Op != "login" || !v.redeem(first.Token) {
+		m.ws.Close(websocket.StatusPolicyViolation, "the token is bad, or was used")
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return false
+	}
+	v.count++
+	m.number = v.count
+	v.members[m] = true
+	m.sendMessage(Message{ID: first.ID, Type: "welcome", Conn: m.number})
+	return true
+}
+
+func (v *Venue) dismiss(m *member, code websocket.StatusCode) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.members, m)
+	close(m.queue)
+	if v.ends = append(v.ends, End{m.number, code}); len(v.ends) > maxEnds {
+		v.ends = v.ends[1:]
+	}
+}
+
+// read reads the next request. Those that come while m is muted have no effect.
+func (m *member) read(ctx context.Context) (Message, error) {
+	for {
+		_, data, err := m.ws.Read(ctx)
+		if err != nil {
+			return Message{}, err
+		}
+		if m.muted.Load() {
+			continue
+		}
+		request, err := Decode(data)
+		if err != nil {
+			m.ws.Close(websocket.StatusUnsupportedData, "not JSON")
+			return Message{}, fmt.Errorf("not JSON: %w", err)
+		}
+		return request, nil
+	}
+}
+
+// sendMessage queues a message. The caller holds the venue's mu. The error is always nil.
+func (m *member) sendMessage(msg Message) error {
+	m.send(msg.Encode().Data)
+	return nil
+}
+
+func (m *member) send(text []byte) {
+	select {
+	case m.queue <- text:
+	default: // the client will see a gap, and ask for a snapshot
+	}
+}
+
+// write writes the messages of the queue until the queue is closed.
+func (m *member) write(ctx context.Context) {
+	for text := range m.queue {
+		if !m.muted.Load() && m.ws.Write(ctx, websocket.MessageText, text) != nil {
+			m.ws.CloseNow()
+		}
+	}
+}

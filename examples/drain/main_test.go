@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/examples/internal/command"
+	"github.com/redial-go/redial/examples/internal/program"
+	"github.com/redial-go/redial/reconnect"
+)
+
+func TestMain(m *testing.M) {
+	program.Main(m, example.Main)
+}
+
+// serving starts a server, and returns it with its address.
+func serving(t *testing.T, args ...string) (*program.Program, string) {
+	p := program.Start(t, append([]string{"serve", "-addr", "127.0.0.1:0"}, args...)...)
+	return p, p.Find(`listening on (\S+)\n`)[1]
+}
+
+func dial(t *testing.T, addr string) *websocket.Conn {
+	ws, _, err := websocket.Dial(t.Context(), "ws://"+addr+"/ws?notice", nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { ws.CloseNow() })
+	return ws
+}
+
+func TestAServerThatIsInterruptedClosesItsConnectionsAndEndsWell(t *testing.T) {
+	t.Parallel()
+	p, addr := serving(t, "-lead", "-1s", "-window", "4s")
+	ws := dial(t, addr)
+	require.NoError(t, ws.Write(t.Context(), websocket.MessageText, []byte("hello")))
+	_, data, err := ws.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(data))
+	p.Interrupt()
+	_, data, err = ws.Read(t.Context())
+	require.NoError(t, err)
+	_, ok := parseLeave(string(data))
+	require.True(t, ok, "the notice comes first, not %q", data)
+	_, _, err = ws.Read(t.Context())
+	require.Equal(t, websocket.StatusServiceRestart, websocket.CloseStatus(err), "%v", err)
+	require.Zero(t, p.ExitCode())
+	require.Contains(t, p.String(), "drained: 1 connections were closed, and 0 had left before\n")
+}
+
+func TestAServerIsReadyUntilItDrains(t *testing.T) {
+	p, addr := serving(t, "-lead", "1m")
+	ready := func() int { return status("http://" + addr + "/ready") }
+	require.Equal(t, http.StatusOK, ready())
+	p.Interrupt()
+	p.Await("draining 0 connections over 1m0s, after 1m0s\n")
+	for range 1000 { // the line comes just before
+		if ready() != http.StatusOK {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, ready())
+	p.Kill()
+}
+
+func TestTheDemonstrationLosesNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no SIGTERM")
+	}
+	for _, args := range []string{"", "-notice"} {
+		t.Run("demo "+args, func(t *testing.T) {
+			t.Parallel()
+			p := program.Start(t, append([]string{"demo", "-n", "30", "-window", "1s", "-lead", "500ms"}, strings.Fields(args)...)...)
+			require.Zero(t, p.ExitCode())
+			for _, text := range []string{"30 clients are connected to the first server through ", " after SIGTERM, with code 0\n", "; lost messages: 0\n", "longest time away: "} {
+				require.Contains(t, p.String(), text)
+			}
+		})
+	}
+}
+
+func TestANumberThatIsAddedWhileASessionBeginsIsSentByIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := conntest.NewFake(nil)
+		peer.Hold()
+		w, err := newCrowd(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer.Conn(), nil }), 1)
+		require.NoError(t, err)
+		defer w.end()
+		w.mu.Lock()
+		w.clients[0].kept["0"] = true // of an earlier session
+		w.mu.Unlock()
+		time.Sleep(time.Second) // until it has dialed
+		synctest.Wait()
+		var talking sync.WaitGroup
+		talking.Go(func() { w.talk(t.Context()) })
+		synctest.Wait()
+		peer.Release()
+		talking.Wait()
+		synctest.Wait()
+		require.Equal(t, []conn.Message{conn.TextMessage("0"), conn.TextMessage("1")}, peer.Written())
+	})
+}
+
+func TestTheDemonstrationEndsWhenInterrupted(t *testing.T) {
+	p := program.Start(t, "demo", "-n", "5", "-lead", "1m")
+	p.Await("the second is there\n")
+	p.Interrupt()
+	require.Equal(t, 1, p.ExitCode())
+	require.Contains(t, p.String(), "drain demo: interrupted\n")
+}
+
+func TestTheBalancerTakesAServerThatIsReady(t *testing.T) {
+	var ready [2]atomic.Bool
+	var addresses []string
+	for i := range ready {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/ready" && !ready[i].Load() {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			fmt.Fprint(w, i)
+		}))
+		defer s.Close()
+		addresses = append(addresses, s.Listener.Addr().String())
+	}
+	b, err := startOwn(addresses...)
+	require.NoError(t, err)
+	defer b.end()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func() string {
+		answer, err := client.Get("http://" + b.address)
+		if err != nil {
+			return "none"
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Equal(t, "none", ask())
+	ready[1].Store(true)
+	require.Equal(t, "1", ask())
+	ready[0].Store(true)
+	require.Equal(t, "0", ask())
+}
+
+func TestTheChartHasABarForEach100ms(t *testing.T) {
+	w := &crowd{dials: []int{0, 8, 4, 1, 0, 0, 0, 0, 0, 0, 2}, away: 1500 * time.Millisecond,
+		clients: []*client{{sent: 7, kept: map[string]bool{"7": true}}}}
+	var text strings.Builder
+	w.report(&text)
+	require.Equal(t, `dials since SIGTERM, a bar for each 100 ms; the highest is 8:
+  | █▄▁      | 13
+  |▂         | 2
+longest time away: 1.5s
+messages: 7, of which 0 were sent again by the next connection; lost messages: 1
+`, text.String())
+}
+
+func TestMistakesAreClearErrors(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"":                                     {2, "usage: drain serve"},
+		"sing":                                 {2, `drain: there is no command "sing"`},
+		"serve -x":                             {2, "flag provided but not defined: -x"},
+		"demo extra":                           {2, `drain demo: unexpected arguments ["extra"]`},
+		"demo -n 0":                            {1, "drain demo: -n: want 1 to 4000 clients, not 0\n"},
+		"serve -addr nowhere":                  {1, "drain serve: listen tcp: "},
+		"serve -addr " + taken.Addr().String(): {1, "drain serve: listen tcp " + taken.Addr().String() + ": bind: "},
+		"help":                                 {0, "usage: drain serve"},
+		"demo -h":                              {0, "how many clients"},
+	} {
+		var out, notes strings.Builder
+		require.Equal(t, want.code, example.Run(context.Background(), strings.Fields(args), command.Streams{Out: &out, Notes: &notes}), args)
+		require.Contains(t, notes.String(), want.text, args)
+		require.Empty(t, out.String())
+	}
+}

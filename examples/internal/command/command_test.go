@@ -1,0 +1,55 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// greeter is a program whose command says hello to its argument.
+var greeter = Program{Name: "greeter", Usage: "usage: greeter hello WHOM\n", Commands: map[string]Func{
+	"hello": func(_ context.Context, args []string, s Streams) error {
+		flags := flag.NewFlagSet("greeter hello", flag.ContinueOnError)
+		end := flags.String("end", "!", "what comes last")
+		if err := Parse(flags, args, s, "name"); err != nil {
+			return err
+		}
+		if flags.Arg(0) == "nobody" {
+			return errors.New("there is nobody")
+		}
+		_, err := fmt.Fprint(s.Out, "hello ", flags.Arg(0), *end)
+		return err
+	},
+}}
+
+func TestTheExitCodeSaysWhatWasWrong(t *testing.T) {
+	for _, c := range []struct {
+		args       string
+		code       int
+		out, notes string
+	}{
+		{"hello ann", 0, "hello ann!", ""},
+		{"hello -end ? ann", 0, "hello ann?", ""},
+		{"hello nobody", 1, "", "greeter hello: there is nobody\n"},
+		{"", 2, "", "usage: greeter hello WHOM\n"},
+		{"bye", 2, "", "greeter: there is no command \"bye\"\nusage: greeter hello WHOM\n"},
+		{"hello", 2, "", "greeter hello: the name is missing\nUsage of greeter hello:\n"},
+		{"hello ann bob", 2, "", "greeter hello: unexpected arguments [\"bob\"]\nUsage of greeter hello:\n"},
+		{"hello -x ann", 2, "", "flag provided but not defined: -x\nUsage of greeter hello:\n"},
+		{"help", 0, "", "usage: greeter hello WHOM\n"},
+		{"hello -h", 0, "", "Usage of greeter hello:\n"},
+	} {
+		var out, notes strings.Builder
+		require.Equal(t, c.code, greeter.Run(t.Context(), strings.Fields(c.args), Streams{Out: &out, Notes: &notes}), c.args)
+		require.Equal(t, c.out, out.String(), c.args)
+		require.True(t, strings.HasPrefix(notes.String(), c.notes), "%s: %s", c.args, &notes)
+	}
+}

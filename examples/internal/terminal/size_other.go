@@ -1,0 +1,14 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package terminal
+
+import "os"
+
+// Is reports whether f is a terminal, or another device of characters.
+func Is(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// columns returns 80, because it cannot ask the terminal on this system.
+func columns(*os.File) int { return 80 }

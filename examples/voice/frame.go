@@ -1,0 +1,77 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A frame is a binary message: its number, from 1 on, and the sound of 20 ms.
+const (
+	every      = 20 * time.Millisecond
+	frameBytes = 160 // 8,000 samples of a byte each second
+)
+
+func frame(n uint64) []byte {
+	data := make([]byte, frameBytes)
+	binary.BigEndian.PutUint64(data, n)
+	return data
+}
+
+// number returns the number of a frame.
+func number(data []byte) (uint64, error) {
+	if len(data) != frameBytes {
+		return 0, fmt.Errorf("a frame has %d bytes, want %d", len(data), frameBytes)
+	}
+	return binary.BigEndian.Uint64(data), nil
+}
+
+// control is a text message.
+type control struct {
+	// Type says what it is. "setup" is the first message of the caller, and "ready" the
+	// answer. "goAway" warns that the service will end the connection. "hangUp" of the caller
+	// ends the call, and "goodbye" of the service comes after its last frame.
+	Type string `json:"type"`
+
+	Handle   string `json:"handle,omitempty"`   // names a call; in "setup" that to resume
+	TimeLeft int64  `json:"timeLeft,omitempty"` // in ms; of "goAway"
+}
+
+func (c control) encode() []byte {
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // a control can always be encoded
+	}
+	return data
+}
+
+func decode(data []byte) (c control, err error) {
+	if err = json.Unmarshal(data, &c); err == nil && c.Type == "" {
+		err = errors.New("a control message without a type")
+	}
+	return c, err
+}
+
+// beat calls f with 1, 2, 3 and so on, once in every 20 ms, until f returns false or ctx ends.
+// It makes up for lost time, because a microphone does not wait.
+func beat(ctx context.Context, f func(n uint64) bool) {
+	start := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for n := uint64(1); ; n++ {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if !f(n) {
+			return
+		}
+		timer.Reset(time.Until(start.Add(time.Duration(n) * every)))
+	}
+}

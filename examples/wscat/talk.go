@@ -1,0 +1,198 @@
+//go:build !js
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/examples/internal/terminal"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+const (
+	// leaveLimit is how long it may take to send what is left, and to close the connection.
+	leaveLimit = 3 * time.Second
+
+	// endLimit is how long all of the end may take after Ctrl-C and -for, together with what is
+	// still to be shown.
+	endLimit = 2 * leaveLimit
+)
+
+// talk sends the lines of stdin until it is time to go. It returns the exit code, and why it
+// is not 0. If not all is shown endLimit after the end of ctx or the time of -for, it ends the
+// program. Nothing else ends a write that nobody reads: after -q and Ctrl-D a slow reader gets all.
+func (c *client) talk(ctx context.Context, stdin io.Reader) (int, error) {
+	if c.o.length > 0 {
+		var stop func()
+		ctx, stop = context.WithTimeoutCause(ctx, c.o.length, errors.New("the time of -for is over"))
+		defer stop()
+	}
+	ended := make(chan struct{})
+	go func() { // it ends with the program if nobody reads its output
+		defer close(ended)
+		c.listen(ctx, stdin)
+		c.leave()
+		c.finish()
+	}()
+	select {
+	case <-ended:
+		return c.outcome()
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(endLimit):
+		if !c.show.together {
+			fmt.Fprintln(os.Stderr, "wscat: nobody reads standard output: what came last is not shown")
+		}
+		os.Exit(codeOutput) // because nothing can end a write that waits
+	}
+	return c.outcome()
+}
+
+// listen sends typed lines until it is time to go, and those that were read by then.
+func (c *client) listen(ctx context.Context, stdin io.Reader) {
+	in := terminal.NewInput(stdin, c.o.form.lineLimit(c.o.max))
+	defer in.Close()
+	c.listenOn(ctx, in.Lines())
+	for _, line := range in.Rest() {
+		c.obey(ctx, line)
+	}
+}
+
+// listenOn sends typed lines. It returns when the input says so, when ctx ends, when standard
+// output has failed, or when the connection has ended for good.
+func (c *client) listenOn(ctx context.Context, typed <-chan string) {
+	linger := c.o.linger
+	var over <-chan time.Time // gets a value when linger is over
+	for {
+		select {
+		case line, more := <-typed:
+			if more {
+				c.obey(ctx, line)
+				continue
+			}
+			if typed = nil; c.show.typed && linger < 0 {
+				return // Ctrl-D
+			}
+		case <-c.settled:
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		case <-c.show.out.Failed():
+			return
+		case <-c.conn.Done():
+			return
+		}
+		if typed == nil && over == nil && linger >= 0 && c.unsettled() == 0 {
+			over = time.After(linger)
+		}
+	}
+}
+
+// obey sends a typed line. An empty line on a terminal is no message.
+func (c *client) obey(ctx context.Context, line string) {
+	if c.show.typed {
+		c.show.notes.Entered()
+		if line == "" {
+			c.conn.Kick()
+			return
+		}
+	}
+	c.send(ctx, line)
+}
+
+// leave sends what is left, up to a limit, and closes the connection.
+func (c *client) leave() {
+	c.leaving.Store(true)
+	limit := leaveLimit
+	if n := c.unsettled(); n > 0 {
+		limit = leaveTime(c.until.Load())
+		c.conn.Kick()
+		c.show.leaving(limit, n)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	_ = c.conn.Shutdown(ctx) // settle has shown what was not sent; receive still shows what has come
+}
+
+// leaveTime returns how long to wait for a connection. It is 0 if the server wants no dial until
+// later than that; nil stands for no such wish. The rest of a wait does not count, because Kick
+// cuts it.
+func leaveTime(until *time.Time) time.Duration {
+	if until != nil && time.Until(*until) > leaveLimit {
+		return 0
+	}
+	return leaveLimit
+}
+
+// finish waits until everything is shown.
+func (c *client) finish() {
+	<-c.conn.Done()
+	<-c.received
+	code, err := c.outcome()
+	c.show.end(code, err, c.tally())
+	c.show.close()
+}
+
+func (c *client) tally() *tally {
+	return &tally{Written: c.written.Load(), Dropped: c.dropped.Load(), Unknown: c.unknown.Load()}
+}
+
+// outcome returns the exit code, and why it is not 0. The Conn must have ended.
+func (c *client) outcome() (int, error) {
+	end, ended := errors.AsType[*reconnect.EndError](c.conn.Err())
+	connected := c.connected.Load()
+	switch {
+	case ended && refused(end.Err, connected):
+		return codeRefused, fmt.Errorf("refused: %w", end.Err)
+	case ended && !connected:
+		return codeUnreachable, end.Err
+	case !connected:
+		if why := c.failure.Load(); why != nil {
+			return codeUnreachable, fmt.Errorf("there was no connection: %w", *why)
+		}
+		return codeUnreachable, errors.New("there was no connection")
+	case c.outputError() != nil:
+		return codeOutput, fmt.Errorf("standard output: %w", c.outputError())
+	case ended && !wellClosed(end.Err):
+		return codeLost, fmt.Errorf("lost: %w", end.Err)
+	case c.written.Load() < int64(c.typed):
+		return codeUnsent, fmt.Errorf("%d of %s not written", int64(c.typed)-c.written.Load(), count(c.typed, "message"))
+	}
+	return codeOK, nil
+}
+
+// refused reports whether trying again will not help.
+func refused(err error, connected bool) bool {
+	class := backoff.Classify(err).Class
+	return class == backoff.ClassStop || class == backoff.ClassSlow && !connected
+}
+
+// wellClosed reports whether the peer has closed the connection because it was done.
+func wellClosed(err error) bool {
+	closed, ok := errors.AsType[*conn.CloseError](err)
+	return ok && (closed.Code == 1000 || closed.Code == 1005)
+}
+
+// outputError returns why standard output could not be written. That its reader has left is
+// no error: "wscat URL | head -n 1" has what it wants.
+func (c *client) outputError() error {
+	select {
+	case <-c.show.out.Failed():
+		if err := c.show.out.Err(); !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+	default:
+	}
+	return nil
+}
