@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/redial-go/redial/bench/peers"
@@ -22,7 +22,7 @@ func init() {
 // peersOptions are the flags of "bench peers".
 type peersOptions struct {
 	peers.Options
-	svg string
+	from, json, svg, markdown string
 }
 
 func measurePeers(ctx context.Context, c *console, args []string) error {
@@ -30,32 +30,57 @@ func measurePeers(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	before := load()
-	p := newProgress(c, "measure", o.Steps())
-	o.Progress = func() { p.add(1) }
-	report, failure := peers.Run(ctx, o.Options)
-	p.end()
+	var (
+		report, saved *peers.Report
+		failure       error
+	)
+	if o.from != "" {
+		if report, err = peers.ReadFile(o.from); err != nil {
+			return err
+		}
+		saved = report
+	} else {
+		if saved, err = o.stored(); err != nil {
+			return err
+		}
+		p := newProgress(c, "measure", o.Steps())
+		o.Progress = func() { p.add(1) }
+		report, failure = peers.Run(ctx, o.Options)
+		p.end()
+		saved.Replace(report)
+	}
 	table := c.out
-	if o.svg == "-" {
+	if o.svg == "-" || o.markdown == "-" || o.json == "-" {
 		table = c.errs
 	}
-	if err := report.Write(table); err != nil {
-		return err
+	return errors.Join(failure, report.Write(table), o.write(c, saved))
+}
+
+// stored is what the file of -json has already; nothing if it is empty.
+func (o *peersOptions) stored() (*peers.Report, error) {
+	if o.json == "" || o.json == "-" {
+		return &peers.Report{}, nil
 	}
-	note := fmt.Sprintf("%s/%s, %s, %d processors; load average %s before, %s after",
-		runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU(), before, load())
-	fmt.Fprintln(table, note)
-	if failure != nil {
-		return failure
+	if about, err := os.Stat(o.json); err != nil || about.Size() == 0 {
+		return &peers.Report{}, err
 	}
-	if o.svg == "" {
+	return peers.ReadFile(o.json)
+}
+
+// write writes the files, if there is something to write.
+func (o *peersOptions) write(c *console, saved *peers.Report) error {
+	if len(saved.Rows) == 0 {
 		return nil
 	}
-	picture := report.Picture(note)
-	if picture == nil {
-		return fmt.Errorf("draw %s: none of the rows has ratios", o.svg)
+	err := errors.Join(writeFile(c, o.json, saved.Save), writeFile(c, o.markdown, saved.WriteMarkdown))
+	if o.svg == "" {
+		return err
 	}
-	return writeFile(c, o.svg, picture.WriteSVG)
+	pictures := saved.Pictures()
+	if len(pictures) == 0 {
+		return errors.Join(err, fmt.Errorf("draw %s: none of the rows has ratios", o.svg))
+	}
+	return errors.Join(err, writeFile(c, o.svg, pictures[0].WriteSVG))
 }
 
 func parsePeers(c *console, args []string) (*peersOptions, error) {
@@ -68,9 +93,21 @@ func parsePeers(c *console, args []string) (*peersOptions, error) {
 		strings.Join(peers.Names(), ", "))
 	flags.IntVar(&o.Rounds, "rounds", 9, "rounds of each row, each in a random order")
 	flags.BoolVar(&o.Long, "long", os.Getenv("REDIAL_LONG") == "1", "the rows that take long as well; so says REDIAL_LONG=1")
-	flags.StringVar(&o.svg, "svg", "", "draw the ratios to this file; - is standard output")
+	flags.StringVar(&o.json, "json", "", "keep the figures in this file: a row that is measured takes the place of the one that the file has, and its other rows stay; - is standard output")
+	flags.StringVar(&o.from, "from", "", "measure nothing: print and draw what this `file` of -json has")
+	flags.StringVar(&o.svg, "svg", "", "draw the ratios of receiving, sending and idle connections to this file, with the rows that -json has; - is standard output. \"bench report -peers\" draws the other ratios too")
+	flags.StringVar(&o.markdown, "markdown", "", "write the medians to this file as the table of README.md, with the rows that -json has; - is standard output")
 	if err := parse(c, flags, args); err != nil {
 		return nil, err
+	}
+	var measures []string // flags about a measurement
+	flags.Visit(func(f *flag.Flag) {
+		if !slices.Contains([]string{"from", "svg", "markdown"}, f.Name) {
+			measures = append(measures, "-"+f.Name)
+		}
+	})
+	if o.from != "" && len(measures) > 0 {
+		return nil, usageError{fmt.Errorf("-from measures nothing, and %s is about a measurement", strings.Join(measures, ", "))}
 	}
 	if o.Rounds < 1 {
 		return nil, usageError{fmt.Errorf("want at least one of -rounds, not %d", o.Rounds)}
@@ -79,17 +116,17 @@ func parsePeers(c *console, args []string) (*peersOptions, error) {
 	if err := o.Validate(); err != nil {
 		return nil, usageError{err}
 	}
-	if err := checkFile(o.svg); err != nil {
-		return nil, usageError{err}
+	toOutput := 0
+	for _, path := range []string{o.json, o.svg, o.markdown} {
+		if path == "-" {
+			toOutput++
+		}
+		if err := checkFile(path); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if toOutput > 1 {
+		return nil, usageError{errors.New("only one of -json, -svg and -markdown can go to standard output")}
 	}
 	return o, nil
-}
-
-// load is the load average of the last minute, or "unknown".
-func load() string {
-	text, err := os.ReadFile(filepath.Join("/proc", "loadavg"))
-	if fields := strings.Fields(string(text)); err == nil && len(fields) > 0 {
-		return fields[0]
-	}
-	return "unknown"
 }

@@ -30,6 +30,7 @@ func drawReport(ctx context.Context, c *console, args []string) error {
 		o.Herd = append(o.Herd, list(files))
 		return nil
 	})
+	flags.StringVar(&o.Peers, "peers", "", "show a measurement of other libraries: the `file` that \"bench peers\" has written with -json")
 	only := flags.String("only", "", "draw only these chapters, separated by commas: "+strings.Join(report.ChapterIDs(), ", "))
 	cover := flags.String("readme", "", "draw only the picture of the README, to this `file`: herd.svg or herd.png")
 	if err := parse(c, flags, args); err != nil {
@@ -66,8 +67,8 @@ func checkReport(o report.Options, out, cover string) error {
 		return fmt.Errorf("want -out DIRECTORY, or -readme FILE")
 	case cover != "" && !strings.HasSuffix(cover, ".svg") && !strings.HasSuffix(cover, ".png"):
 		return fmt.Errorf("want a file that ends in .svg or .png as -readme, not %s", cover)
-	case cover != "" && (len(o.Only) > 0 || len(o.Herd) > 0):
-		return fmt.Errorf("-only and -herd say what is in a report, and -readme is one picture")
+	case cover != "" && (len(o.Only) > 0 || len(o.Herd) > 0 || o.Peers != ""):
+		return fmt.Errorf("-only, -herd and -peers say what is in a report, and -readme is one picture")
 	case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
 		return fmt.Errorf("-rps, -seeds, -n and -capacity must be above 0")
 	}

@@ -24,7 +24,7 @@ var models []model
 func registerModel(m model) { models = append(models, m) }
 
 func init() {
-	register(command{"sim", "simulate in virtual time: -model queueing, tiers, storm, aws, letters, fleet or ratelimit", simulate})
+	register(command{"sim", "simulate in virtual time: -model queueing, tiers, storm, aws, letters, fleet, ratelimit, rotation or drain", simulate})
 }
 
 const defaultModel = "queueing"

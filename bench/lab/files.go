@@ -5,9 +5,9 @@ import "fmt"
 // spareFiles are those that a process needs beside its sockets.
 const spareFiles = 200
 
-// checkFiles returns an error if a process that may have limit files cannot have
+// CheckFiles returns a [FilesError] if a process that may have limit files cannot have
 // n clients, each with so many sockets.
-func checkFiles(what string, n, sockets int, limit uint64) error {
+func CheckFiles(what string, n, sockets int, limit uint64) error {
 	need := uint64(n)*uint64(sockets) + spareFiles
 	if need <= limit {
 		return nil

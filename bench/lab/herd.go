@@ -71,7 +71,7 @@ func (h *Herd) Validate() error {
 	if h.Scene == Hang || h.Scene == Half {
 		sockets = 2 // a handshake that hangs, and a dial beside it
 	}
-	return checkFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets, limit)
+	return CheckFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets, limit)
 }
 
 // Run kills the server and waits until the herd is back. When ctx ends after the loss it returns

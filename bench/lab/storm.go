@@ -77,7 +77,7 @@ func (s *Storm) Validate() error {
 	}
 	// The server keeps the connections of clients that have left. Five for each client are
 	// enough to begin with, and a storm that does not end fills any limit.
-	return checkFiles(fmt.Sprintf("a storm of %d clients", s.Clients), s.Clients, 5, limit)
+	return CheckFiles(fmt.Sprintf("a storm of %d clients", s.Clients), s.Clients, 5, limit)
 }
 
 // RunStorm runs s. When ctx ends it returns what was measured, with Cut set, and no

@@ -24,8 +24,8 @@ const feedTopic = "feed"
 
 // agents are those of a broker's clients, by the topic that each has of its own.
 type agents struct {
-	reset func()
-	send  func(topic string, p []byte) error
+	site *site
+	send func(topic string, p []byte) error
 
 	mu     sync.Mutex // guards what follows
 	agents map[string]*agent
@@ -38,7 +38,7 @@ func (a *agents) take(topic string, p []byte) {
 	a.mu.Lock()
 	one := a.agents[down]
 	if one == nil {
-		one = &agent{reset: a.reset, reply: func(p []byte, times int) error {
+		one = &agent{reset: a.site.reset, wake: a.site.wake, reply: func(p []byte, times int) error {
 			for range times {
 				if err := a.send(down, p); err != nil {
 					return err
@@ -83,7 +83,7 @@ func (s *site) serveNATS(d *door) error {
 	if err != nil {
 		return err
 	}
-	all := &agents{reset: s.reset, agents: map[string]*agent{}, send: inside.Publish}
+	all := &agents{site: s, agents: map[string]*agent{}, send: inside.Publish}
 	s.publish = append(s.publish, func(p []byte) error {
 		if err := inside.Publish(feedTopic, p); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (s *site) serveMQTT(l net.Listener) error {
 		return err
 	}
 	send := func(topic string, p []byte) error { return server.Publish(topic, p, false, 0) }
-	all := &agents{reset: s.reset, agents: map[string]*agent{}, send: send}
+	all := &agents{site: s, agents: map[string]*agent{}, send: send}
 	s.publish = append(s.publish, func(p []byte) error { return send(feedTopic, p) })
 	if err := server.Serve(); err != nil {
 		return err

@@ -25,7 +25,15 @@ func (s *site) makeCertificate() error {
 	if s.cert, err = x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key); err != nil {
 		return err
 	}
-	s.tls = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{s.cert}, PrivateKey: key}}}
+	s.tls = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{s.cert}, PrivateKey: key}},
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if state.DidResume {
+				s.resumed.Add(1)
+			}
+			return nil
+		},
+	}
 	return nil
 }
 

@@ -71,10 +71,13 @@ type answer struct {
 	Since     map[protocol]int64  // when it began to, in Unix nanoseconds
 	Cert      []byte
 	CPU       time.Duration
+	Took      time.Duration
 	Allocs    uint64
-	Count     int // of what CPU and Allocs are for
+	Count     int // of what CPU, Took and Allocs are for
 	Bytes     int64
 	Stack     int64
+	Wake      time.Duration // CPU time for one message to each connection
+	Resumed   int           // TLS handshakes of a site that resumed a session
 	Seen      []seen
 }
 
@@ -101,7 +104,11 @@ func (c *role) do(ctx context.Context, o order) (answer, error) {
 		return answer{Addresses: s.addresses, Since: s.since, Cert: s.cert}, nil
 	case "usage":
 		cpu, err := usage()
-		return answer{CPU: cpu}, err
+		a := answer{CPU: cpu}
+		if c.site != nil {
+			a.Resumed = int(c.site.resumed.Load())
+		}
+		return a, err
 	case "feed":
 		return answer{}, c.site.feed(o.Feed.Count, o.Feed.Resets, o.Feed.Every)
 	case "receive":

@@ -3,20 +3,13 @@ package peers
 import (
 	"bytes"
 	"context"
-	"net/http"
 
 	"github.com/coder/websocket"
 )
 
-// dialCoder dials with the library's defaults, or with a transport for TLS.
+// dialCoder dials with the library's defaults; under TLS with the program's HTTP client.
 func dialCoder(ctx context.Context, t *target) (*websocket.Conn, error) {
-	var o websocket.DialOptions
-	if t.tls != nil {
-		transport := &http.Transport{TLSClientConfig: t.tls}
-		defer transport.CloseIdleConnections()
-		o.HTTPClient = &http.Client{Transport: transport}
-	}
-	c, _, err := websocket.Dial(ctx, t.url("ws", "wss"), &o)
+	c, _, err := websocket.Dial(ctx, t.url("ws", "wss"), &websocket.DialOptions{HTTPClient: t.http})
 	return c, err
 }
 

@@ -81,7 +81,7 @@ func (x *exam) messages(do string, size, count int) ([]float64, error) {
 		return nil, err
 	}
 	n := float64(a.Count)
-	return []float64{float64(a.CPU) / n, float64(a.Allocs) / n}, nil
+	return []float64{float64(a.CPU) / n, float64(a.Allocs) / n, a.CPU.Seconds() / a.Took.Seconds()}, nil
 }
 
 // redials measures the CPU time of both ends per connection. The waits before the dials, in
@@ -104,18 +104,28 @@ func (x *exam) redials(count int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []float64{micros(a.CPU, count), micros(after.CPU-before.CPU, count+2)}, nil // the server had two more
+	n := count + 2 // the server had two more, of which the first cannot resume anything
+	return []float64{micros(a.CPU, count), micros(after.CPU-before.CPU, n), float64(after.Resumed) / float64(n-1)}, nil
 }
 
 func micros(d time.Duration, count int) float64 {
 	return d.Seconds() * 1e6 / float64(count)
 }
 
-// idle measures so many connections, in as many pairs of processes as they need.
+// idle measures so many connections, in as many pairs of processes as they need; fewer if the
+// memory of the machine is too small.
 func (x *exam) idle(count int, shared bool) ([]float64, error) {
-	sum := make([]float64, 3)
-	for i, left := 0, count; left > 0; i++ {
-		n := min(left, x.sizes.inOne)
+	var (
+		sum  = make([]float64, 4)
+		room room
+		open int
+	)
+	for i := 0; open < count; i++ {
+		if free, err := freeMemory(); err == nil && !room.forOneMore(free) && i > 0 {
+			x.full(open, "a tenth of the memory has to stay free")
+			break
+		}
+		n := min(count-open, x.sizes.inOne)
 		a, err := x.hold(i, n, shared)
 		if err != nil {
 			return nil, err
@@ -123,12 +133,30 @@ func (x *exam) idle(count int, shared bool) ([]float64, error) {
 		sum[0] += float64(a.Bytes)
 		sum[1] += float64(a.Stack)
 		sum[2] += a.CPU.Seconds() * 1e6
-		left -= n
+		sum[3] += a.Wake.Seconds() * 1e6
+		open += n
 	}
 	for i := range sum {
-		sum[i] /= float64(count)
+		sum[i] /= float64(open)
 	}
 	return sum, nil
+}
+
+// full notes why there are not more connections.
+func (x *exam) full(open int, reason string) {
+	x.note = fmt.Sprintf("no more than %d connections, because %s", open, reason)
+}
+
+// room is the part of the machine's memory that is free, and the most that a pair of processes
+// has taken of it.
+type room struct{ free, taken float64 }
+
+// forOneMore reports whether a tenth will be free when one more pair has taken as much as the
+// others have.
+func (r *room) forOneMore(free float64) bool {
+	r.taken = max(r.taken, r.free-free)
+	r.free = free
+	return free-r.taken >= 0.1
 }
 
 // hold opens n connections in a pair of processes, the i-th, which has an address of its
@@ -138,20 +166,25 @@ func (x *exam) hold(i, n int, shared bool) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	j.Count, j.Shared, j.Settle = n, shared, x.sizes.settle
+	j.Count, j.Shared, j.Settle, j.Down = n, shared, x.sizes.settle, feedTopic
 	return client.do(x.ctx, order{Do: "idle", Job: j})
 }
 
-// most opens connections until no more can be, or a tenth of the memory is left.
+// most opens connections until no more can be opened, or no more than a tenth of the memory is
+// left.
 func (x *exam) most() ([]float64, error) {
-	var connections, bytes float64
+	var (
+		bytes, wake float64
+		room        room
+		open        int
+	)
 	for i := range x.pairs {
 		free, err := freeMemory()
 		if err != nil {
 			return nil, err
 		}
-		if free < 0.1 {
-			x.note = fmt.Sprintf("no more than %.0f connections, because less than a tenth of the memory is free", connections)
+		if !room.forOneMore(free) {
+			x.full(open, "a tenth of the memory has to stay free")
 			break
 		}
 		a, err := x.hold(i, x.sizes.inOne, false)
@@ -162,16 +195,18 @@ func (x *exam) most() ([]float64, error) {
 			return nil, err
 		}
 		if err != nil {
-			x.note = fmt.Sprintf("no more than %.0f connections, because of: %v", connections, err)
+			x.full(open, "of this: "+err.Error())
 			break
 		}
-		connections += float64(x.sizes.inOne)
+		open += x.sizes.inOne
 		bytes += float64(a.Bytes)
+		wake += a.Wake.Seconds() * 1e6
 	}
-	if connections == 0 {
+	if open == 0 {
 		return nil, errors.New(x.note)
 	}
-	return []float64{connections, bytes / connections}, nil
+	n := float64(open)
+	return []float64{n, bytes / n, wake / n}, nil
 }
 
 // never is what a figure is if it was waited for in vain.

@@ -10,20 +10,32 @@ func (s *site) feed(count, resets int, every time.Duration) error {
 	done := 0
 	for n := range count {
 		<-tick.C
-		p := numbered(n)
-		for _, publish := range s.publish {
-			if err := publish(p); err != nil {
-				return err
-			}
-		}
-		for _, l := range s.connected() {
-			_ = l.conn.SetWriteDeadline(time.Now().Add(time.Second)) // a slow client delays no other for longer
-			_ = l.write(l.wire.appendFrame(nil, p))                  // what a lost one misses is what is measured
+		if err := s.broadcast(numbered(n)); err != nil {
+			return err
 		}
 		if done < resets && n >= (2*done+1)*count/(2*resets) { // in the middle of its part
 			s.reset()
 			done++
 		}
+	}
+	return nil
+}
+
+// wake sends a message to all connected clients.
+func (s *site) wake() error { return s.broadcast(payload(128)) }
+
+// broadcast sends p to all connected clients; those of a broker get it by the topic of the
+// feed. A client that is lost does not get it.
+func (s *site) broadcast(p []byte) error {
+	for _, publish := range s.publish {
+		if err := publish(p); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.connected() {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(time.Second)) // a slow client delays no other for longer
+		_ = l.write(l.wire.appendFrame(nil, p))                  // what a lost one misses is what is measured
+		_ = l.conn.SetWriteDeadline(time.Time{})
 	}
 	return nil
 }

@@ -2,15 +2,17 @@ package peers
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// idle opens connections, and measures what they hold when nothing goes on. They stay
-// open until the child is closed. As many are opened and closed before, because the runtime
-// keeps some of what the first goroutines of a process have needed: about 450 bytes each.
+// idle opens connections, and measures what they hold when nothing goes on, and then what one
+// message to each costs, which also shows that all are alive. They stay open until the child
+// is closed. As many are opened and closed before, because the runtime keeps some of what the
+// first goroutines of a process have needed: about 450 bytes each.
 func (c *role) idle(ctx context.Context, j job) (answer, error) {
 	p, t, err := j.peer(j.Peers[0], 0)
 	if err != nil {
@@ -19,8 +21,9 @@ func (c *role) idle(ctx context.Context, j job) (answer, error) {
 	if j.Shared && p.share != nil {
 		t.shared = p.share(t)
 	}
+	woken := newWoken()
 	first := make([]client, j.Count)
-	err = openAll(ctx, &j, first, t.shared)
+	err = openAll(ctx, &j, first, t.shared, woken)
 	_ = together(len(first), func(i int) error { // no error comes of it
 		if first[i] != nil {
 			first[i].Close()
@@ -38,30 +41,66 @@ func (c *role) idle(ctx context.Context, j job) (answer, error) {
 	}
 	from := len(c.held)
 	c.held = append(c.held, make([]client, j.Count)...)
-	if err := openAll(ctx, &j, c.held[from:], t.shared); err != nil {
+	if err := openAll(ctx, &j, c.held[from:], t.shared, woken); err != nil {
 		c.held = c.held[:from] // this process is ended
 		return answer{}, err
 	}
 	a, err := m.since(j.Count)
+	if err != nil {
+		return a, err
+	}
 	after, stackAfter := heldMemory(j.Settle)
 	a.Bytes, a.Stack = after-before, stackAfter-stack
+	a.Wake, err = woken.wake(ctx, c.held[from:])
 	return a, err
 }
 
+// woken counts the messages of all clients.
+type woken struct {
+	n, want atomic.Int64
+	all     event
+}
+
+func newWoken() *woken { return &woken{all: newEvent()} }
+
+// take counts a message, of any client.
+func (w *woken) take([]byte) {
+	if w.n.Add(1) == w.want.Load() {
+		w.all.note()
+	}
+}
+
+// wake has the server send one message to each client, and returns the CPU time until all
+// have come.
+func (w *woken) wake(ctx context.Context, clients []client) (time.Duration, error) {
+	w.want.Store(int64(len(clients)))
+	m, err := newMeter()
+	if err != nil {
+		return 0, err
+	}
+	if err := clients[0].Send([]byte{askWake}); err != nil {
+		return 0, err
+	}
+	if err := w.all.wait(ctx, fmt.Sprintf("a message to each of %d connections", len(clients))); err != nil {
+		return 0, fmt.Errorf("%w, when %d had come", err, w.n.Load())
+	}
+	a, err := m.since(len(clients))
+	return a.CPU, err
+}
+
 // openAll opens a client for each place.
-func openAll(ctx context.Context, j *job, clients []client, shared any) error {
+func openAll(ctx context.Context, j *job, clients []client, shared any, woken *woken) error {
+	take := woken.take // one for all
 	return together(len(clients), func(i int) error {
 		p, t, err := j.peer(j.Peers[0], i)
 		if err != nil {
 			return err
 		}
-		t.shared, t.onMessage = shared, ignore
+		t.shared, t.onMessage = shared, take
 		clients[i], err = p.open(ctx, t)
 		return err
 	})
 }
-
-func ignore([]byte) {}
 
 // together calls f for 0 to n-1, up to 32 at a time, and returns the first error. After an
 // error it begins no other.

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"time"
 )
@@ -36,7 +37,9 @@ func (j *job) peer(name string, i int) (*peer, *target, error) {
 		t.down = j.Down
 	}
 	t.wait = j.Wait
-	t.tls, err = clientTLS(j.Cert)
+	if t.tls, err = clientTLS(j.Cert); t.tls != nil {
+		t.http = &http.Client{Transport: &http.Transport{TLSClientConfig: t.tls}}
+	}
 	return p, t, err
 }
 
@@ -54,6 +57,7 @@ func (j *job) open(ctx context.Context, b *box) (client, error) {
 type meter struct {
 	cpu    time.Duration
 	allocs uint64
+	at     time.Time
 }
 
 // newMeter collects garbage first, so that no client pays for what was before.
@@ -62,15 +66,16 @@ func newMeter() (meter, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	cpu, err := usage()
-	return meter{cpu, m.Mallocs}, err
+	return meter{cpu, m.Mallocs, time.Now()}, err
 }
 
 // since returns what was used for so many.
 func (m meter) since(count int) (answer, error) {
 	cpu, err := usage()
+	took := time.Since(m.at)
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
-	return answer{CPU: cpu - m.cpu, Allocs: now.Mallocs - m.allocs, Count: count}, err
+	return answer{CPU: cpu - m.cpu, Took: took, Allocs: now.Mallocs - m.allocs, Count: count}, err
 }
 
 // warm is how many messages come before what is measured.

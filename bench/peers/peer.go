@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ type client interface {
 type target struct {
 	address  string // host:port
 	tls      *tls.Config
+	http     *http.Client  // with tls, for all dials over HTTP of one program; nil without tls
 	up, down string        // topics, for protocols with a broker
 	wait     time.Duration // between two dials; 0: as the library has it
 	shared   any           // what peer.share has made; nil: nothing is shared

@@ -1,81 +1,138 @@
 package peers
 
 import (
+	"fmt"
 	"image/color"
+	"math"
 	"slices"
-
-	"gonum.org/v1/plot"
+	"strings"
 
 	"github.com/redial-go/redial/bench/report/chart"
 )
 
-// shades are the colours of a ratio, the deepest green for what costs least.
-var shades = []struct {
-	below float64
-	chart.Style
-}{
-	{0.2, chart.Style{Name: "below 0.2 of coder/websocket", Color: color.RGBA{0, 120, 88, 255}, Area: true}},
-	{0.5, chart.Style{Name: "below 0.5", Color: color.RGBA{102, 190, 160, 255}, Area: true}},
-	{0.9, chart.Style{Name: "below 0.9", Color: color.RGBA{214, 237, 228, 255}, Area: true}},
-	{1.15, chart.Style{Name: "about the same", Color: color.RGBA{240, 240, 240, 255}, Area: true}},
-	{2, chart.Style{Name: "below 2", Color: color.RGBA{246, 215, 160, 255}, Area: true}},
-	{1e300, chart.Style{Name: "more", Color: color.RGBA{213, 94, 0, 255}, Area: true}},
+// pictured are the rows of the first picture, which is that of the README.
+var pictured = []string{"receive-128", "receive-4k", "send-64", "idle-10000"}
+
+// Pictures draws the ratios to the base as bars, a panel for each row that has ratios: the
+// first picture, "peers", has receiving, sending and idle connections, and the second,
+// "peers_more", the other rows. A picture without panels is left out.
+func (r *Report) Pictures() []*chart.Picture {
+	var rows, more []*Result
+	for _, row := range r.Rows {
+		switch {
+		case !row.hasRatios() || row.Columns[0].Short == "":
+		case slices.Contains(pictured, row.Name):
+			rows = append(rows, row)
+		default:
+			more = append(more, row)
+		}
+	}
+	var pictures []*chart.Picture
+	if len(rows) > 0 {
+		pictures = append(pictures, ratios("peers", "What messages and idle connections cost, compared with coder/websocket", rows))
+	}
+	if len(more) > 0 {
+		pictures = append(pictures, ratios("peers_more", "What echoes, redials and idle connections cost, compared with coder/websocket", more))
+	}
+	return pictures
 }
 
-// Picture is the table of the ratios' medians, a column for each row that has ratios and a
-// line for each peer. It is nil if there are no ratios. The note says how it was measured.
-func (r *Report) Picture(note string) *chart.Picture {
-	var (
-		rows  []*Result
-		peers []string
-	)
-	for _, row := range r.Rows {
-		if row.rounds() == 0 || !row.columns[0].ratio {
-			continue
-		}
-		rows = append(rows, row)
-		for _, p := range row.Peers {
-			if !slices.Contains(peers, p.Name) {
-				peers = append(peers, p.Name)
-			}
-		}
+// Colours by what a peer does about a loss, and the noise.
+var (
+	ofRedial  = chart.Style{Name: "redial", Color: chart.Green, Area: true}
+	redialing = chart.Style{Name: "dials again by itself", Color: chart.Blue, Area: true}
+	once      = chart.Style{Name: "does not dial again", Color: chart.Grey, Area: true}
+	noise     = chart.Style{Name: "coder measured a second time: noise", Color: color.RGBA{225, 225, 225, 255}, Area: true}
+)
+
+func styleOf(name string) chart.Style {
+	p, err := findPeer(name)
+	switch {
+	case strings.HasPrefix(name, "redial-"):
+		return ofRedial
+	case err == nil && p.redials:
+		return redialing
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	const wide, high, left = 86, 18, 110 // points for a row, a peer and the names
-	cells := chart.Cells{Width: 1, Height: 1}
-	panel := &chart.Panel{
-		X: chart.Axis{Min: -0.5, Max: float64(len(rows)) - 0.5},
-		Y: chart.Axis{Min: 0.5 - float64(len(peers)), Max: 0.5},
-	}
-	for i, name := range peers {
-		panel.Y.Ticks = append(panel.Y.Ticks, chart.Tick{At: float64(-i), Label: name})
-	}
-	for j, row := range rows {
-		panel.X.Ticks = append(panel.X.Ticks, chart.Tick{At: float64(j), Label: row.Name})
-		for _, p := range row.Peers {
-			v := p.Ratio.Median()
-			at := slices.Index(peers, p.Name)
-			cells.Cells = append(cells.Cells, chart.Cell{X: float64(j), Y: float64(-at), Text: decimal(v, 2), Color: shade(v)})
-		}
-	}
-	panel.Layers = []plot.Plotter{cells}
+	return once
+}
+
+// ratios draws a panel for each row, all with the same axes.
+func ratios(name, title string, rows []*Result) *chart.Picture {
+	peers := union(rows)
+	const high, least = 12.5, 52 // points of a peer, and of what is above and below the bars
 	p := &chart.Picture{
-		Name: "peers", Title: "What a message, a redial and an idle connection cost, compared with coder/websocket", Note: note,
-		Width: float64(left + wide*max(len(rows), 5)), Height: float64(high*len(peers) + 30), Panels: []*chart.Panel{panel},
+		Name: name, Title: title, Columns: min(4, len(rows)), Height: float64(len(peers))*high + least,
+		Note: fmt.Sprintf("Less is better. A bar is the median of the ratios of %s, its line goes from the lowest to the highest; %s",
+			roundsText(rows), loads(rows)),
+		Legend: []chart.Style{ofRedial, redialing, once, noise},
 	}
-	for _, s := range shades {
-		p.Legend = append(p.Legend, s.Style)
+	x := ratioAxis(rows)
+	for i, row := range rows {
+		bars := chart.HBars{From: 1, Height: 0.7}
+		panel := &chart.Panel{
+			Title: row.Columns[0].Short, X: x,
+			Note: fmt.Sprintf("coder: %s %s", chart.Number(math.Round(row.peer(all[0].name).Figures[0].Median())), row.Columns[0].Name),
+			Y:    chart.Axis{Min: 0.4 - float64(len(peers)), Max: 0.6, Bare: i%p.Columns > 0},
+		}
+		for j, name := range peers {
+			panel.Y.Ticks = append(panel.Y.Ticks, chart.Tick{At: float64(-j), Label: name})
+			one := row.peer(name)
+			if one == nil {
+				continue
+			}
+			s := row.ratio(one)
+			if strings.HasSuffix(name, twin) {
+				panel.Layers = append(panel.Layers, chart.Shade{Style: noise, From: max(s.Min(), x.Min), To: max(s.Max(), x.Min)})
+			}
+			bars.Bars = append(bars.Bars, chart.HBar{Y: float64(-j), To: s.Median(), Low: s.Min(), High: s.Max(), Text: decimal(s.Median(), 2), Color: styleOf(name).Color})
+		}
+		panel.Layers = append(panel.Layers, bars)
+		p.Panels = append(p.Panels, panel)
 	}
 	return p
 }
 
-func shade(ratio float64) color.RGBA {
-	for _, s := range shades {
-		if ratio < s.below {
-			return s.Color
+// union returns the peers of all rows, in the order of the package.
+func union(rows []*Result) (names []string) {
+	for _, name := range slices.Insert(Names(), 1, all[0].name+" "+twin) {
+		if slices.ContainsFunc(rows, func(r *Result) bool { return r.peer(name) != nil }) {
+			names = append(names, name)
 		}
 	}
-	return chart.Grey
+	return names
+}
+
+// roundsText is how many rounds the rows had.
+func roundsText(rows []*Result) string {
+	least, most := rows[0].rounds(), 0
+	for _, r := range rows {
+		least, most = min(least, r.rounds()), max(most, r.rounds())
+	}
+	switch {
+	case most == 1:
+		return "1 round"
+	case least == most:
+		return fmt.Sprintf("%d rounds", most)
+	}
+	return fmt.Sprintf("%d to %d rounds", least, most)
+}
+
+// ratioAxis has room for all ratios, and for the texts beyond the bars.
+func ratioAxis(rows []*Result) chart.Axis {
+	const (
+		room = 0.2 // for a text, as a share of what is between the longest bars
+		most = 6   // powers of ten on either side, because a file may have any number
+	)
+	low, high := 0.0, 0.0
+	for _, row := range rows {
+		for _, p := range row.Peers {
+			for _, v := range row.ratio(p) {
+				if v > 0 { // few connections may hold less than the noise
+					low, high = max(min(low, math.Log10(v)), -most), min(max(high, math.Log10(v)), most)
+				}
+			}
+		}
+	}
+	wide := max(high-low, 1)
+	return chart.Axis{Label: "ratio, log scale", Log: true, Min: math.Pow(10, low-room*wide), Max: math.Pow(10, high+room*wide)}
 }

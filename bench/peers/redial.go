@@ -9,13 +9,13 @@ import (
 )
 
 // redial over WebSocket: by OnMessage, by Read into a buffer that is used again, and by
-// Messages. The first and the last send with Send, the second with Write.
+// Messages. The first and the last send with SendWait, the second with Write.
 var redialPeers = []*peer{
 	{name: "redial-push", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
 		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{
 			OnMessage: func(_ context.Context, m reconnect.Message) { t.onMessage(m.Data) },
 			OnSeam:    func(_ context.Context, s *reconnect.Seam) { t.gap(s) },
-			Outbox:    reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}},
+			Outbox:    outbox,
 		}, nil)
 	}},
 	{name: "redial-read", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
@@ -27,8 +27,7 @@ var redialPeers = []*peer{
 		})
 	}},
 	{name: "redial-messages", protocol: webSocket, redials: true, share: shareWebSocket, open: func(ctx context.Context, t *target) (client, error) {
-		o := &reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}}}
-		return openRedial(ctx, t, webSocketDialer(t), o, func(c *reconnect.Conn) {
+		return openRedial(ctx, t, webSocketDialer(t), &reconnect.Options{Outbox: outbox}, func(c *reconnect.Conn) {
 			for m, err := range c.Messages(context.Background()) {
 				t.take(m, err)
 			}

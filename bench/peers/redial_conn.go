@@ -9,6 +9,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
+// outbox refuses no message because OnReceipt, in its own goroutine, is late on a busy
+// machine: with the default of 1,024 messages Send would.
+var outbox = reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}, Messages: 1 << 20}
+
 // redialClient is a reconnect.Conn, and its reader if it pulls.
 type redialClient struct {
 	conn   *reconnect.Conn
@@ -45,7 +49,7 @@ func openRedial(ctx context.Context, t *target, d reconnect.Dialer, o *reconnect
 func (c *redialClient) Send(p []byte) error {
 	m := conn.Message{Type: conn.Binary, Data: p}
 	if c.queued {
-		return c.conn.Send(reconnect.Out{Message: m})
+		return c.conn.SendWait(context.Background(), reconnect.Out{Message: m}) // which waits only if it must, as Write does
 	}
 	return c.conn.Write(context.Background(), m)
 }

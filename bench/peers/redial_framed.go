@@ -19,7 +19,7 @@ var redialFramedPeers = []*peer{{
 		return openRedial(ctx, t, d.(reconnect.Dialer), &reconnect.Options{
 			OnMessage: func(_ context.Context, m reconnect.Message) { t.onMessage(m.Data) },
 			OnSeam:    func(_ context.Context, s *reconnect.Seam) { t.gap(s) },
-			Outbox:    reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}},
+			Outbox:    outbox,
 		}, nil)
 	},
 }}

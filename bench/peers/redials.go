@@ -5,43 +5,41 @@ import (
 	"fmt"
 )
 
-// redial measures connections that are reset and dialed again. A peer that does not
-// redial is closed and opened.
+// redial measures connections that the server resets and that are dialed again after a wait.
+// Where a peer does not redial the job does it: it learns of the loss, closes, waits and opens.
 func (j *job) redial(ctx context.Context) (answer, error) {
 	p, t, err := j.peer(j.Peers[0], 0)
 	if err != nil {
 		return answer{}, err
 	}
-	ups := make(chan struct{}, 1)
-	t.onMessage = func([]byte) {}
-	t.onUp = func() {
-		select {
-		case ups <- struct{}{}:
-		default:
-		}
-	}
+	ups, downs := newEvent(), newEvent()
+	t.onMessage, t.onUp, t.onDown = func([]byte) {}, ups.note, func(error) { downs.note() }
 	c, err := p.open(ctx, t)
 	if err != nil {
 		return answer{}, err
 	}
 	defer func() { c.Close() }()
-	if err := up(ctx, ups); err != nil {
+	if err := ups.wait(ctx, "a connection"); err != nil {
 		return answer{}, err
 	}
 	again := func() error {
+		if err := c.Send([]byte{askReset}); err != nil {
+			return err
+		}
 		if p.redials {
-			if err := c.Send([]byte{askReset}); err != nil {
-				return err
-			}
-			return up(ctx, ups)
+			return ups.wait(ctx, "a connection")
+		}
+		if err := downs.wait(ctx, "a loss"); err != nil {
+			return err
 		}
 		c.Close()
+		pause(ctx, j.Wait)
 		opened, err := p.open(ctx, t)
 		if err != nil {
 			return err
 		}
 		c = opened
-		return up(ctx, ups)
+		return ups.wait(ctx, "a connection")
 	}
 	if err := again(); err != nil { // what is made once
 		return answer{}, err
@@ -58,11 +56,23 @@ func (j *job) redial(ctx context.Context) (answer, error) {
 	return m.since(j.Count)
 }
 
-func up(ctx context.Context, ups <-chan struct{}) error {
+// event is something that one goroutine notes and another waits for.
+type event chan struct{} // of one
+
+func newEvent() event { return make(event, 1) }
+
+func (e event) note() {
 	select {
-	case <-ups:
+	case e <- struct{}{}:
+	default:
+	}
+}
+
+func (e event) wait(ctx context.Context, what string) error {
+	select {
+	case <-e:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for a connection: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
 	}
 }

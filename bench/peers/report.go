@@ -9,26 +9,34 @@ import (
 	"text/tabwriter"
 )
 
-// Report is what [Run] has measured.
+// Report is what [Run] has measured, or [Read] has read.
 type Report struct {
 	Rows []*Result
 }
 
 // Result is what was measured for one row.
 type Result struct {
-	Name  string
-	Title string // what was measured
-	Peers []*PeerResult
-	Notes []string // what else there is to say, by peer
+	Name     string
+	Title    string // what was measured
+	Measured Conditions
+	Columns  []Column
+	Peers    []*PeerResult
+	Notes    []string `json:",omitempty"` // what else there is to say, by peer
+	Cut      bool     `json:"-"`          // not all rounds were measured
+}
 
-	columns []column
+// Column is a figure of a row. The ratios are those of the first. A file has its name alone.
+type Column struct {
+	Name   string // with the unit, or only that
+	Digits int    `json:"-"` // after the point
+	Ratio  bool   `json:"-"` // in the first: a ratio to the base says something
+	Short  string `json:"-"` // its name in the table of [Report.WriteMarkdown], and if it is the first in the picture; empty: it is in neither
 }
 
 // PeerResult has the figures of one peer in one row.
 type PeerResult struct {
 	Name    string
-	Columns []Spread // of the row's figures
-	Ratio   Spread   // of the first of them to the base's in the same round; empty where that says nothing
+	Figures []Spread // for each of the row's columns
 }
 
 // Spread is the same figure of several rounds. What was waited for in vain is infinite.
@@ -57,9 +65,9 @@ func (s Spread) at(q float64) float64 {
 }
 
 func newResult(r *row, names []string) *Result {
-	result := &Result{Name: r.name, Title: r.title, columns: r.columns}
+	result := &Result{Name: r.name, Title: r.title, Columns: r.columns}
 	for _, name := range names {
-		result.Peers = append(result.Peers, &PeerResult{Name: name, Columns: make([]Spread, len(r.columns))})
+		result.Peers = append(result.Peers, &PeerResult{Name: name, Figures: make([]Spread, len(r.columns))})
 	}
 	return result
 }
@@ -68,12 +76,37 @@ func newResult(r *row, names []string) *Result {
 func (r *Result) add(figures map[string][]float64) {
 	for _, p := range r.Peers {
 		for i, v := range figures[p.Name] {
-			p.Columns[i] = append(p.Columns[i], v)
-		}
-		if base := figures[all[0].name]; r.columns[0].ratio && base != nil && base[0] != 0 {
-			p.Ratio = append(p.Ratio, figures[p.Name][0]/base[0])
+			p.Figures[i] = append(p.Figures[i], v)
 		}
 	}
+}
+
+// hasRatios reports whether [Result.ratio] returns something.
+func (r *Result) hasRatios() bool { return r.rounds() > 0 && r.Columns[0].Ratio }
+
+// ratio returns the first figure of p, divided by that of the base in the same round. It is
+// empty where a ratio says nothing.
+func (r *Result) ratio(p *PeerResult) Spread {
+	base := r.peer(all[0].name)
+	if base == nil || !r.hasRatios() {
+		return nil
+	}
+	var s Spread
+	for i, v := range base.Figures[0] {
+		if v > 0 {
+			s = append(s, p.Figures[0][i]/v)
+		}
+	}
+	return s
+}
+
+// peer returns the figures of a peer, nil if it was not measured.
+func (r *Result) peer(name string) *PeerResult {
+	i := slices.IndexFunc(r.Peers, func(p *PeerResult) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return r.Peers[i]
 }
 
 // rounds is how many rounds were whole.
@@ -81,7 +114,7 @@ func (r *Result) rounds() int {
 	if len(r.Peers) == 0 {
 		return 0
 	}
-	return len(r.Peers[0].Columns[0])
+	return len(r.Peers[0].Figures[0])
 }
 
 // Write writes a table for each row of which there is a whole round.
@@ -106,29 +139,42 @@ func (r *Result) write(w io.Writer) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	var head []string
-	for i, c := range r.columns {
-		head = append(head, c.name)
-		if i == 0 && c.ratio {
-			head = append(head, "ratio to "+all[0].name)
-		}
-	}
-	fmt.Fprintf(t, "  \t%s\n", strings.Join(head, "\t"))
-	for _, p := range r.Peers {
-		var cells []string
-		for i, c := range r.columns {
-			cells = append(cells, p.Columns[i].text(c.digits, i == 0))
-			if i == 0 && c.ratio {
-				cells = append(cells, p.Ratio.text(2, true))
-			}
-		}
-		fmt.Fprintf(t, "  %s\t%s\n", p.Name, strings.Join(cells, "\t"))
+	head, lines := r.Table()
+	for _, cells := range append([][]string{head}, lines...) {
+		fmt.Fprintf(t, "  %s\n", strings.Join(cells, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, strings.Join(append(r.Notes, ""), "\n"))
+	_, err := fmt.Fprintf(w, "%s\n\n", strings.Join(r.Remarks(), "\n"))
 	return err
+}
+
+// Remarks are what there is to say below the table: the notes, and how it was measured.
+func (r *Result) Remarks() []string { return append(slices.Clone(r.Notes), r.Measured.text()) }
+
+// Table returns the figures as text, a line for each peer, and the head of its columns: of
+// the first figure and of its ratio the minimum, the median and the maximum, of the others
+// the median.
+func (r *Result) Table() (head []string, lines [][]string) {
+	head = []string{""}
+	for i, c := range r.Columns {
+		head = append(head, c.Name)
+		if i == 0 && c.Ratio {
+			head = append(head, "ratio to "+all[0].name)
+		}
+	}
+	for _, p := range r.Peers {
+		cells := []string{p.Name}
+		for i, c := range r.Columns {
+			cells = append(cells, p.Figures[i].text(c.Digits, i == 0))
+			if i == 0 && c.Ratio {
+				cells = append(cells, r.ratio(p).text(2, true))
+			}
+		}
+		lines = append(lines, cells)
+	}
+	return head, lines
 }
 
 // text is the median, and all three if whole.

@@ -16,47 +16,55 @@ func TestASpreadHasAMiddle(t *testing.T) {
 	require.True(t, math.IsNaN(Spread(nil).Median()))
 }
 
-// filled is a report of two rounds with a ratio, and of one without.
-func filled() *Report {
-	with := newResult(&row{name: "receive", title: "what comes", columns: perMessage}, []string{"coder", "coder (A/A)", "gws"})
-	with.add(map[string][]float64{"coder": {100, 1}, "coder (A/A)": {110, 1}, "gws": {20, 0.5}})
-	with.add(map[string][]float64{"coder": {200, 1}, "coder (A/A)": {200, 1}, "gws": {60, 0.5}})
-	without := newResult(&row{name: "silent", title: "what is noticed", columns: []column{{name: "s", digits: 1}}}, []string{"coder", "nats"})
-	without.add(map[string][]float64{"coder": {never}, "nats": {240}})
+// conditions are those of all results of the tests.
+var conditions = Conditions{Date: "2026-01-02", Machine: "a machine", Load: [2]float64{0.5, 1}, Took: "1s"}
+
+// result is a row as it is now, with a few peers and without figures.
+func result(t testing.TB, name string, peers ...string) *Result {
+	t.Helper()
+	r, err := findRow(rowsOf(fullSizes), name)
+	require.NoError(t, err)
+	r.title = "what is measured"
+	filled := newResult(r, peers)
+	filled.Measured = conditions
+	return filled
+}
+
+// filled is a report of two rounds with ratios, one without, and a row without figures.
+func filled(t testing.TB) *Report {
+	t.Helper()
+	with := result(t, "receive-128", "coder", "coder (A/A)", "gws", "redial-push")
+	with.add(map[string][]float64{"coder": {100, 1, 1}, "coder (A/A)": {110, 1, 1}, "gws": {20, 0.5, 1}, "redial-push": {10, 0, 1}})
+	with.add(map[string][]float64{"coder": {200, 1, 1}, "coder (A/A)": {200, 1, 1}, "gws": {60, 0.5, 1}, "redial-push": {28, 0, 1}})
 	with.Notes = []string{"gws: it was late"}
-	empty := newResult(&row{name: "gap", title: "nothing yet", columns: perMessage}, []string{"coder"})
-	return &Report{Rows: []*Result{with, without, empty}}
+	without := result(t, "silent", "coder", "nats")
+	without.add(map[string][]float64{"coder": {never}, "nats": {240}})
+	return &Report{Rows: []*Result{with, without, result(t, "gap", "nats")}}
 }
 
 func TestARatioIsThatOfARound(t *testing.T) {
-	require.Equal(t, Spread{0.2, 0.3}, filled().Rows[0].Peers[2].Ratio)
-	require.Empty(t, filled().Rows[1].Peers[1].Ratio)
+	rows := filled(t).Rows
+	require.Equal(t, Spread{0.2, 0.3}, rows[0].ratio(rows[0].peer("gws")))
+	require.Empty(t, rows[1].ratio(rows[1].peer("nats")))
 }
 
 func TestATableHasEachRowThatWasMeasured(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, filled().Write(&b))
-	require.Equal(t, `receive: what comes; 2 rounds: min / median / max
-               ns               ratio to coder      allocations
-  coder        100 / 150 / 200  1.00 / 1.00 / 1.00  1.00
-  coder (A/A)  110 / 155 / 200  1.00 / 1.05 / 1.10  1.00
-  gws          20 / 40 / 60     0.20 / 0.25 / 0.30  0.50
+	require.NoError(t, filled(t).Write(&b))
+	require.Equal(t, `receive-128: what is measured; 2 rounds: min / median / max
+               ns               ratio to coder      allocations  busy
+  coder        100 / 150 / 200  1.00 / 1.00 / 1.00  1.00         1.00
+  coder (A/A)  110 / 155 / 200  1.00 / 1.05 / 1.10  1.00         1.00
+  gws          20 / 40 / 60     0.20 / 0.25 / 0.30  0.50         1.00
+  redial-push  10 / 19 / 28     0.10 / 0.12 / 0.14  0.00         1.00
 gws: it was late
+2026-01-02, a machine, load average 0.50 before and 1.00 after; took 1s
 
-silent: what is noticed; 1 round
+silent: what is measured; 1 round
          s
   coder  not in time
   nats   240.0
+2026-01-02, a machine, load average 0.50 before and 1.00 after; took 1s
 
 `, b.String())
-}
-
-func TestAPictureHasTheRatiosAlone(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, filled().Picture("measured somewhere").WriteSVG(&b))
-	for _, text := range []string{"coder (A/A)", "gws", "0.25", "1.05", "receive", "measured somewhere"} {
-		require.Contains(t, b.String(), ">"+text+"<")
-	}
-	require.NotContains(t, b.String(), "silent")
-	require.Nil(t, (&Report{Rows: filled().Rows[1:]}).Picture(""))
 }

@@ -10,21 +10,17 @@ import (
 type row struct {
 	name    string
 	title   string // what is measured
-	columns []column
+	columns []Column
 	long    bool             // takes long, and is measured only when it is asked for
 	takes   func(*peer) bool // nil: everybody
+
+	// waits says that nothing is busy in this row, so that its rounds can be side by side.
+	waits bool
 
 	// one measures a peer, once; side measures all peers, side by side. A row has one
 	// of them. A result has a figure for each column.
 	one  func(x *exam) ([]float64, error)
 	side func(x *exam, peers []string) (map[string][]float64, error)
-}
-
-// column is a figure of a row. The ratios are those of the first.
-type column struct {
-	name   string
-	digits int
-	ratio  bool // in the first: a ratio to the base says something
 }
 
 // sizes are how much each row does.
@@ -36,10 +32,10 @@ type sizes struct {
 	inOne                  int           // connections of a process, at most
 	settle                 time.Duration // before memory is measured
 	feed                   feedOrder
-	quiet                  time.Duration // how long a silent server is waited for
-	outage                 time.Duration // from a server's death to its return
-	back                   time.Duration // how long a return is waited for
-	wait                   time.Duration // before a dial; 0: as each library has it
+	quiet                  time.Duration    // how long a silent server is waited for: nats.go notices it after 6 min
+	outage                 [2]time.Duration // from a server's death to its return: the shortest and the longest
+	back                   time.Duration    // how long a return is waited for
+	wait                   time.Duration    // before a dial; 0: as each library has it
 }
 
 var (
@@ -47,20 +43,29 @@ var (
 		receive: 200_000, send: 100_000, redials: 200, echo: 100_000, idle: 1000, idleMany: 10_000, idleLong: 50_000, pairs: 200,
 		inOne: 10_000, settle: 200 * time.Millisecond, // many machines let a process have 20,000 files
 		feed:  feedOrder{Count: 10_000, Resets: 10, Every: 4 * time.Millisecond},
-		quiet: time.Minute, outage: time.Second, back: time.Minute,
+		quiet: 390 * time.Second, outage: [2]time.Duration{time.Second, 10 * time.Second}, back: time.Minute,
 	}
 	shortSizes = sizes{ // of the tests
 		receive: 500, send: 5 * burst, redials: 2, echo: 300, idle: 10, idleMany: 12, idleLong: 24, pairs: 2,
-		inOne: 12, settle: time.Millisecond,
+		inOne: 12, settle: 100 * time.Millisecond, // the site has taken all connections by then
 		feed:  feedOrder{Count: 400, Resets: 2, Every: 2 * time.Millisecond},
-		quiet: 300 * time.Millisecond, outage: 100 * time.Millisecond, back: 20 * time.Second, wait: time.Millisecond,
+		quiet: 300 * time.Millisecond, outage: [2]time.Duration{50 * time.Millisecond, 100 * time.Millisecond}, back: 20 * time.Second, wait: time.Millisecond,
 	}
 )
 
-var (
-	perMessage = []column{{name: "ns", ratio: true}, {name: "allocations", digits: 2}}
-	perIdle    = []column{{name: "bytes", ratio: true}, {name: "of them stack"}, {name: "µs to open", digits: 1}}
-)
+// perMessage are the columns of messages, and perIdle those of idle connections. The arguments
+// are the Short names of some.
+func perMessage(short, allocations string) []Column {
+	return []Column{
+		{Name: "ns", Ratio: true, Short: short}, {Name: "allocations", Digits: 2, Short: allocations}, {Name: "busy", Digits: 2},
+	}
+}
+
+func perIdle(short, opening string) []Column {
+	return []Column{
+		{Name: "bytes", Ratio: true, Short: short}, {Name: "of them stack"}, {Name: "µs to open", Digits: 1, Short: opening}, {Name: "µs for one message", Digits: 1},
+	}
+}
 
 // rowsOf returns the rows in their order.
 func rowsOf(s sizes) []*row {
@@ -71,38 +76,40 @@ func rowsOf(s sizes) []*row {
 		return func(x *exam) ([]float64, error) { return x.idle(count, shared) }
 	}
 	return []*row{
-		{name: "receive-128", title: "receive 128 B: CPU of the client per message", columns: perMessage, one: messages("receive", 128, s.receive)},
-		{name: "receive-4k", title: "receive 4 KiB: CPU of the client per message", columns: perMessage, one: messages("receive", 4096, s.receive/8)},
-		{name: "send-64", title: fmt.Sprintf("%d sends of 128 B from one goroutine, answered together: CPU of the client per send", burst), columns: perMessage,
-			one: messages("send", 128, s.send)},
-		{name: "echo-64", title: fmt.Sprintf("echo of 128 B, %d under way: CPU of the client per echo", burst), columns: perMessage,
-			one: messages("echo", 128, s.echo)},
-		{name: "tls-redial", title: "TLS redial: CPU per connection; a peer that does not redial is opened anew",
-			columns: []column{{name: "µs, client", ratio: true}, {name: "µs, server"}},
+		{name: "receive-128", title: "receive 128 B: CPU of the client per message", columns: perMessage("receive 128 B", "allocations"), one: messages("receive", 128, s.receive)},
+		{name: "receive-4k", title: "receive 4 KiB: CPU of the client per message", columns: perMessage("receive 4 KiB", ""), one: messages("receive", 4096, s.receive/2)},
+		{name: "send-64", title: fmt.Sprintf("%d sends of 128 B from one goroutine, answered together: CPU of the client per send", burst),
+			columns: perMessage("send 64 x 128 B", ""), one: messages("send", 128, s.send)},
+		{name: "echo-64", title: fmt.Sprintf("echo of 128 B, %d under way: CPU of the client per echo", burst),
+			columns: perMessage("echo, 64 under way", ""), one: messages("echo", 128, s.echo)},
+		{name: "tls-redial", title: "TLS redial: CPU per connection; the adapter closes and opens a peer that does not redial",
+			columns: []Column{{Name: "µs", Ratio: true, Short: "TLS redial, client"}, {Name: "µs, server", Short: "TLS redial, server, µs"}, {Name: "resumed", Digits: 2, Short: "TLS sessions resumed"}},
 			one:     func(x *exam) ([]float64, error) { return x.redials(s.redials) }},
-		{name: "idle-1000", title: fmt.Sprintf("idle, %d connections with a dialer each: live heap and stack of one", s.idle), columns: perIdle,
-			one: idle(s.idle, false)},
-		{name: "idle-1000-shared", title: fmt.Sprintf("idle, %d connections with one dialer for all: live heap and stack of one", s.idle), columns: perIdle,
-			takes: shares, one: idle(s.idle, true)},
-		{name: "idle-10000", title: fmt.Sprintf("idle, %d connections with a dialer each: live heap and stack of one", s.idleMany), columns: perIdle,
-			one: idle(s.idleMany, false)},
-		{name: "idle-10000-shared", title: fmt.Sprintf("idle, %d connections with one dialer for all: live heap and stack of one", s.idleMany), columns: perIdle,
-			takes: shares, one: idle(s.idleMany, true)},
-		{name: "killed", title: fmt.Sprintf("back after SIGKILL, within %v: from when the server listens again, %v after its death", s.back, s.outage),
-			columns: []column{{name: "s", digits: 2}}, takes: redials,
+		{name: "idle-1000", title: idleTitle(s.idle, ""), columns: perIdle("idle, 1,000", ""), one: idle(s.idle, false)},
+		{name: "idle-1000-shared", title: idleTitle(s.idle, shared), columns: perIdle("", ""), takes: shares, one: idle(s.idle, true)},
+		{name: "idle-10000", title: idleTitle(s.idleMany, ""), columns: perIdle("idle, 10,000", "CPU to open one of 10,000, µs"), one: idle(s.idleMany, false)},
+		{name: "idle-10000-shared", title: idleTitle(s.idleMany, shared), columns: perIdle("one dialer for 10,000", "CPU to open one of these, µs"), takes: shares, one: idle(s.idleMany, true)},
+		{name: "killed", title: fmt.Sprintf("back after SIGKILL, within %v: from when the server listens again, a random time from %v to %v after its death", s.back, s.outage[0], s.outage[1]),
+			columns: []Column{{Name: "s", Digits: 2, Short: "back after SIGKILL"}}, takes: redials,
 			side: (*exam).killed},
 		{name: "silent", title: fmt.Sprintf("a silent server is noticed, at the defaults, within %v", s.quiet),
-			columns: []column{{name: "s", digits: 1}},
-			side:    (*exam).silent},
+			columns: []Column{{Name: "s", Digits: 1, Short: "silence noticed"}}, waits: true,
+			side: (*exam).silent},
 		{name: "gap", title: fmt.Sprintf("%d resets in %d numbered messages, one each %v: how many are missing, and how often the reader learned of it", s.feed.Resets, s.feed.Count, s.feed.Every),
-			columns: []column{{name: "missing"}, {name: "told"}, {name: "redials"}}, takes: redials,
+			columns: []Column{{Name: "missing", Short: "missing of 10,000"}, {Name: "told", Short: "times the reader learned of it"}, {Name: "redials"}}, takes: redials,
 			side: (*exam).gap},
-		{name: "idle-50000", title: fmt.Sprintf("idle, %d connections in several processes with a dialer each: live heap and stack of one", s.idleLong), columns: perIdle,
-			long: true, one: idle(s.idleLong, false)},
+		{name: "idle-50000", title: idleTitle(s.idleLong, ", in several processes"), columns: perIdle("idle, 50,000", ""), long: true, one: idle(s.idleLong, false)},
 		{name: "idle-max", title: "as many idle connections as the machine holds, in several processes", long: true,
-			columns: []column{{name: "connections"}, {name: "bytes of one"}},
+			columns: []Column{{Name: "connections", Short: "connections at most"}, {Name: "bytes of one"}, {Name: "µs for one message", Digits: 1}},
 			one:     (*exam).most},
 	}
+}
+
+// shared ends the title of a row whose clients share what they can.
+const shared = ", one dialer for all"
+
+func idleTitle(count int, how string) string {
+	return fmt.Sprintf("%d idle connections%s: live heap and stack of one, CPU to open one, CPU of the client per message if each gets one", count, how)
 }
 
 func redials(p *peer) bool { return p.redials }

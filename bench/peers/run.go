@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // Options say what [Run] measures. The zero value is everything that does not take long,
@@ -16,13 +17,12 @@ type Options struct {
 	Rounds int      // default 9
 	Long   bool     // the default of Rows is all of them
 
-	// Progress is called after each measurement, of which there are [Options.Steps].
-	// Default: nothing.
+	// Progress is called after each measurement, of which there are [Options.Steps]. Several
+	// goroutines may call it at once. Default: nothing.
 	Progress func()
 
 	sizes  sizes                  // default: fullSizes
 	client func() (worker, error) // default: a process
-	random *rand.Rand             // draws the orders; default: the runtime's
 }
 
 // plan is what options come to.
@@ -58,8 +58,8 @@ func (o Options) plan() (*plan, error) {
 	if o.client == nil {
 		o.client = func() (worker, error) { return start() }
 	}
-	if o.random == nil {
-		o.random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	if o.Progress == nil {
+		o.Progress = func() {}
 	}
 	if o.Rounds == 0 {
 		o.Rounds = 9
@@ -100,37 +100,68 @@ func (p *plan) of(r *row) []string {
 			continue
 		}
 		names = append(names, name)
-		if name == all[0].name && r.one != nil && r.columns[0].ratio {
+		if name == all[0].name && r.one != nil && r.columns[0].Ratio {
 			names = append(names, name+" "+twin)
 		}
 	}
 	return names
 }
 
-// Run measures, row by row. An error names the row and the peer that it is about, and
-// leaves what was measured before; so does the end of ctx, whose cause is the error then.
+// Run measures, row by row. If a measurement fails, Run goes on with the next row; its error
+// names the rows and the peers for which it failed. When ctx ends, Run ends too, and the error is
+// the cause. Either leaves what was measured until then.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	p, err := o.plan()
 	if err != nil {
 		return nil, err
 	}
-	step := p.Progress
-	if step == nil {
-		step = func() {}
-	}
 	report := &Report{}
+	var failed []error
 	for _, r := range p.rows {
 		result := newResult(r, p.of(r))
 		report.Rows = append(report.Rows, result)
+		began, load := time.Now(), loadAverage()
+		err := p.rounds(ctx, r, result)
+		result.Measured = conditionsOf(began, load)
+		if err == nil {
+			continue
+		}
+		result.Cut = true
+		if ctx.Err() != nil {
+			return report, context.Cause(ctx)
+		}
+		failed = append(failed, err)
+	}
+	return report, errors.Join(failed...)
+}
+
+// rounds measures all rounds of a row, one after the other unless it only waits.
+func (p *plan) rounds(ctx context.Context, r *row, result *Result) error {
+	if !r.waits {
 		for range p.Rounds {
-			figures, err := p.round(ctx, r, result, step)
+			figures, err := p.round(ctx, r, result)
 			if err != nil {
-				return report, err
+				return err
 			}
 			result.add(figures)
 		}
+		return nil
 	}
-	return report, nil
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	all := make([]map[string][]float64, p.Rounds)
+	err := together(p.Rounds, func(i int) (err error) {
+		if all[i], err = p.round(ctx, r, result); err != nil {
+			cancel(err) // the other rounds are of no use any more
+		}
+		return err
+	})
+	for _, figures := range all {
+		if err == nil {
+			result.add(figures)
+		}
+	}
+	return err
 }
 
 // steps is how many measurements a round of r has.
@@ -142,20 +173,20 @@ func (p *plan) steps(r *row) int {
 }
 
 // round measures every peer once. It adds to the notes of the result, not to its figures.
-func (p *plan) round(ctx context.Context, r *row, result *Result, step func()) (map[string][]float64, error) {
+func (p *plan) round(ctx context.Context, r *row, result *Result) (map[string][]float64, error) {
 	names := p.of(r)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: none of the peers redials", r.name)
 	}
 	if r.side != nil {
-		defer step()
+		defer p.Progress()
 		x := p.exam(ctx, names[0])
 		defer x.end()
 		figures, err := r.side(x, names)
 		return figures, about(ctx, r.name, err)
 	}
 	figures := map[string][]float64{}
-	for _, i := range p.random.Perm(len(names)) {
+	for _, i := range rand.Perm(len(names)) {
 		x := p.exam(ctx, names[i])
 		figure, err := r.one(x)
 		x.end()
@@ -166,7 +197,7 @@ func (p *plan) round(ctx context.Context, r *row, result *Result, step func()) (
 		if x.note != "" {
 			result.Notes = append(result.Notes, names[i]+": "+x.note)
 		}
-		step()
+		p.Progress()
 	}
 	return figures, nil
 }

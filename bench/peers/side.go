@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -78,7 +79,8 @@ func (x *exam) silent(peers []string) (map[string][]float64, error) {
 	return x.poll(client, x.sizes.quiet, func(s seen) (float64, bool) { return after(s.Downs, stopped, stopped) })
 }
 
-// killed kills the server, starts it again, and measures when each client is back.
+// killed kills the server, starts it again, and measures when each client is back. The outage is
+// as long as chance has it, because any length of its own would suit the waits of some.
 func (x *exam) killed(peers []string) (map[string][]float64, error) {
 	server, at, client, err := x.watchers(peers, siteSetup{}, "")
 	if err != nil {
@@ -86,7 +88,8 @@ func (x *exam) killed(peers []string) (map[string][]float64, error) {
 	}
 	killed := time.Now().UnixNano()
 	server.end()
-	pause(x.ctx, x.sizes.outage)
+	least, most := x.sizes.outage[0], x.sizes.outage[1]
+	pause(x.ctx, least+rand.N(most-least))
 	setup := siteSetup{Addresses: at.Addresses}
 	for p := range at.Addresses {
 		setup.Protocols = append(setup.Protocols, p)

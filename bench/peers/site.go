@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type site struct {
 	tls       *tls.Config        // nil: none
 	cert      []byte             // in DER, for the clients
 	since     map[protocol]int64 // when it began to listen, in Unix nanoseconds
+	resumed   atomic.Int64       // TLS handshakes that resumed a session
 	doors     []*door
 	publish   []func(p []byte) error // to the topic of the feed, for each broker
 
@@ -129,7 +131,7 @@ func (s *site) talk(c net.Conn, w wire) {
 		s.mu.Unlock()
 	}()
 	var buf, out []byte
-	a := agent{reset: s.reset, reply: func(p []byte, times int) error {
+	a := agent{reset: s.reset, wake: s.wake, reply: func(p []byte, times int) error {
 		if times == 1 {
 			out = w.appendFrame(out, p)
 			return nil
@@ -191,6 +193,7 @@ type agent struct {
 	counted int
 	reply   func(p []byte, times int) error // keeps nothing of p
 	reset   func()
+	wake    func() error // sends a message to each connection
 }
 
 func (a *agent) take(p []byte) error {
@@ -214,6 +217,8 @@ func (a *agent) take(p []byte) error {
 	case askReset:
 		a.reset()
 		return nil
+	case askWake:
+		return a.wake()
 	}
 	return fmt.Errorf("read order: %q is none", p[0])
 }

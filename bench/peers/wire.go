@@ -15,6 +15,7 @@ const (
 	askEcho  = 'E' // the same message back
 	askCount = 'C' // an answer of 1 byte to every 64th
 	askReset = 'R' // reset all connections
+	askWake  = 'W' // one message to each connection
 )
 
 // burst is how many sends are answered together, and how many echoes are under way.

@@ -47,6 +47,7 @@ func plans(o Options) []plan {
 		spellsPlan(o),
 		lonePlan(o),
 		realPlan(o),
+		peersPlan(o),
 		queueingPlan(o),
 		tiersPlan(o),
 		lettersPlan(o),

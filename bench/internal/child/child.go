@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func Start[T any](take func(T), arguments ...string) (*Process, error) {
 		return nil, fmt.Errorf("start child: %w", err)
 	}
 	p := &Process{cmd: exec.Command(path, arguments...), gone: make(chan struct{})}
-	dieWithParent(p.cmd)
+	DieWithParent(p.cmd)
 	p.cmd.Stderr = &p.errs
 	if p.In, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start child: %w", err)
@@ -54,6 +55,25 @@ func Start[T any](take func(T), arguments ...string) (*Process, error) {
 		_ = p.cmd.Wait() // it was killed, or LastWords says why it ended
 	}()
 	return p, nil
+}
+
+// Is reports whether this process is a child that was started with this argument and a setup.
+func Is(argument string) bool { return len(os.Args) == 3 && os.Args[1] == argument }
+
+// Main runs such a child: it reads the setup, which is JSON, calls serve with it and with standard
+// input and output, and returns the exit code. The parent decides about Ctrl-C.
+func Main[S any](argument string, serve func(setup S, in io.Reader, out io.Writer) error) int {
+	signal.Ignore(os.Interrupt)
+	var setup S
+	err := json.Unmarshal([]byte(os.Args[2]), &setup)
+	if err == nil {
+		err = serve(setup, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", argument, err)
+		return 1
+	}
+	return 0
 }
 
 // Gone returns a channel that is closed when the child has ended and take will not be called

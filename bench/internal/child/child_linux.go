@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// dieWithParent lets the kernel kill cmd when this process dies. (When the thread
+// DieWithParent lets the kernel kill cmd when this process dies. (When the thread
 // dies that has started it, in fact; Go keeps its threads.) One that is stopped would
 // not see the end of its standard input.
-func dieWithParent(cmd *exec.Cmd) {
+func DieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package child
 
 import "os/exec"
 
-// dieWithParent does nothing: the end of its standard input has to do.
-func dieWithParent(*exec.Cmd) {}
+// DieWithParent does nothing: the end of its standard input has to do.
+func DieWithParent(*exec.Cmd) {}

@@ -5,7 +5,9 @@ package child
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"testing"
@@ -13,21 +15,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is the child as well: it writes each line of its input as JSON, and ends with it.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "echo" {
-		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			_ = json.NewEncoder(os.Stdout).Encode(lines.Text())
-		}
-		fmt.Fprintln(os.Stderr, "no more input")
-		os.Exit(1)
+	if Is("echo") {
+		os.Exit(Main("echo", serveEcho))
 	}
 	os.Exit(m.Run())
 }
 
+// serveEcho is the child: it writes each line of its input as JSON, and fails after the last.
+func serveEcho(lastWords string, in io.Reader, out io.Writer) error {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if err := json.NewEncoder(out).Encode(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return errors.New(lastWords)
+}
+
 func echo(t *testing.T) (*Process, chan string) {
 	said := make(chan string, 9)
-	p, err := Start(func(s string) { said <- s }, "echo")
+	p, err := Start(func(s string) { said <- s }, "echo", `"no more input"`)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Kill(); <-p.Gone() })
 	return p, said
@@ -44,7 +51,7 @@ func TestAChildAnswersAndItsLastWordsAreKept(t *testing.T) {
 	require.Equal(t, "hello", <-said)
 	require.NoError(t, p.In.Close())
 	<-p.Gone()
-	require.Equal(t, "no more input", p.LastWords())
+	require.Equal(t, "echo: no more input", p.LastWords())
 }
 
 func TestAChildThatIsHaltedGoesOnOrIsKilled(t *testing.T) {

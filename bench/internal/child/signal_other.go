@@ -12,3 +12,6 @@ func (p *Process) Halt() error { return fmt.Errorf("stop child: %w", errors.ErrU
 
 // Resume is an error.
 func (p *Process) Resume() error { return fmt.Errorf("resume child: %w", errors.ErrUnsupported) }
+
+// Terminate is an error.
+func (p *Process) Terminate() error { return fmt.Errorf("end child: %w", errors.ErrUnsupported) }

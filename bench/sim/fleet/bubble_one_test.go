@@ -44,7 +44,7 @@ func manyOr(few int) int {
 // toleranceFor is by how much n real Conns and the model may differ.
 func toleranceFor(n int) float64 {
 	if n < 10_000 {
-		return 0.2 // fewer clients, more noise
+		return 0.3 // the peak of 1,000 is about 120, whose standard deviation is 11
 	}
 	return 0.1
 }
@@ -87,7 +87,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 	second := time.Second
 	rounds, tolerance := 8, 0.1
 	if raceEnabled || testing.Short() {
-		rounds, tolerance = 1, 0.2
+		rounds, tolerance = 1, 0.3
 	}
 	paced := client(fleet.Paced(&backoff.Paced{}))
 	redial, _ := fleet.Named("redial")

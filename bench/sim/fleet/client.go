@@ -27,6 +27,8 @@ const (
 	unaware         // its session is lost, and it has not noticed
 	away            // dialing, or waiting
 	gone            // the policy gave up
+	leaving         // connected to a server that drains
+	replacing       // the same, and dialing
 )
 
 const never = int64(math.MaxInt64)
@@ -34,6 +36,9 @@ const never = int64(math.MaxInt64)
 // plan notes when something happens next to c.
 func (r *run) plan(c *client, who int32) {
 	due := c.timer
+	if c.state == replacing {
+		due = min(due, int64(r.Leaves[who].Close))
+	}
 	for i := range c.dials {
 		if x := &c.dials[i]; x.state != free {
 			due = min(due, x.at)
@@ -50,8 +55,15 @@ func (r *run) plan(c *client, who int32) {
 
 // step is what was due.
 func (r *run) step(c *client, who int32, now int64) {
-	if c.state == unaware {
+	switch {
+	case c.state == unaware:
 		r.notice(c, who, now)
+		return
+	case c.state == leaving:
+		r.left(c, who, now)
+		return
+	case c.state == replacing && now >= int64(r.Leaves[who].Close):
+		r.closed(c, who, now)
 		return
 	}
 	news := c.timer <= now
@@ -143,8 +155,12 @@ var (
 func (r *run) answer(c *client, who int32, i int, now int64) {
 	x := &c.dials[i]
 	x.state = free
+	if !r.replaced(c) {
+		r.ups(now, 1)
+		r.awayFor[who] += now - c.since
+	}
 	c.state, c.home = connected, x.server
-	r.back(who, c, now)
+	r.backAt[who], c.since = now, now
 	if r.marks != nil {
 		r.marks[who] &^= 1 << x.server
 	}

@@ -16,6 +16,8 @@
 //   - An outage is one [Spell] or several in a row, with service between them if one is
 //     [Up]. There may be several servers, of which some hang or restart one after the
 //     other, and clients of different kinds.
+//   - Instead of an outage each connection may leave at a time of its own ([Leave]), while the
+//     server is up: for a server that drains, whose clients go to others.
 //   - A handshake is 1/C s of the server's work, first come, first served, or at random.
 //     The server completes the handshake of a client that has timed out as well, in
 //     vain, because it does not notice that the client has left.

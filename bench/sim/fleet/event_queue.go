@@ -22,9 +22,9 @@ type eventQueue struct {
 	room    [2][]note          // for that
 	near    event.Queue[int32] // what was noted since
 
-	// still reports whether the connection who has an event at that time, and brings what is
-	// known of who into the cache.
-	still func(who int32, at int64) bool
+	// still reports whether a connection, of this number, still has an event at that time. It
+	// brings what is known of the connection into the cache.
+	still func(number int32, at int64) bool
 }
 
 // heap is the pages of a span, in the order in which they were written.

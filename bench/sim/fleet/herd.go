@@ -18,6 +18,7 @@ type Herd struct {
 	Processes int                // how many processes the connections are spread over evenly, each with a budget.Gate of its own; 0: no gate
 	Gate      budget.LineOptions // of each process
 	Outage    Outage             // the zero value: a restart that is over at once
+	Leaves    []Leave            // how each connection leaves a server that drains, instead of an Outage; nil: all are lost at once
 	Server    Server             // its Capacity must be given
 	Watch     time.Duration      // of virtual time, from the loss; default 10 min + 12 N/C
 	Seed      uint64             // of all chance
@@ -175,6 +176,9 @@ func (h Herd) withDefaults() (Herd, error) {
 	if len(h.Groups) > 255 {
 		return h, fmt.Errorf("fleet: %d groups are more than 255", len(h.Groups))
 	}
+	if err := h.validateLeaves(); err != nil {
+		return h, err
+	}
 	if _, err := budget.NewGate(&budget.GateOptions{LineOptions: h.Gate}); err != nil {
 		return h, fmt.Errorf("fleet: %w", err)
 	}
@@ -192,6 +196,9 @@ func (h Herd) withDefaults() (Herd, error) {
 	}
 	if h.Server.RampFrom == 0 {
 		h.Server.RampFrom = 0.02
+	}
+	if h.Leaves != nil {
+		h.Outage.Spells = []Spell{} // none
 	}
 	if h.Groups == nil {
 		h.Groups = []Group{{Client: h.Client, Share: 1}}

@@ -17,7 +17,7 @@ type Result struct {
 	N           int
 	Watch       time.Duration // how long the run was watched, from the loss
 	Ideal       time.Duration // N/C
-	T50, T99    time.Duration // when so many percent, rounded up, were up at once
+	T50, T99    time.Duration // when so many percent, rounded up, were up at once; with Leaves: when so many were back
 	T100        time.Duration
 	Up          int               // at the end
 	Peak        int               // the most dials in one Bin
@@ -107,14 +107,6 @@ func (c *counter) ups(now int64, by int) {
 
 func (c *counter) dialed(now int64) { c.dialBins[now/int64(Bin)]++; c.dialCount++ }
 
-// back notes that a client is up, which was away since c.since.
-func (r *run) back(who int32, c *client, now int64) {
-	r.ups(now, 1)
-	r.awayFor[who] += now - c.since
-	r.backAt[who] = now
-	c.since = now
-}
-
 // settle notes the figures of the time until the last return.
 func (r *run) settle(now int64) {
 	r.settled = true
@@ -161,6 +153,9 @@ func (r *run) result() *Result {
 	}
 	SortTimes(res.Late)
 	SortTimes(res.Away)
+	if r.Leaves != nil { // most are up at any time
+		res.T50, res.T99, res.T100 = Quantile(res.Late, 0.5), Quantile(res.Late, 0.99), Quantile(res.Late, 1)
+	}
 	for _, g := range res.Groups {
 		SortTimes(g)
 	}

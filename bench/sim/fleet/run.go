@@ -19,7 +19,7 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 	}
 	r := newRun(h)
 	r.begin()
-	for n := 0; r.now < h.N || r.spells > 0; n++ {
+	for n := 0; r.now < h.N || r.spells > 0 || r.leaving > 0; n++ {
 		if n&0xffff == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -73,6 +73,7 @@ type run struct {
 	marks       []uint64        // of the clients: the servers whose handshakes hung; nil: clients cannot tell servers apart
 	gates       *gates          // nil: there are none
 	spells      int             // still to come
+	leaving     int             // connections that have not left yet
 	fetched     int             // nothing: it keeps the compiler from leaving out what still reads
 	counter
 }
@@ -134,16 +135,16 @@ func (w whole) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return s, ok
 }
 
-// still reports whether the next event of the connection who is at that time.
-func (r *run) still(who int32, at int64) bool {
-	if who < 0 {
+// still reports whether the next event of a connection, of this number, is at that time.
+func (r *run) still(number int32, at int64) bool {
+	if number < 0 {
 		return true
 	}
-	c := &r.clients[who]
+	c := &r.clients[number]
 	if c.due != at {
 		return false
 	}
-	r.fetched += touch(&r.supervisors[who]) + int(c.state)
+	r.fetched += touch(&r.supervisors[number]) + int(c.state)
 	return true
 }
 
@@ -180,6 +181,9 @@ func (r *run) begin() {
 	}
 	for k := range r.servers {
 		r.turn(uint8(k), 0)
+	}
+	if r.Leaves != nil {
+		r.leave()
 	}
 	if r.Fresh {
 		for i := range r.clients {
@@ -278,6 +282,9 @@ func (r *run) end(c *client, who int32, ready time.Duration, now int64) {
 	v := retry
 	if r.Outage.Loss == CloseLater {
 		v = overload
+	}
+	if r.Leaves != nil {
+		v.RetryAfter = r.Leaves[who].Told
 	}
 	c.state = away
 	r.supervisors[who].Ended(v, ready, clock(now))

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/drainlab"
+	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/sim/fleet"
+)
+
+func init() {
+	if drainlab.IsServer() { // it never gets as far as main
+		os.Exit(drainlab.ServerMain())
+	}
+	register(command{"drain", "replace a server behind a real haproxy, with real clients on real sockets, and measure what they see", measureDrain})
+}
+
+// drainBench is the flags of "bench drain".
+type drainBench struct {
+	drainlab.Drain
+	client   fleet.Client
+	ways     []string
+	rounds   int
+	json     string
+	from     string
+	markdown string
+}
+
+// drainFile is what -json keeps.
+type drainFile struct {
+	Clients    int
+	Window     string
+	Lead       string
+	Rate       float64 // messages per second to each client, and from it
+	Policy     string
+	Conditions string
+	Runs       []*drainlab.Result // of all rounds, way by way
+}
+
+func measureDrain(ctx context.Context, c *console, args []string) error {
+	o, err := parseDrainBench(c, args)
+	if err != nil {
+		return err
+	}
+	var f *drainFile
+	if o.from != "" {
+		if f, err = readDrains(o.from); err != nil {
+			return err
+		}
+	} else if f, err = o.measure(ctx, c); len(f.Runs) == 0 {
+		return err
+	}
+	if o.json != "-" && o.markdown != "-" {
+		if printed := printTable(c.out, f.table()); printed != nil {
+			return printed
+		}
+		fmt.Fprintf(c.out, "%d clients, window %s, lead %s, %g messages/s each way and client, policy %s; %s\n", f.Clients, f.Window, f.Lead, f.Rate, f.Policy, f.Conditions)
+	}
+	return errors.Join(err, writeFile(c, o.json, f.save), writeFile(c, o.markdown, func(w io.Writer) error { return writeMarkdown(w, f.table()) }))
+}
+
+func parseDrainBench(c *console, args []string) (*drainBench, error) {
+	o := &drainBench{rounds: 3, Drain: drainlab.Drain{Clients: 2000, Window: 10 * time.Second, Lead: time.Second, Rate: 2}}
+	names, summaries := drainlab.Ways()
+	help := "the `ways` to drain, separated by commas, or all"
+	for i, name := range names {
+		help += fmt.Sprintf("\n%s: %s", name, summaries[i])
+	}
+	flags := flag.NewFlagSet("drain", flag.ContinueOnError)
+	flags.Var(count{&o.Clients, 1}, "n", "clients of the server that drains")
+	flags.Var(pause{&o.Window}, "window", "the time that the server has")
+	flags.Var(pause{&o.Lead}, "lead", "for how long the server is not ready before that")
+	flags.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
+	flags.Var(count{&o.rounds, 1}, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
+	ways := flags.String("way", "all", help)
+	policy := flags.String("policy", "redial", "what the clients wait before they dial: "+strings.Join(lab.Clients(), ", "))
+	flags.StringVar(&o.json, "json", "", "keep all figures in this `file`; - is standard output")
+	flags.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
+	flags.StringVar(&o.markdown, "markdown", "", "write the medians to this `file` as the table of README.md; - is standard output")
+	if err := parse(c, flags, args); err != nil {
+		return nil, err
+	}
+	if o.ways = names; *ways != "all" {
+		o.ways = list(*ways)
+	}
+	var err error
+	if o.client, err = lab.FindClient(*policy); err != nil {
+		return nil, usageError{err}
+	}
+	o.Policy = o.client.Policy
+	for _, o.Way = range o.ways {
+		if err := o.Validate(); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if o.json == "-" && o.markdown == "-" {
+		return nil, usageError{errors.New("only one of -json and -markdown can go to standard output")}
+	}
+	return o, errors.Join(checkFile(o.json), checkFile(o.markdown))
+}
+
+// measure runs all rounds. Next to an error it returns what was measured before it.
+func (o *drainBench) measure(ctx context.Context, c *console) (*drainFile, error) {
+	f := &drainFile{Clients: o.Clients, Window: o.Window.String(), Lead: o.Lead.String(), Rate: o.Rate, Policy: o.client.Name}
+	before := load()
+	p := newProgress(c, "drain", o.rounds*len(o.ways))
+	defer p.end()
+	var failed error
+	for range o.rounds {
+		for _, o.Way = range o.ways {
+			r, err := drainlab.Run(ctx, o.Drain)
+			if failed = err; err != nil {
+				break
+			}
+			f.Runs = append(f.Runs, r)
+			p.add(1)
+		}
+		if failed != nil {
+			break
+		}
+	}
+	slices.SortStableFunc(f.Runs, func(a, b *drainlab.Result) int { return slices.Index(o.ways, a.Way) - slices.Index(o.ways, b.Way) })
+	f.Conditions = fmt.Sprintf("%s/%s, %s, %d processors; load average %s before, %s after", runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU(), before, load())
+	return f, failed
+}
+
+// table has a row for each way, with medians.
+func (f *drainFile) table() table {
+	t := table{{"way", "rounds", "dials in the busiest 100 ms", "failed dials", "clients cut", "away: mean, s", "longest, s", "all back after, s", "server ended after, s", "messages sent", "lost", "twice"}}
+	for i := 0; i < len(f.Runs); {
+		n := i
+		for n < len(f.Runs) && f.Runs[n].Way == f.Runs[i].Way {
+			n++
+		}
+		runs := f.Runs[i:n]
+		of := func(digits int, value func(*drainlab.Result) float64) string {
+			var all []float64
+			for _, r := range runs {
+				all = append(all, value(r))
+			}
+			slices.Sort(all)
+			return fmt.Sprintf("%.*f", digits, median(all))
+		}
+		sum := func(value func(*drainlab.Result) uint64) string {
+			all := uint64(0)
+			for _, r := range runs {
+				all += value(r)
+			}
+			return fmt.Sprint(all)
+		}
+		t.row(runs[0].Way, fmt.Sprint(len(runs)),
+			of(0, func(r *drainlab.Result) float64 { return float64(r.Peak) }),
+			of(0, func(r *drainlab.Result) float64 { return float64(r.Vain()) }),
+			of(0, func(r *drainlab.Result) float64 { return float64(r.Cut) }),
+			of(2, func(r *drainlab.Result) float64 { return r.Mean }),
+			of(2, func(r *drainlab.Result) float64 { return r.Away }),
+			of(1, func(r *drainlab.Result) float64 { return r.Back }),
+			of(1, func(r *drainlab.Result) float64 { return r.Drained }),
+			sum(func(r *drainlab.Result) uint64 { return r.Sent }),
+			sum(func(r *drainlab.Result) uint64 { return r.Lost }),
+			sum(func(r *drainlab.Result) uint64 { return r.Twice }))
+		i = n
+	}
+	return t
+}
+
+func (f *drainFile) save(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(f)
+}
+
+func readDrains(name string) (*drainFile, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &drainFile{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(f.Runs) == 0 || slices.Contains(f.Runs, nil) {
+		return nil, fmt.Errorf("read %s: there are no runs in it", name)
+	}
+	return f, nil
+}
+
+// writeMarkdown writes a table as Markdown has it.
+func writeMarkdown(w io.Writer, t table) error {
+	var text strings.Builder
+	for i, row := range t {
+		text.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			text.WriteString("|" + strings.Repeat(" --- |", len(row)) + "\n")
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}

@@ -1,0 +1,80 @@
+package peers
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redial-go/redial/bench/report/chart"
+)
+
+// WriteMarkdown writes the table of README.md in bench: a line for each peer, a column for
+// each column with a Short name, and medians in the cells. Where there are ratios, the cells
+// have them, the first line has the figures of the base, and the line of the base's second
+// measurement has the lowest and the highest ratio. Below the table it says when and where the
+// rows were measured.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	type place struct {
+		row *Result
+		i   int
+	}
+	var columns []place
+	head := []string{""}
+	rows := slices.DeleteFunc(slices.Clone(r.Rows), func(row *Result) bool { return row.rounds() == 0 })
+	for _, row := range rows {
+		for i, c := range row.Columns {
+			if c.Short != "" {
+				columns = append(columns, place{row, i})
+				head = append(head, c.Short)
+			}
+		}
+	}
+	lines := [][]string{head, slices.Repeat([]string{"---"}, len(head)), {all[0].name + ", absolute"}}
+	for _, c := range columns {
+		cell := ""
+		if base := c.row.peer(all[0].name); base != nil && c.i == 0 && c.row.hasRatios() {
+			cell = chart.Number(math.Round(base.Figures[0].Median())) + " " + c.row.Columns[0].Name
+		}
+		lines[2] = append(lines[2], cell)
+	}
+	for _, name := range union(rows) {
+		line := []string{name}
+		for _, c := range columns {
+			line = append(line, c.row.cell(name, c.i))
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(line, " | ")); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nMeasured %s, %s.\n", loads(rows), roundsText(rows))
+	return err
+}
+
+// cell is the figure of a peer in column i, as the table of the README has it.
+func (r *Result) cell(name string, i int) string {
+	p, c := r.peer(name), r.Columns[i]
+	switch {
+	case p == nil:
+		return ""
+	case i > 0 || !r.hasRatios():
+		v := p.Figures[i].Median()
+		switch {
+		case v < never && c.Name == "s":
+			return decimal(v, c.Digits) + " s"
+		case v < never && c.Digits == 0:
+			return chart.Number(math.Round(v))
+		}
+		return decimal(v, c.Digits)
+	case strings.HasSuffix(name, twin):
+		return decimal(r.ratio(p).Min(), 2) + " to " + decimal(r.ratio(p).Max(), 2)
+	}
+	return decimal(r.ratio(p).Median(), 2)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/sim/rotation"
+)
+
+func init() {
+	registerModel(model{"rotation", "clients that were started together and replace each connection at its age, with and without a draw", simulateRotation})
+}
+
+// rotated is what came of clients whose ages are drawn from a share of the age on.
+type rotated struct {
+	name  string
+	waves []rotation.Wave
+}
+
+func simulateRotation(_ context.Context, c *console, args []string) error {
+	o := rotation.Options{Clients: 10_000, After: 24 * time.Hour, Waves: 3}
+	flags := modelFlags("rotation")
+	flags.Var(count{&o.Clients, 1}, "n", "how many clients are started at one instant")
+	flags.Var(pause{&o.After}, "after", "the age at which a connection is replaced")
+	from := flags.Float64("from", rotation.Drawn, "the age is drawn from this share of it to all of it")
+	flags.Var(count{&o.Waves, 1}, "waves", "how often each client rotates")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the draws")
+	svg := flags.String("svg", "", "draw the dials over time to this file; - is standard output")
+	if err := parse(c, flags, args); err != nil {
+		return err
+	}
+	if err := checkFile(*svg); err != nil {
+		return err
+	}
+	all := []rotated{{name: "no draw"}, {name: fmt.Sprintf("drawn from [%g, 1)", *from)}}
+	for i, share := range []float64{1, *from} {
+		o.From = share
+		var err error
+		if all[i].waves, err = rotation.Run(o); err != nil {
+			return usageError{err}
+		}
+	}
+	if *svg != "-" {
+		if err := printTable(c.out, rotationTable(all)); err != nil {
+			return err
+		}
+	}
+	return writeFile(c, *svg, rotationPicture(o, all).WriteSVG)
+}
+
+// rotationTable has a row for each rotation of all clients.
+func rotationTable(all []rotated) table {
+	t := table{{"age", "rotation", "first dial, h", "last dial, h", "dials/s between", "worst second", "at, h"}}
+	for _, r := range all {
+		for _, w := range r.waves {
+			rate := "-"
+			if w.Span() > 0 {
+				rate = fmt.Sprintf("%.2f", float64(len(w.Dials))/w.Span().Seconds())
+			}
+			most, at := w.Peak()
+			t.row(r.name, fmt.Sprint(w.N), hours(w.Dials[0]), hours(w.Dials[len(w.Dials)-1]), rate, fmt.Sprint(most), hours(at))
+		}
+	}
+	return t
+}
+
+func hours(d time.Duration) string { return fmt.Sprintf("%.2f", d.Hours()) }
+
+// rotationPicture has the worst second of each hundredth of the age.
+func rotationPicture(o rotation.Options, all []rotated) *chart.Picture {
+	p := &chart.Picture{
+		Name: "rotation", Title: "Dials of clients that replace each connection at its age", Height: 190,
+		Note: fmt.Sprintf("%s clients that were started together, age %v; seed %d. Simulated", chart.Number(float64(o.Clients)), o.After, o.Seed),
+	}
+	panel := &chart.Panel{
+		X: chart.Axis{Max: o.After.Hours() * (float64(o.Waves) + 0.1), Label: "time, h"},
+		Y: chart.Axis{Min: 0.8, Max: chart.RoundUp(float64(o.Clients)), Log: true, Label: "dials in the worst second, log scale"},
+	}
+	for i, r := range all {
+		style := waitStyle(i, r.name)
+		p.Legend = append(p.Legend, style)
+		panel.Layers = append(panel.Layers, chart.Line{Style: style, Points: worstSeconds(o, r.waves)})
+	}
+	p.Panels = []*chart.Panel{panel}
+	return p
+}
+
+// worstSeconds returns the most dials in a second of each hundredth of the age.
+func worstSeconds(o rotation.Options, waves []rotation.Wave) []chart.Point {
+	perSecond := map[time.Duration]int{}
+	for _, w := range waves {
+		for _, d := range w.Dials {
+			perSecond[d.Truncate(time.Second)]++
+		}
+	}
+	each := o.After / 100
+	points := make([]chart.Point, 100*o.Waves+10)
+	for i := range points {
+		points[i] = chart.Point{X: (time.Duration(i)*each + each/2).Hours(), Y: 0.8}
+	}
+	for second, n := range perSecond {
+		p := &points[min(int(second/each), len(points)-1)]
+		p.Y = max(p.Y, float64(n))
+	}
+	return points
+}
