@@ -3,18 +3,17 @@ package calls_test
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/bench/internal/port"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -32,24 +31,10 @@ type program struct {
 
 // start runs p until the end of the test, and waits until it accepts connections.
 func start(ctx context.Context, t *testing.T, command func() *exec.Cmd) *program {
-	p := &program{t: t, command: command, port: port(t), log: filepath.Join(t.TempDir(), "log")}
+	p := &program{t: t, command: command, port: port.Free(t), log: filepath.Join(t.TempDir(), "log")}
 	t.Cleanup(p.kill)
 	p.restart(ctx)
 	return p
-}
-
-// port returns one that is not in use, below those that the kernel hands out itself, so
-// that it is still free when the server comes back.
-func port(t *testing.T) string {
-	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(12000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	require.FailNow(t, "no free port")
-	return ""
 }
 
 func (p *program) restart(ctx context.Context) {

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/clients"
+	"github.com/redial-go/redial/bench/internal/port"
 	"github.com/redial-go/redial/dialer"
 )
 
 func TestAnHTTPRequestWaitsForTheServerToComeUp(t *testing.T) {
-	address := "127.0.0.1:" + port(t)
+	address := "127.0.0.1:" + port.Free(t)
 	server := &http.Server{}
 	served := make(chan error, 1)
 	d, _ := retrying()

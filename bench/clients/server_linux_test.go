@@ -2,7 +2,6 @@ package clients_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/internal/port"
 )
 
 // server is a program that a test starts on loopback, kills and starts again.
@@ -36,20 +37,6 @@ func program(t *testing.T, name, pattern string) string {
 		t.Skipf("%s is not installed (apt-get install redis-server postgresql)", name)
 	}
 	return found[len(found)-1]
-}
-
-// port returns one that is not in use, below those that the kernel hands out itself, so
-// that it is still free when the server comes back.
-func port(t *testing.T) string {
-	for range 100 {
-		port := strconv.Itoa(20000 + rand.IntN(12000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	require.FailNow(t, "no free port")
-	return ""
 }
 
 // start runs the server and waits until it accepts connections.
@@ -109,7 +96,7 @@ func children(pid int) (pids []int) {
 }
 
 func startRedis(t *testing.T) *server {
-	path, port, dir := program(t, "redis-server", "/usr/bin/redis-server"), port(t), t.TempDir()
+	path, port, dir := program(t, "redis-server", "/usr/bin/redis-server"), port.Free(t), t.TempDir()
 	s := &server{t: t, address: "127.0.0.1:" + port, output: filepath.Join(dir, "output")}
 	s.command = func() *exec.Cmd {
 		return bound(exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--dir", dir,
@@ -122,7 +109,7 @@ func startRedis(t *testing.T) *server {
 
 func startPostgres(t *testing.T) (s *server, url string) {
 	initdb := program(t, "initdb", "/usr/lib/postgresql/*/bin/initdb")
-	port, dir := port(t), t.TempDir()
+	port, dir := port.Free(t), t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	data := filepath.Join(dir, "data")
 	if id := unprivileged(t); id != nil {
