@@ -68,7 +68,7 @@ func (p pairing) play(t *testing.T) outcome {
 	}
 	o := withPolicy(doubling{})
 	o.Run.Rand = rand.New(rand.NewPCG(1, 2))
-	o.Rotate = reconnect.Rotation{Overlap: p.way, Drain: 500 * time.Millisecond}
+	o.Rotate = reconnect.Rotation{Overlap: p.way, Drain: 505 * time.Millisecond} // not at the instant of a number
 	if !p.naive {
 		o.OnSession = awaitWelcome
 	}
