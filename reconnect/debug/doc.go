@@ -23,7 +23,7 @@
 // countdown to the next try and the verdict, the last cause, the endpoint, signs of life,
 // queues, fates, subscriptions, the last 32 sessions as a bar, and, on a page of its own, the
 // last 64 events. The endpoint is what [reconnect.Conn.Endpoint] returned at Register: where the
-// Conn was told to dial. It does not follow the address that a server has advised, nor a URL
+// Conn was made to dial. It does not follow the address that a server has advised, nor a URL
 // from Prepare, so the present session may have another host.
 //
 // The events are these, with what [reconnect.Trace] says of them:

@@ -60,10 +60,10 @@
 //
 // Where the protocol has a message for it, use [Group.AddNotice]. Its function is called at the
 // drawn moment, and the close follows [Options].Warn (15 s) later, if the client has not left
-// by then. A client of package reconnect calls Conn.Rotate with the Advice.By that it was told: it
-// opens its next session before it leaves the present one, at a moment of its own. So with a Warn
-// as long as the Window, which tells all clients at its beginning, their dials are as even as
-// with a shorter one, if all clients are of that kind.
+// by then. A client of package reconnect reads the time of the close from the notice, and calls
+// Conn.Rotate with it as Advice.By: it opens its next session before it leaves the present one,
+// at a moment of its own. So if all clients are of that kind, the Warn may be as long as the
+// Window: all notices go out at its beginning, and the dials are as even as with a shorter Warn.
 //
 // Without such a message a client gets a close frame. The code 1012 and the [Reason] tell it that
 // this was no failure, and when and where to come back. A URL in it is followed by clients
@@ -138,7 +138,7 @@
 // # Where others fail, and what this does
 //
 //	nats-server, lame duck    closes in equal steps over 2 min, each in a random part of its step, after a
-//	                          grace of 10 s; the clients are told. For NATS only. Here: for any server.
+//	                          grace of 10 s; each client gets a notice. For NATS only. Here: for any server.
 //	Phoenix, PoolDrainer      closes batches of 10,000 every 2 s: each batch is a herd of its own.
 //	                          Here: one close at a time, 18 in the busiest tenth of a second.
 //	centrifuge                closes all at once, 128 at a time; clients wait 200 to 400 ms. Here: a window.

@@ -77,7 +77,7 @@ func TestAgesDoNotCountDuringADrain(t *testing.T) {
 	})
 }
 
-// A client that is told has Warn to leave. The draws of the notices fill what is left of the
+// After its notice a client has Warn to leave. The draws of the notices fill what is left of the
 // window before the last one.
 func TestANoticeComesBeforeTheClose(t *testing.T) {
 	withGroup(t, soon, func(t *testing.T, s *scene) {

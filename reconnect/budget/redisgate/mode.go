@@ -2,8 +2,8 @@ package redisgate
 
 import "time"
 
-// mode decides who lets dials begin: Redis, or this process by its share. It is told the outcome of
-// each question, and gets the time as an argument. The zero value asks Redis.
+// mode decides who lets dials begin: Redis, or this process by its share. Its
+// methods get the outcome of each question and the time as arguments. The zero value asks Redis.
 //
 // Between the last dial that Redis let begin and the first by a share lies a window, and the same on
 // the way back. So no interval has dials of both kinds, provided that Redis is away for

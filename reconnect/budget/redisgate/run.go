@@ -18,7 +18,7 @@ type talk struct {
 	untold int       // so many dials began by the share, and Redis does not know
 
 	away     bool
-	toldAway bool      // what Options.Away was told
+	toldAway bool      // the last call of Options.Away said that Redis is away
 	err      error     // why
 	retry    time.Time // ask again while away
 	unsure   bool      // a question has failed since the last answer

@@ -48,7 +48,7 @@ else
       redis.call('ZREM', seen, gone)
     end
   end
-  if holders > 0 and silent >= alarm then -- whoever holds slots would have asked
+  if holders > 0 and silent >= alarm then -- a process that holds slots would have asked
     opens = math.max(opens, now + lag)
   end
 end
