@@ -264,3 +264,10 @@ func TestEveryCaseOfAutobahnIsThereOnce(t *testing.T) {
 	}
 	require.True(t, maps.Equal(want, got), "%v", got)
 }
+
+// RFC 6455, section 5.2, which the suite does not test: "the most significant bit MUST be 0".
+func TestALengthWithItsFirstBitGetsACloseFrame(t *testing.T) {
+	sends := "\x82\xff\x80\x00\x00\x00\x00\x00\x00\x01"
+	masked, unmasked := sends+"keyx", strings.Replace(sends, "\xff", "\x7f", 1)+"x"
+	runCases(t, []autobahn{ends("masked", 0, masked, failed), ends("unmasked", 0, unmasked, failed), ends("slow", 1, unmasked, failed)}, nil)
+}

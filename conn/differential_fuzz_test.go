@@ -143,7 +143,7 @@ func stricter(ours, coders reading, compressed bool) string {
 	}
 	var protocol *ProtocolError
 	switch {
-	case errors.As(ours.why, &protocol) && slices.Contains([]error{errMasked, errLongLength}, protocol.Err):
+	case errors.As(ours.why, &protocol) && slices.Contains([]error{errMasked, errHugeLength, errLongLength}, protocol.Err):
 		return protocol.Error()
 	case errors.As(ours.why, &protocol) && protocol.Code == codeBadData && compressed:
 		return "compression that does not end as it should, which coder/websocket takes for whole, or reads on in the middle of"

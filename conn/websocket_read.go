@@ -143,6 +143,7 @@ func (c *WebSocket) checkText(m Message) error {
 
 var (
 	errMasked     = errors.New("a masked frame")
+	errHugeLength = errors.New("a length whose first bit is set")
 	errLongLength = errors.New("a length with more bytes than it needs")
 	errNewMessage = errors.New("a new message before the end of the last one")
 	errText       = errors.New("text that is not UTF-8")
@@ -153,7 +154,7 @@ var (
 // next waits for the next data frame and consumes its header. Inside a message the frame
 // must continue it, otherwise it must begin one. Control frames go to coder/websocket, and
 // so do the headers of frames that break the rules, unless coder/websocket would let them
-// pass.
+// pass or would hang up without a close frame.
 func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 	s := c.wire.stream
 	for {
@@ -173,6 +174,8 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 		switch {
 		case h.masked:
 			err = c.refuse(&ProtocolError{Err: errMasked})
+		case h.length < 0:
+			err = c.refuse(&ProtocolError{Err: errHugeLength})
 		case !h.short:
 			err = c.refuse(&ProtocolError{Err: errLongLength})
 		case h.isControl():
