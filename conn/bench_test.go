@@ -90,6 +90,26 @@ func benchmarkRead(b *testing.B, path string) {
 func BenchmarkRead128(b *testing.B)  { benchmarkRead(b, "/128") }
 func BenchmarkRead4096(b *testing.B) { benchmarkRead(b, "/4096") }
 
+// benchmarkFlood compares what a control frame costs: an operation is a message and the
+// control frames before it.
+func benchmarkFlood(b *testing.B, path string) {
+	ours, coders := dialPusher(b, startPusher(b)+path)
+	compare(b, func() error {
+		_, err := ours.Read(nil)
+		return err
+	}, func() error {
+		_, _, err := coders.Read(context.Background())
+		return err
+	})
+}
+
+func BenchmarkFloodOfEmptyPongs(b *testing.B) { benchmarkFlood(b, "/0?control=10") }
+func BenchmarkFloodOfLongPongs(b *testing.B)  { benchmarkFlood(b, "/125?control=10") }
+func BenchmarkFloodOfEmptyPings(b *testing.B) { benchmarkFlood(b, "/0?control=9") }
+
+// 1 MB/s or somewhat less, so that the reader often waits.
+func BenchmarkSlowFloodOfEmptyPongs(b *testing.B) { benchmarkFlood(b, "/0?control=10&pause=1ms") }
+
 // The caller has no buffer: each message is a new slice, as of coder's Read.
 func benchmarkPull(b *testing.B, path string) {
 	ours, coders := dialPusher(b, startPusher(b)+path)

@@ -33,6 +33,7 @@ func FuzzLikeCoder(f *testing.F) {
 		for _, length := range []string{"7fffffffffffffff", "0000000080000000"} { // huge
 			f.Add([]byte(tail+tail+"\x82\x7f"+unhex(length)+goodbye), []byte{}, 3*way)
 		}
+		f.Add([]byte(tail+strings.Repeat(frame(fin|ping, "1")+frame(fin|pong, "2"), 3)+tail+frame(fin|ping, "3")+goodbye), []byte{}, 3*way)
 		f.Add([]byte(tail+frame(fin|ping, "1")+tail+frame(fin|ping, "2")+frame(text, "a")+goodbye+tail), []byte{}, 3*way)
 	}
 	f.Fuzz(func(t *testing.T, data, cuts []byte, kind byte) {

@@ -64,6 +64,11 @@ var plainFrames = []frameCase{
 	{"empty", frame(fin|text, ""), "|end", 0},
 	{"empty fragments", frame(text, "") + frame(0, "") + frame(fin, ""), "|end", 0},
 	{"ping among fragments", frame(text, "a") + frame(fin|ping, "p") + frame(fin, "b"), "ab|end", 0},
+	{"text between pings", frame(fin|ping, "a") + frame(fin|ping, "b") + tail + frame(fin|ping, "c") + tail, "tail|tail|end", 0},
+	{"close behind pings", frame(fin|ping, "a") + frame(fin|pong, "b") + goodbye + frame(fin|ping, "c") + tail, "close 1000", 1000},
+	{"masked ping behind pings", frame(fin|ping, "a") + frame(fin|ping, "b") + "\x89\x80\x01\x02\x03\x04" + tail, "protocol", 1002},
+	{"opcode 11 behind pings", frame(fin|ping, "a") + frame(fin|ping, "b") + frame(fin|11, "") + tail, "protocol", 1002},
+	{"cut in a ping behind pings", frame(fin|ping, "a") + frame(fin|ping, "b") + "\x89\x03\x03\xe8", "cut", 0},
 	{"pong nobody asked for", frame(fin|pong, "zz") + tail, "tail|end", 0},
 	{"text that is not UTF-8, unchecked", frame(fin|text, "\xce\xba\xff"), "\xce\xba\xff|end", 0},
 	{"masked text", "\x81\x85\x01\x02\x03\x04" + "Igohn", "protocol", 1002},
@@ -158,6 +163,7 @@ var checkedFrames = []frameCase{
 	{"text that was cut in a rune", "\x81\x05a\xe1\xbd", "cut", 0},
 	{"close reason", frame(fin|close8, "\x03\xe8\xce\xba"), "close 1000", 1000},
 	{"close reason that is not UTF-8", frame(fin|close8, "\x03\xe8"+notUTF8), "protocol", 1007},
+	{"close reason that is not UTF-8 behind a ping", frame(fin|ping, "a") + frame(fin|close8, "\x03\xe8"+notUTF8), "protocol", 1007},
 	{"close code that is not UTF-8", frame(fin|close8, "\x0f\xa0"), "close 4000", 4000},
 }
 

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -23,9 +24,13 @@ import (
 // process of its own so that the client's CPU can be told apart.
 const pusherVar = "CONN_TEST_PUSHER"
 
+// flood is how many control frames a pusher sends before each message, if it sends any.
+const flood = 500
+
 // pusher prints its URL and serves until its standard input ends: an endless
 // stream of messages whose size is the path, or of lines of that size after
-// "/lines/".
+// "/lines/". With the parameter control, which is an opcode, the size is the size of the control
+// frames in front of an empty message; with pause, the pusher waits between two messages.
 func pusher() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, lines := strings.CutPrefix(r.URL.Path, "/lines")
@@ -34,15 +39,22 @@ func pusher() {
 			pushLines(w, size)
 			return
 		}
+		frames, times := frame(fin|bin, strings.Repeat("x", size)), 1+(256<<10)/max(size, 1)
+		if op, _ := strconv.Atoi(r.FormValue("control")); op > 0 {
+			frames, times = strings.Repeat(frame(fin|byte(op), strings.Repeat("x", size)), flood)+frame(fin|bin, ""), 1
+		}
+		pause, _ := time.ParseDuration(r.FormValue("pause"))
 		g := &grab{ResponseWriter: w}
 		if _, err := websocket.Accept(g, r, nil); err != nil {
 			return
 		}
-		chunk := bytes.Repeat([]byte(frame(fin|bin, strings.Repeat("x", size))), 1+(256<<10)/size)
+		go io.Copy(io.Discard, g.conn) // ends with the connection
+		chunk := bytes.Repeat([]byte(frames), times)
 		for {
 			if _, err := g.conn.Write(chunk); err != nil {
 				return
 			}
+			time.Sleep(pause)
 		}
 	}))
 	fmt.Println(server.URL)

@@ -129,6 +129,8 @@ type link struct {
 	wire *Wire
 	peer *websocket.Conn
 	raw  *end
+
+	onPong func() // called by coder/websocket for each pong; may be nil
 }
 
 // handshake makes the handshake without a byte of HTTP.
@@ -167,6 +169,11 @@ func (l *link) shakeHands(t testing.TB, mode websocket.CompressionMode, tap func
 		HTTPClient:      &http.Client{Transport: transport(handshake(shake))},
 		CompressionMode: mode,
 		Subprotocols:    []string{"v1"},
+		OnPongReceived: func(context.Context, []byte) {
+			if l.onPong != nil {
+				l.onPong()
+			}
+		},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

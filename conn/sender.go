@@ -26,8 +26,9 @@ const (
 	// find their turn.
 	fragment = 32 << 10
 
-	// maxAnswers is how many answers to pings may wait.
-	maxAnswers = 512
+	// maxAnswers is how many pings are answered together. Twice as many answers may wait: those
+	// that are made while nothing is sent are not counted.
+	maxAnswers = 256
 )
 
 // enter returns s.out, which it makes if there is none; the caller calls leave in the end.
@@ -229,10 +230,10 @@ func (s *sender) write(buf []byte, at, origin int64) (sent int64, err error) {
 	return sent, err
 }
 
-// awaitAnswers makes room for a further answer to a ping. It waits while there are
+// awaitAnswers makes room for the answers to n more pings. It waits while there are
 // many that the kernel does not take, so that a peer that pings and does not read
 // fills no memory of ours.
-func (s *sender) awaitAnswers() {
+func (s *sender) awaitAnswers(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out == nil {
@@ -240,10 +241,10 @@ func (s *sender) awaitAnswers() {
 	}
 	o := s.enter()
 	defer s.leave()
-	for o.answers >= maxAnswers && len(o.buf) > 0 && s.err == nil {
+	for o.answers+n > maxAnswers && len(o.buf) > 0 && s.err == nil {
 		o.moved.Wait()
 	}
-	o.answers++
+	o.answers += n
 }
 
 // settle waits until the kernel has taken all frames, but not longer than closeLimit. It

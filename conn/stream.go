@@ -8,7 +8,7 @@ import (
 
 // stream is what coder/websocket reads and writes: the body of the 101 response,
 // which is the TLS connection, or the raw one without TLS. A WebSocket
-// reads all data frames itself. It lends coder/websocket single frames to read, control
+// reads all data frames itself. It lends coder/websocket other frames to read, control
 // frames and the headers of frames that break the rules, so that coder/websocket never
 // holds a byte of a data frame.
 type stream struct {
@@ -124,6 +124,27 @@ func (s *stream) header(land []byte) (header, error) {
 			return header{}, err
 		}
 	}
+}
+
+// controls returns the size of the control frames at hand, and how many of them are pings. They
+// are lent together, so that a flood costs what coder/websocket takes for each frame. The first
+// one is whole. A close frame behind others is left for the next call, and so is a frame that
+// breaks the rules. There are maxAnswers at most, because each may be a ping.
+func (s *stream) controls() (size, pings int) {
+	for range maxAnswers {
+		h, ok := parseHeader(s.win[size:])
+		last := h.opcode() == opClose
+		if !ok || !h.isControl() || !h.short || h.masked || h.whole() > len(s.win)-size || last && size > 0 {
+			break
+		}
+		if size += h.whole(); last {
+			break
+		}
+		if h.opcode() == opPing {
+			pings++
+		}
+	}
+	return size, pings
 }
 
 // await waits until n bytes have come, which fit into the small buffer.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
@@ -195,24 +196,26 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 	}
 }
 
-// control gives a control frame to coder/websocket, which answers it.
+// control gives the control frame with header h, and those at hand behind it, to
+// coder/websocket, which answers them.
 func (c *WebSocket) control(h header) error {
 	s := c.wire.stream
 	if err := s.await(h.whole()); err != nil {
 		return err
 	}
-	payload := s.win[h.size:h.whole()]
-	switch {
-	case c.checkUTF8 && h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]):
+	if payload := s.win[h.size:h.whole()]; c.checkUTF8 && h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]) {
 		return c.refuse(&ProtocolError{Err: errReason, Code: codeBadData})
-	case h.opcode() == opPing:
-		s.out.awaitAnswers()
 	}
-	return c.lend(h.whole())
+	n, pings := s.controls()
+	if pings > 0 {
+		s.out.awaitAnswers(pings)
+	}
+	return c.lend(n)
 }
 
-// lend lets coder/websocket read the next n bytes, which are a frame or the header of one,
-// and returns its error.
+// lend lets coder/websocket read the next n bytes, which are whole control frames or the header
+// of a frame, and returns its error. When it has read them, that counts as a sign of life: of a
+// flood so much is at hand that its last byte may have come long ago.
 func (c *WebSocket) lend(n int) error {
 	s, turn := c.wire.stream, &c.wire.reads
 	if !turn.lend() {
@@ -223,11 +226,12 @@ func (c *WebSocket) lend(n int) error {
 	s.lent, s.ending = int16(n), true
 	done := make(chan error, 1)
 	go func() { // on a stack of its own, because a stack that has grown stays large
-		_, _, err := c.ws.Reader(context.Background())
+		_, _, err := c.ws.Reader(lentContext{context.Background()})
 		done <- err
 	}()
 	err := <-done
 	s.lent, s.ending = 0, false
+	c.wire.noteLife()
 	if errors.As(err, new(websocket.CloseError)) {
 		c.wire.closeReceived.Store(true) // before Close, which may have come, looks for it
 	}
@@ -241,6 +245,15 @@ func (c *WebSocket) lend(n int) error {
 	}
 	return nil
 }
+
+// lentContext is the context under which coder/websocket reads what it was lent. It has a
+// deadline in the past, but never ends. coder/websocket derives a context with a limit of 5 s for
+// each control frame, and package context starts no timer for a limit that is later than the
+// deadline of the parent. The limit is not needed: all of the frame has come, and a sender takes
+// the answer without waiting.
+type lentContext struct{ context.Context }
+
+func (lentContext) Deadline() (time.Time, bool) { return time.Time{}, true }
 
 // refuse sends the peer a close frame with err, and returns err. The connection is closed
 // then, because coder/websocket has no other way to send one.
