@@ -17,8 +17,9 @@
 //
 // When a pipe ends, websocat closes the connection, and the answer to the last line is lost
 // if it comes late (its issues 4 and 245). Here the end of a pipe ends nothing unless -q says
-// so, and -q counts from the moment at which every line has its fate. So the input may also be
-// /dev/null.
+// so, and -q counts silence: it begins when every line has its fate, and again with each message.
+// While a message waits because standard output is not read, there is no silence. So the input
+// may also be /dev/null, and no answer is lost because a reader is slow.
 //
 // The wscat of Node.js ignores what comes in before it is connected (its issue 41), and ends
 // with the connection. Here a line that is typed while the server is away is kept for up to 5
@@ -73,7 +74,7 @@ const (
 
 // run returns the exit code.
 func run(ctx context.Context, args []string, stdin, stdout, stderr *os.File) int {
-	o, err := parse(args, stderr)
+	o, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return codeOK
 	}

@@ -31,8 +31,10 @@ after Ctrl-C and -for within 6 s, else however slowly standard output is read.
                      may be repeated
   -once              do not dial again: the first failure, or the first loss, is the end
   -for DURATION      end after this time, such as 10s or 5m, counted from the start
-  -q DURATION        end this long after the end of standard input, counted from when every
-                     line has its fate; without -q the end of a pipe ends nothing
+  -q DURATION        after the end of standard input, when every line has its fate, end as soon
+                     as no message has come for this long, not counting the time that standard
+                     output is not read; 0s waits for no answer; without -q the end of a pipe
+                     ends nothing
   -json              write everything that happens to standard output, as JSON, see below
   -binary FORM       hex or base64: a line is a binary message in this form; binary messages
                      that are received are written in this form too (default hex)
@@ -90,7 +92,7 @@ type options struct {
 
 // parse returns the options in args. The errors hold no value of a header and no part of the
 // URL, because these may be secrets.
-func parse(args []string, stderr io.Writer) (*options, error) {
+func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{header: http.Header{}, linger: -1, max: 16 << 20}
 	var headers, subscribe []string
 	flags := flag.NewFlagSet("wscat", flag.ContinueOnError)
@@ -110,7 +112,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	for { // flags may also come after the URL
 		err := flags.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stderr, usage)
+			fmt.Fprint(stdout, usage)
 		}
 		if err != nil {
 			return nil, err

@@ -193,7 +193,11 @@ func piped(t *testing.T, args ...string) (*program.Program, *os.File) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	t.Cleanup(func() { r.Close() })
-	p := program.StartWith(t, func(p *program.Program) { p.Cmd.Stdout, p.Cmd.Stderr = w, p }, args...)
+	p := program.StartWith(t, func(p *program.Program) {
+		in, err := p.Cmd.StdinPipe()
+		require.NoError(t, err)
+		p.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = in, w, p
+	}, args...)
 	require.NoError(t, w.Close())
 	return p, r
 }
@@ -211,6 +215,30 @@ func TestAFloodGoesThroughASlowPipeWithoutLoss(t *testing.T) {
 		}
 	}
 	require.False(t, lines.Scan())
+	require.Zero(t, p.ExitCode())
+}
+
+// The answers of the server outlast -q many times, because nobody reads them meanwhile.
+func TestTheEndOfAPipeLosesNoAnswerBecauseTheReaderIsSlow(t *testing.T) {
+	t.Parallel()
+	s := newServerOf(t, func(ctx context.Context, ws *websocket.Conn) {
+		for i := range floodMessages {
+			if ws.Write(ctx, websocket.MessageText, fmt.Appendf(nil, "message %d", i)) != nil {
+				return
+			}
+		}
+	})
+	p, r := piped(t, s.url("/own"), "-q", "200ms")
+	p.CloseInput()
+	p.Await("-- ready")
+	time.Sleep(600 * time.Millisecond)
+	last, lines := "", bufio.NewScanner(r)
+	n := 0
+	for ; lines.Scan(); n++ {
+		last = lines.Text()
+	}
+	require.Equal(t, floodMessages, n)
+	require.Equal(t, fmt.Sprint("message ", floodMessages-1), last)
 	require.Zero(t, p.ExitCode())
 }
 

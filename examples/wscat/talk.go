@@ -72,7 +72,7 @@ func (c *client) listen(ctx context.Context, stdin io.Reader) {
 // output has failed, or when the connection has ended for good.
 func (c *client) listenOn(ctx context.Context, typed <-chan string) {
 	linger := c.o.linger
-	var over <-chan time.Time // gets a value when linger is over
+	var over <-chan time.Time // gets a value when the silence may have lasted for linger
 	for {
 		select {
 		case line, more := <-typed:
@@ -84,8 +84,17 @@ func (c *client) listenOn(ctx context.Context, typed <-chan string) {
 				return // Ctrl-D
 			}
 		case <-c.settled:
+		case <-c.shown:
 		case <-over:
-			return
+			over = nil
+			silence, known := c.silence()
+			if !known {
+				continue // until it was shown
+			}
+			if silence >= linger {
+				return
+			}
+			over = time.After(linger - silence)
 		case <-ctx.Done():
 			return
 		case <-c.show.out.Failed():

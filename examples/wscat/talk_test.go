@@ -6,12 +6,16 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -19,7 +23,7 @@ import (
 func TestEachLineThatWasReadByTheEndGetsItsFate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, notes := reported(reporter{}, func(r *reporter) {
-			c := &client{o: &options{linger: -1, max: 10}, show: r, settled: make(chan struct{}, 1)}
+			c := makeClient(&options{linger: -1, max: 10}, r)
 			var err error
 			c.conn, err = reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
 				<-ctx.Done()
@@ -50,4 +54,54 @@ func TestEachLineThatWasReadByTheEndGetsItsFate(t *testing.T) {
 -- not sent: the end came first: "one"
 `, notes)
 	})
+}
+
+// lingering returns after what time the program leaves with -q 1s, and what it wrote by then to out.
+// Messages come at times.
+func lingering(t *testing.T, out io.Writer, times ...time.Duration) (after time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := conntest.NewFake(nil)
+		r := &reporter{out: terminal.NewPlain(out), notes: terminal.NewPlain(io.Discard)}
+		r.start(nil)
+		c := makeClient(&options{linger: time.Second, max: 10}, r)
+		var err error
+		c.conn, err = reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer.Conn(), nil }), nil)
+		require.NoError(t, err)
+		require.NoError(t, c.conn.AwaitReady(t.Context()))
+		go c.receive()
+		start := time.Now()
+		for _, at := range times {
+			time.AfterFunc(at, func() { peer.Deliver(conn.TextMessage("x")) })
+		}
+		c.listen(t.Context(), strings.NewReader(""))
+		after = time.Since(start)
+		c.conn.Close()
+		<-c.received
+		r.close()
+	})
+	return after
+}
+
+func TestSilenceBeginsAgainWithEachMessage(t *testing.T) {
+	var out strings.Builder
+	require.Equal(t, time.Second, lingering(t, &out))
+	require.Equal(t, 2600*time.Millisecond, lingering(t, &out, 900*time.Millisecond, 1600*time.Millisecond))
+	require.Equal(t, "x\nx\n", out.String())
+}
+
+// stuck is a pipe that nobody reads for 10 s.
+type stuck struct{ once sync.Once }
+
+func (s *stuck) Write(b []byte) (int, error) {
+	s.once.Do(func() { time.Sleep(10 * time.Second) })
+	return len(b), nil
+}
+
+// One line is being written, and 64 wait in the screen. The next one waits to be shown.
+func TestAPipeThatNobodyReadsIsNoSilence(t *testing.T) {
+	times := []time.Duration{0}
+	for range 100 {
+		times = append(times, time.Millisecond)
+	}
+	require.Equal(t, 11*time.Second, lingering(t, &stuck{}, times...))
 }
