@@ -65,12 +65,14 @@ func Example() {
 // A protocol with a message for it warns its clients. A client of this library then opens its
 // next session before it leaves the present one.
 func ExampleGroup_AddNotice() {
-	group, err := drain.New(&drain.Options{Lead: -1, Window: time.Second, Warn: time.Second})
+	group, err := drain.New(&drain.Options{Lead: -1, Window: time.Minute, Warn: time.Minute})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	// The client may be ready, and the drain begin, before the connection is added. Drain waits for
+	// it, because its handler is behind Handler, and it is warned all the same.
+	server := httptest.NewServer(group.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
@@ -85,7 +87,7 @@ func ExampleGroup_AddNotice() {
 			})
 		defer member.Remove()
 		<-c.CloseRead(r.Context()).Done() // your protocol
-	}))
+	})))
 	defer server.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -110,7 +112,7 @@ func ExampleGroup_AddNotice() {
 	}
 	by, err := time.Parse("leaving by "+time.RFC3339Nano, string(m.Data))
 	client.Rotate(m.Session, reconnect.Advice{By: by, Cause: fmt.Errorf("the server restarts")})
-	fmt.Println("warned:", err == nil && time.Until(by) <= time.Second)
+	fmt.Println("warned:", err == nil && time.Until(by) <= time.Minute)
 	client.Close() // so that the example ends soon
 	fmt.Println("drained:", <-drained)
 	// Output:

@@ -65,8 +65,14 @@ func New(o *Options) (*Group, error) {
 // its protocol has them. It is called once at most, in a goroutine of the Group's, and must be
 // safe to call while the connection is in use. Its error is counted.
 //
-// During the lead of a drain a connection is taken like any other. During the window it is
-// closed at a moment that is drawn from what is left of the window, and after that at once.
+// A connection may be added while the Group drains:
+//   - during the lead it is taken like any other;
+//   - during the window it is closed at a moment that is drawn from the rest of the window;
+//   - after the window, or when the context of Drain has ended, it is closed at once.
+//
+// The window ends early if no connection is left and no handler runs behind [Group.Handler]. So put
+// the handler that adds a connection behind Handler: then Drain waits for a connection that the
+// client already uses and that is not added yet, for [Options].CloseTimeout at most.
 func (g *Group) Add(close func(code int, reason string) error) *Member {
 	return g.AddNotice(close, nil)
 }
@@ -74,9 +80,14 @@ func (g *Group) Add(close func(code int, reason string) error) *Member {
 // AddNotice is Add for a protocol that can warn a client: notice tells the client that its
 // connection will be closed at the time by, so that it can leave by itself. It is called
 // [Options].Warn before that, in a goroutine of the Group's, and once at most. A client that
-// has not gone by then is closed, even if notice has not returned. When less than Warn is left
-// of the window of a drain, the time is drawn from what is left, and notice is called at once.
-// After the window, and when the context of Drain has ended, it is not called any more.
+// has not gone by then is closed, even if notice has not returned.
+//
+// A connection that is added while the Group drains is warned before it is closed, if there is time:
+//   - during the lead, or with more than Warn left of the window: as any other;
+//   - with less than Warn left of the window: notice is called at once, and by is drawn from the rest
+//     of the window;
+//   - after the window (see Add for its end), or when the context of Drain has ended: notice is not
+//     called, and the connection is closed at once.
 //
 // Tell the client to be gone a little before by, such as after four fifths of the time until
 // then, because its next session may take a moment to be ready.

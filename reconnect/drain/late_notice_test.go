@@ -1,6 +1,7 @@
 package drain_test
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,4 +44,33 @@ func TestAClientThatComesAfterTheWindowIsClosedWithoutANotice(t *testing.T) {
 		require.Len(t, s.closes(), 1)
 		require.Empty(t, s.notices())
 	})
+}
+
+// A client is ready, and the drain begins, before the handler has added the connection.
+func TestAConnectionThatIsAddedWhileTheGroupDrainsIsWarnedFirst(t *testing.T) {
+	const window, warn = 8 * time.Second, 2 * time.Second
+	for name, added := range map[string]time.Duration{"at once": 0, "early": time.Second, "late": 7 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			withGroup(t, drain.Options{Lead: -1, Window: window, Warn: warn}, func(t *testing.T, s *scene) {
+				gone := make(chan struct{})
+				h := s.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					time.Sleep(added + time.Millisecond)
+					m := s.AddNotice(func(int, string) error { close(gone); return nil }, s.noticer(1, 0))
+					defer m.Remove()
+					<-gone
+				}))
+				go ask(h) // Drain waits for it
+				synctest.Wait()
+				require.NoError(t, s.Drain(t.Context()))
+				told := s.notices()[0]
+				require.Equal(t, told.by, s.now(), "it was closed when it was told")
+				require.LessOrEqual(t, told.by, window)
+				if name == "late" {
+					require.Equal(t, added+time.Millisecond, told.at)
+				} else {
+					require.Equal(t, warn, told.by-told.at, "it has as much time as any other")
+				}
+			})
+		})
+	}
 }
