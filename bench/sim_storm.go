@@ -57,6 +57,9 @@ func simulateStorm(ctx context.Context, c *console, args []string) error {
 		printCurve(c.out, s.server, s.timeout)
 		return nil
 	}
+	if search && s.watch < storm.LeastWatch {
+		return usageError{fmt.Errorf("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, s.watch)}
+	}
 	if search {
 		return o.searchBorders(ctx, c)
 	}
@@ -110,16 +113,25 @@ func printCurve(w io.Writer, server storm.Server, timeout time.Duration) {
 }
 
 func printStorm(w io.Writer, y *storm.Result) {
-	late := notWithin(y.Options.Watch)
-	back, served := late, late
-	if y.Recovered {
-		back = fmt.Sprintf("%.1fs", y.Back.Seconds())
-	}
+	recovered, back := recovery(y.Recovered, y.Options.Watch < storm.LeastWatch, fmt.Sprintf("%.1fs", y.Back.Seconds()), y.Options.Watch)
+	served := notWithin(y.Options.Watch)
 	if y.AllServed {
 		served = fmt.Sprintf("%.1fs", y.Everyone.Seconds())
 	}
-	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%t back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d gave_up=%d\n",
-		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, y.Recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost, y.GaveUp)
+	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%s back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d gave_up=%d\n",
+		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost, y.GaveUp)
+}
+
+// recovery returns whether a run has recovered, and after what time, as words. A run that is not
+// known to have recovered was watched for too short a time, or cut.
+func recovery(recovered, unknown bool, after string, watch time.Duration) (is, back string) {
+	switch {
+	case recovered:
+		return "true", after
+	case unknown:
+		return "unknown", "unknown"
+	}
+	return "false", notWithin(watch)
 }
 
 // notWithin is fleet.NotWithin as one word, for lines of name=value.

@@ -64,15 +64,9 @@ func runStorm(ctx context.Context, w io.Writer, o lab.Storm) error {
 	if err != nil {
 		return err
 	}
-	back := notWithin(o.Watch)
-	switch {
-	case y.Recovered:
-		back = fmt.Sprintf("%.0fs", y.Back.Seconds())
-	case y.Cut:
-		back = "unknown"
-	}
-	fmt.Fprintf(w, "client=%v clients=%d stop=%v watch=%v recovered=%t back=%s away=%d peak=%d cut=%t\n\n",
-		o.Client, o.Clients, o.Stop, o.Watch, y.Recovered, back, y.Away, y.Peak, y.Cut)
+	recovered, back := recovery(y.Recovered, y.Unknown || y.Cut, fmt.Sprintf("%.0fs", y.Back.Seconds()), o.Watch)
+	fmt.Fprintf(w, "client=%v clients=%d stop=%v watch=%v recovered=%s back=%s away=%d peak=%d cut=%t\n\n",
+		o.Client, o.Clients, o.Stop, o.Watch, recovered, back, y.Away, y.Peak, y.Cut)
 	if y.Cut {
 		return context.Cause(ctx)
 	}

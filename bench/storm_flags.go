@@ -36,7 +36,7 @@ func (s *stormFlags) add(flags *flag.FlagSet, kinds string, watch time.Duration)
 	addParams(flags, &s.params)
 	flags.Var(seconds{&s.before}, "before", "how long all runs well before the stop")
 	flags.Var(seconds{&s.stop}, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
-	flags.Var(pause{&s.watch}, "watch", "how long the server is watched after it goes on, as by SIGCONT")
+	flags.Var(pause{&s.watch}, "watch", "how long the server is watched after it goes on, as by SIGCONT; if that is not long enough to say so, recovered=unknown")
 }
 
 // chosen returns the kinds of client.

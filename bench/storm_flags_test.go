@@ -50,6 +50,10 @@ func TestTheStormsFlagsChangeWhatIsSimulated(t *testing.T) {
 	}
 	require.Contains(t, run("fixed -stop 3"), "recovered=true")
 	require.Contains(t, run("fixed -stop 3 -delay 500ms"), "recovered=false")
+	require.Contains(t, run("fixed -stop 1 -watch 20"), "recovered=unknown back=unknown", "it is well, and must be so for 30 s")
+	_, errs, code := bench(strings.Fields("sim -model storm -search -watch 20")...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "-watch: a search needs at least 31s to see that a run has recovered, not 20s")
 	require.Contains(t, run("described -base 1s -multiplier 5 -jitter 0"), "client=described(base=1s,multiplier=5,jitter=0) ")
 	require.Contains(t, run("fixed,coded -base 1s"), "client=coded ", "which has no first wait of its own")
 }

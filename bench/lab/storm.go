@@ -43,6 +43,7 @@ type StormSecond struct {
 type StormResult struct {
 	Seconds   []StormSecond
 	Cut       bool          // the user ended it
+	Unknown   bool          // it was not seen for stormWell after the server went on, so that nobody knows if it has recovered
 	Recovered bool          // from Back until the end, and for stormWell at least, 95 % of the requests that ended succeeded in each stormWell
 	Back      time.Duration // from the server's going on
 	Away      int           // clients at the end that had failed and not succeeded since
@@ -206,14 +207,19 @@ func (r *stormRun) over() bool {
 	return well && last.Away == 0
 }
 
-// well returns since when all has been well without a break.
-func (r *stormRun) well() (back time.Duration, ok bool) {
-	var after []StormSecond
+// after returns the seconds since the server went on.
+func (r *stormRun) after() (after []StormSecond) {
 	for _, s := range r.result.Seconds {
-		if s.At-time.Second >= r.resumed {
+		if r.resumed > 0 && s.At-time.Second >= r.resumed {
 			after = append(after, s)
 		}
 	}
+	return after
+}
+
+// well returns since when all has been well without a break.
+func (r *stormRun) well() (back time.Duration, ok bool) {
+	after := r.after()
 	for end := len(after); end >= stormWell; end-- {
 		good, ended := 0, 0
 		for _, s := range after[end-stormWell : end] {
@@ -229,9 +235,8 @@ func (r *stormRun) well() (back time.Duration, ok bool) {
 
 func (r *stormRun) finish() *StormResult {
 	y := &r.result
-	if r.resumed > 0 {
-		y.Back, y.Recovered = r.well()
-	}
+	y.Back, y.Recovered = r.well()
+	y.Unknown = len(r.after()) < stormWell
 	y.Away = int(r.counts.away.Load())
 	return y
 }

@@ -28,6 +28,9 @@ type Second struct {
 const (
 	wellShare = 0.95
 	wellFor   = 30 // s
+
+	// LeastWatch is how long a run must be watched at least, so that it can be seen to recover.
+	LeastWatch = (wellFor + 1) * time.Second
 )
 
 // second returns the current one. Those that it follows have got their
