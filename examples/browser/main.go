@@ -50,7 +50,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -64,30 +63,15 @@ import (
 	"github.com/redial-go/redial/examples/internal/command"
 )
 
-func main() {
-	ctx, stop := command.Context()
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { os.Exit(command.Main("browser", run)) }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("browser", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	addr := flags.String("addr", "127.0.0.1:0", "serve at this `address`")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
+	if err := command.Parse(flags, args, s); err != nil {
+		return err
 	}
-	if flags.NArg() > 0 {
-		fmt.Fprintf(stderr, "browser: unexpected arguments %q: see -h\n", flags.Args())
-		return 2
-	}
-	if err := serve(ctx, *addr, stdout); err != nil {
-		fmt.Fprintln(stderr, "browser:", err)
-		return 1
-	}
-	return 0
+	return serve(ctx, *addr, s.Out)
 }
 
 // serve builds the page, and serves it until ctx ends.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/examples/internal/command"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,9 +22,9 @@ func TestItServesThePageUntilItIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	out, in := io.Pipe()
-	code := make(chan int, 1)
-	go func() { // <-code waits for it
-		code <- run(ctx, nil, in, in)
+	ended := make(chan error, 1)
+	go func() { // <-ended waits for it
+		ended <- run(ctx, nil, command.Streams{Out: in})
 		in.Close()
 	}()
 	var said []byte
@@ -38,7 +40,7 @@ func TestItServesThePageUntilItIsInterrupted(t *testing.T) {
 	answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	interrupt()
-	require.Zero(t, <-code)
+	require.NoError(t, <-ended)
 	http.DefaultClient.CloseIdleConnections()
 }
 
@@ -46,18 +48,14 @@ func TestAnInterruptDuringTheBuildIsNoFailure(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	var out bytes.Buffer
-	require.Zero(t, run(ctx, nil, &out, &out))
+	require.NoError(t, run(ctx, nil, command.Streams{Out: &out}))
 	require.Equal(t, "building the page ...\n", out.String())
 }
 
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"serve"}, {"-port", "1"}} {
-		var out bytes.Buffer
-		require.Equal(t, 2, run(t.Context(), args, &out, &out))
-		require.NotEmpty(t, out.String())
+		var wrong *command.UsageError
+		require.ErrorAs(t, run(t.Context(), args, command.Streams{}), &wrong)
 	}
-	var out bytes.Buffer
-	require.Equal(t, 1, run(t.Context(), []string{"-addr", "127.0.0.1:nonsense"}, &out, &out))
-	require.Contains(t, out.String(), "browser: ")
-	require.Zero(t, run(t.Context(), []string{"-h"}, &out, &out))
+	require.ErrorContains(t, run(t.Context(), []string{"-addr", "127.0.0.1:nonsense"}, command.Streams{}), "nonsense")
 }

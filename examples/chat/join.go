@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -26,31 +26,31 @@ const (
 )
 
 // join runs `chat join`.
-func join(ctx context.Context, url, name string, keep time.Duration, address string, stdin, stdout *os.File) error {
+func join(ctx context.Context, url, name string, keep time.Duration, page string, s command.Streams) error {
 	if err := checkName(name); err != nil {
-		return &usageError{"-name", err}
+		return wrong("-name", err)
 	}
 	if keep <= 0 {
-		return &usageError{"-keep", fmt.Errorf("must be longer than 0, not %v", keep)}
+		return wrong("-keep", fmt.Errorf("must be longer than 0, not %v", keep))
 	}
 	c, err := newClient(&dialer.WebSocket{
 		URL: url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}},
-	}, name, keep, screenOn(stdin, stdout), reconnect.RunOptions{
+	}, name, keep, screenOn(s), reconnect.RunOptions{
 		// The longest wait is 10 s and not the default of 30 s, because a user is waiting.
 		Policy: backoff.First(2*time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
 	})
 	if err != nil {
-		return &usageError{"-url", err}
+		return wrong("-url", err)
 	}
 	defer c.conn.Close()
 	c.screen.Start(c.prompt)
 	defer c.screen.Close()
-	page, err := openPage(address, c.screen.Note, c.register)
+	p, err := openPage(page, c.screen.Note, c.register)
 	if err != nil {
 		return err
 	}
-	defer page.Close()
-	if err := c.talk(ctx, stdin); err != nil {
+	defer p.Close()
+	if err := c.talk(ctx, s.In); err != nil {
 		return err
 	}
 	c.leave()
@@ -61,11 +61,11 @@ func join(ctx context.Context, url, name string, keep time.Duration, address str
 }
 
 // screenOn returns a screen with a prompt if the user types on a terminal.
-func screenOn(stdin, stdout *os.File) *terminal.Screen {
-	if terminal.Is(stdin) {
-		return terminal.NewScreen(stdout)
+func screenOn(s command.Streams) *terminal.Screen {
+	if terminal.Is(s.In) {
+		return terminal.NewScreen(s.Out)
 	}
-	return terminal.NewPlain(stdout)
+	return terminal.NewPlain(s.Out)
 }
 
 // unsaid returns how many lines the room has not acknowledged.

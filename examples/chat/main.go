@@ -61,88 +61,54 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/redial-go/redial/examples/internal/command"
 )
 
-func main() { os.Exit(command()) }
-
-func command() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
-	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-}
+func main() { os.Exit(example.Main()) }
 
 const usage = `usage: chat serve [-addr 127.0.0.1:8000] [-log FILE] [-page ADDRESS]
        chat join [-url ws://127.0.0.1:8000/] [-name NAME] [-keep 5m] [-page ADDRESS]
 `
 
-// run returns the exit code: 0 for success, 1 for a failure or if a typed line was not
-// acknowledged, 2 for wrong arguments.
-func run(ctx context.Context, args []string, stdin, stdout *os.File, stderr io.Writer) int {
-	command := ""
-	if len(args) > 0 {
-		command, args = args[0], args[1:]
-	}
-	flags := flag.NewFlagSet("chat "+command, flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	page := flags.String("page", "", "show how it is on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port")
-	var do func() error
-	switch command {
-	case "serve":
-		addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0 means any free port")
-		path := flags.String("log", "", "keep what is said in this `file`, and restore the room from it")
-		do = func() error { return serve(ctx, *addr, *path, *page, stdout) }
-	case "join":
-		url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
-		name := flags.String("name", userName(), "the `name` that others see")
-		keep := flags.Duration("keep", 5*time.Minute, "how long to try to send a line")
-		do = func() error { return join(ctx, *url, *name, *keep, *page, stdin, stdout) }
-	case "-h", "-help", "--help", "help":
-		fmt.Fprint(stderr, usage)
-		return 0
-	default:
-		if command != "" {
-			fmt.Fprintf(stderr, "chat: there is no command %q\n", command)
-		}
-		fmt.Fprint(stderr, usage)
-		return 2
-	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "chat %s: unexpected arguments %q: everything is given by flags, see -h\n", command, flags.Args())
-		return 2
-	}
-	err := do()
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(stderr, "chat %s: %v\n", command, err)
-	if _, wrong := errors.AsType[*usageError](err); wrong {
-		return 2
-	}
-	return 1
+var example = command.Program{
+	Name: "chat", Usage: usage,
+	Commands: map[string]command.Func{"serve": runServe, "join": runJoin},
 }
 
-// usageError reports a wrong argument.
-type usageError struct {
-	flag string
-	err  error
+const pageHelp = "show how it is on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port"
+
+func runServe(ctx context.Context, args []string, s command.Streams) error {
+	flags := flag.NewFlagSet("chat serve", flag.ContinueOnError)
+	page := flags.String("page", "", pageHelp)
+	addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0 means any free port")
+	path := flags.String("log", "", "keep what is said in this `file`, and restore the room from it")
+	if err := command.Parse(flags, args, s); err != nil {
+		return err
+	}
+	return serve(ctx, *addr, *path, *page, s.Out)
 }
 
-func (e *usageError) Error() string { return e.flag + ": " + e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+func runJoin(ctx context.Context, args []string, s command.Streams) error {
+	flags := flag.NewFlagSet("chat join", flag.ContinueOnError)
+	page := flags.String("page", "", pageHelp)
+	url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
+	name := flags.String("name", userName(), "the `name` that others see")
+	keep := flags.Duration("keep", 5*time.Minute, "how long to try to send a line")
+	if err := command.Parse(flags, args, s); err != nil {
+		return err
+	}
+	return join(ctx, *url, *name, *keep, *page, s)
+}
+
+// wrong returns the error of a flag whose value is wrong.
+func wrong(flag string, err error) error {
+	return &command.UsageError{Err: fmt.Errorf("%s: %w", flag, err)}
+}
 
 func userName() string {
 	for _, key := range []string{"USER", "USERNAME"} {

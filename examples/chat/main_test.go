@@ -20,14 +20,14 @@ import (
 // The program must leave no goroutine but the one that reads the input (promise 11 of package
 // reconnect).
 func TestMain(m *testing.M) {
-	program.Main(m, command, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/internal/terminal.(*Input).read"))
+	program.Main(m, example.Main, goleak.IgnoreAnyFunction("github.com/redial-go/redial/examples/internal/terminal.(*Input).read"))
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, message string }{
 		{"", "usage: chat serve"},
-		{"leave", "chat: there is no command \"leave\"\nusage: chat serve"},
+		{"leave", "chat: there is no command \"leave\"\nchat: see chat -h"},
 		{"join -bogus", "flag provided but not defined: -bogus"},
 		{"serve 127.0.0.1:8000", `unexpected arguments ["127.0.0.1:8000"]`},
 		{"join -url http://chat.example", "-url: dialer: WebSocket.URL: scheme must be ws or wss, not http"},
@@ -45,8 +45,11 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 
 func TestHelpIsNoError(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-h", "help", "join -h", "serve -h"} {
-		require.Zero(t, program.Start(t, strings.Fields(args)...).ExitCode(), args)
+	for args, said := range map[string]string{"-h": "usage: chat serve", "help": "usage: chat serve", "join -h": "  -keep ", "serve -h": "  -log "} {
+		p := program.StartFilter(t, strings.Fields(args)...)
+		require.Zero(t, p.ExitCode(), args)
+		require.Contains(t, p.Out.String(), said)
+		require.Empty(t, p.String(), args)
 	}
 }
 

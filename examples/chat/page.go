@@ -25,7 +25,7 @@ func openPage(address string, print func(format string, args ...any), register f
 	url, err := page.Listen(address)
 	if err != nil {
 		page.Close()
-		return nil, &usageError{"-page", err}
+		return nil, wrong("-page", err)
 	}
 	print("page: %s", url)
 	return page, nil

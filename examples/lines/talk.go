@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -42,8 +44,13 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 	}
 	defer c.Close()
 	send := func(line string) {
-		if err := c.Send(reconnect.Out{Message: conn.TextMessage(line)}); err != nil {
-			t.note("not sent: %q: %v", line, err)
+		out := reconnect.Out{Message: conn.TextMessage(line)}
+		err := c.Send(out) // also after Ctrl-C, because the line was typed before
+		if errors.Is(err, reconnect.ErrOutboxFull) {
+			err = c.SendWait(ctx, out) // a pipe is faster than any server
+		}
+		if err != nil {
+			t.done(ctx, reconnect.Receipt{Out: out, Fate: reconnect.FateDropped, Err: err})
 		}
 	}
 	in := terminal.NewInput(s.In, maxLine)
@@ -53,8 +60,12 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 	case <-c.Done():
 		return c.Err()
 	default:
-		return end(c)
 	}
+	err = end(c)
+	if n := t.unsent.Load(); n > 0 {
+		return fmt.Errorf("lines that were not sent: %d", n)
+	}
+	return err
 }
 
 // listen sends typed lines until the input, ctx or c ends, and those that were read by then.
@@ -89,23 +100,29 @@ func liveness(line string) reconnect.Liveness {
 	}
 }
 
+// endLimit is how long the end may take.
+const endLimit = 5 * time.Second
+
 // end sends what is still queued, closes this side's half of the connection, and reads until
-// the server has closed its half. All this may take 5 s.
+// the server has closed its half.
 func end(c *reconnect.Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	late := fmt.Errorf("answers may be missing: the server was not done within %v", endLimit)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), endLimit, late)
 	defer cancel()
 	err := c.Shutdown(ctx)
 	<-c.Done() // no receipt comes after this
-	if _, unsent := errors.AsType[*reconnect.UnsentError](err); unsent {
-		return err
+	if errors.Is(err, late) {
+		return late
 	}
-	return nil // all was sent, so it does not matter how the server ended the connection
+	return nil // all was sent, or done has counted it, so it does not matter how the server ended the connection
 }
 
 // talker prints messages and notes for the user. Any goroutine may call its methods.
 type talker struct {
 	mu         sync.Mutex // guards both writers
 	out, notes io.Writer
+
+	unsent atomic.Int64 // how many lines have another fate than that they were written
 }
 
 func (t *talker) print(_ context.Context, m reconnect.Message) {
@@ -123,12 +140,18 @@ func (t *talker) note(format string, args ...any) {
 // done receives the fate of each line. It does not send a line again whose fate is unknown,
 // because the server might answer it twice.
 func (t *talker) done(_ context.Context, r reconnect.Receipt) {
-	switch r.Fate {
-	case reconnect.FateDropped:
-		t.note("not sent: %q: %v", r.Out.Data, r.Err)
-	case reconnect.FateUnknown:
-		t.note("perhaps not sent: %q: %v", r.Out.Data, r.Err)
+	if r.Fate == reconnect.FateWritten {
+		return
 	}
+	t.unsent.Add(1)
+	why, what := r.Err, "not sent"
+	if errors.Is(why, net.ErrClosed) {
+		why = errors.New("the end came first")
+	}
+	if r.Fate == reconnect.FateUnknown {
+		what = "perhaps not sent"
+	}
+	t.note("%s: %q: %v", what, r.Out.Data, why)
 }
 
 func (t *talker) trace() *reconnect.Trace {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,34 +21,29 @@ import (
 	"github.com/redial-go/redial/reconnect/replay"
 )
 
-// demo runs the drill and returns the exit code.
-func demo(ctx context.Context, stdout *os.File, page *debug.Page) int {
+// demo runs the drill.
+func demo(ctx context.Context, out io.Writer, page *debug.Page) error {
 	v, err := openVenue()
 	if err != nil {
-		fmt.Fprintln(stdout, "FAILED: venue:", err)
-		return 1
+		return fmt.Errorf("venue: %w", err)
 	}
 	defer v.close()
-	d, err := newDrill(v, newJournal(stdout, newAudit()))
+	d, err := newDrill(v, newJournal(out, newAudit()))
 	if err != nil {
-		fmt.Fprintln(stdout, "FAILED: client:", err)
-		return 1
+		return fmt.Errorf("client: %w", err)
 	}
 	d.show(page)
 	err = d.run(ctx)
 	d.close()
-	d.journal.table(stdout)
-	d.table(stdout)
-	switch {
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintf(stdout, "\n%v after %d of %d\n", err, len(d.results), len(d.script()))
-		return 1
-	case err != nil:
-		fmt.Fprintf(stdout, "\nFAILED: %v\n", err)
-		return 1
+	d.journal.table(out)
+	d.table(out)
+	if errors.Is(err, errInterrupted) {
+		return fmt.Errorf("%w after %d of %d", err, len(d.results), len(d.script()))
+	} else if err != nil {
+		return err
 	}
-	fmt.Fprintf(stdout, "\nok: all %d survived, the rotation lost nothing, the books equal the venue's, no message of an old session was applied\n", len(d.results))
-	return 0
+	_, err = fmt.Fprintf(out, "\nok: all %d survived, the rotation lost nothing, the books equal the venue's, no message of an old session was applied\n", len(d.results))
+	return err
 }
 
 // drill makes the venue misbehave in one way after the other, and checks that the client

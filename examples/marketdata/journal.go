@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +55,7 @@ const (
 	troublesKept = 1000
 )
 
-func newJournal(out *os.File, a *audit) *journal {
+func newJournal(out io.Writer, a *audit) *journal {
 	return &journal{start: time.Now(), printer: newPrinter(out), audit: a}
 }
 

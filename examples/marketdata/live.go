@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/debug"
 )
@@ -23,8 +23,8 @@ type follower struct {
 }
 
 // live follows a real feed until ctx ends. It keeps all defaults.
-func live(ctx context.Context, stdout *os.File, stderr io.Writer, page *debug.Page, url, subscription string) int {
-	f := &follower{journal: newJournal(stdout, nil)}
+func live(ctx context.Context, out io.Writer, page *debug.Page, url, subscription string) error {
+	f := &follower{journal: newJournal(out, nil)}
 	o := &reconnect.Options{}
 	if subscription != "" {
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
@@ -32,19 +32,14 @@ func live(ctx context.Context, stdout *os.File, stderr io.Writer, page *debug.Pa
 		}
 	}
 	if err := f.follow(&dialer.WebSocket{URL: url}, o); err != nil {
-		fmt.Fprintln(stderr, "marketdata: -url:", err)
-		return 2
+		return &command.UsageError{Err: fmt.Errorf("-url: %w", err)}
 	}
 	defer f.feed.Close()
 	page.Register("feed", f.feed, nil)
 	err := f.watch(ctx)
 	f.journal.close()
-	f.journal.table(stdout)
-	if err != nil {
-		fmt.Fprintln(stdout, "\nFAILED:", err)
-		return 1
-	}
-	return 0
+	f.journal.table(out)
+	return err
 }
 
 // follow starts to keep a connection to a feed open.

@@ -26,65 +26,41 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/reconnect/debug"
 )
 
-const usage = `usage: marketdata [-url ADDRESS [-subscribe MESSAGE]] [-page ADDRESS]
+func main() { os.Exit(command.Main("marketdata", run)) }
 
-Without flags it runs a client against a venue of its own that misbehaves, for at
-most 30 s. With -url it follows a real feed until Ctrl-C and prints a line per second.
-
-`
-
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, stdout *os.File, stderr io.Writer) int {
+func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	url := flags.String("url", "", "follow the feed at this `address`, which begins with ws:// or wss://")
+	url := flags.String("url", "", "follow the feed at this `address`, which begins with ws:// or wss://, until Ctrl-C")
 	subscription := flags.String("subscribe", "", "send this `message` first on each new connection; needs -url")
 	address := flags.String("page", "", "show the connection on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port")
-	flags.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		flags.PrintDefaults()
-	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
+	if err := command.Parse(flags, args, s); err != nil {
+		return err
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	switch {
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "marketdata: unexpected arguments %q: everything is given by flags, see -h\n", flags.Args())
-		return 2
-	case given["subscribe"] && !given["url"]:
-		fmt.Fprintln(stderr, "marketdata: -subscribe needs -url, because the client of the built-in venue subscribes by itself")
-		return 2
+	if given["subscribe"] && !given["url"] {
+		return &command.UsageError{Err: errors.New("-subscribe needs -url, because the client of the built-in venue subscribes by itself")}
 	}
 	page, err := debug.New(nil)
-	if err == nil && given["page"] {
-		var at string
-		if at, err = page.Listen(*address); err == nil {
-			fmt.Fprintln(stdout, "page:", at)
-		}
-	}
 	if err != nil {
-		fmt.Fprintln(stderr, "marketdata: -page:", err)
-		return 2
+		return err
 	}
 	defer page.Close()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
-	if given["url"] {
-		return live(ctx, stdout, stderr, page, *url, *subscription)
+	if given["page"] {
+		at, err := page.Listen(*address)
+		if err != nil {
+			return &command.UsageError{Err: fmt.Errorf("-page: %w", err)}
+		}
+		fmt.Fprintln(s.Out, "page:", at)
 	}
-	return demo(ctx, stdout, page)
+	if given["url"] {
+		return live(ctx, s.Out, page, *url, *subscription)
+	}
+	return demo(ctx, s.Out, page)
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,12 +15,13 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
 // The program must leave no goroutine (promise 11 of package reconnect).
 func TestMain(m *testing.M) {
-	program.Main(m, func() int { return run(os.Args[1:], os.Stdout, os.Stderr) })
+	program.Main(m, func() int { return command.Main("marketdata", run) })
 }
 
 func TestTheClientSurvivesEveryMisbehaviour(t *testing.T) {
@@ -51,7 +51,7 @@ func TestAnInterruptedDrillFailsAndShowsTheTables(t *testing.T) {
 	require.Equal(t, 1, p.ExitCode(), p)
 	require.Contains(t, p.String(), "ended by")
 	require.Contains(t, p.String(), "not tried")
-	require.Regexp(t, `\ninterrupted after \d of 7\n$`, p.String())
+	require.Regexp(t, `\nmarketdata: interrupted after \d of 7\n$`, p.String())
 }
 
 func TestARealFeedIsFollowedUntilInterrupted(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAFeedThatIsGoneForGoodIsAFailure(t *testing.T) {
 	defer gone.Close()
 	p := program.Start(t, "-url", "ws"+strings.TrimPrefix(gone.URL, "http"))
 	require.Equal(t, 1, p.ExitCode(), p)
-	require.Regexp(t, `\nFAILED: closed: dial .*410 Gone\n$`, p.String())
+	require.Regexp(t, `\nmarketdata: closed: dial .*410 Gone\n$`, p.String())
 }
 
 func TestASecondInterruptKills(t *testing.T) {
@@ -134,6 +134,10 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		require.Contains(t, p.String(), c.message)
 		require.NotContains(t, p.String(), "hush", "no secret is printed")
 	}
+	p := program.StartFilter(t, "-h")
+	require.Zero(t, p.ExitCode())
+	require.Contains(t, p.Out.String(), "  -subscribe ")
+	require.Empty(t, p.String())
 }
 
 // feed is a server that sends three messages on each connection.

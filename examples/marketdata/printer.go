@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -21,16 +22,11 @@ type printer struct {
 	stopped  chan struct{}
 }
 
-func newPrinter(out *os.File) *printer {
+func newPrinter(out io.Writer) *printer {
 	return &printer{
-		out: out, terminal: isTerminal(out),
+		out: out, terminal: terminal.Is(out) && os.Getenv("TERM") != "dumb",
 		lines: make(chan string, 64), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 // start starts to write. One goroutine calls status, four times a second and for each line.

@@ -14,8 +14,8 @@
 // The caller replaces each session when the warning comes: [reconnect.Conn.Rotate]. So every
 // frame arrives once, without a pause. With -rotate=false it waits until the service ends the
 // connection, and dials then: frames are lost or late. The exit code is 0 if every frame came
-// once and no pause was over 100 ms, not counting those that the sender made itself because
-// the machine was busy.
+// once and no pause was more than 100 ms longer than the longest that the sender made itself,
+// because the machine was busy.
 //
 // The caller is in caller.go: copy that. The service is in service.go, call.go and line.go;
 // frame.go has what goes over the wire. plan.go runs a call, tally.go counts frames, and
@@ -24,7 +24,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,58 +39,36 @@ import (
 	"github.com/redial-go/redial/examples/internal/command"
 )
 
-const usage = `usage: voice [-for 60s] [-life 10s] [-warn 2s] [-overlap hold|mix|break] [-rotate=false]
+func main() { os.Exit(command.Main("voice", run)) }
 
-It holds a call with a service in this process, and prints which frames were lost or late.
-
-`
-
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, out, notes io.Writer) int {
-	p, err := parse(args, notes)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
+func run(ctx context.Context, args []string, s command.Streams) error {
+	p, err := parse(args, s)
+	if err != nil {
+		return err
 	}
-	ctx, stop := command.Context()
-	defer stop()
-	err = local(ctx, p, out)
-	if err == nil {
-		fmt.Fprintf(out, "\nok: every frame came once, no pause was over %v\n", longestPause)
-		return 0
+	if err := local(ctx, p, s.Out); err != nil {
+		return err
 	}
-	fmt.Fprintln(out, "\nFAILED:", err)
-	return 1
+	_, err = fmt.Fprintf(s.Out, "\nok: every frame came once, and no pause was more than %v longer than the sender's own\n", longestPause)
+	return err
 }
 
-// parse returns the call that args describe. It has printed what is wrong with them.
-func parse(args []string, notes io.Writer) (*plan, error) {
+// parse returns the call that args describe.
+func parse(args []string, s command.Streams) (*plan, error) {
 	p := &plan{}
 	flags := flag.NewFlagSet("voice", flag.ContinueOnError)
-	flags.SetOutput(notes)
 	flags.DurationVar(&p.length, "for", time.Minute, "hold the call for this `long`")
 	flags.DurationVar(&p.life, "life", 10*time.Second, "the service ends each connection after this `long`")
 	flags.DurationVar(&p.warn, "warn", 2*time.Second, "it says so this `long` before")
 	flags.BoolVar(&p.rotate, "rotate", true, "replace a session when the warning comes; if not, redial when the service has ended it")
 	flags.TextVar(&p.overlap, "overlap", overlapHold, "how a session is replaced\nhold: the next one is heard when the last one has ended\nmix: both are heard as they come\nbreak: the last one is closed before the next is dialed, and what is on its way then is lost")
-	flags.Usage = func() {
-		fmt.Fprint(notes, usage)
-		flags.PrintDefaults()
-	}
-	if err := flags.Parse(args); err != nil {
+	if err := command.Parse(flags, args, s); err != nil {
 		return nil, err
 	}
-	err := p.validate()
-	if flags.NArg() > 0 {
-		err = fmt.Errorf("unexpected arguments %q: everything is given by flags, see -h", flags.Args())
+	if err := p.validate(); err != nil {
+		return nil, &command.UsageError{Err: err}
 	}
-	if err != nil {
-		fmt.Fprintln(notes, "voice:", err)
-	}
-	return p, err
+	return p, nil
 }
 
 // local holds the call with a service on a loopback port, and prints what happened.

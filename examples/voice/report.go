@@ -35,19 +35,17 @@ func (c counted) result() result {
 	}
 }
 
-// longestPause is the longest pause between two frames that passes, if the sender makes none
-// itself.
+// longestPause is by how much the longest pause between two frames at the receiver may exceed the
+// longest one of the sender, which may be busy itself. To wait for Write is no pause of the sender.
 const longestPause = 100 * time.Millisecond
 
-// fault returns what was wrong, nil if nothing was. A pause that the sender made itself, because
-// the machine was busy, is no fault of the connection. To wait for Write is none of those.
+// fault returns what was wrong, nil if nothing was.
 func (r result) fault() error {
-	limit := longestPause + max(r.saidPause-every, 0)
-	if r.missing == 0 && r.twice == 0 && r.heardPause <= limit {
+	if r.missing == 0 && r.twice == 0 && r.heardPause <= r.saidPause+longestPause {
 		return nil
 	}
-	return fmt.Errorf("%d frames are missing, %d came twice, the longest pause was %v",
-		r.missing, r.twice, r.heardPause.Round(time.Millisecond))
+	return fmt.Errorf("%d frames are missing, %d came twice, the longest pause was %v, and %v at the sender",
+		r.missing, r.twice, r.heardPause.Round(time.Millisecond), r.saidPause.Round(time.Millisecond))
 }
 
 // verdict returns what was wrong with the call, nil if nothing was.

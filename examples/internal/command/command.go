@@ -1,5 +1,8 @@
-// Package command runs an example that has several commands, such as "lines serve" and
-// "lines talk".
+// Package command runs an example from the command line. What an example was asked for goes to
+// standard output, help too, and errors go to standard error. The exit code is 0, 1 for a
+// failure, or 2 for wrong usage.
+//
+// An example with one command calls [Main]. An example with several is a [Program]:
 //
 //	func main() { os.Exit(example.Main()) }
 //
@@ -18,10 +21,10 @@ import (
 	"syscall"
 )
 
-// Program is an example.
+// Program is an example with several commands.
 type Program struct {
 	Name     string
-	Usage    string // lines that say how to use it, the last one ended too
+	Usage    string // the help: lines, the last one ended too
 	Commands map[string]Func
 }
 
@@ -43,59 +46,77 @@ func Context() (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// Main is Run in a Context, with the arguments and the streams of the process.
+// Main runs an example with one command in a [Context], with the arguments and the streams of the
+// process, and returns the exit code.
+func Main(name string, f Func) (code int) {
+	ctx, stop := Context()
+	defer stop()
+	s := Streams{os.Stdin, os.Stdout, os.Stderr}
+	return exit(name, f(ctx, os.Args[1:], s), s)
+}
+
+// Main is Run in a [Context], with the arguments and the streams of the process.
 func (p *Program) Main() (code int) {
 	ctx, stop := Context()
 	defer stop()
 	return p.Run(ctx, os.Args[1:], Streams{os.Stdin, os.Stdout, os.Stderr})
 }
 
-// Run carries out the command that args begin with. It returns the exit code: 0, 1 for a
-// failure, 2 for wrong usage.
+// Run carries out the command that args begin with, and returns the exit code.
 func (p *Program) Run(ctx context.Context, args []string, s Streams) (code int) {
-	if len(args) == 0 || p.Commands[args[0]] == nil {
-		help := len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0])
-		if len(args) > 0 && !help {
-			fmt.Fprintf(s.Notes, "%s: there is no command %q\n", p.Name, args[0])
-		}
+	if len(args) == 0 {
 		fmt.Fprint(s.Notes, p.Usage)
-		if help {
-			return 0
-		}
 		return 2
 	}
-	err := p.Commands[args[0]](ctx, args[1:], s)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	name := args[0]
+	if f := p.Commands[name]; f != nil {
+		return exit(p.Name+" "+name, f(ctx, args[1:], s), s)
+	}
+	if slices.Contains([]string{"-h", "-help", "--help", "help"}, name) {
+		fmt.Fprint(s.Out, p.Usage)
 		return 0
-	case errors.Is(err, errUsage):
-		return 2
-	default:
-		fmt.Fprintf(s.Notes, "%s %s: %v\n", p.Name, args[0], err)
-		return 1
 	}
+	return exit(p.Name, &UsageError{fmt.Errorf("there is no command %q", name)}, s)
 }
 
-// errUsage is the error of arguments that are wrong. Parse has said why.
-var errUsage = errors.New("wrong usage")
+// exit prints err, unless help was asked for, and returns the exit code.
+func exit(name string, err error, s Streams) (code int) {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	fmt.Fprintf(s.Notes, "%s: %v\n", name, err)
+	if _, wrong := errors.AsType[*UsageError](err); wrong {
+		fmt.Fprintf(s.Notes, "%s: see %s -h\n", name, name)
+		return 2
+	}
+	return 1
+}
+
+// UsageError is the error of a Func whose arguments are wrong.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UsageError) Unwrap() error { return e.Err }
 
 // Parse parses args. Behind the flags there must be one argument for each of want, which says
-// what it is. A Func returns the error of Parse as it is.
+// what it is. With -h Parse prints the help to s.Out and returns [flag.ErrHelp]; any other error is
+// a [UsageError]. A Func returns the error of Parse as it is.
 func Parse(flags *flag.FlagSet, args []string, s Streams, want ...string) error {
-	flags.SetOutput(s.Notes)
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return errUsage
-	}
+	flags.SetOutput(io.Discard) // because package flag prints help and errors to one writer
+	err := flags.Parse(args)
 	switch n := flags.NArg(); {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(s.Out)
+		flags.Usage()
+		return err
+	case err != nil:
+		return &UsageError{err}
 	case n < len(want):
-		fmt.Fprintf(s.Notes, "%s: the %s is missing\n", flags.Name(), want[n])
+		return &UsageError{fmt.Errorf("the %s is missing", want[n])}
 	case n > len(want):
-		fmt.Fprintf(s.Notes, "%s: unexpected arguments %q\n", flags.Name(), flags.Args()[len(want):])
-	default:
-		return nil
+		return &UsageError{fmt.Errorf("unexpected arguments %q", flags.Args()[len(want):])}
 	}
-	flags.Usage()
-	return errUsage
+	return nil
 }

@@ -40,10 +40,12 @@ type event struct {
 }
 
 // NewScreen returns a Screen that shows a prompt if out is a terminal.
-func NewScreen(out *os.File) *Screen {
+func NewScreen(out io.Writer) *Screen {
 	s := NewPlain(out)
-	s.terminal = Is(out) && os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows"
-	s.columns = func() int { return columns(out) }
+	if Is(out) && os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" {
+		s.terminal = true
+		s.columns = func() int { return columns(out.(*os.File)) }
+	}
 	return s
 }
 

@@ -4,8 +4,12 @@ package terminal
 
 import "os"
 
-// Is reports whether f is a terminal, or another device of characters.
-func Is(f *os.File) bool {
+// Is reports whether stream is a file that is a terminal, or another device of characters.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

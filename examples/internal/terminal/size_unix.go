@@ -8,8 +8,12 @@ import (
 	"unsafe"
 )
 
-// Is reports whether f is a terminal. /dev/null is none.
-func Is(f *os.File) bool {
+// Is reports whether stream is a file that is a terminal. /dev/null is none.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
 	_, err := size(f)
 	return err == nil
 }
