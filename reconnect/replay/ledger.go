@@ -280,14 +280,8 @@ func (l *Ledger) start(c *reconnect.Conn) error {
 	l.setTimer()
 	for _, r := range l.damaged {
 		l.stats.count(OutcomeDamaged)
-		if r.ID > l.unknownTo { // the key is damaged, too
-			if r.ID > l.state.LastID+uint64(l.adding) { // else a new message has the ID, and replaces the record
-				l.deletes = append(l.deletes, r.ID)
-			}
-			r.ID = 0
-		} else if r.ID > 0 {
+		if r.ID > 0 {
 			l.remember(OutcomeError{r.ID, OutcomeDamaged, r.Err})
-			l.deletes = append(l.deletes, r.ID)
 		}
 		if l.o.OnDone != nil {
 			l.told = append(l.told, r)

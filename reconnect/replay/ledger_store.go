@@ -19,6 +19,7 @@ func (l *Ledger) load() error {
 	now := time.Now().UnixNano()
 	var maxID, maxSeq uint64
 	var wrong error
+	var damaged []Receipt
 	state, err := l.o.Store.Load(func(r Record) {
 		if r.ID <= maxID || r.Seq <= maxSeq {
 			wrong = fmt.Errorf("record %d (seq %d) comes after record %d (seq %d)", r.ID, r.Seq, maxID, maxSeq)
@@ -28,8 +29,7 @@ func (l *Ledger) load() error {
 		added := min(r.Added.UnixNano(), now) // because the clock may have been set back
 		l.queue.push(queued{id: r.ID, seq: r.Seq, data: r.Data, added: added, sent: true, again: true})
 	}, func(id uint64, data []byte, err error) {
-		r := Receipt{Entry: Entry{ID: id, Data: data}, Outcome: OutcomeDamaged, Err: err}
-		l.damaged = append(l.damaged, r)
+		damaged = append(damaged, Receipt{Entry: Entry{ID: id, Data: data}, Outcome: OutcomeDamaged, Err: err})
 	})
 	if err == nil {
 		err = wrong
@@ -39,6 +39,12 @@ func (l *Ledger) load() error {
 	}
 	state.LastID, state.LastSeq = max(state.LastID, maxID), max(state.LastSeq, maxSeq)
 	l.state, l.sentSeq, l.unknownTo = state, state.LastSeq, state.LastID
+	for _, r := range damaged {
+		if r.ID > state.LastID || l.queue.byID(r.ID) != nil {
+			r.ID = 0 // it is the ID of a message to come, or of one that is sound
+		}
+		l.damaged = append(l.damaged, r)
+	}
 	l.stats.Loaded = uint64(l.queue.live + len(l.damaged))
 	return nil
 }

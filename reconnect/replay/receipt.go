@@ -34,7 +34,7 @@ const (
 	OutcomeDropped                     // it made room for others: see FullDropOldest
 	OutcomeForgotten                   // the peer has forgotten whether it got it: see Report
 	OutcomeRefused                     // it cannot be sent: Encode, or the connection, has refused it
-	OutcomeDamaged                     // its record in the Store cannot be read; it is deleted, unless the Store cannot read its ID either: then each run reports it again
+	OutcomeDamaged                     // its record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
 	OutcomeLeft                        // the Conn has ended; the message is still in the Store, if there is one, and a Ledger that gets this Store sends it
 )
 

@@ -13,9 +13,10 @@ import (
 // survives a crash.
 type Store interface {
 	// Load calls each with every record, in ascending order of ID, and damaged with every record
-	// that cannot be read: its ID (0: it cannot be read either), what is left of its data, and what
-	// is wrong. It returns the last state, which is the zero State if there was none. The data
-	// belongs to the Ledger. An error means that nothing can be read.
+	// that cannot be read: its ID (0: the ID may be what is damaged), what is left of its data, and
+	// what is wrong. The Ledger does not delete such a record, so the next Load reports it again.
+	// It returns the last state, which is the zero State if there was none. The data belongs to
+	// the Ledger. An error means that nothing can be read.
 	Load(each func(Record), damaged func(id uint64, data []byte, err error)) (State, error)
 
 	// Apply makes one change. When it returns nil, all of the change survives a crash; when it
