@@ -143,7 +143,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	db, err := bolt.Open(filepath.Join(dir, "both.db"), 0o600, nil) // a real bank has its own
+	db, err := boltstore.Open(filepath.Join(dir, "both.db"), 0o600, nil) // a real bank has its own
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -154,7 +154,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	store, err := boltstore.New(db, "outgoing")
+	store, err := boltstore.Create(db, "outgoing") // New makes the first thing in a database only
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,50 +19,42 @@ type Inbox struct {
 	epoch string
 }
 
-// NewInbox returns the inbox with this name in db, which it makes if there is none: the bucket of
-// that name, which nothing else may use. A sender has an inbox of its own.
+// NewInbox returns the inbox with this name in db: the bucket of that name, which nothing else may
+// use. A sender has an inbox of its own. In an empty database NewInbox makes the inbox. The error is
+// bbolt's ErrBucketNotFound if the database has other buckets and not this one: see [CreateInbox].
 //
-// The error is [ErrDamaged] if the epoch or the last number of an inbox is damaged or missing. Then
-// nobody knows which messages have had their effect. To go on, delete the bucket of that name: that
-// makes a new inbox, and what the sender has unacknowledged may have its effect twice.
-func NewInbox(db *bolt.DB, name string) (*Inbox, error) {
+// The error is [ErrDamaged] if the database cannot be walked, or if the epoch or the last number of
+// the inbox is damaged or missing. Then it is unknown which messages have had their effect. To go on,
+// delete the bucket, and call CreateInbox: what the sender has unacknowledged may have its effect
+// twice. After an error nothing was written.
+func NewInbox(db *bolt.DB, name string) (*Inbox, error) { return openInbox(db, name, false) }
+
+// CreateInbox makes an inbox in a database that may have other buckets. The error is bbolt's
+// ErrBucketExists if it has this one. Call it once, when the database is made, because an inbox whose
+// name is damaged looks as if it had never been made.
+func CreateInbox(db *bolt.DB, name string) (*Inbox, error) { return openInbox(db, name, true) }
+
+func openInbox(db *bolt.DB, name string, create bool) (*Inbox, error) {
 	in := &Inbox{db: db, name: []byte(name)}
-	err := view(db, in.load)
-	if err == nil && in.epoch == "" {
-		err = db.Update(in.create)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("boltstore: make inbox %q: %w", name, err)
+	if err := openBucket(db, name, create, in.load, in.fill); err != nil {
+		return nil, fmt.Errorf("boltstore: open inbox %q: %w", name, err)
 	}
 	return in, nil
 }
 
-// load reads the epoch, if there is an inbox.
-func (in *Inbox) load(tx *bolt.Tx) error {
-	b := tx.Bucket(in.name)
-	if b == nil || b.Get(epochKey) == nil && b.Get(haveKey) == nil {
-		return nil
-	}
+// load reads the epoch of an inbox that is there.
+func (in *Inbox) load(b *bolt.Bucket) error {
 	epoch := b.Get(epochKey)
 	if len(epoch) <= 4 || !sealed(epochKey, epoch) {
 		return fmt.Errorf("%w: the epoch is lost", ErrDamaged)
 	}
-	if _, err := in.have(tx); err != nil {
-		return err
-	}
 	in.epoch = string(epoch[4:])
-	return nil
+	_, err := in.have(b.Tx())
+	return err
 }
 
-// create makes the inbox, unless another goroutine has made it meanwhile.
-func (in *Inbox) create(tx *bolt.Tx) error {
-	if err := in.load(tx); err != nil || in.epoch != "" {
-		return err
-	}
-	b, err := tx.CreateBucketIfNotExists(in.name)
-	if err != nil {
-		return err
-	}
+// fill makes the epoch of a new inbox.
+func (in *Inbox) fill(b *bolt.Bucket) error {
 	in.epoch = rand.Text()
 	epoch := append(make([]byte, 4), in.epoch...)
 	return errors.Join(b.Put(epochKey, seal(epochKey, epoch)), in.put(b, 0))
@@ -86,9 +78,11 @@ func (in *Inbox) Epoch() string { return in.epoch }
 
 // Have returns the number up to which every message has had its effect.
 func (in *Inbox) Have() (have uint64, err error) {
-	err = view(in.db, func(tx *bolt.Tx) error {
-		have, err = in.have(tx)
-		return err
+	err = guard(func() error {
+		return in.db.View(func(tx *bolt.Tx) error {
+			have, err = in.have(tx)
+			return err
+		})
 	})
 	return have, err
 }

@@ -44,7 +44,7 @@ func exit(err error) {
 // openFile opens a database of the kill test. The process before, which was killed, holds its lock
 // no more.
 func openFile(name string) (*bolt.DB, error) {
-	return bolt.Open(filepath.Join(os.Getenv(dirEnv), name), 0o600, &bolt.Options{Timeout: 20 * time.Second})
+	return boltstore.Open(filepath.Join(os.Getenv(dirEnv), name), 0o600, &bolt.Options{Timeout: 20 * time.Second})
 }
 
 var listBucket = []byte("list")

@@ -10,13 +10,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// With roleEnv set, the test binary is a client or a server of the kill test instead.
+// With roleEnv set, the test binary is a program of the kill test or of the survey instead.
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "client":
 		exit(runClient())
 	case "server":
 		exit(runServer())
+	case "surveyor":
+		exit(runSurveyor())
 	}
 	goleak.VerifyTestMain(m)
 }

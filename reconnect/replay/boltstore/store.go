@@ -1,148 +1,236 @@
 package boltstore
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"runtime/debug"
+	"os"
 	"slices"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/redial-go/redial/reconnect/replay"
 )
+
+// Open is [bolt.Open] for a file that may be damaged. It opens the file to read, walks all pages,
+// and opens it to write if they are sound. Otherwise the error is [ErrDamaged]. Bolt alone trusts the
+// list of free pages, and a damaged one can end the program. Options.Timeout counts twice.
+func Open(path string, mode os.FileMode, o *bolt.Options) (*bolt.DB, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if err := check(path, mode, o); err != nil {
+			return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
+		}
+	}
+	return bolt.Open(path, mode, o)
+}
+
+// check walks a file.
+func check(path string, mode os.FileMode, o *bolt.Options) error {
+	if o == nil {
+		o = bolt.DefaultOptions
+	}
+	read := *o
+	read.ReadOnly, read.PreLoadFreelist, read.InitialMmapSize = true, false, 0
+	db, err := bolt.Open(path, mode, &read)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return walked(db, func(*bolt.Tx, *tree) (bool, error) { return false, nil })
+}
 
 // Store is a [replay.Store] in a bolt database, which may hold other things too. Each change is one
 // transaction, which is on the disk when Apply returns, unless the database was opened with NoSync.
 // One Ledger at a time may use it. The caller closes the database, after the Conn is done.
 //
-// Every record has a checksum. One that is damaged is reported and costs itself only. The state is
-// kept twice, so that one damaged copy does no harm. If the file itself is damaged, so that bolt
-// cannot read one of its pages, New and Load return an error; bolt panics when it first meets such
-// a page while it writes.
+// Nothing is taken for granted that a disk may have changed:
+//
+//   - Every record has a checksum. A damaged one is reported and costs itself only. It is never
+//     deleted: Load moves it to a key that begins with "damaged ", and each Load reports it again.
+//     To be rid of it, delete that key from the bucket.
+//   - The state is kept twice, with the number of the records, so that one damaged copy does no
+//     harm, and a record that is missing is an error.
+//   - New and Load walk all pages of the database first, and return [ErrDamaged] if one is not as
+//     bolt writes it.
+//
+// What is damaged while the database is open may be found only when it is opened again.
 type Store struct {
 	db   *bolt.DB
-	name []byte
+	name string
 }
 
 var _ replay.Store = (*Store)(nil)
 
-// New returns the store with this name in db, which it makes if there is none: the bucket of that
-// name, which nothing else may use.
-func New(db *bolt.DB, name string) (*Store, error) {
-	s := &Store{db: db, name: []byte(name)}
-	if err := makeBucket(db, s.name); err != nil {
-		return nil, fmt.Errorf("boltstore: make store %q: %w", name, err)
+// New returns the store with this name in db: the bucket of that name, which nothing else may use. In
+// an empty database it makes the store. The error is [ErrDamaged] if the database cannot be walked, and
+// bbolt's ErrBucketNotFound if it has other buckets and not this one: see [Create]. After an error
+// nothing was written.
+func New(db *bolt.DB, name string) (*Store, error) { return open(db, name, false) }
+
+// Create makes a store in a database that may have other buckets. The error is bbolt's ErrBucketExists
+// if it has this one. Call it once, when the database is made, because a store whose name is damaged
+// looks as if it had never been made, and an empty store would use its numbers again.
+func Create(db *bolt.DB, name string) (*Store, error) { return open(db, name, true) }
+
+func open(db *bolt.DB, name string, create bool) (*Store, error) {
+	if err := openBucket(db, name, create, func(*bolt.Bucket) error { return nil }, nil); err != nil {
+		return nil, fmt.Errorf("boltstore: open store %q: %w", name, err)
 	}
-	return s, nil
+	return &Store{db: db, name: name}, nil
 }
 
-// makeBucket makes a bucket, unless it is there.
-func makeBucket(db *bolt.DB, name []byte) error {
-	there := false
-	err := view(db, func(tx *bolt.Tx) error {
-		there = tx.Bucket(name) != nil
-		return nil
+// openBucket calls load with a bucket that is there, and fill with one that it makes.
+func openBucket(db *bolt.DB, name string, create bool, load, fill func(*bolt.Bucket) error) error {
+	return walked(db, func(tx *bolt.Tx, root *tree) (bool, error) {
+		there := root.buckets[name] != nil
+		switch {
+		case there && create:
+			return false, berrors.ErrBucketExists
+		case there:
+			return false, load(tx.Bucket([]byte(name)))
+		case !create && len(root.buckets) > 0:
+			return false, fmt.Errorf("%w, and the database is not empty: either it is damaged, or Create was never called", berrors.ErrBucketNotFound)
+		}
+		b, err := tx.CreateBucket([]byte(name))
+		if err == nil && fill != nil {
+			err = fill(b)
+		}
+		return err == nil, err
 	})
-	if err != nil || there {
-		return err
-	}
-	return db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(name)
-		return err
-	})
 }
 
-// The keys of the two copies of the state. A record's key is its ID, in 8 bytes.
-var stateKeys = [2][]byte{[]byte("state"), []byte("state copy")}
-
-// ErrDamaged says that something in the database is not what was stored.
-var ErrDamaged = errors.New("boltstore: data is damaged")
-
-// view runs f in a transaction that reads, and makes an error of a panic in it, since bolt panics
-// when a page is damaged. That must not be done with a transaction that writes, because bolt may hold
-// its lock for ever after a panic.
-func view(db *bolt.DB, f func(tx *bolt.Tx) error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // since such a page may point anywhere
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: bolt cannot read its pages: %v", ErrDamaged, r)
+// Load implements [replay.Store]. It is an error if the state is damaged, if a record is missing, or
+// if the database cannot be walked. If something is damaged that does not count, Load mends it.
+func (s *Store) Load(each func(replay.Record), damaged func(id uint64, data []byte, err error)) (replay.State, error) {
+	var c contents
+	err := walked(s.db, func(tx *bolt.Tx, root *tree) (bool, error) {
+		t := root.buckets[s.name]
+		if t == nil {
+			return false, fmt.Errorf("boltstore: load store %q: %w", s.name, berrors.ErrBucketNotFound)
 		}
-	}()
-	return db.View(f)
-}
-
-// Load implements [replay.Store]. It is an error if both copies of the state are damaged, or if
-// bolt cannot read its own pages.
-func (s *Store) Load(each func(replay.Record), damaged func(id uint64, data []byte, err error)) (state replay.State, err error) {
-	var records []replay.Record
-	type bad struct {
-		id   uint64
-		data []byte
-	}
-	var bads []bad
-	err = view(s.db, func(tx *bolt.Tx) error {
-		b := tx.Bucket(s.name)
-		if b == nil {
-			return nil
+		if t.buckets != nil {
+			return false, fmt.Errorf("%w: store %q has a bucket", ErrDamaged, s.name)
 		}
-		if state, err = loadState(b); err != nil {
-			return err
+		if err := c.read(tx.Bucket([]byte(s.name))); err != nil {
+			return false, fmt.Errorf("%w, in store %q", err, s.name)
 		}
-		return b.ForEach(func(k, v []byte) error {
-			if slices.ContainsFunc(stateKeys[:], func(key []byte) bool { return string(key) == string(k) }) {
-				return nil
-			}
-			switch r, ok := decodeRecord(k, v); {
-			case ok:
-				records = append(records, r)
-			case len(k) == 8:
-				bads = append(bads, bad{binary.BigEndian.Uint64(k), slices.Clone(v)})
-			default:
-				bads = append(bads, bad{0, slices.Clone(v)})
-			}
-			return nil
-		})
+		if c.inPlace() && !t.unordered || s.db.IsReadOnly() {
+			return false, nil
+		}
+		return true, c.rewrite(tx, s.name)
 	})
 	if err != nil {
 		return replay.State{}, err
 	}
-	for _, r := range records { // outside of the transaction, since each may use the database
+	for _, r := range c.records { // outside of the transaction, since each may use the database
 		each(r)
 	}
-	for _, b := range bads {
-		damaged(b.id, b.data, ErrDamaged)
+	for _, p := range c.damaged {
+		damaged(p.id(), p.data(), ErrDamaged)
 	}
-	return state, nil
+	return c.state.State, nil
+}
+
+// contents is everything in a bucket.
+type contents struct {
+	state   state
+	known   bool            // the state was found
+	copies  int             // of it, under their keys
+	records []replay.Record // the sound ones, in ascending order
+	sum     uint64          // of their seals
+	damaged []pair
+	fresh   uint64 // how many of them were not set aside before; each may have been a record
+}
+
+// read reads a bucket whose keys may be damaged, so it searches for none.
+func (c *contents) read(b *bolt.Bucket) error {
+	pairs := 0
+	err := b.ForEach(func(k, v []byte) error {
+		pairs++
+		c.take(b, k, v)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(c.records, func(a, b replay.Record) int { return cmp.Compare(a.ID, b.ID) })
+	sound, all := uint64(len(c.records)), c.state.records
+	switch {
+	case !c.known && (b.Sequence() > 0 || pairs > 0):
+		return fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+	case sound+c.fresh < all:
+		return fmt.Errorf("%w: %d of %d records are missing", ErrDamaged, all-sound-c.fresh, all)
+	case sound > all || sound == all && c.sum != c.state.sum:
+		return fmt.Errorf("%w: an older record is in the place of a newer one", ErrDamaged)
+	}
+	return nil
+}
+
+// take takes a pair.
+func (c *contents) take(b *bolt.Bucket, k, v []byte) {
+	isState := slices.Contains(stateKeys[:], string(k))
+	if s, ok := decodeState(v); ok && s.change == b.Sequence() {
+		c.state, c.known = s, true
+		if isState {
+			c.copies++
+		}
+		return
+	} else if ok || isState {
+		return // a copy that rewrite makes anew
+	}
+	if r, ok := decodeRecord(k, v); ok {
+		c.records = append(c.records, r)
+		c.sum += uint64(binary.BigEndian.Uint32(v))
+		return
+	}
+	key, aside := bytes.CutPrefix(k, []byte(asidePrefix))
+	if !aside {
+		c.fresh++
+	}
+	c.damaged = append(c.damaged, pair{slices.Clone(key), slices.Clone(v)})
+}
+
+// inPlace reports whether nothing was found that rewrite would mend.
+func (c *contents) inPlace() bool {
+	return c.fresh == 0 && (c.copies == len(stateKeys) || !c.known)
+}
+
+// rewrite makes the bucket anew.
+func (c *contents) rewrite(tx *bolt.Tx, name string) error {
+	if err := tx.DeleteBucket([]byte(name)); err != nil {
+		return err
+	}
+	b, err := tx.CreateBucket([]byte(name))
+	if err != nil {
+		return err
+	}
+	for _, p := range c.damaged {
+		key := append([]byte(asidePrefix), p.key[:min(len(p.key), 1<<10)]...)
+		for b.Get(key) != nil {
+			key = append(key, 0)
+		}
+		if err := b.Put(key, p.value); err != nil {
+			return err
+		}
+	}
+	s := state{change: c.state.change}
+	return s.apply(b, replay.Change{State: c.state.State, Put: c.records})
 }
 
 // Apply implements [replay.Store].
 func (s *Store) Apply(c replay.Change) error {
 	err := s.db.Update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(s.name)
+		b := tx.Bucket([]byte(s.name))
 		if b == nil {
-			return fmt.Errorf("bucket %q is gone", s.name)
+			return fmt.Errorf("store %q: %w", s.name, berrors.ErrBucketNotFound)
 		}
-		state := encodeState(c.State)
-		for _, key := range stateKeys {
-			if err := b.Put(key, state); err != nil {
-				return err
-			}
+		now, err := present(b)
+		if err != nil {
+			return err
 		}
-		for _, id := range c.Delete {
-			if err := b.Delete(recordKey(id)); err != nil {
-				return err
-			}
-		}
-		for _, r := range c.Put {
-			key := recordKey(r.ID)
-			if err := b.Put(key, encodeRecord(key, r)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return now.apply(b, c)
 	})
 	if err != nil {
 		return fmt.Errorf("boltstore: %w", err)
@@ -150,74 +238,50 @@ func (s *Store) Apply(c replay.Change) error {
 	return nil
 }
 
-var checksums = crc32.MakeTable(crc32.Castagnoli)
-
-func recordKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
-
-// A record is a checksum of the key and of what follows, Seq, Added in ns since 1970, and the data.
-const recordHead = 4 + 8 + 8
-
-func encodeRecord(key []byte, r replay.Record) []byte {
-	v := make([]byte, 4, recordHead+len(r.Data))
-	v = binary.BigEndian.AppendUint64(v, r.Seq)
-	v = binary.BigEndian.AppendUint64(v, uint64(r.Added.UnixNano()))
-	v = append(v, r.Data...)
-	return seal(key, v)
-}
-
-func decodeRecord(key, v []byte) (replay.Record, bool) {
-	if len(key) != 8 || len(v) < recordHead || !sealed(key, v) {
-		return replay.Record{}, false
+// present returns the state in a bucket that was loaded.
+func present(b *bolt.Bucket) (state, error) {
+	if b.Sequence() == 0 {
+		return state{}, nil
 	}
-	return replay.Record{
-		ID: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(v[4:]),
-		Added: time.Unix(0, int64(binary.BigEndian.Uint64(v[12:]))),
-		Data:  slices.Clone(v[recordHead:]),
-	}, true
-}
-
-// A state is a checksum, LastID, LastSeq, AckedSeq, and Epoch.
-const stateHead = 4 + 8 + 8 + 8
-
-func encodeState(s replay.State) []byte {
-	v := make([]byte, 4, stateHead+len(s.Epoch))
-	v = binary.BigEndian.AppendUint64(v, s.LastID)
-	v = binary.BigEndian.AppendUint64(v, s.LastSeq)
-	v = binary.BigEndian.AppendUint64(v, s.AckedSeq)
-	return seal(nil, append(v, s.Epoch...))
-}
-
-// loadState returns the first copy of the state that is sound. If there is none, nothing was ever
-// stored.
-func loadState(b *bolt.Bucket) (replay.State, error) {
-	there := 0
 	for _, key := range stateKeys {
-		v := b.Get(key)
-		if v != nil {
-			there++
-		}
-		if len(v) >= stateHead && sealed(nil, v) {
-			return replay.State{
-				LastID: binary.BigEndian.Uint64(v[4:]), LastSeq: binary.BigEndian.Uint64(v[12:]),
-				AckedSeq: binary.BigEndian.Uint64(v[20:]), Epoch: string(v[stateHead:]),
-			}, nil
+		if s, ok := decodeState(b.Get([]byte(key))); ok && s.change == b.Sequence() {
+			return s, nil
 		}
 	}
-	if there > 0 {
-		return replay.State{}, fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+	return state{}, fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+}
+
+// apply makes a change in a bucket with the state s.
+func (s state) apply(b *bolt.Bucket, c replay.Change) error {
+	remove := func(key []byte) {
+		if v := b.Get(key); len(v) >= 4 {
+			s.records--
+			s.sum -= uint64(binary.BigEndian.Uint32(v))
+		}
 	}
-	return replay.State{}, nil
-}
-
-// seal puts the checksum of key and of v from byte 4 on into v, and returns v.
-func seal(key, v []byte) []byte {
-	binary.BigEndian.PutUint32(v, checksum(key, v))
-	return v
-}
-
-// sealed reports whether that is the checksum.
-func sealed(key, v []byte) bool { return binary.BigEndian.Uint32(v) == checksum(key, v) }
-
-func checksum(key, v []byte) uint32 {
-	return crc32.Update(crc32.Checksum(key, checksums), checksums, v[4:])
+	for _, id := range c.Delete {
+		key := recordKey(id)
+		remove(key)
+		if err := b.Delete(key); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Put {
+		key := recordKey(r.ID)
+		remove(key)
+		v := encodeRecord(key, r)
+		s.records++
+		s.sum += uint64(binary.BigEndian.Uint32(v))
+		if err := b.Put(key, v); err != nil {
+			return err
+		}
+	}
+	s.State = c.State
+	s.change++
+	for _, key := range stateKeys {
+		if err := b.Put([]byte(key), encodeState(s)); err != nil {
+			return err
+		}
+	}
+	return b.SetSequence(s.change)
 }
