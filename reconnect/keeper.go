@@ -64,8 +64,12 @@ func (k *keeper) planned() bool {
 	return k.replaces.planned()
 }
 
-// replacedBy returns what replaces the session of k, nil if there is nothing.
+// replacedBy returns what replaces the session of k, nil if there is nothing. Once that session
+// is lost no other replacement of it comes: see [Conn.enlist]. From then on, until the next
+// session of k is attached, it is the one that has closed the session before first, or nil.
 func (k *keeper) replacedBy() *replacement {
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
 	if r := k.replacement.Load(); r != nil && r.keeper.Load() == k {
 		return r
 	}
@@ -172,15 +176,16 @@ func (k *keeper) ready(l *link, s *Session) error {
 	if l.extra != nil {
 		l.extra.idle = newIdler(&k.life, l)
 	}
+	bridge := k.replacedBy() // it has closed the session before first; one that comes later replaces l
 	if r := k.replaces; r == nil {
 		k.sender.attach(l)
 		k.state.ready(k, l)
 	} else if !r.takeOver(l) {
 		return errReplaced
 	}
-	if r := k.replacedBy(); r != nil { // it has closed the session before first
+	if bridge != nil {
 		l.calling.enter(&elsewhere)
-		r.bridged(nil)
+		bridge.bridged(nil)
 		l.calling.leave()
 	}
 	k.kicks.Lower()

@@ -22,13 +22,18 @@ import (
 // there is no successor: the keeper itself makes the next session.
 type replacement struct {
 	*Conn
-	keeper  atomic.Pointer[keeper] // whose session is replaced; nil: its supervisor has ended
+	keeper  atomic.Pointer[keeper] // whose session is replaced; nil: none yet, or its supervisor has ended
 	old     *link                  // the session that is replaced
 	session uint64                 // its number
 	cause   error                  // why
 	after   keeper                 // the successor
 	breaks  bool                   // OverlapBreakFirst
 	mixes   bool                   // OverlapMix
+	due     time.Time              // when it begins, unless another one is under way then
+
+	// Guarded by state.mu.
+	ended bool         // it is over, but its RotateDone may still run
+	next  *replacement // begins when this one is over; nil: none
 
 	ctx     context.Context // of the successor's supervisor
 	cancel  context.CancelFunc
@@ -63,19 +68,22 @@ const (
 	phaseGivenUp       // the successor will not lead any more
 )
 
-func newReplacement(k *keeper, l *link, a Advice) *replacement {
-	o := &k.life.o.more.Rotate
+func newReplacement(c *Conn, l *link, a Advice) *replacement {
+	o, at := &c.life.o.more.Rotate, time.Now()
 	r := &replacement{
-		Conn: k.Conn, old: l, session: l.session, cause: a.Cause, breaks: o.Overlap == OverlapBreakFirst, mixes: o.Overlap == OverlapMix,
+		Conn: c, old: l, session: l.session, cause: a.Cause, breaks: o.Overlap == OverlapBreakFirst, mixes: o.Overlap == OverlapMix,
 		failed: make(chan struct{}), drained: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if r.cause == nil {
 		r.cause = ErrRotated
 	}
-	r.keeper.Store(k)
-	r.after.Conn, r.after.replaces = k.Conn, r
+	r.due = at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond))
+	r.after.Conn, r.after.replaces = c, r
 	return r
 }
+
+// schedule sets the timer for begin.
+func (r *replacement) schedule() { r.start.Set(max(time.Until(r.due), 0), r.begin) }
 
 // begin is the timer's callback: it begins the replacement, unless the old session is lost.
 func (r *replacement) begin() {
@@ -171,16 +179,16 @@ func (r *replacement) takeOver(l *link) bool {
 	if r.phase == phaseGivenUp {
 		return false
 	}
-	r.sender.attach(l)
 	if !r.ready {
 		r.ready, r.resumed = true, l.resumed
 	}
 	if r.phase == phaseLed {
+		r.sender.attach(l)
 		r.state.ready(&r.after, l)
 		return true
 	}
 	r.phase, r.behind = phaseLed, r.old.paused()
-	r.state.succeed(&r.after, l)
+	r.state.succeed(&r.after, l, r.sender.attach)
 	r.drain.Set(r.life.o.more.Rotate.Drain, r.endDrain)
 	return true
 }

@@ -119,7 +119,7 @@ func (r *replacement) inherit(v backoff.Verdict) bool {
 	switch {
 	case due:
 		r.stop()
-		r.Conn.replacement.CompareAndSwap(r, nil)
+		r.vacate()
 	case idle:
 		r.cancel()
 		<-r.failed
@@ -157,7 +157,7 @@ func (r *replacement) concludeOld() bool {
 		r.cancel()
 		<-r.failed
 	default:
-		r.Conn.replacement.CompareAndSwap(r, nil)
+		r.vacate()
 	}
 	return leads
 }
@@ -201,9 +201,9 @@ func (r *replacement) over(err error) {
 	} else {
 		r.life.counts.rotations.Add(1)
 	}
-	r.state.rotated()
+	r.state.rotated(r)
 	r.hook("Trace.RotateDone", func() {
 		call(r.life.trace().RotateDone, RotateDone{Name: r.life.o.Name, Session: r.session, Took: time.Since(r.began), Err: err})
 	})
-	r.Conn.replacement.CompareAndSwap(r, nil)
+	r.vacate()
 }

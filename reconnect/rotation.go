@@ -109,27 +109,57 @@ func (o *Rotation) validate(one bool) error {
 // Rotate asks that a session be replaced by another, as a says: see [Rotation]. It is for
 // what a server says in its own protocol, and for an operator. It returns at once. It does
 // nothing if session is not the present one, if that is not ready, or if it is being replaced
-// already.
+// already. While the session before it is still read, the rotation waits for the end of that.
 func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.
 func (c *Conn) rotate(session uint64, a Advice) bool {
-	k, l := c.state.leader()
-	if l == nil || l.session != session || l != c.sender.ready() || c.life.leaving.Load() {
+	l := c.sender.ready()
+	if l == nil || l.session != session || c.life.leaving.Load() {
 		return false
 	}
-	r := newReplacement(k, l, a)
-	if !c.replacement.CompareAndSwap(nil, r) {
-		return false
+	r := newReplacement(c, l, a)
+	first, ok := c.enlist(r, a)
+	if first {
+		r.schedule()
 	}
-	if l.lost() { // perhaps before its supervisor could see r
-		c.replacement.CompareAndSwap(r, nil)
-		return false
+	return ok
+}
+
+// enlist makes r the replacement of the present session, or lets it follow the one that is under
+// way or ends just now. It returns false if r has no use. The lock and the look at the link
+// make sure that a session has no new replacement when its keeper has lost it and asks for one.
+func (c *Conn) enlist(r *replacement, a Advice) (first, ok bool) {
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	lead, was := c.state.lead, c.replacement.Load()
+	switch {
+	case lead.link.Load() != r.old || r.old.lost():
+		return false, false
+	case was == nil:
+		c.replacement.Store(r)
+	case was.session == r.session && !was.ended, was.next != nil && was.next.session == r.session:
+		return false, false
+	default:
+		was.next = r
 	}
+	r.keeper.Store(lead)
 	c.hint.set(a)
-	now := time.Now()
-	r.start.Set(a.drawn(c.life.o.Run.random(), now, time.Duration(l.clock)*time.Millisecond), r.begin)
-	return true
+	return was == nil, true
+}
+
+// vacate ends the place of r, and gives it to the replacement that waits for that.
+func (r *replacement) vacate() {
+	r.state.mu.Lock()
+	next := r.next
+	if r.next = nil; next != nil && next.old.lost() {
+		next = nil // because its keeper does not ask for it any more
+	}
+	r.Conn.replacement.CompareAndSwap(r, next)
+	r.state.mu.Unlock()
+	if next != nil {
+		next.schedule()
+	}
 }
 
 // aging rotates a session when it has its age. It is nil if there is no limit.

@@ -120,13 +120,6 @@ func (s *state) ready(k *keeper, l *link) {
 	s.enter(k, StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
 }
 
-// leader returns the keeper that leads, and its connection.
-func (s *state) leader() (*keeper, *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lead, s.lead.link.Load()
-}
-
 // rotating publishes that next makes another session beside the present one.
 func (s *state) rotating(next *keeper) {
 	s.mu.Lock()
@@ -137,17 +130,20 @@ func (s *state) rotating(next *keeper) {
 	shadow.State, shadow.Since, shadow.Try = StateConnecting, time.Now(), 0
 }
 
-// rotated publishes that there is one session again.
-func (s *state) rotated() {
+// rotated publishes that there is one session again, because r has ended.
+func (s *state) rotated(r *replacement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.ended = true
 	s.publish(func(st *Status) { st.Rotating = false })
 }
 
-// succeed makes k the leader, whose session by l is ready.
-func (s *state) succeed(k *keeper, l *link) {
+// succeed makes k the leader, whose session by l is ready. It calls attach under the lock, which
+// lets messages be written by l: so [Conn.Rotate] sees both or neither.
+func (s *state) succeed(k *keeper, l *link, attach func(*link)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	attach(l)
 	s.lead = k
 	s.link.Store(l)
 	s.publish(func(st *Status) {

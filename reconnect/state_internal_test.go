@@ -14,7 +14,7 @@ func TestAKeeperThatLeadsNoMoreDoesNotChangeTheStatus(t *testing.T) {
 	s.rotating(&next)
 	l := &link{session: 2}
 	next.link.Store(l)
-	s.succeed(&next, l)
+	s.succeed(&next, l, func(*link) {})
 	s.enter(&first, StateWaiting, nil)
 	require.Equal(t, StateReady, s.now().State)
 }

@@ -1,0 +1,287 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+var overlaps = map[string]reconnect.Overlap{
+	"hold": reconnect.OverlapHold, "mix": reconnect.OverlapMix, "break first": reconnect.OverlapBreakFirst,
+}
+
+// A callback that learns of session 2 may have session 2 replaced, though session 1 is still read,
+// or its RotateDone runs.
+func TestASessionCanBeRotatedInEachCallback(t *testing.T) {
+	var rotate func()
+	for name, hook := range map[string]func(o *reconnect.Options){
+		"SessionReady": func(o *reconnect.Options) {
+			o.Run.Trace.SessionReady = func(*reconnect.Session) { rotate() }
+		},
+		"RotateDone": func(o *reconnect.Options) { o.Run.Trace.RotateDone = func(reconnect.RotateDone) { rotate() } },
+		"Layer.Ready": func(o *reconnect.Options) {
+			o.Layers = []*reconnect.Layer{{Ready: func(uint64) { rotate() }}}
+		},
+	} {
+		for overlap, way := range overlaps {
+			t.Run(name+", "+overlap, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *scene) {
+					o := rotating(way)
+					o.OnMessage = func(context.Context, reconnect.Message) {}
+					o.Run.Trace = &reconnect.Trace{}
+					hook(&o)
+					var c *reconnect.Conn
+					rotate = func() { c.Rotate(2, reconnect.Advice{}) }
+					c = s.open(&o)
+					s.wantDial().accept()
+					c.Rotate(1, reconnect.Advice{})
+					s.wantDial().accept()
+					s.wantDial().accept()
+					time.Sleep(time.Minute)
+					require.Equal(t, uint64(2), c.Stats().Rotations)
+					require.Equal(t, uint64(3), c.Status().Session)
+					s.wantNoDial()
+				})
+			})
+		}
+	}
+}
+
+// With two connections at once the second rotation waits for the end of the first. Who asks twice
+// gets one.
+func TestARotationWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c, _, _ := overlapping(s, &o)
+		cause := errors.New("the server leaves")
+		c.Rotate(2, reconnect.Advice{Cause: cause})
+		c.Rotate(2, reconnect.Advice{})
+		d := s.wantDial()
+		require.Equal(t, 5*time.Second, d.at) // Drain
+		d.accept()
+		time.Sleep(time.Minute)
+		wantSeam(t, c)
+		require.Equal(t, cause, wantSeam(t, c).Cause)
+		s.wantNoDial()
+		require.Equal(t, uint64(2), c.Stats().Rotations)
+	})
+}
+
+// The wait that the server asks for counts from when it asked.
+func TestARotationThatHasWaitedLongEnoughBeginsAtOnce(t *testing.T) {
+	for wait, at := range map[time.Duration]time.Duration{3 * time.Second: 5 * time.Second, 8 * time.Second: 8 * time.Second} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := rotating(reconnect.OverlapHold)
+			c, _, _ := overlapping(s, &o)
+			c.Rotate(2, reconnect.Advice{Wait: wait})
+			require.Equal(t, at, s.wantDial().at)
+		})
+	}
+}
+
+// A session that is lost while its rotation waits is redialed, and the next one is not rotated.
+func TestARotationThatWaitsEndsWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapMix)
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { time.Sleep(10 * time.Second) }}
+		c, _, next := overlapping(s, &o)
+		c.Rotate(2, reconnect.Advice{})
+		next.Fail(errLost)
+		s.wantDial().accept()
+		time.Sleep(time.Minute)
+		s.wantNoDial()
+		require.Equal(t, uint64(1), c.Stats().Rotations)
+		require.False(t, c.Status().Rotating)
+		c.Rotate(3, reconnect.Advice{})
+		s.wantDial().accept()
+	})
+}
+
+func TestCloseEndsARotationThatWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		c, _, _ := overlapping(s, &o)
+		c.Rotate(2, reconnect.Advice{Wait: time.Hour})
+		closeAndWait(c)
+		require.Zero(t, s.now())
+	})
+}
+
+// The hook that reports the failure may ask again.
+func TestARotationThatHasFailedCanBeAskedForInItsHook(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var c *reconnect.Conn
+		o := rotating(reconnect.OverlapHold)
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(d reconnect.RotateDone) {
+			if d.Err != nil {
+				c.Rotate(d.Session, reconnect.Advice{})
+			}
+		}}
+		c = s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().refuse(backoff.Permanent(errLost))
+		s.wantDial().accept()
+		require.Equal(t, uint64(2), c.Status().Session)
+	})
+}
+
+// Conn.Rotate may come in any moment, such as that in which a session becomes ready. Each
+// session that AwaitSession returns is rotated as soon as it is there.
+func TestRotateAsSoonAsASessionIsReady(t *testing.T) {
+	const conns, sessions = 200, 8
+	for name, way := range overlaps {
+		t.Run(name, func(t *testing.T) {
+			for range conns {
+				rotateAtOnce(t, way, sessions)
+			}
+		})
+	}
+}
+
+// rotateAtOnce asks for the rotation of each of the sessions of a Conn once, and waits until it is
+// done. At the end the last session is lost.
+func rotateAtOnce(t *testing.T, way reconnect.Overlap, sessions uint64) {
+	var mu sync.Mutex
+	var last *conntest.Fake
+	dial := func(context.Context) (conn.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		last = conntest.NewFake(&alive)
+		return last.Conn(), nil
+	}
+	o := withPolicy(every(time.Microsecond))
+	o.Inbox.Overflow, o.Rotate = reconnect.OverflowDiscard, reconnect.Rotation{Overlap: way, Drain: time.Nanosecond}
+	done := make(chan string, 2*sessions) // has room for all
+	o.Run.Trace = &reconnect.Trace{RotateDone: func(d reconnect.RotateDone) { done <- fmt.Sprint(d.Session, d.Err) }}
+	c, err := reconnect.New(reconnect.DialFunc(dial), &o)
+	require.NoError(t, err)
+	defer closeAndWait(c)
+	for n := range sessions {
+		awaitSession(t, c, n+1)
+		c.Rotate(n+1, reconnect.Advice{})
+		select {
+		case got := <-done:
+			require.Equal(t, fmt.Sprint(n+1, error(nil)), got)
+		case <-time.After(20 * time.Second):
+			require.FailNow(t, "a rotation is lost", "%d: %+v", n+1, c.Status())
+		}
+	}
+	awaitSession(t, c, sessions+1)
+	mu.Lock()
+	last.Fail(errLost)
+	mu.Unlock()
+	awaitSession(t, c, sessions+2)
+}
+
+// Whoever asks again and again, from before the session is there, gets one rotation, and it is
+// done when it is reported as done.
+func TestRotateBeforeASessionIsReady(t *testing.T) {
+	for range 500 {
+		dials := make(chan struct{})
+		dial := func(context.Context) (conn.Conn, error) { <-dials; return conntest.NewFake(&alive).Conn(), nil }
+		var c *reconnect.Conn
+		present := make(chan uint64, 1)
+		o := withPolicy(every(time.Microsecond))
+		o.Inbox.Overflow, o.Rotate.Drain = reconnect.OverflowDiscard, time.Nanosecond
+		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { present <- c.Status().Session }}
+		c, err := reconnect.New(reconnect.DialFunc(dial), &o)
+		require.NoError(t, err)
+		var asker sync.WaitGroup
+		asker.Go(func() {
+			for c.Stats().Sessions < 2 && c.State() != reconnect.StateClosed {
+				c.Rotate(1, reconnect.Advice{})
+			}
+		})
+		close(dials)
+		require.Equal(t, uint64(2), <-present)
+		awaitSession(t, c, 2)
+		closeAndWait(c)
+		asker.Wait()
+	}
+}
+
+// awaitSession asks until messages are sent by a session, so as to see it in the first moment.
+func awaitSession(t *testing.T, c *reconnect.Conn, session uint64) {
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
+		if got, err := c.AwaitSession(t.Context()); err == nil && got >= session {
+			require.Equal(t, session, got)
+			return
+		}
+		runtime.Gosched()
+	}
+	require.FailNow(t, "no session", "%d: %+v", session, c.Status())
+}
+
+// Whoever asks for rotations all the time, also while sessions are lost, gets each of them
+// reported once from its begin to its end, and the Conn goes on.
+func TestRotateDoesNoHarmAtAnyMoment(t *testing.T) {
+	for name, way := range overlaps {
+		t.Run(name, func(t *testing.T) {
+			w := &losers{starts: map[uint64]int{}, ends: map[uint64]int{}}
+			o := withPolicy(every(time.Microsecond))
+			o.Inbox.Overflow, o.Rotate = reconnect.OverflowDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
+			o.Run.Trace = &reconnect.Trace{RotateStart: w.started, RotateDone: w.done}
+			c, err := reconnect.New(w, &o)
+			require.NoError(t, err)
+			var askers sync.WaitGroup
+			for range 2 {
+				askers.Go(func() {
+					for c.Stats().Sessions < 2000 {
+						c.Rotate(c.Status().Session, reconnect.Advice{})
+						runtime.Gosched()
+					}
+				})
+			}
+			askers.Wait()
+			require.NoError(t, c.AwaitReady(t.Context()))
+			closeAndWait(c)
+			require.Equal(t, w.starts, w.ends)
+			for session, n := range w.starts {
+				require.Equal(t, 1, n, session)
+			}
+			require.Positive(t, c.Stats().Rotations)
+		})
+	}
+}
+
+// losers is a dialer whose connections are lost, most of them within 100 us, and a count of the
+// rotations that were reported for each session.
+type losers struct {
+	mu           sync.Mutex
+	dials        int
+	starts, ends map[uint64]int
+}
+
+func (w *losers) Dial(context.Context) (conn.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fake := conntest.NewFake(&alive)
+	if w.dials++; w.dials < 2000 && w.dials%4 > 0 {
+		time.AfterFunc(time.Duration(w.dials%100)*time.Microsecond, func() { fake.Fail(errLost) })
+	}
+	return fake.Conn(), nil
+}
+
+func (w *losers) started(r reconnect.RotateStart) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.starts[r.Session]++
+}
+
+func (w *losers) done(r reconnect.RotateDone) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends[r.Session]++
+}
