@@ -9,13 +9,11 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// attach lets messages be written by l, which is ready.
+// attach lets messages be written by l, which is ready. The caller holds the lock.
 func (q *outbox) attach(l *link) {
 	if q == nil {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.link != nil {
 		q.old = q.link
 	}

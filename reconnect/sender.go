@@ -70,14 +70,20 @@ func (s *sender) by(session uint64) *link {
 	return nil
 }
 
-// attach lets messages be written by l.
+// attach lets messages be written by l: those of Write and those of Send from the same moment
+// on, because otherwise a Send could go by the session before after a Write has gone by l.
 func (s *sender) attach(l *link) {
 	s.mu.Lock()
-	if was := s.link.Swap(l); was != nil && !was.lost() {
-		s.old.Store(was)
-	}
+	defer s.mu.Unlock()
 	q := s.outbox()
-	s.mu.Unlock()
+	if q != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+	}
+	if was := s.link.Load(); was != nil && !was.lost() {
+		s.old.Store(was) // first, so that by finds it all the time
+	}
+	s.link.Store(l)
 	q.attach(l)
 }
 
