@@ -139,16 +139,21 @@ func (c *Conn) Kick() {
 // Redial ends a session because of cause, and the supervisor dials again as after any loss.
 // It is for a session that only the application knows to be broken, such as a feed with a
 // gap. The peer gets a close frame, or what its protocol has instead, and has
-// Options.CloseTimeout to answer. If cause has a method CloseCode() int, as a
-// [conn.CloseError] has, and a close frame may carry that code, it is the code. Otherwise
-// the code is 1000. A nil cause stands for no particular reason. Redial returns at once. It
-// does nothing if session is not the present one.
+// Options.CloseTimeout to answer, but 1 s at most. A peer that is silent, as CloseTimeout
+// defines it, gets no close frame: the connection is cut at once. If cause has a method
+// CloseCode() int, as a [conn.CloseError] has, and a close frame may carry that code, it is the
+// code. Otherwise the code is 1000. A nil cause stands for no particular reason. Redial returns
+// at once. It does nothing if session is not the present one.
 func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {
 		cause = errors.New("redial asked for")
 	}
 	if l := c.state.link.Load(); l != nil && l.session == session {
-		l.part(cause, backoff.ReasonRedial, c.life.o.CloseTimeout)
+		limit := min(c.life.o.CloseTimeout, farewell)
+		if l.liveness.silent() {
+			limit = -1
+		}
+		l.part(cause, backoff.ReasonRedial, limit)
 	}
 }
 

@@ -94,8 +94,8 @@ func TestRedialWithoutATimeoutCuts(t *testing.T) {
 	})
 }
 
-// Redial waits for a peer that does not answer, within CloseTimeout. Nothing is read or written
-// meanwhile, and Close does not wait for it.
+// Redial waits 1 s for a peer that does not answer. Nothing is read or written meanwhile, and Close
+// does not wait for it.
 func TestAPoliteRedialHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
@@ -106,12 +106,82 @@ func TestAPoliteRedialHasALimit(t *testing.T) {
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.ErrorIs(t, c.Write(t.Context(), text("x")), reconnect.ErrNotReady)
 		d := s.wantDial()
-		require.Equal(t, 6*time.Second, d.at)
+		require.Equal(t, 2*time.Second, d.at)
 		peer = d.accept()
 		peer.Mute()
 		c.Redial(2, errLost)
 		synctest.Wait()
 		closeAndWait(c)
-		require.Equal(t, 6*time.Second, s.now())
+		require.Equal(t, 2*time.Second, s.now())
+	})
+}
+
+// A shorter CloseTimeout holds for Redial too.
+func TestAPoliteRedialTakesNoLongerThanCloseTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.CloseTimeout = 300 * time.Millisecond
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		c.Redial(1, errLost)
+		require.Equal(t, 1300*time.Millisecond, s.wantDial().at)
+	})
+}
+
+// The default probes after 10 s. The peer is silent when 5 s more have brought nothing.
+func TestRedialDoesNotWaitForASilentPeer(t *testing.T) {
+	for after, polite := range map[time.Duration]bool{14999 * time.Millisecond: true, 15 * time.Second: false} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = alive
+			o := withPolicy(every(time.Second))
+			c := s.open(&o)
+			peer := s.wantDial().accept()
+			peer.Mute()
+			time.Sleep(after)
+			c.Redial(1, errLost)
+			want := after + time.Second
+			if polite {
+				want += time.Second
+			}
+			require.Equal(t, want, s.wantDial().at)
+			_, _, said := peer.ClosedWith()
+			require.Equal(t, polite, said)
+		})
+	}
+}
+
+// A peer with nothing to say is not silent if it answers, or if it is not asked.
+func TestRedialOfAQuietPeerIsPolite(t *testing.T) {
+	for name, fake := range map[string]conntest.FakeOptions{"answers": alive, "is not asked": {Idles: true}} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			s.fake = fake
+			o := withPolicy(every(time.Second))
+			c := s.open(&o)
+			peer := s.wantDial().accept()
+			time.Sleep(19 * time.Second)
+			c.Redial(1, errLost)
+			require.Equal(t, 20*time.Second, s.wantDial().at)
+			_, _, polite := peer.ClosedWith()
+			require.True(t, polite, name)
+		})
+	}
+}
+
+// While nobody reads, what the peer sends is not seen, so that the peer is not silent.
+func TestRedialInASlowHandlerIsPolite(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Second))
+		var c *reconnect.Conn
+		o.OnMessage = func(context.Context, reconnect.Message) {
+			time.Sleep(20 * time.Second)
+			c.Redial(1, errLost)
+		}
+		c = s.open(&o)
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 1)
+		require.Equal(t, 21*time.Second, s.wantDial().at)
+		_, _, polite := peer.ClosedWith()
+		require.True(t, polite)
 	})
 }

@@ -151,6 +151,12 @@ func (w *liveness) heardAgo() time.Duration {
 	return 0
 }
 
+// silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
+// goroutine may call it.
+func (w *liveness) silent() bool {
+	return w.began.Load() && w.asks && w.limited() && !w.link.paused() && w.heardAgo() >= w.third()*3/2
+}
+
 // third is the time after which a silent peer is probed, and a limit on each probe.
 func (w *liveness) third() time.Duration {
 	switch {

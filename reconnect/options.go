@@ -88,9 +88,11 @@ type Options struct {
 	// Default: [ReadAdvice].
 	ReadAdvice func(code int, reason string) (Advice, bool)
 
-	// CloseTimeout is how long Shutdown and Redial wait for the peer's answer to a close.
-	// Shutdown does not wait for longer than its context. Default: 5 s. Negative: they cut
-	// the connection at once.
+	// CloseTimeout is how long Shutdown, [Conn.Redial] and a rotation wait for the peer's answer
+	// to a close. Shutdown waits no longer than its context, Redial and a rotation wait no longer
+	// than 1 s. Redial does not wait for a silent peer: one that is probed, and has sent nothing
+	// for half of Liveness.Limit. Default: 5 s. Negative: Redial and a rotation cut the
+	// connection at once; Shutdown still sends its close frame, and waits for the default.
 	CloseTimeout time.Duration
 
 	// Liveness says when a silent peer is dead.

@@ -283,8 +283,8 @@ func (r *replacement) forget(session uint64) bool {
 	return forgotten
 }
 
-// farewell is how long the close handshake of a session that was replaced may last: not
-// long, because the reader waits for the end.
+// farewell is how long the close handshake of a session that was replaced, or ended by Redial,
+// may last: not long, because the reader or the redial waits for the end.
 const farewell = time.Second
 
 // endDrain ends the old session, politely.

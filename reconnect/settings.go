@@ -27,6 +27,8 @@ type settings struct {
 	Run          *RunOptions // without a Name
 }
 
+const defaultCloseTimeout = 5 * time.Second
+
 var defaultLiveness = &Liveness{Limit: 30 * time.Second, now: time.Now}
 
 // withDefaults returns o with the default in the place of each field that is zero. The caller
@@ -107,7 +109,7 @@ func (o *Options) withDefaults(d Dialer) (settings, error) {
 		r.OpenTimeout = 30 * time.Second
 	}
 	if r.CloseTimeout == 0 {
-		r.CloseTimeout = 5 * time.Second
+		r.CloseTimeout = defaultCloseTimeout
 	}
 	if r.Outbox.Messages == 0 {
 		r.Outbox.Messages = 1024

@@ -90,10 +90,14 @@ func (c *Conn) sendQueued(ctx context.Context) error {
 // farewell closes the present link politely, if there is one, and so the one that it replaces.
 func (c *Conn) farewell(ctx context.Context) error {
 	l := c.sender.ready()
-	if l == nil || c.life.o.CloseTimeout < 0 {
+	if l == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.life.o.CloseTimeout)
+	limit := c.life.o.CloseTimeout
+	if limit < 0 {
+		limit = defaultCloseTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch err := l.slot.Acquire(ctx, &c.life.Context); {
 	case errors.Is(err, net.ErrClosed):

@@ -65,17 +65,22 @@ func TestShutdownHasALimit(t *testing.T) {
 	})
 }
 
-func TestShutdownWithoutATimeoutCuts(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		c := s.open(&reconnect.Options{CloseTimeout: -1})
-		peer := s.wantDial().accept()
-		peer.Mute()
-		require.NoError(t, c.Shutdown(t.Context()))
-		require.True(t, peer.Closed())
-		_, _, polite := peer.ClosedWith()
-		require.False(t, polite)
-		require.Zero(t, s.now())
-	})
+// A negative CloseTimeout is about Redial. Shutdown says goodbye, within its context.
+func TestShutdownWithoutACloseTimeoutIsPolite(t *testing.T) {
+	for limit, took := range map[time.Duration]time.Duration{time.Hour: 5 * time.Second, time.Second: time.Second} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			c := s.open(&reconnect.Options{CloseTimeout: -1})
+			peer := s.wantDial().accept()
+			peer.Mute()
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded)
+			code, _, polite := peer.ClosedWith()
+			require.True(t, polite)
+			require.Equal(t, 1000, code)
+			require.Equal(t, took, s.now())
+		})
+	}
 }
 
 // Promise 11: Shutdown cuts when its context ends, also if a hook holds the supervisor up

@@ -61,7 +61,7 @@ func TestAQuestionIsLostAtOnceWithItsSession(t *testing.T) {
 // As doc.go says of a session that we end politely.
 func TestAQuestionIsLostWhenTheCloseHandshakeIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		s.open(&reconnect.Options{CloseTimeout: 3 * time.Second})
+		s.open(&reconnect.Options{CloseTimeout: 500 * time.Millisecond})
 		s.accept().Mute()
 		a := s.ask("1 a")
 		began := time.Now()
@@ -69,7 +69,7 @@ func TestAQuestionIsLostWhenTheCloseHandshakeIsOver(t *testing.T) {
 		s.ask("2 b").wantLost(reconnect.FateDropped, 0)
 		a.wantWaiting()
 		<-a.done
-		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, 500*time.Millisecond, time.Since(began))
 		a.wantLost(reconnect.FateUnknown, 1)
 	})
 }
