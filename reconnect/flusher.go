@@ -289,7 +289,7 @@ func (q *outbox) written(b *sendBatch, n int, err error, l *link) (dead bool) {
 	dead = err != nil && !errors.Is(err, conn.ErrBadMessage)
 	lost := err
 	if dead {
-		l.cut(err)
+		l.fail(err)
 		lost = asLoss(l.why(err))
 	}
 	q.mu.Lock()

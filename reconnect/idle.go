@@ -75,7 +75,7 @@ func (w *idler) tick() {
 		return
 	}
 	if err := w.write(); err != nil {
-		if !w.life.leaving.Load() {
+		if !w.life.leaving.Load() && !w.link.lost() { // else the write has failed
 			w.link.cut(err)
 		}
 		return

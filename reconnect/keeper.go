@@ -83,6 +83,7 @@ func (k *keeper) abandon() {
 	if l := k.link.Load(); l != nil {
 		l.calling.leave()
 		l.cut(err)
+		l.parted()
 		k.release(l, err)
 	}
 	k.life.fail(err)
@@ -206,6 +207,7 @@ func (k *keeper) lose(l *link, s *Session, err error) error {
 	l.parted()
 	unread := l.unread()
 	l.cut(err)
+	l.parted() // what may have come just before cut
 	k.release(l, err)
 	_, ready := s.readyAt()
 	if r := k.replaces; r != nil && ready { // the seam of the session before comes first

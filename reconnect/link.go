@@ -3,6 +3,7 @@ package reconnect
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,8 @@ type link struct {
 	// Guarded by outbox.mu.
 	flushing bool // there is a flusher
 	sending  bool // it writes messages that any session could send
+
+	seen uint32 // the lowest bits of turn at the last tick of liveness, whose callback owns it
 
 	extra   *extra   // nil: none
 	calling callback // the user's function that runs in the supervisor's goroutine
@@ -84,9 +87,13 @@ func (l *link) hint() *hint {
 type ending struct {
 	cause  error
 	reason backoff.Reason // ReasonOther: that of the cause
-	closed chan struct{}  // closed after the close handshake; nil: there is none
+	closed chan struct{}  // closed after the close handshake, or when the reader has had its time; nil: there is neither
 	unread bool           // nobody read at that time, so that messages may be missing
+	failed bool           // a write or a ping has failed: the reader may know why
 }
+
+// lastWords is how long the reader may go on after a write or a ping has failed.
+const lastWords = time.Second
 
 // The lowest bits of link.turn are what the supervisor is doing at the reading end; the
 // others count the pauses. Only the supervisor writes it.
@@ -135,6 +142,41 @@ func (l *link) cut(cause error) {
 	l.conn.CloseNow()
 }
 
+// fail ends the connection because err is the error of a write or a ping. The peer may have said why
+// it ended the connection before, in a close frame for instance. So the reader may go on for
+// lastWords, and if it has an error, that is the cause: see endedBy. If nobody reads, fail is cut.
+// fail does not wait: see parted.
+func (l *link) fail(err error) {
+	if l.paused() {
+		l.cut(err)
+		return
+	}
+	e := &ending{cause: err, failed: true, closed: make(chan struct{})}
+	if !l.end.CompareAndSwap(nil, e) {
+		return
+	}
+	go func() { // joined by parted
+		defer close(e.closed)
+		late := time.NewTimer(lastWords)
+		defer late.Stop()
+		select {
+		case <-l.Done():
+		case <-late.C:
+			l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed, unread: l.paused()})
+			l.Close()
+		}
+	}()
+}
+
+// endedBy returns why the session has ended, which the reader has seen as err. The reader's error
+// is the cause if we have ended the link only because a write or a ping has failed.
+func (l *link) endedBy(err error) error {
+	if e := l.end.Load(); e != nil && e.failed && !errors.Is(err, net.ErrClosed) {
+		l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed})
+	}
+	return l.why(err)
+}
+
 // part ends the connection because of cause, like cut, but with a close handshake that takes
 // at most limit, unless limit is negative. It does not wait: see parted.
 func (l *link) part(cause error, why backoff.Reason, limit time.Duration) {
@@ -172,9 +214,11 @@ func closeCode(cause error) int {
 	return 1000
 }
 
-// parted waits for the close handshake, if part was called.
+// parted waits for the close handshake, if part was called, and for the goroutine of fail, if that
+// was called. The supervisor reads no more.
 func (l *link) parted() {
 	if e := l.end.Load(); e != nil && e.closed != nil {
+		l.End()
 		<-e.closed
 	}
 }
@@ -192,7 +236,8 @@ func (l *link) awaitParted(ctx context.Context) {
 	}
 }
 
-// lost reports whether we have ended the link.
+// lost reports whether we have ended the link. The supervisor reads on until the link has Ended:
+// see fail.
 func (l *link) lost() bool { return l.end.Load() != nil }
 
 // unread reports whether we have ended the link while nobody read.
@@ -233,8 +278,12 @@ func (l *link) writeFirst(ctx context.Context, life *lifetime, m conn.Message) e
 	}
 	defer l.slot.Release()
 	err := l.conn.Write(m)
-	if l.wrote(1); err == nil {
+	l.wrote(1)
+	switch {
+	case err == nil:
 		life.counts.written(m)
+	case !errors.Is(err, conn.ErrBadMessage):
+		l.fail(err)
 	}
 	return err
 }

@@ -52,11 +52,11 @@ func (r *receiver) receive(ctx context.Context, l *link) error {
 	case r.life.o.OnMessage != nil:
 		err := r.push(l)
 		l.resume() // not if OnMessage ended this goroutine: see Conn.serving
-		return l.why(err)
+		return l.endedBy(err)
 	case r.inbox == nil:
-		return l.why(r.discard(l))
+		return l.endedBy(r.discard(l))
 	default:
-		return l.why(r.fill(ctx, l))
+		return l.endedBy(r.fill(ctx, l))
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *receiver) receive(ctx context.Context, l *link) error {
 func (r *receiver) push(l *link) error {
 	p := newPage(l)
 	defer p.free()
-	for !l.lost() && !r.life.closed.Load() {
+	for !l.Ended() && !r.life.closed.Load() {
 		m, err := p.read()
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func (r *receiver) give(l *link, m Message) error {
 func (r *receiver) fill(ctx context.Context, l *link) error {
 	defer r.inbox.abandon()
 	buffer := r.inbox.buffer
-	for !l.lost() {
+	for !l.Ended() {
 		if err := r.awaitRoom(ctx, l); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (r *receiver) fill(ctx context.Context, l *link) error {
 func (r *receiver) discard(l *link) error {
 	p := newPage(l)
 	defer p.free()
-	for !l.lost() {
+	for !l.Ended() {
 		m, err := p.read()
 		if err != nil {
 			return err

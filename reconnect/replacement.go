@@ -201,7 +201,7 @@ func (r *replacement) receive(ctx context.Context, l *link) error {
 		}
 		m, err := l.conn.Read(nil)
 		if err != nil {
-			return l.why(err)
+			return l.endedBy(err)
 		}
 		r.life.counts.received(m)
 		l.heard()
@@ -226,7 +226,7 @@ func (r *replacement) pass(ctx context.Context, l *link, m conn.Message, but int
 		return r.awaitDrained(ctx, l)
 	case held:
 		return nil
-	case l.lost(): // perhaps by release, because there was no room for what came before
+	case l.Ended(): // perhaps by release, because there was no room for what came before
 		return l.why(net.ErrClosed)
 	}
 	return r.receiver.pass(ctx, l, msg)

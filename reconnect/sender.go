@@ -200,7 +200,7 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 			return s.unwritten(FateDropped, 0, err)
 		}
 		begun := !errors.Is(err, conn.ErrNotWritten)
-		l.cut(err)
+		l.fail(err)
 		switch {
 		case begun:
 			return s.unwritten(FateUnknown, l.session, asLoss(l.why(err)))
