@@ -32,6 +32,37 @@ func TestCheckLeavesAConnectionThatIsAlive(t *testing.T) {
 	})
 }
 
+// An answer is a sign of life, though it comes in the instant of the byte before it.
+func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
+	for name, check := range map[string]func(c *reconnect.Conn, peer *conntest.Fake){
+		"after the session is ready": func(c *reconnect.Conn, _ *conntest.Fake) { c.Check() },
+		"after a message": func(c *reconnect.Conn, peer *conntest.Fake) {
+			time.Sleep(time.Second)
+			deliver(peer, 1, 1)
+			c.Check()
+		},
+	} {
+		for kind, fake := range map[string]conntest.FakeOptions{"a ping": alive, "Probe": {Idles: true}} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *scene) {
+					s.fake = fake
+					var peer *conntest.Fake
+					var o reconnect.Options
+					if !fake.Pings {
+						o.Liveness.Probe = func(context.Context, func(conn.Message) error) error { peer.Hear(); return nil }
+					}
+					c := s.open(&o)
+					peer = s.wantDial().accept()
+					check(c, peer)
+					time.Sleep(9 * time.Second)
+					require.Equal(t, uint64(1), c.Stats().Probes)
+					require.Equal(t, reconnect.StateReady, c.State(), "%v", c.Status().Err)
+				})
+			})
+		}
+	}
+}
+
 func TestCheckCutsASilentConnectionSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive

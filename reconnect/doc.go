@@ -82,12 +82,15 @@
 //     of a context only if it was the Write's own.
 //  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not before
 //     two probes, if there is a way to probe it: the protocol's ping, or
-//     [Liveness.Probe]. Any byte is a sign of life. There is no verdict on the peer while
-//     the application does not read, but [Trace.SlowHandler] and [Trace.Overdue] report
+//     [Liveness.Probe]. Any byte is a sign of life. After silent sessions in a row the
+//     limit is up to 8 times as long, until a probe is answered soon, so that a peer which
+//     answers late keeps its session. Time for which the process was stopped does not
+//     count. There is no verdict on the peer while the application does not read, but [Trace.SlowHandler] and [Trace.Overdue] report
 //     that it does not. The connection itself notices a stuck write and a message that
 //     never ends.
 //  9. One verdict for each error. One total function, [RunOptions.Classify], says what a
-//     failure means. The time that a server tells us to wait, up to an hour, is added to
+//     failure means. The error of a write or a ping never hides a close frame that the
+//     Conn has still to read. The time that a server tells us to wait, up to an hour, is added to
 //     the jittered wait. What a deploy or a damaged packet can cause (404, a certificate, a
 //     broken frame) is an ordinary loss the first time, and slow from the second in a row
 //     on. Credentials that were refused are made anew at once. Of a server's answers

@@ -234,6 +234,9 @@ func (k *keeper) lose(l *link, s *Session, err error) error {
 		}
 	}
 	k.life.layers().lost(l.session, err)
+	if ready && !l.overlaps { // else the session that has replaced it has learned since
+		l.liveness.ended(err)
+	}
 	if ready || l.delivered {
 		k.life.counts.lost.Add(1)
 		seam := &Seam{

@@ -16,6 +16,7 @@ type lifetime struct {
 	closed   atomic.Bool           // Close was called: nothing more is read
 	leaving  atomic.Bool           // Shutdown was called: nothing more is accepted to be sent
 	stalls   atomic.Int32          // sessions in a row without data
+	patience atomic.Uint32         // with a peer that is silent
 	bridging atomic.Bool           // a session was closed so that another can take its place: messages wait, whatever WhenDown says
 	failure  atomic.Pointer[error] // a callback has ended a supervisor's goroutine
 	hooks    hooks

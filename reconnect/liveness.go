@@ -41,28 +41,23 @@ type liveness struct {
 	notes bool         // the connection is no conn.Idler
 	asks  bool         // there is a way to probe it
 
-	probes int16  // since heardAt; owned by the callback, as is the next one
-	seen   uint32 // the lowest bits of turn at the last tick
+	lesson lesson // what the session has shown; owned by the callback until stop has returned
+	probes int8   // since something was last heard; owned by the callback, as is the next one
+	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see milliseconds
 
 	timer   xsync.Timer             // calls tick
 	probing atomic.Pointer[probing] // the probe under way; nil: none is
 
 	// Owned by the callback.
 	from     instant // silence counts from here at the earliest
-	probed   instant // when the last probe began
-	counted  instant // when the last probe that probes counts asked the peer
-	heardAt  instant // when something was last heard, by the last tick
+	probed   instant // when the last probe began: what is heard after that is an answer
+	counted  instant // when the last probe that probes counts asked the peer; later if the process was stopped since
 	deadline instant // when to cut the link at the latest; 0: only the limit counts
+	half     instant // the middle of the time for which the timer was set
 	mono     instant // the clocks at the last tick
 	wall     int64   // in ns
 	since    instant // the tick since which nobody has read
 	reported instant // how long that was when it was last reported; 0: it was not
-}
-
-// probing is a probe that is under way.
-type probing struct {
-	cancel context.CancelFunc
-	soon   bool // it takes no longer than that of a Check, which does not cancel it
 }
 
 // start begins to watch l, if there is a way to probe it.
@@ -79,9 +74,12 @@ func (w *liveness) start(l *link) {
 		w.heard()
 	}
 	w.mono = now()
-	w.from, w.heardAt, w.probed = w.mono, w.mono, w.mono
+	w.from, w.probed, w.half = w.mono, w.mono, w.mono
 	w.wall = w.life.o.Liveness.now().UnixNano()
-	if w.watches() {
+	switch {
+	case w.learns():
+		w.set(0)
+	case w.watches():
 		w.set(w.third())
 	}
 }
@@ -89,12 +87,24 @@ func (w *liveness) start(l *link) {
 // watches reports whether the peer is probed without a Check.
 func (w *liveness) watches() bool { return w.limited() || w.life.o.Liveness.Every > 0 }
 
-// set sets the timer to after d, or to when a probe is due anyway.
+// awaits reports whether an answer is awaited.
+func (w *liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
+
+// set sets the timer to after d, or to when a probe is due anyway. While an answer is awaited it
+// is set to a pulse at most.
 func (w *liveness) set(d time.Duration) {
 	if every := w.life.o.Liveness.Every; every > 0 && w.asks {
 		d = min(d, w.probed+every-now())
 	}
-	w.timer.Set(max(d, 0), w.tick)
+	if w.awaits() {
+		d = min(d, pulse(w.third()))
+	}
+	if w.life.o.Liveness.Probe != nil && w.limited() { // silence finds the answer
+		d = min(d, w.firstThird())
+	}
+	d = max(d, 0)
+	w.half = now() + d/2
+	w.timer.Set(d, w.tick)
 	if w.check.Load() { // Check may have set the timer to now just before
 		w.timer.Set(0, w.tick)
 	}
@@ -107,7 +117,7 @@ func (w *liveness) look() {
 	}
 	w.check.Store(true)
 	if p := w.probing.Load(); p != nil && !p.soon {
-		p.cancel()
+		p.cancel(context.Canceled)
 	}
 	w.timer.Set(0, w.tick)
 }
@@ -123,7 +133,7 @@ func (w *liveness) blocked() {
 func (w *liveness) stop() {
 	w.timer.Stop()
 	if p := w.probing.Load(); p != nil {
-		p.cancel()
+		p.cancel(context.Canceled)
 		w.life.waitForTimer(&w.timer, "Probe")
 	}
 	w.timer.Wait()
@@ -159,6 +169,14 @@ func (w *liveness) silent() bool {
 
 // third is the time after which a silent peer is probed, and a limit on each probe.
 func (w *liveness) third() time.Duration {
+	if w.limited() {
+		return w.patience().stretch(w.firstThird())
+	}
+	return w.firstThird()
+}
+
+// firstThird is third without patience.
+func (w *liveness) firstThird() time.Duration {
 	switch {
 	case w.limited():
 		return max(w.life.o.Liveness.Limit/3, 1)
@@ -171,17 +189,24 @@ func (w *liveness) third() time.Duration {
 // limited reports whether a silent peer is cut off.
 func (w *liveness) limited() bool { return w.life.o.Liveness.Limit > 0 }
 
-// silence returns how long the peer has sent nothing while the link was read. If something
-// has come since the last tick, it resets the count of probes.
+// silence returns how long the peer has sent nothing while the link was read. If something has
+// come since the last probe began, that has been answered.
 func (w *liveness) silence() time.Duration {
 	at := now()
 	idle := at - instant(w.last.Load())
 	if !w.notes {
 		idle = w.link.conn.(conn.Idler).Idle()
 	}
+	heard := at - idle // or a moment later, because Idle looks at the clock after now
+	if heard >= w.probed {
+		w.probes, w.deadline = 0, 0
+	}
+	if w.lesson&lessonAsked != 0 && heard > w.probed {
+		w.answered(time.Duration(milliseconds(heard)-w.asked) * time.Millisecond)
+	}
 	silence := min(idle, at-w.from)
-	if heard := at - silence; heard-w.heardAt > time.Millisecond { // more than the time between two looks at the clock
-		w.heardAt, w.probes, w.deadline = heard, 0, 0
+	if w.limited() && silence >= w.life.o.Liveness.Limit {
+		w.lesson |= lessonPatient
 	}
 	return silence
 }
@@ -191,30 +216,61 @@ func (w *liveness) tick() {
 	if w.life.leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
-	third, suspended, paused := w.third(), w.suspended(), w.paused()
-	checked, every := w.check.Swap(false), w.life.o.Liveness.Every
-	if (checked || suspended) && addressGone(w.link.conn) {
+	suspended, paused, checked := w.woke(), w.paused(), w.check.Swap(false)
+	switch {
+	case (checked || suspended) && addressGone(w.link.conn):
 		w.link.cut(errAddressGone)
-		return
+	case paused:
+		w.rest()
+	case w.asks:
+		w.judge(checked, suspended)
 	}
-	if paused {
-		w.from, w.deadline = w.mono, 0
-		if w.asks && every > 0 && w.mono-w.probed >= every { // the server wants it whoever reads
-			w.probed = w.mono
-			if _, err := w.probe(0, third); err != nil && !w.life.leaving.Load() {
-				w.link.cut(err)
-				return
-			}
+}
+
+// woke notes the time. It reports whether the machine was suspended since the last tick: then the
+// wall clock has gone further than the monotonic one, which stands still on most systems. The
+// time for which the process was stopped does not count for a probe.
+func (w *liveness) woke() (suspended bool) {
+	wall, mono := w.life.o.Liveness.now().UnixNano(), now()
+	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
+	w.wall, w.mono = wall, mono
+	if w.awaits() {
+		w.excuse(stopped(mono-w.half, pulse(w.third())))
+	}
+	return ahead > 2*time.Second
+}
+
+// excuse gives the peer more time for its answer, because the process was stopped.
+func (w *liveness) excuse(stopped time.Duration) {
+	w.counted += stopped
+	if w.deadline != 0 {
+		w.deadline += stopped
+	}
+}
+
+// rest is a tick while nobody reads. There is no verdict.
+func (w *liveness) rest() {
+	w.from, w.probes, w.deadline = w.mono, 0, 0
+	if w.asks && w.every() { // the server wants it whoever reads
+		if _, ok := w.probe(0, w.third()); !ok {
+			return
 		}
-		if w.watches() {
-			w.set(third)
-		}
-		return
 	}
-	if !w.asks {
-		return
+	if w.watches() {
+		w.set(w.third())
 	}
-	silence := w.silence()
+}
+
+// every reports whether a probe is due because of Every.
+func (w *liveness) every() bool {
+	every := w.life.o.Liveness.Every
+	return every > 0 && w.mono-w.probed >= every
+}
+
+// judge is a tick while the link is read.
+func (w *liveness) judge(checked, suspended bool) {
+	silence := w.silence() // first, because an answer may change the limit
+	third := w.third()
 	// The timer may be late, by as much as the process or the page was stopped. So a verdict
 	// needs a third of the limit after each probe, too, and not the silence alone.
 	answerable := w.probes == 0 || w.mono-w.counted >= third
@@ -223,31 +279,27 @@ func (w *liveness) tick() {
 	case silence >= third*3 && w.probes >= 2 && answerable && w.limited(), w.deadline != 0 && w.mono >= w.deadline:
 		w.link.cut(ErrSilent)
 		return
-	case suspended || checked || due || every > 0 && w.mono-w.probed >= every:
-		if w.probed = w.mono; due {
-			w.probes = min(w.probes+1, math.MaxInt16-1)
-		}
-		count := w.probes
+	case suspended || checked || due || w.every() || w.learns():
 		limit := third
 		if checked {
-			limit = min(third, checkLimit)
+			limit = min(w.firstThird(), checkLimit)
 		}
 		if deadline := w.mono + limit; (suspended || checked) && (w.deadline == 0 || deadline < w.deadline) {
 			w.deadline = deadline
 		}
-		asked, err := w.probe(silence, limit)
-		if err != nil && !w.life.leaving.Load() {
-			w.link.cut(err)
+		if !w.ask(silence, limit, due) {
 			return
 		}
-		if due && w.probes == count { // it was written
-			w.counted = asked
-		}
 		silence = w.silence()
+		third = w.third()
 	}
-	if !w.watches() && w.deadline == 0 {
-		return // until the next Check
+	if w.watches() || w.deadline != 0 { // else until the next Check
+		w.next(silence, third)
 	}
+}
+
+// next sets the timer to when there is something to do again.
+func (w *liveness) next(silence, third time.Duration) {
 	next := third*time.Duration(w.probes+1) - silence
 	if w.probes > 0 {
 		next = max(next, w.counted+third-now())
@@ -256,6 +308,19 @@ func (w *liveness) tick() {
 		next = min(next, w.deadline-now())
 	}
 	w.set(next)
+}
+
+// ask probes the peer, and counts that if it was due. It reports false if the link was lost.
+func (w *liveness) ask(silence, limit time.Duration, due bool) bool {
+	if due {
+		w.probes = min(w.probes+1, math.MaxInt8-1)
+	}
+	count := w.probes
+	asked, ok := w.probe(silence, limit)
+	if due && w.probes == count { // it was written, and not answered
+		w.counted = asked
+	}
+	return ok
 }
 
 // Check asks whether the ready session is alive, now. Call it when the network of the machine
@@ -294,8 +359,8 @@ func addressGone(c conn.Conn) bool {
 // paused reports whether nobody reads, and calls the hooks for that.
 func (w *liveness) paused() bool {
 	turn := w.link.turn.Load()
-	if turn&turnMask == reading || uint32(turn) != w.seen {
-		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
+	if turn&turnMask == reading || uint32(turn) != w.link.seen {
+		w.link.seen, w.since, w.reported = uint32(turn), w.mono, 0
 		return turn&turnMask != reading
 	}
 	since, trace := w.mono-w.since, w.life.trace()
@@ -315,61 +380,4 @@ func (w *liveness) paused() bool {
 		}
 	}
 	return true
-}
-
-// suspended reports whether the machine was suspended since the last tick: then the wall
-// clock has gone further than the monotonic one, which stands still on most systems.
-func (w *liveness) suspended() bool {
-	wall, mono := w.life.o.Liveness.now().UnixNano(), now()
-	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
-	w.wall, w.mono = wall, mono
-	return ahead > 2*time.Second
-}
-
-// probe asks the peer for a sign of life, for at most limit. It returns when it has asked, after
-// the hook. An error means that the connection must end; it is nil if only no
-// answer came.
-func (w *liveness) probe(silence, limit time.Duration) (asked instant, err error) {
-	parent, release := xsync.Child(&w.link.Context)
-	defer release()
-	ctx, cancel := context.WithTimeout(parent, limit)
-	defer cancel()
-	soon := limit <= checkLimit
-	w.probing.Store(&probing{cancel, soon})
-	if w.timer.Stopped() || w.check.Load() && !soon { // perhaps before stop or look could cancel the probe
-		w.probing.Store(nil)
-		return now(), nil
-	}
-	start, name := time.Now(), w.life.o.Name
-	w.life.counts.probes.Add(1)
-	call(w.life.trace().ProbeStart, ProbeStart{Name: name, Session: w.link.session, Silence: silence})
-	w.link.heldByPace()
-	asked = now()
-	err = w.ask(ctx)
-	w.probing.Store(nil)
-	if w.link.heldByPace() { // it was not written, and so it was no probe
-		w.probes, w.deadline = max(w.probes-1, 0), 0
-	}
-	call(w.life.trace().ProbeDone, ProbeDone{Name: name, Session: w.link.session, Took: time.Since(start), Err: err})
-	if ctx.Err() != nil {
-		err = nil
-	}
-	return asked, err
-}
-
-// ask probes the peer, by Probe or else by a ping.
-func (w *liveness) ask(ctx context.Context) (err error) {
-	ask := w.life.o.Liveness.Probe
-	if ask == nil {
-		if err = w.link.awaitPace(ctx, w.life); err == nil {
-			err = w.link.conn.(conn.Pinger).Ping(ctx)
-		}
-		if err == nil {
-			w.heard()
-		}
-		return err
-	}
-	write := func(m conn.Message) error { return w.link.writeFirst(ctx, w.life, m) }
-	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.cut(fmt.Errorf("Liveness.Probe: %w", errNotReturned)) })
-	return err
 }

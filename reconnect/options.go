@@ -216,11 +216,22 @@ type Outbox struct {
 // Liveness says when a peer is dead. Any byte from it is a sign of life, and so is room that
 // it makes for the rest of a large message. A peer that was silent for a third of Limit is
 // probed, after two thirds again, and at the limit the connection is cut, with [ErrSilent].
-// A probe is the protocol's ping, or Probe. Without either there is no verdict on the peer.
+// A probe is the protocol's ping, or Probe. An answered ping is a sign of life. Time for which the
+// process was stopped does not count for a probe.
 //
-// Nor is there one while the application does not read: while OnMessage runs, or while the
-// inbox is full and its policy is OverflowBlock. After the machine was suspended the peer is
-// probed at once, and the connection is cut if nothing comes within a third of Limit.
+// There is no verdict on the peer without a way to probe it. Nor is there one while the
+// application does not read: while OnMessage runs, or while the inbox is full and its policy is
+// OverflowBlock. After the machine was suspended the peer is probed at once, and the connection
+// is cut if nothing comes within a third of the limit.
+//
+// The limit learns, because a busy peer may answer late. Each session in a row
+// that was ready, was probed and has ended as silent doubles the limit of the next one, up to 8
+// times Limit. While the limit has grown each session is probed as soon as it is ready, whatever
+// comes from the peer. Limit holds again:
+//
+//   - when a ping is answered within two thirds of Limit; with Probe, when anything comes within
+//     that time after it;
+//   - after a session that has ended otherwise, unless that session was once silent for Limit.
 //
 // [Trace.Overdue] reports ("reader") that nobody has read a full inbox for as long as Limit.
 // A slow reader alone never costs the connection. But if nothing was read for that long, and
@@ -228,12 +239,13 @@ type Outbox struct {
 // see that without reading. On other systems the end shows when there is room in the inbox,
 // so a program that only writes should use [OverflowDiscard].
 type Liveness struct {
-	// Limit is how long a peer may be silent. Default: 30 s. Negative: for ever.
+	// Limit is how long a peer may be silent, until the limit has grown. Default: 30 s.
+	// Negative: for ever.
 	Limit time.Duration
 
 	// Probe asks the peer for a sign of life: it writes something that the peer answers. It
 	// need not wait for the answer, which is received like any message. It runs in a
-	// goroutine of its own. Its context ends after a third of Limit, and with the session.
+	// goroutine of its own. Its context ends after a third of the limit, and with the session.
 	// An error, unless the context has ended, ends the session. Probe is an error with a
 	// negative Limit, unless Every is set. Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error

@@ -40,6 +40,7 @@ func (o Liveness) withDefaults() *Liveness {
 	if o.Limit == 0 {
 		o.Limit = defaultLiveness.Limit
 	}
+	o.Limit = min(o.Limit, math.MaxInt64>>mostPatience)
 	if o.now == nil {
 		o.now = time.Now
 	}

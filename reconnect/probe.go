@@ -1,0 +1,146 @@
+package reconnect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// probing is a probe that is under way. Its context ends after a limit, which is measured in
+// pulses: time for which the process was stopped does not count.
+type probing struct {
+	cancel context.CancelCauseFunc
+	soon   bool          // it takes no longer than that of a Check, which does not cancel it
+	pulse  time.Duration // for which timer is set at most
+	timer  xsync.Timer   // calls beat
+
+	// Owned by the timer's callback.
+	end     instant       // when the context ends
+	half    instant       // the middle of the time for which the timer was set
+	stopped time.Duration // for which the process was stopped
+}
+
+// begin begins to measure the limit.
+func (p *probing) begin(limit time.Duration) {
+	p.pulse, p.end = pulse(limit), now()+limit
+	p.wait()
+}
+
+// wait sets the timer to the next beat.
+func (p *probing) wait() {
+	at := now()
+	d := min(p.end-at, p.pulse)
+	p.half = at + d/2
+	p.timer.Set(d, p.beat)
+}
+
+// beat is the timer's callback.
+func (p *probing) beat() {
+	stopped := stopped(now()-p.half, p.pulse)
+	p.stopped += stopped
+	if p.end += stopped; p.end > now() {
+		p.wait()
+		return
+	}
+	p.cancel(context.DeadlineExceeded)
+}
+
+// finish ends the context, and returns for how long the process was stopped.
+func (p *probing) finish() time.Duration {
+	p.timer.Stop()
+	p.timer.Wait()
+	p.cancel(context.Canceled)
+	return p.stopped
+}
+
+// pulse is how long a timer is set at most, while an answer is awaited for limit.
+func pulse(limit time.Duration) time.Duration { return max(limit/8, 1) }
+
+// stopped returns for how long the process, or the page, was stopped while a timer ran; 0 if the
+// timer is late by less than about a pulse. sinceHalf is the time since the middle of the time for
+// which the timer was set. So the second half still counts, and the other goroutines get at least
+// half a pulse to read what has come meanwhile.
+func stopped(sinceHalf, pulse time.Duration) time.Duration {
+	if sinceHalf > pulse+pulse/2 {
+		return sinceHalf
+	}
+	return 0
+}
+
+// probe asks the peer for a sign of life, for at most limit. It returns when it has asked, after
+// the hook, and that is later by the time for which the process was stopped since. It reports
+// false if the link was lost; no answer alone is no loss.
+func (w *liveness) probe(silence, limit time.Duration) (asked instant, ok bool) {
+	w.probed = w.mono
+	parent, release := xsync.Child(&w.link.Context)
+	defer release()
+	ctx, cancel := context.WithCancelCause(parent)
+	p := &probing{cancel: cancel, soon: limit <= checkLimit}
+	w.probing.Store(p)
+	if w.timer.Stopped() || w.check.Load() && !p.soon { // perhaps before stop or look could cancel the probe
+		w.probing.Store(nil)
+		cancel(context.Canceled)
+		return now(), true
+	}
+	start, name := time.Now(), w.life.o.Name
+	w.life.counts.probes.Add(1)
+	call(w.life.trace().ProbeStart, ProbeStart{Name: name, Session: w.link.session, Silence: silence})
+	w.link.heldByPace()
+	p.begin(limit)
+	asked = now()
+	err := w.askFor(ctx)
+	w.probing.Store(nil)
+	timeout := ctx.Err() != nil
+	stopped := p.finish()
+	w.excuse(stopped)
+	if w.link.heldByPace() { // it was not written, and so it was no probe
+		w.probes, w.deadline = max(w.probes-1, 0), 0
+	} else {
+		w.lesson |= lessonProbed
+	}
+	call(w.life.trace().ProbeDone, ProbeDone{Name: name, Session: w.link.session, Took: time.Since(start), Err: err})
+	if err == nil || timeout || w.life.leaving.Load() {
+		return asked + stopped, true
+	}
+	if !w.link.lost() { // else Ping or a write has failed
+		w.link.cut(err)
+	}
+	return asked, false
+}
+
+// askFor asks for a sign of life, by Probe or else by a ping.
+func (w *liveness) askFor(ctx context.Context) (err error) {
+	ask := w.life.o.Liveness.Probe
+	if ask == nil {
+		return w.ping(ctx)
+	}
+	if w.lesson&lessonAsked == 0 {
+		w.lesson |= lessonAsked
+		w.asked = milliseconds(w.probed)
+	}
+	write := func(m conn.Message) error { return w.link.writeFirst(ctx, w.life, m) }
+	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.cut(fmt.Errorf("Liveness.Probe: %w", errNotReturned)) })
+	return err
+}
+
+// ping waits for the answer to a ping. The answer is a sign of life, whatever the clock says of the
+// last byte.
+func (w *liveness) ping(ctx context.Context) error {
+	if err := w.link.awaitPace(ctx, w.life); err != nil {
+		return err
+	}
+	asked := now()
+	err := w.link.conn.(conn.Pinger).Ping(ctx)
+	switch {
+	case err == nil:
+		w.heard()
+		w.probes, w.deadline = 0, 0
+		w.answered(now() - asked)
+	case ctx.Err() == nil && !w.life.leaving.Load():
+		w.link.fail(err)
+	}
+	return err
+}
