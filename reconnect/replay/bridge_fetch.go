@@ -131,9 +131,8 @@ func (f *fetches[K, T]) wanted(now time.Time, most int) bool {
 	return f.changed || !f.next.IsZero() && !now.Before(f.next)
 }
 
-// begin begins the calls for which there is room, and sets when the next one can begin. If no session
-// is ready, it begins only those for streams of which something is held.
-func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time, ready bool) {
+// begin begins the calls for which there is room, and sets when the next one can begin.
+func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time) {
 	f := &b.fetches
 	f.changed, f.next = false, time.Time{}
 	for i := 0; i < len(f.queue) && f.running < b.o.Fetches; {
@@ -142,10 +141,6 @@ func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time, ready bool) {
 			return
 		}
 		s := f.queue[i]
-		if !ready && len(s.hold.list) == 0 {
-			i++
-			continue
-		}
 		if s.due.After(now) {
 			f.soonest(s.due)
 			i++
@@ -157,9 +152,6 @@ func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time, ready bool) {
 		f.running++
 		b.stats.Fetches++
 		b.start(ctx, s)
-		if !ready {
-			s.job.round-- // it serves no reason, because the stream may not be subscribed yet
-		}
 	}
 }
 

@@ -59,19 +59,15 @@ func (h *hold[K, T]) pop() heldItem[K, T] {
 // hold holds an item, and reports whether it is there now and was not before. A live item that
 // finds no room takes that of older items of its stream.
 func (b *Bridge[K, T]) hold(s *stream[K, T], n heldItem[K, T]) bool {
-	switch {
-	case n.session == 0:
-		if b.full(n.size) {
-			return false
-		}
-	case b.o.Full == HoldDrop:
-		for b.full(n.size) && len(s.hold.list) > 0 {
-			b.dropped(s, b.pop(s))
-		}
-		if b.full(n.size) {
+	live := n.session > 0
+	for live && b.full(n.size) && len(s.hold.list) > 0 {
+		b.dropped(s, b.pop(s))
+	}
+	if b.full(n.size) {
+		if live {
 			b.dropped(s, n)
-			return false
 		}
+		return false
 	}
 	if !s.hold.add(n) {
 		return false
@@ -110,17 +106,4 @@ func (b *Bridge[K, T]) dropped(s *stream[K, T], n heldItem[K, T]) {
 	if n.item.Last == 0 {
 		s.round++
 	}
-}
-
-// blocked reports whether nothing can be read until a fetch has made room.
-func (b *Bridge[K, T]) blocked() bool {
-	if b.o.Full != HoldBlock || b.fetches.ended || !b.full(1) {
-		return false
-	}
-	for _, s := range b.order {
-		if len(s.hold.list) > 0 && (s.queued || s.job != nil) {
-			return true
-		}
-	}
-	return false // each of them waits for a message, which has to be read
 }

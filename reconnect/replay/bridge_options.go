@@ -58,11 +58,11 @@ type BridgeOptions[K comparable, T any] struct {
 	Ask func(ctx context.Context, key K) error
 
 	// Messages and Bytes bound what is held of live messages, of all streams together, while
-	// a past is fetched. Default: 4096 messages; 16 MiB of their data. Negative: an error.
+	// a past is fetched. If that is not enough, the oldest held messages of the same stream are
+	// dropped. Nothing is lost by that, because they are fetched: the pages have to go further
+	// until they meet what is held, and a snapshot has to be newer. Default: 4096 messages;
+	// 16 MiB of their data. Negative: an error.
 	Messages, Bytes int
-
-	// Full says what happens if that is not enough. Default: HoldDrop.
-	Full HoldPolicy
 
 	// AwaitSubscribed says that a session is ready before the streams are subscribed, as with
 	// package subscription. After a seam a stream is then fetched only when [Bridge.Refetch] was
@@ -121,22 +121,6 @@ type Request[K comparable] struct {
 	Before uint64
 }
 
-// HoldPolicy says what happens to live messages that are to be held when there is no room.
-type HoldPolicy uint8
-
-const (
-	// HoldDrop drops the oldest held messages of the same stream. Nothing is lost by that, because
-	// they are fetched: the pages have to go further until they meet what is held, and a snapshot
-	// has to be newer.
-	HoldDrop HoldPolicy = iota
-
-	// HoldBlock stops reading, for all streams, until there is room. The Inbox of the Conn
-	// then fills, and its policy decides what comes next. While nothing is read, Past and Snapshot
-	// are called even if no session is ready, because OnSession may need room in the Inbox. That
-	// happens each time there is no room again.
-	HoldBlock
-)
-
 func (o *BridgeOptions[K, T]) withDefaults() (BridgeOptions[K, T], error) {
 	if o == nil {
 		return BridgeOptions[K, T]{}, errors.New("replay: BridgeOptions.Parse is missing")
@@ -170,11 +154,6 @@ func (o *BridgeOptions[K, T]) validate() error {
 		return fmt.Errorf("replay: BridgeOptions.Timeout: %v is negative", o.Timeout)
 	case o.Snapshot != nil && o.Ask != nil:
 		return errors.New("replay: BridgeOptions.Snapshot and Ask: either the snapshot is returned, or it comes in the stream")
-	case o.Full > HoldBlock:
-		return fmt.Errorf("replay: BridgeOptions.Full: %d is none of the policies", o.Full)
-	}
-	if o.Full == HoldBlock && o.Ask != nil {
-		return errors.New("replay: BridgeOptions.Full cannot be HoldBlock with Ask, because the snapshot stands behind what is not read")
 	}
 	if err := o.Pace.Validate(); err != nil {
 		return fmt.Errorf("replay: BridgeOptions.Pace: %w", err)

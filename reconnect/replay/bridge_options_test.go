@@ -20,8 +20,6 @@ func TestWrongBridgeOptionsAreNamed(t *testing.T) {
 		"BridgeOptions.Streams: -1":              {Parse: parseItem, Streams: -1},
 		"BridgeOptions.Timeout: -1s":             {Parse: parseItem, Timeout: -time.Second},
 		"BridgeOptions.Snapshot and Ask":         {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
-		"BridgeOptions.Full: 7":                  {Parse: parseItem, Full: 7},
-		"Full cannot be HoldBlock with Ask":      {Parse: parseItem, Full: replay.HoldBlock, Ask: p.ask},
 		"BridgeOptions.Pace: budget: Window.Per": {Parse: parseItem, Pace: budget.Window{N: 1}},
 	} {
 		_, err := replay.NewBridge(o)

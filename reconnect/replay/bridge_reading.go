@@ -65,16 +65,8 @@ func (r *reading[K, T]) end() {
 // that ends the stream.
 func (r *reading[K, T]) loop(yield func(Event[K, T], error) bool) error {
 	for {
-		full, ok := r.prepare(yield)
-		if !ok {
+		if !r.prepare(yield) {
 			return nil
-		}
-		if full {
-			<-r.read.Done()
-			if r.user.Err() != nil {
-				return context.Cause(r.user)
-			}
-			continue
 		}
 		m, err := r.source.Read(r.read, nil)
 		if err == nil {
@@ -110,9 +102,8 @@ func (r *reading[K, T]) message(m reconnect.Message) {
 }
 
 // prepare gives the reader all events that are there, begins fetches, and makes the context of
-// the next Read. It reports whether so much is held that nothing can be read now, and false if
-// the reader has enough.
-func (r *reading[K, T]) prepare(yield func(Event[K, T], error) bool) (full, ok bool) {
+// the next Read. It returns false if the reader has enough.
+func (r *reading[K, T]) prepare(yield func(Event[K, T], error) bool) bool {
 	for {
 		r.absorb()
 		retries, wants := r.collect()
@@ -122,15 +113,15 @@ func (r *reading[K, T]) prepare(yield func(Event[K, T], error) bool) (full, ok b
 		for r.taken < len(r.events) {
 			r.taken++
 			if !yield(r.events[r.taken-1], nil) {
-				return false, false
+				return false
 			}
 		}
 		r.recycle()
 		if wants {
 			r.fetch()
 		}
-		if full, ready := r.arm(); ready {
-			return full, true
+		if r.arm() {
+			return true
 		}
 	}
 }
@@ -180,17 +171,16 @@ func (r *reading[K, T]) giveBack() {
 	r.events, r.taken = nil, 0
 }
 
-// arm makes the context of the next Read, unless there is something to do before.
-func (r *reading[K, T]) arm() (full, ready bool) {
+// arm makes the context of the next Read. It returns false if there is something to do before.
+func (r *reading[K, T]) arm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, full := &r.fetches, r.blocked()
-	down := f.waiting && !full // nothing begins before a session is ready
-	if len(r.out) > 0 || len(f.results) > 0 || f.changed && f.wanted(time.Now(), r.o.Fetches) && !down {
-		return false, false
+	f := &r.fetches
+	if len(r.out) > 0 || len(f.results) > 0 || f.changed && f.wanted(time.Now(), r.o.Fetches) && !f.waiting {
+		return false
 	}
 	next := f.next
-	if len(f.queue) == 0 || f.running >= r.o.Fetches || down || f.ended {
+	if len(f.queue) == 0 || f.running >= r.o.Fetches || f.waiting || f.ended {
 		next = time.Time{} // nothing waits for that time, or for something else before it
 	}
 	if r.read == nil || r.read.Err() != nil || r.until != next {
@@ -204,20 +194,17 @@ func (r *reading[K, T]) arm() (full, ready bool) {
 		}
 		r.wake = r.cancel
 	}
-	return full, true
+	return true
 }
 
-// fetch begins fetches, or has the loop wake when a session is ready. While so much is held that
-// nothing can be read, no session may become ready, because its OnSession has to deliver something and
-// the inbox has no room. So what makes room is fetched at any time.
+// fetch begins fetches, or has the loop wake when a session is ready.
 func (r *reading[K, T]) fetch() {
 	ready := r.source.State() == reconnect.StateReady
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ready || r.blocked() {
-		r.Bridge.begin(r.life, time.Now(), ready)
-	}
-	if !ready {
+	if ready {
+		r.Bridge.begin(r.life, time.Now())
+	} else {
 		r.awaitReady()
 	}
 }
