@@ -96,7 +96,13 @@ type amount struct{ messages, bytes int }
 
 // Source is where a [Bridge] reads from. A [*reconnect.Conn] is one.
 type Source interface {
+	// Read returns the next message, a *[reconnect.Seam], or the end of the source. If its context
+	// ends, Read returns the error or the cause of the context, or an error that wraps one of them.
+	// The Bridge ends that context when there is something else to do, and reads again after it. Any
+	// other error ends the loop over Events.
 	Read(ctx context.Context, buf []byte) (reconnect.Message, error)
+
+	// Await and State are those of a Conn.
 	Await(ctx context.Context, s reconnect.State) error
 	State() reconnect.State
 }

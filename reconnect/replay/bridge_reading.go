@@ -77,12 +77,22 @@ func (r *reading[K, T]) loop(yield func(Event[K, T], error) bool) error {
 			r.mu.Lock()
 			r.seam(seam)
 			r.mu.Unlock()
-		} else if r.user.Err() != nil {
-			return context.Cause(r.user)
-		} else if r.read.Err() == nil {
+			continue
+		}
+		switch {
+		case !r.interrupted(err):
 			return err
+		case r.user.Err() != nil:
+			return context.Cause(r.user)
 		}
 	}
+}
+
+// interrupted reports whether err, of a Read, says that the context of the Read has ended. Another
+// error counts even if the context has ended in the same moment: the source may not repeat it.
+func (r *reading[K, T]) interrupted(err error) bool {
+	ended := r.read.Err()
+	return ended != nil && (errors.Is(err, ended) || errors.Is(err, context.Cause(r.read)))
 }
 
 // message takes a message.
