@@ -29,8 +29,9 @@ func program(t *testing.T, document string) string {
 	return path
 }
 
-// feed answers one message on each connection, and then closes it.
-func feed() *httptest.Server {
+// feed answers the subscription of each connection. When it may go on it sends a message, and closes
+// the connection.
+func feed(goOn <-chan struct{}) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -41,15 +42,21 @@ func feed() *httptest.Server {
 		if err != nil {
 			return
 		}
-		if c.Write(r.Context(), websocket.MessageText, append([]byte("subscribed by "), subscription...)) == nil {
+		if c.Write(r.Context(), websocket.MessageText, []byte("subscribed")) != nil {
+			return
+		}
+		<-goOn
+		if c.Write(r.Context(), websocket.MessageText, append([]byte("event for "), subscription...)) == nil {
 			c.Close(websocket.StatusGoingAway, "that was all")
 		}
 	}))
 }
 
 func TestTheProgramOfTheReadmeRuns(t *testing.T) {
-	s := feed()
+	goOn := make(chan struct{})
+	s := feed(goOn)
 	defer s.Close()
+	defer close(goOn)
 	binary := filepath.Join(t.TempDir(), "readme")
 	out, err := exec.Command("go", "build", "-o", binary, program(t, "../README.md")).CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -60,9 +67,12 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	require.NoError(t, run.Start())
 	lines := bufio.NewScanner(stdout)
 	for range 2 { // sessions
-		for _, want := range []string{`subscribed by {"op":"subscribe"}`, "something may be missing here: "} {
+		for _, want := range []string{"fetch a snapshot here", `event for {"op":"subscribe"}`, "something may be missing here: "} {
 			require.True(t, lines.Scan(), "it ended before %q", want)
 			require.Contains(t, lines.Text(), want)
+			if strings.HasPrefix(want, "fetch") {
+				goOn <- struct{}{}
+			}
 		}
 	}
 	require.NoError(t, run.Process.Signal(os.Interrupt))

@@ -70,7 +70,10 @@
 //     message of that session and before the first of the next. It says whether the session was
 //     replaced, whether the two have overlapped, and whether the protocol vouches that nothing
 //     is missing. Only with [OverlapMix] messages of the next session stand before the seam,
-//     too. Every message carries the number of its session.
+//     too. Every message carries the number of its session. With [Options.MarkRefetch] there is a
+//     mark after the seam, when the next session is ready and its layers have what they need:
+//     what is missing can be fetched then, and not before, because it may go on missing until
+//     the next session is subscribed. A session that ends before its mark is read has none.
 //  6. Exactly one fate. Each message that [Conn.Write] or [Conn.Send] takes has one
 //     [Fate]: written (whole, handed to the kernel), dropped with a reason (not a byte
 //     was sent), or unknown (the connection died while the message was being written).

@@ -39,7 +39,8 @@ type inbox struct {
 	count   int           // messages that are published and not settled
 	bytes   int           // of their data
 	first   uint64        // number of the oldest of them since the beginning
-	seams   []placedSeam  // in order
+	seams   []placedSeam  // in order, at most one mark among them
+	marked  bool          // the present session has its mark
 	wake    chan struct{} // has room for one wake-up; made by the first reader that waits
 
 	turn xsync.Slot    // held by the one goroutine that reads the Conn
@@ -100,21 +101,45 @@ func (in *inbox) putSeam(s *Seam) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.publishPending()
+	in.unmark()
 	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
 	in.join()
 	in.wakeReader()
+}
+
+// putMark puts the mark of the present session after the messages that are published. It may run
+// beside the producer.
+func (in *inbox) putMark(s *Seam) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.marked = true
+	in.seams = append(in.seams, placedSeam{before: in.first + uint64(in.count), seam: s})
+	in.wakeReader()
+}
+
+// unmark takes back what says that a refetch is safe, and that is not read: the session has ended.
+func (in *inbox) unmark() {
+	in.marked = false
+	in.seams = slices.DeleteFunc(in.seams, func(p placedSeam) bool { return p.seam.marks() })
+	for _, p := range in.seams {
+		p.seam.Refetch = false
+	}
 }
 
 // join merges seams that have no message between them, while there are too many.
 func (in *inbox) join() {
 	for i := len(in.seams) - 1; i > 0 && len(in.seams) > unreadSeams; i-- {
 		a, b := in.seams[i-1], in.seams[i]
+		if a.seam.marks() || b.seam.marks() {
+			continue
+		}
 		if a.before == b.before || b.before <= in.first {
 			b.seam.Lost += a.seam.Lost
 			b.seam.Dropped += a.seam.Dropped
 			b.seam.Planned = b.seam.Planned && a.seam.Planned
 			b.seam.Overlapped = b.seam.Overlapped && a.seam.Overlapped
 			b.seam.Resumed = b.seam.Resumed && a.seam.Resumed
+			b.seam.Refetch = b.seam.Refetch && a.seam.Refetch
 			in.seams = slices.Delete(in.seams, i-1, i)
 		}
 	}
@@ -134,10 +159,11 @@ func (in *inbox) dropOldest() {
 	}
 	if i > 0 && in.seams[i-1].seam.Dropped > 0 && in.seams[i-1].seam.Session == session {
 		in.seams[i-1].seam.Dropped++
+		in.seams[i-1].seam.Refetch = in.marked
 		in.seams[i-1].before = in.first
 		return
 	}
-	placed := placedSeam{before: in.first, seam: &Seam{Session: session, Cause: ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 1}}
+	placed := placedSeam{before: in.first, seam: &Seam{Session: session, Cause: ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 1, Refetch: in.marked}}
 	in.seams = slices.Insert(in.seams, i, placed)
 	in.join()
 }

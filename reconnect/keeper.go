@@ -178,11 +178,14 @@ func (k *keeper) ready(l *link, s *Session) error {
 		l.extra.idle = newIdler(&k.life, l)
 	}
 	bridge := k.replacedBy() // it has closed the session before first; one that comes later replaces l
+	marks := true
 	if r := k.replaces; r == nil {
 		k.sender.attach(l)
 		k.state.ready(k, l)
 	} else if !r.takeOver(l) {
 		return errReplaced
+	} else {
+		marks = r.seamGiven(l)
 	}
 	if bridge != nil {
 		l.calling.enter(&elsewhere)
@@ -198,6 +201,9 @@ func (k *keeper) ready(l *link, s *Session) error {
 		x.aging = k.age(l)
 		x.stall = newStall(&k.life, l, int(k.life.stalls.Load()))
 		x.stall.start()
+	}
+	if marks {
+		k.receiver.mark(l, l)
 	}
 	return nil
 }
@@ -253,6 +259,7 @@ func (k *keeper) lose(l *link, s *Session, err error) error {
 		}
 	}
 	if next != nil {
+		k.receiver.mark(next.giveSeam(), l)
 		next.release()
 	}
 	if k.life.leaving.Load() && !k.sender.outbox().draining() {
@@ -265,6 +272,7 @@ func (k *keeper) lose(l *link, s *Session, err error) error {
 func (k *keeper) release(l *link, err error) {
 	l.calling.enter(&elsewhere)
 	l.extra.stop()
+	l.mark().stop(&k.life)
 	l.liveness.stop()
 	if l.extra != nil {
 		k.life.stalls.Store(int32(l.extra.stall.stop(err, int(k.life.stalls.Load()))))

@@ -57,6 +57,7 @@ type extra struct {
 	idle  *idler // nil: nothing is written when nothing was for a while
 	pace  *pace  // guarded by slot; nil: there is no limit
 	stall *stall // nil: there is no limit
+	mark  *mark  // nil: the user wants none
 }
 
 // newExtra returns nil if there is nothing extra.
@@ -64,7 +65,7 @@ func newExtra(life *lifetime, h *hint) *extra {
 	if h == nil && life.o.more.rare == noRare && life.o.Stall == nil {
 		return nil
 	}
-	return &extra{hint: h, pace: newPace(life.o.more.Pace)}
+	return &extra{hint: h, pace: newPace(life.o.more.Pace), mark: newMark(life)}
 }
 
 // stop stops the timers. The link is cut already.

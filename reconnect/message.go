@@ -20,6 +20,18 @@ type Message struct {
 // that were dropped. The last session has a seam, too: after [Conn.Shutdown] the reader gets it
 // just before the end of the stream.
 //
+// Do not fetch what is missing at such a seam: the next session may not be subscribed yet, and
+// what the server sends between the fetch and the subscription is missing for good. With
+// [Options.MarkRefetch] there is a second mark, a Seam with Refetch set. Fetch at each Seam with
+// Refetch set, those of the first session and of dropped messages included:
+//
+//	switch seam, ok := errors.AsType[*reconnect.Seam](err); {
+//	case ok && seam.Refetch:
+//		book = fetch(ctx) // in a loop until it succeeds, or ends with ctx
+//	case ok:
+//		book = nil // a stale book is worse than none
+//	}
+//
 // A Seam is an error only so that Read can return it in order: read on. It does not
 // unwrap to its Cause, because errors.Is(err, [net.ErrClosed]) must mean that the
 // Conn is closed, not that one connection was.
@@ -43,9 +55,20 @@ type Seam struct {
 
 	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable
 	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric
+
+	// Refetch says that what is missing can be fetched now: what the server sends after that
+	// comes by a session that is ready and subscribed. If Lost and Dropped are 0, the seam is only
+	// the mark of Session. It is false without Options.MarkRefetch.
+	Refetch bool
 }
 
+// marks reports whether s is nothing but the mark of a session.
+func (s *Seam) marks() bool { return s.Refetch && s.Lost == 0 && s.Dropped == 0 }
+
 func (s *Seam) Error() string {
+	if s.marks() {
+		return fmt.Sprintf("session %d: what is missing can be fetched now", s.Session)
+	}
 	if s.Lost == 0 {
 		return fmt.Sprintf("session %d: %d messages dropped: %v", s.Session, s.Dropped, s.Cause)
 	}

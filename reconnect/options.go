@@ -80,6 +80,22 @@ type Options struct {
 	// comes at once, and is not Resumed. Default: the seam comes at once.
 	Resumable bool
 
+	// MarkRefetch says that the application fetches what it has missed, for instance a snapshot by
+	// HTTP. Then there is a mark in the stream for each session: a Seam with Refetch set, Lost and
+	// Dropped 0, and the number of the session. From there on a refetch misses nothing, because what
+	// the server sends later comes by that session. See [Seam].
+	//
+	// The mark comes when the session is ready (after OnSession, and so after what OnSession waits
+	// for), when the seam of the session before was given, and when each [Opening.HoldRefetch] is
+	// released: a subscription.Set holds the mark until the session has what was wanted when the
+	// session began. If the session ends before that, or before the mark is read, there is no mark;
+	// that of the next session follows.
+	//
+	// OnSeam gets the mark, and so it is an error with OnMessage and without OnSeam. The context of
+	// that call ends with the session. If a layer was the last to hold the mark, the call has a
+	// goroutine of its own, never at the same time as OnMessage or another OnSeam. Default: no marks.
+	MarkRefetch bool
+
 	// Rotate says when a session is replaced by another. Default: when [Conn.Rotate] asks
 	// for it.
 	Rotate Rotation
@@ -280,6 +296,10 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.OnMessage and Options.Inbox: either push or pull")
 	case o.OnSeam != nil && o.OnMessage == nil:
 		return errors.New("reconnect: Options.OnSeam needs OnMessage; without OnMessage, Read returns the seams")
+	case o.MarkRefetch && o.OnMessage != nil && o.OnSeam == nil:
+		return errors.New("reconnect: Options.MarkRefetch with OnMessage needs OnSeam, which gets the marks")
+	case o.MarkRefetch && o.Inbox.Overflow == OverflowDiscard:
+		return errors.New("reconnect: Options.MarkRefetch with OverflowDiscard: there is no stream for the marks")
 	case o.Inbox.Messages < 0:
 		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
 	case o.Inbox.Bytes < 0:

@@ -22,6 +22,8 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	for want, o := range map[string]*reconnect.Options{
 		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
 		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
+		"Options.MarkRefetch":     {OnMessage: push, MarkRefetch: true},
+		"OverflowDiscard: there":  {MarkRefetch: true, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
 		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
 		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
 		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},

@@ -23,7 +23,7 @@ func (r *receiver) start(life *lifetime) {
 	r.life = life
 	switch {
 	case life.o.OnMessage != nil:
-		if life.o.more.Rotate.Overlap == OverlapMix {
+		if life.o.more.Rotate.Overlap == OverlapMix || life.o.more.MarkRefetch {
 			r.turn = new(xsync.Slot)
 		}
 	case life.o.Inbox.Overflow != OverflowDiscard:

@@ -55,7 +55,9 @@ type replacement struct {
 	short   bool      // messages between the two sessions may be missing
 	held    holding   // of the successor's session, while the old one is read
 
-	releasing bool // the reader gets what was held
+	releasing bool  // the reader gets what was held
+	given     bool  // the reader has the seam after the old session
+	marks     *link // the successor's, whose mark comes after that seam; nil: none waits for it
 }
 
 // phase is how far a replacement is.

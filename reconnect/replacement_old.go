@@ -61,6 +61,27 @@ func (r *replacement) mark(s *Seam) {
 	s.Overlapped, s.Resumed = !r.short, r.resumed
 }
 
+// giveSeam notes that the reader has the seam after the old session. It returns the link whose mark
+// may come now, or nil.
+func (r *replacement) giveSeam() *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.marks
+	r.given, r.marks = true, nil
+	return l
+}
+
+// seamGiven reports whether the reader has the seam after the old session. If not, giveSeam returns
+// l, the successor's link.
+func (r *replacement) seamGiven(l *link) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.given {
+		r.marks = l
+	}
+	return r.given
+}
+
 // release gives the reader what was held. Nothing is held from then on. If the inbox has no
 // room, that ends the successor's session, and the reader gets no more of it.
 func (r *replacement) release() {

@@ -60,6 +60,8 @@ type rare struct {
 	Resumable  bool
 	Rotate     Rotation
 	ReadAdvice func(code int, reason string) (Advice, bool)
+
+	MarkRefetch bool
 }
 
 var (
@@ -70,9 +72,9 @@ var (
 // more returns the settings that most leave alone.
 func (o *Options) more() *more {
 	r := noRare
-	if o.Idle.After > 0 || o.Pace.N != 0 || o.Resumable || o.ReadAdvice != nil || o.Run.OneConnection ||
+	if o.Idle.After > 0 || o.Pace.N != 0 || o.Resumable || o.MarkRefetch || o.ReadAdvice != nil || o.Run.OneConnection ||
 		o.Rotate.After != 0 || o.Rotate.Overlap != OverlapHold || o.Rotate.Drain != 0 {
-		r = &rare{o.Idle, o.Pace, o.Resumable, o.Rotate.withDefaults(o.Run.OneConnection), o.ReadAdvice}
+		r = &rare{o.Idle, o.Pace, o.Resumable, o.Rotate.withDefaults(o.Run.OneConnection), o.ReadAdvice, o.MarkRefetch}
 		if r.ReadAdvice == nil {
 			r.ReadAdvice = ReadAdvice
 		}

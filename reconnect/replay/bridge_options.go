@@ -67,8 +67,9 @@ type BridgeOptions[K comparable, T any] struct {
 	// AwaitSubscribed says that a session is ready before the streams are subscribed, as with
 	// package subscription. After a seam a stream is then fetched only when [Bridge.Refetch] was
 	// called for it, or a live message of it has come, because what the server sends between a
-	// fetch and the subscription would be missing. Call Refetch in the Events of a
-	// subscription.Set, for the keys of an event of the kind Held, with its session. Those also
+	// fetch and the subscription would be missing. The mark of [reconnect.Options].MarkRefetch stands
+	// for a Refetch of all streams that wait, when a subscription.Set has all of them. To fetch each
+	// stream as soon as it is subscribed, call Refetch in the Events of the Set, for the keys of an event of the kind Held, with its session. Those also
 	// come when the next session of a rotation is subscribed, and each stream is stale for a
 	// moment then. It is not needed if the keys are Essential there, because a session that is
 	// ready has them then, except those that were refused. Default: a stream is fetched as soon as

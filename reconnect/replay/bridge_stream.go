@@ -277,6 +277,10 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error) {
 // them.
 func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 	b.push(Event[K, T]{Kind: Other, Session: seam.Session, Err: seam})
+	if seam.Refetch && seam.Lost == 0 && seam.Dropped == 0 {
+		b.marked()
+		return
+	}
 	if seam.Resumed {
 		return
 	}
@@ -285,6 +289,15 @@ func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 			s.replaced = true
 		} else {
 			b.gap(s, seam)
+		}
+	}
+}
+
+// marked notes that the session has what was wanted: no stream waits for its subscription any more.
+func (b *Bridge[K, T]) marked() {
+	for _, s := range b.order {
+		if s.waits {
+			b.subscribed(s)
 		}
 	}
 }

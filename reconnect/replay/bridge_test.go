@@ -85,6 +85,23 @@ func TestAFetchWaitsForTheNextSession(t *testing.T) {
 	})
 }
 
+// A mark of reconnect.Options.MarkRefetch is no gap, and says that everything is subscribed.
+func TestAFetchWaitsForTheMark(t *testing.T) {
+	p := &store{last: 7}
+	withStore(t, p, &options{AwaitSubscribed: true}, func(s *scene) {
+		mark := func(session uint64) { s.source.next <- &reconnect.Seam{Session: session, Refetch: true} }
+		mark(1)
+		s.wantAsked()
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(time.Hour)
+		s.want("a: stale 6-")
+		s.wantAsked()
+		mark(2)
+		s.want("a: past 6", "a: past 7", "a: healed 7")
+		s.wantAsked("a after 5", "a after 7")
+	})
+}
+
 func TestAFetchWaitsForTheSubscription(t *testing.T) {
 	p := &store{last: 7}
 	withStore(t, p, &options{AwaitSubscribed: true}, func(s *scene) {

@@ -35,7 +35,11 @@ type book[K comparable] struct {
 	drain      bool           // in Open: the answers are to be read before the next request is made
 
 	open    int // entries for which something is to be done, or is on its way
+	owed    int // of these, those that are wanted, and were there when the session began
 	refused int // entries that wait for their next try, or were given up
+
+	last uint64 // order of the last entry that was there when the session began
+	mark func() // lets the mark of the session come; nil: was called
 
 	tags  map[*entry[K]]string // nil: the venue gives no names
 	byTag map[string]*entry[K]
@@ -48,7 +52,7 @@ type job[K comparable] struct {
 }
 
 func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
-	b := &book[K]{set: s, number: number, slot: slot, wake: make(chan struct{}, 1)}
+	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	for _, e := range s.entries {
 		b.count(e, 1)
@@ -105,7 +109,7 @@ func (b *book[K]) count(e *entry[K], n int) {
 	wanted := e.wanted()
 	switch {
 	case p.request != nil:
-		b.open += n
+		b.owe(e, n)
 	case wanted == (p.venue == venueYes) && p.venue != venueMaybe:
 		if e.refs > 0 && !wanted {
 			b.refused += n
@@ -114,7 +118,31 @@ func (b *book[K]) count(e *entry[K], n int) {
 	case e.rests():
 		b.refused += n
 	default:
-		b.open += n
+		b.owe(e, n)
+	}
+}
+
+// owe adds n to the counts of the entries that are not settled.
+func (b *book[K]) owe(e *entry[K], n int) {
+	if b.open += n; e.order <= b.last && e.wanted() {
+		b.owed += n
+	}
+}
+
+// caughtUp reports whether the mark of the session is due, because all keys are settled that were
+// wanted when the session began. A key that is added later holds no mark back. The caller holds mu.
+func (b *book[K]) caughtUp() bool { return b.owed == 0 && b.mark != nil }
+
+// letMark lets the mark of the session come if it is due.
+func (b *book[K]) letMark() {
+	b.set.mu.Lock()
+	var release func()
+	if b.caughtUp() {
+		release, b.mark = b.mark, nil
+	}
+	b.set.mu.Unlock()
+	if release != nil {
+		release()
 	}
 }
 

@@ -70,6 +70,10 @@
 // a session is ready nobody can give up a read, so an answer that is lost while nothing else
 // comes costs the attempt, after the OpenTimeout of the Conn.
 //
+// With [reconnect.Options].MarkRefetch the mark of a session comes when the session has all keys
+// that were wanted when the session began, except those that were refused. Fetch there what was
+// missed while the keys were not subscribed. What is added later holds no mark back: see [Set.Wait].
+//
 // A session that replaces another (see [reconnect.Rotation]) asks for all keys before it is
 // ready, so that the switch comes when it is synced. It leaves the last part of OpenTimeout alone
 // (a third, at most Options.Timeout). If that is too short the session is ready without the

@@ -90,6 +90,7 @@ func (s *Set[K]) begin(o *reconnect.Opening) (*book[K], error) {
 		return nil, errCrowd
 	}
 	b := newBook(s, o.Session, slot)
+	b.mark = o.HoldRefetch()
 	s.books = append(s.books, b)
 	var held []*entry[K]
 	for _, k := range s.dialedWith(o.Conn()) {

@@ -29,7 +29,7 @@ func (b *book[K]) kick() {
 
 // busy reports whether there may be something to do.
 func (b *book[K]) busy() bool {
-	return b.failure != nil || len(b.adds)+len(b.drops)+len(b.jobs)+len(b.inflight)+len(b.rejections) > 0 ||
+	return b.failure != nil || b.caughtUp() || len(b.adds)+len(b.drops)+len(b.jobs)+len(b.inflight)+len(b.rejections) > 0 ||
 		!b.retiring && len(b.set.resting) > 0
 }
 
@@ -48,6 +48,7 @@ func (b *book[K]) work() {
 		if err := b.judge(); err != nil {
 			b.set.conn.Redial(b.number, err)
 		}
+		b.letMark()
 		r, wait, done := b.step(time.Now())
 		switch {
 		case done:

@@ -1,0 +1,402 @@
+package reconnect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// story notes what a reader gets: "1: a", "seam 1", "mark 2".
+type story struct{ notes }
+
+func (n *story) message(_ context.Context, m reconnect.Message) {
+	n.add(fmt.Sprintf("%d: %s", m.Session, m.Data))
+}
+
+func (n *story) seam(_ context.Context, s *reconnect.Seam) {
+	switch {
+	case s.Dropped > 0 && s.Refetch:
+		n.add(fmt.Sprintf("dropped %d, refetch", s.Dropped))
+	case s.Dropped > 0:
+		n.add(fmt.Sprintf("dropped %d", s.Dropped))
+	case s.Refetch:
+		n.add(fmt.Sprint("mark ", s.Session))
+	default:
+		n.add(fmt.Sprint("seam ", s.Session))
+	}
+}
+
+// want asserts what the reader has got since the start.
+func (n *story) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	require.Equal(t, want, n.all())
+}
+
+// bothWays runs a test with marks twice: by OnMessage and OnSeam, and by Messages.
+func bothWays(t *testing.T, o reconnect.Options, f func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story)) {
+	for _, push := range []bool{true, false} {
+		t.Run(fmt.Sprintf("push=%v", push), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				n, o := new(story), o
+				o.MarkRefetch = true
+				if push {
+					o.OnMessage, o.OnSeam = n.message, n.seam
+				}
+				f(t, s, func() *reconnect.Conn {
+					c := s.open(&o)
+					if !push {
+						go n.read(c) // ends with c
+					}
+					return c
+				}, n)
+			})
+		})
+	}
+}
+
+// read reads until the end.
+func (n *story) read(c *reconnect.Conn) {
+	for m, err := range c.Messages(context.Background()) {
+		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
+			n.seam(context.Background(), seam)
+		} else if err == nil {
+			n.message(context.Background(), m)
+		}
+	}
+}
+
+// deliverOne is an OnSession that delivers the first message and waits for the second.
+func deliverOne(_ context.Context, o *reconnect.Opening) error {
+	m, err := o.Read()
+	if err == nil {
+		err = o.Deliver(m)
+	}
+	if err == nil {
+		_, err = o.Read()
+	}
+	return err
+}
+
+func TestTheMarkComesWhenASessionIsReady(t *testing.T) {
+	o := withPolicy(every(time.Second))
+	o.OnSession = deliverOne
+	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+		open()
+		peer := s.wantDial().accept()
+		peer.Deliver(text("a"))
+		n.want(t, "1: a")
+		peer.Deliver(text("ok"), text("b"))
+		n.want(t, "1: a", "mark 1", "1: b")
+		peer.Fail(errLost)
+		n.want(t, "1: a", "mark 1", "1: b", "seam 1")
+		peer = s.wantDial().accept()
+		peer.Deliver(text("c"))
+		n.want(t, "1: a", "mark 1", "1: b", "seam 1", "2: c")
+		peer.Fail(errLost) // it was never ready
+		peer = s.wantDial().accept()
+		peer.Deliver(text("d"), text("ok"))
+		n.want(t, "1: a", "mark 1", "1: b", "seam 1", "2: c", "seam 2", "3: d", "mark 3")
+	})
+}
+
+func TestWithoutMarkRefetchThereIsNoMark(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { o.HoldRefetch()(); return nil }
+		c := s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		require.False(t, wantSeam(t, c).Refetch)
+		s.wantDial().accept()
+		wantNothing(t, c)
+	})
+}
+
+// A seam that waits until it is known whether the stream is resumed comes before the mark.
+func TestTheMarkComesAfterAResumedSeam(t *testing.T) {
+	o := withPolicy(every(time.Second))
+	o.Resumable = true
+	o.OnSession = func(_ context.Context, o *reconnect.Opening) error { return o.Resumed() }
+	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+		open()
+		s.wantDial().accept().Fail(errLost)
+		d := s.wantDial()
+		n.want(t, "mark 1")
+		d.accept()
+		n.want(t, "mark 1", "seam 1", "mark 2")
+	})
+}
+
+// The next session is ready while the old one is still read. Its mark comes after the seam.
+func TestTheMarkOfARotationComesAfterItsSeam(t *testing.T) {
+	for way, want := range map[reconnect.Overlap][]string{
+		reconnect.OverlapHold: {"mark 1", "1: a", "seam 1", "mark 2", "2: b", "2: c"},
+		reconnect.OverlapMix:  {"mark 1", "2: b", "1: a", "seam 1", "mark 2", "2: c"},
+	} {
+		bothWays(t, rotating(way), func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+			c := open()
+			old := s.wantDial().accept()
+			c.Rotate(1, reconnect.Advice{})
+			next := s.wantDial().accept()
+			deliver := func(peer interface{ Deliver(...conn.Message) }, data string) {
+				peer.Deliver(text(data))
+				synctest.Wait()
+			}
+			deliver(next, "b")
+			deliver(old, "a")
+			old.Fail(&conn.CloseError{Code: 1001})
+			synctest.Wait()
+			deliver(next, "c")
+			n.want(t, want...)
+		})
+	}
+}
+
+// The old session is lost while the next one is being opened, or is closed first.
+func TestTheMarkOfARotationComesWhenTheNextSessionIsReady(t *testing.T) {
+	for _, way := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix, reconnect.OverlapBreakFirst} {
+		o := rotating(way)
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			_, err := o.Read()
+			return err
+		}
+		bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+			c := open()
+			old := s.wantDial().accept()
+			old.Deliver(text("ok"))
+			n.want(t, "mark 1")
+			c.Rotate(1, reconnect.Advice{})
+			synctest.Wait()
+			old.Fail(errLost)
+			next := s.wantDial().accept()
+			n.want(t, "mark 1", "seam 1")
+			next.Deliver(text("ok"))
+			n.want(t, "mark 1", "seam 1", "mark 2")
+		})
+	}
+}
+
+// A session that replaces another is lost while the old one is still read.
+func TestASessionThatIsLostWhileTheOldOneIsReadHasNoMarkOfUse(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.MarkRefetch = true
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		require.True(t, wantSeam(t, c).Refetch)
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept().Fail(errLost)
+		time.Sleep(time.Minute)
+		require.True(t, old.Closed())
+		require.Equal(t, uint64(1), wantSeam(t, c).Session)
+		require.Equal(t, uint64(2), wantSeam(t, c).Session)
+		wantNothing(t, c)
+		s.wantDial().accept()
+		require.Equal(t, reconnect.Seam{Session: 3, Refetch: true}, *wantSeam(t, c))
+	})
+}
+
+// A layer may hold the mark longer than its session lives.
+func TestAMarkThatIsHeldComesWhenItIsReleased(t *testing.T) {
+	var releases []func()
+	o := withPolicy(every(time.Second))
+	o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+		releases = append(releases, o.HoldRefetch(), o.HoldRefetch())
+		return nil
+	}
+	bothWays(t, o, func(t *testing.T, s *scene, open func() *reconnect.Conn, n *story) {
+		releases = nil
+		open()
+		peer := s.wantDial().accept()
+		peer.Deliver(text("a"))
+		releases[0]()
+		releases[0]() // without effect
+		n.want(t, "1: a")
+		peer.Fail(errLost)
+		synctest.Wait()
+		releases[1]() // too late
+		peer = s.wantDial().accept()
+		peer.Deliver(text("b"))
+		synctest.Wait()
+		releases[2]()
+		releases[3]()
+		n.want(t, "1: a", "seam 1", "2: b", "mark 2")
+	})
+}
+
+// What a layer has released last calls OnSeam in a goroutine of its own, and yet not beside OnMessage. Its
+// context ends with the session.
+func TestTheMarkOfALayerComesNeverBesideOnMessage(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen notes
+		var release func()
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch = true
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
+		o.OnMessage = func(_ context.Context, m reconnect.Message) {
+			seen.add("message " + string(m.Data))
+			time.Sleep(time.Second)
+			seen.add("done")
+		}
+		o.OnSeam = func(ctx context.Context, m *reconnect.Seam) {
+			if m.Refetch {
+				seen.add("mark")
+				time.Sleep(time.Second)
+				seen.add("done")
+				<-ctx.Done()
+			}
+		}
+		s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("1"))
+		synctest.Wait()
+		release()
+		time.Sleep(1500 * time.Millisecond)
+		peer.Deliver(text("2")) // while OnSeam runs
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"message 1", "done", "mark", "done"}, seen.all())
+	})
+}
+
+// The reader is slow: the session has ended when it comes to the mark.
+func TestAMarkIsTakenBackWhenItsSessionEndsUnread(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.OverflowDropOldest}
+		c := s.open(&o)
+		for range 100 { // more than the seams that are kept apart
+			s.wantDial().accept().Fail(errLost)
+		}
+		deliver(s.wantDial().accept(), 1, 3)
+		lost := 0
+		for lost < 100 {
+			seam := wantSeam(t, c)
+			require.False(t, seam.Refetch)
+			lost += seam.Lost
+		}
+		require.Equal(t, reconnect.Seam{Session: 101, Refetch: true}, *wantSeam(t, c))
+		require.Equal(t, 2, wantSeam(t, c).Dropped)
+		wantMessage(t, c, 101, "3")
+		wantNothing(t, c)
+	})
+}
+
+// While OnSeam has a mark nobody reads, and so there is no verdict on the peer.
+func TestAPeerIsNotCutWhileOnSeamHasAMark(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch = true
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSeam = func(ctx context.Context, m *reconnect.Seam) {
+			if m.Session == 1 && m.Refetch {
+				time.Sleep(time.Hour)
+			}
+		}
+		s.fake = alive
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		time.Sleep(time.Hour - 1)
+		require.Equal(t, reconnect.StateReady, c.State())
+		time.Sleep(time.Minute)
+		require.Equal(t, uint64(1), c.Stats().Lost)
+		s.wantDial().accept()
+	})
+}
+
+// Messages that were dropped can be fetched at once, if the session has its mark.
+func TestTheSeamOfDroppedMessagesSaysWhetherARefetchIsSafe(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var release func()
+		n := new(story)
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.OverflowDropOldest}
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		deliver(peer, 1, 3)
+		release()
+		n.seam(t.Context(), wantSeam(t, c))
+		wantMessage(t, c, 1, "3")
+		n.seam(t.Context(), wantSeam(t, c))
+		deliver(peer, 4, 6)
+		n.seam(t.Context(), wantSeam(t, c))
+		wantMessage(t, c, 1, "6")
+		deliver(peer, 7, 8)
+		peer.Fail(errLost)
+		synctest.Wait()
+		n.seam(t.Context(), wantSeam(t, c))
+		wantMessage(t, c, 1, "8")
+		n.seam(t.Context(), wantSeam(t, c))
+		n.want(t, "dropped 2", "mark 1", "dropped 2, refetch", "dropped 1", "seam 1")
+	})
+}
+
+// A session ends while a layer has just released its mark, or while OnSeam has it.
+func TestNothingIsLeftOfTheMarkOfALayer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seen, overdue notes
+		var release func()
+		o := withPolicy(every(time.Second))
+		o.Run.Trace = &reconnect.Trace{Overdue: func(e reconnect.Overdue) { overdue.add(e.What) }}
+		o.MarkRefetch = true
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
+		o.OnSeam = func(ctx context.Context, m *reconnect.Seam) {
+			if m.Refetch {
+				<-ctx.Done()
+				time.Sleep(time.Minute)
+			}
+			seen.add(m.Error())
+		}
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		release()
+		peer.Fail(errLost) // perhaps before the goroutine of OnSeam begins
+		s.wantDial().accept()
+		all := seen.all()
+		require.Equal(t, "session 1 ended: read: lost", all[len(all)-1], "%v: no mark comes after the seam", all)
+		release()
+		synctest.Wait()
+		start := time.Now()
+		c.Close()
+		<-c.Done()
+		require.Equal(t, time.Minute, time.Since(start))
+		require.Contains(t, seen.all(), "session 2: what is missing can be fetched now")
+		require.Contains(t, overdue.all(), "OnSeam")
+	})
+}
+
+// A mark whose OnSeam ends its goroutine costs the session.
+func TestAMarkThatEndsItsGoroutineIsAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var release func()
+		var causes []string
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch = true
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
+		o.OnSeam = func(_ context.Context, s *reconnect.Seam) {
+			if s.Refetch {
+				runtime.Goexit()
+			}
+			causes = append(causes, s.Cause.Error())
+		}
+		s.open(&o)
+		s.wantDial().accept()
+		release()
+		s.wantDial().accept()
+		require.Len(t, causes, 1)
+		require.Contains(t, causes[0], "OnSeam")
+	})
+}
