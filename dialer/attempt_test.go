@@ -25,8 +25,8 @@ import (
 func TestConnectingHasALimitOfItsOwn(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault(serverAddr, conntest.Fault{Hang: true})
-		e := v.fail(t, t.Context(), 15*time.Second)
-		require.EqualError(t, e, "dial ws://server.example/feed: not connected within 15s")
+		e := v.fail(t, t.Context(), 16*time.Second)
+		require.EqualError(t, e, "dial ws://server.example/feed: not connected within 16s")
 		require.ErrorIs(t, e, context.DeadlineExceeded)
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 	})
@@ -313,7 +313,7 @@ func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault(serverAddr, conntest.Fault{Delay: time.Minute, IgnoresContext: true})
 		e := v.fail(t, t.Context(), time.Minute)
-		require.ErrorContains(t, e, "not connected within 15s")
+		require.ErrorContains(t, e, "not connected within 16s")
 	})
 }
 

@@ -57,7 +57,7 @@ import (
 // MaxElapsed ends it, and so does http.Transport.CloseIdleConnections.
 type Dialer struct {
 	// Policy draws the waits and the limits on the tries. Default: full jitter
-	// from 1 s, doubling up to 64 s; 15 s for a try, doubling up to 90 s when tries
+	// from 1 s, doubling up to 64 s; 16 s for a try, doubling up to 96 s when tries
 	// time out.
 	Policy backoff.Policy
 
@@ -71,7 +71,7 @@ type Dialer struct {
 	MaxElapsed time.Duration
 
 	// ConnectTimeout is the limit on each try: name lookup and TCP. The gate is
-	// outside of it. Default: the limit that Policy draws, or 15 s. Negative: none.
+	// outside of it. Default: the limit that Policy draws, or 16 s. Negative: none.
 	ConnectTimeout time.Duration
 
 	// Classify returns the verdict on the error of a try. It is not called when ctx has

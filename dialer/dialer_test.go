@@ -147,7 +147,7 @@ func TestContextEndsItAtWhateverStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, d := away(&dialer.Dialer{Policy: doubling, Gate: &gate{hold: 2 * time.Second}})
-				n.Fault("", hung) // fails after 15 s
+				n.Fault("", hung) // fails after 16 s
 				ctx, cancel := context.WithTimeout(ctx, after)
 				defer cancel()
 				began := time.Now()

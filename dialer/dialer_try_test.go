@@ -28,8 +28,8 @@ func TestATryThatTimesOutMakesTheNextMorePatient(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})})
 		n.Fault("", hung)
 		_, err := d.Dial("tcp", where)
-		require.Equal(t, []float64{0, 16, 48, 112}, seconds(n)) // 15+1, 30+2, 60+4, and cut in the fourth
-		require.ErrorContains(t, err, "gave up after 4 tries in 2m7s: not connected within 1m0s")
+		require.Equal(t, []float64{0, 17, 51, 119}, seconds(n)) // 16+1, 32+2, 64+4, and cut in the fourth
+		require.ErrorContains(t, err, "gave up after 4 tries in 2m7s: not connected within 1m4s")
 	})
 }
 

@@ -351,5 +351,5 @@ func TestLimitsTogetherDoNotOverflow(t *testing.T) {
 	most := backoff.Attempt{Connect: math.MaxInt64, Handshake: math.MaxInt64}
 	require.Equal(t, time.Duration(math.MaxInt64), (&WebSocket{}).DialTimeout(most))
 	require.Equal(t, time.Duration(math.MaxInt64), (&Framed{TLS: tlsDefaults(nil), HandshakeTimeout: 1}).DialTimeout(most))
-	require.Equal(t, 45*time.Second, (&WebSocket{}).DialTimeout(backoff.Attempt{Connect: -1, Handshake: math.MinInt64}))
+	require.Equal(t, 46*time.Second, (&WebSocket{}).DialTimeout(backoff.Attempt{Connect: -1, Handshake: math.MinInt64}))
 }

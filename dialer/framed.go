@@ -50,7 +50,7 @@ type Framed struct {
 
 	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
 	// each endpoint and each try. Default: the Connect of the [backoff.Attempt] in the
-	// dial's context, or 15 s.
+	// dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS, counted from the end of connecting. It

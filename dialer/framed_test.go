@@ -65,8 +65,8 @@ func TestFramedStagesHaveLimits(t *testing.T) {
 	stall := conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }, Delay: 9 * time.Second}
 	withFramedServer(t, true, func(t *testing.T, x *framedServer) {
 		x.network.Fault(framedAddr, conntest.Fault{Hang: true}, stall, conntest.Fault{Hang: true}, stall)
-		e := x.fail(t, t.Context(), 15*time.Second)
-		require.EqualError(t, e, "dial tls://example.com:7: not connected within 15s")
+		e := x.fail(t, t.Context(), 16*time.Second)
+		require.EqualError(t, e, "dial tls://example.com:7: not connected within 16s")
 		require.Equal(t, backoff.ClassOverload, backoff.Classify(e).Class)
 		e = x.fail(t, t.Context(), 39*time.Second)
 		require.EqualError(t, e, "dial tls://example.com:7: handshake not answered within 30s")

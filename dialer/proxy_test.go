@@ -118,7 +118,7 @@ func TestAProxyIsPartOfConnecting(t *testing.T) {
 				}
 				withServer(t, func(t *testing.T, v *wsServer) {
 					v.proxy(t, scheme, &proxyServer{stall: stall})
-					text, limit := "proxy "+scheme+"://proxy.example:3128: not connected within 15s", 15*time.Second
+					text, limit := "proxy "+scheme+"://proxy.example:3128: not connected within 16s", 16*time.Second
 					if stall == "server" {
 						v.Next(conntest.Hang)
 						text, limit = "handshake not answered within 30s", 30*time.Second
@@ -139,7 +139,7 @@ func TestATLSHandshakeWithAProxyIsPartOfConnecting(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.proxy(t, "https", &proxyServer{})
 		v.network.Fault(proxyAddr, conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
-		require.ErrorContains(t, v.fail(t, t.Context(), 15*time.Second), "not connected within 15s")
+		require.ErrorContains(t, v.fail(t, t.Context(), 16*time.Second), "not connected within 16s")
 	})
 }
 

@@ -100,7 +100,7 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
 	// takes. It holds for each endpoint and each try. Default: the Connect of the
-	// [backoff.Attempt] in the dial's context, or 15 s.
+	// [backoff.Attempt] in the dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of

@@ -34,5 +34,6 @@
 // others. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //
 // Use policies by pointer, and do not change them once they are in use. In their fields
-// zero means the default, as does a float that is not a number, and negative means off.
+// zero means the default, as does a float that is not a number. Negative means off: no wait,
+// no growth or no limit, as the field says.
 package backoff

@@ -83,6 +83,34 @@ func bounds(base, limit, usualBase, usualLimit time.Duration) (time.Duration, ti
 	return min(max(base, 0), limit), limit
 }
 
+// atLeast0 returns d, or usual if d is zero, or 0 if d is negative: for a delay that may be off.
+func atLeast0(d, usual time.Duration) time.Duration {
+	if d == 0 {
+		d = usual
+	}
+	return min(max(d, 0), longest)
+}
+
+// orLongest returns d, or usual if d is zero, or longest if d is negative: for a limit that may
+// be off.
+func orLongest(d, usual time.Duration) time.Duration {
+	switch {
+	case d == 0:
+		return usual
+	case d < 0:
+		return longest
+	}
+	return min(d, longest)
+}
+
+// positive returns d, or usual if d is not above 0.
+func positive(d, usual time.Duration) time.Duration {
+	if d <= 0 {
+		return usual
+	}
+	return min(d, longest)
+}
+
 // orUsual returns x, or usual if x is zero or not a number.
 func orUsual(x, usual float64) float64 {
 	if x == 0 || x != x {

@@ -23,8 +23,8 @@ type Exponential struct {
 	Base        time.Duration // the first delay; default 1 s; negative: no delay at all
 	Factor      float64       // growth per wait; default 2; below 1: no growth
 	Cap         time.Duration // the longest delay; default 30 s, or Base if that is longer; negative: none
-	OverloadCap time.Duration // the longest delay after overload; default, and at least, Cap
-	Floor       time.Duration // the shortest wait: the range of a draw begins here if it would begin lower; default 0
+	OverloadCap time.Duration // the longest delay after overload; default, negative, and at least: Cap
+	Floor       time.Duration // the shortest wait: the range of a draw begins here if it would begin lower; default, and negative: 0
 	Spread      float64       // of JitterProportional; default 0.2; above 1: 1; negative: 0
 	Jitter      Jitter        // default JitterFull
 }

@@ -30,7 +30,7 @@ type Paced struct {
 	Base        time.Duration // the least d; default 2.4 s; negative: 0
 	Share       float64       // the share of the outage that d is; default 0.5; negative: 0
 	Cap         time.Duration // the greatest d; default 30 s, or Base if that is longer; negative: none
-	OverloadCap time.Duration // the greatest d after overload; default twice Cap, and at least Cap
+	OverloadCap time.Duration // the greatest d after overload; default twice Cap; negative, and at least: Cap
 }
 
 // Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never

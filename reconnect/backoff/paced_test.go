@@ -78,10 +78,10 @@ func TestATimeoutMayGoByTheOutage(t *testing.T) {
 		elapsed            time.Duration
 		connect, handshake time.Duration
 	}{
-		{0, time.Hour, 15 * time.Second, 30 * time.Second},
-		{1, time.Second, 15 * time.Second, 30 * time.Second},
+		{0, time.Hour, 16 * time.Second, 30 * time.Second},
+		{1, time.Second, 16 * time.Second, 30 * time.Second},
 		{1, 2 * time.Minute, 30 * time.Second, 8 * time.Minute},
-		{100, time.Hour, 90 * time.Second, 4 * time.Hour},
+		{100, time.Hour, 96 * time.Second, 4 * time.Hour},
 	} {
 		s, _ := p.Next(backoff.History{N: 1, Overloads: c.overloads, Elapsed: c.elapsed}, seeded())
 		require.Equal(t, []time.Duration{c.connect, c.handshake}, []time.Duration{s.Connect, s.Handshake}, "%+v", c)

@@ -51,10 +51,11 @@ func start(p Policy, r *rand.Rand) Step {
 	return Step{}
 }
 
-// The limits on one try where a [Step] has none. That on connecting leaves time for a
-// resolver that waits 5 s for each of two name servers.
+// The limits on one try where a [Step] has none. DefaultConnect leaves time for a resolver that
+// waits 5 s for each of two name servers, and for the fifth SYN, which is sent after 15 s (RFC
+// 6298).
 const (
-	DefaultConnect   = 15 * time.Second
+	DefaultConnect   = 16 * time.Second
 	DefaultHandshake = 30 * time.Second
 )
 

@@ -74,7 +74,7 @@ func told(d time.Duration) backoff.Verdict {
 
 func TestPatienceGrowsWithOverloadsOnly(t *testing.T) {
 	p := backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{}, backoff.Timeout{Base: time.Second, Factor: 3, Cap: 10 * time.Second})
-	for overloads, want := range [][2]time.Duration{{15, 1}, {30, 3}, {60, 9}, {90, 10}, {90, 10}} {
+	for overloads, want := range [][2]time.Duration{{16, 1}, {32, 3}, {64, 9}, {96, 10}, {96, 10}} {
 		s, ok := p.Next(backoff.History{N: 50, Overloads: overloads}, seeded())
 		require.True(t, ok)
 		require.Equal(t, want, [2]time.Duration{s.Connect / time.Second, s.Handshake / time.Second})

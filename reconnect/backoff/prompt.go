@@ -37,53 +37,40 @@ import (
 // The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
 // repository.
 type Prompt struct {
-	Spread      time.Duration // range of the first wait; default 2 s
-	Base        time.Duration // the least d; default 2.4 s
-	Share       float64       // of the outage's age, for d; default 0.5
-	Cap         time.Duration // the greatest d; default 10 s
-	OverloadCap time.Duration // the greatest d after an overload; default 15 s
-	ToldShare   float64       // of the time for which the server has told us to wait; default 0.25
-	Connect     time.Duration // the limit on connecting; default 16 s: a fifth SYN is sent after 15 s (RFC 6298)
-	Hang        time.Duration // the time after which a handshake hangs; default 10 s
-	HangShare   float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05
+	Spread      time.Duration // range of the first wait; default 2 s; negative: no first wait
+	Base        time.Duration // the least d; default 2.4 s; negative: 0
+	Share       float64       // of the outage's age, for d; default 0.5; negative: 0
+	Cap         time.Duration // the greatest d; default 10 s; negative: none
+	OverloadCap time.Duration // the greatest d after an overload; default 15 s; negative: none
+	ToldShare   float64       // of the time for which the server has told us to wait; default 0.25; negative: 0
+	Connect     time.Duration // the limit on connecting; default DefaultConnect; negative: none
+	Hang        time.Duration // the time after which a handshake hangs; default 10 s; negative: it never does
+	HangShare   float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05; negative: 0
 }
 
-// withDefaults returns p with the default in the place of each field that is not above 0.
+// withDefaults returns p with the default in the place of each field that is zero, and with what
+// off means in the place of each that is negative.
 func (p Prompt) withDefaults() Prompt {
-	p.Spread = positive(p.Spread, 2*time.Second)
-	p.Base = positive(p.Base, 2400*time.Millisecond)
-	p.Cap = positive(p.Cap, 10*time.Second)
-	p.OverloadCap = positive(p.OverloadCap, 15*time.Second)
-	p.Connect = positive(p.Connect, 16*time.Second)
-	p.Hang = positive(p.Hang, 10*time.Second)
-	p.Share = share(p.Share, 0.5)
-	p.ToldShare = share(p.ToldShare, 0.25)
-	p.HangShare = share(p.HangShare, 0.05)
+	p.Spread = atLeast0(p.Spread, 2*time.Second)
+	p.Base = atLeast0(p.Base, 2400*time.Millisecond)
+	p.Cap = orLongest(p.Cap, 10*time.Second)
+	p.OverloadCap = orLongest(p.OverloadCap, 15*time.Second)
+	p.Connect = orLongest(p.Connect, DefaultConnect)
+	p.Hang = orLongest(p.Hang, 10*time.Second)
+	p.Share = orUsual(p.Share, 0.5)
+	p.ToldShare = orUsual(p.ToldShare, 0.25)
+	p.HangShare = orUsual(p.HangShare, 0.05)
 	return p
-}
-
-func positive(d, usual time.Duration) time.Duration {
-	if d <= 0 {
-		return usual
-	}
-	return min(d, longest)
-}
-
-func share(x, usual float64) float64 {
-	if !(x > 0) {
-		return usual
-	}
-	return x
 }
 
 // Next returns the wait and the limits. It never gives up.
 func (p *Prompt) Next(a History, r *rand.Rand) (Step, bool) {
 	q := p.withDefaults()
-	limit := max(q.Hang, scaled(a.Hang, q.HangShare))
+	hang := max(q.Hang, scaled(a.Hang, q.HangShare))
 	return Step{
 		Wait:      q.wait(&a, r),
 		Connect:   q.Connect,
-		Handshake: Uniform(r, limit-limit/6, limit),
+		Handshake: Uniform(r, hang-hang/6, hang),
 		Swap:      a.Hang > 0 && a.Beside == 0 && !a.Refused,
 	}, true
 }
@@ -99,9 +86,9 @@ func (p *Prompt) Start(r *rand.Rand) Step {
 func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	v, elapsed := &a.Verdict, max(a.Elapsed, 0)
 	overload := v.Class == ClassOverload
-	limit := p.Cap
+	most := p.Cap
 	if overload {
-		limit = p.OverloadCap
+		most = p.OverloadCap
 	}
 	switch half := p.Spread / 2; {
 	case v.RetryAfter > 0:
@@ -118,7 +105,7 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	if a.Hang > 0 {
 		d = scaled(a.Hang, p.HangShare)
 	}
-	d = min(max(d, p.Base), max(limit, p.Base))
+	d = min(max(d, p.Base), max(most, p.Base))
 	return Uniform(r, d/2, d)
 }
 

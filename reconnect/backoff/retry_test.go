@@ -176,8 +176,8 @@ func TestRetryTellsTheOperationItsLimits(t *testing.T) {
 		}))
 		require.Equal(t, []backoff.Attempt{
 			{Number: 1},
-			{Number: 2, Connect: 30 * time.Second, Handshake: time.Minute},
-			{Number: 3, Connect: time.Minute, Handshake: 2 * time.Minute},
+			{Number: 2, Connect: 32 * time.Second, Handshake: time.Minute},
+			{Number: 3, Connect: 64 * time.Second, Handshake: 2 * time.Minute},
 		}, tries)
 	})
 }

@@ -72,7 +72,7 @@ func (c Client) limited(limit time.Duration) Client {
 // [backoff.Prompt], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
-	return backoff.WithTimeouts(p, backoff.Timeout{Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
+	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
 // Named returns the client of that name among Clients.
