@@ -142,7 +142,7 @@ func halfHung(n int, q fleet.Queue, away time.Duration) fleet.Herd {
 func constantsTable(m *tableMaker) table {
 	const second = time.Second
 	t := table{{"constant or rule", "figure", "as chosen", "otherwise"}}
-	up := func(credit float64) string {
+	up := func(credit time.Duration) string {
 		c := client("redial")
 		c.Credit = credit
 		cells := m.lone(c, "50 times 3 s up and 3 s away: time up, dials")
@@ -153,10 +153,10 @@ func constantsTable(m *tableMaker) table {
 		return share
 	}
 	others := ""
-	for _, credit := range []float64{1, 2, 3, 8} {
-		others += fmt.Sprintf("%v: %s; ", credit, up(credit))
+	for _, credit := range []time.Duration{-1, 10 * second, 20 * second, 60 * second} {
+		others += fmt.Sprintf("%v: %s; ", max(credit, 0), up(credit))
 	}
-	t.row("a short session makes the outage younger by 4 times its length", "time up before a server that is up for 3 s and away for 3 s", up(4), strings.TrimSuffix(others, "; "))
+	t.row("a session of 2 s to 10 s makes the outage younger by 30 s", "time up before a server that is up for 3 s and away for 3 s", up(30*second), strings.TrimSuffix(others, "; "))
 	hangs := func(c fleet.Client) string {
 		rows := []string{"hung for 5m0s, places lost", "half of them, addresses known"}
 		return strings.Join(m.lone(c, rows...), "; ")

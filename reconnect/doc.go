@@ -56,12 +56,14 @@
 //  2. Not in step. By default every wait is jittered, so that a herd does not come back
 //     at one instant: the first wait after a loss too, and those that a server asks for.
 //     The cap comes first and the jitter after it.
-//  3. No hot loop. The waits start again from the first after a session was ready for
-//     [RunOptions.StableAfter], or for as long as the wait before it (with what a server
-//     had asked for) if that was longer. A shorter session makes the outage younger by
-//     four times the time for which it was ready. So a server that is up for a fifth of
-//     the time or more is dialed soon, and one that accepts and drops sees the same
-//     growing waits as one that refuses.
+//  3. No hot loop, with any policy. The waits start again from the first after a session was
+//     ready for [RunOptions.StableAfter], or for as long as the wait before it (with what a
+//     server had asked for) if that was longer. A shorter session that was ready for 2 s
+//     makes the outage 30 s younger, so that a server which is away for a few seconds at a
+//     time is dialed soon. A session that ends within 2 s of being ready earns nothing:
+//     a server that accepts and drops sees the same growing waits as one that refuses. Nor
+//     does a session that we end because of what the peer sent (too large a message, a broken
+//     frame), unless it was ready for an hour.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a
 //     limit of its own. When it has returned, the messages in the queue are written, in
 //     order, and new ones after them; reading goes on meanwhile. If it fails, the

@@ -176,8 +176,9 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 		s.down, up = ended, ended-ready
 		end.Ready = up
 	}
-	at := time.Now()
-	end.Stable = s.dials.Ended(s.verdict, up, at)
+	at, v := time.Now(), s.verdict
+	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
+	end.Stable = s.dials.Ended(v, up, at)
 	if s.owner.atOnce(c) {
 		s.dials.Kick(at)
 	}

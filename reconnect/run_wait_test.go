@@ -73,8 +73,7 @@ func TestASessionShorterThanItsWaitIsNotStable(t *testing.T) {
 }
 
 // Promise 3: a session that was ready for less than StableAfter is not stable, though the wait
-// before it was shorter still. It makes the outage younger by four times the time for which it
-// was ready.
+// before it was shorter still. It makes the outage younger by 30 s.
 func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(doubling{})
@@ -95,7 +94,7 @@ func TestASessionShorterThanStableAfterIsNotStable(t *testing.T) {
 	})
 }
 
-// A server that is up for longer than it is away is dialed as if it had never failed.
+// Promise 3: a session of 2 s ends an outage that is not older than 30 s.
 func TestShortSessionsEndAYoungOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(doubling{})

@@ -40,8 +40,8 @@ type RunOptions struct {
 	// StableAfter is how long a session must have been ready so that the waits start
 	// again from the first. If the wait before the session, with what a server asked
 	// for, was longer, the session must have been ready for that long. A shorter session
-	// makes the outage younger by four times the time for which it was ready. Default:
-	// 10 s. Negative: only the wait before the session counts.
+	// that was ready for 2 s makes the outage 30 s younger. One that was ready for less than
+	// 2 s earns nothing, unless StableAfter is shorter. Default: 10 s. Negative: 2 s.
 	StableAfter time.Duration
 
 	// Gate holds each dial until it may begin, the first one too. Its Acquire is called in

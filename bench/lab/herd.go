@@ -215,7 +215,7 @@ func (r *run) options(i int) *reconnect.Options {
 	if r.URL == "" {
 		o.Liveness.Limit = -1
 		if !r.Scene.shortLived() {
-			o.Run.StableAfter = -1
+			o.Run.StableAfter = time.Nanosecond
 		}
 	}
 	return o

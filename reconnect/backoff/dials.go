@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -50,8 +49,12 @@ import (
 //     dial that is under way by then goes on; one that waits at a gate can be taken back: see
 //     [Dials.Withdrawn].
 //   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait
-//     before it, ends the outage. A shorter one makes the outage younger, by
-//     [DialOptions.Credit] times the time that it was ready.
+//     before it, ends the outage.
+//   - A shorter one that was ready for [BriefSession] or more makes the outage younger by
+//     [DialOptions.Credit]. See [Outage.Served].
+//   - A session that was ready for less than BriefSession earns nothing: the next wait is as
+//     long as if its dial had failed. So does a session with [Verdict.NoCredit], unless it
+//     was ready for an hour.
 type Dials struct {
 	o      *DialOptions
 	r      *rand.Rand
@@ -80,8 +83,8 @@ type DialOptions struct {
 	Policy        Policy        // default [Default]
 	OneConnection bool          // there is one dial at a time: a handshake that hangs is given up
 	StartSpread   time.Duration // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
-	StableAfter   time.Duration // a session that was ready for so long ends the outage; default 10 s; negative: any that was ready
-	Credit        float64       // times the time that a shorter session was ready: the outage becomes so much younger; default 4; negative: 0
+	StableAfter   time.Duration // a session that was ready for so long ends the outage; default 10 s; negative: BriefSession; below BriefSession it takes its place
+	Credit        time.Duration // a shorter session, but not a brief one, makes the outage so much younger; default 30 s; negative: 0
 	Keep          time.Duration // for how long a handshake is kept; default 6 h; negative: for ever
 }
 
@@ -92,12 +95,15 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 		p = *o
 	}
 	p.Policy = orDefault(p.Policy)
-	if p.StableAfter == 0 {
+	switch {
+	case p.StableAfter == 0:
 		p.StableAfter = 10 * time.Second
+	case p.StableAfter < 0:
+		p.StableAfter = BriefSession
 	}
 	switch {
-	case p.Credit == 0 || math.IsNaN(p.Credit):
-		p.Credit = 4
+	case p.Credit == 0:
+		p.Credit = 30 * time.Second
 	case p.Credit < 0:
 		p.Credit = 0
 	}
@@ -109,6 +115,16 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 	}
 	return &p
 }
+
+// BriefSession is how long a session must have been ready to count for anything, unless
+// [DialOptions.StableAfter] is shorter. So a server that accepts connections and soon drops
+// them sees the same growing waits as one that refuses them.
+const BriefSession = 2 * time.Second
+
+// longSession is how long a session with [Verdict.NoCredit] must have been ready to end the
+// outage all the same. One dial in an hour is no burden, and without this rule a [Limit] would
+// add up failures that are days apart.
+const longSession = time.Hour
 
 // dial is one of the two.
 type dial struct {
@@ -234,16 +250,23 @@ func (d *Dials) Ended(v Verdict, ready time.Duration, now time.Time) (stable boo
 	if d.search == nil {
 		d.search = &search{kept: none}
 	}
-	switch {
-	case ready < 0:
-	case ready >= max(d.o.StableAfter, d.waited):
+	switch stable = d.isStable(v, ready); {
+	case stable:
 		d.outage.Stable(now)
-		stable = true
+	case ready < 0:
+	case v.NoCredit || ready < min(d.o.StableAfter, BriefSession):
+		d.outage.skip(ready)
 	default:
-		d.outage.Served(scaled(ready, d.o.Credit), now)
+		d.outage.Served(d.o.Credit, now)
 	}
 	d.ask(v, false, now)
 	return stable
+}
+
+// isStable reports whether a session that has ended with v ends the outage, if it was ready for
+// so long.
+func (d *Dials) isStable(v Verdict, ready time.Duration) bool {
+	return ready >= max(d.o.StableAfter, d.waited) && (!v.NoCredit || ready >= longSession)
 }
 
 // Kick cuts the present wait short, but does nothing while we wait for what a server told

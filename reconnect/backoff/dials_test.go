@@ -198,36 +198,6 @@ func TestAKickCutsOneWaitAndNotWhatAServerAskedFor(t *testing.T) {
 	require.False(t, d.Kick(d.now))
 }
 
-func TestAShortSessionMakesTheOutageYounger(t *testing.T) {
-	for name, c := range map[string]struct {
-		ready time.Duration
-		n     int           // of the next wait
-		age   time.Duration // of the outage
-	}{
-		"never ready": {-1, 3, 17 * sec},
-		"1 s":         {sec, 3, 18*sec - 4*sec},
-		"4 s":         {4 * sec, 3, 21*sec - 16*sec},
-		"5.7 s":       {5700 * time.Millisecond, 0, 0},
-		"stable":      {10 * sec, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, backoff.DialOptions{})
-			d.want(backoff.DoDial, 0)
-			for range 3 {
-				d.Failed(0, failed, d.now)
-				d.after(5 * sec)
-				d.want(backoff.DoDial, 0)
-			}
-			d.after(2 * sec) // 17 s
-			d.Answered(0, d.now)
-			d.after(max(c.ready, 0))
-			require.Equal(t, c.ready == 10*sec, d.Ended(failed, c.ready, d.now))
-			require.Equal(t, c.n, d.History().N)
-			require.Equal(t, c.age, d.History().Elapsed)
-		})
-	}
-}
-
 func TestThePolicyHearsOfAHang(t *testing.T) {
 	d := newDesk(t, backoff.DialOptions{})
 	d.hang()
@@ -434,24 +404,6 @@ func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
 	a := d.Next(d.now)
 	require.Equal(t, []int{int(backoff.DoDial), 2}, []int{int(a.Do), a.Attempt.Number})
 	d.idle()
-}
-
-// One session that was ready for a moment does not hide that the same goes wrong again.
-func TestAShortSessionDoesNotEndARow(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	for n := range 3 {
-		d.want(backoff.DoDial, 0)
-		d.Answered(0, d.now)
-		d.after(sec)
-		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}, sec, d.now)
-		want := backoff.ClassSlow
-		if n == 0 {
-			want = backoff.ClassRetry
-		}
-		require.Equal(t, want, d.History().Verdict.Class)
-		require.Equal(t, n+1, d.Attempts())
-		d.now = d.Due()
-	}
 }
 
 // New credentials are made for the dial beside one that hangs with the new ones, too.

@@ -8,9 +8,9 @@
 //     and what is added to a wait that a server asked for. The cap comes first and the
 //     jitter after it, so that waits do not gather at the cap.
 //   - No hot loop (3). Waits grow, with the failures or with the time since the first of
-//     them, until the [Outage] is set back. Its owner does that only after a stable
-//     session. No number of failures, no setting and no NaN makes a wait overflow or
-//     negative.
+//     them, until the [Outage] is set back: after a stable session, and in part after one
+//     of [BriefSession] or more, but never after a shorter one. No number of failures, no
+//     setting and no NaN makes a wait overflow or negative.
 //   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A
 //     server's Retry-After comes on top of the jittered wait and is cut at an hour.
 //     Nothing that a server says ends a program, except 410; what somebody has

@@ -51,15 +51,21 @@ func (o *Outage) Begin(now time.Time) { o.began = now }
 // next outage begins.
 func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
 
-// Served makes the outage younger by d, because there was a session that was not stable. An
-// outage that is not older than d is over, and the next begins.
+// Served makes the outage younger by d, because there was a session that was not stable, but
+// long enough to count (see [BriefSession]). An outage that is not older than d is over, and the next one begins.
+// What is left of d then puts off the next outage: its age is 0 until that has passed.
 func (o *Outage) Served(d time.Duration, now time.Time) {
-	if d < now.Sub(o.began) {
-		o.began = o.began.Add(d)
+	if o.began.After(now) {
+		o.began = now
+	}
+	if o.began = o.began.Add(d); o.began.Before(now) {
 		return
 	}
-	o.began, o.waits, o.drawn, o.overloads, o.hang, o.refused, o.hung = now, 0, 0, 0, nil, false, false
+	o.waits, o.drawn, o.overloads, o.hang, o.refused, o.hung = 0, 0, 0, nil, false, false
 }
+
+// skip leaves d, the time of a session that earns nothing, out of the age of the outage.
+func (o *Outage) skip(d time.Duration) { o.began = o.began.Add(d) }
 
 // Next takes the verdict on a try or session that has just ended, and returns what p does
 // next; false means: give up. These rules hold for every p (nil means [Default]):

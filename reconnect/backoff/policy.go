@@ -95,9 +95,9 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // the time to which [History.Least] raises it. An argument of zero or less means: no such
 // limit. A nil p means [Default].
 //
-// Both begin anew with each outage. A session that was ready, but not for long enough to be
-// stable, ends the outage too if it was ready for a quarter of it (see [DialOptions]). So
-// where sessions are short but better than none, Limit may never give up.
+// Both begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off
+// the outage, and ends one that is not older (see [Dials]). So where sessions are short but
+// better than none, Limit may never give up.
 //
 // With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
 // tries, because it does not wait before the first.

@@ -62,6 +62,9 @@ func (r *run) step(c *client, who int32, now int64) {
 	case c.state == leaving:
 		r.left(c, who, now)
 		return
+	case c.state == connected && c.timer <= now: // Server.Ends
+		r.lose(c, who, now)
+		return
 	case c.state == replacing && now >= int64(r.Leaves[who].Close):
 		r.closed(c, who, now)
 		return
@@ -106,8 +109,11 @@ func (r *run) act(c *client, who int32, now int64) {
 			return
 		case backoff.DoWait:
 			c.timer = never
-			if !a.At.IsZero() {
+			switch {
+			case !a.At.IsZero():
 				c.timer = since(a.At)
+			case c.state == connected && r.Server.Ends > 0:
+				c.timer = c.since + int64(r.Server.Ends)
 			}
 			r.plan(c, who)
 			return

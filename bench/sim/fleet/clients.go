@@ -20,7 +20,7 @@ const LentLimit = 2 * time.Second
 func Clients() []Client {
 	const second = time.Second
 	whole := func(name string, limit time.Duration, p backoff.Policy) Client {
-		return Client{Name: name, Policy: p, Whole: true, OneConnection: true, StableAfter: -1, Credit: -1}.limited(limit)
+		return Client{Name: name, Policy: p, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1}.limited(limit)
 	}
 	lent := func(name string, p backoff.Policy) Client {
 		c := whole(name, LentLimit, p)
@@ -45,7 +45,7 @@ func Clients() []Client {
 		whole("nats.go TLS", 2*second, &classic.NATS{Jitter: second}),
 		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
 		whole("centrifuge-go", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
-		{Name: "gRPC", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: -1, Credit: -1},
+		{Name: "gRPC", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
 		whole("gRPC, 2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
 		lent("decorrelated 1-30s", &backoff.Decorrelated{}),

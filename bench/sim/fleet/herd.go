@@ -31,8 +31,8 @@ type Client struct {
 	Whole         bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
 	OneConnection bool           // as in backoff.DialOptions, like the next three
 	StartSpread   time.Duration  // default: the first dial of a Fresh herd does not wait
-	StableAfter   time.Duration  // default 10 s; negative: being up at all is enough
-	Credit        float64        // default 4; negative: none
+	StableAfter   time.Duration  // default 10 s; 1 ns: being up at all is enough
+	Credit        time.Duration  // default 30 s; negative: none
 	Limit         time.Duration  // the one limit on a dial of another make, which Policy has too; 0: as Policy says
 	Lent          bool           // Limit is one that we have chosen, because the make has none of its own
 	Addresses     bool           // remembers the servers whose handshakes hung, if Server.Apart, and dials them last
@@ -81,6 +81,7 @@ type Server struct {
 	Booked     bool          // with each 503 a time of one's own is told, the next that is free, in whole seconds
 	Ramp       time.Duration // after a return the server is slow: at first it has RampFrom of Capacity, and all of it only so much later; default 0
 	RampFrom   float64       // share of Capacity; default 0.02
+	Ends       time.Duration // each session that begins in the run is dropped so long after; default: none is
 
 	// There may be several, behind one name: each dial meets one of them at random, and
 	// each has the Capacity and the Backlog.
@@ -152,8 +153,8 @@ func (h Herd) withDefaults() (Herd, error) {
 		return h, errors.New("fleet: a backlog or a rate of answers is out of range")
 	case h.Server.Count < 0 || h.Server.Count > maxServers || h.Server.Hung < 0 || h.Server.Hung > max(h.Server.Count, 1):
 		return h, fmt.Errorf("fleet: there cannot be %d servers of which %d hang: at most %d", h.Server.Count, h.Server.Hung, maxServers)
-	case h.Server.Ramp < 0 || h.Server.Ramp > maxWatch || h.Server.Rolling < 0 || h.Server.Rolling > maxWatch/maxServers || !(h.Server.RampFrom >= 0 && h.Server.RampFrom <= 1):
-		return h, errors.New("fleet: a ramp or a rolling restart is out of range")
+	case h.Server.Ends < 0 || h.Server.Ends > maxWatch || h.Server.Ramp < 0 || h.Server.Ramp > maxWatch || h.Server.Rolling < 0 || h.Server.Rolling > maxWatch/maxServers || !(h.Server.RampFrom >= 0 && h.Server.RampFrom <= 1):
+		return h, errors.New("fleet: a ramp, a rolling restart or the length of a session is out of range")
 	case h.Processes < 0 || h.Processes > h.N:
 		return h, fmt.Errorf("fleet: %d connections cannot be spread over %d processes", h.N, h.Processes)
 	case int(h.Outage.Loss) >= len(losses) || int(h.Outage.Down) >= len(downs) || int(h.Server.Queue) >= len(queues):

@@ -178,19 +178,19 @@ func TestATimeThatWasNotReachedIsShownAsNotWithinTheWatch(t *testing.T) {
 
 func TestABadHerdIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
-		"fleet: want at least 1 connection, not 0":                               {Server: fleet.Server{Capacity: 1}},
-		"fleet: a server cannot complete 0 handshakes per second":                {N: 1},
-		"fleet: 1000000000 connections are more than 100000000":                  {N: 1e9, Server: fleet.Server{Capacity: 1}},
-		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s": {N: 1, Server: fleet.Server{Capacity: 1e-12}},
-		"fleet: a time is longer than 1000h0m0s":                                 {N: 1, Server: fleet.Server{Capacity: 1}, Watch: 1001 * time.Hour},
-		"fleet: a time is negative":                                              {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
-		"fleet: a backlog or a rate of answers is out of range":                  {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
-		"fleet: there cannot be 65 servers of which 0 hang: at most 64":          {N: 1, Server: fleet.Server{Capacity: 1, Count: 65}},
-		"fleet: there cannot be 2 servers of which 3 hang: at most 64":           {N: 1, Server: fleet.Server{Capacity: 1, Count: 2, Hung: 3}},
-		"fleet: a ramp or a rolling restart is out of range":                     {N: 1, Server: fleet.Server{Capacity: 1, Ramp: -1}},
-		"fleet: a spell is of an unknown kind or its length is out of range":     {N: 1, Server: fleet.Server{Capacity: 1}, Outage: fleet.Outage{Spells: []fleet.Spell{{Length: -1}}}},
-		"fleet: a group's share or time is out of range":                         {N: 1, Server: fleet.Server{Capacity: 1}, Groups: []fleet.Group{{Share: 2}}},
-		"fleet: unknown kind of loss, outage or queue":                           {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
+		"fleet: want at least 1 connection, not 0":                                    {Server: fleet.Server{Capacity: 1}},
+		"fleet: a server cannot complete 0 handshakes per second":                     {N: 1},
+		"fleet: 1000000000 connections are more than 100000000":                       {N: 1e9, Server: fleet.Server{Capacity: 1}},
+		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s":      {N: 1, Server: fleet.Server{Capacity: 1e-12}},
+		"fleet: a time is longer than 1000h0m0s":                                      {N: 1, Server: fleet.Server{Capacity: 1}, Watch: 1001 * time.Hour},
+		"fleet: a time is negative":                                                   {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
+		"fleet: a backlog or a rate of answers is out of range":                       {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
+		"fleet: there cannot be 65 servers of which 0 hang: at most 64":               {N: 1, Server: fleet.Server{Capacity: 1, Count: 65}},
+		"fleet: there cannot be 2 servers of which 3 hang: at most 64":                {N: 1, Server: fleet.Server{Capacity: 1, Count: 2, Hung: 3}},
+		"fleet: a ramp, a rolling restart or the length of a session is out of range": {N: 1, Server: fleet.Server{Capacity: 1, Ramp: -1}},
+		"fleet: a spell is of an unknown kind or its length is out of range":          {N: 1, Server: fleet.Server{Capacity: 1}, Outage: fleet.Outage{Spells: []fleet.Spell{{Length: -1}}}},
+		"fleet: a group's share or time is out of range":                              {N: 1, Server: fleet.Server{Capacity: 1}, Groups: []fleet.Group{{Share: 2}}},
+		"fleet: unknown kind of loss, outage or queue":                                {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
 	} {
 		_, err := fleet.Run(t.Context(), h)
 		require.EqualError(t, err, want)

@@ -33,13 +33,22 @@ func flapping(name, wanted string, up, away time.Duration) Circumstance {
 	return r
 }
 
+// dropping is a server that is always there, and drops each session soon.
+func dropping(name, wanted string, ready time.Duration) Circumstance {
+	const while = 20 * time.Minute
+	r := After(name, wanted, fleet.Spell{Down: fleet.Refused}, fleet.Spell{Down: fleet.Up, Length: while}, fleet.Spell{Down: fleet.Refused})
+	r.Herd.Server.Ends, r.Herd.Watch = ready, while+time.Minute
+	r.Show = func(o *Result) string { return fmt.Sprintf("%.2f/s", o.Rate) }
+	return r
+}
+
 // killed is a server that dies five times and is back at once.
 func killed() Circumstance {
 	spells := []fleet.Spell{{Down: fleet.Refused}}
 	for range 4 {
 		spells = append(spells, fleet.Spell{Down: fleet.Up, Length: 2 * time.Second, Spread: 3 * time.Second}, fleet.Spell{Down: fleet.Refused})
 	}
-	r := After("killed five times, 2 to 5 s of service between: min / median / max", "0.5 / 1.5 / 2.5", spells...)
+	r := After("killed five times, 2 to 5 s of service between: min / median / max", "0.5 / 1.5 / 5", spells...)
 	r.Show = func(o *Result) string { return Quantiles(o.Late, 0, 0.5, 1) }
 	return r
 }
@@ -85,6 +94,9 @@ func Circumstances() []Circumstance {
 		After("black hole for an hour", "5 / 15", within(fleet.Silent, hour, 30*second)),
 		flapping("50 times 3 s up and 3 s away: time up, dials", ">= 35 %, <= 1/s", 3*second, 3*second),
 		flapping("50 times 12 s up and 3 s away", ">= 74 %", 12*second, 3*second),
+		dropping("dropped 0.5 s after each dial, for 20 min: dials", "<= 0.15/s", second/2),
+		dropping("dropped 1 s after each", "<= 0.15/s", second),
+		dropping("dropped 3 s after each", "<= 0.27/s", 3*second),
 		killed(),
 		rolling(),
 		hanging("half of the backends hang", "p95 45", half),

@@ -1,0 +1,209 @@
+package backoff_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// The tests of Dials.Ended: how much a session counts, by how long it was ready.
+
+// server answers each dial after connecting, and ends each session with verdict after ready.
+// A negative ready refuses the dial.
+type server struct {
+	ready   time.Duration
+	verdict backoff.Verdict
+}
+
+// walk runs a Dials before the server, and returns its waits within the given time.
+func (s server) walk(o backoff.DialOptions, seed uint64, within time.Duration) (waits []time.Duration) {
+	d := backoff.NewDials(o.WithDefaults(), rand.New(rand.NewPCG(seed, 1)))
+	now := time.Unix(0, 0)
+	end, lost := now.Add(within), now
+	for d.Start(now); now.Before(end); {
+		switch a := d.Next(now); {
+		case a.Do == backoff.DoDial:
+			waits = append(waits, now.Sub(lost))
+			if s.ready < 0 {
+				d.Failed(a.Which, s.verdict, now)
+			} else {
+				d.Answered(a.Which, now)
+				d.Next(now)
+				now = now.Add(s.ready)
+				d.Ended(s.verdict, s.ready, now)
+			}
+			lost = now
+		case a.Do == backoff.DoWait:
+			now = a.At
+		default:
+			return waits // DoStop
+		}
+	}
+	return waits
+}
+
+// soundPolicies are policies of all kinds.
+var soundPolicies = map[string]backoff.Policy{
+	"default":      nil,
+	"exponential":  &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second},
+	"no jitter":    &backoff.Exponential{Jitter: backoff.JitterNone},
+	"paced":        &backoff.Paced{},
+	"decorrelated": &backoff.Decorrelated{},
+	"normal":       &backoff.Normal{},
+	"first":        backoff.First(time.Second, &backoff.Exponential{}),
+	"at once":      backoff.First(0, &backoff.Exponential{}),
+	"limit":        backoff.Limit(&backoff.Exponential{}, 20, 0),
+	"elapsed":      backoff.Limit(nil, 0, 5*time.Minute),
+}
+
+// Promise 3: with every policy the waits are the same, to the nanosecond, whether a server
+// refuses dials or accepts them and soon drops the session.
+func TestASessionThatIsDroppedSoonEarnsNothing(t *testing.T) {
+	verdict := backoff.Verdict{Class: backoff.ClassRetry}
+	for name, policy := range soundPolicies {
+		for _, stableAfter := range []time.Duration{0, -1, time.Hour} {
+			o := backoff.DialOptions{Policy: policy, StableAfter: stableAfter}
+			refused := server{-1, verdict}.walk(o, 1, 4*time.Hour)
+			for _, ready := range []time.Duration{0, 100 * time.Millisecond, time.Second, backoff.BriefSession - 1} {
+				waits := server{ready, verdict}.walk(o, 1, 4*time.Hour)
+				require.Equal(t, refused[:min(len(refused), len(waits))], waits, "%s: %v", name, ready)
+			}
+		}
+	}
+}
+
+// The same holds for what was ended by our own verdict, however long it was ready.
+func TestASessionWithoutCreditEarnsNothing(t *testing.T) {
+	for name, policy := range soundPolicies {
+		o := backoff.DialOptions{Policy: policy}
+		for _, class := range []backoff.Class{backoff.ClassRetry, backoff.ClassSlow} {
+			refused := server{-1, backoff.Verdict{Class: class, Lenient: true}}.walk(o, 1, 4*time.Hour)
+			for _, ready := range []time.Duration{5 * time.Second, time.Minute, time.Hour - 1} {
+				waits := server{ready, backoff.Verdict{Class: class, Lenient: true, NoCredit: true}}.walk(o, 1, 4*time.Hour)
+				require.Equal(t, refused[:min(len(refused), len(waits))], waits, "%s: %v", name, ready)
+			}
+		}
+	}
+}
+
+func TestASessionWithoutCreditEndsTheOutageAfterAnHour(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	for range 2 {
+		d.want(backoff.DoDial, 0)
+		d.Failed(0, failed, d.now)
+		d.after(5 * sec)
+	}
+	d.want(backoff.DoDial, 0)
+	d.Answered(0, d.now)
+	d.after(time.Hour)
+	require.True(t, d.Ended(backoff.Verdict{Class: backoff.ClassRetry, NoCredit: true}, time.Hour, d.now))
+	require.Zero(t, d.History().N)
+}
+
+// The figures of a server that is always there and drops each session after a time: dials per
+// second in the second hour, with the default policy.
+func TestAServerThatDropsSessionsIsDialedSeldom(t *testing.T) {
+	const clients = 100
+	for ready, most := range map[time.Duration]float64{0: 0.15, sec / 10: 0.15, sec / 2: 0.15, sec: 0.15, 3 * sec: 0.27} {
+		dials := 0
+		for seed := range uint64(clients) {
+			s := server{ready, failed}
+			dials += len(s.walk(backoff.DialOptions{}, seed, 2*time.Hour)) - len(s.walk(backoff.DialOptions{}, seed, time.Hour))
+		}
+		rate := float64(dials) / clients / time.Hour.Seconds()
+		t.Logf("dropped after %v: %.3f dials/s", ready, rate)
+		require.LessOrEqual(t, rate, most, ready)
+	}
+}
+
+// 0.5 s is five times the first wait of this policy, which is at most 5 s later on.
+func TestWaitsOfAShortPolicyGrowToo(t *testing.T) {
+	o := backoff.DialOptions{Policy: &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second}}
+	for seed := range uint64(100) {
+		require.LessOrEqual(t, len(server{sec / 2, failed}.walk(o, seed, 20*sec)), 26)
+	}
+}
+
+func TestASessionOfTwoSecondsMakesTheOutageYounger(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready time.Duration
+		n     int           // of the next wait
+		age   time.Duration // of the outage, 20 s later
+	}{
+		"never ready": {-1, 8, 62 * sec},
+		"brief":       {2*sec - 1, 8, 62 * sec},
+		"2 s":         {2 * sec, 8, 34 * sec},
+		"9 s":         {9 * sec, 8, 41 * sec},
+		"stable":      {10 * sec, 0, 20 * sec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, backoff.DialOptions{})
+			d.want(backoff.DoDial, 0)
+			for range 8 {
+				d.Failed(0, failed, d.now)
+				d.after(5 * sec)
+				d.want(backoff.DoDial, 0)
+			}
+			d.after(2 * sec) // 42 s
+			d.Answered(0, d.now)
+			d.after(max(c.ready, 0))
+			require.Equal(t, c.ready == 10*sec, d.Ended(failed, c.ready, d.now))
+			require.Equal(t, c.n, d.History().N)
+			d.after(20 * sec)
+			d.want(backoff.DoDial, 0)
+			d.Failed(0, failed, d.now)
+			require.Equal(t, c.age, d.History().Elapsed)
+		})
+	}
+}
+
+// What a session of 2 s earns beyond the age of its outage puts the next one off, but no
+// session adds to what another one has left.
+func TestWhatASessionEarnsPutsTheNextOutageOff(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	for range 3 {
+		d.want(backoff.DoDial, 0)
+		d.Answered(0, d.now)
+		d.after(2 * sec)
+		require.False(t, d.Ended(failed, 2*sec, d.now))
+		require.Zero(t, d.History().N)
+		d.now = d.Due()
+	}
+	for i, age := range []time.Duration{0, 0, 0, 2 * sec, 12 * sec} { // 2, 12, 22, 32, 42 s after the loss
+		d.want(backoff.DoDial, 0)
+		d.Failed(0, failed, d.now)
+		require.Equal(t, age, d.History().Elapsed, i)
+		d.after(10 * sec)
+	}
+}
+
+// StableAfter may be shorter than a brief session.
+func TestAnyTimeMayBeEnough(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{StableAfter: 1})
+	d.want(backoff.DoDial, 0)
+	d.Answered(0, d.now)
+	d.after(1)
+	require.True(t, d.Ended(failed, 1, d.now))
+}
+
+// One session that was ready for a moment does not hide that the same goes wrong again.
+func TestAShortSessionDoesNotEndARow(t *testing.T) {
+	d := newDesk(t, backoff.DialOptions{})
+	for n := range 3 {
+		d.want(backoff.DoDial, 0)
+		d.Answered(0, d.now)
+		d.after(sec)
+		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}, sec, d.now)
+		want := backoff.ClassSlow
+		if n == 0 {
+			want = backoff.ClassRetry
+		}
+		require.Equal(t, want, d.History().Verdict.Class)
+		require.Equal(t, n+1, d.Attempts())
+		d.now = d.Due()
+	}
+}
