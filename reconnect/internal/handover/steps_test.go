@@ -1,0 +1,385 @@
+package handover
+
+// step is one thing that can happen in a state. A free one needs nobody outside: it is an act of a
+// supervisor, or of a timer.
+type step struct {
+	event string
+	free  bool
+	state world
+}
+
+// steps returns all that can happen in w.
+func (w world) steps(r rules) []step {
+	if w.stopped {
+		return nil
+	}
+	s := &steps{w: w, r: r}
+	s.outside()
+	s.oldActs()
+	s.nextActs()
+	return s.list
+}
+
+type steps struct {
+	w    world
+	r    rules
+	list []step
+}
+
+// add adds what happens from outside.
+func (s *steps) add(event string, happen func(w *world)) {
+	after := s.w
+	happen(&after)
+	s.list = append(s.list, step{event, false, after})
+}
+
+// act adds what happens by itself.
+func (s *steps) act(event string, happen func(w *world)) {
+	s.add(event, happen)
+	s.list[len(s.list)-1].free = true
+}
+
+// outside adds what timers, peers and the user do.
+func (s *steps) outside() {
+	w, r := s.w, s.r
+	if w.slot && w.m.stage == due {
+		s.act("due", func(w *world) { w.begin(r) })
+	}
+	if w.drain {
+		s.act("drain is over", func(w *world) { w.drain = false; w.partOld(byUs) })
+		s.act("drain is over while nobody reads", func(w *world) { w.drain = false; w.partOld(unread) })
+	}
+	if w.oldLink == open && w.old <= oldReads {
+		s.add("old: peer closes", func(w *world) { w.oldLink = byPeer })
+		s.add("old: breaks", func(w *world) { w.oldLink = broken })
+		s.add("old: message", func(w *world) {
+			if w.stream != readsOld {
+				w.wrong = "a message of the old session came after its seam"
+			}
+		})
+	}
+	if w.nextLink == open {
+		s.add("next: breaks", func(w *world) { w.nextLink = broken })
+	}
+	if !w.slot && w.leader == nextLeads && w.old == oldGone && w.next == nextReads && w.nextLink == open ||
+		!w.slot && w.old == oldReads && w.oldLink == open && w.next != nextGone && w.begun {
+		s.add("rotate again", func(w *world) { *w = newWorld(w.overlap) })
+	}
+	if !w.leaving && !w.closed {
+		s.add("shutdown", func(w *world) {
+			w.leaving = true
+			if w.slot && w.m.Leads() {
+				w.partOld(byUs)
+			}
+		})
+	}
+	if !w.closed {
+		s.add("close", func(w *world) {
+			w.closed, w.cancel = true, true
+			for _, l := range [...]*link{&w.oldLink, &w.nextLink} {
+				if *l == open {
+					*l = broken
+				}
+			}
+		})
+	}
+}
+
+func (w *world) begin(r rules) {
+	ending := w.oldLink != open || w.leaving
+	switch r.begin(&w.m, ending) {
+	case BeginDial:
+		w.begun, w.next = true, nextDials
+	case BeginBreak:
+		w.begun = true
+		w.partOld(byUs)
+	case BeginNothing:
+		return
+	}
+	if ending {
+		w.wrong = "a handover began although the old session is lost"
+	}
+}
+
+// partOld closes the old session, unless it has ended.
+func (w *world) partOld(how link) {
+	if w.oldLink == open {
+		w.oldLink = how
+	}
+}
+
+// oldActs adds what the old supervisor does next.
+func (s *steps) oldActs() {
+	w, r := s.w, s.r
+	switch {
+	case w.old == oldReady:
+		s.act("old: settles", func(w *world) {
+			w.old = oldReads
+			w.bridged(r)
+		})
+	case w.old == oldReads && w.oldLink != open:
+		s.act("old: session is lost", func(w *world) { w.loseOld(r) })
+	case w.old == oldSeam:
+		s.act("old: seam", func(w *world) {
+			w.old = oldJudged
+			if w.slot && w.overlap != BreakFirst {
+				w.old = oldGives
+			}
+			if w.stream != readsOld {
+				w.wrong = "the old session has two seams, or its seam comes too late"
+			}
+			w.stream = gotSeam
+		})
+	case w.old == oldGives && w.passed > 0:
+		s.act("old: gives the held messages", func(w *world) { w.passed, w.stream = 0, gotNext })
+	case w.old == oldGives:
+		s.act("old: releases", func(w *world) {
+			if r.release(&w.m, int(w.held)) {
+				w.old = oldJudged
+			} else {
+				w.passed, w.held = w.held, 0
+			}
+		})
+	case w.old == oldJudged && w.closed:
+		s.act("old: ends with the Conn", func(w *world) { w.old = oldEnds })
+	case w.old == oldJudged:
+		s.act("old: may redial", func(w *world) { w.judgeOld(r, false) })
+		s.act("old: may not redial", func(w *world) { w.judgeOld(r, true) })
+	case w.old == oldAwaits && w.joined:
+		s.act("old: goes on alone", func(w *world) {
+			if w.old = oldDials; w.stop {
+				w.old = oldEnds
+			}
+		})
+	case w.old == oldDials && w.closed:
+		s.act("old: stops dialing", func(w *world) { w.old = oldEnds })
+	case w.old == oldDials && w.slot:
+		s.add("old: dial is answered", func(w *world) {
+			w.old, w.oldLink, w.stream = oldOpens, open, readsOld
+			if !r.planned(&w.m) {
+				w.wrong = "the session of a handover is not said to be planned"
+			}
+		})
+		s.add("old: dial fails", func(w *world) { w.bridged(r) })
+	case w.old == oldOpens:
+		s.act("old: next session is ready", func(w *world) { w.old = oldReady })
+		s.add("old: next session is refused", func(w *world) { w.bridged(r); w.old, w.oldLink = oldDials, none })
+	case w.old == oldEnds:
+		s.act("old: supervisor ends", func(w *world) { w.endOld(r) })
+	case w.old == oldJoins && w.joined:
+		s.act("old: ends the Conn", func(w *world) { w.old, w.slot, w.stopped = oldGone, false, true })
+	}
+}
+
+// bridged is the old supervisor's report that a session of it is ready, or could not be made.
+func (w *world) bridged(r rules) {
+	if w.slot && r.bridged(&w.m) {
+		w.slot = false
+		w.reports++
+	}
+}
+
+func (w *world) loseOld(r rules) {
+	w.old = oldSeam
+	if !w.slot {
+		return
+	}
+	how := EndedBroken
+	switch w.oldLink {
+	case byUs, unread:
+		how = EndedByUs
+	case byPeer:
+		how = EndedByPeer
+	}
+	overlapped := r.oldLost(&w.m, how, w.oldLink == unread)
+	w.lost = !overlapped
+	w.missing = how == EndedBroken || w.oldLink == unread || w.oldLink == byPeer && w.behind || w.full
+	w.overlaps = overlapped && w.m.Overlapped()
+}
+
+func (w *world) judgeOld(r rules, stop bool) {
+	w.stop = stop
+	heir := HeirOld
+	if w.slot {
+		heir = r.oldEnded(&w.m, stop)
+	}
+	switch heir {
+	case HeirOld:
+		if w.old = oldDials; stop {
+			w.old = oldEnds
+		} else if w.overlap != BreakFirst {
+			w.slot = false
+		} else if !w.begun {
+			w.slot = false
+		}
+	case HeirOldAlone:
+		w.old, w.cancel = oldAwaits, true
+	case HeirNext:
+		w.old = oldEnds
+	case HeirNextLeads:
+		if w.next == nextRests {
+			w.wrong = "the redial is a dial that rests"
+		}
+		w.old, w.leader = oldEnds, nextLeads
+		w.takes++
+	}
+	if w.old == oldEnds && !stop && w.leader == oldLeads {
+		w.wrong = "nobody redials"
+	}
+}
+
+func (w *world) endOld(r rules) {
+	done := OldWasLast
+	if w.slot {
+		done = r.oldDone(&w.m)
+	}
+	switch done {
+	case OldReplaced, OldBroke:
+		w.reports++
+		w.old, w.slot, w.stopped = oldGone, false, done == OldBroke
+	case OldAwaits:
+		w.old, w.cancel = oldJoins, true
+	case OldWasLast:
+		w.old, w.slot, w.stopped = oldGone, false, true
+	}
+}
+
+// nextActs adds what the next supervisor does next.
+func (s *steps) nextActs() {
+	w, r := s.w, s.r
+	switch w.next {
+	case nextDials:
+		if w.cancel {
+			s.act("next: stops dialing", func(w *world) { w.next = nextEnds })
+		}
+		s.add("next: dial is answered", func(w *world) {
+			w.next, w.nextLink = nextOpens, open
+			if r.planned(&w.m) && w.lost {
+				w.wrong = "a session is said to be planned, and replaces one that has died"
+			}
+		})
+		s.add("next: dial fails", func(w *world) { w.rest() })
+		s.add("next: dial fails for good", func(w *world) { w.next = nextEnds })
+	case nextRests:
+		s.act("next: wait is over", func(w *world) {
+			w.m.Rest(false)
+			w.next = nextDials // which ends it, if it is cancelled
+		})
+	case nextOpens, nextReads, nextBlocked:
+		s.nextSession()
+	case nextSeam, nextForget:
+		if w.m.Released() {
+			s.act("next: seam", func(w *world) { w.loseNext() })
+		}
+	case nextEnds:
+		s.act("next: supervisor ends", func(w *world) {
+			if r.nextDone(&w.m) {
+				w.next = nextJoins
+				w.partOld(byUs)
+				return
+			}
+			w.next, w.slot, w.joined = nextGone, false, true
+			w.reports++
+		})
+	case nextJoins:
+		if w.old == oldGone {
+			s.act("next: ends the Conn", func(w *world) { w.next, w.stopped = nextGone, true })
+		}
+	}
+}
+
+// nextSession adds what happens to a session of the next supervisor.
+func (s *steps) nextSession() {
+	w, r := s.w, s.r
+	if w.cancel && w.nextLink == open { // but something else may happen before
+		s.act("next: session is cut", func(w *world) { w.nextLink = broken })
+	}
+	if w.nextLink != open {
+		s.act("next: session is lost", func(w *world) { w.endNext(r, w.next != nextOpens) })
+		return
+	}
+	switch w.next {
+	case nextOpens:
+		if w.held+1 < mostHeld {
+			s.add("next: delivers", func(w *world) { w.message(r) })
+		}
+		for _, behind := range []bool{false, true} {
+			s.act("next: ready", func(w *world) { w.readyNext(r, behind) })
+		}
+	case nextReads:
+		s.add("next: message", func(w *world) { w.message(r) })
+	case nextBlocked:
+		if w.m.Released() {
+			s.act("next: reads on", func(w *world) { w.next = nextReads })
+		}
+	}
+}
+
+func (w *world) readyNext(r rules, behind bool) {
+	switch r.nextReady(&w.m, false, behind) {
+	case LeadRefused:
+		w.nextLink = byUs
+		return
+	case LeadTakes:
+		w.leader, w.drain, w.behind = nextLeads, true, behind
+		w.takes++
+	}
+	if w.leader != nextLeads {
+		w.wrong = "a session is ready, and its supervisor does not lead"
+	}
+	w.next, w.nextWas = nextReads, true
+}
+
+// message is a message of the next session.
+func (w *world) message(r rules) {
+	switch {
+	case r.holds(&w.m):
+		if w.held++; w.held < mostHeld {
+			return
+		}
+		w.next, w.full = nextBlocked, true
+		if r.heldFull(&w.m) {
+			w.partOld(unread)
+		}
+	case w.held+w.passed > 0:
+		w.wrong = "a message overtakes those that are held"
+	case w.stream == readsOld && w.overlap == Hold, w.stream == readsOld && w.lost:
+		w.wrong = "a message of the next session came before the seam"
+	case w.stream == gotSeam:
+		w.stream = gotNext
+	}
+}
+
+// endNext is the loss of a session of the next supervisor.
+func (w *world) endNext(r rules, ready bool) {
+	switch loss := r.nextLost(&w.m, ready); {
+	case loss == LossAwait:
+		w.partOld(byUs)
+		w.next = nextSeam
+	case loss == LossWait:
+		w.next = nextForget
+	case ready && w.held > 0:
+		w.wrong = "messages of a session that was ready were dropped"
+	case ready && w.stream == readsOld:
+		w.wrong = "the seam of the next session came before that of the old one"
+	case w.passed > 0:
+		w.wrong = "the seam of the next session came before its messages"
+	default:
+		w.held = 0
+		w.loseNext()
+	}
+}
+
+// loseNext goes on after the seam of a session of the next supervisor.
+func (w *world) loseNext() {
+	w.nextLink = none
+	if w.next = nextEnds; !w.cancel {
+		w.rest()
+	}
+}
+
+// rest begins a wait before the next dial.
+func (w *world) rest() {
+	w.m.Rest(true)
+	w.next = nextRests
+}

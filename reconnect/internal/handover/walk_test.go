@@ -1,0 +1,266 @@
+package handover
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// This file walks every state that two supervisors and a Machine can reach together, breadth first.
+// world_test.go says what the supervisors do, and what can happen to them.
+
+// walk is the result of one walk.
+type walk struct {
+	from  map[world]edge    // how each state was reached first
+	next  map[world][]world // the states that follow each
+	free  map[world][]world // those that follow without help from outside: no peer, no user
+	wrong string            // the first invariant that is broken, and the way to it
+}
+
+// edge is one step: what happened in which state.
+type edge struct {
+	state world
+	event string
+}
+
+// walkAll walks from the first state of a handover, and stops at the first broken invariant.
+func walkAll(overlap Overlap, rules rules) *walk {
+	first := newWorld(overlap)
+	w := &walk{from: map[world]edge{first: {}}, next: map[world][]world{}, free: map[world][]world{}}
+	for queue := []world{first}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, s := range at.steps(rules) {
+			w.next[at] = append(w.next[at], s.state)
+			if s.free {
+				w.free[at] = append(w.free[at], s.state)
+			}
+			if _, seen := w.from[s.state]; !seen {
+				w.from[s.state] = edge{at, s.event}
+				queue = append(queue, s.state)
+			}
+			if broken := s.state.broken(); broken != "" {
+				w.wrong = broken + "\n" + w.way(s.state)
+				return w
+			}
+		}
+	}
+	if stuck, ok := w.stuck(); ok {
+		w.wrong = "a supervisor waits for ever\n" + w.way(stuck)
+	}
+	return w
+}
+
+// way returns the events that lead to a state.
+func (w *walk) way(to world) string {
+	var events []string
+	for at := to; ; {
+		e := w.from[at]
+		if e.event == "" {
+			break
+		}
+		events = append(events, e.event)
+		at = e.state
+	}
+	slices.Reverse(events)
+	return fmt.Sprintf("%s\n%+v", strings.Join(events, ", "), to)
+}
+
+// stuck returns a state in which a supervisor waits for the other one, or the Conn has to end, and
+// nothing that happens by itself leads on.
+func (w *walk) stuck() (world, bool) {
+	moves := map[world]bool{} // from these something that happens by itself leads on
+	before := map[world][]world{}
+	var queue []world
+	for state := range w.from {
+		if !state.waits() {
+			moves[state] = true
+			queue = append(queue, state)
+		}
+		for _, next := range w.free[state] {
+			before[next] = append(before[next], state)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		for _, state := range before[queue[0]] {
+			if !moves[state] {
+				moves[state] = true
+				queue = append(queue, state)
+			}
+		}
+	}
+	for state := range w.from {
+		if !moves[state] {
+			return state, true
+		}
+	}
+	return world{}, false
+}
+
+func (w *walk) edges() (n int) {
+	for _, next := range w.next {
+		n += len(next)
+	}
+	return n
+}
+
+func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
+	for name, overlap := range overlaps {
+		w := walkAll(overlap, trueRules)
+		assert.Empty(t, w.wrong, name)
+		t.Logf("%s: %d states, %d edges", name, len(w.from), w.edges())
+		// The walk comes to each end, and through each stage.
+		stages := map[stage]bool{}
+		ends := map[end]bool{}
+		for state := range w.from {
+			stages[state.m.stage], ends[state.end()] = true, true
+		}
+		for _, s := range []stage{due, making, over, dropped} {
+			assert.True(t, stages[s], "%s: stage %d", name, s)
+		}
+		assert.Equal(t, overlap != BreakFirst, stages[led] && stages[failed], name)
+		assert.Equal(t, map[end]bool{goesOn: true, oneSession: true, connEnded: true}, ends, name)
+	}
+}
+
+var overlaps = map[string]Overlap{"hold": Hold, "mix": Mix, "break first": BreakFirst}
+
+// Each mistake is planted in the machine alone, and the walk finds it.
+func TestTheWalkFindsEachMistake(t *testing.T) {
+	require.GreaterOrEqual(t, len(mistakes), 10)
+	for _, name := range slices.Sorted(maps.Keys(mistakes)) {
+		t.Run(name, func(t *testing.T) {
+			rules := trueRules
+			mistakes[name](&rules)
+			found := ""
+			for _, overlap := range []Overlap{Hold, Mix, BreakFirst} {
+				if w := walkAll(overlap, rules); w.wrong != "" {
+					found = w.wrong
+					break
+				}
+			}
+			require.NotEmpty(t, found)
+			t.Log(found)
+		})
+	}
+}
+
+// mistakes change one rule of the machine.
+var mistakes = map[string]func(*rules){
+	"lead twice": func(r *rules) {
+		r.nextReady = func(m *Machine, resumed, behind bool) Lead {
+			if lead := m.NextReady(resumed, behind); lead != LeadKeeps {
+				return lead
+			}
+			return LeadTakes
+		}
+	},
+	"lead after giving up": func(r *rules) {
+		r.nextReady = func(m *Machine, resumed, behind bool) Lead {
+			if m.stage == failed {
+				m.stage = making
+			}
+			return m.NextReady(resumed, behind)
+		}
+	},
+	"forget the held": func(r *rules) {
+		r.release = func(m *Machine, left int) bool { return m.Release(0) }
+	},
+	"release before the seam": func(r *rules) {
+		r.oldLost = func(m *Machine, how Ending, unread bool) bool {
+			defer m.Release(0)
+			return m.OldLost(how, unread)
+		}
+	},
+	"hold nothing": func(r *rules) {
+		r.holds = func(*Machine) bool { return false }
+	},
+	"hold for ever": func(r *rules) {
+		r.holds = func(*Machine) bool { return true }
+	},
+	"drop a handover that is due": func(r *rules) {
+		r.begin = func(m *Machine, ending bool) Begin {
+			defer func() { m.stage = dropped }()
+			m.stage = dropped
+			return BeginNothing
+		}
+	},
+	"end a handover that is due when the session becomes ready": func(r *rules) {
+		r.bridged = func(m *Machine) bool { // as the test of a session that has just become ready
+			m.stage = over
+			return true
+		}
+	},
+	"begin although the old session is lost": func(r *rules) {
+		r.begin = func(m *Machine, _ bool) Begin { return m.Begin(false) }
+	},
+	"dial before the old session is closed": func(r *rules) {
+		r.begin = func(m *Machine, ending bool) Begin {
+			if m.Begin(ending) == BeginNothing {
+				return BeginNothing
+			}
+			return BeginDial
+		}
+	},
+	"both redial": func(r *rules) {
+		r.oldEnded = func(m *Machine, stop bool) Heir {
+			if heir := m.OldEnded(stop); heir != HeirNextLeads {
+				return heir
+			}
+			return HeirOld
+		}
+	},
+	"nobody redials": func(r *rules) {
+		r.oldEnded = func(m *Machine, stop bool) Heir {
+			if m.OldEnded(stop); m.stage == failed {
+				return HeirNext
+			}
+			return HeirNext
+		}
+	},
+	"the redial rests": func(r *rules) {
+		r.oldEnded = func(m *Machine, stop bool) Heir {
+			m.resting = false
+			return m.OldEnded(stop)
+		}
+	},
+	"report twice": func(r *rules) {
+		r.nextDone = func(m *Machine) bool {
+			m.NextDone()
+			return false
+		}
+	},
+	"report nothing": func(r *rules) {
+		r.oldDone = func(m *Machine) OldDone {
+			m.OldDone()
+			return OldWasLast
+		}
+	},
+	"do not wait for the next supervisor": func(r *rules) {
+		r.oldDone = func(m *Machine) OldDone {
+			if done := m.OldDone(); done != OldAwaits {
+				return done
+			}
+			return OldWasLast
+		}
+	},
+	"keep the old session when no more can be held": func(r *rules) {
+		r.heldFull = func(*Machine) bool { return false }
+	},
+	"the seam of the next session does not wait": func(r *rules) {
+		r.nextLost = func(m *Machine, ready bool) Loss { return LossForget }
+	},
+	"overlap although something is missing": func(r *rules) {
+		r.oldLost = func(m *Machine, how Ending, unread bool) bool {
+			defer func() { m.missing = false }()
+			return m.OldLost(how, unread)
+		}
+	},
+	"planned although the old session has died": func(r *rules) {
+		r.planned = func(m *Machine) bool { return !m.ready }
+	},
+}
