@@ -1,0 +1,218 @@
+package inbox
+
+import (
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/chunk"
+)
+
+// The producer's half of an inbox.
+
+// How says where a message comes from.
+type How uint8
+
+// The ways. Only the producer may put a message that is not Beside.
+const (
+	FromLink  How = iota // its data lies in what Buffer returned, or belongs to the inbox from now on
+	Delivered            // it has been counted, and its data belongs to the caller: the inbox gets a copy
+	Beside               // it has been counted, its data belongs to the inbox, and the caller may run beside the producer
+)
+
+// Put appends a message. If there is no room it does what Options.Overflow says; with Block it
+// appends the message all the same. The inbox never writes to the data.
+func (in *Inbox) Put(m Item, how How) error {
+	if how == FromLink {
+		return in.put(m)
+	}
+	if in.refuses() {
+		return ErrFull
+	}
+	if how == Delivered {
+		m.Data = clone(m.Data)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.append((*slots)(nil).add(unread{Item: m}), len(m.Data))
+	in.drop()
+	if room := in.measure(); how == Delivered {
+		in.space = room
+	}
+	return nil
+}
+
+// refuses reports whether there is no room, and the policy is Disconnect.
+func (in *Inbox) refuses() bool { return in.o.Overflow == Disconnect && in.full.Load() }
+
+// put appends a message from the link.
+func (in *Inbox) put(m Item) error {
+	in.begun = false
+	if in.refuses() {
+		in.counts.Received(m.Message)
+		in.publish()
+		return ErrFull
+	}
+	u := unread{Item: m}
+	if in.writing && in.filling != nil && in.filling.Holds(m.Data) {
+		u.chunk = in.filling
+		u.chunk.Take(m.Data)
+	}
+	in.pending = in.pending.add(u)
+	in.size += len(m.Data)
+	in.last = int32(min(len(m.Data), chunk.Largest))
+	if !in.collecting || in.pending.len() >= min(batch, in.space.messages) || in.size >= in.space.bytes {
+		in.publish()
+	}
+	return nil
+}
+
+// Collect says whether Put may collect the messages from a link that are at hand, because to wake
+// the reader for each costs more than all the rest. Then somebody calls Publish before the link
+// waits for more. Only the producer may call Collect.
+func (in *Inbox) Collect(collect bool) { in.collecting = collect }
+
+// Collects reports what Collect has said last.
+func (in *Inbox) Collects() bool { return in.collecting }
+
+// Skip gives up a message that has come in whole from the link.
+func (in *Inbox) Skip(m conn.Message) {
+	in.counts.Received(m)
+	in.begun = false
+	if !in.collecting {
+		in.publish()
+	}
+}
+
+// Abandon gives up a message that did not come in whole, and publishes those before it.
+func (in *Inbox) Abandon() {
+	in.begun = false
+	in.publish()
+}
+
+// Publish lets the reader have what was put, and wakes it. Only the producer may call it.
+func (in *Inbox) Publish() { in.publish() }
+
+func (in *Inbox) publish() {
+	if in.pending == nil && (in.begun || !in.writing) {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.publishPending()
+	if in.writing = in.begun && in.writing; !in.writing && in.filling != nil && in.filling.Unread == 0 {
+		in.dropFilling()
+	}
+}
+
+// publishPending is publish for a caller that holds mu, and keeps the chunk.
+func (in *Inbox) publishPending() {
+	if in.pending != nil {
+		in.counts.Messages.Add(uint64(in.pending.len()))
+		in.counts.Bytes.Add(uint64(in.size))
+		for _, u := range in.pending.list {
+			if u.chunk != nil {
+				u.chunk.Unread++
+			}
+		}
+		in.append(in.pending, in.size)
+		in.pending, in.size = nil, 0
+	}
+	in.drop()
+	in.space = in.measure()
+}
+
+// measure returns how much room there is, and sets full if there is none.
+func (in *Inbox) measure() space {
+	left := in.left()
+	if left.full() {
+		in.full.Store(true) // first, because the reader looks at it after it has read
+		left = in.left()
+		in.full.Store(left.full())
+	}
+	return left
+}
+
+// append appends messages, and wakes the reader.
+func (in *Inbox) append(s *slots, size int) {
+	in.count += s.len()
+	in.bytes += size
+	switch {
+	case in.tail.join(s):
+	case in.tail == nil:
+		in.queue, in.tail = s, s
+	default:
+		in.tail.next = s
+		in.tail = s
+	}
+	in.wakeReader()
+}
+
+// drop drops the oldest messages while there are too many, if that is the policy.
+func (in *Inbox) drop() {
+	for in.o.Overflow == DropOldest && (in.count > in.o.Messages || in.bytes > in.o.Bytes && in.count > 1) {
+		in.dropOldest()
+	}
+}
+
+// Full reports whether there is no room. Room says when there is some again.
+func (in *Inbox) Full() bool { return in.full.Load() }
+
+// Room returns a channel that is closed when a full inbox has room again. Ask Full after it.
+func (in *Inbox) Room() <-chan struct{} { return in.room.Wait() }
+
+// Overfull reports whether there is more than fits, by as much as may be held of one session.
+func (in *Inbox) Overfull() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	left := in.left()
+	return left.messages <= -in.o.held() || left.bytes <= -in.o.Bytes
+}
+
+// Buffer returns memory for a message of that size. Size 0 means that the size is not
+// known, so that the message is expected to be as large as the one before; -1 asks for
+// little room. Buffer returns nil for a message that is to have a slice of its own, because the
+// connection makes that. Only the producer may call it.
+func (in *Inbox) Buffer(size int) []byte {
+	in.begun = true
+	if size > chunk.Largest || size > 0 && in.fresh.Load() {
+		return nil
+	}
+	if size == 0 {
+		size = int(in.last)
+	}
+	if in.writing && in.fits(size) {
+		return in.filling.Room()
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.writing = true
+	if in.fits(size) {
+		return in.filling.Room()
+	}
+	in.publishPending()
+	in.dropFilling()
+	if size > 0 { // if much waits already, much may follow
+		size = max(size, min(in.bytes, chunk.Largest))
+	}
+	in.filling = chunk.New(size)
+	return in.filling.Room()
+}
+
+// fits reports whether there is a chunk with room for a message of that size.
+func (in *Inbox) fits(size int) bool {
+	return in.filling != nil && cap(in.filling.Room()) >= max(size, 1)
+}
+
+// dropFilling lets the next message be written to another chunk.
+func (in *Inbox) dropFilling() {
+	if c := in.filling; c != nil && c.Unread == 0 {
+		c.Free()
+	}
+	in.filling = nil
+}
+
+// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
+// and does not clear the memory first.
+func clone(p []byte) []byte {
+	same := make([]byte, len(p))
+	copy(same, p)
+	return same
+}
