@@ -1,5 +1,7 @@
 package xsync
 
+import "errors"
+
 // Call is a call of a user's function in a goroutine of its own.
 type Call struct {
 	done     chan struct{}
@@ -36,3 +38,6 @@ func Guard(f, otherwise func()) {
 	f()
 	returned = true
 }
+
+// ErrNotReturned is the error of a function of the user's that did not return: see [Call.Returned].
+var ErrNotReturned = errors.New("the function did not return, but ended its goroutine (runtime.Goexit)")

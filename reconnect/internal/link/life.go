@@ -1,0 +1,48 @@
+package link
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// Life is what all links of one Conn share. It is a context that ends when the Conn is to end.
+type Life struct {
+	xsync.Context
+	Closed   atomic.Bool // Close was called: nothing more is read
+	Leaving  atomic.Bool // Shutdown was called: nothing more is accepted to be sent
+	Bridging atomic.Bool // a session was closed so that another can take its place: messages wait, whatever WhenDown says
+	Counts   Counts
+}
+
+// Counts are the counts since the beginning of the Conn.
+type Counts struct {
+	Sessions              atomic.Uint64 // connections that were dialed
+	Written, WrittenBytes atomic.Uint64 // written by the goroutine that holds the write slot
+	Dropped, Unknown      atomic.Uint64 // messages with these fates
+	Probes                atomic.Uint64
+	IdleMessages          atomic.Uint64
+}
+
+// Wrote counts a message that was written.
+func (n *Counts) Wrote(m conn.Message) {
+	n.Written.Add(1)
+	n.WrittenBytes.Add(uint64(len(m.Data)))
+}
+
+// Instant is a time by the monotonic clock. It has a third of the size of a [time.Time].
+type Instant = time.Duration
+
+var epoch = time.Now()
+
+// Now returns the present instant. It is negative at the beginning of a bubble of
+// [testing/synctest].
+func Now() Instant { return time.Since(epoch) }
+
+// At returns the instant of t.
+func At(t time.Time) Instant { return t.Sub(epoch) }
+
+// Time returns the time of an instant.
+func Time(at Instant) time.Time { return epoch.Add(at) }

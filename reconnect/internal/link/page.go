@@ -1,0 +1,73 @@
+package link
+
+import (
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/chunk"
+)
+
+// Page is memory for one message of a link at a time. If the connection announces when it
+// waits, the memory is kept until then, and so is the note that nobody reads: what is at hand
+// meanwhile costs neither.
+type Page struct {
+	link   *Link
+	chunk  *chunk.Chunk
+	last   int  // size of the message before
+	begun  bool // a message is being read into the chunk
+	waits  bool // the connection calls rest before it waits
+	buffer func(size int) []byte
+}
+
+// NewPage returns a page without memory. The caller calls Free in the end.
+func NewPage(l *Link) *Page {
+	p := &Page{link: l}
+	p.buffer = p.room
+	w, ok := l.Conn.(conn.BlockNotifier)
+	p.waits = ok && w.BeforeBlock(p.rest)
+	return p
+}
+
+// Read returns the next message, which is valid until Done.
+func (p *Page) Read() (conn.Message, error) { return p.link.Read(p.buffer) }
+
+// room returns memory for a message of that size. Size 0 means that the size is not
+// known, so that the message is expected to be as large as the one before; -1 asks for
+// little room.
+func (p *Page) room(size int) []byte {
+	p.begun = true
+	if size == 0 {
+		size = min(p.last, chunk.Largest)
+	}
+	if p.chunk != nil && p.chunk.Size() < size {
+		p.Free()
+	}
+	if p.chunk == nil {
+		if p.chunk = chunk.New(size); p.chunk == nil {
+			return nil
+		}
+	}
+	return p.chunk.Room()
+}
+
+// Done notes that nobody needs m any more, and that reading goes on.
+func (p *Page) Done(m conn.Message) {
+	p.last, p.begun = len(m.Data), false
+	if !p.waits {
+		p.rest()
+	}
+}
+
+// rest prepares for a wait.
+func (p *Page) rest() {
+	p.link.Unpause()
+	if !p.begun && p.link.late != nil {
+		p.Free()
+	}
+}
+
+// Free gives the memory back.
+func (p *Page) Free() {
+	if p.chunk != nil {
+		p.chunk.Free()
+		p.chunk = nil
+	}
+}

@@ -1,0 +1,158 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/redial-go/redial/conn"
+)
+
+// Acquire waits until the caller has the slot: until no other goroutine writes. It returns the
+// cause of ctx if ctx ends first, and [net.ErrClosed] if the life does.
+func (l *Link) Acquire(ctx context.Context) error { return l.slot.Acquire(ctx, &l.life.Context) }
+
+// TryAcquire gets the slot if it is free, and reports whether it did.
+func (l *Link) TryAcquire() bool { return l.slot.TryAcquire() }
+
+// Release gives the slot back.
+func (l *Link) Release() { l.slot.Release() }
+
+// Batches reports whether Write hands several messages over at once.
+func (l *Link) Batches() bool {
+	_, ok := l.Conn.(conn.BatchWriter)
+	return ok
+}
+
+// Write writes messages, and returns how many were handed over whole; err is about the next one.
+// The caller holds the slot.
+func (l *Link) Write(ms []conn.Message) (n int, err error) {
+	if w, ok := l.Conn.(conn.BatchWriter); ok && len(ms) > 1 {
+		n, err = w.WriteBatch(ms)
+	} else {
+		for n < len(ms) && err == nil {
+			if err = l.Conn.Write(ms[n]); err == nil {
+				n++
+			}
+		}
+	}
+	l.Wrote(min(n+1, len(ms))) // the one that failed may have been begun
+	return n, err
+}
+
+// WriteFirst writes m ahead of all others that wait to write.
+func (l *Link) WriteFirst(ctx context.Context, m conn.Message) error {
+	if err := l.acquireFirst(ctx); err != nil {
+		return err
+	}
+	defer l.slot.Release()
+	err := l.Conn.Write(m)
+	l.Wrote(1)
+	switch {
+	case err == nil:
+		l.life.Counts.Wrote(m)
+	case !errors.Is(err, conn.ErrBadMessage):
+		l.Fail(err)
+	}
+	return err
+}
+
+// acquireFirst gets the slot ahead of all others that wait for it, and waits until a message may
+// be written. If ctx ends before because of the window, HeldByWindow reports it.
+func (l *Link) acquireFirst(ctx context.Context) error {
+	p := l.window
+	var sleeps uint64
+	if p != nil {
+		sleeps = p.sleeps.Load()
+	}
+	if err := l.slot.AcquireFirst(ctx, &l.life.Context); err != nil {
+		if p != nil && (sleeps%2 == 1 || p.sleeps.Load() != sleeps) { // its holder waited
+			p.late.Store(true)
+		}
+		return err
+	}
+	err := l.AwaitWrite(ctx)
+	if err != nil { // there is a window
+		p.late.Store(true)
+		l.slot.Release()
+	}
+	return err
+}
+
+// AwaitWrite waits until a message may be written. It ends with ctx, l and life. The caller
+// holds the slot.
+func (l *Link) AwaitWrite(ctx context.Context) error {
+	_, err := l.MayWrite(ctx, 1, nil)
+	return err
+}
+
+// Wake lets a wait for the window end, because there may be nothing to write any more.
+func (l *Link) Wake() {
+	if l != nil {
+		l.window.wake()
+	}
+}
+
+// HeldByWindow reports whether the window has kept an acquireFirst from succeeding since the last
+// call.
+func (l *Link) HeldByWindow() bool {
+	p := l.window
+	return p != nil && p.late.Swap(false)
+}
+
+// MayWrite waits until a message may be written, and returns how many may, most at most; 0 if
+// nothing reports that there is nothing to write. It ends with ctx, l and life. The caller holds
+// the slot.
+func (l *Link) MayWrite(ctx context.Context, most int, nothing func() bool) (int, error) {
+	return l.window.wait(ctx, &l.life.Context, l, most, nothing)
+}
+
+// AwaitPing waits until a ping may be written, and counts it.
+func (l *Link) AwaitPing(ctx context.Context) error {
+	p := l.window
+	if p == nil {
+		return nil
+	}
+	if err := l.acquireFirst(ctx); err != nil {
+		return err
+	}
+	defer l.slot.Release()
+	p.wrote(1)
+	return nil
+}
+
+// Wrote notes that n messages were written, or begun. The caller holds the slot, or the link is not
+// ready.
+func (l *Link) Wrote(n int) {
+	if l.observer != nil {
+		l.observer.NoteWrote()
+	}
+	l.window.wrote(n)
+}
+
+// Goodbye sends the close frame, or ends our direction, and waits for the answer. If the answer is
+// the end of the stream, the supervisor reads on until it comes. The caller holds the slot.
+func (l *Link) Goodbye(ctx context.Context) error {
+	half, ok := l.Conn.(conn.HalfCloser)
+	if !ok {
+		return l.Conn.Close(ctx, 1000, "")
+	}
+	cut := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(cut); l.Cut(context.Cause(ctx)) })
+	defer func() {
+		if !stop() {
+			<-cut
+		}
+	}()
+	switch err := half.CloseWrite(); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return l.Conn.Close(ctx, 1000, "")
+	case err != nil:
+		return l.Cause(err)
+	}
+	<-l.Done()
+	if err := l.Cause(nil); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,383 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
+var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSilent}
+
+// checkLimit is how long the peer has for the answer to a Check.
+const checkLimit = 5 * time.Second
+
+// errAddressGone is the cause of the end of a session whose local address this machine has
+// lost.
+var errAddressGone error = &link.Ended{Text: "the local address of the connection is gone", Why: backoff.ReasonLocal}
+
+// errHungUp is the cause of the end of a session that the peer has ended while nobody read.
+var errHungUp = fmt.Errorf("the peer hung up, and nobody has read what came before: %w", io.EOF)
+
+// Liveness finds out that the peer of one link is dead. It is a timer, and the goroutine of
+// its callback while that runs. A third of the limit after the last byte it probes, after two
+// thirds again, and at the limit it cuts the link. At most one callback probes at a time.
+type Liveness struct {
+	shared *Shared
+	link   *link.Link // set by Start
+
+	last  atomic.Int64 // when the last message came, if notes is set
+	check atomic.Bool  // Check asks for a probe
+	began atomic.Bool  // start has been called
+	notes bool         // the connection is no conn.Idler
+	asks  bool         // there is a way to probe it
+
+	lesson lesson // what the session has shown; owned by the callback until stop has returned
+	probes int8   // since something was last heard; owned by the callback, as is the next one
+	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see milliseconds
+	seen   uint32 // the lowest bits of the link's turn at the last tick
+
+	timer   xsync.Timer             // calls tick
+	probing atomic.Pointer[probing] // the probe under way; nil: none is
+
+	// Owned by the callback.
+	from     link.Instant // silence counts from here at the earliest
+	probed   link.Instant // when the last probe began: what is heard after that is an answer
+	counted  link.Instant // when the last probe that probes counts asked the peer; later if the process was stopped since
+	deadline link.Instant // when to cut the link at the latest; 0: only the limit counts
+	half     link.Instant // the middle of the time for which the timer was set
+	mono     link.Instant // the clocks at the last tick
+	wall     int64        // in ns
+	since    link.Instant // the tick since which nobody has read
+	reported link.Instant // how long that was when it was last reported; 0: it was not
+}
+
+// Prepare says whose link it will watch, and reports whether Heard is to be called with each
+// message.
+func (w *Liveness) Prepare(s *Shared, c conn.Conn) (notes bool) {
+	w.shared = s
+	_, pings := c.(conn.Pinger)
+	w.asks = pings || s.Liveness.Probe != nil
+	_, idles := c.(conn.Idler)
+	w.notes = w.asks && !idles
+	return w.notes
+}
+
+// Start begins to watch l, which is ready, if there is a way to probe it.
+func (w *Liveness) Start(l *link.Link) {
+	defer w.began.Store(true)
+	w.link = l
+	if !w.asks {
+		return
+	}
+	w.Heard()
+	w.mono = link.Now()
+	w.from, w.probed, w.half = w.mono, w.mono, w.mono
+	w.wall = w.shared.Liveness.Now().UnixNano()
+	switch {
+	case w.learns():
+		w.set(0)
+	case w.watches():
+		w.set(w.third())
+	}
+}
+
+// watches reports whether the peer is probed without a Check.
+func (w *Liveness) watches() bool { return w.limited() || w.shared.Liveness.Every > 0 }
+
+// awaits reports whether an answer is awaited.
+func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
+
+// set sets the timer to after d, or to when a probe is due anyway. While an answer is awaited it
+// is set to a pulse at most.
+func (w *Liveness) set(d time.Duration) {
+	if every := w.shared.Liveness.Every; every > 0 && w.asks {
+		d = min(d, w.probed+every-link.Now())
+	}
+	if w.awaits() {
+		d = min(d, pulse(w.third()))
+	}
+	if w.shared.Liveness.Probe != nil && w.limited() { // silence finds the answer
+		d = min(d, w.firstThird())
+	}
+	d = max(d, 0)
+	w.half = link.Now() + d/2
+	w.timer.Set(d, w.tick)
+	if w.check.Load() { // Check may have set the timer to now just before
+		w.timer.Set(0, w.tick)
+	}
+}
+
+// Check asks for a probe now, unless the link has become ready just now.
+func (w *Liveness) Check() {
+	if !w.began.Load() {
+		return
+	}
+	w.check.Store(true)
+	if p := w.probing.Load(); p != nil && !p.soon {
+		p.cancel(context.Canceled)
+	}
+	w.timer.Set(0, w.tick)
+}
+
+// Blocked begins to watch the reader of a full inbox, if the link is not watched anyway.
+func (w *Liveness) Blocked() {
+	if w.link != nil && w.shared.Liveness.Limit > 0 && !w.asks {
+		w.timer.Set(w.third(), w.tick)
+	}
+}
+
+// Stop ends the watch and waits for its callback. The link is cut already.
+func (w *Liveness) Stop() {
+	w.timer.Stop()
+	if p := w.probing.Load(); p != nil {
+		p.cancel(context.Canceled)
+		AwaitTimer(w.shared.Report, &w.timer, "Probe")
+	}
+	w.timer.Wait()
+}
+
+// Heard notes a message, for a connection that does not note bytes itself.
+func (w *Liveness) Heard() {
+	if w.notes {
+		w.last.Store(int64(link.Now()))
+	}
+}
+
+// Silence returns how long ago something was heard, 0 if that is not known. Any goroutine may
+// call it.
+func (w *Liveness) Silence() time.Duration {
+	if !w.began.Load() {
+		return 0
+	}
+	if w.notes {
+		return link.Now() - link.Instant(w.last.Load())
+	}
+	if i, ok := w.link.Conn.(conn.Idler); ok {
+		return i.Idle()
+	}
+	return 0
+}
+
+// Silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
+// goroutine may call it.
+func (w *Liveness) Silent() bool {
+	return w.began.Load() && w.asks && w.limited() && !w.link.Paused() && w.Silence() >= w.third()*3/2
+}
+
+// third is the time after which a silent peer is probed, and a limit on each probe.
+func (w *Liveness) third() time.Duration {
+	if w.limited() {
+		return w.patience().stretch(w.firstThird())
+	}
+	return w.firstThird()
+}
+
+// firstThird is third without patience.
+func (w *Liveness) firstThird() time.Duration {
+	switch {
+	case w.limited():
+		return max(w.shared.Liveness.Limit/3, 1)
+	case w.watches():
+		return w.shared.Liveness.Every
+	}
+	return checkLimit
+}
+
+// limited reports whether a silent peer is cut off.
+func (w *Liveness) limited() bool { return w.shared.Liveness.Limit > 0 }
+
+// silence returns how long the peer has sent nothing while the link was read. If something has
+// come since the last probe began, that has been answered.
+func (w *Liveness) silence() time.Duration {
+	at := link.Now()
+	idle := at - link.Instant(w.last.Load())
+	if !w.notes {
+		idle = w.link.Conn.(conn.Idler).Idle()
+	}
+	heard := at - idle // or a moment later, because Idle looks at the clock after now
+	if heard >= w.probed {
+		w.probes, w.deadline = 0, 0
+	}
+	if w.lesson&lessonAsked != 0 && heard > w.probed {
+		w.answered(time.Duration(milliseconds(heard)-w.asked) * time.Millisecond)
+	}
+	silence := min(idle, at-w.from)
+	if w.limited() && silence >= w.shared.Liveness.Limit {
+		w.lesson |= lessonPatient
+	}
+	return silence
+}
+
+// tick is the timer's callback: it looks, probes, cuts the link or sets the timer again.
+func (w *Liveness) tick() {
+	if w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
+		return
+	}
+	suspended, paused, checked := w.woke(), w.paused(), w.check.Swap(false)
+	switch {
+	case (checked || suspended) && addressGone(w.link.Conn):
+		w.link.Cut(errAddressGone)
+	case paused:
+		w.rest()
+	case w.asks:
+		w.judge(checked, suspended)
+	}
+}
+
+// woke notes the time. It reports whether the machine was suspended since the last tick: then the
+// wall clock has gone further than the monotonic one, which stands still on most systems. The
+// time for which the process was stopped does not count for a probe.
+func (w *Liveness) woke() (suspended bool) {
+	wall, mono := w.shared.Liveness.Now().UnixNano(), link.Now()
+	ahead := time.Duration(wall-w.wall) - (mono - w.mono)
+	w.wall, w.mono = wall, mono
+	if w.awaits() {
+		w.excuse(stopped(mono-w.half, pulse(w.third())))
+	}
+	return ahead > 2*time.Second
+}
+
+// excuse gives the peer more time for its answer, because the process was stopped.
+func (w *Liveness) excuse(stopped time.Duration) {
+	w.counted += stopped
+	if w.deadline != 0 {
+		w.deadline += stopped
+	}
+}
+
+// rest is a tick while nobody reads. There is no verdict.
+func (w *Liveness) rest() {
+	w.from, w.probes, w.deadline = w.mono, 0, 0
+	if w.asks && w.every() { // the server wants it whoever reads
+		if _, ok := w.probe(0, w.third()); !ok {
+			return
+		}
+	}
+	if w.watches() {
+		w.set(w.third())
+	}
+}
+
+// every reports whether a probe is due because of Every.
+func (w *Liveness) every() bool {
+	every := w.shared.Liveness.Every
+	return every > 0 && w.mono-w.probed >= every
+}
+
+// judge is a tick while the link is read.
+func (w *Liveness) judge(checked, suspended bool) {
+	silence := w.silence() // first, because an answer may change the limit
+	third := w.third()
+	// The timer may be late, by as much as the process or the page was stopped. So a verdict
+	// needs a third of the limit after each probe, too, and not the silence alone.
+	answerable := w.probes == 0 || w.mono-w.counted >= third
+	due := silence >= third*time.Duration(w.probes+1) && answerable
+	switch {
+	case silence >= third*3 && w.probes >= 2 && answerable && w.limited(), w.deadline != 0 && w.mono >= w.deadline:
+		w.link.Cut(ErrSilent)
+		return
+	case suspended || checked || due || w.every() || w.learns():
+		limit := third
+		if checked {
+			limit = min(w.firstThird(), checkLimit)
+		}
+		if deadline := w.mono + limit; (suspended || checked) && (w.deadline == 0 || deadline < w.deadline) {
+			w.deadline = deadline
+		}
+		if !w.ask(silence, limit, due) {
+			return
+		}
+		silence = w.silence()
+		third = w.third()
+	}
+	if w.watches() || w.deadline != 0 { // else until the next Check
+		w.next(silence, third)
+	}
+}
+
+// next sets the timer to when there is something to do again.
+func (w *Liveness) next(silence, third time.Duration) {
+	next := third*time.Duration(w.probes+1) - silence
+	if w.probes > 0 {
+		next = max(next, w.counted+third-link.Now())
+	}
+	if w.deadline != 0 {
+		next = min(next, w.deadline-link.Now())
+	}
+	w.set(next)
+}
+
+// ask probes the peer, and counts that if it was due. It reports false if the link was lost.
+func (w *Liveness) ask(silence, limit time.Duration, due bool) bool {
+	if due {
+		w.probes = min(w.probes+1, math.MaxInt8-1)
+	}
+	count := w.probes
+	asked, ok := w.probe(silence, limit)
+	if due && w.probes == count { // it was written, and not answered
+		w.counted = asked
+	}
+	return ok
+}
+
+// addressGone reports whether c is bound to an IP address that this machine does not have any
+// more.
+func addressGone(c conn.Conn) bool {
+	a, ok := c.(conn.Addresser)
+	if !ok {
+		return false
+	}
+	local, ok := a.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return false // then nobody knows
+	}
+	return !slices.ContainsFunc(addresses, func(at net.Addr) bool {
+		n, ok := at.(*net.IPNet)
+		return ok && (n.IP.Equal(local.IP) || n.IP.IsLoopback() && local.IP.IsLoopback())
+	})
+}
+
+// paused reports whether nobody reads, and calls the hooks for that.
+func (w *Liveness) paused() bool {
+	turn := w.link.Turn()
+	if turn.Does() == link.Reading || uint32(turn) != w.seen {
+		w.seen, w.since, w.reported = uint32(turn), w.mono, 0
+		return turn.Does() != link.Reading
+	}
+	since := w.mono - w.since
+	switch {
+	case turn.Does() == link.Handling:
+		if w.reported == 0 {
+			w.reported = since
+			w.shared.Report.SlowHandler(w.link.Session, since)
+		}
+	case w.limited() && since >= w.shared.Liveness.Limit:
+		if since >= 2*w.reported {
+			w.reported = since
+			w.shared.Report.Overdue("reader", since)
+		}
+		if h, ok := w.link.Conn.(conn.HangupDetector); ok && h.HungUp() {
+			w.link.Cut(errHungUp)
+		}
+	}
+	return true
+}
+
+// milliseconds returns t in ms, in 32 bits, of which the difference of two is right within
+// weeks.
+func milliseconds(t link.Instant) uint32 { return uint32(t.Milliseconds()) }

@@ -1,0 +1,147 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// probing is a probe that is under way. Its context ends after a limit, which is measured in
+// pulses: time for which the process was stopped does not count.
+type probing struct {
+	cancel context.CancelCauseFunc
+	soon   bool          // it takes no longer than that of a Check, which does not cancel it
+	pulse  time.Duration // for which timer is set at most
+	timer  xsync.Timer   // calls beat
+
+	// Owned by the timer's callback.
+	end     link.Instant  // when the context ends
+	half    link.Instant  // the middle of the time for which the timer was set
+	stopped time.Duration // for which the process was stopped
+}
+
+// begin begins to measure the limit.
+func (p *probing) begin(limit time.Duration) {
+	p.pulse, p.end = pulse(limit), link.Now()+limit
+	p.wait()
+}
+
+// wait sets the timer to the next beat.
+func (p *probing) wait() {
+	at := link.Now()
+	d := min(p.end-at, p.pulse)
+	p.half = at + d/2
+	p.timer.Set(d, p.beat)
+}
+
+// beat is the timer's callback.
+func (p *probing) beat() {
+	stopped := stopped(link.Now()-p.half, p.pulse)
+	p.stopped += stopped
+	if p.end += stopped; p.end > link.Now() {
+		p.wait()
+		return
+	}
+	p.cancel(context.DeadlineExceeded)
+}
+
+// finish ends the context, and returns for how long the process was stopped.
+func (p *probing) finish() time.Duration {
+	p.timer.Stop()
+	p.timer.Wait()
+	p.cancel(context.Canceled)
+	return p.stopped
+}
+
+// pulse is how long a timer is set at most, while an answer is awaited for limit.
+func pulse(limit time.Duration) time.Duration { return max(limit/8, 1) }
+
+// stopped returns for how long the process, or the page, was stopped while a timer ran; 0 if the
+// timer is late by less than about a pulse. sinceHalf is the time since the middle of the time for
+// which the timer was set. So the second half still counts, and the other goroutines get at least
+// half a pulse to read what has come meanwhile.
+func stopped(sinceHalf, pulse time.Duration) time.Duration {
+	if sinceHalf > pulse+pulse/2 {
+		return sinceHalf
+	}
+	return 0
+}
+
+// probe asks the peer for a sign of life, for at most limit. It returns when it has asked, after
+// the hook, and that is later by the time for which the process was stopped since. It reports
+// false if the link was lost; no answer alone is no loss.
+func (w *Liveness) probe(silence, limit time.Duration) (asked link.Instant, ok bool) {
+	w.probed = w.mono
+	parent, release := xsync.Child(&w.link.Context)
+	defer release()
+	ctx, cancel := context.WithCancelCause(parent)
+	p := &probing{cancel: cancel, soon: limit <= checkLimit}
+	w.probing.Store(p)
+	if w.timer.Stopped() || w.check.Load() && !p.soon { // perhaps before Stop or Check could cancel the probe
+		w.probing.Store(nil)
+		cancel(context.Canceled)
+		return link.Now(), true
+	}
+	start := time.Now()
+	w.link.Life().Counts.Probes.Add(1)
+	w.shared.Report.ProbeStart(w.link.Session, silence)
+	w.link.HeldByWindow()
+	p.begin(limit)
+	asked = link.Now()
+	err := w.askFor(ctx)
+	w.probing.Store(nil)
+	timeout := ctx.Err() != nil
+	stopped := p.finish()
+	w.excuse(stopped)
+	if w.link.HeldByWindow() { // it was not written, and so it was no probe
+		w.probes, w.deadline = max(w.probes-1, 0), 0
+	} else {
+		w.lesson |= lessonProbed
+	}
+	w.shared.Report.ProbeDone(w.link.Session, time.Since(start), err)
+	if err == nil || timeout || w.link.Life().Leaving.Load() {
+		return asked + stopped, true
+	}
+	if !w.link.Lost() { // else Ping or a write has failed
+		w.link.Cut(err)
+	}
+	return asked, false
+}
+
+// askFor asks for a sign of life, by Probe or else by a ping.
+func (w *Liveness) askFor(ctx context.Context) (err error) {
+	ask := w.shared.Liveness.Probe
+	if ask == nil {
+		return w.ping(ctx)
+	}
+	if w.lesson&lessonAsked == 0 {
+		w.lesson |= lessonAsked
+		w.asked = milliseconds(w.probed)
+	}
+	write := func(m conn.Message) error { return w.link.WriteFirst(ctx, m) }
+	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.Cut(fmt.Errorf("Liveness.Probe: %w", xsync.ErrNotReturned)) })
+	return err
+}
+
+// ping waits for the answer to a ping. The answer is a sign of life, whatever the clock says of the
+// last byte.
+func (w *Liveness) ping(ctx context.Context) error {
+	if err := w.link.AwaitPing(ctx); err != nil {
+		return err
+	}
+	asked := link.Now()
+	err := w.link.Conn.(conn.Pinger).Ping(ctx)
+	switch {
+	case err == nil:
+		w.Heard()
+		w.probes, w.deadline = 0, 0
+		w.answered(link.Now() - asked)
+	case ctx.Err() == nil && !w.link.Life().Leaving.Load():
+		w.link.Fail(err)
+	}
+	return err
+}

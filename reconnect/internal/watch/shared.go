@@ -1,0 +1,59 @@
+package watch
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// Shared is what the watchers of all links of one Conn have in common: the options, and what they
+// remember from one session to the next.
+type Shared struct {
+	Liveness *LivenessOptions
+	Stall    *StallOptions // nil: no limit
+	Idle     *IdleOptions  // nil: nothing is written
+	Report   Report
+
+	patience atomic.Uint32 // with a peer that is silent
+	stalls   atomic.Int32  // sessions in a row without data
+}
+
+// LivenessOptions are those of reconnect.Liveness, with their defaults.
+type LivenessOptions struct {
+	Limit time.Duration
+	Probe func(ctx context.Context, write func(conn.Message) error) error
+	Every time.Duration
+	Now   func() time.Time // the wall clock
+}
+
+// StallOptions has the fields of reconnect.Stall.
+type StallOptions struct {
+	Limit    time.Duration
+	Expected func(time.Time) bool
+}
+
+// IdleOptions has the fields of reconnect.Idle.
+type IdleOptions struct {
+	After   time.Duration
+	Message func() conn.Message
+}
+
+// Report gets the events of the watchers.
+type Report interface {
+	ProbeStart(session uint64, silence time.Duration)
+	ProbeDone(session uint64, took time.Duration, err error)
+	SlowHandler(session uint64, since time.Duration)
+	Overdue(function string, since time.Duration)
+	Await(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
+}
+
+// AwaitTimer waits for the callback of a timer that was stopped; function is what may run in it.
+func AwaitTimer(r Report, t *xsync.Timer, function string) {
+	if t.Calling() {
+		r.Await(xsync.Go(t.Wait).Done(), function)
+	}
+	t.Wait()
+}
