@@ -1,0 +1,381 @@
+package outbox
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/link"
+)
+
+// lane is a link by which messages of the outbox are written. mu guards it.
+type lane struct {
+	*link.Link
+	flushing bool // there is a flusher
+	sending  bool // it writes messages that any session could send
+}
+
+// newLane returns nil for a nil link.
+func newLane(l *link.Link) *lane {
+	if l == nil {
+		return nil
+	}
+	return &lane{Link: l}
+}
+
+// link returns the link, nil for a nil lane.
+func (l *lane) link() *link.Link {
+	if l == nil {
+		return nil
+	}
+	return l.Link
+}
+
+// Attach lets messages be written by l, which is ready. It calls change under the lock, so that no
+// message is accepted between the two. A nil Outbox calls change alone.
+func (q *Outbox) Attach(l *link.Link, change func()) {
+	if q == nil {
+		change()
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change()
+	if q.lane != nil {
+		q.old = q.lane
+	}
+	q.lane = newLane(l)
+	q.flush()
+}
+
+// Keeps decides whether a message waits for another session, because its own was lost.
+type Keeps func(o Out) bool
+
+// Detach decides what becomes of the messages that l leaves behind. l was cut because of cause.
+// keeps is asked about each that could wait for another session; nil: they wait.
+func (q *Outbox) Detach(l *link.Link, cause error, keeps Keeps) {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	for lane := q.laneOf(l); lane != nil && lane.flushing; {
+		q.idle.Wait()
+	}
+	ready := q.lane.link() == l
+	switch l {
+	case q.lane.link():
+		q.lane = nil
+	case q.old.link():
+		q.old = nil
+		q.flush() // what waited for it
+	}
+	q.last = max(q.last, l.Session)
+	q.mu.Unlock()
+	q.leaveBehind(l, ready && !q.life.Bridging.Load(), cause, keeps)
+}
+
+// laneOf returns the lane of l, nil if it has none.
+func (q *Outbox) laneOf(l *link.Link) *lane {
+	for _, lane := range [...]*lane{q.lane, q.old} {
+		if lane.link() == l {
+			return lane
+		}
+	}
+	return nil
+}
+
+// Strand drops the messages that do not wait for another session, when a bridge is down and no
+// session has come. l is the link that was closed. With ask, keeps decides about the others.
+func (q *Outbox) Strand(l *link.Link, cause error, ask bool, keeps Keeps) {
+	if q == nil {
+		return
+	}
+	if ask {
+		q.leaveBehind(l, true, cause, keeps)
+	} else {
+		q.dropStranded(l, true, cause, nil)
+	}
+}
+
+// leaveBehind drops the messages for the session of l, and, if no session is ready, those that
+// do not wait for another one. ready says that l was the one by which messages were sent.
+func (q *Outbox) leaveBehind(l *link.Link, ready bool, cause error, keeps Keeps) {
+	for _, e := range q.dropStranded(l, ready, cause, keeps) {
+		if q.life.Closed.Load() {
+			return // Close drops them
+		}
+		q.ask(e, cause, keeps)
+	}
+}
+
+// dropStranded drops messages that cannot wait for another session, and returns those on which
+// keeps must decide.
+func (q *Outbox) dropStranded(l *link.Link, ready bool, cause error, keeps Keeps) (undecided []*entry) {
+	lost := Because(ErrSessionLost, cause)
+	q.mu.Lock()
+	defer q.unlock()
+	another := q.ready() || q.life.Bridging.Load() // for which they wait
+	for e := range q.queue.All() {
+		s := &e.Value
+		switch {
+		case s.Session == l.Session && !s.failFast:
+			q.drop(e, lost)
+		case another && s.Session != l.Session:
+		case s.failFast:
+			q.drop(e, AsLoss(cause))
+		case s.done == nil && ready && q.o.Down != Keep:
+			q.drop(e, lost)
+		case s.done == nil && ready && keeps != nil:
+			s.shared = true
+			undecided = append(undecided, e)
+		}
+	}
+	return undecided
+}
+
+// ask asks keeps about e, unless e has its fate by now.
+func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
+	q.mu.Lock()
+	queued := e.Queued()
+	q.mu.Unlock()
+	if !queued {
+		return
+	}
+	kept := keeps(e.Value.Out)
+	q.mu.Lock()
+	defer q.unlock()
+	if !kept && e.Queued() {
+		q.drop(e, Because(ErrSessionLost, cause))
+	}
+}
+
+// flush starts the flusher of each link that is ready, if there is work for it and it does not
+// run.
+func (q *Outbox) flush() {
+	for _, l := range [...]*lane{q.lane, q.old} {
+		if l != nil && !l.flushing && !l.Lost() && q.hasFor(l) {
+			l.flushing = true
+			q.flushers.Add(1)
+			go q.write(l) // joined by Detach
+		}
+	}
+}
+
+// hasFor reports whether there is a message that l may send now.
+func (q *Outbox) hasFor(l *lane) bool {
+	for e := range q.queue.All() {
+		if q.sendsBy(l, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendsBy reports whether l may send e now. Where one session replaces another, what is for
+// any goes by the next one, after what the old one has begun.
+func (q *Outbox) sendsBy(l *lane, e *entry) bool {
+	session := e.Value.Session
+	if l != q.lane {
+		return session == l.Session
+	}
+	return (session == 0 || session == l.Session) && (q.old == nil || !q.old.sending)
+}
+
+// The flusher hands over so many messages together at most, and so many bytes with their
+// frames, unless one message alone is larger. A [conn.BatchWriter] should hand that to the kernel
+// at once. Then one write timeout holds for them, and none begins after its deadline.
+const (
+	batchMessages = 64
+	batchBytes    = 32 << 10
+	frameBytes    = 14 // what the header of a frame takes, at most
+)
+
+// sendBatch is what the flusher writes at once.
+type sendBatch struct {
+	entries  []*entry
+	messages []conn.Message // of the entries
+}
+
+var sendBatches = sync.Pool{New: func() any {
+	return &sendBatch{make([]*entry, 0, batchMessages), make([]conn.Message, 0, batchMessages)}
+}}
+
+// free gives the batch back.
+func (b *sendBatch) free() {
+	clear(b.entries)
+	clear(b.messages)
+	b.entries, b.messages = b.entries[:0], b.messages[:0]
+	sendBatches.Put(b)
+}
+
+// write is the flusher: it writes messages by l until there is none, or l is lost.
+func (q *Outbox) write(l *lane) {
+	defer q.flushers.Done()
+	for {
+		b := q.begin(l)
+		if b == nil {
+			return
+		}
+		n, err := l.Write(b.messages)
+		l.Release()
+		ended := q.written(b, n, err, l)
+		b.free()
+		if ended {
+			return
+		}
+	}
+}
+
+// begin waits for the slot of l, and takes the first messages that may still be sent by l out
+// of the queue. It returns nil if there is none, and then the flusher must end.
+func (q *Outbox) begin(l *lane) *sendBatch {
+	stuck := l.Acquire(&q.life.Context)
+	most := 0
+	if stuck == nil {
+		if most, stuck = q.awaitPace(l); stuck != nil {
+			l.Release()
+		}
+	}
+	q.mu.Lock()
+	for stuck == nil && most == 0 && q.hasFor(l) { // it came just now
+		q.mu.Unlock()
+		if most, stuck = q.awaitPace(l); stuck != nil {
+			l.Release()
+		}
+		q.mu.Lock()
+	}
+	defer q.unlock()
+	if stuck == nil && !q.closed && (q.lane == l || q.old == l) && !l.Lost() {
+		if b := q.take(l, most); b != nil {
+			return b
+		}
+	}
+	if stuck == nil {
+		l.Release()
+	}
+	q.ended(l)
+	return nil
+}
+
+// awaitPace waits until messages may be written by l, and returns how many; 0 if there are none.
+func (q *Outbox) awaitPace(l *lane) (most int, err error) {
+	return l.MayWrite(l, batchMessages, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return !q.hasFor(l)
+	})
+}
+
+// ended notes that the flusher of l ends.
+func (q *Outbox) ended(l *lane) {
+	l.flushing = false
+	q.idle.Broadcast()
+	if l != q.lane && q.lane != nil {
+		q.flush() // what l has left
+	}
+}
+
+// take takes the messages of a batch out of the queue, nil if there are none. There is one
+// message in it if the connection cannot write several at once, or is not to.
+func (q *Outbox) take(l *lane, most int) *sendBatch {
+	now := time.Now()
+	if !l.Batches() || q.o.OneByOne {
+		most = min(most, 1)
+	}
+	b := sendBatches.Get().(*sendBatch)
+	for size := 0; len(b.entries) < most; {
+		e := q.queue.Next(now, func(e *entry) bool { return q.sendsBy(l, e) })
+		if e == nil {
+			break
+		}
+		m := &e.Value
+		if size += len(m.Data) + frameBytes; size > batchBytes && len(b.entries) > 0 {
+			break
+		}
+		q.queue.Remove(e)
+		l.sending = l.sending || m.Session == 0
+		m.session, m.began = l.Session, now
+		m.tries++
+		b.entries, b.messages = append(b.entries, e), append(b.messages, m.Message)
+	}
+	if len(b.entries) == 0 {
+		b.free()
+		return nil
+	}
+	q.room.Broadcast() // because what is being written takes no room, and a write may last
+	return b
+}
+
+// written decides what becomes of a batch, of which n messages were written, and err is why
+// the next one was not. It reports whether l is dead, so that the flusher must end.
+func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
+	now := time.Now()
+	dead = err != nil && !errors.Is(err, conn.ErrBadMessage)
+	lost := err
+	if dead {
+		l.Fail(err)
+		lost = AsLoss(l.Cause(err))
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	bytes := 0
+	for _, m := range b.messages[:n] {
+		bytes += len(m.Data)
+	}
+	q.life.Counts.Written.Add(uint64(n)) // before a Write returns
+	q.life.Counts.WrittenBytes.Add(uint64(bytes))
+	for _, e := range b.entries[:n] {
+		e.Value.ended = now
+		q.settle(e, FateWritten, nil)
+	}
+	rest := b.entries[n:]
+	if err != nil && !dead {
+		rest[0].Value.ended = now
+		q.settle(rest[0], FateDropped, err)
+		rest = rest[1:]
+	}
+	for i, e := range rest {
+		begun := dead && i == 0 && !errors.Is(err, conn.ErrNotWritten)
+		if begun {
+			e.Value.ended = now
+		}
+		if fate, settled := q.unwritten(e, begun, dead); settled {
+			q.settle(e, fate, lost)
+			rest[i] = nil
+		}
+	}
+	for _, e := range slices.Backward(rest) {
+		if e != nil { // Detach, or the next session, decides
+			q.queue.PutBack(e)
+		}
+	}
+	q.setAlarm()
+	l.sending = false
+	switch {
+	case dead:
+		q.ended(l)
+	case l == q.old:
+		q.flush() // what waited for it
+	}
+	return dead
+}
+
+// unwritten returns the fate of e, which was not written whole, unless it is to wait for
+// another turn. Begun says that a part of it may have been written, dead that the link is.
+func (q *Outbox) unwritten(e *entry, begun, dead bool) (fate Fate, settled bool) {
+	s := &e.Value
+	if !begun {
+		s.tries--
+		s.began, s.ended = time.Time{}, time.Time{}
+	}
+	switch {
+	case begun && !(s.Repeatable && q.o.Down == Keep && !q.closed):
+		return FateUnknown, true
+	case dead && (s.failFast && !q.ready() && !q.life.Bridging.Load() || q.closed || s.done != nil && q.life.Leaving.Load()):
+		return FateDropped, true
+	}
+	s.maybeSent = s.maybeSent || begun
+	return 0, false
+}

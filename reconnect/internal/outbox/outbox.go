@@ -1,0 +1,335 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// Outbox is the lock, the goroutines and the timer around the queue of the messages of Send
+// and Write that wait to be sent. One goroutine at a time, the flusher, writes them, and one,
+// the reporter, calls OnReceipt. Each exists only while it has something to do. They are two
+// so that OnReceipt may be slow, and may send.
+type Outbox struct {
+	o        Options
+	life     *link.Life
+	reporter reporter
+
+	pending atomic.Int64 // messages without a fate; if there are some, a Write queues behind them
+
+	mu      sync.Mutex // guards what follows
+	queue   queue.Queue[sending]
+	lane    *lane     // by which to write; nil: no session is ready
+	old     *lane     // that of the session before, for its messages; nil: none
+	last    uint64    // the last session that was lost
+	alarm   time.Time // when the timer calls ring; zero: it is not set
+	unsent  []Receipt // of messages that could not be sent since Shutdown was called
+	spares  spares    // none while nothing is pending
+	told    chain     // messages of Send that have got their fate since the lock was taken
+	settled uint32    // messages, those of Write too, that have got their fate since then
+	closed  bool
+	cut     bool // there were messages in it when it was closed
+
+	idle     sync.Cond // of mu: a flusher has ended
+	flushers sync.WaitGroup
+	timer    xsync.Timer
+	drained  xsync.Signal // sent when nothing is pending
+	room     xsync.Signal // sent when there may be room
+}
+
+// sending is a message on its way.
+type sending struct {
+	Out
+	done      chan struct{} // closed with the fate of a Write; nil for a Send
+	next      *entry        // behind it in a chain, or in a list of spares
+	shared    bool          // somebody else may still know the entry, so that it is not used again
+	failFast  bool          // it does not wait for another session
+	maybeSent bool          // an earlier session may have sent it
+	queued    link.Instant  // when it was queued
+
+	// What its receipt will say.
+	session      uint64
+	tries        int
+	began, ended time.Time
+	fate         Fate
+	err          error
+}
+
+// receipt returns the receipt of a message that has its fate.
+func (s *sending) receipt() Receipt {
+	return Receipt{Out: s.Out, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
+}
+
+// New returns an empty outbox. l and old are the links by which messages are written, and last is the
+// last session that was lost. Closed says that nothing is accepted.
+func New(o Options, life *link.Life, l, old *link.Link, last uint64, closed bool) *Outbox {
+	q := &Outbox{o: o, life: life, lane: newLane(l), old: newLane(old), last: last, closed: closed}
+	q.reporter.o = &q.o
+	q.idle.L = &q.mu
+	q.queue.Limits = o.Limits
+	q.queue.Dropped = func(e *entry, why queue.Reason) { q.settle(e, FateDropped, reasons[why]) }
+	return q
+}
+
+// reasons are the errors in a receipt for the reasons of the queue.
+var reasons = [...]error{queue.Displaced: ErrFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
+
+// Accept queues a message of Send, or returns why it does not.
+func (q *Outbox) Accept(o Out) error {
+	now, expires := time.Now(), o.Deadline
+	if age := now.Add(q.o.Age); q.o.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
+		expires = age
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	switch {
+	case q.ending():
+		return net.ErrClosed
+	case q.o.Down != Keep && !q.ready() && !q.life.Bridging.Load():
+		return q.o.Refusal()
+	case q.hasEnded(o.Session) || o.Session > q.life.Counts.Sessions.Load():
+		return SessionLost(o.Session)
+	case !expires.IsZero() && !now.Before(expires):
+		return ErrExpired
+	}
+	if n, full := q.reporter.full(); full {
+		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrFull, n)
+	}
+	e := q.spares.get()
+	e.Value.Out, e.Value.queued, e.Size, e.Key, e.Expires = o, link.At(now), len(o.Data), o.Key, expires
+	if err := q.queue.Add(e, now); err != nil {
+		q.spares.put(e)
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	q.added()
+	return nil
+}
+
+// Join queues a message of Write. That needs no room, because the caller waits. It returns
+// the link by which messages are written. While a session was closed so that another can take
+// its place that may be lost, or nil.
+func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, error) {
+	failFast := q.o.Down == Fail
+	e := &entry{Free: true, Value: sending{
+		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
+	}}
+	q.mu.Lock()
+	defer q.unlock()
+	switch {
+	case q.ending():
+		return Waiting{}, nil, net.ErrClosed
+	case failFast && !q.ready() && !q.life.Bridging.Load():
+		return Waiting{}, nil, q.o.Refusal()
+	case q.hasEnded(session):
+		return Waiting{}, nil, SessionLost(session)
+	}
+	_ = q.queue.Add(e, time.Time{}) // has no error, because e takes no room
+	q.added()
+	return Waiting{e}, q.lane.link(), nil
+}
+
+// ending reports whether nothing more is accepted.
+func (q *Outbox) ending() bool { return q.closed || q.life.Leaving.Load() || q.life.Closed.Load() }
+
+// hasEnded reports whether a session has ended.
+func (q *Outbox) hasEnded(session uint64) bool {
+	switch {
+	case session == 0 || session > q.last:
+		return false
+	case q.lane != nil && q.lane.Session == session:
+		return q.lane.Lost()
+	case q.old != nil && q.old.Session == session:
+		return q.old.Lost()
+	}
+	return true
+}
+
+// ready reports whether there is a session to write by.
+func (q *Outbox) ready() bool { return q.lane != nil && !q.lane.Lost() }
+
+// added lets a message that was just queued be written, and dropped when it expires.
+func (q *Outbox) added() {
+	q.pending.Add(1)
+	q.setAlarm()
+	q.flush()
+}
+
+// setAlarm sets the timer to when the first message expires.
+func (q *Outbox) setAlarm() {
+	earliest := q.queue.Earliest()
+	if earliest.IsZero() || !q.alarm.IsZero() && !earliest.Before(q.alarm) {
+		return
+	}
+	q.alarm = earliest
+	q.timer.Set(time.Until(earliest), q.ring)
+}
+
+// ring is the timer's callback. It drops the messages that have expired.
+func (q *Outbox) ring() {
+	q.mu.Lock()
+	defer q.unlock()
+	q.alarm = time.Time{}
+	q.queue.Expire(time.Now())
+	q.setAlarm()
+}
+
+// Withdraw takes the message of a Write out of the queue, and reports whether it was there.
+// If not, the message is being written; it is not tried again after that.
+func (q *Outbox) Withdraw(w Waiting) bool {
+	e := w.e
+	q.mu.Lock()
+	defer q.unlock()
+	if !e.Queued() {
+		e.Value.failFast = true
+		return false
+	}
+	q.queue.Remove(e)
+	q.settled++
+	return true
+}
+
+// Leave drops the messages of Writes that wait, and wakes each SendWait, which is refused now.
+// Shutdown calls it.
+func (q *Outbox) Leave() {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	q.room.Broadcast()
+	for e := range q.queue.All() {
+		if e.Value.done != nil {
+			q.drop(e, net.ErrClosed)
+		}
+	}
+}
+
+// Busy reports whether a Write has to queue.
+func (q *Outbox) Busy() bool { return q != nil && q.pending.Load() > 0 }
+
+// Draining reports whether Shutdown needs another session for what is queued.
+func (q *Outbox) Draining() bool { return q.Busy() && q.o.Down == Keep }
+
+// Depth returns how many messages have no fate yet, the size of the data that Send has
+// queued, and how long the oldest message has been queued.
+func (q *Outbox) Depth() (messages, bytes uint64, age time.Duration) {
+	if q == nil {
+		return 0, 0, 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, size := q.queue.Size()
+	if oldest := q.queue.First(); oldest != nil {
+		age = link.Now() - oldest.Value.queued
+	}
+	return uint64(q.pending.Load()), uint64(size), age
+}
+
+// Close accepts nothing from now on, waits for the message that is being written, and drops
+// what is queued. The link must be cut already.
+func (q *Outbox) Close() {
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	if !q.closed {
+		q.closed, q.cut = true, q.pending.Load() > 0
+	}
+	q.mu.Unlock()
+	q.flushers.Wait() // first, because what is being written comes before what waits
+	q.mu.Lock()
+	defer q.unlock()
+	for e := range q.queue.All() {
+		q.drop(e, net.ErrClosed)
+	}
+}
+
+// End closes the outbox, and waits until its timer and its goroutines have ended.
+func (q *Outbox) End() {
+	if q == nil {
+		return
+	}
+	q.Close()
+	q.timer.Stop()
+	q.timer.Wait()
+	q.reporter.end()
+}
+
+// Report returns the receipts of what could not be sent since Shutdown was called, and
+// whether messages were dropped because the outbox was closed.
+func (q *Outbox) Report() (unsent []Receipt, cut bool) {
+	if q == nil {
+		return nil, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unsent, q.cut
+}
+
+// drop removes e for good.
+func (q *Outbox) drop(e *entry, why error) {
+	q.queue.Remove(e)
+	q.settle(e, FateDropped, why)
+}
+
+// settle gives e its fate. e must not be in the queue any more.
+func (q *Outbox) settle(e *entry, fate Fate, err error) {
+	s := &e.Value
+	if s.maybeSent && fate == FateDropped {
+		fate = FateUnknown
+	}
+	s.fate, s.err = fate, err
+	q.count(fate)
+	q.settled++
+	if s.done != nil {
+		close(s.done)
+		return
+	}
+	if fate != FateWritten && q.life.Leaving.Load() {
+		q.unsent = append(q.unsent, s.receipt())
+	}
+	q.told.add(chain{e, e})
+}
+
+// unlock hands on the fates that were settled under the lock, and releases it.
+func (q *Outbox) unlock() {
+	defer q.mu.Unlock()
+	if q.settled > 0 {
+		q.reporter.add(q.told)
+		if q.pending.Add(-int64(q.settled)) == 0 {
+			q.drained.Broadcast()
+		}
+		q.room.Broadcast()
+		q.settled, q.told = 0, chain{}
+	}
+	if q.pending.Load() == 0 {
+		q.spares.free()
+	}
+}
+
+// Drained returns a channel that is closed when nothing is pending. Ask Busy after it.
+func (q *Outbox) Drained() <-chan struct{} { return q.drained.Wait() }
+
+// Progress returns channels of which one is closed when there may be room.
+func (q *Outbox) Progress() (room, reported <-chan struct{}) {
+	return q.room.Wait(), q.reporter.progress.Wait()
+}
+
+// AwaitReceipts waits until the receipts that there are now were reported.
+func (q *Outbox) AwaitReceipts(ctx context.Context) error {
+	if q == nil {
+		return nil
+	}
+	return q.reporter.await(ctx)
+}
+
+// count counts a message that has its fate.
+func (q *Outbox) count(f Fate) { f.Count(&q.life.Counts) }

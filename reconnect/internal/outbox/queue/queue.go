@@ -1,0 +1,247 @@
+package queue
+
+import (
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Queue holds items in order. Adding or removing an item takes constant time, or time
+// logarithmic in the number of items if it expires earlier than one that was added before
+// it. Only one goroutine at a time may use a Queue.
+type Queue[T any] struct {
+	Limits
+
+	// Dropped receives each item that leaves the queue because of a limit, its key or
+	// the time. It must not use the queue.
+	Dropped func(*Item[T], Reason)
+
+	first, last *Item[T]
+	count       int // of the items that take room
+	bytes       int // of their sizes
+	keys        map[string]*Item[T]
+	expiring    schedule[T]
+}
+
+// Limits bounds the items that take room.
+type Limits struct {
+	Messages int // how many
+	Bytes    int // the sum of their sizes
+	Full     Policy
+}
+
+// Policy decides what happens when there is no room for an item.
+type Policy uint8
+
+// The policies.
+const (
+	Refuse     Policy = iota // Add fails
+	DropOldest               // Add drops the oldest until there is room
+	ReplaceKey               // Add drops the item with the same key; if there is none, Add fails
+)
+
+// Reason says why an item was dropped.
+type Reason uint8
+
+// The reasons.
+const (
+	Displaced Reason = iota // by a newer item, because there was no room
+	Replaced                // by a newer item with the same key
+	Expired
+)
+
+// FullError is the error of Add when there is no room.
+type FullError struct {
+	Messages, Bytes int // what takes room now
+	Size            int // of the item
+	Limit           int // Limits.Bytes if the item alone is larger than that; else 0
+}
+
+func (e *FullError) Error() string {
+	if e.Limit > 0 {
+		return fmt.Sprintf("a message of %d bytes is larger than the limit of %d", e.Size, e.Limit)
+	}
+	return fmt.Sprintf("%d messages of %d bytes wait", e.Messages, e.Bytes)
+}
+
+// Add puts an item at the end, or returns a [*FullError]. If there is no room, it drops all
+// expired items before it applies the policy.
+func (q *Queue[T]) Add(item *Item[T], now time.Time) error {
+	if !item.Free {
+		if err := q.makeRoom(item, now); err != nil {
+			return err
+		}
+	}
+	item.prev = q.last
+	if q.last == nil {
+		q.first = item
+	} else {
+		q.last.next = item
+	}
+	q.last = item
+	q.added(item)
+	return nil
+}
+
+// makeRoom drops what must go so that item fits. If it returns an error, it has dropped
+// expired items at most.
+func (q *Queue[T]) makeRoom(item *Item[T], now time.Time) error {
+	if item.Size > q.Bytes {
+		return &FullError{Size: item.Size, Limit: q.Bytes}
+	}
+	old := q.keys[item.Key] // nil unless the policy is ReplaceKey
+	if !q.fits(item, old) {
+		q.Expire(now)
+		old = q.keys[item.Key]
+	}
+	if !q.fits(item, old) {
+		if q.Full != DropOldest {
+			return &FullError{Messages: q.count, Bytes: q.bytes, Size: item.Size}
+		}
+		for !q.fits(item, nil) {
+			q.drop(q.oldest(), Displaced)
+		}
+	}
+	if old != nil {
+		q.drop(old, Replaced)
+	}
+	return nil
+}
+
+// fits reports whether there would be room for item if old were gone.
+func (q *Queue[T]) fits(item, old *Item[T]) bool {
+	count, bytes := q.count, q.bytes
+	if old != nil {
+		count, bytes = count-1, bytes-old.Size
+	}
+	return count < q.Messages && item.Size <= q.Bytes-bytes
+}
+
+// oldest returns the first item that takes room.
+func (q *Queue[T]) oldest() *Item[T] {
+	item := q.first
+	for item != nil && item.Free {
+		item = item.next
+	}
+	return item
+}
+
+// Next returns the first item that may go, nil if there is none. It drops those before it that
+// have expired. The caller may remove the item.
+func (q *Queue[T]) Next(now time.Time, may func(*Item[T]) bool) *Item[T] {
+	for item := q.first; item != nil; {
+		next := item.next
+		switch {
+		case item.expired(now):
+			q.drop(item, Expired)
+		case may(item):
+			return item
+		}
+		item = next
+	}
+	return nil
+}
+
+// PutBack puts an item that was removed at the head again, whatever the limits. It
+// drops the item if a newer one with its key is queued.
+func (q *Queue[T]) PutBack(item *Item[T]) {
+	if item.Key != "" && q.keys[item.Key] != nil {
+		q.Dropped(item, Replaced)
+		return
+	}
+	item.next = q.first
+	if q.first == nil {
+		q.last = item
+	} else {
+		q.first.prev = item
+	}
+	q.first = item
+	q.added(item)
+}
+
+// added counts an item that has just been linked, and enters it by key and deadline.
+func (q *Queue[T]) added(item *Item[T]) {
+	item.queued = true
+	if !item.Free {
+		q.count++
+		q.bytes += item.Size
+	}
+	if item.Key != "" && q.Full == ReplaceKey {
+		if q.keys == nil {
+			q.keys = make(map[string]*Item[T])
+		}
+		q.keys[item.Key] = item
+	}
+	if !item.Expires.IsZero() {
+		q.expiring.add(item)
+	}
+}
+
+// Remove takes an item out if it is queued.
+func (q *Queue[T]) Remove(item *Item[T]) {
+	if !item.queued {
+		return
+	}
+	if item.prev == nil {
+		q.first = item.next
+	} else {
+		item.prev.next = item.next
+	}
+	if item.next == nil {
+		q.last = item.prev
+	} else {
+		item.next.prev = item.prev
+	}
+	item.prev, item.next, item.queued = nil, nil, false
+	if !item.Free {
+		q.count--
+		q.bytes -= item.Size
+	}
+	if item.Key != "" && q.keys[item.Key] == item {
+		delete(q.keys, item.Key)
+	}
+	if item.rank != 0 {
+		q.expiring.remove(item)
+	}
+}
+
+func (q *Queue[T]) drop(item *Item[T], why Reason) {
+	q.Remove(item)
+	q.Dropped(item, why)
+}
+
+// Expire drops all expired items, the earliest first.
+func (q *Queue[T]) Expire(now time.Time) {
+	for item := q.expiring.next(); item != nil && item.expired(now); item = q.expiring.next() {
+		q.drop(item, Expired)
+	}
+}
+
+// Earliest returns when the next item expires, or the zero time if none does.
+func (q *Queue[T]) Earliest() time.Time {
+	item := q.expiring.next()
+	if item == nil {
+		return time.Time{}
+	}
+	return item.Expires
+}
+
+// First returns the item at the head, or nil.
+func (q *Queue[T]) First() *Item[T] { return q.first }
+
+// All returns the items in order. The loop may remove the item that it has just got, and
+// no other.
+func (q *Queue[T]) All() iter.Seq[*Item[T]] {
+	return func(yield func(*Item[T]) bool) {
+		for item := q.first; item != nil; {
+			next := item.next
+			if !yield(item) {
+				return
+			}
+			item = next
+		}
+	}
+}
+
+// Size returns how many items take room and the sum of their sizes.
+func (q *Queue[T]) Size() (messages, bytes int) { return q.count, q.bytes }

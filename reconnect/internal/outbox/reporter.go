@@ -1,0 +1,136 @@
+package outbox
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redial-go/redial/reconnect/internal/xsync"
+)
+
+// reporter calls Outbox.OnReceipt with each receipt, in a goroutine that exists only while
+// receipts wait.
+type reporter struct {
+	o *Options
+
+	count, bytes atomic.Int64  // of the receipts that wait, and of their data
+	made, done   atomic.Uint64 // how many receipts there have been, and for how many of them OnReceipt has returned
+
+	mu      sync.Mutex // guards what follows
+	waiting chain      // messages whose receipts wait
+	running bool       // there is a goroutine
+
+	taken *entry // the first of those that the goroutine has taken; belongs to it
+	runs  sync.WaitGroup
+
+	progress xsync.Signal // sent when OnReceipt is called, and when it has returned
+}
+
+// full returns how many receipts wait, and whether that is too many.
+func (r *reporter) full() (waiting int64, full bool) {
+	waiting = r.count.Load()
+	return waiting, waiting >= int64(r.o.Messages) || r.bytes.Load() >= int64(r.o.Bytes)
+}
+
+// add lets OnReceipt be called with the receipts of messages, after those before them.
+func (r *reporter) add(c chain) {
+	if c.first == nil {
+		return
+	}
+	count, bytes := 0, 0
+	for e := c.first; e != nil; e = e.Value.next {
+		count, bytes = count+1, bytes+len(e.Value.Data)
+	}
+	r.count.Add(int64(count))
+	r.bytes.Add(int64(bytes))
+	r.made.Add(uint64(count))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.add(c)
+	if !r.running {
+		r.running = true
+		r.runs.Add(1)
+		go r.run() // joined by end
+	}
+}
+
+// run calls OnReceipt until nothing waits.
+func (r *reporter) run() {
+	defer r.runs.Done()
+	var reported spares
+	defer reported.free()
+	for {
+		receipt, ok := r.next(&reported)
+		if !ok {
+			return
+		}
+		xsync.Guard(func() { r.o.Receipt(receipt) }, func() {
+			r.returned()
+			r.runs.Add(1)
+			go r.run() // for the receipts that remain; joined by end
+		})
+		r.returned()
+	}
+}
+
+// next takes the oldest receipt, and adds its entry to reported. It reports false if there
+// is none, and then the goroutine must end.
+func (r *reporter) next(reported *spares) (receipt Receipt, ok bool) {
+	if r.taken == nil {
+		reported.free()
+		if !r.take() {
+			return Receipt{}, false
+		}
+	}
+	e := r.taken
+	r.taken = e.Value.next
+	receipt = e.Value.receipt()
+	reported.put(e)
+	r.count.Add(-1)
+	r.bytes.Add(-int64(len(receipt.Out.Data)))
+	r.progress.Broadcast()
+	return receipt, true
+}
+
+// take takes all messages that wait. It reports false if there are none, and then the
+// goroutine must end.
+func (r *reporter) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken, r.waiting = r.waiting.first, chain{}
+	r.running = r.taken != nil
+	return r.running
+}
+
+// returned notes that OnReceipt has returned.
+func (r *reporter) returned() {
+	r.done.Add(1)
+	r.progress.Broadcast()
+}
+
+// await waits until OnReceipt has returned for all receipts that there are now.
+func (r *reporter) await(ctx context.Context) error {
+	made := r.made.Load()
+	for {
+		progress := r.progress.Wait()
+		if r.done.Load() >= made {
+			return nil
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// end waits until OnReceipt has returned for all receipts. No more may be added.
+func (r *reporter) end() {
+	r.mu.Lock()
+	running := r.running
+	r.mu.Unlock()
+	if running {
+		r.o.Await(xsync.Go(r.runs.Wait).Done(), "OnReceipt")
+	}
+	r.runs.Wait()
+}
