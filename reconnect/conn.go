@@ -5,10 +5,13 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -16,15 +19,17 @@ import (
 // it, and dials again, until it is closed. Any goroutine may call its methods. In a
 // callback mind what [Options.OnMessage] says of waiting.
 type Conn struct {
-	dialer   Dialer
-	life     lifetime // ends when Close or Shutdown says so
-	state    state
-	receiver receiver
-	sender   sender
-	kicks    xsync.Flag
-	done     xsync.Flag // is raised when nothing is left
-	first    keeper     // owns the first supervisor
-	hint     hints      // for the next dial
+	dialer    Dialer
+	onSession func(ctx context.Context, o *Opening) error
+	layers    layers
+	life      lifetime // ends when Close or Shutdown says so
+	state     state
+	receiver  receiver
+	sender    sender
+	kicks     xsync.Flag
+	done      xsync.Flag // is raised when nothing is left
+	first     keeper     // owns the first supervisor
+	hint      hints      // for the next dial
 
 	replacement atomic.Pointer[replacement] // of the present session, due or under way; nil: none
 }
@@ -65,18 +70,25 @@ func New(d Dialer, o *Options) (*Conn, error) {
 			return nil, err
 		}
 	}
-	options, err := o.withDefaults(d)
+	if o == nil {
+		o = new(Options)
+	}
+	settings, err := o.withDefaults(d)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{dialer: d}
-	c.life.o = options
-	c.life.hooks.Store(options.Run.Trace)
-	c.first.Conn = c
-	c.state.start(&c.first)
-	c.receiver.start(&c.life)
+	c := &Conn{dialer: d, onSession: o.OnSession, layers: slices.Clone(o.Layers)}
+	c.life.o = settings
+	c.life.watch = watch.Shared{
+		Liveness: o.Liveness.options(), Stall: o.Stall.options(),
+		Idle: (*watch.IdleOptions)(&settings.rare.Idle), Report: report{&c.life},
+	}
+	c.life.hooks.Store(settings.Run.Trace)
+	c.first.c = c
+	c.state.start(&c.first.seat)
+	c.receiver.start(&c.life, c.layers.taker())
 	c.sender.life, c.sender.state = &c.life, &c.state
-	if err := c.life.layers().start(c); err != nil {
+	if err := c.layers.start(c); err != nil {
 		return nil, err
 	}
 	go c.first.supervise(&c.life.Context) // Done says when it has ended
@@ -105,7 +117,7 @@ func (c *Conn) Endpoint() string {
 // [Trace.Overdue] reports those that ignore that their context has ended. Close returns
 // nil, and may be called more than once.
 func (c *Conn) Close() error {
-	c.life.closed.Store(true)
+	c.life.Closed.Store(true)
 	c.life.End()
 	return nil
 }
@@ -148,12 +160,12 @@ func (c *Conn) Redial(session uint64, cause error) {
 	if cause == nil {
 		cause = errors.New("redial asked for")
 	}
-	if l := c.state.link.Load(); l != nil && l.session == session {
+	if l := c.state.link.Load(); l != nil && l.Session == session {
 		limit := min(c.life.o.CloseTimeout, farewell)
-		if l.liveness.silent() {
+		if l.liveness.Silent() {
 			limit = -1
 		}
-		l.part(cause, backoff.ReasonRedial, limit)
+		l.Part(cause, backoff.ReasonRedial, limit)
 	}
 }
 
@@ -161,8 +173,21 @@ func (c *Conn) Redial(session uint64, cause error) {
 // OnMessage or OnSeam, or comes from it. While one of these runs c receives nothing for anybody
 // else, so a function that would wait there for an answer had better return an error.
 func (c *Conn) InCallback(ctx context.Context) bool {
-	life, _ := ctx.Value(lifetimeKey{}).(*lifetime)
-	return life == &c.life
+	life, _ := ctx.Value(lifeKey{}).(*link.Life)
+	return life == &c.life.Life
+}
+
+// Check asks whether the ready session is alive, now. Call it when the network of the machine
+// has changed: see package netwatch. If the machine has lost the local address of the connection,
+// the connection is cut at once. Otherwise the peer is probed, and the connection is cut, with
+// [ErrSilent], if nothing comes from it within 5 s or a third of Liveness.Limit, whichever is
+// less. If the peer is alive nothing happens. There is no verdict while the application does
+// not read. Check returns at once, and does nothing while no session is ready.
+func (c *Conn) Check() {
+	l := c.state.link.Load()
+	if l != nil && &l.Link == c.sender.ready() && !c.life.Leaving.Load() {
+		l.liveness.Check()
+	}
 }
 
 // EndError reports why a Conn ended by itself. It is [net.ErrClosed].

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -71,7 +72,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 
 	try := x.try
 	try.Connected = func() {
-		x.reached.CompareAndSwap(0, int64(now()))
+		x.reached.CompareAndSwap(0, int64(link.Now()))
 		select {
 		case d.connected <- struct{}{}:
 		default: // the event of the other dial is still there, and reached looks at both
@@ -133,7 +134,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 	cause, ours := context.Cause(x.ctx), true // ours: the error is not the dialer's
 	switch {
 	case !x.running.Returned():
-		x.err = errNotReturned
+		x.err = xsync.ErrNotReturned
 	case x.err == nil && cancelled:
 		if !x.atGate {
 			x.conn.Close()

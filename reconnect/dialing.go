@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -91,7 +92,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
-	call(d.s.trace().DialHung, DialHung{Name: d.s.owner.name(), Try: x.try.Number, Since: now() - instant(x.reached.Load())})
+	call(d.s.trace().DialHung, DialHung{Name: d.s.owner.name(), Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
@@ -193,7 +194,7 @@ func (d *dialing[C]) reached() {
 		if x != nil && !x.told && x.reached.Load() != 0 {
 			x.told = true
 			x.timer.Stop()
-			d.s.dials.Connected(x.which, epoch.Add(time.Duration(x.reached.Load())))
+			d.s.dials.Connected(x.which, link.Time(link.Instant(x.reached.Load())))
 		}
 	}
 }
@@ -307,7 +308,7 @@ func (d *dialing[C]) end() {
 func (d *dialing[C]) endDial(x *dial[C]) {
 	defer x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 	if x.running == nil { // a hook did not return
-		x.running = xsync.Go(func() { x.err = errNotReturned })
+		x.running = xsync.Go(func() { x.err = xsync.ErrNotReturned })
 	}
 	d.cut(x, context.Cause(d.ctx))
 }

@@ -119,6 +119,14 @@ func (ls layers) take(m Message, but int) bool {
 	return false
 }
 
+// taker returns take, nil if there are no layers.
+func (ls layers) taker() func(m Message, but int) bool {
+	if len(ls) == 0 {
+		return nil
+	}
+	return ls.take
+}
+
 func (ls layers) lost(session uint64, cause error) {
 	for _, l := range ls {
 		if l.Lost != nil {

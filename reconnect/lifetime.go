@@ -4,37 +4,32 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/internal/xsync"
+	"github.com/redial-go/redial/reconnect/internal/inbox"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // lifetime is what all parts of one Conn share: the options, whether it is to end, and the
 // counts. It is a context that ends when the Conn is to end.
 type lifetime struct {
-	xsync.Context
-	o        settings
-	closed   atomic.Bool           // Close was called: nothing more is read
-	leaving  atomic.Bool           // Shutdown was called: nothing more is accepted to be sent
-	stalls   atomic.Int32          // sessions in a row without data
-	patience atomic.Uint32         // with a peer that is silent
-	bridging atomic.Bool           // a session was closed so that another can take its place: messages wait, whatever WhenDown says
-	failure  atomic.Pointer[error] // a callback has ended a supervisor's goroutine
-	hooks    hooks
-	counts   counts
+	link.Life
+	o       settings
+	watch   watch.Shared
+	failure atomic.Pointer[error] // a callback has ended a supervisor's goroutine
+	hooks   hooks
+	counts  counts
 }
 
-// lifetimeKey is the key of the lifetime in the context of a callback.
-type lifetimeKey struct{}
+// lifeKey is the key of the life in the context of a callback.
+type lifeKey struct{}
 
-// Value returns l for its key.
+// Value returns the life for its key.
 func (l *lifetime) Value(key any) any {
-	if key == (lifetimeKey{}) {
-		return l
+	if key == (lifeKey{}) {
+		return &l.Life
 	}
 	return nil
 }
-
-func (l *lifetime) layers() layers { return l.o.more.Layers }
 
 // fail ends the Conn because of err.
 func (l *lifetime) fail(err error) {
@@ -50,14 +45,26 @@ func (l *lifetime) waitFor(done <-chan struct{}, function string) {
 	l.hooks.waitFor(done, l.o.Name, func() string { return function })
 }
 
-// waitForTimer waits for the callback of a timer that was stopped, as waitFor does: function is
-// what may run in it.
-func (l *lifetime) waitForTimer(t *xsync.Timer, function string) {
-	if t.Calling() {
-		l.waitFor(xsync.Go(t.Wait).Done(), function)
-	}
-	t.Wait()
+// report passes the events of the watchers on to the hooks.
+type report struct{ *lifetime }
+
+func (r report) ProbeStart(session uint64, silence time.Duration) {
+	call(r.trace().ProbeStart, ProbeStart{Name: r.o.Name, Session: session, Silence: silence})
 }
+
+func (r report) ProbeDone(session uint64, took time.Duration, err error) {
+	call(r.trace().ProbeDone, ProbeDone{Name: r.o.Name, Session: session, Took: took, Err: err})
+}
+
+func (r report) SlowHandler(session uint64, since time.Duration) {
+	call(r.trace().SlowHandler, SlowHandler{Name: r.o.Name, Session: session, Since: since})
+}
+
+func (r report) Overdue(function string, since time.Duration) {
+	call(r.trace().Overdue, Overdue{Name: r.o.Name, What: function, Since: since})
+}
+
+func (r report) Await(done <-chan struct{}, function string) { r.waitFor(done, function) }
 
 // callback is the name of the user's function that runs in the supervisor's goroutine. For
 // OnMessage see link.turn.
@@ -105,47 +112,25 @@ type Stats struct {
 
 // Stats returns the counts. Each is exact, but they are not taken at one instant.
 func (c *Conn) Stats() Stats {
-	n := &c.life.counts
+	n, shared := &c.life.counts, &c.life.Counts
 	s := Stats{
-		Dials: n.dials.Load(), Failures: n.failures.Load(), Sessions: n.sessions.Load(), Lost: n.lost.Load(),
-		Received: n.in.Load(), ReceivedBytes: n.inBytes.Load(),
-		Written: n.out.Load(), WrittenBytes: n.outBytes.Load(), Probes: n.probes.Load(),
-		Dropped: n.dropped.Load(), Unknown: n.unknown.Load(),
+		Dials: n.dials.Load(), Failures: n.failures.Load(), Sessions: shared.Sessions.Load(), Lost: n.lost.Load(),
+		Received: n.in.Messages.Load(), ReceivedBytes: n.in.Bytes.Load(),
+		Written: shared.Written.Load(), WrittenBytes: shared.WrittenBytes.Load(), Probes: shared.Probes.Load(),
+		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(), IdleMessages: shared.IdleMessages.Load(),
 	}
-	s.IdleMessages = n.idle.Load()
 	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
-	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().depth()
-	s.Unread, s.UnreadBytes = c.receiver.inbox.depth()
+	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().Depth()
+	s.Unread, s.UnreadBytes = c.receiver.inbox.Depth()
 	if l := c.state.link.Load(); l != nil && c.State() == StateReady {
-		s.Silence = l.liveness.heardAgo()
+		s.Silence = l.liveness.Silence()
 	}
 	return s
 }
 
+// counts are those that no link needs.
 type counts struct {
-	dials, failures, sessions, lost, probes atomic.Uint64
-	idle                                    atomic.Uint64
-	rotations, rotationsFailed              atomic.Uint32
-	in, inBytes                             atomic.Uint64 // written by the goroutine that reads the connection
-	out, outBytes                           atomic.Uint64 // written by the goroutine that holds the write slot
-	dropped, unknown                        atomic.Uint64
-}
-
-func (n *counts) received(m conn.Message) {
-	n.in.Add(1)
-	n.inBytes.Add(uint64(len(m.Data)))
-}
-
-func (n *counts) written(m conn.Message) {
-	n.out.Add(1)
-	n.outBytes.Add(uint64(len(m.Data)))
-}
-
-func (n *counts) settled(f Fate) {
-	switch f {
-	case FateDropped:
-		n.dropped.Add(1)
-	case FateUnknown:
-		n.unknown.Add(1)
-	}
+	dials, failures, lost      atomic.Uint64
+	rotations, rotationsFailed atomic.Uint32
+	in                         inbox.Counts // written by the goroutine that reads the connection
 }

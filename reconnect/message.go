@@ -2,9 +2,14 @@ package reconnect
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/inbox"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Message is a received message, and the session that it came by.
@@ -62,11 +67,8 @@ type Seam struct {
 	Refetch bool
 }
 
-// marks reports whether s is nothing but the mark of a session.
-func (s *Seam) marks() bool { return s.Refetch && s.Lost == 0 && s.Dropped == 0 }
-
 func (s *Seam) Error() string {
-	if s.marks() {
+	if (*inbox.Seam)(s).Marks() {
 		return fmt.Sprintf("session %d: what is missing can be fetched now", s.Session)
 	}
 	if s.Lost == 0 {
@@ -77,12 +79,120 @@ func (s *Seam) Error() string {
 
 // ErrInboxFull is the cause of a seam in the place of messages that were dropped, and of the
 // end of a session with [OverflowDisconnect]: the application read too slowly.
-var ErrInboxFull error = &reasonError{"inbox full", backoff.ReasonSlowReader}
+var ErrInboxFull = inbox.ErrFull
 
-// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
-// and does not clear the memory first.
-func clone(p []byte) []byte {
-	same := make([]byte, len(p))
-	copy(same, p)
-	return same
+// mark is the mark of one session for [Options.MarkRefetch]. It comes when nothing holds it any
+// more, once, and not after the end of its session. A nil mark never comes.
+type mark struct {
+	timer xsync.Timer // calls OnSeam if a layer was the last to hold the mark
+
+	mu    sync.Mutex // guards what follows
+	holds int        // the session itself until it is ready and the seam before it was given, and each HoldRefetch
+	over  bool       // the session has ended
+}
+
+// newMark returns nil if the user wants no marks.
+func newMark(wanted bool) *mark {
+	if !wanted {
+		return nil
+	}
+	return &mark{holds: 1}
+}
+
+// hold keeps the mark back until a release more.
+func (m *mark) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds++
+}
+
+// release ends one hold, and reports whether it was the last. It calls give, if give is not nil, before the
+// session can end.
+func (m *mark) release(give func()) (due bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds--
+	if due = m.holds == 0 && !m.over; due && give != nil {
+		give()
+	}
+	return due
+}
+
+// stop ends the mark. No call of OnSeam for it runs afterwards, except in the caller's goroutine.
+func (m *mark) stop(w *watch.Shared) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	m.over = true
+	m.mu.Unlock()
+	m.timer.Stop()
+	watch.AwaitTimer(w.Report, &m.timer, onSeam)
+}
+
+// mark returns the mark of l, or nil.
+func (l *served) mark() *mark {
+	if l == nil || l.extra == nil {
+		return nil
+	}
+	return l.extra.mark
+}
+
+// mark ends the hold that the session of l has on its mark. The goroutine is the supervisor of by,
+// which is l or the link that l replaces.
+func (r *receiver) mark(l, by *served) {
+	m := l.mark()
+	switch {
+	case m == nil:
+	case r.inbox != nil:
+		m.release(func() { r.inbox.PutMark((*inbox.Seam)(newMarkSeam(l))) })
+	case m.release(nil):
+		if l == by {
+			l.Pause(link.Handling)
+			defer l.Resume()
+		}
+		by.calling.enter(&onSeam)
+		r.callMark(l)
+		by.calling.leave()
+	}
+}
+
+// unhold ends the hold of a layer on the mark of l, from any goroutine.
+func (r *receiver) unhold(l *served) {
+	m := l.mark()
+	if r.inbox != nil {
+		m.release(func() { r.inbox.PutMark((*inbox.Seam)(newMarkSeam(l))) })
+		return
+	}
+	m.release(func() { // stop waits for the timer
+		m.timer.Set(0, func() {
+			xsync.Guard(func() { r.callMark(l) }, func() { l.Cut(fmt.Errorf("%s: %w", onSeam, xsync.ErrNotReturned)) })
+		})
+	})
+}
+
+// callMark calls OnSeam with the mark of l.
+func (r *receiver) callMark(l *served) {
+	if f := r.life.o.OnSeam; f != nil {
+		if r.turn.Acquire(l, nil) != nil {
+			return // the session has ended
+		}
+		defer r.turn.Release()
+		f(l, newMarkSeam(l))
+	}
+}
+
+func newMarkSeam(l *served) *Seam { return &Seam{Session: l.Session, Refetch: true} }
+
+// HoldRefetch keeps the mark of this session back (see [Options.MarkRefetch]) until release is
+// called, because something is needed before a refetch misses nothing, and it comes after the
+// session is ready: such as the answers to subscriptions. Any goroutine may call release; calls
+// after the first do nothing. Without Options.MarkRefetch there is no mark to hold.
+func (o *Opening) HoldRefetch() (release func()) {
+	m := o.l.mark()
+	if m == nil || o.over.Load() {
+		return func() {}
+	}
+	m.hold()
+	return sync.OnceFunc(func() { o.receiver.unhold(o.l) })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,11 +23,11 @@ type Opening struct {
 	Planned  bool          // the session replaces one that has not died: see [Rotation]
 
 	life     *lifetime
-	replaces *replacement // to which it delivers, because the session before is still read; nil: none
-	layer    int          // the number of the layer that uses it, or noLayer
+	replaces successor // to which it delivers, because the session before is still read; empty: none
+	layer    int       // the number of the layer that uses it, or noLayer
 	receiver *receiver
 	sender   *sender
-	l        *link
+	l        *served
 	ctx      context.Context
 	over     atomic.Bool
 }
@@ -40,11 +39,11 @@ func (o *Opening) Read() (conn.Message, error) {
 	if err := o.ended(); err != nil {
 		return conn.Message{}, err
 	}
-	m, err := o.l.conn.Read(nil)
+	m, err := o.l.Conn.Read(nil)
 	if err != nil {
 		return m, o.failed(err)
 	}
-	o.life.counts.received(m)
+	o.life.counts.in.Received(m)
 	return m, nil
 }
 
@@ -54,17 +53,17 @@ func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
 	}
-	if err := o.l.awaitWrite(o.ctx, o.life); err != nil {
+	if err := o.l.AwaitWrite(o.ctx); err != nil {
 		return o.failed(err)
 	}
-	err := o.l.conn.Write(m)
-	if o.l.wrote(1); err != nil {
+	err := o.l.Conn.Write(m)
+	if o.l.Wrote(1); err != nil {
 		if errors.Is(err, conn.ErrBadMessage) {
 			return err
 		}
 		return o.failed(err)
 	}
-	o.life.counts.written(m)
+	o.life.Counts.Wrote(m)
 	return nil
 }
 
@@ -73,7 +72,7 @@ func (o *Opening) ended() error {
 	if o.over.Load() {
 		return errOver
 	}
-	return o.l.why(nil)
+	return o.l.Cause(nil)
 }
 
 // failed notes that the connection has failed, unless the peer has closed it with a code,
@@ -81,7 +80,7 @@ func (o *Opening) ended() error {
 func (o *Opening) failed(err error) error {
 	var answer interface{ CloseCode() int }
 	o.l.broken = !errors.As(err, &answer)
-	return o.l.why(err)
+	return o.l.Cause(err)
 }
 
 // Deliver passes a message on to the other layers, and if none of them takes it to the reader
@@ -94,7 +93,7 @@ func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
 	}
-	if o.replaces != nil {
+	if o.replaces.replacement != nil {
 		m.Data = slices.Clone(m.Data)
 		return o.replaces.pass(o.ctx, o.l, m, o.layer)
 	}
@@ -110,11 +109,7 @@ func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
 	}
-	q := o.sender.outbox()
-	if q == nil {
-		return nil
-	}
-	return q.reporter.await(o.ctx)
+	return o.sender.outbox().AwaitReceipts(o.ctx)
 }
 
 // Resumed says that the protocol vouches for the stream: the server goes on where the last
@@ -124,7 +119,7 @@ func (o *Opening) Resumed() error {
 	switch {
 	case o.over.Load():
 		return errOver
-	case !o.life.o.more.Resumable:
+	case !o.life.o.rare.Resumable:
 		return errNotResumable
 	}
 	o.l.resumed = true
@@ -135,79 +130,88 @@ var errNotResumable = errors.New("reconnect: Opening.Resumed needs Options.Resum
 
 // Conn returns the connection itself, for what else it may know, such as the subprotocol of
 // a [conn.WebSocket]. Use the methods of the Opening to read and write.
-func (o *Opening) Conn() conn.Conn { return o.l.conn }
+func (o *Opening) Conn() conn.Conn { return o.l.Conn }
 
 var errOver = errors.New("reconnect: Opening used after OnSession returned")
 
 // open calls OnSession in a goroutine of its own, because the stack that it needs should not
 // be the one that waits for messages afterwards.
-func (k *keeper) open(l *link, s *Session) error {
-	if k.life.o.OnSession == nil && !k.life.layers().opens() {
+func (k *keeper) open(l *served, s *Session, side side) error {
+	if k.c.onSession == nil && !k.c.layers.opens() {
 		return nil
 	}
-	var ctx context.Context = l
-	cancel := func() {}
-	if limit := k.life.o.OpenTimeout; limit > 0 {
-		ctx, cancel = context.WithTimeoutCause(l, limit, &OpenTimeoutError{limit})
-	}
+	ctx, cancel := l.openContext(k.c.life.o.OpenTimeout)
 	defer cancel()
-	var cuts sync.WaitGroup
-	cuts.Add(1)
-	cut := func() {
-		if !l.Ended() {
-			l.cut(context.Cause(ctx))
-		}
-	}
-	stop := xsync.AfterFunc(ctx, func() { // joined below
-		defer cuts.Done()
-		cut()
-	})
 	o := &Opening{
 		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime,
-		life: &k.life, receiver: &k.receiver, sender: &k.sender, l: l, ctx: ctx, layer: noLayer,
+		life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
 	}
-	o.Planned = k.planned()
-	if r := k.replaces; r != nil && r.holds() {
-		o.replaces = r
-	} else {
-		k.receiver.open()
-	}
+	side.opening(o)
+	join := l.cutWith(ctx)
 	var err error
 	call := xsync.Go(func() { err = k.openLayers(l.hint().in(ctx), o) })
 	select {
 	case <-call.Done():
 	case <-ctx.Done():
-		k.life.waitFor(call.Done(), "OnSession")
+		k.c.life.waitFor(call.Done(), "OnSession")
 	}
 	o.over.Store(true)
-	if stop() {
-		cuts.Done()
-	} else {
-		cuts.Wait()
-	}
-	if ctx.Err() != nil {
-		cut() // stop may prevent the call for a short time after the end of ctx
-		err = l.why(context.Canceled)
+	if join() {
+		err = l.Cause(context.Canceled)
 	}
 	switch {
 	case !call.Returned():
-		err = fmt.Errorf("OnSession: %w", errNotReturned)
-	case err == nil && l.lost():
-		err = l.why(nil)
+		err = fmt.Errorf("OnSession: %w", xsync.ErrNotReturned)
+	case err == nil && l.Lost():
+		err = l.Cause(nil)
 	case err == nil:
 		return nil
 	}
 	return fmt.Errorf("open: %w", err)
 }
 
+// openContext returns the context of OnSession, which ends with l, and after limit if that is
+// positive.
+func (l *served) openContext(limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return l, func() {}
+	}
+	return context.WithTimeoutCause(l, limit, &OpenTimeoutError{limit})
+}
+
+// cutWith cuts l when ctx ends. The caller calls join in the end, which reports whether ctx has
+// ended; then l is cut.
+func (l *served) cutWith(ctx context.Context) (join func() (ended bool)) {
+	cut := func() {
+		if !l.Ended() {
+			l.Cut(context.Cause(ctx))
+		}
+	}
+	done := make(chan struct{})
+	stop := xsync.AfterFunc(ctx, func() { // joined by join
+		defer close(done)
+		cut()
+	})
+	return func() bool {
+		if !stop() {
+			<-done
+		}
+		if ctx.Err() == nil {
+			return false
+		}
+		cut() // stop may prevent the call for a short time after the end of ctx
+		return true
+	}
+}
+
 // openLayers calls OnSession, and then the layers.
 func (k *keeper) openLayers(ctx context.Context, o *Opening) error {
-	if k.life.o.OnSession != nil {
-		if err := k.life.o.OnSession(ctx, o); err != nil {
+	if k.c.onSession != nil {
+		if err := k.c.onSession(ctx, o); err != nil {
 			return err
 		}
 	}
-	return k.life.layers().open(ctx, o)
+	return k.c.layers.open(ctx, o)
 }
 
 // OpenTimeoutError is the cause of the end of a session whose OnSession took too long. It is

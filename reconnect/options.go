@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
 // Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or
@@ -274,6 +276,9 @@ type Liveness struct {
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
 }
 
+// ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
+var ErrSilent = watch.ErrSilent
+
 // Stall says when a connection is given up that brings no messages, although its peer may
 // answer every ping. The cause is then [ErrStalled]. With each session in a row that was
 // given up without a message the limit doubles, up to 32 times, because the market may be
@@ -290,6 +295,9 @@ type Stall struct {
 	Expected func(time.Time) bool
 }
 
+// ErrStalled is the cause of the end of a session that brought no message for [Stall.Limit].
+var ErrStalled = watch.ErrStalled
+
 func (o *Options) validate() error {
 	switch {
 	case o.OnMessage != nil && o.Inbox != Inbox{}:
@@ -300,14 +308,6 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.MarkRefetch with OnMessage needs OnSeam, which gets the marks")
 	case o.MarkRefetch && o.Inbox.Overflow == OverflowDiscard:
 		return errors.New("reconnect: Options.MarkRefetch with OverflowDiscard: there is no stream for the marks")
-	case o.Inbox.Messages < 0:
-		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", o.Inbox.Messages)
-	case o.Inbox.Bytes < 0:
-		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", o.Inbox.Bytes)
-	case o.Inbox.Overflow == OverflowReplaceKey:
-		return errors.New("reconnect: Options.Inbox.Overflow cannot be OverflowReplaceKey, which is for the Outbox")
-	case o.Inbox.Overflow > OverflowReplaceKey:
-		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", o.Inbox.Overflow)
 	case o.WhenDown > WhenDownKeep:
 		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
 	case o.Liveness.Limit < 0 && o.Liveness.Every <= 0 && o.Liveness.Probe != nil:
@@ -319,19 +319,24 @@ func (o *Options) validate() error {
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
 	}
-	if err := o.Idle.validate(); err != nil {
-		return err
-	}
 	if err := o.Pace.Validate(); err != nil {
 		return fmt.Errorf("reconnect: Options.Pace: %w", err)
 	}
-	if err := validateLayers(o.Layers); err != nil {
-		return err
+	return cmp.Or(o.Inbox.validate(), o.Idle.validate(), validateLayers(o.Layers), o.Rotate.validate(o.Run.OneConnection), o.Outbox.validate(o.WhenDown))
+}
+
+func (i *Inbox) validate() error {
+	switch {
+	case i.Messages < 0:
+		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", i.Messages)
+	case i.Bytes < 0:
+		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", i.Bytes)
+	case i.Overflow == OverflowReplaceKey:
+		return errors.New("reconnect: Options.Inbox.Overflow cannot be OverflowReplaceKey, which is for the Outbox")
+	case i.Overflow > OverflowReplaceKey:
+		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", i.Overflow)
 	}
-	if err := o.Rotate.validate(o.Run.OneConnection); err != nil {
-		return err
-	}
-	return o.Outbox.validate(o.WhenDown)
+	return nil
 }
 
 func (o *Outbox) validate(down WhenDown) error {
@@ -350,6 +355,30 @@ func (o *Outbox) validate(down WhenDown) error {
 		return errors.New("reconnect: Options.Outbox.Keep is asked only if Options.WhenDown is WhenDownKeep")
 	case down == WhenDownKeep && o.OnReceipt == nil:
 		return errors.New("reconnect: Options.WhenDown is WhenDownKeep, and Outbox.OnReceipt is missing, without which Send is an error")
+	}
+	return nil
+}
+
+// Idle says what is written when nothing was written for a while, for a service that wants to
+// hear from its clients, such as every 8 s. It is no probe: nobody waits for an answer. See
+// [Liveness] for those.
+type Idle struct {
+	// After is for how long nothing was written. Pings do not count. Default, and negative:
+	// for ever.
+	After time.Duration
+
+	// Message returns the message to write, and must return at once. It is called in the
+	// goroutine of a timer. A message that cannot be written ends the session. Message is an
+	// error without After, and After is one without Message.
+	Message func() conn.Message
+}
+
+func (o *Idle) validate() error {
+	switch {
+	case o.After > 0 && o.Message == nil:
+		return errors.New("reconnect: Options.Idle.After without Message: nothing to write")
+	case o.After <= 0 && o.Message != nil:
+		return errors.New("reconnect: Options.Idle.Message without After is never written")
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/inbox"
+	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -14,68 +16,69 @@ import (
 // or puts them into the inbox, from which the user reads.
 type receiver struct {
 	life  *lifetime
-	inbox *inbox      // nil: OnMessage gets the messages, or they are discarded
-	late  *Seam       // waits until the next session is ready, or delivers something; belongs to the supervisor, and to OnSession while that runs
-	turn  *xsync.Slot // held by the goroutine that is in OnMessage or OnSeam; nil: there is one such goroutine
+	take  func(m Message, but int) bool // reports whether a layer has taken a message; nil: there are no layers
+	inbox *inbox.Inbox                  // nil: OnMessage gets the messages, or they are discarded
+	late  *Seam                         // waits until the next session is ready, or delivers something; belongs to the supervisor, and to OnSession while that runs
+	turn  *xsync.Slot                   // held by the goroutine that is in OnMessage or OnSeam; nil: there is one such goroutine
 }
 
-func (r *receiver) start(life *lifetime) {
-	r.life = life
+func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
+	r.life, r.take = life, take
 	switch {
 	case life.o.OnMessage != nil:
-		if life.o.more.Rotate.Overlap == OverlapMix || life.o.more.MarkRefetch {
+		if life.o.rare.Rotate.Overlap == OverlapMix || life.o.rare.MarkRefetch {
 			r.turn = new(xsync.Slot)
 		}
 	case life.o.Inbox.Overflow != OverflowDiscard:
-		r.inbox = newInbox(life.o.Inbox, &life.counts)
+		r.inbox = inbox.New(life.o.Inbox.limits(), &life.counts.in)
 	}
 }
 
-// open prepares for the messages that OnSession delivers from a new link.
-func (r *receiver) open() {
-	if r.inbox != nil {
-		r.inbox.collecting = false
-	}
+// collectFrom lets the inbox collect the messages that l has at hand, if l announces when it
+// waits. That wait also ends a pause of l.
+func (r *receiver) collectFrom(l *served) {
+	w, ok := l.Conn.(conn.BlockNotifier)
+	r.inbox.Collect(ok && w.BeforeBlock(func() {
+		r.inbox.Publish()
+		l.Unpause()
+	}))
 }
 
-// ready prepares for the messages of a link that is ready.
-func (r *receiver) ready(l *link) {
-	if r.inbox != nil {
-		r.inbox.collectFrom(l)
-	}
-}
+// taken reports whether a layer has taken m. The one with the number but, which passes m on, is not
+// asked.
+func (r *receiver) taken(m Message, but int) bool { return r.take != nil && r.take(m, but) }
 
 // receive reads l until it is lost, and returns why. It runs in the supervisor's
 // goroutine.
-func (r *receiver) receive(ctx context.Context, l *link) error {
+func (r *receiver) receive(ctx context.Context, l *served) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		err := r.push(l)
-		l.resume() // not if OnMessage ended this goroutine: see Conn.serving
-		return l.endedBy(err)
+		l.Resume() // not if OnMessage ended this goroutine: see Conn.serving
+		return l.EndedBy(err)
 	case r.inbox == nil:
-		return l.endedBy(r.discard(l))
+		return l.EndedBy(r.discard(l))
 	default:
-		return l.endedBy(r.fill(ctx, l))
+		return l.EndedBy(r.fill(ctx, l))
 	}
 }
 
 // push hands each message to OnMessage.
-func (r *receiver) push(l *link) error {
-	p := newPage(l)
-	defer p.free()
-	for !l.Ended() && !r.life.closed.Load() {
-		m, err := p.read()
+func (r *receiver) push(l *served) error {
+	p := link.NewPage(&l.Link)
+	defer p.Free()
+	for !l.Ended() && !r.life.Closed.Load() {
+		m, err := p.Read()
 		if err != nil {
 			return err
 		}
-		r.life.counts.received(m)
-		l.heard()
-		l.pause(handling)
-		if msg := (Message{Message: m, Session: l.session}); !r.life.layers().take(msg, noLayer) {
+		r.life.counts.in.Received(m)
+		l.Heard()
+		l.Pause(link.Handling)
+		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) {
 			r.call(l, msg)
 		}
-		p.done(m)
+		p.Done(m)
 	}
 	return net.ErrClosed
 }
@@ -91,27 +94,27 @@ func (r *receiver) call(ctx context.Context, m Message) {
 
 // pass gives the reader a message that belongs to the receiver and that l has brought. The
 // caller, which reads l, may not be the only goroutine that gives messages.
-func (r *receiver) pass(ctx context.Context, l *link, m Message) error {
+func (r *receiver) pass(ctx context.Context, l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
-		l.pause(handling)
+		l.Pause(link.Handling)
 		r.call(l, m)
-		l.resume()
+		l.Resume()
 		return nil
 	case r.inbox == nil:
 		return nil
 	}
 	err := r.awaitRoom(ctx, l)
-	if l.unpause(); err != nil {
+	if l.Unpause(); err != nil {
 		return err
 	}
-	return r.inbox.add(m)
+	return r.inbox.Put(inbox.Item(m), inbox.Beside)
 }
 
 // give is pass for a message of l, which another goroutine reads. It waits for room while l lives.
 // After that it does without, because a redial does not wait for a slow reader, and what has come
 // can be read after Shutdown. But if the inbox is overfull already, it is an error.
-func (r *receiver) give(l *link, m Message) error {
+func (r *receiver) give(l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		r.call(l, m)
@@ -120,8 +123,8 @@ func (r *receiver) give(l *link, m Message) error {
 		return nil
 	}
 	for r.life.o.Inbox.Overflow == OverflowBlock {
-		room := r.inbox.room.Wait()
-		if !r.inbox.full.Load() {
+		room := r.inbox.Room()
+		if !r.inbox.Full() {
 			break
 		}
 		select {
@@ -130,34 +133,35 @@ func (r *receiver) give(l *link, m Message) error {
 		case <-l.Done():
 		case <-r.life.Done():
 		}
-		if r.inbox.overfull() {
+		if r.inbox.Overfull() {
 			return ErrInboxFull
 		}
 		break
 	}
-	return r.inbox.add(m)
+	return r.inbox.Put(inbox.Item(m), inbox.Beside)
 }
 
 // fill puts each message into the inbox.
-func (r *receiver) fill(ctx context.Context, l *link) error {
-	defer r.inbox.abandon()
-	buffer := r.inbox.buffer
+func (r *receiver) fill(ctx context.Context, l *served) error {
+	defer r.inbox.Abandon()
+	r.collectFrom(l)
+	buffer := r.inbox.Buffer
 	for !l.Ended() {
 		if err := r.awaitRoom(ctx, l); err != nil {
 			return err
 		}
-		if !r.inbox.collecting {
-			l.unpause() // else before it waits: until then it reads what has come during the pause
+		if !r.inbox.Collects() {
+			l.Unpause() // else before it waits: until then it reads what has come during the pause
 		}
-		m, err := l.read(buffer)
+		m, err := l.Read(buffer)
 		if err != nil {
 			return err
 		}
-		l.heard()
-		msg := Message{Message: m, Session: l.session}
-		if r.life.layers().take(msg, noLayer) {
-			r.inbox.skip(m)
-		} else if err := r.inbox.put(msg); err != nil {
+		l.Heard()
+		msg := Message{Message: m, Session: l.Session}
+		if r.taken(msg, noLayer) {
+			r.inbox.Skip(m)
+		} else if err := r.inbox.Put(inbox.Item(msg), inbox.FromLink); err != nil {
 			return err
 		}
 	}
@@ -165,26 +169,26 @@ func (r *receiver) fill(ctx context.Context, l *link) error {
 }
 
 // discard reads and keeps nothing. It reads because pings are answered only meanwhile.
-func (r *receiver) discard(l *link) error {
-	p := newPage(l)
-	defer p.free()
+func (r *receiver) discard(l *served) error {
+	p := link.NewPage(&l.Link)
+	defer p.Free()
 	for !l.Ended() {
-		m, err := p.read()
+		m, err := p.Read()
 		if err != nil {
 			return err
 		}
-		r.life.counts.received(m)
-		l.heard()
-		r.life.layers().take(Message{Message: m, Session: l.session}, noLayer)
-		p.done(m)
+		r.life.counts.in.Received(m)
+		l.Heard()
+		r.taken(Message{Message: m, Session: l.Session}, noLayer)
+		p.Done(m)
 	}
 	return net.ErrClosed
 }
 
 // awaitRoom waits until there is room in the inbox, or until ctx or l ends. It waits only if
 // the policy is OverflowBlock. If it has waited, l is paused: the caller ends the pause.
-func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
-	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.full.Load() {
+func (r *receiver) awaitRoom(ctx context.Context, l *served) error {
+	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.Full() {
 		if err := r.blocked(ctx, l); err != nil {
 			return err
 		}
@@ -193,27 +197,27 @@ func (r *receiver) awaitRoom(ctx context.Context, l *link) error {
 }
 
 // blocked waits until there may be room.
-func (r *receiver) blocked(ctx context.Context, l *link) error {
-	room := r.inbox.room.Wait()
-	if !r.inbox.full.Load() {
+func (r *receiver) blocked(ctx context.Context, l *served) error {
+	room := r.inbox.Room()
+	if !r.inbox.Full() {
 		return nil
 	}
-	l.pause(blocked)
-	l.liveness.blocked()
+	l.Pause(link.Blocked)
+	l.liveness.Blocked()
 	select {
 	case <-room:
 		return nil
 	case <-l.Done():
-		return l.why(net.ErrClosed)
+		return l.Cause(net.ErrClosed)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
 // deliver passes on a message that OnSession has read, or the layer with the number but.
-func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message, but int) error {
-	msg := Message{Message: m, Session: l.session}
-	if r.life.layers().take(msg, but) {
+func (r *receiver) deliver(ctx context.Context, l *served, m conn.Message, but int) error {
+	msg := Message{Message: m, Session: l.Session}
+	if r.taken(msg, but) {
 		return nil
 	}
 	r.settle(l)
@@ -226,21 +230,21 @@ func (r *receiver) deliver(ctx context.Context, l *link, m conn.Message, but int
 		return nil
 	}
 	err := r.awaitRoom(ctx, l)
-	if l.unpause(); err != nil {
+	if l.Unpause(); err != nil {
 		return err
 	}
-	return r.inbox.deliver(msg)
+	return r.inbox.Put(inbox.Item(msg), inbox.Delivered)
 }
 
 // lose keeps the seam after the session of l until the next session is ready.
-func (r *receiver) lose(l *link, s *Seam) {
+func (r *receiver) lose(l *served, s *Seam) {
 	r.settle(l) // what an attempt that was never ready has delivered stands between the two
 	r.late = s
 }
 
 // settle gives the reader the seam that waits, because the session of l is ready or delivers
 // something, or because everything ends.
-func (r *receiver) settle(l *link) {
+func (r *receiver) settle(l *served) {
 	if s := r.late; s != nil {
 		r.late = nil
 		s.Resumed = l.resumed
@@ -249,7 +253,7 @@ func (r *receiver) settle(l *link) {
 }
 
 // seam calls OnSeam, or puts s into the inbox.
-func (r *receiver) seam(l *link, s *Seam) {
+func (r *receiver) seam(l *served, s *Seam) {
 	switch {
 	case r.life.o.OnSeam != nil:
 		if r.turn != nil {
@@ -260,7 +264,7 @@ func (r *receiver) seam(l *link, s *Seam) {
 		r.life.o.OnSeam(r.life, s)
 		l.calling.leave()
 	case r.inbox != nil:
-		r.inbox.putSeam(s)
+		r.inbox.PutSeam((*inbox.Seam)(s))
 	}
 }
 
@@ -278,10 +282,10 @@ func (c *Conn) Read(ctx context.Context, buf []byte) (m Message, err error) {
 	if in == nil {
 		return m, errNoPull
 	}
-	if err := in.turn.Acquire(ctx, nil); err != nil {
+	if err := in.Turn.Acquire(ctx, nil); err != nil {
 		return m, err
 	}
-	defer in.turn.Release()
+	defer in.Turn.Release()
 	err = c.read(ctx, &m, buf)
 	return m, err
 }
@@ -291,13 +295,13 @@ var errNoPull = errors.New("reconnect: Read on a Conn with OnMessage or an inbox
 // read is Read without the turns: only one goroutine may call it at a time.
 func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 	for ended := false; ; {
-		if c.life.closed.Load() {
+		if c.life.Closed.Load() {
 			return net.ErrClosed
 		}
-		seam, empty := c.receiver.inbox.take(m, buf)
+		seam, empty := c.receiver.inbox.Take((*inbox.Item)(m), buf)
 		switch {
 		case seam != nil:
-			return seam
+			return (*Seam)(seam)
 		case empty == nil:
 			return nil
 		case ended:
@@ -308,7 +312,7 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.life.Done(): // after Close nothing is read any more; after Shutdown what is left
-			if c.life.closed.Load() {
+			if c.life.Closed.Load() {
 				return net.ErrClosed
 			}
 			select {
@@ -338,4 +342,17 @@ func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 			}
 		}
 	}
+}
+
+// limits returns the options of the inbox. With the policies that the inbox does not know it is not
+// used.
+func (i *Inbox) limits() inbox.Options {
+	o := inbox.Options{Messages: i.Messages, Bytes: i.Bytes}
+	switch i.Overflow {
+	case OverflowDropOldest:
+		o.Overflow = inbox.DropOldest
+	case OverflowDisconnect:
+		o.Overflow = inbox.Disconnect
+	}
+	return o
 }

@@ -3,124 +3,150 @@ package reconnect
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/handover"
+	"github.com/redial-go/redial/reconnect/internal/inbox"
+	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// replacement replaces the session of one keeper by that of another, the successor.
-//
-// Its life: it is due at some time. Then the successor's supervisor dials, while the old
-// session goes on. When the successor's session is ready, the successor leads, and the old
-// supervisor reads its session to the end, gives the reader what was held, and ends. If the
-// old session is lost first, the successor leads from then on. With OverlapBreakFirst
-// there is no successor: the keeper itself makes the next session.
+// replacement is one rotation of a Conn, from the request to its end: the lock, the timers and the
+// channels around a [handover.Machine], which decides. The two supervisors tell it what happens:
+// see predecessor and successor. With OverlapBreakFirst there is no successor.
 type replacement struct {
-	*Conn
-	keeper  atomic.Pointer[keeper] // whose session is replaced; nil: none yet, or its supervisor has ended
-	old     *link                  // the session that is replaced
-	session uint64                 // its number
-	cause   error                  // why
-	after   keeper                 // the successor
-	breaks  bool                   // OverlapBreakFirst
-	mixes   bool                   // OverlapMix
-	due     time.Time              // when it begins, unless another one is under way then
+	c       *Conn
+	seat    *seat     // of the supervisor whose session is replaced
+	session uint64    // its number
+	cause   error     // why
+	due     time.Time // when it begins, unless another one is under way then
+	next    keeper    // the successor
+
+	ctx      context.Context // of the successor's supervisor
+	cancel   context.CancelFunc
+	start    xsync.Timer   // calls begin
+	drain    xsync.Timer   // calls endDrain, or endBridge with OverlapBreakFirst
+	givenUp  chan struct{} // closed when the successor's supervisor has ended, and never led
+	released chan struct{} // closed when the reader has all of the old session, and of what was held; written under mu
+	gone     chan struct{} // closed when the old supervisor has ended
 
 	// Guarded by state.mu.
-	ended bool         // it is over, but its RotateDone may still run
-	next  *replacement // begins when this one is over; nil: none
-
-	ctx     context.Context // of the successor's supervisor
-	cancel  context.CancelFunc
-	start   xsync.Timer   // calls begin
-	drain   xsync.Timer   // calls endDrain; or ends the patience of writes, with OverlapBreakFirst
-	failed  chan struct{} // closed when the successor's supervisor has ended, and never led
-	drained chan struct{} // closed when the reader has all of the old session, and of what was held; written under mu
-	gone    chan struct{} // closed when the old supervisor has ended
+	ended   bool         // the rotation is over, but its RotateDone may still run
+	waiting *replacement // it begins when this one is over; nil: none
 
 	mu      sync.Mutex // guards what follows
-	phase   phase
+	machine handover.Machine
+	old     *served // the session that is replaced; nil: its supervisor has ended
 	began   time.Time
-	idle    bool      // the successor waits before its next dial, and the server has not asked for that
-	ready   bool      // the successor has had a session that was ready
-	resumed bool      // the first of them has resumed the stream
-	lost    error     // why the old session was lost before that; nil: it was not
-	lostAt  time.Time // when
-	behind  bool      // nobody read the old session when the successor came to lead, so that its peer may have ended it before
-	short   bool      // messages between the two sessions may be missing
-	held    holding   // of the successor's session, while the old one is read
-
-	releasing bool  // the reader gets what was held
-	given     bool  // the reader has the seam after the old session
-	marks     *link // the successor's, whose mark comes after that seam; nil: none waits for it
+	cut     error // why the old session was lost before the successor led; nil: it was not
+	cutAt   time.Time
+	held    inbox.Held // of the successor's session, while the old one is read
+	marks   *served    // the successor's session, whose mark comes after the seam of the old one; nil: none waits for that
+	seamed  bool       // the reader has that seam
 }
 
-// phase is how far a replacement is.
-type phase uint8
-
-const (
-	phaseDue     phase = iota
-	phaseDialing       // the successor's supervisor runs, or the old session is closed first
-	phaseLed           // the successor leads
-	phaseGivenUp       // the successor will not lead any more
-)
-
-func newReplacement(c *Conn, l *link, a Advice) *replacement {
-	o, at := &c.life.o.more.Rotate, time.Now()
+func newReplacement(c *Conn, l *served, a Advice) *replacement {
+	at := time.Now()
 	r := &replacement{
-		Conn: c, old: l, session: l.session, cause: a.Cause, breaks: o.Overlap == OverlapBreakFirst, mixes: o.Overlap == OverlapMix,
-		failed: make(chan struct{}), drained: make(chan struct{}), gone: make(chan struct{}),
+		c: c, old: l, session: l.Session, cause: a.Cause,
+		due:     at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond)),
+		machine: handover.New(handover.Overlap(c.life.o.rare.Rotate.Overlap)),
+		givenUp: make(chan struct{}), released: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if r.cause == nil {
 		r.cause = ErrRotated
 	}
-	r.due = at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond))
-	r.after.Conn, r.after.replaces = c, r
+	r.next.c = c
+	r.next.follows.Store(r)
 	return r
+}
+
+// enlist makes r the replacement of the present session, or lets it wait for the end of the one
+// that is under way. first says that r may be scheduled; ok, that r has a use. The lock and the
+// look at the link make sure that a session which is lost gets no replacement any more.
+func (r *replacement) enlist(hint Advice) (first, ok bool) {
+	c := r.c
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	lead, was := c.state.lead, c.replacement.Load()
+	switch {
+	case lead.link.Load() != r.old || r.old.Lost():
+		return false, false
+	case was != nil && was.session == r.session && !was.ended, was != nil && was.waiting != nil && was.waiting.session == r.session:
+		return false, false
+	}
+	r.seat = lead
+	c.hint.set(hint)
+	if was != nil {
+		was.waiting = r
+		return false, true
+	}
+	c.replacement.Store(r)
+	return true, true
 }
 
 // schedule sets the timer for begin.
 func (r *replacement) schedule() { r.start.Set(max(time.Until(r.due), 0), r.begin) }
 
-// begin is the timer's callback: it begins the replacement, unless the old session is lost.
+// vacate makes room for another rotation of the Conn, such as the one that waits. A successor is
+// alone from now on.
+func (r *replacement) vacate() {
+	r.next.follows.Store(nil) // else each rotation would keep the one before in memory
+	r.c.state.mu.Lock()
+	next := r.waiting
+	if r.waiting = nil; next != nil && next.old.Lost() {
+		next = nil // because its supervisor does not ask for it any more
+	}
+	r.c.replacement.CompareAndSwap(r, next)
+	r.c.state.mu.Unlock()
+	if next != nil {
+		next.schedule()
+	}
+}
+
+// tell calls f with the machine, under the lock.
+func (r *replacement) tell(f func(m *handover.Machine)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.machine)
+}
+
+// begin is the timer's callback.
 func (r *replacement) begin() {
 	r.mu.Lock()
 	old := r.old
-	ok := r.phase == phaseDue && !old.lost() && !r.life.leaving.Load()
-	if ok {
-		r.phase, r.began = phaseDialing, time.Now()
-		r.state.rotating(&r.after) // under mu, because inherit needs the successor's status
-		if !r.breaks {
-			r.ctx, r.cancel = context.WithCancel(&r.life.Context)
-		}
+	what := r.machine.Begin(old.Lost() || r.c.life.Leaving.Load())
+	if what != handover.BeginNothing {
+		r.began = time.Now()
+		r.c.state.rotating(&r.next.seat) // under mu, because inherits needs the successor's status
+	}
+	if what == handover.BeginDial {
+		r.ctx, r.cancel = context.WithCancel(&r.c.life.Context)
 	}
 	r.mu.Unlock()
-	if !ok {
-		return // its supervisor calls concludeOld or inherit
+	if what == handover.BeginNothing {
+		return // the old supervisor ends the rotation
 	}
 	r.hook("Trace.RotateStart", func() {
-		call(r.life.trace().RotateStart, RotateStart{Name: r.life.o.Name, Session: r.session, Cause: r.cause})
+		call(r.c.life.trace().RotateStart, RotateStart{Name: r.c.life.o.Name, Session: r.session, Cause: r.cause})
 	})
-	if r.breaks {
-		r.life.bridging.Store(true)
-		r.drain.Set(r.life.o.more.Rotate.Drain, r.endBridge)
-		old.part(r.cause, backoff.ReasonRotated, min(r.life.o.CloseTimeout, farewell))
+	if what == handover.BeginBreak {
+		r.c.life.Bridging.Store(true)
+		r.drain.Set(r.c.life.o.rare.Rotate.Drain, r.endBridge)
+		r.close(old)
 		return
 	}
-	go r.after.supervise(r.ctx) // joined by concludeOld or, if it leads, by Done
+	go r.next.supervise(r.ctx) // joined by the predecessor's done or, if it leads, by Done
 }
 
 // hook calls a hook, and ends the Conn if it does not return. It has a goroutine of its own,
 // because what follows in this one is awaited.
 func (r *replacement) hook(name string, f func()) {
 	hook := xsync.Go(f)
-	if r.life.waitFor(hook.Done(), name); !hook.Returned() {
-		r.life.fail(fmt.Errorf("%s: %w", name, errNotReturned))
+	if r.c.life.waitFor(hook.Done(), name); !hook.Returned() {
+		r.c.life.fail(fmt.Errorf("%s: %w", name, xsync.ErrNotReturned))
 	}
 }
 
@@ -131,221 +157,86 @@ func besideAnother(o *backoff.DialOptions) *backoff.DialOptions {
 	return &one
 }
 
-// The successor's supervisor calls these.
-
-// planned reports whether a session that is opened now replaces one that has not died.
-func (r *replacement) planned() bool {
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.ready && r.lost == nil
-}
-
-// rests notes whether the successor waits before its next dial, and the server has not asked
-// for that.
-func (r *replacement) rests(idle bool) {
-	if r != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.idle = idle
-	}
-}
-
-// describe says why there is a new session.
-func (r *replacement) describe(s *Session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.ready:
-		return
-	case r.lost != nil:
-		s.Downtime = time.Since(r.lostAt)
-		if s.Cause == nil {
-			s.Cause = r.lost
-		}
-	default:
-		s.Downtime = 0
-		if s.Cause == nil {
-			s.Cause = r.cause
-		}
-	}
-}
-
-// takeOver makes the successor lead, whose session by l is ready. It returns false if there is
-// no use for that any more.
-func (r *replacement) takeOver(l *link) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.phase == phaseGivenUp {
-		return false
-	}
-	if !r.ready {
-		r.ready, r.resumed = true, l.resumed
-	}
-	if r.phase == phaseLed {
-		r.sender.attach(l)
-		r.state.ready(&r.after, l)
-		return true
-	}
-	r.phase, r.behind = phaseLed, r.old.paused()
-	r.state.succeed(&r.after, l, r.sender.attach)
-	r.drain.Set(r.life.o.more.Rotate.Drain, r.endDrain)
-	return true
-}
-
-// receive reads l, the successor's session, until the reader has all of the old one.
-func (r *replacement) receive(ctx context.Context, l *link) error {
-	for !r.life.closed.Load() {
-		if !r.holds() {
-			return nil
-		}
-		m, err := l.conn.Read(nil)
-		if err != nil {
-			return l.endedBy(err)
-		}
-		r.life.counts.received(m)
-		l.heard()
-		if err := r.pass(ctx, l, m, noLayer); err != nil {
-			return err
-		}
-	}
-	return net.ErrClosed
-}
-
-// pass gives a message of the successor's session to the layers but one, and then to the
-// reader, or holds it until the reader has all of the old session. m belongs to r.
-func (r *replacement) pass(ctx context.Context, l *link, m conn.Message, but int) error {
-	msg := Message{Message: m, Session: l.session}
-	if r.life.layers().take(msg, but) {
-		return nil
-	}
-	l.delivered = true
-	switch held, full := r.hold(msg); {
-	case full:
-		r.cutOld()
-		return r.awaitDrained(ctx, l)
-	case held:
-		return nil
-	case l.Ended(): // perhaps by release, because there was no room for what came before
-		return l.why(net.ErrClosed)
-	}
-	return r.receiver.pass(ctx, l, msg)
-}
-
-// awaitDrained waits until nothing is held, or until ctx or l ends. Meanwhile nobody reads l.
-func (r *replacement) awaitDrained(ctx context.Context, l *link) error {
-	l.pause(blocked)
-	defer l.resume()
-	l.liveness.blocked()
-	select {
-	case <-r.drained:
-		return nil
-	case <-l.Done():
-		return l.why(net.ErrClosed)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// hold holds a message until the reader has all of the old session, unless it has by now. It
-// reports whether it holds as much as it may.
-func (r *replacement) hold(m Message) (held, full bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.holds() || r.mixes && r.lost == nil {
-		return false, false
-	}
-	return true, r.held.add(m, &r.life.o.Inbox)
-}
-
-// holds reports whether the reader has not got all of the old session, and of what was held,
-// yet.
-func (r *replacement) holds() bool {
-	select {
-	case <-r.drained:
-		return false
-	default:
-		return true
-	}
-}
-
-// forget drops what is held of a session that was never ready. It reports whether it was
-// anything. If the reader gets what was held just now, forget drops nothing and waits until the
-// reader has it, because the seam of the session comes after that.
-func (r *replacement) forget(session uint64) bool {
-	r.mu.Lock()
-	releasing := r.releasing
-	forgotten := !releasing && r.held.forget(session)
-	r.mu.Unlock()
-	if releasing {
-		<-r.drained
-	}
-	return forgotten
-}
-
 // farewell is how long the close handshake of a session that was replaced, or ended by Redial,
 // may last: not long, because the reader or the redial waits for the end.
 const farewell = time.Second
 
-// endDrain ends the old session, politely.
-func (r *replacement) endDrain() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.old != nil {
-		r.old.part(r.cause, backoff.ReasonRotated, min(r.life.o.CloseTimeout, farewell))
+// close closes the old session in order. old may be nil.
+func (r *replacement) close(old *served) {
+	if old != nil {
+		old.Part(r.cause, backoff.ReasonRotated, min(r.c.life.o.CloseTimeout, farewell))
 	}
 }
 
+// endDrain closes the old session in order, unless its supervisor has ended.
+func (r *replacement) endDrain() {
+	r.mu.Lock()
+	old := r.old
+	r.mu.Unlock()
+	r.close(old)
+}
+
 // endOverlap is endDrain if two sessions overlap. It returns the link of the old one, or nil.
-func (r *replacement) endOverlap() *link {
+func (r *replacement) endOverlap() *link.Link {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
-	old := r.old
-	if r.phase != phaseLed {
-		old = nil
-	}
+	old, overlap := r.old, r.machine.Leads()
 	r.mu.Unlock()
-	if old != nil {
-		r.endDrain()
+	if old == nil || !overlap {
+		return nil
 	}
-	return old
+	r.close(old)
+	return &old.Link
 }
 
-// cutOld ends the old session at once.
-func (r *replacement) cutOld() {
+// hold holds a message of the successor's session until the reader has all of the old session. It
+// reports whether it holds the message, and whether it holds as much as it may.
+func (r *replacement) hold(m Message) (held, full bool) {
 	r.mu.Lock()
-	old := r.old
-	r.short = true
-	r.mu.Unlock()
-	if old != nil {
-		old.part(r.cause, backoff.ReasonRotated, -1)
+	defer r.mu.Unlock()
+	if !r.machine.Holds() {
+		return false, false
 	}
+	return true, r.held.Add(inbox.Item(m), r.c.life.o.Inbox.limits())
 }
 
-// concludeNext is called when the successor's supervisor has ended because of err. It reports
-// whether the successor leads, and then waits for the old supervisor.
-func (r *replacement) concludeNext(err error) bool {
-	r.mu.Lock()
-	leads := r.phase == phaseLed
-	if !leads {
-		r.phase = phaseGivenUp
-	}
-	lost := r.lost
-	r.mu.Unlock()
-	r.cancel()
-	if leads {
-		r.endDrain()
-		<-r.gone
+// reads reports whether the reader has not got all of the old session, and of what was held.
+func (r *replacement) reads() bool {
+	select {
+	case <-r.released:
+		return false
+	default:
 		return true
 	}
-	if lost != nil {
-		err = lost
+}
+
+// endRelease closes released. The caller holds mu.
+func (r *replacement) endRelease() {
+	if r.reads() {
+		close(r.released)
 	}
-	r.over(err)
-	close(r.failed)
-	return false
+}
+
+// stop stops the timers.
+func (r *replacement) stop() {
+	r.start.Stop()
+	r.drain.Stop()
+	r.start.Wait()
+	r.drain.Wait()
+}
+
+// report says that the rotation has ended, because of err if it has failed.
+func (r *replacement) report(err error) {
+	if err != nil {
+		r.c.life.counts.rotationsFailed.Add(1)
+	} else {
+		r.c.life.counts.rotations.Add(1)
+	}
+	r.c.state.rotated(func() { r.ended = true })
+	r.hook("Trace.RotateDone", func() {
+		call(r.c.life.trace().RotateDone, RotateDone{Name: r.c.life.o.Name, Session: r.session, Took: time.Since(r.began), Err: err})
+	})
+	r.vacate()
 }

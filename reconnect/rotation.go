@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/watch"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -76,7 +78,7 @@ const (
 
 // ErrRotated is the cause of the end of a session that was replaced, if nobody has given
 // another one.
-var ErrRotated error = &reasonError{"replaced by the next session", backoff.ReasonRotated}
+var ErrRotated error = &link.Ended{Text: "replaced by the next session", Why: backoff.ReasonRotated}
 
 const defaultDrain = 5 * time.Second
 
@@ -114,69 +116,36 @@ func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.
 func (c *Conn) rotate(session uint64, a Advice) bool {
-	l := c.sender.ready()
-	if l == nil || l.session != session || c.life.leaving.Load() {
+	l := c.state.link.Load()
+	if l == nil || l.Session != session || &l.Link != c.sender.ready() || c.life.Leaving.Load() {
 		return false
 	}
 	r := newReplacement(c, l, a)
-	first, ok := c.enlist(r, a)
+	first, ok := r.enlist(a)
 	if first {
 		r.schedule()
 	}
 	return ok
 }
 
-// enlist makes r the replacement of the present session, or lets it follow the one that is under
-// way or ends just now. It returns false if r has no use. The lock and the look at the link
-// make sure that a session has no new replacement when its keeper has lost it and asks for one.
-func (c *Conn) enlist(r *replacement, a Advice) (first, ok bool) {
-	c.state.mu.Lock()
-	defer c.state.mu.Unlock()
-	lead, was := c.state.lead, c.replacement.Load()
-	switch {
-	case lead.link.Load() != r.old || r.old.lost():
-		return false, false
-	case was == nil:
-		c.replacement.Store(r)
-	case was.session == r.session && !was.ended, was.next != nil && was.next.session == r.session:
-		return false, false
-	default:
-		was.next = r
-	}
-	r.keeper.Store(lead)
-	c.hint.set(a)
-	return was == nil, true
-}
-
-// vacate ends the place of r, and gives it to the replacement that waits for that.
-func (r *replacement) vacate() {
-	r.state.mu.Lock()
-	next := r.next
-	if r.next = nil; next != nil && next.old.lost() {
-		next = nil // because its keeper does not ask for it any more
-	}
-	r.Conn.replacement.CompareAndSwap(r, next)
-	r.state.mu.Unlock()
-	if next != nil {
-		next.schedule()
-	}
-}
-
 // aging rotates a session when it has its age. It is nil if there is no limit.
 type aging struct {
-	link  *link
-	conn  *Conn
-	last  instant     // from then on Allowed is not asked
-	timer xsync.Timer // calls tick
+	link   *link.Link
+	o      *Rotation
+	report watch.Report
+	rotate func() bool  // reports whether the rotation is due
+	last   link.Instant // from then on Allowed is not asked
+	timer  xsync.Timer  // calls tick
 }
 
 // age begins to watch the age of l.
-func (c *Conn) age(l *link) *aging {
-	o := &c.life.o.more.Rotate
+func (c *Conn) age(l *served) *aging {
+	o := &c.life.o.rare.Rotate
 	if o.After <= 0 {
 		return nil
 	}
-	a, latest := &aging{link: l, conn: c, last: now() + o.After/100*99}, o.After
+	rotate := func() bool { return c.rotate(l.Session, Advice{}) }
+	a, latest := &aging{link: &l.Link, o: o, report: c.life.watch.Report, rotate: rotate, last: link.Now() + o.After/100*99}, o.After
 	if o.Allowed != nil {
 		latest = o.After / 100 * 98 // so that Allowed is asked in each session
 	}
@@ -187,18 +156,18 @@ func (c *Conn) age(l *link) *aging {
 // tick is the timer's callback: it rotates the session, or looks again soon.
 func (a *aging) tick() {
 	allowed := true
-	if ask := a.conn.life.o.more.Rotate.Allowed; ask != nil && now() < a.last {
-		xsync.Guard(func() { allowed = ask(time.Now()) },
-			func() { a.link.cut(fmt.Errorf("Rotate.Allowed: %w", errNotReturned)) })
+	if a.o.Allowed != nil && link.Now() < a.last {
+		xsync.Guard(func() { allowed = a.o.Allowed(time.Now()) },
+			func() { a.link.Cut(fmt.Errorf("Rotate.Allowed: %w", xsync.ErrNotReturned)) })
 	}
-	if !a.link.lost() && !(allowed && a.conn.rotate(a.link.session, Advice{})) {
-		a.timer.Set(min(max(a.conn.life.o.more.Rotate.After/1000, time.Millisecond), time.Second), a.tick)
+	if !a.link.Lost() && !(allowed && a.rotate()) {
+		a.timer.Set(min(max(a.o.After/1000, time.Millisecond), time.Second), a.tick)
 	}
 }
 
 func (a *aging) stop() {
 	if a != nil {
 		a.timer.Stop()
-		a.conn.life.waitForTimer(&a.timer, "Rotate.Allowed")
+		watch.AwaitTimer(a.report, &a.timer, "Rotate.Allowed")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -99,7 +100,7 @@ type supervisor[C io.Closer] struct {
 	dials   backoff.Dials
 	cause   error           // why the last session ended; nil before the first
 	verdict backoff.Verdict // on the last dial or session
-	down    instant         // when the last ready session was lost, or the start
+	down    link.Instant    // when the last ready session was lost, or the start
 
 	served xsync.Signal // sent to cut when serve has returned
 	over   atomic.Bool  // set before served is sent
@@ -115,7 +116,7 @@ func (s *supervisor[C]) trace() *Trace { return s.owner.hooks().Load() }
 //
 //go:noinline
 func newSupervisor[C io.Closer](o *RunOptions, dials *backoff.DialOptions, owner owner[C]) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, down: now(), dials: backoff.NewDials(dials, o.random())}
+	s := &supervisor[C]{o: o, owner: owner, down: link.Now(), dials: backoff.NewDials(dials, o.random())}
 	s.dials.Start(time.Now())
 	return s
 }
@@ -145,7 +146,7 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 // session is one session, from a dial that has succeeded to its loss.
 func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
-	session.start = now()
+	session.start = link.Now()
 	session.Number, session.Cause, session.Downtime = s.owner.nextSession(), s.cause, session.start-s.down
 	s.dials.Use(s.o.dials)
 	s.owner.dialed(c, session)
@@ -166,7 +167,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	ready, wasReady := session.end()
 	session.leaveGate(s.openedVerdict(ctx, c, err))
 	s.cause = err
-	ended := now()
+	ended := link.Now()
 	end := SessionEnd{
 		Name: s.owner.name(), Session: session.Number, Cause: err, Reason: s.owner.reason(ctx, c, err),
 		Uptime: ended - session.start, Planned: s.owner.wasReplaced(c),
@@ -214,9 +215,6 @@ func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backo
 	}
 	return v
 }
-
-// errNotReturned is the error of a function of the user's that did not return.
-var errNotReturned = errors.New("the function did not return, but ended its goroutine (runtime.Goexit)")
 
 // hold gives c to serve and closes it afterwards, or when ctx ends.
 func (s *supervisor[C]) hold(ctx context.Context, c C, session *Session) error {
@@ -287,7 +285,7 @@ func (f *functions[C]) reason(ctx context.Context, _ C, err error) backoff.Reaso
 	if ctx.Err() != nil {
 		return backoff.ReasonShutdown
 	}
-	return reasonOf(err)
+	return link.ReasonOf(err)
 }
 
 func (f *functions[C]) judge(err error) backoff.Verdict { return f.o.classify(err) }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/outbox"
+	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
 // Out is a message for [Conn.Send], and the terms on which it is sent.
@@ -76,10 +76,10 @@ var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt,
 // These are the reasons why a message was dropped. Others are [ErrNotReady],
 // [net.ErrClosed], the cause of a context, and the error of a connection.
 var (
-	ErrOutboxFull  = errors.New("outbox is full")                                // there was no room: see Outbox.Overflow
-	ErrReplaced    = errors.New("replaced by a newer message with the same key") // with OverflowReplaceKey
-	ErrExpired     = errors.New("too late to be sent")                           // Out.Deadline or Outbox.Age has passed
-	ErrSessionLost = errors.New("its session was lost")                          // and the message was for that session only, or not kept
+	ErrOutboxFull  = outbox.ErrFull        // there was no room: see Outbox.Overflow
+	ErrReplaced    = outbox.ErrReplaced    // with OverflowReplaceKey
+	ErrExpired     = outbox.ErrExpired     // Out.Deadline or Outbox.Age has passed
+	ErrSessionLost = outbox.ErrSessionLost // and the message was for that session only, or not kept
 )
 
 // WriteError reports a message that was not written, and its fate. Use errors.Is to learn
@@ -126,31 +126,6 @@ func (f Fate) String() string {
 // ErrNotReady is the reason why a message was dropped while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// behind is an error with a cause behind it. In the cause errors.Is does not find the end of
-// a context or of a connection.
-type behind struct {
-	error // which errors.Is and errors.As find
-	text  string
-	cause error
-}
-
-func (b *behind) Error() string { return b.text }
-
-// Unwrap returns the error.
-func (b *behind) Unwrap() error { return b.error }
-
-// As looks into the cause.
-func (b *behind) As(target any) bool { return errors.As(b.cause, target) }
-
-// Is looks into the cause, except for ends.
-func (b *behind) Is(target error) bool {
-	switch target {
-	case context.DeadlineExceeded, context.Canceled, os.ErrDeadlineExceeded, net.ErrClosed:
-		return false
-	}
-	return errors.Is(b.cause, target)
-}
-
 // UnsentError is the error of [Conn.Shutdown] if there were messages that could not be sent.
 // Outbox.OnReceipt is called with each of them too.
 type UnsentError struct {
@@ -171,3 +146,45 @@ func (e *UnsentError) Error() string {
 
 // Unwrap returns Err.
 func (e *UnsentError) Unwrap() error { return e.Err }
+
+// options returns the options of the outbox.
+func (s *sender) options() outbox.Options {
+	o := &s.life.o.Outbox
+	options := outbox.Options{
+		Limits: queue.Limits{Messages: o.Messages, Bytes: o.Bytes},
+		Age:    o.Age, OneByOne: o.OneByOne, Down: outbox.WhenDown(s.life.o.WhenDown),
+		Refusal: s.state.refusal, Await: s.life.waitFor,
+	}
+	switch o.Overflow {
+	case OverflowDropOldest:
+		options.Full = queue.DropOldest
+	case OverflowReplaceKey:
+		options.Full = queue.ReplaceKey
+	}
+	if o.OnReceipt != nil {
+		options.Receipt = func(r outbox.Receipt) { o.OnReceipt(&s.life.Context, receiptOf(r)) }
+	}
+	return options
+}
+
+// receiptOf returns a receipt of the outbox for the user.
+func receiptOf(r outbox.Receipt) Receipt {
+	return Receipt{
+		Out: Out(r.Out), Fate: Fate(r.Fate), Session: r.Session, Tries: r.Tries,
+		Began: r.Began, Ended: r.Ended, Err: r.Err,
+	}
+}
+
+// keeps returns what decides whether a message outlives the session of l, which was lost because of
+// cause; nil: each does.
+func (l *served) keeps(life *lifetime, cause error) outbox.Keeps {
+	if life.o.Outbox.Keep == nil {
+		return nil
+	}
+	return func(o outbox.Out) bool {
+		l.calling.enter(&keep)
+		kept := life.o.Outbox.Keep(&life.Context, Out(o), cause)
+		l.calling.leave() // not if Keep ended this goroutine: see Conn.serving
+		return kept
+	}
+}

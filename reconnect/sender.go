@@ -9,25 +9,27 @@ import (
 	"sync/atomic"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/internal/link"
+	"github.com/redial-go/redial/reconnect/internal/outbox"
 )
 
 // sender is the writing half of a [Conn].
 type sender struct {
 	life  *lifetime
 	state *state
-	link  atomic.Pointer[link] // by which to write; nil: none is ready; written under mu
-	old   atomic.Pointer[link] // the link that it replaces, for messages of that session; nil: none; likewise
+	link  atomic.Pointer[link.Link] // by which to write; nil: none is ready; written under mu
+	old   atomic.Pointer[link.Link] // the link that it replaces, for messages of that session; nil: none; likewise
 
-	box  atomic.Pointer[outbox] // nil until a message queues, because most connections only receive
-	last uint64                 // the last session that was lost; guarded by mu
-	mu   sync.Mutex             // held while box is made, and while link changes; never while waiting
+	box  atomic.Pointer[outbox.Outbox] // nil until a message queues, because most connections only receive
+	last uint64                        // the last session that was lost; guarded by mu
+	mu   sync.Mutex                    // held while box is made, and while link changes; never while waiting
 }
 
 // outbox returns the outbox, or nil if no message has been queued yet.
-func (s *sender) outbox() *outbox { return s.box.Load() }
+func (s *sender) outbox() *outbox.Outbox { return s.box.Load() }
 
 // queue returns the outbox, which the first call makes.
-func (s *sender) queue() *outbox {
+func (s *sender) queue() *outbox.Outbox {
 	if q := s.box.Load(); q != nil {
 		return q
 	}
@@ -36,8 +38,7 @@ func (s *sender) queue() *outbox {
 	if q := s.box.Load(); q != nil {
 		return q
 	}
-	q := newOutbox(s.life, s.state)
-	q.link, q.old, q.last, q.closed = s.link.Load(), s.old.Load(), s.last, s.state.now().State == StateClosed
+	q := outbox.New(s.options(), &s.life.Life, s.link.Load(), s.old.Load(), s.last, s.state.now().State == StateClosed)
 	s.box.Store(q)
 	return q
 }
@@ -49,9 +50,9 @@ func (s *sender) queues() bool {
 }
 
 // ready returns the link by which to write, or nil if there is none.
-func (s *sender) ready() *link {
+func (s *sender) ready() *link.Link {
 	l := s.link.Load()
-	if l == nil || l.lost() {
+	if l == nil || l.Lost() {
 		return nil
 	}
 	return l
@@ -59,12 +60,12 @@ func (s *sender) ready() *link {
 
 // by returns the link by which a message for a session may be written, nil if there is none.
 // Session 0 is any.
-func (s *sender) by(session uint64) *link {
+func (s *sender) by(session uint64) *link.Link {
 	l := s.ready()
-	if session == 0 || l == nil || l.session == session {
+	if session == 0 || l == nil || l.Session == session {
 		return l
 	}
-	if old := s.old.Load(); old != nil && old.session == session && !old.lost() {
+	if old := s.old.Load(); old != nil && old.Session == session && !old.Lost() {
 		return old
 	}
 	return nil
@@ -72,30 +73,27 @@ func (s *sender) by(session uint64) *link {
 
 // attach lets messages be written by l: those of Write and those of Send from the same moment
 // on, because otherwise a Send could go by the session before after a Write has gone by l.
-func (s *sender) attach(l *link) {
+func (s *sender) attach(l *link.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.outbox()
-	if q != nil {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-	}
-	if was := s.link.Load(); was != nil && !was.lost() {
-		s.old.Store(was) // first, so that by finds it all the time
-	}
-	s.link.Store(l)
-	q.attach(l)
+	s.outbox().Attach(l, func() {
+		if was := s.link.Load(); was != nil && !was.Lost() {
+			s.old.Store(was) // first, so that by finds it all the time
+		}
+		s.link.Store(l)
+	})
 }
 
-// detach ends the writing by l, which was cut because of cause.
-func (s *sender) detach(l *link, cause error) {
+// detach ends the writing by l, which was cut because of cause. keeps decides about messages that
+// could wait for another session.
+func (s *sender) detach(l *link.Link, cause error, keeps outbox.Keeps) {
 	s.mu.Lock()
 	s.link.CompareAndSwap(l, nil)
 	s.old.CompareAndSwap(l, nil)
-	s.last = max(s.last, l.session)
+	s.last = max(s.last, l.Session)
 	q := s.outbox()
 	s.mu.Unlock()
-	q.detach(l, cause)
+	q.Detach(l, cause, keeps)
 }
 
 // end ends the outbox for good. The state is StateClosed.
@@ -103,7 +101,7 @@ func (s *sender) end() {
 	s.mu.Lock() // because the outbox may be in the making
 	q := s.outbox()
 	s.mu.Unlock()
-	q.end()
+	q.End()
 }
 
 // Write sends m by the ready session. Nil means that it was written: the whole message was
@@ -141,13 +139,13 @@ func (c *Conn) AwaitSession(ctx context.Context) (session uint64, err error) {
 func (s *sender) awaitSession(ctx context.Context) (uint64, error) {
 	var changed <-chan struct{}
 	for {
-		bridged := s.life.bridging.Load()
+		bridged := s.life.Bridging.Load()
 		l := s.ready()
 		switch {
-		case s.life.leaving.Load() || s.life.closed.Load():
+		case s.life.Leaving.Load() || s.life.Closed.Load():
 			return 0, net.ErrClosed
 		case l != nil && ctx.Err() == nil:
-			return l.session, nil
+			return l.Session, nil
 		}
 		switch status := s.state.now(); {
 		case status.State == StateClosed:
@@ -179,33 +177,33 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 		case l == nil:
 			return s.writeInTurn(ctx, session, m)
 		}
-		if n, err := l.mayWrite(ctx, s.life, 1, s.life.leaving.Load); n == 0 {
-			l.slot.Release()
-			if err == nil || l.lost() && ctx.Err() == nil && s.mayWait() {
+		if n, err := l.MayWrite(ctx, 1, s.life.Leaving.Load); n == 0 {
+			l.Release()
+			if err == nil || l.Lost() && ctx.Err() == nil && s.mayWait() {
 				continue
 			}
 			if ctx.Err() == nil {
-				err = asLoss(err)
+				err = outbox.AsLoss(err)
 			}
 			return s.unwritten(FateDropped, 0, err)
 		}
-		err = l.conn.Write(m)
-		l.wrote(1)
-		l.slot.Release()
+		err = l.Conn.Write(m)
+		l.Wrote(1)
+		l.Release()
 		if err == nil {
-			s.life.counts.written(m)
+			s.life.Counts.Wrote(m)
 			return nil
 		}
 		if errors.Is(err, conn.ErrBadMessage) {
 			return s.unwritten(FateDropped, 0, err)
 		}
 		begun := !errors.Is(err, conn.ErrNotWritten)
-		l.fail(err)
+		l.Fail(err)
 		switch {
 		case begun:
-			return s.unwritten(FateUnknown, l.session, asLoss(l.why(err)))
+			return s.unwritten(FateUnknown, l.Session, outbox.AsLoss(l.Cause(err)))
 		case !s.mayWait():
-			return s.unwritten(FateDropped, l.session, asLoss(l.why(err)))
+			return s.unwritten(FateDropped, l.Session, outbox.AsLoss(l.Cause(err)))
 		}
 	}
 }
@@ -213,24 +211,24 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 // mayWait reports whether a Write whose session was lost before it began tries another one:
 // because WhenDown says so, or because that session was replaced.
 func (s *sender) mayWait() bool {
-	return s.life.o.WhenDown != WhenDownFail || s.life.bridging.Load() || s.ready() != nil
+	return s.life.o.WhenDown != WhenDownFail || s.life.Bridging.Load() || s.ready() != nil
 }
 
 func (s *sender) unwritten(fate Fate, session uint64, err error) error {
-	s.life.counts.settled(fate)
+	outbox.Fate(fate).Count(&s.life.Counts)
 	return &WriteError{Fate: fate, Session: session, Err: err}
 }
 
-// bridges reports whether a message waits though no session is ready. before is life.bridging
+// bridges reports whether a message waits though no session is ready. before is life.Bridging
 // from before the caller looked for a session: that goes up before the old session ends, and down
 // when the next one is there, so both times count.
-func (s *sender) bridges(before bool) bool { return before || s.life.bridging.Load() }
+func (s *sender) bridges(before bool) bool { return before || s.life.Bridging.Load() }
 
 // awaitBridge waits until something changes, while a session was closed so that another can
 // take its place.
 func (s *sender) awaitBridge(ctx context.Context) error {
 	changed := s.state.changed.Wait()
-	if !s.life.bridging.Load() {
+	if !s.life.Bridging.Load() {
 		return nil
 	}
 	select {
@@ -245,17 +243,17 @@ func (s *sender) awaitBridge(ctx context.Context) error {
 
 // acquire returns the ready link and holds its slot, so that the caller may write; or it
 // returns nil, if the message has to queue.
-func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
+func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error) {
 	for {
-		bridged := s.life.bridging.Load()
+		bridged := s.life.Bridging.Load()
 		l := s.by(session)
 		switch {
-		case s.life.leaving.Load() || s.life.closed.Load():
+		case s.life.Leaving.Load() || s.life.Closed.Load():
 			return nil, net.ErrClosed
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case l == nil && session != 0 && s.ended(session):
-			return nil, sessionLost(session)
+			return nil, outbox.SessionLost(session)
 		case l == nil && session != 0 && s.life.o.WhenDown == WhenDownFail && s.ready() != nil:
 			return nil, fmt.Errorf("session %d: %w", session, ErrNotReady)
 		case l == nil && s.life.o.WhenDown == WhenDownFail && s.bridges(bridged):
@@ -265,19 +263,19 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 			continue
 		case l == nil && s.life.o.WhenDown == WhenDownFail:
 			return nil, s.state.refusal()
-		case l == nil || s.outbox().busy():
+		case l == nil || s.outbox().Busy():
 			return nil, nil
 		case !s.queues():
-			if err := l.slot.Acquire(ctx, &s.life.Context); err != nil {
+			if err := l.Acquire(ctx); err != nil {
 				return nil, err
 			}
-		case !l.slot.TryAcquire():
+		case !l.TryAcquire():
 			return nil, nil // because in the queue no other message overtakes it
 		}
-		if s.by(session) == l && !s.life.leaving.Load() {
+		if s.by(session) == l && !s.life.Leaving.Load() {
 			return l, nil
 		}
-		l.slot.Release()
+		l.Release()
 	}
 }
 
@@ -285,45 +283,40 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link, error) {
 func (s *sender) ended(session uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return session != s.life.counts.sessions.Load() || session <= s.last
-}
-
-// sessionLost returns the error of a message for a session that has ended, or that has never
-// been.
-func sessionLost(session uint64) error {
-	return fmt.Errorf("session %d: %w", session, ErrSessionLost)
+	return session != s.life.Counts.Sessions.Load() || session <= s.last
 }
 
 // writeInTurn queues m and waits for its fate.
 func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message) error {
 	q := s.queue()
-	e, l, err := q.join(m, session)
+	w, l, err := q.Join(m, session)
 	if err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
-	if why := s.awaitTurn(ctx, e, l); why != nil && q.withdraw(e) {
-		return s.unwritten(FateDropped, e.Value.session, why)
+	if why := s.awaitTurn(ctx, w, l); why != nil && q.Withdraw(w) {
+		_, session, _ := w.Outcome()
+		return s.unwritten(FateDropped, session, why)
 	}
-	<-e.Value.done
-	if m := &e.Value; m.fate != FateWritten {
-		return &WriteError{Fate: m.fate, Session: m.session, Err: m.err}
+	<-w.Done()
+	if fate, session, err := w.Outcome(); Fate(fate) != FateWritten {
+		return &WriteError{Fate: Fate(fate), Session: session, Err: err}
 	}
 	return nil
 }
 
-// awaitTurn waits until e has its fate, or returns why it should be withdrawn. A message that
+// awaitTurn waits until w has its fate, or returns why it should be withdrawn. A message that
 // does not wait for another session is withdrawn when l is lost and no session takes its
 // place, because the supervisor may be busy.
-func (s *sender) awaitTurn(ctx context.Context, e *entry, l *link) error {
+func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) error {
 	for {
 		var lost, bridged <-chan struct{}
 		switch {
-		case !e.Value.failFast:
-		case l != nil && !l.lost():
+		case !w.FailFast():
+		case l != nil && !l.Lost():
 			lost = l.Done()
 		default:
 			bridged = s.state.changed.Wait()
-			before := s.life.bridging.Load()
+			before := s.life.Bridging.Load()
 			if next := s.ready(); next != nil {
 				l = next
 				continue
@@ -332,11 +325,11 @@ func (s *sender) awaitTurn(ctx context.Context, e *entry, l *link) error {
 			case !waits && l == nil:
 				return s.state.refusal()
 			case !waits:
-				return asLoss(l.why(ErrNotReady))
+				return outbox.AsLoss(l.Cause(ErrNotReady))
 			}
 		}
 		select {
-		case <-e.Value.done:
+		case <-w.Done():
 			return nil
 		case <-lost:
 		case <-bridged:
@@ -353,7 +346,7 @@ func (s *sender) send(o Out) error {
 	if s.life.o.Outbox.OnReceipt == nil {
 		return errNoOnReceipt
 	}
-	if err := s.queue().accept(o); err != nil {
+	if err := s.queue().Accept(outbox.Out(o)); err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
 	return nil
@@ -369,7 +362,7 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 	for {
 		err := context.Cause(ctx)
 		if err == nil {
-			if err = q.accept(o); err == nil {
+			if err = q.Accept(outbox.Out(o)); err == nil {
 				return nil
 			}
 		}
@@ -377,7 +370,7 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 			return s.unwritten(FateDropped, 0, err)
 		}
 		if room == nil {
-			room, progress = q.room.Wait(), q.reporter.progress.Wait()
+			room, progress = q.Progress()
 			continue // because there may be room by now
 		}
 		select {
@@ -388,18 +381,4 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 		}
 		room, progress = nil, nil
 	}
-}
-
-// asLoss returns the cause of a session's end as the error of a message. It hides a context
-// that has ended, because that was not the message's.
-func asLoss(cause error) error {
-	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
-		return because(ErrSessionLost, cause)
-	}
-	return cause
-}
-
-// because returns err with cause behind it.
-func because(err, cause error) error {
-	return &behind{error: err, text: err.Error() + ": " + cause.Error(), cause: cause}
 }

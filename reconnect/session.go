@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
 // Session is one connection of a [Run], from its dial to its loss, as the serve function
@@ -15,13 +16,13 @@ type Session struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
-	start instant
+	start link.Instant
 	hooks *hooks
 
 	mu      sync.Mutex // guards what follows
 	isReady bool
 	over    bool
-	ready   instant // when it became ready, if it did
+	ready   link.Instant // when it became ready, if it did
 	leave   func(backoff.Verdict)
 }
 
@@ -34,7 +35,7 @@ func (s *Session) Ready() {
 	s.mu.Lock()
 	first := !s.isReady && !s.over
 	if first {
-		s.isReady, s.ready = true, now()
+		s.isReady, s.ready = true, link.Now()
 	}
 	s.mu.Unlock()
 	if first {
@@ -44,14 +45,14 @@ func (s *Session) Ready() {
 }
 
 // readyAt returns when the session became ready, if it ever did.
-func (s *Session) readyAt() (instant, bool) {
+func (s *Session) readyAt() (link.Instant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready, s.isReady
 }
 
 // end ends the session, and returns when it became ready, if it ever did.
-func (s *Session) end() (instant, bool) {
+func (s *Session) end() (link.Instant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true

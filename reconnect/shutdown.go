@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-
-	"github.com/redial-go/redial/conn"
 )
 
 // Shutdown ends the connection politely. It refuses new messages, and each SendWait and
@@ -27,11 +24,11 @@ import (
 // OnMessage runs nobody reads the peer's answer. There start it in a goroutine, or call
 // Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	c.life.leaving.Store(true)
+	c.life.Leaving.Store(true)
 	c.state.changed.Broadcast() // for AwaitSession
-	c.sender.outbox().leave()
-	c.sender.link.Load().wakePace()
-	c.sender.old.Load().wakePace()
+	c.sender.outbox().Leave()
+	c.sender.link.Load().Wake()
+	c.sender.old.Load().Wake()
 	undrained := c.sendQueued(ctx)
 	err := c.farewell(ctx)
 	c.life.End()
@@ -39,21 +36,25 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	case <-c.done.Up():
 	case <-ctx.Done():
 		if l := c.state.link.Load(); l != nil {
-			l.cut(net.ErrClosed)
+			l.Cut(net.ErrClosed)
 		}
-		c.sender.outbox().close()
+		c.sender.outbox().Close()
 		if err == nil {
 			err = c.unfinished(ctx)
 		}
 	}
-	unsent, cut := c.sender.outbox().report()
+	unsent, cut := c.sender.outbox().Report()
 	if len(unsent) == 0 {
 		return err
 	}
 	if cut && undrained == nil {
 		undrained = net.ErrClosed
 	}
-	return &UnsentError{Unsent: unsent, Err: undrained}
+	e := &UnsentError{Err: undrained}
+	for _, r := range unsent {
+		e.Unsent = append(e.Unsent, receiptOf(r))
+	}
+	return e
 }
 
 // unfinished returns why Shutdown does not wait for the end, or nil if all has ended.
@@ -69,9 +70,9 @@ func (c *Conn) unfinished(ctx context.Context) error {
 // sendQueued waits until nothing is queued, or returns why it no longer waits.
 func (c *Conn) sendQueued(ctx context.Context) error {
 	q := c.sender.outbox()
-	for q.busy() {
-		drained := q.drained.Wait()
-		if !q.busy() {
+	for q.Busy() {
+		drained := q.Drained()
+		if !q.Busy() {
 			break
 		}
 		select {
@@ -99,7 +100,7 @@ func (c *Conn) farewell(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	switch err := l.slot.Acquire(ctx, &c.life.Context); {
+	switch err := l.Acquire(ctx); {
 	case errors.Is(err, net.ErrClosed):
 		return nil
 	case err != nil:
@@ -107,43 +108,16 @@ func (c *Conn) farewell(ctx context.Context) error {
 	}
 	defer func() {
 		c.life.End() // before another Shutdown tries the same
-		l.slot.Release()
+		l.Release()
 	}()
-	if l.lost() || c.life.Ended() {
+	if l.Lost() || c.life.Ended() {
 		return nil // because there is no peer any more
 	}
 	old := c.replacement.Load().endOverlap()
-	err := l.sayGoodbye(ctx)
-	old.awaitParted(ctx)
+	err := l.Goodbye(ctx)
+	old.AwaitParted(ctx)
 	if err != nil && !c.life.Ended() {
 		return fmt.Errorf("reconnect: shutdown: %w", err)
-	}
-	return nil
-}
-
-// sayGoodbye sends the close frame, or ends our direction, and waits for the answer. If the
-// answer is the end of the stream, the supervisor reads on until it comes.
-func (l *link) sayGoodbye(ctx context.Context) error {
-	half, ok := l.conn.(conn.HalfCloser)
-	if !ok {
-		return l.conn.Close(ctx, 1000, "")
-	}
-	cut := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(cut); l.cut(context.Cause(ctx)) })
-	defer func() {
-		if !stop() {
-			<-cut
-		}
-	}()
-	switch err := half.CloseWrite(); {
-	case errors.Is(err, errors.ErrUnsupported):
-		return l.conn.Close(ctx, 1000, "")
-	case err != nil:
-		return l.why(err)
-	}
-	<-l.Done()
-	if err := l.why(nil); !errors.Is(err, io.EOF) {
-		return err
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/outbox"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -51,20 +52,27 @@ type Status struct {
 type state struct {
 	status  atomic.Pointer[Status] // written under mu
 	changed xsync.Signal           // sent with each new status
-	link    atomic.Pointer[link]   // the present connection, or the last; written under mu
+	link    atomic.Pointer[served] // the present connection, or the last; written under mu
 
 	mu   sync.Mutex // guards what follows
-	lead *keeper    // whose status is published
+	lead *seat      // whose status is published
 }
 
-func (s *state) start(lead *keeper) {
+// seat is the place of one supervisor in the state. One seat leads; the others keep their status to
+// themselves.
+type seat struct {
+	link   atomic.Pointer[served] // the supervisor's present connection, or its last
+	shadow *Status                // the status that counts if the seat comes to lead; guarded by state.mu
+}
+
+func (s *state) start(lead *seat) {
 	s.lead = lead
 	s.status.Store(&Status{State: StateConnecting, Since: time.Now()})
 }
 
-// enter publishes that k has entered a state, if k leads.
-func (s *state) enter(k *keeper, state State, edit func(*Status)) {
-	s.edit(k, func(next *Status) {
+// enter publishes that x has entered a state, if x leads.
+func (s *state) enter(x *seat, state State, edit func(*Status)) {
+	s.edit(x, func(next *Status) {
 		next.State, next.Since, next.Next, next.AtGate = state, time.Now(), time.Time{}, false
 		if edit != nil {
 			edit(next)
@@ -72,15 +80,15 @@ func (s *state) enter(k *keeper, state State, edit func(*Status)) {
 	})
 }
 
-// edit changes the status of k, and publishes it if k leads. A k that has led and does not any
+// edit changes the status of x, and publishes it if x leads. A x that has led and does not any
 // more has no status.
-func (s *state) edit(k *keeper, edit func(*Status)) {
+func (s *state) edit(x *seat, edit func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lead == k {
+	if s.lead == x {
 		s.publish(edit)
-	} else if k.shadow != nil {
-		edit(k.shadow)
+	} else if x.shadow != nil {
+		edit(x.shadow)
 	}
 }
 
@@ -92,36 +100,36 @@ func (s *state) publish(edit func(*Status)) {
 	s.changed.Broadcast()
 }
 
-// connecting publishes that k dials, or waits at the gate.
-func (s *state) connecting(k *keeper, atGate bool) {
+// connecting publishes that x dials, or waits at the gate.
+func (s *state) connecting(x *seat, atGate bool) {
 	s.mu.Lock()
 	now := *s.status.Load()
-	if s.lead != k {
-		now = *k.shadow
+	if s.lead != x {
+		now = *x.shadow
 	}
 	s.mu.Unlock()
-	if now.State != StateConnecting || now.AtGate != atGate { // only k changes it
-		s.enter(k, StateConnecting, func(s *Status) { s.AtGate = atGate })
+	if now.State != StateConnecting || now.AtGate != atGate { // only x changes it
+		s.enter(x, StateConnecting, func(s *Status) { s.AtGate = atGate })
 	}
 }
 
-// opening publishes that the session of k, by l, begins.
-func (s *state) opening(k *keeper, l *link) {
+// opening publishes that the session of x, by l, begins.
+func (s *state) opening(x *seat, l *served) {
 	s.mu.Lock()
-	if s.lead == k {
+	if s.lead == x {
 		s.link.Store(l)
 	}
 	s.mu.Unlock()
-	s.enter(k, StateOpening, func(st *Status) { st.Session = l.session })
+	s.enter(x, StateOpening, func(st *Status) { st.Session = l.Session })
 }
 
-// ready publishes that the session of k, by l, is ready.
-func (s *state) ready(k *keeper, l *link) {
-	s.enter(k, StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
+// ready publishes that the session of x, by l, is ready.
+func (s *state) ready(x *seat, l *served) {
+	s.enter(x, StateReady, func(st *Status) { st.Err, st.Verdict = nil, backoff.ClassOK })
 }
 
 // rotating publishes that next makes another session beside the present one.
-func (s *state) rotating(next *keeper) {
+func (s *state) rotating(next *seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.publish(func(st *Status) { st.Rotating = true })
@@ -130,45 +138,45 @@ func (s *state) rotating(next *keeper) {
 	shadow.State, shadow.Since, shadow.Try = StateConnecting, time.Now(), 0
 }
 
-// rotated publishes that there is one session again, because r has ended.
-func (s *state) rotated(r *replacement) {
+// rotated publishes that there is one session again. It calls note under the lock.
+func (s *state) rotated(note func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.ended = true
+	note()
 	s.publish(func(st *Status) { st.Rotating = false })
 }
 
-// succeed makes k the leader, whose session by l is ready. It calls attach under the lock, which
-// lets messages be written by l: so [Conn.Rotate] sees both or neither.
-func (s *state) succeed(k *keeper, l *link, attach func(*link)) {
+// succeed makes x lead, whose session by l is ready. It calls attach under the lock, which lets
+// messages be written by l: so [Conn.Rotate] sees both or neither.
+func (s *state) succeed(x *seat, l *served, attach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	attach(l)
-	s.lead = k
+	attach()
+	s.lead = x
 	s.link.Store(l)
 	s.publish(func(st *Status) {
 		st.State, st.Since, st.Next, st.AtGate = StateReady, time.Now(), time.Time{}, false
-		st.Session, st.Try, st.Err, st.Verdict = l.session, k.shadow.Try, nil, backoff.ClassOK
+		st.Session, st.Try, st.Err, st.Verdict = l.Session, x.shadow.Try, nil, backoff.ClassOK
 	})
-	k.shadow = nil
+	x.shadow = nil
 }
 
-// inherit makes k the leader, whose session is not ready yet, because the session before was
+// inherit makes x lead, whose session is not ready yet, because the session before was
 // lost because of err.
-func (s *state) inherit(k *keeper, err error) {
+func (s *state) inherit(x *seat, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lead = k
-	if k.shadow.State == StateOpening {
-		s.link.Store(k.link.Load())
+	s.lead = x
+	if x.shadow.State == StateOpening {
+		s.link.Store(x.link.Load())
 	}
 	s.publish(func(st *Status) {
 		verdict := st.Verdict
-		if *st = *k.shadow; st.Err == nil {
+		if *st = *x.shadow; st.Err == nil {
 			st.Err, st.Verdict = err, verdict
 		}
 	})
-	k.shadow = nil
+	x.shadow = nil
 }
 
 // now returns the newest status. A connection that has just been lost is not ready, even if
@@ -181,10 +189,10 @@ func (s *state) now() Status {
 		}
 		l := s.link.Load()
 		switch {
-		case l.session != status.Session: // a new status came between
+		case l.Session != status.Session: // a new status came between
 			continue
-		case l.lost():
-			status.State, status.Err = StateWaiting, l.why(nil)
+		case l.Lost():
+			status.State, status.Err = StateWaiting, l.Cause(nil)
 		}
 		return status
 	}
@@ -207,7 +215,7 @@ func (s *state) refusal() error {
 	case status.State == StateClosed:
 		return net.ErrClosed
 	case status.Err != nil:
-		return because(err, status.Err)
+		return outbox.Because(err, status.Err)
 	}
 	return err
 }

@@ -1,0 +1,178 @@
+package reconnect
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/handover"
+)
+
+// predecessor is the side of the supervisor whose session is replaced. With OverlapBreakFirst it
+// makes the next session, too.
+type predecessor struct {
+	*replacement
+	k *keeper
+}
+
+func (r predecessor) breaks() bool { return r.c.life.o.rare.Rotate.Overlap == OverlapBreakFirst }
+
+func (r predecessor) describe(*Session) {}
+
+func (r predecessor) opening(o *Opening) {
+	r.tell(func(m *handover.Machine) { o.Planned = r.breaks() && m.Planned() })
+}
+
+func (r predecessor) rests(bool) {}
+
+// ready ends a rotation that has closed the session first.
+func (r predecessor) ready(l *served) (marks bool, err error) {
+	marks, err = alone{r.k}.ready(l)
+	l.calling.enter(&elsewhere)
+	r.bridged(nil)
+	l.calling.leave()
+	return marks, err
+}
+
+func (r predecessor) receive(context.Context, *served) error { return nil }
+
+func (r predecessor) failed(err error) { r.bridged(err) }
+
+// bridged is called when a session of the supervisor is ready, or could not be made because of
+// err. It ends a rotation that has closed the session first.
+func (r predecessor) bridged(err error) {
+	ends := false
+	r.tell(func(m *handover.Machine) { ends = m.Bridged() })
+	if !ends {
+		return
+	}
+	r.stop()
+	r.lower()
+	if err != nil {
+		r.c.sender.outbox().Strand(&r.old.Link, r.cause, true, r.old.keeps(&r.c.life, r.cause))
+	}
+	r.report(err)
+}
+
+// lower says that messages need not wait any more for the session that takes the place of one
+// that was closed first.
+func (r *replacement) lower() {
+	r.c.life.Bridging.Store(false)
+	r.c.state.changed.Broadcast()
+}
+
+// endBridge is the timer's callback: messages have waited long enough.
+func (r *replacement) endBridge() {
+	r.lower()
+	r.c.sender.outbox().Strand(&r.old.Link, r.cause, false, nil)
+}
+
+func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	how := handover.EndedBroken
+	switch l.Reason(why.err) {
+	case backoff.ReasonRotated:
+		how = handover.EndedByUs
+	case backoff.ReasonHangup,
+		backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther:
+		how = handover.EndedByPeer
+	}
+	if overlapped = r.machine.OldLost(how, why.unread); !overlapped {
+		r.cut, r.cutAt = why.err, time.Now()
+	}
+	return overlapped, !r.breaks() && r.machine.Begun()
+}
+
+func (r predecessor) mark(s *Seam) {
+	r.tell(func(m *handover.Machine) { s.Overlapped, s.Resumed = m.Overlapped(), m.Resumed() })
+}
+
+// marks notes that the reader has the seam of the old session.
+func (r predecessor) marks() *served {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.replacement.marks
+	r.seamed, r.replacement.marks = true, nil
+	return l
+}
+
+// release gives the reader what was held. If the inbox has no room, that ends the successor's
+// session, and the reader gets no more of it.
+func (r predecessor) release() {
+	if r.breaks() {
+		return
+	}
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.endRelease() // OnMessage may have ended the goroutine
+	}()
+	for refused := false; ; {
+		r.mu.Lock()
+		held := r.held.Take()
+		if r.machine.Release(len(held)) {
+			r.endRelease()
+		}
+		r.mu.Unlock()
+		if len(held) == 0 {
+			return
+		}
+		l := r.next.seat.link.Load() // which has brought them
+		for _, m := range held {
+			if refused || r.c.life.Closed.Load() {
+				break
+			}
+			if err := r.c.receiver.give(l, Message(m)); err != nil {
+				refused = true
+				l.Cut(err)
+			}
+		}
+	}
+}
+
+func (r predecessor) inherits(v backoff.Verdict) bool {
+	r.mu.Lock()
+	heir := r.machine.OldEnded(v.Class == backoff.ClassStop)
+	if heir == handover.HeirNextLeads {
+		r.c.state.inherit(&r.next.seat, r.cut)
+	}
+	begun := r.machine.Begun()
+	r.mu.Unlock()
+	switch {
+	case !begun:
+		r.stop()
+		r.vacate()
+	case heir == handover.HeirOldAlone:
+		r.cancel()
+		<-r.givenUp
+	}
+	return heir == handover.HeirNext || heir == handover.HeirNextLeads
+}
+
+func (r predecessor) done(error) bool {
+	r.stop()
+	var done handover.OldDone
+	r.tell(func(m *handover.Machine) { done = m.OldDone() })
+	switch done {
+	case handover.OldReplaced:
+		r.report(r.cut)
+		r.mu.Lock()
+		r.old = nil // because the successor may need r for as long as its session
+		r.endRelease()
+		r.mu.Unlock()
+		r.seat.link.Store(nil) // likewise
+		close(r.gone)
+		return false
+	case handover.OldBroke:
+		r.endBridge()
+		r.report(net.ErrClosed)
+	case handover.OldAwaits:
+		r.cancel()
+		<-r.givenUp
+	case handover.OldWasLast:
+		r.vacate()
+	}
+	return true
+}

@@ -1,0 +1,169 @@
+package reconnect
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/handover"
+	"github.com/redial-go/redial/reconnect/internal/link"
+)
+
+// successor is the side of the supervisor that makes the next session.
+type successor struct{ *replacement }
+
+func (r successor) describe(s *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cause := r.cause
+	switch {
+	case r.machine.Planned():
+		s.Downtime = 0
+	case r.machine.HasLed():
+		return
+	default:
+		s.Downtime, cause = time.Since(r.cutAt), r.cut
+	}
+	if s.Cause == nil {
+		s.Cause = cause
+	}
+}
+
+func (r successor) opening(o *Opening) {
+	r.tell(func(m *handover.Machine) { o.Planned = m.Planned() })
+	if r.reads() {
+		o.replaces = r
+	}
+}
+
+func (r successor) rests(resting bool) { r.tell(func(m *handover.Machine) { m.Rest(resting) }) }
+
+// ready lets the successor lead, if it does not yet.
+func (r successor) ready(l *served) (marks bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.machine.NextReady(l.resumed, r.old != nil && r.old.Paused()) {
+	case handover.LeadRefused:
+		return false, errReplaced
+	case handover.LeadKeeps:
+		r.c.sender.attach(&l.Link)
+		r.c.state.ready(&r.next.seat, l)
+	case handover.LeadTakes:
+		r.c.state.succeed(&r.next.seat, l, func() { r.c.sender.attach(&l.Link) })
+		r.drain.Set(r.c.life.o.rare.Rotate.Drain, r.endDrain)
+	}
+	if !r.seamed {
+		r.replacement.marks = l
+	}
+	return r.seamed, nil
+}
+
+// receive reads l until the reader has all of the old session.
+func (r successor) receive(ctx context.Context, l *served) error {
+	for !r.c.life.Closed.Load() {
+		if !r.reads() {
+			return nil
+		}
+		m, err := l.Conn.Read(nil)
+		if err != nil {
+			return l.EndedBy(err)
+		}
+		r.c.life.counts.in.Received(m)
+		l.Heard()
+		if err := r.pass(ctx, l, m, noLayer); err != nil {
+			return err
+		}
+	}
+	return net.ErrClosed
+}
+
+// pass gives a message of the next session to the layers but one, and then to the reader, or holds
+// it until the reader has all of the old session. m belongs to r.
+func (r successor) pass(ctx context.Context, l *served, m conn.Message, but int) error {
+	msg := Message{Message: m, Session: l.Session}
+	if r.c.layers.take(msg, but) {
+		return nil
+	}
+	l.delivered = true
+	switch held, full := r.hold(msg); {
+	case full:
+		r.cutOld()
+		return r.awaitRelease(ctx, l)
+	case held:
+		return nil
+	case l.Ended(): // perhaps by release, because there was no room for what came before
+		return l.Cause(net.ErrClosed)
+	}
+	return r.c.receiver.pass(ctx, l, msg)
+}
+
+// cutOld ends the old session at once, because no more can be held.
+func (r successor) cutOld() {
+	r.mu.Lock()
+	old := r.old
+	cut := r.machine.HeldFull()
+	r.mu.Unlock()
+	if cut {
+		old.Part(r.cause, backoff.ReasonRotated, -1)
+	}
+}
+
+// awaitRelease waits until nothing is held, or until ctx or l ends. Meanwhile nobody reads l.
+func (r successor) awaitRelease(ctx context.Context, l *served) error {
+	l.Pause(link.Blocked)
+	defer l.Resume()
+	l.liveness.Blocked()
+	select {
+	case <-r.released:
+		return nil
+	case <-l.Done():
+		return l.Cause(net.ErrClosed)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// lost lets the seam of the old session come before that of l. What is held of a session that was
+// never ready is dropped.
+func (r successor) lost(l *served, why loss) (overlapped, dials bool) {
+	r.mu.Lock()
+	loss := r.machine.NextLost(why.ready)
+	if loss == handover.LossForget && r.held.Forget(l.Session) {
+		l.delivered = false
+	}
+	r.mu.Unlock()
+	if loss == handover.LossAwait {
+		r.endDrain()
+	}
+	if loss != handover.LossForget {
+		<-r.released
+	}
+	return false, false
+}
+
+func (r successor) failed(error)                  {}
+func (r successor) mark(*Seam)                    {}
+func (r successor) marks() *served                { return nil }
+func (r successor) release()                      {}
+func (r successor) inherits(backoff.Verdict) bool { return false }
+
+// done waits for the old supervisor if the successor leads.
+func (r successor) done(err error) bool {
+	r.mu.Lock()
+	leads := r.machine.NextDone()
+	if r.cut != nil {
+		err = r.cut
+	}
+	r.mu.Unlock()
+	r.cancel()
+	if leads {
+		r.endDrain()
+		<-r.gone
+		return true
+	}
+	r.report(err)
+	close(r.givenUp)
+	return false
+}
