@@ -11,5 +11,5 @@ func (w *Wire) localAddr() net.Addr {
 	return t.LocalAddr()
 }
 
-// LocalAddr implements [Addresser].
+// LocalAddr implements [Transport].
 func (c *Framed) LocalAddr() net.Addr { return c.wire.localAddr() }

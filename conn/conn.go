@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"time"
 )
 
 // Conn is one message connection, from dial to end. Like a [net.Conn] it takes no
@@ -48,54 +46,6 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Idler is a Conn that knows when it received the last byte.
-type Idler interface {
-	// Idle returns how long ago the last byte came in. Bytes of any kind count, such
-	// as those of half a message or of the answer to a ping.
-	Idle() time.Duration
-}
-
-// BlockNotifier is a Conn that calls a function when it has nothing more at hand. A reader
-// that collects messages into batches needs it, because it must not keep them while Read
-// waits.
-type BlockNotifier interface {
-	// BeforeBlock makes Read call f each time before it may wait: for the network, until
-	// the peer takes what answers it, or for the end of a Close. It reports whether this
-	// Conn can do that. Call it in the goroutine that reads: before the first Read, or
-	// between two of them. f must not wait, and must not use the Conn.
-	BeforeBlock(f func()) bool
-}
-
-// BufferReader is a Conn that asks for a buffer when a message has begun to come in, so
-// that the reader need not hold one while nothing comes.
-type BufferReader interface {
-	// ReadBuffer is Read into what buffer returns. It calls buffer once for a message,
-	// with the size that the peer has announced, 0 if that is not known. A buffer
-	// that is nil or too small is replaced, as by Read. The announced size need not be
-	// true, so do not allocate much for it. After an error buffer may have been called or
-	// not. It must not wait, and must not use the Conn.
-	ReadBuffer(buffer func(size int) []byte) (Message, error)
-}
-
-// BatchWriter is a Conn that writes many small messages at the cost of one.
-type BatchWriter interface {
-	// WriteBatch writes messages in order, with as few system calls as possible,
-	// and returns how many it has handed to the kernel whole: all of them if err is
-	// nil. No byte of the messages after ms[n] was handed over. If err is
-	// [ErrNotWritten], no byte of ms[n] was handed over either; otherwise its fate is
-	// unknown.
-	//
-	// All that is up to 32 KiB with its frames, and up to 64 messages, should be handed over at
-	// once: a message behind one that waits for the network may begin after its deadline.
-	//
-	// A message that is [ErrBadMessage] ends the batch without harm: those before
-	// it have been written. Other goroutines may write between two messages.
-	WriteBatch(ms []Message) (n int, err error)
-}
-
-// batch is how many messages of a WriteBatch are handed over together at most.
-const batch = 64
-
 // HalfCloser is a Conn whose protocol has no close frame, so that each side can only end
 // its stream.
 type HalfCloser interface {
@@ -104,24 +54,6 @@ type HalfCloser interface {
 	// the kernel. An error that is [errors.ErrUnsupported] means that nothing has
 	// happened; any other, that the connection is dead.
 	CloseWrite() error
-}
-
-// HangupDetector is a Conn that notices the end of the stream without reading.
-type HangupDetector interface {
-	// HungUp reports whether the peer has ended or reset the connection, even if
-	// unread data stands before the end. It costs one system call and never waits.
-	// Any goroutine may call it at any time.
-	//
-	// False may mean that HungUp cannot know: it knows for TCP sockets on Linux only,
-	// and for a net.Conn that has a HungUp method of its own.
-	HungUp() bool
-}
-
-// Addresser is a Conn that knows where it begins.
-type Addresser interface {
-	// LocalAddr returns the address of our end of the connection, nil if that is not known.
-	// Any goroutine may call it at any time.
-	LocalAddr() net.Addr
 }
 
 // Message is one message as it travels.

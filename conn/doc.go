@@ -17,8 +17,8 @@
 //     holds a buffer of 131 bytes, an idle Framed one of 512.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
-//     connection is cut. Silence has no limit here: the caller judges it by Idle,
-//     which counts from the last byte of any kind.
+//     connection is cut. Silence has no limit here: the caller judges it by
+//     [Transport.Silence], which counts from the last byte of any kind.
 //  4. Cutting never waits. CloseNow and [Wire.Cut] unblock every call at once, at
 //     any stage, even while a Close waits; Close ends with its context.
 //  5. The end of a context never ends the connection. That of Ping ends the wait for the
@@ -39,4 +39,13 @@
 //
 // For a browser (js/wasm) the package compiles, with the little that is possible
 // there: see the documentation for GOOS=js.
+//
+// # Wrapping a connection
+//
+// A Conn may be a [Transport], a [Pinger] and a [HalfCloser] too. Package reconnect finds out by
+// type assertions, so a wrapper has only the methods that it shows: a struct that embeds a Conn
+// hides all three, works, and costs more. To keep them embed each of the three that the inner
+// connection has: struct{ conn.Conn; conn.Transport; conn.Pinger }. If the wrapper sees or
+// changes messages, it replaces four methods: Read and ReadBuffer, Write and WriteBatch, because
+// a reader or writer that knows a Transport calls the second of each pair in place of the first.
 package conn

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,5 +55,42 @@ func ExampleNewWebSocket() {
 	// Output:
 	// hello
 	// read: closed by the peer: 1012 "back in a minute"
+	// true
+}
+
+// logged is a connection that reports what is written. It embeds the Transport, so that the
+// connection loses nothing, and replaces both ways to write.
+type logged struct {
+	conn.Conn
+	conn.Transport
+}
+
+func (l logged) Write(m conn.Message) error {
+	_, err := l.WriteBatch([]conn.Message{m})
+	return err
+}
+
+func (l logged) WriteBatch(ms []conn.Message) (n int, err error) {
+	n, err = l.Transport.WriteBatch(ms)
+	fmt.Printf("%d of %d written\n", n, len(ms))
+	return n, err
+}
+
+// Whoever wraps a Transport embeds it beside the Conn.
+func ExampleTransport() {
+	ours, theirs := net.Pipe()
+	go io.Copy(io.Discard, theirs) // ends with the connection
+	framed, err := conn.NewFramed(ours, conn.Lines{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var c conn.Conn = logged{framed, framed}
+	defer c.CloseNow()
+	_ = c.Write(conn.TextMessage("one"))
+	_, transport := c.(conn.Transport)
+	fmt.Println(transport)
+	// Output:
+	// 1 of 1 written
 	// true
 }

@@ -32,12 +32,8 @@ type Framed struct {
 
 var _ interface {
 	Conn
-	Idler
-	BlockNotifier
-	BufferReader
-	BatchWriter
+	Transport
 	HalfCloser
-	HangupDetector
 } = (*Framed)(nil)
 
 // NewFramed returns nc as a Conn whose messages are cut by f, under the limits of
@@ -109,7 +105,7 @@ func validateFramer(f Framer) error {
 // read.
 func (c *Framed) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
-// ReadBuffer implements [BufferReader]. The size is always 0. The errors are those of
+// ReadBuffer implements [Transport]. The size is always 0. The errors are those of
 // Read.
 func (c *Framed) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	return c.read(nil, buffer)
@@ -173,12 +169,12 @@ const frameSize = 512
 
 var errHungUp = fmt.Errorf("the peer hung up: %w", io.EOF)
 
-// Idle implements [Idler].
-func (c *Framed) Idle() time.Duration {
+// Silence implements [Transport].
+func (c *Framed) Silence() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
 }
 
-// BeforeBlock implements [BlockNotifier].
+// BeforeBlock implements [Transport].
 func (c *Framed) BeforeBlock(f func()) bool {
 	c.source.beforeBlock = f
 	return true

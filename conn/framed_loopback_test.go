@@ -78,7 +78,7 @@ func TestFramedBothWaysOverRealSockets(t *testing.T) {
 			require.True(t, bytes.Equal(data, m.Data))
 			require.NoError(t, write())
 		}
-		require.Less(t, c.Idle(), time.Minute)
+		require.Less(t, c.Silence(), time.Minute)
 		require.NoError(t, c.Close(t.Context(), 1000, ""))
 	})
 }
@@ -142,7 +142,7 @@ func TestABelowTLSTapHearsWhatIsNoMessageYet(t *testing.T) {
 	sent := time.Now()
 	_, err = server.(*tls.Conn).NetConn().Write([]byte{23, 3, 3, 0, 100, 1})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return c.Idle() < time.Since(sent) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Silence() < time.Since(sent) }, time.Minute, time.Millisecond)
 	require.NoError(t, c.CloseNow())
 	require.ErrorIs(t, read(), net.ErrClosed)
 }

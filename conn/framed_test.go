@@ -315,12 +315,12 @@ func TestIdleCountsFromTheLastByte(t *testing.T) {
 		read := s.reading()
 		for _, piece := range []string{"a", "b", "c\n"} {
 			time.Sleep(7 * second)
-			require.Equal(t, 7*second, s.Idle())
+			require.Equal(t, 7*second, s.Silence())
 			require.NoError(t, s.Write(bytesOf("x")))
-			require.Equal(t, 7*second, s.Idle())
+			require.Equal(t, 7*second, s.Silence())
 			s.send(t, piece)
 			synctest.Wait()
-			require.Zero(t, s.Idle())
+			require.Zero(t, s.Silence())
 		}
 		require.NoError(t, read())
 	})

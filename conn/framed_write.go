@@ -22,7 +22,7 @@ func (c *Framed) Write(m Message) error {
 	return err
 }
 
-// WriteBatch implements [BatchWriter]: up to 64 messages, or those that reach 32
+// WriteBatch implements [Transport]: up to 64 messages, or those that reach 32
 // KiB, are one Write of the net.Conn, for which WriteTimeout holds. Between two of
 // them other goroutines may write.
 func (c *Framed) WriteBatch(ms []Message) (n int, err error) {

@@ -8,11 +8,11 @@ func (w *Wire) hungUp() bool {
 		return false
 	}
 	raw, _ := rawConn(t.Conn)
-	if own, ok := raw.(HangupDetector); ok {
+	if own, ok := raw.(interface{ HungUp() bool }); ok {
 		return own.HungUp()
 	}
 	return socketHungUp(raw)
 }
 
-// HungUp implements [HangupDetector].
+// HungUp implements [Transport].
 func (c *Framed) HungUp() bool { return c.wire.hungUp() }

@@ -23,11 +23,7 @@ type WebSocket struct {
 var _ interface {
 	Conn
 	Pinger
-	Idler
-	BlockNotifier
-	BufferReader
-	BatchWriter
-	HangupDetector
+	Transport
 } = (*WebSocket)(nil)
 
 // NewWebSocket returns ws as a Conn, under the limits of o, which may be nil. From
@@ -63,15 +59,15 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) *WebSocket {
 	return &WebSocket{ws: ws, wire: w, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8}
 }
 
-// Idle implements [Idler].
-func (c *WebSocket) Idle() time.Duration {
+// Silence implements [Transport].
+func (c *WebSocket) Silence() time.Duration {
 	return clock() - time.Duration(c.wire.heard.Load())
 }
 
-// HungUp implements [HangupDetector].
+// HungUp implements [Transport].
 func (c *WebSocket) HungUp() bool { return c.wire.hungUp() }
 
-// BeforeBlock implements [BlockNotifier]. Without a Wire it does nothing and reports false.
+// BeforeBlock implements [Transport]. Without a Wire it does nothing and reports false.
 func (c *WebSocket) BeforeBlock(f func()) bool {
 	if c.wire.stream == nil {
 		return false
@@ -80,7 +76,7 @@ func (c *WebSocket) BeforeBlock(f func()) bool {
 	return true
 }
 
-// LocalAddr implements [Addresser].
+// LocalAddr implements [Transport].
 func (c *WebSocket) LocalAddr() net.Addr { return c.wire.localAddr() }
 
 // Subprotocol returns the subprotocol that was agreed on, or "".

@@ -15,7 +15,7 @@ import (
 // WebSocket is a [Conn] over the WebSocket object of a browser, which [OpenWebSocket] opens.
 // A program in a browser can do less than another:
 //
-//   - There is no Ping, and Idle counts whole messages only.
+//   - There is no Ping, and Silence counts whole messages only.
 //   - Nothing slows the peer down while the program does not read. Messages that wait to be
 //     read have a limit of their own: see [UnreadError].
 //   - Write hands a message to the browser. If more than 1 MiB waits there it waits too, for
@@ -30,6 +30,7 @@ type WebSocket struct {
 	socket js.Value
 	limits Limits
 	stop   [3]func() // end the handlers of message, close, and error
+	waits  func()    // called by Read before it waits; may be nil
 
 	opened chan struct{} // closed by the event open
 	ended  chan struct{} // closed with the first cause
@@ -46,8 +47,7 @@ type WebSocket struct {
 
 var _ interface {
 	Conn
-	Idler
-	HangupDetector
+	Transport
 } = (*WebSocket)(nil)
 
 // UnreadError is the error of Read when messages have come faster than they were read: there
@@ -223,6 +223,11 @@ func (c *WebSocket) begin(code int, reason string) error {
 // Read implements [Conn]. Only one goroutine may read. What came before the end of the
 // connection is returned before its cause.
 func (c *WebSocket) Read(buf []byte) (Message, error) {
+	return c.ReadBuffer(func(int) []byte { return buf })
+}
+
+// ReadBuffer implements [Transport]. The size is always the size of the message.
+func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	for {
 		c.mu.Lock()
 		cause := c.cause
@@ -234,18 +239,27 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 				c.unread = nil // an idle connection keeps no memory
 			}
 			c.mu.Unlock()
-			m.Data = append(buf[:0], m.Data...)
+			m.Data = append(buffer(len(m.Data))[:0], m.Data...)
 			return m, nil
 		}
 		c.mu.Unlock()
 		if cause != nil {
 			return Message{}, &lostError{"read", cause}
 		}
+		if c.waits != nil {
+			c.waits()
+		}
 		select {
 		case <-c.more:
 		case <-c.ended:
 		}
 	}
+}
+
+// BeforeBlock implements [Transport].
+func (c *WebSocket) BeforeBlock(f func()) bool {
+	c.waits = f
+	return true
 }
 
 // Write implements [Conn]. Nil means that the browser has taken the message. A Text that is
@@ -278,6 +292,17 @@ func (c *WebSocket) Write(m Message) error {
 	return nil
 }
 
+// WriteBatch implements [Transport]: it is a Write for each message.
+func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
+	for n < len(ms) {
+		if err := c.Write(ms[n]); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
 // awaitRoom waits until the browser has sent most of what it was given, and closes the
 // connection if that takes longer than WriteTimeout.
 func (c *WebSocket) awaitRoom() error {
@@ -304,14 +329,14 @@ func (c *WebSocket) awaitRoom() error {
 	}
 }
 
-// Idle implements [Idler]. It counts from the last whole message.
-func (c *WebSocket) Idle() time.Duration {
+// Silence implements [Transport]. It counts from the last whole message.
+func (c *WebSocket) Silence() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return clock() - c.heard
 }
 
-// HungUp implements [HangupDetector].
+// HungUp implements [Transport].
 func (c *WebSocket) HungUp() bool {
 	select {
 	case <-c.closed:
@@ -320,6 +345,9 @@ func (c *WebSocket) HungUp() bool {
 		return false
 	}
 }
+
+// LocalAddr implements [Transport]. A browser does not tell the address, so LocalAddr returns nil.
+func (c *WebSocket) LocalAddr() net.Addr { return nil }
 
 // Subprotocol returns the subprotocol that was agreed on, "" if none was.
 func (c *WebSocket) Subprotocol() string { return c.socket.Get("protocol").String() }

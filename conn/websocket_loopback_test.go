@@ -64,7 +64,7 @@ func TestBothWaysOverRealSockets(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, m.Data, len(data))
 		require.NoError(t, write())
-		require.Less(t, c.Idle(), time.Minute)
+		require.Less(t, c.Silence(), time.Minute)
 
 		wait := background(func() error { return c.Close(t.Context(), 1000, "") })
 		_, _, err = peer.Read(t.Context())

@@ -82,7 +82,7 @@ func TestASlowUploadShowsThatThePeerIsAlive(t *testing.T) {
 		write := background(func() error { return c.Write(conn.BinaryMessage(make([]byte, 1_000_000))) })
 		for range 85 {
 			time.Sleep(second)
-			require.LessOrEqual(t, c.Idle(), 10*second)
+			require.LessOrEqual(t, c.Silence(), 10*second)
 		}
 		require.NoError(t, write())
 		require.EqualValues(t, 1_000_000, <-sizes)

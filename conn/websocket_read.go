@@ -24,7 +24,7 @@ import (
 // read.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
-// ReadBuffer implements [BufferReader]. The size is that of a message which is
+// ReadBuffer implements [Transport]. The size is that of a message which is
 // neither compressed nor in fragments, and at most the read limit. If buffer returns
 // nil for such a message, its data gets a slice of exactly that size. The errors are
 // those of Read. Without a Wire it is Read into buffer(0).

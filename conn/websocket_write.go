@@ -17,7 +17,7 @@ import (
 // A message of more than 32 KiB travels in fragments of that size, so that pings
 // and their answers pass between two of them; a compressed one travels in one
 // frame. If a fragment after the first had to wait for the network and the kernel has then
-// taken it, that counts as a sign of life for Idle, because the peer has made room.
+// taken it, that counts as a sign of life for Silence, because the peer has made room.
 //
 // The error is [ErrNotWritten] if no byte of the message was handed to the kernel.
 // It carries the cause of the connection's end if that is known.
@@ -26,7 +26,7 @@ func (c *WebSocket) Write(m Message) error {
 	return err
 }
 
-// WriteBatch implements [BatchWriter]: up to 64 messages, or those that reach 32
+// WriteBatch implements [Transport]: up to 64 messages, or those that reach 32
 // KiB, are handed to the kernel at once, and WriteTimeout holds for these. Without
 // a [Wire.Transport] it is a Write for each message.
 func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {

@@ -68,7 +68,7 @@ func TestAnyByteIsLife(t *testing.T) {
 		wait := l.reading()
 		for _, bytes := range []string{"\x81", "\x02", "h", frame(fin|ping, "p"), frame(fin|pong, "")} {
 			sleep(t, 7*second)
-			require.Equal(t, 7*second, l.Idle())
+			require.Equal(t, 7*second, l.Silence())
 			if bytes[0] == 0x89 {
 				l.send("i") // completes the message
 				require.NoError(t, wait())
@@ -76,7 +76,7 @@ func TestAnyByteIsLife(t *testing.T) {
 			}
 			l.send(bytes)
 			synctest.Wait()
-			require.Zero(t, l.Idle())
+			require.Zero(t, l.Silence())
 		}
 		require.NoError(t, l.CloseNow())
 		require.ErrorIs(t, wait(), net.ErrClosed)
@@ -91,10 +91,10 @@ func TestWithoutWireOnlyMessagesAreLife(t *testing.T) {
 		sleep(t, 3*second)
 		l.send(frame(fin|ping, ""))
 		sleep(t, 3*second)
-		require.Equal(t, 6*second, c.Idle())
+		require.Equal(t, 6*second, c.Silence())
 		l.send(frame(fin|text, strings.Repeat("x", 100)))
 		require.NoError(t, wait())
-		require.Zero(t, c.Idle())
+		require.Zero(t, c.Silence())
 		require.NoError(t, c.CloseNow())
 	})
 }

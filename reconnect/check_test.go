@@ -42,7 +42,7 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 			c.Check()
 		},
 	} {
-		for kind, fake := range map[string]conntest.FakeOptions{"a ping": alive, "Probe": {Idles: true}} {
+		for kind, fake := range map[string]conntest.FakeOptions{"a ping": alive, "Probe": {Transport: true}} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, s *scene) {
 					s.fake = fake
@@ -183,6 +183,7 @@ func TestCheckWithoutASessionDoesNothing(t *testing.T) {
 type elsewhere struct {
 	conn.Conn
 	conn.Pinger
+	conn.Transport
 }
 
 func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
@@ -193,7 +194,7 @@ func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
 		c := s.open(&o)
 		d := s.wantDial()
 		fake := conntest.NewFake(&alive).Conn()
-		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger)}, nil }
+		d.answer <- func() (conn.Conn, error) { return elsewhere{fake, fake.(conn.Pinger), fake.(conn.Transport)}, nil }
 		synctest.Wait()
 		c.Check()
 		synctest.Wait()

@@ -21,7 +21,7 @@ import (
 // openHeld opens a Conn whose connections write batches, and holds the first write back: that
 // of "first".
 func openHeld(t *testing.T, s *scene, down reconnect.WhenDown) (*reconnect.Conn, *conntest.Fake, *receiptLog) {
-	s.fake.Batches = true
+	s.fake.Transport = true
 	o, receipts := sending(down)
 	c := s.open(o)
 	peer := s.wantDial().accept()

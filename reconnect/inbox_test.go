@@ -283,9 +283,20 @@ func TestManyUnreadDropsAreJoined(t *testing.T) {
 	})
 }
 
-// batchingConn is a conn.BlockNotifier that announces a wait when the test calls flush.
-type batchingConn struct {
+// faked is a Fake that is a Transport, of which a test replaces some methods.
+type faked struct {
 	*conntest.Fake
+	conn.Transport
+}
+
+func newFaked() faked {
+	f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+	return faked{f, f.Conn().(conn.Transport)}
+}
+
+// batchingConn is a connection that announces a wait when the test calls flush.
+type batchingConn struct {
+	faked
 	flush func()
 }
 
@@ -293,13 +304,13 @@ func (c *batchingConn) BeforeBlock(f func()) bool { c.flush = f; return true }
 
 // openBatching opens a Conn over a batchingConn, and returns that and what one Read returns.
 func openBatching(t *testing.T, in reconnect.Inbox) (*batchingConn, <-chan string) {
-	peer := &batchingConn{Fake: conntest.NewFake(nil)}
+	peer := &batchingConn{faked: newFaked()}
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), &reconnect.Options{Inbox: in})
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAndWait(c) })
 	got := make(chan string, 1)
 	go func() {
-		m, err := c.Read(context.Background(), nil)
+		m, err := c.Read(context.Background(), make([]byte, 16))
 		if err != nil {
 			got <- err.Error()
 			return
@@ -350,7 +361,7 @@ func TestALossIsNotHeldBack(t *testing.T) {
 }
 
 // A connection that cannot announce its waits gets no batches.
-func TestWithoutABlockNotifierEachMessageWakesTheReader(t *testing.T) {
+func TestWithoutATransportEachMessageWakesTheReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		got := make(chan string, 1)
@@ -363,19 +374,23 @@ func TestWithoutABlockNotifierEachMessageWakesTheReader(t *testing.T) {
 	})
 }
 
-// eagerConn is a conn.BlockNotifier over a Fake that announces a wait before each Read.
+// eagerConn is a connection that announces a wait before each Read.
 type eagerConn struct {
-	*conntest.Fake
+	faked
 	f func()
 }
 
 func (c *eagerConn) BeforeBlock(f func()) bool { c.f = f; return true }
 
-func (c *eagerConn) Read(buf []byte) (conn.Message, error) {
+func (c *eagerConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
 	if c.f != nil {
 		c.f()
 	}
-	return c.Fake.Read(buf)
+	return c.faked.ReadBuffer(buffer)
+}
+
+func (c *eagerConn) Read(buf []byte) (conn.Message, error) {
+	return c.ReadBuffer(func(int) []byte { return buf })
 }
 
 // A message that OnSession delivers does not wait until the session is ready.
@@ -383,7 +398,7 @@ func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		fakes := make(chan *conntest.Fake, 2) // one for each session
 		dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			c := &eagerConn{Fake: conntest.NewFake(nil)}
+			c := &eagerConn{faked: newFaked()}
 			fakes <- c.Fake
 			return c, nil
 		})
@@ -415,7 +430,9 @@ func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
 // were, and however many waited.
 func TestAnEmptyInboxKeepsLittle(t *testing.T) {
 	t.Run("Conn", func(t *testing.T) { testEmptyInbox(t, func(c *sizedConn) conn.Conn { return c }) })
-	t.Run("BufferReader", func(t *testing.T) { testEmptyInbox(t, func(c *sizedConn) conn.Conn { return lateSizedConn{c} }) })
+	t.Run("Transport", func(t *testing.T) {
+		testEmptyInbox(t, func(c *sizedConn) conn.Conn { return lateSizedConn{c, newFaked()} })
+	})
 }
 
 func testEmptyInbox(t *testing.T, connOver func(*sizedConn) conn.Conn) {
@@ -473,7 +490,7 @@ func (c *sizedConn) Read(buf []byte) (conn.Message, error) {
 // nothing is copied.
 func TestWithoutABufferNothingIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		peer := &exactConn{sizedConn: sizedConn{conntest.NewFake(nil), make(chan int)}}
+		peer := &exactConn{sizedConn: sizedConn{conntest.NewFake(nil), make(chan int)}, Transport: newFaked()}
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }), nil)
 		require.NoError(t, err)
 		defer closeAndWait(c)
@@ -492,9 +509,12 @@ func TestWithoutABufferNothingIsCopied(t *testing.T) {
 // exactConn is a sizedConn that announces the size of a message, and keeps the last.
 type exactConn struct {
 	sizedConn
+	conn.Transport
 	last []byte
 	own  bool // last is in a slice that the connection has made
 }
+
+func (*exactConn) BeforeBlock(func()) bool { return false }
 
 func (c *exactConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
 	n, ok := <-c.sizes
@@ -510,7 +530,12 @@ func (c *exactConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
 }
 
 // lateSizedConn is a sizedConn that asks for a buffer when a message comes.
-type lateSizedConn struct{ *sizedConn }
+type lateSizedConn struct {
+	*sizedConn
+	conn.Transport
+}
+
+func (lateSizedConn) BeforeBlock(func()) bool { return false }
 
 func (c lateSizedConn) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
 	n, ok := <-c.sizes

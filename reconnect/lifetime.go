@@ -105,7 +105,7 @@ type Stats struct {
 	QueuedAge time.Duration
 
 	// Silence is how long ago the session that is ready received its last byte. For a
-	// connection that is no [conn.Idler] it is its last message. It is 0 without such a
+	// connection that is no [conn.Transport] it is its last message. It is 0 without such a
 	// session, and for a connection that can neither be asked nor probed.
 	Silence time.Duration
 }

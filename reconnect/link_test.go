@@ -152,7 +152,7 @@ func TestRedialDoesNotWaitForASilentPeer(t *testing.T) {
 
 // A peer with nothing to say is not silent if it answers, or if it is not asked.
 func TestRedialOfAQuietPeerIsPolite(t *testing.T) {
-	for name, fake := range map[string]conntest.FakeOptions{"answers": alive, "is not asked": {Idles: true}} {
+	for name, fake := range map[string]conntest.FakeOptions{"answers": alive, "is not asked": {Transport: true}} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			s.fake = fake
 			o := withPolicy(every(time.Second))

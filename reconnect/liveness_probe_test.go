@@ -22,7 +22,7 @@ import (
 // On a connection without a ping, Probe asks for a sign of life.
 func TestAProbeFunctionAsksForLife(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Idles: true}
+		s.fake = conntest.FakeOptions{Transport: true}
 		o := withPolicy(every(time.Hour))
 		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
 		c := s.open(&o)
@@ -246,7 +246,7 @@ func TestATimersCallbackThatDoesNotReturnEndsTheSession(t *testing.T) {
 // The timer is late when the process or the page was stopped, here by a hook that takes an hour.
 func TestAProbeAfterALateTimerHasTimeForItsAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Idles: true}
+		s.fake = conntest.FakeOptions{Transport: true}
 		o := withPolicy(every(time.Hour))
 		var once sync.Once
 		o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { once.Do(func() { time.Sleep(time.Hour) }) }}

@@ -302,7 +302,7 @@ func TestAReaderThatDoesNotReadIsReported(t *testing.T) {
 // stream is behind messages that nobody reads. It holds with and without a way to probe.
 func TestAHangUpBehindAFullInboxIsNoticed(t *testing.T) {
 	for name, fake := range map[string]conntest.FakeOptions{
-		"ping": {Pings: true, Idles: true, HangsUp: true}, "no ping": {HangsUp: true},
+		"ping": {Pings: true, Transport: true}, "no ping": {Transport: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {

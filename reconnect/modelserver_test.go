@@ -91,14 +91,14 @@ func (c *watchedConn) Write(m conn.Message) error {
 	return err
 }
 
-// watchedBatches is a watchedConn that writes batches.
-type watchedBatches struct {
+// watchedTransport is a watchedConn over a Transport.
+type watchedTransport struct {
 	*watchedConn
-	to conn.BatchWriter
+	conn.Transport
 }
 
-func (c *watchedBatches) WriteBatch(ms []conn.Message) (n int, err error) {
-	return c.record(ms, func() (int, error) { return c.to.WriteBatch(ms) })
+func (c *watchedTransport) WriteBatch(ms []conn.Message) (n int, err error) {
+	return c.record(ms, func() (int, error) { return c.Transport.WriteBatch(ms) })
 }
 
 // record records what write, which returns what a WriteBatch does, makes of ms.
@@ -229,11 +229,9 @@ func (w *modelWS) Dial(ctx context.Context) (conn.Conn, error) {
 	}
 	ws := opened.(*conn.WebSocket)
 	return struct {
-		*watchedBatches
+		*watchedTransport
 		conn.Pinger
-		conn.Idler
-		conn.BlockNotifier
-	}{&watchedBatches{&watchedConn{Conn: ws, m: w.model}, ws}, ws, ws, ws}, nil
+	}{&watchedTransport{&watchedConn{Conn: ws, m: w.model}, ws}, ws}, nil
 }
 
 func (w *modelWS) serve(ctx context.Context, c *websocket.Conn, _ *http.Request) {
@@ -313,11 +311,9 @@ func (w *modelFramed) Dial(ctx context.Context) (conn.Conn, error) {
 	}
 	framed := opened.(*conn.Framed)
 	return struct {
-		*watchedBatches
-		conn.Idler
-		conn.BlockNotifier
+		*watchedTransport
 		conn.HalfCloser
-	}{&watchedBatches{&watchedConn{Conn: framed, m: w.model}, framed}, framed, framed, framed}, nil
+	}{&watchedTransport{&watchedConn{Conn: framed, m: w.model}, framed}, framed}, nil
 }
 
 // serve records what one connection brings, parts of messages too.
@@ -395,22 +391,23 @@ func (w *modelFakes) Dial(ctx context.Context) (conn.Conn, error) {
 		return nil, errLost
 	}
 	w.dials++
-	fake := conntest.NewFake(nil)
+	fake := conntest.NewFake(&conntest.FakeOptions{Transport: true})
 	fake.Deliver(text("welcome"))
 	w.mu.Lock()
 	w.live = fake
 	w.mu.Unlock()
-	faulty := &faultyConn{Fake: fake, w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}
+	faulty := &faultyConn{Fake: fake, Transport: fake.Conn().(conn.Transport), w: w, faults: w.stream(1000 + w.dials), last: make(map[int]int)}
 	watched := &watchedConn{Conn: faulty, m: w.model}
 	if w.batch == 1 {
 		return watched, nil
 	}
-	return &watchedBatches{watched, faulty}, nil
+	return &watchedTransport{watched, faulty}, nil
 }
 
 // faultyConn is a fake whose writes take time and fail.
 type faultyConn struct {
 	*conntest.Fake
+	conn.Transport
 	w       *modelFakes
 	faults  *rand.Rand // of its writes
 	session uint64

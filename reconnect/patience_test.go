@@ -149,7 +149,7 @@ func TestCheckDoesNotBecomePatient(t *testing.T) {
 func TestPatienceEndsWithWhateverAnswersAProbe(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{9 * time.Second: 30 * time.Second, 21 * time.Second: 60 * time.Second} {
 		inBubble(t, func(t *testing.T, s *scene) {
-			s.fake = conntest.FakeOptions{Idles: true}
+			s.fake = conntest.FakeOptions{Transport: true}
 			o := withPolicy(every(0))
 			o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(text("?")) }
 			c, peer := grown(s, &o, 0)

@@ -37,8 +37,7 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 // collectFrom lets the inbox collect the messages that l has at hand, if l announces when it
 // waits. That wait also ends a pause of l.
 func (r *receiver) collectFrom(l *served) {
-	w, ok := l.Conn.(conn.BlockNotifier)
-	r.inbox.Collect(ok && w.BeforeBlock(func() {
+	r.inbox.Collect(l.Transport != nil && l.Transport.BeforeBlock(func() {
 		r.inbox.Publish()
 		l.Unpause()
 	}))

@@ -354,28 +354,25 @@ func TestSilenceAfterABurstForTheHandlerIsNoticed(t *testing.T) {
 // The data of a message belongs to OnMessage only until it returns. conntest.Poison shows a
 // mistake there.
 func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
-	withWSServer(t, conntest.Feed(time.Second, func(i int) []byte { return fmt.Append(nil, "message ", i) }), func(t *testing.T, server *wsServer) {
-		var kept []byte
-		var seen notes
-		c, err := reconnect.New(reconnect.DialFunc(func(ctx context.Context) (conn.Conn, error) {
-			c, err := server.dialer.Dial(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return conntest.Poison(c), nil
-		}), &reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
-			if kept == nil {
-				kept = m.Data
-			}
-			seen.add(string(m.Data))
-		}})
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		closeAndWait(c)
-		require.Equal(t, []string{"message 0", "message 1"}, seen.all(), "a handler that does not keep them reads them well")
-		require.Equal(t, bytes.Repeat([]byte{0xDB}, len("message 0")), kept)
-	})
+	for name, fake := range map[string]conntest.FakeOptions{"Conn": {}, "Transport": {Transport: true}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = fake
+				var kept []byte
+				var seen notes
+				s.open(&reconnect.Options{OnMessage: func(_ context.Context, m reconnect.Message) {
+					if kept == nil {
+						kept = m.Data
+					}
+					seen.add(string(m.Data))
+				}})
+				s.wantDial().accept().Deliver(text("kept"), text("b")) // accept poisons
+				synctest.Wait()
+				require.Equal(t, []string{"kept", "b"}, seen.all(), "a handler that does not keep them reads them well")
+				require.Equal(t, []byte("\xDB\xDB\xDB"), kept[1:])
+			})
+		})
+	}
 }
 
 func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {

@@ -182,7 +182,7 @@ func TestTheContextOfAHeldMessageEndsWithItsSession(t *testing.T) {
 // There is no verdict on the peer of the next session while that waits for the reader.
 func TestASlowReaderDoesNotCostTheNextSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Pings: true, Idles: true}
+		s.fake = conntest.FakeOptions{Pings: true, Transport: true}
 		o := rotating(reconnect.OverlapHold)
 		o.Inbox = reconnect.Inbox{Bytes: 4}
 		c, old, next := overlapping(s, &o)

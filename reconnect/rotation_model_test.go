@@ -147,7 +147,7 @@ func (w *rotations) Dial(ctx context.Context) (conn.Conn, error) {
 	if r.IntN(4) == 0 && !w.isCalm() {
 		return nil, errLost
 	}
-	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Idles: true})
+	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true})
 	peer := &rotatingPeer{server: fake, rotatingConn: fake.Conn().(rotatingConn)}
 	w.mu.Lock()
 	w.peers = append(w.peers, peer)
@@ -172,20 +172,24 @@ type rotatingPeer struct {
 	wait   func() // may be nil
 }
 
-// rotatingConn is what the connection of a Fake that pings and idles is.
+// rotatingConn is what the connection of a Fake with all its options is.
 type rotatingConn interface {
 	conn.Conn
 	conn.Pinger
-	conn.Idler
+	conn.Transport
 }
 
 func (p *rotatingPeer) BeforeBlock(f func()) bool { p.wait = f; return true }
 
 func (p *rotatingPeer) Read(buf []byte) (conn.Message, error) {
+	return p.ReadBuffer(func(int) []byte { return buf })
+}
+
+func (p *rotatingPeer) ReadBuffer(buffer func(int) []byte) (conn.Message, error) {
 	if p.wait != nil && p.read == p.sent.Load() {
 		p.wait()
 	}
-	m, err := p.rotatingConn.Read(buf)
+	m, err := p.rotatingConn.ReadBuffer(buffer)
 	p.read++
 	return m, err
 }

@@ -75,7 +75,7 @@ type order struct {
 func (d *order) Dial(context.Context) (conn.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Idles: true, Batches: d.r.IntN(2) == 0})
+	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: d.r.IntN(2) == 0})
 	if d.r.IntN(4) == 0 {
 		fake.FailWriteAfter(d.r.IntN(100), fmt.Errorf("%w: %w", conn.ErrNotWritten, errLost))
 	}

@@ -172,7 +172,7 @@ func withPolicy(p backoff.Policy) reconnect.Options {
 }
 
 // alive are the options of a fake that pings and reports bytes, as a WebSocket does.
-var alive = conntest.FakeOptions{Pings: true, Idles: true}
+var alive = conntest.FakeOptions{Pings: true, Transport: true}
 
 // deliver makes the peer send the numbers from one to the other, a message each.
 func deliver(peer *conntest.Fake, from, to int) {

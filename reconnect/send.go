@@ -62,7 +62,7 @@ type Receipt struct {
 // of [Conn.Write] among them. While no session is ready Send refuses a message, with
 // [ErrNotReady], or keeps it, as Options.WhenDown says. What is kept is sent when OnSession
 // of the next session has returned. Messages that wait at the same time are handed to the
-// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.BatchWriter]
+// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.Transport]
 // and Outbox.OneByOne is not set. None is held back for that.
 func (c *Conn) Send(o Out) error { return c.sender.send(o) }
 

@@ -56,6 +56,8 @@ func Layers(ctx context.Context, layers, messages int) (time.Duration, error) {
 	return took / time.Duration(messages-1), nil
 }
 
+var _ conn.Transport = (*stock)(nil)
+
 // stock is a connection that has so many messages at once, and then none.
 type stock struct {
 	left   int
@@ -79,6 +81,16 @@ func (s *stock) ReadBuffer(buffer func(size int) []byte) (conn.Message, error) {
 }
 
 func (s *stock) Write(conn.Message) error { return nil }
+
+func (s *stock) WriteBatch(ms []conn.Message) (int, error) { return len(ms), nil }
+
+func (s *stock) BeforeBlock(func()) bool { return false }
+
+func (s *stock) Silence() time.Duration { return 0 }
+
+func (s *stock) HungUp() bool { return false }
+
+func (s *stock) LocalAddr() net.Addr { return nil }
 
 func (s *stock) Close(context.Context, int, string) error { return s.CloseNow() }
 

@@ -3,124 +3,33 @@ package conntest
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/redial-go/redial/conn"
 )
 
-// abilities are what a Conn may have beyond [conn.Conn]; nil: not this one.
-type abilities struct {
-	conn.Pinger
-	conn.Idler
-	conn.BatchWriter
-	conn.HangupDetector
-}
-
-// abilitiesOf returns the abilities of c.
-func abilitiesOf(c conn.Conn) (a abilities) {
-	a.Pinger, _ = c.(conn.Pinger)
-	a.Idler, _ = c.(conn.Idler)
-	a.BatchWriter, _ = c.(conn.BatchWriter)
-	a.HangupDetector, _ = c.(conn.HangupDetector)
-	return a
-}
-
-// addTo returns c with the abilities that are not nil, and no others. Each set of them is a
-// type of its own, because a type assertion sees all methods of a type.
-func (a abilities) addTo(c conn.Conn) conn.Conn {
-	switch [4]bool{a.Pinger != nil, a.Idler != nil, a.BatchWriter != nil, a.HangupDetector != nil} {
-	case [4]bool{true, false, false, false}:
+// withAbilities returns c as a [conn.Transport] by t, and as a [conn.Pinger] by p; nil: not as
+// this one. Each set of abilities is a type of its own, because a type assertion sees all methods
+// of a type.
+func withAbilities(c conn.Conn, t conn.Transport, p conn.Pinger) conn.Conn {
+	switch {
+	case t != nil && p != nil:
+		return struct {
+			conn.Conn
+			conn.Transport
+			conn.Pinger
+		}{c, t, p}
+	case t != nil:
+		return struct {
+			conn.Conn
+			conn.Transport
+		}{c, t}
+	case p != nil:
 		return struct {
 			conn.Conn
 			conn.Pinger
-		}{c, a.Pinger}
-	case [4]bool{false, true, false, false}:
-		return struct {
-			conn.Conn
-			conn.Idler
-		}{c, a.Idler}
-	case [4]bool{true, true, false, false}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.Idler
-		}{c, a.Pinger, a.Idler}
-	case [4]bool{false, false, true, false}:
-		return struct {
-			conn.Conn
-			conn.BatchWriter
-		}{c, a.BatchWriter}
-	case [4]bool{true, false, true, false}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.BatchWriter
-		}{c, a.Pinger, a.BatchWriter}
-	case [4]bool{false, true, true, false}:
-		return struct {
-			conn.Conn
-			conn.Idler
-			conn.BatchWriter
-		}{c, a.Idler, a.BatchWriter}
-	case [4]bool{true, true, true, false}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.Idler
-			conn.BatchWriter
-		}{c, a.Pinger, a.Idler, a.BatchWriter}
-	case [4]bool{false, false, false, true}:
-		return struct {
-			conn.Conn
-			conn.HangupDetector
-		}{c, a.HangupDetector}
-	case [4]bool{true, false, false, true}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.HangupDetector
-		}{c, a.Pinger, a.HangupDetector}
-	case [4]bool{false, true, false, true}:
-		return struct {
-			conn.Conn
-			conn.Idler
-			conn.HangupDetector
-		}{c, a.Idler, a.HangupDetector}
-	case [4]bool{true, true, false, true}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.Idler
-			conn.HangupDetector
-		}{c, a.Pinger, a.Idler, a.HangupDetector}
-	case [4]bool{false, false, true, true}:
-		return struct {
-			conn.Conn
-			conn.BatchWriter
-			conn.HangupDetector
-		}{c, a.BatchWriter, a.HangupDetector}
-	case [4]bool{true, false, true, true}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.BatchWriter
-			conn.HangupDetector
-		}{c, a.Pinger, a.BatchWriter, a.HangupDetector}
-	case [4]bool{false, true, true, true}:
-		return struct {
-			conn.Conn
-			conn.Idler
-			conn.BatchWriter
-			conn.HangupDetector
-		}{c, a.Idler, a.BatchWriter, a.HangupDetector}
-	case [4]bool{true, true, true, true}:
-		return struct {
-			conn.Conn
-			conn.Pinger
-			conn.Idler
-			conn.BatchWriter
-			conn.HangupDetector
-		}{c, a.Pinger, a.Idler, a.BatchWriter, a.HangupDetector}
+		}{c, p}
 	}
 	return c
 }
@@ -155,33 +64,39 @@ func (p fakePinger) Ping(ctx context.Context) error {
 	}
 }
 
-// fakeIdler is the Idle of a Fake.
-type fakeIdler struct{ fake *Fake }
+// fakeTransport is the [conn.Transport] of a Fake.
+type fakeTransport struct{ fake *Fake }
 
-func (i fakeIdler) Idle() time.Duration {
-	i.fake.mu.Lock()
-	defer i.fake.mu.Unlock()
-	return time.Since(i.fake.heard)
+func (t fakeTransport) ReadBuffer(buffer func(size int) []byte) (conn.Message, error) {
+	return t.fake.read(buffer)
 }
 
-// fakeBatcher is the WriteBatch of a Fake.
-type fakeBatcher struct{ fake *Fake }
+func (t fakeTransport) BeforeBlock(f func()) bool {
+	t.fake.set(func() { t.fake.waits = f })
+	return true
+}
 
-func (b fakeBatcher) WriteBatch(ms []conn.Message) (n int, err error) {
+func (t fakeTransport) WriteBatch(ms []conn.Message) (n int, err error) {
 	for n < len(ms) && err == nil {
-		if err = b.fake.Write(ms[n]); err == nil {
+		if err = t.fake.Write(ms[n]); err == nil {
 			n++
 		}
 	}
-	b.fake.set(func() { b.fake.batches = append(b.fake.batches, n) })
+	t.fake.set(func() { t.fake.batches = append(t.fake.batches, n) })
 	return n, err
 }
 
-// fakeDetector is the HungUp of a Fake.
-type fakeDetector struct{ fake *Fake }
-
-func (d fakeDetector) HungUp() bool {
-	d.fake.mu.Lock()
-	defer d.fake.mu.Unlock()
-	return !d.fake.end.closed && (d.fake.hungUp || d.fake.end.cause != nil)
+func (t fakeTransport) Silence() time.Duration {
+	t.fake.mu.Lock()
+	defer t.fake.mu.Unlock()
+	return time.Since(t.fake.heard)
 }
+
+func (t fakeTransport) HungUp() bool {
+	t.fake.mu.Lock()
+	defer t.fake.mu.Unlock()
+	return !t.fake.end.closed && (t.fake.hungUp || t.fake.end.cause != nil)
+}
+
+// LocalAddr returns nil: a Fake has no network.
+func (t fakeTransport) LocalAddr() net.Addr { return nil }

@@ -138,7 +138,7 @@ func (e *endpoint) CloseWrite() error {
 }
 
 // HungUp reports whether the end of the stream or a reset has arrived, even behind unread
-// data. So a connection over this network is a [conn.HangupDetector].
+// data, as [conn.Transport] has it.
 func (e *endpoint) HungUp() bool {
 	e.pipe.mu.Lock()
 	defer e.pipe.mu.Unlock()

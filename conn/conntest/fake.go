@@ -13,13 +13,10 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// FakeOptions are the abilities of a [Fake] beyond those of [conn.Conn]. Nil and the zero
-// value mean none.
+// FakeOptions are what a [Fake] can do beyond [conn.Conn]. Nil and the zero value mean nothing.
 type FakeOptions struct {
-	Pings   bool // its Conn is a conn.Pinger
-	Idles   bool // its Conn is a conn.Idler
-	Batches bool // its Conn is a conn.BatchWriter
-	HangsUp bool // its Conn is a conn.HangupDetector
+	Pings     bool // its Conn is a conn.Pinger
+	Transport bool // its Conn is a conn.Transport
 }
 
 // Fake is a [conn.Conn] without a protocol: Read returns the messages that Deliver got, at
@@ -32,6 +29,7 @@ type Fake struct {
 	changed sync.Cond
 	peer    *Fake // of Pair, else nil
 	inbox   []conn.Message
+	waits   func() // called by Read before it waits; may be nil
 	written []conn.Message
 	reading bool  // a Read is under way
 	held    bool  // writes wait
@@ -78,24 +76,24 @@ func Pair(o *FakeOptions) (*Fake, *Fake) {
 
 // Conn returns the connection with the abilities that its options name.
 func (f *Fake) Conn() conn.Conn {
-	var a abilities
+	var t conn.Transport
+	var p conn.Pinger
+	if f.options.Transport {
+		t = fakeTransport{f}
+	}
 	if f.options.Pings {
-		a.Pinger = fakePinger{f}
+		p = fakePinger{f}
 	}
-	if f.options.Idles {
-		a.Idler = fakeIdler{f}
-	}
-	if f.options.Batches {
-		a.BatchWriter = fakeBatcher{f}
-	}
-	if f.options.HangsUp {
-		a.HangupDetector = fakeDetector{f}
-	}
-	return a.addTo(f)
+	return withAbilities(f, t, p)
 }
 
 // Read returns the next message that was delivered. See [conn.Conn].
 func (f *Fake) Read(buf []byte) (conn.Message, error) {
+	return f.read(func(int) []byte { return buf })
+}
+
+// read returns the next message in the memory that buffer returns.
+func (f *Fake) read(buffer func(size int) []byte) (conn.Message, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reading = true
@@ -108,14 +106,28 @@ func (f *Fake) Read(buf []byte) (conn.Message, error) {
 		if f.end.cause != nil {
 			return conn.Message{}, fmt.Errorf("read: %w", f.end.cause)
 		}
-		f.changed.Wait()
+		f.wait()
 	}
 	m := f.inbox[0]
 	f.inbox[0] = conn.Message{}
 	f.inbox = f.inbox[1:]
 	f.heard = time.Now()
-	m.Data = append(buf[:0], m.Data...)
+	m.Data = append(buffer(len(m.Data))[:0], m.Data...)
 	return m, nil
+}
+
+// wait is a reader's wait for a change, which it announces if nothing has come meanwhile. The
+// caller holds mu.
+func (f *Fake) wait() {
+	if waits := f.waits; waits != nil {
+		f.mu.Unlock()
+		waits()
+		f.mu.Lock()
+		if len(f.inbox) > 0 || f.hungUp || f.end.cause != nil {
+			return
+		}
+	}
+	f.changed.Wait()
 }
 
 // Write notes the message, at once or after [Fake.Hold] ends. See [conn.Conn]. After the end
@@ -233,7 +245,7 @@ func (f *Fake) FailWriteAfter(n int, err error) {
 }
 
 // HangUp ends the stream of the peer: Read returns what was delivered and then [io.EOF],
-// which ends the connection. Until then writes succeed. A [conn.HangupDetector] sees it at
+// which ends the connection. Until then writes succeed. A [conn.Transport] sees it at
 // once.
 func (f *Fake) HangUp() { f.set(func() { f.hungUp = true }) }
 

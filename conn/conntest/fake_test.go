@@ -157,12 +157,12 @@ func TestFakeCloseNotesItsCodeAndWaitsOnlyForAMutePeer(t *testing.T) {
 }
 
 func TestFakeHasTheAbilitiesOfItsOptions(t *testing.T) {
-	for _, o := range []conntest.FakeOptions{{}, {Pings: true}, {Idles: true}, {Pings: true, Idles: true}} {
+	for _, o := range []conntest.FakeOptions{{}, {Pings: true}, {Transport: true}, {Pings: true, Transport: true}} {
 		f := conntest.NewFake(&o)
 		for _, c := range []conn.Conn{f.Conn(), conntest.Poison(f.Conn())} {
 			_, pings := c.(conn.Pinger)
-			_, idles := c.(conn.Idler)
-			require.Equal(t, o, conntest.FakeOptions{Pings: pings, Idles: idles})
+			_, transport := c.(conn.Transport)
+			require.Equal(t, o, conntest.FakeOptions{Pings: pings, Transport: transport})
 			require.NoError(t, c.Write(text("the same connection")))
 		}
 		require.Len(t, f.Written(), 2)
@@ -212,24 +212,24 @@ func TestMutePeerCostsThePingAndNotTheConnection(t *testing.T) {
 	})
 }
 
-func TestIdleCountsFromTheLastLife(t *testing.T) {
+func TestSilenceCountsFromTheLastLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := conntest.NewFake(&conntest.FakeOptions{Idles: true, Pings: true})
+		f := conntest.NewFake(&conntest.FakeOptions{Transport: true, Pings: true})
 		defer f.CloseNow()
-		idle := f.Conn().(conn.Idler).Idle
+		silence := f.Conn().(conn.Transport).Silence
 		time.Sleep(3 * time.Second)
-		require.Equal(t, 3*time.Second, idle())
+		require.Equal(t, 3*time.Second, silence())
 		f.Deliver(text("a"))
-		require.Equal(t, 3*time.Second, idle(), "nobody has read it")
+		require.Equal(t, 3*time.Second, silence(), "nobody has read it")
 		f.Read(nil)
-		require.Zero(t, idle())
+		require.Zero(t, silence())
 		time.Sleep(time.Second)
 		f.Hear()
-		require.Zero(t, idle())
+		require.Zero(t, silence())
 		time.Sleep(time.Second)
 		go f.Read(nil)
 		require.NoError(t, f.Conn().(conn.Pinger).Ping(t.Context()))
-		require.Zero(t, idle())
+		require.Zero(t, silence())
 	})
 }
 
@@ -266,24 +266,10 @@ func TestPairDiesTogether(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func TestFakeHasTheAbilitiesThatItsOptionsName(t *testing.T) {
-	for i := range 16 {
-		o := &conntest.FakeOptions{Pings: i&1 != 0, Idles: i&2 != 0, Batches: i&4 != 0, HangsUp: i&8 != 0}
-		c := conntest.NewFake(o).Conn()
-		for _, c := range []conn.Conn{c, conntest.Poison(c)} {
-			_, pings := c.(conn.Pinger)
-			_, idles := c.(conn.Idler)
-			_, batches := c.(conn.BatchWriter)
-			_, hangsUp := c.(conn.HangupDetector)
-			require.Equal(t, *o, conntest.FakeOptions{Pings: pings, Idles: idles, Batches: batches, HangsUp: hangsUp})
-		}
-	}
-}
-
 func TestFakeWritesABatchOfCopies(t *testing.T) {
-	f := conntest.NewFake(&conntest.FakeOptions{Batches: true})
+	f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
 	ms := []conn.Message{text("a"), text("b")}
-	n, err := f.Conn().(conn.BatchWriter).WriteBatch(ms)
+	n, err := f.Conn().(conn.Transport).WriteBatch(ms)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	ms[0].Data[0] = 'x'
@@ -292,9 +278,9 @@ func TestFakeWritesABatchOfCopies(t *testing.T) {
 }
 
 func TestFailWriteAfterEndsABatchInTheMiddle(t *testing.T) {
-	f := conntest.NewFake(&conntest.FakeOptions{Batches: true})
+	f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
 	f.FailWriteAfter(2, errBoom)
-	n, err := f.Conn().(conn.BatchWriter).WriteBatch([]conn.Message{text("a"), text("b"), text("c")})
+	n, err := f.Conn().(conn.Transport).WriteBatch([]conn.Message{text("a"), text("b"), text("c")})
 	require.Equal(t, 2, n)
 	require.ErrorIs(t, err, errBoom)
 	require.NotErrorIs(t, err, conn.ErrNotWritten)
@@ -303,8 +289,8 @@ func TestFailWriteAfterEndsABatchInTheMiddle(t *testing.T) {
 }
 
 func TestHungUpIsSeenBeforeTheEndIsRead(t *testing.T) {
-	f := conntest.NewFake(&conntest.FakeOptions{HangsUp: true})
-	hungUp := f.Conn().(conn.HangupDetector).HungUp
+	f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+	hungUp := f.Conn().(conn.Transport).HungUp
 	f.Deliver(text("unread"))
 	require.False(t, hungUp())
 	f.HangUp()
@@ -317,4 +303,25 @@ func TestHungUpIsSeenBeforeTheEndIsRead(t *testing.T) {
 	require.True(t, hungUp())
 	require.NoError(t, f.CloseNow())
 	require.False(t, hungUp(), "closed by us")
+}
+
+func TestAFakeAsksForABufferAndAnnouncesItsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+		c := f.Conn().(conn.Transport)
+		waits, sizes := 0, []int{}
+		require.True(t, c.BeforeBlock(func() { waits++ }))
+		read := func() string {
+			m, err := c.ReadBuffer(func(size int) []byte { sizes = append(sizes, size); return nil })
+			require.NoError(t, err)
+			return string(m.Data)
+		}
+		f.Deliver(text("at hand"))
+		require.Equal(t, "at hand", read())
+		require.Zero(t, waits)
+		time.AfterFunc(time.Second, func() { f.Deliver(text("late")) })
+		require.Equal(t, "late", read())
+		require.Equal(t, 1, waits)
+		require.Equal(t, []int{7, 4}, sizes)
+	})
 }

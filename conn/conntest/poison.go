@@ -5,17 +5,33 @@ import (
 )
 
 // Poison returns a connection that shows when a reader keeps the data of a message for
-// too long. Before it reads, it fills the whole capacity of the buffer given to Read
-// with 0xDB, so that data of an earlier message turns into these bytes at once. The
-// connection has the abilities of c that [FakeOptions] names.
-func Poison(c conn.Conn) conn.Conn { return abilitiesOf(c).addTo(poisoned{c}) }
+// too long. Before it reads, it fills the whole capacity of the buffer given to Read, or by a
+// reader to ReadBuffer, with 0xDB, so that data of an earlier message turns into these bytes at
+// once. The connection is a [conn.Transport] and a [conn.Pinger] if c is.
+func Poison(c conn.Conn) conn.Conn {
+	t, _ := c.(conn.Transport)
+	p, _ := c.(conn.Pinger)
+	if t != nil {
+		t = poisonedTransport{t}
+	}
+	return withAbilities(poisoned{c}, t, p)
+}
 
 type poisoned struct{ conn.Conn }
 
-func (p poisoned) Read(buf []byte) (conn.Message, error) {
+func (p poisoned) Read(buf []byte) (conn.Message, error) { return p.Conn.Read(poison(buf)) }
+
+type poisonedTransport struct{ conn.Transport }
+
+func (p poisonedTransport) ReadBuffer(buffer func(size int) []byte) (conn.Message, error) {
+	return p.Transport.ReadBuffer(func(size int) []byte { return poison(buffer(size)) })
+}
+
+// poison fills buf up to its capacity, and returns it.
+func poison(buf []byte) []byte {
 	whole := buf[:cap(buf)]
 	for i := range whole {
 		whole[i] = 0xDB
 	}
-	return p.Conn.Read(buf)
+	return buf
 }

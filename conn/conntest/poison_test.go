@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 )
 
@@ -33,4 +34,14 @@ func TestPoisonSpoilsTheOldBufferBeforeTheNextMessageComes(t *testing.T) {
 	_, err = c.Read(m.Data)
 	require.ErrorIs(t, err, errBoom)
 	require.Equal(t, bytes.Repeat([]byte{0xDB}, 4), m.Data)
+}
+
+func TestPoisonSpoilsTheBufferThatAReaderIsAskedFor(t *testing.T) {
+	f := conntest.NewFake(&conntest.FakeOptions{Transport: true})
+	f.Deliver(text("b"))
+	buf := []byte("kept")
+	m, err := conntest.Poison(f.Conn()).(conn.Transport).ReadBuffer(func(int) []byte { return buf })
+	require.NoError(t, err)
+	require.Equal(t, text("b"), m)
+	require.Equal(t, "b\xdb\xdb\xdb", string(buf))
 }

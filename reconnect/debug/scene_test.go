@@ -73,7 +73,7 @@ func (s *scene) open(o reconnect.Options) *reconnect.Conn {
 
 // accept waits for the next dial, and lets it succeed.
 func (s *scene) accept() *conntest.Fake {
-	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Idles: true})
+	fake := conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true})
 	answer := <-s.dials
 	answer <- func() (conn.Conn, error) { return fake.Conn(), nil }
 	synctest.Wait()

@@ -16,11 +16,11 @@ import (
 // Link is one connection, from its dial to its loss. It is a context that ends with the connection.
 type Link struct {
 	xsync.Context
-	Conn    conn.Conn
-	Session uint64 // its number; does not change once others know the link
+	Conn      conn.Conn
+	Transport conn.Transport // Conn, if it is a Transport; else nil
+	Session   uint64         // its number; does not change once others know the link
 
 	life     *Life
-	late     conn.BufferReader      // Conn, if it needs no buffer while it waits; else nil
 	end      atomic.Pointer[ending] // nil: we have not ended it
 	slot     xsync.Slot             // held by the one goroutine that writes, once the link is ready
 	turn     atomic.Uint64          // what the supervisor does at the reading end
@@ -38,7 +38,7 @@ type Observer interface {
 // Begin makes l the link of c. No more messages are written by it than the window lets through.
 func (l *Link) Begin(c conn.Conn, life *Life, window budget.Window) {
 	l.Conn, l.life, l.window = c, life, newPace(window)
-	l.late, _ = c.(conn.BufferReader)
+	l.Transport, _ = c.(conn.Transport)
 }
 
 // Observe sets the observer. It is called before another goroutine knows the link.
@@ -237,10 +237,10 @@ func (l *Link) Reason(err error) backoff.Reason {
 }
 
 // Read returns the next message, in the memory that buffer returns if that is large enough:
-// see [conn.BufferReader]. A conn that is no BufferReader holds the memory while it waits.
+// see [conn.Transport]. A Conn that is no Transport holds the memory while it waits.
 func (l *Link) Read(buffer func(size int) []byte) (conn.Message, error) {
-	if l.late != nil {
-		return l.late.ReadBuffer(buffer)
+	if l.Transport != nil {
+		return l.Transport.ReadBuffer(buffer)
 	}
 	return l.Conn.Read(buffer(-1))
 }

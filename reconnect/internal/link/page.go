@@ -21,8 +21,7 @@ type Page struct {
 func NewPage(l *Link) *Page {
 	p := &Page{link: l}
 	p.buffer = p.room
-	w, ok := l.Conn.(conn.BlockNotifier)
-	p.waits = ok && w.BeforeBlock(p.rest)
+	p.waits = l.Transport != nil && l.Transport.BeforeBlock(p.rest)
 	return p
 }
 
@@ -59,7 +58,7 @@ func (p *Page) Done(m conn.Message) {
 // rest prepares for a wait.
 func (p *Page) rest() {
 	p.link.Unpause()
-	if !p.begun && p.link.late != nil {
+	if !p.begun && p.link.Transport != nil {
 		p.Free()
 	}
 }

@@ -19,16 +19,13 @@ func (l *Link) TryAcquire() bool { return l.slot.TryAcquire() }
 func (l *Link) Release() { l.slot.Release() }
 
 // Batches reports whether Write hands several messages over at once.
-func (l *Link) Batches() bool {
-	_, ok := l.Conn.(conn.BatchWriter)
-	return ok
-}
+func (l *Link) Batches() bool { return l.Transport != nil }
 
 // Write writes messages, and returns how many were handed over whole; err is about the next one.
 // The caller holds the slot.
 func (l *Link) Write(ms []conn.Message) (n int, err error) {
-	if w, ok := l.Conn.(conn.BatchWriter); ok && len(ms) > 1 {
-		n, err = w.WriteBatch(ms)
+	if l.Transport != nil && len(ms) > 1 {
+		n, err = l.Transport.WriteBatch(ms)
 	} else {
 		for n < len(ms) && err == nil {
 			if err = l.Conn.Write(ms[n]); err == nil {

@@ -228,7 +228,7 @@ func TestWatchDuringARotationSeesTheSeam(t *testing.T) {
 
 func TestProbesAreCountedByOutcome(t *testing.T) {
 	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
-		s.fake = conntest.FakeOptions{Pings: true, Idles: true}
+		s.fake = conntest.FakeOptions{Pings: true, Transport: true}
 		s.open("feed", reconnect.Options{})
 		peer := s.accept()
 		peer.PongAfter(time.Second)

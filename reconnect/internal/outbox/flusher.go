@@ -184,7 +184,7 @@ func (q *Outbox) sendsBy(l *lane, e *entry) bool {
 }
 
 // The flusher hands over so many messages together at most, and so many bytes with their
-// frames, unless one message alone is larger. A [conn.BatchWriter] should hand that to the kernel
+// frames, unless one message alone is larger. A [conn.Transport] should hand that to the kernel
 // at once. Then one write timeout holds for them, and none begins after its deadline.
 const (
 	batchMessages = 64

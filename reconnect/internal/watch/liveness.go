@@ -39,7 +39,7 @@ type Liveness struct {
 	last  atomic.Int64 // when the last message came, if notes is set
 	check atomic.Bool  // Check asks for a probe
 	began atomic.Bool  // start has been called
-	notes bool         // the connection is no conn.Idler
+	notes bool         // the connection is no conn.Transport
 	asks  bool         // there is a way to probe it
 
 	lesson lesson // what the session has shown; owned by the callback until stop has returned
@@ -68,8 +68,8 @@ func (w *Liveness) Prepare(s *Shared, c conn.Conn) (notes bool) {
 	w.shared = s
 	_, pings := c.(conn.Pinger)
 	w.asks = pings || s.Liveness.Probe != nil
-	_, idles := c.(conn.Idler)
-	w.notes = w.asks && !idles
+	_, transport := c.(conn.Transport)
+	w.notes = w.asks && !transport
 	return w.notes
 }
 
@@ -163,8 +163,8 @@ func (w *Liveness) Silence() time.Duration {
 	if w.notes {
 		return link.Now() - link.Instant(w.last.Load())
 	}
-	if i, ok := w.link.Conn.(conn.Idler); ok {
-		return i.Idle()
+	if t := w.link.Transport; t != nil {
+		return t.Silence()
 	}
 	return 0
 }
@@ -203,9 +203,9 @@ func (w *Liveness) silence() time.Duration {
 	at := link.Now()
 	idle := at - link.Instant(w.last.Load())
 	if !w.notes {
-		idle = w.link.Conn.(conn.Idler).Idle()
+		idle = w.link.Transport.Silence()
 	}
-	heard := at - idle // or a moment later, because Idle looks at the clock after now
+	heard := at - idle // or a moment later, because Silence looks at the clock after now
 	if heard >= w.probed {
 		w.probes, w.deadline = 0, 0
 	}
@@ -226,7 +226,7 @@ func (w *Liveness) tick() {
 	}
 	suspended, paused, checked := w.woke(), w.paused(), w.check.Swap(false)
 	switch {
-	case (checked || suspended) && addressGone(w.link.Conn):
+	case (checked || suspended) && addressGone(w.link.Transport):
 		w.link.Cut(errAddressGone)
 	case paused:
 		w.rest()
@@ -331,14 +331,13 @@ func (w *Liveness) ask(silence, limit time.Duration, due bool) bool {
 	return ok
 }
 
-// addressGone reports whether c is bound to an IP address that this machine does not have any
-// more.
-func addressGone(c conn.Conn) bool {
-	a, ok := c.(conn.Addresser)
-	if !ok {
+// addressGone reports whether t, which may be nil, is bound to an IP address that this machine
+// does not have any more.
+func addressGone(t conn.Transport) bool {
+	if t == nil {
 		return false
 	}
-	local, ok := a.LocalAddr().(*net.TCPAddr)
+	local, ok := t.LocalAddr().(*net.TCPAddr)
 	if !ok {
 		return false
 	}
@@ -371,7 +370,7 @@ func (w *Liveness) paused() bool {
 			w.reported = since
 			w.shared.Report.Overdue("reader", since)
 		}
-		if h, ok := w.link.Conn.(conn.HangupDetector); ok && h.HungUp() {
+		if t := w.link.Transport; t != nil && t.HungUp() {
 			w.link.Cut(errHungUp)
 		}
 	}
