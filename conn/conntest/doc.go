@@ -17,9 +17,6 @@
 //   - [Server] is a real coder/websocket server on it. A test chooses how it answers each
 //     handshake ([Answer]), and can kill it and start it again.
 //
-// [Venue] is a handler for a Server: a service with subscriptions, a policeman that closes
-// clients that send too much, and answers that are lost, late, foreign or wrong.
-//
 // [Fake] needs none of these: it is a conn.Conn whose Read returns the messages that a
 // test delivers, and [Poison] shows when a reader keeps a buffer for too long.
 //

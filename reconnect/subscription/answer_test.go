@@ -12,21 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // InsForge#101: the answer of another session, or with an id that nobody gave, confirms nothing.
 func TestAForeignAnswerConfirmsNothing(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.ready("a") // has the id 1
-		s.venue.Next(conntest.VenueFault{Foreign: "1", Late: time.Second})
+		s.venue.Next(venue.Fault{Foreign: "1", Late: time.Second})
 		s.lose()
 		require.Equal(t, subscription.StateAsked, s.set.State("a"))
 		require.Equal(t, uint64(1), s.set.Stats().Strays)
-		s.venue.Next(conntest.VenueFault{Foreign: "not ours"})
+		s.venue.Next(venue.Fault{Foreign: "not ours"})
 		s.set.Add("b")
 		synctest.Wait()
 		require.Equal(t, uint64(1), s.set.Stats().Strays)
@@ -42,7 +42,7 @@ func TestASecondAnswerIsCountedAndTaken(t *testing.T) {
 			r.ID = "mine-" + r.ID
 			return encode(r)
 		}
-		s.venue.Next(conntest.VenueFault{Twice: true})
+		s.venue.Next(venue.Fault{Twice: true})
 		s.ready("a")
 		s.synced("a")
 		require.Equal(t, uint64(1), s.set.Stats().Strays)
@@ -54,7 +54,7 @@ func TestASecondAnswerIsCountedAndTaken(t *testing.T) {
 func TestWhatIsNotAnsweredIsAskedAgainWithANewID(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.noteEvents()
-		s.venue.Next(conntest.VenueFault{Lost: true}, conntest.VenueFault{Ignored: true}, conntest.VenueFault{Ignored: true})
+		s.venue.Next(venue.Fault{Lost: true}, venue.Fault{Ignored: true}, venue.Fault{Ignored: true})
 		s.ready("a")
 		time.Sleep(10*time.Second - 1)
 		require.Equal(t, 1, s.venue.Stats().Requests)
@@ -91,7 +91,7 @@ func TestABusyReaderCostsNoKey(t *testing.T) {
 // The answer to the first request comes when the second one waits for its own.
 func TestALateAnswerDoesNotConfirmTheNextRequest(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.venue.Next(conntest.VenueFault{Late: 12 * time.Second}, conntest.VenueFault{Late: 5 * time.Second})
+		s.venue.Next(venue.Fault{Late: 12 * time.Second}, venue.Fault{Late: 5 * time.Second})
 		s.ready("a")
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
@@ -105,7 +105,7 @@ func TestALateAnswerDoesNotConfirmTheNextRequest(t *testing.T) {
 // A request that was given up is worked off by the venue all the same, after the key was removed.
 func TestWhatTheVenueDoesTooLateIsUndone(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.venue.Next(conntest.VenueFault{Slow: 30 * time.Second})
+		s.venue.Next(venue.Fault{Slow: 30 * time.Second})
 		s.ready("a")
 		time.Sleep(15 * time.Second) // asked again, and held
 		s.set.Remove("a")
@@ -118,10 +118,10 @@ func TestWhatTheVenueDoesTooLateIsUndone(t *testing.T) {
 }
 
 func TestARemovalThatIsNotAnsweredIsAskedAgain(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Strict: true}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Strict: true}, func(t *testing.T, s *scene) {
 		s.noteEvents()
 		s.ready("a")
-		s.venue.Next(conntest.VenueFault{Lost: true}) // then the venue says that there is nothing to do
+		s.venue.Next(venue.Fault{Lost: true}) // then the venue says that there is nothing to do
 		s.set.Remove("a")
 		time.Sleep(10 * time.Second)
 		s.synced()
@@ -133,7 +133,7 @@ func TestARemovalThatIsNotAnsweredIsAskedAgain(t *testing.T) {
 // One bad key among fifty is found, and the others are held.
 func TestARefusedBatchIsHalvedUntilTheBadKeyIsAlone(t *testing.T) {
 	bad := "SYM00017"
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == bad }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == bad }}, func(t *testing.T, s *scene) {
 		var got []subscription.Rejection[string]
 		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
 			got = append(got, r)
@@ -162,7 +162,7 @@ func TestARefusedBatchIsHalvedUntilTheBadKeyIsAlone(t *testing.T) {
 // The default verdict asks again, alone, and not in the batch of the next session.
 func TestARefusedKeyIsAskedAgainAlone(t *testing.T) {
 	var kind atomic.Bool
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" && !kind.Load() }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" && !kind.Load() }}, func(t *testing.T, s *scene) {
 		s.ready("a", "bad", "c", "d")
 		s.holds("a", "c", "d")
 		before := s.venue.Stats().Requests
@@ -184,7 +184,7 @@ func TestARefusedKeyIsAskedAgainAlone(t *testing.T) {
 }
 
 func TestARefusalThatNamesTheKeysCostsTheOthersNothing(t *testing.T) {
-	for _, o := range []conntest.VenueOptions{{Partial: true}, {KeyByKey: true}} {
+	for _, o := range []venue.Options{{Partial: true}, {KeyByKey: true}} {
 		t.Run(fmt.Sprintf("key by key %v", o.KeyByKey), func(t *testing.T) {
 			o.Bad = func(k string) bool { return k == "bad" }
 			inBubble(t, &o, func(t *testing.T, s *scene) {
@@ -201,7 +201,7 @@ func TestARefusalThatNamesTheKeysCostsTheOthersNothing(t *testing.T) {
 }
 
 func TestAPermanentRefusalIsDroppedByDefault(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
 			a, ok := answer(m)
 			a.Err = backoff.Permanent(a.Err)
@@ -221,7 +221,7 @@ func TestARefusalMaySayHowLongToWait(t *testing.T) {
 			a.Err = backoff.RetryAfter(a.Err, 20*time.Second)
 			return a, ok
 		}
-		s.venue.Next(conntest.VenueFault{Err: "too many"})
+		s.venue.Next(venue.Fault{Err: "too many"})
 		s.ready("a")
 		time.Sleep(21*time.Second - 1)
 		require.Equal(t, 1, s.venue.Stats().Requests)
@@ -231,13 +231,13 @@ func TestARefusalMaySayHowLongToWait(t *testing.T) {
 }
 
 func TestAVenueWithoutIDsIsMatchedByOrder(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bare: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bare: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.InFlight = 1
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
 		s.ready("a", "bad", "c")
 		s.holds("a", "c")
 		// After an answer that did not come nobody knows what the next belongs to.
-		s.venue.Next(conntest.VenueFault{Late: 11 * time.Second})
+		s.venue.Next(venue.Fault{Late: 11 * time.Second})
 		s.set.Add("d")
 		time.Sleep(12 * time.Second)
 		s.holds("a", "c", "d")
@@ -246,7 +246,7 @@ func TestAVenueWithoutIDsIsMatchedByOrder(t *testing.T) {
 }
 
 func TestAVenueThatDoesNotAnswer(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Mute: true}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Mute: true}, func(t *testing.T, s *scene) {
 		s.so.Answer, s.so.NoAnswers = nil, true
 		s.so.Essential = func(k string) bool { return k == "a" }
 		s.ready("a", "b")
@@ -278,7 +278,7 @@ func TestAKeyThatTheVenueHasEndedIsAskedAgain(t *testing.T) {
 
 // ethers-rs#2418: the venue gives new names in each session.
 func TestNamesThatTheVenueGivesBelongToTheirSession(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Tags: true, Strict: true}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Tags: true, Strict: true}, func(t *testing.T, s *scene) {
 		s.so.Batch = 1
 		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
 			x := *r
@@ -355,7 +355,7 @@ func TestAnAnswerCanGoOnToTheReader(t *testing.T) {
 
 // Elsewhere one bad key spoils the batch of each session. Here it is alone from then on.
 func TestARefusedKeyIsNotInTheBatchOfTheNextSession(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.ready("a", "bad", "c", "d")
 		s.holds("a", "c", "d")
 		s.server.Close()

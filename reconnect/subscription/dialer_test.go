@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // openURL is open with a venue that takes the keys in the URL, up to most of them.
@@ -90,8 +91,8 @@ func TestOfTwoDialsTheKeysOfTheOneThatIsOpenedCount(t *testing.T) {
 
 // One bad key in the URL costs one dial, and is found by messages then.
 func TestABadKeyInTheURLCostsOneDial(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
-		s.server.Next(s.venue.Door(s.server))
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+		s.server.Next(s.venue.Door(s.server.Accept))
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
 		s.openURL(0, "a", "bad", "c")
 		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
@@ -187,7 +188,7 @@ func TestAKeyThatWasNotAnsweredOnceIsInTheURL(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.openURL(5)
 		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
-		s.venue.Next(conntest.VenueFault{Ignored: true}, conntest.VenueFault{Ignored: true})
+		s.venue.Next(venue.Fault{Ignored: true}, venue.Fault{Ignored: true})
 		s.set.Add("a")
 		time.Sleep(11 * time.Second) // asked for the second time
 		before := s.venue.Stats().Requests

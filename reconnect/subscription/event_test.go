@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // writeSnapshots makes Events ask for a snapshot by the Conn, which waits for a session.
@@ -105,7 +105,7 @@ func TestEventsGetsNothingOfSessionsThatWereLostMeanwhile(t *testing.T) {
 
 // The last refusal of a key is told though its session was lost, and those before it are not.
 func TestARefusalIsToldAfterItsSession(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k != "a" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k != "a" }}, func(t *testing.T, s *scene) {
 		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
 			if r.Key == "worse" {
 				return subscription.Drop

@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // For each seed there is a virtual minute in which a user adds, removes and replaces keys at random,
@@ -64,9 +65,9 @@ type seen struct {
 }
 
 // venueOptions draws what the venue is like. One key is bad until there is peace.
-func (m *model) venueOptions(seed uint64) *conntest.VenueOptions {
+func (m *model) venueOptions(seed uint64) *venue.Options {
 	m.faults = rand.New(rand.NewPCG(seed, 1))
-	o := &conntest.VenueOptions{Most: 5, Per: time.Second, Fault: m.fault}
+	o := &venue.Options{Most: 5, Per: time.Second, Fault: m.fault}
 	o.Bad = func(k string) bool { return k == "K07" && !m.isCalm() }
 	switch m.r.IntN(3) {
 	case 0:
@@ -85,7 +86,7 @@ func (m *model) isCalm() bool {
 }
 
 // fault draws what the venue does wrong with a request.
-func (m *model) fault(r conntest.VenueRequest) (f conntest.VenueFault) {
+func (m *model) fault(r venue.Request) (f venue.Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.calm {
@@ -153,7 +154,7 @@ func (m *model) options() {
 
 // check sees each message of a session in order, before the Set does.
 func (m *model) check(msg reconnect.Message) bool {
-	var v conntest.VenueMessage
+	var v venue.Message
 	if json.Unmarshal(msg.Data, &v) != nil || v.Answer || len(v.Keys) == 0 {
 		return false
 	}

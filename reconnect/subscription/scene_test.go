@@ -21,6 +21,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // scene is a venue on a network in memory, and a Conn with a Set that goes there.
@@ -29,7 +30,7 @@ type scene struct {
 	start time.Time
 
 	net    *conntest.Network
-	venue  *conntest.Venue
+	venue  *venue.Venue
 	server *conntest.Server
 	dialer *dialer.WebSocket
 
@@ -45,11 +46,11 @@ type scene struct {
 const addr = "feed.test:80"
 
 // inBubble runs a test in virtual time. In the end nothing may be left.
-func inBubble(t *testing.T, o *conntest.VenueOptions, test func(t *testing.T, s *scene)) {
+func inBubble(t *testing.T, o *venue.Options, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
-		v := conntest.NewVenue(o)
+		v := venue.New(o)
 		s := &scene{t: t, start: time.Now(), net: n, venue: v, server: conntest.NewServer(n, addr, v.Serve)}
 		s.dialer = &dialer.WebSocket{URL: "ws://feed.test/v1", DialContext: n.DialContext}
 		s.so = subscription.Options[string]{Encode: encode, Answer: answer, Backoff: &backoff.Exponential{Floor: time.Second, Base: time.Second, Cap: time.Second}}
@@ -68,12 +69,12 @@ func inBubble(t *testing.T, o *conntest.VenueOptions, test func(t *testing.T, s 
 }
 
 func encode(r *subscription.Request[string]) (conn.Message, error) {
-	data, err := json.Marshal(conntest.VenueRequest{Op: r.Op.String(), ID: r.ID, Keys: r.Keys})
+	data, err := json.Marshal(venue.Request{Op: r.Op.String(), ID: r.ID, Keys: r.Keys})
 	return conn.Message{Type: conn.Text, Data: data}, err
 }
 
 func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
-	var v conntest.VenueMessage
+	var v venue.Message
 	if err := json.Unmarshal(m.Data, &v); err != nil || !v.Answer {
 		return a, false
 	}

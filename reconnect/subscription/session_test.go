@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // 5,000 symbols are 100 requests. With 4 messages in any second the first four go at once, and
@@ -20,7 +20,7 @@ import (
 // window, so that with it the last request goes at second 25.
 func TestFiveThousandSymbolsAreBackIn25Seconds(t *testing.T) {
 	for login, want := range map[bool]time.Duration{false: 24 * time.Second, true: 25 * time.Second} {
-		inBubble(t, &conntest.VenueOptions{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
+		inBubble(t, &venue.Options{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
 			s.paced(4)
 			if login {
 				s.co.OnSession = loginFirst
@@ -40,7 +40,7 @@ func TestFiveThousandSymbolsAreBackIn25Seconds(t *testing.T) {
 
 // One by one the same takes 21 minutes: 1,250 windows, the last of which begins at 1,249 s.
 func TestOneByOneTheyAreBackIn21Minutes(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
 		s.paced(4)
 		s.so.Batch = 1
 		s.open(symbols(5000)...)
@@ -52,7 +52,7 @@ func TestOneByOneTheyAreBackIn21Minutes(t *testing.T) {
 
 // Without the pace the policeman of the same venue closes the connection.
 func TestThePolicemanClosesAClientWithoutPace(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
 		s.open(symbols(500)...)
 		time.Sleep(50 * time.Millisecond)
 		require.Equal(t, 1, s.venue.Stats().Policed)
@@ -94,7 +94,7 @@ func TestInAnOverlapARemovalGoesToBoth(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, uint64(2), s.conn.Status().Session)
 		require.Equal(t, [][]string{{"a", "b"}, {"a", "b"}}, s.venue.Held())
-		s.venue.Next(conntest.VenueFault{Late: time.Second})
+		s.venue.Next(venue.Fault{Late: time.Second})
 		s.set.Remove("a")
 		s.set.Add("c")
 		synctest.Wait()
@@ -132,7 +132,7 @@ func TestARotationThatIsShortOfTimeSaysSo(t *testing.T) {
 func TestARefusedEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 	for _, v := range []subscription.Verdict{subscription.Retry, subscription.Drop, subscription.Redial} {
 		t.Run(v.String(), func(t *testing.T) {
-			inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+			inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 				s.so.Essential = func(string) bool { return true }
 				s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return v }
 				s.open("a", "bad", "c")
@@ -150,7 +150,7 @@ func TestARefusedEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 }
 
 func TestRedialSaysWhy(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Redial }
 		var ends []error
 		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
@@ -167,7 +167,7 @@ func TestRedialSaysWhy(t *testing.T) {
 func TestAnEssentialKeyWhoseAnswerIsLostIsAskedAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Essential = func(string) bool { return true }
-		s.venue.Next(conntest.VenueFault{Lost: true})
+		s.venue.Next(venue.Fault{Lost: true})
 		s.open("a")
 		for range 11 {
 			time.Sleep(time.Second)
@@ -185,7 +185,7 @@ func TestAnEssentialKeyWhoseAnswerIsLostIsAskedAgain(t *testing.T) {
 func TestAVenueThatIsSilentInOpenCostsTheAttempt(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Essential = func(string) bool { return true }
-		s.venue.Next(conntest.VenueFault{Lost: true})
+		s.venue.Next(venue.Fault{Lost: true})
 		s.open("a")
 		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
 		require.Equal(t, 30*time.Second+100*time.Millisecond, s.now())
@@ -218,7 +218,7 @@ func TestARefusalByASessionThatWasReplacedDoesNotCount(t *testing.T) {
 			return subscription.Drop
 		}
 		s.ready("a")
-		s.venue.Next(conntest.VenueFault{Err: "no", Late: 2 * time.Second})
+		s.venue.Next(venue.Fault{Err: "no", Late: 2 * time.Second})
 		s.set.Add("b")
 		synctest.Wait()
 		s.conn.Rotate(1, reconnect.Advice{})
@@ -245,8 +245,8 @@ func TestARefusalThatWaitsForItsVerdictDoesNotCountWhenTheNextSessionHasTheKey(t
 		}
 		s.ready()
 		s.venue.Next(
-			conntest.VenueFault{Err: "no", Slow: time.Second}, conntest.VenueFault{Err: "no", Slow: time.Second + 1}, // by the old session
-			conntest.VenueFault{Slow: 2 * time.Second}, conntest.VenueFault{Slow: 2 * time.Second},
+			venue.Fault{Err: "no", Slow: time.Second}, venue.Fault{Err: "no", Slow: time.Second + 1}, // by the old session
+			venue.Fault{Slow: 2 * time.Second}, venue.Fault{Slow: 2 * time.Second},
 		)
 		s.set.Add("a", "b")
 		synctest.Wait()
@@ -269,7 +269,7 @@ func TestARotationWithoutATimeoutIsBehindInTime(t *testing.T) {
 		s.co.OnMessage = func(context.Context, reconnect.Message) {}
 		s.ready("a", "b")
 		s.noted()
-		s.venue.Next(conntest.VenueFault{}, conntest.VenueFault{Lost: true})
+		s.venue.Next(venue.Fault{}, venue.Fault{Lost: true})
 		s.conn.Rotate(1, reconnect.Advice{})
 		start := time.Now()
 		for range 80 {

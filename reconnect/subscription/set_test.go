@@ -16,6 +16,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 func TestWhatIsWantedSurvivesALoss(t *testing.T) {
@@ -117,8 +118,8 @@ func TestARequestIsSentInTheEndThoughTheUserChangesHisMindAllTheTime(t *testing.
 
 // A removal while the answer to the subscription is on its way is sent after that answer.
 func TestARemovalWaitsForTheAnswerToTheSubscription(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Strict: true}, func(t *testing.T, s *scene) {
-		s.venue.Next(conntest.VenueFault{Late: 3 * time.Second})
+	inBubble(t, &venue.Options{Strict: true}, func(t *testing.T, s *scene) {
+		s.venue.Next(venue.Fault{Late: 3 * time.Second})
 		s.ready("a")
 		s.set.Remove("a")
 		synctest.Wait()
@@ -152,7 +153,7 @@ func TestEssentialKeysComeBeforeReadyAndTheRestByPriority(t *testing.T) {
 func TestDataBeforeTheAnswerIsNotLost(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Essential = func(string) bool { return true }
-		s.venue.Next(conntest.VenueFault{Late: time.Second})
+		s.venue.Next(venue.Fault{Late: time.Second})
 		s.open("a")
 		time.Sleep(time.Second / 2)
 		s.venue.Publish("a", "early")
@@ -165,7 +166,7 @@ func TestDataBeforeTheAnswerIsNotLost(t *testing.T) {
 }
 
 func TestWaitSaysWhy(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.co.OnMessage = func(ctx context.Context, m reconnect.Message) {
 			s.note("%v", s.set.Wait(ctx, "bad"))
 		}
@@ -181,7 +182,7 @@ func TestWaitSaysWhy(t *testing.T) {
 		err := s.set.Wait(t.Context(), "bad")
 		require.EqualError(t, err, "subscription: rejected in session 1: unknown key")
 		require.ErrorAs(t, s.set.Synced(t.Context()), new(*subscription.RejectedError))
-		s.venue.Next(conntest.VenueFault{Lost: true})
+		s.venue.Next(venue.Fault{Lost: true})
 		time.Sleep(1500 * time.Millisecond) // asked again, and not answered
 		require.Equal(t, subscription.StateAsked, s.set.State("bad"))
 		s.venue.Publish("a", "1")
@@ -202,7 +203,7 @@ func TestASetBelongsToOneConn(t *testing.T) {
 
 func TestNothingOfTheSetIsLeftWhenTheConnIsDone(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.venue.Next(conntest.VenueFault{Lost: true})
+		s.venue.Next(venue.Fault{Lost: true})
 		s.ready("a") // a worker waits for the answer
 		waited := make(chan error)
 		go func() { waited <- s.set.Synced(context.Background()) }()

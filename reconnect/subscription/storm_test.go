@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // A session without its essential key is ended each time, but the dials are as rare as the
 // requests for the key.
 func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Backoff = nil // at most a minute, with jitter
 		s.so.Essential = func(k string) bool { return k == "bad" }
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Redial }
@@ -34,7 +34,7 @@ func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 }
 
 func TestAVenueThatRefusesEverythingIsNotStormed(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Most: 5, Per: time.Second, Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Most: 5, Per: time.Second, Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
 		s.so.Backoff = nil
 		s.paced(4)
 		s.ready(symbols(100)...)
@@ -72,7 +72,7 @@ func TestAnEventIsNotLostWithTheGoroutine(t *testing.T) {
 			return subscription.Retry
 		}
 		s.so.Batch = 1
-		s.venue.Next(conntest.VenueFault{Err: "not now", Slow: time.Second}, conntest.VenueFault{Err: "not now", Slow: 2 * time.Second})
+		s.venue.Next(venue.Fault{Err: "not now", Slow: time.Second}, venue.Fault{Err: "not now", Slow: 2 * time.Second})
 		s.ready("a", "b")
 		time.Sleep(2 * time.Minute)
 		s.synced("a", "b")
@@ -83,7 +83,7 @@ func TestAnEventIsNotLostWithTheGoroutine(t *testing.T) {
 
 // Every function of the user may use the Set.
 func TestTheFunctionsOfTheUserMayUseTheSet(t *testing.T) {
-	inBubble(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		use := func() {
 			s.set.Add("x")
 			s.set.Remove("x")

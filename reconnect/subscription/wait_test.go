@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // syncing begins a Synced, whose error the function returns when it has one in time.
@@ -44,7 +44,7 @@ func TestSyncedReturnsWhenARequestIsGivenUp(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.co.Rotate = reconnect.Rotation{Drain: time.Hour}
 		s.ready("a")
-		s.venue.Next(conntest.VenueFault{Ignored: true})
+		s.venue.Next(venue.Fault{Ignored: true})
 		s.set.Add("b")
 		synctest.Wait()
 		s.conn.Rotate(1, reconnect.Advice{})

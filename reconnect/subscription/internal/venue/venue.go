@@ -1,6 +1,6 @@
-//go:build !js
-
-package conntest
+// Package venue is a server of subscriptions, for the tests of package subscription: a policeman
+// that closes clients which send too much, and answers that are lost, late, foreign or wrong.
+package venue
 
 import (
 	"context"
@@ -16,30 +16,30 @@ import (
 )
 
 // Venue is a server of subscriptions, such as an exchange with market data. Its method Serve
-// is the [Handler] of a [Server]. It reads a [VenueRequest] from each message, answers it with
-// a [VenueMessage], and sends what a test publishes to the connections that are subscribed. It
+// is the handler of a conntest.Server. It reads a [Request] from each message, answers it with
+// a [Message], and sends what a test publishes to the connections that are subscribed. It
 // has a policeman, which closes connections that send too much, and faults. Any goroutine may
 // call its methods.
 //
-//	v := conntest.NewVenue(&conntest.VenueOptions{Most: 5, Per: time.Second})
+//	v := venue.New(&venue.Options{Most: 5, Per: time.Second})
 //	s := conntest.NewServer(n, "feed.test:80", v.Serve)
 //	defer s.Close()
-//	v.Next(conntest.VenueFault{Lost: true}) // the first request is not answered
+//	v.Next(venue.Fault{Lost: true}) // the first request is not answered
 //
 // A connection whose URL has a query such as ?keys=a,b is subscribed to these keys from its
 // beginning.
 type Venue struct {
-	o VenueOptions
+	o Options
 
 	mu      sync.Mutex // guards what follows; never held across a wait
-	clients []*venueClient
-	script  []VenueFault
-	stats   VenueStats
+	clients []*client
+	script  []Fault
+	stats   Stats
 }
 
-// VenueOptions are the options of a [Venue]. Nil and the zero value mean: no policeman, every
+// Options are the options of a [Venue]. Nil and the zero value mean: no policeman, every
 // key is known, and one answer for each request.
-type VenueOptions struct {
+type Options struct {
 	// Most is how many messages a connection may send in any interval of the length Per.
 	// An interval includes its beginning and not its end. The message that is too many
 	// is not worked off: the connection is closed with 1008. Pings do not count. Default: no
@@ -51,7 +51,7 @@ type VenueOptions struct {
 	// all other keys of its request. It must not call the Venue. Default: none is.
 	Bad func(key string) bool
 
-	// Partial refuses only the bad keys of a request, and names them in VenueMessage.Refused.
+	// Partial refuses only the bad keys of a request, and names them in Message.Refused.
 	Partial bool
 
 	// KeyByKey answers with a message for each key, without the id. A bad key is refused by
@@ -67,28 +67,28 @@ type VenueOptions struct {
 
 	// Strict refuses to subscribe to what the connection has, and to unsubscribe from what it
 	// has not: the error is "redundant". One error for several keys is that of a bad key, if
-	// there is one. Otherwise these are agreed to. VenueStats.Redundant counts them anyway.
+	// there is one. Otherwise these are agreed to. Stats.Redundant counts them anyway.
 	Strict bool
 
-	// Tags gives each subscription a name, which no other connection has: VenueMessage.Tag. It
+	// Tags gives each subscription a name, which no other connection has: Message.Tag. It
 	// is for requests of one key, or for KeyByKey. A request to unsubscribe may have the tag in
 	// place of the key.
 	Tags bool
 
 	// Fault returns the fault for a request. It is asked when the faults of Next are used up.
 	// It must not call the Venue. Default: none.
-	Fault func(r VenueRequest) VenueFault
+	Fault func(r Request) Fault
 }
 
-// VenueRequest is a message to a [Venue], as JSON.
-type VenueRequest struct {
+// Request is a message to a [Venue], as JSON.
+type Request struct {
 	Op   string   `json:"op"` // "subscribe" or "unsubscribe"; any other message is ignored
 	ID   string   `json:"id,omitempty"`
 	Keys []string `json:"keys,omitempty"`
 }
 
-// VenueMessage is a message of a [Venue], as JSON: an answer, or data.
-type VenueMessage struct {
+// Message is a message of a [Venue], as JSON: an answer, or data.
+type Message struct {
 	Op      string   `json:"op,omitempty"` // "subscribe" or "unsubscribe" in an answer, "ended" if the venue ends a subscription, "" in data
 	ID      string   `json:"id,omitempty"` // of the request
 	Keys    []string `json:"keys,omitempty"`
@@ -99,8 +99,8 @@ type VenueMessage struct {
 	Answer  bool     `json:"answer,omitempty"`  // it is an answer
 }
 
-// VenueFault is what a [Venue] does wrong with one request. The zero value is none.
-type VenueFault struct {
+// Fault is what a [Venue] does wrong with one request. The zero value is none.
+type Fault struct {
 	Ignored bool          // the request is neither worked off nor answered
 	Lost    bool          // it is worked off and not answered
 	Late    time.Duration // it is worked off at once and answered so much later
@@ -110,8 +110,8 @@ type VenueFault struct {
 	Twice   bool          // it is answered twice
 }
 
-// VenueStats are the counts of a [Venue].
-type VenueStats struct {
+// Stats are the counts of a [Venue].
+type Stats struct {
 	Connections int // that were accepted
 	Requests    int // that were read, those that were one too many included; other messages do not count
 	Policed     int // connections that the policeman has closed
@@ -119,8 +119,8 @@ type VenueStats struct {
 	Peak        int // the most keys of one request
 }
 
-// NewVenue returns a Venue.
-func NewVenue(o *VenueOptions) *Venue {
+// New returns a Venue.
+func New(o *Options) *Venue {
 	v := new(Venue)
 	if o != nil {
 		v.o = *o
@@ -128,8 +128,8 @@ func NewVenue(o *VenueOptions) *Venue {
 	return v
 }
 
-// venueClient is one connection of a Venue. The Venue's mu guards the fields.
-type venueClient struct {
+// client is one connection of a Venue. The Venue's mu guards the fields.
+type client struct {
 	number int               // counts the connections, from 1 on
 	held   map[string]string // to the tag
 	queue  [][]byte          // to be written
@@ -138,10 +138,10 @@ type venueClient struct {
 	seen   []time.Time // when the last messages came, Most of them at most
 }
 
-// Serve is the [Handler].
+// Serve serves one connection until that or ctx ends.
 func (v *Venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &venueClient{held: map[string]string{}, more: make(chan struct{}, 1)}
+	p := &client{held: map[string]string{}, more: make(chan struct{}, 1)}
 	var writer sync.WaitGroup
 	writer.Go(func() { v.write(ctx, c, p) }) // waited for below
 	v.mu.Lock()
@@ -155,7 +155,7 @@ func (v *Venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
 	err := v.read(ctx, c, p)
 	v.mu.Lock()
 	p.gone = true
-	v.clients = slices.DeleteFunc(v.clients, func(other *venueClient) bool { return other == p })
+	v.clients = slices.DeleteFunc(v.clients, func(other *client) bool { return other == p })
 	v.mu.Unlock()
 	if errors.Is(err, errPoliced) {
 		c.Close(websocket.StatusPolicyViolation, "too many messages")
@@ -167,14 +167,14 @@ func (v *Venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
 var errPoliced = errors.New("too many messages")
 
 // read works off the messages of one connection until it ends.
-func (v *Venue) read(ctx context.Context, c *websocket.Conn, p *venueClient) error {
+func (v *Venue) read(ctx context.Context, c *websocket.Conn, p *client) error {
 	c.SetReadLimit(-1)
 	for {
 		_, data, err := c.Read(ctx)
 		if err != nil {
 			return err
 		}
-		r, ok := ReadVenueRequest(data)
+		r, ok := ReadRequest(data)
 		v.mu.Lock()
 		if ok {
 			v.stats.Requests++
@@ -191,7 +191,7 @@ func (v *Venue) read(ctx context.Context, c *websocket.Conn, p *venueClient) err
 }
 
 // write writes what is queued until ctx ends.
-func (v *Venue) write(ctx context.Context, c *websocket.Conn, p *venueClient) {
+func (v *Venue) write(ctx context.Context, c *websocket.Conn, p *client) {
 	for {
 		v.mu.Lock()
 		queue := p.queue
@@ -210,16 +210,16 @@ func (v *Venue) write(ctx context.Context, c *websocket.Conn, p *venueClient) {
 	}
 }
 
-// ReadVenueRequest reads a request. False means that the message is none.
-func ReadVenueRequest(data []byte) (r VenueRequest, ok bool) {
+// ReadRequest reads a request. False means that the message is none.
+func ReadRequest(data []byte) (r Request, ok bool) {
 	if err := json.Unmarshal(data, &r); err != nil {
-		return VenueRequest{}, false
+		return Request{}, false
 	}
 	return r, (r.Op == "subscribe" || r.Op == "unsubscribe") && len(r.Keys) > 0
 }
 
 // police counts a message, and reports whether it is one too many.
-func (v *Venue) police(p *venueClient, now time.Time) bool {
+func (v *Venue) police(p *client, now time.Time) bool {
 	if v.o.Most <= 0 {
 		return false
 	}
@@ -234,8 +234,8 @@ func (v *Venue) police(p *venueClient, now time.Time) bool {
 }
 
 // handle works off a request, with the next fault.
-func (v *Venue) handle(p *venueClient, r VenueRequest) {
-	var f VenueFault
+func (v *Venue) handle(p *client, r Request) {
+	var f Fault
 	if len(v.script) > 0 {
 		f, v.script = v.script[0], v.script[1:]
 	} else if v.o.Fault != nil {
@@ -258,14 +258,14 @@ func (v *Venue) handle(p *venueClient, r VenueRequest) {
 }
 
 // send queues messages.
-func (p *venueClient) send(messages ...VenueMessage) {
+func (p *client) send(messages ...Message) {
 	if p.gone {
 		return
 	}
 	for _, m := range messages {
 		data, err := json.Marshal(m)
 		if err != nil {
-			panic("conntest: " + err.Error()) // cannot be: there are strings in it
+			panic("venue: " + err.Error()) // cannot be: there are strings in it
 		}
 		p.queue = append(p.queue, data)
 	}
@@ -276,8 +276,8 @@ func (p *venueClient) send(messages ...VenueMessage) {
 }
 
 // Next sets the faults of the next requests, of whatever connection: each gets one of them in
-// turn. After them VenueOptions.Fault decides. Faults that were set before are forgotten.
-func (v *Venue) Next(faults ...VenueFault) {
+// turn. After them Options.Fault decides. Faults that were set before are forgotten.
+func (v *Venue) Next(faults ...Fault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.script = slices.Clone(faults)
@@ -290,7 +290,7 @@ func (v *Venue) Publish(key, data string) (n int) {
 	defer v.mu.Unlock()
 	for _, p := range v.clients {
 		if tag, ok := p.held[key]; ok {
-			p.send(VenueMessage{Keys: []string{key}, Tag: tag, Data: data})
+			p.send(Message{Keys: []string{key}, Tag: tag, Data: data})
 			n++
 		}
 	}
@@ -304,7 +304,7 @@ func (v *Venue) End(key, reason string) {
 	for _, p := range v.clients {
 		if _, ok := p.held[key]; ok {
 			delete(p.held, key)
-			p.send(VenueMessage{Answer: true, Op: "ended", Keys: []string{key}, Error: reason})
+			p.send(Message{Answer: true, Op: "ended", Keys: []string{key}, Error: reason})
 		}
 	}
 }
@@ -326,21 +326,20 @@ func (v *Venue) Held() [][]string {
 }
 
 // Stats returns the counts.
-func (v *Venue) Stats() VenueStats {
+func (v *Venue) Stats() Stats {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.stats
 }
 
-// Door is an [Answer] for [Server.Next]: it refuses a handshake with 400 if the URL has a bad
-// key, and else lets s accept it.
-func (v *Venue) Door(s *Server) Answer {
+// Door is an answer to a handshake: 400 if the URL has a bad key, and else the answer of accept.
+func (v *Venue) Door(accept http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v.o.Bad != nil && slices.ContainsFunc(urlKeys(r), v.o.Bad) {
-			Status(http.StatusBadRequest, nil)(w, r)
+			http.Error(w, "a key is unknown", http.StatusBadRequest)
 			return
 		}
-		s.Accept(w, r)
+		accept(w, r)
 	}
 }
 

@@ -1,20 +1,43 @@
-package conntest_test
+package venue_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const addr = "feed.test:80"
+
+// dial opens a WebSocket to the venue.
+func dial(t *testing.T, n *conntest.Network) *websocket.Conn {
+	t.Helper()
+	c, _, err := websocket.Dial(t.Context(), "ws://"+addr, through(n))
+	require.NoError(t, err)
+	t.Cleanup(func() { c.CloseNow() })
+	return c
+}
+
+// through returns the options of a dial through n.
+func through(n *conntest.Network) *websocket.DialOptions {
+	return &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}},
+	}
+}
 
 // venueScene is a venue with one client.
 type venueScene struct {
-	*conntest.Venue
+	*venue.Venue
 	t      *testing.T
 	n      *conntest.Network
 	server *conntest.Server
@@ -22,13 +45,13 @@ type venueScene struct {
 }
 
 // withVenue runs a test in virtual time.
-func withVenue(t *testing.T, o *conntest.VenueOptions, test func(t *testing.T, s *venueScene)) {
+func withVenue(t *testing.T, o *venue.Options, test func(t *testing.T, s *venueScene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &venueScene{Venue: conntest.NewVenue(o), t: t, n: new(conntest.Network)}
+		s := &venueScene{Venue: venue.New(o), t: t, n: new(conntest.Network)}
 		s.server = conntest.NewServer(s.n, addr, s.Serve)
 		defer func() { s.client.CloseNow(); s.server.Close() }()
-		s.client = mustDial(t, s.n)
+		s.client = dial(t, s.n)
 		synctest.Wait() // until the venue has the connection
 		test(t, s)
 	})
@@ -37,7 +60,7 @@ func withVenue(t *testing.T, o *conntest.VenueOptions, test func(t *testing.T, s
 // ask sends a request.
 func (s *venueScene) ask(op, id string, keys ...string) {
 	s.t.Helper()
-	data, err := json.Marshal(conntest.VenueRequest{Op: op, ID: id, Keys: keys})
+	data, err := json.Marshal(venue.Request{Op: op, ID: id, Keys: keys})
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.client.Write(s.t.Context(), websocket.MessageText, data))
 	synctest.Wait()
@@ -64,7 +87,7 @@ func TestAVenueSendsWhatIsSubscribed(t *testing.T) {
 		require.Equal(t, 0, s.Publish("a", "7"))
 		s.ask("subscribe", "3", "b")
 		s.ask("nonsense", "4", "b")
-		require.Equal(t, conntest.VenueStats{Connections: 1, Requests: 3, Redundant: 1, Peak: 2}, s.Stats())
+		require.Equal(t, venue.Stats{Connections: 1, Requests: 3, Redundant: 1, Peak: 2}, s.Stats())
 		s.client.CloseNow()
 		synctest.Wait()
 		require.Empty(t, s.Held())
@@ -73,7 +96,7 @@ func TestAVenueSendsWhatIsSubscribed(t *testing.T) {
 
 // An interval includes its beginning and not its end.
 func TestThePolicemanHasARollingWindow(t *testing.T) {
-	withVenue(t, &conntest.VenueOptions{Most: 2, Per: time.Second}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venue.Options{Most: 2, Per: time.Second}, func(t *testing.T, s *venueScene) {
 		s.ask("subscribe", "1", "a")
 		time.Sleep(600 * time.Millisecond)
 		s.ask("subscribe", "2", "b")
@@ -96,9 +119,9 @@ func TestThePolicemanHasARollingWindow(t *testing.T) {
 func TestTheFaultsOfAVenue(t *testing.T) {
 	withVenue(t, nil, func(t *testing.T, s *venueScene) {
 		s.Next(
-			conntest.VenueFault{Ignored: true}, conntest.VenueFault{Lost: true}, conntest.VenueFault{Err: "no"},
-			conntest.VenueFault{Foreign: "99"}, conntest.VenueFault{Twice: true},
-			conntest.VenueFault{Late: 2 * time.Second}, conntest.VenueFault{Slow: time.Second},
+			venue.Fault{Ignored: true}, venue.Fault{Lost: true}, venue.Fault{Err: "no"},
+			venue.Fault{Foreign: "99"}, venue.Fault{Twice: true},
+			venue.Fault{Late: 2 * time.Second}, venue.Fault{Slow: time.Second},
 		)
 		s.ask("subscribe", "1", "ignored")
 		s.ask("subscribe", "2", "lost")
@@ -126,18 +149,18 @@ func TestTheFaultsOfAVenue(t *testing.T) {
 func TestTheWaysInWhichAVenueRefuses(t *testing.T) {
 	bad := func(k string) bool { return k == "bad" }
 	for name, c := range map[string]struct {
-		o    conntest.VenueOptions
+		o    venue.Options
 		held []string
 		want []string
 	}{
-		"all": {conntest.VenueOptions{}, []string{}, []string{
+		"all": {venue.Options{}, []string{}, []string{
 			`{"op":"subscribe","id":"1","keys":["a","bad"],"error":"unknown key","answer":true}`}},
-		"partial": {conntest.VenueOptions{Partial: true}, []string{"a"}, []string{
+		"partial": {venue.Options{Partial: true}, []string{"a"}, []string{
 			`{"op":"subscribe","id":"1","keys":["a","bad"],"error":"unknown key","refused":["bad"],"answer":true}`}},
-		"key by key": {conntest.VenueOptions{KeyByKey: true}, []string{"a"}, []string{
+		"key by key": {venue.Options{KeyByKey: true}, []string{"a"}, []string{
 			`{"op":"subscribe","keys":["a"],"answer":true}`, `{"op":"subscribe","keys":["bad"],"error":"unknown key","answer":true}`}},
-		"bare": {conntest.VenueOptions{Bare: true}, []string{}, []string{`{"error":"unknown key","answer":true}`}},
-		"mute": {conntest.VenueOptions{Mute: true}, []string{}, nil},
+		"bare": {venue.Options{Bare: true}, []string{}, []string{`{"error":"unknown key","answer":true}`}},
+		"mute": {venue.Options{Mute: true}, []string{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Bad = bad
@@ -153,7 +176,7 @@ func TestTheWaysInWhichAVenueRefuses(t *testing.T) {
 }
 
 func TestAStrictVenueRefusesWhatIsRedundant(t *testing.T) {
-	withVenue(t, &conntest.VenueOptions{Strict: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venue.Options{Strict: true}, func(t *testing.T, s *venueScene) {
 		s.ask("unsubscribe", "1", "a")
 		s.want(`{"op":"unsubscribe","id":"1","keys":["a"],"error":"redundant","answer":true}`)
 	})
@@ -161,7 +184,7 @@ func TestAStrictVenueRefusesWhatIsRedundant(t *testing.T) {
 
 // The bad key is not "redundant", though another key of its request is.
 func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
-	o := conntest.VenueOptions{Strict: true, Bad: func(k string) bool { return k == "bad" }}
+	o := venue.Options{Strict: true, Bad: func(k string) bool { return k == "bad" }}
 	for name, c := range map[string]struct {
 		partial, keyByKey bool
 		want              []string
@@ -177,7 +200,7 @@ func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
 			o := o
 			o.Partial, o.KeyByKey = c.partial, c.keyByKey
 			withVenue(t, &o, func(t *testing.T, s *venueScene) {
-				s.Next(conntest.VenueFault{Lost: true})
+				s.Next(venue.Fault{Lost: true})
 				s.ask("subscribe", "1", "a")
 				s.ask("subscribe", "2", "bad", "a")
 				for _, line := range c.want {
@@ -190,9 +213,9 @@ func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
 
 // A name belongs to one connection, whenever that subscribes.
 func TestTwoConnectionsHaveDifferentTags(t *testing.T) {
-	withVenue(t, &conntest.VenueOptions{Tags: true, KeyByKey: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venue.Options{Tags: true, KeyByKey: true}, func(t *testing.T, s *venueScene) {
 		first := s.client
-		s.client = mustDial(t, s.n)
+		s.client = dial(t, s.n)
 		synctest.Wait()
 		s.ask("subscribe", "1", "a")
 		s.want(`{"op":"subscribe","keys":["a"],"tag":"a#2","answer":true}`)
@@ -206,7 +229,7 @@ func TestTwoConnectionsHaveDifferentTags(t *testing.T) {
 
 // A venue that gives names wants to hear them.
 func TestAVenueWithTags(t *testing.T) {
-	withVenue(t, &conntest.VenueOptions{Tags: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venue.Options{Tags: true}, func(t *testing.T, s *venueScene) {
 		s.ask("subscribe", "1", "a")
 		s.want(`{"op":"subscribe","id":"1","keys":["a"],"tag":"a#1","answer":true}`)
 		s.Publish("a", "5")
@@ -217,11 +240,10 @@ func TestAVenueWithTags(t *testing.T) {
 }
 
 func TestTheKeysInTheURLOfAVenue(t *testing.T) {
-	withVenue(t, &conntest.VenueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *venueScene) {
-		s.server.Next(s.Door(s.server))
+	withVenue(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *venueScene) {
+		s.server.Next(s.Door(s.server.Accept))
 		for keys, want := range map[string]int{"a,b": 101, "a,bad": 400} {
-			options := &websocket.DialOptions{HTTPClient: clientOf(s.n)}
-			c, r, _ := websocket.Dial(t.Context(), "ws://feed.test/?keys="+keys, options)
+			c, r, _ := websocket.Dial(t.Context(), "ws://feed.test/?keys="+keys, through(s.n))
 			require.Equal(t, want, r.StatusCode)
 			if c != nil {
 				synctest.Wait()
@@ -233,19 +255,19 @@ func TestTheKeysInTheURLOfAVenue(t *testing.T) {
 }
 
 // What is read as a request can be written as one.
-func FuzzReadVenueRequest(f *testing.F) {
+func FuzzReadRequest(f *testing.F) {
 	f.Add([]byte(`{"op":"subscribe","id":"1","keys":["a"]}`))
 	f.Add([]byte(`{"op":"unsubscribe","keys":["a","b"]}`))
 	f.Add([]byte(`{"op":"subscribe","keys":[]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, ok := conntest.ReadVenueRequest(data)
+		r, ok := venue.ReadRequest(data)
 		if !ok {
 			return
 		}
 		again, err := json.Marshal(r)
 		require.NoError(t, err)
-		same, ok := conntest.ReadVenueRequest(again)
+		same, ok := venue.ReadRequest(again)
 		require.True(t, ok)
 		require.Equal(t, r, same)
 	})
