@@ -118,7 +118,9 @@ func TestResetAllAndStallAllReachEveryConnection(t *testing.T) {
 	for i := range clients {
 		write(t, clients[i], "x")
 	}
-	n.ThawAll(addr)
+	for _, p := range n.Conns(addr) {
+		p.Thaw(conntest.Both)
+	}
 	for i := range servers {
 		read(t, servers[i], "x")
 	}

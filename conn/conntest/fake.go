@@ -258,9 +258,6 @@ func (f *Fake) Release() { f.set(func() { f.held = false }) }
 // Mute leaves pings and Close unanswered from now on.
 func (f *Fake) Mute() { f.set(func() { f.mute = true }) }
 
-// Unmute ends Mute: the pings that wait are answered.
-func (f *Fake) Unmute() { f.set(func() { f.mute = false }) }
-
 // PongAfter sets how long a ping takes to be answered. Default: 0.
 func (f *Fake) PongAfter(d time.Duration) { f.set(func() { f.pong = d }) }
 

@@ -55,13 +55,6 @@ func (n *Network) StallAll(addr string) {
 	}
 }
 
-// ThawAll ends what StallAll did.
-func (n *Network) ThawAll(addr string) {
-	for _, p := range n.Conns(addr) {
-		p.Thaw(Both)
-	}
-}
-
 // nextFault returns the fault of one dial, and removes it unless it is the last. The caller
 // holds mu.
 func (n *Network) nextFault(addr string) Fault {

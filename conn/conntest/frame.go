@@ -11,16 +11,16 @@ type Frame struct {
 	Mask    bool   // masked with the key 0, which changes no byte; a client must mask, a server must not
 }
 
-// The bits of Frame.Head: FIN and the opcodes. The reserved bits are 0x40, 0x20 and 0x10.
+// The bits of Frame.Head: FIN, and the opcodes that tests need most. A continuation is 0x0, a pong
+// is 0xA, and the reserved bits are 0x40, 0x20 and 0x10.
 const (
 	Fin byte = 0x80
 
-	Continuation byte = 0x0
-	TextFrame    byte = 0x1
-	BinaryFrame  byte = 0x2
-	CloseFrame   byte = 0x8
-	PingFrame    byte = 0x9
-	PongFrame    byte = 0xA
+	TextFrame   byte = 0x1
+	BinaryFrame byte = 0x2
+	CloseFrame  byte = 0x8
+	PingFrame   byte = 0x9
+	PongFrame   byte = 0xA
 )
 
 // Bytes returns the frame as it goes over the wire. The length takes the

@@ -71,7 +71,7 @@ func TestFramesAreSentAsTheyAre(t *testing.T) {
 		"unknown opcode":    {conntest.Frame{Head: conntest.Fin | 0x3}, "unknown opcode"},
 		"negative length":   {conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Length: 1 << 63}, "negative payload length"},
 		"oversize":          {conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Payload: make([]byte, 40_000)}, "read limited at"},
-		"bad continuation":  {conntest.Frame{Head: conntest.Fin | conntest.Continuation}, "continuation frame"},
+		"bad continuation":  {conntest.Frame{Head: conntest.Fin}, "continuation frame"},
 		"close":             {conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(4000, "bye")}, `"bye"`},
 		"fragmented, alone": {conntest.Frame{Head: conntest.TextFrame, Payload: []byte("half")}, "deadline exceeded"},
 	} {

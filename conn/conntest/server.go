@@ -112,20 +112,6 @@ func (s *Server) Close() {
 	u.work.Wait()
 }
 
-// Shutdown closes politely: no more dials, then a close frame with this code and
-// reason on every connection, each given up to ten seconds (see
-// [websocket.Conn.Close]) to answer, then Close.
-func (s *Server) Shutdown(code websocket.StatusCode, reason string) {
-	s.mu.Lock()
-	u := s.run
-	s.mu.Unlock()
-	if u != nil {
-		u.listener.Close()
-		s.Disconnect(code, reason)
-	}
-	s.Close()
-}
-
 // Disconnect sends a close frame with this code and reason on every connection,
 // also on those that are just being accepted, and waits until all are closed.
 // New dials are served meanwhile.

@@ -96,34 +96,21 @@ func TestNewServerPanicsOnAnAddressInUse(t *testing.T) {
 		func() { conntest.NewServer(&n, addr, nil) })
 }
 
-func TestShutdownSendsACloseFrame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n conntest.Network
-		s := conntest.NewServer(&n, addr, nil)
-		c := mustDial(t, &n)
-		start := time.Now()
-		done := make(chan struct{})
-		go func() { s.Shutdown(websocket.StatusServiceRestart, "deploy"); close(done) }()
-		_, _, err := c.Read(t.Context())
-		var closed websocket.CloseError
-		require.ErrorAs(t, err, &closed)
-		require.Equal(t, websocket.CloseError{Code: websocket.StatusServiceRestart, Reason: "deploy"}, closed)
-		<-done
-		require.Zero(t, time.Since(start))
-		_, _, err = dial(t.Context(), &n)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	})
-}
-
 func TestDisconnectLeavesTheServerUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n conntest.Network
 		s := conntest.NewServer(&n, addr, nil)
 		defer s.Close()
 		c := mustDial(t, &n)
-		go s.Disconnect(websocket.StatusTryAgainLater, "")
+		start := time.Now()
+		done := make(chan struct{})
+		go func() { s.Disconnect(websocket.StatusTryAgainLater, "busy"); close(done) }()
 		_, _, err := c.Read(t.Context())
-		require.Equal(t, websocket.StatusTryAgainLater, websocket.CloseStatus(err))
+		var closed websocket.CloseError
+		require.ErrorAs(t, err, &closed)
+		require.Equal(t, websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "busy"}, closed)
+		<-done
+		require.Zero(t, time.Since(start))
 		mustDial(t, &n)
 	})
 }
