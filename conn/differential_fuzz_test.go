@@ -146,7 +146,7 @@ func stricter(ours, coders reading, compressed bool) string {
 	switch {
 	case errors.As(ours.why, &protocol) && slices.Contains([]error{errMasked, errHugeLength, errLongLength}, protocol.Err):
 		return protocol.Error()
-	case errors.As(ours.why, &protocol) && protocol.Code == codeBadData && compressed:
+	case errors.As(ours.why, &protocol) && protocol.code == codeBadData && compressed:
 		return "compression that does not end as it should, which coder/websocket takes for whole, or reads on in the middle of"
 	case ours.end == "cut" && len(coders.messages) == before && coders.end == "end":
 		return "an end in a header, which coder/websocket does not tell from one between messages"

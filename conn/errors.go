@@ -37,7 +37,7 @@ func (e *CloseError) CloseCode() int { return e.Code }
 // returns them as they are.
 type ProtocolError struct {
 	Err  error // what was wrong
-	Code int   // the WebSocket close code for it: 1007, or 0 for 1002
+	code int   // for CloseCode; 0: 1002
 }
 
 func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error() }
@@ -48,10 +48,10 @@ func (e *ProtocolError) Unwrap() error { return e.Err }
 // CloseCode returns the code for this error on the wire: 1007 for bad data (text that is
 // not UTF-8, corrupt compression), otherwise 1002.
 func (e *ProtocolError) CloseCode() int {
-	if e.Code == 0 {
+	if e.code == 0 {
 		return codeProtocol
 	}
-	return e.Code
+	return e.code
 }
 
 // TooBigError is the error of Read when a message is larger than ReadLimit. The

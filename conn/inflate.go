@@ -160,7 +160,7 @@ func (d *deflated) ended(err error) (again bool, _ error) {
 	case d.whole:
 		return false, io.EOF
 	case err != io.EOF:
-		return false, d.c.refuse(&ProtocolError{Err: err, Code: codeBadData})
+		return false, d.c.refuse(&ProtocolError{Err: err, code: codeBadData})
 	case d.more():
 		return true, nil
 	case d.err != nil:

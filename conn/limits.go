@@ -63,8 +63,7 @@ const (
 	maxLimit              = math.MaxInt - 1 // because coder/websocket and we add one
 )
 
-// Validate returns an error that names the option which is wrong, if one is.
-func (l *Limits) Validate() error {
+func (l *Limits) validate() error {
 	if l.ReadLimit < 0 {
 		return fmt.Errorf("conn: option ReadLimit is %d: want a size in bytes, or 0 for %d", l.ReadLimit, defaultReadLimit)
 	}
@@ -76,7 +75,7 @@ func (o *WebSocketOptions) Validate() error {
 	if o == nil {
 		return nil
 	}
-	return o.Limits.Validate()
+	return o.Limits.validate()
 }
 
 // Validate returns an error that names the option which is wrong, if one is.
@@ -87,7 +86,7 @@ func (o *FramedOptions) Validate() error {
 	case o.Type > Binary:
 		return fmt.Errorf("conn: option Type is %d: want Text or Binary, or 0 for Binary", o.Type)
 	}
-	return o.Limits.Validate()
+	return o.Limits.validate()
 }
 
 // withDefaults returns a copy in which nothing is zero. What Validate refuses gets its

@@ -3,7 +3,6 @@ package conn
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 )
 
@@ -12,7 +11,7 @@ import (
 // delivered. The zero value writes LF and reads both LF and CRLF.
 //
 // A Write fails with [ErrBadMessage] if the message has a line feed in it, is longer than
-// Limit, or ends in a CR without KeepCR, because the peer would read another message.
+// Limit, or ends in a CR, because the peer would read another message.
 type Lines struct {
 	// Limit is the length of the longest line that is read or written, without its
 	// end. Negative is an error. Default: what limits all messages, the ReadLimit
@@ -21,21 +20,14 @@ type Lines struct {
 
 	// CRLF writes CRLF after each message. Default: LF.
 	CRLF bool
-
-	// KeepCR makes a CR before the line feed a part of the message.
-	// Default: one CR is removed.
-	KeepCR bool
 }
 
 var _ Framer = Lines{}
 
 // Validate returns an error that names the option which is wrong, if one is.
 func (l Lines) Validate() error {
-	switch {
-	case l.Limit < 0:
+	if l.Limit < 0 {
 		return fmt.Errorf("conn: option Lines.Limit is %d: want a size in bytes, or 0 for none but ReadLimit", l.Limit)
-	case l.CRLF && l.KeepCR:
-		return errors.New("conn: options Lines.CRLF and Lines.KeepCR: what was written would be read with a CR more")
 	}
 	return nil
 }
@@ -47,7 +39,7 @@ func (l Lines) AppendFrame(dst, message []byte) ([]byte, error) {
 		return dst, fmt.Errorf("%w: %d bytes are more than a line may have (%d)", ErrBadMessage, n, l.Limit)
 	case bytes.IndexByte(message, '\n') >= 0:
 		return dst, fmt.Errorf("%w: a line feed inside a line", ErrBadMessage)
-	case !l.KeepCR && n > 0 && message[n-1] == '\r':
+	case n > 0 && message[n-1] == '\r':
 		return dst, fmt.Errorf("%w: a CR at the end of a line would be lost", ErrBadMessage)
 	}
 	dst = append(dst, message...)
@@ -71,7 +63,7 @@ func (l Lines) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 		} else if err != bufio.ErrBufferFull {
 			return nil, err
 		}
-		if size := len(buf) + len(piece); size > limit && !(size == limit+1 && l.endsInCR(buf, piece)) {
+		if size := len(buf) + len(piece); size > limit && !(size == limit+1 && endsInCR(buf, piece)) {
 			return nil, &TooBigError{Limit: int64(limit)} // even if its CR belongs to the line's end
 		}
 		for cap(buf)-len(buf) < len(piece) {
@@ -79,7 +71,7 @@ func (l Lines) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 		}
 		buf = append(buf, piece...)
 		if whole {
-			if l.endsInCR(nil, buf) {
+			if endsInCR(nil, buf) {
 				buf = buf[:len(buf)-1]
 			}
 			return buf, nil
@@ -89,9 +81,9 @@ func (l Lines) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 
 // endsInCR reports whether a line of two parts ends in a CR that is no part of the
 // message, or will not be if a line feed follows.
-func (l Lines) endsInCR(head, tail []byte) bool {
+func endsInCR(head, tail []byte) bool {
 	if len(tail) == 0 {
 		tail = head
 	}
-	return !l.KeepCR && len(tail) > 0 && tail[len(tail)-1] == '\r'
+	return len(tail) > 0 && tail[len(tail)-1] == '\r'
 }

@@ -42,15 +42,9 @@ func TestALineEndsInLFOrCRLF(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "", "", "c\r", "d\re", strings.Repeat("x", 100)}, got)
 }
 
-func TestKeepCRKeepsIt(t *testing.T) {
-	got, _ := frames(conn.Lines{KeepCR: true}, "a\nb\r\n\r\n", 1000)
-	require.Equal(t, []string{"a", "b\r", "\r"}, got)
-}
-
 func TestLinesAreWrittenWithTheirEnd(t *testing.T) {
 	require.Equal(t, "a\n\n", written(t, conn.Lines{}, "a", ""))
 	require.Equal(t, "a\r\n\r\n", written(t, conn.Lines{CRLF: true}, "a", ""))
-	require.Equal(t, "a\r\n", written(t, conn.Lines{KeepCR: true}, "a\r"))
 }
 
 func TestWhatWouldBeReadDifferentlyIsNotWritten(t *testing.T) {
@@ -115,7 +109,6 @@ func TestALastLineWithoutLineFeedIsNone(t *testing.T) {
 func TestLinesValidateNamesTheOption(t *testing.T) {
 	require.NoError(t, conn.Lines{}.Validate())
 	require.ErrorContains(t, conn.Lines{Limit: -1}.Validate(), "conn: option Lines.Limit is -1")
-	require.ErrorContains(t, conn.Lines{CRLF: true, KeepCR: true}.Validate(), "Lines.CRLF and Lines.KeepCR")
 }
 
 func TestAFramerPassesTheErrorOfTheReaderOn(t *testing.T) {

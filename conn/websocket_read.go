@@ -139,7 +139,7 @@ func (c *WebSocket) checkText(m Message) error {
 	if m.Type != Text || utf8.Valid(m.Data) {
 		return nil
 	}
-	return c.refuse(&ProtocolError{Err: errText, Code: codeBadData})
+	return c.refuse(&ProtocolError{Err: errText, code: codeBadData})
 }
 
 var (
@@ -204,7 +204,7 @@ func (c *WebSocket) control(h header) error {
 		return err
 	}
 	if payload := s.win[h.size:h.whole()]; c.checkUTF8 && h.opcode() == opClose && len(payload) > 2 && !utf8.Valid(payload[2:]) {
-		return c.refuse(&ProtocolError{Err: errReason, Code: codeBadData})
+		return c.refuse(&ProtocolError{Err: errReason, code: codeBadData})
 	}
 	n, pings := s.controls()
 	if pings > 0 {
