@@ -40,6 +40,7 @@ var _ interface {
 //     compressed or fragmented (coder/websocket v1.8.15 returns no error);
 //   - a compressed message with a final block (RFC 7692, section 7.2.3.4) may spoil the
 //     next one;
+//   - a frame whose length has its first bit set ends the connection without a close frame;
 //   - CheckUTF8 does not check the reason of a close frame, and a Read that refuses a text
 //     waits for the peer's close frame, for 10 s at most;
 //   - a write that takes longer than 5 s while the peer pings ends the connection,
