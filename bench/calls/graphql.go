@@ -16,7 +16,7 @@ const Subprotocol = "graphql-transport-ws"
 // GraphQL asks a server that speaks the protocol of graphql-ws. The client chooses the ids. A
 // server ends the connection (4409) if an id is used that it still works on.
 type GraphQL struct {
-	Table *call.Table[string] // whose Layer belongs into the Options of a Conn
+	Calls *call.Client[string] // whose Layer belongs into the Options of a Conn
 }
 
 // frame is a message of the protocol.
@@ -26,16 +26,16 @@ type frame struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// NewGraphQL returns a GraphQL with an empty table.
+// NewGraphQL returns a GraphQL, ready for a Conn.
 func NewGraphQL() (*GraphQL, error) {
-	table, err := call.New(&call.Options[string]{ID: func(m reconnect.Message) (string, bool) {
+	client, err := call.New(&call.Options[string]{ID: func(m reconnect.Message) (string, bool) {
 		var f frame
 		if json.Unmarshal(m.Data, &f) != nil {
 			return "", false
 		}
 		return f.ID, f.Type == "next" || f.Type == "error" // "complete" follows a "next"
 	}})
-	return &GraphQL{table}, err
+	return &GraphQL{client}, err
 }
 
 // Init is for Options.OnSession: it begins a session of the protocol.
@@ -69,7 +69,7 @@ func (g *GraphQL) Ask(ctx context.Context, again bool, id, query string, variabl
 	if err != nil {
 		return nil, err
 	}
-	m, err := g.Table.Do(ctx, call.Request[string]{ID: id, Message: conn.Message{Type: conn.Text, Data: question}, Repeatable: again})
+	m, err := g.Calls.Do(ctx, call.Request[string]{ID: id, Message: conn.Message{Type: conn.Text, Data: question}, Repeatable: again})
 	if err != nil {
 		return nil, err
 	}

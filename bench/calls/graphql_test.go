@@ -33,7 +33,7 @@ func startGraphQL(t *testing.T) (context.Context, *program, *calls.GraphQL, *rec
 	client, err := calls.NewGraphQL()
 	require.NoError(t, err)
 	c := server.open(&reconnect.Options{
-		OnSession: client.Init, Layers: []*reconnect.Layer{client.Table.Layer()},
+		OnSession: client.Init, Layers: []*reconnect.Layer{client.Calls.Layer()},
 	}, calls.Subprotocol)
 	return ctx, server, client, c
 }
@@ -52,7 +52,7 @@ func say(ctx context.Context, g *calls.GraphQL, again bool, id, words string, af
 
 func TestGraphQLWhileTheServerIsKilledAndComesBack(t *testing.T) {
 	ctx, server, client, _ := startGraphQL(t)
-	l := &load{t: t, server: server, stats: client.Table.Stats}
+	l := &load{t: t, server: server, stats: client.Calls.Stats}
 	var last atomic.Int64
 	l.ask = func(ctx context.Context, again bool, question string, after int) (string, error) {
 		return say(ctx, client, again, fmt.Sprintf("question-%d", last.Add(1)), question, after)
@@ -81,7 +81,7 @@ func TestAnIDThatTheServerStillWorksOnIsNotUsedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "fourth", got)
 	require.Equal(t, uint64(1), c.Stats().Sessions)
-	// Past the table, so that it is clear what the server would do.
+	// Past the Client, so that it is clear what the server would do.
 	require.NoError(t, c.Write(ctx, conn.TextMessage(`{"id":"mine","type":"subscribe","payload":{"query":"{__typename}"}}`)))
 	require.Eventually(t, func() bool { return c.Stats().Sessions == 2 }, 30*time.Second, 10*time.Millisecond)
 	got, err = say(ctx, client, true, "mine", "fifth", 0)

@@ -12,12 +12,12 @@ import (
 
 // JSONRPC asks a server that speaks JSON-RPC 2.0.
 type JSONRPC struct {
-	Table *call.Table[uint64] // whose Layer belongs into the Options of a Conn
+	Calls *call.Client[uint64] // whose Layer belongs into the Options of a Conn
 }
 
-// NewJSONRPC returns a JSONRPC with an empty table.
+// NewJSONRPC returns a JSONRPC, ready for a Conn.
 func NewJSONRPC() (*JSONRPC, error) {
-	table, err := call.New(&call.Options[uint64]{ID: func(m reconnect.Message) (uint64, bool) {
+	client, err := call.New(&call.Options[uint64]{ID: func(m reconnect.Message) (uint64, bool) {
 		var head struct {
 			ID     *uint64 `json:"id"`
 			Method string  `json:"method"` // of the server's own questions and events
@@ -28,18 +28,18 @@ func NewJSONRPC() (*JSONRPC, error) {
 		}
 		return *head.ID, true
 	}})
-	return &JSONRPC{table}, err
+	return &JSONRPC{client}, err
 }
 
 // Ask calls a method. With again it is called again if the connection is lost, which must do no
-// harm. The error is an [*RPCError], or that of [call.Table.Do].
+// harm. The error is an [*RPCError], or that of [call.Client.Do].
 func (j *JSONRPC) Ask(ctx context.Context, again bool, method string, params ...any) (json.RawMessage, error) {
-	id := j.Table.Next()
+	id := j.Calls.Next()
 	question, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 	if err != nil {
 		return nil, err
 	}
-	m, err := j.Table.Do(ctx, call.Request[uint64]{ID: id, Message: conn.Message{Type: conn.Text, Data: question}, Repeatable: again})
+	m, err := j.Calls.Do(ctx, call.Request[uint64]{ID: id, Message: conn.Message{Type: conn.Text, Data: question}, Repeatable: again})
 	if err != nil {
 		return nil, err
 	}

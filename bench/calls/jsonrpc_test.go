@@ -24,13 +24,13 @@ func startRPC(t *testing.T) (context.Context, *program, *calls.JSONRPC) {
 	})
 	client, err := calls.NewJSONRPC()
 	require.NoError(t, err)
-	server.open(&reconnect.Options{Layers: []*reconnect.Layer{client.Table.Layer()}})
+	server.open(&reconnect.Options{Layers: []*reconnect.Layer{client.Calls.Layer()}})
 	return ctx, server, client
 }
 
 func TestJSONRPCWhileTheServerIsKilledAndComesBack(t *testing.T) {
 	ctx, server, client := startRPC(t)
-	l := &load{t: t, server: server, stats: client.Table.Stats}
+	l := &load{t: t, server: server, stats: client.Calls.Stats}
 	l.ask = func(ctx context.Context, again bool, question string, after int) (string, error) {
 		return text(client.Ask(ctx, again, "oracle_say", question, after))
 	}
@@ -43,5 +43,5 @@ func TestAnErrorOfAJSONRPCServerIsAnAnswer(t *testing.T) {
 	var refused *calls.RPCError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32601, refused.Code)
-	require.Equal(t, uint64(1), client.Table.Stats().Answered)
+	require.Equal(t, uint64(1), client.Calls.Stats().Answered)
 }

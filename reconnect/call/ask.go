@@ -8,10 +8,10 @@ import (
 // Ask asks a question while a session is opened, such as the login, and returns the answer, whose
 // data belongs to the caller. It is for OnSession and Layer.Open, in the goroutine that may use o,
 // where Do returns [ErrInCallback]. What comes before the answer is passed on by
-// [reconnect.Opening.Deliver]. The question is not in the table: its id must be that of no other
-// question in flight, as those of [Table.Next] are. An error means that the session cannot be opened:
+// [reconnect.Opening.Deliver]. The question is not one of the Client's: its id must differ from the ids
+// of all questions in flight, as the numbers of [Client.Next] do. An error means that the session cannot be opened:
 // return it, unless it is [conn.ErrBadMessage].
-func (t *Table[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.Message, error) {
+func (c *Client[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.Message, error) {
 	if err := o.Write(question); err != nil {
 		return conn.Message{}, err
 	}
@@ -20,7 +20,7 @@ func (t *Table[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.
 		if err != nil {
 			return conn.Message{}, err
 		}
-		if got, ok := t.o.ID(reconnect.Message{Message: m, Session: o.Session}); ok && got == id {
+		if got, ok := c.o.ID(reconnect.Message{Message: m, Session: o.Session}); ok && got == id {
 			return m, nil
 		}
 		if err := o.Deliver(m); err != nil {

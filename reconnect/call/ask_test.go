@@ -17,7 +17,7 @@ func TestAskReturnsTheAnswerWhileASessionIsOpened(t *testing.T) {
 		var welcome string
 		s.open(&reconnect.Options{
 			OnSession: func(_ context.Context, o *reconnect.Opening) error {
-				m, err := s.table.Ask(o, "1", text("1 login"))
+				m, err := s.client.Ask(o, "1", text("1 login"))
 				welcome = string(m.Data)
 				return err
 			},

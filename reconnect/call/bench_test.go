@@ -56,27 +56,27 @@ func (m *mirror) CloseNow() error {
 	return nil
 }
 
-// newBench returns a table over a mirror. The id is the first 8 bytes of a message.
-func newBench(tb testing.TB) *call.Table[uint64] {
-	table, err := call.New(&call.Options[uint64]{ID: func(m reconnect.Message) (uint64, bool) {
+// newBench returns a Client over a mirror. The id is the first 8 bytes of a message.
+func newBench(tb testing.TB) *call.Client[uint64] {
+	client, err := call.New(&call.Options[uint64]{ID: func(m reconnect.Message) (uint64, bool) {
 		return binary.LittleEndian.Uint64(m.Data), true
 	}})
 	require.NoError(tb, err)
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return newMirror(), nil }),
-		&reconnect.Options{Layers: []*reconnect.Layer{table.Layer()}, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+		&reconnect.Options{Layers: []*reconnect.Layer{client.Layer()}, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { c.Close(); <-c.Done() })
 	require.NoError(tb, c.AwaitReady(tb.Context()))
-	return table
+	return client
 }
 
 // asking returns a function that asks one question, which gives the same memory to each.
-func asking(tb testing.TB, table *call.Table[uint64]) func() {
+func asking(tb testing.TB, client *call.Client[uint64]) func() {
 	question, ctx := make([]byte, mirrorSize), tb.Context()
 	return func() {
-		id := table.Next()
+		id := client.Next()
 		binary.LittleEndian.PutUint64(question, id)
-		m, err := table.Do(ctx, call.Request[uint64]{ID: id, Message: conn.Message{Type: conn.Binary, Data: question}})
+		m, err := client.Do(ctx, call.Request[uint64]{ID: id, Message: conn.Message{Type: conn.Binary, Data: question}})
 		if err != nil || binary.LittleEndian.Uint64(m.Data) != id {
 			tb.Error("no answer of its own: ", err)
 		}
@@ -97,13 +97,13 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// Many goroutines that share a table.
+// Many goroutines that share a Client.
 func BenchmarkDoParallel(b *testing.B) {
-	table := newBench(b)
+	client := newBench(b)
 	b.ReportAllocs()
 	b.SetParallelism(max(1, 64/runtime.GOMAXPROCS(0)))
 	b.RunParallel(func(pb *testing.PB) {
-		ask := asking(b, table)
+		ask := asking(b, client)
 		for pb.Next() {
 			ask()
 		}

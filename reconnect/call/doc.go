@@ -21,7 +21,7 @@
 //		Message: conn.TextMessage(fmt.Sprintf(`{"id":%d,"method":"balance"}`, id)),
 //	})
 //
-// [Table.Do] sends the message and returns the answer. The answers do not reach the reader of the
+// [Client.Do] sends the message and returns the answer. The answers do not reach the reader of the
 // Conn; all other messages do. Somebody has to read those, or the inbox fills up: by
 // [reconnect.Conn.Messages] or OnMessage, or with the policy [reconnect.OverflowDiscard].
 //
@@ -35,7 +35,7 @@
 //     sent. FateUnknown: the peer may have done what the question asks for. (A session that we
 //     end politely, by Conn.Redial or a rotation, ends after the close handshake.)
 //   - With an [*Error], because the context or the Conn has ended, or because the question was
-//     refused: [ErrTableFull], [ErrIDInUse], [ErrInCallback].
+//     refused: [ErrTooMany], [ErrIDInUse], [ErrInCallback].
 //
 // A question that was not sent is treated as a message of Conn.Write: without a session it fails at
 // once, or waits for the next one, as Options.WhenDown of the Conn says.
@@ -56,14 +56,14 @@
 // new question with it is refused with ErrIDInUse, because the answer to the old one would
 // look like its own. As many ids are remembered as questions may be in flight; if there are more,
 // the oldest is forgotten, and Stats.Forgotten counts it. Ids that never repeat,
-// as those of [Table.Next], need none of this.
+// as those of [Client.Next], need none of this.
 //
 // An answer that no question of its session waits for is late: it is counted, given to
 // Options.Late, and goes no further. That holds for the second answer of a peer that answers
 // twice, too, unless a new question has the same id by then: an id is free when its question has
 // its answer. Ids that never repeat help here as well.
 //
-// If something else on the same Conn has ids, such as another table, its ids must look
+// If something else on the same Conn has ids, such as another Client, its ids must look
 // different, for instance by a prefix, and Options.ID must report false for them. Streams of many
 // answers to one question are not for this package.
 //
@@ -75,21 +75,21 @@
 // # Cost
 //
 // A Do allocates two objects, and the data of its answer. It has no goroutine and no timer. A
-// table without questions keeps an empty map.
+// Client without questions keeps an empty map.
 //
 // # Where others fail, and what this does
 //
 //	what goes wrong                           where                                     here
 //	----------------------------------------  ----------------------------------------  ------------------------------------
-//	an answer comes before the question is    tables that are filled after the write    the question is in the table before
-//	in the table, and is thrown away                                                    it is written
-//	a question that timed out stays in the    longhorn/longhorn #13553, bug-ops/mcpls   it leaves the table with Do; what is
-//	table for ever                            #239, modelcontextprotocol/java-sdk #287  remembered of it is bounded
-//	a late answer is matched to a newer       tables whose ids are small numbers or     the id is reserved until the answer,
+//	an answer comes before the question is    clients that register a question after    the question is registered before it
+//	registered, and is thrown away            the write                                 is written
+//	a question that timed out stays           longhorn/longhorn #13553, bug-ops/mcpls   it is forgotten when Do returns; the
+//	registered for ever                       #239, modelcontextprotocol/java-sdk #287  memory of its id is bounded
+//	a late answer is matched to a newer       clients whose ids are small numbers or    the id is reserved until the answer,
 //	question with the same id                 names, once a question has timed out      or the end of the session
-//	an answer by the new connection is        tables by id alone                        the key is session and id
+//	an answer by the new connection is        clients that match by the id alone        the key is session and id
 //	matched to a question of the old one
-//	a lost connection lets questions wait     hand-written tables that only look at     a LostError at the instant of the
+//	a lost connection lets questions wait     hand-written clients that only look at    a LostError at the instant of the
 //	for their timeout                         timeouts                                  loss
 //	"connection lost" does not say whether    go-ethereum's rpc (one error for all      LostError.Fate; Unsent
 //	it is safe to ask again                   that is under way)

@@ -12,9 +12,9 @@ import (
 
 // These are behind the [Error] of a question that was not sent.
 var (
-	// ErrTableFull says that as many questions are without an answer as Options.InFlight
+	// ErrTooMany says that as many questions are without an answer as Options.InFlight
 	// allows. Ask again later, or ask less at a time.
-	ErrTableFull = errors.New("too many questions are in flight")
+	ErrTooMany = errors.New("too many questions are in flight")
 
 	// ErrIDInUse says that another question has the same id. It has no answer yet, or it was
 	// given up and its session may still answer it.
@@ -28,7 +28,7 @@ var (
 )
 
 var (
-	errNoConn = errors.New("the Layer of the Table is in the Options.Layers of no Conn")
+	errNoConn = errors.New("the Layer of the Client is in the Options.Layers of no Conn")
 	errPinned = errors.New("Request.Session with Repeatable: a question for one session cannot go again by another")
 	errBadID  = errors.New("Request.ID is not equal to itself, as a NaN")
 )
@@ -108,7 +108,7 @@ func (e *LostError) As(target any) bool { return errors.As(e.Err, target) }
 
 func (e *LostError) unsent() bool { return e.Fate == reconnect.FateDropped }
 
-// Unsent reports whether an error of [Table.Do] says that not a byte of the question was sent, so
+// Unsent reports whether an error of [Client.Do] says that not a byte of the question was sent, so
 // that it does no harm to ask again. False means that the peer may have the question. Ask Unsent
 // rather than look for a [LostError], because a question whose time is over ends with an [Error],
 // and may have been sent as well.

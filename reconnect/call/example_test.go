@@ -57,7 +57,7 @@ func serveCapitals() http.HandlerFunc {
 }
 
 // client asks questions, any number at a time.
-type client struct{ questions *call.Table[uint64] }
+type client struct{ questions *call.Client[uint64] }
 
 func newClient(url string) (*client, *reconnect.Conn, error) {
 	questions, err := call.New(&call.Options[uint64]{ID: func(m reconnect.Message) (uint64, bool) {

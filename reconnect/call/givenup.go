@@ -3,7 +3,7 @@ package call
 import "container/list"
 
 // givenUp are the ids of questions that were given up, and that their session may still answer.
-// Such an answer would look like that to a newer question with the same id. Table.mu guards it.
+// Such an answer would look like that to a newer question with the same id. Client.mu guards it.
 type givenUp[K comparable] struct {
 	limit int                        // how many it remembers
 	ids   map[asked[K]]*list.Element // nil: none yet
@@ -40,7 +40,7 @@ func (g *givenUp[K]) remove(a asked[K]) {
 	if e, ok := g.ids[a]; ok {
 		g.all.Remove(e)
 		if delete(g.ids, a); len(g.ids) == 0 {
-			g.ids = nil // so that a quiet table keeps no memory of them
+			g.ids = nil // so that a quiet Client keeps no memory of them
 		}
 	}
 }

@@ -3,7 +3,7 @@ package call
 import "slices"
 
 // line has the questions that wait to go again, in the order in which they were asked. The first
-// one has the turn. Table.mu guards it.
+// one has the turn. Client.mu guards it.
 type line[K comparable] []*question[K]
 
 // join puts q into its place, unless it is there.
@@ -29,7 +29,7 @@ func (l *line[K]) leave(q *question[K]) bool {
 	q.inLine = false
 	i := slices.Index(*l, q)
 	if *l = slices.Delete(*l, i, i+1); len(*l) == 0 {
-		*l = nil // so that a quiet table keeps no memory of it
+		*l = nil // so that a quiet Client keeps no memory of it
 	} else if i == 0 {
 		(*l)[0].wake()
 	}

@@ -59,7 +59,7 @@ type model struct {
 	t      *testing.T
 	seed   uint64
 	reuse  bool // ids are used again
-	table  *call.Table[string]
+	client *call.Client[string]
 	conn   *reconnect.Conn
 	o      reconnect.Options
 	serves sync.WaitGroup
@@ -90,7 +90,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		o.InFlight = 2 + r.IntN(5)
 	}
 	var err error
-	m.table, err = call.New(o)
+	m.client, err = call.New(o)
 	require.NoError(t, err)
 	m.o.WhenDown = []reconnect.WhenDown{reconnect.WhenDownFail, reconnect.WhenDownWait}[r.IntN(2)]
 	m.o.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(r.IntN(3)), Drain: 1 + upTo(r, 3*time.Second)}
@@ -100,7 +100,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.lostAt[session] = time.Now()
-	}}, m.table.Layer()}
+	}}, m.client.Layer()}
 	if r.IntN(2) == 0 {
 		m.o.OnMessage = func(_ context.Context, got reconnect.Message) { t.Errorf("%q reached the reader", got.Data) }
 	}
@@ -129,7 +129,7 @@ func (m *model) run() call.Stats {
 		time.Sleep(upTo(r, 30*time.Second))
 	} else {
 		users.Wait()
-		require.Zero(m.t, m.table.Stats().InFlight, "at rest")
+		require.Zero(m.t, m.client.Stats().InFlight, "at rest")
 	}
 	m.conn.Close()
 	<-m.conn.Done()
@@ -144,7 +144,7 @@ func (m *model) run() call.Stats {
 	for _, question := range m.unsent {
 		require.Empty(m.t, m.received[question], "%q came", question)
 	}
-	s := m.table.Stats()
+	s := m.client.Stats()
 	require.Zero(m.t, s.InFlight)
 	require.Zero(m.t, s.Reserved)
 	require.Equal(m.t, s.Asked, s.Answered+s.Lost+s.GivenUp, "%+v", s)
@@ -243,7 +243,7 @@ func (m *model) ask(ctx context.Context, r *rand.Rand) {
 			q.Session = m.conn.Status().Session
 		}
 		own, cancel := context.WithTimeout(context.Background(), 1+upTo(r, 4*time.Second))
-		got, err := m.table.Do(own, q)
+		got, err := m.client.Do(own, q)
 		m.check(own, q, got, err)
 		cancel()
 	}
@@ -280,7 +280,7 @@ func (m *model) check(ctx context.Context, q call.Request[string], got reconnect
 		if !time.Now().Equal(deadline) {
 			m.t.Errorf("%q: %v", question, err)
 		}
-	case errors.Is(err, call.ErrIDInUse) && m.reuse, errors.Is(err, call.ErrTableFull) && !m.reuse, errors.Is(err, net.ErrClosed):
+	case errors.Is(err, call.ErrIDInUse) && m.reuse, errors.Is(err, call.ErrTooMany) && !m.reuse, errors.Is(err, net.ErrClosed):
 	default:
 		m.t.Errorf("%q: %v", question, err)
 	}

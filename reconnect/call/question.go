@@ -9,7 +9,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Request is a question for [Table.Do].
+// Request is a question for [Client.Do].
 type Request[K comparable] struct {
 	// ID is what the answer will have, too. It must not be that of another question without
 	// an answer: see [ErrIDInUse].
@@ -30,7 +30,7 @@ type Request[K comparable] struct {
 	Repeatable bool
 }
 
-// question is a question in a table. Table.mu guards what changes, except where it says otherwise.
+// question is a question in flight. Client.mu guards what changes, except where it says otherwise.
 type question[K comparable] struct {
 	id         K
 	only       uint64 // Request.Session
@@ -39,7 +39,7 @@ type question[K comparable] struct {
 
 	session uint64        // by which it was asked, and is or will be answered; 0: none now
 	inLine  bool          // it is in the line
-	turn    chan struct{} // closed when it has the turn; nil: it need not be told
+	turn    chan struct{} // closed when it has the turn; nil: no goroutine waits for the turn
 
 	done     chan struct{}     // closed when it is answered or its session has ended; made for each session by which it goes
 	answered bool              // it has its answer, or will have when done is closed, after which it does not change
@@ -67,7 +67,7 @@ func (q *question[K]) wake() {
 //     for a session, as it says of Write. A Repeatable question waits and goes again.
 //   - an *[Error] that is the cause of ctx.
 //   - an *[Error] that is [net.ErrClosed]: the Conn has ended.
-//   - an *[Error] that is [ErrTableFull], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage]:
+//   - an *[Error] that is [ErrTooMany], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage]:
 //     nothing was sent.
 //
 // Both types have the fate of the question, and [Unsent] tells in short whether it may be asked
@@ -77,19 +77,18 @@ func (q *question[K]) wake() {
 // Do works in the goroutine that reads the messages of the Conn, because answers are seen before
 // the inbox. But when the inbox is full and blocks, an answer behind what is in it is not seen
 // until somebody reads, so give ctx an end. It does not work in a callback: see [ErrInCallback].
-func (t *Table[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
+func (c *Client[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
 	q := &question[K]{id: r.ID, only: r.Session, repeatable: r.Repeatable}
-	c, err := t.enter(ctx, q)
-	if err != nil {
+	if err := c.enter(ctx, q); err != nil {
 		return reconnect.Message{}, &Error{Fate: reconnect.FateDropped, Err: err}
 	}
 	for {
-		session, err := t.await(ctx, c, q)
+		session, err := c.await(ctx, q)
 		if err == nil {
-			err = t.wrote(ctx, q, c.WriteTo(ctx, session, r.Message))
+			err = c.wrote(ctx, q, c.conn.Load().WriteTo(ctx, session, r.Message))
 		}
 		if err == nil {
-			err = t.hear(ctx, q)
+			err = c.hear(ctx, q)
 		}
 		switch err {
 		case nil:
@@ -97,7 +96,7 @@ func (t *Table[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, err
 		case errAgain:
 			continue
 		}
-		return reconnect.Message{}, t.conclude(c, q, err)
+		return reconnect.Message{}, c.conclude(q, err)
 	}
 }
 
@@ -107,55 +106,55 @@ var (
 	errLost  = errors.New("there is no session for it")
 )
 
-// enter lets q into the table, and returns the Conn by which to ask.
-func (t *Table[K]) enter(ctx context.Context, q *question[K]) (*reconnect.Conn, error) {
-	c := t.conn.Load()
+// enter admits q as a question of c.
+func (c *Client[K]) enter(ctx context.Context, q *question[K]) error {
+	on := c.conn.Load()
 	switch {
-	case c == nil:
-		return nil, errNoConn
-	case c.InCallback(ctx):
-		return nil, ErrInCallback
+	case on == nil:
+		return errNoConn
+	case on.InCallback(ctx):
+		return ErrInCallback
 	case q.repeatable && q.only != 0:
-		return nil, errPinned
+		return errPinned
 	case !same(q.id, q.id):
-		return nil, errBadID
+		return errBadID
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended != nil {
-		return nil, t.ended
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended != nil {
+		return c.ended
 	}
-	if t.questions[q.id] != nil {
-		t.counts.Refused++
-		return nil, ErrIDInUse
+	if c.questions[q.id] != nil {
+		c.counts.Refused++
+		return ErrIDInUse
 	}
-	if len(t.questions) >= t.o.InFlight {
-		t.counts.Refused++
-		return nil, ErrTableFull
+	if len(c.questions) >= c.o.InFlight {
+		c.counts.Refused++
+		return ErrTooMany
 	}
-	t.order++
-	q.order = t.order
-	t.questions[q.id] = q
-	t.counts.Asked++
-	return c, nil
+	c.order++
+	q.order = c.order
+	c.questions[q.id] = q
+	c.counts.Asked++
+	return nil
 }
 
 func same[K comparable](a, b K) bool { return a == b }
 
 // await waits until q may be written, and by which session, and notes that it will be. Those that
 // go again come first, in the order in which they were asked.
-func (t *Table[K]) await(ctx context.Context, c *reconnect.Conn, q *question[K]) (session uint64, err error) {
+func (c *Client[K]) await(ctx context.Context, q *question[K]) (session uint64, err error) {
 	for {
-		changed := t.changes() // before anything is looked at, so that no change is missed
-		wait := t.place(q)
+		changed := c.changes() // before anything is looked at, so that no change is missed
+		wait := c.place(q)
 		if wait == nil {
-			if session, err = t.session(ctx, c, q); err != nil {
+			if session, err = c.session(ctx, q); err != nil {
 				return 0, err
 			}
 			if session != 0 {
-				if ok, err := t.begin(q, session); ok || err != nil {
+				if ok, err := c.begin(q, session); ok || err != nil {
 					return session, err
 				}
 				if q.repeatable {
@@ -173,11 +172,11 @@ func (t *Table[K]) await(ctx context.Context, c *reconnect.Conn, q *question[K])
 }
 
 // session returns the session by which q may go, or 0 if q waits until one is ready.
-func (t *Table[K]) session(ctx context.Context, c *reconnect.Conn, q *question[K]) (uint64, error) {
+func (c *Client[K]) session(ctx context.Context, q *question[K]) (uint64, error) {
 	if q.only != 0 {
 		return q.only, nil
 	}
-	session, err := c.AwaitSession(ctx)
+	session, err := c.conn.Load().AwaitSession(ctx)
 	switch {
 	case err == nil:
 		return session, nil
@@ -186,10 +185,10 @@ func (t *Table[K]) session(ctx context.Context, c *reconnect.Conn, q *question[K
 	case !errors.Is(err, reconnect.ErrNotReady):
 		return 0, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if q.repeatable {
-		t.line.join(q)
+		c.line.join(q)
 		return 0, nil
 	}
 	q.cause = err
@@ -198,31 +197,31 @@ func (t *Table[K]) session(ctx context.Context, c *reconnect.Conn, q *question[K
 
 // place puts a repeatable question into the line, unless it can go at once. If it is not its turn,
 // place returns a channel that is closed when it may look again.
-func (t *Table[K]) place(q *question[K]) (wait <-chan struct{}) {
+func (c *Client[K]) place(q *question[K]) (wait <-chan struct{}) {
 	if !q.repeatable {
 		return nil // begin looks at the line
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ready == 0 || len(t.line) > 0 {
-		t.line.join(q)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready == 0 || len(c.line) > 0 {
+		c.line.join(q)
 	}
-	return t.line.turn(q)
+	return c.line.turn(q)
 }
 
 // begin notes that q is asked by a session from now on, because an answer can come before WriteTo
 // has returned. It reports false if other questions come before q.
-func (t *Table[K]) begin(q *question[K], session uint64) (ok bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (c *Client[K]) begin(q *question[K], session uint64) (ok bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case q.only == 0 && !t.line.open(q):
+	case q.only == 0 && !c.line.open(q):
 		return false, nil
-	case t.givenUp.has(asked[K]{session, q.id}):
+	case c.givenUp.has(asked[K]{session, q.id}):
 		return false, ErrIDInUse
 	}
 	if q.sent {
-		t.counts.Repeated++
+		c.counts.Repeated++
 	}
 	q.session, q.tried, q.cause = session, session, nil
 	q.done = make(chan struct{})
@@ -230,18 +229,18 @@ func (t *Table[K]) begin(q *question[K], session uint64) (ok bool, err error) {
 }
 
 // wrote notes that WriteTo has returned err. Nil means that q waits for its answer, or has it.
-func (t *Table[K]) wrote(ctx context.Context, q *question[K], err error) error {
+func (c *Client[K]) wrote(ctx context.Context, q *question[K], err error) error {
 	var unwritten *reconnect.WriteError
 	if err != nil {
 		unwritten = err.(*reconnect.WriteError) // as WriteTo says
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case err == nil || q.answered:
 		q.sent = true
 		if q.session != 0 { // else it goes again
-			t.leaveLine(q)
+			c.leaveLine(q)
 		}
 		return nil
 	case unwritten.Fate == reconnect.FateUnknown:
@@ -257,7 +256,7 @@ func (t *Table[K]) wrote(ctx context.Context, q *question[K], err error) error {
 	if q.session = 0; q.cause == nil {
 		q.cause = unwritten.Err
 	}
-	return t.over(q)
+	return c.over(q)
 }
 
 // bySession reports whether a message was dropped because of its session, and not because of
@@ -270,11 +269,11 @@ func bySession(e *reconnect.WriteError) bool {
 }
 
 // hear waits for the answer. If ctx ends first, the answer will be late.
-func (t *Table[K]) hear(ctx context.Context, q *question[K]) error {
+func (c *Client[K]) hear(ctx context.Context, q *question[K]) error {
 	select {
 	case <-q.done:
 	case <-ctx.Done():
-		if t.giveUp(q) {
+		if c.giveUp(q) {
 			return context.Cause(ctx)
 		}
 		<-q.done // soon, because the goroutine that closes it does not wait
@@ -282,30 +281,30 @@ func (t *Table[K]) hear(ctx context.Context, q *question[K]) error {
 	if q.answered {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.over(q)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over(q)
 }
 
-// giveUp takes q out of the table, unless it is answered or its session has ended.
-func (t *Table[K]) giveUp(q *question[K]) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// giveUp removes q, unless q is answered or its session has ended.
+func (c *Client[K]) giveUp(q *question[K]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if q.answered || q.session == 0 {
 		return false
 	}
-	t.remove(q)
-	if t.givenUp.add(asked[K]{q.session, q.id}) {
-		t.counts.Forgotten++
+	c.remove(q)
+	if c.givenUp.add(asked[K]{q.session, q.id}) {
+		c.counts.Forgotten++
 	}
 	return true
 }
 
 // over says what comes after a session that has ended: q goes again if it may. The caller holds mu.
-func (t *Table[K]) over(q *question[K]) error {
+func (c *Client[K]) over(q *question[K]) error {
 	switch {
 	case q.repeatable:
-		t.line.join(q)
+		c.line.join(q)
 	case q.sent || q.only != 0:
 		return errLost
 	}
@@ -313,33 +312,33 @@ func (t *Table[K]) over(q *question[K]) error {
 }
 
 // conclude ends q without an answer, because of err, and returns the error of Do.
-func (t *Table[K]) conclude(c *reconnect.Conn, q *question[K], err error) error {
+func (c *Client[K]) conclude(q *question[K], err error) error {
 	fate := reconnect.FateDropped
 	if q.sent {
 		fate = reconnect.FateUnknown
 	}
-	closed := err == errLost && closing(c)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.questions[q.id] == q {
-		t.remove(q)
+	closed := err == errLost && closing(c.conn.Load())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.questions[q.id] == q {
+		c.remove(q)
 	}
 	switch {
 	case err == errLost:
-		t.counts.Lost++
+		c.counts.Lost++
 		return &LostError{Fate: fate, Session: q.tried, Err: q.cause, closed: closed}
 	case err == ErrIDInUse && !q.sent:
-		t.counts.Asked--
-		t.counts.Refused++
+		c.counts.Asked--
+		c.counts.Refused++
 	default:
-		t.counts.GivenUp++
+		c.counts.GivenUp++
 	}
 	return &Error{Fate: fate, Session: q.tried, Err: err}
 }
 
-// closing reports whether c has ended, or is about to.
-func closing(c *reconnect.Conn) bool {
-	_, err := c.AwaitSession(ended) // does not wait
+// closing reports whether a Conn has ended, or is about to.
+func closing(on *reconnect.Conn) bool {
+	_, err := on.AwaitSession(ended) // does not wait
 	return errors.Is(err, net.ErrClosed)
 }
 

@@ -38,7 +38,7 @@ func TestRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
 			a.wantAnswer(questions[i])
 			require.Equal(t, uint64(4), a.answer.Session)
 		}
-		require.Equal(t, call.Stats{Asked: 20, Answered: 20, Repeated: 60}, s.table.Stats())
+		require.Equal(t, call.Stats{Asked: 20, Answered: 20, Repeated: 60}, s.client.Stats())
 	})
 }
 
@@ -130,7 +130,7 @@ func TestRepeatableQuestionsWaitInOrderWhateverWhenDownSays(t *testing.T) {
 				}
 				lose(peer)
 			}
-			require.Equal(t, call.Stats{Asked: 40, Answered: 40}, s.table.Stats())
+			require.Equal(t, call.Stats{Asked: 40, Answered: 40}, s.client.Stats())
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestTheContextEndsAQuestionInTheLine(t *testing.T) {
 		peer = s.accept()
 		wantWritten(t, peer, "2 b")
 		s.ask("1 new").wantWaiting()
-		require.Zero(t, s.table.Stats().Reserved, "the session that could answer has ended")
+		require.Zero(t, s.client.Stats().Reserved, "the session that could answer has ended")
 	})
 }
 

@@ -53,7 +53,7 @@ func TestAQuestionIsLostAtOnceWithItsSession(t *testing.T) {
 		require.ErrorIs(t, a.err, reconnect.ErrSessionLost)
 		require.ErrorIs(t, a.err, errGone)
 		require.NotErrorIs(t, a.err, net.ErrClosed)
-		require.Equal(t, call.Stats{Asked: 2, Lost: 2}, s.table.Stats())
+		require.Equal(t, call.Stats{Asked: 2, Lost: 2}, s.client.Stats())
 		require.Empty(t, s.accept().Written(), "neither goes again")
 	})
 }
@@ -124,7 +124,7 @@ func TestAQuestionForOneSessionGoesByNoOther(t *testing.T) {
 			s.do(t.Context(), r).wantLost(reconnect.FateDropped, 1)
 			require.Empty(t, next.Written())
 			r.Repeatable = true
-			_, err := s.table.Do(t.Context(), r)
+			_, err := s.client.Do(t.Context(), r)
 			require.ErrorContains(t, err, "Request.Session with Repeatable")
 		})
 	}
@@ -147,7 +147,7 @@ func TestTheContextEndsAQuestion(t *testing.T) {
 		s.do(ctx, request("4 d")).wantError(reconnect.FateDropped, errGone)
 		wantWritten(t, peer, "1 a", "2 b")
 		require.Equal(t, reconnect.StateReady, s.conn.State())
-		require.Equal(t, 2, s.table.Stats().Reserved, "of those that were sent")
+		require.Equal(t, 2, s.client.Stats().Reserved, "of those that were sent")
 	})
 }
 
@@ -206,7 +206,7 @@ func TestABadMessageIsNotSent(t *testing.T) {
 		s.open(nil)
 		s.accept().FailWrite(conn.ErrBadMessage)
 		s.ask("1 a").wantError(reconnect.FateDropped, conn.ErrBadMessage)
-		require.Zero(t, s.table.Stats().InFlight)
+		require.Zero(t, s.client.Stats().InFlight)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestTheEndOfTheConnEndsEachQuestion(t *testing.T) {
 				require.ErrorIs(t, sent.err, net.ErrClosed)
 				again.wantError(reconnect.FateUnknown, net.ErrClosed)
 				s.ask("3 c").wantError(reconnect.FateDropped, net.ErrClosed)
-				require.Equal(t, call.Stats{Asked: 2, Lost: 1, GivenUp: 1}, s.table.Stats())
+				require.Equal(t, call.Stats{Asked: 2, Lost: 1, GivenUp: 1}, s.client.Stats())
 			})
 		})
 	}
@@ -320,7 +320,7 @@ func TestAnAnswerThatHasComeIsNotGivenUp(t *testing.T) {
 			peer.Release()
 			a.wantAnswer("1 A")
 		}
-		require.Equal(t, call.Stats{Asked: 50, Answered: 50}, s.table.Stats())
+		require.Equal(t, call.Stats{Asked: 50, Answered: 50}, s.client.Stats())
 	})
 }
 
@@ -341,7 +341,7 @@ func TestTheContextEndsWhileSomethingElseHappens(t *testing.T) {
 					peer = happens(s, peer)
 					require.True(t, a.ended())
 				}
-				stats := s.table.Stats()
+				stats := s.client.Stats()
 				require.Equal(t, uint64(300), stats.Answered+stats.Lost+stats.GivenUp)
 				require.Zero(t, stats.Reserved)
 				if name == "an answer" {
@@ -375,6 +375,6 @@ func TestABadMessageIsNotSentFromTheQueueEither(t *testing.T) {
 		peer.Release()
 		b.wantError(reconnect.FateDropped, conn.ErrBadMessage)
 		c.wantError(reconnect.FateDropped, conn.ErrBadMessage)
-		require.Equal(t, call.Stats{InFlight: 1, Asked: 3, GivenUp: 2}, s.table.Stats())
+		require.Equal(t, call.Stats{InFlight: 1, Asked: 3, GivenUp: 2}, s.client.Stats())
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/redial-go/redial/reconnect/call"
 )
 
-// scene is a table over connections in memory, of which the test plays the peer:
+// scene is a Client over connections in memory, of which the test plays the peer:
 //
 //	s.open(nil)
 //	peer := s.accept()
@@ -28,13 +28,13 @@ import (
 //
 // The id is what is before the first space. What begins with "!" is no answer.
 type scene struct {
-	t     *testing.T
-	o     call.Options[string]
-	table *call.Table[string]
-	conn  *reconnect.Conn
-	dials chan func(*conntest.Fake, error)
-	late  []string
-	picky bool // connections refuse messages without a type
+	t      *testing.T
+	o      call.Options[string]
+	client *call.Client[string]
+	conn   *reconnect.Conn
+	dials  chan func(*conntest.Fake, error)
+	late   []string
+	picky  bool // connections refuse messages without a type
 }
 
 // picky refuses messages without a type, as the connections of package conn do.
@@ -61,17 +61,17 @@ func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
 	})
 }
 
-// open starts a Conn with the table. The end of the test closes it.
+// open starts a Conn with the Client. The end of the test closes it.
 func (s *scene) open(o *reconnect.Options) {
 	s.t.Helper()
 	var err error
-	if s.table, err = call.New(&s.o); err != nil {
+	if s.client, err = call.New(&s.o); err != nil {
 		s.t.Fatal(err)
 	}
 	if o == nil {
 		o = new(reconnect.Options)
 	}
-	o.Layers = append(o.Layers, s.table.Layer())
+	o.Layers = append(o.Layers, s.client.Layer())
 	if o.Run.Policy == nil {
 		o.Run.Policy = every(time.Second)
 	}
@@ -164,7 +164,7 @@ func (s *scene) do(ctx context.Context, r call.Request[string]) *asked {
 	a := &asked{t: s.t, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		a.answer, a.err = s.table.Do(ctx, r)
+		a.answer, a.err = s.client.Do(ctx, r)
 	}()
 	synctest.Wait()
 	return a

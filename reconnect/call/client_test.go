@@ -29,7 +29,7 @@ func TestEachAnswerFindsItsQuestion(t *testing.T) {
 		m, err := s.conn.Read(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, "! news", string(m.Data), "only what is no answer reaches the reader")
-		require.Equal(t, call.Stats{InFlight: 1, Asked: 3, Answered: 2}, s.table.Stats())
+		require.Equal(t, call.Stats{InFlight: 1, Asked: 3, Answered: 2}, s.client.Stats())
 	})
 }
 
@@ -55,7 +55,7 @@ func TestAnAnswerMayComeBeforeTheWriteHasEnded(t *testing.T) {
 		a := s.ask("1 a")
 		answer(peer, "1 A")
 		a.wantWaiting()
-		require.Zero(t, s.table.Stats().InFlight)
+		require.Zero(t, s.client.Stats().InFlight)
 		peer.Release()
 		a.wantAnswer("1 A")
 	})
@@ -85,7 +85,7 @@ func TestDoWorksInTheGoroutineThatPullsMessages(t *testing.T) {
 			require.NoError(t, err)
 			question := string(m.Data[2:]) + " why?"
 			time.AfterFunc(time.Second, func() { answerLater(peer, question) })
-			got, err := s.table.Do(ctx, request(question))
+			got, err := s.client.Do(ctx, request(question))
 			require.NoError(t, err)
 			if require.Equal(t, question, string(got.Data)); question == "2 why?" {
 				break
@@ -122,7 +122,7 @@ func TestDoInACallbackFailsAtOnce(t *testing.T) {
 		do := func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
-			_, err := s.table.Do(ctx, request("1 a"))
+			_, err := s.client.Do(ctx, request("1 a"))
 			errs = append(errs, err)
 		}
 		s.open(&reconnect.Options{
@@ -155,14 +155,14 @@ func TestALateAnswerIsNotTakenForThatToANewerQuestion(t *testing.T) {
 		<-a.done
 		a.wantError(reconnect.FateUnknown, context.DeadlineExceeded)
 		s.ask("1 new").wantError(reconnect.FateDropped, call.ErrIDInUse)
-		require.Equal(t, call.Stats{Reserved: 1, Asked: 1, Refused: 1, GivenUp: 1}, s.table.Stats())
+		require.Equal(t, call.Stats{Reserved: 1, Asked: 1, Refused: 1, GivenUp: 1}, s.client.Stats())
 		answer(peer, "1 OLD")
 		b := s.ask("1 new")
 		b.wantWaiting()
 		answer(peer, "1 NEW")
 		b.wantAnswer("1 NEW")
 		require.Equal(t, []string{"1 OLD"}, s.late)
-		require.Equal(t, call.Stats{Asked: 2, Refused: 1, Answered: 1, GivenUp: 1, Late: 1}, s.table.Stats())
+		require.Equal(t, call.Stats{Asked: 2, Refused: 1, Answered: 1, GivenUp: 1, Late: 1}, s.client.Stats())
 	})
 }
 
@@ -174,9 +174,9 @@ func TestAnIDThatWasGivenUpIsFreeInTheNextSession(t *testing.T) {
 		s.do(ctx, request("1 old"))
 		cancel()
 		synctest.Wait()
-		require.Equal(t, 1, s.table.Stats().Reserved)
+		require.Equal(t, 1, s.client.Stats().Reserved)
 		lose(peer)
-		require.Zero(t, s.table.Stats().Reserved)
+		require.Zero(t, s.client.Stats().Reserved)
 		peer = s.accept()
 		b := s.ask("1 new")
 		answer(peer, "1 NEW")
@@ -184,7 +184,7 @@ func TestAnIDThatWasGivenUpIsFreeInTheNextSession(t *testing.T) {
 	})
 }
 
-// A server that loses questions must not fill the memory, or the table.
+// A server that loses questions must not fill the memory.
 func TestAsManyGivenUpIDsAreRememberedAsMayBeInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.o.InFlight = 2
@@ -196,7 +196,7 @@ func TestAsManyGivenUpIDsAreRememberedAsMayBeInFlight(t *testing.T) {
 			cancel()
 			a.wantError(reconnect.FateUnknown, context.Canceled)
 		}
-		require.Equal(t, call.Stats{Reserved: 2, Asked: 3, GivenUp: 3, Forgotten: 1}, s.table.Stats())
+		require.Equal(t, call.Stats{Reserved: 2, Asked: 3, GivenUp: 3, Forgotten: 1}, s.client.Stats())
 		s.ask("2 b").wantError(reconnect.FateDropped, call.ErrIDInUse)
 		s.ask("1 a").wantWaiting()
 	})
@@ -217,7 +217,7 @@ func TestAnAnswerOfAnotherSessionIsLate(t *testing.T) {
 	})
 }
 
-func TestTheTableIsBounded(t *testing.T) {
+func TestTheQuestionsInFlightAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.o.InFlight = 2
 		s.open(nil)
@@ -225,12 +225,12 @@ func TestTheTableIsBounded(t *testing.T) {
 		a := s.ask("1 a")
 		s.ask("1 b").wantError(reconnect.FateDropped, call.ErrIDInUse)
 		s.ask("2 b")
-		s.ask("3 c").wantError(reconnect.FateDropped, call.ErrTableFull)
+		s.ask("3 c").wantError(reconnect.FateDropped, call.ErrTooMany)
 		answer(peer, "1 A")
 		a.wantAnswer("1 A")
 		s.ask("3 c").wantWaiting()
 		wantWritten(t, peer, "1 a", "2 b", "3 c")
-		require.Equal(t, uint64(2), s.table.Stats().Refused)
+		require.Equal(t, uint64(2), s.client.Stats().Refused)
 	})
 }
 
@@ -241,10 +241,10 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	require.EqualError(t, err, "call: Options.InFlight: -3 is negative")
 }
 
-func TestATableHasOneConn(t *testing.T) {
+func TestAClientHasOneConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)
-		_, err := reconnect.New(s, &reconnect.Options{Layers: []*reconnect.Layer{s.table.Layer()}})
+		_, err := reconnect.New(s, &reconnect.Options{Layers: []*reconnect.Layer{s.client.Layer()}})
 		require.ErrorContains(t, err, "has one already")
 		other, err := call.New(&s.o)
 		require.NoError(t, err)
@@ -256,17 +256,17 @@ func TestATableHasOneConn(t *testing.T) {
 // Such an id could be put into a map and never found again.
 func TestAnIDMustBeEqualToItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		table, err := call.New(&call.Options[float64]{ID: func(reconnect.Message) (float64, bool) { return 0, false }})
+		client, err := call.New(&call.Options[float64]{ID: func(reconnect.Message) (float64, bool) { return 0, false }})
 		require.NoError(t, err)
-		s.open(&reconnect.Options{Layers: []*reconnect.Layer{table.Layer()}})
-		_, err = table.Do(t.Context(), call.Request[float64]{ID: math.NaN()})
+		s.open(&reconnect.Options{Layers: []*reconnect.Layer{client.Layer()}})
+		_, err = client.Do(t.Context(), call.Request[float64]{ID: math.NaN()})
 		require.ErrorContains(t, err, "NaN")
-		require.Zero(t, table.Stats().InFlight)
+		require.Zero(t, client.Stats().InFlight)
 	})
 }
 
 func TestNextNeverRepeats(t *testing.T) {
-	table, err := call.New(&call.Options[uint64]{ID: func(reconnect.Message) (uint64, bool) { return 0, false }})
+	client, err := call.New(&call.Options[uint64]{ID: func(reconnect.Message) (uint64, bool) { return 0, false }})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1, 2, 3}, []uint64{table.Next(), table.Next(), table.Next()})
+	require.Equal(t, []uint64{1, 2, 3}, []uint64{client.Next(), client.Next(), client.Next()})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Table has the questions of one [reconnect.Conn] that wait for their answers. Any goroutine may
-// call its methods. It needs no Close: it ends with its Conn. The type K is that of the ids.
-type Table[K comparable] struct {
+// Client asks questions over one [reconnect.Conn]. K is the type of the ids. Any goroutine may call
+// the methods of a Client. A Client needs no Close: it ends with its Conn.
+type Client[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
 	last  atomic.Uint64                  // the newest number of Next
@@ -32,7 +32,7 @@ type Table[K comparable] struct {
 type Options[K comparable] struct {
 	// ID returns the id in an answer, and reports whether m is one. It is called with each
 	// message, in the goroutine that reads the session, so it must be quick, and must not
-	// keep the data. It must report false for what is no answer to a question of this table:
+	// keep the data. It must report false for what is no answer to a question of this Client:
 	// events, the peer's own questions, and answers to what others have asked by the
 	// same connection. Those go on to the reader of the Conn.
 	ID func(m reconnect.Message) (id K, ok bool)
@@ -67,35 +67,35 @@ func (o *Options[K]) withDefaults() (Options[K], error) {
 	return with, nil
 }
 
-// New returns an empty table. Its Layer belongs into [reconnect.Options].Layers of one Conn. The
-// error names the option that is wrong. o is copied.
-func New[K comparable](o *Options[K]) (*Table[K], error) {
+// New returns a Client without a Conn: put its Layer into [reconnect.Options].Layers of one Conn.
+// The error names the option that is wrong. New copies o.
+func New[K comparable](o *Options[K]) (*Client[K], error) {
 	with, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	t := &Table[K]{o: with, questions: make(map[K]*question[K]), changed: make(chan struct{})}
-	t.givenUp.limit = with.InFlight
-	t.layer = reconnect.Layer{Start: t.start, Ready: t.begun, Receive: t.receive, Lost: t.lost, End: t.end}
-	return t, nil
+	c := &Client[K]{o: with, questions: make(map[K]*question[K]), changed: make(chan struct{})}
+	c.givenUp.limit = with.InFlight
+	c.layer = reconnect.Layer{Start: c.start, Ready: c.begun, Receive: c.receive, Lost: c.lost, End: c.end}
+	return c, nil
 }
 
-// Layer returns what connects the table with its Conn. It is the same at each call. A second Conn
-// with it is an error of [reconnect.New].
-func (t *Table[K]) Layer() *reconnect.Layer { return &t.layer }
+// Layer returns the layer that connects c with its Conn, the same at each call. [reconnect.New]
+// returns an error for a second Conn with this layer.
+func (c *Client[K]) Layer() *reconnect.Layer { return &c.layer }
 
 // Next returns 1, 2, 3 and so on, for a program that numbers its questions. No number comes twice
-// from one table.
-func (t *Table[K]) Next() uint64 { return t.last.Add(1) }
+// from one Client.
+func (c *Client[K]) Next() uint64 { return c.last.Add(1) }
 
-// Stats are the counts of a table since New. Each question of Asked is one of InFlight,
+// Stats are the counts of a Client since New. Each question of Asked is one of InFlight,
 // Answered, Lost or GivenUp.
 type Stats struct {
 	InFlight int // questions without an answer now
 	Reserved int // ids of questions that were given up, and that their session may still answer
 
 	Asked    uint64 // questions that were let in
-	Refused  uint64 // questions that were not, because of ErrTableFull or ErrIDInUse
+	Refused  uint64 // questions that were not, because of ErrTooMany or ErrIDInUse
 	Answered uint64 // that got their answer
 	Lost     uint64 // that ended with a *LostError
 	GivenUp  uint64 // that ended in another way, such as by their context
@@ -106,124 +106,124 @@ type Stats struct {
 }
 
 // Stats returns the counts.
-func (t *Table[K]) Stats() Stats {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.counts
-	s.InFlight, s.Reserved = len(t.questions), t.givenUp.len()
+func (c *Client[K]) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.counts
+	s.InFlight, s.Reserved = len(c.questions), c.givenUp.len()
 	return s
 }
 
 // The rest are the functions of the layer.
 
-var errSecondConn = errors.New("call: the Layer of a Table belongs to one Conn, and has one already")
+var errSecondConn = errors.New("call: the Layer of a Client belongs to one Conn, and has one already")
 
-func (t *Table[K]) start(c *reconnect.Conn) error {
-	if !t.conn.CompareAndSwap(nil, c) {
+func (c *Client[K]) start(on *reconnect.Conn) error {
+	if !c.conn.CompareAndSwap(nil, on) {
 		return errSecondConn
 	}
 	return nil
 }
 
 // changes returns a channel that is closed at the next change.
-func (t *Table[K]) changes() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.changed
+func (c *Client[K]) changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
 }
 
 // broadcast wakes the questions that wait for a change. The caller holds mu.
-func (t *Table[K]) broadcast() {
-	close(t.changed)
-	t.changed = make(chan struct{})
+func (c *Client[K]) broadcast() {
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // begun notes that questions can go by a session.
-func (t *Table[K]) begun(session uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ready = session
-	t.broadcast()
+func (c *Client[K]) begun(session uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = session
+	c.broadcast()
 }
 
 // receive takes the answers out of the stream.
-func (t *Table[K]) receive(m reconnect.Message) bool {
-	id, ok := t.o.ID(m)
+func (c *Client[K]) receive(m reconnect.Message) bool {
+	id, ok := c.o.ID(m)
 	if !ok {
 		return false
 	}
-	if q := t.take(id, m.Session); q != nil {
+	if q := c.take(id, m.Session); q != nil {
 		q.answer = m
 		q.answer.Data = make([]byte, len(m.Data))
 		copy(q.answer.Data, m.Data)
 		close(q.done)
-	} else if t.o.Late != nil {
-		t.o.Late(m)
+	} else if c.o.Late != nil {
+		c.o.Late(m)
 	}
 	return true
 }
 
 // take returns the question that has this id and was asked by this session, which has its answer
 // now; or nil if there is none.
-func (t *Table[K]) take(id K, session uint64) *question[K] {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.questions[id]
+func (c *Client[K]) take(id K, session uint64) *question[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.questions[id]
 	if q == nil || q.session != session {
-		t.counts.Late++
-		t.givenUp.remove(asked[K]{session, id})
+		c.counts.Late++
+		c.givenUp.remove(asked[K]{session, id})
 		return nil
 	}
-	t.remove(q)
+	c.remove(q)
 	q.answered = true
-	t.counts.Answered++
+	c.counts.Answered++
 	return q
 }
 
 // lost ends the questions that were asked by a session, or lets them go again.
-func (t *Table[K]) lost(session uint64, cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ready == session {
-		t.ready = 0
+func (c *Client[K]) lost(session uint64, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready == session {
+		c.ready = 0
 	}
-	t.givenUp.removeAll(session)
-	t.lose(cause, func(q *question[K]) bool { return q.session == session })
+	c.givenUp.removeAll(session)
+	c.lose(cause, func(q *question[K]) bool { return q.session == session })
 }
 
 // end ends all questions. Those of a session are there only if a callback has ended the
 // goroutine that would have called lost.
-func (t *Table[K]) end(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended, t.ready = err, 0
-	t.lose(err, func(q *question[K]) bool { return q.session != 0 })
+func (c *Client[K]) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended, c.ready = err, 0
+	c.lose(err, func(q *question[K]) bool { return q.session != 0 })
 }
 
 // lose takes their session from some questions. Do does the rest. The caller holds mu.
-func (t *Table[K]) lose(cause error, which func(*question[K]) bool) {
-	for _, q := range t.questions {
+func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
+	for _, q := range c.questions {
 		if !which(q) {
 			continue
 		}
 		q.session, q.cause = 0, cause
 		if q.repeatable {
-			t.line.join(q) // here, because another session may be ready, and the goroutines of Do come in any order
+			c.line.join(q) // here, because another session may be ready, and the goroutines of Do come in any order
 		}
 		close(q.done)
 	}
-	t.broadcast()
+	c.broadcast()
 }
 
-// remove takes q out of the table. The caller holds mu.
-func (t *Table[K]) remove(q *question[K]) {
-	delete(t.questions, q.id)
-	t.leaveLine(q)
+// remove removes q from the questions in flight. The caller holds mu.
+func (c *Client[K]) remove(q *question[K]) {
+	delete(c.questions, q.id)
+	c.leaveLine(q)
 }
 
 // leaveLine takes q out of the line, if it is there. The caller holds mu.
-func (t *Table[K]) leaveLine(q *question[K]) {
-	if t.line.leave(q) && len(t.line) == 0 {
-		t.broadcast()
+func (c *Client[K]) leaveLine(q *question[K]) {
+	if c.line.leave(q) && len(c.line) == 0 {
+		c.broadcast()
 	}
 }
