@@ -38,7 +38,7 @@ type question[K comparable] struct {
 	order      uint64 // counts the questions
 
 	session uint64        // by which it was asked, and is or will be answered; 0: none now
-	inLine  bool          // it is in the line
+	index   int           // in the line, from 1; 0: it is not in the line
 	turn    chan struct{} // closed when it has the turn; nil: no goroutine waits for the turn
 
 	done     chan struct{}     // closed when it is answered or its session has ended; made for each session by which it goes
