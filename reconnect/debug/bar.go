@@ -11,8 +11,8 @@ import (
 // bar draws sessions: one column for each, with the time for which it was ready above the axis,
 // and the time before that for which none was below it. Both are on a logarithmic scale.
 type bar struct {
-	sessions []Session // the oldest first
-	away     Seconds   // for how long no session is ready; 0: one is
+	sessions []sessionInfo // the oldest first
+	away     seconds       // for how long no session is ready; 0: one is
 }
 
 // In units of the drawing.
@@ -68,7 +68,7 @@ func (b bar) SVG() template.HTML {
 // label says in words what the drawing shows of the past. What goes on is left out, so that it
 // does not change all the time.
 func (b bar) label() string {
-	var up, away Seconds
+	var up, away seconds
 	never := 0
 	for _, s := range b.sessions {
 		away += s.Away
@@ -87,7 +87,7 @@ func (b bar) label() string {
 }
 
 // scale returns the height of a column for d: 2 for less than a second, and most for full or more.
-func scale(d Seconds, full time.Duration, most int) int {
+func scale(d seconds, full time.Duration, most int) int {
 	share := math.Log1p(time.Duration(max(d, 0)).Seconds()) / math.Log1p(full.Seconds())
 	return 2 + int(min(share, 1)*float64(most-2))
 }

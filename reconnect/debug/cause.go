@@ -14,14 +14,14 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Cause is why a dial has failed or a session has ended.
-type Cause struct {
-	Time   time.Time `json:"time"`           // when that was
-	Reason string    `json:"reason"`         // one of the reasons of package backoff, such as "close_restart"
-	Text   string    `json:"text,omitempty"` // what Options.Describe makes of the error
+// causeInfo is the record cause of the JSON.
+type causeInfo struct {
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason"`
+	Text   string    `json:"text,omitempty"`
 }
 
-// cause is a Cause as it is kept.
+// cause is a causeInfo as the Page keeps it.
 type cause struct {
 	at     int64 // Unix nanoseconds; 0: there was none
 	reason backoff.Reason
@@ -51,11 +51,11 @@ func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) cause {
 }
 
 // public returns c as it is shown, or nil if there is none.
-func (c cause) public() *Cause {
+func (c cause) public() *causeInfo {
 	if c.at == 0 {
 		return nil
 	}
-	return &Cause{Time: time.Unix(0, c.at), Reason: c.reason.String(), Text: c.text}
+	return &causeInfo{Time: time.Unix(0, c.at), Reason: c.reason.String(), Text: c.text}
 }
 
 // reasonOf is [backoff.ReasonOf], which does not know the errors of package conn.

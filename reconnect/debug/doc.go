@@ -34,6 +34,102 @@
 //
 // Answered probes in a row are one event. A wait that runs out has no event for its end.
 //
+// # JSON
+//
+// The answer to ?json, and the result of [Page.Vars], is a [Snapshot]. The names of fields and the
+// words do not change; new ones may come. A time is written as in RFC 3339, and a duration is a
+// number of seconds. A field with a question mark is left out when it is empty, zero or false.
+//
+//	snapshot
+//		time        when it was made
+//		title       Options.Title
+//		counts      of all Conns: a counts
+//		totals      the sums over all Conns: a stats; they fall when a Conn is forgotten
+//		found       how many Conns the query has found
+//		page        which hundred of these is shown, from 1
+//		pages       how many hundreds there are
+//		conns       that hundred, the worst first: a list of conn
+//		gates       up to 64 lines of gates, the worst first: a list of gate
+//		breakers    in the order in which they were registered: a list of breaker
+//		values      likewise: a list of group
+//	counts
+//		all         all Conns
+//		ended       ended by themselves, such as after 410 Gone
+//		away        no session is ready
+//		flapping    a session is ready, but 3 or more that were ready were lost within the last 5 min
+//		ready       a session is ready, and the Conn is not flapping
+//		closed      closed by the program
+//	conn
+//		id              names the Conn for as long as the Page lives
+//		name            as registered
+//		endpoint?       Conn.Endpoint at Register, or what Options.Endpoint made of it
+//		condition       ended, away, flapping, ready or closed: see counts
+//		state           connecting, opening, ready, waiting or closed
+//		at_gate?        the Conn waits at the gate
+//		rotating?       the session is being replaced
+//		since           when the Conn entered the state
+//		away_since?     since when no session is ready
+//		session         the number of the present session, or of the last; 0: none yet
+//		try             how many dials have begun since the last stable session, as of the last failure
+//		next?           while the Conn waits: when the next dial begins
+//		verdict?        on the last failure: retry, overload, refresh, slow or stop
+//		cause?          why the last dial failed or the last session ended: a cause
+//		lost?           ready sessions that were lost within the last 5 min, of the last 32
+//		round_trip?     of the last probe that was answered
+//		silence?        how long ago the last byte came
+//		subscriptions?  if they were registered
+//		stats           the counts of the Conn
+//		sessions?       only with ?conn: the last 32, the oldest first: a list of session
+//		events?         only with ?conn: the last 64, the oldest first: a list of event
+//	stats, each as the field of reconnect.Stats
+//		dials failures sessions lost rotations rotations_failed probes received received_bytes
+//		written written_bytes dropped unknown queued queued_bytes unread unread_bytes
+//		queued_age     in totals: the greatest
+//	subscriptions
+//		wanted held    how many subscriptions are
+//	cause
+//		time           when the dial failed or the session ended
+//		reason         a backoff.Reason, such as close_restart
+//		text?          what Options.Describe makes of the error
+//	session
+//		session        its number
+//		start          when it was dialed; if it was ready at Register: when it became ready
+//		away           how long no session was ready before this one was; 0: this one never was
+//		up             how long it was ready, up to now if it is live; 0: it never was
+//		live           it has not ended
+//		reason?        why it has ended: a backoff.Reason
+//		planned        it was replaced, or the Conn was closed: no loss. False after Conn.Redial
+//	event
+//		time           when it happened
+//		kind           one of the list above
+//		session?       the number of its session
+//		try?           the number of its dial
+//		took?          how long it took; of a wait: how long it will be
+//		reason?        of a failure or an end: a backoff.Reason
+//		verdict?       of a wait: the class of the verdict, such as retry
+//		count?         of probe_done: how many answers in a row the event stands for, if several
+//		text           a sentence for people; it may change
+//	gate, the line of one host
+//		name           as registered
+//		host           empty if the gate has no line yet
+//		waiting        dials that wait
+//		dialing        dials that were let through and are not done
+//		limit          how many dials may be let through now
+//		longest        how long the first dial that waits has waited
+//		granted        dials that were let through so far
+//		down           the host is down: one dial at a time goes out
+//		held?          no dial before this time, because the server said so
+//		more?          how many lines are not shown; only in the last line
+//		none?          the gate has no line yet
+//	breaker
+//		name           as registered
+//		state          closed, open or half-open
+//	group
+//		name           as registered
+//		values         up to 32, from RegisterValues: a list of value
+//	value
+//		name text      as the program has returned them, each cut at 200 bytes
+//
 // # Access
 //
 // The clients on this machine, by a loopback name or address: see [Loopback]. Options.Allow can

@@ -7,17 +7,17 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Event is one thing that has happened to a Conn.
-type Event struct {
+// eventInfo is the record event of the JSON.
+type eventInfo struct {
 	Time    time.Time `json:"time"`
-	Kind    string    `json:"kind"`              // such as "dial_failed": see the list in the documentation of the package
-	Session uint64    `json:"session,omitzero"`  // the number of the session that it is about
-	Try     int       `json:"try,omitzero"`      // the number of the dial that it is about
-	Took    Seconds   `json:"took,omitzero"`     // how long it was; of a wait: how long it will be
-	Reason  string    `json:"reason,omitempty"`  // of what has failed or ended: one of the reasons of package backoff
-	Verdict string    `json:"verdict,omitempty"` // of a wait: the class of the verdict, such as "retry"
-	Count   int       `json:"count,omitzero"`    // of probe_done: how many answers in a row this stands for, if several
-	Text    string    `json:"text"`              // a sentence for people; it may change
+	Kind    string    `json:"kind"`
+	Session uint64    `json:"session,omitzero"`
+	Try     int       `json:"try,omitzero"`
+	Took    seconds   `json:"took,omitzero"`
+	Reason  string    `json:"reason,omitempty"`
+	Verdict string    `json:"verdict,omitempty"`
+	Count   int       `json:"count,omitzero"`
+	Text    string    `json:"text"`
 }
 
 // kind is the kind of an event.
@@ -55,10 +55,10 @@ var kinds = [...]string{
 
 func (k kind) String() string { return kinds[k] }
 
-// event is an Event as it is kept.
+// event is an eventInfo as the Page keeps it.
 type event struct {
 	at      int64         // Unix nanoseconds
-	took    time.Duration // Event.Took
+	took    time.Duration // eventInfo.Took
 	more    time.Duration // of a wait: the part that the server asked for; of sessionDone: for how long it was ready; of sessionStart: the downtime
 	session uint64
 	text    string // of the cause; of overdue: the function
@@ -71,9 +71,9 @@ type event struct {
 }
 
 // public returns e as it is shown.
-func (e *event) public() Event {
-	r := Event{
-		Time: time.Unix(0, e.at), Kind: e.kind.String(), Session: e.session, Try: int(e.try), Took: Seconds(e.took), Count: int(e.count),
+func (e *event) public() eventInfo {
+	r := eventInfo{
+		Time: time.Unix(0, e.at), Kind: e.kind.String(), Session: e.session, Try: int(e.try), Took: seconds(e.took), Count: int(e.count),
 		Text: e.sentence(),
 	}
 	if e.failed {
@@ -87,7 +87,7 @@ func (e *event) public() Event {
 
 // sentence returns e for people.
 func (e *event) sentence() string {
-	took, more := Seconds(e.took), Seconds(e.more)
+	took, more := seconds(e.took), seconds(e.more)
 	switch e.kind {
 	case gateStart:
 		return "waits at the gate"
@@ -143,9 +143,9 @@ func (e *event) sentence() string {
 }
 
 func (e *event) waitSentence() string {
-	text := fmt.Sprintf("waits for %v before try %d", Seconds(e.took), e.try)
+	text := fmt.Sprintf("waits for %v before try %d", seconds(e.took), e.try)
 	if e.more > 0 {
-		text += fmt.Sprintf(", %v of it because the server asked for that", Seconds(e.more))
+		text += fmt.Sprintf(", %v of it because the server asked for that", seconds(e.more))
 	}
 	if e.class != backoff.ClassOK {
 		text += fmt.Sprintf(" (verdict: %v)", e.class)

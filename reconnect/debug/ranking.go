@@ -13,7 +13,7 @@ type ranking struct {
 	version uint64 // that of the Page from which it was made
 	made    time.Time
 	list    []ranked // does not change
-	counts  Counts
+	counts  countsInfo
 }
 
 // ranked is a Conn in the ranking.
@@ -31,7 +31,7 @@ const rankingAge = 2 * time.Second
 // first; those without a session, the longest first; those that are flapping, the most losses
 // first; those that are ready, the last failure first; and those that were closed. The
 // caller must not change the list.
-func (p *Page) ranked(now time.Time) ([]ranked, Counts) {
+func (p *Page) ranked(now time.Time) ([]ranked, countsInfo) {
 	p.look.Lock()
 	defer p.look.Unlock()
 	version := p.version.Load()
@@ -68,7 +68,7 @@ type found struct {
 	from   int // the index of the first
 	page   int // from 1
 	pages  int // at least 1
-	counts Counts
+	counts countsInfo
 }
 
 // find returns the page of the Conns that q asks for.

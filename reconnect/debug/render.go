@@ -43,14 +43,14 @@ var whole = template.Must(template.New("").Funcs(template.FuncMap{
 	"icon":   func() template.URL { return icon },
 	"bar":    bar.SVG,
 	"bytes":  bytes,
-	"badge":  func(r *row) string { return badge(&r.Conn) },
+	"badge":  func(r *row) string { return badge(&r.connInfo) },
 	"number": numberOf,
 	"breaks": breaks,
 	"clock":  func(t time.Time) string { return t.Format("15:04:05.000") },
 	"rfc":    func(t time.Time) string { return t.Format(time.RFC3339Nano) },
-	"until":  func(t time.Time) template.HTML { return running("until", t, "in "+Seconds(time.Until(t)).String()) },
-	"since":  func(t time.Time) template.HTML { return running("since", t, Seconds(time.Since(t)).String()) },
-	"for":    func(d Seconds) template.HTML { return running("since", ago(d), d.String()) },
+	"until":  func(t time.Time) template.HTML { return running("until", t, "in "+seconds(time.Until(t)).String()) },
+	"since":  func(t time.Time) template.HTML { return running("since", t, seconds(time.Since(t)).String()) },
+	"for":    func(d seconds) template.HTML { return running("since", ago(d), d.String()) },
 }).Parse(pageHTML))
 
 // parts renders parts for live updates. It leaves durations to the script, so that a part in
@@ -58,11 +58,11 @@ var whole = template.Must(template.New("").Funcs(template.FuncMap{
 var parts = template.Must(whole.Clone()).Funcs(template.FuncMap{
 	"until": func(t time.Time) template.HTML { return running("until", t, "") },
 	"since": func(t time.Time) template.HTML { return running("since", t, "") },
-	"for":   func(d Seconds) template.HTML { return running("since", ago(d), "") },
+	"for":   func(d seconds) template.HTML { return running("since", ago(d), "") },
 })
 
 // ago returns the time that is d ago, to a second, so that it stays the same.
-func ago(d Seconds) time.Time { return time.Now().Add(-time.Duration(d)).Round(time.Second) }
+func ago(d seconds) time.Time { return time.Now().Add(-time.Duration(d)).Round(time.Second) }
 
 // running returns an element in which the script shows the time until t, or since t.
 func running(what string, t time.Time, text string) template.HTML {
@@ -86,7 +86,7 @@ func numberOf(n any) string {
 }
 
 // badge returns the class of the badge that shows the state.
-func badge(c *Conn) string {
+func badge(c *connInfo) string {
 	switch {
 	case c.Condition == "ended":
 		return "away"
@@ -108,11 +108,11 @@ type view struct {
 	Streams              bool // pages are updated
 	Query                struct{ Text, Show string }
 	JSON                 string
-	Counts               Counts
+	Counts               countsInfo
 	Chips                []chip
 	Gates                []*gateView
-	Breakers             []Breaker
-	Groups               []Group
+	Breakers             []breakerInfo
+	Groups               []groupInfo
 
 	Rows                            []*row
 	Found, First, Last, Page, Pages int
@@ -124,25 +124,25 @@ type view struct {
 
 // row is a Conn as the templates render it.
 type row struct {
-	Conn
+	connInfo
 	Bar    bar
-	Newest []Session // the newest first, as Latest
-	Latest []Event
+	Newest []sessionInfo // the newest first, as Latest
+	Latest []eventInfo
 }
 
 // gateView is a gate as the templates render it.
 type gateView struct {
 	Name  string
-	Lines []Gate // the worst
-	More  int    // how many more there are
-	Bad   bool   // a host is down
+	Lines []gateInfo // the worst
+	More  int        // how many more there are
+	Bad   bool       // a host is down
 }
 
 // gateLinesShown is how many lines of one gate the page has. JSON has more.
 const gateLinesShown = 6
 
 // gateViews returns gates by their lines.
-func gateViews(lines []Gate) (views []*gateView) {
+func gateViews(lines []gateInfo) (views []*gateView) {
 	byName := map[string]*gateView{}
 	for _, line := range lines {
 		v := byName[line.Name]
@@ -189,7 +189,7 @@ func (p *Page) view(q *query, now time.Time) *view {
 		v.JSON = "?json"
 	}
 	v.Query.Text, v.Query.Show, v.Counts, v.Chips = q.text, q.shown(), f.counts, chips(q, f.counts)
-	var lines []Gate
+	var lines []gateInfo
 	lines, v.Breakers, v.Groups = p.others(now)
 	v.Gates = gateViews(lines)
 	v.Found, v.First, v.Last, v.Page, v.Pages = f.total, f.from+1, f.from+len(f.list), f.page, f.pages
@@ -207,16 +207,16 @@ func (p *Page) view(q *query, now time.Time) *view {
 
 // newRow returns w as the templates render it.
 func newRow(w *watched, now time.Time, events bool) *row {
-	r := &row{Conn: w.snapshot(now, events)}
+	r := &row{connInfo: w.snapshot(now, events)}
 	w.mu.Lock()
 	sessions := w.sessions.all()
 	w.mu.Unlock()
-	r.Bar.sessions = make([]Session, len(sessions))
+	r.Bar.sessions = make([]sessionInfo, len(sessions))
 	for i := range sessions {
 		r.Bar.sessions[i] = sessions[i].public(now)
 	}
 	if !r.AwaySince.IsZero() {
-		r.Bar.away = Seconds(max(now.Sub(r.AwaySince), 1))
+		r.Bar.away = seconds(max(now.Sub(r.AwaySince), 1))
 	}
 	if events {
 		r.Newest, r.Latest = slices.Clone(r.Sessions), slices.Clone(r.Events)
@@ -227,7 +227,7 @@ func newRow(w *watched, now time.Time, events bool) *row {
 }
 
 // chips returns the links at the top.
-func chips(q *query, c Counts) []chip {
+func chips(q *query, c countsInfo) []chip {
 	list := []chip{{N: c.All, Label: "all", Link: q.link("", 1), Current: !q.only}}
 	for t, n := range []int{c.Ended, c.Away, c.Flapping, c.Ready, c.Closed} {
 		name := trouble(t).String()

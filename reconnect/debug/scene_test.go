@@ -111,13 +111,13 @@ func (s *scene) snapshot(query string) (got Snapshot) {
 }
 
 // one asks for the Conn with an ID.
-func (s *scene) one() Conn {
+func (s *scene) one() connInfo {
 	s.t.Helper()
 	return s.snapshot("conn=1").Conns[0]
 }
 
 // kinds returns the kinds of events.
-func kindsOf(events []Event) (kinds []string) {
+func kindsOf(events []eventInfo) (kinds []string) {
 	for _, e := range events {
 		kinds = append(kinds, e.Kind)
 	}

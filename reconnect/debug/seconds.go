@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Seconds is a duration that is a number of seconds in JSON, such as 1.25.
-type Seconds time.Duration
+// seconds is a duration that is a number of seconds in JSON, such as 1.25.
+type seconds time.Duration
 
 // MarshalJSON implements [json.Marshaler].
 //
 // [json.Marshaler]: https://pkg.go.dev/encoding/json#Marshaler
-func (s Seconds) MarshalJSON() ([]byte, error) {
+func (s seconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 //
 // [json.Unmarshaler]: https://pkg.go.dev/encoding/json#Unmarshaler
-func (s *Seconds) UnmarshalJSON(data []byte) error {
+func (s *seconds) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil {
 		return fmt.Errorf("debug: %q is no number of seconds", data)
 	}
-	*s = Seconds(f * float64(time.Second))
+	*s = seconds(f * float64(time.Second))
 	return nil
 }
 
 // String returns s in a form for people: "12 ms", "4.2 s", "3 min", "2 h 5 min", "3 d 4 h".
-func (s Seconds) String() string {
+func (s seconds) String() string {
 	switch d := max(time.Duration(s), 0); {
 	case d == 0:
 		return "0 s"

@@ -146,6 +146,6 @@ func TestVarsAreASnapshot(t *testing.T) {
 		var got Snapshot
 		require.NoError(t, json.Unmarshal([]byte(expvar.Func(s.page.Vars).String()), &got))
 		require.Equal(t, uint64(1), got.Totals.Received)
-		require.Equal(t, Counts{All: 1, Ready: 1}, got.Counts)
+		require.Equal(t, countsInfo{All: 1, Ready: 1}, got.Counts)
 	})
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Session is one session of a Conn.
-type Session struct {
-	Session uint64    `json:"session"`         // its number
-	Start   time.Time `json:"start"`           // when it was dialed; of one that was ready at Register: when it became ready
-	Away    Seconds   `json:"away"`            // for how long no session was ready before this one was; if it never was: 0
-	Up      Seconds   `json:"up"`              // for how long it was ready, or has been until now; 0: it never was
-	Live    bool      `json:"live"`            // it has not ended
-	Reason  string    `json:"reason,omitzero"` // why it has ended: one of the reasons of package backoff
-	Planned bool      `json:"planned"`         // it was replaced, or the Conn was closed: no loss. After Conn.Redial it is false
+// sessionInfo is the record session of the JSON.
+type sessionInfo struct {
+	Session uint64    `json:"session"`
+	Start   time.Time `json:"start"`
+	Away    seconds   `json:"away"`
+	Up      seconds   `json:"up"`
+	Live    bool      `json:"live"`
+	Reason  string    `json:"reason,omitzero"`
+	Planned bool      `json:"planned"`
 }
 
-// session is a Session as it is kept.
+// session is a sessionInfo as the Page keeps it.
 type session struct {
 	number  uint64
 	start   int64 // Unix nanoseconds, as those below
@@ -25,12 +25,12 @@ type session struct {
 	end     int64 // 0: it has not ended
 	away    time.Duration
 	reason  backoff.Reason
-	planned bool // Session.Planned
+	planned bool // sessionInfo.Planned
 }
 
 // public returns s as it is shown.
-func (s *session) public(now time.Time) Session {
-	r := Session{Session: s.number, Start: time.Unix(0, s.start), Away: Seconds(s.away), Live: s.end == 0}
+func (s *session) public(now time.Time) sessionInfo {
+	r := sessionInfo{Session: s.number, Start: time.Unix(0, s.start), Away: seconds(s.away), Live: s.end == 0}
 	end := s.end
 	if r.Live {
 		end = now.UnixNano()
@@ -38,7 +38,7 @@ func (s *session) public(now time.Time) Session {
 		r.Reason, r.Planned = s.reason.String(), s.planned
 	}
 	if s.ready != 0 {
-		r.Up = Seconds(max(end-s.ready, 1))
+		r.Up = seconds(max(end-s.ready, 1))
 	}
 	return r
 }

@@ -17,18 +17,18 @@ func TestDurationsAreForPeople(t *testing.T) {
 		"0 s": 0, "under 1 ms": 1, "12 ms": 12 * time.Millisecond, "9.9 s": 9999 * time.Millisecond, "119 s": 119 * time.Second,
 		"2 min": 2 * time.Minute, "59 min": time.Hour - 1, "3 h 17 min": 3*time.Hour + 17*time.Minute, "2 d 3 h": 51 * time.Hour,
 	} {
-		require.Equal(t, want, Seconds(d).String())
+		require.Equal(t, want, seconds(d).String())
 	}
-	require.Equal(t, "0 s", Seconds(-1).String())
+	require.Equal(t, "0 s", seconds(-1).String())
 }
 
 func TestSecondsAreNumbersInJSON(t *testing.T) {
-	data, err := json.Marshal(Seconds(1250 * time.Millisecond))
+	data, err := json.Marshal(seconds(1250 * time.Millisecond))
 	require.NoError(t, err)
 	require.Equal(t, "1.25", string(data))
-	var s Seconds
+	var s seconds
 	require.NoError(t, json.Unmarshal(data, &s))
-	require.Equal(t, Seconds(1250*time.Millisecond), s)
+	require.Equal(t, seconds(1250*time.Millisecond), s)
 	require.Error(t, json.Unmarshal([]byte(`"x"`), &s))
 }
 
@@ -51,8 +51,8 @@ func TestARingKeepsTheNewest(t *testing.T) {
 }
 
 func TestABarHasAColumnForEachSession(t *testing.T) {
-	b := bar{away: 1, sessions: []Session{
-		{Up: Seconds(time.Hour), Away: 0, Reason: "refused"}, {Up: 0, Away: 0}, {Up: 1, Away: 1, Planned: true}, {Up: Seconds(math.MaxInt64), Live: true},
+	b := bar{away: 1, sessions: []sessionInfo{
+		{Up: seconds(time.Hour), Away: 0, Reason: "refused"}, {Up: 0, Away: 0}, {Up: 1, Away: 1, Planned: true}, {Up: seconds(math.MaxInt64), Live: true},
 	}}
 	svg := string(b.SVG())
 	for _, class := range []string{"up", "now", "planned", "failed", "away", "gone"} {

@@ -25,18 +25,18 @@ func parseTrouble(name string) (trouble, bool) {
 	return 0, false
 }
 
-// Counts are how many Conns are in each condition.
-type Counts struct {
+// countsInfo is the record counts of the JSON.
+type countsInfo struct {
 	All      int `json:"all"`
-	Ended    int `json:"ended"`    // ended by themselves, such as after 410 Gone
-	Away     int `json:"away"`     // without a session that is ready
-	Flapping int `json:"flapping"` // ready, but 3 sessions or more that were ready were lost within the last 5 minutes
-	Ready    int `json:"ready"`    // ready, and not flapping
-	Closed   int `json:"closed"`   // closed by the program
+	Ended    int `json:"ended"`
+	Away     int `json:"away"`
+	Flapping int `json:"flapping"`
+	Ready    int `json:"ready"`
+	Closed   int `json:"closed"`
 }
 
 // add counts one.
-func (c *Counts) add(t trouble) {
+func (c *countsInfo) add(t trouble) {
 	c.All++
 	switch t {
 	case troubleEnded:

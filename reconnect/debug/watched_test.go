@@ -23,7 +23,7 @@ func TestALifeIsShown(t *testing.T) {
 		c := s.one()
 		require.Equal(t, []any{"away", "waiting", "ws://host/path", "retry"}, []any{c.Condition, c.State, c.Endpoint, c.Verdict})
 		require.Equal(t, 10*time.Second, time.Until(c.Next))
-		require.Equal(t, &Subscriptions{Wanted: 3, Held: 2}, c.Subscriptions)
+		require.Equal(t, &subscriptionsInfo{Wanted: 3, Held: 2}, c.Subscriptions)
 		peer := s.accept()
 		time.Sleep(65 * time.Second) // between two probes
 		peer.Fail(&conn.CloseError{Code: 1012, Reason: "planted-secret"})
@@ -39,9 +39,9 @@ func TestALifeIsShown(t *testing.T) {
 		}, kindsOf(c.Events))
 		require.Len(t, c.Sessions, 2)
 		first, second := c.Sessions[0], c.Sessions[1]
-		require.Equal(t, []Seconds{Seconds(10 * time.Second), Seconds(65 * time.Second)}, []Seconds{first.Away, first.Up})
+		require.Equal(t, []seconds{seconds(10 * time.Second), seconds(65 * time.Second)}, []seconds{first.Away, first.Up})
 		require.Equal(t, []any{false, "close_restart", false}, []any{first.Live, first.Reason, first.Planned})
-		require.Equal(t, []any{true, Seconds(10 * time.Second), Seconds(time.Second)}, []any{second.Live, second.Away, second.Up})
+		require.Equal(t, []any{true, seconds(10 * time.Second), seconds(time.Second)}, []any{second.Live, second.Away, second.Up})
 	})
 }
 
@@ -52,15 +52,15 @@ func TestALateRegistrationSeesThePresentSession(t *testing.T) {
 		peer := s.accept()
 		time.Sleep(time.Hour)
 		s.page.Register("feed", c, nil)
-		require.Equal(t, Seconds(time.Hour), s.one().Sessions[0].Up)
+		require.Equal(t, seconds(time.Hour), s.one().Sessions[0].Up)
 		peer.Fail(errLost)
 		synctest.Wait()
 		time.Sleep(time.Second)
 		got := s.one()
-		require.Equal(t, Seconds(time.Hour), got.Sessions[0].Up)
+		require.Equal(t, seconds(time.Hour), got.Sessions[0].Up)
 		require.Equal(t, time.Second, time.Since(got.AwaySince))
 		s.accept()
-		require.Equal(t, Seconds(10*time.Second), s.one().Sessions[1].Away)
+		require.Equal(t, seconds(10*time.Second), s.one().Sessions[1].Away)
 	})
 }
 
@@ -72,7 +72,7 @@ func TestALateRegistrationSeesTheLastCause(t *testing.T) {
 		failed := time.Now().UTC()
 		time.Sleep(time.Second)
 		s.page.Register("feed", c, nil)
-		require.Equal(t, &Cause{Time: failed, Reason: "close_restart", Text: "closed by the peer: 1012 (service restart)"}, s.one().Cause)
+		require.Equal(t, &causeInfo{Time: failed, Reason: "close_restart", Text: "closed by the peer: 1012 (service restart)"}, s.one().Cause)
 		s.refuse(errLost)
 		require.Equal(t, "other", s.one().Cause.Reason)
 	})
@@ -90,7 +90,7 @@ func TestProbesInARowAreOneEvent(t *testing.T) {
 		require.Equal(t, "probe_done", last.Kind)
 		require.Greater(t, last.Count, 100)
 		require.Equal(t, int(c.Stats.Probes), last.Count)
-		require.Equal(t, Seconds(3*time.Millisecond), c.RoundTrip)
+		require.Equal(t, seconds(3*time.Millisecond), c.RoundTrip)
 		require.NotZero(t, c.Silence)
 		require.LessOrEqual(t, len(c.Events), 6)
 		peer.Mute()
@@ -252,7 +252,7 @@ func TestAnEndByItselfIsTheWorst(t *testing.T) {
 		<-ended.Done()
 		s.page.Register("closed", ended, nil)
 		got := s.snapshot("")
-		require.Equal(t, Counts{All: 4, Ended: 1, Away: 1, Ready: 1, Closed: 1}, got.Counts)
+		require.Equal(t, countsInfo{All: 4, Ended: 1, Away: 1, Ready: 1, Closed: 1}, got.Counts)
 		var names, conditions []string
 		for _, c := range got.Conns {
 			names, conditions = append(names, c.Name), append(conditions, c.Condition)
@@ -273,7 +273,7 @@ func TestAnEndBeforeTheRegistrationIsShown(t *testing.T) {
 		<-c.Done()
 		s.page.Register("late", c, nil)
 		got := s.snapshot("")
-		require.Equal(t, Counts{All: 2, Ended: 2}, got.Counts)
+		require.Equal(t, countsInfo{All: 2, Ended: 2}, got.Counts)
 		require.Equal(t, got.Conns[0].Cause, got.Conns[1].Cause)
 		require.Equal(t, got.Conns[0].AwaySince, got.Conns[1].AwaySince)
 	})
