@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -304,4 +305,23 @@ func TestClientsThatAreToldAtOneMomentSpreadThemselves(t *testing.T) {
 			require.Less(t, at[49], latest)
 		})
 	}
+}
+
+// Whatever a peer writes, nothing is below 0, and each field is as one that can be written.
+func FuzzReadAdvice(f *testing.F) {
+	f.Add("redial/1 wait=12s spread=30s url=wss://b.example/ws hint=x")
+	f.Add("redial/1 wait=9223372036s spread=-9223372036s url=wss://%zz hint==")
+	f.Fuzz(func(t *testing.T, text string) {
+		a, ok := reconnect.ReadAdvice(1012, text)
+		if !ok {
+			require.Zero(t, a)
+			return
+		}
+		require.GreaterOrEqual(t, a.Wait, time.Duration(0))
+		require.GreaterOrEqual(t, a.Spread, time.Duration(0))
+		hint, _ := a.Hint.(string)
+		again, ok := reconnect.ReadAdvice(1012, fmt.Sprintf("redial/1 wait=%v spread=%v url=%s hint=%s", a.Wait, a.Spread, a.URL, hint))
+		require.True(t, ok)
+		require.Equal(t, []any{a.Wait, a.Spread, a.URL}, []any{again.Wait, again.Spread, again.URL})
+	})
 }

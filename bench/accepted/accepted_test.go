@@ -72,7 +72,7 @@ func lxzan(g *drain.Group) http.Handler {
 func TestConnectionsOfOtherLibrariesClose(t *testing.T) {
 	for name, accept := range map[string]func(*drain.Group) http.Handler{"gorilla": gorilla, "gws": lxzan} {
 		t.Run(name, func(t *testing.T) {
-			g, err := drain.New(&drain.Options{Lead: -1, Window: 500 * time.Millisecond, Wait: 12 * time.Second, Spread: 30 * time.Second})
+			g, err := drain.New(&drain.Options{Lead: -1, Window: 500 * time.Millisecond, Advice: drain.Advice{Wait: 12 * time.Second, Spread: 30 * time.Second}})
 			require.NoError(t, err)
 			server := httptest.NewServer(g.Handler(accept(g)))
 			defer server.Close()

@@ -65,7 +65,7 @@
 // at a moment of its own. So if all clients are of that kind, the Warn may be as long as the
 // Window: all notices go out at its beginning, and the dials are as even as with a shorter Warn.
 //
-// Without such a message a client gets a close frame. The code 1012 and the [Reason] tell it that
+// Without such a message a client gets a close frame. The code 1012 and the [Advice] tell it that
 // this was no failure, and when and where to come back. A URL in it is followed by clients
 // of package reconnect within the same scheme, host and port, unless their user has allowed more:
 // see dialer.WebSocket.FollowHint.
@@ -159,4 +159,4 @@ package drain
 //	call            a closer or a notice that runs
 //	schedule        a heap of what is due
 //	handler         readiness and refusals, over HTTP
-//	reason          what the close frame says
+//	advice          the text of the close frame

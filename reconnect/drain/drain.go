@@ -21,15 +21,12 @@ import (
 // an [*Error]. A Group drains once: a further call waits for the same drain, hurries it when
 // its own ctx ends, and returns the same.
 func (g *Group) Drain(ctx context.Context) error {
-	first := g.beginDrain(ctx)
+	g.beginDrain(ctx)
 	select {
 	case <-g.done:
 	case <-ctx.Done():
 		g.hurry(context.Cause(ctx))
 		<-g.done // closed at g.limit at the latest
-	}
-	if hook := g.o.Trace.DrainDone; hook != nil && first {
-		hook(g.Stats(), g.result)
 	}
 	return g.result
 }
@@ -65,37 +62,24 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// beginDrain begins the lead, unless another call has. It reports whether it does.
-func (g *Group) beginDrain(ctx context.Context) (first bool) {
+// beginDrain begins the lead, unless another call has begun it.
+func (g *Group) beginDrain(ctx context.Context) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.phase != serving {
-		g.mu.Unlock()
-		return false
+		return
 	}
 	now := g.now()
 	if d, ok := ctx.Deadline(); ok {
 		g.deadline = now + time.Until(d)
 	}
 	g.phase, g.until = lead, now+max(min(g.o.Lead, (g.deadline-now)/2), 0)
-	members := g.stats.Members
 	for _, m := range g.due {
 		if g.unnoticed(m) {
 			m.at = never
 		}
 	}
 	g.due.sort()
-	g.mu.Unlock()
-	defer g.resume() // even if the hook ends the goroutine
-	if hook := g.o.Trace.DrainStart; hook != nil {
-		hook(members)
-	}
-	return true
-}
-
-// resume does what is due after a change that was made before.
-func (g *Group) resume() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.advance()
 }
 

@@ -55,7 +55,7 @@ func New(o *Options) (*Group, error) {
 	if err := g.o.validate(); err != nil {
 		return nil, fmt.Errorf("drain: %w", err)
 	}
-	g.reason = Reason{g.o.Wait, g.o.Spread, g.o.URL}.String()
+	g.reason = g.o.Advice.String()
 	g.rand, g.warn = rand.New(g.o.Rand), g.o.Warn
 	return g, nil
 }

@@ -31,7 +31,7 @@ func (g *Group) ReadyHandler() http.Handler {
 
 // Handler returns a handler that calls h until the window of a drain begins. From then on it
 // answers 503. Its header Retry-After has a whole number of seconds, which is drawn for each
-// answer: from [Options].Wait up to Wait plus Spread, and with neither from 1 up to 10. Drain
+// answer: from the Wait of [Options].Advice up to Wait plus Spread, and without both from 1 up to 10. Drain
 // waits for the calls of h.
 func (g *Group) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func (g *Group) enter() (seconds int, refused bool) {
 		return 0, false
 	}
 	g.stats.Refused++
-	low, high := g.o.Wait, g.o.Wait+g.o.Spread
+	low, high := g.o.Advice.Wait, g.o.Advice.Wait+g.o.Advice.Spread
 	if high == 0 {
 		low, high = time.Second, 10*time.Second
 	}

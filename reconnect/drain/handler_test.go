@@ -52,9 +52,9 @@ func TestRetryAfterIsDrawn(t *testing.T) {
 		low, high int
 	}{
 		"default":     {drain.Options{}, 1, 10},
-		"only a wait": {drain.Options{Wait: 1500 * time.Millisecond}, 2, 2},
-		"spread":      {drain.Options{Spread: 30 * time.Second}, 1, 30},
-		"both":        {drain.Options{Wait: 12 * time.Second, Spread: 30 * time.Second}, 12, 42},
+		"only a wait": {drain.Options{Advice: drain.Advice{Wait: 1500 * time.Millisecond}}, 2, 2},
+		"spread":      {drain.Options{Advice: drain.Advice{Spread: 30 * time.Second}}, 1, 30},
+		"both":        {drain.Options{Advice: drain.Advice{Wait: 12 * time.Second, Spread: 30 * time.Second}}, 12, 42},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Lead = -1

@@ -48,12 +48,10 @@ type Options struct {
 	// Code is the code of the close frame. Default 1012, which means that the service restarts.
 	Code int
 
-	// Wait, Spread and URL tell the clients when and where to come back: see [Reason]. They are
-	// in the reason of the close frame. The first two are in the header Retry-After of a
-	// refusal as well: see [Group.Handler]. Default: nothing, because the Window spreads the
-	// clients already.
-	Wait, Spread time.Duration
-	URL          string
+	// Advice tells the clients when and where to come back, in the reason of the close frame. Its
+	// Wait and Spread are in the header Retry-After of a refusal as well: see [Group.Handler].
+	// Default: nothing, because the Window spreads the clients already.
+	Advice Advice
 
 	// Trace has hooks that observe the Group. Default: none.
 	Trace *Trace
@@ -129,8 +127,8 @@ func (o *Options) validate() error {
 	if err := validCode(o.Code); err != nil {
 		return fmt.Errorf("Options.Code: %w", err)
 	}
-	if err := (Reason{o.Wait, o.Spread, o.URL}).Validate(); err != nil {
-		return fmt.Errorf("Options.%w", err)
+	if err := o.Advice.validate(); err != nil {
+		return fmt.Errorf("Options.Advice.%w", err)
 	}
 	return nil
 }

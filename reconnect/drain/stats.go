@@ -57,17 +57,9 @@ func (c Cause) String() string {
 // Trace has hooks that observe a [Group]. Each field may be nil. They decide nothing, and no
 // lock is held while one runs.
 type Trace struct {
-	// DrainStart reports that a drain begins, with the number of members. It runs in the
-	// goroutine that has called Drain.
-	DrainStart func(members int)
-
 	// CloseDone reports that a closer has returned. It runs in the goroutine of the closer,
 	// and many may run at once.
 	CloseDone func(CloseDone)
-
-	// DrainDone reports that the drain is over. Err is what Drain returns. It runs in the
-	// goroutine that has called Drain first.
-	DrainDone func(s Stats, err error)
 }
 
 // CloseDone is the event of [Trace.CloseDone].
