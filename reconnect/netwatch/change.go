@@ -21,25 +21,16 @@ type Change struct {
 	Slept time.Duration
 }
 
-// Added returns the addresses that are in New and not in Old.
-func (c Change) Added() []Address { return without(c.New.Addresses, c.Old.Addresses) }
-
-// Removed returns the addresses that are in Old and not in New.
-func (c Change) Removed() []Address { return without(c.Old.Addresses, c.New.Addresses) }
-
-// Rerouted reports whether a default route has appeared, disappeared or changed.
-func (c Change) Rerouted() bool { return c.Old.IPv4 != c.New.IPv4 || c.Old.IPv6 != c.New.IPv6 }
-
 // String returns all of the change, for a log.
 func (c Change) String() string {
 	var parts []string
 	if c.Slept > 0 {
 		parts = append(parts, fmt.Sprintf("slept for %v", c.Slept.Round(time.Second)))
 	}
-	for _, a := range c.Removed() {
+	for _, a := range c.removed() {
 		parts = append(parts, fmt.Sprintf("%v is gone", a))
 	}
-	for _, a := range c.Added() {
+	for _, a := range c.added() {
 		parts = append(parts, fmt.Sprintf("%v is new", a))
 	}
 	if c.Old.IPv4 != c.New.IPv4 {
@@ -53,6 +44,15 @@ func (c Change) String() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// added returns the addresses that are in New and not in Old.
+func (c Change) added() []Address { return without(c.New.Addresses, c.Old.Addresses) }
+
+// removed returns the addresses that are in Old and not in New.
+func (c Change) removed() []Address { return without(c.Old.Addresses, c.New.Addresses) }
+
+// rerouted reports whether a default route has appeared, disappeared or changed.
+func (c Change) rerouted() bool { return c.Old.IPv4 != c.New.IPv4 || c.Old.IPv6 != c.New.IPv6 }
 
 // then returns the change from before c to after next.
 func (c Change) then(next Change) Change {

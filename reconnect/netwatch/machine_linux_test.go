@@ -101,9 +101,9 @@ func TestAnAddressAndARouteOfLinuxAreChanges(t *testing.T) {
 		require.Equal(t, "IPv4 route: eth0 via 10.9.0.253 from 10.9.0.1", c.String())
 
 		s.add("eth0", "10.9.0.2/24")
-		require.Equal(t, []Address{on("eth0", "10.9.0.2")}, s.await().Added())
+		require.Equal(t, []Address{on("eth0", "10.9.0.2")}, s.await().added())
 		s.drop("eth0", "10.9.0.2/24")
-		require.Equal(t, []Address{on("eth0", "10.9.0.2")}, s.await().Removed())
+		require.Equal(t, []Address{on("eth0", "10.9.0.2")}, s.await().removed())
 	})
 }
 
@@ -173,7 +173,7 @@ func TestAnIPv6AddressCountsOnceItIsUsable(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Network{}, n)
 		c := s.await()
-		require.Equal(t, []Address{on("eth0", "2001:db8::1")}, c.Added())
+		require.Equal(t, []Address{on("eth0", "2001:db8::1")}, c.added())
 		s.route("2001:db8::ffff")
 		want := Route{Interface: "eth0", Gateway: netip.MustParseAddr("2001:db8::ffff"), Source: netip.MustParseAddr("2001:db8::1")}
 		require.Equal(t, want, s.await().New.IPv6)
