@@ -47,6 +47,6 @@ func TestAWrongAddressOfThePageIsNamed(t *testing.T) {
 	for _, command := range []string{"serve -addr 127.0.0.1:0", "join"} {
 		p := program.Start(t, strings.Fields(command+" -page nonsense")...)
 		require.Equal(t, 2, p.ExitCode(), p)
-		require.Contains(t, p.String(), `-page: debug: the address "nonsense" is not host:port`)
+		require.Contains(t, p.String(), `-page: debug: the address "nonsense" has not the form host:port`)
 	}
 }

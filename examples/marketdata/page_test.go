@@ -40,5 +40,5 @@ func TestAWrongAddressOfThePageIsNamed(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "-page", "nonsense")
 	require.Equal(t, 2, p.ExitCode(), p)
-	require.Contains(t, p.String(), `marketdata: -page: debug: the address "nonsense" is not host:port`)
+	require.Contains(t, p.String(), `marketdata: -page: debug: the address "nonsense" has not the form host:port`)
 }

@@ -6,11 +6,11 @@ import (
 )
 
 // Ask asks a question while a session is opened, such as the login, and returns the answer, whose
-// data belongs to the caller. It is for OnSession and Layer.Open, in the goroutine that may use o,
-// where Do returns [ErrInCallback]. What comes before the answer is passed on by
-// [reconnect.Opening.Deliver]. The question is not one of the Client's: its id must differ from the ids
-// of all questions in flight, as the numbers of [Client.Next] do. An error means that the session cannot be opened:
-// return it, unless it is [conn.ErrBadMessage].
+// data belongs to the caller. Ask is for OnSession and Layer.Open, where Do returns [ErrInCallback],
+// in the goroutine that may use o. Ask passes messages that come before the answer to
+// [reconnect.Opening.Deliver]. The question does not count as one of the Client's: its id must differ
+// from the ids of all questions in flight, as the numbers of [Client.Next] do. An error means that the
+// session cannot be opened: return the error, unless it is [conn.ErrBadMessage].
 func (c *Client[K]) Ask(o *reconnect.Opening, id K, question conn.Message) (conn.Message, error) {
 	if err := o.Write(question); err != nil {
 		return conn.Message{}, err

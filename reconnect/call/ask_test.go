@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// What comes before the answer to a login is part of the stream.
+// A message before the answer to a login is part of the stream.
 func TestAskReturnsTheAnswerWhileASessionIsOpened(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var welcome string

@@ -30,22 +30,22 @@ type Client[K comparable] struct {
 
 // Options are the options of [New]. ID must be set.
 type Options[K comparable] struct {
-	// ID returns the id in an answer, and reports whether m is one. It is called with each
-	// message, in the goroutine that reads the session, so it must be quick, and must not
-	// keep the data. It must report false for what is no answer to a question of this Client:
-	// events, the peer's own questions, and answers to what others have asked by the
-	// same connection. Those go on to the reader of the Conn.
+	// ID returns the id in an answer, and reports whether m is an answer to a question of this
+	// Client. A message that is no answer goes on to the reader of the Conn: an event, a question
+	// of the peer's, an answer that another Client on the same Conn waits for. ID is called with
+	// each message, in the goroutine that reads the session, so ID must be quick and must not
+	// keep the data.
 	ID func(m reconnect.Message) (id K, ok bool)
 
-	// InFlight is how many questions may be without an answer, those that wait for a session
-	// included. Beside them as many ids are remembered of questions that were given up.
+	// InFlight is how many questions may be without an answer, including questions that wait for
+	// a session. As many ids of questions that were given up are reserved beside them.
 	// Default: 1024. Negative: an error.
 	InFlight int
 
-	// Late is called with each answer that no question waits for, in the goroutine that
-	// reads the session, so it must be quick, and must not call Do, whose answer that
-	// goroutine would have to read. The data is valid until it returns. Late answers never
-	// reach the reader of the Conn. Default: they are only counted.
+	// Late is called with each answer that no question waits for, in the goroutine that reads
+	// the session. Late must be quick, and must not call Do, because the same goroutine would
+	// have to read the answer. The data is valid until Late returns. Late answers never reach
+	// the reader of the Conn. Default: late answers are only counted.
 	Late func(m reconnect.Message)
 }
 
@@ -84,8 +84,8 @@ func New[K comparable](o *Options[K]) (*Client[K], error) {
 // returns an error for a second Conn with this layer.
 func (c *Client[K]) Layer() *reconnect.Layer { return &c.layer }
 
-// Next returns 1, 2, 3 and so on, for a program that numbers its questions. No number comes twice
-// from one Client.
+// Next returns 1, 2, 3 and so on, for a program that numbers its questions. A Client returns no number
+// twice.
 func (c *Client[K]) Next() uint64 { return c.last.Add(1) }
 
 // Stats are the counts of a Client since New. Each question of Asked is one of InFlight,
@@ -94,15 +94,15 @@ type Stats struct {
 	InFlight int // questions without an answer now
 	Reserved int // ids of questions that were given up, and that their session may still answer
 
-	Asked    uint64 // questions that were let in
-	Refused  uint64 // questions that were not, because of ErrTooMany or ErrIDInUse
-	Answered uint64 // that got their answer
-	Lost     uint64 // that ended with a *LostError
-	GivenUp  uint64 // that ended in another way, such as by their context
+	Asked    uint64 // questions that were admitted
+	Refused  uint64 // questions that were refused, with ErrTooMany or ErrIDInUse
+	Answered uint64 // questions that got their answer
+	Lost     uint64 // questions that ended with a *LostError
+	GivenUp  uint64 // questions that ended in another way, such as by their context
 	Repeated uint64 // how many times a Repeatable question went again by another session
 
 	Late      uint64 // answers that no question waited for
-	Forgotten uint64 // ids of questions given up that were forgotten, because too many were Reserved
+	Forgotten uint64 // reserved ids that were forgotten, because there were more than Options.InFlight
 }
 
 // Stats returns the counts.
@@ -191,8 +191,8 @@ func (c *Client[K]) lost(session uint64, cause error) {
 	c.lose(cause, func(q *question[K]) bool { return q.session == session })
 }
 
-// end ends all questions. Those of a session are there only if a callback has ended the
-// goroutine that would have called lost.
+// end ends all questions. A question has a session then only if a callback has ended the goroutine
+// that would have called lost.
 func (c *Client[K]) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Client[K]) end(err error) {
 	c.lose(err, func(q *question[K]) bool { return q.session != 0 })
 }
 
-// lose takes their session from some questions. Do does the rest. The caller holds mu.
+// lose takes the session away from some questions. Do does the rest. The caller holds mu.
 func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
 	for _, q := range c.questions {
 		if !which(q) {

@@ -249,7 +249,7 @@ func TestAClientHasOneConn(t *testing.T) {
 		other, err := call.New(&s.o)
 		require.NoError(t, err)
 		_, err = other.Do(t.Context(), request("1 a"))
-		require.ErrorContains(t, err, "in the Options.Layers of no Conn")
+		require.ErrorContains(t, err, "has no Conn: put Client.Layer into")
 	})
 }
 

@@ -13,35 +13,35 @@ import (
 // These are behind the [Error] of a question that was not sent.
 var (
 	// ErrTooMany says that as many questions are without an answer as Options.InFlight
-	// allows. Ask again later, or ask less at a time.
-	ErrTooMany = errors.New("too many questions are in flight")
+	// allows. Ask again later, ask fewer at a time, or raise InFlight.
+	ErrTooMany = errors.New("too many questions are in flight: Options.InFlight is the limit")
 
-	// ErrIDInUse says that another question has the same id. It has no answer yet, or it was
-	// given up and its session may still answer it.
-	ErrIDInUse = errors.New("the id is in use")
+	// ErrIDInUse says that another question has the same id. That question has no answer yet,
+	// or it was given up and its session may still answer.
+	ErrIDInUse = errors.New("another question has the same id, or had it and may still be answered")
 
 	// ErrInCallback says that Do was called with the context of OnSession, Layer.Open,
-	// OnMessage or OnSeam, or one that comes from it. While one of these runs no answer can
-	// be received.
-	ErrInCallback = errors.New("the context is that of a callback of the Conn, which receives no answer while that runs: " +
-		"call Do in a goroutine, with a context of your own; in OnSession use Opening.Write and Read")
+	// OnMessage or OnSeam, or with a context derived from it. The Conn receives no answer while
+	// one of these callbacks runs.
+	ErrInCallback = errors.New("Do was called with the context of a callback, and the Conn receives no answer while the callback runs: " +
+		"call Do in another goroutine with another context; in OnSession use Client.Ask")
 )
 
 var (
-	errNoConn = errors.New("the Layer of the Client is in the Options.Layers of no Conn")
+	errNoConn = errors.New("the Client has no Conn: put Client.Layer into reconnect.Options.Layers")
 	errPinned = errors.New("Request.Session with Repeatable: a question for one session cannot go again by another")
-	errBadID  = errors.New("Request.ID is not equal to itself, as a NaN")
+	errBadID  = errors.New("Request.ID is not equal to itself, as a NaN is not: no answer could be matched")
 )
 
-// Error reports a question that has ended without an answer, for another reason than that there is
-// no session for it: see [LostError].
+// Error reports a question that ended without an answer, though not for want of a session: that is a
+// [LostError].
 type Error struct {
 	// Fate is [reconnect.FateDropped] if not a byte of the question was sent, and
 	// [reconnect.FateUnknown] if the peer may have it: see LostError.
 	Fate reconnect.Fate
 
-	Session uint64 // by which it went last, or tried to; 0: none
-	Err     error  // such as the cause of a context
+	Session uint64 // the session by which the question went last, or tried to go; 0: none
+	Err     error  // why the question ended, such as the cause of a context
 }
 
 func (e *Error) Error() string {
@@ -56,23 +56,24 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) unsent() bool { return e.Fate == reconnect.FateDropped }
 
-// LostError reports a question for whose answer there is no session: it has ended, or none is ready.
-// Use errors.Is with [reconnect.ErrSessionLost] and [reconnect.ErrNotReady] to tell the two
-// apart, and with [net.ErrClosed] to learn that the Conn was closed, or is about to be. An error is
-// both of the first two if the session ended before the question was written, and no other was
-// ready.
+// LostError reports a question that has no session to answer it. Use errors.Is to learn why:
 //
-// errors.Is and errors.As find what is behind Err. But errors.Is does not find
-// [context.DeadlineExceeded] and [context.Canceled] there, nor net.ErrClosed unless
-// the Conn is closed, so that nobody takes a dial that timed out for the end of the
-// question's context, or the end of a connection for that of the Conn.
+//   - [reconnect.ErrSessionLost]: the session has ended.
+//   - [reconnect.ErrNotReady]: no session is ready. If the session ended before the question was
+//     written, and no other session was ready, the error is both.
+//   - [net.ErrClosed]: the Conn was closed, or is about to be.
+//
+// errors.Is and errors.As find the errors that Err wraps, except these: errors.Is never finds
+// [context.DeadlineExceeded] and [context.Canceled], and finds net.ErrClosed only if the Conn is
+// closed. So a dial that timed out is not taken for the end of the question's context, and the end of
+// a connection is not taken for the end of the Conn.
 type LostError struct {
 	// Fate is [reconnect.FateDropped] if not a byte of the question was sent, so that it
-	// does no harm to ask again. It is [reconnect.FateUnknown] if the peer may have the
-	// question, and may have done what it asks for: ask the peer.
+	// does no harm to ask again. Fate is [reconnect.FateUnknown] if the peer may have the
+	// question and may have acted on it: ask the peer.
 	Fate reconnect.Fate
 
-	Session uint64 // by which it was asked; 0: none was ready
+	Session uint64 // the session by which the question was asked; 0: no session was ready
 	Err     error  // why the session has ended, or why none was ready
 
 	closed bool // the Conn is closed, or Shutdown was called
@@ -88,9 +89,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("question perhaps sent, not answered: session %d ended: %v", e.Session, e.Err)
 }
 
-// Is reports whether target is [reconnect.ErrSessionLost] and there was a session, whether it is
-// [net.ErrClosed] and the Conn is closed, or whether it is behind Err and not the end of
-// something else.
+// Is reports whether e is target, by the rules at [LostError].
 func (e *LostError) Is(target error) bool {
 	switch target {
 	case reconnect.ErrSessionLost:
@@ -103,15 +102,15 @@ func (e *LostError) Is(target error) bool {
 	return errors.Is(e.Err, target)
 }
 
-// As looks into Err.
+// As finds the errors that Err wraps.
 func (e *LostError) As(target any) bool { return errors.As(e.Err, target) }
 
 func (e *LostError) unsent() bool { return e.Fate == reconnect.FateDropped }
 
 // Unsent reports whether an error of [Client.Do] says that not a byte of the question was sent, so
-// that it does no harm to ask again. False means that the peer may have the question. Ask Unsent
-// rather than look for a [LostError], because a question whose time is over ends with an [Error],
-// and may have been sent as well.
+// that it does no harm to ask again. False means that the peer may have the question. Use Unsent
+// and not the type of the error: a question whose context has ended may have been sent as well, and
+// ends with an [Error].
 func Unsent(err error) bool {
 	e, ok := errors.AsType[interface {
 		error

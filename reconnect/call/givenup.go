@@ -2,10 +2,10 @@ package call
 
 import "container/list"
 
-// givenUp are the ids of questions that were given up, and that their session may still answer.
-// Such an answer would look like that to a newer question with the same id. Client.mu guards it.
+// givenUp holds the ids of questions that were given up and that their session may still answer.
+// Such an answer would look like the answer to a newer question with the same id. Client.mu guards it.
 type givenUp[K comparable] struct {
-	limit int                        // how many it remembers
+	limit int                        // how many ids are remembered
 	ids   map[asked[K]]*list.Element // nil: none yet
 	all   list.List                  // of asked[K], the oldest first
 }
@@ -23,7 +23,7 @@ func (g *givenUp[K]) has(a asked[K]) bool {
 	return ok
 }
 
-// add remembers a. It reports whether it has forgotten the oldest for that.
+// add remembers a, and reports whether the oldest id was forgotten to make room.
 func (g *givenUp[K]) add(a asked[K]) (forgotten bool) {
 	if forgotten = len(g.ids) == g.limit; forgotten {
 		g.remove(g.all.Front().Value.(asked[K]))

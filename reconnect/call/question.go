@@ -11,22 +11,22 @@ import (
 
 // Request is a question for [Client.Do].
 type Request[K comparable] struct {
-	// ID is what the answer will have, too. It must not be that of another question without
-	// an answer: see [ErrIDInUse].
+	// ID is the id that the answer will have. No other question without an answer may have the
+	// same: see [ErrIDInUse].
 	ID K
 
-	// Message is the whole question, with its id in it. Its data must not change until Do
-	// has returned, and belongs to the caller again then.
+	// Message is the whole question, including the id. Its data must not change until Do has
+	// returned; then it belongs to the caller again.
 	Message conn.Message
 
-	// Session is the only session by which the question may go, such as that of a message
-	// which it is about. Default: the session by which a Write would go.
+	// Session is the only session by which the question may go, such as the session of a message
+	// that the question is about. Default: the session by which a Write would go.
 	Session uint64
 
-	// Repeatable says that it does no harm if the peer gets the question twice. It then waits
-	// for a session, whatever Options.WhenDown says, and when that session ends before the
-	// answer it goes again by the next one, under the same id, as often as it takes until
-	// its context ends. Default: no question is sent twice.
+	// Repeatable says that it does no harm if the peer gets the question twice. A Repeatable
+	// question waits for a session, whatever Options.WhenDown says. If that session ends before
+	// the answer, the question goes again by the next one, under the same id, until it has its
+	// answer or its context ends. Default: no question is sent twice.
 	Repeatable bool
 }
 
@@ -37,18 +37,18 @@ type question[K comparable] struct {
 	repeatable bool
 	order      uint64 // counts the questions
 
-	session uint64        // by which it was asked, and is or will be answered; 0: none now
+	session uint64        // the session that is to answer; 0: none now
 	index   int           // in the line, from 1; 0: it is not in the line
 	turn    chan struct{} // closed when it has the turn; nil: no goroutine waits for the turn
 
-	done     chan struct{}     // closed when it is answered or its session has ended; made for each session by which it goes
-	answered bool              // it has its answer, or will have when done is closed, after which it does not change
-	answer   reconnect.Message // valid when done is closed and it is answered; until then it belongs to the goroutine that reads
-	cause    error             // why its session has ended, or why none was ready
+	done     chan struct{}     // closed when the question is answered or its session has ended; made for each session
+	answered bool              // answer is there, or will be when done is closed; does not change after that
+	answer   reconnect.Message // valid when done is closed and answered is set; until then the goroutine that reads owns it
+	cause    error             // why the session has ended, or why none was ready
 
 	// These belong to Do.
-	tried uint64 // the newest session by which it went, or tried to; 0: none
-	sent  bool   // the peer may have it
+	tried uint64 // the newest session by which the question went, or tried to go; 0: none
+	sent  bool   // the peer may have the question
 }
 
 // wake lets q look again.
@@ -59,24 +59,24 @@ func (q *question[K]) wake() {
 	}
 }
 
-// Do asks a question and waits for its answer, which is in a slice of its own and of the exact
-// size. It ends exactly once: with the answer, or with an error:
+// Do asks a question and waits for its answer. The data of the answer is a new slice
+// without spare capacity, and belongs to the caller. The error is one of these:
 //
-//   - a *[LostError], at once, when the session ends by which the question went, or if none is
-//     ready. Options.WhenDown of the Conn says whether a question that was not sent waits
-//     for a session, as it says of Write. A Repeatable question waits and goes again.
+//   - a *[LostError], at once, if the session of the question ends, or if no session is ready.
+//     Exceptions: a question that was not sent may wait for a session, if Options.WhenDown of
+//     the Conn says so of Write; a Repeatable question waits and goes again.
 //   - an *[Error] that is the cause of ctx.
 //   - an *[Error] that is [net.ErrClosed]: the Conn has ended.
 //   - an *[Error] that is [ErrTooMany], [ErrIDInUse], [ErrInCallback] or [conn.ErrBadMessage]:
 //     nothing was sent.
 //
-// Both types have the fate of the question, and [Unsent] tells in short whether it may be asked
-// again. While the question is being written the end of ctx does not end Do, because half a
-// message would cost the connection, which has a write timeout of its own.
+// Both types have the fate of the question; [Unsent] reports whether it does no harm to ask again.
+// The end of ctx does not end Do while the question is being written, because half a message would
+// cost the connection. The connection has a write timeout.
 //
-// Do works in the goroutine that reads the messages of the Conn, because answers are seen before
-// the inbox. But when the inbox is full and blocks, an answer behind what is in it is not seen
-// until somebody reads, so give ctx an end. It does not work in a callback: see [ErrInCallback].
+// Do works in the goroutine that reads the messages of the Conn, because answers do not go through
+// the inbox. But while a full inbox blocks, answers that come later are not received until the
+// program reads a message: give ctx an end. Do does not work in a callback: see [ErrInCallback].
 func (c *Client[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, error) {
 	q := &question[K]{id: r.ID, only: r.Session, repeatable: r.Repeatable}
 	if err := c.enter(ctx, q); err != nil {
@@ -100,7 +100,7 @@ func (c *Client[K]) Do(ctx context.Context, r Request[K]) (reconnect.Message, er
 	}
 }
 
-// These say how a question goes on.
+// These errors say how Do goes on.
 var (
 	errAgain = errors.New("it goes again")
 	errLost  = errors.New("there is no session for it")
@@ -143,7 +143,7 @@ func (c *Client[K]) enter(ctx context.Context, q *question[K]) error {
 
 func same[K comparable](a, b K) bool { return a == b }
 
-// await waits until q may be written, and by which session, and notes that it will be. Those that
+// await waits until q may be written, begins q, and returns the session by which q goes. Questions that
 // go again come first, in the order in which they were asked.
 func (c *Client[K]) await(ctx context.Context, q *question[K]) (session uint64, err error) {
 	for {
@@ -195,8 +195,8 @@ func (c *Client[K]) session(ctx context.Context, q *question[K]) (uint64, error)
 	return 0, errLost
 }
 
-// place puts a repeatable question into the line, unless it can go at once. If it is not its turn,
-// place returns a channel that is closed when it may look again.
+// place puts a repeatable question into the line, unless q can go at once. If q has not the turn, place
+// returns a channel that is closed when q may look again.
 func (c *Client[K]) place(q *question[K]) (wait <-chan struct{}) {
 	if !q.repeatable {
 		return nil // begin looks at the line
@@ -209,8 +209,8 @@ func (c *Client[K]) place(q *question[K]) (wait <-chan struct{}) {
 	return c.line.turn(q)
 }
 
-// begin notes that q is asked by a session from now on, because an answer can come before WriteTo
-// has returned. It reports false if other questions come before q.
+// begin notes that q is asked by a session, before the write, because an answer can come before WriteTo
+// has returned. begin reports false if other questions come before q.
 func (c *Client[K]) begin(q *question[K], session uint64) (ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +228,7 @@ func (c *Client[K]) begin(q *question[K], session uint64) (ok bool, err error) {
 	return true, nil
 }
 
-// wrote notes that WriteTo has returned err. Nil means that q waits for its answer, or has it.
+// wrote notes that WriteTo has returned err. A nil result means that q waits for its answer, or has it.
 func (c *Client[K]) wrote(ctx context.Context, q *question[K], err error) error {
 	var unwritten *reconnect.WriteError
 	if err != nil {
@@ -259,8 +259,8 @@ func (c *Client[K]) wrote(ctx context.Context, q *question[K], err error) error 
 	return c.over(q)
 }
 
-// bySession reports whether a message was dropped because of its session, and not because of
-// its context, the end of the Conn, or what is in it.
+// bySession reports whether a message was dropped because of its session, and not because of its
+// context, its content or the end of the Conn.
 func bySession(e *reconnect.WriteError) bool {
 	if errors.Is(e.Err, conn.ErrBadMessage) {
 		return false // from the queue it has a session, too
@@ -300,7 +300,8 @@ func (c *Client[K]) giveUp(q *question[K]) bool {
 	return true
 }
 
-// over says what comes after a session that has ended: q goes again if it may. The caller holds mu.
+// over returns errAgain if q may go again after the end of its session, and else errLost. The caller
+// holds mu.
 func (c *Client[K]) over(q *question[K]) error {
 	switch {
 	case q.repeatable:

@@ -152,7 +152,8 @@ func TestAfterARotationRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
 	})
 }
 
-// One that leaves the line gives the turn on. What may have been sent is of unknown fate.
+// A question that leaves the line gives the turn to the next. A question that may have been sent has an
+// unknown fate.
 func TestTheContextEndsAQuestionInTheLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)

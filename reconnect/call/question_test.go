@@ -288,7 +288,7 @@ func TestInARotationTheOldSessionAnswersItsQuestions(t *testing.T) {
 	})
 }
 
-// The old session may be closed first. What was not asked waits then, whatever WhenDown says.
+// The old session may be closed first. A question that was not asked waits then, whatever WhenDown says.
 func TestInARotationThatBreaksFirstANewQuestionWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(&reconnect.Options{Rotate: reconnect.Rotation{Overlap: reconnect.OverlapBreakFirst}})

@@ -26,7 +26,7 @@ import (
 //	peer.Deliver(text("1 so"))
 //	asked.wantAnswer("1 so")
 //
-// The id is what is before the first space. What begins with "!" is no answer.
+// The id is the text before the first space. A message that begins with "!" is no answer.
 type scene struct {
 	t      *testing.T
 	o      call.Options[string]

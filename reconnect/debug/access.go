@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// Loopback reports whether r comes from this machine to this machine: the client has a
-// loopback address, the Host header is a loopback address, "localhost" or a name below it,
-// and no proxy has left its mark.
+// Loopback reports whether r comes from this machine to this machine:
 //
-// The Host header counts because the browser of this machine also runs pages of strangers.
-// Their names can be made to point here ("DNS rebinding"), but the header has their name then.
-// Headers such as X-Forwarded-For are not believed: a request that has one came by a proxy,
-// so it is refused. A proxy on this machine that sets none and writes another Host, as nginx
-// does unless told otherwise, cannot be told from a local client. Do not let one lead here.
+//   - The client has a loopback address.
+//   - The Host header is a loopback address, "localhost" or a name below it. The browser of this
+//     machine also runs pages of other sites, whose names can be made to point here ("DNS
+//     rebinding"); the Host header has such a name then.
+//   - No header of a proxy is there, such as X-Forwarded-For.
+//
+// A proxy on this machine that sets no such header and writes another Host, as nginx does by default,
+// looks like a local client. Do not let such a proxy lead here.
 func Loopback(r *http.Request) bool {
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 		if len(r.Header.Values(header)) > 0 {
@@ -48,7 +49,7 @@ func (p *Page) refused(r *http.Request) (status int, why string) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return http.StatusMethodNotAllowed, "the page can only be read"
 	case !p.o.Allow(r):
-		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback address (Options.Allow can say otherwise)"
+		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback name or address (debug.Options.Allow can allow more)"
 	case (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate":
 		return http.StatusForbidden, "another site may not read this page"
 	}

@@ -65,8 +65,8 @@ func (b bar) SVG() template.HTML {
 	return template.HTML(svg.String())
 }
 
-// label says in words what the drawing shows of the past. What goes on is left out, so that it
-// does not change all the time.
+// label describes the past in words. The present session is left out, so that the label does not
+// change all the time.
 func (b bar) label() string {
 	var up, away seconds
 	never := 0

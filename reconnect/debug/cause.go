@@ -28,7 +28,7 @@ type cause struct {
 	text   string
 }
 
-// cause returns what is kept of err. It calls Options.Describe.
+// cause returns the cause that the Page keeps for err. It calls Options.Describe.
 func (p *Page) cause(err error, at time.Time) cause {
 	if err == nil {
 		return cause{}

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Listen serves the page at address until Close, and returns its URL on this machine. An
-// address without a host, such as ":6060", means 127.0.0.1, and port 0 any free port. The page
-// is at "/", and at each other path too. Options.Allow decides which clients get it, whatever
-// the address is.
+// Listen serves the page at address until Close, and returns the URL of the page on this machine. An
+// address without a host, such as ":6060", means 127.0.0.1, and port 0 means any free port. The page
+// is at every path. Options.Allow decides which clients may see the page, whatever the address is.
 func (p *Page) Listen(address string) (url string, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", fmt.Errorf("debug: the address %q is not host:port", address)
+		return "", fmt.Errorf("debug: the address %q has not the form host:port, such as :6060", address)
 	}
 	if host == "" {
 		host = "127.0.0.1"

@@ -40,7 +40,7 @@ func TestListenServesThePageUntilClose(t *testing.T) {
 func TestListenSaysWhatIsWrongWithTheAddress(t *testing.T) {
 	p := newPage(t, nil)
 	_, err := p.Listen("6060")
-	require.EqualError(t, err, `debug: the address "6060" is not host:port`)
+	require.EqualError(t, err, `debug: the address "6060" has not the form host:port, such as :6060`)
 	first, err := p.Listen("localhost:0")
 	require.NoError(t, err)
 	_, err = p.Listen(strings.Trim(first, "htp:/"))

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A page that is open in a browser gets what has changed as server-sent events. Each is a
-// message, which the script of the page puts in its place.
+// A page that is open in a browser gets its changes as server-sent events. Each event is a message,
+// and the script of the page puts its parts in their places.
 
 const (
 	streamLimit = 5 * time.Second  // for one write: a browser that does not read loses its stream
 	streamAlive = 15 * time.Second // a sign of life while nothing changes, so that a lost browser is noticed
 )
 
-// message is what is sent at one time. All parts of it that have not changed are left out.
+// message is one event. Parts that have not changed are left out.
 type message struct {
 	Boot  string            `json:"boot"`
 	Now   int64             `json:"now"` // Unix milliseconds
@@ -59,11 +59,11 @@ func (p *Page) leave() {
 	p.running.Done()
 }
 
-// serveStream sends what has changed until the browser is gone or the Page is closed.
+// serveStream sends changes until the browser is gone or the Page is closed.
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request, q *query) {
 	if !p.enter() {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many pages are open (Options.Streams)", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are open: debug.Options.Streams is the limit", http.StatusServiceUnavailable)
 		return
 	}
 	defer p.leave()

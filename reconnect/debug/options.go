@@ -14,37 +14,36 @@ type Options struct {
 	// apart. Default: the name of the program's file.
 	Title string
 
-	// Allow reports whether a request may see the page. Any goroutine may call it, so it must be
-	// safe for that. Call [Loopback] in it to allow more than the default and not less.
-	// Default: Loopback.
+	// Allow reports whether a request may see the page. Allow must be safe for concurrent use. To
+	// allow more requests than the default does, call [Loopback] in Allow. Default: Loopback.
 	Allow func(r *http.Request) bool
 
-	// Describe returns the text that is shown for the error of a dial or a session. It runs in
-	// the hooks of the Conn (see [reconnect.Trace]), so it must be quick. What it returns is cut
-	// at 200 bytes.
+	// Describe returns the text that is shown for the error of a dial or a session. Describe runs
+	// in the hooks of the Conn (see [reconnect.Trace]), so it must be quick. The text is cut at
+	// 200 bytes.
 	//
-	// The default makes its text of types and codes only, such as "closed by the peer: 1012
-	// (service restart)", and never of what a peer or a function of yours has said, because
-	// that may hold a secret. To see the whole texts, as a log has them, set it to error.Error.
+	// The default makes the text from types and codes only, such as "closed by the peer: 1012
+	// (service restart)". It does not use texts of a peer or of your functions, because these may
+	// hold a secret. To see the whole texts, as a log has them, set Describe to error.Error.
 	Describe func(err error) string
 
-	// Endpoint returns what is shown, and searched, in the place of the endpoint of a Conn. It
-	// is called in Register. It is for a path that holds a secret, such as a listen key or a
-	// token. Describe needs the same care then, because the errors of package dialer have the
-	// path. Default: the endpoint as it is.
+	// Endpoint returns the text that is shown, and searched, in place of the endpoint of a Conn.
+	// Register calls Endpoint. Set it if a path holds a secret, such as a listen key or a token;
+	// then take care of Describe as well, because the errors of package dialer have the path.
+	// Default: the endpoint as it is.
 	Endpoint func(endpoint string) string
 
-	// Keep is how long a Conn that has ended is still shown, and 256 of them are shown at most.
-	// Default: 10 min. Negative: it is forgotten at once.
+	// Keep is how long a Conn that has ended is still shown. 256 such Conns are shown at most.
+	// Default: 10 min. Negative: a Conn that has ended is forgotten at once.
 	Keep time.Duration
 
 	// Interval is the time between two updates of a page that is open in a browser. Default:
 	// 500 ms. Less than 250 ms counts as 250 ms. Negative: an error.
 	Interval time.Duration
 
-	// Streams is how many pages are updated at a time. The others say so and try again. Default:
-	// 16. Negative: none, and the pages load themselves again every 5 s. That loses what was
-	// typed in the field for the search and not sent yet, and may scroll to the top.
+	// Streams is how many open pages are updated at a time. A page beyond that says so and tries
+	// again. Default: 16. Negative: no page is updated; pages reload every 5 s, which clears a
+	// search that was not sent yet and may scroll to the top.
 	Streams int
 }
 

@@ -13,14 +13,14 @@ import (
 )
 
 // Page shows the connections of a program, for the people who run it. It is an [http.Handler]
-// that fits any path, and answers GET and HEAD. Any goroutine may call its methods, except from
-// inside a function of its [Options], its [ConnOptions] or a group of values.
+// that fits any path, and answers GET and HEAD. Any goroutine may call the methods of a Page, except
+// inside a function of its [Options], of [ConnOptions] or of RegisterValues.
 //
-// These queries select what it shows:
+// A query selects:
 //
-//	q=TEXT     only the Conns in whose name or endpoint the text is
-//	show=WORD  only those that are ended, away, flapping, ready or closed
-//	page=N     the Nth hundred of them; the first is 1
+//	q=TEXT     only the Conns whose name or endpoint contains TEXT
+//	show=WORD  only the Conns that are ended, away, flapping, ready or closed
+//	page=N     the Nth hundred of these; the first is 1
 //	conn=ID    one Conn, with its sessions and its events
 //	json       a [Snapshot] as JSON
 //
@@ -60,7 +60,8 @@ type ConnOptions struct {
 	//
 	//	func() (wanted, held int) { s := set.Stats(); return s.Wanted, s.Held }
 	//
-	// with a subscription.Set. It is called whenever the Conn is shown, so it must be quick.
+	// with a subscription.Set. Subscriptions is called whenever the Conn is shown, so it must be
+	// quick.
 	// Default: none.
 	Subscriptions func() (wanted, held int)
 }
@@ -68,8 +69,8 @@ type ConnOptions struct {
 // endedKept is how many Conns that have ended are shown.
 const endedKept = 256
 
-// New returns a Page that shows nothing yet. Call Close in the end. The error names the option
-// that is wrong.
+// New returns a Page that shows nothing yet. Close it at the end of the program. The error names the
+// option that is wrong.
 func New(o *Options) (*Page, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -81,11 +82,11 @@ func New(o *Options) (*Page, error) {
 	}, nil
 }
 
-// Register shows c under a name, from its next event on, and returns the function that ends
-// this. Several may have the same name. It keeps the last 64 events and 32 sessions; Cost in
-// the documentation of the package has the figures. A Conn that has ended is shown as such, and
-// is forgotten after Options.Keep, so a Conn that ends needs no unregister. c must not be nil;
-// o may be nil. After Close it does nothing.
+// Register shows c under a name, from its next event on, until unregister is called. Several Conns may
+// have the same name. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the
+// documentation of the package. A Conn that has ended is shown as ended, and is forgotten after
+// Options.Keep, so a Conn that ends needs no unregister. c must not be nil; o may be nil. After Close
+// Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
 	w := &watched{page: p, name: clean(name), endpoint: clean(p.o.Endpoint(c.Endpoint())), conn: c}
 	if o != nil {
@@ -171,22 +172,21 @@ func (p *Page) sweep() {
 	p.arm()
 }
 
-// RegisterGate shows the lines of a gate, those that are down or held or long first, and returns
-// the function that ends this. g must not be nil.
+// RegisterGate shows the lines of a gate until unregister is called. Lines that are down come first,
+// then lines that are held, then the longest. g must not be nil.
 func (p *Page) RegisterGate(name string, g *budget.Gate) (unregister func()) {
 	return register(p, &p.gates, name, g)
 }
 
-// RegisterBreaker shows the state of a breaker, and returns the function that ends this. b must
-// not be nil.
+// RegisterBreaker shows the state of a breaker until unregister is called. b must not be nil.
 func (p *Page) RegisterBreaker(name string, b *budget.Breaker) (unregister func()) {
 	return register(p, &p.breakers, name, b)
 }
 
-// RegisterValues shows a group of values of the program's own, such as how many members a chat
-// room has, and returns the function that ends this. values is called whenever they are shown,
-// by several goroutines at once, and holds up the page for as long as it takes. The first 32
-// values are shown. It must not be nil.
+// RegisterValues shows a group of values of the program, such as how many members a chat room has, until
+// unregister is called. values is called whenever the group is shown, and may be called by several
+// goroutines at once; the page waits until values returns. The first 32 values are shown. values must
+// not be nil.
 func (p *Page) RegisterValues(name string, values func() []Value) (unregister func()) {
 	return register(p, &p.groups, name, values)
 }
@@ -207,10 +207,10 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 	}
 }
 
-// Close ends what Listen has begun and the updates of open pages, stops watching the Conns,
-// which go on, and waits until those updates have ended. That takes 5 s at most, with a browser
-// that does not read. A request for a page or for JSON that is under way may end later. The
-// handler answers 503 from then on. Close returns nil, and may be called more than once.
+// Close ends the servers of Listen and the updates of open pages, and waits until the updates have
+// ended: 5 s at most, if a browser does not read. A request for a page or for JSON that is under way
+// may end later. From then on the handler answers 503. The Page watches no Conn any more; the Conns go
+// on. Close returns nil, and may be called more than once.
 func (p *Page) Close() error {
 	p.mu.Lock()
 	first, servers, conns := !p.isClosed, p.servers, p.conns

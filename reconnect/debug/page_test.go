@@ -94,7 +94,7 @@ func TestUnregisterAndCloseStopTheWatch(t *testing.T) {
 	})
 }
 
-// What was shown before does not keep a Conn in memory that is forgotten.
+// A Conn that is forgotten is not kept in memory, though it was shown before.
 func TestAConnThatIsForgottenIsNotKept(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		unregister := s.page.Register("feed", s.open(reconnect.Options{}), nil)

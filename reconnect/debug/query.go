@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// query is what a request asks for.
+// query is a request, parsed.
 type query struct {
 	text string  // q
 	show trouble // show, if only
@@ -17,7 +17,7 @@ type query struct {
 	live bool
 }
 
-// parseQuery reads a request. What it does not know or cannot read has no effect.
+// parseQuery reads a request. A value that parseQuery does not know or cannot read has no effect.
 func parseQuery(r *http.Request) *query {
 	values := r.URL.Query()
 	q := &query{text: clean(values.Get("q")), json: values.Has("json"), live: values.Has("live")}

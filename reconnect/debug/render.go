@@ -269,7 +269,7 @@ func (p *Page) serveJSON(w http.ResponseWriter, q *query) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(s) // an error means that nobody reads
+	_ = encoder.Encode(s) // an error means that the client is gone
 }
 
 func (p *Page) serveHTML(w http.ResponseWriter, q *query) {
@@ -281,8 +281,8 @@ func (p *Page) serveHTML(w http.ResponseWriter, q *query) {
 	render(w, whole, "page", v)
 }
 
-// render writes a template. An error of w means that nobody reads; the templates have none of
-// their own, which the tests see to.
+// render writes a template. An error of w means that the client is gone. The templates cause no error,
+// as the tests check.
 func render(w io.Writer, t *template.Template, name string, data any) {
 	_ = t.ExecuteTemplate(w, name, data)
 }

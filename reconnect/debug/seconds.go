@@ -23,7 +23,7 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 func (s *seconds) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil {
-		return fmt.Errorf("debug: %q is no number of seconds", data)
+		return fmt.Errorf("debug: want a number of seconds, got %q", data)
 	}
 	*s = seconds(f * float64(time.Second))
 	return nil

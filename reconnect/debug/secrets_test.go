@@ -137,7 +137,7 @@ func TestDescribeShowsWholeTexts(t *testing.T) {
 	})
 }
 
-// What expvar publishes is a Snapshot.
+// Expvar publishes a Snapshot.
 func TestVarsAreASnapshot(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.page.Register("feed", s.open(reconnect.Options{}), nil)

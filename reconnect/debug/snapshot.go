@@ -124,7 +124,7 @@ const (
 // This package does not import expvar, which registers a handler by being imported.
 func (p *Page) Vars() any { return p.snapshot(&query{}) }
 
-// snapshot returns what q asks for, nil if that is a Conn that is not there.
+// snapshot returns the Snapshot for q, or nil if q asks for a Conn that is not there.
 func (p *Page) snapshot(q *query) *Snapshot {
 	now := time.Now()
 	s := &Snapshot{Time: now, Title: p.o.Title, Totals: new(statsInfo), Page: 1, Pages: 1, Conns: []connInfo{}}
@@ -157,7 +157,7 @@ func (p *Page) conn(id uint64) *watched {
 	return p.conns[id]
 }
 
-// snapshot returns what is shown of w.
+// snapshot returns the record of w.
 func (w *watched) snapshot(now time.Time, whole bool) connInfo {
 	status, stats := w.conn.Status(), w.conn.Stats()
 	trouble, _ := w.trouble(now)
@@ -213,7 +213,7 @@ func (s *statsInfo) add(n reconnect.Stats) {
 	s.UnreadBytes += n.UnreadBytes
 }
 
-// others returns what is registered beside the Conns. No lock is held while it asks.
+// others returns the gates, breakers and values. No lock is held while their functions run.
 func (p *Page) others(now time.Time) (gates []gateInfo, breakers []breakerInfo, groups []groupInfo) {
 	p.mu.Lock()
 	ofGates, ofBreakers, ofGroups := p.gates, p.breakers, p.groups

@@ -1,6 +1,6 @@
 package debug
 
-// trouble is what is wrong with a Conn. The worst comes first.
+// trouble is the condition of a Conn, the worst first.
 type trouble uint8
 
 const (

@@ -17,8 +17,8 @@ const (
 	sessionsKept = 32
 )
 
-// watched is a Conn that was registered, and what was seen of it. Its hooks never block: they
-// hold mu for as long as a few copies take, as whoever shows it does.
+// watched is a registered Conn and its recent past. Its hooks never block: hooks and readers hold mu
+// for as long as a few copies take.
 type watched struct {
 	page     *Page
 	id       uint64
@@ -281,8 +281,8 @@ func (w *watched) endedAt() time.Time {
 	return time.Unix(0, w.closed)
 }
 
-// trouble returns what is wrong, as of now, and the key by which those with the same trouble
-// are ordered.
+// trouble returns the trouble of the Conn, as of now, and the key that orders Conns with the same
+// trouble.
 func (w *watched) trouble(now time.Time) (trouble, int64) {
 	state := w.conn.State()
 	w.mu.Lock()

@@ -264,7 +264,7 @@ func TestAnEndByItselfIsTheWorst(t *testing.T) {
 	})
 }
 
-// What was registered after its end is shown as what was registered before.
+// A Conn that was registered after its end is shown as one that was registered before.
 func TestAnEndBeforeTheRegistrationIsShown(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		c := s.open(reconnect.Options{})

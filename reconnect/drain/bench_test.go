@@ -9,7 +9,7 @@ import (
 	"github.com/redial-go/redial/reconnect/drain"
 )
 
-// What 100,000 connections cost a Group. Run it with -benchtime 1x.
+// The cost of 100,000 connections in a Group. Run it with -benchtime 1x.
 func BenchmarkHundredThousand(b *testing.B) {
 	const n = 100_000
 	closer := func(int, string) error { return nil }

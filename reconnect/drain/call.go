@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// call is one call of a closer or a notice, in a goroutine of its own.
+// call is one call of a closer or a notice, in a goroutine.
 type call struct {
 	slot   // when it is slow, and then when it is hung; guarded by mu of the Group, as slow and hung are
 	member *Member
@@ -13,11 +13,11 @@ type call struct {
 	cause  Cause
 	began  time.Duration
 	slow   bool // it holds no place any more
-	hung   bool // nobody waits for it any more
+	hung   bool // Drain does not wait for it any more
 }
 
 // errNotReturned is the error of a closer that has ended its goroutine.
-var errNotReturned = errors.New("the closer did not return")
+var errNotReturned = errors.New("the closer ended its goroutine (runtime.Goexit) and did not return")
 
 // run calls the function. Drain waits for its end, unless it hangs: see Group.finish.
 func (c *call) run() {

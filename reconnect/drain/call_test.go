@@ -128,7 +128,7 @@ func TestACloserMayEndItsGoroutine(t *testing.T) {
 	withGroup(t, drain.Options{Lead: -1, Trace: trace}, func(t *testing.T, s *scene) {
 		s.Add(func(int, string) error { runtime.Goexit(); return nil })
 		s.drain()
-		require.EqualError(t, err, "the closer did not return")
+		require.EqualError(t, err, "the closer ended its goroutine (runtime.Goexit) and did not return")
 		require.Equal(t, drain.Stats{Added: 1, Failed: 1}, s.Stats())
 	})
 }

@@ -1,5 +1,5 @@
 // Package drain closes the connections of a server that is about to end, one after another, so
-// that its clients do not all come to the other servers at one instant.
+// that its clients do not all come to the other servers at once.
 //
 // # Usage
 //
@@ -24,68 +24,71 @@
 //	// at SIGTERM:
 //	err = group.Drain(ctx)
 //
-// A [Group] knows nothing of WebSockets. A member is a function that closes a connection, so
-// that any library will do, and any protocol. The clients may be of any kind too. The package
-// uses the standard library only.
+// A [Group] knows nothing of WebSockets: a member is a function that closes a connection. So the server
+// may use any library and any protocol, and the clients may be of any kind. The package uses the
+// standard library only.
 //
 // # What Drain does
 //
-//  1. For [Options].Lead (15 s) the server goes on as before, but [Group.Ready] is false. In
-//     this time the load balancers notice, and send new clients elsewhere.
-//  2. Then the window begins ([Options].Window, 60 s). Each connection is closed with 1012
-//     (service restart) at a moment of its own. [Group.Handler] answers 503 with a Retry-After
+//  1. The lead ([Options].Lead, 15 s): the server goes on as before, but [Group.Ready] is false, so
+//     that load balancers send new clients elsewhere.
+//  2. The window ([Options].Window, 60 s): each connection is closed at a different moment, with the
+//     code 1012 (service restart). [Group.Handler] answers new requests with 503, and a Retry-After
 //     that is drawn for each client.
-//  3. Drain returns when the last connection has gone and the handlers have returned. When its
-//     context ends, the rest is closed at once, and Drain returns after CloseTimeout (10 s) at
-//     the latest.
+//  3. Drain returns when the last connection has gone and the handlers have returned. If its
+//     context ends before, all connections that are left are closed at once, and Drain returns
+//     after CloseTimeout (10 s) at the latest.
 //
-// The Window must be long enough for the servers that get the clients: with 10,000 clients, and
-// others that can take 500 handshakes a second, 20 s at least.
+// The Window must be long enough for the servers that get the clients: 10,000 clients and servers
+// that take 500 handshakes a second need 20 s at least.
 //
 // # The draw
 //
-// The window is cut into as many slots as there are connections. Each connection gets a random
-// moment in a slot of its own, and the order of the connections is random. Independent draws
-// from the whole window would be even on average only. Of 10,000 closes over 60 s, 17 fall in
-// an average tenth of a second. In the busiest one there are 18 with slots, and about 31 with
-// independent draws. Two servers that drain at one time are not in step, because the moment in
-// a slot is random: their closes coincide no more often than chance has it, and the busiest
-// tenth of a second of both together has twice 18 at most. (A client that waits for a random
-// time before it dials, as those of package reconnect do, blurs this again: the dials of many
-// such clients come as independent draws would.)
+// The window is cut into as many slots as there are connections. Each slot has one connection, at a
+// random moment of the slot, and the order of the connections is random. Independent draws from the
+// whole window would be even on average only: of 10,000 closes over 60 s, 17 fall in an average tenth
+// of a second; the busiest tenth of a second has 18 with slots, and about 31 with independent draws.
 //
-// A connection that is added during the window gets a moment of what is left of it.
+// Two servers that drain at one time are not in step, because the moment in a slot is random: their
+// closes coincide no more often than by chance, and the busiest tenth of a second of both together has
+// twice 18 at most. A client that waits for a random time before it dials, as a client of package
+// reconnect does, blurs the slots: the dials of many such clients come as independent draws would.
+//
+// A connection that is added during the window gets a random moment in the rest of the window.
 //
 // # Warnings, and clients that do not lose anything
 //
-// Where the protocol has a message for it, use [Group.AddNotice]. Its function is called at the
-// drawn moment, and the close follows [Options].Warn (15 s) later, if the client has not left
-// by then. A client of package reconnect reads the time of the close from the notice, and calls
-// Conn.Rotate with it as Advice.By: it opens its next session before it leaves the present one,
-// at a moment of its own. So if all clients are of that kind, the Warn may be as long as the
-// Window: all notices go out at its beginning, and the dials are as even as with a shorter Warn.
+// If the protocol has a message that warns a client, use [Group.AddNotice]: the notice is called at the
+// drawn moment, and the connection is closed [Options].Warn (15 s) later, if the client has not left
+// by then. A client of package reconnect reads the time of the close from the message and calls
+// Conn.Rotate with this time as Advice.By: the client opens its next session before it leaves the
+// present one, at a random moment before that time. If all clients do so, Warn may be as long as the
+// Window: all notices go out at the beginning of the window, and the dials are as even as with a
+// shorter Warn.
 //
-// Without such a message a client gets a close frame. The code 1012 and the [Advice] tell it that
-// this was no failure, and when and where to come back. A URL in it is followed by clients
-// of package reconnect within the same scheme, host and port, unless their user has allowed more:
-// see dialer.WebSocket.FollowHint.
+// Without such a message a client gets a close frame. The code 1012 says that this is no failure, and
+// the [Advice] says when and where to come back. A client of package reconnect follows the URL of the
+// Advice to the same scheme, host and port only, unless its user has allowed more: see
+// dialer.WebSocket.FollowHint.
 //
 // # Renewal
 //
-// With [Options].MaxAge connections are closed at that age, give or take a tenth. Then a new
-// server behind a load balancer gets its share of the clients by and by, and a token that was
-// checked at the beginning is checked again. Connections that all began at one moment are
-// renewed in a wave that becomes flatter with each renewal. A member costs 58 bytes besides
-// its functions, and no goroutine and no timer.
+// With [Options].MaxAge a connection is closed at that age, plus or minus a tenth. So a new server behind
+// a load balancer gets its share of the clients over time, and a token that was checked at the
+// beginning is checked again. Connections that all began at one moment are renewed in a wave that
+// becomes flatter with each renewal. A member costs 58 bytes besides its functions, and no goroutine
+// and no timer.
 //
 // # Closers
 //
-// A closer runs in a goroutine of its own, of which [Options].Closers are counted at a time
-// (256). That is far more than a server with quick peers needs. But the close of many libraries
-// waits for the peer's answer: with 10,000 connections, a window of 60 s and 200 ms for an
-// answer, 33 run at any time. One that takes longer than a second is not counted any more, so
-// that peers which are gone delay nobody. One that takes longer than CloseTimeout is hung:
-// nobody waits for it, and [Stats] and the [Error] of Drain report it.
+// Each closer runs in a new goroutine; [Options].Closers of them (256) run at a time. A server whose
+// peers are quick needs far fewer. But the close of many libraries waits for the peer's answer: with
+// 10,000 connections, a window of 60 s and 200 ms for an answer, 33 closers run at any time.
+//
+//   - A closer that takes longer than a second does not count any more, so that a peer which is gone
+//     delays no other connection.
+//   - A closer that takes longer than CloseTimeout is hung: Drain does not wait for it, and [Stats]
+//     and the [Error] of Drain report it.
 //
 // The closers of some libraries:
 //
@@ -97,10 +100,9 @@
 //
 // # With net/http
 //
-// [net/http.Server.Shutdown] closes the listeners and waits for requests, but not for
-// connections that were hijacked, which WebSockets are; [net/http.Server.Close] does not end
-// them either. So drain first, while the server still answers readiness checks and refuses late
-// clients, and shut down after that:
+// [net/http.Server.Shutdown] closes the listeners and waits for requests. It does not wait for hijacked
+// connections, such as WebSockets, and [net/http.Server.Close] does not end them. So drain first, while
+// the server still answers readiness checks and refuses late clients, and then shut down:
 //
 //	func run() error {
 //		group, err := drain.New(nil)
@@ -128,35 +130,34 @@
 //		return err
 //	}
 //
-// Kubernetes sends SIGTERM at the same time as it begins to take the pod out of its services,
-// which takes a while to reach each proxy. The Lead is for that, so there is no need for a
-// preStop hook that sleeps. Set terminationGracePeriodSeconds to the time of the context and
-// some seconds more (110 here, in the place of 30): after it the process is killed. A proxy or
-// a load balancer before the server needs a drain time that is no shorter than Lead and Window
-// together, or it cuts first.
+// Kubernetes sends SIGTERM when it begins to take the pod out of its services, and each proxy learns of
+// that some seconds later. The Lead covers these seconds, so no preStop hook needs to sleep. Set
+// terminationGracePeriodSeconds to the limit of the context plus some seconds (110 here; the default is
+// 30), because Kubernetes kills the process then. The drain time of a proxy or a load balancer before
+// the server must be no shorter than Lead and Window together, or the proxy cuts first.
 //
 // # Where others fail, and what this does
 //
 //	nats-server, lame duck    closes in equal steps over 2 min, each in a random part of its step, after a
 //	                          grace of 10 s; each client gets a notice. For NATS only. Here: for any server.
-//	Phoenix, PoolDrainer      closes batches of 10,000 every 2 s: each batch is a herd of its own.
+//	Phoenix, PoolDrainer      closes batches of 10,000 every 2 s: each batch is a herd.
 //	                          Here: one close at a time, 18 in the busiest tenth of a second.
 //	centrifuge                closes all at once, 128 at a time; clients wait 200 to 400 ms. Here: a window.
 //	HAProxy                   close-spread-time spreads idle connections of HTTP; a WebSocket stays until
-//	                          hard-stop-after cuts all that are left. Here: each has its moment before that.
+//	                          hard-stop-after cuts all that are left. Here: each is closed before that.
 //	Envoy, AWS, Cloudflare    wait for a drain time, and then cut all that are left at once.
 //	net/http                  Shutdown leaves hijacked connections to the program, and they end with the
 //	                          process. Here: Drain closes them, and waits for their handlers.
-//	a loop over a map         waits 5 s for each peer that is gone, under a lock. Here: nobody waits for
-//	                          another, and what hangs is reported.
+//	a loop over a map         waits 5 s for each peer that is gone, under a lock. Here: no close waits for
+//	                          another, and a close that hangs is reported.
 package drain
 
 // The files:
 //
-//	options, stats  what goes in, and what comes out
-//	group, member   the connections, and what is due next
+//	options, stats  settings and numbers
+//	group, member   the connections, and the next thing that is due
 //	drain           the lead, the window, the end
 //	call            a closer or a notice that runs
-//	schedule        a heap of what is due
+//	schedule        a heap of things that are due
 //	handler         readiness and refusals, over HTTP
 //	advice          the text of the close frame

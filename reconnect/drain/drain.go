@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Drain closes all connections of the Group and returns when that is done. From its beginning
-// [Group.Ready] is false. For [Options].Lead nothing else changes. Then the window begins: each
-// connection is closed at a moment of its own, and [Group.Handler] refuses requests. If ctx has
-// a deadline, the lead takes half of the time until then at most, and the window nine tenths
-// of the rest.
+// Drain closes all connections of the Group and returns when all are closed. [Group.Ready] is false at
+// once. For [Options].Lead nothing else changes. Then the window begins: the connections are closed one
+// after another, and [Group.Handler] refuses requests. If ctx has a deadline, the lead takes half of
+// the time until the deadline at most, and the window nine tenths of the rest.
 //
-// When ctx ends, all that is left is closed at once, and Drain returns after
-// [Options].CloseTimeout at the latest. It also waits, for as long at most, until the handlers
-// behind Handler have returned.
+// When ctx ends, all connections that are left are closed at once, and Drain returns after
+// [Options].CloseTimeout at the latest. Drain also waits until the handlers behind Handler have
+// returned, for CloseTimeout at most.
 //
-// The error is nil if each connection was closed in its time or had gone before. Otherwise it is
-// an [*Error]. A Group drains once: a further call waits for the same drain, hurries it when
-// its own ctx ends, and returns the same.
+// The error is nil if each connection was closed in its time or had gone before. Otherwise the error is
+// an [*Error]. A Group drains once: a further call waits for the same drain, hurries the drain when
+// the ctx of the call ends, and returns the same error.
 func (g *Group) Drain(ctx context.Context) error {
 	g.beginDrain(ctx)
 	select {
@@ -31,10 +30,10 @@ func (g *Group) Drain(ctx context.Context) error {
 	return g.result
 }
 
-// Error says what a drain could not do in time.
+// Error reports a drain that was not complete in time.
 type Error struct {
-	Err      error // why it hurried: the cause with which the context of Drain has ended; nil: it did not
-	Hurried  int   // connections that were closed before their moment, because of that
+	Err      error // the cause of the context of Drain, if its end hurried the drain; nil: the drain did not hurry
+	Hurried  int   // connections that were closed early, because of Err
 	Hung     int   // closers and notices that have not returned
 	Left     int   // connections whose closer was not called, because too many others hang
 	Handlers int   // handlers behind Group.Handler that have not returned
@@ -86,8 +85,8 @@ func (g *Group) beginDrain(ctx context.Context) {
 // unnoticed reports whether no time of its close was promised to m.
 func (g *Group) unnoticed(m *Member) bool { return m.notice == nil || !m.warned }
 
-// spread begins the window. The window is cut into as many slots as there are members, and each
-// member gets a random moment of a slot of its own, in a random order. g.mu is held.
+// spread begins the window. The window is cut into as many slots as there are members; in a random
+// order, each member gets a random moment of one slot. g.mu is held.
 func (g *Group) spread(now time.Duration) {
 	length := max(min(g.o.Window, (g.deadline-now)/10*9), 0)
 	g.phase, g.until, g.warn = window, now+length, min(g.o.Warn, length)
@@ -113,7 +112,7 @@ func (g *Group) spread(now time.Duration) {
 	g.due.sort()
 }
 
-// hurry closes all that is left, because of cause.
+// hurry closes all connections that are left, because of cause.
 func (g *Group) hurry(cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +129,7 @@ func (g *Group) hurry(cause error) {
 	g.advance()
 }
 
-// finish ends the drain if nothing is left, or nothing that can be waited for. g.mu is held.
+// finish ends the drain if nothing is left that can be waited for. g.mu is held.
 func (g *Group) finish(now time.Duration) {
 	if g.phase != window {
 		return
@@ -151,7 +150,7 @@ func (g *Group) finish(now time.Duration) {
 	for _, m := range g.due {
 		m.at = never
 	}
-	g.phase, g.limit, g.until = over, never, now // nobody waits for a member that is added now
+	g.phase, g.limit, g.until = over, never, now // Drain does not wait for a member that is added now
 	if g.hurried != nil || g.calls+len(g.due)+g.handlers > 0 {
 		g.result = &Error{g.hurried, g.stats.Hurried, g.calls, len(g.due), g.handlers}
 	}

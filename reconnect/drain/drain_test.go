@@ -157,7 +157,7 @@ func TestAContextThatEndsInTheLeadEndsTheLead(t *testing.T) {
 	})
 }
 
-// A deadline is known from the start, so that nobody is cut at it.
+// A deadline is known from the start, so that no connection is cut at it.
 func TestTheWindowFitsIntoADeadline(t *testing.T) {
 	withGroup(t, drain.Options{Lead: 10 * time.Second}, func(t *testing.T, s *scene) {
 		s.add(1, 1000)
@@ -204,7 +204,7 @@ func TestAnAddedConnectionGetsWhatIsLeftOfTheWindow(t *testing.T) {
 	})
 }
 
-// There is nobody left to wait for it.
+// No call of Drain is left to wait for it.
 func TestAConnectionThatIsAddedAfterTheDrainClosesAtOnce(t *testing.T) {
 	withGroup(t, soon, func(t *testing.T, s *scene) {
 		s.drain() // which is over before the window

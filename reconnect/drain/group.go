@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Group is the accepted connections of a server. Make it with [New]. It is safe for concurrent
-// use. A Group without members has no goroutine and no timer.
+// Group holds the accepted connections of a server. Make a Group with [New]. Any goroutine may call its
+// methods. A Group without members has no goroutine and no timer.
 type Group struct {
 	o      Options
 	reason string
@@ -41,7 +41,7 @@ const (
 	serving phase = iota
 	lead          // Drain was called; members stay
 	window        // members close
-	over          // nobody waits for members any more
+	over          // Drain waits for no member any more
 )
 
 // New returns a Group. Its error names the option that is wrong.
@@ -60,15 +60,15 @@ func New(o *Options) (*Group, error) {
 	return g, nil
 }
 
-// Add puts a connection into the Group and returns it as a member, which must be removed when
-// the connection has ended. close ends the connection with this code and this reason, as far as
-// its protocol has them. It is called once at most, in a goroutine of the Group's, and must be
-// safe to call while the connection is in use. Its error is counted.
+// Add puts a connection into the Group as a member. Remove the member when the connection has ended.
+// close ends the connection with this code and this reason, as far as the protocol has them. The Group
+// calls close once at most, in a new goroutine; close must be safe to call while the connection is in
+// use. [Stats] count the errors of close. Add panics if close is nil.
 //
 // A connection may be added while the Group drains:
-//   - during the lead it is taken like any other;
-//   - during the window it is closed at a moment that is drawn from the rest of the window;
-//   - after the window, or when the context of Drain has ended, it is closed at once.
+//   - during the lead: as at any time;
+//   - during the window: the connection is closed at a random moment in the rest of the window;
+//   - after the window, or when the context of Drain has ended: the connection is closed at once.
 //
 // The window ends early if no connection is left and no handler runs behind [Group.Handler]. So put
 // the handler that adds a connection behind Handler: then Drain waits for a connection that the
@@ -77,23 +77,23 @@ func (g *Group) Add(close func(code int, reason string) error) *Member {
 	return g.AddNotice(close, nil)
 }
 
-// AddNotice is Add for a protocol that can warn a client: notice tells the client that its
-// connection will be closed at the time by, so that it can leave by itself. It is called
-// [Options].Warn before that, in a goroutine of the Group's, and once at most. A client that
-// has not gone by then is closed, even if notice has not returned.
+// AddNotice is Add for a protocol that can warn a client: notice sends the client a message that the
+// connection will be closed at the time by, so that the client can leave by itself. The Group calls
+// notice once at most, [Options].Warn before that time, in a new goroutine. A connection that is still
+// there at that time is closed, even if notice has not returned.
 //
 // A connection that is added while the Group drains is warned before it is closed, if there is time:
-//   - during the lead, or with more than Warn left of the window: as any other;
+//   - during the lead, or with more than Warn left of the window: as at any time;
 //   - with less than Warn left of the window: notice is called at once, and by is drawn from the rest
 //     of the window;
 //   - after the window (see Add for its end), or when the context of Drain has ended: notice is not
 //     called, and the connection is closed at once.
 //
-// Tell the client to be gone a little before by, such as after four fifths of the time until
-// then, because its next session may take a moment to be ready.
+// Ask the client to be gone some time before by, such as after four fifths of the time until by,
+// because its next session may take a moment to be ready.
 func (g *Group) AddNotice(close func(code int, reason string) error, notice func(by time.Time)) *Member {
 	if close == nil {
-		panic("drain: Add without a function that closes")
+		panic("drain: Add: the function that closes the connection is nil")
 	}
 	m := &Member{group: g, close: close, notice: notice, warned: notice == nil}
 	g.mu.Lock()
@@ -127,11 +127,11 @@ func (g *Group) draw(m *Member, now time.Duration) time.Duration {
 		least := g.o.MaxAge - g.o.MaxAge/10 - ahead
 		return after(now, after(least, time.Duration(float64(g.o.MaxAge/5)*g.rand.Float64())))
 	}
-	m.warned = m.warned || g.until <= now // nobody has time to leave
+	m.warned = m.warned || g.until <= now // the client has no time to leave
 	return now + g.share(g.until-ahead-now)
 }
 
-// share draws a part of what is left of the window. g.mu is held.
+// share draws a part of the rest of the window. g.mu is held.
 func (g *Group) share(left time.Duration) time.Duration {
 	return time.Duration(float64(max(left, 0)) * g.rand.Float64())
 }

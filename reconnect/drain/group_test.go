@@ -172,7 +172,7 @@ func TestALateNoticeDoesNotMoveTheClose(t *testing.T) {
 	})
 }
 
-// What was promised holds, though a drain begins in between.
+// A promised time holds, though a drain begins in between.
 func TestAPromisedTimeIsKeptInADrain(t *testing.T) {
 	withGroup(t, drain.Options{MaxAge: time.Hour, Warn: 40 * time.Second}, func(t *testing.T, s *scene) {
 		for i := range 1000 {
@@ -192,7 +192,7 @@ func TestAPromisedTimeIsKeptInADrain(t *testing.T) {
 				require.Equal(t, by, e.at)
 			}
 		}
-		require.Len(t, s.notices(), 1000, "nobody is told twice")
+		require.Len(t, s.notices(), 1000, "no client is warned twice")
 		require.Len(t, s.closes(), 1000)
 	})
 }
@@ -218,6 +218,6 @@ func TestNothingIsLeftWithoutMembers(t *testing.T) {
 
 func TestAMemberNeedsACloser(t *testing.T) {
 	withGroup(t, drain.Options{}, func(t *testing.T, s *scene) {
-		require.PanicsWithValue(t, "drain: Add without a function that closes", func() { s.Add(nil) })
+		require.PanicsWithValue(t, "drain: Add: the function that closes the connection is nil", func() { s.Add(nil) })
 	})
 }

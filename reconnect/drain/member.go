@@ -4,15 +4,15 @@ import "time"
 
 // Member is a connection in a [Group].
 type Member struct {
-	slot         // when its notice or its close is due; guarded by group.mu, as all that follows but the functions
-	state  state // what has become of it
-	warned bool  // its notice was called, or it has none
+	slot   // when its notice or its close is due; guarded by group.mu, as all that follows but the functions
+	state  state
+	warned bool // its notice was called, or it has none
 	group  *Group
 	close  func(code int, reason string) error
 	notice func(by time.Time) // nil: none
 }
 
-// state is what has become of a member.
+// state is where a member is in its life.
 type state uint8
 
 const (
@@ -21,9 +21,9 @@ const (
 	gone
 )
 
-// Remove takes the connection out of the Group, because it has ended. It may be called at any
-// time, more than once, and by the closer. It returns at once. A member that was closed by the
-// Group need not be removed, but `defer m.Remove()` does no harm.
+// Remove takes the connection out of the Group, because the connection has ended. Remove returns at once.
+// It may be called at any time, more than once, and by the closer. A member that the Group has closed
+// need not be removed, but `defer m.Remove()` does no harm.
 func (m *Member) Remove() {
 	g := m.group
 	g.mu.Lock()

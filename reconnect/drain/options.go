@@ -7,45 +7,44 @@ import (
 	"time"
 )
 
-// Options are the settings of a [Group]. Nil and the zero value are the defaults. [New] copies
-// them.
+// Options are the settings of a [Group]. A nil *Options and the zero value are the defaults. [New]
+// copies the Options.
 type Options struct {
-	// Window is the time over which [Group.Drain] closes the connections, each at a moment of
-	// its own. It must be long enough for the other servers: the number of clients, divided by
-	// the handshakes per second that the others can take. Default 60 s; negative: all are
-	// closed at once.
+	// Window is the time over which [Group.Drain] closes the connections, one after another. The
+	// Window must be long enough for the other servers: the number of clients, divided by the
+	// handshakes per second that the other servers can take. Default: 60 s. Negative: all
+	// connections are closed at once.
 	Window time.Duration
 
-	// Lead is how long Drain goes on serving and accepting, with [Group.Ready] false, before
-	// the Window begins: the time that load balancers need to notice. Default 15 s; negative:
-	// none.
+	// Lead is how long the server goes on serving and accepting, with [Group.Ready] false, before
+	// the Window begins: the time that load balancers need to notice. Default: 15 s. Negative:
+	// no lead.
 	Lead time.Duration
 
-	// MaxAge is the age at which a connection is closed although nothing is wrong. It is drawn
-	// for each connection from 0.9 to 1.1 times MaxAge, so that connections which began
-	// together do not end together. It does not count during a drain, which closes all of them
-	// anyway. Default 0: never.
+	// MaxAge is the age at which a connection is closed although nothing is wrong. The age is
+	// drawn for each connection from 0.9 to 1.1 times MaxAge, so that connections which began
+	// together do not end together. During a drain MaxAge has no effect. Default: 0, no limit.
 	MaxAge time.Duration
 
 	// Warn is how long before its close the notice of a connection is called: see
-	// [Group.AddNotice]. It must not exceed the Window, nor half of MaxAge. Default: a quarter
-	// of the Window, or of MaxAge if that is shorter; negative: notices are called at the
-	// moment of the close, so that nobody has time to leave.
+	// [Group.AddNotice]. Warn must not exceed the Window, nor half of MaxAge. Default: a quarter
+	// of the Window, or of MaxAge if that is shorter. Negative: a notice is called at the moment
+	// of the close, so that the client has no time to leave.
 	Warn time.Duration
 
-	// Closers is how many closers and notices may run at a time. One that takes longer than a
-	// second does not count any more, so that slow peers hold up nobody; there are never more
-	// than 16 times Closers in all. With a library whose close waits for the answer of the
-	// peer, the number that is needed is the closes per second times the time that one takes.
-	// Default 256.
+	// Closers is how many closers and notices may run at a time. A call that takes longer than a
+	// second does not count any more, so that a slow peer delays no other; there are never more
+	// than 16 times Closers in all. If a close waits for the answer of the peer, the number needed
+	// is the closes per second times the seconds that a close takes. Default: 256. Negative: an
+	// error.
 	Closers int
 
-	// CloseTimeout is how long a closer or a notice may run. After that it is hung: Drain does
-	// not wait for it, and [Stats] count it. It is also how long Drain takes at most when its
-	// context has ended. Default 10 s.
+	// CloseTimeout is how long a closer or a notice may run. After that the call is hung: Drain
+	// does not wait for it, and [Stats] count it. CloseTimeout is also how long Drain takes at
+	// most once its context has ended. Default: 10 s. Negative: an error.
 	CloseTimeout time.Duration
 
-	// Code is the code of the close frame. Default 1012, which means that the service restarts.
+	// Code is the code of the close frame. Default: 1012, which means that the service restarts.
 	Code int
 
 	// Advice tells the clients when and where to come back, in the reason of the close frame. Its
@@ -53,10 +52,10 @@ type Options struct {
 	// Default: nothing, because the Window spreads the clients already.
 	Advice Advice
 
-	// Trace has hooks that observe the Group. Default: none.
+	// Trace observes the Group. Default: none.
 	Trace *Trace
 
-	// Rand is the source of all draws. The Group uses it under a lock. Default: the functions
+	// Rand is the source of all draws. The Group calls Rand under a lock. Default: the functions
 	// of math/rand/v2.
 	Rand rand.Source
 }

@@ -41,7 +41,7 @@ func TestTheNextIsAlwaysTheEarliest(t *testing.T) {
 	}
 }
 
-// What a server pays for each connection, besides the closer.
+// The cost of each connection to a server, besides the closer.
 func TestAMemberIsSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Member{}), uintptr(48))
 }

@@ -8,16 +8,16 @@ import (
 // Stats are the numbers of a [Group]: Members and Hung as they are now, the others since the
 // beginning.
 type Stats struct {
-	Members int // connections in the Group, with those that are being closed
-	Hung    int // closers and notices that have run for longer than CloseTimeout, and still do
+	Members int // connections in the Group, including connections that are being closed
+	Hung    int // closers and notices that have run for longer than CloseTimeout, and still run
 
 	Added   int // connections that were added
-	Left    int // of these, those that were removed before they were closed
+	Left    int // connections that were removed before the Group closed them
 	Noticed int // notices that were called
 	Closed  int // closers that have returned nil
 	Failed  int // closers that have returned an error: most often the connection had just ended
-	Renewed int // of Closed and Failed, those that were for MaxAge
-	Hurried int // of Closed and Failed, those that began because the context of Drain had ended
+	Renewed int // closes, of Closed and Failed, because of MaxAge
+	Hurried int // closes, of Closed and Failed, because the context of Drain had ended
 	Refused int // requests that Handler has refused
 }
 
@@ -41,9 +41,9 @@ type Cause uint8
 
 // The causes.
 const (
-	CauseDrain Cause = iota // its moment in the window of a drain had come
-	CauseAge                // it had its MaxAge
-	CauseHurry              // the context of Drain had ended
+	CauseDrain Cause = iota // the moment of the connection in the window of a drain has come
+	CauseAge                // the connection has reached its MaxAge
+	CauseHurry              // the context of Drain has ended
 )
 
 // String returns "drain", "age" or "hurry".
@@ -54,11 +54,11 @@ func (c Cause) String() string {
 	return fmt.Sprintf("cause %d", c)
 }
 
-// Trace has hooks that observe a [Group]. Each field may be nil. They decide nothing, and no
-// lock is held while one runs.
+// Trace has a hook that observes a [Group]. No lock is held while the hook runs, and its result
+// decides nothing.
 type Trace struct {
-	// CloseDone reports that a closer has returned. It runs in the goroutine of the closer,
-	// and many may run at once.
+	// CloseDone reports that a closer has returned. CloseDone runs in the goroutine of the closer,
+	// and many goroutines may call it at once. Nil: none.
 	CloseDone func(CloseDone)
 }
 
@@ -66,5 +66,5 @@ type Trace struct {
 type CloseDone struct {
 	Cause Cause         // why the connection was closed
 	Took  time.Duration // how long the closer ran
-	Err   error         // what it has returned
+	Err   error         // the error that the closer has returned
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Change is what a [Watcher] reports: the network before and after.
+// Change is a change of the network, as a [Watcher] reports it: the network before and after.
 type Change struct {
 	// Old and New are equal if the machine only slept, or if the network changed and
 	// changed back before the reader took the Change.
 	Old, New Network
 
-	// Slept is how long the machine, or this process, was suspended, for instance while the
-	// lid of a laptop was shut. Zero: it was not, or for at most 5 s. Slept comes from the
-	// wall clock, so a clock that is set forward looks like sleep.
+	// Slept is how long the machine, or this process, was suspended, for instance while the lid
+	// of a laptop was shut. Zero: not at all, or for 5 s at most. Slept comes from the wall
+	// clock, so a clock that is set forward looks like sleep.
 	Slept time.Duration
 }
 
-// String returns all of the change, for a log.
+// String returns the whole change, for a log.
 func (c Change) String() string {
 	var parts []string
 	if c.Slept > 0 {
@@ -75,7 +75,7 @@ func (n Network) equal(other Network) bool {
 
 // Address is an IP address of an interface.
 type Address struct {
-	Interface string     // its name; empty if the system does not let us list the interfaces
+	Interface string     // the name of the interface; empty if the system refuses to list the interfaces
 	Addr      netip.Addr // without a zone
 }
 
@@ -91,11 +91,11 @@ func (a Address) compare(other Address) int {
 	return cmp.Or(cmp.Compare(a.Interface, other.Interface), a.Addr.Compare(other.Addr))
 }
 
-// Route is the way that packets to the Internet take.
+// Route is the way of packets to the Internet.
 type Route struct {
-	Interface string     // the interface by which they leave; empty if it is not known
+	Interface string     // the interface by which the packets leave; empty if it is not known
 	Gateway   netip.Addr // the next hop; invalid if there is none, or if the system is not Linux
-	Source    netip.Addr // the address that they have as their source
+	Source    netip.Addr // the source address of the packets
 }
 
 // String returns the route for a log, such as "eth0 via 192.0.2.1 from 192.0.2.7".

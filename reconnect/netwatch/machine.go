@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// machine is how a Watcher sees the network. Tests have machines of their own.
+// machine is how a Watcher sees the network. Tests use other machines.
 type machine struct {
 	// look returns the network as it is now, without the interfaces to be ignored.
 	look func(ignore func(string) bool) (Network, error)
@@ -32,9 +32,9 @@ func (a *announcer) close() {
 	}
 }
 
-// Virtual reports whether an interface belongs to containers or virtual machines by its
-// name, so that it comes and goes without a change of the machine's own network. Such names
-// begin with one of these:
+// Virtual reports whether the interface with this name belongs to containers or virtual machines.
+// Such an interface comes and goes without a change of the machine's network. Its name begins with
+// one of these:
 //
 //   - Linux: br-, cali, cilium, cni, docker, dummy, flannel, ifb, kube-, lxc, lxdbr, nerdctl,
 //     nodelocaldns, podman, veth, virbr, vnet, weave

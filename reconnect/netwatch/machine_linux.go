@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// groups are the multicast groups of rtnetlink(7) that announce what a Network is made of. Rules
-// are among them because those of a VPN change the route to the Internet.
+// groups are the multicast groups of rtnetlink(7) that announce changes of the parts of a Network.
+// Rules are among the groups because the rules of a VPN change the route to the Internet.
 const groups = 1<<(syscall.RTNLGRP_LINK-1) |
 	1<<(syscall.RTNLGRP_IPV4_IFADDR-1) | 1<<(syscall.RTNLGRP_IPV6_IFADDR-1) |
 	1<<(syscall.RTNLGRP_IPV4_ROUTE-1) | 1<<(syscall.RTNLGRP_IPV6_ROUTE-1) |
@@ -54,8 +54,8 @@ func announce(socket *os.File) *announcer {
 	return a
 }
 
-// read announces that something may have changed whenever the kernel says so. What it says is
-// not read, because look finds that out. So it does no harm if the kernel drops
+// read announces that something may have changed whenever the kernel says so. The content of an
+// announcement is not read, because look finds the change. So it does no harm if the kernel drops
 // announcements because there are too many (ENOBUFS).
 func (a *announcer) read(socket *os.File, done chan<- struct{}) {
 	defer close(done)
@@ -74,7 +74,7 @@ func (a *announcer) read(socket *os.File, done chan<- struct{}) {
 }
 
 // addresses returns the addresses of the named interfaces, without those that cannot be used
-// because it is not certain that nobody else has them (RFC 4862, section 5.4).
+// because another machine may have them (RFC 4862, section 5.4).
 func addresses(names map[int]string) ([]Address, error) {
 	table, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
 	if err != nil {

@@ -9,5 +9,5 @@ import (
 )
 
 func thisMachine() (machine, error) {
-	return machine{}, fmt.Errorf("netwatch: the network of %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return machine{}, fmt.Errorf("netwatch: the network cannot be seen on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

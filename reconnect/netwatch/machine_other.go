@@ -10,7 +10,7 @@ import (
 )
 
 func listen() (*announcer, error) {
-	return &announcer{}, fmt.Errorf("netwatch: announcements of %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return &announcer{}, fmt.Errorf("netwatch: changes are not announced on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
 func addresses(names map[int]string) ([]Address, error) { return interfaceAddresses(names) }

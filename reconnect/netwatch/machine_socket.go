@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// These are addresses in the Internet: those of a.root-servers.net, which have stood for
-// decades. The way to them is looked up; no packet is sent to them.
+// far4 and far6 are the addresses of a.root-servers.net, which have stood for decades. The route to
+// them is looked up; no packet is sent to them.
 var far4, far6 = netip.MustParseAddr("198.41.0.4"), netip.MustParseAddr("2001:503:ba3e::2:30")
 
 // thisMachine returns the machine that the program runs on. If the system refuses to list the

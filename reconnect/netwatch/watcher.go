@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Watcher reports that the network of this machine has changed, to all its readers and to all
-// connections that are attached to it. A program needs only one Watcher. Any goroutine may
-// call its methods.
+// Watcher reports changes of the network of this machine to its readers and to the connections that
+// are attached to it. A program needs only one Watcher. Any goroutine may call its methods.
 type Watcher struct {
 	o        Options
 	machine  machine
@@ -28,40 +27,40 @@ type Watcher struct {
 
 // Options say how a [Watcher] watches. The zero value is ready for use.
 type Options struct {
-	// Interval is how often the Watcher looks at the network if nothing is announced. Where
-	// the system announces changes, which Linux does, such a look only finds out that the
-	// machine was asleep, or that an announcement was lost. Elsewhere Interval is how late
-	// a change may be noticed. Default: 10 s. A negative one is an error.
+	// Interval is how often the Watcher looks at the network if nothing is announced. On Linux,
+	// which announces changes, such a look only notices sleep of the machine and lost
+	// announcements. Elsewhere Interval is how late a change may be noticed. Default: 10 s.
+	// Negative: an error.
 	Interval time.Duration
 
 	// Settle is how long the Watcher waits for further announcements before it looks at the
-	// network, because a change comes as a burst of announcements. If they do not end, it
-	// looks after ten times Settle. Default: 500 ms. Negative: it looks after each
-	// announcement.
+	// network, because a change comes as a burst of announcements. If the burst does not end,
+	// the Watcher looks after ten times Settle. Default: 500 ms. Negative: the Watcher looks
+	// after each announcement.
 	Settle time.Duration
 
 	// Spread is the time after a change within which attached connections are called: see
-	// [Watcher.Attach]. Default: 1 s. Negative: all are called at once.
+	// [Watcher.Attach]. Default: 1 s. Negative: all connections are called at once.
 	Spread time.Duration
 
-	// Ignore reports whether an interface does not count. An interface that leads to the
-	// Internet counts nevertheless. Ignore is called by New, and then in the Watcher's
-	// goroutine. Default: [Virtual].
+	// Ignore reports whether the interface with this name does not count. Exception: an interface
+	// with a route to the Internet always counts. New calls Ignore, and then the goroutine of
+	// the Watcher does. Default: [Virtual].
 	Ignore func(name string) bool
 }
 
-// Status is a snapshot of what a [Watcher] knows.
+// Status is the state of a [Watcher] at one moment.
 type Status struct {
 	Network Network   // as of the last look that succeeded
-	Looked  time.Time // when that was
-	Err     error     // why the last look failed; nil: it did not
-	Polling error     // why the system announces no changes, so that only a look each Interval finds them; nil: it announces them
+	Looked  time.Time // when that look was
+	Err     error     // why the last look failed; nil: it succeeded
+	Polling error     // why the system announces no changes, so that the Watcher polls every Interval; nil: changes are announced
 }
 
-// New starts a Watcher, which watches until ctx ends or Close is called. It polls if the
+// New starts a Watcher, which watches until ctx ends or Close is called. The Watcher polls if the
 // system does not announce changes, or refuses to do so for this process. o may be nil. The
-// error says which option is wrong, or why New cannot look at the network. It is
-// [errors.ErrUnsupported] on systems that show nothing of their network, such as js/wasm.
+// error says which option is wrong, or why New cannot look at the network: the error is
+// [errors.ErrUnsupported] on systems that hide the network from programs, such as js/wasm.
 func New(ctx context.Context, o *Options) (*Watcher, error) {
 	m, err := thisMachine()
 	if err != nil {
@@ -98,7 +97,7 @@ func (o *Options) withDefaults() (Options, error) {
 		r = *o
 	}
 	if r.Interval < 0 {
-		return r, fmt.Errorf("netwatch: Options.Interval is negative: %v", r.Interval)
+		return r, fmt.Errorf("netwatch: Options.Interval: %v is negative", r.Interval)
 	}
 	if r.Interval == 0 {
 		r.Interval = 10 * time.Second
@@ -129,17 +128,16 @@ func (w *Watcher) Close() error {
 // is left.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// Status returns what the Watcher knows now. It does not look at the network.
+// Status returns the present Status. It does not look at the network.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-// Changes returns a channel that gets each change from now on. Each call returns another
-// channel. The Watcher never waits for a slow reader: changes that the reader has not taken
-// are merged into one, from before the first to after the last. The channel is closed when ctx
-// or the Watcher ends.
+// Changes returns a new channel that gets each change from now on. The Watcher never waits for a
+// slow reader: changes that the reader has not taken are merged into one, from before the first to
+// after the last. The channel is closed when ctx or the Watcher ends.
 func (w *Watcher) Changes(ctx context.Context) <-chan Change {
 	ch := make(chan Change, 1) // one: report merges those that are not taken
 	w.mu.Lock()
@@ -260,8 +258,8 @@ func (w *Watcher) edit(f func(*Status)) {
 	f(&w.status)
 }
 
-// report sends the change to each reader. It never waits: nobody else sends, so the channel has
-// room once the change that the reader has not taken is out of it.
+// report sends the change to each reader. It never waits: report is the only sender, so the channel
+// has room once the change that the reader has not taken is out of it.
 func (w *Watcher) report(c Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -200,7 +200,7 @@ func TestTheLongestTimesAreForEver(t *testing.T) {
 
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	_, err := New(t.Context(), &Options{Interval: -time.Second})
-	require.EqualError(t, err, "netwatch: Options.Interval is negative: -1s")
+	require.EqualError(t, err, "netwatch: Options.Interval: -1s is negative")
 	s := newScene(t)
 	s.err = errBroken
 	_, err = start(t.Context(), nil, s.machine())

@@ -14,8 +14,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/meter"
 )
 
-// dials makes the spans for the dials of one connection. Each is the root of a trace of its own, and has
-// a link to the dial before.
+// dials makes the spans for the dials of one connection. Each span is the root of a new trace, and has a
+// link to the dial before.
 type dials struct {
 	tracer trace.Tracer
 	name   string
@@ -81,8 +81,8 @@ func (d *dials) hung(e reconnect.DialHung) {
 	}
 }
 
-// done ends the span. No text of the error is in it, because a dialer of the user's may put a secret
-// there: it says what kind of error it was.
+// done ends the span, with the kind of the error. The span has no text of the error, because a dialer of
+// the user's may put a secret there.
 func (d *dials) done(e reconnect.DialDone) {
 	d.mu.Lock()
 	i := d.index(e.Try)
@@ -107,7 +107,7 @@ func (d *dials) index(try int) int {
 	return slices.IndexFunc(d.open, func(x dial) bool { return x.try == try })
 }
 
-// end ends the spans of the dials under way, of which nobody will say how they have ended.
+// end ends the spans of the dials under way. Their ends are not observed any more.
 func (d *dials) end() {
 	d.mu.Lock()
 	open := d.open

@@ -76,7 +76,7 @@ func (r *recorder) attributes(i *meter.Instrument, name string, v meter.Values) 
 	return o.(metric.MeasurementOption)
 }
 
-// newObservable makes the instrument for what is asked for. Times are numbers with a fraction.
+// newObservable makes an instrument that is read in a collection. Times are numbers with a fraction.
 func newObservable(m metric.Meter, i *meter.Instrument) (metric.Observable, error) {
 	switch i.Kind {
 	case meter.Counter:

@@ -20,7 +20,7 @@ type Telemetry struct {
 	tracer   trace.Tracer
 	recorder recorder
 
-	registration metric.Registration // of the callback that reads what is asked for
+	registration metric.Registration // of the callback that reads the counts
 }
 
 // Options are the options of [New]. A nil *Options is fine.
@@ -33,17 +33,18 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 
 	// NoNames leaves the attribute redial.name out of the metrics, so that all connections are
-	// counted together: a counter is the sum, and a gauge is the longest time. Spans have it all the
-	// same. Default: the metrics have it.
+	// counted together: a counter is the sum, and a gauge of a time is the longest time. Spans
+	// always have the attribute. Default: the metrics have the attribute.
 	NoNames bool
 
-	// Names is how many names there may be in the metrics. Connections beyond that have the name
-	// "other" together. It is an error with NoNames. Default: 75. Negative: no limit.
+	// Names is how many names there may be in the metrics. Connections beyond that share the name
+	// "other". With NoNames, Names is an error. Default: 75. Negative: no limit.
 	//
-	// The SDK keeps 2000 sets of attributes for each instrument. All that is beyond goes into one
-	// set, which has no name and no state, so that an alert does not see it. A name has 25 sets
-	// at most, those of redial.dials, and the default stays below the limit with that. To raise
-	// Names, raise the limit as well: sdkmetric.WithCardinalityLimit(25 * (names + 2)).
+	// The SDK keeps 2000 sets of attributes for each instrument. All sets beyond that become one
+	// set without a name and a state, which an alert does not see. A name has 25 sets of
+	// redial.dials at most, and fewer of each other instrument, so the default stays below the
+	// limit. If you raise Names, raise the limit as well: sdkmetric.WithCardinalityLimit(25 *
+	// (names + 2)).
 	Names int
 }
 
@@ -53,7 +54,7 @@ const namesDefault = 75
 // scope is the name of the instrumentation.
 const scope = "github.com/redial-go/redial/reconnect/otel"
 
-// New makes the instruments. The error names the option that is wrong, or is that of the
+// New makes the instruments. The error names the option that is wrong, or wraps the error of the
 // MeterProvider. Close the Telemetry when no connection uses it any more.
 func New(o *Options) (*Telemetry, error) {
 	if o == nil {
@@ -61,7 +62,7 @@ func New(o *Options) (*Telemetry, error) {
 	}
 	opts := *o
 	if opts.NoNames && opts.Names != 0 {
-		return nil, fmt.Errorf("otelredial: Options.Names: %d has no effect with NoNames", opts.Names)
+		return nil, fmt.Errorf("otelredial: Options.Names: %d has no effect with NoNames: set one of the two", opts.Names)
 	}
 	if opts.Names == 0 {
 		opts.Names = namesDefault
@@ -117,24 +118,24 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 	return err
 }
 
-// Close ends the reading of what connections count and know. Events are recorded until the
-// connections have ended. The error is that of the MeterProvider.
+// Close ends the reading of counts and states. Events are recorded until the connections have ended. The
+// error is the error of the MeterProvider.
 func (t *Telemetry) Close() error { return t.registration.Unregister() }
 
-// Layer returns a layer for the Options of one Conn, which is measured from its first dial on, until it
-// has ended. The name becomes the attribute redial.name. The sets are the subscriptions of the Conn,
-// such as set.Stats of a subscription.Set. reconnect.New fails if the layer belongs to another Conn
+// Layer returns a layer for the Options of one Conn, and measures that Conn from its first dial until its
+// end. The attribute redial.name has the value name. The sets are the subscriptions of the Conn, such as
+// set.Stats of a subscription.Set. reconnect.New returns an error if the layer belongs to another Conn
 // already.
 func (t *Telemetry) Layer(name string, sets ...func() subscription.Stats) *reconnect.Layer {
 	return t.meter.Layer(meter.Source{Name: name, Sets: sets, Trace: newDials(t.tracer, name).hooks()})
 }
 
-// Watch measures a Conn that exists already, until it has ended, or until stop is called. What the Conn
-// counts itself, such as messages, is counted from its beginning on; what events say, such as dials,
-// from the next event on, and a dial that has begun before has no span. An outage that has begun
-// before is not measured. Name and sets are as for Layer. A Conn that is watched twice, or has a
-// Layer, too, is counted twice. Calls of stop after the first do nothing, and a Conn that has ended
-// needs none. Stop ends the span of a dial under way.
+// Watch measures a Conn that exists already, until the Conn has ended or stop is called. The counts that
+// the Conn keeps, such as messages, begin with the Conn; events, such as dials, are counted from the next
+// event on. A dial that has begun before has no span, and an outage that has begun before is not
+// measured. Name and sets are as for Layer. A Conn that is watched twice, or that has a Layer too, is
+// counted twice. stop ends the span of a dial under way. Calls of stop after the first do nothing. A Conn
+// that has ended needs no stop.
 func (t *Telemetry) Watch(name string, c *reconnect.Conn, sets ...func() subscription.Stats) (stop func()) {
 	d := newDials(t.tracer, name)
 	unwatch := t.meter.Watch(c, meter.Source{Name: name, Sets: sets, Trace: d.hooks()})
@@ -144,8 +145,8 @@ func (t *Telemetry) Watch(name string, c *reconnect.Conn, sets ...func() subscri
 	})
 }
 
-// Trace returns the hooks for one reconnect.Run, which must not be shared with another. There is no
-// Conn then, so there are the metrics of dials, sessions, waits and outages only, and the spans.
+// Trace returns the hooks for one reconnect.Run; make others for each Run. A Run has no Conn, so only the
+// spans and the metrics of dials, sessions, waits and outages are there.
 func (t *Telemetry) Trace(name string) *reconnect.Trace {
 	return t.meter.Trace(meter.Source{Name: name, Trace: newDials(t.tracer, name).hooks()})
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
-// Metrics measures connections. It is a [prometheus.Collector], which must be registered once. Any
-// goroutine may call its methods. It needs no Close.
+// Metrics measures connections. It is a [prometheus.Collector]: register it once. Any goroutine may call
+// its methods. Metrics needs no Close.
 type Metrics struct {
 	meter    *meter.Meter
 	recorder *recorder
-	descs    map[*meter.Instrument]*prometheus.Desc // of what is read in a scrape
+	descs    map[*meter.Instrument]*prometheus.Desc // of the instruments that are read in a scrape
 	named    bool                                   // there is a label name
 }
 
@@ -29,16 +29,17 @@ type Options struct {
 	Namespace string
 
 	// NoNames leaves the label name out, so that all connections are counted together: a counter
-	// is the sum, and a gauge of a time is the longest. Default: there is the label.
+	// is the sum, and a gauge of a time is the longest time. Default: the label is there.
 	NoNames bool
 
-	// Names is how many names there may be. Connections beyond that have the name "other"
-	// together. A name is known for ever, because counters must not vanish. It is an error with
-	// NoNames. Default: 1000. Negative: no limit.
+	// Names is how many names there may be. Connections beyond that share the name "other". A
+	// name is kept for ever, because counters must not vanish. With NoNames, Names is an error.
+	// Default: 1000. Negative: no limit.
 	Names int
 
-	// NativeHistograms adds native histograms to those with buckets, for a Prometheus that reads
-	// them. They cost memory: up to 2 KiB for each name and histogram. Default: none.
+	// NativeHistograms adds native histograms to the histograms with buckets, for a Prometheus
+	// that reads them. They cost up to 2 KiB of memory for each name and histogram. Default:
+	// false.
 	NativeHistograms bool
 }
 
@@ -63,7 +64,7 @@ func New(o *Options) (*Metrics, error) {
 	return m, nil
 }
 
-// word is what a namespace may be. The client library allows more, but queries are easier so.
+// word matches a valid namespace. The client library allows more, but queries are easier without.
 var word = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func (o *Options) withDefaults() (Options, error) {
@@ -76,31 +77,31 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case !word.MatchString(opts.Namespace):
-		return opts, fmt.Errorf("promredial: Options.Namespace: %q is not made of letters, digits and underscores", opts.Namespace)
+		return opts, fmt.Errorf("promredial: Options.Namespace: %q: want letters, digits and underscores, and no digit first", opts.Namespace)
 	case opts.NoNames && opts.Names != 0:
-		return opts, fmt.Errorf("promredial: Options.Names: %d has no effect with NoNames", opts.Names)
+		return opts, fmt.Errorf("promredial: Options.Names: %d has no effect with NoNames: set one of the two", opts.Names)
 	}
 	return opts, nil
 }
 
-// Layer returns a layer for the Options of one Conn, which is measured from its first dial on, until it
-// has ended. The name becomes the label name. The sets are the subscriptions of the Conn, such as
-// set.Stats of a subscription.Set. reconnect.New fails if the layer belongs to another Conn already.
+// Layer returns a layer for the Options of one Conn, and measures that Conn from its first dial until its
+// end. The label name has the value name. The sets are the subscriptions of the Conn, such as set.Stats
+// of a subscription.Set. reconnect.New returns an error if the layer belongs to another Conn already.
 func (m *Metrics) Layer(name string, sets ...func() subscription.Stats) *reconnect.Layer {
 	return m.meter.Layer(meter.Source{Name: name, Sets: sets})
 }
 
-// Watch measures a Conn that exists already, until it has ended, or until stop is called. What the Conn
-// counts itself, such as messages, is counted from its beginning on; what events say, such as dials,
-// from the next event on. An outage that has begun before is not measured. Name and sets are as for
-// Layer. A Conn that is watched twice, or has a Layer, too, is counted twice. Calls of stop after the
-// first do nothing, and a Conn that has ended needs none.
+// Watch measures a Conn that exists already, until the Conn has ended or stop is called. The counts that
+// the Conn keeps, such as messages, begin with the Conn; events, such as dials, are counted from the next
+// event on. An outage that has begun before is not measured. Name and sets are as for Layer. A Conn that
+// is watched twice, or that has a Layer too, is counted twice. Calls of stop after the first do nothing. A
+// Conn that has ended needs no stop.
 func (m *Metrics) Watch(name string, c *reconnect.Conn, sets ...func() subscription.Stats) (stop func()) {
 	return m.meter.Watch(c, meter.Source{Name: name, Sets: sets})
 }
 
-// Trace returns the hooks for one reconnect.Run, which must not be shared with another. There is no
-// Conn then, so there are the metrics of dials, sessions, waits and outages only.
+// Trace returns the hooks for one reconnect.Run; make others for each Run. A Run has no Conn, so only the
+// metrics of dials, sessions, waits and outages are there.
 func (m *Metrics) Trace(name string) *reconnect.Trace {
 	return m.meter.Trace(meter.Source{Name: name})
 }
@@ -115,7 +116,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	all := m.meter.Collect() // first, so that a connection whose counts are there has its events, too
+	all := m.meter.Collect() // first, so that a connection whose counts are there has its events too
 	m.recorder.each(func(c prometheus.Collector) { c.Collect(ch) })
 	for i, desc := range m.descs {
 		kind := prometheus.GaugeValue

@@ -1,25 +1,25 @@
 // Package meter turns the events and the counts of connections into measurements with names, units
-// and labels. The modules reconnect/prometheus and reconnect/otel hand these to their libraries, so
-// that both have the same instruments:
+// and labels. The modules reconnect/prometheus and reconnect/otel hand the measurements to their
+// libraries, so that both have the same instruments:
 //
 //	m := meter.New(recorder, meter.Options{})
 //	options.Layers = append(options.Layers, m.Layer(meter.Source{Name: "feed"}))
 //	...
-//	for _, t := range m.Collect() { ... } // what is measured when somebody asks
+//	for _, t := range m.Collect() { ... } // in a scrape
 //
 // [Instruments] has all instruments. There are two kinds:
 //
-//   - What an event says (a dial has failed, a session has ended) goes to the [Recorder] at once.
-//   - What a Conn counts or knows (messages, queues, its state) is asked for in [Meter.Collect], and
-//     costs nothing in between. No hook is called for a message.
+//   - Events (a dial has failed, a session has ended) go to the [Recorder] at once.
+//   - The counts and the state of a Conn (messages, queues) are read in [Meter.Collect], and cost
+//     nothing in between. No hook is called for a message.
 //
 // # Promises
 //
 //  1. A counter never goes down. When a Conn ends, its last counts are added to the sums of its name.
-//     They are taken when the Conn is Done, because messages get their fates until then.
+//     The last counts are read when the Conn is Done, because messages get their fates until then.
 //  2. A Conn that has ended is in no gauge.
-//  3. Labels are bounded. Their values are closed sets, but for the name, which is the user's; of the
-//     names there are Options.Names at most.
-//  4. Nothing runs here by itself: there are no goroutines and no timers.
+//  3. Labels are bounded. Their values are closed sets, except the name, which the user chooses; there
+//     are Options.Names names at most.
+//  4. A Meter has no goroutine and no timer.
 //  5. No text of an error gets into a label.
 package meter

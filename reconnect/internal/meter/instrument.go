@@ -10,15 +10,15 @@ type Instrument struct {
 	Name    string  // words with dots between them, without a prefix, such as "dial.duration"
 	Kind    Kind    // how it is measured
 	Unit    string  // in the notation of UCUM: "s", "By", or what is counted: "{dial}"
-	Labels  []Label // those beside the name of the connection; two at most
+	Labels  []Label // beside the name of the connection; two at most
 	Help    string  // a sentence
 	Buckets []float64
 
-	// Zero are the labels that are there from the start, with the value 0, so that the first
-	// event is seen as a change.
+	// Zero has the values of labels that start with 0, so that a query sees the first event as a
+	// change.
 	Zero []Values
 
-	// Read takes the measurements from the totals of one name. It is nil for what a Recorder gets.
+	// Read gives the measurements of the totals of one name. Nil: a Recorder gets the events.
 	Read func(t *Totals, give func(value float64, v Values))
 }
 
@@ -36,7 +36,7 @@ const (
 // Label is a label beside the name of the connection.
 type Label struct {
 	Name   string
-	Values []string // all that there are
+	Values []string // all possible values
 }
 
 // Values are the values of the labels of an instrument, in their order.
@@ -47,7 +47,7 @@ const (
 	OK       = "ok"
 	Failed   = "failed"
 	Canceled = "canceled" // we ended it ourselves
-	None     = "none"     // the reason of what has not failed
+	None     = "none"     // the reason if nothing has failed
 	Replaced = "replaced"
 	Closed   = "closed"
 	Yes      = "true"
@@ -59,7 +59,7 @@ const (
 
 var (
 	states    = []string{"connecting", "opening", "ready", "waiting"}
-	functions = []string{ // those of reconnect.Overdue
+	functions = []string{ // the functions of reconnect.Overdue
 		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "Idle.Message", "Rotate.Allowed",
 		"Stall.Expected", "Trace.RotateStart", "Trace.RotateDone", "a hook", "reader", Other,
 	}
@@ -101,7 +101,7 @@ var (
 	}
 	gateWait = &Instrument{
 		Name: "gate.wait", Kind: Histogram, Unit: "s", Labels: []Label{{"outcome", []string{OK, Failed, Canceled}}},
-		Help:    "How long a dial has waited at the gate, if there is one. Failed: it was not let through. Canceled: as for dials.",
+		Help:    "How long a dial has waited at the gate, if there is one. Failed: the gate did not let the dial through. Canceled: as for dials.",
 		Buckets: byMinutes,
 	}
 	sessions = &Instrument{
@@ -116,7 +116,7 @@ var (
 	}
 	sessionDuration = &Instrument{
 		Name: "session.duration", Kind: Histogram, Unit: "s", Labels: []Label{{"reason", reasons()}},
-		Help: "How long a session was, from the end of its dial on, and why it has ended.", Buckets: bySessions,
+		Help: "How long a session lasted, from the end of its dial on, and why it has ended.", Buckets: bySessions,
 	}
 	seams = &Instrument{
 		Name: "seams", Kind: Counter, Unit: "{seam}", Labels: []Label{{"planned", []string{Yes, No}}},
@@ -130,7 +130,7 @@ var (
 	}
 	waitDuration = &Instrument{
 		Name: "wait.duration", Kind: Histogram, Unit: "s",
-		Help: "How long a wait before a dial was.", Buckets: byMinutes,
+		Help: "How long a wait before a dial lasted.", Buckets: byMinutes,
 		Zero: []Values{{}},
 	}
 	rotations = &Instrument{
@@ -145,7 +145,7 @@ var (
 	}
 	probeDuration = &Instrument{
 		Name: "probe.duration", Kind: Histogram, Unit: "s",
-		Help: "How long a probe took that was answered: the round-trip time of a ping.", Buckets: bySeconds,
+		Help: "How long an answered probe took: the round-trip time of a ping.", Buckets: bySeconds,
 	}
 	slowHandlers = &Instrument{
 		Name: "slow_handlers", Kind: Counter, Unit: "{call}",
@@ -154,16 +154,16 @@ var (
 	}
 	overdue = &Instrument{
 		Name: "overdue", Kind: Counter, Unit: "{report}", Labels: []Label{{"function", functions}},
-		Help: "Reports of a function that should have returned and has not (reader: nobody reads a full inbox).",
+		Help: "Reports of a function that should have returned and has not. Reader: the program does not read a full inbox.",
 	}
 	ends = &Instrument{
 		Name: "ends", Kind: Counter, Unit: "{connection}", Labels: []Label{{"outcome", []string{Closed, Failed}}},
-		Help: "Connections that have ended for good. Failed: not because the program has closed it.",
+		Help: "Connections that have ended for good. Failed: the program has not closed the connection.",
 		Zero: []Values{{Closed}, {Failed}},
 	}
 )
 
-// These are the instruments of what a Conn counts or knows.
+// These are the instruments of the counts and the state of a Conn.
 var (
 	connections = &Instrument{
 		Name: "connections", Kind: UpDown, Unit: "{connection}", Labels: []Label{{"state", states}},
@@ -224,7 +224,7 @@ var (
 	}
 	sentMessages = &Instrument{
 		Name: "sent.messages", Kind: Counter, Unit: "{message}",
-		Help: "Messages that were written, those of OnSession, Probe and Idle included.",
+		Help: "Messages that were written, including the messages of OnSession, Probe and Idle.",
 		Read: always(func(t *Totals) uint64 { return t.Written }),
 	}
 	sentBytes = &Instrument{

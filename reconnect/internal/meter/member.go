@@ -30,7 +30,7 @@ type member struct {
 	final   bool       // they are the last
 }
 
-// hooks returns the hooks of the member, and before them those of more, if it is not nil.
+// hooks returns the hooks of the member. If more is not nil, its hooks run first.
 func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 	t := &reconnect.Trace{
 		GateDone:     x.gateDone,
@@ -52,8 +52,8 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 	return reconnect.JoinTraces(more, t)
 }
 
-// begin notes how things stand when the hooks are set. The status is no older than the events that
-// have come until now; those of a newer status may still come, which does no harm.
+// begin notes the status when the hooks are set. The status is no older than the events that have come
+// until now. An event that the status includes already may still come, which does no harm.
 func (x *member) begin() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -186,9 +186,9 @@ func yes(b bool) string {
 	return No
 }
 
-// What is asked for.
+// The rest is for Collect.
 
-// read adds the connection to t. If it has ended, its counts are the last ones.
+// read adds the connection to t. If the connection has ended, its counts are the last ones.
 func (x *member) read(t *Totals) {
 	ended := x.conn.Err() != nil // before the counts are read, so that they are the last
 	status, stats, sets := x.conn.Status(), x.conn.Stats(), x.subscriptions()
@@ -219,8 +219,8 @@ func (x *member) subscriptions() []subscription.Stats {
 	return list
 }
 
-// settle returns the counts to report, which never go down, and whether they were the last ones
-// before. If final is set they are from now on.
+// settle returns the counts to report, which never go down. gone reports whether the counts were final
+// before this call; if final is set, they are final from now on.
 func (x *member) settle(now Counts, final bool) (counts Counts, gone bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -23,10 +23,10 @@ type Meter struct {
 	sweepAt int             // how many members there must be to look for those that have ended
 }
 
-// Recorder gets what the events say. Its methods are called in hooks of a Trace: they must be quick,
-// may be called at once, and must not call the Meter.
+// Recorder gets the events. Its methods are called in hooks of a Trace, by several goroutines at once:
+// they must be quick, and must not call the Meter.
 type Recorder interface {
-	// Start says that there is a counter or a histogram, with nothing in it yet.
+	// Start reports an empty counter or histogram.
 	Start(i *Instrument, name string, v Values)
 
 	// Add adds one to a counter.
@@ -38,22 +38,22 @@ type Recorder interface {
 
 // Options are the options of [New].
 type Options struct {
-	// Names is how many names there may be. What is beyond has the name "other". Default: 1000.
-	// Negative: no limit.
+	// Names is how many names there may be. Connections beyond that share the name "other".
+	// Default: 1000. Negative: no limit.
 	Names int
 
-	// NoNames says that all connections have the empty name.
+	// NoNames gives all connections the empty name.
 	NoNames bool
 }
 
-// Source is what belongs to one connection beside the Conn itself.
+// Source describes one connection to the Meter.
 type Source struct {
-	Name  string                      // the label
-	Sets  []func() subscription.Stats // its sets of subscriptions
+	Name  string                      // the value of the label name
+	Sets  []func() subscription.Stats // the sets of subscriptions of the connection
 	Trace *reconnect.Trace            // more hooks; nil: none
 }
 
-// sum is what is known of one name.
+// sum holds the past of one name.
 type sum struct {
 	counts    Counts // of the connections that have ended
 	everConns bool   // whether there was a Conn
@@ -68,8 +68,8 @@ func New(r Recorder, o Options) *Meter {
 	return &Meter{recorder: r, o: o, members: map[*member]struct{}{}, sums: map[string]*sum{}}
 }
 
-// Watch measures c until it has ended, or until stop is called. Events are counted from the next one
-// on, and what c counts itself from New on. Calls of stop after the first do nothing.
+// Watch measures c until c has ended, or until stop is called. Events are counted from the next event
+// on; the counts of c itself begin with reconnect.New. Calls of stop after the first do nothing.
 func (m *Meter) Watch(c *reconnect.Conn, s Source) (stop func()) {
 	x := m.join(c, s)
 	unwatch := c.Watch(x.hooks(s.Trace))
@@ -81,8 +81,7 @@ func (m *Meter) Watch(c *reconnect.Conn, s Source) (stop func()) {
 	})
 }
 
-// Layer returns a layer that measures the Conn that it is given to, from its first event on, until it
-// has ended. It can be given to one Conn.
+// Layer returns a layer for one Conn, which measures the Conn from its first event until its end.
 func (m *Meter) Layer(s Source) *reconnect.Layer {
 	var taken atomic.Bool
 	var conn *reconnect.Conn
@@ -90,7 +89,7 @@ func (m *Meter) Layer(s Source) *reconnect.Layer {
 	return &reconnect.Layer{
 		Start: func(c *reconnect.Conn) error {
 			if !taken.CompareAndSwap(false, true) {
-				return errors.New("a layer of metrics is for one Conn")
+				return errors.New("the layer of metrics belongs to one Conn, and has one already: make a layer for each Conn")
 			}
 			conn, stop = c, m.Watch(c, s)
 			return nil
@@ -103,13 +102,13 @@ func (m *Meter) Layer(s Source) *reconnect.Layer {
 	}
 }
 
-// Trace returns hooks for one Run. There are events only, because a Run counts nothing.
+// Trace returns hooks for one Run. They measure events only, because a Run counts nothing.
 func (m *Meter) Trace(s Source) *reconnect.Trace {
 	x := &member{meter: m, name: m.label(s)}
 	return x.hooks(s.Trace)
 }
 
-// Collect returns what there is to know now, for each name that there ever was, in their order.
+// Collect returns the Totals of now, of each name that there ever was, sorted by name.
 func (m *Meter) Collect() []*Totals {
 	members, all := m.now()
 	byName := make(map[string]*Totals, len(all))
@@ -122,8 +121,8 @@ func (m *Meter) Collect() []*Totals {
 	return all
 }
 
-// now returns the connections, and the counts of those that have ended. Each connection is in one of
-// the two.
+// now returns the live connections, and the counts of the connections that have ended. Each connection
+// is in one of the two.
 func (m *Meter) now() ([]*member, []*Totals) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +158,7 @@ func (m *Meter) leave(x *member, last Counts) {
 	}
 }
 
-// label returns the value of the label for a name, and makes what belongs to it.
+// label returns the value of the label for a name, and starts the instruments of a new name.
 func (m *Meter) label(s Source) string {
 	name, first := m.enter(strings.ToValidUTF8(s.Name, "?"), len(s.Sets) > 0)
 	if first {
@@ -192,8 +191,8 @@ func (m *Meter) enter(name string, sets bool) (label string, first bool) {
 	return name, first
 }
 
-// sweep removes connections that have ended, so that they are not kept if nobody collects. It looks
-// at all of them each time that their number has doubled.
+// sweep removes connections that have ended, so that they are not kept if Collect is never called. It
+// looks at all connections each time that their number has doubled.
 func (m *Meter) sweep() {
 	for _, x := range m.ended() {
 		x.retire()

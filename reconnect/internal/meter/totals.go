@@ -7,8 +7,8 @@ import (
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
-// Totals are what the connections of one name count and know, together. The counts include those
-// of connections that have ended; everything else is about those that have not.
+// Totals are the sums over the connections of one name. The counts include connections that have
+// ended; everything else is about live connections.
 type Totals struct {
 	Name string
 	Counts
@@ -29,7 +29,7 @@ type Totals struct {
 	Wanted, Held int  // subscriptions
 }
 
-// Counts are what never goes down.
+// Counts never go down.
 type Counts struct {
 	Received, ReceivedBytes uint64
 	Written, WrittenBytes   uint64
@@ -72,7 +72,7 @@ func countsOf(s reconnect.Stats, sets []subscription.Stats) Counts {
 	return c
 }
 
-// live adds a connection that has not ended.
+// live adds a live connection.
 func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets []subscription.Stats, away time.Duration) {
 	t.Conns++
 	t.States[status.State]++
