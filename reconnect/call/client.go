@@ -208,10 +208,13 @@ func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
 		}
 		q.session, q.cause = 0, cause
 		if q.repeatable {
-			c.line.join(q) // here, because another session may be ready, and the goroutines of Do come in any order
+			q.turn = q.done // so that its goroutine sleeps until q has the turn
+			c.line.join(q)  // here, because another session may be ready, and the goroutines of Do come in any order
+		} else {
+			close(q.done)
 		}
-		close(q.done)
 	}
+	c.line.wake()
 	c.broadcast()
 }
 

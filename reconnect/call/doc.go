@@ -77,8 +77,8 @@
 // # Cost
 //
 // A Do allocates two objects and the data of its answer, and starts no goroutine and no timer. A
-// Client without questions keeps an empty map. A loss costs n questions about n log n: 100,000 take
-// ten times as long as 10,000 (BenchmarkAllGoAgainAfterALoss).
+// Client without questions keeps an empty map. After a loss 100,000 questions go again in about ten
+// times the time of 10,000 (BenchmarkAllGoAgainAfterALoss).
 //
 // # Where others fail, and what this does
 //

@@ -25,9 +25,17 @@ func (l *line[K]) leave(q *question[K]) bool {
 	if heap.Remove(l, q.index-1); len(*l) == 0 {
 		*l = nil // so that a quiet Client keeps no memory of the line
 	} else if first {
-		(*l)[0].wake()
+		l.wake()
 	}
 	return true
+}
+
+// wake wakes the goroutine of the question that has the turn, if it waits for that.
+func (l line[K]) wake() {
+	if len(l) > 0 && l[0].turn != nil {
+		close(l[0].turn)
+		l[0].turn = nil
+	}
 }
 
 // turn returns nil if q may go, and else a channel that is closed when q may look again.

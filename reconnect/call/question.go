@@ -41,7 +41,7 @@ type question[K comparable] struct {
 	index   int           // in the line, from 1; 0: it is not in the line
 	turn    chan struct{} // closed when it has the turn; nil: no goroutine waits for the turn
 
-	done     chan struct{}     // closed when the question is answered or its session has ended; made for each session
+	done     chan struct{}     // closed when the question is answered, or its session has ended (and it has the turn, if it goes again)
 	answered bool              // answer is there, or will be when done is closed; does not change after that
 	answer   reconnect.Message // valid when done is closed and answered is set; until then the goroutine that reads owns it
 	cause    error             // why the session has ended, or why none was ready
@@ -49,14 +49,6 @@ type question[K comparable] struct {
 	// These belong to Do.
 	tried uint64 // the newest session by which the question went, or tried to go; 0: none
 	sent  bool   // the peer may have the question
-}
-
-// wake lets q look again.
-func (q *question[K]) wake() {
-	if q.turn != nil {
-		close(q.turn)
-		q.turn = nil
-	}
 }
 
 // Do asks a question and waits for its answer. The data of the answer is a new slice
@@ -286,15 +278,15 @@ func (c *Client[K]) hear(ctx context.Context, q *question[K]) error {
 	return c.over(q)
 }
 
-// giveUp removes q, unless q is answered or its session has ended.
+// giveUp removes q, unless q is answered, or its session has ended and q is not to go again.
 func (c *Client[K]) giveUp(q *question[K]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q.answered || q.session == 0 {
+	if q.answered || q.session == 0 && q.index == 0 {
 		return false
 	}
 	c.remove(q)
-	if c.givenUp.add(asked[K]{q.session, q.id}) {
+	if q.session != 0 && c.givenUp.add(asked[K]{q.session, q.id}) {
 		c.counts.Forgotten++
 	}
 	return true

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +137,29 @@ func TestRepeatableQuestionsWaitInOrderWhateverWhenDownSays(t *testing.T) {
 	}
 }
 
+// Else all of them would look at once who has the turn, and find that another has.
+func TestALossWakesOneQuestionAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		for i := range 20 {
+			s.repeat(fmt.Sprintf("%d q", i))
+		}
+		asleep := func() int {
+			stacks := make([]byte, 1<<20)
+			return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "]).hear(")
+		}
+		require.Equal(t, 20, asleep())
+		lose(peer)
+		require.Equal(t, 19, asleep())
+		next := s.acceptHeld()
+		require.Equal(t, 19, asleep(), "the first is being written")
+		next.Release()
+		synctest.Wait()
+		require.Equal(t, 20, asleep(), "all have gone again")
+	})
+}
+
 // The next session is ready at once then.
 func TestAfterARotationRepeatableQuestionsGoAgainInTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -175,6 +200,25 @@ func TestTheContextEndsAQuestionInTheLine(t *testing.T) {
 		wantWritten(t, peer, "2 b")
 		s.ask("1 new").wantWaiting()
 		require.Zero(t, s.client.Stats().Reserved, "the session that could answer has ended")
+	})
+}
+
+// The same for one that has not the turn, and sleeps.
+func TestTheContextEndsAQuestionBehindTheFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open(nil)
+		peer := s.accept()
+		s.repeat("1 a")
+		ctx, cancel := context.WithCancel(t.Context())
+		r := request("2 b")
+		r.Repeatable = true
+		second := s.do(ctx, r)
+		s.repeat("3 c")
+		lose(peer)
+		cancel()
+		second.wantError(reconnect.FateUnknown, context.Canceled)
+		require.Equal(t, call.Stats{InFlight: 2, Asked: 3, GivenUp: 1}, s.client.Stats())
+		wantWritten(t, s.accept(), "1 a", "3 c")
 	})
 }
 
