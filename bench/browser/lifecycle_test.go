@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/chromium"
-	"github.com/redial-go/redial/examples/browser/venue"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 // updates returns how many updates the venue has made.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redial-go/redial/bench/chromium"
 	"github.com/redial-go/redial/examples/browser/site"
-	"github.com/redial-go/redial/examples/browser/venue"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 // feed is the page of examples/browser in a tab, and what serves it.

@@ -11,41 +11,21 @@
 // again. Buttons make the exchange misbehave. It ends by Ctrl-C.
 //
 // The program is in the directory page, of which client.go and lifecycle.go are the parts to
-// copy. The exchange is in venue, and site serves both.
+// copy, beside package examples/books. The page is in site/static; its script draws what the program knows. The exchange is package examples/venue, and site serves both.
 //
 // # In a browser
 //
-// What a page can and cannot do, as seen in Chromium 156 by the tests in bench/browser. See also
-// the documentation of conn.WebSocket for GOOS=js.
+// reconnect/README.md says what a page can and cannot do, and bench/browser has the tests, in
+// Chromium 156. For a server that has pages as clients:
 //
-//   - There is no header, so a token goes in the first message or in a subprotocol.
-//   - There is no ping. Set Liveness.Probe, or a dead connection is never noticed.
-//   - A dial that has failed says nothing: no status, no Retry-After, no reason. A 401, a 503 and
-//     a port that is closed look alike, so a server that wants a page to wait accepts it and then
-//     closes with 1013.
-//   - A connection that ends without a close frame says nothing either (1006).
-//   - A page can send the close codes 1000 and 3000 to 4999. What would be 1009 is 4009. A
-//     connection that is cut sends none, so that the server sees 1005, and when the tab is closed
-//     or leaves the page it sees 1001 or, here, 1000.
-//   - Nothing slows the server down for a page that is slow to read. More than 32 MiB of unread
-//     messages end the connection, with 4008.
-//   - In a hidden tab messages come as ever, but a timer fires once a second at most, and once a
-//     minute after the first minutes (here one, or five), with an open WebSocket too. A loss that
-//     the browser reports is noticed at once, the silence of a peer after minutes (30 s became
-//     183 s), and a wait before a dial may end a minute late (1 s became 50 s). The test of this
-//     takes 10 minutes: TestTimersOfAHiddenTab.
-//   - A page that is frozen gets nothing. Its connection stays open, for the server too (for a
-//     minute and more), and ends when the page goes on. So a server needs a limit of its own on
-//     clients that do not answer.
-//   - A page that the user leaves may be kept in the back/forward cache, with its connection open.
-//     This one ends its session in the event pagehide, and dials anew in pageshow.
-//   - The events online and offline say what the browser believes, and cut nothing. Offline, as
-//     the developer tools make it, the connection stays open and brings nothing; Check ends it
-//     after 5 s.
-//
-// The program of the page is 13 MB without symbols (-ldflags="-s -w"), and 3.4 MB compressed by
-// gzip, which this server sends and reports at its start. Most of it is Go's runtime and
-// net/http, which dialer needs.
+//   - A failed dial tells a page nothing: a 401, a 503 and a closed port look alike. To make a page
+//     wait, accept it and then close with 1013.
+//   - A frozen page keeps its connection open for a minute and more, and answers nothing. Limit how
+//     long a client may be silent.
+//   - When a tab is closed, or leaves the page, the server sees the close code 1001 or, here, 1000.
+//     A page that cuts its connection sends none: 1005.
+//   - In a hidden tab a silence of 30 s was noticed after 183 s, and a wait of 1 s took 50 s, because
+//     timers fire once a minute. A loss that the browser reports is noticed at once.
 package main
 
 import (
@@ -59,8 +39,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/examples/browser/site"
-	"github.com/redial-go/redial/examples/browser/venue"
 	"github.com/redial-go/redial/examples/internal/command"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 func main() { os.Exit(command.Main("browser", run)) }

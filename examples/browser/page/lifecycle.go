@@ -5,40 +5,42 @@ package main
 import (
 	"errors"
 	"syscall/js"
+
+	"github.com/redial-go/redial/examples/books"
 )
 
 // follows tells the connection what the browser knows about the page and the network. A page
 // that was hidden had slow timers, and one that was frozen had none. So when it comes back, the
 // peer is asked at once whether it is there (Check), and a wait for the next dial is cut short
 // (Kick). Each call does nothing where it does not apply.
-func follows(c *client, v *view) {
+func follows(c *books.Client) {
 	back := func() {
-		c.feed.Check()
-		c.feed.Kick()
+		c.Feed.Check()
+		c.Feed.Kick()
 	}
 	document := js.Global().Get("document")
-	on(js.Global(), "online", func(js.Value) { v.note("good", "the browser is online"); back() })
+	on(js.Global(), "online", func(js.Value) { note("good", "the browser is online"); back() })
 	on(js.Global(), "offline", func(js.Value) {
-		v.note("bad", "the browser is offline")
-		c.feed.Check() // a connection over loopback, or another network, may be well
+		note("bad", "the browser is offline")
+		c.Feed.Check() // a connection over loopback, or another network, may be well
 	})
 	on(document, "visibilitychange", func(js.Value) {
 		state := document.Get("visibilityState").String()
-		if v.note("", "the page is "+state); state == "visible" {
+		if note("", "the page is %s", state); state == "visible" {
 			back()
 		}
 	})
-	on(document, "freeze", func(js.Value) { v.note("", "the page is frozen") })
-	on(document, "resume", func(js.Value) { v.note("", "the page goes on"); back() })
+	on(document, "freeze", func(js.Value) { note("", "the page is frozen") })
+	on(document, "resume", func(js.Value) { note("", "the page goes on"); back() })
 	on(js.Global(), "pagehide", func(e js.Value) {
 		if e.Get("persisted").Bool() { // it may go into the back/forward cache, with a connection that nobody reads
-			v.note("", "the page is left")
-			c.feed.Redial(c.feed.Status().Session, errLeft)
+			note("", "the page is left")
+			c.Feed.Redial(c.Feed.Status().Session, errLeft)
 		}
 	})
 	on(js.Global(), "pageshow", func(e js.Value) {
 		if e.Get("persisted").Bool() { // from the back/forward cache
-			v.note("", "the page comes out of the cache")
+			note("", "the page comes out of the cache")
 			back()
 		}
 	})

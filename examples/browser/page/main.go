@@ -1,49 +1,67 @@
 //go:build js
 
 // Page is the program in the page of examples/browser. It follows a venue by a connection that
-// is kept open, and shows the books, the state of the connection, and what happens to it.
+// is kept open, and tells the script of the page the books, the state of the connection, and what
+// happens to it. The script draws them.
 //
-// client.go is the part to copy: the login by a first message, because a page cannot set a
-// header; the probe by a message, because a page has no ping; and lifecycle.go, which tells the
-// connection what the browser knows. Beside it view.go draws, and journal.go keeps what has come,
-// for the console of the browser and for tests.
+// The parts to copy are client.go, with the login by a first message; lifecycle.go, which tells the
+// connection what the browser knows; and package examples/books, which keeps the books right and
+// probes by a message, because a page has no ping. export.go is for the script, the console of the
+// browser and tests.
 package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
+	"strings"
 	"syscall/js"
 	"time"
+
+	"github.com/redial-go/redial/reconnect"
 )
 
 func main() {
 	location := js.Global().Get("location")
-	query, _ := url.ParseQuery(trimmed(location.Get("search").String()))
+	query, _ := url.ParseQuery(strings.TrimPrefix(location.Get("search").String(), "?"))
 	var o options // those of the address, such as ?silence=3s&wait=1h, for trying things out
 	o.silence, _ = time.ParseDuration(query.Get("silence"))
 	o.wait, _ = time.ParseDuration(query.Get("wait"))
 
-	j, v := new(journal), newView()
-	c, err := follow("ws"+location.Get("origin").String()[len("http"):], o, v.note)
+	c, err := follow("ws"+location.Get("origin").String()[len("http"):], o, trace())
 	if err != nil {
-		v.note("bad", err.Error())
+		note("bad", "%v", err)
 		return
 	}
-	follows(c, v)
+	follows(c)
+	j := new(journal)
 	export(c, j)
-	v.open(c)
-	err = c.read(context.Background(), func(e *event) {
-		j.add(e)
-		v.seen(e)
-	})
-	v.note("bad", "it has ended: "+err.Error())
+	err = c.Read(context.Background(), j.add)
+	note("bad", "it has ended: %v", err)
 	select {} // the page still shows why
 }
 
-// trimmed returns the query without its question mark.
-func trimmed(search string) string {
-	if search != "" {
-		return search[1:]
+// note adds a line to the list of events, of a kind: "good", "bad", "seam" or "".
+func note(kind, format string, args ...any) {
+	js.Global().Call("note", kind, fmt.Sprintf(format, args...))
+}
+
+// trace notes what happens to a connection.
+func trace() *reconnect.Trace {
+	return &reconnect.Trace{
+		DialStart: func(e reconnect.DialStart) { note("", "dials, try %d", e.Try) },
+		DialDone: func(e reconnect.DialDone) {
+			if e.Err != nil {
+				note("bad", "%v", e.Err)
+			}
+		},
+		SessionReady: func(s *reconnect.Session) { note("good", "session %d is ready", s.Number) },
+		SessionDone: func(e reconnect.SessionEnd) {
+			note("bad", "session %d has ended after %.1f s: %v", e.Session, e.Uptime.Seconds(), e.Cause)
+		},
+		WaitStart: func(e reconnect.Wait) {
+			note("", "waits %.1f s before try %d (%v)", (e.Verdict.RetryAfter + e.Drawn).Seconds(), e.Try, e.Verdict.Class)
+		},
+		ProbeStart: func(e reconnect.ProbeStart) { note("", "probes: nothing has come for %.1f s", e.Silence.Seconds()) },
 	}
-	return ""
 }

@@ -7,12 +7,11 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
-	"github.com/redial-go/redial/examples/browser/venue"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 //go:embed static
@@ -29,15 +28,12 @@ const Away = 10 * time.Second
 type site struct {
 	program *Program
 	venue   *venue.Venue
-
-	mu    sync.Mutex // guards what follows
-	until time.Time  // when the venue takes connections again
 }
 
 // New returns a handler that serves the page, the feed of v, and its tokens. A POST of the page
 // to /trouble/ makes v misbehave. The caller closes v.
 func New(p *Program, v *venue.Venue) http.Handler {
-	s := &site{program: p, venue: v}
+	s := &site{p, v}
 	files, err := fs.Sub(static, "static")
 	if err != nil {
 		panic(err) // it is embedded
@@ -50,7 +46,7 @@ func New(p *Program, v *venue.Venue) http.Handler {
 		w.Write(p.Script)
 	})
 	mux.HandleFunc("GET /token", v.Token)
-	mux.HandleFunc("GET /feed", s.feed)
+	mux.Handle("GET /feed", v)
 	mux.HandleFunc("POST /trouble/{what}", s.trouble)
 	guarded := http.NewCrossOriginProtection().Handler(mux) // no other page makes trouble
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,18 +71,6 @@ func (s *site) wasm(w http.ResponseWriter, r *http.Request) {
 	w.Write(s.program.WASM)
 }
 
-// feed serves a client of the venue, unless the venue is away.
-func (s *site) feed(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	away := time.Now().Before(s.until)
-	s.mu.Unlock()
-	if away {
-		http.Error(w, "away", http.StatusServiceUnavailable)
-		return
-	}
-	s.venue.ServeHTTP(w, r)
-}
-
 // trouble makes the venue misbehave.
 func (s *site) trouble(w http.ResponseWriter, r *http.Request) {
 	switch r.PathValue("what") {
@@ -95,10 +79,9 @@ func (s *site) trouble(w http.ResponseWriter, r *http.Request) {
 	case "restart":
 		s.venue.Shut(websocket.StatusServiceRestart, "back in a moment")
 	case "away":
-		s.mu.Lock()
-		s.until = time.Now().Add(Away)
-		s.mu.Unlock()
+		s.venue.SetDoor(venue.Busy)
 		s.venue.Cut()
+		time.AfterFunc(Away, func() { s.venue.SetDoor(venue.Open) })
 	case "mute":
 		s.venue.Mute()
 	case "skip":

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/examples/browser/site"
-	"github.com/redial-go/redial/examples/browser/venue"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,6 +39,7 @@ func TestEverythingThatThePageNeedsIsServed(t *testing.T) {
 	for path, want := range map[string][2]string{
 		"/":             {"text/html; charset=utf-8", `<script src="start.js" defer>`},
 		"/start.js":     {"text/javascript; charset=utf-8", "page.wasm"},
+		"/draw.js":      {"text/javascript; charset=utf-8", "requestAnimationFrame"},
 		"/style.css":    {"text/css; charset=utf-8", "prefers-color-scheme"},
 		"/wasm_exec.js": {"text/javascript; charset=utf-8", "script"},
 		"/page.wasm":    {"application/wasm", "program"},

@@ -11,6 +11,8 @@
     say(String(err));
   }
 })();
+document.getElementById("kick").addEventListener("click", () => { note("", "you: dial now"); redial.kick() });
+document.getElementById("check").addEventListener("click", () => { note("", "you: ask the venue"); redial.check() });
 for (const button of document.querySelectorAll("#trouble button")) {
   button.addEventListener("click", async () => {
     button.disabled = true;

@@ -1,7 +1,11 @@
 package venue
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 
 	"github.com/redial-go/redial/conn"
 )
@@ -29,6 +33,24 @@ func (m Message) Encode() conn.Message {
 		panic(err) // a message can always be encoded
 	}
 	return text
+}
+
+// FetchToken returns a token from url: the answer of [Venue.Token].
+func FetchToken(ctx context.Context, url string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("no token: %s", answer.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	return string(text), err
 }
 
 // Decode returns the message that was sent.

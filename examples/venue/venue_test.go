@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/examples/browser/venue"
+	"github.com/redial-go/redial/examples/venue"
 )
 
 // client is a client of a venue.
@@ -158,16 +158,6 @@ func TestTroubleIsMade(t *testing.T) {
 	}
 }
 
-func TestBestSortsTheLevels(t *testing.T) {
-	b := venue.NewBook()
-	b.Apply(&venue.Message{Seq: 7, Bids: venue.Levels{3: 1, 9: 2, 5: 3}, Asks: venue.Levels{20: 1, 11: 4}})
-	b.Apply(&venue.Message{Seq: 8, Bids: venue.Levels{9: 0, 8: 6}})
-	bids, asks := b.Best(2)
-	require.Equal(t, []venue.Level{{Price: 8, Size: 6}, {Price: 5, Size: 3}}, bids)
-	require.Equal(t, []venue.Level{{Price: 11, Size: 4}, {Price: 20, Size: 1}}, asks)
-	require.EqualValues(t, 8, b.Seq)
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"update","book":"x","seq":1,"bids":{"5":1}}`))
 	f.Add([]byte(`{"bids":{"x":1}}`))
@@ -180,7 +170,6 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		b := venue.NewBook()
 		b.Apply(&again)
-		b.Best(3)
 	})
 }
 
@@ -202,4 +191,29 @@ func TestNothingChangesAfterHalt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestATokenInTheHeaderIsALogin(t *testing.T) {
+	_, url := open(t)
+	for text, code := range map[string]int{token(t, url): http.StatusSwitchingProtocols, "nonsense": http.StatusUnauthorized} {
+		ws, answer, err := websocket.Dial(t.Context(), url+"/feed", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + text}}})
+		require.Equal(t, code, answer.StatusCode)
+		if err == nil {
+			(&client{ws, t}).next(func(m *venue.Message) bool { return m.Type == "welcome" })
+			ws.CloseNow()
+		}
+	}
+}
+
+func TestADoorThatIsNotOpenLetsNobodyIn(t *testing.T) {
+	v, url := open(t)
+	v.SetDoor(venue.Busy)
+	_, answer, err := websocket.Dial(t.Context(), url+"/feed", nil)
+	require.Error(t, err)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	v.SetDoor(venue.Drops)
+	_, _, err = dial(t, url).Read(t.Context())
+	require.Error(t, err)
+	v.SetDoor(venue.Open)
+	login(t, url, "GO-USD")
 }

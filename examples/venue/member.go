@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/coder/websocket"
@@ -23,23 +24,31 @@ type member struct {
 // ServeHTTP serves one client until its connection ends.
 func (v *Venue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
-	closed := v.closed
+	closed, door := v.closed, v.door
 	if !closed { // because Close waits for those that were counted before
 		v.work.Add(1)
 		defer v.work.Done()
 	}
 	v.mu.Unlock()
-	if closed {
-		http.Error(w, "the venue is closed", http.StatusServiceUnavailable)
+	if closed || door == Busy {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the venue is closed, or busy", http.StatusServiceUnavailable)
 		return
 	}
-	ws, err := websocket.Accept(w, r, nil) // it refuses pages of other origins
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if bearer && !v.redeem(token) {
+		http.Error(w, badToken, http.StatusUnauthorized)
+		return
+	}
+	m := &member{subscribed: map[string]bool{}, queue: make(chan []byte, queue)}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{ // it refuses pages of other origins
+		OnPingReceived: func(context.Context, []byte) bool { return !m.muted.Load() },
+	})
 	if err != nil {
 		return
 	}
 	defer ws.CloseNow()
-	m := &member{ws: ws, subscribed: map[string]bool{}, queue: make(chan []byte, queue)}
-	if !v.login(m) {
+	if m.ws = ws; door == Drops || !bearer && !v.login(m) || !v.admit(m) {
 		return
 	}
 	written := make(chan struct{})
@@ -58,7 +67,9 @@ func (v *Venue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-written
 }
 
-// login reads the first message, which must have a good token, and lists m.
+const badToken = "the token is bad, or was used"
+
+// login reads the first message, which must have a good token.
 func (v *Venue) login(m *member) bool {
 	ctx, cancel := context.WithTimeout(v.ctx, loginLimit)
 	defer cancel()
@@ -67,18 +78,23 @@ func (v *Venue) login(m *member) bool {
 		return false
 	}
 	if first.Op != "login" || !v.redeem(first.Token) {
-		m.ws.Close(websocket.StatusPolicyViolation, "the token is bad, or was used")
+		m.ws.Close(websocket.StatusPolicyViolation, badToken)
 		return false
 	}
+	return true
+}
+
+// admit lists m, and welcomes it. It returns false if the venue has begun to cut connections meanwhile.
+func (v *Venue) admit(m *member) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.closed {
+	if v.closed || v.door != Open {
 		return false
 	}
 	v.count++
 	m.number = v.count
 	v.members[m] = true
-	m.sendMessage(Message{ID: first.ID, Type: "welcome", Conn: m.number})
+	m.sendMessage(Message{Type: "welcome", Conn: m.number})
 	return true
 }
 

@@ -5,10 +5,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"syscall/js"
+	"time"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/examples/books"
+	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/replay"
 )
@@ -33,7 +37,7 @@ type entry struct {
 const maxEntries = 50_000
 
 // add adds an event. The answers to probes are none.
-func (j *journal) add(e *event) {
+func (j *journal) add(e *books.Event) {
 	n := entry{Kind: e.Kind.String(), Session: e.Session, Book: e.Key, Seq: e.Last}
 	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == replay.Other {
 		n = entry{Kind: "seam", Session: seam.Session, Reason: seam.Reason.String()}
@@ -42,6 +46,9 @@ func (j *journal) add(e *event) {
 		}
 	} else if e.Kind == replay.Other {
 		return
+	}
+	if n.Kind == "seam" {
+		note("seam", "seam after session %d: messages may be missing here (%s)", n.Session, n.Reason)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -57,30 +64,49 @@ func (j *journal) after(from int) []entry {
 	return j.entries[min(max(0, from-j.first), len(j.entries)):]
 }
 
-// export makes the object redial, for the console of the browser and for tests:
+// export makes the object redial, for the script of the page, the console of the browser and tests:
 //
-//	redial.status()        // {state, session, received, lost, probes}
+//	redial.status()        // {state, detail, session, received, lost, dials, probes}
 //	redial.journal(0)      // what has come, from this number on
-//	redial.book("GO-USD")  // {seq, stale, bids, asks}
+//	redial.symbols         // of the books
+//	redial.book("GO-USD")  // {seq, session, stale, bids, asks}
 //	redial.check(); redial.kick(); redial.close()
-func export(c *client, j *journal) {
+func export(c *books.Client, j *journal) {
+	var shown []any
+	for _, symbol := range venue.Symbols {
+		shown = append(shown, symbol)
+	}
 	js.Global().Set("redial", map[string]any{
+		"symbols": shown,
 		"status": function(func([]js.Value) any {
-			status, stats := c.feed.Status(), c.feed.Stats()
+			status, stats := c.Feed.Status(), c.Feed.Stats()
 			return map[string]any{
-				"state": status.State.String(), "session": status.Session,
-				"received": stats.Received, "lost": stats.Lost, "probes": stats.Probes,
+				"state": status.State.String(), "detail": detail(&status), "session": status.Session,
+				"received": stats.Received, "lost": stats.Lost, "dials": stats.Dials, "probes": stats.Probes,
 			}
 		}),
 		"journal": function(func(args []js.Value) any { return j.after(args[0].Int()) }),
 		"book": function(func(args []js.Value) any {
-			b := c.view(args[0].String())
-			return map[string]any{"seq": b.Seq, "stale": b.stale, "bids": b.Bids, "asks": b.Asks}
+			b := c.View(args[0].String())
+			return map[string]any{"seq": b.Seq, "session": b.Session, "stale": !b.Valid(), "bids": b.Bids, "asks": b.Asks}
 		}),
-		"check": function(func([]js.Value) any { c.feed.Check(); return nil }),
-		"kick":  function(func([]js.Value) any { c.feed.Kick(); return nil }),
-		"close": function(func([]js.Value) any { c.feed.Close(); return nil }),
+		"check": function(func([]js.Value) any { c.Feed.Check(); return nil }),
+		"kick":  function(func([]js.Value) any { c.Feed.Kick(); return nil }),
+		"close": function(func([]js.Value) any { c.Feed.Close(); return nil }),
 	})
+}
+
+// detail says what the connection is doing, and why.
+func detail(s *reconnect.Status) string {
+	switch s.State {
+	case reconnect.StateReady:
+		return ""
+	case reconnect.StateWaiting:
+		return fmt.Sprintf("try %d in %.1f s (%v): %v", s.Try+1, max(0, time.Until(s.Next).Seconds()), s.Verdict, s.Err)
+	case reconnect.StateClosed:
+		return fmt.Sprint(s.Err)
+	}
+	return fmt.Sprintf("for %.1f s", time.Since(s.Since).Seconds())
 }
 
 // function returns a function that returns what f returns, as an object of JavaScript.

@@ -18,9 +18,6 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Symbols are the books of every venue.
-var Symbols = []string{"ADA-USD", "C-USD", "GO-USD"}
-
 // Venue is an exchange. Its methods may be called by any goroutine. Those that make trouble do
 // so to the clients that are connected at that moment.
 type Venue struct {
@@ -36,6 +33,7 @@ type Venue struct {
 	members map[*member]bool
 	count   uint64 // of connections so far
 	skip    bool   // the next update is not sent
+	door    Door
 	ends    []End
 }
 
@@ -44,6 +42,15 @@ type End struct {
 	Conn uint64               // the number of the connection
 	Code websocket.StatusCode // of the client's close frame; -1: there was none
 }
+
+// Door is what happens to new connections.
+type Door int
+
+const (
+	Open  Door = iota
+	Busy       // they are refused with 503 and Retry-After: 1
+	Drops      // they are accepted, and cut
+)
 
 // Options are the options of a Venue. The zero value, and nil, have the defaults.
 type Options struct {
@@ -147,6 +154,13 @@ func (v *Venue) Ends() []End {
 
 // Cut cuts every connection without a close frame, as a killed process does.
 func (v *Venue) Cut() { v.each(func(m *member) { m.ws.CloseNow() }) }
+
+// SetDoor sets what happens to new connections.
+func (v *Venue) SetDoor(d Door) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.door = d
+}
 
 // Shut closes every connection with a close frame. It returns when all clients have answered, or
 // after some seconds.

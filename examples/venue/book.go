@@ -1,16 +1,12 @@
 package venue
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
+import "maps"
+
+// Symbols are the books of every venue.
+var Symbols = []string{"ADA-USD", "C-USD", "GO-USD"}
 
 // Levels maps a price in cents to a size.
 type Levels map[int]int
-
-// Level is a price in cents, and what is offered at it.
-type Level struct{ Price, Size int }
 
 // Book is what is offered for one symbol: a snapshot and the updates since. It is not safe for
 // concurrent use.
@@ -41,18 +37,3 @@ func (l Levels) merge(changes Levels) {
 
 // Clone returns a copy.
 func (b *Book) Clone() *Book { return &Book{b.Seq, maps.Clone(b.Bids), maps.Clone(b.Asks)} }
-
-// Best returns the n best levels of each side, the best first.
-func (b *Book) Best(n int) (bids, asks []Level) {
-	return b.Bids.sorted(n, -1), b.Asks.sorted(n, +1)
-}
-
-// sorted returns the first n levels by price, upwards or downwards.
-func (l Levels) sorted(n, direction int) []Level {
-	all := make([]Level, 0, len(l))
-	for price, size := range l {
-		all = append(all, Level{price, size})
-	}
-	slices.SortFunc(all, func(a, b Level) int { return direction * cmp.Compare(a.Price, b.Price) })
-	return all[:min(n, len(all))]
-}
