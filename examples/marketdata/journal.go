@@ -29,7 +29,6 @@ type journal struct {
 	forgot   int        // the number of sessions in earlier
 	troubles []trouble
 	resyncs  int
-	gaps     int       // seams, if there are no books that tell what is missing
 	received time.Time // when the last message came
 	left     bool      // the client is leaving
 }
@@ -142,14 +141,6 @@ func (j *journal) message(session uint64) {
 	})
 }
 
-// heard returns when the last message arrived, or the zero time if none did, and the number
-// of gaps.
-func (j *journal) heard() (last time.Time, gaps int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.received, j.gaps
-}
-
 // event records an event of a book.
 func (j *journal) event(e *event) {
 	if e.Session > 0 && e.Err == nil { // no seam
@@ -179,16 +170,6 @@ func (j *journal) keys(e subscription.Event[string]) {
 		text += fmt.Sprintf(": %v (%v)", e.Err, e.Verdict)
 	}
 	j.line(e.Kind.String(), "%s", text)
-}
-
-// seam records that an unknown number of messages may be missing after a session.
-func (j *journal) seam(session uint64) {
-	if !j.isLeaving() {
-		j.edit(session, func(r *record) {
-			r.gaps++
-			j.gaps++
-		})
-	}
 }
 
 // leave closes a connection. It gives the peer 2 s to answer the close frame.

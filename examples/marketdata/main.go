@@ -3,7 +3,6 @@
 // Marketdata keeps order books over a connection that breaks.
 //
 //	go run ./examples/marketdata
-//	go run ./examples/marketdata -url wss://feed.example/v1 -subscribe '{"op":"subscribe"}'
 //
 // Without flags it runs a drill. It opens a venue, which is a small exchange, on a loopback
 // port. The venue misbehaves in seven ways, and the client must survive each. The drill
@@ -12,18 +11,13 @@
 // With -page it shows the connection on a page at that address, such as -page :6060, for as long as
 // the program runs.
 //
-// With -url it follows a real feed until you interrupt it. It prints one line per second:
-// what has arrived, in which session, and how often something was missed.
-//
 // The client is in client.go, book.go and message.go: copy those. Package subscription keeps it
 // subscribed to what it wants, and package replay finds the gaps and asks for snapshots. The
-// server is in venue.go and member.go, and the drill in drill.go and audit.go. live.go follows
-// a real feed; journal.go, table.go and printer.go record and print what happens.
+// server is in venue.go and member.go, and the drill in drill.go and audit.go. journal.go, table.go and printer.go record and print what happens.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -36,17 +30,12 @@ func main() { os.Exit(command.Main("marketdata", run)) }
 
 func run(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("marketdata", flag.ContinueOnError)
-	url := flags.String("url", "", "follow the feed at this `address`, which begins with ws:// or wss://, until Ctrl-C")
-	subscription := flags.String("subscribe", "", "send this `message` first on each new connection; needs -url")
 	address := flags.String("page", "", "show the connection on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port")
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if given["subscribe"] && !given["url"] {
-		return &command.UsageError{Err: errors.New("-subscribe needs -url, because the client of the built-in venue subscribes by itself")}
-	}
 	page, err := debug.New(nil)
 	if err != nil {
 		return err
@@ -58,9 +47,6 @@ func run(ctx context.Context, args []string, s command.Streams) error {
 			return &command.UsageError{Err: fmt.Errorf("-page: %w", err)}
 		}
 		fmt.Fprintln(s.Out, "page:", at)
-	}
-	if given["url"] {
-		return live(ctx, s.Out, page, *url, *subscription)
 	}
 	return demo(ctx, s.Out, page)
 }
