@@ -3,14 +3,18 @@
 package main
 
 import (
-	"regexp"
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/program"
+	"github.com/redial-go/redial/examples/venue"
+	"github.com/redial-go/redial/reconnect/debug"
 )
 
 // The program must leave no goroutine (promise 11 of package reconnect).
@@ -18,46 +22,54 @@ func TestMain(m *testing.M) {
 	program.Main(m, func() int { return command.Main("marketdata", run) })
 }
 
-func TestTheClientSurvivesEveryMisbehaviour(t *testing.T) {
+func TestTheClientSurvivesEveryTrouble(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t)
 	require.Zero(t, p.ExitCode(), p)
 	out := p.String()
-	for _, f := range []fault{killed, silent, restarts, busy, drops, shouts, skips} {
-		require.Regexp(t, `(?m)^ +\d+\.\d{3}s  VENUE +`+regexp.QuoteMeta(string(f))+`$`, out)
-		require.Regexp(t, `(?m)^`+regexp.QuoteMeta(string(f))+` +survived +\S+ +\d x `, out)
+	for _, trouble := range (&market{Venue: new(venue.Venue)}).troubles() {
+		require.Contains(t, out, `msg="the venue `+trouble.name+`"`)
 	}
-	require.Regexp(t, `(?m)^ +session +downtime +ready +messages +gaps +missed +resyncs +ended by$`, out)
-	require.Regexp(t, `(?m)waiting +1s as the server asks, then \S+ before attempt \d \(overload\)$`, out)
-	require.Contains(t, out, "\nok: all 7 survived, the rotation lost nothing, the books equal the venue's, no message of an old session was applied\n")
-	require.Regexp(t, `(?m)held +session \d+: ADA-USD$`, out, "added while the connection lives")
-	require.Regexp(t, `(?m)released +session \d+: C-USD$`, out)
-	require.Regexp(t, `(?m)out of sync +\S+: numbers (\d+) to \d+ are missing$`, out)
-	require.NotContains(t, out, "\x1b", "the output is not a terminal")
-	require.NotContains(t, out, secret)
+	require.Equal(t, 7, strings.Count(out, `msg="all books are right"`))
+	require.Regexp(t, `retry_after=1s verdict=overload cause="dial `, out)
+	require.Regexp(t, `msg="book is stale" book=\S+ cause="numbers (\d+) to \d+ are missing"`, out)
+	require.Contains(t, out, `msg="ok: the client survived all, the rotation lost nothing, and the books are those of the venue"`)
 }
 
-func TestAnInterruptedDrillFailsAndShowsTheTables(t *testing.T) {
+func TestThePageShowsTheClientUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
-	p := program.Start(t)
-	p.Await("VENUE")
+	p := program.Start(t, "-page", ":0")
+	url := p.Find(`(?m)^page: (http://127\.0\.0\.1:\d+/)$`)[1]
+	p.Await("the venue is killed")
+	var got debug.Snapshot
+	require.Eventually(t, func() bool {
+		resp, err := http.Get(url + "?json")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		got = debug.Snapshot{}
+		return json.NewDecoder(resp.Body).Decode(&got) == nil && len(got.Conns) == 1 && got.Conns[0].Session > 0
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, "feed", got.Conns[0].Name)
+	require.NotNil(t, got.Conns[0].Subscriptions)
+	require.Equal(t, "Books", got.Values[0].Name)
 	p.Interrupt()
 	require.Equal(t, 1, p.ExitCode(), p)
-	require.Contains(t, p.String(), "ended by")
-	require.Contains(t, p.String(), "not tried")
-	require.Regexp(t, `\nmarketdata: interrupted after \d of 7\n$`, p.String())
+	require.Contains(t, p.String(), "marketdata: interrupted\n")
 }
 
 func TestWrongFlagsAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ args, message string }{
-		{"-bogus", "flag provided but not defined: -bogus"},
-		{"wss://feed.example", `unexpected arguments ["wss://feed.example"]`},
+	for args, message := range map[string]string{
+		"-bogus":             "flag provided but not defined: -bogus",
+		"wss://feed.example": `unexpected arguments ["wss://feed.example"]`,
+		"-page nonsense":     `marketdata: -page: debug: the address "nonsense" is not host:port`,
+		"-page 127.0.0.1:x":  "marketdata: -page: ",
 	} {
-		p := program.Start(t, strings.Fields(c.args)...)
-		require.Equal(t, 2, p.ExitCode(), c.args)
-		require.Contains(t, p.String(), c.message)
-		require.NotContains(t, p.String(), "hush", "no secret is printed")
+		p := program.Start(t, strings.Fields(args)...)
+		require.Equal(t, 2, p.ExitCode(), args)
+		require.Contains(t, p.String(), message)
 	}
 	p := program.StartFilter(t, "-h")
 	require.Zero(t, p.ExitCode())
