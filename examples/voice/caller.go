@@ -15,21 +15,20 @@ import (
 
 // caller is the client of a voice service.
 type caller struct {
-	line    *reconnect.Conn
-	rotate  bool   // a warning is heeded
-	handle  string // of the call; only open uses it
-	said    tally  // the frames of the caller
-	heard   tally  // those of the service
-	journal *journal
+	line   *reconnect.Conn
+	rotate bool   // a warning is heeded
+	handle string // of the call; only open uses it
+	said   tally  // the frames of the caller
+	heard  tally  // those of the service
 }
 
 // newCaller begins a call. The caller's Conn must be closed.
-func newCaller(d reconnect.Dialer, p *plan, j *journal) (c *caller, err error) {
-	c = &caller{rotate: p.rotate, journal: j}
+func newCaller(d reconnect.Dialer, p *plan) (c *caller, err error) {
+	c = &caller{rotate: p.rotate}
 	c.line, err = reconnect.New(d, &reconnect.Options{
 		OnSession: c.open,
-		Rotate:    reconnect.Rotation{Overlap: reconnect.Overlap(p.overlap)},
-		Run:       reconnect.RunOptions{Rand: p.rand},
+		Rotate:    reconnect.Rotation{Overlap: p.overlap},
+		Run:       reconnect.RunOptions{Rand: p.rand, Trace: p.trace},
 	})
 	return c, err
 }
@@ -42,7 +41,7 @@ func (c *caller) open(ctx context.Context, o *reconnect.Opening) error {
 	if !warned {
 		handle = c.handle
 	}
-	if err := o.Write(conn.Message{Type: conn.Text, Data: control{Type: "setup", Handle: handle}.encode()}); err != nil {
+	if err := o.Write(control{Type: "setup", Handle: handle}.message()); err != nil {
 		return err
 	}
 	for {
@@ -60,7 +59,6 @@ func (c *caller) open(ctx context.Context, o *reconnect.Opening) error {
 			}
 			if answer.Type == "ready" {
 				c.handle = answer.Handle
-				c.journal.opened(o)
 				return nil
 			}
 		}
@@ -80,14 +78,13 @@ func (c *caller) speak(ctx context.Context, frames int) error {
 		// If Write fails the frame is lost, because sound that is late is of no use. While
 		// one session replaces another Write does not fail: it goes by either of them, or waits.
 		_ = c.line.Write(ctx, conn.Message{Type: conn.Binary, Data: frame(n)})
-		c.said.written()
 		return n < uint64(frames)
 	})
 	for ctx.Err() == nil {
 		if err := c.line.AwaitReady(ctx); err != nil {
 			return err
 		}
-		if c.line.Write(ctx, conn.Message{Type: conn.Text, Data: control{Type: "hangUp"}.encode()}) == nil {
+		if c.line.Write(ctx, control{Type: "hangUp"}.message()) == nil {
 			return nil
 		}
 	}
@@ -97,10 +94,9 @@ func (c *caller) speak(ctx context.Context, frames int) error {
 // listen hears the service until it says goodbye.
 func (c *caller) listen(ctx context.Context) error {
 	for m, err := range c.line.Messages(ctx) {
-		seam, ended := errors.AsType[*reconnect.Seam](err)
+		_, seam := errors.AsType[*reconnect.Seam](err)
 		switch {
-		case ended:
-			c.journal.ended(seam)
+		case seam: // the frames that were lost there are counted in the end
 		case err != nil:
 			return err
 		case m.Type == conn.Binary:
@@ -129,7 +125,6 @@ func (c *caller) listen(ctx context.Context) error {
 // half of the time that is left. The other half is a reserve.
 func (c *caller) heed(session uint64, q control) {
 	left := time.Duration(q.TimeLeft) * time.Millisecond
-	c.journal.warned(session, left)
 	if c.rotate {
 		c.line.Rotate(session, reconnect.Advice{
 			Cause: fmt.Errorf("the service ends it in %v", left),

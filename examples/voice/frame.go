@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/conn"
 )
 
 // A frame is a binary message: its number, from 1 on, and the sound of 20 ms.
@@ -42,12 +44,12 @@ type control struct {
 	TimeLeft int64  `json:"timeLeft,omitempty"` // in ms; of "goAway"
 }
 
-func (c control) encode() []byte {
-	data, err := json.Marshal(c)
+func (c control) message() conn.Message {
+	m, err := conn.JSONMessage(c)
 	if err != nil {
 		panic(err) // a control can always be encoded
 	}
-	return data
+	return m
 }
 
 func decode(data []byte) (c control, err error) {
@@ -57,21 +59,15 @@ func decode(data []byte) (c control, err error) {
 	return c, err
 }
 
-// beat calls f with 1, 2, 3 and so on, once in every 20 ms, until f returns false or ctx ends.
-// It makes up for lost time, because a microphone does not wait.
+// beat calls f with 1, 2, 3 and so on, every 20 ms, until f returns false or ctx ends.
 func beat(ctx context.Context, f func(n uint64) bool) {
-	start := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for n := uint64(1); ; n++ {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for n := uint64(1); f(n); n++ {
 		select {
-		case <-timer.C:
+		case <-t.C:
 		case <-ctx.Done():
 			return
 		}
-		if !f(n) {
-			return
-		}
-		timer.Reset(time.Until(start.Add(time.Duration(n) * every)))
 	}
 }

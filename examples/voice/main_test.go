@@ -20,27 +20,25 @@ func TestMain(m *testing.M) {
 func TestACallOnRealSocketsLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "-for", "3s", "-life", "1500ms", "-warn", "1s")
-	code := p.ExitCode() // which depends on the pauses, and so on the machine
-	out := p.String()
-	require.Equal(t, code == 0, strings.HasSuffix(out, "\nok: every frame came once, and no pause was more than 100ms longer than the sender's own\n"))
-	require.Regexp(t, `(?m)^ +2 +[\d.]+s +rotation +[\d.]+s +read: closed by the peer: 1000 "the call has moved"$`, out)
-	require.Regexp(t, `(?m)^\d sessions were replaced; 0 were to be replaced, and were not$`, out)
-	require.Regexp(t, `(?m)^ +caller to service +150 +150 +0 +0 +\S+ +\S+$`, out)
-	require.Regexp(t, `(?m)^ +service to caller +(\d+) +\d+ +0 +0 +\S+ +\S+$`, out)
+	require.Zero(t, p.ExitCode())
+	require.Contains(t, p.String(), `msg="session ended" session=1 `)
+	require.Contains(t, p.String(), `cause="read: closed by the peer: 1000 \"the call has moved\""`)
+	require.Contains(t, p.String(), "\ncaller to service: 150 sent, 150 received, 0 missing, 0 twice, longest pause ")
+	require.Regexp(t, `\nservice to caller: (\d+) sent, \d+ received, 0 missing, 0 twice, longest pause `, p.String())
 }
 
 func TestACallWithoutRotationIsCutAndFails(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "-for", "2s", "-life", "700ms", "-warn", "100ms", "-rotate=false")
 	require.Equal(t, 1, p.ExitCode(), p)
-	require.Regexp(t, `(?m)^ +2 +[\d.]+s +redial `, p.String())
-	require.Regexp(t, `\nvoice: caller to service: \d+ frames are missing, 0 came twice, the longest pause was `, p.String())
+	require.Contains(t, p.String(), "waiting to redial")
+	require.Regexp(t, `\nvoice: caller to service: \d+ frames are missing, and 0 came twice\n`, p.String())
 }
 
-func TestAnInterruptedCallFailsAndShowsTheTables(t *testing.T) {
+func TestAnInterruptedCallFailsAndShowsTheCounts(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t)
-	p.Await("session 1 is ready")
+	p.Await("session ready")
 	p.Interrupt()
 	require.Equal(t, 1, p.ExitCode(), p)
 	require.Contains(t, p.String(), "longest pause")
@@ -52,7 +50,6 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	for _, c := range []struct{ args, message string }{
 		{"-bogus", "flag provided but not defined: -bogus"},
 		{"now", `unexpected arguments ["now"]`},
-		{"-overlap none", "must be hold, mix or break"},
 		{"-for 10ms", "-for must be at least 20ms"},
 		{"-warn 0s", "-warn must be above 0"},
 		{"-life 1s -warn 1s", "-life must be longer than -warn"},
