@@ -15,15 +15,14 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// crowd is the clients of the demonstration, and what they have seen since SIGTERM.
+// crowd is the clients of the demonstration, and what they have done since SIGTERM.
 type crowd struct {
 	clients []*client
 
-	mu    sync.Mutex // guards what follows, and the fields of the clients
+	mu    sync.Mutex // guards what follows, and the fields of the clients but conn
 	begun time.Time  // zero: not yet
 	dials []int      // in each 100 ms
-	away  time.Duration
-	again int // messages that were sent again
+	again int        // messages that were sent again
 }
 
 // client sends numbers, and keeps each until it has come back.
@@ -31,20 +30,11 @@ type client struct {
 	conn *reconnect.Conn
 	sent int
 	kept map[string]bool
-	up   int // ready sessions
-	lost time.Time
 }
 
 // newCrowd returns n clients that dial by d. The caller must call end.
 func newCrowd(d reconnect.Dialer, n int) (*crowd, error) {
 	w := &crowd{}
-	trace := func(c *client) *reconnect.Trace {
-		return &reconnect.Trace{
-			DialStart:    func(reconnect.DialStart) { w.dialed() },
-			SessionReady: func(*reconnect.Session) { w.ready(c) },
-			SessionDone:  func(e reconnect.SessionEnd) { w.ended(c, e) },
-		}
-	}
 	for range n {
 		c := &client{kept: map[string]bool{}}
 		_, err := reconnect.New(d, &reconnect.Options{
@@ -57,7 +47,9 @@ func newCrowd(d reconnect.Dialer, n int) (*crowd, error) {
 			}},
 			OnMessage: func(_ context.Context, m reconnect.Message) { w.take(c, m) },
 			Rotate:    reconnect.Rotation{Drain: time.Second},
-			Run:       reconnect.RunOptions{StartSpread: time.Second, Trace: trace(c)},
+			Run: reconnect.RunOptions{StartSpread: time.Second, Trace: &reconnect.Trace{
+				DialStart: func(reconnect.DialStart) { w.dialed() },
+			}},
 		})
 		if err != nil {
 			w.end()
@@ -121,31 +113,6 @@ func (w *crowd) dialed() {
 	w.dials[bin]++
 }
 
-func (w *crowd) ready(c *client) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.up++; c.up == 1 && !c.lost.IsZero() {
-		w.away = max(w.away, time.Since(c.lost))
-	}
-}
-
-func (w *crowd) ended(c *client, e reconnect.SessionEnd) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e.Ready > 0 {
-		c.up--
-		c.lost = time.Now()
-	}
-}
-
-// begin begins to count, and returns when.
-func (w *crowd) begin() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begun = time.Now()
-	return w.begun
-}
-
 // awaitReady waits until all clients are connected.
 func (w *crowd) awaitReady(ctx context.Context) error {
 	for _, c := range w.clients {
@@ -156,14 +123,39 @@ func (w *crowd) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until all are connected and have what was under way, for half a minute at most.
-func (w *crowd) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("not all clients are back"))
-	defer cancel()
-	if err := w.awaitReady(ctx); err != nil {
-		return err
+// outlive terminates a server while the clients talk. It returns when the server has ended, and all
+// clients are connected and have what was under way.
+func (w *crowd) outlive(ctx context.Context, terminate func(), ended <-chan error) error {
+	w.mu.Lock()
+	w.begun = time.Now()
+	w.mu.Unlock()
+	terminate()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for gone, more := false, 4; more > 0; { // until 2 s after its end
+		select {
+		case <-tick.C:
+			w.talk(ctx)
+			if gone {
+				more--
+			}
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			gone = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	for w.missing() > 0 && pause(ctx, 100*time.Millisecond) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("not all is back"))
+	defer cancel()
+	for w.missing() > 0 || w.awaitReady(ctx) != nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }
@@ -188,7 +180,7 @@ func (w *crowd) end() {
 	}
 }
 
-// report prints what the clients have seen.
+// report prints what the clients have done.
 func (w *crowd) report(out io.Writer) {
 	lost := w.missing()
 	w.mu.Lock()
@@ -207,6 +199,5 @@ func (w *crowd) report(out io.Writer) {
 	for _, c := range w.clients {
 		sent += c.sent
 	}
-	fmt.Fprintf(out, "longest time away: %v\n", w.away.Round(time.Millisecond))
 	fmt.Fprintf(out, "messages: %d, of which %d were sent again by the next connection; lost messages: %d\n", sent, w.again, lost)
 }

@@ -8,11 +8,12 @@
 // more, and closes its connections one after another over the window. Then it ends with
 // code 0.
 //
-// The demonstration starts a balancer (haproxy if it is installed, else a small one of its own),
-// two such servers and 200 clients (-n 2000: 2,000 of them), and sends SIGTERM to the server that
-// has the clients. It prints when they dial, how long they are away, and what was lost. With
-// -notice the server tells each client that it will close the connection, and the client goes to
-// the other server before that.
+// The demonstration has two such servers and 200 clients (-n 2000: 2,000 of them) in one process. The
+// clients know both servers, and a client that is refused by one goes to the other. The
+// demonstration ends the context of the server that has the clients, as SIGTERM does, and prints
+// when they dial and what was lost. With -notice the server tells each client that it will close
+// the connection, and the client goes to the other server before that. The test does the same with
+// haproxy and two processes.
 package main
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -26,11 +27,17 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
-	group, err := drain.New(&o)
+	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", *addr)
+	return serveOn(ctx, context.Background(), listener, &o, s.Out)
+}
+
+// serveOn is serve on a listener, which it closes. The end of hurry cuts the drain short.
+func serveOn(ctx, hurry context.Context, listener net.Listener, o *drain.Options, out io.Writer) error {
+	defer listener.Close()
+	group, err := drain.New(o)
 	if err != nil {
 		return err
 	}
@@ -40,20 +47,20 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }() // both ways below receive from ended
-	fmt.Fprintf(s.Out, "listening on %v\n", listener.Addr())
+	fmt.Fprintf(out, "listening on %v\n", listener.Addr())
 	select {
 	case <-ctx.Done():
 	case err := <-ended:
 		return err
 	}
-	fmt.Fprintf(s.Out, "draining %d connections over %v, after %v\n", group.Stats().Members, o.Window, o.Lead)
-	limit, cancel := context.WithTimeout(context.Background(), o.Lead+o.Window+time.Minute)
+	fmt.Fprintf(out, "draining %d connections over %v, after %v\n", group.Stats().Members, o.Window, o.Lead)
+	limit, cancel := context.WithTimeout(hurry, o.Lead+o.Window+time.Minute)
 	defer cancel()
 	err = group.Drain(limit)
 	server.Close() // the WebSockets have ended: this is for the rest
 	<-ended
 	if g := group.Stats(); err == nil {
-		fmt.Fprintf(s.Out, "drained: %d connections were closed, and %d had left before\n", g.Closed+g.Failed, g.Left)
+		fmt.Fprintf(out, "drained: %d connections were closed, and %d had left before\n", g.Closed+g.Failed, g.Left)
 	}
 	return err
 }
