@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -23,12 +25,9 @@ type client struct {
 	conn     *reconnect.Conn // set before the first dial
 	refused  int             // how many lines the ledger did not accept; only the goroutine in talk uses it
 
-	// Only hello and hear, which never run at the same time, use what follows. They call done when
-	// the room has acknowledged a line.
-	at     replay.Cursor     // the room, and the last line received in it; zero before the first welcome
-	heard  map[string]uint64 // the number of the last line shown of each author
-	owed   uint64            // the last line that was unacknowledged when this session began; 0: none
-	resent int               // how many of those lines are acknowledged by now
+	// Only hello and hear, which never run at the same time, use what follows.
+	at    replay.Cursor     // the room, and the last line received in it; zero before the first welcome
+	heard map[string]uint64 // the number of the last line shown of each author
 }
 
 const (
@@ -90,14 +89,12 @@ func (c *client) hello(_ context.Context, o *reconnect.Opening) error {
 
 // welcomed shows that the session begins, and what was missed.
 func (c *client) welcomed(m message, downtime time.Duration) {
-	text := "here as " + c.name + "; /help lists the commands"
+	text := "here as " + c.name + "; Ctrl-D leaves, and an empty line dials at once while the server is away"
 	if c.at.Epoch != "" {
-		text = "back after " + seconds(downtime)
+		text = "back after " + terminal.Seconds(downtime)
 	}
-	c.owed, c.resent = 0, 0
-	if waiting := c.ledger.Unacked(); len(waiting) > 0 {
-		c.owed = waiting[len(waiting)-1].ID
-		text += ", " + count(len(waiting), "message") + " to send"
+	if n := c.ledger.Stats().Unacked; n > 0 {
+		text += ", " + terminal.Count(n, "message") + " to send"
 	}
 	c.screen.Note("%s", text)
 	if c.at.Epoch != "" && c.at.Epoch != m.Room {
@@ -116,8 +113,6 @@ func (c *client) hear(_ context.Context, msg reconnect.Message) {
 	case err != nil:
 	case m.Type == "ack":
 		err = c.ledger.AckedTo(msg.Session, m.ID)
-	case m.Type == "who":
-		c.screen.Note("here: %s", terminal.Clean(list(m.Names)))
 	case m.Type == "line" && c.at.Take(c.at.Epoch, m.Seq) == replay.Next:
 		c.show(m)
 	default:
@@ -135,10 +130,7 @@ func (c *client) show(m message) {
 		return
 	}
 	if len(c.heard) >= maxHeard {
-		for author := range c.heard {
-			delete(c.heard, author) // any one
-			break
-		}
+		clear(c.heard)
 	}
 	c.heard[m.From] = m.ID
 	if m.From == authorOf(c.id) && c.screen.Terminal() {
@@ -147,18 +139,23 @@ func (c *client) show(m message) {
 	c.screen.Line(m.Name + ": " + terminal.Clean(m.Text))
 }
 
-// done receives what became of each line. When the room has all lines from before this
-// session, it shows how many they were.
+// done receives what became of each line, and shows those that the room may not have.
 func (c *client) done(r replay.Receipt) {
 	if r.Outcome != replay.OutcomeAcknowledged {
 		c.showUnsent(string(r.Data), r.Sent, r.Err)
-		return
 	}
-	if r.ID <= c.owed {
-		c.resent++
+}
+
+// showUnsent shows a line that was not sent, or may or may not have arrived, and why.
+func (c *client) showUnsent(text string, perhaps bool, why error) {
+	what, reason := "not sent", why.Error()
+	switch {
+	case perhaps:
+		what, reason = "perhaps not sent", "no answer"
+	case errors.Is(why, replay.ErrExpired):
+		reason = fmt.Sprintf("it waited for more than %v", c.keep)
+	case errors.Is(why, net.ErrClosed):
+		reason = "the end came first"
 	}
-	if r.ID >= c.owed && c.resent > 0 { // greater if the line owed was given up
-		c.screen.Note("%s sent", count(c.resent, "message"))
-		c.owed, c.resent = 0, 0
-	}
+	c.screen.Note("%s: %s: %q", what, reason, text)
 }

@@ -115,7 +115,7 @@ func next(peer ends) (conn.Message, error) {
 
 func (s *scripted) say(text string) {
 	s.t.Helper()
-	require.True(s.t, s.obey(s.t.Context(), text))
+	s.client.say(s.t.Context(), text)
 }
 
 // shows asserts that the user sees text now.
@@ -230,7 +230,7 @@ func TestALineThatIsTypedAfterTheEndIsShown(t *testing.T) {
 		s.conn.Close()
 		<-s.conn.Done()
 		s.say("one")
-		s.shows("-- not sent: no connection: \"one\"\n")
+		s.shows("-- not sent: the end came first: \"one\"\n")
 		require.Equal(t, 1, s.unsaid())
 	})
 }
@@ -243,34 +243,12 @@ func TestOnlySoManyLinesMayWait(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(s.t.Context(), time.Second, errors.New("Ctrl-C"))
 		defer cancel()
 		begun := time.Now()
-		require.True(t, s.obey(ctx, "one too many"))
+		s.client.say(ctx, "one too many")
 		require.Equal(t, time.Second, time.Since(begun))
 		s.shows("-- not sent: Ctrl-C: \"one too many\"\n")
 		s.accept(0).Write(encode(message{Type: "ack", ID: 1}))
 		s.say("y")
 		require.Equal(t, 1, s.refused)
-	})
-}
-
-func TestWhoSaysNothingInTheEnd(t *testing.T) {
-	withClient(t, func(s *scripted) {
-		s.accept(0)
-		ctx, interrupt := context.WithCancel(s.t.Context())
-		interrupt()
-		require.True(t, s.obey(ctx, "/who"))
-		synctest.Wait()
-		require.NotContains(t, s.out.String(), "away")
-	})
-}
-
-func TestWhoNeedsTheServer(t *testing.T) {
-	withClient(t, func(s *scripted) {
-		s.say("/who")
-		s.shows("-- /who: the server is away\n")
-		peer := s.accept(0)
-		synctest.Wait()
-		s.say("/who")
-		s.want(peer, message{Type: "who"})
 	})
 }
 

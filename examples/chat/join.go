@@ -5,8 +5,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"net"
+	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -15,27 +18,38 @@ import (
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/debug"
 	"github.com/redial-go/redial/reconnect/replay"
 )
 
 const (
 	leaveLimit = 3 * time.Second // to wait for acknowledgements
 	byeLimit   = time.Second     // to wait for the answer to the close frame
-
-	promptWidth = len("next try in 3610 s") // a server may ask for an hour
 )
 
-// join runs `chat join`.
-func join(ctx context.Context, url, name string, keep time.Duration, page string, s command.Streams) error {
-	if err := checkName(name); err != nil {
+// join is `chat join`.
+func join(ctx context.Context, args []string, s command.Streams) error {
+	flags := flag.NewFlagSet("chat join", flag.ContinueOnError)
+	page := flags.String("page", "", pageHelp)
+	url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
+	name := flags.String("name", userName(), "the `name` that others see")
+	keep := flags.Duration("keep", 5*time.Minute, "how long to try to send a line")
+	if err := command.Parse(flags, args, s); err != nil {
+		return err
+	}
+	if err := checkName(*name); err != nil {
 		return wrong("-name", err)
 	}
-	if keep <= 0 {
-		return wrong("-keep", fmt.Errorf("must be longer than 0, not %v", keep))
+	if *keep <= 0 {
+		return wrong("-keep", fmt.Errorf("must be longer than 0, not %v", *keep))
+	}
+	screen := terminal.NewPlain(s.Out)
+	if terminal.Is(s.In) {
+		screen = terminal.NewScreen(s.Out)
 	}
 	c, err := newClient(&dialer.WebSocket{
-		URL: url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}},
-	}, name, keep, screenOn(s), reconnect.RunOptions{
+		URL: *url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}},
+	}, *name, *keep, screen, reconnect.RunOptions{
 		// The longest wait is 10 s and not the default of 30 s, because a user is waiting.
 		Policy: backoff.First(2*time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
 	})
@@ -43,29 +57,99 @@ func join(ctx context.Context, url, name string, keep time.Duration, page string
 		return wrong("-url", err)
 	}
 	defer c.conn.Close()
-	c.screen.Start(c.prompt)
-	defer c.screen.Close()
-	p, err := openPage(page, c.screen.Note, c.register)
+	screen.Start(func() string { return terminal.State(c.conn.Status()) + " > " })
+	defer screen.Close()
+	p, err := openPage(*page, screen.Note)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
+	c.register(p)
 	if err := c.talk(ctx, s.In); err != nil {
 		return err
 	}
 	c.leave()
 	if lost := c.unsaid(); lost > 0 {
-		return fmt.Errorf("%s not acknowledged", count(lost, "message"))
+		return fmt.Errorf("%s not acknowledged", terminal.Count(lost, "message"))
 	}
 	return nil
 }
 
-// screenOn returns a screen with a prompt if the user types on a terminal.
-func screenOn(s command.Streams) *terminal.Screen {
-	if terminal.Is(s.In) {
-		return terminal.NewScreen(s.Out)
+func userName() string {
+	for _, key := range []string{"USER", "USERNAME"} {
+		if name := os.Getenv(key); checkName(name) == nil {
+			return name
+		}
 	}
-	return terminal.NewPlain(s.Out)
+	return "guest"
+}
+
+// register shows a client on a page.
+func (c *client) register(page *debug.Page) {
+	page.Register(c.name, c.conn, nil)
+	page.RegisterValues("Lines", func() []debug.Value {
+		s := c.ledger.Stats()
+		return []debug.Value{
+			{Name: "typed", Text: fmt.Sprint(s.Added)},
+			{Name: "acknowledged", Text: fmt.Sprint(s.Acknowledged)},
+		}
+	})
+}
+
+// talk says typed lines until the input or ctx ends. It returns an error if the connection
+// is closed first. A line that was read by then is said still.
+func (c *client) talk(ctx context.Context, stdin io.Reader) error {
+	in := terminal.NewInput(stdin, maxText)
+	defer in.Close()
+	for {
+		var err error
+		select {
+		case text, more := <-in.Lines():
+			if !more {
+				return nil
+			}
+			c.screen.Entered()
+			c.say(ctx, text)
+			continue
+		case <-ctx.Done():
+		case <-c.conn.Done():
+			err = c.conn.Err()
+		}
+		for _, text := range in.Rest() {
+			c.say(ctx, text)
+		}
+		return err
+	}
+}
+
+// say sends a typed line. While there is no room for it, say waits, until ctx ends.
+func (c *client) say(ctx context.Context, typed string) {
+	text := sayable(typed)
+	switch {
+	case len(text) > maxText:
+		c.screen.Note("not sent: longer than %d bytes: it begins with %.20q", maxText, text)
+		return
+	case text == "":
+		c.conn.Kick()
+		return
+	}
+	_, err := c.ledger.Add([]byte(text)) // also if ctx has just ended: the line was typed before
+	if errors.Is(err, replay.ErrFull) {
+		_, err = c.ledger.AddWait(ctx, []byte(text))
+	}
+	if err != nil {
+		c.refused++
+		c.showUnsent(text, false, err)
+	}
+}
+
+// sayable returns a typed line as it is sent. It may be empty, or too long.
+func sayable(typed string) string {
+	text := strings.ToValidUTF8(typed, "\uFFFD") // as JSON does, but before the length is checked
+	if len(text) > maxText {
+		return text
+	}
+	return strings.TrimSpace(text)
 }
 
 // unsaid returns how many lines the room has not acknowledged.
@@ -74,46 +158,9 @@ func (c *client) unsaid() int {
 	return c.refused + int(s.Added-s.Acknowledged)
 }
 
-// showUnsent shows a line that was not sent, or may or may not have arrived, and why.
-func (c *client) showUnsent(text string, perhaps bool, why error) {
-	what, reason := "not sent", why.Error()
-	switch {
-	case perhaps:
-		what, reason = "perhaps not sent", "no answer"
-	case errors.Is(why, replay.ErrExpired):
-		reason = fmt.Sprintf("it waited for more than %v", c.keep)
-	case errors.Is(why, net.ErrClosed):
-		reason = "no connection"
-	}
-	c.screen.Note("%s: %s: %q", what, reason, text)
-}
-
 // away shows that a wait begins. The Conn calls it.
 func (c *client) away(w reconnect.Wait) {
-	c.screen.Away(fmt.Sprintf("away, next try in %s", seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
-}
-
-// prompt returns what the connection is doing. The text always has the same width, so that
-// the screen can overwrite it. The screen calls it.
-func (c *client) prompt() string {
-	s := c.conn.Status()
-	var doing string
-	switch s.State {
-	case reconnect.StateConnecting:
-		doing = "dialing"
-		if s.AtGate {
-			doing = "at the gate"
-		}
-	case reconnect.StateOpening:
-		doing = "joining"
-	case reconnect.StateReady:
-		doing = "ready"
-	case reconnect.StateWaiting:
-		doing = "next try in " + seconds(time.Until(s.Next))
-	case reconnect.StateClosed:
-		doing = "closed"
-	}
-	return fmt.Sprintf("%*s > ", promptWidth, doing)
+	c.screen.Away(fmt.Sprintf("away, next try in %s", terminal.Seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
 }
 
 // leave waits, up to a limit, until the room has acknowledged everything. Then it closes the
@@ -122,24 +169,11 @@ func (c *client) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
 	if n := c.ledger.Stats().Unacked; n > 0 {
-		c.screen.Note("leaving within %v, %s to send", leaveLimit, count(n, "message"))
+		c.screen.Note("leaving within %v, %s to send", leaveLimit, terminal.Count(n, "message"))
 	}
 	_ = c.ledger.WaitAll(ctx) // done shows what is left in the end
 	ctx, cancel = context.WithTimeout(context.Background(), byeLimit)
 	defer cancel()
 	_ = c.conn.Shutdown(ctx)
 	<-c.conn.Done() // done is not called after this
-}
-
-// seconds formats d in whole seconds, rounded up and at least 1.
-func seconds(d time.Duration) string {
-	return fmt.Sprintf("%d s", max(int((d+time.Second-1)/time.Second), 1))
-}
-
-// count formats a number of things.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -9,47 +9,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget"
 )
 
 func TestThePromptSaysWhatTheConnectionIsDoing(t *testing.T) {
-	var leave func(backoff.Verdict)
-	o := func() reconnect.RunOptions {
-		gate, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Concurrent: 1}})
-		require.NoError(t, err)
-		leave, err = gate.Acquire(t.Context(), "room") // as for another connection
-		require.NoError(t, err)
-		return reconnect.RunOptions{Policy: every(148 * time.Second), Gate: gate, Host: "room"}
-	}
-	withOptions(t, o, func(s *scripted) {
+	withOptions(t, func() reconnect.RunOptions { return reconnect.RunOptions{Policy: every(148 * time.Second)} }, func(s *scripted) {
 		synctest.Wait()
-		require.Equal(t, "       at the gate > ", s.prompt())
-		leave(backoff.Verdict{})
-		synctest.Wait()
-		require.Equal(t, "           dialing > ", s.prompt())
+		require.Equal(t, "        connecting", terminal.State(s.conn.Status()))
 		peer := s.dialed()
 		s.want(peer, message{Type: "hello"})
-		require.Equal(t, "           joining > ", s.prompt())
+		require.Equal(t, "           opening", terminal.State(s.conn.Status()))
 		peer.Write(encode(message{Type: "welcome", Room: "r"}))
 		synctest.Wait()
-		require.Equal(t, "             ready > ", s.prompt())
+		require.Equal(t, "             ready", terminal.State(s.conn.Status()))
 		peer.CloseNow()
 		synctest.Wait()
-		require.Equal(t, " next try in 148 s > ", s.prompt())
+		require.Equal(t, " next try in 148 s", terminal.State(s.conn.Status()))
 		time.Sleep(145 * time.Second)
-		require.Equal(t, "   next try in 3 s > ", s.prompt())
+		require.Equal(t, "   next try in 3 s", terminal.State(s.conn.Status()))
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		require.Equal(t, "           dialing > ", s.prompt())
+		require.Equal(t, "        connecting", terminal.State(s.conn.Status()))
 		s.conn.Close()
 		<-s.conn.Done()
-		require.Equal(t, "            closed > ", s.prompt())
+		require.Equal(t, "            closed", terminal.State(s.conn.Status()))
 	})
-}
-
-func TestThePromptHasOneWidth(t *testing.T) {
-	require.Len(t, "next try in "+seconds(time.Hour+10*time.Second), promptWidth, "the longest: a server may ask for an hour")
-	require.Equal(t, "1 s", seconds(0), "there is no try in 0 s")
 }

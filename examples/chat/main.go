@@ -6,9 +6,9 @@
 //	go run ./examples/chat serve [-addr 127.0.0.1:8000] [-log FILE] [-page :6060]
 //	go run ./examples/chat join [-url ws://127.0.0.1:8000/] [-name NAME] [-page :6061]
 //
-// The client is in client.go: copy that. protocol.go has the messages. serve.go, room.go and
-// logfile.go are the server. join.go and talk.go are the program around the client, for a user
-// at a terminal. Its screen is in examples/internal/terminal.
+// The client is in client.go: copy that. protocol.go has the messages. serve.go and room.go are the
+// server. join.go is the program around the client, for a user at a terminal. Its screen is in
+// examples/internal/terminal.
 //
 // # The protocol
 //
@@ -39,34 +39,23 @@
 //
 // # What the server remembers
 //
-// With -log the server writes each line to a file before it acknowledges it, and restores the
-// room from that file. So the server may be killed at any moment. It does not sync the file:
-// if the machine loses power, the last lines may be gone. Each server needs its own file.
+// The room keeps the last numbers of 10,000 authors and the last 500 lines. With -log the server
+// writes each line to a file before it acknowledges it, and restores the room from that file, so
+// that the server may be killed at any moment. It does not sync the file: if the machine loses
+// power, the last lines may be gone. Each server needs its own file.
 //
-// Without -log a new server knows nothing. Clients send again what no server has
-// acknowledged, and show no line twice, because they know lines by author and number. But a
-// line that the old server acknowledged is lost for a client that was away at that time. Such
-// a client tells its user that the room is a new one.
-//
-// # The page
-//
-// With -page both commands show how they are on a page, on 127.0.0.1 if the address has no host.
-// The page of a client has its connection and its lines under way. The server keeps no connection
-// open, so its page has the room: its members, how many lines were said, and how much waits to
-// be sent to the member that reads most slowly.
-//
-// The room keeps the last numbers of 10,000 authors and the last 500 lines. A client that has
-// missed more than these tells its user how many. The room does not check who uses a name.
+// Without -log a new server knows nothing. Clients send again what no server has acknowledged, and
+// show no line twice, because they know lines by author and number. But a line that the old server
+// acknowledged is lost for a client that was away at that time. Such a client tells its user that
+// the room is a new one. The room does not check who uses a name.
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/redial-go/redial/examples/internal/command"
+	"github.com/redial-go/redial/reconnect/debug"
 )
 
 func main() { os.Exit(example.Main()) }
@@ -77,44 +66,28 @@ const usage = `usage: chat serve [-addr 127.0.0.1:8000] [-log FILE] [-page ADDRE
 
 var example = command.Program{
 	Name: "chat", Usage: usage,
-	Commands: map[string]command.Func{"serve": runServe, "join": runJoin},
+	Commands: map[string]command.Func{"serve": serve, "join": join},
 }
 
 const pageHelp = "show how it is on a page at this `address`, such as :6060; without a host it is 127.0.0.1, and port 0 is any free port"
 
-func runServe(ctx context.Context, args []string, s command.Streams) error {
-	flags := flag.NewFlagSet("chat serve", flag.ContinueOnError)
-	page := flags.String("page", "", pageHelp)
-	addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0 means any free port")
-	path := flags.String("log", "", "keep what is said in this `file`, and restore the room from it")
-	if err := command.Parse(flags, args, s); err != nil {
-		return err
+// openPage opens a page at an address, which may be empty, and prints its URL. The caller closes the
+// page.
+func openPage(address string, print func(format string, args ...any)) (*debug.Page, error) {
+	page, err := debug.New(nil)
+	if err != nil || address == "" {
+		return page, err
 	}
-	return serve(ctx, *addr, *path, *page, s.Out)
-}
-
-func runJoin(ctx context.Context, args []string, s command.Streams) error {
-	flags := flag.NewFlagSet("chat join", flag.ContinueOnError)
-	page := flags.String("page", "", pageHelp)
-	url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
-	name := flags.String("name", userName(), "the `name` that others see")
-	keep := flags.Duration("keep", 5*time.Minute, "how long to try to send a line")
-	if err := command.Parse(flags, args, s); err != nil {
-		return err
+	url, err := page.Listen(address)
+	if err != nil {
+		page.Close()
+		return nil, wrong("-page", err)
 	}
-	return join(ctx, *url, *name, *keep, *page, s)
+	print("page: %s", url)
+	return page, nil
 }
 
 // wrong returns the error of a flag whose value is wrong.
 func wrong(flag string, err error) error {
 	return &command.UsageError{Err: fmt.Errorf("%s: %w", flag, err)}
-}
-
-func userName() string {
-	for _, key := range []string{"USER", "USERNAME"} {
-		if name := os.Getenv(key); checkName(name) == nil {
-			return name
-		}
-	}
-	return "guest"
 }

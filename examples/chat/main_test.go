@@ -68,11 +68,12 @@ func TestALogThatIsSomethingElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "diary")
 	for content, message := range map[string]string{
-		"Dear diary,":            "it is not a chat log",
-		"Dear diary,\n":          "line 1: invalid character",
-		`{"type":"line"}` + "\n": "line 1: message \"line\"",
-		`{"type":"ack"}` + "\n":  `line 1: unexpected message "ack"`,
-		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": `line 2: unexpected message "ack"`,
+		"Dear diary,":               "it is not a chat log",
+		"Dear diary,\n":             "it is not a chat log",
+		`{"type":"line"}` + "\n":    "it is not a chat log",
+		`{"type":"ack"}` + "\n":     "it is not a chat log",
+		`{"type":"welcome"}` + "\n": "line 1: message \"welcome\": the room is missing",
+		`{"type":"welcome","room":"r"}` + "\n" + `{"type":"ack"}` + "\n": `line 2: "ack" 0 follows line 0 of the room`,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		p := program.Start(t, "serve", "-addr", "127.0.0.1:0", "-log", path)

@@ -18,24 +18,22 @@ import (
 // message is a message in either direction. The package comment lists the fields of each
 // type.
 type message struct {
-	Type   string   `json:"type"`
-	Client string   `json:"client,omitempty"` // a secret that identifies a client on all its connections
-	Name   string   `json:"name,omitempty"`
-	Room   string   `json:"room,omitempty"`   // the name of the room; in a hello, empty if the client has seen none
-	Seen   uint64   `json:"seen,omitempty"`   // the last line that the client has received in it
-	ID     uint64   `json:"id,omitempty"`     // the author's number of a line
-	Text   string   `json:"text,omitempty"`   // of a line
-	Seq    uint64   `json:"seq,omitempty"`    // the room's number of a line; in a welcome, that of the line before the first that follows
-	Missed uint64   `json:"missed,omitempty"` // how many lines the client has not received and the room does not have any more
-	From   string   `json:"from,omitempty"`   // the author, as authorOf returns it
-	Names  []string `json:"names,omitempty"`
+	Type   string `json:"type"`
+	Client string `json:"client,omitempty"` // a secret that identifies a client on all its connections
+	Name   string `json:"name,omitempty"`
+	Room   string `json:"room,omitempty"`   // the name of the room; in a hello, empty if the client has seen none
+	Seen   uint64 `json:"seen,omitempty"`   // the last line that the client has received in it
+	ID     uint64 `json:"id,omitempty"`     // the author's number of a line
+	Text   string `json:"text,omitempty"`   // of a line
+	Seq    uint64 `json:"seq,omitempty"`    // the room's number of a line; in a welcome, that of the line before the first that follows
+	Missed uint64 `json:"missed,omitempty"` // how many lines the client has not received and the room does not have any more
+	From   string `json:"from,omitempty"`   // the author, as authorOf returns it
 }
 
 const (
 	maxText    = 1000     // bytes of a line
 	maxName    = 24       // letters
-	maxNames   = 500      // in the answer to who
-	maxMessage = 64 << 10 // bytes: enough for maxNames names, and for a text in which each byte is escaped
+	maxMessage = 16 << 10 // bytes: enough for a text in which each byte is escaped
 )
 
 // encode returns m as a message of a connection.
@@ -81,7 +79,7 @@ func (m *message) check() error {
 			return errors.New("the number or the author is missing")
 		}
 		return errors.Join(checkName(m.Name), m.checkText())
-	case "ack", "who":
+	case "ack":
 		return nil
 	}
 	return errors.New("unknown type")

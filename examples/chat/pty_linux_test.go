@@ -38,7 +38,7 @@ func TestOnATerminalThePromptCountsDownAndTypedLinesArrive(t *testing.T) {
 	ann.Press("ing\r")
 	ann.Press("still?\r")
 	serveIt(t, addr)
-	hurry(ann, "-- 2 messages sent", 1)
+	hurry(ann, "-- back after ", 1)
 	hurry(bob, "ann: still?\n", 1)
 	require.Equal(t, []string{"I am typing", "still?"}, heard(bob, "ann"))
 	require.Empty(t, heard(ann, "ann"), "the user sees it where it was typed")
@@ -68,6 +68,6 @@ func TestCtrlCLeavesAlsoWhileTheServerIsAway(t *testing.T) {
 	ann.Press("lost\r")
 	ann.Find(`lost\r\n\r +\w+ `) // the program has read it; Ctrl-C makes a terminal discard what is not read
 	ann.Press(program.CtrlC)
-	ann.Await(`-- not sent: no connection: "lost"`)
+	ann.Await(`-- not sent: the end came first: "lost"`)
 	require.Equal(t, 1, ann.ExitCode())
 }

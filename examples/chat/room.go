@@ -3,73 +3,120 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"math"
+	"os"
 	"slices"
+
+	"github.com/redial-go/redial/reconnect/debug"
 )
 
 // room is the state that the members share. Only the goroutine in run uses it. Other
 // goroutines pass functions to do, which run calls.
 type room struct {
 	name    string
-	log     *logFile // nil without -log
 	print   func(format string, args ...any)
+	log     *os.File // a message per line, the first one a welcome with the name of the room; nil without -log
 	calls   chan func()
 	ended   chan struct{} // closed when run has returned
 	failure error         // why it ended by itself; read it after ended
 
 	seq     uint64             // of the last line
 	history []message          // the last lines
-	authors map[string]*author // by id
-	members map[*member]bool
-	closing bool
+	last    map[string]uint64  // the number of the last line of each author
+	members map[string]*member // by author
 }
 
-// author is a client that is or was in the room.
-type author struct {
-	id      string
-	last    uint64  // the number of its last line
-	seen    uint64  // the room's seq when it was here last
-	present *member // nil if it is away
+// member is one connection of a client in the room.
+type member struct {
+	name, author string
+	queue        chan []byte // the room sends to it, and closes it when m is not a member any more
+	cut          context.CancelFunc
 }
 
 const (
 	historyKept = 500
 	historyShow = 10 // lines that a client receives when it joins for the first time
 	authorsKept = 10000
+
+	// queueLength is how many messages may wait for a member: the whole history, and an
+	// acknowledgement of each line that a client may send again before it reads.
+	queueLength = historyKept + maxUnsaid + 500
 )
 
 // openRoom opens a room, and restores it from the log at path if path is not empty.
 func openRoom(path string, print func(format string, args ...any)) (*room, error) {
 	r := &room{
 		name: rand.Text(), print: print, calls: make(chan func()), ended: make(chan struct{}),
-		authors: map[string]*author{}, members: map[*member]bool{},
+		last: map[string]uint64{}, members: map[string]*member{},
 	}
 	if path == "" {
 		return r, nil
 	}
-	log, name, err := openLogFile(path, r.restore)
-	if err != nil {
+	var err error
+	if r.log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
-	r.log, r.name = log, name
+	if err = r.restore(path); err != nil {
+		r.log.Close()
+		return nil, fmt.Errorf("log %s: %w", path, err)
+	}
 	return r, nil
 }
 
-func (r *room) restore(m message) error {
-	if m.Seq != r.seq+1 {
-		return fmt.Errorf("line %d of the room follows line %d", m.Seq, r.seq)
+// restore reads the log, which may be empty. It cuts off an incomplete last line, because the room
+// has not acknowledged that.
+func (r *room) restore(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
 	}
-	r.keep(r.author(m.From), m)
-	return nil
+	whole := bytes.LastIndexByte(data, '\n') + 1
+	begin := encode(message{Type: "welcome", Room: r.name})
+	if len(data) > 0 && !bytes.HasPrefix(data, begin.Data[:len(`{"type":"welcome"`)]) {
+		return errors.New("it is not a chat log")
+	}
+	if whole == 0 {
+		return errors.Join(r.log.Truncate(0), r.append(begin.Data))
+	}
+	n := 0
+	for line := range bytes.Lines(data[:whole]) {
+		n++
+		m, err := decode(bytes.TrimSpace(line))
+		switch {
+		case err != nil:
+		case n == 1:
+			r.name = m.Room
+		case m.Type != "line" || m.Seq != r.seq+1:
+			err = fmt.Errorf("%q %d follows line %d of the room", m.Type, m.Seq, r.seq)
+		default:
+			r.keep(m)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return r.log.Truncate(int64(whole))
+}
+
+// append writes a message to the log. When it has returned nil, the message survives the process.
+func (r *room) append(data []byte) error {
+	if r.log == nil {
+		return nil
+	}
+	_, err := r.log.Write(append(slices.Clone(data), '\n'))
+	return err
 }
 
 // run calls the functions passed to do, until ctx ends or a write to the log fails.
 func (r *room) run(ctx context.Context) {
 	defer close(r.ended)
-	defer r.log.close()
+	if r.log != nil {
+		defer r.log.Close()
+	}
 	for r.failure == nil {
 		select {
 		case f := <-r.calls:
@@ -94,21 +141,29 @@ func (r *room) do(f func()) bool {
 // join lets m in. If the same client has an older connection, which may be half-open, m takes
 // its place.
 func (r *room) join(m *member, hello message) {
-	if r.closing || len(r.members) >= maxNames {
-		m.cut()
-		return
+	r.dismiss(r.members[m.author])
+	if _, known := r.last[m.author]; !known {
+		r.forget()
+		r.last[m.author] = 0
 	}
-	a := r.author(authorOf(hello.Client))
-	if a.present != nil {
-		r.dismiss(a.present)
-	}
-	m.name, m.author, a.present = hello.Name, a, m
-	r.members[m] = true
+	r.members[m.author] = m
 	lines, missed := r.since(hello)
 	r.print("%s is here", m.name)
-	r.send(m, message{Type: "welcome", Room: r.name, ID: a.last, Seq: r.seq - uint64(len(lines)), Missed: missed})
+	r.send(m, message{Type: "welcome", Room: r.name, ID: r.last[m.author], Seq: r.seq - uint64(len(lines)), Missed: missed})
 	for _, line := range lines {
 		r.send(m, line)
+	}
+}
+
+// forget forgets any author who is away, if there are too many.
+func (r *room) forget() {
+	for author := range r.last {
+		if len(r.last) < authorsKept {
+			return
+		}
+		if r.members[author] == nil {
+			delete(r.last, author)
+		}
 	}
 }
 
@@ -128,78 +183,39 @@ func (r *room) since(hello message) (lines []message, missed uint64) {
 // say logs a line of m, sends it to all members and acknowledges it. If the line was said
 // before, say only acknowledges it.
 func (r *room) say(m *member, id uint64, text string) {
-	if !r.members[m] {
+	if r.members[m.author] != m {
 		return
 	}
-	a := m.author
-	if id <= a.last {
-		r.print("%s sent number %d again, which is dropped", m.name, id)
-		r.send(m, message{Type: "ack", ID: a.last})
-		return
+	if id > r.last[m.author] {
+		line := message{Type: "line", Seq: r.seq + 1, From: m.author, ID: id, Name: m.name, Text: text}
+		if r.failure = r.append(encode(line).Data); r.failure != nil {
+			return // the line is not acknowledged
+		}
+		r.keep(line)
+		for _, each := range r.members {
+			r.send(each, line)
+		}
 	}
-	line := message{Type: "line", Seq: r.seq + 1, From: a.id, ID: id, Name: m.name, Text: text}
-	if err := r.log.append(line); err != nil {
-		r.failure = err // the line is not acknowledged
-		return
-	}
-	r.keep(a, line)
-	data := encode(line).Data
-	for each := range r.members {
-		r.queue(each, data)
-	}
-	r.send(m, message{Type: "ack", ID: id})
+	r.send(m, message{Type: "ack", ID: r.last[m.author]})
 }
 
 // keep records a line and its number.
-func (r *room) keep(a *author, line message) {
-	r.seq, a.last, a.seen = line.Seq, line.ID, line.Seq
+func (r *room) keep(line message) {
+	r.seq, r.last[line.From] = line.Seq, line.ID
 	if len(r.history) >= historyKept {
 		r.history = slices.Delete(r.history, 0, 1)
 	}
 	r.history = append(r.history, line)
 }
 
-// who sends m the names of all members.
-func (r *room) who(m *member) {
-	var names []string
-	for each := range r.members {
-		names = append(names, each.name)
-	}
-	slices.Sort(names)
-	r.send(m, message{Type: "who", Names: names})
-}
-
-// author returns the author with this id. If it is new and there are too many, the room
-// forgets the author that has been away for longest.
-func (r *room) author(id string) *author {
-	a := r.authors[id]
-	if a != nil {
-		return a
-	}
-	if len(r.authors) >= authorsKept {
-		oldest, seen := "", uint64(math.MaxUint64)
-		for id, a := range r.authors {
-			if a.present == nil && a.seen < seen {
-				oldest, seen = id, a.seen
-			}
-		}
-		delete(r.authors, oldest)
-	}
-	a = &author{id: id, seen: r.seq}
-	r.authors[id] = a
-	return a
-}
-
-func (r *room) send(m *member, what message) { r.queue(m, encode(what).Data) }
-
-// queue queues a message for m. If the queue is full, m is cut off. Its client will join again
+// send queues a message for m. If the queue is full, m is cut off. Its client will join again
 // and receive what it has missed.
-func (r *room) queue(m *member, data []byte) {
-	if !r.members[m] {
+func (r *room) send(m *member, what message) {
+	if r.members[m.author] != m {
 		return
 	}
 	select {
-	case m.queue <- data:
+	case m.queue <- encode(what).Data:
 	default:
 		r.print("%s reads too slowly and is cut off", m.name)
 		r.dismiss(m)
@@ -207,25 +223,23 @@ func (r *room) queue(m *member, data []byte) {
 	}
 }
 
-// leave removes m after its connection has ended.
-func (r *room) leave(m *member) {
-	if r.members[m] {
-		r.print("%s is gone", m.name)
-		r.dismiss(m)
-	}
-}
-
-// dismiss removes m. The writer of m sends what is queued and then closes the connection.
+// dismiss removes m, if it is a member. The writer of m sends what is queued and then closes the
+// connection.
 func (r *room) dismiss(m *member) {
-	delete(r.members, m)
-	m.author.present, m.author.seen = nil, r.seq
-	close(m.queue)
+	if m != nil && r.members[m.author] == m {
+		delete(r.members, m.author)
+		close(m.queue)
+		r.print("%s is gone", m.name)
+	}
 }
 
-// farewell dismisses all members and lets no more join.
-func (r *room) farewell() {
-	r.closing = true
-	for m := range r.members {
-		r.dismiss(m)
+// values returns what the page shows of the room: nothing if the room has ended.
+func (r *room) values() []debug.Value {
+	answer := make(chan []debug.Value, 1) // so that the room does not wait
+	if !r.do(func() {
+		answer <- []debug.Value{{Name: "members", Text: fmt.Sprint(len(r.members))}, {Name: "lines said", Text: fmt.Sprint(r.seq)}}
+	}) {
+		return nil
 	}
+	return <-answer // a function that do has taken is called
 }
