@@ -5,13 +5,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -83,7 +83,7 @@ func newClient(o *options, show *reporter) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	show.start(c.prompt)
+	show.start(func() string { return terminal.State(c.conn.Status()) })
 	go c.receive() // talk waits for it, unless nobody reads standard output
 	return c, nil
 }
@@ -103,27 +103,6 @@ func (c *client) subscribe(_ context.Context, o *reconnect.Opening) error {
 	}
 	c.show.ready(o.Session, subprotocol, o.Downtime)
 	return nil
-}
-
-// promptWidth is the width of the longest prompt: a server may ask for an hour.
-const promptWidth = len("next try in 3610 s")
-
-// prompt returns what the connection is doing, always in the same width.
-func (c *client) prompt() string {
-	s, doing := c.conn.Status(), ""
-	switch s.State {
-	case reconnect.StateConnecting:
-		doing = "dialing"
-	case reconnect.StateOpening:
-		doing = "subscribing"
-	case reconnect.StateReady:
-		doing = "ready"
-	case reconnect.StateWaiting:
-		doing = "next try in " + whole(time.Until(s.Next))
-	case reconnect.StateClosed:
-		doing = "closed"
-	}
-	return fmt.Sprintf("%*s", promptWidth, doing)
 }
 
 // classify is the usual verdict, except that the first failure is the end with -once, and a

@@ -15,23 +15,18 @@
 //
 // # What others do, and what this does
 //
-// When a pipe ends, websocat closes the connection, and the answer to the last line is lost
-// if it comes late (its issues 4 and 245). Here the end of a pipe ends nothing unless -q says
-// so, and -q counts silence: it begins when every line has its fate, and again with each message.
-// While a message waits because standard output is not read, there is no silence. So the input
-// may also be /dev/null, and no answer is lost because a reader is slow.
+// When a pipe ends, websocat closes the connection, and the answer to the last line is lost if it
+// comes late (its issues 4 and 245). Here the end of a pipe ends nothing unless -q says so. -q counts
+// silence: it begins when every line has its fate, and again with each message, and there is none
+// while a message waits because standard output is not read.
 //
-// The wscat of Node.js ignores what comes in before it is connected (its issue 41), and ends
-// with the connection. Here a line that is typed while the server is away is kept for up to 5
-// minutes. A line that was not written is named, and the exit code says so.
+// The wscat of Node.js ignores what comes in before it is connected (its issue 41), and ends with the
+// connection. Here a line that is typed while the server is away is kept for up to 5 minutes. A line
+// that was not written is named, and the exit code says so.
 //
-// A message may hold control sequences, such as one that changes the title of the window. On
-// a terminal they are shown as escapes, and each message begins with "< ", so that none looks
-// like a line of the program itself. In a pipe or a file the bytes are as they came.
-//
-// There is no flag that accepts any certificate, because then anybody could read the headers.
-// On Linux the variable SSL_CERT_FILE names a file of certificates to trust, such as the one
-// that a test server has made itself.
+// On a terminal the control sequences in a message are shown as escapes. In a pipe or a file the
+// bytes are as they came. There is no flag that accepts any certificate: on Linux the variable
+// SSL_CERT_FILE names a file of certificates to trust.
 //
 // # Where to look
 //

@@ -92,11 +92,11 @@ func (r *reporter) message(f form, m reconnect.Message) {
 	size, mark := len(m.Data), "< "
 	m.Data = m.Data[:min(size, shownBytes)]
 	if m.Type == conn.Binary {
-		mark = fmt.Sprintf("< binary, %s: ", count(size, "byte"))
+		mark = fmt.Sprintf("< binary, %s: ", terminal.Count(size, "byte"))
 	}
 	text := mark + terminal.Clean(f.line(m.Message))
 	if size > shownBytes {
-		text += fmt.Sprintf(" ... (%s in all)", count(size, "byte"))
+		text += fmt.Sprintf(" ... (%s in all)", terminal.Count(size, "byte"))
 	}
 	r.out.Line(text)
 }
@@ -125,16 +125,16 @@ func (r *reporter) wait(w reconnect.Wait) {
 		r.out.Line(event{Event: "wait", Try: w.Try, Wait: &wait, RetryAfter: seconds(w.Verdict.RetryAfter), Cause: w.Cause.Error()}.json())
 		return
 	}
-	text := "away, next try in " + whole(all)
+	text := "away, next try in " + terminal.Seconds(all)
 	if w.Verdict.RetryAfter > 0 {
-		text += fmt.Sprintf(" (the server asked for %s)", whole(w.Verdict.RetryAfter))
+		text += fmt.Sprintf(" (the server asked for %s)", terminal.Seconds(w.Verdict.RetryAfter))
 	}
 	r.notes.Away(text, terminal.Clean(w.Cause.Error()))
 }
 
 func (r *reporter) hung(h reconnect.DialHung) {
 	r.event(event{Event: "hung", Try: h.Try, Since: seconds(h.Since)},
-		fmt.Sprintf("connected, but not answered for %s: another dial begins beside this one", whole(h.Since)))
+		fmt.Sprintf("connected, but not answered for %s: another dial begins beside this one", terminal.Seconds(h.Since)))
 }
 
 // unread tells the user that nobody reads standard output. It does not tell standard output.
@@ -154,7 +154,7 @@ func (r *reporter) kept(line string) {
 // leaving says how long the end may take.
 func (r *reporter) leaving(limit time.Duration, unsent int) {
 	if !r.json && limit > 0 {
-		r.notes.Note("leaving within %s, %s to send; Ctrl-C ends at once", whole(limit), count(unsent, "message"))
+		r.notes.Note("leaving within %s, %s to send; Ctrl-C ends at once", terminal.Seconds(limit), terminal.Count(unsent, "message"))
 	}
 }
 
@@ -191,20 +191,7 @@ func (r *reporter) end(code int, cause error, t *tally) {
 // quoted returns the beginning of a line, in quotes.
 func quoted(line string) string {
 	if len(line) > 60 {
-		return fmt.Sprintf("%.50q... (%s)", line, count(len(line), "byte"))
+		return fmt.Sprintf("%.50q... (%s)", line, terminal.Count(len(line), "byte"))
 	}
 	return fmt.Sprintf("%q", line)
-}
-
-// count formats a number of things.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// whole formats d in whole seconds, rounded up and at least 1.
-func whole(d time.Duration) string {
-	return fmt.Sprintf("%d s", max(int((d+time.Second-1)/time.Second), 1))
 }

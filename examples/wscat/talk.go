@@ -176,7 +176,7 @@ func (c *client) outcome() (int, error) {
 	case ended && !wellClosed(end.Err):
 		return codeLost, fmt.Errorf("lost: %w", end.Err)
 	case c.written.Load() < int64(c.typed):
-		return codeUnsent, fmt.Errorf("%d of %s not written", int64(c.typed)-c.written.Load(), count(c.typed, "message"))
+		return codeUnsent, fmt.Errorf("%d of %s not written", int64(c.typed)-c.written.Load(), terminal.Count(c.typed, "message"))
 	}
 	return codeOK, nil
 }
