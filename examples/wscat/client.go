@@ -31,9 +31,8 @@ type client struct {
 	written, dropped, unknown atomic.Int64  // how many of them have which fate
 	settled                   chan struct{} // has a value when a line has got its fate
 
-	heard    atomic.Pointer[time.Time] // when the last message was shown, or the start; nil while one is being shown
-	shown    chan struct{}             // has a value when a message was shown
-	received chan struct{}             // closed when all messages are shown
+	came, shown atomic.Int64  // how many messages have come, and how many of them are shown
+	received    chan struct{} // closed when all messages are shown
 }
 
 // typedLine is the Tag of the message that a line stands for.
@@ -43,9 +42,7 @@ type typedLine struct {
 }
 
 func makeClient(o *options, show *reporter) *client {
-	c := &client{o: o, show: show, settled: make(chan struct{}, 1), shown: make(chan struct{}, 1), received: make(chan struct{})}
-	c.heard.Store(new(time.Now()))
-	return c
+	return &client{o: o, show: show, settled: make(chan struct{}, 1), received: make(chan struct{})}
 }
 
 // newClient starts to keep a connection open, and shows what happens. The caller must call talk.
@@ -126,29 +123,10 @@ func (c *client) receive() {
 		} else if err != nil {
 			return // the Conn has ended
 		} else {
-			c.heard.Store(nil)
+			c.came.Add(1)
 			c.show.message(c.o.form, m)
-			c.heard.Store(new(time.Now()))
-			notify(c.shown)
+			c.shown.Add(1)
 		}
-	}
-}
-
-// silence returns for how long no message has come. It is not known while a message is being
-// shown, which takes as long as standard output is not read; c.shown follows.
-func (c *client) silence() (d time.Duration, known bool) {
-	at := c.heard.Load()
-	if at == nil {
-		return 0, false
-	}
-	return time.Since(*at), true
-}
-
-// notify puts a value into ch, unless there is one.
-func notify(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }
 
@@ -189,7 +167,10 @@ func (c *client) settle(_ context.Context, r reconnect.Receipt) {
 	}
 	line := r.Out.Tag.(typedLine)
 	c.show.fate(line.number, line.text, r.Out.Message, r.Fate, r.Session, because(r.Err))
-	notify(c.settled)
+	select {
+	case c.settled <- struct{}{}:
+	default:
+	}
 }
 
 // unsettled returns how many lines have no fate yet.

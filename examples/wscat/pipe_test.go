@@ -228,10 +228,10 @@ func TestTheEndOfAPipeLosesNoAnswerBecauseTheReaderIsSlow(t *testing.T) {
 			}
 		}
 	})
-	p, r := piped(t, s.url("/own"), "-q", "200ms")
+	p, r := piped(t, s.url("/own"), "-q", "2s")
 	p.CloseInput()
 	p.Await("-- ready")
-	time.Sleep(600 * time.Millisecond)
+	time.Sleep(3 * time.Second)
 	last, lines := "", bufio.NewScanner(r)
 	n := 0
 	for ; lines.Scan(); n++ {

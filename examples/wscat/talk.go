@@ -24,6 +24,11 @@ const (
 	// endLimit is how long all of the end may take after Ctrl-C and -for, together with what is
 	// still to be shown.
 	endLimit = 2 * leaveLimit
+
+	// looks is how many looks in a row must find silence for -q, and lateLook how late a look is that
+	// is not counted: the process was stopped, or got no processor, and may not have read what came.
+	looks    = 4
+	lateLook = 100 * time.Millisecond
 )
 
 // talk sends the lines of stdin until it is time to go. It returns the exit code, and why it
@@ -72,7 +77,10 @@ func (c *client) listen(ctx context.Context, stdin io.Reader) {
 // output has failed, or when the connection has ended for good.
 func (c *client) listenOn(ctx context.Context, typed <-chan string) {
 	linger := c.o.linger
-	var over <-chan time.Time // gets a value when the silence may have lasted for linger
+	step := max(linger/looks, time.Millisecond)
+	var look <-chan time.Time // gets a value when it is time to look for silence
+	var due time.Time
+	var s silence
 	for {
 		select {
 		case line, more := <-typed:
@@ -84,17 +92,11 @@ func (c *client) listenOn(ctx context.Context, typed <-chan string) {
 				return // Ctrl-D
 			}
 		case <-c.settled:
-		case <-c.shown:
-		case <-over:
-			over = nil
-			silence, known := c.silence()
-			if !known {
-				continue // until it was shown
-			}
-			if silence >= linger {
+		case <-look:
+			look = nil
+			if s.look(c.came.Load(), c.shown.Load(), time.Since(due) > lateLook) {
 				return
 			}
-			over = time.After(linger - silence)
 		case <-ctx.Done():
 			return
 		case <-c.show.out.Failed():
@@ -102,10 +104,27 @@ func (c *client) listenOn(ctx context.Context, typed <-chan string) {
 		case <-c.conn.Done():
 			return
 		}
-		if typed == nil && over == nil && linger >= 0 && c.unsettled() == 0 {
-			over = time.After(linger)
+		if typed == nil && look == nil && linger >= 0 && c.unsettled() == 0 {
+			look, due = time.After(step), time.Now().Add(step)
 		}
 	}
+}
+
+// silence counts the looks in a row that have found it.
+type silence struct {
+	quiet int
+	came  int64 // how many messages had come at the last look
+}
+
+// look reports whether it has been silent for long enough. There is no silence while a message that has come is not shown,
+// because standard output is not read.
+func (s *silence) look(came, shown int64, late bool) bool {
+	if came != s.came || came != shown || late {
+		s.quiet, s.came = 0, came
+		return false
+	}
+	s.quiet++
+	return s.quiet == looks
 }
 
 // obey sends a typed line. An empty line on a terminal is no message.

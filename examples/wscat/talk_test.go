@@ -85,15 +85,15 @@ func lingering(t *testing.T, out io.Writer, times ...time.Duration) (after time.
 func TestSilenceBeginsAgainWithEachMessage(t *testing.T) {
 	var out strings.Builder
 	require.Equal(t, time.Second, lingering(t, &out))
-	require.Equal(t, 2600*time.Millisecond, lingering(t, &out, 900*time.Millisecond, 1600*time.Millisecond))
+	require.Equal(t, 2750*time.Millisecond, lingering(t, &out, 900*time.Millisecond, 1600*time.Millisecond), "seen at 1.75 s")
 	require.Equal(t, "x\nx\n", out.String())
 }
 
-// stuck is a pipe that nobody reads for 10 s.
+// stuck is a pipe that nobody reads for 10.1 s.
 type stuck struct{ once sync.Once }
 
 func (s *stuck) Write(b []byte) (int, error) {
-	s.once.Do(func() { time.Sleep(10 * time.Second) })
+	s.once.Do(func() { time.Sleep(10100 * time.Millisecond) })
 	return len(b), nil
 }
 
@@ -103,5 +103,18 @@ func TestAPipeThatNobodyReadsIsNoSilence(t *testing.T) {
 	for range 100 {
 		times = append(times, time.Millisecond)
 	}
-	require.Equal(t, 11*time.Second, lingering(t, &stuck{}, times...))
+	require.Equal(t, 11250*time.Millisecond, lingering(t, &stuck{}, times...), "seen at 10.25 s")
+}
+
+// After a stop the reader has not read what came meanwhile.
+func TestALookThatIsLateFindsNoSilence(t *testing.T) {
+	var s silence
+	for range looks - 1 {
+		require.False(t, s.look(0, 0, false))
+	}
+	require.False(t, s.look(0, 0, true))
+	for range looks - 1 {
+		require.False(t, s.look(0, 0, false))
+	}
+	require.True(t, s.look(0, 0, false))
 }
