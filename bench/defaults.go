@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
 func init() {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/lab"
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/lone"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/herd/lone"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 )

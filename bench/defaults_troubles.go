@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/lone"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lone"
 )
 
 // troublesTable compares all clients in herds that meet more than one simple outage.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/drainlab"
-	"github.com/redial-go/redial/bench/lab"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/interop/drainlab"
 )
 
 func init() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/drainlab"
+	"github.com/redial-go/redial/bench/interop/drainlab"
 )
 
 func TestDrainBenchSaysWhatIsWrongWithItsFlags(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/waits"
 )
 
 // addParams adds the flags for the parameters of waiting rules.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/lab"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
 )
 
 func init() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/sim/lone"
+	"github.com/redial-go/redial/bench/herd/lone"
 )
 
 func TestLonePrintsARowForEachCircumstance(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/rotate"
+	"github.com/redial-go/redial/bench/herd/rotate"
 )
 
 func init() {

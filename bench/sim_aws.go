@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redial-go/redial/bench/sim/contention"
+	"github.com/redial-go/redial/bench/articles/contention"
 )
 
 func init() {

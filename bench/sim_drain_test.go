@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/sim/drain"
+	"github.com/redial-go/redial/bench/herd/drain"
 )
 
 func TestDrainsArePrintedForEachWayAndClient(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
 func init() {

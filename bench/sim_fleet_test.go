@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
 func TestFleetPrintsOneLineForEachClient(t *testing.T) {

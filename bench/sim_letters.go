@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/timeline"
+	"github.com/redial-go/redial/bench/articles/timeline"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/articles/queueing"
 )
 
 func init() {

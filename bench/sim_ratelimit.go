@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/ratelimit"
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/ratelimit"
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func init() {

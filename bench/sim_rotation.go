@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/rotation"
+	"github.com/redial-go/redial/bench/herd/rotation"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func init() {

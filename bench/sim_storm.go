@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/storm"
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
 func init() {

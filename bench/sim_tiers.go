@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/redial-go/redial/bench/sim/tiers"
+	"github.com/redial-go/redial/bench/articles/tiers"
 )
 
 func init() {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/redial-go/redial/bench/lab"
+	"github.com/redial-go/redial/bench/herd/lab"
 )
 
 func init() {

@@ -4,8 +4,8 @@ import (
 	"flag"
 	"time"
 
-	"github.com/redial-go/redial/bench/sim/storm"
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/articles/waits"
 )
 
 // stormFlags are the flags that a storm has in both worlds, simulated and on real sockets:

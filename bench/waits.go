@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func init() {

@@ -5,8 +5,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // classicPanels are a linear panel and a logarithmic one of the same.

@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/waits"
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // waitColors and waitDashes tell the series of a picture apart, in this order.

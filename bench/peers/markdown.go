@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // WriteMarkdown writes the table of README.md in bench: a line for each peer, a column for

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // pictured are the rows of the first picture, which is that of the README.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func TestAPictureHasTheRatiosOfEachPeer(t *testing.T) {

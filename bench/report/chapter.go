@@ -3,7 +3,7 @@ package report
 import (
 	"context"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // Chapter is a part of the report.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/contention"
+	"github.com/redial-go/redial/bench/articles/contention"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // The original's sizes.

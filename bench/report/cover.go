@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // coverClients are those of the cover.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func TestTheCoverSaysWhatWasSimulated(t *testing.T) {

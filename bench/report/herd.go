@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // compared are the clients of fleet.Clients whose herds are drawn.

@@ -7,7 +7,7 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 //go:embed report.html

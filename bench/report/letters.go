@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/timeline"
+	"github.com/redial-go/redial/bench/articles/timeline"
+	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/lone"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lone"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // loneClients are the clients of fleet.Clients that the chapter of lone clients compares.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // drawNeighbours is how clients of each make come back beside naive ones.

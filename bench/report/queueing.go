@@ -10,8 +10,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // meanServe is the mean service time in s: 10 ms x e^(0.25^2/2).

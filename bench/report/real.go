@@ -9,9 +9,9 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/lab"
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // realPlan is the chapter of what "bench herd" has measured.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/sim/queueing"
-	"github.com/redial-go/redial/bench/sim/tiers"
+	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/articles/tiers"
 )
 
 // small is a report that takes seconds.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // sizes are those of the herds in drawSizes, in hundredths of Options.N.

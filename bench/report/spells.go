@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // spellSettings are herds that meet more than one outage of one server.

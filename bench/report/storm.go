@@ -8,9 +8,9 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/fleet"
-	"github.com/redial-go/redial/bench/sim/storm"
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // The stops that are drawn, in seconds.

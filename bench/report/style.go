@@ -4,7 +4,7 @@ import (
 	"image/color"
 	"strings"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // families are the strategies by what they have in common, each with its colour; the

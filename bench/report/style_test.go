@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/contention"
-	"github.com/redial-go/redial/bench/sim/queueing"
-	"github.com/redial-go/redial/bench/sim/storm"
-	"github.com/redial-go/redial/bench/sim/tiers"
+	"github.com/redial-go/redial/bench/articles/contention"
+	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/articles/tiers"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 func TestStrategiesOfOnePictureCanBeToldApart(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/tiers"
+	"github.com/redial-go/redial/bench/articles/tiers"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // tiersPlan is the chapter of package tiers: a figure per scenario.

@@ -3,8 +3,8 @@ package report
 import (
 	"gonum.org/v1/plot"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // parts are what the load consists of, from the axis up.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/report/chart"
-	"github.com/redial-go/redial/bench/sim/queueing"
+	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // drawn is a strategy's series in small.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/redial-go/redial/bench/report/chart"
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // plural is "1 seed" or "3 seeds".

@@ -15,7 +15,7 @@
 //
 // # In a browser
 //
-// reconnect/README.md says what a page can and cannot do, and bench/browser has the tests, in
+// reconnect/README.md says what a page can and cannot do, and bench/interop/browser has the tests, in
 // Chromium 156. For a server that has pages as clients:
 //
 //   - A failed dial tells a page nothing: a 401, a 503 and a closed port look alike. To make a page

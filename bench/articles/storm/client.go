@@ -1,0 +1,119 @@
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
+)
+
+// Client is how the clients of a storm wait after a failure: as one of the three kinds of
+// the original does, or by a rule of package waits. The zero value is [Fixed].
+type Client struct {
+	Kind   string       // fixed, described, coded, or the name of a rule
+	Params waits.Params // zero fields have the kind's own values; what the kind does not take does not matter
+}
+
+// The kinds of client of the original.
+var (
+	Fixed     = Client{Kind: "fixed"}     // tries again 100 ms after a failure
+	Described = Client{Kind: "described"} // exponential as the original describes it: 0.1, 0.27, 0.74 s ... up to 5 min, with 10 % of noise
+	Coded     = Client{Kind: "coded"}     // exponential as its program does it: see [AsCoded]
+)
+
+// Clients returns the three.
+func Clients() []Client { return []Client{Fixed, Described, Coded} }
+
+// The constants of the original's clients.
+const (
+	clientMin    = 100 * time.Millisecond
+	clientMax    = 5 * time.Minute
+	clientFactor = 2.71828
+	clientJitter = 0.1
+)
+
+// Kinds returns the rules by which clients can wait: the three of the original, and those
+// of package waits, but for its own "fixed".
+func Kinds() []waits.Rule {
+	kinds := []waits.Rule{
+		{Name: Fixed.Kind, Summary: "100 ms each time", Takes: []waits.Param{waits.Base}, New: func(p waits.Params) backoff.Policy {
+			return &classic.Fixed{Wait: orDefault(p.Base, clientMin)}
+		}},
+		{
+			Name: Described.Kind, Summary: "exponential as the original describes it: 0.1, 0.27, 0.74 s and so on, up to 5 min, within 10 %",
+			Takes: []waits.Param{waits.Base, waits.Multiplier, waits.Cap, waits.Jitter},
+			New: func(p waits.Params) backoff.Policy {
+				return &backoff.Normal{
+					Min: orDefault(p.Base, clientMin), Factor: orDefault(p.Multiplier, clientFactor),
+					Jitter: orDefault(p.Jitter, clientJitter), Max: orDefault(p.Cap, clientMax),
+				}
+			},
+		},
+		{
+			Name: Coded.Kind, Summary: "exponential as the original's program does it: first 2.7 times the last time it thought",
+			Takes: []waits.Param{waits.Multiplier, waits.Cap, waits.Jitter},
+			New: func(p waits.Params) backoff.Policy {
+				return &AsCoded{Factor: p.Multiplier, Jitter: p.Jitter, Max: p.Cap}
+			},
+		},
+	}
+	for _, r := range waits.Rules() {
+		if r.Name != Fixed.Kind {
+			kinds = append(kinds, r)
+		}
+	}
+	return kinds
+}
+
+// Of returns the client of a rule of [Kinds].
+func Of(r waits.Rule, p waits.Params) Client { return Client{Kind: r.Name, Params: p.Only(r)} }
+
+// String returns the kind, with the parameters that it was given.
+func (c Client) String() string {
+	name := orDefault(c.Kind, Fixed.Kind)
+	if given := c.Params.String(); given != "" {
+		name += "(" + given + ")"
+	}
+	return name
+}
+
+// Policy returns how one client waits. It may remember, so each client needs its own.
+func (c Client) Policy() (backoff.Policy, error) {
+	kinds := Kinds()
+	name := orDefault(c.Kind, Fixed.Kind)
+	i := slices.IndexFunc(kinds, func(r waits.Rule) bool { return r.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no client %q: there are %s", name, strings.Join(waits.Names(kinds), ", "))
+	}
+	return kinds[i].New(c.Params), nil
+}
+
+// AsCoded is the backoff of the original program, with its faults: the delay that
+// it remembers is overwritten by the time it thinks after a success; so the first
+// pause is min(2.718 x that, 5 min), and each further one 2.718 times the one before;
+// the noise is 0.1 s whatever the delay, and remembered with it; and a
+// negative sum fires at once. Unlike the library's policies it belongs to one client
+// and remembers.
+type AsCoded struct {
+	Factor float64       // default 2.71828
+	Jitter float64       // standard deviation of the noise in seconds; default 0.1; negative: none
+	Max    time.Duration // default 5 min
+
+	last time.Duration
+}
+
+// Think tells it how long the client thinks after a success.
+func (a *AsCoded) Think(d time.Duration) { a.last = d }
+
+// Next never gives up.
+func (a *AsCoded) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	d := min(orDefault(a.Factor, clientFactor)*a.last.Seconds(), orDefault(a.Max, clientMax).Seconds())
+	d += float64(max(orDefault(a.Jitter, clientJitter), 0) * r.NormFloat64())
+	a.last = time.Duration(d * float64(time.Second))
+	return backoff.Step{Wait: max(a.last, 0)}, true
+}

@@ -1,0 +1,200 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+)
+
+// Scene is how the server goes, and what dials meet until it is back for good.
+type Scene uint8
+
+// The scenes. The server is always killed, so that every connection is lost.
+const (
+	Restart Scene = iota // dials are refused for the outage
+	Hang                 // for the outage connections are accepted, and what was accepted is never answered, also not afterwards
+	Flap                 // it comes back after the outage, serves for as long, and is killed again, Flaps times
+	Rolling              // several servers, of which each is killed Every after the one before, and is back after the outage
+	Half                 // several servers are killed and back at once, but from then on the first half of them accept and never answer
+)
+
+var scenes = [...]string{"restart", "hang", "flap", "rolling", "half"}
+
+// Scenes returns the names that ParseScene knows.
+func Scenes() []string { return scenes[:] }
+
+// String returns the name that ParseScene knows.
+func (s Scene) String() string {
+	if int(s) < len(scenes) {
+		return scenes[s]
+	}
+	return fmt.Sprintf("scene %d", s)
+}
+
+// ParseScene is the inverse of String.
+func ParseScene(name string) (Scene, error) {
+	for i, s := range scenes {
+		if s == name {
+			return Scene(i), nil
+		}
+	}
+	return 0, fmt.Errorf("find scene %q: there are %q", name, scenes)
+}
+
+// The defaults, and the most that there may be.
+const (
+	defaultFlaps   = 5
+	defaultServers = 4
+	defaultEvery   = 10 * time.Second
+	mostFlaps      = 50
+	mostServers    = 20
+)
+
+// forever is longer than any run.
+const forever = 1000 * time.Hour
+
+// shortLived reports whether sessions may be lost soon after they began, so that it matters
+// which of them count as stable.
+func (s Scene) shortLived() bool { return s == Flap || s == Rolling }
+
+// many reports whether there are several servers.
+func (s Scene) many() bool { return s == Rolling || s == Half }
+
+// validateScene returns an error that names what is wrong with the scene.
+func (h *Herd) validateScene() error {
+	switch {
+	case int(h.Scene) >= len(scenes):
+		return fmt.Errorf("there is no %v", h.Scene)
+	case h.URL != "" && h.Scene != Restart:
+		return errors.New("a server of yours has no scene: you restart it yourself")
+	case h.Flaps < 0 || h.Flaps > mostFlaps:
+		return fmt.Errorf("a server can flap up to %d times, not %d", mostFlaps, h.Flaps)
+	case h.Servers < 0 || h.Servers > mostServers || h.Scene == Half && h.Servers == 1:
+		return fmt.Errorf("there can be 2 to %d servers, not %d", mostServers, h.Servers)
+	case h.Every < 0 || h.Every > 0 && h.Every < h.Outage:
+		return fmt.Errorf("servers that are away for %v cannot be restarted %v apart", h.Outage, h.Every)
+	}
+	return nil
+}
+
+// withDefaults returns h with the defaults of its scene.
+func (h Herd) withDefaults() Herd {
+	if h.Watch == 0 && h.URL == "" {
+		h.Watch = defaultWatch
+	}
+	if h.Flaps == 0 {
+		h.Flaps = defaultFlaps
+	}
+	if h.Every == 0 {
+		h.Every = max(defaultEvery, h.Outage)
+	}
+	if h.Servers == 0 {
+		h.Servers = defaultServers
+	}
+	if !h.Scene.many() {
+		h.Servers = 1
+	}
+	return h
+}
+
+// step is a moment of a scene: a server is killed, or another process takes its place.
+type step struct {
+	at     time.Duration // from the first
+	server int
+	up     bool
+	hang   time.Duration // for so long the new one does not answer
+}
+
+// steps returns the scene, in order of time.
+func (h *Herd) steps() (all []step) {
+	down := func(at time.Duration, server int) { all = append(all, step{at: at, server: server}) }
+	up := func(at time.Duration, server int, hang time.Duration) {
+		all = append(all, step{at: at, server: server, up: true, hang: hang})
+	}
+	switch h.Scene {
+	case Hang:
+		down(0, 0)
+		up(0, 0, h.Outage)
+	case Flap:
+		for i := range h.Flaps {
+			down(time.Duration(2*i)*h.Outage, 0)
+			up(time.Duration(2*i+1)*h.Outage, 0, 0)
+		}
+	case Rolling:
+		for k := range h.Servers {
+			down(time.Duration(k)*h.Every, k)
+			up(time.Duration(k)*h.Every+h.Outage, k, 0)
+		}
+	case Half:
+		for k := range h.Servers {
+			down(0, k)
+		}
+		for k := range h.Servers {
+			hang := time.Duration(0)
+			if k < h.Servers/2 {
+				hang = forever
+			}
+			up(0, k, hang)
+		}
+	default:
+		down(0, 0)
+		up(h.Outage, 0, 0)
+	}
+	return all
+}
+
+// Simulated returns the same herd for the simulator. What the kernel's backlog cannot take
+// is dropped there; with Reject, which resets what is too much, 100 ms of work may wait.
+func (h Herd) Simulated() fleet.Herd {
+	h = h.withDefaults()
+	h.Client.Credit = 0 // a reconnect.Conn has the default, whatever its policy
+	s := fleet.Herd{N: h.N, Client: h.Client, Outage: fleet.Outage{Length: h.Outage}}
+	s.Server = fleet.Server{Capacity: h.Capacity, Queue: fleet.Drop, Count: h.Servers}
+	if h.Reject {
+		s.Server.Queue, s.Server.Backlog = fleet.Reject, max(int(h.Capacity/10), 1)
+	}
+	switch h.Scene {
+	case Hang:
+		s.Outage.Down = fleet.Swallowed
+	case Flap:
+		for i := range h.Flaps {
+			if i > 0 {
+				s.Outage.Spells = append(s.Outage.Spells, fleet.Spell{Down: fleet.Up, Length: h.Outage})
+			}
+			s.Outage.Spells = append(s.Outage.Spells, fleet.Spell{Down: fleet.Refused, Length: h.Outage})
+		}
+	case Rolling:
+		s.Server.Rolling = h.Every
+	case Half:
+		s.Outage.Length, s.Server.Hung = 0, h.Servers/2
+	}
+	s.Watch = s.Return() + h.Watch
+	return s
+}
+
+// Simulate is [Run] by the simulator. Of Bins it knows Dials and Up; TimedOut and PeakIn are 0.
+func Simulate(ctx context.Context, h Herd, seed uint64) (*Result, error) {
+	if err := h.Validate(); err != nil {
+		return nil, err
+	}
+	s := h.Simulated()
+	s.Seed = seed
+	r, err := fleet.Run(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	y := &Result{
+		Client: h.Client.Name, Scene: h.Scene, N: h.N, Outage: s.Return(), T50: r.T50, T99: r.T99, T100: r.T100, Watched: h.withDefaults().Watch, Up: r.Up,
+		Peak: r.Peak, Dials: r.Dials, Refused: r.Refused, Wasted: r.Wasted, UpShare: r.UpShare, Away: r.Away,
+	}
+	if h.Scene != Rolling {
+		y.Ideal = r.Ideal
+	}
+	for i, n := range r.DialsPerBin {
+		y.Bins = append(y.Bins, Bin{Dials: int(n), Up: int(r.UpPerBin[i])})
+	}
+	return y, nil
+}

@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// stormClient is one client of a storm. It belongs to the goroutine of live.
+type stormClient struct {
+	storm  *Storm
+	url    string
+	counts *stormCounts
+	http   *http.Client
+	policy backoff.Policy
+	rand   *rand.Rand
+}
+
+// newStormClients returns the clients, which dial from as many addresses as there are.
+func newStormClients(s *Storm, url string, counts *stormCounts) ([]stormClient, error) {
+	var shared [sources]*http.Client
+	for i := range shared {
+		var d net.Dialer
+		if from := source(i); from.IsValid() {
+			d.LocalAddr = &net.TCPAddr{IP: from.AsSlice()}
+		}
+		shared[i] = &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}}
+	}
+	clients := make([]stormClient, s.Clients)
+	for i := range clients {
+		policy, err := s.Client.Policy()
+		if err != nil {
+			return nil, err
+		}
+		clients[i] = stormClient{storm: s, url: url, counts: counts, http: shared[i%sources], policy: policy, rand: backoff.Rand()}
+	}
+	return clients, nil
+}
+
+// live thinks and asks until ctx ends.
+func (c *stormClient) live(ctx context.Context) {
+	for pause(ctx, c.think()) == nil && c.succeed(ctx) {
+	}
+}
+
+// think returns how long the client thinks.
+func (c *stormClient) think() time.Duration {
+	d := time.Duration(c.rand.ExpFloat64() * float64(c.storm.Think))
+	if coded, ok := c.policy.(*storm.AsCoded); ok {
+		coded.Think(d)
+	}
+	return d
+}
+
+// succeed asks until it is answered; when the policy gives up, the client thinks before it
+// asks again. It returns false if ctx has ended.
+func (c *stormClient) succeed(ctx context.Context) bool {
+	var outage backoff.Outage
+	for failed := false; ; failed = true {
+		err := c.ask(ctx)
+		switch {
+		case err == nil:
+			c.counts.ok.Add(1)
+			if failed {
+				c.counts.away.Add(-1)
+			}
+			return true
+		case ctx.Err() != nil:
+			return false
+		}
+		if !failed {
+			c.counts.away.Add(1)
+		}
+		v := backoff.Classify(err)
+		if v.Class == backoff.ClassOverload {
+			c.counts.timedOut.Add(1)
+		} else {
+			c.counts.failed.Add(1)
+		}
+		step, again := outage.Next(c.policy, v, time.Now(), c.rand)
+		wait := step.Wait
+		if !again {
+			outage, wait = backoff.Outage{}, c.think()
+		}
+		if pause(ctx, wait) != nil {
+			return false
+		}
+	}
+}
+
+// ask makes one request.
+func (c *stormClient) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.storm.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}

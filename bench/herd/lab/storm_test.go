@@ -1,0 +1,133 @@
+package lab_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/herd/lab"
+)
+
+// A storm in a glass: requests come often and are given up soon.
+func glass(kind storm.Client) lab.Storm {
+	return lab.Storm{
+		Client: kind, Clients: 50, Think: 200 * time.Millisecond, Timeout: 300 * time.Millisecond,
+		Stop: 1100 * time.Millisecond, Watch: 2 * time.Second,
+	}
+}
+
+func TestAServerThatWasStoppedGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range storm.Clients() {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			s := glass(kind)
+			told := 0
+			s.Each = func(lab.StormSecond) { told++ }
+			y, err := lab.RunStorm(t.Context(), s)
+			require.NoError(t, err)
+			require.Len(t, y.Seconds, told)
+			require.False(t, y.Cut)
+			require.True(t, y.Unknown, "it was not watched for long enough to say whether it has recovered")
+			var stopped, ok, late, failed int
+			for _, x := range y.Seconds {
+				ok, late, failed = ok+x.OK, late+x.TimedOut, failed+x.Failed
+				if x.Stopped {
+					stopped++
+				}
+				require.Equal(t, s.Server.Delay(x.InFlight), x.Delay)
+				require.LessOrEqual(t, x.InFlight, y.Peak)
+			}
+			require.Positive(t, stopped)
+			require.Positive(t, ok)
+			require.Positive(t, late, "nobody was answered while it was stopped")
+			require.Zero(t, failed)
+		})
+	}
+}
+
+// A server process takes as long as its parameters say: here longer than anybody waits.
+func TestTheServersParametersReachItsProcess(t *testing.T) {
+	t.Parallel()
+	s := glass(storm.Fixed)
+	s.Server = storm.Server{Base: 10 * time.Second}
+	s.Stop, s.Watch = 0, time.Second
+	y, err := lab.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		require.Zero(t, x.OK)
+		require.GreaterOrEqual(t, x.Delay, s.Server.Base)
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+}
+
+// Clients that pause for an hour after a failure fail once each.
+func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
+	t.Parallel()
+	s := glass(storm.Client{Kind: "fixed", Params: waits.Params{Base: time.Hour}})
+	s.Server = storm.Server{Base: 10 * time.Second}
+	s.Stop, s.Watch = 0, 3*time.Second
+	y, err := lab.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+	require.LessOrEqual(t, late, s.Clients)
+	require.Equal(t, y.Seconds[len(y.Seconds)-1].Away, late)
+}
+
+// A policy that gives up at once would otherwise ask without a pause.
+func TestAClientThatGivesUpThinksOnRealSockets(t *testing.T) {
+	t.Parallel()
+	s := glass(storm.Client{Kind: "connect-retry", Params: waits.Params{Cap: time.Second}})
+	s.Server = storm.Server{Base: 10 * time.Second}
+	s.Think, s.Stop, s.Watch = 2*time.Second, 0, 3*time.Second
+	y, err := lab.RunStorm(t.Context(), s)
+	require.NoError(t, err)
+	late := 0
+	for _, x := range y.Seconds {
+		late += x.TimedOut
+	}
+	require.Positive(t, late)
+	require.Less(t, late, 120, "a request each 2.3 s; without thinking it would be one each 0.3 s, 300 in all")
+}
+
+func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := glass(storm.Fixed)
+	s.Stop, s.Watch = time.Minute, time.Minute
+	s.Each = func(lab.StormSecond) { cancel() }
+	y, err := lab.RunStorm(ctx, s)
+	require.NoError(t, err)
+	require.True(t, y.Cut)
+	require.True(t, y.Unknown)
+	require.Len(t, y.Seconds, 1)
+	require.True(t, y.Seconds[0].Stopped)
+}
+
+func TestABadStormIsAnError(t *testing.T) {
+	for _, change := range []func(*lab.Storm){
+		func(s *lab.Storm) { s.Clients = 0 },
+		func(s *lab.Storm) { s.Think = 0 },
+		func(s *lab.Storm) { s.Timeout = 0 },
+		func(s *lab.Storm) { s.Stop = -1 },
+		func(s *lab.Storm) { s.Watch = 0 },
+		func(s *lab.Storm) { s.Client.Kind = "x" },
+		func(s *lab.Storm) { s.Server.Factor = 0.5 },
+	} {
+		s := glass(storm.Fixed)
+		change(&s)
+		_, err := lab.RunStorm(t.Context(), s)
+		require.Error(t, err)
+	}
+}

@@ -1,0 +1,144 @@
+// Package lone shows how late a single client is back, by circumstance and by policy. It
+// drives package fleet with a server that has room for everybody at once, so that clients
+// do not meet.
+package lone
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+)
+
+// Circumstance is a row of the table: what happens to a client, and what is shown of it.
+type Circumstance struct {
+	Name   string
+	Wanted string // median / p95 in s, as far as there is a wish
+	Herd   fleet.Herd
+	Show   func(o *Result) string // the text of a cell
+}
+
+// Result is what came of the runs of a [Circumstance] with one kind of client.
+type Result struct {
+	Late, Away []time.Duration // of all clients of all runs, sorted; fleet.Never is last
+	Up, Rate   float64         // means: share of the time up, and dials per second
+}
+
+// Side is how many clients share a run. They do not meet, because the server has room for
+// all at once: each is a lone client.
+const Side = 25
+
+// Run simulates lone clients of a kind that meet the circumstance, [Side] of them for each seed. The
+// seeds count up from first.
+func (r *Circumstance) Run(ctx context.Context, c fleet.Client, seeds int, first uint64) (*Result, error) {
+	h := r.Herd
+	h.Client = c
+	h.N = cmp.Or(h.N, Side)
+	h.Server.Capacity, h.Server.Answers = cmp.Or(h.Server.Capacity, 1e9), 1e9
+	var o Result
+	for seed := range seeds {
+		h.Seed = first + uint64(seed)
+		one, err := fleet.Run(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		o.Late = append(o.Late, one.Late...)
+		o.Away = append(o.Away, one.Away...)
+		o.Up += one.UpShare / float64(seeds)
+		o.Rate += one.DialRate / float64(seeds)
+	}
+	fleet.SortTimes(o.Late)
+	fleet.SortTimes(o.Away)
+	return &o, nil
+}
+
+// RunAll returns the result of each circumstance (first index) with each client, and calls
+// each after every one of them, several at a time. What it returns does not depend on
+// workers.
+func RunAll(ctx context.Context, rows []Circumstance, clients []fleet.Client, seeds int, first uint64, workers int, each func()) ([][]*Result, error) {
+	all := make([][]*Result, len(rows))
+	errs := make([]error, len(rows))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range next {
+				for _, c := range clients {
+					o, err := rows[i].Run(ctx, c, seeds, first)
+					if err != nil {
+						errs[i] = err
+						break
+					}
+					all[i] = append(all[i], o)
+					each()
+				}
+			}
+		})
+	}
+	for i := range rows {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Table returns the results as a table of circumstance by client, with its head.
+func Table(rows []Circumstance, clients []fleet.Client, all [][]*Result) [][]string {
+	head := []string{"circumstance", "wanted"}
+	for _, c := range clients {
+		head = append(head, c.Name)
+	}
+	t := [][]string{head}
+	for i, r := range rows {
+		row := []string{r.Name, r.Wanted}
+		for _, o := range all[i] {
+			row = append(row, r.Show(o))
+		}
+		t = append(t, row)
+	}
+	return t
+}
+
+// Figure returns a time in s with as many digits as say something, or "never".
+func Figure(d time.Duration) string {
+	switch s := d.Seconds(); {
+	case d == fleet.Never:
+		return "never"
+	case s < 9.95:
+		return fmt.Sprintf("%.1f", s)
+	default:
+		return fmt.Sprintf("%.0f", s)
+	}
+}
+
+// Quantiles returns some of times that are sorted, as text.
+func Quantiles(times []time.Duration, shares ...float64) (text string) {
+	for i, share := range shares {
+		if i > 0 {
+			text += " / "
+		}
+		text += Figure(fleet.Quantile(times, share))
+	}
+	return text
+}
+
+// HowLate returns the median and the p95 of how late a client is back.
+func HowLate(o *Result) string { return Quantiles(o.Late, 0.5, 0.95) }
+
+// HowLongAway returns the mean, the p99 and the longest of the times for which clients were
+// away, which are sorted.
+func HowLongAway(away []time.Duration) string {
+	return Figure(fleet.Mean(away)) + " / " + Quantiles(away, 0.99, 1)
+}
+
+// howOften returns for how much of the time a client was up, and how often it dialed.
+func howOften(o *Result) string { return fmt.Sprintf("%.0f %%, %.2f/s", 100*o.Up, o.Rate) }

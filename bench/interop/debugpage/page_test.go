@@ -1,0 +1,133 @@
+package debugpage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/interop/chromium"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/debug"
+)
+
+// program is a program with a page, and connections to two servers.
+type program struct {
+	network *conntest.Network
+	venue   *conntest.Server
+	page    *debug.Page
+	url     string
+}
+
+// start starts a program. The end of the test ends it.
+func start(t *testing.T) *program {
+	p := &program{network: new(conntest.Network)}
+	p.venue = conntest.NewServer(p.network, "venue:80", conntest.Discard)
+	t.Cleanup(p.venue.Close)
+	var err error
+	p.page, err = debug.New(&debug.Options{Title: "program"})
+	require.NoError(t, err)
+	t.Cleanup(func() { p.page.Close() })
+	p.url, err = p.page.Listen(":0")
+	require.NoError(t, err)
+	return p
+}
+
+// open opens a connection under a name. The end of the test closes it.
+func (p *program) open(t *testing.T, name string) *reconnect.Conn {
+	c, err := reconnect.New(&dialer.WebSocket{
+		URL: "ws://planted:planted@venue/feed?token=planted", DialContext: p.network.DialContext, Proxy: dialer.NoProxy,
+	}, &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {}})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close(); <-c.Done() })
+	p.page.Register(name, c, nil)
+	return c
+}
+
+// row returns an expression for the text of a row.
+func row(id int) string { return fmt.Sprintf(`document.getElementById("c%d").textContent`, id) }
+
+// A connection goes away and comes back on a page that nobody loads again. Meanwhile the
+// countdown runs.
+func TestAConnectionGoesAwayAndComesBack(t *testing.T) {
+	p := start(t)
+	const name = `feed <img src=x onerror="document.title='hurt'">`
+	c := p.open(t, name)
+	require.NoError(t, c.AwaitReady(t.Context()))
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	tab.Wait(t, row(1)+`.includes("ready")`)
+	tab.Eval(t, `void (window.here = true)`, nil)
+	p.network.Fault("venue:80", conntest.Fault{Refuse: true})
+	p.network.ResetAll("venue:80")
+	tab.Wait(t, row(1)+`.includes("waiting")`)
+	tab.Wait(t, `(() => { const e = document.querySelector("#c1 .next [data-until]"); if (!e) return false
+		window.seen = window.seen || new Set(); seen.add(e.textContent); return seen.size >= 3 })()`)
+	tab.Wait(t, row(1)+`.includes("refused")`)
+	tab.Wait(t, `document.querySelector(".chip.away b").textContent === "1"`)
+	p.network.Fault("venue:80")
+	tab.Wait(t, row(1)+`.includes("ready")`)
+	tab.Wait(t, `document.querySelector("#c1 svg .up") && document.querySelector("#c1 svg .now") !== null`)
+	tab.Click(t, "#c1 a")
+	tab.Wait(t, `document.querySelector(".events") && document.getElementById("live").textContent === "live"`)
+	require.Equal(t, "program / "+name, tab.Text(t, "h1"))
+	require.Contains(t, tab.Text(t, ".events"), "session_done")
+	p.venue.Disconnect(1012, "planted")
+	tab.Wait(t, `document.querySelector(".events").textContent.includes("1012 (service restart)")`)
+	var source, title string
+	tab.Eval(t, `document.documentElement.outerHTML`, &source)
+	tab.Eval(t, `document.title`, &title)
+	require.NotContains(t, source, "planted")
+	require.NotEqual(t, "hurt", title)
+	require.Empty(t, tab.Problems())
+}
+
+// What is searched and shown is chosen in the program, without loading the page again.
+func TestSearchAndPages(t *testing.T) {
+	p := start(t)
+	for i := range 230 {
+		p.open(t, fmt.Sprintf("conn %03d", i))
+	}
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.querySelector(".chip.ready b").textContent === "230" && document.querySelectorAll("#rows tr").length === 100`)
+	tab.Click(t, `a[rel="next"]`)
+	tab.Wait(t, `document.getElementById("pager").textContent.includes("101 to 200 of 230")`)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	tab.Eval(t, `(() => { window.here = true; const q = document.getElementById("q"); q.focus(); q.value = "CONN 17"; q.dispatchEvent(new Event("input")) })()`, nil)
+	tab.Wait(t, `document.getElementById("pager").textContent.includes("1 to 10 of 10 found") && document.querySelectorAll("#rows tr").length === 10`)
+	tab.Wait(t, `window.here && location.search === "?q=CONN+17"`)
+	tab.Wait(t, `document.querySelector("footer a").getAttribute("href") === "?q=CONN+17&json"`)
+	tab.Eval(t, `(() => { const q = document.getElementById("q"); q.value = "nothing"; q.dispatchEvent(new Event("input")) })()`, nil)
+	tab.Wait(t, `document.getElementById("pager").textContent.includes("No connection is like that") && document.querySelectorAll("#rows tr").length === 0`)
+	require.Empty(t, tab.Problems())
+}
+
+// A page whose program has ended says so, and does not go on counting.
+func TestAProgramThatHasEndedIsNoticed(t *testing.T) {
+	p := start(t)
+	p.open(t, "feed")
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	tab.Click(t, "#pause")
+	tab.Wait(t, `document.getElementById("live").textContent === "paused"`)
+	tab.Click(t, "#pause")
+	tab.Wait(t, `document.getElementById("live").textContent === "live"`)
+	require.NoError(t, p.page.Close())
+	tab.Wait(t, `document.body.classList.contains("stale") && document.getElementById("live").textContent.startsWith("not live")`)
+}
+
+// The page fits a phone: nothing is wider than the screen.
+func TestThePageFitsAPhone(t *testing.T) {
+	p := start(t)
+	p.open(t, "a connection with a name that is longer than the screen of a phone is wide, so that it must be broken")
+	tab := chromium.Start(t).Open(t, p.url)
+	tab.Phone(t)
+	for _, query := range []string{"", "?conn=1"} {
+		tab.Navigate(t, p.url+query)
+		tab.Wait(t, `document.documentElement.scrollWidth <= innerWidth && innerWidth === 390`)
+	}
+	require.Empty(t, tab.Problems())
+}
