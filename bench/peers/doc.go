@@ -1,5 +1,5 @@
-// Package peers measures redial beside what else keeps a connection, or does not: one
-// table of rows and peers, made by one command ("bench peers").
+// Command peers measures redial beside what else keeps a connection, or does not: one
+// table of rows and peers, made by one command ("go run ." in this folder).
 //
 // A peer is one way to use one library. Its adapter is all that a user of that library
 // would write, in one file of at most 60 lines. What is measured is the same for all:
@@ -18,4 +18,4 @@
 //     its heap. Memory is what is alive on its heap, and its stacks.
 //   - Where a row is about waiting (a server that is killed or silent, a feed with resets)
 //     the clients wait side by side, and each round has a client of each peer.
-package peers
+package main

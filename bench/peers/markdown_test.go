@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ Measured 2026-01-02, a machine, load average 0.50 to 1.00, 1 to 2 rounds.
 `, b.String())
 }
 
-// What "bench peers -from peers.json -markdown" prints.
+// What "go run . -from ../peers.json -markdown -" prints.
 func TestTheTableOfTheREADMEIsThatOfTheSavedFigures(t *testing.T) {
 	saved, err := ReadFile("../peers.json")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package peers
+package main
 
 import (
 	"errors"

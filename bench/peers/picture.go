@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // pictured are the rows of the first picture, which is that of the README.
@@ -135,4 +136,19 @@ func ratioAxis(rows []*Result) chart.Axis {
 	}
 	wide := max(high-low, 1)
 	return chart.Axis{Label: "ratio, log scale", Log: true, Min: math.Pow(10, low-room*wide), Max: math.Pow(10, high+room*wide)}
+}
+
+// loads says what several measurements have in common, and between what their loads were.
+func loads(rows []*Result) string {
+	var parts []string
+	least, most := rows[0].Measured.Load[0], 0.0
+	for _, r := range rows {
+		for _, part := range []string{r.Measured.Date, r.Measured.Machine} {
+			if !slices.Contains(parts, part) {
+				parts = append(parts, part)
+			}
+		}
+		least, most = min(least, slices.Min(r.Measured.Load[:])), max(most, slices.Max(r.Measured.Load[:]))
+	}
+	return fmt.Sprintf("%s, load average %s to %s", strings.Join(parts, ", "), cli.LoadText(least), cli.LoadText(most))
 }

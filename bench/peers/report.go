@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // Report is what [Run] has measured, or [Read] has read.
@@ -18,7 +20,7 @@ type Report struct {
 type Result struct {
 	Name     string
 	Title    string // what was measured
-	Measured Conditions
+	Measured cli.Conditions
 	Columns  []Column
 	Peers    []*PeerResult
 	Notes    []string `json:",omitempty"` // what else there is to say, by peer
@@ -151,7 +153,7 @@ func (r *Result) write(w io.Writer) error {
 }
 
 // Remarks are what there is to say below the table: the notes, and how it was measured.
-func (r *Result) Remarks() []string { return append(slices.Clone(r.Notes), r.Measured.text()) }
+func (r *Result) Remarks() []string { return append(slices.Clone(r.Notes), r.Measured.String()) }
 
 // Table returns the figures as text, a line for each peer, and the head of its columns: of
 // the first figure and of its ratio the minimum, the median and the maximum, of the others

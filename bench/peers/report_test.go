@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 func TestASpreadHasAMiddle(t *testing.T) {
@@ -17,7 +19,7 @@ func TestASpreadHasAMiddle(t *testing.T) {
 }
 
 // conditions are those of all results of the tests.
-var conditions = Conditions{Date: "2026-01-02", Machine: "a machine", Load: [2]float64{0.5, 1}, Took: "1s"}
+var conditions = cli.Conditions{Date: "2026-01-02", Machine: "a machine", Load: [2]float64{0.5, 1}, Took: "1s"}
 
 // result is a row as it is now, with a few peers and without figures.
 func result(t testing.TB, name string, peers ...string) *Result {

@@ -1,4 +1,4 @@
-package peers
+package main
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
+
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // Options say what [Run] measures. The zero value is everything that does not take long,
@@ -120,9 +121,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for _, r := range p.rows {
 		result := newResult(r, p.of(r))
 		report.Rows = append(report.Rows, result)
-		began, load := time.Now(), loadAverage()
+		end := cli.Measure()
 		err := p.rounds(ctx, r, result)
-		result.Measured = conditionsOf(began, load)
+		result.Measured = end()
 		if err == nil {
 			continue
 		}

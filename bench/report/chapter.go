@@ -47,7 +47,6 @@ func plans(o Options) []plan {
 		spellsPlan(o),
 		lonePlan(o),
 		realPlan(o),
-		peersPlan(o),
 		queueingPlan(o),
 		tiersPlan(o),
 		lettersPlan(o),

@@ -1,9 +1,20 @@
 package report
 
 import (
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// program has the commands of this package.
+var program = cli.Program{Name: "bench report", Commands: []cli.Command{Command()}}
+
+// bench runs the program.
+func bench(args ...string) (out, errs string, code int) {
+	return program.Try(context.Background(), args...)
+}

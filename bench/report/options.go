@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/redial-go/redial/bench/peers"
 )
 
 // Options are what is drawn. Zero fields have the defaults.
@@ -17,13 +15,11 @@ type Options struct {
 	N        int                  // connections of a herd; default 10,000
 	Capacity float64              // handshakes per second; default 500
 	Herd     [][]string           // for each measurement, the file that "bench herd" has written with -series, and that with -csv if there is one
-	Peers    string               // the file that "bench peers" has written with -json, if there is one
 	Only     []string             // IDs of the chapters that are drawn; default: all
 	Each     func(done, many int) // called after each figure, one at a time; nil is allowed
 }
 
-// Validate returns an error that names what is wrong with o. It reads the files of Herd and
-// Peers.
+// Validate returns an error that names what is wrong with o. It reads the files of Herd.
 func (o Options) Validate() error {
 	if o.RPS < 0 || o.Seeds < 0 || o.N < 0 || o.N > mostConnections || o.Capacity < 0 || o.Capacity > 1e9 {
 		return errors.New("draw report: a number is out of range")
@@ -35,11 +31,6 @@ func (o Options) Validate() error {
 	}
 	for _, files := range o.Herd {
 		if _, err := readMeasured(files); err != nil {
-			return err
-		}
-	}
-	if o.Peers != "" {
-		if _, err := peers.ReadFile(o.Peers); err != nil {
 			return err
 		}
 	}

@@ -1,15 +1,11 @@
-// Package drainlab measures on real sockets what clients see of a server that is replaced by its
+// Command drainlab measures on real sockets what clients see of a server that is replaced by its
 // next generation: a real haproxy, two real servers, and real Conns that are connected to the
 // first when it gets SIGTERM.
 //
-//	r, err := drainlab.Run(ctx, drainlab.Drain{Clients: 2000, Window: 10 * time.Second, Way: "drain"})
-//	fmt.Println(r.Peak, r.Away, r.Lost)
-//
 // A way is how the first server gets rid of its clients: see [Ways]. The servers are made with
 // gorilla/websocket, each in a process of its own on loopback: this program, started again with a
-// hidden argument, so a main package that uses it calls [IsServer] first. None outlives the
-// process that started it.
+// hidden argument. None outlives the process that started it.
 //
 // Each client sends numbered messages, and the servers note which have come. Each client gets
 // numbered messages, and asks on each new connection for those after the last one that it has.
-package drainlab
+package main

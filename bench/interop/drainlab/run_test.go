@@ -1,4 +1,4 @@
-package drainlab
+package main
 
 import (
 	"context"

@@ -1,0 +1,25 @@
+// Package articles has the commands that reproduce what articles say about retries.
+// ARTICLES.md has a row for each of their figures.
+package articles
+
+import "github.com/redial-go/redial/bench/internal/cli"
+
+// Commands are the commands of "bench".
+func Commands() []cli.Command {
+	return []cli.Command{
+		{Name: "storm", Summary: "a retry storm on real sockets: a server that is stopped for a while, and clients that try again", Run: raiseStorm},
+		{Name: "waits", Summary: "draw what policies wait: by number of the retry and by time, linear and logarithmic", Run: drawWaits},
+	}
+}
+
+// Models are the models of "bench sim".
+func Models() []cli.Command {
+	return []cli.Command{
+		{Name: "queueing", Summary: "the article \"Good Retry, Bad Retry\": retries, backoff, budgets and breakers before one server with a queue", Run: simulateQueueing},
+		{Name: "tiers", Summary: "the incident of the article \"Good Retry, Bad Retry\": services that call one another and retry, users that press the button again, and the manual way out", Run: simulateTiers},
+		{Name: "letters", Summary: "the letter diagram of the article \"Good Retry, Bad Retry\": a failing request each second, retried three times", Run: simulateLetters},
+		{Name: "storm", Summary: "a retry storm: a server that is stopped for a while, and clients that try again", Run: simulateStorm},
+		{Name: "aws", Summary: "AWS's contention model: clients that must each win one write on one row", Run: simulateContention},
+		{Name: "ratelimit", Summary: "an API that answers calls beyond its rate with 429, with and without Retry-After", Run: simulateLimit},
+	}
+}

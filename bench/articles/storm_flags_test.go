@@ -1,0 +1,80 @@
+package articles
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is wrong with a storm is said in the same words in both worlds, by the flag.
+func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
+	for args, want := range map[string]string{
+		"-limit 0":                               `invalid value "0" for flag -limit: must be a whole number, at least 1`,
+		"-factor 0.9":                            `invalid value "0.9" for flag -factor: must be a number, at least 1`,
+		"-factor +Inf":                           `invalid value "+Inf" for flag -factor: must be a number, at least 1`,
+		"-delay 0":                               `invalid value "0" for flag -delay: must be above 0`,
+		"-clients -3":                            `invalid value "-3" for flag -clients: must be a whole number, at least 1`,
+		"-lambda 0s":                             `invalid value "0s" for flag -lambda: must be above 0`,
+		"-timeout never":                         `invalid value "never" for flag -timeout: must be a time, such as 1.5s or 20, which is 20s`,
+		"-stop -1s":                              `invalid value "-1s" for flag -stop: must be a time, such as 1.5s or 20, which is 20s`,
+		"-watch 0":                               `invalid value "0" for flag -watch: must be above 0`,
+		"-base 0":                                `invalid value "0" for flag -base: must be above 0`,
+		"-multiplier 0":                          `invalid value "0" for flag -multiplier: must be a number, at least 1`,
+		"-client x":                              `-client: there is no "x": there are fixed, described, coded, redial, `,
+		"-client coded,y":                        `-client: there is no "y": there are fixed, described, coded, redial, `,
+		"-client fixed,coded -base 1s -spread 2": `-spread means nothing here: fixed takes -base; coded takes -multiplier, -cap, -jitter`,
+	} {
+		for _, world := range []string{"sim -model storm", "storm"} {
+			out, errs, code := bench(strings.Fields(world + " " + args)...)
+			require.Equal(t, cli.ExitUsage, code, args)
+			require.Contains(t, errs, want, args)
+			require.Equal(t, 1, strings.Count(errs, "\n"), args)
+			require.Empty(t, out, args)
+		}
+	}
+	_, errs, code := bench(strings.Fields("sim -model storm -seeds 0")...)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, errs, `invalid value "0" for flag -seeds: must be a whole number, at least 1`)
+}
+
+func TestTheStormsFlagsChangeWhatIsSimulated(t *testing.T) {
+	run := func(args string) string {
+		out, errs, code := bench(strings.Fields("sim -model storm -watch 2m -client " + args)...)
+		require.Zero(t, code, errs)
+		return out
+	}
+	require.Contains(t, run("fixed"), "client=fixed stop=10s watch=2m0s seed=1 recovered=false")
+	for _, args := range []string{"fixed -factor 1", "fixed -limit 2500", "fixed -before 0 -stop 1", "fixed -timeout 1m", "fixed -clients 100", "fixed -lambda 100", "fixed -stop 1"} {
+		require.Contains(t, run(args), "recovered=true", args)
+	}
+	require.Contains(t, run("fixed -stop 3"), "recovered=true")
+	require.Contains(t, run("fixed -stop 3 -delay 500ms"), "recovered=false")
+	require.Contains(t, run("fixed -stop 1 -watch 20"), "recovered=unknown back=unknown", "it is well, and must be so for 30 s")
+	_, errs, code := bench(strings.Fields("sim -model storm -search -watch 20")...)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, errs, "-watch: a search needs at least 31s to see that a run has recovered, not 20s")
+	require.Contains(t, run("described -base 1s -multiplier 5 -jitter 0"), "client=described(base=1s,multiplier=5,jitter=0) ")
+	require.Contains(t, run("fixed,coded -base 1s"), "client=coded ", "which has no first wait of its own")
+}
+
+func TestTheStormsFlagsReachRealSockets(t *testing.T) {
+	t.Parallel()
+	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.1 -timeout 0.2 -before 0 -stop 0 -watch 1 -delay 10 -base 30")...)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `\n +[\d.]+s +\d+ +1\d\.\d\ds +\d+ +0 +`, out, "a delay from 10 s on, and no success")
+	require.Contains(t, out, "\nclient=fixed(base=30s) clients=20 ")
+}
+
+func TestTheCurveHasTheDelaysOfTheArticle(t *testing.T) {
+	out, _, code := bench(strings.Fields("sim -model storm -curve")...)
+	require.Zero(t, code)
+	require.Contains(t, out, "requests=1040 delay=2.671444385s per_second=389.3\n")
+	require.Contains(t, out, "requests=307 delay=246.20435ms per_second=1246.9 (the most per second)\n")
+	require.Contains(t, out, "requests=952 delay=2.006483454s per_second=474.5 (from here on a request takes longer than 2s)\n")
+	out, _, _ = bench(strings.Fields("sim -model storm -curve -delay 1s -factor 1")...)
+	require.Contains(t, out, "requests=2231 delay=1s per_second=2231.0\n")
+	require.NotContains(t, out, "from here on")
+}

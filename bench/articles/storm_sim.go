@@ -1,0 +1,162 @@
+package articles
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/herd/fleet"
+)
+
+// stormOptions are the flags of "bench sim -model storm".
+type stormOptions struct {
+	storm.Options
+	clients []storm.Client
+	seeds   int
+	step    time.Duration
+	longest time.Duration
+}
+
+func simulateStorm(ctx context.Context, c *cli.Console, args []string) error {
+	var (
+		s             stormFlags
+		search, curve bool
+	)
+	o := stormOptions{seeds: 1, step: 250 * time.Millisecond, longest: 2 * time.Minute}
+	o.Backlog = 4096
+	flags := cli.NewFlags()
+	s.add(flags, "fixed,described,coded", 10*time.Minute)
+	flags.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	flags.Count(&o.seeds, 1, "seeds", "runs of each kind of client")
+	flags.BoolVar(&search, "search", false, "find the longest stop after which most seeds recover")
+	flags.Pause(&o.step, "step", "with -search: how exactly to find it")
+	flags.Pause(&o.longest, "longest", "with -search: the longest stop to try")
+	flags.BoolVar(&curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
+	if err := cli.Parse(c, flags, args); err != nil {
+		return err
+	}
+	var err error
+	if o.clients, err = s.chosen(); err != nil {
+		return err
+	}
+	o.Server, o.Clients, o.Think, o.Timeout = s.server, s.clients, s.think, s.timeout
+	o.Before, o.Stop, o.Watch = s.before, s.stop, s.watch
+	if s.before == 0 {
+		o.Before = -1
+	}
+	if curve {
+		printCurve(c.Out, s.server, s.timeout)
+		return nil
+	}
+	if search && s.watch < storm.LeastWatch {
+		return cli.Usagef("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, s.watch)
+	}
+	if search {
+		return o.searchBorders(ctx, c)
+	}
+	return o.run(ctx, c)
+}
+
+// run prints one line per run.
+func (o *stormOptions) run(ctx context.Context, c *cli.Console) error {
+	p := cli.NewProgress(c, "simulate", len(o.clients)*o.seeds)
+	defer p.End()
+	for _, kind := range o.clients {
+		for n := range o.seeds {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			one := o.Options
+			one.Client, one.Seed = kind, o.Seed+uint64(n)
+			y, err := storm.Run(one)
+			if err != nil {
+				return err
+			}
+			printStorm(c.Out, y)
+			p.Add(1)
+		}
+	}
+	return nil
+}
+
+// curvePoints are the numbers of requests of which the article's log, or a check of it, has
+// the delay.
+var curvePoints = []int{1, 30, 951, 1040, 1599, 1925, 2231}
+
+// printCurve prints a line per number of requests at a time.
+func printCurve(w io.Writer, server storm.Server, timeout time.Duration) {
+	points := append([]int{server.Best()}, curvePoints...)
+	tipping, tips := server.Tipping(timeout)
+	if tips {
+		points = append(points, tipping)
+	}
+	slices.Sort(points)
+	for _, n := range slices.Compact(points) {
+		note := ""
+		switch {
+		case tips && n == tipping:
+			note = fmt.Sprintf(" (from here on a request takes longer than %v)", timeout)
+		case n == server.Best():
+			note = " (the most per second)"
+		}
+		fmt.Fprintf(w, "requests=%d delay=%v per_second=%.1f%s\n", n, server.Delay(n), server.Throughput(n), note)
+	}
+}
+
+func printStorm(w io.Writer, y *storm.Result) {
+	recovered, back := recovery(y.Recovered, y.Options.Watch < storm.LeastWatch, fmt.Sprintf("%.1fs", y.Back.Seconds()), y.Options.Watch)
+	served := notWithin(y.Options.Watch)
+	if y.AllServed {
+		served = fmt.Sprintf("%.1fs", y.Everyone.Seconds())
+	}
+	fmt.Fprintf(w, "client=%v stop=%v watch=%v seed=%d recovered=%s back=%s everyone=%s backlog=%d peak=%d wasted=%d lost=%d gave_up=%d\n",
+		y.Options.Client, y.Options.Stop, y.Options.Watch, y.Options.Seed, recovered, back, served, y.Backlog, y.Peak, y.Wasted, y.Lost, y.GaveUp)
+}
+
+// recovery returns whether a run has recovered, and after what time, as words. A run that is not
+// known to have recovered was watched for too short a time, or cut.
+func recovery(recovered, unknown bool, after string, watch time.Duration) (is, back string) {
+	switch {
+	case recovered:
+		return "true", after
+	case unknown:
+		return "unknown", "unknown"
+	}
+	return "false", notWithin(watch)
+}
+
+// notWithin is fleet.NotWithin as one word, for lines of name=value.
+func notWithin(watch time.Duration) string {
+	return strings.ReplaceAll(fleet.NotWithin(watch), " ", "-")
+}
+
+// searchBorders prints one line per kind of client.
+func (o *stormOptions) searchBorders(ctx context.Context, c *cli.Console) error {
+	halvings := 0
+	for n := o.longest / o.step; n > 0; n /= 2 {
+		halvings++
+	}
+	p := cli.NewProgress(c, "search", len(o.clients)*halvings*o.seeds)
+	defer p.End()
+	for _, kind := range o.clients {
+		one := o.Options
+		one.Client = kind
+		b, err := storm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.Add(1) })
+		if err != nil {
+			return err
+		}
+		shortest := "none up to " + o.longest.String()
+		if b.Shortest > 0 {
+			shortest = b.Shortest.String()
+		}
+		fmt.Fprintf(c.Out, "client=%v recovers_up_to=%v not_from=%s watch=%v seeds=%d\n", b.Client, b.Longest, shortest, o.Watch, o.seeds)
+	}
+	return nil
+}

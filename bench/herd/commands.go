@@ -1,0 +1,42 @@
+// Package herd has the commands about clients that lose their server all at once: what the
+// models say ([fleet], [lone], [rotation], [drain]), what real sockets say ([lab],
+// [rotate]), and the tables by which the library's defaults were chosen.
+package herd
+
+import (
+	"os"
+
+	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/herd/rotate"
+	"github.com/redial-go/redial/bench/internal/cli"
+)
+
+// Commands are the commands of "bench".
+func Commands() []cli.Command {
+	return []cli.Command{
+		{Name: "herd", Summary: "kill the server of a real herd on real sockets, and measure how the herd comes back", Run: measureHerd},
+		{Name: "lone", Summary: "compute how late one client is back, by circumstance and policy", Run: loneClients},
+		{Name: "rotate", Summary: "measure on real sockets what it costs to replace a session: pauses, memory, layers", Run: measureRotate},
+		{Name: "defaults", Summary: "compute the tables of DEFAULTS.md, by which the defaults were chosen", Run: defaults},
+	}
+}
+
+// Models are the models of "bench sim".
+func Models() []cli.Command {
+	return []cli.Command{
+		{Name: "fleet", Summary: "connections lost at once, an outage, and a server with a queue", Run: simulateFleet},
+		{Name: "rotation", Summary: "clients that were started together and replace each connection at its age, with and without a draw", Run: simulateRotation},
+		{Name: "drain", Summary: "a server that gets rid of its clients before it ends: at once, in batches, by the rules of others, each at a draw of its own", Run: simulateDrain},
+	}
+}
+
+// ServeChild runs the server of a measurement if this process was started as one, and
+// then ends the process.
+func ServeChild() {
+	switch {
+	case lab.IsServer():
+		os.Exit(lab.ServerMain())
+	case rotate.IsServer():
+		os.Exit(rotate.ServerMain())
+	}
+}

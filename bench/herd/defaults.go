@@ -1,0 +1,97 @@
+package herd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+)
+
+// defaults prints the tables by which the library's defaults were chosen, or puts
+// them into a file.
+func defaults(ctx context.Context, c *cli.Console, args []string) error {
+	flags := cli.NewFlags()
+	only := flags.String("table", "", "make only these tables, separated by commas: "+strings.Join(tableNames(), ", "))
+	largest := flags.Int("largest", 1_000_000, "leave out herds of more connections than this: 100000 takes about 5 minutes, 1000000 a quarter of an hour")
+	file := flags.String("o", "", "write the tables to this file, between its marks, instead of printing them")
+	if err := cli.Parse(c, flags, args); err != nil {
+		return err
+	}
+	tables := defaultTables
+	if *only != "" {
+		tables = nil
+		for name := range strings.SplitSeq(*only, ",") {
+			i := slices.IndexFunc(defaultTables, func(t defaultTable) bool { return t.name == name })
+			if i < 0 {
+				return cli.Usagef("there is no table %q: there are %s", name, strings.Join(tableNames(), ", "))
+			}
+			tables = append(tables, defaultTables[i])
+		}
+	}
+	m := &tableMaker{ctx: ctx, largest: *largest, workers: runtime.GOMAXPROCS(0)}
+	p := cli.NewProgress(c, "make tables", len(tables))
+	defer p.End()
+	for _, t := range tables {
+		m.err = nil
+		text := t.make(m).Markdown()
+		if m.err != nil {
+			return m.err
+		}
+		p.Add(1)
+		if *file == "" {
+			fmt.Fprintf(c.Out, "## %s\n\n%s\n", t.name, text)
+			continue
+		}
+		if err := putTable(*file, t.name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putTable replaces what lies between the marks of a table in a file.
+func putTable(file, name, text string) error {
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	mark := fmt.Sprintf("<!-- table %s -->\n", name)
+	before, rest, found := strings.Cut(string(old), mark)
+	_, after, ended := strings.Cut(rest, "<!-- end -->")
+	if !found || !ended {
+		return fmt.Errorf("put table %s: %s has no marks for it", name, file)
+	}
+	return os.WriteFile(file, []byte(before+mark+text+"<!-- end -->"+after), 0o644)
+}
+
+// tableMaker runs herds for tables and remembers the first error, after which it runs no
+// more.
+type tableMaker struct {
+	ctx     context.Context
+	err     error
+	largest int // herd
+	workers int
+}
+
+// average is fleet.Average with fewer runs the larger the herd.
+func (m *tableMaker) average(h fleet.Herd) fleet.Summary {
+	if m.err != nil {
+		return fleet.Summary{}
+	}
+	runs := 1
+	for _, size := range []struct{ n, runs int }{{10_000, 3}, {1000, 10}, {100, 30}, {10, 100}, {1, 300}} {
+		if h.N <= size.n {
+			runs = size.runs
+		}
+	}
+	h.Seed = 1
+	s, err := fleet.Average(m.ctx, h, runs, m.workers)
+	m.err = err
+	return s
+}

@@ -1,0 +1,312 @@
+package herd
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// defaultTable is one table of DEFAULTS.md.
+type defaultTable struct {
+	name string
+	make func(m *tableMaker) cli.Table
+}
+
+var defaultTables []defaultTable
+
+func init() {
+	defaultTables = []defaultTable{
+		{"lone", loneDefaults},
+		{"aims", func(m *tableMaker) cli.Table { return aims(m, client("redial"), 1_000_000) }},
+		{"aims-paced", func(m *tableMaker) cli.Table { return aims(m, client("paced"), 100_000) }},
+		{"herds", herdsTable},
+		{"lost", lostTable},
+		{"outages", outagesTable},
+		{"troubles", troublesTable},
+		{"others", others},
+		{"waits", waitsTable},
+		{"first", firstTable},
+		{"share", shareTable},
+		{"hang", hangTable},
+		{"swap", swapTable},
+		{"told", toldTable},
+		{"constants", constantsTable},
+		{"caps", capsTable},
+		{"lengths", lengthsTable},
+		{"gates", gatesTable},
+	}
+}
+
+func tableNames() (names []string) {
+	for _, t := range defaultTables {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// capacity is that of the server of all tables, in handshakes per second.
+const capacity = 500
+
+// world is one of the servers and outages that a policy has to stand.
+type world struct {
+	name    string
+	queue   fleet.Queue
+	backlog int
+	outage  time.Duration
+}
+
+func worlds() (all []world) {
+	for _, outage := range []time.Duration{0, 5 * time.Second} {
+		for _, w := range []world{
+			{"drop 4096", fleet.Drop, 4096, outage},
+			{"reject 4096", fleet.Reject, 4096, outage},
+			{"reject 50", fleet.Reject, capacity / 10, outage},
+			{"503 50", fleet.Busy, capacity / 10, outage},
+			{"unbounded", fleet.Unbounded, 0, outage},
+		} {
+			w.name = fmt.Sprintf("%v, %s", outage, w.name)
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// client is that of a name, which fleet.Clients has.
+func client(name string) fleet.Client {
+	c, ok := fleet.Named(name)
+	if !ok {
+		panic("there is no client " + name)
+	}
+	return c
+}
+
+// prompt is the library with other numbers.
+func prompt(p backoff.Prompt) fleet.Client { return fleet.Client{Policy: &p} }
+
+// herd is n clients in w.
+func (w world) herd(n int, c fleet.Client) fleet.Herd {
+	return fleet.Herd{N: n, Client: c, Outage: fleet.Outage{Length: w.outage}, Server: fleet.Server{Capacity: capacity, Queue: w.queue, Backlog: w.backlog}}
+}
+
+// limit is the aim for t99.
+func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
+
+// aims shows t99 in seconds, dials per client and the peak, for herds of all sizes up to
+// one.
+func aims(m *tableMaker, c fleet.Client, largest int) cli.Table {
+	sizes := []int{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
+	t := cli.Table{{"outage, server"}}
+	for _, n := range sizes {
+		if n <= min(largest, m.largest) {
+			t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
+		}
+	}
+	for _, w := range worlds() {
+		row := []string{w.name}
+		for _, n := range sizes {
+			if n <= min(largest, m.largest) {
+				row = append(row, aim(m.average(w.herd(n, c)), n))
+			}
+		}
+		t.Row(row...)
+	}
+	return t
+}
+
+// aim is one cell: t99, bold if it is too late; dials per client; the peak in
+// percent of the herd.
+func aim(s fleet.Summary, n int) string {
+	cell := fleet.Seconds(s.T99, s.Watch, 2)
+	if s.T99 == fleet.Never || s.T99 > limit(s) {
+		cell = "**" + cell + "**"
+	}
+	cell += fmt.Sprintf("; %.1f", s.Dials)
+	if n >= 1000 {
+		cell += fmt.Sprintf("; %.1f %%", 100*s.Peak/float64(n))
+	}
+	return cell
+}
+
+// outagesTable shows what other outages do, before a server with Linux's backlog.
+func outagesTable(m *tableMaker) cli.Table {
+	sizes := []int{1, 100, 10_000}
+	t := cli.Table{{"outage, drop 4096"}}
+	for _, n := range sizes {
+		t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
+	}
+	for _, o := range []fleet.Outage{
+		{Down: fleet.Refused, Length: time.Second}, {Down: fleet.Refused, Length: 30 * time.Second}, {Down: fleet.Refused, Length: 5 * time.Minute},
+		{Down: fleet.Silent, Length: 5 * time.Second}, {Down: fleet.Silent, Length: time.Minute},
+		{Down: fleet.Stopped, Length: 5 * time.Second}, {Down: fleet.Stopped, Length: time.Minute},
+		{Down: fleet.Swallowed, Length: 5 * time.Second}, {Down: fleet.Swallowed, Length: time.Minute},
+		{Down: fleet.Unavailable, Length: 5 * time.Second}, {Down: fleet.Unavailable, Length: time.Minute},
+	} {
+		row := []string{fmt.Sprintf("%v, %v", o.Length, o.Down)}
+		for _, n := range sizes {
+			h := worlds()[0].herd(n, client("redial"))
+			h.Outage = o
+			row = append(row, aim(m.average(h), n))
+		}
+		t.Row(row...)
+	}
+	return t
+}
+
+// others compares clients: t99 over ideal and dials, with 10,000.
+func others(m *tableMaker) cli.Table {
+	t := cli.Table{{"client, N = 10,000, outage 5 s", "drop 4096", "reject 4096", "reject 50", "503 50", "unbounded"}}
+	for _, c := range fleet.Clients() {
+		row := []string{c.Name}
+		for _, w := range worlds()[5:] {
+			s := m.average(w.herd(10_000, c))
+			row = append(row, fmt.Sprintf("%s; %.1f", overIdeal(s), s.Dials))
+		}
+		t.Row(row...)
+	}
+	return t
+}
+
+func overIdeal(s fleet.Summary) string {
+	if s.T99 == fleet.Never {
+		return fleet.NotWithin(s.Watch)
+	}
+	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
+}
+
+// named is a client in a table.
+type named struct {
+	name string
+	fleet.Client
+}
+
+// single is p with limits that grow with the outage, one dial at a time.
+func single(p backoff.Policy) fleet.Client {
+	return fleet.Client{Policy: fleet.Paced(p), OneConnection: true, Credit: -1}
+}
+
+// fullJitter is what most would write.
+func fullJitter() fleet.Client {
+	p := backoff.First(2*time.Second, &backoff.Exponential{OverloadCap: 5 * time.Minute})
+	return fleet.Client{Policy: backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second}, backoff.Timeout{}), OneConnection: true, Credit: -1}
+}
+
+// waitsTable is the frontier between coming back soon and dialing little.
+func waitsTable(m *tableMaker) cli.Table {
+	const second = time.Second
+	var policies []named
+	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
+		for _, share := range []float64{0.3, 0.4, 0.5, 0.6, 0.8, 1} {
+			policies = append(policies, named{fmt.Sprintf("base %v, share %v", base, share), prompt(backoff.Prompt{Base: base, Share: share})})
+		}
+	}
+	for _, jitter := range []struct {
+		name string
+		backoff.Jitter
+	}{{"full", backoff.JitterFull}, {"equal", backoff.JitterEqual}} {
+		for _, base := range []time.Duration{second, 2400 * time.Millisecond} {
+			for _, factor := range []float64{1.25, 1.5, 2} {
+				policies = append(policies, named{fmt.Sprintf("%s jitter, base %v, x %v", jitter.name, base, factor),
+					single(backoff.First(2*second, &backoff.Exponential{Base: base, Factor: factor, OverloadCap: time.Minute, Jitter: jitter.Jitter}))})
+			}
+		}
+	}
+	policies = append(policies, named{"decorrelated 1-30 s", single(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
+	t := cli.Table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
+	for _, p := range policies {
+		worst, lost := 0.0, false
+		dials := map[string]float64{}
+		for _, w := range worlds() {
+			if w.queue == fleet.Unbounded {
+				continue
+			}
+			for _, n := range []int{1, 10, 100, 1000, 10_000} {
+				s := m.average(w.herd(n, p.Client))
+				worst = max(worst, s.T99.Seconds()/limit(s).Seconds())
+				lost = lost || s.T99 == fleet.Never
+				dials[fmt.Sprint(n, w.name)] = s.Dials
+			}
+		}
+		at := func(n int, name string) string { return fmt.Sprintf("%.1f", dials[fmt.Sprint(n, name)]) }
+		late := fmt.Sprintf("%.2f", worst)
+		if lost {
+			late = "a herd is not back in time"
+		}
+		t.Row(p.name, late, at(10_000, "0s, reject 4096"), at(10_000, "0s, reject 50"),
+			at(1000, "5s, drop 4096"), at(10_000, "5s, drop 4096"), at(10_000, "5s, reject 4096"), at(10_000, "5s, reject 50"))
+	}
+	return t
+}
+
+// firstTable is the frontier between a lone client's blip and the peak.
+func firstTable(m *tableMaker) cli.Table {
+	t := cli.Table{{"first waits", "lone client, 1 s away: back after (median)", "peak, restart, N = 1000", "N = 10,000", "peak, 5 s refused, N = 1000", "N = 10,000", "server dies twice: second peak"}}
+	ms := time.Millisecond
+	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
+	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
+		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), prompt(backoff.Prompt{Spread: spread})})
+	}
+	policies = append(policies,
+		named{"as the default was: the second dial not a tenth later", client("paced")},
+		named{"[0, 2s), then [0.5s, 1s)", single(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
+		named{"[0, 2s), then [1.2s, 2.4s)", single(backoff.First(2*time.Second, &backoff.Exponential{Base: 2400 * ms, Factor: 1.25, Jitter: backoff.JitterEqual}))})
+	for _, p := range policies {
+		row := []string{p.name}
+		blip := fleet.Herd{N: 1, Client: p.Client, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
+		s, err := fleet.Average(m.ctx, blip, 5000, m.workers)
+		if err != nil {
+			m.err = err
+			return nil
+		}
+		row = append(row, fmt.Sprintf("%.2f s", 1+s.Median.Seconds()))
+		for _, i := range []int{0, 5} {
+			for _, n := range []int{1000, 10_000} {
+				row = append(row, fmt.Sprintf("%.1f %%", 100*m.average(worlds()[i].herd(n, p.Client)).Peak/float64(n)))
+			}
+		}
+		twice := fleet.Herd{N: 1000, Client: p.Client, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
+		t.Row(append(row, fmt.Sprintf("%.1f %%", m.average(twice).PeakAgain/10))...)
+	}
+	return t
+}
+
+// gatesTable shows what it changes when connections share a process and its gate.
+func gatesTable(m *tableMaker) cli.Table {
+	t := cli.Table{{"N = 10,000"}}
+	var served []world
+	for _, w := range worlds() {
+		if w.queue == fleet.Unbounded || w.queue == fleet.Reject && w.backlog > capacity {
+			continue
+		}
+		served = append(served, w)
+		t[0] = append(t[0], w.name)
+	}
+	for _, g := range []struct {
+		name      string
+		processes int
+		options   budget.LineOptions
+	}{
+		{"no gate", 0, budget.LineOptions{}},
+		{"1000 processes of 10", 1000, budget.LineOptions{}},
+		{"100 of 100", 100, budget.LineOptions{}},
+		{"10 of 1000", 10, budget.LineOptions{}},
+		{"1 of 10,000", 1, budget.LineOptions{}},
+		{"1 of 10,000, Rate 50", 1, budget.LineOptions{Rate: 50}},
+		{"1 of 10,000, no Rate", 1, budget.LineOptions{Rate: -1}},
+		{"1 of 10,000, no Rate, Concurrent 256", 1, budget.LineOptions{Rate: -1, Concurrent: 256}},
+		{"1 of 10,000, no Rate, no Concurrent", 1, budget.LineOptions{Rate: -1, Concurrent: -1}},
+	} {
+		row := []string{g.name}
+		for _, w := range served {
+			h := w.herd(10_000, client("redial"))
+			h.Processes, h.Gate = g.processes, g.options
+			row = append(row, aim(m.average(h), h.N))
+		}
+		t.Row(row...)
+	}
+	return t
+}

@@ -1,0 +1,204 @@
+package herd
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/redial-go/redial/bench/herd/drain"
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/chart"
+)
+
+// drainOptions are the flags of "bench sim -model drain".
+type drainOptions struct {
+	drain.Options
+	ways    []drain.Way
+	clients []fleet.Client
+	seeds   int
+	svg     string
+}
+
+// drained is the runs of one way and one kind of client.
+type drained struct {
+	client string
+	way    drain.Way
+	runs   []*drain.Result // by seed
+}
+
+func simulateDrain(ctx context.Context, c *cli.Console, args []string) error {
+	o, err := parseDrain(c, args)
+	if err != nil || o == nil {
+		return err
+	}
+	all, err := o.run(ctx, c)
+	if err != nil {
+		return runError(ctx, err)
+	}
+	if o.svg != "-" {
+		if err := drainTable(all).Print(c.Out); err != nil {
+			return err
+		}
+	}
+	return cli.WriteFile(c, o.svg, o.picture(all).WriteSVG)
+}
+
+// parseDrain returns nil if there is nothing to simulate.
+func parseDrain(c *cli.Console, args []string) (*drainOptions, error) {
+	o := &drainOptions{Options: drain.Options{Clients: 10_000, Window: time.Minute, Capacity: 500, RTT: 50 * time.Millisecond}}
+	flags := cli.NewFlags()
+	flags.Count(&o.Clients, 1, "n", "clients of the server that drains")
+	flags.Pause(&o.Window, "window", "the time that the server has")
+	flags.Float64Var(&o.Capacity, "capacity", o.Capacity, "handshakes that the other servers complete per second, all together")
+	flags.Pause(&o.RTT, "rtt", "the time for a message and its answer")
+	ways := flags.String("way", "all", "the ways to simulate, separated by commas, or all; -list shows them")
+	names := flags.String("policy", "redial;recws", "the clients, separated by semicolons, or all; -list shows them")
+	list := flags.Bool("list", false, "list the ways and the clients")
+	flags.Count(&o.seeds, 1, "seeds", "runs of which the table has the means (default 5)")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	flags.StringVar(&o.svg, "svg", "", "draw the dials over time to this file; - is standard output")
+	if err := cli.Parse(c, flags, args); err != nil {
+		return nil, err
+	}
+	if *list {
+		for _, w := range drain.Ways() {
+			fmt.Fprintf(c.Out, "%-11s %s\n", w.Name, w.Summary)
+		}
+		for _, client := range fleet.Clients() {
+			fmt.Fprintln(c.Out, client.Name)
+		}
+		return nil, nil
+	}
+	if o.seeds == 0 {
+		o.seeds = 5
+	}
+	var err error
+	if o.ways, err = chooseDrains(*ways); err != nil {
+		return nil, cli.Usage(err)
+	}
+	if o.clients, err = chooseClients(*names); err != nil {
+		return nil, cli.Usage(err)
+	}
+	return o, cli.CheckFile(o.svg)
+}
+
+func chooseDrains(names string) (chosen []drain.Way, err error) {
+	all := drain.Ways()
+	if names == "all" {
+		return all, nil
+	}
+	for _, name := range cli.List(names) {
+		i := slices.IndexFunc(all, func(w drain.Way) bool { return w.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no way %q: -list shows them", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// run simulates all ways with all clients.
+func (o *drainOptions) run(ctx context.Context, c *cli.Console) ([]drained, error) {
+	var all []drained
+	for _, client := range o.clients {
+		for _, w := range o.ways {
+			all = append(all, drained{client: client.Name, way: w, runs: make([]*drain.Result, o.seeds)})
+		}
+	}
+	p := cli.NewProgress(c, "simulate", len(all)*o.seeds)
+	defer p.End()
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	var group sync.WaitGroup
+	for w := range errs {
+		group.Go(func() {
+			for i := w; i < len(all)*o.seeds && errs[w] == nil; i += len(errs) {
+				d, seed := all[i/o.seeds], i%o.seeds
+				one := o.Options
+				one.Client, one.Seed = o.clients[i/o.seeds/len(o.ways)], o.Seed+uint64(seed)
+				d.runs[seed], errs[w] = drain.Run(ctx, one, d.way)
+				p.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// drainTable has a row for each way and client.
+func drainTable(all []drained) cli.Table {
+	t := cli.Table{{"client", "way", "last closed, s", "dials in the busiest 100 ms", "dials per client", "away: mean, s", "longest, s", "most at once", "clients cut", "all back, s"}}
+	for _, d := range all {
+		mean := func(of func(*drain.Result) float64) float64 {
+			sum := 0.0
+			for _, r := range d.runs {
+				sum += of(r)
+			}
+			return sum / float64(len(d.runs))
+		}
+		span := func(of func(*drain.Result) time.Duration) string {
+			var all []time.Duration
+			for _, r := range d.runs {
+				all = append(all, of(r))
+			}
+			return fleet.Seconds(fleet.Mean(all), d.runs[0].Watch, 1)
+		}
+		t.Row(d.client, d.way.Name,
+			span(func(r *drain.Result) time.Duration { return r.Closed }),
+			fmt.Sprintf("%.0f", mean(func(r *drain.Result) float64 { return float64(r.Peak) })),
+			fmt.Sprintf("%.2f", mean(func(r *drain.Result) float64 { return r.PerClient })),
+			span(func(r *drain.Result) time.Duration { return r.Mean }),
+			span(func(r *drain.Result) time.Duration { return r.Away }),
+			fmt.Sprintf("%.0f", mean(func(r *drain.Result) float64 { return float64(r.MostAway) })),
+			fmt.Sprintf("%.0f", mean(func(r *drain.Result) float64 { return float64(r.Cut) })),
+			span(func(r *drain.Result) time.Duration { return r.Back }))
+	}
+	return t
+}
+
+// picture has a panel for each client: the dials of the first seed over time.
+func (o *drainOptions) picture(all []drained) *chart.Picture {
+	p := &chart.Picture{
+		Name: "drain", Title: "Dials of clients whose server drains", Height: 190,
+		Note: fmt.Sprintf("%s clients, a window of %v, and servers that take %g handshakes/s; seed %d. Simulated", chart.Number(float64(o.Clients)), o.Window, o.Capacity, o.Seed),
+	}
+	for i, w := range o.ways {
+		p.Legend = append(p.Legend, chart.Series(i, w.Name))
+	}
+	for k, client := range o.clients {
+		panel := &chart.Panel{
+			Title: strings.TrimSpace(client.Name),
+			X:     chart.Axis{Max: 1.25 * o.Window.Seconds(), Label: "time, s"},
+			Y:     chart.Axis{Min: 0.8, Max: chart.RoundUp(float64(o.Clients)), Log: true, Label: "dials per 100 ms, log scale"},
+		}
+		for i := range o.ways {
+			panel.Layers = append(panel.Layers, chart.Line{Style: p.Legend[i], Points: busiest(o.Window, all[k*len(o.ways)+i].runs[0].Dials)})
+		}
+		p.Panels = append(p.Panels, panel)
+	}
+	return p
+}
+
+// busiest returns the most dials per 100 ms in each hundredth of the window, and a quarter more.
+func busiest(window time.Duration, dials []int32) []chart.Point {
+	points := make([]chart.Point, 125)
+	for i := range points {
+		points[i] = chart.Point{X: window.Seconds() * (float64(i) + 0.5) / 100, Y: 0.8}
+	}
+	for bin, n := range dials {
+		if i := int(time.Duration(bin) * fleet.Bin * 100 / window); i < len(points) {
+			points[i].Y = max(points[i].Y, float64(n))
+		}
+	}
+	return points
+}

@@ -1,0 +1,104 @@
+package herd
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+)
+
+func TestFleetPrintsOneLineForEachClient(t *testing.T) {
+	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	require.Zero(t, code)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, 3)
+	require.Equal(t, strings.Join(fleetColumns, ","), lines[0])
+	require.True(t, strings.HasPrefix(lines[1], "redial,1/1,0.40,"), lines[1])
+	require.True(t, strings.HasPrefix(lines[2], `"gRPC, 2s",1/1,0.40,`), lines[2])
+	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	require.Equal(t, out, again)
+}
+
+func TestFleetKnowsProcesses(t *testing.T) {
+	out, errs, code := bench("sim", "-model", "fleet", "-n", "2000", "-processes", "1", "-outage", "0", "-seeds", "1", "-csv", "-")
+	require.Zero(t, code, errs)
+	cells := strings.Split(strings.Split(out, "\n")[1], ",")
+	require.Equal(t, []string{"redial", "1/1", "4.00"}, cells[:3])
+	peak, err := strconv.Atoi(cells[7])
+	require.NoError(t, err)
+	require.LessOrEqual(t, peak, 60, "a burst of 10, and then 500 per second; without a gate twice as many")
+}
+
+func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
+	args := []string{"sim", "-model", "fleet", "-n", "1200", "-capacity", "20", "-seeds", "1", "-policy", "fixed 1s;redial"}
+	out, errs, code := bench(args...)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^ +fixed 1s +0/1 +60.00 +not within 22m0s +not within 22m0s +not within 22m0s +not within 22m0s `, out)
+	require.Regexp(t, `(?m)^ +redial +1/1 +60.00( +\d+\.\d\d){4} `, out)
+	require.Contains(t, out, "\nTimes count from the server's return, \"not within\" from the loss")
+	out, _, _ = bench(append(args, "-watch", "3m")...)
+	require.Contains(t, out, "not within 3m0s")
+	out, _, _ = bench("sim", "-model", "fleet", "-n", "10", "-seeds", "1")
+	require.NotContains(t, out, "not within")
+}
+
+func TestFleetWritesTheSeries(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "series.csv")
+	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed 1s", "-series", file)
+	require.Zero(t, code, errs)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Equal(t, "t_s,fixed 1s dials,fixed 1s up", lines[0])
+	require.Equal(t, "1.0,100,49", lines[11], "back after 1 s; 2 ms each, and the last of them counts for the next bin")
+}
+
+func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
+	for want, args := range map[string][]string{
+		`there is no client "x": -list shows them`:                                          {"-policy", "x"},
+		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503" "random"]`: {"-queue", "x"},
+		`fleet: want at least 1 connection, not 0`:                                          {"-n", "0"},
+		`-seeds must be above 0`:                                                            {"-seeds", "0"},
+		`fleet: 10 connections cannot be spread over 11 processes`:                          {"-n", "10", "-processes", "11"},
+		`fleet: 10 connections cannot be spread over -1 processes`:                          {"-n", "10", "-processes", "-1", "-series", "-"},
+	} {
+		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
+		require.Equal(t, cli.ExitUsage, code)
+		require.Equal(t, "bench sim: "+want+"\n", errs)
+		require.Empty(t, out)
+	}
+}
+
+func TestATableReplacesTheOneBetweenItsMarks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "d.md")
+	require.NoError(t, os.WriteFile(file, []byte("a\n<!-- table x -->\nold\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n"), 0o600))
+	require.NoError(t, putTable(file, "x", cli.Table{{"p", "q"}, {"1", "2"}}.Markdown()))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "a\n<!-- table x -->\n| p | q |\n|---|---|\n| 1 | 2 |\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n", string(text))
+	require.ErrorContains(t, putTable(file, "z", ""), "has no marks for it")
+}
+
+// DEFAULTS.md has a place for each table that "bench defaults" makes.
+func TestEveryTableHasItsPlace(t *testing.T) {
+	text, err := os.ReadFile("../DEFAULTS.md")
+	require.NoError(t, err)
+	for _, name := range tableNames() {
+		require.Equal(t, 1, strings.Count(string(text), "<!-- table "+name+" -->\n"), name)
+	}
+}
+
+func TestATableOfHerdsThatAreTooLargeHasNoFigures(t *testing.T) {
+	out, errs, code := bench("defaults", "-table", "troubles", "-largest", "100")
+	require.Zero(t, code, errs)
+	require.Equal(t, 1+len(fleet.Clients()), strings.Count(out, "\n| "), "the head, and a row for each client")
+	require.NotContains(t, out, "never")
+	require.Contains(t, out, "| redial | - | - |")
+}

@@ -1,0 +1,154 @@
+// Package cli is the frame of the programs of bench: commands, flags, progress, tables and
+// files.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// Program is a list of commands, or one command that needs no name.
+type Program struct {
+	Name     string
+	Commands []Command
+}
+
+// Command is one word after the name of a program. Run gets what follows it, prints results
+// to c.Out, and returns a [UsageError] for what the user got wrong. When ctx ends it prints
+// what it has and returns the context's cause.
+type Command struct {
+	Name    string
+	Summary string // one line, without a full stop
+	Run     func(ctx context.Context, c *Console, args []string) error
+}
+
+// Console is where a command prints.
+type Console struct {
+	Out      io.Writer // results
+	Errs     io.Writer // everything else
+	Terminal bool      // Errs is one
+
+	name, model string // of the program and the command, and of the model
+}
+
+// UsageError is a mistake of the user's. It ends the program with [ExitUsage].
+type UsageError struct{ error }
+
+// Usage returns err as a [UsageError]; nil stays nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
+
+// Usagef is fmt.Errorf for a [UsageError].
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// The exit codes beside 0.
+const (
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130
+)
+
+// ErrInterrupted is the cause of the context that Ctrl-C ends.
+var ErrInterrupted = errors.New("interrupted")
+
+// Main runs the program with the arguments of the process, until it is done or Ctrl-C ends
+// it, and returns the exit code.
+func (p Program) Main() int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	watching := make(chan struct{})
+	go func() { // ends with ctx, which cancel below ends
+		defer close(watching)
+		select {
+		case <-signals:
+			signal.Stop(signals) // a second one kills
+			cancel(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() { cancel(nil); <-watching }()
+	c := &Console{Out: os.Stdout, Errs: os.Stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	return p.Do(ctx, c, os.Args[1:])
+}
+
+// Try runs the program for a test, and returns what it prints and its exit code.
+func (p Program) Try(ctx context.Context, args ...string) (out, errs string, code int) {
+	var o, e bytes.Buffer
+	code = p.Do(ctx, &Console{Out: &o, Errs: &e}, args)
+	return o.String(), e.String(), code
+}
+
+// Do runs the command that args name, and returns the exit code.
+func (p Program) Do(ctx context.Context, c *Console, args []string) int {
+	c.name = p.Name
+	command := p.Commands[0]
+	if len(p.Commands) > 1 {
+		if len(args) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+			p.usage(c.Out)
+			return 0
+		}
+		i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == args[0] })
+		if i < 0 {
+			fmt.Fprintf(c.Errs, "%s: there is no command %q: \"%s help\" lists them\n", p.Name, args[0], p.Name)
+			return ExitUsage
+		}
+		command = p.Commands[i]
+		args = args[1:]
+		c.name += " " + command.Name
+	}
+	err := command.Run(ctx, c, args)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, ErrInterrupted):
+		fmt.Fprintf(c.Errs, "%s: interrupted; the results until then are kept\n", p.Name)
+		return ExitInterrupted
+	}
+	fmt.Fprintf(c.Errs, "%s: %v\n", c.name, err)
+	if _, ok := errors.AsType[UsageError](err); ok {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+func (p Program) usage(w io.Writer) {
+	fmt.Fprintf(w, "usage: %s COMMAND [flags]; \"%s COMMAND -h\" lists the flags\n\n", p.Name, p.Name)
+	for _, c := range slices.SortedFunc(slices.Values(p.Commands), func(a, b Command) int { return strings.Compare(a.Name, b.Name) }) {
+		fmt.Fprintf(w, "  %-10s %s\n", c.Name, c.Summary)
+	}
+}
+
+// Parse parses the flags of a command, which has no other arguments. A mistake is a
+// [UsageError] of one line; -h prints the flags and is flag.ErrHelp.
+func Parse(c *Console, flags *Flags, args []string) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(c.Out)
+		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n", c.name, c.model)
+		flags.PrintDefaults()
+		return err
+	case err != nil:
+		return Usagef("%w; \"%s%s -h\" lists the flags", err, c.name, c.model)
+	case flags.NArg() > 0:
+		return Usagef("unexpected argument %q", flags.Arg(0))
+	}
+	return nil
+}

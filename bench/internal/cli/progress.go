@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// Progress shows how far a command is, once it takes longer than two seconds: a bar
+// on a terminal, else a plain line every ten seconds. Its methods may be called from
+// any goroutine.
+type Progress struct {
+	c     *Console
+	what  string
+	total int
+
+	mu    sync.Mutex // guards what follows
+	done  int
+	began time.Time
+	lined time.Time // when the last line was printed
+	bar   *progressbar.ProgressBar
+
+	over, stopped chan struct{}
+}
+
+const (
+	progressAfter = 2 * time.Second
+	progressEvery = 10 * time.Second
+)
+
+// NewProgress begins something with total parts. It has a goroutine, since the first
+// of the parts may take long; End waits for that.
+func NewProgress(c *Console, what string, total int) *Progress {
+	now := time.Now()
+	p := &Progress{c: c, what: what, total: total, began: now, lined: now.Add(progressAfter - progressEvery),
+		over: make(chan struct{}), stopped: make(chan struct{})}
+	go func() { defer close(p.stopped); p.watch() }()
+	return p
+}
+
+// watch shows what there is until it is over, whether anything is done or not.
+func (p *Progress) watch() {
+	tick := time.NewTicker(progressAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.Add(0)
+		case <-p.over:
+			return
+		}
+	}
+}
+
+// Add notes that n more parts are done.
+func (p *Progress) Add(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += n
+	now := time.Now()
+	switch {
+	case now.Sub(p.began) < progressAfter:
+	case p.c.Terminal:
+		if p.bar == nil {
+			p.bar = progressbar.NewOptions(p.total, progressbar.OptionSetWriter(p.c.Errs),
+				progressbar.OptionSetDescription(p.what), progressbar.OptionSetWidth(30),
+				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+				progressbar.OptionThrottle(100*time.Millisecond))
+		}
+		_ = p.bar.Set(min(p.done, p.total)) // only a picture
+	case now.Sub(p.lined) >= progressEvery:
+		p.lined = now
+		fmt.Fprintf(p.c.Errs, "%s: %d of %d\n", p.what, p.done, p.total)
+	}
+}
+
+// End takes the bar away.
+func (p *Progress) End() {
+	close(p.over)
+	<-p.stopped
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Clear() // only a picture
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/bench/internal/cli"
+
+	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
+)
+
+func main() {
+	if IsServer() {
+		os.Exit(ServerMain())
+	}
+	os.Exit(program.Main())
+}
+
+var program = cli.Program{Name: "drainlab", Commands: []cli.Command{{Run: measureDrain}}}
+
+// drainBench is the flags of the command.
+type drainBench struct {
+	Drain
+	client   fleet.Client
+	ways     []string
+	rounds   int
+	json     string
+	from     string
+	markdown string
+}
+
+// drainFile is what -json keeps.
+type drainFile struct {
+	Clients    int
+	Window     string
+	Lead       string
+	Rate       float64 // messages per second to each client, and from it
+	Policy     string
+	Conditions string
+	Runs       []*Result // of all rounds, way by way
+}
+
+func measureDrain(ctx context.Context, c *cli.Console, args []string) error {
+	o, err := parseDrainBench(c, args)
+	if err != nil {
+		return err
+	}
+	var f *drainFile
+	if o.from != "" {
+		if f, err = readDrains(o.from); err != nil {
+			return err
+		}
+	} else if f, err = o.measure(ctx, c); len(f.Runs) == 0 {
+		return err
+	}
+	if o.json != "-" && o.markdown != "-" {
+		if printed := f.table().Print(c.Out); printed != nil {
+			return printed
+		}
+		fmt.Fprintf(c.Out, "%d clients, window %s, lead %s, %g messages/s each way and client, policy %s; %s\n", f.Clients, f.Window, f.Lead, f.Rate, f.Policy, f.Conditions)
+	}
+	return errors.Join(err, cli.WriteFile(c, o.json, f.save), cli.WriteFile(c, o.markdown, func(w io.Writer) error { _, err := io.WriteString(w, f.table().Markdown()); return err }))
+}
+
+func parseDrainBench(c *cli.Console, args []string) (*drainBench, error) {
+	o := &drainBench{rounds: 3, Drain: Drain{Clients: 2000, Window: 10 * time.Second, Lead: time.Second, Rate: 2}}
+	names, summaries := Ways()
+	help := "the `ways` to drain, separated by commas, or all"
+	for i, name := range names {
+		help += fmt.Sprintf("\n%s: %s", name, summaries[i])
+	}
+	flags := cli.NewFlags()
+	flags.Count(&o.Clients, 1, "n", "clients of the server that drains")
+	flags.Pause(&o.Window, "window", "the time that the server has")
+	flags.Pause(&o.Lead, "lead", "for how long the server is not ready before that")
+	flags.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
+	flags.Count(&o.rounds, 1, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
+	ways := flags.String("way", "all", help)
+	policy := flags.String("policy", "redial", "what the clients wait before they dial: "+strings.Join(lab.Clients(), ", "))
+	flags.StringVar(&o.json, "json", "", "keep all figures in this `file`; - is standard output")
+	flags.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
+	flags.StringVar(&o.markdown, "markdown", "", "write the medians to this `file` as the table of README.md; - is standard output")
+	if err := cli.Parse(c, flags, args); err != nil {
+		return nil, err
+	}
+	if o.ways = names; *ways != "all" {
+		o.ways = cli.List(*ways)
+	}
+	var err error
+	if o.client, err = lab.FindClient(*policy); err != nil {
+		return nil, cli.Usage(err)
+	}
+	o.Policy = o.client.Policy
+	for _, o.Way = range o.ways {
+		if err := o.Validate(); err != nil {
+			return nil, cli.Usage(err)
+		}
+	}
+	if o.json == "-" && o.markdown == "-" {
+		return nil, cli.Usage(errors.New("only one of -json and -markdown can go to standard output"))
+	}
+	return o, errors.Join(cli.CheckFile(o.json), cli.CheckFile(o.markdown))
+}
+
+// measure runs all rounds. Next to an error it returns what was measured before it.
+func (o *drainBench) measure(ctx context.Context, c *cli.Console) (*drainFile, error) {
+	f := &drainFile{Clients: o.Clients, Window: o.Window.String(), Lead: o.Lead.String(), Rate: o.Rate, Policy: o.client.Name}
+	end := cli.Measure()
+	p := cli.NewProgress(c, "drain", o.rounds*len(o.ways))
+	defer p.End()
+	var failed error
+	for range o.rounds {
+		for _, o.Way = range o.ways {
+			r, err := Run(ctx, o.Drain)
+			if failed = err; err != nil {
+				break
+			}
+			f.Runs = append(f.Runs, r)
+			p.Add(1)
+		}
+		if failed != nil {
+			break
+		}
+	}
+	slices.SortStableFunc(f.Runs, func(a, b *Result) int { return slices.Index(o.ways, a.Way) - slices.Index(o.ways, b.Way) })
+	f.Conditions = end().String()
+	return f, failed
+}
+
+// table has a row for each way, with medians.
+func (f *drainFile) table() cli.Table {
+	t := cli.Table{{"way", "rounds", "dials in the busiest 100 ms", "failed dials", "clients cut", "away: mean, s", "longest, s", "all back after, s", "server ended after, s", "messages sent", "lost", "twice"}}
+	for i := 0; i < len(f.Runs); {
+		n := i
+		for n < len(f.Runs) && f.Runs[n].Way == f.Runs[i].Way {
+			n++
+		}
+		runs := f.Runs[i:n]
+		of := func(digits int, value func(*Result) float64) string {
+			var all []float64
+			for _, r := range runs {
+				all = append(all, value(r))
+			}
+			return fmt.Sprintf("%.*f", digits, cli.Median(all))
+		}
+		sum := func(value func(*Result) uint64) string {
+			all := uint64(0)
+			for _, r := range runs {
+				all += value(r)
+			}
+			return fmt.Sprint(all)
+		}
+		t.Row(runs[0].Way, fmt.Sprint(len(runs)),
+			of(0, func(r *Result) float64 { return float64(r.Peak) }),
+			of(0, func(r *Result) float64 { return float64(r.Vain()) }),
+			of(0, func(r *Result) float64 { return float64(r.Cut) }),
+			of(2, func(r *Result) float64 { return r.Mean }),
+			of(2, func(r *Result) float64 { return r.Away }),
+			of(1, func(r *Result) float64 { return r.Back }),
+			of(1, func(r *Result) float64 { return r.Drained }),
+			sum(func(r *Result) uint64 { return r.Sent }),
+			sum(func(r *Result) uint64 { return r.Lost }),
+			sum(func(r *Result) uint64 { return r.Twice }))
+		i = n
+	}
+	return t
+}
+
+func (f *drainFile) save(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(f)
+}
+
+func readDrains(name string) (*drainFile, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &drainFile{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(f.Runs) == 0 || slices.Contains(f.Runs, nil) {
+		return nil, fmt.Errorf("read %s: there are no runs in it", name)
+	}
+	return f, nil
+}
