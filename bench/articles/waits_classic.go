@@ -5,8 +5,6 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/cli"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -86,7 +84,7 @@ func (o *waitsOptions) drawEthernet() (cli.Table, *chart.Picture, error) {
 		Panels: classicPanels(chart.Axis{Min: 1, Max: float64(len(rows)), Label: "collisions, c"}, "slots", 0.1, 1200),
 	}
 	for _, p := range pic.Panels {
-		p.Layers = []plot.Plotter{most, formula, mean}
+		p.Layers = []chart.Layer{most, formula, mean}
 	}
 	return t, pic, nil
 }

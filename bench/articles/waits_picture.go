@@ -5,8 +5,6 @@ import (
 	"math"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -105,7 +103,7 @@ func addSeries(panel *chart.Panel, style chart.Style, dotted bool, all []place) 
 		between.High = append(between.High, chart.Point{X: p.x, Y: p.P95})
 		longest = max(longest, p.P95)
 	}
-	panel.Layers = append(append([]plot.Plotter{between}, panel.Layers...), line)
+	panel.Layers = append(append([]chart.Layer{between}, panel.Layers...), line)
 	return longest
 }
 

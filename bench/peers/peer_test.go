@@ -39,7 +39,7 @@ func TestNoAdapterIsLongerThan60Lines(t *testing.T) {
 
 func isLibrary(i *ast.ImportSpec) bool {
 	path := strings.Trim(i.Path.Value, `"`)
-	return strings.Contains(path, ".") && !strings.HasPrefix(path, "github.com/redial-go/redial/bench/") && !strings.HasPrefix(path, "gonum.org/")
+	return strings.Contains(path, ".") && !strings.HasPrefix(path, "github.com/redial-go/redial/bench/")
 }
 
 func TestEachPeerHasANameOfItsOwn(t *testing.T) {

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,7 +12,7 @@ import (
 
 // Command is "bench report".
 func Command() cli.Command {
-	return cli.Command{Name: "report", Summary: "draw all simulations: one HTML file, and the pictures as SVG and PNG", Run: drawReport}
+	return cli.Command{Name: "report", Summary: "draw all simulations: one HTML file, and the pictures as SVG", Run: drawReport}
 }
 
 // drawReport is "bench report".
@@ -31,7 +30,7 @@ func drawReport(ctx context.Context, c *cli.Console, args []string) error {
 		return nil
 	})
 	only := flags.String("only", "", "draw only these chapters, separated by commas: "+strings.Join(ChapterIDs(), ", "))
-	cover := flags.String("readme", "", "draw only the picture of the README, to this `file`: herd.svg or herd.png")
+	cover := flags.String("readme", "", "draw only the picture of the README, to this `file`: herd.svg")
 	if err := cli.Parse(c, flags, args); err != nil {
 		return err
 	}
@@ -64,8 +63,6 @@ func checkReport(o Options, out, cover string) error {
 	switch {
 	case (out == "") == (cover == ""):
 		return fmt.Errorf("want -out DIRECTORY, or -readme FILE")
-	case cover != "" && !strings.HasSuffix(cover, ".svg") && !strings.HasSuffix(cover, ".png"):
-		return fmt.Errorf("want a file that ends in .svg or .png as -readme, not %s", cover)
 	case cover != "" && (len(o.Only) > 0 || len(o.Herd) > 0):
 		return fmt.Errorf("-only and -herd say what is in a report, and -readme is one picture")
 	case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
@@ -79,20 +76,9 @@ func drawCover(ctx context.Context, c *cli.Console, file string, o Options) erro
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(file)
-	if err != nil {
+	if err := cli.WriteFile(c, file, pic.WriteSVG); err != nil {
 		return err
 	}
-	if strings.HasSuffix(file, ".svg") {
-		err = pic.WriteSVG(f)
-	} else {
-		err = pic.WritePNG(f, CoverDPI)
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		fmt.Fprintln(c.Out, file)
-	}
-	return err
+	fmt.Fprintln(c.Out, file)
+	return nil
 }

@@ -10,9 +10,6 @@ import (
 // coverClients are those of the cover.
 var coverClients = []string{"redial", "full 0.5-30s", "nats.go", "recws", "fixed 1s", "gRPC"}
 
-// CoverDPI is the resolution of the cover as PNG, which keeps it small.
-const CoverDPI = 110
-
 // Cover draws the picture of the README of the repository: the dials after a restart that
 // is over at once. It has the library as it is, whatever its defaults are by now.
 func Cover(ctx context.Context, o Options) (*chart.Picture, error) {

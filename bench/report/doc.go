@@ -1,5 +1,5 @@
 // Package report draws what the simulators of this module find, as one HTML file that
-// needs no other, and as a directory of pictures (SVG and PNG).
+// needs no other, and as a directory of pictures (SVG).
 //
 // A report has a [Chapter] for each of the articles whose simulations this module
 // reproduces: the 17 scenarios of package queueing and the letter diagram of package

@@ -6,8 +6,6 @@ import (
 	"math"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -179,7 +177,7 @@ func sinceWhen(h fleet.Herd) string {
 }
 
 // outages are the times at which a server is away.
-func outages(h fleet.Herd) (shades []plot.Plotter) {
+func outages(h fleet.Herd) (shades []chart.Layer) {
 	spells := h.Outage.Spells
 	if spells == nil {
 		spells = []fleet.Spell{{Down: h.Outage.Down, Length: h.Outage.Length}}
@@ -201,7 +199,7 @@ func outages(h fleet.Herd) (shades []plot.Plotter) {
 
 // dialsPanel is dials per fleet.Bin over time, on a logarithmic axis. It begins a little
 // before the loss, so that clients that dial at that instant can be seen.
-func dialsPanel(title, note string, until, top float64, lowest bool, layers ...plot.Plotter) *chart.Panel {
+func dialsPanel(title, note string, until, top float64, lowest bool, layers ...chart.Layer) *chart.Panel {
 	p := &chart.Panel{
 		Title:  title,
 		Note:   note,

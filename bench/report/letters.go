@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/timeline"
 	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -80,6 +78,6 @@ func lettersPanel(name string, d *timeline.Diagram) *chart.Panel {
 	for n := range lettersRetries + 2 {
 		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: float64(n), Label: chart.Number(float64(n))})
 	}
-	p.Layers = []plot.Plotter{cells}
+	p.Layers = []chart.Layer{cells}
 	return p
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/queueing"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -72,7 +70,7 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 	load := overTime(s, all, func(r *queueing.Row) float64 { return r.Amplification })
 	load.Title, load.Y.Label = "Load on the server", "% of normal"
 	load.Y.Max = max(load.Y.Max, chart.RoundUp(1.02*full))
-	load.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: full})
+	load.Layers = slices.Insert[[]chart.Layer, chart.Layer](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: full})
 	success := overTime(s, all, func(r *queueing.Row) float64 { return r.ClientOK })
 	success.Title, success.Y.Label = "Calls that end with success", "% of those that end"
 	server := overTime(s, all, func(r *queueing.Row) float64 { return r.ServerOK })
@@ -87,7 +85,7 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 	cpu.Title, cpu.Y.Label = "Busy CPUs", "% of all"
 	unmet := overTime(s, all, func(r *queueing.Row) float64 { return r.Unmet })
 	unmet.Title, unmet.Y.Label = "Calls that have come and not ended", "calls"
-	cpu.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](cpu.Layers, 1, chart.Level{Style: capacity, Y: 100})
+	cpu.Layers = slices.Insert[[]chart.Layer, chart.Layer](cpu.Layers, 1, chart.Level{Style: capacity, Y: 100})
 	success.Y.Max, server.Y.Max, cpu.Y.Max = 100, 100, 100
 	for _, p := range []*chart.Panel{load, success, server, queue, p50, p99} {
 		p.X.Bare = true
@@ -100,7 +98,7 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 // overTime is a panel with a line per strategy, and the failure behind them.
 func overTime(s queueing.Scenario, all []*queueing.Series, of func(*queueing.Row) float64) *chart.Panel {
 	until := s.Length - runOut(s.Length, all[0].RPS)
-	layers := []plot.Plotter{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
+	layers := []chart.Layer{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
 	top := 0.0
 	for _, y := range all {
 		line := chart.Line{Style: styleOf(y.Strategy)}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
 	"github.com/redial-go/redial/bench/internal/chart"
@@ -92,11 +90,11 @@ func (m *measured) until() float64 {
 }
 
 // shade is the outage, if it is known and is one.
-func (m *measured) shade() []plot.Plotter {
+func (m *measured) shade() []chart.Layer {
 	if len(m.runs) == 0 || slices.Contains([]string{lab.Flap.String(), lab.Rolling.String()}, m.runs[0].scene) {
 		return nil
 	}
-	return []plot.Plotter{chart.Shade{Style: away, To: m.runs[0].outage}}
+	return []chart.Layer{chart.Shade{Style: away, To: m.runs[0].outage}}
 }
 
 // dials is a panel for each policy.

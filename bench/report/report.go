@@ -15,7 +15,7 @@ import (
 const FileName = "report.html"
 
 // Write draws a report into a directory, which it makes if there is none: [FileName], and
-// each picture as SVG and PNG. When ctx ends it keeps what is drawn, says so in the HTML,
+// each picture as SVG. When ctx ends it keeps what is drawn, says so in the HTML,
 // and returns the context's cause.
 func Write(ctx context.Context, dir string, o Options) error {
 	o, err := o.withDefaults()

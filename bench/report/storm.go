@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/storm"
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
@@ -90,7 +88,7 @@ func stormPanel(stop float64, y chart.Axis) *chart.Panel {
 		Title:  fmt.Sprintf("Stopped for %g s", stop),
 		X:      chart.Axis{Min: -storm.WarmUp.Seconds(), Max: (stormShown - storm.WarmUp).Seconds(), Label: "time since the stop began, s"},
 		Y:      y,
-		Layers: []plot.Plotter{chart.Shade{Style: stopped, To: stop}},
+		Layers: []chart.Layer{chart.Shade{Style: stopped, To: stop}},
 	}
 }
 
@@ -126,7 +124,7 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 			table.Rows[column] = append(table.Rows[column], text)
 		}
 	}
-	p.Layers = []plot.Plotter{cells}
+	p.Layers = []chart.Layer{cells}
 	pic := &chart.Picture{
 		Name: "storm_border", Height: 130, Panels: []*chart.Panel{p},
 		Title: "After which stops the server recovers",

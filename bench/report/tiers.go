@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/tiers"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -72,7 +70,7 @@ func tiersPicture(s tiers.Scenario, title string, all []*tiers.Result) *chart.Pi
 	for tier, t := range s.Tiers {
 		load := tiersPanel(s, all, func(r *tiers.Result, i int) float64 { return r.Load(i, tier) })
 		load.Title, load.Y.Label = "Load: "+t.Name, "requests sent to it, % of normal"
-		load.Layers = slices.Insert[[]plot.Plotter, plot.Plotter](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: 100 * t.Capacity})
+		load.Layers = slices.Insert[[]chart.Layer, chart.Layer](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: 100 * t.Capacity})
 		pic.Panels = append(pic.Panels, load)
 	}
 	lowest := len(s.Tiers) - 1
@@ -94,7 +92,7 @@ func tiersPanel(s tiers.Scenario, all []*tiers.Result, of func(r *tiers.Result, 
 		unit, label = time.Minute, "time, min"
 	}
 	at := func(d time.Duration) float64 { return float64(d) / float64(unit) }
-	layers := []plot.Plotter{chart.Shade{Style: failing, From: at(s.Failure.From), To: at(s.Failure.To)}}
+	layers := []chart.Layer{chart.Shade{Style: failing, From: at(s.Failure.From), To: at(s.Failure.To)}}
 	top := 0.0
 	for _, r := range all {
 		line := chart.Line{Style: styleOf(r.Setup.Strategy.Name)}

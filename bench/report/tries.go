@@ -1,8 +1,6 @@
 package report
 
 import (
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/articles/queueing"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -51,7 +49,7 @@ func triesPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture {
 
 // triesPanel stacks the parts of one strategy's load.
 func triesPanel(s queueing.Scenario, y *queueing.Series) *chart.Panel {
-	layers := []plot.Plotter{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
+	layers := []chart.Layer{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
 	for n := len(parts); n > 0; n-- { // each covers the lower part of the one before
 		bars := chart.Bars{Style: parts[n-1].style, Step: y.Bucket.Seconds()}
 		for i := range y.Rows {

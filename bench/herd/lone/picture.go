@@ -4,8 +4,6 @@ import (
 	"image/color"
 	"time"
 
-	"gonum.org/v1/plot"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -44,7 +42,7 @@ func Picture(rows []Circumstance, clients []fleet.Client, all [][]*Result) *char
 		y--
 	}
 	p.Y.Min = y + 0.5
-	p.Layers = []plot.Plotter{cells}
+	p.Layers = []chart.Layer{cells}
 	pic := &chart.Picture{
 		Name: "lone", Title: "How late one client is back", Height: 40 - high*(y-1), Width: 900, Panels: []*chart.Panel{p},
 		Note: "Seconds after the server is back: median / p95; in cells without a colour what the row says. Simulated",

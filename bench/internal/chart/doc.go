@@ -1,5 +1,5 @@
-// Package chart draws pictures of measurements: panels in a grid below a title and one
-// legend, as SVG and as PNG, with gonum.org/v1/plot.
+// Package chart draws pictures of measurements as SVG: panels in a grid below a title and one
+// legend.
 //
 // What all pictures have in common:
 //
@@ -7,13 +7,11 @@
 //   - The colours are those of Okabe and Ito ("Color Universal Design", 2008), which most
 //     colour-blind readers can tell apart; lines that may lie on each other differ in
 //     their dashes too.
-//   - The background is white, in SVG as well: a picture looks the same on a dark page and
-//     on paper.
+//   - The background is white: a picture looks the same on a dark page and on paper.
 //   - A series has no more points than can be seen: of those that fall onto one place
 //     from left to right, the lowest and the highest are kept.
-//   - An SVG refers to nothing outside of it. It names its font, others in case that is
-//     missing, and the width of each text, which holds with any font; a PNG has it built
-//     in.
+//   - A picture refers to nothing outside of it. It names its font, others in case that is
+//     missing, and the width of each text, which holds with any font.
 //
 // The same Picture gives the same bytes on every machine of one architecture.
 package chart

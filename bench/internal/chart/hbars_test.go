@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/plot"
 )
 
 // ratios is a panel of bars from 1 on a logarithmic axis.
@@ -18,7 +17,7 @@ func ratios() *Picture {
 		{Y: -2, To: 0, Low: 0, High: 1e9, Text: "0.00", Color: Orange},
 	}}
 	return &Picture{Title: "ratios", Panels: []*Panel{{
-		X: Axis{Min: 0.01, Max: 100, Log: true}, Y: Axis{Min: -2.5, Max: 0.5}, Layers: []plot.Plotter{bars},
+		X: Axis{Min: 0.01, Max: 100, Log: true}, Y: Axis{Min: -2.5, Max: 0.5}, Layers: []Layer{bars},
 	}}}
 }
 

@@ -1,12 +1,6 @@
 package chart
 
-import (
-	"slices"
-
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-)
+import "slices"
 
 // The measures of a legend, in points.
 const (
@@ -17,11 +11,11 @@ const (
 )
 
 // flow breaks the entries into rows that are not wider than width.
-func flow(entries []Style, width vg.Length) [][]Style {
+func flow(entries []Style, width float64) [][]Style {
 	var (
 		rows [][]Style
 		seen []string
-		used vg.Length
+		used float64
 	)
 	for _, s := range entries {
 		if slices.Contains(seen, s.Name) {
@@ -38,24 +32,20 @@ func flow(entries []Style, width vg.Length) [][]Style {
 	return rows
 }
 
-func entryWidth(s Style) vg.Length { return swatch + swatchGap + plainText.Width(s.Name) }
+func entryWidth(s Style) float64 { return swatch + swatchGap + plainText.width(s.Name) }
 
-// drawLegend draws it at the top of c and returns its height.
-func drawLegend(c draw.Canvas, entries []Style) vg.Length {
-	rows := flow(entries, c.Size().X)
-	name := plainText
-	name.YAlign = text.YCenter
+// drawLegend draws rows at the top of b.
+func drawLegend(c *svg, b box, rows [][]Style) {
 	for i, row := range rows {
-		x, y := c.Min.X, c.Max.Y-vg.Length(i)*legendRow-legendRow/2
+		x, y := b.left, b.top+(float64(i)+0.5)*legendRow
 		for _, s := range row {
 			if s.Area {
-				c.FillPolygon(s.Color, []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4}, {X: x, Y: y + 4}})
+				c.fill(s.Color, box{x, y - 4, x + swatch, y + 4}.rectangle())
 			} else {
-				c.StrokeLine2(s.line(), x, y, x+swatch, y)
+				c.stroke(s, spot{x, y}, spot{x + swatch, y})
 			}
-			c.FillText(name, vg.Point{X: x + swatch + swatchGap, Y: y}, s.Name)
+			c.write(plainText, spot{x + swatch + swatchGap, y}, 0, 0.5, s.Name)
 			x += entryWidth(s) + legendEntry
 		}
 	}
-	return vg.Length(len(rows)) * legendRow
 }

@@ -1,12 +1,6 @@
 package chart
 
-import (
-	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-)
+import "math"
 
 // Point is a value of a series. A Y that is not a number is a gap; on a logarithmic
 // axis so is one that is not above 0.
@@ -19,27 +13,24 @@ type Line struct {
 	Dotted bool // each point is marked as well
 }
 
-// Plot draws it, cut at the edges of the panel.
-func (l Line) Plot(c draw.Canvas, p *plot.Plot) {
-	for _, part := range place(l.Points, c, p) {
-		c.StrokeLines(l.Style.line(), c.ClipLinesXY(reduce(part))...)
-		if !l.Dotted {
-			continue
+func (l Line) draw(f *frame) {
+	for _, part := range f.place(l.Points) {
+		for _, visible := range f.clip(reduce(part)) {
+			f.stroke(l.Style, visible...)
 		}
 		for _, at := range part {
-			c.DrawGlyph(draw.GlyphStyle{Color: l.Style.Color, Radius: 2, Shape: draw.CircleGlyph{}}, at)
+			if l.Dotted && f.nearest(at) == at {
+				f.dot(l.Style.Color, at)
+			}
 		}
 	}
 }
 
-// place returns where the points are on the canvas, broken at the gaps.
-func place(points []Point, c draw.Canvas, p *plot.Plot) [][]vg.Point {
-	x, y := p.Transforms(&c)
-	_, logarithmic := p.Y.Scale.(plot.LogScale)
-	var parts [][]vg.Point
+// place returns where the points are in the picture, broken at the gaps.
+func (f *frame) place(points []Point) (parts [][]spot) {
 	broken := true
-	for _, at := range points {
-		if math.IsNaN(at.Y) || math.IsInf(at.Y, 0) || (logarithmic && at.Y <= 0) {
+	for _, p := range points {
+		if math.IsNaN(p.Y) || math.IsInf(p.Y, 0) || f.y.Log && p.Y <= 0 {
 			broken = true
 			continue
 		}
@@ -47,7 +38,7 @@ func place(points []Point, c draw.Canvas, p *plot.Plot) [][]vg.Point {
 			parts, broken = append(parts, nil), false
 		}
 		last := &parts[len(parts)-1]
-		*last = append(*last, vg.Point{X: x(at.X), Y: y(at.Y)})
+		*last = append(*last, f.at(p))
 	}
 	return parts
 }
@@ -58,16 +49,15 @@ const column = 0.6
 
 // reduce leaves out what cannot be seen: of the points within a column it keeps the first,
 // the lowest, the highest and the last, in their order. The points go from left to right.
-func reduce(points []vg.Point) []vg.Point {
-	var kept []vg.Point
+func reduce(points []spot) (kept []spot) {
 	for from := 0; from < len(points); {
 		until, low, high := from, from, from
-		slot := math.Floor(float64(points[from].X / column))
-		for ; until < len(points) && math.Floor(float64(points[until].X/column)) == slot; until++ {
-			if points[until].Y < points[low].Y {
+		slot := math.Floor(points[from].x / column)
+		for ; until < len(points) && math.Floor(points[until].x/column) == slot; until++ {
+			if points[until].y < points[low].y {
 				low = until
 			}
-			if points[until].Y > points[high].Y {
+			if points[until].y > points[high].y {
 				high = until
 			}
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"gonum.org/v1/plot"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,18 +19,18 @@ func sample() *Picture {
 	fails := Style{Name: "server fails", Color: Grey, Area: true}
 	p := &Panel{
 		Title: "Load", X: Axis{Label: "time, s", Max: 1.5}, Y: Axis{Label: "% of normal", Max: 400},
-		Layers: []plot.Plotter{
+		Layers: []Layer{
 			Shade{Style: fails, From: 0.5, To: 1}, Level{Style: one, Y: 100}, Band{Style: fails, From: 300, To: 500},
 			Line{Style: one, Points: []Point{{0, 100}, {1.5, 380}}, Dotted: true}, Line{Style: two, Points: []Point{{0, 90}, {1.5, 80}}},
 		},
 	}
 	q := &Panel{
 		Title: "Dials", X: Axis{Max: 10, Label: "time, s"}, Y: Axis{Min: 0.8, Max: 1000, Log: true},
-		Layers: []plot.Plotter{Bars{Style: one, Step: 0.1, Values: []float64{0, 1, 700, 20}}},
+		Layers: []Layer{Bars{Style: one, Step: 0.1, Values: []float64{0, 1, 700, 20}}},
 	}
 	r := &Panel{
 		X: Axis{Max: 2, Bare: true}, Y: Axis{Max: 1},
-		Layers: []plot.Plotter{Cells{Width: 1, Height: 1, Cells: []Cell{{X: 0.5, Y: 0.5, Text: "A", Color: Black}, {X: 1.5, Y: 0.5, Text: "B", Color: Sky, Empty: true}}}},
+		Layers: []Layer{Cells{Width: 1, Height: 1, Cells: []Cell{{X: 0.5, Y: 0.5, Text: "A", Color: Black}, {X: 1.5, Y: 0.5, Text: "B", Color: Sky, Empty: true}}}},
 	}
 	return &Picture{
 		Name: "sample", Title: `What a "picture" is`, Note: "N = 3; simulated", Columns: 2,

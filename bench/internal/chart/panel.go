@@ -1,12 +1,8 @@
 package chart
 
 import (
+	"math"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // Panel is one diagram of a picture.
@@ -14,7 +10,7 @@ type Panel struct {
 	Title  string // what is seen, above it
 	Note   string // under what conditions, below the title and smaller
 	X, Y   Axis
-	Layers []plot.Plotter // of this package, from back to front
+	Layers []Layer // from back to front
 }
 
 // Axis is what an axis shows.
@@ -32,116 +28,161 @@ type Tick struct {
 	Label string // empty: a small mark, and no line across the panel
 }
 
-// plot is the panel in gonum's terms, for a tile of that width.
-func (p *Panel) plot(width vg.Length) *plot.Plot {
-	above := newHeading(p, width-axisRoom)
-	q := plot.New()
-	q.BackgroundColor = nil
-	q.Title.Text = " " // keeps the room; the heading is drawn from the left
-	q.Title.TextStyle = panelText
-	q.Title.Padding = 3 + above.height() - panelText.FontExtents().Height
-	p.X.apply(&q.X)
-	p.Y.apply(&q.Y)
-	q.X.Label.Text = p.X.Label
-	q.X.Label.Padding = 2
-	q.X.Label.TextStyle.Font = plainText.Font
-	q.Add(grid{})
-	q.Add(p.Layers...)
-	q.Add(above)
-	return q
-}
-
-func (a *Axis) apply(to *plot.Axis) {
-	to.Min, to.Max = a.Min, a.Max
-	to.Padding = 0
-	to.Tick.Label.Font = plainText.Font
-	to.LineStyle = draw.LineStyle{Color: dim, Width: 0.6}
-	to.Tick.LineStyle = to.LineStyle
-	to.Tick.Length = 4
-	if a.Log {
-		to.Scale = plot.LogScale{}
-	}
-	ticks := a.Ticks
-	if ticks == nil {
+// ticks are the marks within the axis.
+func (a *Axis) ticks() []Tick {
+	ticks := slices.Clone(a.Ticks)
+	if a.Ticks == nil {
 		ticks = roundTicks(a.Min, a.Max, a.Log)
 	}
-	marks := make([]plot.Tick, 0, len(ticks))
-	for _, t := range ticks {
-		label := t.Label
+	slack := 1e-9 * (a.Max - a.Min)
+	ticks = slices.DeleteFunc(ticks, func(t Tick) bool { return t.At < a.Min-slack || t.At > a.Max+slack })
+	for i := range ticks {
 		if a.Bare {
-			label = ""
+			ticks[i].Label = ""
 		}
-		marks = append(marks, plot.Tick{Value: t.At, Label: label})
 	}
-	to.Tick.Marker = plot.ConstantTicks(marks)
+	return ticks
 }
 
-// axisRoom is how much of a panel's width is beside the place of its heading: the marks of
-// the Y axis, and a little on the right.
-const axisRoom = 40
+// share is how far along the axis a value is.
+func (a *Axis) share(v float64) float64 {
+	if a.Log {
+		return math.Log(v/a.Min) / math.Log(a.Max/a.Min)
+	}
+	return (v - a.Min) / (a.Max - a.Min)
+}
+
+// frame is the place of a diagram, with its axes.
+type frame struct {
+	*svg
+	box
+	x, y *Axis
+}
+
+func (f *frame) atX(v float64) float64 { return f.left + f.x.share(v)*(f.right-f.left) }
+
+func (f *frame) atY(v float64) float64 { return f.bottom - f.y.share(v)*(f.bottom-f.top) }
+
+func (f *frame) at(p Point) spot { return spot{f.atX(p.X), f.atY(p.Y)} }
+
+// The measures around a diagram, in points.
+const (
+	tickLength = 4
+	tickGap    = 2.5 // to the label
+	labelGap   = 7   // between a title and what the Y axis shows
+	headingGap = 6   // below a heading
+)
+
+// left is the room for the marks of the Y axis.
+func (p *Panel) left() (room float64) {
+	for _, t := range p.Y.ticks() {
+		room = max(room, plainText.width(t.Label))
+	}
+	return room + tickLength + tickGap
+}
+
+// right is the room for half of the last label of the X axis.
+func (p *Panel) right() (room float64) {
+	for _, t := range p.X.ticks() {
+		if p.X.share(t.At) > 0.9 {
+			room = max(room, plainText.width(t.Label)/2)
+		}
+	}
+	return room
+}
+
+// below is the room for the marks of the X axis and what it shows.
+func (p *Panel) below() float64 {
+	room := float64(tickLength + tickGap)
+	if slices.ContainsFunc(p.X.ticks(), func(t Tick) bool { return t.Label != "" }) {
+		room += plainText.height()
+	}
+	if p.X.Label != "" {
+		room += plainText.height()
+	}
+	return room
+}
+
+func (p *Panel) draw(c *svg, b box) {
+	f := &frame{c, b, &p.X, &p.Y}
+	for _, t := range p.Y.ticks() {
+		if t.Label != "" {
+			c.stroke(Style{Color: faint, Width: 0.6}, spot{b.left, f.atY(t.At)}, spot{b.right, f.atY(t.At)})
+		}
+	}
+	for _, layer := range p.Layers {
+		layer.draw(f)
+	}
+	f.axes()
+	newHeading(p, b.right-b.left).draw(c, spot{b.left, b.top - headingGap})
+}
+
+// axes draws both axes.
+func (f *frame) axes() {
+	line := Style{Color: dim, Width: 0.6}
+	f.stroke(line, spot{f.left, f.top}, spot{f.left, f.bottom}, spot{f.right, f.bottom})
+	length := func(t Tick) float64 {
+		if t.Label == "" {
+			return tickLength / 2
+		}
+		return tickLength
+	}
+	for _, t := range f.y.ticks() {
+		y := f.atY(t.At)
+		f.stroke(line, spot{f.left - length(t), y}, spot{f.left, y})
+		f.write(plainText, spot{f.left - tickLength - tickGap, y}, 1, 0.5, t.Label)
+	}
+	under := f.bottom + tickLength + tickGap
+	for _, t := range f.x.ticks() {
+		x := f.atX(t.At)
+		f.stroke(line, spot{x, f.bottom}, spot{x, f.bottom + length(t)})
+		f.write(plainText, spot{x, f.bottom + tickLength}, 0.5, 0, t.Label)
+		if t.Label != "" {
+			under = f.bottom + tickLength + plainText.height()
+		}
+	}
+	f.write(plainText, spot{(f.left + f.right) / 2, under}, 0.5, 0, f.x.Label)
+}
 
 // heading is what stands above a panel: its title, what its Y axis shows, and its note.
-// What the axis shows is beside the title, or in a line of its own where that is too
-// narrow: beside the axis gonum leaves a wrong amount of room for it if the axis is
-// logarithmic.
+// What the axis shows is beside the title, or in a line of its own where that is too narrow.
 type heading struct {
 	title []string // lines; at least one, so that all panels have the room
 	label string   // beside the last of title
 	notes []string // lines
 }
 
-func newHeading(p *Panel, width vg.Length) heading {
+func newHeading(p *Panel, width float64) heading {
 	h := heading{title: wrap(panelText, p.Title, width), label: p.Y.Label}
 	if h.title == nil {
 		h.title = []string{""}
 	}
 	last := h.title[len(h.title)-1]
-	if last != "" && wider*(panelText.Width(last)+noteText.Width(h.label))+labelGap > width {
+	if last != "" && wider*(panelText.width(last)+noteText.width(h.label))+labelGap > width {
 		h.label, h.notes = "", wrap(noteText, h.label, width)
 	}
 	h.notes = append(h.notes, wrap(noteText, p.Note, width)...)
 	return h
 }
 
-// labelGap is between a title and what the Y axis shows.
-const labelGap = 7
-
-func (h heading) height() vg.Length {
-	return vg.Length(len(h.title))*panelText.FontExtents().Height + vg.Length(len(h.notes))*noteText.FontExtents().Height
+func (h heading) height() float64 {
+	return float64(len(h.title))*panelText.height() + float64(len(h.notes))*noteText.height()
 }
 
-// Plot draws it.
-func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
-	at := vg.Point{X: c.Min.X, Y: c.Max.Y + 4}
-	title, note := panelText, noteText
-	title.YAlign, note.YAlign = text.YBottom, text.YBottom
+// draw draws it above a place.
+func (h heading) draw(c *svg, at spot) {
 	for _, line := range slices.Backward(h.notes) {
-		c.FillText(note, at, line)
-		at.Y += note.FontExtents().Height
+		c.write(noteText, at, 0, 1, line)
+		at.y -= noteText.height()
 	}
 	last := h.title[len(h.title)-1]
-	if h.label != "" {
-		beside := at
-		if last != "" {
-			beside.X += wider*title.Width(last) + labelGap
-		}
-		c.FillText(note, beside, h.label)
+	beside := at
+	if last != "" {
+		beside.x += wider*panelText.width(last) + labelGap
 	}
+	c.write(noteText, beside, 0, 1, h.label)
 	for _, line := range slices.Backward(h.title) {
-		c.FillText(title, at, line)
-		at.Y += title.FontExtents().Height
-	}
-}
-
-// grid is a faint line across the panel at each tick of the Y axis that has a label.
-type grid struct{}
-
-// Plot draws it.
-func (grid) Plot(c draw.Canvas, p *plot.Plot) {
-	_, y := p.Transforms(&c)
-	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
-		if t.Label != "" && t.Value >= p.Y.Min && t.Value <= p.Y.Max {
-			c.StrokeLine2(draw.LineStyle{Color: faint, Width: 0.6}, c.Min.X, y(t.Value), c.Max.X, y(t.Value))
-		}
+		c.write(panelText, at, 0, 1, line)
+		at.y -= panelText.height()
 	}
 }

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"image/png"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,7 +55,7 @@ func TestThePageBehindAPictureIsWhite(t *testing.T) {
 	}
 	width, height := sample().size()
 	require.Equal(t, 720., float64(width))
-	require.Equal(t, "M0,0L720,0L720,"+strconv.FormatFloat(float64(height), 'g', 4, 64)+"L0,"+strconv.FormatFloat(float64(height), 'g', 4, 64)+"Z", elements[i].attrs["d"])
+	require.Equal(t, "M0,0L720,0L720,"+coordinate(height)+"L0,"+coordinate(height)+"Z", elements[i].attrs["d"])
 	require.Contains(t, elements[i].attrs["style"], "fill:#FFFFFF")
 }
 
@@ -108,10 +107,9 @@ func TestATextThatIsTooWideGoesOnInTheNextLine(t *testing.T) {
 			edge = 360
 		}
 		require.LessOrEqual(t, from+wider*width, edge, e.text)
-		first, _, _ := strings.Cut(e.text, " ")
-		lines[first]++
+		lines[map[bool]string{true: "panel", false: "head"}[strings.Contains(e.text, "panel")]]++
 	}
-	require.Greater(t, lines["a"], 4)
+	require.Greater(t, lines["head"], 4)
 	require.Greater(t, lines["panel"], 3*2)
 }
 
@@ -137,18 +135,6 @@ func TestALegendThatIsTooWideGoesOnInTheNextRow(t *testing.T) {
 	require.Equal(t, float64(len(rows)-1)*legendRow, float64(high-low), "the panels keep their height")
 }
 
-func TestThePNGHasTheSizeOfTheSVG(t *testing.T) {
-	var b bytes.Buffer
-	require.NoError(t, sample().WritePNG(&b, 36))
-	m, err := png.Decode(&b)
-	require.NoError(t, err)
-	width, height := sample().size()
-	require.InDelta(t, float64(width)/2, m.Bounds().Dx(), 1)
-	require.InDelta(t, float64(height)/2, m.Bounds().Dy(), 1)
-	r, g, blue, a := m.At(1, 1).RGBA()
-	require.Equal(t, []uint32{0xffff, 0xffff, 0xffff, 0xffff}, []uint32{r, g, blue, a}, "white")
-}
-
 func TestThePictureOfTheSameIsTheSame(t *testing.T) {
 	var a, b bytes.Buffer
 	require.NoError(t, sample().WriteSVG(&a))
@@ -156,15 +142,12 @@ func TestThePictureOfTheSameIsTheSame(t *testing.T) {
 	require.Equal(t, a.String(), b.String())
 }
 
-func TestSaveWritesBothFiles(t *testing.T) {
+func TestSaveWritesAFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, (&Picture{Name: "sample", Title: "small"}).Save(dir))
 	svg, err := os.ReadFile(filepath.Join(dir, "sample.svg"))
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(svg), "<?xml"))
-	f, err := os.ReadFile(filepath.Join(dir, "sample.png"))
-	require.NoError(t, err)
-	require.True(t, bytes.HasPrefix(f, []byte("\x89PNG")))
 }
 
 func TestSaveSaysWhichPictureItCannotSave(t *testing.T) {

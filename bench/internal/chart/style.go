@@ -1,15 +1,8 @@
 package chart
 
 import (
+	"cmp"
 	"image/color"
-	"strings"
-
-	xfont "golang.org/x/image/font"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // The colours of Okabe and Ito, without the yellow, which is too pale for a line on white,
@@ -34,6 +27,8 @@ type Style struct {
 	Area  bool       // the legend shows a box instead of a line
 }
 
+func (s Style) width() float64 { return cmp.Or(s.Width, 1.4) }
+
 // Dashes that can be told apart, from long to short.
 var (
 	Long  = []float64{7, 3}
@@ -41,52 +36,13 @@ var (
 	Dots  = []float64{1, 2}
 )
 
-// line is the style in gonum's terms.
-func (s Style) line() draw.LineStyle {
-	l := draw.LineStyle{Color: s.Color, Width: vg.Length(orDefault(s.Width, 1.4))}
-	for _, d := range s.Dash {
-		l.Dashes = append(l.Dashes, vg.Length(d))
-	}
-	return l
-}
-
-type textStyle = text.Style
-
+// seriesColors and seriesDashes tell the series of a picture apart, in this order.
 var (
-	titleText = newText(12.5, xfont.WeightBold, Black)
-	noteText  = newText(9.5, xfont.WeightNormal, dim)
-	panelText = newText(10, xfont.WeightBold, Black)
-	plainText = newText(9, xfont.WeightNormal, Black)
-
-	dim   = color.RGBA{70, 70, 70, 255}
-	faint = color.RGBA{225, 225, 225, 255}
+	seriesColors = []color.RGBA{Green, Vermillion, Blue, Orange, Black, Purple, Sky, Grey}
+	seriesDashes = [][]float64{nil, Long, Short, Dots}
 )
 
-// newText is text whose upper left corner is given.
-func newText(size float64, weight xfont.Weight, c color.RGBA) textStyle {
-	return textStyle{
-		Color:   c,
-		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight, Size: vg.Length(size)},
-		XAlign:  text.XLeft,
-		YAlign:  text.YTop,
-		Handler: plot.DefaultTextHandler,
-	}
-}
-
-// wider is how much wider than ours the font may be that stands in where ours is missing,
-// such as DejaVu Sans: not every viewer keeps the width that is written to a text.
-const wider = 1.2
-
-// wrap breaks a text between words into lines that are not wider than width, in a wider
-// font either. A word that is too wide has a line of its own. The empty text has no lines.
-func wrap(s textStyle, text string, width vg.Length) (lines []string) {
-	width /= wider
-	for word := range strings.FieldsSeq(text) {
-		if n := len(lines); n > 0 && s.Width(lines[n-1]+" "+word) <= width {
-			lines[n-1] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
+// Series is how the series i of a picture looks.
+func Series(i int, name string) Style {
+	return Style{Name: name, Color: seriesColors[i%len(seriesColors)], Dash: seriesDashes[i/len(seriesColors)%len(seriesDashes)], Width: 1.8}
 }

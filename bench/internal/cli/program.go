@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"golang.org/x/term"
 )
 
 // Program is a list of commands, or one command that needs no name.
@@ -83,8 +81,14 @@ func (p Program) Main() int {
 		}
 	}()
 	defer func() { cancel(nil); <-watching }()
-	c := &Console{Out: os.Stdout, Errs: os.Stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	c := &Console{Out: os.Stdout, Errs: os.Stderr, Terminal: isTerminal(os.Stderr)}
 	return p.Do(ctx, c, os.Args[1:])
+}
+
+// isTerminal reports whether f is one, or another device such as /dev/null.
+func isTerminal(f *os.File) bool {
+	about, err := f.Stat()
+	return err == nil && about.Mode()&os.ModeCharDevice != 0
 }
 
 // Try runs the program for a test, and returns what it prints and its exit code.

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far a command is, once it takes longer than two seconds: a bar
-// on a terminal, else a plain line every ten seconds. Its methods may be called from
+// Progress shows how far a command is, once it takes longer than two seconds: a line that
+// changes on a terminal, else a plain line every ten seconds. Its methods may be called from
 // any goroutine.
 type Progress struct {
 	c     *Console
@@ -20,7 +18,7 @@ type Progress struct {
 	done  int
 	began time.Time
 	lined time.Time // when the last line was printed
-	bar   *progressbar.ProgressBar
+	shown bool      // there is a line on the terminal
 
 	over, stopped chan struct{}
 }
@@ -63,26 +61,21 @@ func (p *Progress) Add(n int) {
 	switch {
 	case now.Sub(p.began) < progressAfter:
 	case p.c.Terminal:
-		if p.bar == nil {
-			p.bar = progressbar.NewOptions(p.total, progressbar.OptionSetWriter(p.c.Errs),
-				progressbar.OptionSetDescription(p.what), progressbar.OptionSetWidth(30),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
-				progressbar.OptionThrottle(100*time.Millisecond))
-		}
-		_ = p.bar.Set(min(p.done, p.total)) // only a picture
+		p.shown = true
+		fmt.Fprintf(p.c.Errs, "\r%s: %d/%d", p.what, min(p.done, p.total), p.total)
 	case now.Sub(p.lined) >= progressEvery:
 		p.lined = now
 		fmt.Fprintf(p.c.Errs, "%s: %d of %d\n", p.what, p.done, p.total)
 	}
 }
 
-// End takes the bar away.
+// End takes the line away.
 func (p *Progress) End() {
 	close(p.over)
 	<-p.stopped
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar != nil {
-		_ = p.bar.Clear() // only a picture
+	if p.shown {
+		fmt.Fprintf(p.c.Errs, "\r%*s\r", len(p.what)+len(": /")+2*len(fmt.Sprint(p.total)), "")
 	}
 }

@@ -33,7 +33,7 @@ func TestProgressIsSeenBeforeTheFirstPartIsDone(t *testing.T) {
 	})
 }
 
-func TestProgressIsABarOnATerminal(t *testing.T) {
+func TestProgressIsALineThatChangesOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs bytes.Buffer
 		p := NewProgress(&Console{Errs: &errs, Terminal: true}, "simulate", 100)
