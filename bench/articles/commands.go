@@ -7,19 +7,19 @@ import "github.com/redial-go/redial/bench/internal/cli"
 // Commands are the commands of "bench".
 func Commands() []cli.Command {
 	return []cli.Command{
-		{Name: "storm", Summary: "a retry storm on real sockets: a server that is stopped for a while, and clients that try again", Run: raiseStorm},
-		{Name: "waits", Summary: "draw what policies wait: by number of the retry and by time, linear and logarithmic", Run: drawWaits},
+		{Name: "storm", Summary: "a retry storm on real sockets: a server that is stopped for a while, and clients that try again", New: cli.New[realStorm]},
+		{Name: "waits", Summary: "draw what policies wait: by number of the retry and by time, linear and logarithmic", New: cli.New[drawnWaits]},
 	}
 }
 
 // Models are the models of "bench sim".
 func Models() []cli.Command {
 	return []cli.Command{
-		{Name: "queueing", Summary: "the article \"Good Retry, Bad Retry\": retries, backoff, budgets and breakers before one server with a queue", Run: simulateQueueing},
-		{Name: "tiers", Summary: "the incident of the article \"Good Retry, Bad Retry\": services that call one another and retry, users that press the button again, and the manual way out", Run: simulateTiers},
-		{Name: "letters", Summary: "the letter diagram of the article \"Good Retry, Bad Retry\": a failing request each second, retried three times", Run: simulateLetters},
-		{Name: "storm", Summary: "a retry storm: a server that is stopped for a while, and clients that try again", Run: simulateStorm},
-		{Name: "aws", Summary: "AWS's contention model: clients that must each win one write on one row", Run: simulateContention},
-		{Name: "ratelimit", Summary: "an API that answers calls beyond its rate with 429, with and without Retry-After", Run: simulateLimit},
+		{Name: "queueing", Summary: "the article \"Good Retry, Bad Retry\": retries, backoff, budgets and breakers before one server with a queue", New: cli.New[simulatedQueue]},
+		{Name: "tiers", Summary: "the incident of the article \"Good Retry, Bad Retry\": services that call one another and retry, users that press the button again, and the manual way out", New: cli.New[simulatedTiers]},
+		{Name: "letters", Summary: "the letter diagram of the article \"Good Retry, Bad Retry\": a failing request each second, retried three times", New: cli.New[letters]},
+		{Name: "storm", Summary: "a retry storm: a server that is stopped for a while, and clients that try again", New: cli.New[simulatedStorm]},
+		{Name: "aws", Summary: "AWS's contention model: clients that must each win one write on one row", New: cli.New[contend]},
+		{Name: "ratelimit", Summary: "an API that answers calls beyond its rate with 429, with and without Retry-After", New: cli.New[simulatedLimit]},
 	}
 }

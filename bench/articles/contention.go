@@ -4,69 +4,58 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
-
-	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/redial-go/redial/bench/articles/contention"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
-func simulateContention(ctx context.Context, c *cli.Console, args []string) error {
-	flags := cli.NewFlags()
-	sizes := flags.String("n", "100", "how many clients: numbers separated by commas, or all for 10, 20 ... 190")
-	policies := flags.String("policy", "none,exponential,equal,full,decorrelated", "the policies to simulate, separated by commas")
-	runs := flags.Int("reps", 100, "runs of which each line is the mean")
-	seed := flags.Uint64("seed", 1, "seed of the first run; the next runs count up")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	clients, err := contentionSizes(*sizes)
-	if err != nil {
-		return cli.Usage(err)
-	}
-	if *runs < 1 {
-		return cli.Usagef("want at least one of -reps, not %d", *runs)
-	}
-	var chosen []contention.Policy
-	for name := range strings.SplitSeq(*policies, ",") {
-		p, err := contention.Find(name)
-		if err != nil {
-			return cli.Usage(err)
+// contend is "bench sim -model aws".
+type contend struct {
+	sizes    []int
+	policies []contention.Policy
+	runs     int
+	seed     uint64
+}
+
+func (o *contend) Flags(f *cli.Flags) {
+	sizes := f.String("n", "100", "how many clients: numbers separated by commas, or all for 10, 20 ... 190")
+	cli.Choose(f, &o.policies, "policy", "none,exponential,equal,full,decorrelated", "the policies to simulate", contention.Find)
+	o.runs = 100
+	f.Count(&o.runs, 1, "reps", "runs of which each line is the mean")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Check(func() error {
+		if *sizes == "all" {
+			for n := 10; n <= 190; n += 10 {
+				o.sizes = append(o.sizes, n)
+			}
+			return nil
 		}
-		chosen = append(chosen, p)
-	}
-	progress := cli.NewProgress(c, "simulate", len(clients)*len(chosen))
+		for _, word := range cli.List(*sizes) {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 1 {
+				return fmt.Errorf("want numbers of clients as -n, not %q", word)
+			}
+			o.sizes = append(o.sizes, n)
+		}
+		return nil
+	})
+}
+
+func (o *contend) Run(ctx context.Context, c *cli.Console) error {
+	progress := cli.NewProgress(c, "simulate", len(o.sizes)*len(o.policies))
 	defer progress.End()
-	for _, n := range clients {
-		for _, p := range chosen {
+	for _, n := range o.sizes {
+		for _, p := range o.policies {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			y, err := contention.Mean(p.Policy, n, *runs, *seed)
+			y, err := contention.Mean(p.Policy, n, o.runs, o.seed)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Out, "n=%d policy=%s time_ms=%.0f calls=%.1f reps=%d\n", n, p.Name, y.Time.Seconds()*1000, y.Calls, *runs)
+			fmt.Fprintf(c.Out, "n=%d policy=%s time_ms=%.0f calls=%.1f reps=%d\n", n, p.Name, y.Time.Seconds()*1000, y.Calls, o.runs)
 			progress.Add(1)
 		}
 	}
 	return nil
-}
-
-func contentionSizes(text string) ([]int, error) {
-	var sizes []int
-	if text == "all" {
-		for n := 10; n <= 190; n += 10 {
-			sizes = append(sizes, n)
-		}
-		return sizes, nil
-	}
-	for word := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("want numbers of clients as -n, not %q", word)
-		}
-		sizes = append(sizes, n)
-	}
-	return sizes, nil
 }

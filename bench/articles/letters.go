@@ -2,25 +2,30 @@ package articles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/articles/timeline"
+	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-func simulateLetters(_ context.Context, c *cli.Console, args []string) error {
-	flags := cli.NewFlags()
-	seconds := flags.Int("seconds", 14, "how many seconds to draw")
-	retries := flags.Int("retries", 3, "how often each request is retried")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	if *seconds < 1 || *seconds > 200 || *retries < 1 {
-		return cli.Usagef("want 1 to 200 -seconds and at least one of -retries")
-	}
+// letters is "bench sim -model letters".
+type letters struct{ seconds, retries int }
+
+func (o *letters) Flags(f *cli.Flags) {
+	f.IntVar(&o.seconds, "seconds", 14, "how many seconds to draw")
+	f.IntVar(&o.retries, "retries", 3, "how often each request is retried")
+	f.Check(func() error {
+		if o.seconds < 1 || o.seconds > 200 || o.retries < 1 {
+			return errors.New("want 1 to 200 -seconds and at least one of -retries")
+		}
+		return nil
+	})
+}
+
+func (o *letters) Run(_ context.Context, c *cli.Console) error {
 	for _, p := range []struct {
 		name   string
 		policy backoff.Policy
@@ -29,7 +34,7 @@ func simulateLetters(_ context.Context, c *cli.Console, args []string) error {
 		{"pauses of 1, 2, 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
 	} {
 		fmt.Fprintf(c.Out, "%s:\n", p.name)
-		if _, err := timeline.Draw(backoff.Limit(p.policy, *retries, 0), *seconds).WriteTo(c.Out); err != nil {
+		if _, err := timeline.Draw(backoff.Limit(p.policy, o.retries, 0), o.seconds).WriteTo(c.Out); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,118 +15,102 @@ import (
 	"github.com/redial-go/redial/bench/articles/queueing"
 )
 
-// queueingOptions are the flags of "bench sim".
-type queueingOptions struct {
+// simulatedQueue is "bench sim".
+type simulatedQueue struct {
 	scenario, strategy string
 	rps, seeds         int
 	seed               uint64
 	bucket             time.Duration
-	csv                string
-	list               bool
+	setups             []queueing.Setup
+	series             []*queueing.Series
 }
 
-func simulateQueueing(ctx context.Context, c *cli.Console, args []string) error {
-	o := queueingOptions{}
-	flags := cli.NewFlags()
-	flags.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, or all; -list shows them")
-	flags.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas; each has the presets too: retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026")
-	flags.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
-	flags.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
-	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
-	flags.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
-	flags.StringVar(&o.csv, "csv", "", "write the series to this file; - is standard output")
-	flags.BoolVar(&o.list, "list", false, "list the scenarios and their strategies")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	if o.list {
-		return listScenarios(c.Out)
-	}
-	setups, err := o.setups()
-	if err != nil {
-		return cli.Usage(err)
-	}
-	if err := cli.CheckFile(o.csv); err != nil {
-		return err
-	}
-	series, interrupted := o.collect(ctx, c, setups)
-	if err := o.print(c, series); err != nil {
-		return err
-	}
-	return interrupted
+func (o *simulatedQueue) Flags(f *cli.Flags) {
+	f.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, or all; -list shows them")
+	f.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas; each has the presets too: retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026")
+	f.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
+	f.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
+	f.File("csv", "write the series", func(w io.Writer) error { return queueing.WriteCSV(w, o.series...) })
+	f.List("the scenarios and their strategies", func(w io.Writer) {
+		also, _ := queueing.Find("retry_cb_vs_budget") // part of another, and so not in the list of all
+		for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios(), []queueing.Scenario{also}) {
+			fmt.Fprintln(w, s.Name)
+			for _, y := range s.Strategies {
+				fmt.Fprintln(w, "   ", y.Name)
+			}
+		}
+	})
+	f.Check(o.choose)
 }
 
-// setups returns what to run.
-func (o *queueingOptions) setups() ([]queueing.Setup, error) {
+// choose chooses what to run.
+func (o *simulatedQueue) choose() error {
 	scenarios := slices.Concat(queueing.Scenarios(), queueing.PresetScenarios())
 	switch {
 	case o.scenario == "":
-		return nil, fmt.Errorf("want -scenario NAME or -scenario all: -list names them")
+		return errors.New("want -scenario NAME or -scenario all: -list names them")
 	case o.seeds < 1:
-		return nil, fmt.Errorf("want at least one of -seeds, not %d", o.seeds)
+		return fmt.Errorf("want at least one of -seeds, not %d", o.seeds)
 	case o.scenario != "all":
 		s, err := queueing.Find(o.scenario)
 		if err != nil {
-			return nil, fmt.Errorf("%w: -list names them", err)
+			return fmt.Errorf("%w: -list names them", err)
 		}
 		scenarios = []queueing.Scenario{s}
 	}
-	var setups []queueing.Setup
 	for _, s := range scenarios {
-		strategies := s.Strategies
-		if o.strategy != "" {
-			strategies = nil
-			for name := range strings.SplitSeq(o.strategy, ",") {
-				y, err := s.Strategy(name)
-				if err != nil {
-					return nil, err
-				}
-				strategies = append(strategies, y)
-			}
+		strategies, err := strategiesOf(s.Strategies, s.Strategy, o.strategy)
+		if err != nil {
+			return err
 		}
 		for _, y := range strategies {
 			x := queueing.Setup{Scenario: s, Strategy: y, RPS: o.rps, Seed: o.seed, Bucket: o.bucket}
 			if err := x.Validate(); err != nil {
-				return nil, err
+				return err
 			}
-			setups = append(setups, x)
+			o.setups = append(o.setups, x)
 		}
 	}
-	return setups, nil
+	return nil
 }
 
-// collect runs what is to be run. Its error leaves what was done before.
-func (o *queueingOptions) collect(ctx context.Context, c *cli.Console, setups []queueing.Setup) ([]*queueing.Series, error) {
-	p := cli.NewProgress(c, "simulate", len(setups)*o.seeds)
+// strategiesOf returns all strategies of a scenario, or those that are named.
+func strategiesOf[T any](all []T, find func(string) (T, error), names string) (chosen []T, err error) {
+	if names == "" {
+		return all, nil
+	}
+	for _, name := range cli.List(names) {
+		y, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, y)
+	}
+	return chosen, nil
+}
+
+func (o *simulatedQueue) Run(ctx context.Context, c *cli.Console) error {
+	p := cli.NewProgress(c, "simulate", len(o.setups)*o.seeds)
 	defer p.End()
-	var all []*queueing.Series
-	for _, x := range setups {
+	for _, x := range o.setups {
 		series, err := queueing.Collect(ctx, x, o.seeds, func() { p.Add(1) })
 		if series != nil {
-			all = append(all, series)
+			o.series = append(o.series, series)
 		}
 		if err != nil {
-			return all, err
+			return err
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// print writes the CSV, if it is wanted, and the summary where the CSV does not go.
-func (o *queueingOptions) print(c *cli.Console, series []*queueing.Series) error {
-	err := cli.WriteFile(c, o.csv, func(w io.Writer) error { return queueing.WriteCSV(w, series...) })
-	summary := c.Out
-	if o.csv == "-" {
-		summary = c.Errs
-	}
-	return errors.Join(err, summarise(summary, series))
-}
-
-// summarise prints one table per scenario.
-func summarise(w io.Writer, series []*queueing.Series) error {
+// Show prints one table per scenario.
+func (o *simulatedQueue) Show(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	last := ""
-	for _, s := range series {
+	for _, s := range o.series {
 		if s.Scenario.Name != last {
 			last = s.Scenario.Name
 			fmt.Fprintf(t, "\n%s (%d calls/s, %d CPUs, %s)\n", last, s.RPS, s.CPUs, cli.Plural(s.Seeds, "seed"))
@@ -147,25 +130,4 @@ func percentage(x float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f %%", x)
-}
-
-func listScenarios(w io.Writer) error {
-	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios(), also("retry_cb_vs_budget")) {
-		if _, err := fmt.Fprintln(w, s.Name); err != nil {
-			return err
-		}
-		for _, y := range s.Strategies {
-			fmt.Fprintln(w, "   ", y.Name)
-		}
-	}
-	return nil
-}
-
-// also is a scenario that is part of another, and so not in the list of all.
-func also(name string) []queueing.Scenario {
-	s, err := queueing.Find(name)
-	if err != nil {
-		return nil
-	}
-	return []queueing.Scenario{s}
 }

@@ -2,11 +2,8 @@ package articles
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -20,101 +17,56 @@ import (
 	"github.com/redial-go/redial/bench/internal/chart"
 )
 
-// limitOptions are the flags of "bench sim -model ratelimit".
-type limitOptions struct {
+// simulatedLimit is "bench sim -model ratelimit".
+type simulatedLimit struct {
 	ratelimit.Options
-	params   waits.Params
-	rules    []waits.Rule
-	tells    []ratelimit.Tell
-	heed     ratelimit.Heed
-	seeds    int
-	csv, svg string
+	params waits.Params
+	rules  []waits.Rule
+	tells  []ratelimit.Tell
+	heed   ratelimit.Heed
+	seeds  int
+	all    []limited
 }
 
-func simulateLimit(ctx context.Context, c *cli.Console, args []string) error {
-	o, err := parseLimit(c, args)
-	if err != nil {
-		return err
-	}
-	for _, file := range []string{o.csv, o.svg} {
-		if err := cli.CheckFile(file); err != nil {
+func (o *simulatedLimit) Flags(f *cli.Flags) {
+	o.seeds, o.Clients, o.Watch, o.Limit = 3, 1000, time.Hour, ratelimit.Limit{Rate: 100, Window: time.Second, Burst: 1}
+	f.Count(&o.Clients, 1, "n", "how many clients call; each has one call to make")
+	f.Number(&o.Limit.Rate, 0, "rate", "calls per second that the API allows")
+	f.Pause(&o.Limit.Window, "window", "length of the windows in which the API counts calls")
+	bucket := f.Bool("bucket", false, "the API has a bucket of tokens instead of windows")
+	f.Count(&o.Limit.Burst, 1, "burst", "with -bucket: tokens that the bucket holds")
+	tells := f.String("tell", "nothing,same,booked", "what a 429 says, several separated by commas\nnothing: no Retry-After\nsame: when there is room again, which is the same for all\nbooked: a time of its own for each client")
+	heed := f.String("heed", "longer", "what clients do with a Retry-After; redial always adds, as the library's Retrier does\nadd: wait for that long, and then by the policy\nlonger: wait for that long, or by the policy if that is longer\nnot: wait by the policy")
+	names := f.String("policy", "redial,fixed,exponential,equal,full,decorrelated", "the policies to compare, separated by commas\n"+ruleHelp(waits.Rules()))
+	addParams(f, &o.params)
+	f.Seconds(&o.Spread, "start", "the first calls come within this time; default: all at one instant")
+	f.Pause(&o.Watch, "watch", "how long the API is watched")
+	f.Count(&o.seeds, 1, "seeds", "runs of which each line is the mean")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Check(func() (err error) {
+		switch {
+		case *bucket && f.Given("window"):
+			return errors.New("want -bucket or -window, not both")
+		case !*bucket && f.Given("burst"):
+			return errors.New("-burst means nothing without -bucket")
+		case *bucket:
+			o.Limit.Window = -1
+		}
+		for _, name := range cli.List(*tells) {
+			t, err := ratelimit.ParseTell(strings.TrimSpace(name))
+			if err != nil {
+				return fmt.Errorf("-tell: %w", err)
+			}
+			o.tells = append(o.tells, t)
+		}
+		if o.heed, err = ratelimit.ParseHeed(*heed); err != nil {
+			return fmt.Errorf("-heed: %w", err)
+		}
+		if o.rules, err = chooseRules("policy", waits.Rules(), *names, o.params); err != nil {
 			return err
 		}
-	}
-	all, failed := o.run(ctx, c)
-	t, err := o.table(all)
-	if err != nil {
-		return err
-	}
-	if o.csv != "-" && o.svg != "-" && len(all) > 0 {
-		if err := t.Print(c.Out); err != nil {
-			return err
-		}
-	}
-	if err := cli.WriteFile(c, o.csv, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(t) }); err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
-	}
-	return cli.WriteFile(c, o.svg, o.picture(all).WriteSVG)
-}
-
-func parseLimit(c *cli.Console, args []string) (*limitOptions, error) {
-	o := &limitOptions{seeds: 3}
-	o.Clients, o.Watch, o.Limit = 1000, time.Hour, ratelimit.Limit{Rate: 100, Window: time.Second, Burst: 1}
-	flags := cli.NewFlags()
-	flags.Count(&o.Clients, 1, "n", "how many clients call; each has one call to make")
-	flags.Number(&o.Limit.Rate, 0, "rate", "calls per second that the API allows")
-	flags.Pause(&o.Limit.Window, "window", "length of the windows in which the API counts calls")
-	bucket := flags.Bool("bucket", false, "the API has a bucket of tokens instead of windows")
-	flags.Count(&o.Limit.Burst, 1, "burst", "with -bucket: tokens that the bucket holds")
-	tells := flags.String("tell", "nothing,same,booked", "what a 429 says, several separated by commas\nnothing: no Retry-After\nsame: when there is room again, which is the same for all\nbooked: a time of its own for each client")
-	heed := flags.String("heed", "longer", "what clients do with a Retry-After; redial always adds, as the library's Retrier does\nadd: wait for that long, and then by the policy\nlonger: wait for that long, or by the policy if that is longer\nnot: wait by the policy")
-	names := flags.String("policy", "redial,fixed,exponential,equal,full,decorrelated", "the policies to compare, separated by commas\n"+ruleHelp(waits.Rules()))
-	addParams(flags, &o.params)
-	flags.Seconds(&o.Spread, "start", "the first calls come within this time; default: all at one instant")
-	flags.Pause(&o.Watch, "watch", "how long the API is watched")
-	flags.Count(&o.seeds, 1, "seeds", "runs of which each line is the mean")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
-	flags.StringVar(&o.csv, "csv", "", "write the table to this file as CSV; - is standard output")
-	flags.StringVar(&o.svg, "svg", "", "draw the first runs to this file; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return nil, err
-	}
-	if err := o.validate(flags, *names, *tells, *heed, *bucket); err != nil {
-		return nil, cli.Usage(err)
-	}
-	return o, nil
-}
-
-func (o *limitOptions) validate(flags *cli.Flags, names, tells, heed string, bucket bool) (err error) {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	switch {
-	case o.csv == "-" && o.svg == "-":
-		return errors.New("-csv and -svg cannot both go to standard output")
-	case bucket && given["window"]:
-		return errors.New("want -bucket or -window, not both")
-	case !bucket && given["burst"]:
-		return errors.New("-burst means nothing without -bucket")
-	case bucket:
-		o.Limit.Window = -1
-	}
-	for name := range strings.SplitSeq(tells, ",") {
-		t, err := ratelimit.ParseTell(strings.TrimSpace(name))
-		if err != nil {
-			return fmt.Errorf("-tell: %w", err)
-		}
-		o.tells = append(o.tells, t)
-	}
-	if o.heed, err = ratelimit.ParseHeed(heed); err != nil {
-		return fmt.Errorf("-heed: %w", err)
-	}
-	if o.rules, err = chooseRules("policy", waits.Rules(), names, o.params); err != nil {
-		return err
-	}
-	return o.Validate()
+		return o.Validate()
+	})
 }
 
 // limited is what came of a policy: a run for each seed.
@@ -124,9 +76,7 @@ type limited struct {
 	runs []*ratelimit.Result
 }
 
-// run runs each policy with each kind of answer. With an error it returns what was done
-// before.
-func (o *limitOptions) run(ctx context.Context, c *cli.Console) (all []limited, err error) {
+func (o *simulatedLimit) Run(ctx context.Context, c *cli.Console) error {
 	p := cli.NewProgress(c, "simulate", len(o.rules)*len(o.tells)*o.seeds)
 	defer p.End()
 	for _, tell := range o.tells {
@@ -140,25 +90,22 @@ func (o *limitOptions) run(ctx context.Context, c *cli.Console) (all []limited, 
 				}
 				y, err := ratelimit.Run(ctx, one)
 				if err != nil {
-					return all, err
+					return err
 				}
 				l.runs = append(l.runs, y)
 				p.Add(1)
 			}
-			all = append(all, l)
+			o.all = append(o.all, l)
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// table has a row for each policy and kind of answer.
-func (o *limitOptions) table(all []limited) (cli.Table, error) {
-	ideal, err := o.Limit.Ideal(o.Clients)
-	if err != nil {
-		return nil, err
-	}
+// Table has a row for each policy and kind of answer.
+func (o *simulatedLimit) Table() (cli.Table, string) {
+	ideal, _ := o.Limit.Ideal(o.Clients) // which Validate has checked
 	t := cli.Table{{"Retry-After", "policy", "half, s", "99 %, s", "all, s", "all/ideal", "calls per client", "in vain", "peak in 100 ms", "gave up"}}
-	for _, l := range all {
+	for _, l := range o.all {
 		half, most, last := l.after(0.5), l.after(0.99), l.after(1)
 		ratio := "-"
 		if last != ratelimit.Never && ideal > 0 {
@@ -171,10 +118,10 @@ func (o *limitOptions) table(all []limited) (cli.Table, error) {
 			fmt.Sprintf("%.0f", l.mean((*ratelimit.Result).Peak)),
 			fmt.Sprintf("%.0f", l.mean(func(y *ratelimit.Result) int { return y.GaveUp })))
 	}
-	return t, nil
+	return t, ""
 }
 
-func (o *limitOptions) when(d time.Duration) string {
+func (o *simulatedLimit) when(d time.Duration) string {
 	if d == ratelimit.Never {
 		return fleet.NotWithin(o.Watch)
 	}
@@ -200,9 +147,9 @@ func (l *limited) mean(of func(*ratelimit.Result) int) (mean float64) {
 	return mean
 }
 
-// picture has, for each kind of answer, the clients that have succeeded over time and the calls in vain
+// Chart has, for each kind of answer, the clients that have succeeded over time and the calls in vain
 // until then.
-func (o *limitOptions) picture(all []limited) *chart.Picture {
+func (o *simulatedLimit) Chart() *chart.Picture {
 	limit := fmt.Sprintf("%g calls/s in windows of %v", o.Limit.Rate, o.Limit.Window)
 	if o.Limit.Window < 0 {
 		limit = fmt.Sprintf("%g calls/s from a bucket of %d", o.Limit.Rate, o.Limit.Burst)
@@ -212,7 +159,7 @@ func (o *limitOptions) picture(all []limited) *chart.Picture {
 		Note: fmt.Sprintf("%s clients with one call each, %s allowed; seed %d. Simulated", chart.Number(float64(o.Clients)), limit, o.Seed),
 	}
 	end, calls := 1.0, 1.0
-	for _, l := range all {
+	for _, l := range o.all {
 		y := l.runs[0]
 		end = max(end, float64(len(y.Bins))*ratelimit.Bin.Seconds())
 		calls = max(calls, float64(slices.Max(perSecond(y.Bins))))
@@ -225,7 +172,7 @@ func (o *limitOptions) picture(all []limited) *chart.Picture {
 		x := chart.Axis{Min: first, Max: chart.RoundUp(end), Log: true, Label: "time, s, log scale"}
 		done := &chart.Panel{Title: headings[tell], X: x, Y: chart.Axis{Max: 100, Label: "% succeeded"}}
 		busy := &chart.Panel{Title: "Calls", X: x, Y: chart.Axis{Min: 0.8, Max: chart.RoundUp(calls), Log: true, Label: "calls in each second, log scale"}}
-		for i, l := range all {
+		for i, l := range o.all {
 			if l.tell != tell {
 				continue
 			}
@@ -246,7 +193,7 @@ func (o *limitOptions) picture(all []limited) *chart.Picture {
 }
 
 // succeeded is the share of the clients that have succeeded, in percent, over time.
-func (o *limitOptions) succeeded(y *ratelimit.Result, from, until float64) (points []chart.Point) {
+func (o *simulatedLimit) succeeded(y *ratelimit.Result, from, until float64) (points []chart.Point) {
 	n := 0
 	for _, at := range logarithmic(from, until) {
 		for n < len(y.Done) && y.Done[n].Seconds() <= at {

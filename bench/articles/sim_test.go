@@ -72,7 +72,7 @@ func TestTheCSVGoesWhereItIsWanted(t *testing.T) {
 	require.Equal(t, table, errs)
 	require.Equal(t, 1+75, strings.Count(out, "\n"))
 	out, errs, code = bench(append(args, filepath.Join(file, "x"))...)
-	require.Equal(t, cli.ExitFailed, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "not a directory")
 	require.Empty(t, out, "it was said before anything was simulated")
 }

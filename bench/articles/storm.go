@@ -11,31 +11,29 @@ import (
 	"github.com/redial-go/redial/bench/herd/lab"
 )
 
-// raiseStorm is "bench storm".
-func raiseStorm(ctx context.Context, c *cli.Console, args []string) error {
-	var s stormFlags
-	flags := cli.NewFlags()
-	s.add(flags, "fixed", 45*time.Second)
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	kinds, err := s.chosen()
-	if err != nil {
-		return err
-	}
-	o := lab.Storm{
-		Server: s.server, Clients: s.clients, Think: s.think, Timeout: s.timeout,
-		Before: s.before, Stop: s.stop, Watch: s.watch,
-	}
-	if err := o.Validate(); err != nil {
-		return cli.Usage(err)
-	}
-	each := o.Before + o.Stop + o.Watch
+// realStorm is "bench storm".
+type realStorm struct {
+	stormFlags
+	storm lab.Storm
+}
+
+func (o *realStorm) Flags(f *cli.Flags) {
+	o.add(f, "fixed", 45*time.Second)
+	f.Check(func() error {
+		o.storm = lab.Storm{
+			Server: o.server, Clients: o.clients, Think: o.think, Timeout: o.timeout,
+			Before: o.before, Stop: o.stop, Watch: o.watch,
+		}
+		return o.storm.Validate()
+	})
+}
+
+func (o *realStorm) Run(ctx context.Context, c *cli.Console) error {
+	s := o.storm
 	fmt.Fprintf(c.Errs, "storm: %d clients, %s of %v: %v before, %v stopped, then watched for up to %v\n",
-		o.Clients, cli.Plural(len(kinds), "run"), each, o.Before, o.Stop, o.Watch)
-	for _, kind := range kinds {
-		o.Client = kind
-		if err := runStorm(ctx, c.Out, o); err != nil {
+		s.Clients, cli.Plural(len(o.kinds), "run"), s.Before+s.Stop+s.Watch, s.Before, s.Stop, s.Watch)
+	for _, s.Client = range o.kinds {
+		if err := runStorm(ctx, c.Out, s); err != nil {
 			return err
 		}
 	}

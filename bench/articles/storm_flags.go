@@ -16,8 +16,7 @@ type stormFlags struct {
 	clients                      int
 	think, timeout, before, stop time.Duration
 	watch                        time.Duration
-	names                        string
-	params                       waits.Params
+	kinds                        []storm.Client
 }
 
 // add adds the flags. Kinds are the default of -client, and watch that of -watch.
@@ -33,22 +32,17 @@ func (s *stormFlags) add(flags *cli.Flags, kinds string, watch time.Duration) {
 	flags.Count(&s.clients, 1, "clients", "how many clients")
 	flags.Pause(&s.think, "lambda", "mean pause of a client after a success, which is exponential")
 	flags.Pause(&s.timeout, "timeout", "how long a client waits for the answer to a request")
-	flags.StringVar(&s.names, "client", kinds, "how clients wait after a failure: kinds, one run after the other, separated by commas\n"+ruleHelp(storm.Kinds()))
-	addParams(flags, &s.params)
+	params := new(waits.Params)
+	names := flags.String("client", kinds, "how clients wait after a failure: kinds, one run after the other, separated by commas\n"+ruleHelp(storm.Kinds()))
+	addParams(flags, params)
 	flags.Seconds(&s.before, "before", "how long all runs well before the stop")
 	flags.Seconds(&s.stop, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
 	flags.Pause(&s.watch, "watch", "how long the server is watched after it goes on, as by SIGCONT; if that is not long enough to say so, recovered=unknown")
-}
-
-// chosen returns the kinds of client.
-func (s *stormFlags) chosen() ([]storm.Client, error) {
-	rules, err := chooseRules("client", storm.Kinds(), s.names, s.params)
-	if err != nil {
-		return nil, cli.Usage(err)
-	}
-	var clients []storm.Client
-	for _, r := range rules {
-		clients = append(clients, storm.Of(r, s.params))
-	}
-	return clients, nil
+	flags.Check(func() error {
+		rules, err := chooseRules("client", storm.Kinds(), *names, *params)
+		for _, r := range rules {
+			s.kinds = append(s.kinds, storm.Of(r, *params))
+		}
+		return err
+	})
 }

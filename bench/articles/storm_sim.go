@@ -14,61 +14,51 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
-// stormOptions are the flags of "bench sim -model storm".
-type stormOptions struct {
+// simulatedStorm is "bench sim -model storm".
+type simulatedStorm struct {
 	storm.Options
-	clients []storm.Client
-	seeds   int
-	step    time.Duration
-	longest time.Duration
+	flags         stormFlags
+	seeds         int
+	step, longest time.Duration
+	search, curve bool
 }
 
-func simulateStorm(ctx context.Context, c *cli.Console, args []string) error {
-	var (
-		s             stormFlags
-		search, curve bool
-	)
-	o := stormOptions{seeds: 1, step: 250 * time.Millisecond, longest: 2 * time.Minute}
-	o.Backlog = 4096
-	flags := cli.NewFlags()
-	s.add(flags, "fixed,described,coded", 10*time.Minute)
-	flags.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
-	flags.Count(&o.seeds, 1, "seeds", "runs of each kind of client")
-	flags.BoolVar(&search, "search", false, "find the longest stop after which most seeds recover")
-	flags.Pause(&o.step, "step", "with -search: how exactly to find it")
-	flags.Pause(&o.longest, "longest", "with -search: the longest stop to try")
-	flags.BoolVar(&curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	var err error
-	if o.clients, err = s.chosen(); err != nil {
-		return err
-	}
+func (o *simulatedStorm) Flags(f *cli.Flags) {
+	o.seeds, o.step, o.longest, o.Backlog = 1, 250*time.Millisecond, 2*time.Minute, 4096
+	o.flags.add(f, "fixed,described,coded", 10*time.Minute)
+	f.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Count(&o.seeds, 1, "seeds", "runs of each kind of client")
+	f.BoolVar(&o.search, "search", false, "find the longest stop after which most seeds recover")
+	f.Pause(&o.step, "step", "with -search: how exactly to find it")
+	f.Pause(&o.longest, "longest", "with -search: the longest stop to try")
+	f.BoolVar(&o.curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
+}
+
+func (o *simulatedStorm) Run(ctx context.Context, c *cli.Console) error {
+	s := o.flags
 	o.Server, o.Clients, o.Think, o.Timeout = s.server, s.clients, s.think, s.timeout
 	o.Before, o.Stop, o.Watch = s.before, s.stop, s.watch
 	if s.before == 0 {
 		o.Before = -1
 	}
-	if curve {
+	switch {
+	case o.curve:
 		printCurve(c.Out, s.server, s.timeout)
 		return nil
-	}
-	if search && s.watch < storm.LeastWatch {
+	case o.search && s.watch < storm.LeastWatch:
 		return cli.Usagef("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, s.watch)
-	}
-	if search {
+	case o.search:
 		return o.searchBorders(ctx, c)
 	}
 	return o.run(ctx, c)
 }
 
 // run prints one line per run.
-func (o *stormOptions) run(ctx context.Context, c *cli.Console) error {
-	p := cli.NewProgress(c, "simulate", len(o.clients)*o.seeds)
+func (o *simulatedStorm) run(ctx context.Context, c *cli.Console) error {
+	p := cli.NewProgress(c, "simulate", len(o.flags.kinds)*o.seeds)
 	defer p.End()
-	for _, kind := range o.clients {
+	for _, kind := range o.flags.kinds {
 		for n := range o.seeds {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -138,14 +128,14 @@ func notWithin(watch time.Duration) string {
 }
 
 // searchBorders prints one line per kind of client.
-func (o *stormOptions) searchBorders(ctx context.Context, c *cli.Console) error {
+func (o *simulatedStorm) searchBorders(ctx context.Context, c *cli.Console) error {
 	halvings := 0
 	for n := o.longest / o.step; n > 0; n /= 2 {
 		halvings++
 	}
-	p := cli.NewProgress(c, "search", len(o.clients)*halvings*o.seeds)
+	p := cli.NewProgress(c, "search", len(o.flags.kinds)*halvings*o.seeds)
 	defer p.End()
-	for _, kind := range o.clients {
+	for _, kind := range o.flags.kinds {
 		one := o.Options
 		one.Client = kind
 		b, err := storm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.Add(1) })

@@ -2,12 +2,10 @@ package articles
 
 import (
 	"context"
-	"encoding/csv"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
@@ -16,14 +14,16 @@ import (
 	"github.com/redial-go/redial/bench/internal/chart"
 )
 
-// waitsOptions are the flags of "bench waits".
-type waitsOptions struct {
+// drawnWaits is "bench waits".
+type drawnWaits struct {
 	waits.Options
-	params   waits.Params
-	rules    []waits.Rule
-	outages  []waits.Outage
-	users    int
-	csv, svg string
+	mode    string
+	params  waits.Params
+	rules   []waits.Rule
+	outages []waits.Outage
+	users   int
+	table   cli.Table
+	chart   *chart.Picture
 }
 
 // The modes of "bench waits", beside that for any policy.
@@ -53,104 +53,40 @@ var ageOfWaits = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-func drawWaits(ctx context.Context, c *cli.Console, args []string) error {
-	o, mode, err := parseWaits(c, args)
-	if err != nil {
-		return err
-	}
-	for _, file := range []string{o.csv, o.svg} {
-		if err := cli.CheckFile(file); err != nil {
-			return err
+func (o *drawnWaits) Flags(f *cli.Flags) {
+	o.Options, o.users = waits.Options{Retries: 16, Until: 5 * time.Minute, Seeds: 1000}, 3
+	f.StringVar(&o.mode, "mode", modePolicy, waitsModes)
+	names := f.String("policy", "redial,full,grpc,normal,fixed", "the policies to draw, separated by commas\n"+ruleHelp(waits.Rules()))
+	outages := f.String("outage", "refused", "how the dials fail, several separated by commas: refused, 503, or silent, where a dial takes as long as the policy lets it")
+	addParams(f, &o.params)
+	f.Pause(&o.Connect, "connect", "how long a silent dial takes where the policy has no limit (default 15s)")
+	f.Count(&o.Retries, 1, "retries", "how many retries to draw, and in the mode users how many attempts")
+	f.Pause(&o.Until, "until", "how long the outage is drawn, at least")
+	f.Count(&o.Seeds, 1, "seeds", "how many clients to draw, and for Ethernet how many draws")
+	f.Count(&o.users, 1, "users", "how many users stand side by side, with -mode users")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first client; the next ones count up")
+	f.Check(func() error {
+		if o.mode == modePolicy {
+			return o.choose(f, *names, *outages)
 		}
-	}
-	var (
-		t   cli.Table
-		pic *chart.Picture
-	)
-	switch mode {
-	case modeUsers:
-		t, pic, err = o.drawUsers()
-	case modeEthernet:
-		t, pic, err = o.drawEthernet()
-	case modeNormal:
-		t, pic, err = o.drawNormal()
-	default:
-		t, pic, err = o.drawPolicies(ctx, c)
-	}
-	if err != nil {
-		return err
-	}
-	if o.csv != "-" && o.svg != "-" {
-		if err := t.Print(c.Out); err != nil {
-			return err
-		}
-		if mode == modePolicy {
-			fmt.Fprintln(c.Out, policyNote)
-		}
-	}
-	if err := cli.WriteFile(c, o.csv, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(t) }); err != nil {
-		return err
-	}
-	return cli.WriteFile(c, o.svg, pic.WriteSVG)
-}
-
-// printTable prints a table in columns.
-func printTable(out io.Writer, t cli.Table) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range t {
-		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
-	}
-	return w.Flush()
-}
-
-func parseWaits(c *cli.Console, args []string) (o *waitsOptions, mode string, err error) {
-	o = &waitsOptions{users: 3}
-	o.Options = waits.Options{Retries: 16, Until: 5 * time.Minute, Seeds: 1000}
-	flags := cli.NewFlags()
-	flags.StringVar(&mode, "mode", modePolicy, waitsModes)
-	names := flags.String("policy", "redial,full,grpc,normal,fixed", "the policies to draw, separated by commas\n"+ruleHelp(waits.Rules()))
-	outages := flags.String("outage", "refused", "how the dials fail, several separated by commas: refused, 503, or silent, where a dial takes as long as the policy lets it")
-	addParams(flags, &o.params)
-	flags.Pause(&o.Connect, "connect", "how long a silent dial takes where the policy has no limit (default 15s)")
-	flags.Count(&o.Retries, 1, "retries", "how many retries to draw, and in the mode users how many attempts")
-	flags.Pause(&o.Until, "until", "how long the outage is drawn, at least")
-	flags.Count(&o.Seeds, 1, "seeds", "how many clients to draw, and for Ethernet how many draws")
-	flags.Count(&o.users, 1, "users", "how many users stand side by side, with -mode users")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first client; the next ones count up")
-	flags.StringVar(&o.csv, "csv", "", "write the table to this file as CSV; - is standard output")
-	flags.StringVar(&o.svg, "svg", "", "draw a picture to this file; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return nil, "", err
-	}
-	if err := o.validate(flags, mode, *names, *outages); err != nil {
-		return nil, "", cli.Usage(err)
-	}
-	return o, mode, nil
-}
-
-func (o *waitsOptions) validate(flags *cli.Flags, mode, names, outages string) (err error) {
-	if o.csv == "-" && o.svg == "-" {
-		return fmt.Errorf("-csv and -svg cannot both go to standard output")
-	}
-	if mode != modePolicy {
-		known, ok := modeFlags[mode]
+		known, ok := modeFlags[o.mode]
 		if !ok {
-			return fmt.Errorf("there is no -mode %q: there are policy, users, ethernet, normal", mode)
+			return fmt.Errorf("there is no -mode %q: there are policy, users, ethernet, normal", o.mode)
 		}
-		flags.Visit(func(f *flag.Flag) {
-			if !strings.Contains(" "+known+" ", " "+f.Name+" ") {
-				err = fmt.Errorf("-%s means nothing with -mode %s", f.Name, mode)
+		var err error
+		f.Visit(func(one *flag.Flag) {
+			if !strings.Contains(" "+known+" ", " "+one.Name+" ") {
+				err = fmt.Errorf("-%s means nothing with -mode %s", one.Name, o.mode)
 			}
 		})
 		return err
-	}
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "users" {
-			err = fmt.Errorf("-users means nothing without -mode users")
-		}
 	})
-	if err != nil {
-		return err
+}
+
+// choose chooses the policies and the outages.
+func (o *drawnWaits) choose(f *cli.Flags, names, outages string) (err error) {
+	if f.Given("users") {
+		return errors.New("-users means nothing without -mode users")
 	}
 	for name := range strings.SplitSeq(outages, ",") {
 		one, err := waits.FindOutage(strings.TrimSpace(name))
@@ -167,6 +103,29 @@ func (o *waitsOptions) validate(flags *cli.Flags, mode, names, outages string) (
 	return one.Validate()
 }
 
+func (o *drawnWaits) Run(ctx context.Context, c *cli.Console) (err error) {
+	switch o.mode {
+	case modeUsers:
+		o.table, o.chart, err = o.drawUsers()
+	case modeEthernet:
+		o.table, o.chart, err = o.drawEthernet()
+	case modeNormal:
+		o.table, o.chart, err = o.drawNormal()
+	default:
+		o.table, o.chart, err = o.drawPolicies(ctx, c)
+	}
+	return err
+}
+
+func (o *drawnWaits) Table() (cli.Table, string) {
+	if o.mode == modePolicy {
+		return o.table, policyNote
+	}
+	return o.table, ""
+}
+
+func (o *drawnWaits) Chart() *chart.Picture { return o.chart }
+
 // drawn is one rule in one outage.
 type drawn struct {
 	rule   waits.Rule
@@ -175,7 +134,7 @@ type drawn struct {
 }
 
 // drawPolicies draws each rule in each outage.
-func (o *waitsOptions) drawPolicies(ctx context.Context, c *cli.Console) (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (cli.Table, *chart.Picture, error) {
 	p := cli.NewProgress(c, "draw", len(o.rules)*len(o.outages))
 	defer p.End()
 	var all []drawn
@@ -201,7 +160,7 @@ func (o *waitsOptions) drawPolicies(ctx context.Context, c *cli.Console) (cli.Ta
 const policyNote = "Seconds. Of a retry: its wait, and when it begins. Of a time since the loss: the wait drawn last, and how many retries have begun by then. Alike: the share of the clients whose waits are exactly the commonest one."
 
 // policyTable has a row for each retry, and for each age of the outage.
-func (o *waitsOptions) policyTable(all []drawn) cli.Table {
+func (o *drawnWaits) policyTable(all []drawn) cli.Table {
 	t := cli.Table{{"policy", "outage", "at", "wait p5", "median", "p95", "mean", "alike", "begins or retries p5", "median", "p95", "mean", "clients"}}
 	for _, d := range all {
 		for n := 1; n <= o.Retries; n++ {

@@ -18,7 +18,7 @@ func classicPanels(x chart.Axis, y string, least, most float64) []*chart.Panel {
 }
 
 // drawUsers is the table of users side by side.
-func (o *waitsOptions) drawUsers() (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawUsers() (cli.Table, *chart.Picture, error) {
 	rows, err := waits.Users(o.users, o.Retries, o.Seed)
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +59,7 @@ func (o *waitsOptions) drawUsers() (cli.Table, *chart.Picture, error) {
 }
 
 // drawEthernet is E(c) beside what was drawn.
-func (o *waitsOptions) drawEthernet() (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawEthernet() (cli.Table, *chart.Picture, error) {
 	rows, err := waits.Ethernet(o.Seeds, o.Seed)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (o *waitsOptions) drawEthernet() (cli.Table, *chart.Picture, error) {
 }
 
 // drawNormal is the two settings of backoff with normal noise.
-func (o *waitsOptions) drawNormal() (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawNormal() (cli.Table, *chart.Picture, error) {
 	t := cli.Table{{"setting", "retry", "without noise", "mean", "drawn mean", "sd", "drawn sd", "p5", "median", "p95", "at the cap"}}
 	pic := &chart.Picture{
 		Name: "waits_normal", Columns: 2, Height: 220, Title: "Backoff with normal noise of 10 %, which compounds: median, and from p5 to p95",

@@ -14,7 +14,7 @@ const steps = 240
 
 // policyPicture has four panels for each outage: by retry and by time, linear and
 // logarithmic.
-func (o *waitsOptions) policyPicture(all []drawn) *chart.Picture {
+func (o *drawnWaits) policyPicture(all []drawn) *chart.Picture {
 	pic := &chart.Picture{
 		Name: "waits", Title: "What a client waits in an outage: median, and from p5 to p95", Columns: 2, Height: 190,
 		Note: fmt.Sprintf("%d clients of each policy. On the left the wait before each retry, on the right the wait that was drawn last", o.Seeds),
@@ -60,7 +60,7 @@ type place struct {
 	waits.Stats
 }
 
-func (o *waitsOptions) byRetry(d drawn) (all []place) {
+func (o *drawnWaits) byRetry(d drawn) (all []place) {
 	for n := 1; n <= o.Retries; n++ {
 		if wait, _ := d.Retry(n); wait.N > 0 {
 			all = append(all, place{float64(n), wait})
@@ -69,7 +69,7 @@ func (o *waitsOptions) byRetry(d drawn) (all []place) {
 	return all
 }
 
-func (o *waitsOptions) byTime(d drawn, times []float64) (all []place) {
+func (o *drawnWaits) byTime(d drawn, times []float64) (all []place) {
 	for _, at := range times {
 		if wait, _ := d.At(time.Duration(at * float64(time.Second))); wait.N > 0 {
 			all = append(all, place{at, wait})

@@ -14,19 +14,19 @@ import (
 // Commands are the commands of "bench".
 func Commands() []cli.Command {
 	return []cli.Command{
-		{Name: "herd", Summary: "kill the server of a real herd on real sockets, and measure how the herd comes back", Run: measureHerd},
-		{Name: "lone", Summary: "compute how late one client is back, by circumstance and policy", Run: loneClients},
-		{Name: "rotate", Summary: "measure on real sockets what it costs to replace a session: pauses, memory, layers", Run: measureRotate},
-		{Name: "defaults", Summary: "compute the tables of DEFAULTS.md, by which the defaults were chosen", Run: defaults},
+		{Name: "herd", Summary: "kill the server of a real herd on real sockets, and measure how the herd comes back", New: cli.New[realHerd]},
+		{Name: "lone", Summary: "compute how late one client is back, by circumstance and policy", New: cli.New[loneClients]},
+		{Name: "rotate", Summary: "measure on real sockets what it costs to replace a session: pauses, memory, layers", New: cli.New[rotations]},
+		{Name: "defaults", Summary: "compute the tables of DEFAULTS.md, by which the defaults were chosen", New: cli.New[defaults]},
 	}
 }
 
 // Models are the models of "bench sim".
 func Models() []cli.Command {
 	return []cli.Command{
-		{Name: "fleet", Summary: "connections lost at once, an outage, and a server with a queue", Run: simulateFleet},
-		{Name: "rotation", Summary: "clients that were started together and replace each connection at its age, with and without a draw", Run: simulateRotation},
-		{Name: "drain", Summary: "a server that gets rid of its clients before it ends: at once, in batches, by the rules of others, each at a draw of its own", Run: simulateDrain},
+		{Name: "fleet", Summary: "connections lost at once, an outage, and a server with a queue", New: cli.New[simulatedFleet]},
+		{Name: "rotation", Summary: "clients that were started together and replace each connection at its age, with and without a draw", New: cli.New[simulatedRotation]},
+		{Name: "drain", Summary: "a server that gets rid of its clients before it ends: at once, in batches, by the rules of others, each at a draw of its own", New: cli.New[simulatedDrain]},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/redial-go/redial/bench/internal/cli"
@@ -13,42 +12,35 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 )
 
-// defaults prints the tables by which the library's defaults were chosen, or puts
-// them into a file.
-func defaults(ctx context.Context, c *cli.Console, args []string) error {
-	flags := cli.NewFlags()
-	only := flags.String("table", "", "make only these tables, separated by commas: "+strings.Join(tableNames(), ", "))
-	largest := flags.Int("largest", 1_000_000, "leave out herds of more connections than this: 100000 takes about 5 minutes, 1000000 a quarter of an hour")
-	file := flags.String("o", "", "write the tables to this file, between its marks, instead of printing them")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	tables := defaultTables
-	if *only != "" {
-		tables = nil
-		for name := range strings.SplitSeq(*only, ",") {
-			i := slices.IndexFunc(defaultTables, func(t defaultTable) bool { return t.name == name })
-			if i < 0 {
-				return cli.Usagef("there is no table %q: there are %s", name, strings.Join(tableNames(), ", "))
-			}
-			tables = append(tables, defaultTables[i])
-		}
-	}
-	m := &tableMaker{ctx: ctx, largest: *largest, workers: runtime.GOMAXPROCS(0)}
-	p := cli.NewProgress(c, "make tables", len(tables))
+// defaults is "bench defaults": it prints the tables by which the library's defaults were
+// chosen, or puts them into a file.
+type defaults struct {
+	tables  []defaultTable
+	largest int
+	file    string
+}
+
+func (o *defaults) Flags(f *cli.Flags) {
+	cli.ChooseOf(f, &o.tables, "table", "all", "make these tables", defaultTables, func(t defaultTable) string { return t.name })
+	f.IntVar(&o.largest, "largest", 1_000_000, "leave out herds of more connections than this: 100000 takes about 5 minutes, 1000000 a quarter of an hour")
+	f.StringVar(&o.file, "o", "", "write the tables to this file, between its marks, instead of printing them")
+}
+
+func (o *defaults) Run(ctx context.Context, c *cli.Console) error {
+	m := &tableMaker{ctx: ctx, largest: o.largest, workers: runtime.GOMAXPROCS(0)}
+	p := cli.NewProgress(c, "make tables", len(o.tables))
 	defer p.End()
-	for _, t := range tables {
-		m.err = nil
+	for _, t := range o.tables {
 		text := t.make(m).Markdown()
 		if m.err != nil {
 			return m.err
 		}
 		p.Add(1)
-		if *file == "" {
+		if o.file == "" {
 			fmt.Fprintf(c.Out, "## %s\n\n%s\n", t.name, text)
 			continue
 		}
-		if err := putTable(*file, t.name, text); err != nil {
+		if err := putTable(o.file, t.name, text); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
-	"github.com/redial-go/redial/bench/herd/lab"
 	"github.com/redial-go/redial/bench/herd/lone"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -45,7 +44,7 @@ func (m *tableMaker) lone(c fleet.Client, names ...string) (cells []string) {
 func loneDefaults(m *tableMaker) cli.Table {
 	var clients []fleet.Client
 	for name := range strings.SplitSeq(lonePolicies, ",") {
-		c, err := lab.FindClient(name)
+		c, err := fleet.Find(name)
 		if err != nil {
 			panic(err)
 		}
@@ -163,7 +162,7 @@ func (m *tableMaker) herdRows() (rows []herdRow) {
 // among is when 99 % of the clients that share a server with naive ones are back.
 func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
 	h := at(n, q, fleet.Refused, 5*time.Second)
-	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full 1-30s"), Share: share}}
+	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full-1-30s"), Share: share}}
 	r := m.one(h)
 	if r == nil {
 		return "-"
@@ -281,7 +280,7 @@ func lengthsTable(m *tableMaker) cli.Table {
 	for _, ideal := range ideals {
 		t[0] = append(t[0], fmt.Sprintf("N/C = %.0f s", ideal.Seconds()))
 	}
-	for _, c := range []named{{"redial", client("redial")}, {"paced", client("paced")}, {"full jitter, handshake 30 s x 2^n, at most 5 min", fullJitter()}, {"gRPC", client("gRPC")}} {
+	for _, c := range []named{{"redial", client("redial")}, {"paced", client("paced")}, {"full jitter, handshake 30 s x 2^n, at most 5 min", fullJitter()}, {"grpc", client("grpc")}} {
 		cells := []string{c.name}
 		for _, ideal := range ideals {
 			h := worlds()[4].herd(10_000, c.Client)

@@ -36,7 +36,7 @@ func cures() []cure {
 		{"a Gate for 10 each", gates(10)},
 		{"a Gate for 100 each", gates(100)},
 		{"paced", as(client("paced"))},
-		{"gRPC", as(client("gRPC"))},
+		{"grpc", as(client("grpc"))},
 	}
 }
 

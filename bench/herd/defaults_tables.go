@@ -78,9 +78,9 @@ func worlds() (all []world) {
 
 // client is that of a name, which fleet.Clients has.
 func client(name string) fleet.Client {
-	c, ok := fleet.Named(name)
-	if !ok {
-		panic("there is no client " + name)
+	c, err := fleet.Find(name)
+	if err != nil {
+		panic(err)
 	}
 	return c
 }

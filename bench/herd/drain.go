@@ -3,8 +3,8 @@ package herd
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,13 +16,13 @@ import (
 	"github.com/redial-go/redial/bench/internal/chart"
 )
 
-// drainOptions are the flags of "bench sim -model drain".
-type drainOptions struct {
+// simulatedDrain is "bench sim -model drain".
+type simulatedDrain struct {
 	drain.Options
 	ways    []drain.Way
 	clients []fleet.Client
 	seeds   int
-	svg     string
+	all     []drained
 }
 
 // drained is the runs of one way and one kind of client.
@@ -32,79 +32,25 @@ type drained struct {
 	runs   []*drain.Result // by seed
 }
 
-func simulateDrain(ctx context.Context, c *cli.Console, args []string) error {
-	o, err := parseDrain(c, args)
-	if err != nil || o == nil {
-		return err
-	}
-	all, err := o.run(ctx, c)
-	if err != nil {
-		return runError(ctx, err)
-	}
-	if o.svg != "-" {
-		if err := drainTable(all).Print(c.Out); err != nil {
-			return err
+func (o *simulatedDrain) Flags(f *cli.Flags) {
+	o.Options, o.seeds = drain.Options{Clients: 10_000, Window: time.Minute, Capacity: 500, RTT: 50 * time.Millisecond}, 5
+	f.Count(&o.Clients, 1, "n", "clients of the server that drains")
+	f.Pause(&o.Window, "window", "the time that the server has")
+	f.Float64Var(&o.Capacity, "capacity", o.Capacity, "handshakes that the other servers complete per second, all together")
+	f.Pause(&o.RTT, "rtt", "the time for a message and its answer")
+	cli.ChooseOf(f, &o.ways, "way", "all", "the ways to simulate (-list shows them)", drain.Ways(), func(w drain.Way) string { return w.Name })
+	chooseClients(f, &o.clients, "redial,recws")
+	f.Count(&o.seeds, 1, "seeds", "runs of which the table has the means")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.List("the ways", func(w io.Writer) {
+		for _, way := range drain.Ways() {
+			fmt.Fprintf(w, "%-11s %s\n", way.Name, way.Summary)
 		}
-	}
-	return cli.WriteFile(c, o.svg, o.picture(all).WriteSVG)
+	})
 }
 
-// parseDrain returns nil if there is nothing to simulate.
-func parseDrain(c *cli.Console, args []string) (*drainOptions, error) {
-	o := &drainOptions{Options: drain.Options{Clients: 10_000, Window: time.Minute, Capacity: 500, RTT: 50 * time.Millisecond}}
-	flags := cli.NewFlags()
-	flags.Count(&o.Clients, 1, "n", "clients of the server that drains")
-	flags.Pause(&o.Window, "window", "the time that the server has")
-	flags.Float64Var(&o.Capacity, "capacity", o.Capacity, "handshakes that the other servers complete per second, all together")
-	flags.Pause(&o.RTT, "rtt", "the time for a message and its answer")
-	ways := flags.String("way", "all", "the ways to simulate, separated by commas, or all; -list shows them")
-	names := flags.String("policy", "redial;recws", "the clients, separated by semicolons, or all; -list shows them")
-	list := flags.Bool("list", false, "list the ways and the clients")
-	flags.Count(&o.seeds, 1, "seeds", "runs of which the table has the means (default 5)")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
-	flags.StringVar(&o.svg, "svg", "", "draw the dials over time to this file; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return nil, err
-	}
-	if *list {
-		for _, w := range drain.Ways() {
-			fmt.Fprintf(c.Out, "%-11s %s\n", w.Name, w.Summary)
-		}
-		for _, client := range fleet.Clients() {
-			fmt.Fprintln(c.Out, client.Name)
-		}
-		return nil, nil
-	}
-	if o.seeds == 0 {
-		o.seeds = 5
-	}
-	var err error
-	if o.ways, err = chooseDrains(*ways); err != nil {
-		return nil, cli.Usage(err)
-	}
-	if o.clients, err = chooseClients(*names); err != nil {
-		return nil, cli.Usage(err)
-	}
-	return o, cli.CheckFile(o.svg)
-}
-
-func chooseDrains(names string) (chosen []drain.Way, err error) {
-	all := drain.Ways()
-	if names == "all" {
-		return all, nil
-	}
-	for _, name := range cli.List(names) {
-		i := slices.IndexFunc(all, func(w drain.Way) bool { return w.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no way %q: -list shows them", name)
-		}
-		chosen = append(chosen, all[i])
-	}
-	return chosen, nil
-}
-
-// run simulates all ways with all clients.
-func (o *drainOptions) run(ctx context.Context, c *cli.Console) ([]drained, error) {
+// Run simulates all ways with all clients.
+func (o *simulatedDrain) Run(ctx context.Context, c *cli.Console) error {
 	var all []drained
 	for _, client := range o.clients {
 		for _, w := range o.ways {
@@ -129,16 +75,17 @@ func (o *drainOptions) run(ctx context.Context, c *cli.Console) ([]drained, erro
 	group.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err
+			return runError(ctx, err)
 		}
 	}
-	return all, nil
+	o.all = all
+	return nil
 }
 
-// drainTable has a row for each way and client.
-func drainTable(all []drained) cli.Table {
+// Table has a row for each way and client.
+func (o *simulatedDrain) Table() (cli.Table, string) {
 	t := cli.Table{{"client", "way", "last closed, s", "dials in the busiest 100 ms", "dials per client", "away: mean, s", "longest, s", "most at once", "clients cut", "all back, s"}}
-	for _, d := range all {
+	for _, d := range o.all {
 		mean := func(of func(*drain.Result) float64) float64 {
 			sum := 0.0
 			for _, r := range d.runs {
@@ -163,11 +110,11 @@ func drainTable(all []drained) cli.Table {
 			fmt.Sprintf("%.0f", mean(func(r *drain.Result) float64 { return float64(r.Cut) })),
 			span(func(r *drain.Result) time.Duration { return r.Back }))
 	}
-	return t
+	return t, ""
 }
 
-// picture has a panel for each client: the dials of the first seed over time.
-func (o *drainOptions) picture(all []drained) *chart.Picture {
+// Chart has a panel for each client: the dials of the first seed over time.
+func (o *simulatedDrain) Chart() *chart.Picture {
 	p := &chart.Picture{
 		Name: "drain", Title: "Dials of clients whose server drains", Height: 190,
 		Note: fmt.Sprintf("%s clients, a window of %v, and servers that take %g handshakes/s; seed %d. Simulated", chart.Number(float64(o.Clients)), o.Window, o.Capacity, o.Seed),
@@ -182,7 +129,7 @@ func (o *drainOptions) picture(all []drained) *chart.Picture {
 			Y:     chart.Axis{Min: 0.8, Max: chart.RoundUp(float64(o.Clients)), Log: true, Label: "dials per 100 ms, log scale"},
 		}
 		for i := range o.ways {
-			panel.Layers = append(panel.Layers, chart.Line{Style: p.Legend[i], Points: busiest(o.Window, all[k*len(o.ways)+i].runs[0].Dials)})
+			panel.Layers = append(panel.Layers, chart.Line{Style: p.Legend[i], Points: busiest(o.Window, o.all[k*len(o.ways)+i].runs[0].Dials)})
 		}
 		p.Panels = append(p.Panels, panel)
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 func TestFleetPrintsOneLineForEachClient(t *testing.T) {
-	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc-2s", "-csv", "-")
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 3)
-	require.Equal(t, strings.Join(fleetColumns, ","), lines[0])
+	require.Equal(t, "client,recovered,ideal_s,t50_s,t99_s,t100_s,t99_over_ideal,peak_per_100ms,dials_per_client,syns_per_client,refused_per_client,wasted_per_client,up_at_end", lines[0])
 	require.True(t, strings.HasPrefix(lines[1], "redial,1/1,0.40,"), lines[1])
-	require.True(t, strings.HasPrefix(lines[2], `"gRPC, 2s",1/1,0.40,`), lines[2])
-	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial;gRPC, 2s", "-csv", "-")
+	require.True(t, strings.HasPrefix(lines[2], `grpc-2s,1/1,0.40,`), lines[2])
+	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc-2s", "-csv", "-")
 	require.Equal(t, out, again)
 }
 
@@ -37,10 +37,10 @@ func TestFleetKnowsProcesses(t *testing.T) {
 }
 
 func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
-	args := []string{"sim", "-model", "fleet", "-n", "1200", "-capacity", "20", "-seeds", "1", "-policy", "fixed 1s;redial"}
+	args := []string{"sim", "-model", "fleet", "-n", "1200", "-capacity", "20", "-seeds", "1", "-policy", "fixed,redial"}
 	out, errs, code := bench(args...)
 	require.Zero(t, code, errs)
-	require.Regexp(t, `(?m)^ +fixed 1s +0/1 +60.00 +not within 22m0s +not within 22m0s +not within 22m0s +not within 22m0s `, out)
+	require.Regexp(t, `(?m)^ +fixed +0/1 +60.00 +not within 22m0s +not within 22m0s +not within 22m0s +not within 22m0s `, out)
 	require.Regexp(t, `(?m)^ +redial +1/1 +60.00( +\d+\.\d\d){4} `, out)
 	require.Contains(t, out, "\nTimes count from the server's return, \"not within\" from the loss")
 	out, _, _ = bench(append(args, "-watch", "3m")...)
@@ -51,27 +51,27 @@ func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
 
 func TestFleetWritesTheSeries(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "series.csv")
-	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed 1s", "-series", file)
+	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed", "-series", file)
 	require.Zero(t, code, errs)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	require.Equal(t, "t_s,fixed 1s dials,fixed 1s up", lines[0])
+	require.Equal(t, "t_s,fixed dials,fixed up", lines[0])
 	require.Equal(t, "1.0,100,49", lines[11], "back after 1 s; 2 ms each, and the last of them counts for the next bin")
 }
 
 func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
-		`there is no client "x": -list shows them`:                                          {"-policy", "x"},
+		`-policy: there is no "x": there are redial, `:                                      {"-policy", "x"},
 		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503" "random"]`: {"-queue", "x"},
 		`fleet: want at least 1 connection, not 0`:                                          {"-n", "0"},
-		`-seeds must be above 0`:                                                            {"-seeds", "0"},
+		`invalid value "0" for flag -seeds: must be a whole number, at least 1`:             {"-seeds", "0"},
 		`fleet: 10 connections cannot be spread over 11 processes`:                          {"-n", "10", "-processes", "11"},
 		`fleet: 10 connections cannot be spread over -1 processes`:                          {"-n", "10", "-processes", "-1", "-series", "-"},
 	} {
 		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code)
-		require.Equal(t, "bench sim: "+want+"\n", errs)
+		require.Contains(t, errs, "bench sim: "+want)
 		require.Empty(t, out)
 	}
 }

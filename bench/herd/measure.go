@@ -18,14 +18,14 @@ import (
 	"github.com/redial-go/redial/bench/herd/lab"
 )
 
-// herdOptions are the flags of "bench herd".
-type herdOptions struct {
+// realHerd is "bench herd".
+type realHerd struct {
 	lab.Herd
 	clients     []fleet.Client
 	rounds      int
 	queue, mine bool
 	simulate    bool
-	csv, series string
+	results     []*lab.Result
 }
 
 const herdHelp = `Connects -n clients, kills the server (a process of its own on loopback, SIGKILL) and
@@ -35,73 +35,45 @@ per second. With -scene the server does worse. Shows medians over the rounds, po
 With -url the server is one of yours, which you restart when the program asks for it.
 The policies: `
 
-func measureHerd(ctx context.Context, c *cli.Console, args []string) error {
-	o, err := parseHerd(c, args)
-	if err != nil {
-		return err
-	}
-	results, err := o.run(ctx, c)
-	if len(results) > 0 {
-		if err := o.print(c, results); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func parseHerd(c *cli.Console, args []string) (*herdOptions, error) {
-	o := &herdOptions{}
-	flags := cli.NewFlags()
-	flags.IntVar(&o.N, "n", 2000, "how many connections")
-	flags.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
+func (o *realHerd) Flags(f *cli.Flags) {
+	f.IntVar(&o.N, "n", 2000, "how many connections")
+	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
-	flags.Seconds(&o.Outage, "outage", "from the server's death to its return")
-	scene := flags.String("scene", "restart", "what happens to the server: "+strings.Join(lab.Scenes(), ", ")+`
+	f.Seconds(&o.Outage, "outage", "from the server's death to its return")
+	scene := f.String("scene", "restart", "what happens to the server: "+strings.Join(lab.Scenes(), ", ")+`
 restart: it is away for -outage
 hang: for -outage another process at its address accepts and never answers
 flap: -flaps times it is away for -outage and then up for as long
 rolling: -servers servers, restarted -every after the one before, each away for -outage
 half: -servers servers, restarted at once; half of them accept and never answer`)
-	flags.IntVar(&o.Flaps, "flaps", 0, "how often the server dies in -scene flap (default 5)")
-	flags.IntVar(&o.Servers, "servers", 0, "how many there are in -scene rolling and half, each with -capacity (default 4)")
-	flags.Seconds(&o.Every, "every", "from one server's death to the next one's in -scene rolling (default 10s)")
-	flags.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
-	flags.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
-	flags.Seconds(&o.Watch, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
-	policies := flags.String("policy", "", herdHelp+strings.Join(lab.Clients(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
-	flags.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
-	flags.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
-	flags.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
-	flags.StringVar(&o.URL, "url", "", "use a server of yours at this ws or wss `address`, which you restart yourself")
-	flags.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
-	flags.StringVar(&o.csv, "csv", "", "write a line per run to this file; - is standard output")
-	flags.StringVar(&o.series, "series", "", "write each 100 ms of each run to this file; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return nil, err
-	}
-	var err error
-	if o.Scene, err = lab.ParseScene(*scene); err != nil {
-		return nil, cli.Usage(err)
-	}
-	if err := o.validate(*policies); err != nil {
-		return nil, cli.Usage(err)
-	}
-	for _, path := range []string{o.csv, o.series} {
-		if err := cli.CheckFile(path); err != nil {
-			return nil, cli.Usage(err)
+	f.IntVar(&o.Flaps, "flaps", 0, "how often the server dies in -scene flap (default 5)")
+	f.IntVar(&o.Servers, "servers", 0, "how many there are in -scene rolling and half, each with -capacity (default 4)")
+	f.Seconds(&o.Every, "every", "from one server's death to the next one's in -scene rolling (default 10s)")
+	f.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
+	f.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
+	f.Seconds(&o.Watch, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
+	policies := f.String("policy", "", herdHelp+strings.Join(fleet.Names(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
+	f.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
+	f.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
+	f.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
+	f.StringVar(&o.URL, "url", "", "use a server of yours at this ws or wss `address`, which you restart yourself")
+	f.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
+	f.File("csv", "write a line per run", func(w io.Writer) error { return lab.WriteRuns(w, o.results) })
+	f.File("series", "write each 100 ms of each run", func(w io.Writer) error { return lab.WriteSeries(w, o.results) })
+	f.Check(func() (err error) {
+		if o.Scene, err = lab.ParseScene(*scene); err != nil {
+			return err
 		}
-	}
-	return o, nil
+		return o.choose(*policies)
+	})
 }
 
-func (o *herdOptions) validate(policies string) error {
+func (o *realHerd) choose(policies string) error {
 	switch {
 	case o.rounds < 1:
 		return fmt.Errorf("want at least one of -rounds, not %d", o.rounds)
 	case o.queue && o.Reject:
 		return errors.New("want -queue or -reject, not both")
-	case o.csv == "-" && o.series == "-":
-		return errors.New("-csv and -series cannot both go to standard output")
 	case o.simulate && (o.URL != "" || o.Known):
 		return errors.New("-simulate knows neither -url nor -known")
 	case o.URL == "" && o.mine:
@@ -118,8 +90,8 @@ func (o *herdOptions) validate(policies string) error {
 			policies = "redial"
 		}
 	}
-	for name := range strings.SplitSeq(policies, ",") {
-		client, err := lab.FindClient(strings.TrimSpace(name))
+	for _, name := range cli.List(policies) {
+		client, err := fleet.Find(strings.TrimSpace(name))
 		if err != nil {
 			return err
 		}
@@ -144,24 +116,24 @@ func mayVisit(raw string, mine bool) error {
 	return fmt.Errorf("%s is not this machine, and a herd can harm a server: add -i-own-this-server if it is yours", u.Host)
 }
 
-// run runs all policies in turns. Its error leaves what was measured before.
-func (o *herdOptions) run(ctx context.Context, c *cli.Console) ([]*lab.Result, error) {
+// Run runs all policies in turns.
+func (o *realHerd) Run(ctx context.Context, c *cli.Console) error {
 	o.announce(c.Errs)
-	var results []*lab.Result
+	defer func() { o.results = inOrder(o.results, o.clients) }()
 	for round := range o.rounds {
 		for i := range o.clients {
 			h := o.Herd
 			h.Client = o.clients[(i+round)%len(o.clients)]
 			r, err := o.one(ctx, c, h, round+1)
 			if r != nil {
-				results = append(results, r)
+				o.results = append(o.results, r)
 			}
 			if err != nil {
-				return inOrder(results, o.clients), err
+				return err
 			}
 		}
 	}
-	return inOrder(results, o.clients), nil
+	return nil
 }
 
 // inOrder sorts by client, as they were named, and then by round.
@@ -174,7 +146,7 @@ func inOrder(results []*lab.Result, clients []fleet.Client) []*lab.Result {
 }
 
 // one is one run. It prints what happens where that takes long or the user has to act.
-func (o *herdOptions) one(ctx context.Context, c *cli.Console, h lab.Herd, round int) (*lab.Result, error) {
+func (o *realHerd) one(ctx context.Context, c *cli.Console, h lab.Herd, round int) (*lab.Result, error) {
 	name := fmt.Sprintf("%s %d/%d", h.Client.Name, round, o.rounds)
 	var p *cli.Progress
 	if h.Scene == lab.Flap || h.Scene == lab.Rolling { // where clients are back several times
@@ -209,7 +181,7 @@ func (o *herdOptions) one(ctx context.Context, c *cli.Console, h lab.Herd, round
 }
 
 // announce prints what is going to happen, and how long it may take.
-func (o *herdOptions) announce(w io.Writer) {
+func (o *realHerd) announce(w io.Writer) {
 	runs := len(o.clients) * o.rounds
 	if o.URL != "" {
 		fmt.Fprintf(w, "herd: %d connections to your server, %s\n", o.N, cli.Plural(runs, "run"))

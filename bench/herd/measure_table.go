@@ -1,7 +1,6 @@
 package herd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,32 +8,24 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
 )
 
-// print writes the table, where no file goes, and then the files.
-func (o *herdOptions) print(c *cli.Console, results []*lab.Result) error {
-	table := c.Out
-	if o.csv == "-" || o.series == "-" {
-		table = c.Errs
+// Show prints a line per policy, and what the table does not say.
+func (o *realHerd) Show(w io.Writer) error {
+	if len(o.results) == 0 {
+		return nil
 	}
-	if err := o.table(table, lab.Summarise(results), results[0].Backlog); err != nil {
+	if err := o.table(w, lab.Summarise(o.results), o.results[0].Backlog); err != nil {
 		return err
 	}
-	o.remarks(table, results)
-	runs := func(w io.Writer) error { return lab.WriteRuns(w, results) }
-	series := func(w io.Writer) error { return lab.WriteSeries(w, results) }
-	return errors.Join(cli.WriteFile(c, o.csv, runs), cli.WriteFile(c, o.series, series))
+	o.remarks(w, o.results)
+	return nil
 }
 
 // table prints a line per policy.
-func (o *herdOptions) table(w io.Writer, all []lab.Summary, backlog int) error {
-	if len(all) == 0 {
-		return nil
-	}
+func (o *realHerd) table(w io.Writer, all []lab.Summary, backlog int) error {
 	if backlog > 0 {
 		fmt.Fprintf(w, "backlog of the server: %d connections (net.core.somaxconn)\n", backlog)
 	}
@@ -77,7 +68,7 @@ func (o *herdOptions) table(w io.Writer, all []lab.Summary, backlog int) error {
 
 // remarks prints what the table does not show: limits on a dial that we chose, runs that
 // were cut, and what was no measurement.
-func (o *herdOptions) remarks(w io.Writer, results []*lab.Result) {
+func (o *realHerd) remarks(w io.Writer, results []*lab.Result) {
 	var lent []string
 	for _, c := range o.clients {
 		if c.Lent {

@@ -25,7 +25,7 @@ func TestMistakesWithAHerdAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"herd -scene nonsense", `bench herd: find scene "nonsense": there are ["restart" "hang" "flap" "rolling" "half"]`},
 		{"herd -scene rolling -outage 5s -every 1s", "bench herd: servers that are away for 5s cannot be restarted 1s apart"},
 		{"herd -simulate -known", "bench herd: -simulate knows neither -url nor -known"},
-		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are autopaho, `},
+		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are redial, `},
 		{"herd -outage soon", "must be a time, such as 1.5s or 20, which is 20s"},
 		{"herd -i-own-this-server", "bench herd: -i-own-this-server needs -url"},
 		{"herd -url http://localhost/", "bench herd: -url must be the address of a WebSocket, such as ws://localhost:8080/feed"},

@@ -12,45 +12,39 @@ import (
 	"github.com/redial-go/redial/bench/herd/rotate"
 )
 
-// rotateOptions are the flags of "bench rotate".
-type rotateOptions struct {
-	rounds   int
-	rate     int
-	n        int
-	messages int
-	only     []string
+// rotations is "bench rotate".
+type rotations struct {
+	rounds, rate, n, messages int
+	only                      []string
 }
 
 // rotateTables are what "bench rotate" prints, in this order.
 var rotateTables = []struct {
 	name  string
-	table func(*rotateOptions, context.Context, *cli.Console) (cli.Table, error)
+	table func(*rotations, context.Context, *cli.Console) (cli.Table, error)
 }{
-	{"pauses", (*rotateOptions).pauses},
-	{"memory", (*rotateOptions).memory},
-	{"layers", (*rotateOptions).layers},
+	{"pauses", (*rotations).pauses},
+	{"memory", (*rotations).memory},
+	{"layers", (*rotations).layers},
 }
 
-func measureRotate(ctx context.Context, c *cli.Console, args []string) error {
-	o := &rotateOptions{rounds: 5, rate: 1000, n: 1000, messages: 1_000_000}
-	flags := cli.NewFlags()
-	flags.Count(&o.rounds, 1, "rounds", "runs of which each line is the median")
-	flags.Count(&o.rate, 1, "rate", "messages per second for the pauses, at most 100000")
-	flags.Count(&o.n, 1, "n", "connections for the memory")
-	flags.Count(&o.messages, 2, "messages", "messages of each run with layers")
-	only := flags.String("only", "pauses,memory,layers", "what to measure, separated by commas")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	o.only = cli.List(*only)
-	for _, name := range o.only {
-		if name != "pauses" && name != "memory" && name != "layers" {
-			return cli.Usagef("-only: there is no %q: there are pauses, memory and layers", name)
+func (o *rotations) Flags(f *cli.Flags) {
+	o.rounds, o.rate, o.n, o.messages = 5, 1000, 1000, 1_000_000
+	f.Count(&o.rounds, 1, "rounds", "runs of which each line is the median")
+	f.Count(&o.rate, 1, "rate", "messages per second for the pauses, at most 100000")
+	f.Count(&o.n, 1, "n", "connections for the memory")
+	f.Count(&o.messages, 2, "messages", "messages of each run with layers")
+	cli.ChooseOf(f, &o.only, "only", "pauses,memory,layers", "what to measure", []string{"pauses", "memory", "layers"}, func(name string) string { return name })
+	f.Check(func() error {
+		if o.rate > 100_000 {
+			return errors.New("want at most 100000 messages per second")
 		}
-	}
-	if o.rate > 100_000 {
-		return cli.Usage(errors.New("want at most 100000 messages per second"))
-	}
+		return nil
+	})
+}
+
+// Run prints each table when it is measured.
+func (o *rotations) Run(ctx context.Context, c *cli.Console) error {
 	end := cli.Measure()
 	for _, t := range rotateTables {
 		if !slices.Contains(o.only, t.name) {
@@ -70,7 +64,7 @@ func measureRotate(ctx context.Context, c *cli.Console, args []string) error {
 }
 
 // pauses has a row for each kind of server and each way.
-func (o *rotateOptions) pauses(ctx context.Context, c *cli.Console) (cli.Table, error) {
+func (o *rotations) pauses(ctx context.Context, c *cli.Console) (cli.Table, error) {
 	ways := rotate.Ways()
 	all := make([][]rotate.Heard, 2*len(ways)) // of each row
 	p := cli.NewProgress(c, "pauses", o.rounds*len(all))
@@ -107,7 +101,7 @@ func (o *rotateOptions) pauses(ctx context.Context, c *cli.Console) (cli.Table, 
 }
 
 // memory has a row.
-func (o *rotateOptions) memory(ctx context.Context, c *cli.Console) (cli.Table, error) {
+func (o *rotations) memory(ctx context.Context, c *cli.Console) (cli.Table, error) {
 	p := cli.NewProgress(c, "memory", 1)
 	defer p.End()
 	h, err := rotate.Memory(ctx, o.n, 10*time.Second+time.Duration(o.n)*10*time.Millisecond)
@@ -126,7 +120,7 @@ func (o *rotateOptions) memory(ctx context.Context, c *cli.Console) (cli.Table, 
 const layersRuns = 20
 
 // layers has a row for each number of layers.
-func (o *rotateOptions) layers(ctx context.Context, c *cli.Console) (cli.Table, error) {
+func (o *rotations) layers(ctx context.Context, c *cli.Console) (cli.Table, error) {
 	numbers := []int{0, 1, 10}
 	best := make([]time.Duration, len(numbers))
 	p := cli.NewProgress(c, "layers", o.rounds*layersRuns*len(numbers))

@@ -17,41 +17,41 @@ type rotated struct {
 	waves []rotation.Wave
 }
 
-func simulateRotation(_ context.Context, c *cli.Console, args []string) error {
-	o := rotation.Options{Clients: 10_000, After: 24 * time.Hour, Waves: 3}
-	flags := cli.NewFlags()
-	flags.Count(&o.Clients, 1, "n", "how many clients are started at one instant")
-	flags.Pause(&o.After, "after", "the age at which a connection is replaced")
-	from := flags.Float64("from", rotation.Drawn, "the age is drawn from this share of it to all of it")
-	flags.Count(&o.Waves, 1, "waves", "how often each client rotates")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the draws")
-	svg := flags.String("svg", "", "draw the dials over time to this file; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return err
-	}
-	if err := cli.CheckFile(*svg); err != nil {
-		return err
-	}
-	all := []rotated{{name: "no draw"}, {name: fmt.Sprintf("drawn from [%g, 1)", *from)}}
-	for i, share := range []float64{1, *from} {
-		o.From = share
-		var err error
-		if all[i].waves, err = rotation.Run(o); err != nil {
-			return cli.Usage(err)
-		}
-	}
-	if *svg != "-" {
-		if err := rotationTable(all).Print(c.Out); err != nil {
-			return err
-		}
-	}
-	return cli.WriteFile(c, *svg, rotationPicture(o, all).WriteSVG)
+// simulatedRotation is "bench sim -model rotation".
+type simulatedRotation struct {
+	rotation.Options
+	all []rotated
 }
 
-// rotationTable has a row for each rotation of all clients.
-func rotationTable(all []rotated) cli.Table {
+func (o *simulatedRotation) Flags(f *cli.Flags) {
+	o.Options = rotation.Options{Clients: 10_000, After: 24 * time.Hour, Waves: 3}
+	f.Count(&o.Clients, 1, "n", "how many clients are started at one instant")
+	f.Pause(&o.After, "after", "the age at which a connection is replaced")
+	f.Float64Var(&o.From, "from", rotation.Drawn, "the age is drawn from this share of it to all of it")
+	f.Count(&o.Waves, 1, "waves", "how often each client rotates")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the draws")
+}
+
+func (o *simulatedRotation) Run(context.Context, *cli.Console) error {
+	for _, r := range []struct {
+		name  string
+		share float64
+	}{{"no draw", 1}, {fmt.Sprintf("drawn from [%g, 1)", o.From), o.From}} {
+		one := o.Options
+		one.From = r.share
+		waves, err := rotation.Run(one)
+		if err != nil {
+			return cli.Usage(err)
+		}
+		o.all = append(o.all, rotated{r.name, waves})
+	}
+	return nil
+}
+
+// Table has a row for each rotation of all clients.
+func (o *simulatedRotation) Table() (cli.Table, string) {
 	t := cli.Table{{"age", "rotation", "first dial, h", "last dial, h", "dials/s between", "worst second", "at, h"}}
-	for _, r := range all {
+	for _, r := range o.all {
 		for _, w := range r.waves {
 			rate := "-"
 			if w.Span() > 0 {
@@ -61,13 +61,13 @@ func rotationTable(all []rotated) cli.Table {
 			t.Row(r.name, fmt.Sprint(w.N), hours(w.Dials[0]), hours(w.Dials[len(w.Dials)-1]), rate, fmt.Sprint(most), hours(at))
 		}
 	}
-	return t
+	return t, ""
 }
 
 func hours(d time.Duration) string { return fmt.Sprintf("%.2f", d.Hours()) }
 
-// rotationPicture has the worst second of each hundredth of the age.
-func rotationPicture(o rotation.Options, all []rotated) *chart.Picture {
+// Chart has the worst second of each hundredth of the age.
+func (o *simulatedRotation) Chart() *chart.Picture {
 	p := &chart.Picture{
 		Name: "rotation", Title: "Dials of clients that replace each connection at its age", Height: 190,
 		Note: fmt.Sprintf("%s clients that were started together, age %v; seed %d. Simulated", chart.Number(float64(o.Clients)), o.After, o.Seed),
@@ -76,10 +76,10 @@ func rotationPicture(o rotation.Options, all []rotated) *chart.Picture {
 		X: chart.Axis{Max: o.After.Hours() * (float64(o.Waves) + 0.1), Label: "time, h"},
 		Y: chart.Axis{Min: 0.8, Max: chart.RoundUp(float64(o.Clients)), Log: true, Label: "dials in the worst second, log scale"},
 	}
-	for i, r := range all {
+	for i, r := range o.all {
 		style := chart.Series(i, r.name)
 		p.Legend = append(p.Legend, style)
-		panel.Layers = append(panel.Layers, chart.Line{Style: style, Points: worstSeconds(o, r.waves)})
+		panel.Layers = append(panel.Layers, chart.Line{Style: style, Points: worstSeconds(o.Options, r.waves)})
 	}
 	p.Panels = []*chart.Panel{panel}
 	return p

@@ -21,8 +21,8 @@ func TestMistakesAboutPeersAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"-only receive-128,", `find row "": there are receive-128, `},
 		{"-peers coder,nonsense", `find peer "nonsense": there are coder, coder-reader, `},
 		{"-from x.json -rounds 3 -only gap", "-from measures nothing, and -only, -rounds is about a measurement"},
-		{"-json - -svg -", "only one of -json, -svg, -more and -markdown can go to standard output"},
-		{"-rounds 0", "want at least one of -rounds, not 0"},
+		{"-json - -svg -", "-json and -svg cannot both go to standard output"},
+		{"-rounds 0", `invalid value "0" for flag -rounds: must be a whole number, at least 1`},
 		{"-svg /nonexistent/peers.svg", "open /nonexistent/peers.svg: no such file or directory"},
 		{"more", `unexpected argument "more"`},
 	} {

@@ -10,13 +10,17 @@ import (
 	"slices"
 )
 
-// Save writes the rows of which all rounds are whole as JSON, which [Read] reads.
+// Save writes the rows of which all rounds are whole as JSON, which [Read] reads. Without
+// rows it writes nothing.
 func (r *Report) Save(w io.Writer) error {
 	whole := &Report{}
 	for _, row := range r.Rows {
 		if row.rounds() > 0 && !row.Cut {
 			whole.Rows = append(whole.Rows, row)
 		}
+	}
+	if len(whole.Rows) == 0 {
+		return nil
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")

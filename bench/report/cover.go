@@ -8,7 +8,7 @@ import (
 )
 
 // coverClients are those of the cover.
-var coverClients = []string{"redial", "full 0.5-30s", "nats.go", "recws", "fixed 1s", "gRPC"}
+var coverClients = []string{"redial", "full", "nats", "recws", "fixed", "grpc"}
 
 // Cover draws the picture of the README of the repository: the dials after a restart that
 // is over at once. It has the library as it is, whatever its defaults are by now.
@@ -26,6 +26,6 @@ func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 		}
 		runs = append(runs, r)
 	}
-	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run", herdNote(h), plural(o.Seeds, "run"))
+	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run. full: full jitter from 0.5 s to 30 s; fixed: 1 s", herdNote(h), plural(o.Seeds, "run"))
 	return dialsPicture("herd", "All connections are lost at once: dials per 100 ms, log scale", note, h, runs, max(40, 2*h.Ideal().Seconds())), nil
 }

@@ -21,14 +21,14 @@ func TestTheCoverSaysWhatWasSimulated(t *testing.T) {
 	texts := sound(t, "cover", svg.Bytes())
 	require.Contains(t, texts, "N = 300, 50 handshakes/s, back at once")
 	for i, name := range coverClients {
-		require.Contains(t, texts, label(name)+": peak ")
+		require.Contains(t, texts, name+": peak ")
 		require.Contains(t, texts, map[string]string{
-			"redial":       "limit on a dial: 16 s to connect; 10 s later it dials beside it",
-			"full 0.5-30s": "limit on a dial: 10 s, chosen here (it has none of its own)",
-			"nats.go":      "limit on a dial: 2 s",
-			"recws":        "limit on a dial: 2 s",
-			"fixed 1s":     "limit on a dial: 10 s, chosen here (it has none of its own)",
-			"gRPC":         "limit on a dial: 20 s, or its wait if that is longer",
+			"redial": "limit on a dial: 16 s to connect; 10 s later it dials beside it",
+			"full":   "limit on a dial: 10 s, chosen here (it has none of its own)",
+			"nats":   "limit on a dial: 2 s",
+			"recws":  "limit on a dial: 2 s",
+			"fixed":  "limit on a dial: 10 s, chosen here (it has none of its own)",
+			"grpc":   "limit on a dial: 20 s, or its wait if that is longer",
 		}[name])
 		require.IsType(t, chart.Steps{}, pic.Panels[i].Layers[0], "no filled bars on a logarithmic axis")
 	}
@@ -49,7 +49,7 @@ func TestThePeaksOfTheCoverAreThoseOfTheTable(t *testing.T) {
 		peaks[row[0]] = row[5]
 	}
 	for i, name := range coverClients {
-		require.Contains(t, pic.Panels[i].Title, label(name)+": peak "+peaks[label(name)]+";")
+		require.Contains(t, pic.Panels[i].Title, name+": peak "+peaks[name]+";")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // compared are the clients of fleet.Clients whose herds are drawn.
-var compared = []string{"redial", "full 0.5-30s", "fixed 1s", "nats.go", "recws", "cenkalti", "autopaho", "gRPC"}
+var compared = []string{"redial", "full", "fixed", "nats", "recws", "cenkalti", "autopaho", "grpc"}
 
 // herdWatch is how long a herd that needs at least ideal is watched, in virtual time.
 func herdWatch(ideal time.Duration) time.Duration {

@@ -16,11 +16,8 @@ const lentLimit = 10 * time.Second
 
 // herdClient returns the client of that name as the simulated herds of a report have it.
 func herdClient(name string) (fleet.Client, error) {
-	c, ok := fleet.Named(name)
-	if !ok {
-		return c, fmt.Errorf("find client %q: package fleet has none of that name", name)
-	}
-	return c.Lend(lentLimit), nil
+	c, err := fleet.Find(name)
+	return c.Lend(lentLimit), err
 }
 
 // limitOf returns the limit of a client on a dial, in words.

@@ -10,7 +10,7 @@ import (
 )
 
 // loneClients are the clients of fleet.Clients that the chapter of lone clients compares.
-var loneClients = []string{"redial", "paced", "gRPC", "cenkalti", "full 0.5-30s", "fixed 1s"}
+var loneClients = []string{"redial", "paced", "grpc", "cenkalti", "full", "fixed"}
 
 // lonePlan is the chapter of package lone.
 func lonePlan(o Options) plan {
@@ -24,11 +24,10 @@ func lonePlan(o Options) plan {
 func drawLone(ctx context.Context, o Options) (*Figure, error) {
 	var clients []fleet.Client
 	for _, name := range loneClients {
-		c, ok := fleet.Named(name)
-		if !ok {
-			return nil, fmt.Errorf("find client %q: package fleet has none of that name", name)
+		c, err := fleet.Find(name)
+		if err != nil {
+			return nil, err
 		}
-		c.Name = label(name)
 		clients = append(clients, c)
 	}
 	rows := lone.Circumstances()

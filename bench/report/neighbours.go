@@ -12,9 +12,9 @@ import (
 
 // drawNeighbours is how clients of each make come back beside naive ones.
 func drawNeighbours(ctx context.Context, o Options) (*Figure, error) {
-	naive, ok := fleet.Named("full 1-30s")
-	if !ok {
-		return nil, fmt.Errorf("find client: package fleet has no naive one")
+	naive, err := fleet.Find("full-1-30s")
+	if err != nil {
+		return nil, err
 	}
 	h := fleet.Herd{N: o.N, Outage: fleet.Outage{Length: 5 * time.Second}, Server: fleet.Server{Capacity: o.Capacity}, Seed: o.Seed}
 	h.Watch = h.Outage.Length + 2*herdWatch(h.Ideal())
@@ -53,7 +53,7 @@ func drawNeighbours(ctx context.Context, o Options) (*Figure, error) {
 	}
 	for j, name := range compared {
 		pic.Legend = append(pic.Legend, styleOf(name))
-		t.Rows = append(t.Rows, slices.Concat([]string{label(name)}, rows[j]))
+		t.Rows = append(t.Rows, slices.Concat([]string{name}, rows[j]))
 	}
 	pic.Legend = append(pic.Legend, away)
 	return &Figure{

@@ -113,7 +113,7 @@ func (m *measured) dials(prefix string) *chart.Picture {
 			title += fmt.Sprintf("; %.0f %% up at the end", 100*s.up[len(s.up)-1]/float64(m.n()))
 		}
 		limit := ""
-		if client, err := lab.FindClient(s.policy); err == nil {
+		if client, err := fleet.Find(s.policy); err == nil {
 			limit = limitOf(client)
 		}
 		pic.Panels = append(pic.Panels, dialsPanel(title, limit, m.until(), top, i >= len(series)-2,

@@ -38,7 +38,7 @@ func drawSizes(ctx context.Context, o Options) (*Figure, error) {
 	}
 	for i, name := range compared { // the first is the widest, and behind the others
 		line := chart.Line{Style: styleOf(name), Dotted: true}
-		row := []string{label(name)}
+		row := []string{name}
 		for _, size := range sizes {
 			h := herd
 			h.N = sizeOf(o, size)

@@ -20,8 +20,7 @@ var families = []struct {
 	{word: "redial", color: chart.Green, width: 3.2},
 	{word: "recws", color: chart.Purple},
 	{word: "nats", color: chart.Black, dash: chart.Long},
-	{word: "full 0.5", color: chart.Blue, width: 2.6}, // under those that may lie on it
-	{word: "fixed 1s", color: chart.Vermillion, dash: chart.Short, width: 1.8},
+	{word: "fixed", color: chart.Vermillion, dash: chart.Short, width: 1.8},
 	{word: "grpc", color: chart.Sky, width: 1.8},
 	{word: "cenkalti", color: chart.Orange},
 	{word: "autopaho", color: chart.Grey, dash: chart.Long},
@@ -58,7 +57,7 @@ func styleOf(name string) chart.Style {
 	if lower == "none" || lower == "no-retries" {
 		return chart.Style{Name: name, Color: chart.Black}
 	}
-	s := chart.Style{Name: label(name), Color: chart.Grey, Dash: chart.Dots}
+	s := chart.Style{Name: name, Color: chart.Grey, Dash: chart.Dots}
 	for _, f := range families {
 		if strings.Contains(lower, f.word) {
 			s.Color, s.Dash, s.Width = f.color, f.dash, f.width
@@ -69,17 +68,6 @@ func styleOf(name string) chart.Style {
 		s.Dash = chart.Short
 	}
 	return s
-}
-
-// label is the name of a client of package fleet as people read it.
-func label(name string) string {
-	switch name {
-	case "full 0.5-30s":
-		return "full jitter 0.5-30 s"
-	case "fixed 1s":
-		return "fixed 1 s"
-	}
-	return name
 }
 
 // The styles of what is no strategy.

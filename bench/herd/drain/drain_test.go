@@ -87,8 +87,8 @@ func TestANoticeAtADrawOfItsOwnIsLessEvenThanOneForAll(t *testing.T) {
 
 // With clients that dial at once the server's batches are the herds that they were.
 func TestOnlyADrawHelpsClientsThatDoNotWait(t *testing.T) {
-	recws, ok := fleet.Named("recws")
-	require.True(t, ok)
+	recws, err := fleet.Find("recws")
+	require.NoError(t, err)
 	o := drainsim.Options{Client: recws}
 	require.Equal(t, 10_000, run(t, o, "cut").Peak)
 	require.Equal(t, 334, run(t, o, "batches").Peak)

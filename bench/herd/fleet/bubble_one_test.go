@@ -90,7 +90,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 		rounds, tolerance = 1, 0.3
 	}
 	paced := client(fleet.Paced(&backoff.Paced{}))
-	redial, _ := fleet.Named("redial")
+	redial, _ := fleet.Find("redial")
 	for name, h := range map[string]fleet.Herd{
 		"paced":                   {Outage: fleet.Outage{Length: 5 * second}},
 		"strong":                  {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},

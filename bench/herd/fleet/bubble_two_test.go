@@ -27,7 +27,7 @@ func TestRealConnsWithTwoDialsComeBackAsTheModelSays(t *testing.T) {
 		"hangs, unbounded": {Outage: fleet.Outage{Length: 60 * second, Down: fleet.Swallowed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.Client, _ = fleet.Named("redial")
+			h.Client, _ = fleet.Find("redial")
 			compare(t, h, n)
 		})
 	}
@@ -41,7 +41,7 @@ func TestRealConnsUseAServerThatFlapsAsTheModelSays(t *testing.T) {
 	for name, up := range map[string]time.Duration{"3 s up, 3 s away": 3 * second, "12 s up, 3 s away": 12 * second} {
 		t.Run(name, func(t *testing.T) {
 			h := fleet.Herd{N: n, Server: fleet.Server{Capacity: float64(n), Queue: fleet.Drop, Backlog: n}, Seed: 7}
-			h.Client, _ = fleet.Named("redial")
+			h.Client, _ = fleet.Find("redial")
 			for range 8 {
 				h.Outage.Spells = append(h.Outage.Spells, fleet.Spell{Down: fleet.Refused, Length: 3 * second}, fleet.Spell{Down: fleet.Up, Length: up})
 			}

@@ -14,8 +14,8 @@ import (
 func TestRealConnsInOtherWorldsComeBackAsTheModelSays(t *testing.T) {
 	n := manyOr(1_000)
 	const second = time.Second
-	redial, _ := fleet.Named("redial")
-	naive, _ := fleet.Named("full 1-30s")
+	redial, _ := fleet.Find("redial")
+	naive, _ := fleet.Find("full-1-30s")
 	each := float64(n) / 80 // of four servers, of which two hang: 40 s for all
 	before := func(down fleet.Down) fleet.Outage {
 		return fleet.Outage{Spells: []fleet.Spell{{Down: down, Length: 60 * second}, {Down: fleet.Swallowed, Length: 20 * second}}}
@@ -43,7 +43,7 @@ func TestRealConnsAreAwayForAsLongAsTheModelSaysInARollingRestart(t *testing.T) 
 	n := manyOr(1_000)
 	const second = time.Second
 	h := fleet.Herd{N: n, Seed: 7, Outage: fleet.Outage{Length: 5 * second}}
-	h.Client, _ = fleet.Named("redial")
+	h.Client, _ = fleet.Find("redial")
 	h.Server = fleet.Server{Capacity: float64(n) / 150, Queue: fleet.Drop, Backlog: n / 10, Count: 5, Rolling: 30 * second}
 	h.Watch = h.Return() + 10*time.Minute
 	model, err := fleet.Run(t.Context(), h)

@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -32,24 +34,24 @@ func Clients() []Client {
 		{Name: "redial", Policy: &backoff.Prompt{}, Addresses: true},
 		{Name: "paced", Policy: Paced(&backoff.Paced{}), OneConnection: true, Credit: -1},
 		{Name: "v2", Policy: v2{}},
-		lent("full 0.5-30s", &backoff.Exponential{Base: second / 2}),
-		lent("full 1-30s", &backoff.Exponential{}),
-		lent("full 1-5s", &backoff.Exponential{Cap: 5 * second}),
-		lent("full 1-10s", &backoff.Exponential{Cap: 10 * second}),
-		whole("full 0.5-15s, 5s", 5*second, &backoff.Exponential{Base: second / 2, Cap: 15 * second}),
-		lent("fixed 1s", &classic.Fixed{}),
-		lent("exponential 1-30s", &backoff.Exponential{Jitter: backoff.JitterNone}),
+		lent("full", &backoff.Exponential{Base: second / 2}),
+		lent("full-1-30s", &backoff.Exponential{}),
+		lent("full-1-5s", &backoff.Exponential{Cap: 5 * second}),
+		lent("full-1-10s", &backoff.Exponential{Cap: 10 * second}),
+		whole("full-0.5-15s-5s", 5*second, &backoff.Exponential{Base: second / 2, Cap: 15 * second}),
+		lent("fixed", &classic.Fixed{}),
+		lent("exponential", &backoff.Exponential{Jitter: backoff.JitterNone}),
 		lent("cenkalti", atOnce(&classic.Cenkalti{})),
 		whole("recws", 2*second, atOnce(&classic.JPillora{Min: 2 * second, Max: 30 * second, Factor: 1.5})),
-		whole("nats.go", 2*second, &classic.NATS{}),
-		whole("nats.go TLS", 2*second, &classic.NATS{Jitter: second}),
+		whole("nats", 2*second, &classic.NATS{}),
+		whole("nats-tls", 2*second, &classic.NATS{Jitter: second}),
 		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
-		whole("centrifuge-go", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
-		{Name: "gRPC", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
-		whole("gRPC, 2s", 2*second, atOnce(&classic.GRPC{})),
+		whole("centrifuge", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
+		{Name: "grpc", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
+		whole("grpc-2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
-		lent("decorrelated 1-30s", &backoff.Decorrelated{}),
-		whole("stubborn-io", 10*second, &classic.Stubborn{}),
+		lent("decorrelated", &backoff.Decorrelated{}),
+		whole("stubborn", 10*second, &classic.Stubborn{}),
 	}
 }
 
@@ -75,14 +77,22 @@ func Paced(p backoff.Policy) backoff.Policy {
 	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
-// Named returns the client of that name among Clients.
-func Named(name string) (Client, bool) {
+// Names returns the names of all Clients.
+func Names() (names []string) {
+	for _, c := range Clients() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Find returns the client of a name among Clients.
+func Find(name string) (Client, error) {
 	for _, c := range Clients() {
 		if c.Name == name {
-			return c, true
+			return c, nil
 		}
 	}
-	return Client{}, false
+	return Client{}, fmt.Errorf("find policy %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
 // wholeGRPC makes gRPC's limit the one limit on each dial: on the first too, which has none by

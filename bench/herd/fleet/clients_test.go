@@ -36,7 +36,7 @@ func TestAClientHasItsLimitOnEachDial(t *testing.T) {
 			}
 		}
 	}
-	grpc, _ := fleet.Named("gRPC")
+	grpc, _ := fleet.Find("grpc")
 	require.Equal(t, []time.Duration{20 * time.Second, 20 * time.Second, 20 * time.Second}, limits(grpc))
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 func client(t *testing.T, name string) fleet.Client {
-	c, err := lab.FindClient(name)
+	c, err := fleet.Find(name)
 	require.NoError(t, err)
 	return c
 }
@@ -185,15 +185,15 @@ func TestABadHerdIsAnError(t *testing.T) {
 }
 
 func TestEveryNameIsAClientOfTheSimulator(t *testing.T) {
-	names := lab.Clients()
+	names := fleet.Names()
 	require.Contains(t, names, "redial")
-	for _, name := range append(names, "full 0.5-30s") {
+	for _, name := range append(names, "full") {
 		c := client(t, name)
 		require.Equal(t, name, c.Name)
 		require.NotNil(t, c.Policy, name)
 	}
-	_, err := lab.FindClient("nonsense")
-	require.ErrorContains(t, err, `find policy "nonsense": there are autopaho, cenkalti, `)
+	_, err := fleet.Find("nonsense")
+	require.ErrorContains(t, err, `find policy "nonsense": there are redial, paced, `)
 }
 
 func TestMediansAreTakenOverWholeRuns(t *testing.T) {

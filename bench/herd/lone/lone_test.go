@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // second above the wish. Where backends hang it may be 2 s above it, because those wishes
 // leave out the first wait.
 func TestALoneClientIsBackAsWanted(t *testing.T) {
-	redial, _ := fleet.Named("redial")
+	redial, _ := fleet.Find("redial")
 	for _, r := range lone.Circumstances() {
 		t.Run(r.Name, func(t *testing.T) {
 			o, err := r.Run(t.Context(), redial, 5, 1)
@@ -62,8 +62,8 @@ func figures(t *testing.T, text string) (all []float64) {
 
 // The default before was patient with a server that had hung for long.
 func TestPatienceKeptALoneClientAway(t *testing.T) {
-	redial, _ := fleet.Named("redial")
-	paced, _ := fleet.Named("paced")
+	redial, _ := fleet.Find("redial")
+	paced, _ := fleet.Find("paced")
 	rows := lone.Circumstances()
 	i := slices.IndexFunc(rows, func(r lone.Circumstance) bool { return r.Name == "hung for 5m0s, places lost" })
 	now, err := rows[i].Run(t.Context(), redial, 2, 1)

@@ -4,17 +4,23 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Flags are the flags of a command.
-type Flags struct{ *flag.FlagSet }
+// Flags are the flags of a command, and what belongs to them.
+type Flags struct {
+	*flag.FlagSet
+	checks []func() error
+	files  []*file
+	listed bool // -list is given
+	list   func(w io.Writer)
+}
 
-// NewFlags returns no flags.
-func NewFlags() *Flags { return &Flags{flag.NewFlagSet("", flag.ContinueOnError)} }
+func newFlags() *Flags { return &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)} }
 
 // Seconds adds a flag for a length of time: "1.5s", "2m", or a number of seconds. What d is
 // before is the default.

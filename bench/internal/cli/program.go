@@ -22,13 +22,12 @@ type Program struct {
 	Commands []Command
 }
 
-// Command is one word after the name of a program. Run gets what follows it, prints results
-// to c.Out, and returns a [UsageError] for what the user got wrong. When ctx ends it prints
-// what it has and returns the context's cause.
+// Command is one word after the name of a program.
 type Command struct {
 	Name    string
 	Summary string // one line, without a full stop
-	Run     func(ctx context.Context, c *Console, args []string) error
+	New     func() Experiment
+	models  []Command // instead of New: see [Sim]
 }
 
 // Console is where a command prints.
@@ -37,7 +36,8 @@ type Console struct {
 	Errs     io.Writer // everything else
 	Terminal bool      // Errs is one
 
-	name, model string // of the program and the command, and of the model
+	name      string // of the program and the command
+	modelFlag string // and the model
 }
 
 // UsageError is a mistake of the user's. It ends the program with [ExitUsage].
@@ -116,7 +116,14 @@ func (p Program) Do(ctx context.Context, c *Console, args []string) int {
 		args = args[1:]
 		c.name += " " + command.Name
 	}
-	err := command.Run(ctx, c, args)
+	if command.models != nil {
+		var err error
+		if command, args, err = c.model(command.models, args); err != nil {
+			fmt.Fprintf(c.Errs, "%s: %v\n", c.name, err)
+			return ExitUsage
+		}
+	}
+	err := c.do(ctx, command.New(), args)
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return 0
@@ -138,21 +145,21 @@ func (p Program) usage(w io.Writer) {
 	}
 }
 
-// Parse parses the flags of a command, which has no other arguments. A mistake is a
+// parse parses the flags of a command, which has no other arguments. A mistake is a
 // [UsageError] of one line; -h prints the flags and is flag.ErrHelp.
-func Parse(c *Console, flags *Flags, args []string) error {
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
+func (c *Console) parse(f *Flags, args []string) error {
+	f.SetOutput(io.Discard)
+	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		flags.SetOutput(c.Out)
-		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n", c.name, c.model)
-		flags.PrintDefaults()
+		f.SetOutput(c.Out)
+		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n", c.name, c.modelFlag)
+		f.PrintDefaults()
 		return err
 	case err != nil:
-		return Usagef("%w; \"%s%s -h\" lists the flags", err, c.name, c.model)
-	case flags.NArg() > 0:
-		return Usagef("unexpected argument %q", flags.Arg(0))
+		return Usagef("%w; \"%s%s -h\" lists the flags", err, c.name, c.modelFlag)
+	case f.NArg() > 0:
+		return Usagef("unexpected argument %q", f.Arg(0))
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,27 +9,33 @@ import (
 // Sim is the command that runs the model that -model names; the first one is the default. Each
 // model has flags of its own.
 func Sim(models []Command) Command {
+	return Command{Name: "sim", Summary: "simulate in virtual time: -model " + modelNames(models), models: models}
+}
+
+func modelNames(models []Command) string {
 	var names []string
 	for _, m := range models {
 		names = append(names, m.Name)
 	}
 	slices.Sort(names)
-	run := func(ctx context.Context, c *Console, args []string) error {
-		name, args := modelName(args, models[0].Name)
-		i := slices.IndexFunc(models, func(m Command) bool { return m.Name == name })
-		if i < 0 {
-			return Usagef("there is no model %q: there are %s", name, strings.Join(names, ", "))
-		}
-		c.model = " -model " + name
-		if slices.Contains(args, "-h") {
-			fmt.Fprintln(c.Out, "-model says what to simulate; each model has flags of its own:")
-			for _, m := range models {
-				fmt.Fprintf(c.Out, "  %-10s %s\n", m.Name, m.Summary)
-			}
-		}
-		return models[i].Run(ctx, c, args)
+	return strings.Join(names, ", ")
+}
+
+// model returns the model that args name, and the other arguments.
+func (c *Console) model(models []Command, args []string) (Command, []string, error) {
+	name, args := modelName(args, models[0].Name)
+	i := slices.IndexFunc(models, func(m Command) bool { return m.Name == name })
+	if i < 0 {
+		return Command{}, nil, fmt.Errorf("there is no model %q: there are %s", name, modelNames(models))
 	}
-	return Command{"sim", "simulate in virtual time: -model " + strings.Join(names, ", "), run}
+	c.modelFlag = " -model " + name
+	if slices.Contains(args, "-h") {
+		fmt.Fprintln(c.Out, "-model says what to simulate; each model has flags of its own:")
+		for _, m := range models {
+			fmt.Fprintf(c.Out, "  %-10s %s\n", m.Name, m.Summary)
+		}
+	}
+	return models[i], args, nil
 }
 
 // modelName takes -model out of args: which flags there are depends on it.

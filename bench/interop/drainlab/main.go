@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
-	"github.com/redial-go/redial/bench/herd/lab"
 )
 
 func main() {
@@ -24,17 +22,16 @@ func main() {
 	os.Exit(program.Main())
 }
 
-var program = cli.Program{Name: "drainlab", Commands: []cli.Command{{Run: measureDrain}}}
+var program = cli.Program{Name: "drainlab", Commands: []cli.Command{{New: cli.New[drainBench]}}}
 
-// drainBench is the flags of the command.
+// drainBench is the flags of the command, and what came of them.
 type drainBench struct {
 	Drain
-	client   fleet.Client
-	ways     []string
-	rounds   int
-	json     string
-	from     string
-	markdown string
+	client fleet.Client
+	ways   []string
+	rounds int
+	from   string
+	file   *drainFile
 }
 
 // drainFile is what -json keeps.
@@ -48,66 +45,55 @@ type drainFile struct {
 	Runs       []*Result // of all rounds, way by way
 }
 
-func measureDrain(ctx context.Context, c *cli.Console, args []string) error {
-	o, err := parseDrainBench(c, args)
-	if err != nil {
-		return err
+func (o *drainBench) Flags(f *cli.Flags) {
+	o.rounds, o.Drain = 3, Drain{Clients: 2000, Window: 10 * time.Second, Lead: time.Second, Rate: 2}
+	names, summaries := Ways()
+	help := "the ways to drain"
+	for i, name := range names {
+		help += fmt.Sprintf("\n%s: %s\n", name, summaries[i])
 	}
-	var f *drainFile
-	if o.from != "" {
-		if f, err = readDrains(o.from); err != nil {
+	f.Count(&o.Clients, 1, "n", "clients of the server that drains")
+	f.Pause(&o.Window, "window", "the time that the server has")
+	f.Pause(&o.Lead, "lead", "for how long the server is not ready before that")
+	f.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
+	f.Count(&o.rounds, 1, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
+	cli.ChooseOf(f, &o.ways, "way", "all", help, names, func(name string) string { return name })
+	policy := f.String("policy", "redial", "what the clients wait before they dial: "+strings.Join(fleet.Names(), ", "))
+	f.File("json", "keep all figures", func(w io.Writer) error { return o.file.save(w) })
+	f.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
+	f.File("markdown", "write the medians, as the table of README.md,", func(w io.Writer) error {
+		_, err := io.WriteString(w, o.file.table().Markdown())
+		return err
+	})
+	f.Check(func() (err error) {
+		if o.client, err = fleet.Find(*policy); err != nil {
 			return err
 		}
-	} else if f, err = o.measure(ctx, c); len(f.Runs) == 0 {
-		return err
-	}
-	if o.json != "-" && o.markdown != "-" {
-		if printed := f.table().Print(c.Out); printed != nil {
-			return printed
+		o.Policy = o.client.Policy
+		for _, o.Way = range o.ways {
+			if err := o.Validate(); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintf(c.Out, "%d clients, window %s, lead %s, %g messages/s each way and client, policy %s; %s\n", f.Clients, f.Window, f.Lead, f.Rate, f.Policy, f.Conditions)
-	}
-	return errors.Join(err, cli.WriteFile(c, o.json, f.save), cli.WriteFile(c, o.markdown, func(w io.Writer) error { _, err := io.WriteString(w, f.table().Markdown()); return err }))
+		return nil
+	})
 }
 
-func parseDrainBench(c *cli.Console, args []string) (*drainBench, error) {
-	o := &drainBench{rounds: 3, Drain: Drain{Clients: 2000, Window: 10 * time.Second, Lead: time.Second, Rate: 2}}
-	names, summaries := Ways()
-	help := "the `ways` to drain, separated by commas, or all"
-	for i, name := range names {
-		help += fmt.Sprintf("\n%s: %s", name, summaries[i])
+func (o *drainBench) Run(ctx context.Context, c *cli.Console) (err error) {
+	if o.from != "" {
+		o.file, err = readDrains(o.from)
+	} else {
+		o.file, err = o.measure(ctx, c)
 	}
-	flags := cli.NewFlags()
-	flags.Count(&o.Clients, 1, "n", "clients of the server that drains")
-	flags.Pause(&o.Window, "window", "the time that the server has")
-	flags.Pause(&o.Lead, "lead", "for how long the server is not ready before that")
-	flags.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
-	flags.Count(&o.rounds, 1, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
-	ways := flags.String("way", "all", help)
-	policy := flags.String("policy", "redial", "what the clients wait before they dial: "+strings.Join(lab.Clients(), ", "))
-	flags.StringVar(&o.json, "json", "", "keep all figures in this `file`; - is standard output")
-	flags.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
-	flags.StringVar(&o.markdown, "markdown", "", "write the medians to this `file` as the table of README.md; - is standard output")
-	if err := cli.Parse(c, flags, args); err != nil {
-		return nil, err
+	return err
+}
+
+func (o *drainBench) Table() (cli.Table, string) {
+	f := o.file
+	if f == nil {
+		return nil, ""
 	}
-	if o.ways = names; *ways != "all" {
-		o.ways = cli.List(*ways)
-	}
-	var err error
-	if o.client, err = lab.FindClient(*policy); err != nil {
-		return nil, cli.Usage(err)
-	}
-	o.Policy = o.client.Policy
-	for _, o.Way = range o.ways {
-		if err := o.Validate(); err != nil {
-			return nil, cli.Usage(err)
-		}
-	}
-	if o.json == "-" && o.markdown == "-" {
-		return nil, cli.Usage(errors.New("only one of -json and -markdown can go to standard output"))
-	}
-	return o, errors.Join(cli.CheckFile(o.json), cli.CheckFile(o.markdown))
+	return f.table(), fmt.Sprintf("%d clients, window %s, lead %s, %g messages/s each way and client, policy %s; %s", f.Clients, f.Window, f.Lead, f.Rate, f.Policy, f.Conditions)
 }
 
 // measure runs all rounds. Next to an error it returns what was measured before it.
