@@ -44,9 +44,6 @@ type drawing func(ctx context.Context) (*Figure, error)
 func plans(o Options) []plan {
 	return []plan{
 		herdPlan(o),
-		spellsPlan(o),
-		lonePlan(o),
-		realPlan(o),
 		queueingPlan(o),
 		tiersPlan(o),
 		lettersPlan(o),

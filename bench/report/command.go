@@ -31,18 +31,14 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
 	f.IntVar(&o.N, "n", 10_000, "how many connections a herd has")
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server completes per second")
-	f.Func("herd", "show a measurement: `SERIES,RUNS`, the files that \"bench herd\" has written with -series and -csv; may be given again for another", func(files string) error {
-		o.Herd = append(o.Herd, cli.List(files))
-		return nil
-	})
 	cli.ChooseOf(f, &o.Only, "only", "", "draw only these chapters: "+strings.Join(ChapterIDs(), ", "), ChapterIDs(), func(id string) string { return id })
 	f.StringVar(&o.cover, "readme", "", "draw only the picture of the README, to this `file`: herd.svg")
 	f.Check(func() error {
 		switch {
 		case (o.out == "") == (o.cover == ""):
 			return errors.New("want -out DIRECTORY, or -readme FILE")
-		case o.cover != "" && (len(o.Only) > 0 || len(o.Herd) > 0):
-			return errors.New("-only and -herd say what is in a report, and -readme is one picture")
+		case o.cover != "" && len(o.Only) > 0:
+			return errors.New("-only says what is in a report, and -readme is one picture")
 		case o.RPS < 1 || o.Seeds < 1 || o.N < 1 || !(o.Capacity > 0):
 			return errors.New("-rps, -seeds, -n and -capacity must be above 0")
 		}

@@ -3,8 +3,8 @@
 //
 // A report has a [Chapter] for each of the articles whose simulations this module
 // reproduces: the 17 scenarios of package queueing and the letter diagram of package
-// timeline, the storm of package storm, AWS's contention; one for our own
-// model, the herd; and one for what "bench herd" has measured, if it is given files of it. Each figure is simulated when it is drawn, from one seed and without a clock: the
+// timeline, the storm of package storm, AWS's contention; and one for our own
+// model, the herd. Each figure is simulated when it is drawn, from one seed and without a clock: the
 // same [Options] give the same report.
 //
 // A strategy has one colour in all of them: see styleOf.

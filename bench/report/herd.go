@@ -21,11 +21,9 @@ func herdWatch(ideal time.Duration) time.Duration {
 // setting is a herd without its clients, and how it is shown.
 type setting struct {
 	id, title string
-	text      string // a paragraph of its own; may be empty
 	note      string // under what conditions
 	herd      fleet.Herd
 	until     float64 // s from the loss: the end of the picture of dials
-	repeats   bool    // sessions are lost several times: the table says how long clients were away
 }
 
 func settings(o Options) []setting {
@@ -54,13 +52,12 @@ func herdPlan(o Options) plan {
 		fmt.Sprintf("%s long-lived connections are lost at one instant. When the server is back it completes %s handshakes per second, one after the other, so that it needs at least %s s for all. "+
 			"A client that gives up while it waits in the server's queue has made it work in vain. redial is the library with its defaults; the others follow the rules and the dial timeouts of what they are named for: "+
 			"nats.go and recws give up a dial after 2 s, autopaho after 10 s, gRPC after 20 s. Full jitter, fixed 1 s and cenkalti are loops around a dial, which have no limit of their own: here they give it up after %s. "+
-			"(The limit in DEFAULTS.md, in the tables of a real herd and in the chapter of one client is %s.) All is simulated.",
+			"(The limit in DEFAULTS.md and in the tables of a real herd is %s.) All is simulated.",
 			chart.Number(float64(o.N)), chart.Number(o.Capacity), decimal(float64(o.N)/o.Capacity, 1), inSeconds(lentLimit), inSeconds(fleet.LentLimit)),
 	}}
 	for _, s := range settings(o) {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawSetting(ctx, o, s) })
 	}
-	p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawSizes(ctx, o) })
 	return p
 }
 
@@ -72,23 +69,17 @@ type herdRun struct {
 	mean   fleet.Summary // of all
 }
 
-func runHerd(ctx context.Context, h fleet.Herd, name string, seeds int) (herdRun, error) {
-	client, err := herdClient(name)
-	if err != nil {
-		return herdRun{}, err
+// runHerd simulates how a herd of a client comes back.
+func runHerd(ctx context.Context, h fleet.Herd, name string, seeds int) (r herdRun, err error) {
+	if h.Client, err = herdClient(name); err != nil {
+		return r, err
 	}
-	return runClient(ctx, h, client, styleOf(name), seeds)
-}
-
-// runClient simulates how a herd of a client comes back.
-func runClient(ctx context.Context, h fleet.Herd, client fleet.Client, style chart.Style, seeds int) (herdRun, error) {
-	h.Client = client
-	result, err := fleet.Run(ctx, h)
-	if err != nil {
-		return herdRun{}, err
+	r.style, r.limit = styleOf(name), limitOf(h.Client)
+	if r.result, err = fleet.Run(ctx, h); err != nil {
+		return r, err
 	}
-	mean, err := fleet.Average(ctx, h, seeds, 1)
-	return herdRun{style, limitOf(client), result, mean}, err
+	r.mean, err = fleet.Average(ctx, h, seeds, 1)
+	return r, err
 }
 
 func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
@@ -100,11 +91,6 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 		}
 		runs = append(runs, r)
 	}
-	return showSetting(o, s, runs), nil
-}
-
-// showSetting is the figure of runs that are done.
-func showSetting(o Options, s setting, runs []herdRun) *Figure {
 	f := &Figure{
 		Title: s.title,
 		Pictures: []*chart.Picture{
@@ -112,17 +98,9 @@ func showSetting(o Options, s setting, runs []herdRun) *Figure {
 			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", s.note, s.herd, runs),
 		},
 	}
-	if s.text != "" {
-		f.Text = append(f.Text, s.text)
-	}
-	if s.repeats {
-		f.Text = append(f.Text, fmt.Sprintf("Pictures and table show one run (seed %d), with the time since the first loss.", o.Seed))
-		f.Tables = []Table{awayTable(runs)}
-		return f
-	}
 	f.Text = append(f.Text, fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch)))
 	f.Tables = []Table{herdTable(runs)}
-	return f
+	return f, nil
 }
 
 // herdNote returns what happens to a herd, in words.
@@ -160,41 +138,17 @@ func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until 
 		}
 		title := fmt.Sprintf("%s: peak %s; %s", r.style.Name, chart.Number(math.Round(r.mean.Peak)), whenBack(h, r.result))
 		panel := dialsPanel(title, r.limit, until, float64(top), i >= len(runs)-2, append(outages(h), dialsLine(r.style, dials))...)
-		if !panel.X.Bare {
-			panel.X.Label = sinceWhen(h)
-		}
 		pic.Panels = append(pic.Panels, panel)
 	}
 	return pic
 }
 
-// sinceWhen is the label of the time axis.
-func sinceWhen(h fleet.Herd) string {
-	if h.Fresh {
-		return "time since the start, s"
+// outages is the time at which the server is away.
+func outages(h fleet.Herd) []chart.Layer {
+	if h.Outage.Length == 0 {
+		return nil
 	}
-	return "time since the loss, s"
-}
-
-// outages are the times at which a server is away.
-func outages(h fleet.Herd) (shades []chart.Layer) {
-	spells := h.Outage.Spells
-	if spells == nil {
-		spells = []fleet.Spell{{Down: h.Outage.Down, Length: h.Outage.Length}}
-	}
-	for k := range max(h.Server.Count, 1) {
-		at := time.Duration(k) * h.Server.Rolling
-		for _, s := range spells {
-			if s.Down != fleet.Up && s.Length > 0 {
-				shades = append(shades, chart.Shade{Style: away, From: at.Seconds(), To: (at + s.Length).Seconds()})
-			}
-			at += s.Length
-		}
-		if h.Server.Rolling == 0 {
-			break
-		}
-	}
-	return shades
+	return []chart.Layer{chart.Shade{Style: away, To: h.Outage.Length.Seconds()}}
 }
 
 // dialsPanel is dials per fleet.Bin over time, on a logarithmic axis. It begins a little
@@ -224,8 +178,6 @@ func dialsLine(style chart.Style, perBin []float64) chart.Steps {
 func whenBack(h fleet.Herd, r *fleet.Result) string {
 	away := h.Return().Seconds()
 	switch {
-	case h.Fresh && r.T100 != fleet.Never:
-		return fmt.Sprintf("all up after %.0f s", r.T100.Seconds())
 	case r.T100 != fleet.Never:
 		return fmt.Sprintf("all back after %.0f s", away+r.T100.Seconds())
 	case r.T99 != fleet.Never:
@@ -238,7 +190,7 @@ func whenBack(h fleet.Herd, r *fleet.Result) string {
 func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Picture {
 	pic := &chart.Picture{Name: name, Title: title, Note: note, Height: 240}
 	p := &chart.Panel{
-		X: chart.Axis{Max: h.Watch.Seconds(), Label: sinceWhen(h)},
+		X: chart.Axis{Max: h.Watch.Seconds(), Label: "time since the loss, s"},
 		Y: chart.Axis{Max: 100, Label: "% of all connections"},
 	}
 	p.Layers = outages(h)
@@ -253,11 +205,9 @@ func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Pi
 	for _, r := range runs {
 		pic.Legend = append(pic.Legend, r.style)
 	}
-	if h.Server.Rolling == 0 && h.Server.Ramp == 0 && h.Outage.Spells == nil {
-		from := h.Return().Seconds()
-		p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: from}, {X: from + h.Ideal().Seconds(), Y: 100}}})
-		pic.Legend = append(pic.Legend, ideal)
-	}
+	from := h.Return().Seconds()
+	p.Layers = append(p.Layers, chart.Line{Style: ideal, Points: []chart.Point{{X: from}, {X: from + h.Ideal().Seconds(), Y: 100}}})
+	pic.Legend = append(pic.Legend, ideal)
 	if len(outages(h)) > 0 {
 		pic.Legend = append(pic.Legend, away)
 	}
@@ -277,19 +227,6 @@ func herdTable(runs []herdRun) Table {
 			r.style.Name, fleet.Seconds(m.T50, m.Watch, 1), fleet.Seconds(m.T99, m.Watch, 1), fleet.Seconds(m.T100, m.Watch, 1), ratio,
 			decimal(m.Peak, 0), decimal(m.Dials, 1), decimal(m.Wasted, 1),
 			decimal(100*m.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", m.Recovered, m.Runs),
-		})
-	}
-	return t
-}
-
-// awayTable has how long clients were away, where they are lost several times.
-func awayTable(runs []herdRun) Table {
-	t := Table{Head: []string{"clients", "up until the last return, %", "away in all, mean, s", "99 %, s", "longest, s", "peak per 100 ms", "dials per client", "up at the end, %"}}
-	for _, r := range runs {
-		m := r.result
-		t.Rows = append(t.Rows, []string{
-			r.style.Name, decimal(100*m.UpShare, 1), fleet.Seconds(fleet.Mean(m.Away), m.Watch, 1), fleet.Seconds(fleet.Quantile(m.Away, 0.99), m.Watch, 1), fleet.Seconds(fleet.Quantile(m.Away, 1), m.Watch, 1),
-			decimal(float64(m.Peak), 0), decimal(m.Dials, 1), decimal(100*float64(m.Up)/float64(m.N), 1),
 		})
 	}
 	return t

@@ -14,12 +14,11 @@ type Options struct {
 	Seed     uint64               // of the first; those that follow count up
 	N        int                  // connections of a herd; default 10,000
 	Capacity float64              // handshakes per second; default 500
-	Herd     [][]string           // for each measurement, the file that "bench herd" has written with -series, and that with -csv if there is one
 	Only     []string             // IDs of the chapters that are drawn; default: all
 	Each     func(done, many int) // called after each figure, one at a time; nil is allowed
 }
 
-// Validate returns an error that names what is wrong with o. It reads the files of Herd.
+// Validate returns an error that names what is wrong with o.
 func (o Options) Validate() error {
 	if o.RPS < 0 || o.Seeds < 0 || o.N < 0 || o.N > mostConnections || o.Capacity < 0 || o.Capacity > 1e9 {
 		return errors.New("draw report: a number is out of range")
@@ -29,15 +28,10 @@ func (o Options) Validate() error {
 			return fmt.Errorf("find chapter %q: there are %s", id, strings.Join(ChapterIDs(), ", "))
 		}
 	}
-	for _, files := range o.Herd {
-		if _, err := readMeasured(files); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// mostConnections keeps the largest herd, which is sizes' last, within what takes minutes.
+// mostConnections keeps the herds within what takes minutes.
 const mostConnections = 1_000_000
 
 func (o Options) withDefaults() (Options, error) {

@@ -75,7 +75,6 @@ var (
 	failing  = chart.Style{Name: "server fails", Color: color.RGBA{243, 236, 220, 255}, Area: true}
 	stopped  = chart.Style{Name: "server stopped", Color: color.RGBA{243, 236, 220, 255}, Area: true}
 	away     = chart.Style{Name: "server away", Color: color.RGBA{243, 236, 220, 255}, Area: true}
-	beyond   = chart.Style{Name: "later", Color: color.RGBA{240, 240, 240, 255}, Area: true}
 	normal   = chart.Style{Name: "normal load (100 %)", Color: chart.Black, Width: 0.8, Dash: chart.Short}
 	capacity = chart.Style{Name: "all CPUs busy", Color: chart.Black, Width: 0.8, Dash: chart.Dots}
 	ideal    = chart.Style{Name: "ideal, N/C: the server is never idle, nothing is in vain", Color: chart.Black, Width: 1, Dash: chart.Short}
