@@ -11,7 +11,7 @@ import (
 
 func TestRotateSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"-only x":      `bench rotate: -only: there is no "x": there are pauses, memory and layers`,
+		"-only x":      `bench rotate: -only: there is no "x": there are pauses, memory, layers`,
 		"-rate 200000": "bench rotate: want at most 100000 messages per second",
 		"-rounds 0":    `bench rotate: invalid value "0" for flag -rounds`,
 	} {

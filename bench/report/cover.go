@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // coverClients are those of the cover.
@@ -26,6 +27,6 @@ func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 		}
 		runs = append(runs, r)
 	}
-	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run. full: full jitter from 0.5 s to 30 s; fixed: 1 s", herdNote(h), plural(o.Seeds, "run"))
+	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run. full: full jitter from 0.5 s to 30 s; fixed: 1 s", herdNote(h), cli.Plural(o.Seeds, "run"))
 	return dialsPicture("herd", "All connections are lost at once: dials per 100 ms, log scale", note, h, runs, max(40, 2*h.Ideal().Seconds())), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // compared are the clients of fleet.Clients whose herds are drawn.
@@ -98,7 +99,7 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 			upPicture("herd_"+s.id+"_up", s.title+": connections that are up", s.note, s.herd, runs),
 		},
 	}
-	f.Text = append(f.Text, fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch)))
+	f.Text = append(f.Text, fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, cli.Plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch)))
 	f.Tables = []Table{herdTable(runs)}
 	return f, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/bench/articles/queueing"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // meanServe is the mean service time in s: 10 ms x e^(0.25^2/2).
@@ -24,7 +25,7 @@ func queueingPlan(o Options) plan {
 			"Errors are gone when at least 95 %% of the calls that end succeed, and stay so; a service is up in a step of 20 ms in which that is so. "+
 			"The second picture parts the load: first tries and retries, and of each those that succeeded while their caller waited from those that failed or came too late. "+
 			"The last scenarios are not the article's: they compare its budget with those of gRPC and of AWS. "+
-			"Steps of 20 ms, mean of %s; the lines end where the calls, whose number is fixed, may have run out.", chart.Number(float64(o.RPS)), plural(o.Seeds, "seed")),
+			"Steps of 20 ms, mean of %s; the lines end where the calls, whose number is fixed, may have run out.", chart.Number(float64(o.RPS)), cli.Plural(o.Seeds, "seed")),
 	}}
 	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios()) {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawScenario(ctx, o, s) })
@@ -144,7 +145,7 @@ func scenarioNote(s queueing.Scenario, y *queueing.Series, full float64) string 
 	}
 	return fmt.Sprintf("%s calls/s, %d CPUs = %.2f times the normal load; %s from %g to %g s; timeout %s ms%s; %s",
 		chart.Number(float64(y.RPS)), y.CPUs, full/100, who, s.Failure.From.Seconds(), s.Failure.To.Seconds(),
-		strings.Join(timeouts, ", "), limit, plural(y.Seeds, "seed"))
+		strings.Join(timeouts, ", "), limit, cli.Plural(y.Seeds, "seed"))
 }
 
 func scenarioTable(s queueing.Scenario, all []*queueing.Series) Table {

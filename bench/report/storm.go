@@ -9,6 +9,7 @@ import (
 	"github.com/redial-go/redial/bench/articles/storm"
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
 // The stops that are drawn, in seconds.
@@ -128,7 +129,7 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	pic := &chart.Picture{
 		Name: "storm_border", Height: 130, Panels: []*chart.Panel{p},
 		Title: "After which stops the server recovers",
-		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for %.0f min", plural(o.Seeds, "seed"), stormWatch.Minutes()),
+		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for %.0f min", cli.Plural(o.Seeds, "seed"), stormWatch.Minutes()),
 	}
 	return &Figure{Title: "Which stops are survived", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
 }

@@ -8,14 +8,6 @@ import (
 	"github.com/redial-go/redial/bench/internal/chart"
 )
 
-// plural is "1 seed" or "3 seeds".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return chart.Number(float64(n)) + " " + noun + "s"
-}
-
 // decimal is x with so many digits after the point, and a dash if it is not defined.
 func decimal(x float64, digits int) string {
 	if math.IsNaN(x) {

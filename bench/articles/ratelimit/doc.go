@@ -8,6 +8,6 @@
 // policy; most hand-written loops wait for the longer of the two.
 //
 // What is idealised: a call takes no time, and the clients' clocks agree with the API's.
-// The same Options give the same Result on every machine. [Handler] is the same API over
+// The same Options give the same Result on every machine. Its tests have the same API over
 // HTTP.
 package ratelimit

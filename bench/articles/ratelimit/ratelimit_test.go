@@ -133,7 +133,7 @@ func TestRealRetriersAgreeWithTheModel(t *testing.T) {
 
 // realRetriers returns when the last client has succeeded, and how many calls were in vain.
 func realRetriers(t *testing.T, o ratelimit.Options) (last time.Duration, vain int) {
-	h, err := ratelimit.NewHandler(o.Limit)
+	h, err := newHandler(o.Limit)
 	require.NoError(t, err)
 	began := time.Now()
 	var (

@@ -137,3 +137,12 @@ func TestARangeIsOneAreaFromLowToHigh(t *testing.T) {
 	require.Equal(t, between(logarithmic, 0.1), between(logarithmic, 0), "0 lies at the lower edge")
 	require.Empty(t, paths(t, picture(Axis{Max: 2}, Range{Style: Style{Color: Blue}}), "fill-opacity"))
 }
+
+func TestALineIsCutWhereItLeavesThePanel(t *testing.T) {
+	line := func(points ...Point) []string {
+		return paths(t, picture(Axis{Max: 10}, Line{Style: Style{Color: Blue}, Points: points}), blue)
+	}
+	require.Equal(t, line(Point{0, 0}, Point{5, 10}), line(Point{0, 0}, Point{10, 20}))
+	require.Len(t, line(Point{0, 0}, Point{2, 20}, Point{4, 20}, Point{6, 0}), 2)
+	require.Empty(t, line(Point{0, 11}, Point{10, 12}))
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // Table is a table in the making; its first row is the head.
@@ -44,7 +46,7 @@ func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return chart.Number(float64(n)) + " " + noun + "s"
 }
 
 // Median returns the middle of figures, and of an even number the lower one.

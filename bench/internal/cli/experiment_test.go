@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/bench/internal/chart"
+)
+
+// counting is an experiment that counts to n, and then fails.
+type counting struct {
+	n      int
+	fails  error
+	words  []string
+	counts Table
+}
+
+func (x *counting) Flags(f *Flags) {
+	x.n = 2
+	f.Count(&x.n, 1, "n", "how far to count")
+	ChooseOf(f, &x.words, "word", "one", "words", []string{"one", "two"}, func(word string) string { return word })
+	f.File("words", "write the words", func(w io.Writer) error { _, err := io.WriteString(w, x.words[0]); return err })
+	f.List("nothing", func(w io.Writer) { _, _ = io.WriteString(w, "nothing\n") })
+	f.Check(func() error {
+		if f.Given("n") && x.n == 7 {
+			return errors.New("not 7")
+		}
+		return nil
+	})
+}
+
+func (x *counting) Run(context.Context, *Console) error {
+	x.counts = Table{{"count"}}
+	for range x.n {
+		x.counts.Row("more")
+	}
+	return x.fails
+}
+
+func (x *counting) Table() (Table, string) { return x.counts, "that is all" }
+
+func (x *counting) Chart() *chart.Picture { return &chart.Picture{Title: "counts"} }
+
+func try(fails error, args ...string) (out, errs string, code int) {
+	p := Program{Name: "count", Commands: []Command{{New: func() Experiment { return &counting{fails: fails} }}}}
+	return p.Try(context.Background(), args...)
+}
+
+func TestAnExperimentShowsItsTable(t *testing.T) {
+	out, errs, code := try(nil)
+	require.Zero(t, code, errs)
+	require.Equal(t, "  count\n   more\n   more\nthat is all\n", out)
+}
+
+func TestWhatIsWrongIsSaidBeforeAnythingRuns(t *testing.T) {
+	for want, args := range map[string][]string{
+		`count: invalid value "0" for flag -n: must be a whole number, at least 1; "count -h" lists the flags`: {"-n", "0"},
+		`count: -word: there is no "three": there are one, two`:                                                {"-word", "one,three"},
+		`count: not 7`: {"-n", "7"},
+		`count: -words and -svg cannot both go to standard output`: {"-words", "-", "-svg", "-"},
+		`count: open /nowhere/x: no such file or directory`:        {"-csv", "/nowhere/x"},
+	} {
+		out, errs, code := try(nil, args...)
+		require.Equal(t, ExitUsage, code)
+		require.Equal(t, want+"\n", errs)
+		require.Empty(t, out)
+	}
+}
+
+func TestTheTableMakesRoomForAFileOnStandardOutput(t *testing.T) {
+	out, errs, code := try(nil, "-words", "-", "-word", "all")
+	require.Zero(t, code)
+	require.Equal(t, "one", out)
+	require.Contains(t, errs, "that is all\n")
+}
+
+func TestAFailedRunIsShownAndNotDrawn(t *testing.T) {
+	csv, svg := filepath.Join(t.TempDir(), "x.csv"), filepath.Join(t.TempDir(), "x.svg")
+	out, errs, code := try(ErrInterrupted, "-csv", csv, "-svg", svg)
+	require.Equal(t, ExitInterrupted, code)
+	require.Contains(t, out, "that is all")
+	require.Equal(t, "count: interrupted; the results until then are kept\n", errs)
+	written, err := os.ReadFile(csv)
+	require.NoError(t, err)
+	require.Equal(t, "count\nmore\nmore\n", string(written))
+	drawn, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Empty(t, drawn)
+}
+
+func TestAListIsNoRun(t *testing.T) {
+	out, _, code := try(errors.New("it ran"), "-list")
+	require.Zero(t, code)
+	require.Equal(t, "nothing\n", out)
+}
