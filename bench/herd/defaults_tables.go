@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -215,7 +216,7 @@ func waitsTable(m *tableMaker) cli.Table {
 			}
 		}
 	}
-	policies = append(policies, named{"decorrelated 1-30 s", single(backoff.First(2*second, &backoff.Decorrelated{NoAtom: true}))})
+	policies = append(policies, named{"decorrelated 1-30 s", single(backoff.First(2*second, &classic.Decorrelated{NoAtom: true}))})
 	t := cli.Table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
 	for _, p := range policies {
 		worst, lost := 0.0, false

@@ -1,6 +1,10 @@
 package backoff
 
-import "time"
+import (
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+)
 
 // Action is what to do next.
 type Action struct {
@@ -91,7 +95,7 @@ func (d *Dials) begin() Action {
 	if d.o.OneConnection {
 		limit = DefaultHandshake
 	}
-	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: positive(d.step.Handshake, limit)}
+	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: span.Positive(d.step.Handshake, limit)}
 	return a
 }
 

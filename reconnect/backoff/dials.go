@@ -3,6 +3,8 @@ package backoff
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Dials decides when one connection is dialed: first, again, and beside a handshake that
@@ -111,7 +113,7 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 	case p.Keep == 0:
 		p.Keep = 6 * time.Hour
 	case p.Keep < 0:
-		p.Keep = longest
+		p.Keep = span.Longest
 	}
 	return &p
 }
@@ -182,7 +184,7 @@ func (d *Dials) Use(o *DialOptions) { d.o = o }
 func (d *Dials) Start(now time.Time) {
 	d.outage.Begin(now)
 	d.step = start(d.o.Policy, d.r)
-	d.step.Wait = Uniform(d.r, 0, d.o.StartSpread)
+	d.step.Wait = span.Uniform(d.r, 0, d.o.StartSpread)
 	d.due = now.Add(d.step.Wait)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // The tests of Dials.Ended: how much a session counts, by how long it was ready.
@@ -51,9 +52,9 @@ var soundPolicies = map[string]backoff.Policy{
 	"default":      nil,
 	"exponential":  &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second},
 	"no jitter":    &backoff.Exponential{Jitter: backoff.JitterNone},
-	"paced":        &backoff.Paced{},
-	"decorrelated": &backoff.Decorrelated{},
-	"normal":       &backoff.Normal{},
+	"paced":        &classic.Paced{},
+	"decorrelated": &classic.Decorrelated{},
+	"normal":       &classic.Normal{},
 	"first":        backoff.First(time.Second, &backoff.Exponential{}),
 	"at once":      backoff.First(0, &backoff.Exponential{}),
 	"limit":        backoff.Limit(&backoff.Exponential{}, 20, 0),

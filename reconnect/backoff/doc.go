@@ -29,9 +29,8 @@
 // [Retry] repeats any operation. A [Retrier] does so within a [Budget] and at a [Gate]
 // that it shares with others. A supervisor, which has more to do than that, owns a
 // [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default], a
-// [Prompt], is the policy for all; [Paced], [Exponential],
-// [Decorrelated] and [Normal], with [First], [Limit] and [WithTimeouts] around them, make
-// others. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
+// [Prompt], is the policy for all; [Exponential], with [First], [Limit] and [WithTimeouts]
+// around it, makes others. Package classic has the policies of the past. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //
 // Use policies by pointer, and do not change them once they are in use. In their fields
 // zero means the default, as does a float that is not a number. Negative means off: no wait,

@@ -48,18 +48,6 @@ func ExamplePrompt() {
 	// after 1h0m0s: 45s
 }
 
-// Paced draws its waits as Prompt does, and leaves the limits on a try to a Patient around
-// it.
-func ExamplePaced() {
-	policy := backoff.WithTimeouts(&backoff.Paced{Cap: 20 * time.Second},
-		backoff.Timeout{Base: 5 * time.Second},  // to connect
-		backoff.Timeout{Base: 10 * time.Second}) // for the handshake
-	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
-	step, _ := policy.Next(backoff.History{N: 5, Elapsed: time.Hour}, r)
-	fmt.Println(step.Wait.Round(time.Second), step.Connect, step.Handshake)
-	// Output: 18s 5s 10s
-}
-
 // A try is given twice the time after each overload, because a client that gives up a
 // handshake which waits in a server's queue makes the server work in vain.
 func ExampleWithTimeouts() {
@@ -72,26 +60,6 @@ func ExampleWithTimeouts() {
 	// 20s
 	// 40s
 	// 1m0s
-}
-
-// Decorrelated jitter and normally distributed noise go by the wait before.
-func ExampleDecorrelated() {
-	r := rand.New(rand.NewPCG(1, 2)) // the same draws each time; a program takes backoff.Rand()
-	for _, policy := range []backoff.Policy{&backoff.Decorrelated{NoAtom: true}, &backoff.Normal{Min: time.Second}} {
-		var a backoff.History
-		for range 3 {
-			step, _ := policy.Next(a, r)
-			fmt.Println(step.Wait.Round(time.Millisecond))
-			a.N, a.Prev = a.N+1, step.Wait
-		}
-	}
-	// Output:
-	// 2.539s
-	// 5.078s
-	// 12.167s
-	// 1s
-	// 1.775s
-	// 3.408s
 }
 
 // Limit ends a policy, here after two waits or when a wait would end later than a minute

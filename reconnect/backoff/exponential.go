@@ -3,6 +3,8 @@ package backoff
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Exponential is truncated exponential backoff: for the wait n, from 0 on, the delay is
@@ -43,15 +45,15 @@ const (
 // Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
 // gives up.
 func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
-	base, limit := bounds(e.Base, e.Cap, time.Second, 30*time.Second)
+	base, limit := span.Bounds(e.Base, e.Cap, time.Second, 30*time.Second)
 	if a.Verdict.Class == ClassOverload && e.OverloadCap > limit {
-		limit = Grow(limit, orUsual(e.Factor, 2), a.Overloads, min(e.OverloadCap, longest))
+		limit = span.Grow(limit, span.OrUsual(e.Factor, 2), a.Overloads, min(e.OverloadCap, span.Longest))
 	}
 	var high time.Duration
 	if (e.Factor == 0 || e.Factor == 2) && base > 0 {
-		high = double(base, max(a.N, 0), limit)
+		high = span.Double(base, max(a.N, 0), limit)
 	} else {
-		high = Grow(base, orUsual(e.Factor, 2), a.N, limit)
+		high = span.Grow(base, span.OrUsual(e.Factor, 2), a.N, limit)
 	}
 	low := max(e.Floor, 0)
 	if e.Jitter != JitterFull {
@@ -59,9 +61,9 @@ func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
 		low, high = max(low, from), to
 	}
 	if high <= low {
-		return Step{Wait: min(low, longest)}, true
+		return Step{Wait: min(low, span.Longest)}, true
 	}
-	return Step{Wait: draw(r, low, high)}, true
+	return Step{Wait: span.Draw(r, low, high)}, true
 }
 
 // around returns the bounds of the wait for the delay d, for any jitter but full.
@@ -73,7 +75,7 @@ func (e *Exponential) around(d time.Duration) (low, high time.Duration) {
 	default:
 		return d, d
 	}
-	spread := min(max(orUsual(e.Spread, 0.2), 0), 1)
+	spread := min(max(span.OrUsual(e.Spread, 0.2), 0), 1)
 	by := min(d, time.Duration(spread*float64(d)))
-	return d - by, min(d+by, longest)
+	return d - by, min(d+by, span.Longest)
 }

@@ -34,8 +34,8 @@ var algorithms = map[string]measured{
 	"equal_jitter":                        {policy: &backoff.Exponential{Jitter: backoff.JitterEqual}, cap: half},
 	"proportional_20":                     {policy: &backoff.Exponential{Jitter: backoff.JitterProportional}, cap: half},
 	"exponential":                         {policy: &backoff.Exponential{Jitter: backoff.JitterNone}, cap: half},
-	"decorrelated":                        {policy: &backoff.Decorrelated{}, first: 1, cap: half, chain: true},
-	"smira_normal":                        {policy: &backoff.Normal{}, cap: 15 * time.Minute, chain: true, soft: true},
+	"decorrelated":                        {policy: &classic.Decorrelated{}, first: 1, cap: half, chain: true},
+	"smira_normal":                        {policy: &classic.Normal{}, cap: 15 * time.Minute, chain: true, soft: true},
 	"fixed":                               {policy: &classic.Fixed{}},
 	"celery_current_cap_then_jitter":      {policy: &classic.Celery{Maximum: 30}, cap: half},
 	"celery_seed_version_jitter_then_cap": {policy: &classic.CeleryOld{Maximum: 30}, cap: half},
@@ -132,7 +132,7 @@ func TestDecorrelatedSettlesAsInTheReference(t *testing.T) {
 	for _, row := range stationary(t) {
 		seconds, err := strconv.Atoi(caps.FindStringSubmatch(row.params)[1])
 		require.NoError(t, err)
-		p := &backoff.Decorrelated{Cap: time.Duration(seconds) * time.Second}
+		p := &classic.Decorrelated{Cap: time.Duration(seconds) * time.Second}
 		var got moments
 		r, a := seeded(), backoff.History{N: 1}
 		for i := range 10*draws() + 60 { // ten times: neighbours are alike

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
@@ -88,17 +90,17 @@ func (o *Outage) Next(p Policy, v Verdict, now time.Time, r *rand.Rand) (Step, b
 		return Step{}, false
 	}
 	if o.last.Verdict.Class == ClassSlow {
-		o.last.Least = Uniform(r, SlowMin, SlowMax)
+		o.last.Least = span.Uniform(r, SlowMin, SlowMax)
 	}
 	s, ok := orDefault(p).Next(*o.last, r)
 	if !ok {
 		return Step{}, false
 	}
 	if o.last.Verdict.Class == ClassRefresh {
-		s.Wait = Uniform(r, 0, RefreshSpread)
+		s.Wait = span.Uniform(r, 0, RefreshSpread)
 	}
 	o.waits++
-	o.drawn = min(max(s.Wait, 0), longest)
+	o.drawn = min(max(s.Wait, 0), span.Longest)
 	return Step{
 		Wait:      max(o.drawn, o.last.Least),
 		Connect:   max(s.Connect, 0),

@@ -3,6 +3,8 @@ package backoff
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Policy decides how long to wait before the next try, and how long that try may take.
@@ -68,7 +70,7 @@ const (
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means
 // [Default].
 func First(spread time.Duration, p Policy) Policy {
-	return &first{spread: min(spread, longest), policy: orDefault(p)}
+	return &first{spread: min(spread, span.Longest), policy: orDefault(p)}
 }
 
 type first struct {
@@ -80,7 +82,7 @@ func (f *first) Start(r *rand.Rand) Step { return start(f.policy, r) }
 
 func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	if a.N <= 0 {
-		return Step{Wait: Uniform(r, 0, f.spread)}, true
+		return Step{Wait: span.Uniform(r, 0, f.spread)}, true
 	}
 	a.N--
 	if a.N == 0 {
@@ -181,21 +183,21 @@ func (p *Timeout) after(a History) time.Duration {
 	case a.Overloads <= 0:
 		return p.Base
 	case p.Share > 0:
-		return min(p.Cap, max(p.Base, scaled(a.Elapsed, p.Share)))
+		return min(p.Cap, max(p.Base, span.Scaled(a.Elapsed, p.Share)))
 	}
-	return Grow(p.Base, p.Factor, a.Overloads, p.Cap)
+	return span.Grow(p.Base, p.Factor, a.Overloads, p.Cap)
 }
 
 func (p Timeout) withDefaults(base, times time.Duration) Timeout {
 	if p.Base == 0 {
 		p.Base = base
 	}
-	p.Factor = orUsual(p.Factor, 2)
+	p.Factor = span.OrUsual(p.Factor, 2)
 	switch {
-	case p.Cap == 0 && p.Base < longest/times:
+	case p.Cap == 0 && p.Base < span.Longest/times:
 		p.Cap = times * p.Base
-	case p.Cap <= 0 || p.Cap > longest:
-		p.Cap = longest
+	case p.Cap <= 0 || p.Cap > span.Longest:
+		p.Cap = span.Longest
 	}
 	p.Base = min(p.Base, p.Cap)
 	return p

@@ -94,3 +94,20 @@ func TestPatienceNeverExceedsItsCap(t *testing.T) {
 	require.Equal(t, time.Second, s.Connect)
 	require.Positive(t, s.Handshake)
 }
+
+func TestATimeoutMayGoByTheOutage(t *testing.T) {
+	p := backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Share: 0.25}, backoff.Timeout{Share: 4, Cap: -1})
+	for _, c := range []struct {
+		overloads          int
+		elapsed            time.Duration
+		connect, handshake time.Duration
+	}{
+		{0, time.Hour, 16 * time.Second, 30 * time.Second},
+		{1, time.Second, 16 * time.Second, 30 * time.Second},
+		{1, 2 * time.Minute, 30 * time.Second, 8 * time.Minute},
+		{100, time.Hour, 96 * time.Second, 4 * time.Hour},
+	} {
+		s, _ := p.Next(backoff.History{N: 1, Overloads: c.overloads, Elapsed: c.elapsed}, seeded())
+		require.Equal(t, []time.Duration{c.connect, c.handshake}, []time.Duration{s.Connect, s.Handshake}, "%+v", c)
+	}
+}

@@ -3,6 +3,8 @@ package backoff
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Prompt is a [Policy] for one client that wants to be back as soon as its server is, and
@@ -51,26 +53,26 @@ type Prompt struct {
 // withDefaults returns p with the default in the place of each field that is zero, and with what
 // off means in the place of each that is negative.
 func (p Prompt) withDefaults() Prompt {
-	p.Spread = atLeast0(p.Spread, 2*time.Second)
-	p.Base = atLeast0(p.Base, 2400*time.Millisecond)
-	p.Cap = orLongest(p.Cap, 10*time.Second)
-	p.OverloadCap = orLongest(p.OverloadCap, 15*time.Second)
-	p.Connect = orLongest(p.Connect, DefaultConnect)
-	p.Hang = orLongest(p.Hang, 10*time.Second)
-	p.Share = orUsual(p.Share, 0.5)
-	p.ToldShare = orUsual(p.ToldShare, 0.25)
-	p.HangShare = orUsual(p.HangShare, 0.05)
+	p.Spread = span.Delay(p.Spread, 2*time.Second)
+	p.Base = span.Delay(p.Base, 2400*time.Millisecond)
+	p.Cap = span.Limit(p.Cap, 10*time.Second)
+	p.OverloadCap = span.Limit(p.OverloadCap, 15*time.Second)
+	p.Connect = span.Limit(p.Connect, DefaultConnect)
+	p.Hang = span.Limit(p.Hang, 10*time.Second)
+	p.Share = span.OrUsual(p.Share, 0.5)
+	p.ToldShare = span.OrUsual(p.ToldShare, 0.25)
+	p.HangShare = span.OrUsual(p.HangShare, 0.05)
 	return p
 }
 
 // Next returns the wait and the limits. It never gives up.
 func (p *Prompt) Next(a History, r *rand.Rand) (Step, bool) {
 	q := p.withDefaults()
-	hang := max(q.Hang, scaled(a.Hang, q.HangShare))
+	hang := max(q.Hang, span.Scaled(a.Hang, q.HangShare))
 	return Step{
 		Wait:      q.wait(&a, r),
 		Connect:   q.Connect,
-		Handshake: Uniform(r, hang-hang/6, hang),
+		Handshake: span.Uniform(r, hang-hang/6, hang),
 		Swap:      a.Hang > 0 && a.Beside == 0 && !a.Refused,
 	}, true
 }
@@ -92,21 +94,21 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	}
 	switch half := p.Spread / 2; {
 	case v.RetryAfter > 0:
-		asked := min(scaled(a.ToldFor, p.ToldShare)+scaled(v.RetryAfter, p.ToldShare), longest)
-		return Uniform(r, 0, max(p.Base, min(asked, max(p.OverloadCap, v.RetryAfter))))
+		asked := min(span.Scaled(a.ToldFor, p.ToldShare)+span.Scaled(v.RetryAfter, p.ToldShare), span.Longest)
+		return span.Uniform(r, 0, max(p.Base, min(asked, max(p.OverloadCap, v.RetryAfter))))
 	case a.Hung:
 		return 0
 	case a.N <= 0:
-		return Uniform(r, 0, p.Spread)
+		return span.Uniform(r, 0, p.Spread)
 	case elapsed < half && !overload:
-		return Uniform(r, half-elapsed, p.Spread+half/10-elapsed)
+		return span.Uniform(r, half-elapsed, p.Spread+half/10-elapsed)
 	}
-	d := scaled(elapsed, p.Share)
+	d := span.Scaled(elapsed, p.Share)
 	if a.Hang > 0 {
-		d = scaled(a.Hang, p.HangShare)
+		d = span.Scaled(a.Hang, p.HangShare)
 	}
 	d = min(max(d, p.Base), max(most, p.Base))
-	return Uniform(r, d/2, d)
+	return span.Uniform(r, d/2, d)
 }
 
 // Default returns the policy that is used where none is given: a [Prompt] with its

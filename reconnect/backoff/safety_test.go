@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // odd holds the numbers that break formulas.
@@ -33,11 +34,11 @@ func duration(x float64) time.Duration {
 func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 	d, l := duration(base), duration(limit)
 	all := map[string]backoff.Policy{
-		"decorrelated": &backoff.Decorrelated{Base: d, Cap: l},
-		"no atom":      &backoff.Decorrelated{Base: d, Cap: l, NoAtom: true},
-		"normal":       &backoff.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
-		"paced":        &backoff.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
-		"lasting":      backoff.WithTimeouts(&backoff.Paced{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
+		"decorrelated": &classic.Decorrelated{Base: d, Cap: l},
+		"no atom":      &classic.Decorrelated{Base: d, Cap: l, NoAtom: true},
+		"normal":       &classic.Normal{Min: d, Factor: factor, Jitter: spread, Max: l},
+		"paced":        &classic.Paced{Spread: l, Base: d, Share: factor, Cap: l, OverloadCap: duration(spread)},
+		"lasting":      backoff.WithTimeouts(&classic.Paced{}, backoff.Timeout{Base: d, Share: factor, Cap: l}, backoff.Timeout{Share: spread, Cap: -1}),
 		"first":        backoff.First(d, &backoff.Exponential{Cap: l}),
 		"limit":        backoff.Limit(&backoff.Exponential{Base: d}, int(l), d),
 		"patient":      backoff.WithTimeouts(&backoff.Exponential{}, backoff.Timeout{Base: d, Factor: factor, Cap: l}, backoff.Timeout{Base: l, Factor: spread}),
@@ -113,14 +114,6 @@ func TestPoliciesMayBeShared(t *testing.T) {
 		}
 		group.Wait()
 	}
-}
-
-func TestGrowIsExactForWholeFactors(t *testing.T) {
-	for n := range 70 {
-		want := float64(7) * math.Pow(2, float64(n))
-		require.Equal(t, duration(min(want, 1<<60)), backoff.Grow(7, 2, n, 1<<60), "n %d", n)
-	}
-	require.Equal(t, time.Duration(567), backoff.Grow(7, 3, 4, 1000))
 }
 
 func TestUniformHoldsItsBounds(t *testing.T) {

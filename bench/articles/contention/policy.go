@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // Policy is one of the five rules that are compared.
@@ -29,7 +30,7 @@ func Policies() []Policy {
 		{"exponential", exponential(backoff.JitterNone)},
 		{"equal", exponential(backoff.JitterEqual)},
 		{"full", exponential(backoff.JitterFull)},
-		{"decorrelated", &backoff.Decorrelated{Base: base, Cap: longest}},
+		{"decorrelated", &classic.Decorrelated{Base: base, Cap: longest}},
 	}
 }
 

@@ -48,7 +48,7 @@ func Kinds() []waits.Rule {
 			Name: Described.Kind, Summary: "exponential as the original describes it: 0.1, 0.27, 0.74 s and so on, up to 5 min, within 10 %",
 			Takes: []waits.Param{waits.Base, waits.Multiplier, waits.Cap, waits.Jitter},
 			New: func(p waits.Params) backoff.Policy {
-				return &backoff.Normal{
+				return &classic.Normal{
 					Min: orDefault(p.Base, clientMin), Factor: orDefault(p.Multiplier, clientFactor),
 					Jitter: orDefault(p.Jitter, clientJitter), Max: orDefault(p.Cap, clientMax),
 				}

@@ -38,9 +38,9 @@ func Users(users, attempts int, seed uint64) ([]UserRow, error) {
 	p := &backoff.Exponential{Base: usersBase, Cap: usersCap, Jitter: backoff.JitterProportional, Spread: usersJitter}
 	rows := make([]UserRow, attempts)
 	for i := range rows {
-		d := backoff.Grow(usersBase, 2, i+1, usersCap)
+		d := classic.Grow(usersBase, 2, i+1, usersCap)
 		by := time.Duration(usersJitter * float64(d))
-		rows[i] = UserRow{Attempt: i + 1, Table: backoff.Grow(usersBase, 2, i, usersCap), Delay: d, Low: d - by, High: d + by}
+		rows[i] = UserRow{Attempt: i + 1, Table: classic.Grow(usersBase, 2, i, usersCap), Delay: d, Low: d - by, High: d + by}
 	}
 	for u := range users {
 		r := rand.New(rand.NewPCG(seed+uint64(u), 0x0123))
@@ -109,14 +109,14 @@ func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
 // its author draws.
 type NormalSetting struct {
 	Name   string
-	Policy *backoff.Normal
+	Policy *classic.Normal
 }
 
 // NormalSettings returns the two.
 func NormalSettings() []NormalSetting {
 	return []NormalSetting{
-		{"100 ms, 2.7, 10 min", &backoff.Normal{Min: 100 * time.Millisecond, Factor: 2.7, Jitter: 0.1, Max: 10 * time.Minute}},
-		{"1 s, 1.5, 5 min", &backoff.Normal{Min: time.Second, Factor: 1.5, Jitter: 0.1, Max: 5 * time.Minute}},
+		{"100 ms, 2.7, 10 min", &classic.Normal{Min: 100 * time.Millisecond, Factor: 2.7, Jitter: 0.1, Max: 10 * time.Minute}},
+		{"1 s, 1.5, 5 min", &classic.Normal{Min: time.Second, Factor: 1.5, Jitter: 0.1, Max: 5 * time.Minute}},
 	}
 }
 
@@ -132,7 +132,7 @@ type NormalRow struct {
 }
 
 // Normals returns the waits of so many clients before each of so many retries.
-func Normals(p *backoff.Normal, retries, draws int, seed uint64) ([]NormalRow, error) {
+func Normals(p *classic.Normal, retries, draws int, seed uint64) ([]NormalRow, error) {
 	if retries < 1 || draws < 1 {
 		return nil, fmt.Errorf("draw waits: want retries and draws, not %d and %d", retries, draws)
 	}

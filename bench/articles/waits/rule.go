@@ -118,17 +118,17 @@ func Rules() []Rule {
 			return &backoff.Prompt{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
 		}},
 		{"paced", "Paced: half of the outage's age, at most 30 s, or 60 s after an overload", ages, func(p Params) backoff.Policy {
-			return &backoff.Paced{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
+			return &classic.Paced{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
 		}},
 		{"exponential", "1, 2, 4 s and so on, up to 30 s", grows, exponential(backoff.JitterNone)},
 		{"full", "exponential with full jitter", grows, exponential(backoff.JitterFull)},
 		{"equal", "exponential with equal jitter: half is certain", grows, exponential(backoff.JitterEqual)},
 		{"proportional", "exponential within 20 %", jitters, exponential(backoff.JitterProportional)},
 		{"decorrelated", "from 1 s to three times the wait before, at most 30 s", []Param{Base, Cap}, func(p Params) backoff.Policy {
-			return &backoff.Decorrelated{Base: p.Base, Cap: p.Cap}
+			return &classic.Decorrelated{Base: p.Base, Cap: p.Cap}
 		}},
 		{"normal", "exponential with normal noise of 10 %, which compounds: 100 ms to 15 min", jitters, func(p Params) backoff.Policy {
-			return &backoff.Normal{Min: p.Base, Factor: p.Multiplier, Jitter: p.Jitter, Max: p.Cap}
+			return &classic.Normal{Min: p.Base, Factor: p.Multiplier, Jitter: p.Jitter, Max: p.Cap}
 		}},
 		{"fixed", "1 s each time", []Param{Base}, func(p Params) backoff.Policy { return &classic.Fixed{Wait: p.Base} }},
 		{"nats", "nats.go: 2 to 2.1 s", []Param{Base, Spread}, func(p Params) backoff.Policy {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestRealConnsComeBackAsTheModelSays(t *testing.T) {
 	n := manyOr(1_000)
 	second := time.Second
-	paced := client(fleet.Paced(&backoff.Paced{}))
+	paced := client(fleet.Paced(&classic.Paced{}))
 	for name, h := range map[string]fleet.Herd{
 		"paced, drop":           {Client: paced, Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},
 		"restart, drop":         {Client: paced, Server: fleet.Server{Queue: fleet.Drop}},
@@ -89,7 +90,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		rounds, tolerance = 1, 0.3
 	}
-	paced := client(fleet.Paced(&backoff.Paced{}))
+	paced := client(fleet.Paced(&classic.Paced{}))
 	redial, _ := fleet.Find("redial")
 	for name, h := range map[string]fleet.Herd{
 		"paced":                   {Outage: fleet.Outage{Length: 5 * second}},

@@ -32,7 +32,7 @@ func Clients() []Client {
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
 		{Name: "redial", Policy: &backoff.Prompt{}, Addresses: true},
-		{Name: "paced", Policy: Paced(&backoff.Paced{}), OneConnection: true, Credit: -1},
+		{Name: "paced", Policy: Paced(&classic.Paced{}), OneConnection: true, Credit: -1},
 		{Name: "v2", Policy: v2{}},
 		lent("full", &backoff.Exponential{Base: second / 2}),
 		lent("full-1-30s", &backoff.Exponential{}),
@@ -50,7 +50,7 @@ func Clients() []Client {
 		{Name: "grpc", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
 		whole("grpc-2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
-		lent("decorrelated", &backoff.Decorrelated{}),
+		lent("decorrelated", &classic.Decorrelated{}),
 		whole("stubborn", 10*second, &classic.Stubborn{}),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // AWSLegacy is the delay of aws-sdk-go-v2 without its newer modes: b * 2^k s, with b in
@@ -17,12 +18,12 @@ type AWSLegacy struct {
 
 // Next waits and never gives up.
 func (l *AWSLegacy) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	limit := orDefault(l.Max, 20*time.Second)
-	d := backoff.Grow(2*time.Second, 2, a.N, longest)
+	limit := span.Delay(l.Max, 20*time.Second)
+	d := span.Grow(2*time.Second, 2, a.N, span.Longest)
 	if d > limit {
 		return backoff.Step{Wait: limit}, true
 	}
-	return backoff.Step{Wait: backoff.Uniform(r, 0, d)}, true
+	return backoff.Step{Wait: span.Uniform(r, 0, d)}, true
 }
 
 // AWS is the delay of the 2026 mode of aws-sdk-go-v2: full jitter over
@@ -34,6 +35,6 @@ type AWS struct {
 
 // Next waits and never gives up.
 func (w *AWS) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(orDefault(w.Base, 50*time.Millisecond), 2, a.N, orDefault(w.Max, 20*time.Second))
-	return backoff.Step{Wait: backoff.Uniform(r, 0, d)}, true
+	d := span.Grow(span.Delay(w.Base, 50*time.Millisecond), 2, a.N, span.Delay(w.Max, 20*time.Second))
+	return backoff.Step{Wait: span.Uniform(r, 0, d)}, true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Celery is get_exponential_backoff_interval of Celery's current source, with the
@@ -24,7 +25,7 @@ type Celery struct {
 // Next waits and never gives up.
 func (c *Celery) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	limit := seconds(c.Maximum, 600)
-	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, limit)
+	d := span.Grow(seconds(c.Factor, 1), 2, a.N, limit)
 	if !c.NoJitter {
 		d = wholeSeconds(r, d)
 	}
@@ -41,14 +42,14 @@ type CeleryOld Celery
 
 // Next waits and never gives up.
 func (c *CeleryOld) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(seconds(c.Factor, 1), 2, a.N, longestWhole)
+	d := span.Grow(seconds(c.Factor, 1), 2, a.N, longestWhole)
 	if !c.NoJitter {
 		d = wholeSeconds(r, d)
 	}
 	return backoff.Step{Wait: min(d, seconds(c.Maximum, 600))}, true
 }
 
-const longestWhole = longest / time.Second * time.Second
+const longestWhole = span.Longest / time.Second * time.Second
 
 // seconds returns n seconds, or other if n is 0.
 func seconds(n, other int) time.Duration {
@@ -60,5 +61,5 @@ func seconds(n, other int) time.Duration {
 
 // wholeSeconds draws whole seconds from 0 to d, both included.
 func wholeSeconds(r *rand.Rand, d time.Duration) time.Duration {
-	return backoff.Uniform(r, 0, d/time.Second+1) * time.Second
+	return span.Uniform(r, 0, d/time.Second+1) * time.Second
 }

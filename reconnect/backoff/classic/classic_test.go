@@ -23,14 +23,18 @@ const highest = constant(1<<64 - 1)
 
 func (c constant) Uint64() uint64 { return uint64(c) }
 
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
 // waits returns the waits 0 to n-1 of p, or fewer if p gives up.
 func waits(p backoff.Policy, n int, source rand.Source) (seconds []float64) {
-	for i := range n {
-		s, ok := p.Next(backoff.History{N: i}, rand.New(source))
+	var a backoff.History
+	for ; a.N < n; a.N++ {
+		s, ok := p.Next(a, rand.New(source))
 		if !ok {
 			break
 		}
 		seconds = append(seconds, s.Wait.Round(1000).Seconds())
+		a.Prev = s.Wait
 	}
 	return seconds
 }

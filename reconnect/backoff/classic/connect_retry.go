@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // ConnectRetry is connect_retry of W. Richard Stevens and Stephen A. Rago, "Advanced
@@ -24,8 +25,8 @@ type ConnectRetry struct {
 
 // Next waits, and gives up after the longest wait.
 func (c *ConnectRetry) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
-	wait := backoff.Grow(time.Second, 2, a.N, longest)
-	if wait > orDefault(c.MaxSleep, 128*time.Second)/2 {
+	wait := span.Grow(time.Second, 2, a.N, span.Longest)
+	if wait > span.Delay(c.MaxSleep, 128*time.Second)/2 {
 		return backoff.Step{}, false
 	}
 	return backoff.Step{Wait: wait}, true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Fixed waits the same time before each attempt, as most hand-written loops do. Clients that
@@ -15,7 +16,7 @@ type Fixed struct {
 
 // Next waits and never gives up.
 func (f *Fixed) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
-	return backoff.Step{Wait: orDefault(f.Wait, time.Second)}, true
+	return backoff.Step{Wait: span.Delay(f.Wait, time.Second)}, true
 }
 
 // NATS is the rule of nats.go (as of August 2026): Wait + U[0, Jitter), without growth.
@@ -28,7 +29,7 @@ type NATS struct {
 
 // Next waits and never gives up.
 func (n *NATS) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	wait := orDefault(n.Wait, 2*time.Second)
-	jitter := orDefault(n.Jitter, 100*time.Millisecond)
-	return backoff.Step{Wait: backoff.Uniform(r, wait, wait+jitter)}, true
+	wait := span.Delay(n.Wait, 2*time.Second)
+	jitter := span.Delay(n.Jitter, 100*time.Millisecond)
+	return backoff.Step{Wait: span.Uniform(r, wait, wait+jitter)}, true
 }

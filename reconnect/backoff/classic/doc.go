@@ -21,9 +21,10 @@
 // Types that name a program have the formula of its source code. The others are from:
 //
 //   - Marc Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), whose
-//     rules are [backoff.Exponential] and [backoff.Decorrelated]
+//     rules are [backoff.Exponential] and [Decorrelated]
+//   - this project, whose default was [Paced] before it was [backoff.Default]
 //   - Andrey Smirnov, "Exponential Backoff, or how not to crash a server" (Habr): Fixed,
-//     and [backoff.Normal]
+//     and [Normal]
 //   - W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
 //     Environment", section 16.4: ConnectRetry
 //   - IEEE 802.3: Ethernet

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Ethernet is the truncated binary exponential backoff of IEEE 802.3. After c = N+1
@@ -20,6 +21,6 @@ func (e *Ethernet) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 		return backoff.Step{}, false
 	}
 	slots := time.Duration(1) << min(max(a.N, 0)+1, 10)
-	slot := min(orDefault(e.Slot, 51200*time.Nanosecond), longest/1024)
-	return backoff.Step{Wait: backoff.Uniform(r, 0, slots) * slot}, true
+	slot := min(span.Delay(e.Slot, 51200*time.Nanosecond), span.Longest/1024)
+	return backoff.Step{Wait: span.Uniform(r, 0, slots) * slot}, true
 }

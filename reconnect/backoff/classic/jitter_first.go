@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // JPillora is jpillora/backoff with jitter. It is the rule of recws (2 s, 30 s, 1.5) and,
@@ -22,9 +23,9 @@ type JPillora struct {
 
 // Next waits and never gives up.
 func (j *JPillora) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	shortest := orDefault(j.Min, 100*time.Millisecond)
-	d := backoff.Grow(shortest, orUsual(j.Factor, 2), a.N, longest)
-	return backoff.Step{Wait: min(backoff.Uniform(r, shortest, d), orDefault(j.Max, 10*time.Second))}, true
+	shortest := span.Delay(j.Min, 100*time.Millisecond)
+	d := span.Grow(shortest, span.OrUsual(j.Factor, 2), a.N, span.Longest)
+	return backoff.Step{Wait: min(span.Uniform(r, shortest, d), span.Delay(j.Max, 10*time.Second))}, true
 }
 
 // Stubborn is the rule of stubborn-io (Rust):
@@ -42,6 +43,6 @@ type Stubborn struct {
 
 // Next waits and never gives up.
 func (s *Stubborn) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(orDefault(s.Base, 4*time.Second), orUsual(s.Factor, 2), a.N, longest)
-	return backoff.Step{Wait: min(around(r, d, s.Spread, 0.05), orDefault(s.Max, 30*time.Minute))}, true
+	d := span.Grow(span.Delay(s.Base, 4*time.Second), span.OrUsual(s.Factor, 2), a.N, span.Longest)
+	return backoff.Step{Wait: min(around(r, d, s.Spread, 0.05), span.Delay(s.Max, 30*time.Minute))}, true
 }

@@ -49,7 +49,7 @@ func TestEachNumberOfAPolicyCanBeOff(t *testing.T) {
 		left[field] = true
 	}
 	for _, p := range []any{
-		&backoff.Prompt{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &backoff.Paced{}, &backoff.Decorrelated{}, &backoff.Normal{},
+		&backoff.Prompt{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &classic.Paced{}, &classic.Decorrelated{}, &classic.Normal{},
 		&backoff.Timeout{}, &classic.Fixed{}, &classic.NATS{}, &classic.Ethernet{}, &classic.ConnectRetry{}, &classic.Tailscale{},
 		&classic.Celery{}, &classic.CeleryOld{}, &classic.Cenkalti{}, &classic.GRPC{}, &classic.JPillora{}, &classic.Stubborn{},
 		&classic.AWSLegacy{}, &classic.AWS{},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Cenkalti is the delay of cenkalti/backoff v5: uniform around
@@ -20,7 +21,7 @@ type Cenkalti struct {
 
 // Next waits and never gives up.
 func (c *Cenkalti) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	d := backoff.Grow(orDefault(c.Initial, 500*time.Millisecond), orUsual(c.Multiplier, 1.5), a.N, orDefault(c.Max, time.Minute))
+	d := span.Grow(span.Delay(c.Initial, 500*time.Millisecond), span.OrUsual(c.Multiplier, 1.5), a.N, span.Delay(c.Max, time.Minute))
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
 }
 
@@ -37,13 +38,13 @@ type GRPC struct {
 
 // Next waits and never gives up.
 func (g *GRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	base := orDefault(g.Base, time.Second)
+	base := span.Delay(g.Base, time.Second)
 	wait := base
 	if a.N > 0 {
-		d := backoff.Grow(base, orUsual(g.Multiplier, 1.6), a.N, orDefault(g.Max, 2*time.Minute))
+		d := span.Grow(base, span.OrUsual(g.Multiplier, 1.6), a.N, span.Delay(g.Max, 2*time.Minute))
 		wait = around(r, d, g.Jitter, 0.2)
 	}
-	return backoff.Step{Wait: wait, Connect: max(orDefault(g.Connect, 20*time.Second), wait)}, true
+	return backoff.Step{Wait: wait, Connect: max(span.Delay(g.Connect, 20*time.Second), wait)}, true
 }
 
 // Tailscale is tailscale's util/backoff: uniform within a half around
@@ -56,14 +57,14 @@ type Tailscale struct {
 // Next waits and never gives up.
 func (t *Tailscale) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	k := time.Duration(min(max(a.N, 0), 500_000)) + 1 // the original overflows at 960,384
-	d := min(k*k*10*time.Millisecond, orDefault(t.Max, 30*time.Second))
+	d := min(k*k*10*time.Millisecond, span.Delay(t.Max, 30*time.Second))
 	return backoff.Step{Wait: around(r, d, 0.5, 0.5)}, true
 }
 
 // around returns a draw from d*(1-spread) to d*(1+spread). It cuts spread to [0, 1], and
 // takes other in place of a spread of zero.
 func around(r *rand.Rand, d time.Duration, spread, other float64) time.Duration {
-	spread = min(max(orUsual(spread, other), 0), 1)
+	spread = min(max(span.OrUsual(spread, other), 0), 1)
 	by := min(d, time.Duration(spread*float64(d)))
-	return backoff.Uniform(r, d-by, d+min(by, longest-d))
+	return span.Uniform(r, d-by, d+min(by, span.Longest-d))
 }

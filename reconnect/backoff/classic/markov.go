@@ -1,14 +1,17 @@
-package backoff
+package classic
 
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Decorrelated is decorrelated jitter (Marc Brooker, "Exponential Backoff And Jitter",
 // AWS Architecture Blog, 2015): the first wait is drawn from [Base, 3*Base), each further
 // one from [Base, 3*the one before), and is at most Cap. It is a Markov chain, because it
-// depends on [History.Prev] and not on N. Before the cap its mean grows by half each time.
+// depends on [backoff.History.Prev] and not on N. Before the cap its mean grows by half each time.
 //
 // As published it cuts after drawing, so that in a long outage 38 % of the waits (with
 // the defaults) are exactly Cap. With NoAtom it draws from
@@ -19,22 +22,22 @@ type Decorrelated struct {
 	NoAtom bool          // cut before drawing, not after
 }
 
-// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
 // gives up.
-func (d *Decorrelated) Next(a History, r *rand.Rand) (Step, bool) {
-	base, limit := bounds(d.Base, d.Cap, time.Second, 30*time.Second)
+func (d *Decorrelated) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	base, limit := span.Bounds(d.Base, d.Cap, time.Second, 30*time.Second)
 	last := base
 	if a.N > 0 {
 		last = max(a.Prev, base)
 	}
-	high := longest
-	if last < longest/3 {
+	high := span.Longest
+	if last < span.Longest/3 {
 		high = 3 * last
 	}
 	if d.NoAtom {
 		high = min(high, limit)
 	}
-	return Step{Wait: min(Uniform(r, base, high), limit)}, true
+	return backoff.Step{Wait: min(span.Uniform(r, base, high), limit)}, true
 }
 
 // Normal is backoff with normally distributed noise, as Andrey Smirnov's demonstration of
@@ -45,11 +48,11 @@ func (d *Decorrelated) Next(a History, r *rand.Rand) (Step, bool) {
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
 // so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It depends on
-// [History.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
+// [backoff.History.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
 // such a draw does not end all waiting.
 //
 // Max bounds d, and the noise comes after it, so that a wait may exceed Max. The first
-// wait is the same for all clients; put [First] around the policy.
+// wait is the same for all clients; put [backoff.First] around the policy.
 type Normal struct {
 	Min    time.Duration // the first wait; default 100 ms; negative: no wait at all
 	Factor float64       // growth per wait; default 2; below 1: no growth
@@ -57,21 +60,21 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
 // gives up.
-func (n *Normal) Next(a History, r *rand.Rand) (Step, bool) {
-	shortest, limit := bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
+func (n *Normal) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	shortest, limit := span.Bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {
-		return Step{Wait: shortest}, true
+		return backoff.Step{Wait: shortest}, true
 	}
-	jitter := max(orUsual(n.Jitter, 0.1), 0)
-	d := Grow(max(a.Prev, shortest), orUsual(n.Factor, 2), 1, limit)
+	jitter := max(span.OrUsual(n.Jitter, 0.1), 0)
+	d := span.Grow(max(a.Prev, shortest), span.OrUsual(n.Factor, 2), 1, limit)
 	wait := float64(d) * (1 + float64(jitter*r.NormFloat64())) // the conversion rounds, so that all machines draw the same
 	switch {
-	case wait >= float64(longest):
-		return Step{Wait: longest}, true
+	case wait >= float64(span.Longest):
+		return backoff.Step{Wait: span.Longest}, true
 	case wait > 0:
-		return Step{Wait: time.Duration(wait)}, true
+		return backoff.Step{Wait: time.Duration(wait)}, true
 	}
-	return Step{}, true
+	return backoff.Step{}, true
 }

@@ -1,17 +1,20 @@
-package backoff
+package classic
 
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Paced waits by how long the outage has lasted ([History.Elapsed]), not by the number of
+// Paced waits by how long the outage has lasted ([backoff.History.Elapsed]), not by the number of
 // tries:
 //
 //   - The first wait is drawn from [0, Spread).
 //   - A client that is refused in the first half of Spread tries once more in the second
 //     half: its next try is drawn from [Spread/2, Spread) since the loss. This does not
-//     hold after [ClassOverload].
+//     hold after [backoff.ClassOverload].
 //   - All later waits are drawn from [d/2, d), where d = min(Cap, max(Base, Share*Elapsed)).
 //     After ClassOverload, OverloadCap takes the place of Cap.
 //   - When the server told us to wait (Verdict.RetryAfter), the wait after that is drawn
@@ -33,33 +36,33 @@ type Paced struct {
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap; negative, and at least: Cap
 }
 
-// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
 // gives up.
-func (p *Paced) Next(a History, r *rand.Rand) (Step, bool) {
+func (p *Paced) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	spread := p.Spread
 	if spread == 0 {
 		spread = 2 * time.Second
 	}
-	spread = min(spread, longest)
+	spread = min(spread, span.Longest)
 	elapsed := max(a.Elapsed, 0)
-	overload := a.Verdict.Class == ClassOverload
+	overload := a.Verdict.Class == backoff.ClassOverload
 	told := max(a.Verdict.RetryAfter, 0)
 	switch {
 	case spread < 0 || told > 0:
 	case a.N <= 0:
-		return Step{Wait: Uniform(r, 0, spread)}, true
+		return backoff.Step{Wait: span.Uniform(r, 0, spread)}, true
 	case elapsed < spread/2 && !overload:
-		return Step{Wait: Uniform(r, spread/2-elapsed, spread-elapsed)}, true
+		return backoff.Step{Wait: span.Uniform(r, spread/2-elapsed, spread-elapsed)}, true
 	}
-	base, limit := bounds(p.Base, p.Cap, 2400*time.Millisecond, 30*time.Second)
+	base, limit := span.Bounds(p.Base, p.Cap, 2400*time.Millisecond, 30*time.Second)
 	if overload {
-		limit = max(limit, min(p.overloadCap(limit), longest))
+		limit = max(limit, min(p.overloadCap(limit), span.Longest))
 	}
-	d := min(limit, max(base, scaled(elapsed, orUsual(p.Share, 0.5))-told, told))
+	d := min(limit, max(base, span.Scaled(elapsed, span.OrUsual(p.Share, 0.5))-told, told))
 	if told > 0 {
-		return Step{Wait: Uniform(r, 0, d)}, true
+		return backoff.Step{Wait: span.Uniform(r, 0, d)}, true
 	}
-	return Step{Wait: Uniform(r, d/2, d)}, true
+	return backoff.Step{Wait: span.Uniform(r, d/2, d)}, true
 }
 
 func (p *Paced) overloadCap(limit time.Duration) time.Duration {

@@ -1,4 +1,4 @@
-package backoff_test
+package classic_test
 
 import (
 	"math"
@@ -9,28 +9,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func TestDecorrelatedDrawsUpToThreeTimesTheWaitBefore(t *testing.T) {
-	p := &backoff.Decorrelated{}
-	require.Equal(t, []float64{3, 9, 27, 30, 30}, waits(p, 5, backoff.ClassRetry, highest))
-	require.Equal(t, []float64{1, 1, 1}, waits(p, 3, backoff.ClassRetry, constant(0)), "never below Base")
+	p := &classic.Decorrelated{}
+	require.Equal(t, []float64{3, 9, 27, 30, 30}, waits(p, 5, highest))
+	require.Equal(t, []float64{1, 1, 1}, waits(p, 3, constant(0)), "never below Base")
 }
 
 func TestDecorrelatedGrowsWhereThreeTimesOverflows(t *testing.T) {
-	s, _ := (&backoff.Decorrelated{Cap: -1}).Next(backoff.History{N: 1, Prev: 1 << 61}, rand.New(highest))
+	s, _ := (&classic.Decorrelated{Cap: -1}).Next(backoff.History{N: 1, Prev: 1 << 61}, rand.New(highest))
 	require.Equal(t, time.Duration(1<<62-2), s.Wait)
 }
 
 func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
-	s, _ := (&backoff.Decorrelated{}).Next(backoff.History{N: 0, Prev: time.Hour}, seeded())
+	s, _ := (&classic.Decorrelated{}).Next(backoff.History{N: 0, Prev: time.Hour}, seeded())
 	require.Less(t, s.Wait, 3*time.Second)
 }
 
 // Promise 2.
 func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
 	for _, noAtom := range []bool{true, false} {
-		p, r, atCap := &backoff.Decorrelated{NoAtom: noAtom}, seeded(), 0
+		p, r, atCap := &classic.Decorrelated{NoAtom: noAtom}, seeded(), 0
 		a := backoff.History{N: 1}
 		for range 1000 {
 			s, _ := p.Next(a, r)
@@ -44,23 +45,23 @@ func TestNoAtomLeavesNoMassAtTheCap(t *testing.T) {
 }
 
 func TestNormalWaitsFirstWithoutNoise(t *testing.T) {
-	s, _ := (&backoff.Normal{}).Next(backoff.History{}, seeded())
+	s, _ := (&classic.Normal{}).Next(backoff.History{}, seeded())
 	require.Equal(t, 100*time.Millisecond, s.Wait)
 }
 
 func TestNormalTakesWhatIsNoNumberForTheDefault(t *testing.T) {
-	s, _ := (&backoff.Normal{Jitter: math.NaN()}).Next(backoff.History{N: 1, Prev: time.Second}, seeded())
+	s, _ := (&classic.Normal{Jitter: math.NaN()}).Next(backoff.History{N: 1, Prev: time.Second}, seeded())
 	require.InDelta(t, 2, s.Wait.Seconds(), 1)
 }
 
 func TestNormalGrowsFromTheWaitBefore(t *testing.T) {
-	p := &backoff.Normal{Min: time.Second, Factor: 1.5, Jitter: -1, Max: 4 * time.Second}
-	require.Equal(t, []float64{1, 1.5, 2.25, 3.375, 4, 4}, waits(p, 6, backoff.ClassRetry, constant(0)))
+	p := &classic.Normal{Min: time.Second, Factor: 1.5, Jitter: -1, Max: 4 * time.Second}
+	require.Equal(t, []float64{1, 1.5, 2.25, 3.375, 4, 4}, waits(p, 6, constant(0)))
 }
 
 // The noise comes after the cap, so that a wait may exceed Max.
 func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
-	p, r, above := &backoff.Normal{Max: time.Second}, seeded(), 0
+	p, r, above := &classic.Normal{Max: time.Second}, seeded(), 0
 	for range 1000 {
 		if s, _ := p.Next(backoff.History{N: 9, Prev: time.Second}, r); s.Wait > time.Second {
 			above++
@@ -70,7 +71,7 @@ func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
 }
 
 func TestNormalRecoversFromADrawBelowZero(t *testing.T) {
-	p, r, zero := &backoff.Normal{Jitter: 1}, seeded(), 0
+	p, r, zero := &classic.Normal{Jitter: 1}, seeded(), 0
 	for range 1000 {
 		if s, _ := p.Next(backoff.History{N: 1, Prev: 0}, r); s.Wait == 0 {
 			zero++
