@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
@@ -49,7 +50,7 @@ import (
 // returning the host as it is. It also dials by this function to cancel what a broken
 // connection was doing, which should not be tried again. And a server that accepts
 // connections is not always ready: "starting up" (PostgreSQL's 57P03) comes later than
-// a dial can see; put a [backoff.Retrier] around the whole of connecting for that. The
+// a dial can see; put a [retry.Loop] around the whole of connecting for that. The
 // module bench tries net/http, go-redis, pgx and database/sql with real servers.
 //
 // Some clients dial under a context that never ends: http.Transport goes on dialing for a
@@ -85,7 +86,7 @@ type Dialer struct {
 	Gate backoff.Gate
 
 	// Budget admits each try, before the wait for it. Default: none.
-	Budget backoff.Budget
+	Budget retry.Budget
 
 	// DialOnce makes one try with any other dialer. It must return when ctx ends,
 	// because DialContext waits for it. Default: a socket made by TCP for "tcp", "tcp4"
@@ -134,8 +135,8 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 //
 //	dial tcp db.example:5432: gave up after 9 tries in 1m48s, because the next wait would not end within MaxElapsed (2m7s): dial tcp 10.0.0.7:5432: connect: connection refused
 //
-// They wrap a [*backoff.RetryError], which matches [backoff.ErrGaveUp],
-// [backoff.ErrNoBudget], or the error and the cause of ctx, and holds the error of the
+// They wrap a [*retry.Error], which matches [backoff.ErrGaveUp],
+// [retry.ErrNoBudget], or the error and the cause of ctx, and holds the error of the
 // last try. If no further try can mend that error, they wrap it alone. Timeout
 // reports whether time ran out: a deadline, MaxElapsed, or the limit on the last try.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -151,8 +152,8 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return c.conn, err
 }
 
-func (d *Dialer) retrier(c *dialing) *backoff.Retrier {
-	r := &backoff.Retrier{
+func (d *Dialer) retrier(c *dialing) *retry.Loop {
+	r := &retry.Loop{
 		Policy:     d.Policy,
 		MaxElapsed: d.MaxElapsed,
 		Classify:   d.Classify,
@@ -273,7 +274,7 @@ func (c *dialing) failure(err error) error {
 	if given, ok := err.(*net.OpError); ok {
 		return given
 	}
-	if given, ok := err.(*backoff.RetryError); ok {
+	if given, ok := err.(*retry.Error); ok {
 		short := *given
 		short.Err = c.shorten(given.Err)
 		err = &short

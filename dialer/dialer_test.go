@@ -20,6 +20,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -176,11 +177,11 @@ func TestACancelledContextSaysSoAndWhy(t *testing.T) {
 
 // What a Dialer takes.
 var (
-	_ backoff.Budget = (*budget.Budget)(nil)
-	_ backoff.Budget = (*budget.RetryBreaker)(nil)
-	_ backoff.Budget = (*budget.Breaker)(nil)
-	_ backoff.Gate   = (*budget.Gate)(nil)
-	_ backoff.Gate   = reconnect.Gate(nil)
+	_ retry.Budget = (*budget.Budget)(nil)
+	_ retry.Budget = (*budget.RetryBreaker)(nil)
+	_ retry.Budget = (*budget.Breaker)(nil)
+	_ backoff.Gate = (*budget.Gate)(nil)
+	_ backoff.Gate = reconnect.Gate(nil)
 )
 
 // gate is a gate and a budget that record their calls.
@@ -236,7 +237,7 @@ func TestWithoutBudgetItEndsWithTheLastError(t *testing.T) {
 		g := &gate{}
 		n, d := away(&dialer.Dialer{Policy: doubling, Gate: g, Budget: g})
 		_, err := d.Dial("tcp", where)
-		require.ErrorIs(t, err, backoff.ErrNoBudget)
+		require.ErrorIs(t, err, retry.ErrNoBudget)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Equal(t, []float64{0, 1, 3}, seconds(n))
 		require.EqualError(t, err, "dial tcp redis.test:6379: not admitted by the budget after 3 tries in 3s: connect: connection refused")

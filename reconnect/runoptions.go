@@ -145,6 +145,5 @@ func (o *RunOptions) classify(err error) backoff.Verdict {
 	if v.Class == backoff.ClassOK {
 		v.Class = backoff.ClassRetry
 	}
-	v.RetryAfter = min(max(v.RetryAfter, 0), backoff.MaxRetryAfter)
-	return v
+	return v.Bounded()
 }

@@ -1,8 +1,6 @@
 package backoff_test
 
 import (
-	"context"
-	"io"
 	"testing"
 	"time"
 
@@ -48,19 +46,6 @@ func BenchmarkNext(b *testing.B) {
 			b.ReportMetric(float64(asking)/n, "ns/op")
 			b.ReportMetric(float64(drawing)/n, "ns/draw")
 			b.ReportMetric(float64(asking)/float64(drawing), "draws/op")
-		})
-	}
-}
-
-// An operation that succeeds at once, and one that fails three times without a wait.
-func BenchmarkRetrier(b *testing.B) {
-	r := &backoff.Retrier{Policy: backoff.Limit(&backoff.Exponential{Base: -1}, 2, 0)}
-	for name, err := range map[string]error{"succeeds": nil, "fails": io.EOF} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = r.Do(ctx, func(context.Context) error { return err })
-			}
 		})
 	}
 }

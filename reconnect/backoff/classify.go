@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
 // Classify returns the default verdict on how a try or a session ended. It has a verdict for
@@ -57,25 +59,25 @@ func Classify(err error) Verdict {
 		return Verdict{}
 	}
 	v := verdictOf(err)
-	find(err, func(e interface{ RetryAfter() (time.Duration, bool) }) bool {
+	errs.Find(err, func(e interface{ RetryAfter() (time.Duration, bool) }) bool {
 		wait, ok := e.RetryAfter()
 		if ok {
 			v.RetryAfter = wait
 		}
 		return ok
 	})
-	return v.clamped()
+	return v.Bounded()
 }
 
 func verdictOf(err error) (v Verdict) {
 	switch {
-	case find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }):
-	case find(err, func(e interface{ StatusCode() int }) bool {
+	case errs.Find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }):
+	case errs.Find(err, func(e interface{ StatusCode() int }) bool {
 		code := e.StatusCode()
 		v = ofStatus(code)
 		return code != 0
 	}):
-	case find(err, func(e interface{ CloseCode() int }) bool {
+	case errs.Find(err, func(e interface{ CloseCode() int }) bool {
 		code := e.CloseCode()
 		v = ofClose(code)
 		return code > 0
@@ -133,7 +135,7 @@ func ofNetwork(err error) Verdict {
 }
 
 func isTimeout(err error) bool {
-	return isOneOf(err, timeoutErrors) || find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() })
+	return isOneOf(err, timeoutErrors) || errs.Find(err, func(e interface{ Timeout() bool }) bool { return e.Timeout() })
 }
 
 func isOneOf(err error, errs []error) bool {
@@ -167,38 +169,10 @@ func isTLS(err error) bool {
 		has[tls.AlertError](err) ||
 		// Over TCP crypto/tls wraps an alert of the peer, whose type is not
 		// exported, in this operation and nothing else.
-		find(err, func(e *net.OpError) bool { return e.Op == "remote error" })
+		errs.Find(err, func(e *net.OpError) bool { return e.Op == "remote error" })
 }
 
 func has[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
-}
-
-// find reports whether err, or anything it wraps, is a T for which yes returns true. It
-// looks in the order of [errors.As].
-func find[T any](err error, yes func(T) bool) bool {
-	if err == nil {
-		return false
-	}
-	if e, ok := err.(T); ok && yes(e) {
-		return true
-	}
-	if other, ok := err.(interface{ As(any) bool }); ok {
-		var e T
-		if other.As(&e) && yes(e) {
-			return true
-		}
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return find(e.Unwrap(), yes)
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if find(err, yes) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -212,7 +212,7 @@ func (d *Dials) Failed(which int, v Verdict, now time.Time) {
 	case v.Class == ClassStop, !other && d.due.IsZero(), !other && v.RetryAfter > 0:
 		d.ask(v, false, now)
 	default: // the other one is alone now, or the next has its time already
-		d.holdFor(v.clamped().RetryAfter, now)
+		d.holdFor(v.Bounded().RetryAfter, now)
 	}
 }
 

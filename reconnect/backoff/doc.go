@@ -1,6 +1,6 @@
 // Package backoff decides how long to wait before the next try, how long that try
 // may take, when to stop, and what an error means. It needs the standard library only,
-// and it does not wait except in [Retry] and [Retrier.Do].
+// and it does not wait.
 //
 // What it guarantees (the numbers are those of the promises in package reconnect):
 //
@@ -26,11 +26,11 @@
 //
 // # Ways in
 //
-// [Retry] repeats any operation. A [Retrier] does so within a [Budget] and at a [Gate]
-// that it shares with others. A supervisor, which has more to do than that, owns a
-// [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default], a
-// [Prompt], is the policy for all; [Exponential], with [First], [Limit] and [WithTimeouts]
-// around it, makes others. Package classic has the policies of the past. Mark errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
+// Package retry repeats any operation by a policy. A supervisor, which has more to do than
+// that, owns a [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default],
+// a [Prompt], is the policy for all; [Exponential], with [First], [Limit] and [WithTimeouts]
+// around it, makes others. Package classic has the policies of the past. Mark errors where
+// they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
 //
 // Use policies by pointer, and do not change them once they are in use. In their fields
 // zero means the default, as does a float that is not a number. Negative means off: no wait,

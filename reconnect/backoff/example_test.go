@@ -8,43 +8,11 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
-func ExampleRetry() {
-	calls := 0
-	policy := backoff.Limit(&backoff.Exponential{Base: time.Millisecond}, 5, 0)
-	err := backoff.Retry(context.Background(), policy, func(context.Context) error {
-		if calls++; calls < 3 {
-			return errors.New("connection refused")
-		}
-		return nil
-	})
-	fmt.Println(calls, err)
-	// Output: 3 <nil>
-}
-
-// A Retrier repeats an operation under its limits, and says so.
-func ExampleRetrier() {
-	r := &backoff.Retrier{
-		Policy:     &backoff.Exponential{Base: time.Millisecond}, // default: from [0, 2 s), then growing
-		MaxElapsed: time.Minute,                                  // default: none
-		OnWait:     func(err error, _ time.Duration) { fmt.Println("again after:", err) },
-	}
-	err := r.Do(context.Background(), func(ctx context.Context) error {
-		if backoff.AttemptFrom(ctx).Number < 3 {
-			return errors.New("connection refused")
-		}
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// again after: connection refused
-	// again after: connection refused
-	// <nil>
-}
-
 func ExamplePermanent() {
-	err := backoff.Retry(context.Background(), nil, func(context.Context) error {
+	err := retry.Do(context.Background(), nil, func(context.Context) error {
 		return backoff.Permanent(errors.New("no such account"))
 	})
 	fmt.Println(err)
@@ -73,7 +41,7 @@ func ExampleRefresh() {
 	}
 	token := "token 1"
 	policy := &backoff.Exponential{Base: time.Millisecond}
-	err := backoff.Retry(context.Background(), policy, func(ctx context.Context) error {
+	err := retry.Do(context.Background(), policy, func(ctx context.Context) error {
 		if backoff.AttemptFrom(ctx).Refresh {
 			token = "token 2"
 		}

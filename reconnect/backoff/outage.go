@@ -145,7 +145,7 @@ func (o *Outage) note(v Verdict, now time.Time) {
 		Overloads: int(o.overloads),
 		Prev:      o.drawn,
 		Elapsed:   max(now.Sub(o.began), 0),
-		Verdict:   v.clamped(),
+		Verdict:   v.Bounded(),
 		Row:       int(o.row),
 		Stable:    o.stable,
 		ToldFor:   toldFor,

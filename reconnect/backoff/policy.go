@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -34,6 +35,10 @@ type History struct {
 	Hang    time.Duration // for how long handshakes have hung; 0: none does
 	Beside  int           // dials that have begun beside the one that hangs
 }
+
+// ErrGaveUp is the error, or a part of it, with which whoever retries ends because its policy
+// gave up.
+var ErrGaveUp = errors.New("gave up")
 
 // Step is how long to wait, and the limits on the try after it. A zero limit means
 // [DefaultConnect] or [DefaultHandshake].
@@ -101,7 +106,8 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // the outage, and ends one that is not older (see [Dials]). So where sessions are short but
 // better than none, Limit may never give up.
 //
-// With 3 attempts a connection that was lost is tried three times. A [Retry] makes four
+// With 3 attempts a connection that was lost is tried three times. Package
+// retry makes four
 // tries, because it does not wait before the first.
 func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
 	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+
+	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
 // Reason is why a try failed or a session ended, as one of a small closed set. It is made of
@@ -59,11 +61,11 @@ func (r Reason) String() string {
 func ReasonOf(err error) (r Reason) {
 	code := 0
 	switch {
-	case find(err, func(e interface{ Reason() Reason }) bool { r = e.Reason(); return true }):
+	case errs.Find(err, func(e interface{ Reason() Reason }) bool { r = e.Reason(); return true }):
 		return r
-	case find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 }):
+	case errs.Find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 }):
 		return statusReason(code)
-	case find(err, func(e interface{ CloseCode() int }) bool { code = e.CloseCode(); return code > 0 }):
+	case errs.Find(err, func(e interface{ CloseCode() int }) bool { code = e.CloseCode(); return code > 0 }):
 		return closeReason(code)
 	case isTLS(err):
 		return ReasonTLS

@@ -28,6 +28,7 @@ type delay struct {
 
 func (d *delay) Error() string                     { return d.err.Error() }
 func (d *delay) Unwrap() error                     { return d.err }
+func (d *delay) Unmark() error                     { return d.err }
 func (d *delay) RetryAfter() (time.Duration, bool) { return d.wait, true }
 
 // ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as
@@ -50,7 +51,7 @@ func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 		time.ANSIC,
 	} {
 		if t, err := time.Parse(layout, value); err == nil {
-			return Verdict{Class: ClassRetry, RetryAfter: t.Sub(now)}.clamped().RetryAfter, true
+			return Verdict{Class: ClassRetry, RetryAfter: t.Sub(now)}.Bounded().RetryAfter, true
 		}
 	}
 	return 0, false

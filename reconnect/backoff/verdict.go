@@ -35,11 +35,11 @@ type Verdict struct {
 	Local      bool          // our own machine failed: it says nothing about the server, see [Verdict.OfServer]
 	Refused    bool          // the connection was refused or reset, so that no server has the dial in a queue
 	NoCredit   bool          // of a session: it was ended for what the peer sent, and counts for nothing unless it was ready for an hour
-	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a [Budget] sees it
+	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a retry.Budget sees it
 	RetryAfter time.Duration // how long the server told us to wait at least; 0: it did not; at most [MaxRetryAfter]
 }
 
-// OfServer returns the verdict that a [Gate] or a [Budget] should get, which judges the
+// OfServer returns the verdict that a [Gate] or a retry.Budget should get, which judges the
 // server: ClassStop, which says nothing about it, if v is Local.
 func (v Verdict) OfServer() Verdict {
 	if v.Local {
@@ -48,9 +48,10 @@ func (v Verdict) OfServer() Verdict {
 	return v
 }
 
-// clamped returns v, of a try that was begun, with a RetryAfter that can be obeyed:
-// within [0, MaxRetryAfter], and none where nothing follows.
-func (v Verdict) clamped() Verdict {
+// Bounded returns v, the verdict on a try that was begun, with a RetryAfter within [0,
+// [MaxRetryAfter]], and with 0 after ClassStop. It is for whoever takes verdicts from a
+// Classify that is not [Classify].
+func (v Verdict) Bounded() Verdict {
 	if v.Class == ClassStop {
 		v.RetryAfter = 0
 	}
@@ -94,16 +95,5 @@ func (m *mark) Error() string    { return m.err.Error() }
 func (m *mark) Unwrap() error    { return m.err }
 func (m *mark) Verdict() Verdict { return Verdict{Class: m.class} }
 
-// unmark returns err without the marks that are outermost.
-func unmark(err error) error {
-	for {
-		switch e := err.(type) {
-		case *mark:
-			err = e.err
-		case *delay:
-			err = e.err
-		default:
-			return err
-		}
-	}
-}
+// Unmark returns the error without the mark, for package retry.
+func (m *mark) Unmark() error { return m.err }

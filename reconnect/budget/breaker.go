@@ -21,7 +21,7 @@ import (
 // A try that ends with ClassStop is not counted, whether it was begun or not. If it was
 // admitted half open, its place is free again.
 //
-// It is a [backoff.Budget], and safe for concurrent use.
+// It is a [retry.Budget], and safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
@@ -124,7 +124,7 @@ func (b *Breaker) State() BreakerState {
 	return b.state
 }
 
-// Admit implements [backoff.Budget].
+// Admit implements [retry.Budget].
 func (b *Breaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

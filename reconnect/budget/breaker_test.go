@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -98,7 +99,7 @@ func TestOperationsThatPanicLeaveTheirPlaceInAHalfOpenBreaker(t *testing.T) {
 	for value, way := range ways {
 		b, c := tripped(t, budget.BreakerOptions{})
 		c.after(5 * time.Second)
-		r := &backoff.Retrier{Budget: b}
+		r := &retry.Loop{Budget: b}
 		for range 3 {
 			require.Equal(t, value, left(func() { _ = r.Do(t.Context(), func(context.Context) error { way(); return nil }) }))
 		}

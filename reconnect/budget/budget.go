@@ -6,6 +6,13 @@ import (
 	"sync"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
+)
+
+var (
+	_ retry.Budget = (*Budget)(nil)
+	_ retry.Budget = (*Breaker)(nil)
+	_ retry.Budget = (*RetryBreaker)(nil)
 )
 
 // Budget is a retry budget: a bucket of tokens that pays for retries and that successes
@@ -17,7 +24,7 @@ import (
 // The tokens that a retry took come back if it was never begun (Skipped). They do not if
 // it was cancelled on its way, because the server may have worked for it.
 //
-// It is a [backoff.Budget], and safe for concurrent use.
+// It is a [retry.Budget], and safe for concurrent use.
 type Budget struct {
 	o                           Options
 	first, retry, afterOverload func(backoff.Verdict) // done of a first try, of a retry, of a retry after an overload
@@ -106,7 +113,7 @@ func (o *Options) defaults() {
 	o.First = max(o.First, 0)
 }
 
-// Admit implements [backoff.Budget]. First tries are always admitted.
+// Admit implements [retry.Budget]. First tries are always admitted.
 func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
 	if last.Class == backoff.ClassOK {
 		return b.first, true

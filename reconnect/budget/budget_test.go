@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -198,7 +199,7 @@ func TestWhatIsGivenBackIsNeverMoreThanFull(t *testing.T) {
 func TestRetriesThatAreCancelledInTheirWaitDoNotEmptyTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, calls := newBudget(t, nil), 0
-		r := &backoff.Retrier{Budget: b, Policy: every(time.Second)}
+		r := &retry.Loop{Budget: b, Policy: every(time.Second)}
 		for range 30 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			require.Error(t, r.Do(ctx, func(context.Context) error { calls++; return io.EOF }))

@@ -2,7 +2,7 @@
 // callers, where package backoff spaces the tries of one.
 //
 // [Budget], [RetryBreaker] and [Breaker] are for operations, because the successes of
-// operations refill them: backoff.Retrier and dialer.Dialer take any of them as their
+// operations refill them: retry.Loop and dialer.Dialer take any of them as their
 // Budget. A connection that is only reconnected has no such successes, so that package
 // reconnect takes none of them.
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -63,10 +64,10 @@ func ExampleBudget() {
 		fmt.Println(err)
 		return
 	}
-	r := backoff.Retrier{Budget: b, Policy: &backoff.Exponential{Base: time.Millisecond}}
+	r := retry.Loop{Budget: b, Policy: &backoff.Exponential{Base: time.Millisecond}}
 	for range 2 {
 		err := r.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
-		if e, ok := errors.AsType[*backoff.RetryError](err); ok {
+		if e, ok := errors.AsType[*retry.Error](err); ok {
 			fmt.Println("tries:", e.Tries, e.Cause)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
 // all dials to that host. See [Line.Done].
 //
-// It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and backoff.Retrier
+// It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
 // that waits costs one channel.
 type Gate struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -228,7 +229,7 @@ func TestOperationsThatPanicLeaveTheGateOpen(t *testing.T) {
 	for value, way := range ways {
 		synctest.Test(t, func(t *testing.T) {
 			g := newGate(t, nil)
-			r := &backoff.Retrier{Gate: g, Host: "a"}
+			r := &retry.Loop{Gate: g, Host: "a"}
 			for range 16 {
 				require.Equal(t, value, left(func() { _ = r.Do(t.Context(), func(context.Context) error { way(); return nil }) }))
 			}

@@ -19,7 +19,7 @@ import (
 // A try that ends with ClassStop is not counted, whether it was begun or not. Nothing is
 // taken when a retry is admitted, so that nothing has to come back.
 //
-// It is a [backoff.Budget], and safe for concurrent use.
+// It is a [retry.Budget], and safe for concurrent use.
 type RetryBreaker struct {
 	o RetryBreakerOptions
 
@@ -72,7 +72,7 @@ func validate(window time.Duration, share float64, samples int) error {
 	return nil
 }
 
-// Admit implements [backoff.Budget].
+// Admit implements [retry.Budget].
 func (b *RetryBreaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
 	if last.Class == backoff.ClassOK {
 		return b.done, true

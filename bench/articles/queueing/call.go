@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // call is one call of one client: a request, and more if it fails. It is small
@@ -20,7 +21,7 @@ type call struct {
 
 // leave is what a budget has to do with a call.
 type leave struct {
-	budget backoff.Budget
+	budget retry.Budget
 	told   func(backoff.Verdict) // takes the outcome of the request that it waits for
 }
 
@@ -113,7 +114,7 @@ func (r *run) expire(q request) {
 	}
 }
 
-// outcome does what backoff.Retrier does between two tries: it reports the outcome to the
+// outcome does what retry.Loop does between two tries: it reports the outcome to the
 // budget, asks the policy, then the budget, and only then waits.
 func (r *run) outcome(id uint32, v backoff.Verdict) {
 	r.calls[id].serial++ // what still comes of this request is too late

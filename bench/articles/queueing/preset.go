@@ -3,7 +3,7 @@ package queueing
 import (
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -22,7 +22,7 @@ func preset(name string, o *budget.Options) Strategy {
 	return Strategy{
 		Name:   "retry-budget-" + name,
 		Policy: retry2.Policy,
-		Budget: func(func() time.Time) (backoff.Budget, error) { return budget.New(o) },
+		Budget: func(func() time.Time) (retry.Budget, error) { return budget.New(o) },
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/event"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // Setup is one run of the simulation.
@@ -70,7 +71,7 @@ type run struct {
 	outages  []backoff.Outage // what the policy knows of each call
 	leaves   []leave          // of each call; empty without a budget
 	idle     []uint32         // calls that have ended and may be used again
-	budgets  []backoff.Budget
+	budgets  []retry.Budget
 	sleepers event.Queue[uint32]
 	timeouts []event.FIFO[request] // one for each of the scenario's timeouts
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -13,10 +14,10 @@ import (
 // terms, and whether the server helps.
 type Strategy struct {
 	Name     string
-	Policy   backoff.Policy                                     // when to send the next request of a call, and when to give up
-	Budget   func(now func() time.Time) (backoff.Budget, error) // asked for leave before each request; nil: no budget
-	Local    bool                                               // each 200 calls per second have a Budget of their own; else there is one for all
-	Deadline bool                                               // the server knows until when a caller waits
+	Policy   backoff.Policy                                   // when to send the next request of a call, and when to give up
+	Budget   func(now func() time.Time) (retry.Budget, error) // asked for leave before each request; nil: no budget
+	Local    bool                                             // each 200 calls per second have a Budget of their own; else there is one for all
+	Deadline bool                                             // the server knows until when a caller waits
 }
 
 // never is the policy of callers that do not retry.
@@ -59,7 +60,7 @@ func breaker(percent int) Strategy {
 	return Strategy{
 		Name:   fmt.Sprintf("retry-2x-circuit-breaker-%d%%", percent),
 		Policy: retry2.Policy,
-		Budget: func(now func() time.Time) (backoff.Budget, error) {
+		Budget: func(now func() time.Time) (retry.Budget, error) {
 			mine := *o
 			mine.Now = now
 			return budget.NewBreaker(&mine)
@@ -67,11 +68,11 @@ func breaker(percent int) Strategy {
 	}
 }
 
-func newBudget(func() time.Time) (backoff.Budget, error) {
+func newBudget(func() time.Time) (retry.Budget, error) {
 	return budget.New(&budget.Options{Capacity: 3000, Retry: 100, First: 10})
 }
 
-func newRetryBreaker(now func() time.Time) (backoff.Budget, error) {
+func newRetryBreaker(now func() time.Time) (retry.Budget, error) {
 	return budget.NewRetryBreaker(&budget.RetryBreakerOptions{Window: 200 * ms, Share: 0.1, MinSamples: 1, Now: now})
 }
 

@@ -4,7 +4,7 @@
 //
 // The API either says nothing more, or says in Retry-After when there is room again, which
 // is the same time for all, or books a time for each. A client is a [backoff.Policy] and
-// what it does with a Retry-After: [backoff.Retrier] waits for that long and then by its
+// what it does with a Retry-After: [retry.Loop] waits for that long and then by its
 // policy; most hand-written loops wait for the longer of the two.
 //
 // What is idealised: a call takes no time, and the clients' clocks agree with the API's.

@@ -18,6 +18,7 @@ import (
 	"github.com/redial-go/redial/bench/articles/ratelimit"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -143,7 +144,7 @@ func realRetriers(t *testing.T, o ratelimit.Options) (last time.Duration, vain i
 	)
 	for i := range o.Clients {
 		group.Go(func() {
-			retrier := backoff.Retrier{Rand: rand.NewPCG(7, uint64(i))}
+			retrier := retry.Loop{Rand: rand.NewPCG(7, uint64(i))}
 			errors[i] = retrier.Do(t.Context(), func(ctx context.Context) error {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))

@@ -18,7 +18,7 @@ type Heed uint8
 
 // What a client can do with a Retry-After.
 const (
-	HeedAdd    Heed = iota // waits for that long and then by its policy, as backoff.Retrier does
+	HeedAdd    Heed = iota // waits for that long and then by its policy, as retry.Loop does
 	HeedLonger             // waits for that long, or by its policy if that is longer
 	HeedNot                // waits by its policy
 )

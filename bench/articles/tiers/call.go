@@ -96,7 +96,7 @@ func (r *run) expire(q request) {
 	}
 }
 
-// outcome does what backoff.Retrier does between two tries: it reports the outcome to the
+// outcome does what retry.Loop does between two tries: it reports the outcome to the
 // budget, asks the policy, then the budget, and only then waits.
 func (r *run) outcome(id uint32, v backoff.Verdict) {
 	c := &r.calls[id]

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // Caller is what the caller of a tier does about a failed request. The zero value does not
 // try again.
 type Caller struct {
-	Policy backoff.Policy                                     // when to send the next request of a call, and when to give up; nil: one request
-	Budget func(now func() time.Time) (backoff.Budget, error) // what all calls of the tier ask for leave before each request; nil: nothing
-	Final  bool                                               // a request is not repeated if a tier below has repeated its own, and failed
-	Marked bool                                               // a request is not repeated if the call is made for one that is itself a repetition
+	Policy backoff.Policy                                   // when to send the next request of a call, and when to give up; nil: one request
+	Budget func(now func() time.Time) (retry.Budget, error) // what all calls of the tier ask for leave before each request; nil: nothing
+	Final  bool                                             // a request is not repeated if a tier below has repeated its own, and failed
+	Marked bool                                             // a request is not repeated if the call is made for one that is itself a repetition
 }
 
 // Person is the policy of users that press a button again when what they wanted has failed.
@@ -42,7 +43,7 @@ var (
 	backingOff = Caller{Policy: backoff.Limit(&backoff.Exponential{Base: 100 * ms, Cap: time.Second, Jitter: backoff.JitterFull}, 2, 0)}
 )
 
-func (c Caller) with(b func(func() time.Time) (backoff.Budget, error)) Caller {
+func (c Caller) with(b func(func() time.Time) (retry.Budget, error)) Caller {
 	c.Budget = b
 	return c
 }
@@ -58,10 +59,10 @@ func (c Caller) marked() Caller {
 }
 
 // tenPercent is the library's default, which is the article's budget.
-func tenPercent(func() time.Time) (backoff.Budget, error) { return budget.New(nil) }
+func tenPercent(func() time.Time) (retry.Budget, error) { return budget.New(nil) }
 
 // behindBreaker is the library's default budget behind its default circuit breaker.
-func behindBreaker(now func() time.Time) (backoff.Budget, error) {
+func behindBreaker(now func() time.Time) (retry.Budget, error) {
 	breaker, err := budget.NewBreaker(&budget.BreakerOptions{Now: now})
 	if err != nil {
 		return nil, err
@@ -74,9 +75,9 @@ func behindBreaker(now func() time.Time) (backoff.Budget, error) {
 }
 
 // both admits what each of its two admits.
-type both [2]backoff.Budget
+type both [2]retry.Budget
 
-// Admit implements [backoff.Budget].
+// Admit implements [retry.Budget].
 func (b both) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool) {
 	first, ok := b[0].Admit(last)
 	if !ok {

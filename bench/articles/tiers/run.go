@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // Setup is one run of the simulation.
@@ -88,7 +88,7 @@ type run struct {
 	left    int   // calls from outside that have not arrived yet
 	calls   []call
 	idle    []uint32              // calls that have ended and may be used again
-	budgets []backoff.Budget      // of the callers of each tier; nil: none
+	budgets []retry.Budget        // of the callers of each tier; nil: none
 	events  event.Queue[due]      // what is neither a timeout nor an arrival from outside
 	expiry  []event.FIFO[request] // of the requests to each tier
 	servers []server              // of each tier
@@ -115,7 +115,7 @@ func newRun(o *Setup) (*run, error) {
 		setup:   o,
 		rand:    rand.New(rand.NewPCG(o.Seed, 0x3713)), // a stream of its own for this model
 		left:    int(s.Length.Seconds()*float64(o.RPS) + 0.5),
-		budgets: make([]backoff.Budget, len(s.Tiers)),
+		budgets: make([]retry.Budget, len(s.Tiers)),
 		expiry:  make([]event.FIFO[request], len(s.Tiers)),
 		result:  newResult(o),
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/bench/articles/tiers"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 const ms = time.Millisecond
@@ -129,7 +130,7 @@ func (s spy) Admit(backoff.Verdict) (func(backoff.Verdict), bool) {
 func TestABudgetIsToldErrorsAndTimeoutsApart(t *testing.T) {
 	told := spy{}
 	caller := strategy(t, tiers.TwoTiers(), "client-retries").Callers[0]
-	caller.Budget = func(func() time.Time) (backoff.Budget, error) { return told, nil }
+	caller.Budget = func(func() time.Time) (retry.Budget, error) { return told, nil }
 	y := tiers.Strategy{Name: "spied", Callers: []tiers.Caller{caller}}
 	s := failing(1)
 	run(t, s, y, 100)
@@ -179,7 +180,7 @@ func TestASetupThatMakesNoSenseIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, `find strategy "x" of two_tiers: it has ["client-retries" `)
 }
 
-func broken(func() time.Time) (backoff.Budget, error) {
+func broken(func() time.Time) (retry.Budget, error) {
 	return nil, errors.New("budget: option Capacity is negative")
 }
 

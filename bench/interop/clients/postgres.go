@@ -15,6 +15,7 @@ import (
 
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // Postgres prepares config for one connection, made by d, for a d with a MaxElapsed
@@ -60,7 +61,7 @@ func Pool(ctx context.Context, url string, d *dialer.Dialer, outage time.Duratio
 // the login, which no dial sees, with 57P03. Nothing but that is tried again; what d
 // could not bridge is over.
 func Acquire(ctx context.Context, pool *pgxpool.Pool) (c *pgxpool.Conn, err error) {
-	r := backoff.Retrier{
+	r := retry.Loop{
 		Policy:     &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second},
 		MaxElapsed: 2 * time.Minute,
 		Classify:   StartingUp,

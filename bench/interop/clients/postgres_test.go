@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/interop/clients"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 const insert = "insert into ledger values ($1) on conflict do nothing"
@@ -81,7 +81,7 @@ func TestPgconnDialsByTheDialer(t *testing.T) {
 	config, err := pgconn.ParseConfig(url)
 	require.NoError(t, err)
 	clients.Postgres(config, d, outage)
-	ready := backoff.Retrier{Classify: clients.StartingUp}
+	ready := retry.Loop{Classify: clients.StartingUp}
 	bridge(t, s, tries, func(ctx context.Context) error {
 		return ready.Do(ctx, func(ctx context.Context) error {
 			c, err := pgconn.ConnectConfig(ctx, config)
@@ -99,7 +99,7 @@ func TestDatabaseSQLDialsByTheDialer(t *testing.T) {
 	db, err := clients.SQL(url, d, outage)
 	require.NoError(t, err)
 	defer db.Close()
-	ready := backoff.Retrier{Classify: clients.StartingUp}
+	ready := retry.Loop{Classify: clients.StartingUp}
 	bridge(t, s, tries, func(ctx context.Context) error {
 		var c *sql.Conn
 		err := ready.Do(ctx, func(ctx context.Context) (err error) {

@@ -16,7 +16,7 @@ import (
 // A version that is often quoted tries only while the wait is below 128 s: it makes seven
 // tries, and sleeps 64 s after the last one for nothing. Both versions make a new socket
 // for each try, because on some systems a socket is useless once connect has failed. An op
-// for [backoff.Retry] that dials does the same.
+// for retry.Do that dials does the same.
 //
 // Nothing in it is random, so that a herd stays in step.
 type ConnectRetry struct {

@@ -1,4 +1,4 @@
-package backoff_test
+package retry_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // book is a Budget and a Gate that write down all calls of them, and what else happens.
@@ -62,9 +63,9 @@ func (b *book) op(errs ...error) func(context.Context) error {
 	}
 }
 
-func (b *book) retrier() *backoff.Retrier {
+func (b *book) retrier() *retry.Loop {
 	b.began = time.Now()
-	return &backoff.Retrier{Policy: doubling, Budget: b, Gate: b, Host: "h", OnWait: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
+	return &retry.Loop{Policy: doubling, Budget: b, Gate: b, Host: "h", OnWait: func(_ error, wait time.Duration) { b.note("wait %v", wait) }}
 }
 
 func TestAnOutcomeIsReportedBeforeTheNextTryIsAdmittedAndThatBeforeTheWait(t *testing.T) {
@@ -83,7 +84,7 @@ func TestARefusedRetryEndsWithoutAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{refuse: 2}
 		err := b.retrier().Do(ctx, b.op(io.EOF, io.EOF))
-		require.ErrorIs(t, err, backoff.ErrNoBudget)
+		require.ErrorIs(t, err, retry.ErrNoBudget)
 		require.ErrorIs(t, err, io.EOF)
 		require.EqualError(t, err, "not admitted by the budget after 1 try in 0s: EOF")
 		require.Equal(t, "0s admit after retry", b.lines[len(b.lines)-1])
@@ -187,7 +188,7 @@ func (v *verdicts) Acquire(context.Context, string) (func(backoff.Verdict), erro
 func TestBudgetAndGateGetAClampedRetryAfter(t *testing.T) {
 	var told verdicts
 	op, _ := failing(backoff.RetryAfter(answered(503), 1<<60), 99)
-	_ = (&backoff.Retrier{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
+	_ = (&retry.Loop{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
 	want := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}
 	require.Equal(t, verdicts{want, want}, told)
 }
@@ -221,7 +222,7 @@ func (b *bucket) refill(v backoff.Verdict) {
 
 // operations runs n operations of at most three tries, and counts calls and errors.
 func (b *bucket) operations(n int, fails func(call int) bool) (calls, failed int) {
-	r := backoff.Retrier{Policy: backoff.Limit(&backoff.Exponential{Base: -1}, 2, 0), Budget: b}
+	r := retry.Loop{Policy: backoff.Limit(&backoff.Exponential{Base: -1}, 2, 0), Budget: b}
 	for range n {
 		err := r.Do(ctx, func(context.Context) error {
 			if calls++; fails(calls) {

@@ -1,4 +1,4 @@
-package backoff
+package retry
 
 import (
 	"context"
@@ -6,64 +6,67 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Retry calls op until it succeeds, ctx ends, its error is one that no further try can
+// Do calls op until it succeeds, ctx ends, its error is one that no further try can
 // mend, or p gives up. It does for any operation what connect_retry does for connect
 // (W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
-// Environment", section 16.4). It is [Retrier.Do] of a Retrier with that policy and
-// nothing else. A nil p means [Default].
-func Retry(ctx context.Context, p Policy, op func(context.Context) error) error {
-	return (&Retrier{Policy: p}).Do(ctx, op)
+// Environment", section 16.4). It is [Loop.Do] of a Loop with that policy and nothing
+// else. A nil p means [backoff.Default].
+func Do(ctx context.Context, p backoff.Policy, op func(context.Context) error) error {
+	return (&Loop{Policy: p}).Do(ctx, op)
 }
 
-// Retrier retries operations. Its zero value is ready for use. Several goroutines may use
+// Loop retries operations. Its zero value is ready for use. Several goroutines may use
 // it at once if they may use its fields. Do not change it while it is in use.
-type Retrier struct {
-	Policy     Policy                              // default Default()
+type Loop struct {
+	Policy     backoff.Policy                      // default backoff.Default()
 	MaxElapsed time.Duration                       // the limit on all of Do: tries, waits and the gate; default, and negative: none
-	Classify   func(err error) Verdict             // judges each error; default Classify
+	Classify   func(err error) backoff.Verdict     // judges each error; default backoff.Classify
 	Budget     Budget                              // admits each try, ahead of the wait before it; default: all are admitted
-	Gate       Gate                                // holds each try, after the wait, until it may begin; default: none
+	Gate       backoff.Gate                        // holds each try, after the wait, until it may begin; default: none
 	Host       string                              // the host that Gate gets
-	Rand       rand.Source                         // the source of what is random; default: that of Rand(), safe for all goroutines
+	Rand       rand.Source                         // the source of what is random; default: that of backoff.Rand(), safe for all goroutines
 	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
 }
 
-// Do calls op until it returns nil, and then returns nil. Between two calls it waits as
+// Do calls op until it returns nil, and then returns nil. Between two calls Do waits as
 // long as the server told us to (the verdict's RetryAfter), then as long as the policy
-// says, and then at the gate. Op gets ctx with an [Attempt]. That context ends only with ctx
-// or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do returns
+// says, and then at the gate. Op gets ctx with a [backoff.Attempt]. That context ends only
+// with ctx or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do
+// returns
 //
 //   - what op returned, if its verdict is ClassStop, but without the marks around it,
-//     such as [Permanent];
-//   - a [*RetryError] with [ErrGaveUp], if the policy gives up or MaxElapsed is over. A
+//     such as [backoff.Permanent];
+//   - an [*Error] with [backoff.ErrGaveUp], if the policy gives up or MaxElapsed is over. A
 //     wait that would last until then or longer does not begin;
-//   - a [*RetryError] with [ErrNoBudget], if the budget refuses the next try;
-//   - a [*RetryError] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx
+//   - an [*Error] with [ErrNoBudget], if the budget refuses the next try;
+//   - an [*Error] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx
 //     has ended before, Do does not call op.
 //
-// A panic or a runtime.Goexit, in op or in any field of r, goes on unchanged. The Budget
+// A panic or a runtime.Goexit, in op or in any field of l, goes on unchanged. The Budget
 // and the Gate get ClassStop for such a try, as for one that was cancelled, because it
 // says nothing about the server. If a try that the Budget admitted does not begin,
 // because ctx ended in the wait before it or the Gate returned an error, its verdict is
 // Skipped too.
-func (r *Retrier) Do(ctx context.Context, op func(context.Context) error) error {
-	o := r.withDefaults()
+func (l *Loop) Do(ctx context.Context, op func(context.Context) error) error {
+	o := l.withDefaults()
 	if o.MaxElapsed > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.MaxElapsed, errElapsed)
 		defer cancel()
 	}
-	run := retrying{Retrier: o, random: rand.New(o.Rand), failed: &RetryError{began: time.Now()}}
+	run := retrying{Loop: o, random: rand.New(o.Rand), failed: &Error{began: time.Now()}}
 	return run.do(ctx, op)
 }
 
-// withDefaults returns a copy of r in which no field is nil.
-func (r *Retrier) withDefaults() *Retrier {
-	o := *r
+// withDefaults returns a copy of l in which no field is nil.
+func (l *Loop) withDefaults() *Loop {
+	o := *l
 	if o.Classify == nil {
-		o.Classify = Classify
+		o.Classify = backoff.Classify
 	}
 	if o.Budget == nil {
 		o.Budget = unlimited{}
@@ -72,7 +75,7 @@ func (r *Retrier) withDefaults() *Retrier {
 		o.Gate = noGate{}
 	}
 	if o.Rand == nil {
-		o.Rand = global{}
+		o.Rand = backoff.Rand()
 	}
 	if o.OnWait == nil {
 		o.OnWait = func(error, time.Duration) {}
@@ -80,15 +83,15 @@ func (r *Retrier) withDefaults() *Retrier {
 	return &o
 }
 
-// retrying is one call of Do. Its Retrier has the defaults.
+// retrying is one call of Do. Its Loop has the defaults.
 type retrying struct {
-	*Retrier
+	*Loop
 	random  *rand.Rand
-	outage  Outage
-	step    Step
-	failed  *RetryError
-	done    func(Verdict) // of the Budget, for the try that it has admitted; nil: none
-	outcome Verdict       // of that try, as far as it is known
+	outage  backoff.Outage
+	step    backoff.Step
+	failed  *Error
+	done    func(backoff.Verdict) // of the Budget, for the try that it has admitted; nil: none
+	outcome backoff.Verdict       // of that try, as far as it is known
 }
 
 func (r *retrying) do(ctx context.Context, op func(context.Context) error) error {
@@ -97,7 +100,7 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 		return r.failed.end(ctx)
 	}
 	defer r.settle() // when ctx ends in a wait, and when a function of the user does not return
-	if !r.admit(Verdict{}) {
+	if !r.admit(backoff.Verdict{}) {
 		return r.failed
 	}
 	for {
@@ -110,7 +113,7 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 		if ctx.Err() != nil {
 			return r.failed.end(ctx)
 		}
-		if v.Class == ClassStop {
+		if v.Class == backoff.ClassStop {
 			return unmark(err)
 		}
 		wait, ok := r.next(v)
@@ -127,13 +130,13 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 
 // admit asks the Budget for a try after last, and reports whether the try may be made.
 // If not, it completes failed.
-func (r *retrying) admit(last Verdict) bool {
+func (r *retrying) admit(last backoff.Verdict) bool {
 	done, ok := r.Budget.Admit(last)
 	if !ok {
 		r.failed.because(ErrNoBudget)
 		return false
 	}
-	r.done, r.outcome = done, Verdict{Class: ClassStop, Skipped: true}
+	r.done, r.outcome = done, backoff.Verdict{Class: backoff.ClassStop, Skipped: true}
 	return true
 }
 
@@ -147,7 +150,7 @@ func (r *retrying) settle() {
 
 // try calls op once the gate lets it, and returns its verdict and its error. If op does
 // not return, its outcome is ClassStop; if the gate returns an error, it stays Skipped.
-func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Verdict, error) {
+func (r *retrying) try(ctx context.Context, op func(context.Context) error) (backoff.Verdict, error) {
 	done, err := r.Gate.Acquire(ctx, r.Host)
 	if err != nil {
 		return r.verdictOf(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
@@ -155,16 +158,16 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (Ver
 	r.outcome.Skipped = false
 	defer func() { done(r.outcome.OfServer()) }()
 	r.failed.Tries++
-	err = op(WithAttempt(ctx, r.outage.Attempt(r.step)))
+	err = op(backoff.WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
 	return r.outcome, err
 }
 
 // next draws the wait after v, and asks the Budget for the try after that. It completes
 // failed and reports false if there is none.
-func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
+func (r *retrying) next(v backoff.Verdict) (wait time.Duration, ok bool) {
 	if r.step, ok = r.outage.Next(r.Policy, v, time.Now(), r.random); !ok {
-		r.failed.because(ErrGaveUp)
+		r.failed.because(backoff.ErrGaveUp)
 		return 0, false
 	}
 	wait = r.outage.History().Verdict.RetryAfter + r.step.Wait
@@ -178,20 +181,31 @@ func (r *retrying) next(v Verdict) (wait time.Duration, ok bool) {
 
 // verdictOf returns the verdict on err. It does not ask Classify about the end of ctx, and an
 // error that Classify takes for a success is ClassRetry.
-func (r *Retrier) verdictOf(ctx context.Context, err error) Verdict {
+func (l *Loop) verdictOf(ctx context.Context, err error) backoff.Verdict {
 	switch {
 	case err == nil:
-		return Verdict{}
+		return backoff.Verdict{}
 	case ctx.Err() == context.Canceled:
-		return Verdict{Class: ClassStop}
+		return backoff.Verdict{Class: backoff.ClassStop}
 	case ctx.Err() != nil:
-		return Verdict{Class: ClassOverload}
+		return backoff.Verdict{Class: backoff.ClassOverload}
 	}
-	v := r.Classify(err)
-	if v.Class == ClassOK {
-		v.Class = ClassRetry
+	v := l.Classify(err)
+	if v.Class == backoff.ClassOK {
+		v.Class = backoff.ClassRetry
 	}
-	return v.clamped()
+	return v.Bounded()
+}
+
+// unmark returns err without the marks of package backoff that are outermost.
+func unmark(err error) error {
+	for {
+		m, ok := err.(interface{ Unmark() error })
+		if !ok {
+			return err
+		}
+		err = m.Unmark()
+	}
 }
 
 // sleep waits for d or until ctx ends.
@@ -212,7 +226,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // their successes refill it; a connection that is only reconnected has none. It must be
 // safe for concurrent use, and must not wait.
 //
-// A [Retrier] asks it before each try of an operation. Before a later try it asks after the
+// A [Loop] asks it before each try of an operation. Before a later try it asks after the
 // outcome of the try before was reported and the policy has not given up, and before the
 // wait, so that no operation waits only to be refused.
 type Budget interface {
@@ -227,30 +241,20 @@ type Budget interface {
 	//     it was cancelled in its wait or at the gate, or the gate returned an error.
 	//     Then done gives back what Admit took.
 	//   - All other classes: the try failed. A try that a deadline cut is ClassOverload.
-	Admit(last Verdict) (done func(Verdict), ok bool)
+	Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bool)
 }
 
-// ErrNoBudget is the Cause of a [RetryError] if the [Budget] refused a try.
+// ErrNoBudget is the Cause of an [Error] if the [Budget] refused a try.
 var ErrNoBudget = errors.New("not admitted by the budget")
 
 // unlimited is a Budget that admits all.
 type unlimited struct{}
 
-func (unlimited) Admit(Verdict) (func(Verdict), bool) { return ignore, true }
+func (unlimited) Admit(backoff.Verdict) (func(backoff.Verdict), bool) { return ignore, true }
 
-func ignore(Verdict) {}
-
-// Gate holds the dials to one host until they may begin. It paces them, and holds all of
-// them when the host tells one of them to wait. It is the same interface as
-// reconnect.Gate. It must be safe for concurrent use.
-type Gate interface {
-	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
-	// an error, done is called exactly once, with the verdict on the dial: ClassOK if
-	// it succeeded, ClassStop if that says nothing about the host.
-	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
-}
+func ignore(backoff.Verdict) {}
 
 // noGate is a Gate that holds nothing.
 type noGate struct{}
 
-func (noGate) Acquire(context.Context, string) (func(Verdict), error) { return ignore, nil }
+func (noGate) Acquire(context.Context, string) (func(backoff.Verdict), error) { return ignore, nil }

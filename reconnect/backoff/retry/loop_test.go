@@ -1,10 +1,11 @@
-package backoff_test
+package retry_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -15,12 +16,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 var (
 	doubling = &backoff.Exponential{Jitter: backoff.JitterNone}
 	ctx      = context.Background()
 )
+
+// answered is an error with a status.
+type answered int
+
+func (a answered) Error() string   { return fmt.Sprint("status ", int(a)) }
+func (a answered) StatusCode() int { return int(a) }
+
+// highest is a source that draws the greatest number of a range.
+type highest struct{}
+
+func (highest) Uint64() uint64 { return 1<<64 - 1 }
 
 // failing returns an op that fails with err n times, and a count of its calls.
 func failing(err error, n int) (op func(context.Context) error, calls *int) {
@@ -33,51 +46,51 @@ func failing(err error, n int) (op func(context.Context) error, calls *int) {
 	}, calls
 }
 
-func TestRetryWaitsByThePolicyUntilItSucceeds(t *testing.T) {
+func TestDoWaitsByThePolicyUntilItSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, calls := failing(io.EOF, 4)
-		require.NoError(t, backoff.Retry(ctx, doubling, op))
+		require.NoError(t, retry.Do(ctx, doubling, op))
 		require.Equal(t, 5, *calls)
 		require.Equal(t, (1+2+4+8)*time.Second, time.Since(began))
 	})
 }
 
-func TestRetryDoesNotWaitAfterSuccess(t *testing.T) {
+func TestDoDoesNotWaitAfterSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		require.NoError(t, backoff.Retry(ctx, nil, func(context.Context) error { return nil }))
+		require.NoError(t, retry.Do(ctx, nil, func(context.Context) error { return nil }))
 		require.Zero(t, time.Since(began))
 	})
 }
 
 // Promise 9: Retry-After is added to the wait.
-func TestRetryWaitsForWhatTheServerToldAsWell(t *testing.T) {
+func TestDoWaitsForWhatTheServerToldAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, _ := failing(backoff.RetryAfter(io.EOF, time.Minute), 2)
-		require.NoError(t, backoff.Retry(ctx, doubling, op))
+		require.NoError(t, retry.Do(ctx, doubling, op))
 		require.Equal(t, 2*time.Minute+3*time.Second, time.Since(began))
 	})
 }
 
-func TestRetryReturnsAPermanentErrorWithoutItsMark(t *testing.T) {
+func TestDoReturnsAPermanentErrorWithoutItsMark(t *testing.T) {
 	for _, marked := range []error{
 		backoff.Permanent(io.EOF), backoff.RetryAfter(backoff.Permanent(io.EOF), time.Second), backoff.Permanent(backoff.Slow(io.EOF)),
 	} {
 		op, calls := failing(marked, 9)
-		require.Equal(t, io.EOF, backoff.Retry(ctx, doubling, op))
+		require.Equal(t, io.EOF, retry.Do(ctx, doubling, op))
 		require.Equal(t, 1, *calls)
 	}
 	op, _ := failing(answered(410), 9)
-	require.Equal(t, answered(410), backoff.Retry(ctx, doubling, op))
+	require.Equal(t, answered(410), retry.Do(ctx, doubling, op))
 }
 
-func TestRetryGivesUpWithThePolicyAndWithoutALastSleep(t *testing.T) {
+func TestDoGivesUpWithThePolicyAndWithoutALastSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, calls := failing(io.EOF, 99)
-		err := backoff.Retry(ctx, backoff.Limit(doubling, 2, 0), op)
+		err := retry.Do(ctx, backoff.Limit(doubling, 2, 0), op)
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Equal(t, 3, *calls)
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
@@ -86,24 +99,24 @@ func TestRetryGivesUpWithThePolicyAndWithoutALastSleep(t *testing.T) {
 	})
 }
 
-func TestRetryGivesUpBeforeAWaitThatWouldEndTooLate(t *testing.T) {
+func TestDoGivesUpBeforeAWaitThatWouldEndTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, _ := failing(backoff.RetryAfter(io.EOF, time.Hour), 99)
-		err := backoff.Retry(ctx, backoff.Limit(doubling, 0, time.Hour), op)
+		err := retry.Do(ctx, backoff.Limit(doubling, 0, time.Hour), op)
 		require.Zero(t, time.Since(began))
 		require.EqualError(t, err, "gave up after 1 try in 0s: EOF")
 	})
 }
 
-func TestRetryEndsWithItsContextInAWait(t *testing.T) {
+func TestDoEndsWithItsContextInAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		cause := errors.New("closing time")
 		ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Second, cause)
 		defer cancel()
 		op, calls := failing(io.EOF, 99)
-		err := backoff.Retry(ctx, doubling, op)
+		err := retry.Do(ctx, doubling, op)
 		require.Equal(t, 5*time.Second, time.Since(began))
 		require.Equal(t, 3, *calls)
 		require.ErrorIs(t, err, cause)
@@ -112,14 +125,14 @@ func TestRetryEndsWithItsContextInAWait(t *testing.T) {
 	})
 }
 
-func TestRetryShowsTheLastErrorThatWasNotTheContexts(t *testing.T) {
+func TestDoShowsTheLastErrorThatWasNotTheContexts(t *testing.T) {
 	closing := errors.New("closing time")
 	for _, last := range []func(context.Context) error{context.Context.Err, context.Cause} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(ctx, 90*time.Second, closing)
 			defer cancel()
 			calls := 0
-			err := backoff.Retry(ctx, doubling, func(ctx context.Context) error {
+			err := retry.Do(ctx, doubling, func(ctx context.Context) error {
 				if calls++; calls == 1 {
 					return io.EOF
 				}
@@ -131,10 +144,10 @@ func TestRetryShowsTheLastErrorThatWasNotTheContexts(t *testing.T) {
 	}
 }
 
-func TestRetryJudgesNothingAfterItsContext(t *testing.T) {
+func TestDoJudgesNothingAfterItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // so that it takes 0s
 		ctx, cancel := context.WithCancel(ctx)
-		err := backoff.Retry(ctx, nil, func(context.Context) error {
+		err := retry.Do(ctx, nil, func(context.Context) error {
 			cancel()
 			return backoff.Permanent(io.EOF)
 		})
@@ -144,7 +157,7 @@ func TestRetryJudgesNothingAfterItsContext(t *testing.T) {
 
 func TestElapsedCountsFromTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		err := backoff.Retry(ctx, backoff.Limit(doubling, 0, time.Minute), func(context.Context) error {
+		err := retry.Do(ctx, backoff.Limit(doubling, 0, time.Minute), func(context.Context) error {
 			time.Sleep(time.Minute)
 			return io.EOF
 		})
@@ -152,23 +165,23 @@ func TestElapsedCountsFromTheFirstCall(t *testing.T) {
 	})
 }
 
-func TestRetryDoesNotCallAfterItsContext(t *testing.T) {
+func TestDoDoesNotCallAfterItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // so that it takes 0s
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		op, calls := failing(io.EOF, 1)
-		err := backoff.Retry(ctx, nil, op)
+		err := retry.Do(ctx, nil, op)
 		require.Zero(t, *calls)
 		require.ErrorIs(t, err, context.Canceled)
 		require.EqualError(t, err, "context canceled after 0 tries in 0s")
 	})
 }
 
-func TestRetryTellsTheOperationItsLimits(t *testing.T) {
+func TestDoTellsTheOperationItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []backoff.Attempt
 		p := backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})
-		require.NoError(t, backoff.Retry(ctx, p, func(ctx context.Context) error {
+		require.NoError(t, retry.Do(ctx, p, func(ctx context.Context) error {
 			if tries = append(tries, backoff.AttemptFrom(ctx)); len(tries) == 3 {
 				return nil
 			}
@@ -182,26 +195,26 @@ func TestRetryTellsTheOperationItsLimits(t *testing.T) {
 	})
 }
 
-func TestRetrierAsksItsOwnClassify(t *testing.T) {
+func TestLoopAsksItsOwnClassify(t *testing.T) {
 	op, calls := failing(io.EOF, 9)
-	r := &backoff.Retrier{Classify: func(error) backoff.Verdict { return verdict(backoff.ClassStop) }}
+	r := &retry.Loop{Classify: func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassStop} }}
 	require.Equal(t, io.EOF, r.Do(ctx, op))
 	require.Equal(t, 1, *calls)
 }
 
 func TestAnErrorThatIsClassedOKIsStillAnError(t *testing.T) {
 	op, calls := failing(io.EOF, 1)
-	r := &backoff.Retrier{Policy: &backoff.Exponential{Base: -1}, Classify: func(error) backoff.Verdict { return backoff.Verdict{} }}
+	r := &retry.Loop{Policy: &backoff.Exponential{Base: -1}, Classify: func(error) backoff.Verdict { return backoff.Verdict{} }}
 	require.NoError(t, r.Do(ctx, op))
 	require.Equal(t, 2, *calls)
 }
 
-func TestRetrierNotifiesBeforeEachWait(t *testing.T) {
+func TestLoopNotifiesBeforeEachWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var lines []string
 		op, _ := failing(backoff.RetryAfter(io.EOF, time.Second), 2)
-		r := &backoff.Retrier{Policy: doubling, OnWait: func(err error, wait time.Duration) {
+		r := &retry.Loop{Policy: doubling, OnWait: func(err error, wait time.Duration) {
 			lines = append(lines, fmt.Sprint(time.Since(began), ": ", err, ", wait ", wait))
 		}}
 		require.NoError(t, r.Do(ctx, op))
@@ -209,11 +222,11 @@ func TestRetrierNotifiesBeforeEachWait(t *testing.T) {
 	})
 }
 
-func TestRetrierDrawsFromItsSource(t *testing.T) {
+func TestLoopDrawsFromItsSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		op, _ := failing(io.EOF, 3)
-		require.NoError(t, (&backoff.Retrier{Policy: &backoff.Exponential{}, Rand: highest}).Do(ctx, op))
+		require.NoError(t, (&retry.Loop{Policy: &backoff.Exponential{}, Rand: highest{}}).Do(ctx, op))
 		require.Equal(t, (1+2+4)*time.Second-3, time.Since(began))
 	})
 }
@@ -296,7 +309,7 @@ func hang(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 func TestMaxElapsedCutsACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		err := (&backoff.Retrier{MaxElapsed: time.Minute}).Do(ctx, hang)
+		err := (&retry.Loop{MaxElapsed: time.Minute}).Do(ctx, hang)
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
 		require.NotErrorIs(t, err, context.DeadlineExceeded) // which means the caller's own deadline
@@ -308,27 +321,27 @@ func TestAWaitThatWouldLastUntilMaxElapsedIsNotBegun(t *testing.T) {
 	for _, limit := range []time.Duration{6 * time.Second, 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			op, _ := failing(io.EOF, 99)
-			err := (&backoff.Retrier{Policy: doubling, MaxElapsed: limit}).Do(ctx, op)
+			err := (&retry.Loop{Policy: doubling, MaxElapsed: limit}).Do(ctx, op)
 			require.EqualError(t, err, fmt.Sprintf("gave up after 3 tries in 3s, %s (%v): EOF", "because the next wait would not end within MaxElapsed", limit))
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		op, _ := failing(io.EOF, 99)
-		err := (&backoff.Retrier{Policy: doubling, MaxElapsed: 7*time.Second + 1}).Do(ctx, op)
+		err := (&retry.Loop{Policy: doubling, MaxElapsed: 7*time.Second + 1}).Do(ctx, op)
 		require.ErrorContains(t, err, "gave up after 4 tries in 7s, ")
 	})
 }
 
 func TestMaxElapsedCountsWhatTheServerToldUsToWait(t *testing.T) {
 	op, _ := failing(backoff.RetryAfter(io.EOF, time.Minute), 99)
-	err := (&backoff.Retrier{Policy: doubling, MaxElapsed: time.Minute}).Do(ctx, op)
+	err := (&retry.Loop{Policy: doubling, MaxElapsed: time.Minute}).Do(ctx, op)
 	require.EqualError(t, err, "gave up after 1 try in 0s, because the next wait would not end within MaxElapsed (1m0s): EOF")
 }
 
 func TestANegativeMaxElapsedIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op, calls := failing(io.EOF, 20)
-		require.NoError(t, (&backoff.Retrier{MaxElapsed: -1}).Do(ctx, op))
+		require.NoError(t, (&retry.Loop{MaxElapsed: -1}).Do(ctx, op))
 		require.Equal(t, 21, *calls)
 	})
 }
@@ -336,34 +349,44 @@ func TestANegativeMaxElapsedIsNone(t *testing.T) {
 func TestARetryErrorIsTheContextsErrorWhateverItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(io.ErrClosedPipe)
-	err := backoff.Retry(ctx, nil, hang)
+	err := retry.Do(ctx, nil, hang)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestTimeoutSaysWhetherTimeRanOut(t *testing.T) {
-	past, cancel := context.WithDeadlineCause(ctx, start.AddDate(-9, 0, 0), io.EOF)
+	past, cancel := context.WithDeadlineCause(ctx, time.Unix(0, 0), io.EOF)
 	defer cancel()
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context
-		r    backoff.Retrier
+		r    retry.Loop
 		err  error
 		want bool
 	}{
-		"deadline":   {past, backoff.Retrier{}, nil, true},
-		"MaxElapsed": {ctx, backoff.Retrier{Policy: doubling, MaxElapsed: time.Second}, io.EOF, true},
-		"last try":   {ctx, backoff.Retrier{Policy: giveUp{}}, os.ErrDeadlineExceeded, true},
-		"refused":    {ctx, backoff.Retrier{Policy: giveUp{}}, io.EOF, false},
-		"cancelled":  {gone, backoff.Retrier{}, nil, false},
+		"deadline":   {past, retry.Loop{}, nil, true},
+		"MaxElapsed": {ctx, retry.Loop{Policy: doubling, MaxElapsed: time.Second}, io.EOF, true},
+		"last try":   {ctx, retry.Loop{Policy: giveUp{}}, os.ErrDeadlineExceeded, true},
+		"refused":    {ctx, retry.Loop{Policy: giveUp{}}, io.EOF, false},
+		"cancelled":  {gone, retry.Loop{}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.r.Do(c.ctx, func(context.Context) error { return c.err })
-			var e *backoff.RetryError
+			var e *retry.Error
 			require.True(t, errors.As(err, &e))
 			require.Equal(t, c.want, e.Timeout())
+		})
+	}
+}
+
+func TestNoNumberBreaksMaxElapsed(t *testing.T) {
+	for limit, want := range map[time.Duration]int{0: 4, 1: 1, -1: 4, math.MinInt64: 4, math.MaxInt64: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			op, calls := failing(io.EOF, 3)
+			_ = (&retry.Loop{Policy: doubling, MaxElapsed: limit}).Do(ctx, op)
+			require.Equal(t, want, *calls, "%v", limit)
 		})
 	}
 }

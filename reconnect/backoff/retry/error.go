@@ -1,23 +1,23 @@
-package backoff
+package retry
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
-// ErrGaveUp is the Cause of a [RetryError] if the policy gave up or MaxElapsed was over.
-var ErrGaveUp = errors.New("gave up")
-
 // errElapsed is the cause with which MaxElapsed ends a context.
-var errElapsed = fmt.Errorf("%w: MaxElapsed is over", ErrGaveUp)
+var errElapsed = fmt.Errorf("%w: MaxElapsed is over", backoff.ErrGaveUp)
 
-// RetryError reports why there was no further try, and what went wrong in the last one.
+// Error reports why there was no further try, and what went wrong in the last one.
 // It unwraps to both. If a context ended the operation, it also matches that context's
 // Err, whatever the cause was.
-type RetryError struct {
-	Cause   error         // ErrGaveUp, ErrNoBudget, or the cause with which the context ended
+type Error struct {
+	Cause   error         // backoff.ErrGaveUp, ErrNoBudget, or the cause with which the context ended
 	Err     error         // the error of the last try that failed by itself; nil: none did
 	Tries   int           // how many times the operation was called
 	Elapsed time.Duration // how long all of it took
@@ -32,7 +32,7 @@ type RetryError struct {
 // Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused". Where a
 // wait that would have been too long was not begun it says so, because Elapsed may then be
 // much less than MaxElapsed.
-func (e *RetryError) Error() string {
+func (e *Error) Error() string {
 	tries := "tries"
 	if e.Tries == 1 {
 		tries = "try"
@@ -48,7 +48,7 @@ func (e *RetryError) Error() string {
 }
 
 // Unwrap returns Cause and, if there is one, Err.
-func (e *RetryError) Unwrap() []error {
+func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Cause}
 	}
@@ -56,31 +56,31 @@ func (e *RetryError) Unwrap() []error {
 }
 
 // Is reports whether target is the Err of the context that ended the operation.
-func (e *RetryError) Is(target error) bool { return e.ended != nil && e.ended == target }
+func (e *Error) Is(target error) bool { return e.ended != nil && e.ended == target }
 
 // Timeout reports whether time ran out: a deadline, MaxElapsed, or the limit on the last
 // try.
-func (e *RetryError) Timeout() bool {
+func (e *Error) Timeout() bool {
 	slow := func(t interface{ Timeout() bool }) bool { return t.Timeout() }
-	return e.late || e.ended == context.DeadlineExceeded || find(e.Err, slow)
+	return e.late || e.ended == context.DeadlineExceeded || errs.Find(e.Err, slow)
 }
 
 // note keeps err, unless err only says that ctx has ended.
-func (e *RetryError) note(ctx context.Context, err error) {
+func (e *Error) note(ctx context.Context, err error) {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
 		e.Err = err
 	}
 }
 
 // because completes e with its cause, and returns it.
-func (e *RetryError) because(cause error) error {
+func (e *Error) because(cause error) error {
 	e.Cause = cause
 	e.Elapsed = time.Since(e.began)
 	return e
 }
 
 // end completes e with the cause of ctx, which has ended, and returns it.
-func (e *RetryError) end(ctx context.Context) error {
+func (e *Error) end(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == errElapsed {
 		return e.elapse()
@@ -90,7 +90,7 @@ func (e *RetryError) end(ctx context.Context) error {
 }
 
 // elapse completes e because MaxElapsed is over, and returns it.
-func (e *RetryError) elapse() error {
+func (e *Error) elapse() error {
 	e.late = true
-	return e.because(ErrGaveUp)
+	return e.because(backoff.ErrGaveUp)
 }

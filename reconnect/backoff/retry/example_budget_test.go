@@ -1,4 +1,4 @@
-package backoff_test
+package retry_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 // allowance is a Budget of so many retries, for all operations that share it.
@@ -31,11 +32,11 @@ func (a *allowance) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok 
 func ExampleBudget() {
 	shared := &allowance{}
 	shared.left.Store(1)
-	r := backoff.Retrier{Budget: shared, Policy: &backoff.Exponential{Base: time.Millisecond}}
+	r := retry.Loop{Budget: shared, Policy: &backoff.Exponential{Base: time.Millisecond}}
 	for range 2 {
 		err := r.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
-		if e, ok := errors.AsType[*backoff.RetryError](err); ok {
-			fmt.Println(e.Tries, errors.Is(err, backoff.ErrNoBudget))
+		if e, ok := errors.AsType[*retry.Error](err); ok {
+			fmt.Println(e.Tries, errors.Is(err, retry.ErrNoBudget))
 		}
 	}
 	// Output:
