@@ -55,7 +55,7 @@ type Framed struct {
 
 	// HandshakeTimeout is the limit on TLS, counted from the end of connecting. It
 	// holds for each endpoint and each try. Default: none under a supervisor, which
-	// knows when a handshake hangs, keeps it and dials beside it (see [backoff.Dials]);
+	// knows when a handshake hangs, keeps it and dials beside it (see package schedule);
 	// otherwise 30 s.
 	HandshakeTimeout time.Duration
 

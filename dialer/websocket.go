@@ -106,7 +106,7 @@ type WebSocket struct {
 	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of
 	// connecting. It holds for each endpoint and each try. Default: none under a
 	// supervisor, which knows when a handshake hangs, keeps it and dials beside it (see
-	// [backoff.Dials]); otherwise 30 s.
+	// package schedule); otherwise 30 s.
 	HandshakeTimeout time.Duration
 
 	// MaxHeaderBytes is the limit on the header of an answer, the server's or a

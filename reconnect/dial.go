@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -35,7 +36,7 @@ type dial[C io.Closer] struct {
 }
 
 // begin begins a dial, or its wait at the gate.
-func (d *dialing[C]) begin(a backoff.Action) {
+func (d *dialing[C]) begin(a schedule.Action) {
 	o := d.s.o
 	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.owner.name(), hooks: d.s.owner.hooks()}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -42,16 +43,16 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 	}
 	for {
 		switch a := s.dials.Next(time.Now()); a.Do {
-		case backoff.DoDial:
+		case schedule.DoDial:
 			d.resume(a.Kicked)
 			d.begin(a)
-		case backoff.DoKeep:
+		case schedule.DoKeep:
 			d.keep(d.dials[a.Which], a.Kicked)
-		case backoff.DoCut:
+		case schedule.DoCut:
 			d.giveUp(d.dials[a.Which])
-		case backoff.DoStop:
+		case schedule.DoStop:
 			return c, nil, d.stopped()
-		case backoff.DoWait:
+		case schedule.DoWait:
 			if d.won != nil {
 				d.taken = true
 				return d.won.conn, d.won.session, nil

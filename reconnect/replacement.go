@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/handover"
 	"github.com/redial-go/redial/reconnect/internal/inbox"
 	"github.com/redial-go/redial/reconnect/internal/link"
@@ -151,7 +152,7 @@ func (r *replacement) hook(name string, f func()) {
 }
 
 // besideAnother returns the options of the successor's dials, of which there is one at a time.
-func besideAnother(o *backoff.DialOptions) *backoff.DialOptions {
+func besideAnother(o *schedule.DialOptions) *schedule.DialOptions {
 	one := *o
 	one.OneConnection, one.StartSpread = true, 0
 	return &one

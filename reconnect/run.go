@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -97,7 +98,7 @@ type supervisor[C io.Closer] struct {
 	owner owner[C]
 	o     *RunOptions
 
-	dials   backoff.Dials
+	dials   schedule.Dials
 	cause   error           // why the last session ended; nil before the first
 	verdict backoff.Verdict // on the last dial or session
 	down    link.Instant    // when the last ready session was lost, or the start
@@ -115,8 +116,8 @@ func (s *supervisor[C]) trace() *Trace { return s.owner.hooks().Load() }
 // messages.
 //
 //go:noinline
-func newSupervisor[C io.Closer](o *RunOptions, dials *backoff.DialOptions, owner owner[C]) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, down: link.Now(), dials: backoff.NewDials(dials, o.random())}
+func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C]) *supervisor[C] {
+	s := &supervisor[C]{o: o, owner: owner, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
 	s.dials.Start(time.Now())
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // RunOptions are the options of [Run]. A nil *RunOptions is fine.
@@ -72,7 +73,7 @@ type RunOptions struct {
 	// Trace has the hooks that observe each step. Default: none.
 	Trace *Trace
 
-	dials *backoff.DialOptions // what follows from these options
+	dials *schedule.DialOptions // what follows from these options
 }
 
 // Gate is where the connections of a program to one host wait until they may dial, such as a
@@ -112,7 +113,7 @@ func (o *RunOptions) complete() (*RunOptions, error) {
 	if r.Gate != nil && r.Host == "" {
 		return nil, errors.New("reconnect: RunOptions.Gate needs a Host")
 	}
-	r.dials = (&backoff.DialOptions{
+	r.dials = (&schedule.DialOptions{
 		Policy: r.Policy, OneConnection: r.OneConnection, StartSpread: r.StartSpread, StableAfter: r.StableAfter,
 	}).WithDefaults()
 	return &r, nil

@@ -221,7 +221,7 @@ type Wait struct {
 	Name    string          // RunOptions.Name
 	Try     int             // the number of the dial that follows
 	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
-	Verdict backoff.Verdict // the verdict on Cause, after the rules of backoff.Outage.Next
+	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
 	Drawn   time.Duration   // the policy's part, and what an earlier answer has asked for beyond that
 }
 

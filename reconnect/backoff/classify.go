@@ -39,7 +39,7 @@ import (
 //     Refused, if it was refused or reset.
 //
 // A verdict that is Lenient is taken for an ordinary loss the first time, and is Slow
-// from the second in a row on: see [Outage.Next].
+// from the second in a row on: see package schedule, Outage.Next.
 //
 // In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark
 // [RetryAfter], returns the time that the server told us to wait. It is cut to

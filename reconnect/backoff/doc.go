@@ -8,8 +8,8 @@
 //     and what is added to a wait that a server asked for. The cap comes first and the
 //     jitter after it, so that waits do not gather at the cap.
 //   - No hot loop (3). Waits grow, with the failures or with the time since the first of
-//     them, until the [Outage] is set back: after a stable session, and in part after one
-//     of [BriefSession] or more, but never after a shorter one. No number of failures, no
+//     them, until the outage is set back: after a stable session, and in part after one
+//     of 2 s or more, but never after a shorter one. No number of failures, no
 //     setting and no NaN makes a wait overflow or negative.
 //   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A
 //     server's Retry-After comes on top of the jittered wait and is cut at an hour.
@@ -19,18 +19,21 @@
 //     times out is not: after it, waits go on growing where the cap on cheap failures
 //     stops.
 //   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or
-//     may be lost. A [Dials] keeps it and dials again beside it.
+//     may be lost. Package schedule keeps it and dials again beside it.
 //   - Values, not state. A [Policy] is immutable, may be shared by any number of
 //     connections, and allocates nothing. Random numbers are arguments, so that a test
 //     or a simulator can repeat itself.
 //
 // # Ways in
 //
-// Package retry repeats any operation by a policy. A supervisor, which has more to do than
-// that, owns a [Dials] and asks it, or an [Outage], if it has one dial at a time. [Default],
-// a [Prompt], is the policy for all; [Exponential], with [First], [Limit] and [WithTimeouts]
-// around it, makes others. Package classic has the policies of the past. Mark errors where
-// they are made: [Permanent], [Slow], [Refresh], [RetryAfter].
+// [Default], a [Prompt], is the policy for all; [Exponential], with [First], [Limit] and
+// [WithTimeouts] around it, makes others. Mark errors where they are made: [Permanent],
+// [Slow], [Refresh], [RetryAfter]. Four packages stand on this one:
+//
+//   - retry repeats any operation by a policy.
+//   - schedule decides when one connection is dialed. It is for supervisors and simulators.
+//   - classic has the policies of the past.
+//   - package reconnect, above all of them, keeps a connection open.
 //
 // Use policies by pointer, and do not change them once they are in use. In their fields
 // zero means the default, as does a float that is not a number. Negative means off: no wait,

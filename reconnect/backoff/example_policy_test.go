@@ -78,37 +78,3 @@ func ExampleLimit() {
 	// false
 	// false
 }
-
-// Dials decides when a connection is dialed: here again after a refusal, and then beside a
-// handshake that is not answered. The clock is the example's.
-func ExampleDials() {
-	d := backoff.NewDials(nil, nil)
-	now := time.Now()
-	d.Start(now)
-
-	action := d.Next(now)
-	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
-	d.Failed(action.Which, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}, now)
-
-	now = d.Due() // the wait is over
-	action = d.Next(now)
-	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
-	d.Connected(action.Which, now)
-
-	now = now.Add(time.Minute) // the handshake hangs
-	action = d.Next(now)
-	fmt.Println(action.Do == backoff.DoKeep, "dial", action.Which)
-	action = d.Next(now)
-	fmt.Println(action.Do == backoff.DoDial, "dial", action.Which)
-	d.Connected(action.Which, now)
-
-	d.Answered(action.Which, now) // the second is answered, so that the first is cut
-	action = d.Next(now)
-	fmt.Println(action.Do == backoff.DoCut, "dial", action.Which)
-	// Output:
-	// true dial 0
-	// true dial 0
-	// true dial 0
-	// true dial 1
-	// true dial 0
-}

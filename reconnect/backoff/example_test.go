@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func ExamplePermanent() {
@@ -21,7 +22,7 @@ func ExamplePermanent() {
 
 // An account that somebody has to pay for: the next try comes minutes later.
 func ExampleSlow() {
-	var outage backoff.Outage
+	var outage schedule.Outage
 	err := fmt.Errorf("login: %w", backoff.Slow(errors.New("account suspended")))
 	step, ok := outage.Next(&backoff.Exponential{}, backoff.Classify(err), time.Now(), nil)
 	fmt.Println(err)
@@ -80,22 +81,6 @@ func ExampleFirst() {
 	// 554ms true
 	// 523ms true
 	// false
-}
-
-// What a supervisor does, without the waiting.
-func ExampleOutage() {
-	var outage backoff.Outage
-	policy := &backoff.Exponential{Jitter: backoff.JitterNone}
-	lost := time.Now()
-	outage.Begin(lost)
-	for _, err := range []error{errors.New("EOF"), context.DeadlineExceeded, backoff.Permanent(errors.New("banned"))} {
-		step, ok := outage.Next(policy, backoff.Classify(err), lost, backoff.Rand())
-		fmt.Println(outage.History().Verdict.Class, step.Wait, ok)
-	}
-	// Output:
-	// retry 1s true
-	// overload 2s true
-	// stop 0s false
 }
 
 func ExampleParseRetryAfter() {

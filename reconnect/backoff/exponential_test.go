@@ -96,7 +96,7 @@ func TestEachOverloadMovesTheCapOneStep(t *testing.T) {
 }
 
 func TestTheLongestDelayIsHalfOfWhatADurationHolds(t *testing.T) {
-	a := backoff.History{N: 99, Overloads: 99, Verdict: verdict(backoff.ClassOverload)}
+	a := backoff.History{N: 99, Overloads: 99, Verdict: backoff.Verdict{Class: backoff.ClassOverload}}
 	for _, p := range []*backoff.Exponential{{Cap: -1}, {Cap: math.MaxInt64}, {OverloadCap: math.MaxInt64}} {
 		p.Jitter = backoff.JitterNone
 		s, _ := p.Next(a, seeded())

@@ -8,9 +8,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const sec = time.Second
 
 // start is an arbitrary moment.
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -28,7 +31,7 @@ func (c constant) Uint64() uint64 { return uint64(c) }
 // waits returns the waits 0 to n-1 of p, until it gives up, after failures of one class
 // that take no time, with all draws from source.
 func waits(p backoff.Policy, n int, class backoff.Class, source rand.Source) []float64 {
-	var outage backoff.Outage
+	var outage schedule.Outage
 	seconds, now := make([]float64, 0, n), start
 	for range n {
 		s, ok := outage.Next(p, backoff.Verdict{Class: class}, now, rand.New(source))

@@ -24,12 +24,12 @@ type History struct {
 	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed   time.Duration // time since the connection was lost, or since the start
 	Least     time.Duration // the wait is raised to this if it is shorter: minutes after ClassSlow, else 0
-	Verdict   Verdict       // on the try or session that has just ended, after the rules of [Outage.Next]
+	Verdict   Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
 	Row       int           // how many verdicts in a row, this one included, had the class that it had before these rules
 	Stable    bool          // what has just ended was a stable session
 	ToldFor   time.Duration // how long ago the server first asked us to wait, if it has asked again after each try since; 0: not before this one
 
-	// What follows is known to the Policy of a [Dials] only.
+	// Only a schedule.Dials sets these.
 	Refused bool          // a dial was refused or reset in this outage
 	Hung    bool          // the verdict is on a handshake that hangs
 	Hang    time.Duration // for how long handshakes have hung; 0: none does
@@ -45,8 +45,8 @@ var ErrGaveUp = errors.New("gave up")
 type Step struct {
 	Wait      time.Duration // before the next try
 	Connect   time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake time.Duration // the limit on what follows, TLS and the protocol's upgrade; for a [Dials] the time after which it hangs
-	Swap      bool          // of two handshakes that hang, a [Dials] gives up the one that it kept until now, not the one after this step
+	Handshake time.Duration // the limit on what follows, TLS and the protocol's upgrade; for a schedule.Dials the time after which it hangs
+	Swap      bool          // of two handshakes that hang, a schedule.Dials gives up the one that it kept until now, not the one after this step
 }
 
 // start returns the Step of p for the first dial of all, of which only the limits count. A
@@ -103,11 +103,10 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // limit. A nil p means [Default].
 //
 // Both begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off
-// the outage, and ends one that is not older (see [Dials]). So where sessions are short but
+// the outage, and ends one that is not older (see schedule.Dials). So where sessions are short but
 // better than none, Limit may never give up.
 //
-// With 3 attempts a connection that was lost is tried three times. Package
-// retry makes four
+// With 3 attempts a connection that was lost is tried three times. Package retry makes four
 // tries, because it does not wait before the first.
 func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
 	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}

@@ -21,7 +21,7 @@ import (
 //     now if that is longer.
 //   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
 //     the hang if that is longer. The last sixth of the time is jittered, so that with the
-//     default it hangs after 8.3 to 10 s. A [Dials] keeps it, and begins the next dial beside
+//     default it hangs after 8.3 to 10 s. A schedule.Dials keeps it, and begins the next dial beside
 //     it without a wait. If that hangs as well it is given up, and the next begins.
 //   - The first dial beside a kept handshake takes its place if it hangs as well, because a
 //     short hang may have swallowed every first handshake of a herd. This happens once per

@@ -28,6 +28,15 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", c)
 }
 
+// The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
+// [ClassRefresh] is a draw from [0, RefreshSpread), so that those whose credentials
+// expired at one instant do not come together.
+const (
+	SlowMin       = time.Minute
+	SlowMax       = 3 * time.Minute
+	RefreshSpread = time.Second
+)
+
 // Verdict is the judgement on how a try or a session ended.
 type Verdict struct {
 	Class      Class         // what kind of failure it is

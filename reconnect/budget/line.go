@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Line is the queue of the dials to one host: the core of a [Gate]. It does not wait, and
@@ -34,12 +35,12 @@ type Line struct {
 	under    int       // dials under way: admitted, and not done
 	window   int       // how many may be; below Concurrent while the host is down or coming back
 	down     bool
-	outage   backoff.Outage // while down
-	hold     time.Time      // no dial before this, because the server said so
-	pace     time.Time      // no probe before this
-	spread   time.Duration  // the wait that was drawn for it
-	lastDone time.Time      // the time of the last Done
-	waited   time.Duration  // by the admitted dials, in all
+	outage   schedule.Outage // while down
+	hold     time.Time       // no dial before this, because the server said so
+	pace     time.Time       // no probe before this
+	spread   time.Duration   // the wait that was drawn for it
+	lastDone time.Time       // the time of the last Done
+	waited   time.Duration   // by the admitted dials, in all
 	granted  uint64
 }
 
@@ -219,7 +220,7 @@ func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 		return
 	}
 	if !l.down {
-		l.down, l.outage = true, backoff.Outage{}
+		l.down, l.outage = true, schedule.Outage{}
 		l.outage.Begin(now)
 	}
 	l.window = 1

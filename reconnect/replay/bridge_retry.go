@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // failure is a call that has failed, and of which BridgeOptions.Policy has to decide when it is
 // repeated.
 type failure[K comparable, T any] struct {
 	s      *stream[K, T]
-	outage *backoff.Outage // of s
-	round  uint64          // of s
+	outage *schedule.Outage // of s
+	round  uint64           // of s
 	now    time.Time
 	err    error
 	last   func(s *stream[K, T], err error) // follows if the call is of no use any more
@@ -20,7 +21,7 @@ type failure[K comparable, T any] struct {
 // retry has a call for s repeated after a wait, on which decide decides.
 func (b *Bridge[K, T]) retry(s *stream[K, T], err error, now time.Time, last func(*stream[K, T], error)) {
 	if s.failed == nil {
-		s.failed = new(backoff.Outage)
+		s.failed = new(schedule.Outage)
 		s.failed.Begin(now)
 	}
 	b.failures = append(b.failures, failure[K, T]{s, s.failed, s.round, now, err, last})

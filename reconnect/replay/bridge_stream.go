@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // stream is one stream of a Bridge, whose mu guards it.
@@ -32,14 +32,14 @@ type stream[K comparable, T any] struct {
 	replaced   bool   // since a seam that has overlapped, nothing new has come: a snapshot may be behind
 
 	// The fetches of the stream. See bridge_fetch.go.
-	round   uint64          // counts the reasons to fetch; a fetch serves those before its beginning
-	waits   bool            // for a live message, or for Refetch
-	queued  bool            // it is in the queue
-	due     time.Time       // when the next fetch may begin; zero: now
-	job     *job[K, T]      // under way; nil: none
-	failed  *backoff.Outage // the failures in a row; nil: none
-	lacking time.Time       // since when fetches have not brought what is missing; zero: they have
-	pages   int             // since the cursor has moved
+	round   uint64           // counts the reasons to fetch; a fetch serves those before its beginning
+	waits   bool             // for a live message, or for Refetch
+	queued  bool             // it is in the queue
+	due     time.Time        // when the next fetch may begin; zero: now
+	job     *job[K, T]       // under way; nil: none
+	failed  *schedule.Outage // the failures in a row; nil: none
+	lacking time.Time        // since when fetches have not brought what is missing; zero: they have
+	pages   int              // since the cursor has moved
 }
 
 // maxSeen is how many live messages in a row may have come before.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/event"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Result is what one run, or the mean of several, has shown.
@@ -61,7 +62,7 @@ type run struct {
 
 // client is one client.
 type client struct {
-	outage  backoff.Outage
+	outage  schedule.Outage
 	version int32 // as it read it
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // call is one call of one client: a request, and more if it fails. It is small
@@ -68,7 +69,7 @@ func (r *run) blank() uint32 {
 		return id
 	}
 	r.calls = append(r.calls, call{})
-	r.outages = append(r.outages, backoff.Outage{})
+	r.outages = append(r.outages, schedule.Outage{})
 	if len(r.budgets) > 0 {
 		r.leaves = append(r.leaves, leave{})
 	}
@@ -128,7 +129,7 @@ func (r *run) outcome(id uint32, v backoff.Verdict) {
 	outage := &r.outages[id]
 	if c := &r.calls[id]; !c.failed {
 		c.failed = true
-		*outage = backoff.Outage{}
+		*outage = schedule.Outage{}
 	}
 	step, ok := outage.Next(r.strategy.Policy, v, time.Unix(0, r.now), r.rand)
 	if !ok || !r.admit(id, v) {

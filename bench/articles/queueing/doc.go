@@ -1,7 +1,7 @@
 // Package queueing reproduces the simulation of an article about retries (Denis Isaev, "Good
 // Retry, Bad Retry: An Incident Story", Yandex, 2024): many callers, one server with a
 // queue, and a failure of half a second, in discrete events. The library itself decides what
-// the callers do about a failed call: each has a backoff.Outage, asks a
+// the callers do about a failed call: each has a schedule.Outage, asks a
 // backoff.Policy how long to wait, and may have to ask a budget of package
 // reconnect/budget for leave.
 //

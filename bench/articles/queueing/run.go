@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
-	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Setup is one run of the simulation.
@@ -68,9 +68,9 @@ type run struct {
 	permits  int     // that are free; unlimited in an open loop
 	waiting  int     // calls that wait for a permit; nothing else is known of them yet
 	calls    []call
-	outages  []backoff.Outage // what the policy knows of each call
-	leaves   []leave          // of each call; empty without a budget
-	idle     []uint32         // calls that have ended and may be used again
+	outages  []schedule.Outage // what the policy knows of each call
+	leaves   []leave           // of each call; empty without a budget
+	idle     []uint32          // calls that have ended and may be used again
 	budgets  []retry.Budget
 	sleepers event.Queue[uint32]
 	timeouts []event.FIFO[request] // one for each of the scenario's timeouts

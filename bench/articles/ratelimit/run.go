@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/event"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Heed is what a client does with a Retry-After.
@@ -136,7 +137,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, api: api, rand: rand.New(rand.NewPCG(o.Seed, 0x429)), outages: make([]backoff.Outage, o.Clients)}
+	r := &run{o: o, api: api, rand: rand.New(rand.NewPCG(o.Seed, 0x429)), outages: make([]schedule.Outage, o.Clients)}
 	for i := range o.Clients {
 		r.due.Push(int64(backoff.Uniform(r.rand, 0, o.Spread)), uint32(i))
 	}
@@ -159,7 +160,7 @@ type run struct {
 	api     *API
 	rand    *rand.Rand
 	due     event.Queue[uint32] // clients, by the time of their next call
-	outages []backoff.Outage
+	outages []schedule.Outage
 	y       Result
 }
 

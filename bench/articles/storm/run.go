@@ -7,6 +7,7 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/event"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // WarmUp is how long a storm runs well before its server is stopped, simulated and
@@ -104,7 +105,7 @@ type run struct {
 // client is one of them.
 type client struct {
 	policy  backoff.Policy
-	outage  backoff.Outage
+	outage  schedule.Outage
 	serial  uint32 // of the request that it waits for
 	waits   bool   // it does wait for one
 	arrears bool   // it has not succeeded since the server goes on, and had failed
@@ -173,7 +174,7 @@ func (r *run) done(v visit) {
 	}
 	r.second().OK++
 	c.waits = false
-	c.outage = backoff.Outage{}
+	c.outage = schedule.Outage{}
 	if c.arrears && r.phase == 2 {
 		c.arrears = false
 		r.total.Everyone = time.Duration(r.now - r.resume)
@@ -192,7 +193,7 @@ func (r *run) expire(v visit) {
 	step, again := c.outage.Next(c.policy, backoff.Verdict{Class: backoff.ClassOverload}, time.Unix(0, r.now), r.rand)
 	if !again {
 		r.total.GaveUp++
-		c.outage = backoff.Outage{}
+		c.outage = schedule.Outage{}
 		r.think(v.client)
 		return
 	}

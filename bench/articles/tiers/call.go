@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // call is one call of a tier: a request, and more if it fails.
@@ -16,7 +17,7 @@ type call struct {
 	user    float64 // the user that calls from outside, uniform in [0, 1)
 	again   bool    // what it is made for is a repetition
 	final   bool    // a tier below has repeated a request that failed
-	outage  backoff.Outage
+	outage  schedule.Outage
 	told    func(backoff.Verdict) // takes the outcome of the request that it waits for; nil: nothing wants it
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Diagram is which requests are at the server in each second.
@@ -33,7 +34,7 @@ func Draw(p backoff.Policy, seconds int) *Diagram {
 	d := &Diagram{Seconds: make([][]Letter, max(seconds, 0))}
 	r := rand.New(rand.NewPCG(1, 0x1e77)) // for policies with jitter
 	for request := range d.Seconds {
-		var outage backoff.Outage
+		var outage schedule.Outage
 		for second, try := request, 0; second < len(d.Seconds); try++ {
 			d.Seconds[second] = append(d.Seconds[second], Letter{request, try})
 			ended := second + 1

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Outage is how the dials fail that a client makes while its server is away.
@@ -127,7 +128,7 @@ func Draw(ctx context.Context, o Options) (*Result, error) {
 // client draws the retries of one client.
 func (o *Options) client(r *rand.Rand) (all []Retry) {
 	var (
-		outage backoff.Outage
+		outage schedule.Outage
 		start  = time.Unix(0, 0)
 		now    time.Duration
 	)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // client is what has to be known of a connection at each step.
@@ -88,7 +89,7 @@ func (r *run) act(c *client, who int32, now int64) {
 	m := &r.supervisors[who]
 	for {
 		switch a := m.Next(clock(now)); a.Do {
-		case backoff.DoDial:
+		case schedule.DoDial:
 			x := &c.dials[a.Which]
 			*x = dial{limit: int64(cmp.Or(a.Attempt.Connect, backoff.DefaultConnect)), number: x.number + 1}
 			if r.gates != nil {
@@ -96,18 +97,18 @@ func (r *run) act(c *client, who int32, now int64) {
 				continue
 			}
 			r.dial(c, who, a.Which, now)
-		case backoff.DoCut:
+		case schedule.DoCut:
 			r.cut(c, who, a.Which, now)
-		case backoff.DoKeep:
+		case schedule.DoKeep:
 			r.mark(c, who, a.Which)
 			if r.gates != nil {
 				r.tell(who, a.Which, now, overload)
 			}
-		case backoff.DoStop:
+		case schedule.DoStop:
 			c.state, c.timer = gone, never
 			r.plan(c, who)
 			return
-		case backoff.DoWait:
+		case schedule.DoWait:
 			c.timer = never
 			switch {
 			case !a.At.IsZero():

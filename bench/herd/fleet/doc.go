@@ -5,7 +5,7 @@
 //
 // It guards the library, whose defaults were chosen by it. Its tests hold it to real Conns.
 //
-// The clients are the library's own logic: each has a [backoff.Dials], which decides
+// The clients are the library's own logic: each has a [schedule.Dials], which decides
 // when it dials, also beside a handshake that hangs, and asks the [backoff.Policy] that
 // the library ships. They judge failures as [backoff.Classify] does (refused, or reset:
 // Retry; timed out, or 503: Overload, with the Retry-After of the server). Only time

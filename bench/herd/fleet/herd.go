@@ -29,7 +29,7 @@ type Client struct {
 	Name          string         // as tables show it
 	Policy        backoff.Policy // default &backoff.Prompt{}, the library's
 	Whole         bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
-	OneConnection bool           // as in backoff.DialOptions, like the next three
+	OneConnection bool           // as in schedule.DialOptions, like the next three
 	StartSpread   time.Duration  // default: the first dial of a Fresh herd does not wait
 	StableAfter   time.Duration  // default 10 s; 1 ns: being up at all is enough
 	Credit        time.Duration  // default 30 s; negative: none

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Leave is how one connection leaves a server that drains, while the servers that its client
@@ -60,7 +60,7 @@ func (r *run) left(c *client, who int32, now int64) {
 	if now < int64(l.Close) {
 		o := *r.Groups[c.group].Client.options()
 		o.OneConnection, o.StartSpread = true, 0
-		r.supervisors[who] = backoff.NewDials(&o, r.rand)
+		r.supervisors[who] = schedule.NewDials(&o, r.rand)
 		r.supervisors[who].Start(clock(now))
 		c.state, c.timer = replacing, never
 		r.act(c, who, now)
@@ -75,7 +75,7 @@ func (r *run) left(c *client, who int32, now int64) {
 func (r *run) closed(c *client, who int32, now int64) {
 	r.leaving--
 	if c.dials[0].state == free && c.dials[1].state == free {
-		r.supervisors[who] = backoff.NewDials(r.Groups[c.group].Client.options(), r.rand)
+		r.supervisors[who] = schedule.NewDials(r.Groups[c.group].Client.options(), r.rand)
 		r.lose(c, who, now)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Run simulates how the herd comes back, in virtual time. It ends early when all are up and
@@ -69,12 +70,12 @@ type run struct {
 	events      *eventQueue
 	servers     []server
 	clients     []client
-	supervisors []backoff.Dials // of the clients
-	marks       []uint64        // of the clients: the servers whose handshakes hung; nil: clients cannot tell servers apart
-	gates       *gates          // nil: there are none
-	spells      int             // still to come
-	leaving     int             // connections that have not left yet
-	fetched     int             // nothing: it keeps the compiler from leaving out what still reads
+	supervisors []schedule.Dials // of the clients
+	marks       []uint64         // of the clients: the servers whose handshakes hung; nil: clients cannot tell servers apart
+	gates       *gates           // nil: there are none
+	spells      int              // still to come
+	leaving     int              // connections that have not left yet
+	fetched     int              // nothing: it keeps the compiler from leaving out what still reads
 	counter
 }
 
@@ -84,7 +85,7 @@ func newRun(h Herd) *run {
 		rand:        rand.New(rand.NewPCG(h.Seed, 0x726564_69616c)),
 		servers:     make([]server, h.Server.Count),
 		clients:     make([]client, h.N),
-		supervisors: make([]backoff.Dials, h.N),
+		supervisors: make([]schedule.Dials, h.N),
 		counter:     newCounter(h.N, h.Watch),
 	}
 	inHugePages(r.clients) // a fifth less time for a million
@@ -96,7 +97,7 @@ func newRun(h Herd) *run {
 		r.servers[k] = newServer(h.Server)
 	}
 	sum, group := h.Groups[0].Share, 0
-	options := make([]*backoff.DialOptions, len(h.Groups))
+	options := make([]*schedule.DialOptions, len(h.Groups))
 	for g := range options {
 		options[g] = h.Groups[g].Client.options()
 	}
@@ -106,7 +107,7 @@ func newRun(h Herd) *run {
 			sum += h.Groups[group].Share
 		}
 		r.clients[i] = client{due: never, timer: never, since: -longAgo, group: uint8(group), home: uint8(i % h.Server.Count)}
-		r.supervisors[i] = backoff.NewDials(options[group], r.rand)
+		r.supervisors[i] = schedule.NewDials(options[group], r.rand)
 	}
 	r.gates = newGates(r)
 	r.events = newEventQueue(int64(h.Watch), r.still)
@@ -114,7 +115,7 @@ func newRun(h Herd) *run {
 }
 
 // options are those of c for its Dials.
-func (c *Client) options() *backoff.DialOptions {
+func (c *Client) options() *schedule.DialOptions {
 	p := c.Policy
 	if p == nil {
 		p = &backoff.Prompt{}
@@ -122,7 +123,7 @@ func (c *Client) options() *backoff.DialOptions {
 	if c.Whole {
 		p = whole{p}
 	}
-	o := backoff.DialOptions{Policy: p, OneConnection: c.OneConnection, StartSpread: c.StartSpread, StableAfter: c.StableAfter, Credit: c.Credit}
+	o := schedule.DialOptions{Policy: p, OneConnection: c.OneConnection, StartSpread: c.StartSpread, StableAfter: c.StableAfter, Credit: c.Credit}
 	return o.WithDefaults()
 }
 
@@ -150,7 +151,7 @@ func (r *run) still(number int32, at int64) bool {
 
 // touch reads something of each cache line of m, so that the processor fetches all of them
 // at the same time.
-func touch(m *backoff.Dials) (sum int) {
+func touch(m *schedule.Dials) (sum int) {
 	const line = 64
 	bytes := (*[unsafe.Sizeof(*m)]byte)(unsafe.Pointer(m))
 	for i := 0; i < len(bytes); i += line {

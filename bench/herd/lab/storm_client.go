@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/bench/articles/storm"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // stormClient is one client of a storm. It belongs to the goroutine of live.
@@ -61,7 +62,7 @@ func (c *stormClient) think() time.Duration {
 // succeed asks until it is answered; when the policy gives up, the client thinks before it
 // asks again. It returns false if ctx has ended.
 func (c *stormClient) succeed(ctx context.Context) bool {
-	var outage backoff.Outage
+	var outage schedule.Outage
 	for failed := false; ; failed = true {
 		err := c.ask(ctx)
 		switch {
@@ -86,7 +87,7 @@ func (c *stormClient) succeed(ctx context.Context) bool {
 		step, again := outage.Next(c.policy, v, time.Now(), c.rand)
 		wait := step.Wait
 		if !again {
-			outage, wait = backoff.Outage{}, c.think()
+			outage, wait = schedule.Outage{}, c.think()
 		}
 		if pause(ctx, wait) != nil {
 			return false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Do calls op until it succeeds, ctx ends, its error is one that no further try can
@@ -87,7 +88,7 @@ func (l *Loop) withDefaults() *Loop {
 type retrying struct {
 	*Loop
 	random  *rand.Rand
-	outage  backoff.Outage
+	outage  schedule.Outage
 	step    backoff.Step
 	failed  *Error
 	done    func(backoff.Verdict) // of the Budget, for the try that it has admitted; nil: none

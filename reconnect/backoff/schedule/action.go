@@ -1,17 +1,18 @@
-package backoff
+package schedule
 
 import (
 	"time"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
 // Action is what to do next.
 type Action struct {
-	Do      Do        // the kind
-	Which   int       // 0 or 1, with DoDial, DoKeep and DoCut
-	Attempt Attempt   // with DoDial; its Connected is nil
-	At      time.Time // when to call Next again, with DoWait; zero: when something has happened
+	Do      Do              // the kind
+	Which   int             // 0 or 1, with DoDial, DoKeep and DoCut
+	Attempt backoff.Attempt // with DoDial; its Connected is nil
+	At      time.Time       // when to call Next again, with DoWait; zero: when something has happened
 
 	Kicked bool // because of a kick: with DoKeep not because the handshake hangs, with DoDial before the wait was over
 }
@@ -93,7 +94,7 @@ func (d *Dials) begin() Action {
 	d.due, d.cutBy = time.Time{}, false
 	limit := defaultHang
 	if d.o.OneConnection {
-		limit = DefaultHandshake
+		limit = backoff.DefaultHandshake
 	}
 	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: span.Positive(d.step.Handshake, limit)}
 	return a
@@ -134,7 +135,7 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 	default:
 		a = d.cut(which)
 	}
-	d.ask(Verdict{Class: ClassOverload}, true, now)
+	d.ask(backoff.Verdict{Class: backoff.ClassOverload}, true, now)
 	return a, false
 }
 
@@ -177,11 +178,11 @@ func latest(a, b time.Time) time.Time {
 }
 
 // ask gets the next step from the policy.
-func (d *Dials) ask(v Verdict, hung bool, now time.Time) {
+func (d *Dials) ask(v backoff.Verdict, hung bool, now time.Time) {
 	d.outage.hung = hung
 	step, ok := d.outage.Next(d.o.Policy, v, now, d.r)
 	if !ok {
-		d.phase, d.gaveUp = stopped, d.outage.History().Verdict.Class != ClassStop
+		d.phase, d.gaveUp = stopped, d.outage.History().Verdict.Class != backoff.ClassStop
 		return
 	}
 	d.step, d.due = step, now

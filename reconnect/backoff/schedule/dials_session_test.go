@@ -1,4 +1,4 @@
-package backoff_test
+package schedule_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // The tests of Dials.Ended: how much a session counts, by how long it was ready.
@@ -21,13 +22,13 @@ type server struct {
 }
 
 // walk runs a Dials before the server, and returns its waits within the given time.
-func (s server) walk(o backoff.DialOptions, seed uint64, within time.Duration) (waits []time.Duration) {
-	d := backoff.NewDials(o.WithDefaults(), rand.New(rand.NewPCG(seed, 1)))
+func (s server) walk(o schedule.DialOptions, seed uint64, within time.Duration) (waits []time.Duration) {
+	d := schedule.NewDials(o.WithDefaults(), rand.New(rand.NewPCG(seed, 1)))
 	now := time.Unix(0, 0)
 	end, lost := now.Add(within), now
 	for d.Start(now); now.Before(end); {
 		switch a := d.Next(now); {
-		case a.Do == backoff.DoDial:
+		case a.Do == schedule.DoDial:
 			waits = append(waits, now.Sub(lost))
 			if s.ready < 0 {
 				d.Failed(a.Which, s.verdict, now)
@@ -38,7 +39,7 @@ func (s server) walk(o backoff.DialOptions, seed uint64, within time.Duration) (
 				d.Ended(s.verdict, s.ready, now)
 			}
 			lost = now
-		case a.Do == backoff.DoWait:
+		case a.Do == schedule.DoWait:
 			now = a.At
 		default:
 			return waits // DoStop
@@ -67,9 +68,9 @@ func TestASessionThatIsDroppedSoonEarnsNothing(t *testing.T) {
 	verdict := backoff.Verdict{Class: backoff.ClassRetry}
 	for name, policy := range soundPolicies {
 		for _, stableAfter := range []time.Duration{0, -1, time.Hour} {
-			o := backoff.DialOptions{Policy: policy, StableAfter: stableAfter}
+			o := schedule.DialOptions{Policy: policy, StableAfter: stableAfter}
 			refused := server{-1, verdict}.walk(o, 1, 4*time.Hour)
-			for _, ready := range []time.Duration{0, 100 * time.Millisecond, time.Second, backoff.BriefSession - 1} {
+			for _, ready := range []time.Duration{0, 100 * time.Millisecond, time.Second, schedule.BriefSession - 1} {
 				waits := server{ready, verdict}.walk(o, 1, 4*time.Hour)
 				require.Equal(t, refused[:min(len(refused), len(waits))], waits, "%s: %v", name, ready)
 			}
@@ -80,7 +81,7 @@ func TestASessionThatIsDroppedSoonEarnsNothing(t *testing.T) {
 // The same holds for what was ended by our own verdict, however long it was ready.
 func TestASessionWithoutCreditEarnsNothing(t *testing.T) {
 	for name, policy := range soundPolicies {
-		o := backoff.DialOptions{Policy: policy}
+		o := schedule.DialOptions{Policy: policy}
 		for _, class := range []backoff.Class{backoff.ClassRetry, backoff.ClassSlow} {
 			refused := server{-1, backoff.Verdict{Class: class, Lenient: true}}.walk(o, 1, 4*time.Hour)
 			for _, ready := range []time.Duration{5 * time.Second, time.Minute, time.Hour - 1} {
@@ -92,13 +93,13 @@ func TestASessionWithoutCreditEarnsNothing(t *testing.T) {
 }
 
 func TestASessionWithoutCreditEndsTheOutageAfterAnHour(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	for range 2 {
-		d.want(backoff.DoDial, 0)
+		d.want(schedule.DoDial, 0)
 		d.Failed(0, failed, d.now)
 		d.after(5 * sec)
 	}
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
 	d.after(time.Hour)
 	require.True(t, d.Ended(backoff.Verdict{Class: backoff.ClassRetry, NoCredit: true}, time.Hour, d.now))
@@ -113,7 +114,7 @@ func TestAServerThatDropsSessionsIsDialedSeldom(t *testing.T) {
 		dials := 0
 		for seed := range uint64(clients) {
 			s := server{ready, failed}
-			dials += len(s.walk(backoff.DialOptions{}, seed, 2*time.Hour)) - len(s.walk(backoff.DialOptions{}, seed, time.Hour))
+			dials += len(s.walk(schedule.DialOptions{}, seed, 2*time.Hour)) - len(s.walk(schedule.DialOptions{}, seed, time.Hour))
 		}
 		rate := float64(dials) / clients / time.Hour.Seconds()
 		t.Logf("dropped after %v: %.3f dials/s", ready, rate)
@@ -123,7 +124,7 @@ func TestAServerThatDropsSessionsIsDialedSeldom(t *testing.T) {
 
 // 0.5 s is five times the first wait of this policy, which is at most 5 s later on.
 func TestWaitsOfAShortPolicyGrowToo(t *testing.T) {
-	o := backoff.DialOptions{Policy: &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second}}
+	o := schedule.DialOptions{Policy: &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 5 * time.Second}}
 	for seed := range uint64(100) {
 		require.LessOrEqual(t, len(server{sec / 2, failed}.walk(o, seed, 20*sec)), 26)
 	}
@@ -142,12 +143,12 @@ func TestASessionOfTwoSecondsMakesTheOutageYounger(t *testing.T) {
 		"stable":      {10 * sec, 0, 20 * sec},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, backoff.DialOptions{})
-			d.want(backoff.DoDial, 0)
+			d := newDesk(t, schedule.DialOptions{})
+			d.want(schedule.DoDial, 0)
 			for range 8 {
 				d.Failed(0, failed, d.now)
 				d.after(5 * sec)
-				d.want(backoff.DoDial, 0)
+				d.want(schedule.DoDial, 0)
 			}
 			d.after(2 * sec) // 42 s
 			d.Answered(0, d.now)
@@ -155,7 +156,7 @@ func TestASessionOfTwoSecondsMakesTheOutageYounger(t *testing.T) {
 			require.Equal(t, c.ready == 10*sec, d.Ended(failed, c.ready, d.now))
 			require.Equal(t, c.n, d.History().N)
 			d.after(20 * sec)
-			d.want(backoff.DoDial, 0)
+			d.want(schedule.DoDial, 0)
 			d.Failed(0, failed, d.now)
 			require.Equal(t, c.age, d.History().Elapsed)
 		})
@@ -165,9 +166,9 @@ func TestASessionOfTwoSecondsMakesTheOutageYounger(t *testing.T) {
 // What a session of 2 s earns beyond the age of its outage puts the next one off, but no
 // session adds to what another one has left.
 func TestWhatASessionEarnsPutsTheNextOutageOff(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	for range 3 {
-		d.want(backoff.DoDial, 0)
+		d.want(schedule.DoDial, 0)
 		d.Answered(0, d.now)
 		d.after(2 * sec)
 		require.False(t, d.Ended(failed, 2*sec, d.now))
@@ -175,7 +176,7 @@ func TestWhatASessionEarnsPutsTheNextOutageOff(t *testing.T) {
 		d.now = d.Due()
 	}
 	for i, age := range []time.Duration{0, 0, 0, 2 * sec, 12 * sec} { // 2, 12, 22, 32, 42 s after the loss
-		d.want(backoff.DoDial, 0)
+		d.want(schedule.DoDial, 0)
 		d.Failed(0, failed, d.now)
 		require.Equal(t, age, d.History().Elapsed, i)
 		d.after(10 * sec)
@@ -184,8 +185,8 @@ func TestWhatASessionEarnsPutsTheNextOutageOff(t *testing.T) {
 
 // StableAfter may be shorter than a brief session.
 func TestAnyTimeMayBeEnough(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{StableAfter: 1})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{StableAfter: 1})
+	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
 	d.after(1)
 	require.True(t, d.Ended(failed, 1, d.now))
@@ -193,9 +194,9 @@ func TestAnyTimeMayBeEnough(t *testing.T) {
 
 // One session that was ready for a moment does not hide that the same goes wrong again.
 func TestAShortSessionDoesNotEndARow(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	for n := range 3 {
-		d.want(backoff.DoDial, 0)
+		d.want(schedule.DoDial, 0)
 		d.Answered(0, d.now)
 		d.after(sec)
 		d.Ended(backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}, sec, d.now)

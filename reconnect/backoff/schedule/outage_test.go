@@ -1,4 +1,4 @@
-package backoff_test
+package schedule_test
 
 import (
 	"math"
@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func verdict(c backoff.Class) backoff.Verdict { return backoff.Verdict{Class: c} }
 
 func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 	var p seen
-	var o backoff.Outage
+	var o schedule.Outage
 	p.step.Wait = 3 * time.Second
 	o.Begin(start.Add(-time.Second))
 	for i, class := range []backoff.Class{backoff.ClassOverload, backoff.ClassRetry, backoff.ClassOverload} {
@@ -30,7 +31,7 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 }
 
 func TestOutageBeginsWithItsFirstFailure(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	o.Next(nil, verdict(backoff.ClassRetry), start, nil)
 	require.Zero(t, o.History().Elapsed)
 	o.Next(nil, verdict(backoff.ClassRetry), start.Add(time.Minute), nil)
@@ -41,14 +42,14 @@ func TestOutageBeginsWithItsFirstFailure(t *testing.T) {
 
 func TestStopEndsAnyPolicy(t *testing.T) {
 	var p seen
-	var o backoff.Outage
+	var o schedule.Outage
 	_, ok := o.Next(&p, verdict(backoff.ClassStop), start, seeded())
 	require.False(t, ok)
 	require.Empty(t, p.attempts)
 }
 
 func TestAPolicyMayGiveUp(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	s, ok := o.Next(backoff.Limit(nil, 0, 1), backoff.Verdict{RetryAfter: time.Hour}, start, seeded())
 	require.False(t, ok)
 	require.Zero(t, s)
@@ -57,7 +58,7 @@ func TestAPolicyMayGiveUp(t *testing.T) {
 // Promises 9 and 2: slow means minutes apart, and jittered.
 func TestSlowIsMinutesApart(t *testing.T) {
 	for source, want := range map[rand.Source]time.Duration{constant(0): time.Minute, highest: 3*time.Minute - 1} {
-		var o backoff.Outage
+		var o schedule.Outage
 		s, _ := o.Next(&backoff.Exponential{}, verdict(backoff.ClassSlow), start, rand.New(source))
 		require.Equal(t, want, s.Wait)
 		require.Equal(t, want, o.History().Least)
@@ -65,7 +66,7 @@ func TestSlowIsMinutesApart(t *testing.T) {
 }
 
 func TestSlowRaisesTheWaitOnly(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	p := &seen{step: backoff.Step{Wait: time.Hour, Connect: 1, Handshake: 2}}
 	s, _ := o.Next(p, verdict(backoff.ClassSlow), start, rand.New(highest))
 	require.Equal(t, p.step, s)
@@ -73,7 +74,7 @@ func TestSlowRaisesTheWaitOnly(t *testing.T) {
 
 func TestSlowIsNotFedBackIntoThePolicy(t *testing.T) {
 	var p seen
-	var o backoff.Outage
+	var o schedule.Outage
 	p.step.Wait = time.Second
 	for range 2 {
 		o.Next(&p, verdict(backoff.ClassSlow), start, seeded())
@@ -82,13 +83,13 @@ func TestSlowIsNotFedBackIntoThePolicy(t *testing.T) {
 }
 
 func TestLimitSeesTheWaitThatSlowMeans(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	_, ok := o.Next(backoff.Limit(nil, 0, 59*time.Second), verdict(backoff.ClassSlow), start, seeded())
 	require.False(t, ok)
 }
 
 func TestASecondRefreshInARowIsSlow(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	var got []backoff.Class
 	for _, c := range []backoff.Class{backoff.ClassRefresh, backoff.ClassRefresh, backoff.ClassRefresh, backoff.ClassRetry, backoff.ClassRefresh} {
 		o.Next(nil, verdict(c), start, seeded())
@@ -101,7 +102,7 @@ func TestASecondRefreshInARowIsSlow(t *testing.T) {
 // New credentials are tried at once, but not by all whose old ones expired at one
 // instant; whatever the policy says.
 func TestTheWaitAfterARefreshIsShort(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	p := &seen{step: backoff.Step{Wait: time.Hour, Connect: 7}}
 	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, rand.New(highest))
 	require.Less(t, s.Wait, time.Second)
@@ -126,7 +127,7 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 		{[]backoff.Verdict{lenient, retry, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassRetry, backoff.ClassRetry}, []int{1, 1, 1}},
 		{[]backoff.Verdict{slow, lenient}, []backoff.Class{backoff.ClassSlow, backoff.ClassSlow}, []int{1, 2}},
 	} {
-		var o backoff.Outage
+		var o schedule.Outage
 		var got []backoff.Class
 		var rows []int
 		for _, v := range test.given {
@@ -142,7 +143,7 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 // A stable session ends the outage, and the row.
 func TestAStableSessionEndsTheRow(t *testing.T) {
 	lenient := backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}
-	var o backoff.Outage
+	var o schedule.Outage
 	o.Next(nil, lenient, start, seeded())
 	o.Stable(start.Add(time.Hour))
 	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
@@ -159,7 +160,7 @@ func TestAStableSessionEndsTheRow(t *testing.T) {
 // Promise 9: an hour is the most, whatever the Classify of the user returns.
 func TestOutageClampsRetryAfter(t *testing.T) {
 	for told, want := range map[time.Duration]time.Duration{-1: 0, 5: 5, math.MaxInt64: time.Hour} {
-		var o backoff.Outage
+		var o schedule.Outage
 		s, _ := o.Next(&seen{}, backoff.Verdict{RetryAfter: told}, start, seeded())
 		require.Equal(t, want, o.History().Verdict.RetryAfter)
 		require.Zero(t, s.Wait, "it is not part of the wait")
@@ -167,7 +168,7 @@ func TestOutageClampsRetryAfter(t *testing.T) {
 }
 
 func TestOutageMendsWhatAPolicyReturns(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	s, _ := o.Next(&seen{step: backoff.Step{Wait: -1, Connect: -1, Handshake: -1}}, verdict(backoff.ClassRetry), start, seeded())
 	require.Equal(t, backoff.Step{}, s)
 	s, _ = o.Next(&seen{step: backoff.Step{Wait: math.MaxInt64}}, verdict(backoff.ClassRetry), start, seeded())
@@ -175,7 +176,7 @@ func TestOutageMendsWhatAPolicyReturns(t *testing.T) {
 }
 
 func TestOutageTellsTheDialWhatToExpect(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	require.Equal(t, backoff.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
 	p := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
 	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
@@ -185,12 +186,12 @@ func TestOutageTellsTheDialWhatToExpect(t *testing.T) {
 }
 
 func TestTheZeroOutageStartsAfresh(t *testing.T) {
-	var o backoff.Outage
+	var o schedule.Outage
 	for range 5 {
 		o.Next(nil, verdict(backoff.ClassOverload), start, seeded())
 		o.Attempt(backoff.Step{})
 	}
-	o = backoff.Outage{}
+	o = schedule.Outage{}
 	s, _ := o.Next(nil, verdict(backoff.ClassRetry), start, rand.New(highest))
 	require.Equal(t, 2*time.Second-1, s.Wait)
 	require.Equal(t, 1, o.Attempt(s).Number, "after a drop the first dial comes after the first wait")

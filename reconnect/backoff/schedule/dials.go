@@ -1,9 +1,10 @@
-package backoff
+package schedule
 
 import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
@@ -22,11 +23,11 @@ import (
 //	d.Start(now) // and, after a session, d.Ended
 //	for {
 //		switch a := d.Next(now); a.Do {
-//		case backoff.DoDial: begin dial a.Which, with the limits of a.Attempt
-//		case backoff.DoKeep: dial a.Which hangs: let it go on, and give its place at a gate back
-//		case backoff.DoCut:  cancel dial a.Which, and report nothing more of it
-//		case backoff.DoStop: no further dial
-//		case backoff.DoWait: wait until a.At, or until something happens; report that
+//		case schedule.DoDial: begin dial a.Which, with the limits of a.Attempt
+//		case schedule.DoKeep: dial a.Which hangs: let it go on, and give its place at a gate back
+//		case schedule.DoCut:  cancel dial a.Which, and report nothing more of it
+//		case schedule.DoStop: no further dial
+//		case schedule.DoWait: wait until a.At, or until something happens; report that
 //		}
 //	}
 //
@@ -34,17 +35,17 @@ import (
 // by Ended and Kick. After each of them call Next until it returns DoWait or DoStop.
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
-// Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [First], [Limit]
-// and [WithTimeouts] pass that on.)
+// Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [backoff.First],
+// [backoff.Limit] and [backoff.WithTimeouts] pass that on.)
 //
 //   - Before the first dial of all there is no wait but [DialOptions.StartSpread].
 //   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins
 //     beside it after the policy's wait. There are never three dials.
-//   - Of two handshakes that hang one is given up, as [Step.Swap] says.
+//   - Of two handshakes that hang one is given up, as [backoff.Step.Swap] says.
 //   - With [DialOptions.OneConnection] a handshake that hangs is given up, and the next dial
 //     follows after the policy's wait.
 //   - Where the policy has no limit on the handshake, it hangs after 10 s, and is given up
-//     after [DefaultHandshake] with OneConnection.
+//     after [backoff.DefaultHandshake] with OneConnection.
 //   - Only a handshake that was begun can hang: a dial that is not answered at all fails
 //     at its limit on connecting, and so does one that is answered 503.
 //   - The time that a server told us to wait is waited for in full. Nothing cuts it short. A
@@ -55,7 +56,7 @@ import (
 //   - A shorter one that was ready for [BriefSession] or more makes the outage younger by
 //     [DialOptions.Credit]. See [Outage.Served].
 //   - A session that was ready for less than BriefSession earns nothing: the next wait is as
-//     long as if its dial had failed. So does a session with [Verdict.NoCredit], unless it
+//     long as if its dial had failed. So does a session with [backoff.Verdict.NoCredit], unless it
 //     was ready for an hour.
 type Dials struct {
 	o      *DialOptions
@@ -70,9 +71,9 @@ type Dials struct {
 
 // search is what a [Dials] knows besides while there is no session.
 type search struct {
-	due    time.Time // the next dial; zero: not while a dial is under way
-	hold   time.Time // no dial before this, because the server said so
-	step   Step      // before the next dial, or before the one under way
+	due    time.Time    // the next dial; zero: not while a dial is under way
+	hold   time.Time    // no dial before this, because the server said so
+	step   backoff.Step // before the next dial, or before the one under way
 	dials  [2]dial
 	kept   int8 // the dial that is kept; -1: none is
 	kicked bool // a kick cuts the next wait
@@ -82,12 +83,12 @@ type search struct {
 // DialOptions are what [Dials] of one kind have in common. They must not change once they
 // are in use. Nil means the defaults.
 type DialOptions struct {
-	Policy        Policy        // default [Default]
-	OneConnection bool          // there is one dial at a time: a handshake that hangs is given up
-	StartSpread   time.Duration // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
-	StableAfter   time.Duration // a session that was ready for so long ends the outage; default 10 s; negative: BriefSession; below BriefSession it takes its place
-	Credit        time.Duration // a shorter session, but not a brief one, makes the outage so much younger; default 30 s; negative: 0
-	Keep          time.Duration // for how long a handshake is kept; default 6 h; negative: for ever
+	Policy        backoff.Policy // default [backoff.Default]
+	OneConnection bool           // there is one dial at a time: a handshake that hangs is given up
+	StartSpread   time.Duration  // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
+	StableAfter   time.Duration  // a session that was ready for so long ends the outage; default 10 s; negative: BriefSession; below BriefSession it takes its place
+	Credit        time.Duration  // a shorter session, but not a brief one, makes the outage so much younger; default 30 s; negative: 0
+	Keep          time.Duration  // for how long a handshake is kept; default 6 h; negative: for ever
 }
 
 // WithDefaults returns a copy with the default in the place of each field that is zero.
@@ -96,7 +97,9 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 	if o != nil {
 		p = *o
 	}
-	p.Policy = orDefault(p.Policy)
+	if p.Policy == nil {
+		p.Policy = backoff.Default()
+	}
 	switch {
 	case p.StableAfter == 0:
 		p.StableAfter = 10 * time.Second
@@ -123,8 +126,8 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 // them sees the same growing waits as one that refuses them.
 const BriefSession = 2 * time.Second
 
-// longSession is how long a session with [Verdict.NoCredit] must have been ready to end the
-// outage all the same. One dial in an hour is no burden, and without this rule a [Limit] would
+// longSession is how long a session with [backoff.Verdict.NoCredit] must have been ready to end the
+// outage all the same. One dial in an hour is no burden, and without this rule a [backoff.Limit] would
 // add up failures that are days apart.
 const longSession = time.Hour
 
@@ -165,13 +168,13 @@ const defaultHang = 10 * time.Second
 
 // NewDials returns the state of a connection that was not started yet. It keeps o, in
 // which no field may be zero that has a default: see [DialOptions.WithDefaults]. Nil means
-// the defaults. Random numbers come from r; nil means [Rand].
+// the defaults. Random numbers come from r; nil means [backoff.Rand].
 func NewDials(o *DialOptions, r *rand.Rand) Dials {
 	if o == nil {
 		o = o.WithDefaults()
 	}
 	if r == nil {
-		r = Rand()
+		r = backoff.Rand()
 	}
 	return Dials{o: o, r: r, search: &search{kept: none}}
 }
@@ -202,14 +205,14 @@ func (d *Dials) Connected(which int, now time.Time) {
 }
 
 // Failed reports that a dial has failed.
-func (d *Dials) Failed(which int, v Verdict, now time.Time) {
+func (d *Dials) Failed(which int, v backoff.Verdict, now time.Time) {
 	d.dials[which].state = free
 	if which == int(d.kept) || d.o.OneConnection {
 		d.release()
 	}
 	d.outage.refused = d.outage.refused || v.Refused
 	switch other := d.underWay(); {
-	case v.Class == ClassStop, !other && d.due.IsZero(), !other && v.RetryAfter > 0:
+	case v.Class == backoff.ClassStop, !other && d.due.IsZero(), !other && v.RetryAfter > 0:
 		d.ask(v, false, now)
 	default: // the other one is alone now, or the next has its time already
 		d.holdFor(v.Bounded().RetryAfter, now)
@@ -247,7 +250,7 @@ func (d *Dials) Answered(which int, now time.Time) {
 
 // Ended reports that the session has ended, which was ready for so long, or never if that
 // is negative. It reports whether the session was stable, so that the next outage begins.
-func (d *Dials) Ended(v Verdict, ready time.Duration, now time.Time) (stable bool) {
+func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (stable bool) {
 	d.phase = down
 	if d.search == nil {
 		d.search = &search{kept: none}
@@ -267,7 +270,7 @@ func (d *Dials) Ended(v Verdict, ready time.Duration, now time.Time) (stable boo
 
 // isStable reports whether a session that has ended with v ends the outage, if it was ready for
 // so long.
-func (d *Dials) isStable(v Verdict, ready time.Duration) bool {
+func (d *Dials) isStable(v backoff.Verdict, ready time.Duration) bool {
 	return ready >= max(d.o.StableAfter, d.waited) && (!v.NoCredit || ready >= longSession)
 }
 
@@ -292,7 +295,7 @@ func (d *Dials) Kick(now time.Time) bool {
 
 // History returns what the policy got last. Its Verdict is the one that counts, after the
 // rules of [Outage.Next]. During a session it is empty.
-func (d *Dials) History() History { return d.outage.History() }
+func (d *Dials) History() backoff.History { return d.outage.History() }
 
 // Due returns when the next dial begins, the zero time if that is not known yet.
 func (d *Dials) Due() time.Time {
@@ -311,3 +314,14 @@ func (d *Dials) Stopped() bool { return d.phase == stopped }
 
 // GaveUp reports, after a DoStop, whether it was the policy that gave up.
 func (d *Dials) GaveUp() bool { return d.gaveUp }
+
+// start returns the limits of p on the first dial of all. A Policy that has such limits has a
+// method Start, and one around another passes that on.
+func start(p backoff.Policy, r *rand.Rand) backoff.Step {
+	if s, ok := p.(interface {
+		Start(r *rand.Rand) backoff.Step
+	}); ok {
+		return s.Start(r)
+	}
+	return backoff.Step{}
+}

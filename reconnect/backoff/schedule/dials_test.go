@@ -1,4 +1,4 @@
-package backoff_test
+package schedule_test
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 const sec = time.Second
@@ -26,22 +27,22 @@ func (p fixed) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 
 // desk is a Dials and its time.
 type desk struct {
-	backoff.Dials
+	schedule.Dials
 	t   *testing.T
 	now time.Time
 }
 
-func newDesk(t *testing.T, o backoff.DialOptions) *desk {
+func newDesk(t *testing.T, o schedule.DialOptions) *desk {
 	if o.Policy == nil {
 		o.Policy = fixed{}
 	}
-	d := &desk{Dials: backoff.NewDials(o.WithDefaults(), seeded()), t: t, now: time.Unix(0, 0)}
+	d := &desk{Dials: schedule.NewDials(o.WithDefaults(), seeded()), t: t, now: time.Unix(0, 0)}
 	d.Start(d.now)
 	return d
 }
 
 // want asserts what is to be done next.
-func (d *desk) want(do backoff.Do, which int) {
+func (d *desk) want(do schedule.Do, which int) {
 	d.t.Helper()
 	a := d.Next(d.now)
 	require.Equal(d.t, []int{int(do), which}, []int{int(a.Do), a.Which}, "action, dial")
@@ -51,7 +52,7 @@ func (d *desk) want(do backoff.Do, which int) {
 func (d *desk) wait(long time.Duration) {
 	d.t.Helper()
 	a := d.Next(d.now)
-	require.Equal(d.t, backoff.DoWait, a.Do)
+	require.Equal(d.t, schedule.DoWait, a.Do)
 	require.Equal(d.t, long, a.At.Sub(d.now))
 	d.now = a.At
 }
@@ -59,7 +60,7 @@ func (d *desk) wait(long time.Duration) {
 // idle asserts that nothing is to be done until something happens.
 func (d *desk) idle() {
 	d.t.Helper()
-	require.Equal(d.t, backoff.Action{}, d.Next(d.now))
+	require.Equal(d.t, schedule.Action{}, d.Next(d.now))
 }
 
 func (d *desk) after(long time.Duration) { d.now = d.now.Add(long) }
@@ -67,11 +68,11 @@ func (d *desk) after(long time.Duration) { d.now = d.now.Add(long) }
 // hang begins a dial whose handshake hangs, and that is kept.
 func (d *desk) hang() {
 	d.t.Helper()
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 	d.after(sec)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoKeep, 0)
+	d.want(schedule.DoKeep, 0)
 }
 
 var (
@@ -80,31 +81,31 @@ var (
 )
 
 func TestADialThatIsNotConnectedDoesNotHang(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{})
+	d.want(schedule.DoDial, 0)
 	d.idle()
 	d.after(time.Hour)
 	d.idle()
 	d.Failed(0, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 }
 
 func TestAHandshakeThatHangsIsKeptAndAnotherBeginsBesideIt(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.idleUntilKeep()
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoCut, 1) // never a third
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoCut, 1) // never a third
+	d.want(schedule.DoDial, 1)
 	d.Failed(1, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Connected(1, d.now)
 	d.Answered(0, d.now)
-	d.want(backoff.DoCut, 1)
+	d.want(schedule.DoCut, 1)
 	d.idle()
 }
 
@@ -113,105 +114,105 @@ func TestAHandshakeThatHangsIsKeptAndAnotherBeginsBesideIt(t *testing.T) {
 func (d *desk) idleUntilKeep() {
 	d.t.Helper()
 	a := d.Next(d.now)
-	require.Equal(d.t, backoff.DoWait, a.Do)
+	require.Equal(d.t, schedule.DoWait, a.Do)
 	require.Greater(d.t, a.At.Sub(d.now), time.Hour)
 }
 
 func TestTheFirstDialBesideMayTakeThePlace(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{Policy: fixed{swap: true}})
+	d := newDesk(t, schedule.DialOptions{Policy: fixed{swap: true}})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoCut, 0)
-	d.want(backoff.DoKeep, 1) // which has not been kept until now
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoCut, 0)
+	d.want(schedule.DoKeep, 1) // which has not been kept until now
+	d.want(schedule.DoDial, 0)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoCut, 0) // the second beside does not
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoCut, 0) // the second beside does not
+	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
-	d.want(backoff.DoCut, 1)
+	d.want(schedule.DoCut, 1)
 }
 
 func TestOneConnectionGivesAHandshakeUp(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{OneConnection: true})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{OneConnection: true})
+	d.want(schedule.DoDial, 0)
 	d.Connected(0, d.now)
 	d.wait(30 * sec) // no step was drawn for the first: DefaultHandshake
-	d.want(backoff.DoCut, 0)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoCut, 0)
+	d.want(schedule.DoDial, 0)
 	d.Connected(0, d.now)
 	d.Kick(d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoCut, 0)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoCut, 0)
+	d.want(schedule.DoDial, 0)
 }
 
 func TestAHandshakeIsNotKeptForEver(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{Keep: time.Minute})
+	d := newDesk(t, schedule.DialOptions{Keep: time.Minute})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.wait(50 * sec) // since it began
-	d.want(backoff.DoCut, 0)
+	d.want(schedule.DoCut, 0)
 	d.Connected(1, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoKeep, 1)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoKeep, 1)
+	d.want(schedule.DoDial, 0)
 }
 
 func TestAKeptHandshakeThatFailsLeavesTheOther(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	d.idle()
 	d.Failed(1, failed, d.now)
 	d.wait(time.Minute + 2*sec) // what either answer asked for holds
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 }
 
 func TestAKickBeginsAnotherDialBeside(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{})
+	d.want(schedule.DoDial, 0)
 	require.True(t, d.Kick(d.now))
 	a := d.Next(d.now)
-	require.Equal(t, backoff.Action{Do: backoff.DoKeep, Kicked: true}, a)
-	d.want(backoff.DoDial, 1)
+	require.Equal(t, schedule.Action{Do: schedule.DoKeep, Kicked: true}, a)
+	d.want(schedule.DoDial, 1)
 	require.True(t, d.Kick(d.now))
 	d.idle()
 	d.Failed(1, failed, d.now)
-	d.want(backoff.DoDial, 1) // the wait was cut
+	d.want(schedule.DoDial, 1) // the wait was cut
 }
 
 func TestAKickCutsOneWaitAndNotWhatAServerAskedFor(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{})
+	d.want(schedule.DoDial, 0)
 	d.Failed(0, failed, d.now)
 	require.True(t, d.Kick(d.now))
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	require.False(t, d.Kick(d.now))
 	d.wait(62 * sec)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
 	require.False(t, d.Kick(d.now))
 }
 
 func TestThePolicyHearsOfAHang(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
 	a := d.History()
 	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.after(3 * sec)
 	d.Failed(1, refused, d.now)
 	a = d.History()
 	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Answered(1, d.now)
-	d.want(backoff.DoCut, 0)
+	d.want(schedule.DoCut, 0)
 	d.after(time.Hour)
 	d.Ended(failed, time.Hour, d.now)
 	a = d.History()
@@ -219,23 +220,23 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 }
 
 func TestStopCutsWhatIsKept(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Failed(1, backoff.Verdict{Class: backoff.ClassStop}, d.now)
-	d.want(backoff.DoCut, 0)
-	d.want(backoff.DoStop, 0)
+	d.want(schedule.DoCut, 0)
+	d.want(schedule.DoStop, 0)
 	require.False(t, d.GaveUp())
 }
 
 func TestAPolicyThatGivesUpStops(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
+	d := newDesk(t, schedule.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
 	for range 2 {
-		d.want(backoff.DoDial, 0)
+		d.want(schedule.DoDial, 0)
 		d.Failed(0, failed, d.now)
 		d.after(2 * sec)
 	}
-	d.want(backoff.DoStop, 0)
+	d.want(schedule.DoStop, 0)
 	require.True(t, d.GaveUp())
 	require.Equal(t, 2, d.Attempts())
 }
@@ -245,7 +246,7 @@ func TestTheFirstDialOfManyIsSpread(t *testing.T) {
 	most, bins := 0, map[time.Duration]int{}
 	r := seeded()
 	for range n {
-		d := backoff.NewDials((&backoff.DialOptions{StartSpread: 2 * sec}).WithDefaults(), r)
+		d := schedule.NewDials((&schedule.DialOptions{StartSpread: 2 * sec}).WithDefaults(), r)
 		d.Start(time.Unix(0, 0))
 		bin := d.Next(time.Unix(0, 0)).At.Sub(time.Unix(0, 0)) / (100 * time.Millisecond)
 		bins[bin]++
@@ -259,8 +260,8 @@ func TestTheFirstDialOfManyIsSpread(t *testing.T) {
 func TestDialsNeverDoTooMuch(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		o := (&backoff.DialOptions{OneConnection: seed%2 == 0, Keep: time.Duration(1+r.IntN(100)) * sec}).WithDefaults()
-		d, now := backoff.NewDials(o, r), time.Unix(0, 0)
+		o := (&schedule.DialOptions{OneConnection: seed%2 == 0, Keep: time.Duration(1+r.IntN(100)) * sec}).WithDefaults()
+		d, now := schedule.NewDials(o, r), time.Unix(0, 0)
 		d.Start(now)
 		var under, out [2]bool // out: not at a gate any more
 		var hold time.Time
@@ -270,18 +271,18 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 			for range 10 {
 				a := d.Next(now)
 				switch a.Do {
-				case backoff.DoDial:
+				case schedule.DoDial:
 					require.False(t, under[a.Which] || up || now.Before(hold), "seed %d, step %d", seed, step)
 					require.False(t, o.OneConnection && (under[0] || under[1]))
 					under[a.Which], out[a.Which] = true, false
-				case backoff.DoCut:
+				case schedule.DoCut:
 					require.True(t, under[a.Which])
 					under[a.Which] = false
-				case backoff.DoKeep:
+				case schedule.DoKeep:
 					require.True(t, under[a.Which])
 					require.False(t, o.OneConnection)
 					out[a.Which] = true
-				case backoff.DoWait:
+				case schedule.DoWait:
 					acting = false
 					require.False(t, a.At.IsZero() && !under[0] && !under[1] && !up, "nothing would ever happen")
 					if !a.At.IsZero() && r.IntN(2) == 0 {
@@ -336,52 +337,52 @@ func latest(a, b time.Time) time.Time {
 
 // A kept handshake that is answered 410 ends it all, though another dial is under way.
 func TestAKeptHandshakeMayStopItAll(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassStop}, d.now)
-	d.want(backoff.DoCut, 1)
-	d.want(backoff.DoStop, 0)
+	d.want(schedule.DoCut, 1)
+	d.want(schedule.DoStop, 0)
 }
 
 func TestAKickIsNoFailure(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{Policy: backoff.Limit(fixed{}, 1, 0)})
+	d.want(schedule.DoDial, 0)
 	d.Failed(0, failed, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 0) // the last
+	d.want(schedule.DoDial, 0) // the last
 	before := d.History()
 	d.Kick(d.now)
-	d.want(backoff.DoKeep, 0)
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoKeep, 0)
+	d.want(schedule.DoDial, 1)
 	require.Equal(t, before, d.History())
 }
 
 // What one answer asked for is forgotten when another dial was answered.
 func TestASessionEndsWhatAServerAskedFor(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}, d.now)
 	d.Answered(1, d.now)
 	d.after(10 * time.Minute)
 	d.Ended(failed, 10*time.Minute, d.now)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 }
 
 // Clients that get the same Retry-After while they wait do not come in step.
 func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 	at := map[time.Duration]bool{}
 	for seed := range uint64(100) {
-		d := backoff.NewDials(nil, rand.New(rand.NewPCG(seed, 1)))
+		d := schedule.NewDials(nil, rand.New(rand.NewPCG(seed, 1)))
 		now := time.Unix(0, 0)
 		d.Start(now)
-		require.Equal(t, backoff.DoDial, d.Next(now).Do)
+		require.Equal(t, schedule.DoDial, d.Next(now).Do)
 		d.Connected(0, now)
 		now = now.Add(10 * sec)
-		require.Equal(t, backoff.DoKeep, d.Next(now).Do)
-		require.Equal(t, backoff.DoDial, d.Next(now).Do)
+		require.Equal(t, schedule.DoKeep, d.Next(now).Do)
+		require.Equal(t, schedule.DoDial, d.Next(now).Do)
 		d.Failed(1, failed, now)
 		d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, now)
 		a := d.Next(now)
@@ -393,29 +394,29 @@ func TestARetryAfterDuringAWaitIsJittered(t *testing.T) {
 
 // A dial that has not passed the gate is held back by what the other one was told.
 func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
+	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
-	d.want(backoff.DoDial, 1)
+	d.want(schedule.DoDial, 1)
 	d.after(sec)
 	d.Withdrawn(1)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	require.Equal(t, 1, d.Attempts())
 	d.wait(62 * sec)
 	a := d.Next(d.now)
-	require.Equal(t, []int{int(backoff.DoDial), 2}, []int{int(a.Do), a.Attempt.Number})
+	require.Equal(t, []int{int(schedule.DoDial), 2}, []int{int(a.Do), a.Attempt.Number})
 	d.idle()
 }
 
 // New credentials are made for the dial beside one that hangs with the new ones, too.
 func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{})
+	d.want(schedule.DoDial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassRefresh}, d.now)
 	d.now = d.Due()
 	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Connected(0, d.now)
 	d.wait(10 * sec)
-	d.want(backoff.DoKeep, 0)
+	d.want(schedule.DoKeep, 0)
 	require.True(t, d.Next(d.now).Attempt.Refresh)
 	d.Failed(1, failed, d.now)
 	d.now = d.Due()
@@ -437,9 +438,9 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 		"partly":   {backoff.WithTimeouts(inside, timeout(-1), timeout(8*sec)), 5 * sec, 8 * sec},
 		"none":     {fixed{}, 0, 0},
 	} {
-		d := newDesk(t, backoff.DialOptions{Policy: c.policy})
+		d := newDesk(t, schedule.DialOptions{Policy: c.policy})
 		a := d.Next(d.now)
-		require.Equal(t, backoff.DoDial, a.Do, name)
+		require.Equal(t, schedule.DoDial, a.Do, name)
 		require.Equal(t, c.connect, a.Attempt.Connect, name)
 		require.GreaterOrEqual(t, a.Attempt.Handshake, c.handshake, name)
 		require.LessOrEqual(t, a.Attempt.Handshake, c.handshake*6/5, name)
@@ -449,12 +450,12 @@ func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
 // A session may last for long, so a Dials holds little meanwhile. Its outage goes on after a
 // session that was not stable.
 func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
-	d := newDesk(t, backoff.DialOptions{})
-	d.want(backoff.DoDial, 0)
+	d := newDesk(t, schedule.DialOptions{})
+	d.want(schedule.DoDial, 0)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload}, d.now)
 	require.Equal(t, backoff.ClassOverload, d.History().Verdict.Class)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
 	d.idle()
 	require.Zero(t, d.History())
@@ -467,5 +468,5 @@ func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
 	require.Equal(t, 1, d.History().Overloads)
 	require.Equal(t, 1, d.History().N)
 	d.wait(2 * sec)
-	d.want(backoff.DoDial, 0)
+	d.want(schedule.DoDial, 0)
 }

@@ -1,0 +1,61 @@
+package backoff
+
+import (
+	"context"
+	"time"
+)
+
+// Attempt has what a dial needs to know from its supervisor. It travels in the context of the
+// dial, because the supervisor and the dialer do not know each other.
+type Attempt struct {
+	Number    int           // 1 for the first since the last stable session, or since the start; 0: unknown
+	Connect   time.Duration // the limit on name resolution and TCP; 0: the dialer's default
+	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
+	Refresh   bool          // the credentials of the last try were refused: make new ones
+
+	// URL is where this try is to go, because the server of the last session has advised it.
+	// The dialer decides whether it may be trusted. Empty: where the dialer always goes.
+	URL string
+
+	// Followed is for the dialer to call, before it returns, if it knows URL: with nil if it
+	// dials that, and else with the reason why it does not. Nil: not needed.
+	Followed func(err error)
+
+	// Connected is for the dialer to call when it is connected and the handshake
+	// begins, for each connection that it makes. The context has a deadline until
+	// then; afterwards the supervisor ends it when the handshake has taken too long,
+	// so derive what has a limit of its own from the context after the call. Without
+	// a call a handshake that is not answered is given up with the limits of the
+	// try, however long the outage lasts: a large herd of such clients may keep a
+	// server with a queue from coming back. Nil: not needed. Any goroutine may
+	// call it, and it does not wait.
+	Connected func()
+}
+
+type attemptKey struct{}
+
+// WithAttempt returns a context that carries t.
+func WithAttempt(ctx context.Context, t Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, t)
+}
+
+// AttemptFrom returns the Attempt that ctx carries, or a zero one.
+func AttemptFrom(ctx context.Context) Attempt {
+	t, _ := ctx.Value(attemptKey{}).(Attempt)
+	return t
+}
+
+// ErrHung is the cause with which a supervisor ends the context of a dial whose
+// handshake was not answered in time. A dialer that knows several addresses may avoid
+// the one at which that happened. It is a timeout.
+var ErrHung error = hung{}
+
+type hung struct{}
+
+func (hung) Error() string { return "the handshake was not answered in time" }
+
+// Timeout reports true.
+func (hung) Timeout() bool { return true }
+
+// Is reports whether target is [context.DeadlineExceeded].
+func (hung) Is(target error) bool { return target == context.DeadlineExceeded }

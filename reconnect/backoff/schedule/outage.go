@@ -1,0 +1,178 @@
+package schedule
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+)
+
+// Outage counts what a [backoff.Policy] decides by while something is down, and has the rules
+// that no policy can change. It does not wait and does not look at the clock, so that a
+// simulator may use it too:
+//
+//	step, ok := outage.Next(policy, verdict, time.Now(), r)
+//	if !ok { give up }
+//	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
+//	try again, with backoff.WithAttempt(ctx, outage.Attempt(step))
+//
+// In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be
+// copied after the first Next.
+type Outage struct {
+	last      *backoff.History // as the policy got it last; nil: it got none, or it was forgotten
+	drawn     time.Duration    // the last wait, as the policy drew it
+	began     time.Time
+	toldSince time.Time // when the server told us to wait first, if it has done so after each try since; zero: it has not
+	hang      *hang     // since when handshakes hang; nil: none does
+	waits     int32
+	tries     int32
+	overloads int32
+	row       int32         // of verdicts of that class
+	class     backoff.Class // of the last verdict, as it was given
+	stable    bool          // nothing has failed since a stable session
+	renew     bool          // the credentials were refused, and no try since has shown what the new ones are worth
+	refused   bool          // a dial was, in this outage; only a [Dials] knows
+	hung      bool          // the verdict is on a handshake that hangs; likewise
+}
+
+// Begin sets the time at which the outage began. Without it that is the time of the first
+// Next.
+func (o *Outage) Begin(now time.Time) { o.began = now }
+
+// Stable ends the outage, because there was a stable session. That has ended now, so the
+// next outage begins.
+func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
+
+// Served makes the outage younger by d, because there was a session that was not stable, but
+// long enough to count (see [BriefSession]). An outage that is not older than d is over, and the next one begins.
+// What is left of d then puts off the next outage: its age is 0 until that has passed.
+func (o *Outage) Served(d time.Duration, now time.Time) {
+	if o.began.After(now) {
+		o.began = now
+	}
+	if o.began = o.began.Add(d); o.began.Before(now) {
+		return
+	}
+	o.waits, o.drawn, o.overloads, o.hang, o.refused, o.hung = 0, 0, 0, nil, false, false
+}
+
+// skip leaves d, the time of a session that earns nothing, out of the age of the outage.
+func (o *Outage) skip(d time.Duration) { o.began = o.began.Add(d) }
+
+// Next takes the verdict on a try or session that has just ended, and returns what p does
+// next; false means: give up. These rules hold for every p (nil means [backoff.Default]):
+//
+//   - After ClassStop it gives up.
+//   - After ClassRefresh the wait is a draw from [0, [backoff.RefreshSpread]), whatever p says. A
+//     second ClassRefresh in a row counts as ClassSlow.
+//   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was
+//     ClassSlow too. A stable session ends the row.
+//   - After ClassSlow the wait is raised to at least minutes, jittered; see [backoff.SlowMin].
+//   - A wait or a limit below 0 is 0.
+//
+// The Step does not contain the verdict's RetryAfter. A nil r means [backoff.Rand].
+func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *rand.Rand) (backoff.Step, bool) {
+	if r == nil {
+		r = backoff.Rand()
+	}
+	o.note(v, now)
+	if o.last.Verdict.Class == backoff.ClassStop {
+		return backoff.Step{}, false
+	}
+	if o.last.Verdict.Class == backoff.ClassSlow {
+		o.last.Least = span.Uniform(r, backoff.SlowMin, backoff.SlowMax)
+	}
+	if p == nil {
+		p = backoff.Default()
+	}
+	s, ok := p.Next(*o.last, r)
+	if !ok {
+		return backoff.Step{}, false
+	}
+	if o.last.Verdict.Class == backoff.ClassRefresh {
+		s.Wait = span.Uniform(r, 0, backoff.RefreshSpread)
+	}
+	o.waits++
+	o.drawn = min(max(s.Wait, 0), span.Longest)
+	return backoff.Step{
+		Wait:      max(o.drawn, o.last.Least),
+		Connect:   max(s.Connect, 0),
+		Handshake: max(s.Handshake, 0),
+		Swap:      s.Swap,
+	}, true
+}
+
+// note sets the History that the policy gets.
+func (o *Outage) note(v backoff.Verdict, now time.Time) {
+	if o.began.IsZero() {
+		o.began = now
+	}
+	if v.Class != o.class {
+		o.class, o.row = v.Class, 0
+	}
+	o.row++
+	o.renew = v.Class == backoff.ClassRefresh || o.renew && o.hung
+	switch {
+	case v.Class == backoff.ClassRefresh && o.row > 1:
+		v.Class = backoff.ClassSlow
+	case v.Class == backoff.ClassSlow && v.Lenient && o.row == 1:
+		v.Class = backoff.ClassRetry
+	}
+	if v.Class == backoff.ClassOverload {
+		o.overloads++
+	}
+	var toldFor time.Duration
+	switch {
+	case v.RetryAfter <= 0:
+		o.toldSince = time.Time{}
+	case o.toldSince.IsZero():
+		o.toldSince = now
+	default:
+		toldFor = now.Sub(o.toldSince)
+	}
+	if o.last == nil {
+		o.last = new(backoff.History)
+	}
+	*o.last = backoff.History{
+		N:         int(o.waits),
+		Overloads: int(o.overloads),
+		Prev:      o.drawn,
+		Elapsed:   max(now.Sub(o.began), 0),
+		Verdict:   v.Bounded(),
+		Row:       int(o.row),
+		Stable:    o.stable,
+		ToldFor:   toldFor,
+		Refused:   o.refused,
+		Hung:      o.hung,
+	}
+	if o.hang != nil {
+		o.last.Hang, o.last.Beside = max(now.Sub(o.hang.began), 1), o.hang.beside
+	}
+	o.stable = false
+}
+
+// History returns the History that the policy got last. Its Verdict is the one that
+// counts, after the rules of [Outage.Next].
+func (o *Outage) History() backoff.History {
+	if o.last == nil {
+		return backoff.History{}
+	}
+	return *o.last
+}
+
+// forget drops the History that the policy got last, which no later one needs.
+func (o *Outage) forget() { o.last = nil }
+
+// Attempt returns the [backoff.Attempt] for the dial that follows s; pass a zero Step if the dial follows
+// no wait. It counts, so call it once per dial.
+func (o *Outage) Attempt(s backoff.Step) backoff.Attempt {
+	o.tries++
+	return backoff.Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
+}
+
+// hang is what an [Outage] knows of the handshakes of a [Dials] that hang.
+type hang struct {
+	began  time.Time // when the first of them did
+	beside int       // dials that have begun beside the one that hangs
+}
