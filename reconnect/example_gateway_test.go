@@ -73,7 +73,7 @@ func Example_gateway() {
 	server := httptest.NewServer(e)
 	defer server.Close()
 
-	gate, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Concurrent: 4}}) // default: 16
+	gate, err := budget.NewGate(&budget.GateOptions{Concurrent: 4}) // default: 16
 	if err != nil {
 		fmt.Println(err)
 		return

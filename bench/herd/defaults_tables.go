@@ -9,7 +9,7 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // defaultTable is one table of DEFAULTS.md.
@@ -289,17 +289,17 @@ func gatesTable(m *tableMaker) cli.Table {
 	for _, g := range []struct {
 		name      string
 		processes int
-		options   budget.LineOptions
+		options   line.Options
 	}{
-		{"no gate", 0, budget.LineOptions{}},
-		{"1000 processes of 10", 1000, budget.LineOptions{}},
-		{"100 of 100", 100, budget.LineOptions{}},
-		{"10 of 1000", 10, budget.LineOptions{}},
-		{"1 of 10,000", 1, budget.LineOptions{}},
-		{"1 of 10,000, Rate 50", 1, budget.LineOptions{Rate: 50}},
-		{"1 of 10,000, no Rate", 1, budget.LineOptions{Rate: -1}},
-		{"1 of 10,000, no Rate, Concurrent 256", 1, budget.LineOptions{Rate: -1, Concurrent: 256}},
-		{"1 of 10,000, no Rate, no Concurrent", 1, budget.LineOptions{Rate: -1, Concurrent: -1}},
+		{"no gate", 0, line.Options{}},
+		{"1000 processes of 10", 1000, line.Options{}},
+		{"100 of 100", 100, line.Options{}},
+		{"10 of 1000", 10, line.Options{}},
+		{"1 of 10,000", 1, line.Options{}},
+		{"1 of 10,000, Rate 50", 1, line.Options{Rate: 50}},
+		{"1 of 10,000, no Rate", 1, line.Options{Rate: -1}},
+		{"1 of 10,000, no Rate, Concurrent 256", 1, line.Options{Rate: -1, Concurrent: 256}},
+		{"1 of 10,000, no Rate, no Concurrent", 1, line.Options{Rate: -1, Concurrent: -1}},
 	} {
 		row := []string{g.name}
 		for _, w := range served {

@@ -3,6 +3,7 @@ package budget_test
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,4 +227,11 @@ func TestABiggerBurstKeepsTheOtherDefaults(t *testing.T) {
 func TestADecisionAllocatesNothing(t *testing.T) {
 	b := newBudget(t, nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { try(b, first, success); try(b, refused, success) }))
+}
+
+// every is a policy that waits d each time.
+type every time.Duration
+
+func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: time.Duration(p)}, true
 }

@@ -14,7 +14,7 @@ import (
 // A gate lets so many dials to a host go out at a time. reconnect.RunOptions and
 // dialer.Dialer have a field for it; this is what they do with it.
 func ExampleGate() {
-	gate, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Concurrent: 1}}) // default: 16
+	gate, err := budget.NewGate(&budget.GateOptions{Concurrent: 1}) // default: 16
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -34,26 +34,6 @@ func ExampleGate() {
 	// <nil>
 	// context deadline exceeded
 	// down: true
-}
-
-// A Line is a gate's queue for one host, without a clock: this is how a simulator has it.
-func ExampleLine() {
-	now := time.Now()
-	line := budget.NewLine(budget.LineOptions{Rate: 2, Burst: 1}, nil) // two dials per second
-	for range 2 {
-		line.Join(now)
-	}
-	for range 2 {
-		ticket, next := line.Admit(now)
-		fmt.Println(ticket != nil)
-		if ticket == nil {
-			fmt.Println("the next one after", next.Sub(now).Round(time.Millisecond))
-		}
-	}
-	// Output:
-	// true
-	// false
-	// the next one after 500ms
 }
 
 // A retry budget is shared by all operations on one server. When it is used up an operation

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // extremes are the numbers at which an option may break.
@@ -164,23 +165,34 @@ func TestNoNumberBreaksALine(t *testing.T) {
 		"Burst":      {"0": usual, "1": "1 at once, 78ms for all", "-1": usual, "max": "16 at once, 0s for all"},
 		"Concurrent": {"0": usual, "1": "1 at once, 60ms for all", "-1": usual, "max": usual},
 	}
-	eachExtreme(t, lines, func(o budget.LineOptions) (string, error) {
-		q := newQueue(o)
-		start := q.now
-		q.join(40)
-		once, _ := q.admit()
-		q.done(success, once...)
-		for left := 40 - len(once); left > 0; {
-			ticket, next := q.Admit(q.now)
-			if ticket != nil {
-				q.done(success, ticket)
-				left--
-				continue
-			}
-			require.True(t, next.After(q.now), "%+v: %d wait for ever", o, left)
-			q.now = next
+	eachExtreme(t, lines, func(o line.Options) (string, error) {
+		if o.Probe == nil {
+			o.Probe = every(time.Second)
 		}
-		return fmt.Sprintf("%d at once, %v for all", len(once), q.now.Sub(start).Round(time.Millisecond)), nil
+		q, now := line.New(o, nil), time.Unix(1_000_000, 0)
+		start, once := now, 0
+		for range 40 {
+			q.Join(now)
+		}
+		var under []*line.Ticket
+		for left := 40; left > 0; {
+			ticket, next := q.Admit(now)
+			switch {
+			case ticket != nil:
+				under = append(under, ticket)
+			case len(under) > 0:
+				once = max(once, len(under))
+				left -= len(under)
+				for _, t := range under {
+					q.Done(t, success, now)
+				}
+				under = nil
+			default:
+				require.True(t, next.After(now), "%+v: %d wait for ever", o, left)
+				now = next
+			}
+		}
+		return fmt.Sprintf("%d at once, %v for all", once, now.Sub(start).Round(time.Millisecond)), nil
 	})
 	gates := meanings{"Rate": {"-1": "", "NaN": refusal}, "Burst": {"0": "", "1": "", "-1": refusal, "max": ""}, "Concurrent": {"-1": ""}}
 	eachExtreme(t, gates, func(o budget.GateOptions) (string, error) {

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
-// Gate holds the dials of a process until they may begin. Each host has a [Line] of its
-// own, which is served in order. It bounds how many dials go out per second and at a
+// Gate holds the dials of a process until they may begin. Each host has a [line.Queue],
+// which is served in order. It bounds how many dials go out per second and at a
 // time. When the server tells one connection to wait, all wait. While the host is down,
 // one dial at a time goes out as a probe; when it is back, the others follow gradually.
 //
@@ -22,7 +23,7 @@ import (
 // ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
 // or a 503. ClassSlow and ClassRefresh, such as a 404 or a 401, are answers: the host is
 // up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
-// all dials to that host. See [Line.Done].
+// all dials to that host. See [line.Queue.Done].
 //
 // It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
@@ -37,7 +38,11 @@ type Gate struct {
 
 // GateOptions are the options of [NewGate]; nil means the defaults.
 type GateOptions struct {
-	LineOptions // for each host
+	// Rate, Burst, Concurrent and Probe are the limits for each host: see [line.Options].
+	Rate       float64        // dials per second. Default 500. Negative: no limit
+	Burst      int            // dials that may go out at once after a pause. Default 10
+	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
+	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
 
 	// Limiter is a second limit, on the dials to all hosts together, such as one that a
 	// whole fleet shares. A dial waits for it after its line, and counts as one of
@@ -52,7 +57,7 @@ type GateOptions struct {
 
 // hostLine is the line of one host, and the timer that opens it.
 type hostLine struct {
-	line    *Line
+	line    *line.Queue
 	timer   *time.Timer
 	timerAt time.Time // the time for which the timer is set; zero: it is not set
 }
@@ -106,7 +111,7 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 // limit waits at the Limiter for t, which was admitted, and returns what gives the slot
 // back, or nil. Unless the Limiter lets it pass, limit gives the place of t back, also when
 // the Limiter panics or ends the goroutine.
-func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (free func(), err error) {
+func (g *Gate) limit(ctx context.Context, host string, t *line.Ticket) (free func(), err error) {
 	if g.o.Limiter == nil {
 		return nil, nil
 	}
@@ -121,7 +126,7 @@ func (g *Gate) limit(ctx context.Context, host string, t *Ticket) (free func(), 
 	return free, err
 }
 
-func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
+func (g *Gate) join(host string) (*line.Ticket, <-chan struct{}) {
 	admitted := make(chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +137,7 @@ func (g *Gate) join(host string) (*Ticket, <-chan struct{}) {
 		if g.o.Rand != nil {
 			r = rand.New(g.o.Rand)
 		}
-		d = &hostLine{line: NewLine(g.o.LineOptions, r)}
+		d = &hostLine{line: line.New(line.Options{Rate: g.o.Rate, Burst: g.o.Burst, Concurrent: g.o.Concurrent, Probe: g.o.Probe}, r)}
 		g.lines[host] = d
 	}
 	t := d.line.Join(time.Now())
@@ -173,7 +178,7 @@ func (g *Gate) setTimer(d *hostLine, at time.Time) {
 	d.timer.Reset(time.Until(at))
 }
 
-func (g *Gate) leave(host string, t *Ticket) {
+func (g *Gate) leave(host string, t *line.Ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
@@ -183,7 +188,7 @@ func (g *Gate) leave(host string, t *Ticket) {
 	g.settle(d)
 }
 
-func (g *Gate) done(host string, t *Ticket, v backoff.Verdict) {
+func (g *Gate) done(host string, t *line.Ticket, v backoff.Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
@@ -194,7 +199,7 @@ func (g *Gate) done(host string, t *Ticket, v backoff.Verdict) {
 // settle opens d, and stops its timer if no dial waits.
 func (g *Gate) settle(d *hostLine) {
 	g.open(d)
-	if d.line.first == nil && !d.timerAt.IsZero() && d.timer.Stop() {
+	if d.line.Status(time.Now()).Waiting == 0 && !d.timerAt.IsZero() && d.timer.Stop() {
 		d.timerAt = time.Time{}
 	}
 }
@@ -210,7 +215,7 @@ func (g *Gate) forget() {
 	}
 	now := time.Now()
 	for host, d := range g.lines {
-		if d.line.idle(now) {
+		if d.line.Idle(now) {
 			delete(g.lines, host)
 		}
 	}
@@ -218,12 +223,12 @@ func (g *Gate) forget() {
 }
 
 // Status returns a snapshot of the line of host, or the zero value if it has none.
-func (g *Gate) Status(host string) LineStatus {
+func (g *Gate) Status(host string) line.Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
 	if d == nil {
-		return LineStatus{}
+		return line.Status{}
 	}
 	return d.line.Status(time.Now())
 }

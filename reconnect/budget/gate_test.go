@@ -34,7 +34,7 @@ func newGate(t testing.TB, o *budget.GateOptions) *budget.Gate {
 
 // oneAtATime lets one dial to a host be under way.
 func oneAtATime() *budget.GateOptions {
-	return &budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 1, Probe: every(time.Second)}}
+	return &budget.GateOptions{Rate: -1, Concurrent: 1, Probe: every(time.Second)}
 }
 
 func TestAcquireWaitsForThoseBefore(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAPermitGrantedInTheMomentItsContextEndsIsReturned(t *testing.T) {
 
 func TestTheGateOpensByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: 10, Burst: 1}})
+		g := newGate(t, &budget.GateOptions{Rate: 10, Burst: 1})
 		start := time.Now()
 		for range 3 {
 			done, err := g.Acquire(t.Context(), "a")
@@ -242,7 +242,7 @@ func TestOperationsThatPanicLeaveTheGateOpen(t *testing.T) {
 func TestAGateForgetsIdleHosts(t *testing.T) {
 	for _, rate := range []float64{500, -1, math.Inf(1)} {
 		synctest.Test(t, func(t *testing.T) {
-			g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: rate}})
+			g := newGate(t, &budget.GateOptions{Rate: rate})
 			for i := range 64 {
 				done, err := g.Acquire(t.Context(), fmt.Sprint(i))
 				require.NoError(t, err)
@@ -310,9 +310,9 @@ func BenchmarkGateOfManyHostsThatAreDown(b *testing.B) {
 }
 
 func TestNewGateNamesTheWrongOption(t *testing.T) {
-	_, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Burst: -1}})
+	_, err := budget.NewGate(&budget.GateOptions{Burst: -1})
 	require.ErrorContains(t, err, "option Burst")
-	_, err = budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Rate: math.NaN()}})
+	_, err = budget.NewGate(&budget.GateOptions{Rate: math.NaN()})
 	require.ErrorContains(t, err, "option Rate")
 }
 
@@ -340,7 +340,7 @@ func (h *host) dial(context.Context) (conn.Conn, error) {
 // outage than one or two lone ones, and come back a few at a time.
 func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, &budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 8}})
+		g := newGate(t, &budget.GateOptions{Rate: -1, Concurrent: 8})
 		h := &host{}
 		var conns []*reconnect.Conn
 		for range 200 {
@@ -370,7 +370,7 @@ func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
 func BenchmarkGate(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			g, err := budget.NewGate(&budget.GateOptions{LineOptions: budget.LineOptions{Rate: -1, Concurrent: 1}})
+			g, err := budget.NewGate(&budget.GateOptions{Rate: -1, Concurrent: 1})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // Ten thousand real Conns that dial once at a time, and the model, within 10 %.
@@ -97,7 +97,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 		"strong":                  {Server: fleet.Server{Capacity: 5000}, Outage: fleet.Outage{Length: 5 * second}},
 		"reject":                  {Server: fleet.Server{Queue: fleet.Reject, Backlog: 100}, Outage: fleet.Outage{Length: 5 * second}},
 		"503, told":               {Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},
-		"slow gates":              {Gate: budget.LineOptions{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
+		"slow gates":              {Gate: line.Options{Rate: 4, Burst: 2, Concurrent: 2}, Outage: fleet.Outage{Length: 5 * second}},
 		"redial, hangs":           {Client: redial, Outage: fleet.Outage{Length: 60 * second, Down: fleet.Swallowed}},
 		"redial, stopped":         {Client: redial, Outage: fleet.Outage{Length: 30 * second, Down: fleet.Stopped}},
 		"redial, hangs, then 503": {Client: redial, Outage: fleet.Outage{Length: 30 * second, Down: fleet.Swallowed}, Server: fleet.Server{Queue: fleet.Busy, Backlog: 100, RetryAfter: 3 * second}},

@@ -127,7 +127,9 @@ func (b *bubble) dialAll() []*reconnect.Conn {
 func (b *bubble) gates() []*budget.Gate {
 	gates := make([]*budget.Gate, b.Processes)
 	for i := range gates {
-		g, err := budget.NewGate(&budget.GateOptions{LineOptions: b.Gate, Rand: rand.NewPCG(b.Seed, uint64(i))})
+		g, err := budget.NewGate(&budget.GateOptions{
+			Rate: b.Gate.Rate, Burst: b.Gate.Burst, Concurrent: b.Gate.Concurrent, Probe: b.Gate.Probe, Rand: rand.NewPCG(b.Seed, uint64(i)),
+		})
 		if err != nil {
 			panic(err)
 		}

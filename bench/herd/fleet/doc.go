@@ -26,7 +26,7 @@
 //   - The limit on connecting and that on the handshake run apart, as in
 //     [backoff.Step]; a client of another make has one for both.
 //   - With gates the connections are spread over processes, and each dial waits in the
-//     [budget.Line] of its process, the core of the [budget.Gate] that the library
+//     [line.Queue] of its process, the core of the [budget.Gate] that the library
 //     ships. The time there is outside the limits of the try.
 //
 // Time is whole nanoseconds from the loss, all chance comes from one generator per

@@ -2,11 +2,11 @@ package fleet
 
 import (
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // gates are where the connections of each process wait for leave to dial: what a
-// [budget.Gate] does around a [budget.Line], in virtual time.
+// [budget.Gate] does around a [line.Queue], in virtual time.
 type gates struct {
 	lines    []processLine
 	seats    []seat  // of the clients
@@ -15,15 +15,15 @@ type gates struct {
 
 // processLine is the line of one process, and when the run looks after it.
 type processLine struct {
-	line  *budget.Line
+	line  *line.Queue
 	rings int64 // when the next dial may be let in; -1: that does not depend on the time
 }
 
 // seat is what the line knows about a connection.
 type seat struct {
 	who    int32
-	which  uint8          // of its dials
-	ticket *budget.Ticket // nil: it does not want to dial
+	which  uint8        // of its dials
+	ticket *line.Ticket // nil: it does not want to dial
 }
 
 // newGates returns nil if there are to be none.
@@ -33,7 +33,7 @@ func newGates(r *run) *gates {
 	}
 	g := &gates{lines: make([]processLine, r.Processes), seats: make([]seat, r.N)}
 	for i := range g.lines {
-		g.lines[i] = processLine{budget.NewLine(r.Gate, r.rand), -1}
+		g.lines[i] = processLine{line.New(r.Gate, r.rand), -1}
 	}
 	for i := range g.seats {
 		g.seats[i].who = int32(i)

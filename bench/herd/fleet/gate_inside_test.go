@@ -7,19 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // The test looks at every step of a run. It counts at the clients, not at the gate, how many of
 // a process dial and how many begin to.
 func TestTheGateOfEachProcessIsObeyed(t *testing.T) {
 	const second = time.Second
-	small := budget.LineOptions{Rate: 10, Burst: 2, Concurrent: 3}
+	small := line.Options{Rate: 10, Burst: 2, Concurrent: 3}
 	for name, h := range map[string]Herd{
 		"refused":      {Outage: Outage{Length: 5 * second}},
 		"restart":      {Server: Server{Queue: Drop, Backlog: 100}},
 		"few at once":  {Outage: Outage{Length: 5 * second}, Gate: small},
-		"no limits":    {Outage: Outage{Length: 5 * second}, Gate: budget.LineOptions{Rate: -1, Concurrent: -1}},
+		"no limits":    {Outage: Outage{Length: 5 * second}, Gate: line.Options{Rate: -1, Concurrent: -1}},
 		"no answer":    {Outage: Outage{Length: 40 * second, Down: Silent}},
 		"503":          {Outage: Outage{Length: 5 * second, Down: Unavailable}, Server: Server{Queue: Busy, Backlog: 10, RetryAfter: 3 * second}},
 		"no room":      {Server: Server{Queue: Reject, Backlog: 10}},

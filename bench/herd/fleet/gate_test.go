@@ -9,7 +9,7 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 func TestTheSameSeedGivesTheSameResultWithGates(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAProcessProbesAsALoneClientDoes(t *testing.T) {
 
 // The rate is that of the process, not of the herd.
 func TestAGateLetsDialsOutAtItsRate(t *testing.T) {
-	h := fleet.Herd{N: 1000, Client: client(every(0)), Processes: 10, Gate: budget.LineOptions{Rate: 20, Burst: 5, Concurrent: -1}}
+	h := fleet.Herd{N: 1000, Client: client(every(0)), Processes: 10, Gate: line.Options{Rate: 20, Burst: 5, Concurrent: -1}}
 	r := run(t, h)
 	require.EqualValues(t, 50, r.DialsPerBin[0]-10, "the burst of each, and one or two more of each")
 	require.InDelta(t, (100-5)/20.0, r.T100.Seconds(), 0.1)
@@ -50,7 +50,7 @@ func TestAGateLetsDialsOutAtItsRate(t *testing.T) {
 func TestWhatOneIsToldHoldsTheOthersOfItsProcess(t *testing.T) {
 	h := fleet.Herd{N: 10, Client: client(every(second)), Outage: fleet.Outage{Down: fleet.Unavailable, Length: 2 * second}}
 	h.Server = fleet.Server{Capacity: 1000, Answers: 1000, RetryAfter: 10 * second}
-	h.Gate = budget.LineOptions{Rate: -1, Concurrent: 1, Probe: every(second)}
+	h.Gate = line.Options{Rate: -1, Concurrent: 1, Probe: every(second)}
 	for processes, want := range map[int]int{0: 10, 1: 1, 2: 2, 10: 10} {
 		h.Processes = processes
 		r := run(t, h)
@@ -71,7 +71,7 @@ func TestWhatOneIsToldHoldsTheOthersOfItsProcess(t *testing.T) {
 // and the outage goes on.
 func TestTheGateIsOutsideTheLimitsOfTheTry(t *testing.T) {
 	p := script{waits: []time.Duration{0}, connect: second, handshake: second}
-	h := fleet.Herd{N: 100, Client: client(p), Processes: 1, Gate: budget.LineOptions{Rate: 1, Burst: 1}}
+	h := fleet.Herd{N: 100, Client: client(p), Processes: 1, Gate: line.Options{Rate: 1, Burst: 1}}
 	h.Client.Whole = true
 	r := run(t, h)
 	require.InDelta(t, 99, r.T100.Seconds(), 0.1)
@@ -80,7 +80,7 @@ func TestTheGateIsOutsideTheLimitsOfTheTry(t *testing.T) {
 
 	var seen []backoff.History
 	asked := spy{script{waits: []time.Duration{0, time.Hour}}, &seen}
-	h = fleet.Herd{N: 2, Client: client(asked), Processes: 1, Gate: budget.LineOptions{Rate: -1, Probe: every(10 * second)}}
+	h = fleet.Herd{N: 2, Client: client(asked), Processes: 1, Gate: line.Options{Rate: -1, Probe: every(10 * second)}}
 	h.Outage.Length = 30 * second
 	run(t, h)
 	var elapsed []time.Duration
@@ -95,8 +95,8 @@ func TestABadGateIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
 		"fleet: 10 connections cannot be spread over -1 processes": {N: 10, Server: ok, Processes: -1},
 		"fleet: 10 connections cannot be spread over 11 processes": {N: 10, Server: ok, Processes: 11},
-		"fleet: budget: option Burst is negative: -1":              {N: 10, Server: ok, Processes: 1, Gate: budget.LineOptions{Burst: -1}},
-		"fleet: budget: option Rate is not a number":               {N: 10, Server: ok, Processes: 1, Gate: budget.LineOptions{Rate: math.NaN()}},
+		"fleet: budget: option Burst is negative: -1":              {N: 10, Server: ok, Processes: 1, Gate: line.Options{Burst: -1}},
+		"fleet: budget: option Rate is not a number":               {N: 10, Server: ok, Processes: 1, Gate: line.Options{Rate: math.NaN()}},
 	} {
 		_, err := fleet.Run(t.Context(), h)
 		require.EqualError(t, err, want)

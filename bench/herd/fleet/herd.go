@@ -7,21 +7,22 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
 // Herd describes one run: which connections are lost, what meets them, and how long to watch.
 type Herd struct {
-	N         int                // connections, at least 1
-	Client    Client             // what each of them is; the zero value is the library with its defaults
-	Groups    []Group            // unlike connections, instead of Client
-	Fresh     bool               // they are not lost, but begin at the same instant
-	Processes int                // how many processes the connections are spread over evenly, each with a budget.Gate of its own; 0: no gate
-	Gate      budget.LineOptions // of each process
-	Outage    Outage             // the zero value: a restart that is over at once
-	Leaves    []Leave            // how each connection leaves a server that drains, instead of an Outage; nil: all are lost at once
-	Server    Server             // its Capacity must be given
-	Watch     time.Duration      // of virtual time, from the loss; default 10 min + 12 N/C
-	Seed      uint64             // of all chance
+	N         int           // connections, at least 1
+	Client    Client        // what each of them is; the zero value is the library with its defaults
+	Groups    []Group       // unlike connections, instead of Client
+	Fresh     bool          // they are not lost, but begin at the same instant
+	Processes int           // how many processes the connections are spread over evenly, each with a budget.Gate of its own; 0: no gate
+	Gate      line.Options  // of each process
+	Outage    Outage        // the zero value: a restart that is over at once
+	Leaves    []Leave       // how each connection leaves a server that drains, instead of an Outage; nil: all are lost at once
+	Server    Server        // its Capacity must be given
+	Watch     time.Duration // of virtual time, from the loss; default 10 min + 12 N/C
+	Seed      uint64        // of all chance
 }
 
 // Client describes how one connection is kept.
@@ -180,7 +181,7 @@ func (h Herd) withDefaults() (Herd, error) {
 	if err := h.validateLeaves(); err != nil {
 		return h, err
 	}
-	if _, err := budget.NewGate(&budget.GateOptions{LineOptions: h.Gate}); err != nil {
+	if _, err := budget.NewGate(&budget.GateOptions{Rate: h.Gate.Rate, Burst: h.Gate.Burst}); err != nil {
 		return h, fmt.Errorf("fleet: %w", err)
 	}
 	if h.Watch == 0 {

@@ -67,8 +67,8 @@ func child() (r report, err error) {
 	}
 	redisgate.OnPass(l, func(now time.Time, _ bool) { r.Begun = append(r.Begun, now.UnixNano()) }) // under the lock of l
 	gate, err := budget.NewGate(&budget.GateOptions{
-		LineOptions: budget.LineOptions{Rate: -1, Concurrent: -1},
-		Limiter:     l,
+		Rate: -1, Concurrent: -1,
+		Limiter: l,
 	})
 	if err != nil {
 		return r, err

@@ -1,4 +1,6 @@
-package budget
+// Package line has the queue of the dials to one host: the core of a budget.Gate, for
+// simulators and for gates of your own.
+package line
 
 import (
 	"math"
@@ -9,22 +11,22 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// Line is the queue of the dials to one host: the core of a [Gate]. It does not wait, and
-// gets the time as an argument. It belongs to one goroutine.
+// Queue is the queue of the dials to one host. It does not wait, and gets the time as an
+// argument. It belongs to one goroutine.
 //
-//	t := line.Join(now)               // a dial waits to begin
-//	admitted, next := line.Admit(now) // a dial that may begin now; call again at next, if that is not zero
-//	line.Done(t, verdict, now)        // the dial has ended; or line.Leave(t), if it was not admitted yet
+//	t := q.Join(now)               // a dial waits to begin
+//	admitted, next := q.Admit(now) // a dial that may begin now; call again at next, if that is not zero
+//	q.Done(t, verdict, now)        // the dial has ended; or q.Leave(t), if it was not admitted yet
 //
 // After Join, Done and Leave another dial may begin, so call Admit.
 //
-// The host is taken to be up until a dial fails; [Line.Done] says which verdicts mean
+// The host is taken to be up until a dial fails; [Queue.Done] says which verdicts mean
 // that. While it is down one dial at a time goes out, at the pace of a lone client
 // (Probe). Each success then lets one more out at a time than before, so that they
 // double in the time that a dial takes, until Concurrent is reached. When the server tells
 // one dial to wait, all wait.
-type Line struct {
-	o     LineOptions
+type Queue struct {
+	o     Options
 	rand  *rand.Rand
 	first *Ticket // in order of Join
 	last  *Ticket
@@ -44,19 +46,19 @@ type Line struct {
 	granted  uint64
 }
 
-// LineOptions are the limits for one host. Concurrent adapts to a server, however fast or
+// Options are the limits for one host. Concurrent adapts to a server, however fast or
 // slow it is, because at most so many dials of this process wait in its queue. Rate is a
 // ceiling for a server that is very fast, or of which a process may use only a share.
-type LineOptions struct {
+type Options struct {
 	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
 	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
 	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
 }
 
-// Ticket is a dial that waits in a [Line], or was admitted.
+// Ticket is a dial that waits in a [Queue], or was admitted.
 type Ticket struct {
-	Value any // for the owner of the Line, which does not use it
+	Value any // for the owner of the Queue, which does not use it
 
 	joined     time.Time
 	waiting    bool
@@ -64,10 +66,10 @@ type Ticket struct {
 	prev, next *Ticket
 }
 
-// NewLine returns an empty line for a host that is up. Random numbers for the pace
+// New returns an empty Queue for a host that is up. Random numbers for the pace
 // of probes come from r; nil: backoff.Rand(). A zero option has its default, as have a
-// Rate that is not a number and a negative Burst, which [NewGate] refuses.
-func NewLine(o LineOptions, r *rand.Rand) *Line {
+// Rate that is not a number and a negative Burst, which a Gate refuses.
+func New(o Options, r *rand.Rand) *Queue {
 	switch {
 	case o.Rate == 0 || math.IsNaN(o.Rate):
 		o.Rate = 500
@@ -86,82 +88,82 @@ func NewLine(o LineOptions, r *rand.Rand) *Line {
 	if r == nil {
 		r = backoff.Rand()
 	}
-	return &Line{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
+	return &Queue{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
 }
 
 // Join puts a dial at the end of the line.
-func (l *Line) Join(now time.Time) *Ticket {
-	t := &Ticket{joined: now, waiting: true, prev: l.last}
-	if l.last == nil {
-		l.first = t
+func (q *Queue) Join(now time.Time) *Ticket {
+	t := &Ticket{joined: now, waiting: true, prev: q.last}
+	if q.last == nil {
+		q.first = t
 	} else {
-		l.last.next = t
+		q.last.next = t
 	}
-	l.last = t
-	l.count++
+	q.last = t
+	q.count++
 	return t
 }
 
 // Leave takes t out of the line, and reports whether it was still waiting. If not, it has
 // been admitted, and Done must be called.
-func (l *Line) Leave(t *Ticket) bool {
+func (q *Queue) Leave(t *Ticket) bool {
 	if !t.waiting {
 		return false
 	}
 	if t.prev == nil {
-		l.first = t.next
+		q.first = t.next
 	} else {
 		t.prev.next = t.next
 	}
 	if t.next == nil {
-		l.last = t.prev
+		q.last = t.prev
 	} else {
 		t.next.prev = t.prev
 	}
 	t.prev, t.next, t.waiting = nil, nil, false
-	l.count--
+	q.count--
 	return true
 }
 
 // Admit returns the next dial that may begin now, or nil. Call it until it returns nil;
 // next is then the time at which another may begin, or zero if that does not depend on time.
-func (l *Line) Admit(now time.Time) (t *Ticket, next time.Time) {
-	if l.first == nil || l.under >= l.window {
+func (q *Queue) Admit(now time.Time) (t *Ticket, next time.Time) {
+	if q.first == nil || q.under >= q.window {
 		return nil, time.Time{}
 	}
-	if at := l.notBefore(now); at.After(now) {
+	if at := q.notBefore(now); at.After(now) {
 		return nil, at
 	}
-	t = l.first
-	l.Leave(t)
-	t.probe = l.down
-	if l.o.Rate > 0 {
-		l.tokens--
+	t = q.first
+	q.Leave(t)
+	t.probe = q.down
+	if q.o.Rate > 0 {
+		q.tokens--
 	}
-	l.under++
-	l.granted++
-	l.waited += now.Sub(t.joined)
+	q.under++
+	q.granted++
+	q.waited += now.Sub(t.joined)
 	return t, time.Time{}
 }
 
 // notBefore returns when the next dial may go out.
-func (l *Line) notBefore(now time.Time) time.Time {
+func (q *Queue) notBefore(now time.Time) time.Time {
 	at := now
-	if l.o.Rate > 0 {
-		if !l.filled.IsZero() {
-			l.tokens = min(l.tokens+float64(now.Sub(l.filled).Seconds()*l.o.Rate), float64(l.o.Burst)) // rounded, so that all machines do the same
+	if q.o.Rate > 0 {
+		if !q.filled.IsZero() {
+			q.tokens = min(q.tokens+float64(now.Sub(q.filled).Seconds()*q.o.Rate), float64(q.o.Burst)) // rounded, so that all machines do the same
 		}
-		l.filled = now
-		if l.tokens < 1 {
-			wait := min((1-l.tokens)/l.o.Rate, slowest.Seconds())
+		q.filled = now
+		if q.tokens < 1 {
+			wait := min((1-q.tokens)/q.o.Rate, slowest.Seconds())
 			at = now.Add(time.Duration(wait*float64(time.Second)) + 1) // not a nanosecond too early
 		}
 	}
-	if at.Before(l.hold) {
-		at = l.hold
+	if at.Before(q.hold) {
+		at = q.hold
 	}
-	if l.down && at.Before(l.pace) {
-		at = l.pace
+	if q.down && at.Before(q.pace) {
+		at = q.pace
 	}
 	return at
 }
@@ -180,61 +182,61 @@ func (l *Line) notBefore(now time.Time) time.Time {
 //
 // With any class a RetryAfter, at most [backoff.MaxRetryAfter], holds all dials to the
 // host. Until it is over, an answer does not mean that a host that was down is up.
-func (l *Line) Done(t *Ticket, v backoff.Verdict, now time.Time) {
-	l.under--
-	l.lastDone = now
+func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) {
+	q.under--
+	q.lastDone = now
 	if v.RetryAfter > 0 {
 		until := now.Add(min(v.RetryAfter, backoff.MaxRetryAfter))
-		if until.After(l.hold) {
-			l.hold = until
+		if until.After(q.hold) {
+			q.hold = until
 		}
 	}
 	switch v.Class {
 	case backoff.ClassOK:
-		l.answered(now)
-		if !l.down {
-			l.window = min(l.window+1, l.o.Concurrent)
+		q.answered(now)
+		if !q.down {
+			q.window = min(q.window+1, q.o.Concurrent)
 		}
 	case backoff.ClassRetry, backoff.ClassOverload:
-		l.fail(t, v, now)
+		q.fail(t, v, now)
 	case backoff.ClassStop:
 	default:
-		l.answered(now)
+		q.answered(now)
 	}
 }
 
 // answered takes the host to be up, unless it is down and has told us to wait. Then the
 // next dial is a probe, so that it does not come at the very instant at which that wait is
 // over.
-func (l *Line) answered(now time.Time) { l.down = l.down && l.hold.After(now) }
+func (q *Queue) answered(now time.Time) { q.down = q.down && q.hold.After(now) }
 
 // fail takes the host to be down. Of the dials that were under way when it went down only
 // the first counts. If the server told one of the others to wait, the next probe comes
 // after that wait and the wait that was drawn, because the server told other processes the
 // same, and they must not all come at one instant.
-func (l *Line) fail(t *Ticket, v backoff.Verdict, now time.Time) {
-	if l.down && !t.probe {
-		if l.pace.Before(l.hold) {
-			l.pace = l.hold.Add(l.spread)
+func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
+	if q.down && !t.probe {
+		if q.pace.Before(q.hold) {
+			q.pace = q.hold.Add(q.spread)
 		}
 		return
 	}
-	if !l.down {
-		l.down, l.outage = true, schedule.Outage{}
-		l.outage.Begin(now)
+	if !q.down {
+		q.down, q.outage = true, schedule.Outage{}
+		q.outage.Begin(now)
 	}
-	l.window = 1
-	l.pace = now.Add(backoff.SlowMin) // holds if Probe panics
-	step, ok := l.outage.Next(l.o.Probe, v, now, l.rand)
+	q.window = 1
+	q.pace = now.Add(backoff.SlowMin) // holds if Probe panics
+	step, ok := q.outage.Next(q.o.Probe, v, now, q.rand)
 	if !ok {
 		step.Wait = backoff.SlowMin // a gate does not give up
 	}
-	l.spread = step.Wait
-	l.pace = now.Add(l.outage.History().Verdict.RetryAfter + step.Wait)
+	q.spread = step.Wait
+	q.pace = now.Add(q.outage.History().Verdict.RetryAfter + step.Wait)
 }
 
-// LineStatus is a snapshot of a [Line].
-type LineStatus struct {
+// Status is a snapshot of a [Queue].
+type Status struct {
 	Waiting int           // dials that wait
 	Dialing int           // dials that were admitted and are not done
 	Limit   int           // how many may be, now
@@ -246,18 +248,18 @@ type LineStatus struct {
 }
 
 // Status returns a snapshot of the line.
-func (l *Line) Status(now time.Time) LineStatus {
-	s := LineStatus{
-		Waiting: l.count, Dialing: l.under, Limit: l.window, Waited: l.waited, Granted: l.granted,
-		Down: l.down, Held: l.hold,
+func (q *Queue) Status(now time.Time) Status {
+	s := Status{
+		Waiting: q.count, Dialing: q.under, Limit: q.window, Waited: q.waited, Granted: q.granted,
+		Down: q.down, Held: q.hold,
 	}
-	if l.first != nil {
-		s.Longest = now.Sub(l.first.joined)
+	if q.first != nil {
+		s.Longest = now.Sub(q.first.joined)
 	}
 	return s
 }
 
-// unlimited is as many dials at a time as a Line can count.
+// unlimited is as many dials at a time as a Queue can count.
 const unlimited = 1 << 30
 
 // slowest is the longest time between two dials, whatever the rate.
@@ -266,15 +268,15 @@ const slowest = 365 * 24 * time.Hour
 // stale is how long after the last dial it still counts what is known of a host.
 const stale = backoff.MaxRetryAfter
 
-// idle reports whether a new line could take the place of this one: no dial waits or is
+// Idle reports whether a new Queue could take the place of this one: no dial waits or is
 // under way, and nothing is known of the host, or nothing that is still valid.
-func (l *Line) idle(now time.Time) bool {
-	if l.first != nil || l.under > 0 || l.hold.After(now) || l.down && l.pace.After(now) {
+func (q *Queue) Idle(now time.Time) bool {
+	if q.first != nil || q.under > 0 || q.hold.After(now) || q.down && q.pace.After(now) {
 		return false
 	}
-	if now.Sub(l.lastDone) >= stale {
+	if now.Sub(q.lastDone) >= stale {
 		return true
 	}
-	l.notBefore(now)
-	return !l.down && l.window == l.o.Concurrent && l.tokens >= float64(l.o.Burst)
+	q.notBefore(now)
+	return !q.down && q.window == q.o.Concurrent && q.tokens >= float64(q.o.Burst)
 }

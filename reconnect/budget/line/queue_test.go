@@ -1,4 +1,4 @@
-package budget_test
+package line_test
 
 import (
 	"fmt"
@@ -9,7 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget"
+	"github.com/redial-go/redial/reconnect/budget/line"
+)
+
+var (
+	success  = backoff.Verdict{}
+	refused  = backoff.Verdict{Class: backoff.ClassRetry}
+	timeout  = backoff.Verdict{Class: backoff.ClassOverload}
+	aborted  = backoff.Verdict{Class: backoff.ClassStop}
+	rejected = backoff.Verdict{Class: backoff.ClassSlow}
 )
 
 // every is a policy that waits d each time.
@@ -19,20 +27,22 @@ func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Duration(p)}, true
 }
 
-// queue is a Line and a clock.
+// queue is a Queue and its time.
 type queue struct {
-	*clock
-	*budget.Line
+	now time.Time
+	*line.Queue
 }
 
-func newQueue(o budget.LineOptions) *queue {
+func (q *queue) after(d time.Duration) { q.now = q.now.Add(d) }
+
+func newQueue(o line.Options) *queue {
 	if o.Probe == nil {
 		o.Probe = every(time.Second)
 	}
-	return &queue{newClock(), budget.NewLine(o, nil)}
+	return &queue{time.Unix(1_000_000, 0), line.New(o, nil)}
 }
 
-func (q *queue) join(n int) (tickets []*budget.Ticket) {
+func (q *queue) join(n int) (tickets []*line.Ticket) {
 	for range n {
 		tickets = append(tickets, q.Join(q.now))
 	}
@@ -40,7 +50,7 @@ func (q *queue) join(n int) (tickets []*budget.Ticket) {
 }
 
 // admit returns all dials that may begin now, and how long until another may.
-func (q *queue) admit() (admitted []*budget.Ticket, next time.Duration) {
+func (q *queue) admit() (admitted []*line.Ticket, next time.Duration) {
 	for {
 		t, at := q.Admit(q.now)
 		if t == nil {
@@ -53,14 +63,14 @@ func (q *queue) admit() (admitted []*budget.Ticket, next time.Duration) {
 	}
 }
 
-func (q *queue) done(v backoff.Verdict, tickets ...*budget.Ticket) {
+func (q *queue) done(v backoff.Verdict, tickets ...*line.Ticket) {
 	for _, t := range tickets {
 		q.Done(t, v, q.now)
 	}
 }
 
 // down returns a queue in which one dial has failed and n wait.
-func down(t *testing.T, o budget.LineOptions, n int) *queue {
+func down(t *testing.T, o line.Options, n int) *queue {
 	q := newQueue(o)
 	q.join(1)
 	one, _ := q.admit()
@@ -71,7 +81,7 @@ func down(t *testing.T, o budget.LineOptions, n int) *queue {
 }
 
 func TestABurstAndThenTheRate(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: 50, Burst: 10, Concurrent: -1})
+	q := newQueue(line.Options{Rate: 50, Burst: 10, Concurrent: -1})
 	q.join(12)
 	admitted, next := q.admit()
 	require.Len(t, admitted, 10)
@@ -84,7 +94,7 @@ func TestABurstAndThenTheRate(t *testing.T) {
 
 // The time between two dials is a year at most, so that it does not overflow.
 func TestALineMayBeAsSlowAsOneWants(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: 1e-12, Burst: 1})
+	q := newQueue(line.Options{Rate: 1e-12, Burst: 1})
 	q.join(2)
 	admitted, next := q.admit()
 	require.Len(t, admitted, 1)
@@ -92,7 +102,7 @@ func TestALineMayBeAsSlowAsOneWants(t *testing.T) {
 }
 
 func TestNoMoreThanConcurrentAreUnderWay(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 3})
+	q := newQueue(line.Options{Rate: -1, Concurrent: 3})
 	q.join(5)
 	admitted, next := q.admit()
 	require.Len(t, admitted, 3)
@@ -103,7 +113,7 @@ func TestNoMoreThanConcurrentAreUnderWay(t *testing.T) {
 }
 
 func TestTheLineIsServedInOrder(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+	q := newQueue(line.Options{Rate: -1, Concurrent: 1})
 	tickets := q.join(5)
 	first, _ := q.admit()
 	require.Same(t, tickets[0], first[0])
@@ -119,7 +129,7 @@ func TestTheLineIsServedInOrder(t *testing.T) {
 }
 
 func TestAHostThatIsDownIsProbedByOneAtATime(t *testing.T) {
-	q := down(t, budget.LineOptions{Rate: -1}, 100)
+	q := down(t, line.Options{Rate: -1}, 100)
 	for range 5 {
 		admitted, next := q.admit()
 		require.Empty(t, admitted)
@@ -141,7 +151,7 @@ type tired struct{}
 func (tired) Next(backoff.History, *rand.Rand) (backoff.Step, bool) { return backoff.Step{}, false }
 
 func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
-	q := down(t, budget.LineOptions{Rate: -1, Probe: tired{}}, 2)
+	q := down(t, line.Options{Rate: -1, Probe: tired{}}, 2)
 	for range 2 {
 		admitted, next := q.admit()
 		require.Empty(t, admitted)
@@ -155,7 +165,7 @@ func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
 }
 
 func TestAHostThatIsBackIsEnteredGradually(t *testing.T) {
-	q := down(t, budget.LineOptions{Rate: -1, Concurrent: 16}, 100)
+	q := down(t, line.Options{Rate: -1, Concurrent: 16}, 100)
 	q.after(time.Second)
 	var sizes []int
 	for range 6 {
@@ -167,7 +177,7 @@ func TestAHostThatIsBackIsEnteredGradually(t *testing.T) {
 }
 
 func TestAFailureOnTheWayBackStartsAnew(t *testing.T) {
-	q := down(t, budget.LineOptions{Rate: -1}, 100)
+	q := down(t, line.Options{Rate: -1}, 100)
 	q.after(time.Second)
 	probe, _ := q.admit()
 	q.done(success, probe...)
@@ -181,7 +191,7 @@ func TestAFailureOnTheWayBackStartsAnew(t *testing.T) {
 
 // A hundred failures at once are one outage, not a hundred.
 func TestDialsThatFailTogetherCountOnce(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: -1, Probe: &backoff.Exponential{Base: time.Second, Jitter: backoff.JitterNone}})
+	q := newQueue(line.Options{Rate: -1, Concurrent: -1, Probe: &backoff.Exponential{Base: time.Second, Jitter: backoff.JitterNone}})
 	q.join(101)
 	admitted, _ := q.admit()
 	require.Len(t, admitted, 101)
@@ -194,7 +204,7 @@ func TestDialsThatFailTogetherCountOnce(t *testing.T) {
 // Promise 2: a Retry-After seen by one connection holds all of them, and none comes back
 // at the very instant at which it is over.
 func TestWhatAServerToldOneHoldsAll(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1})
+	q := newQueue(line.Options{Rate: -1})
 	two := q.join(2)
 	admitted, _ := q.admit()
 	require.Len(t, admitted, 2)
@@ -205,14 +215,14 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	require.Empty(t, admitted)
 	require.Equal(t, time.Minute+time.Second, next, "and then the policy's wait")
 
-	q = down(t, budget.LineOptions{Rate: -1}, 10)
+	q = down(t, line.Options{Rate: -1}, 10)
 	q.after(time.Second)
 	probe, _ := q.admit()
 	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, probe...)
 	_, next = q.admit()
 	require.Equal(t, time.Minute+time.Second, next, "and then the policy's wait")
 
-	q = newQueue(budget.LineOptions{Rate: -1})
+	q = newQueue(line.Options{Rate: -1})
 	two = q.join(2)
 	q.admit()
 	q.join(1)
@@ -223,7 +233,7 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 }
 
 func TestARetryAfterIsClamped(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1})
+	q := newQueue(line.Options{Rate: -1})
 	one := q.join(1)
 	q.admit()
 	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: 24 * time.Hour}, one...)
@@ -233,13 +243,13 @@ func TestARetryAfterIsClamped(t *testing.T) {
 }
 
 func TestAnAnswerMeansThatTheHostIsUp(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1})
+	q := newQueue(line.Options{Rate: -1})
 	one := q.join(1)
 	q.admit()
 	q.done(rejected, one...)
 	require.False(t, q.Status(q.now).Down)
 
-	q = down(t, budget.LineOptions{Rate: -1}, 1)
+	q = down(t, line.Options{Rate: -1}, 1)
 	q.after(time.Second)
 	probe, _ := q.admit()
 	q.done(aborted, probe...)
@@ -247,7 +257,7 @@ func TestAnAnswerMeansThatTheHostIsUp(t *testing.T) {
 }
 
 func TestTheWaitsAreVisible(t *testing.T) {
-	q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+	q := newQueue(line.Options{Rate: -1, Concurrent: 1})
 	q.join(3)
 	one, _ := q.admit()
 	q.after(time.Second)
@@ -255,14 +265,14 @@ func TestTheWaitsAreVisible(t *testing.T) {
 	q.admit()
 	q.after(time.Second)
 	s := q.Status(q.now)
-	require.Equal(t, budget.LineStatus{Waiting: 1, Dialing: 1, Limit: 1, Longest: 2 * time.Second, Waited: time.Second, Granted: 2}, s)
+	require.Equal(t, line.Status{Waiting: 1, Dialing: 1, Limit: 1, Longest: 2 * time.Second, Waited: time.Second, Granted: 2}, s)
 }
 
 // 100,000 waiters cost no more each than 1,000.
 func BenchmarkLine(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			q := newQueue(budget.LineOptions{Rate: -1, Concurrent: 1})
+			q := newQueue(line.Options{Rate: -1, Concurrent: 1})
 			tickets := q.join(n)
 			b.ReportAllocs()
 			for i := range b.N {
