@@ -30,8 +30,8 @@ type Advice struct {
 	By time.Time
 
 	// URL is where the next dial is to go: one dial only, because the address may be wrong. The
-	// dials after that go where they always do. What was answered at URL, such as 403 or 410,
-	// neither gives them up nor puts them off, but for the time that a Retry-After asks for.
+	// dials after that go where they always do. An answer from URL, such as 403 or 410, does
+	// not affect them, except that its Retry-After is honored.
 	//
 	// The dialer decides whether it follows: a dialer.WebSocket does so to the same scheme,
 	// host and port, and elsewhere if its FollowHint says so; a dialer.Framed never does.

@@ -116,8 +116,8 @@
 //  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing;
 //     Classify, OnSession, Probe, Keep, Expected, Allowed, ReadAdvice, Idle.Message and the
 //     functions of a Layer decide. No lock is held while any of them runs. A panic in one
-//     crashes the program, as in any Go code. One that ends its goroutine ([runtime.Goexit])
-//     is an error that says so.
+//     crashes the program, as in any Go code. A callback that calls [runtime.Goexit] ends
+//     the Conn, or the attempt, with an error that says so.
 //
 // # Goroutines
 //

@@ -28,7 +28,7 @@ type RunOptions struct {
 	// OneConnection forbids a second dial beside one whose handshake is not answered, for
 	// accounts that may have one connection only. Such a handshake is given up instead.
 	// A server whose queue has no bound, and that needs more than about 15 s for a herd of
-	// such clients, may never come back; the policy &backoff.Prompt{HangShare: 1} is more
+	// such clients, may never come back; the policy &backoff.Adaptive{HangShare: 1} is more
 	// patient.
 	// Default: there may be two dials at a time, and the one that is answered first
 	// wins.

@@ -179,7 +179,7 @@ func shareTable(m *tableMaker) cli.Table {
 	const second = time.Second
 	t := cli.Table{{"share of the hang's age", "lone, hung 300 s", "hung 1 h", "hung 60 s, then unbounded, N = 10,000", "N = 50,000", "restart, unbounded, N = 50,000", "hung 60 s, then a backlog, N = 50,000", "hung 60 s, then 503, N = 50,000"}}
 	for _, n := range []int{60, 30, 20, 10, 5, 2, 1} {
-		c := prompt(backoff.Prompt{HangShare: 1 / float64(n)})
+		c := prompt(backoff.Adaptive{HangShare: 1 / float64(n)})
 		t.Row(append(append([]string{fmt.Sprintf("1/%d", n)}, m.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
 			m.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
 			m.ratio(at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
@@ -196,7 +196,7 @@ func hangTable(m *tableMaker) cli.Table {
 	const second = time.Second
 	t := cli.Table{{"a handshake hangs after", "lone, hung 5 s", "20 s", "60 s", "half of the backends", "two thirds", "backlog of 8.2 s, 5 s away, N = 50,000", "backlog of 82 s (C = 50), N = 10,000", "restart, unbounded, N = 50,000"}}
 	for _, hang := range []time.Duration{3, 5, 7, 10, 15, 30} {
-		c := prompt(backoff.Prompt{Hang: hang * second})
+		c := prompt(backoff.Adaptive{Hang: hang * second})
 		slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
 		slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
 		t.Row(append(append([]string{fmt.Sprintf("%d s", hang)},
@@ -209,10 +209,10 @@ func hangTable(m *tableMaker) cli.Table {
 // swapTable is what the second connection and the swap buy.
 func swapTable(m *tableMaker) cli.Table {
 	const second = time.Second
-	one := fleet.Client{Policy: &backoff.Prompt{}, OneConnection: true}
-	patient := fleet.Client{Policy: &backoff.Prompt{HangShare: 1}, OneConnection: true}
+	one := fleet.Client{Policy: &backoff.Adaptive{}, OneConnection: true}
+	patient := fleet.Client{Policy: &backoff.Adaptive{HangShare: 1}, OneConnection: true}
 	t := cli.Table{{"", "lone, hung 60 s", "hung 300 s", "hung 60 s, places kept", "restart, unbounded, N = 10,000", "N = 50,000", "hung 5 s, then unbounded, N = 10,000", "N = 50,000", "hung 60 s, then a backlog, N = 50,000"}}
-	for _, c := range []named{{"two dials, as chosen", client("redial")}, {"no swap", fleet.Client{Policy: still{&backoff.Prompt{}}}}, {"one dial (OneConnection)", one}, {"one dial, HangShare 1", patient}, {"paced", client("paced")}} {
+	for _, c := range []named{{"two dials, as chosen", client("redial")}, {"no swap", fleet.Client{Policy: still{&backoff.Adaptive{}}}}, {"one dial (OneConnection)", one}, {"one dial, HangShare 1", patient}, {"paced", client("paced")}} {
 		cells := append([]string{c.name}, m.lone(c.Client, "hung for 1m0s, places lost", "hung for 5m0s, places lost", "hung for 1m0s, places kept")...)
 		for _, h := range []fleet.Herd{
 			at(10_000, fleet.Unbounded, fleet.Refused, 0), at(50_000, fleet.Unbounded, fleet.Refused, 0),
@@ -232,7 +232,7 @@ func toldTable(m *tableMaker) cli.Table {
 	const second = time.Second
 	t := cli.Table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "Retry-After: 1 for all, N = 10,000", "10 s", "60 s"}}
 	for _, n := range []int{8, 4, 2, 1} {
-		c := prompt(backoff.Prompt{ToldShare: 1 / float64(n)})
+		c := prompt(backoff.Adaptive{RetryAfterShare: 1 / float64(n)})
 		cells := []string{fmt.Sprintf("1/%d", n), m.ratio(booked(10_000, 0), c), m.ratio(booked(50_000, 0), c)}
 		for _, told := range []time.Duration{1, 10, 60} {
 			h := at(10_000, fleet.Busy, fleet.Refused, 0)
@@ -249,7 +249,7 @@ func capsTable(m *tableMaker) cli.Table {
 	const second = time.Second
 	t := cli.Table{{"longest waits: after a refusal, after an overload", "lone, refused 1 to 60 min", "503 for an hour", "black hole for 5 min", "dials in 5 min of refusals", "dials of 100,000, reject 50", "503 50"}}
 	for _, caps := range [][2]time.Duration{{5, 5}, {8, 10}, {10, 15}, {10, 30}, {15, 30}, {30, 60}} {
-		c := prompt(backoff.Prompt{Cap: caps[0] * second, OverloadCap: caps[1] * second})
+		c := prompt(backoff.Adaptive{Cap: caps[0] * second, OverloadCap: caps[1] * second})
 		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, m.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
 		refused := lone.After("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
 		o, err := refused.Run(m.ctx, c, 4, 1)

@@ -32,7 +32,7 @@ func cures() []cure {
 	return []cure{
 		{"redial", as(client("redial"))},
 		{"a backlog of 4,096", func(h fleet.Herd) fleet.Herd { h.Client, h.Server.Queue = client("redial"), fleet.Drop; return h }},
-		{"HangShare 1", as(fleet.Client{Policy: &backoff.Prompt{HangShare: 1}, Addresses: true})},
+		{"HangShare 1", as(fleet.Client{Policy: &backoff.Adaptive{HangShare: 1}, Addresses: true})},
 		{"a Gate for 10 each", gates(10)},
 		{"a Gate for 100 each", gates(100)},
 		{"paced", as(client("paced"))},
@@ -164,14 +164,14 @@ func constantsTable(m *tableMaker) cli.Table {
 		return strings.Join(m.lone(c, rows...), "; ")
 	}
 	known := func(p backoff.Policy) fleet.Client { return fleet.Client{Policy: p, Addresses: true} }
-	t.Row("the last sixth of the time after which a handshake hangs is jittered", "one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s", hangs(known(&backoff.Prompt{})), hangs(known(exact{&backoff.Prompt{}})))
+	t.Row("the last sixth of the time after which a handshake hangs is jittered", "one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s", hangs(known(&backoff.Adaptive{})), hangs(known(exact{&backoff.Adaptive{}})))
 	busy, restart := at(10_000, fleet.Busy, fleet.Swallowed, 60*second), at(50_000, fleet.Unbounded, fleet.Refused, 5*second)
-	t.Row("the wait beside a handshake that hangs goes by HangShare", "hung for 60 s, then 503, N = 10,000: t99 over N/C", m.ratio(busy, client("redial")), "by Share: "+m.ratio(busy, fleet.Client{Policy: besideByShare{&backoff.Prompt{}}}))
-	t.Row("no swap after a refusal", "refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C", m.ratio(restart, client("redial")), "swap: "+m.ratio(restart, fleet.Client{Policy: swapAlways{&backoff.Prompt{}}}))
+	t.Row("the wait beside a handshake that hangs goes by HangShare", "hung for 60 s, then 503, N = 10,000: t99 over N/C", m.ratio(busy, client("redial")), "by Share: "+m.ratio(busy, fleet.Client{Policy: besideByShare{&backoff.Adaptive{}}}))
+	t.Row("no swap after a refusal", "refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C", m.ratio(restart, client("redial")), "swap: "+m.ratio(restart, fleet.Client{Policy: swapAlways{&backoff.Adaptive{}}}))
 	return t
 }
 
-// exact is a Prompt with its default limits on a handshake, without their jitter.
+// exact is a Adaptive with its default limits on a handshake, without their jitter.
 type exact struct{ backoff.Policy }
 
 func (e exact) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
@@ -199,6 +199,6 @@ type swapAlways struct{ backoff.Policy }
 
 func (s swapAlways) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	step, ok := s.Policy.Next(a, r)
-	step.Swap = a.Hang > 0 && a.Beside == 0
+	step.Swap = a.Hang > 0 && a.DialsBeside == 0
 	return step, ok
 }

@@ -87,7 +87,7 @@ func client(name string) fleet.Client {
 }
 
 // prompt is the library with other numbers.
-func prompt(p backoff.Prompt) fleet.Client { return fleet.Client{Policy: &p} }
+func prompt(p backoff.Adaptive) fleet.Client { return fleet.Client{Policy: &p} }
 
 // herd is n clients in w.
 func (w world) herd(n int, c fleet.Client) fleet.Herd {
@@ -202,7 +202,7 @@ func waitsTable(m *tableMaker) cli.Table {
 	var policies []named
 	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
 		for _, share := range []float64{0.3, 0.4, 0.5, 0.6, 0.8, 1} {
-			policies = append(policies, named{fmt.Sprintf("base %v, share %v", base, share), prompt(backoff.Prompt{Base: base, Share: share})})
+			policies = append(policies, named{fmt.Sprintf("base %v, share %v", base, share), prompt(backoff.Adaptive{Base: base, Share: share})})
 		}
 	}
 	for _, jitter := range []struct {
@@ -249,7 +249,7 @@ func firstTable(m *tableMaker) cli.Table {
 	ms := time.Millisecond
 	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
 	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
-		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), prompt(backoff.Prompt{Spread: spread})})
+		policies = append(policies, named{fmt.Sprintf("[0, %v), again in its second half", spread), prompt(backoff.Adaptive{Spread: spread})})
 	}
 	policies = append(policies,
 		named{"as the default was: the second dial not a tenth later", client("paced")},

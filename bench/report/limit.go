@@ -24,7 +24,7 @@ func herdClient(name string) (fleet.Client, error) {
 func limitOf(c fleet.Client) string {
 	policy := c.Policy
 	if policy == nil {
-		policy = &backoff.Prompt{}
+		policy = &backoff.Adaptive{}
 	}
 	var first backoff.Step // of several, because limits are jittered downward
 	for r, n := rand.New(rand.NewPCG(1, 1)), 0; n < 100; n++ {

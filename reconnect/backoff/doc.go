@@ -26,7 +26,7 @@
 //
 // # Ways in
 //
-// [Default], a [Prompt], is the policy for all; [Exponential], with [First], [Limit] and
+// [Default], a [Adaptive], is the policy for all; [Exponential], with [First], [Limit] and
 // [WithTimeouts] around it, makes others. Mark errors where they are made: [Permanent],
 // [Slow], [Refresh], [RetryAfter]. Four packages stand on this one:
 //

@@ -29,9 +29,9 @@ func ExampleExponential() {
 
 // The default policy with other numbers, for a client that may come back more slowly. Its
 // waits grow with the time that the outage has lasted, not with the number of tries.
-func ExamplePrompt() {
-	policy := &backoff.Prompt{Spread: 10 * time.Second, Cap: time.Minute} // default: 2 s, 10 s
-	r := rand.New(rand.NewPCG(1, 2))                                      // the same draws each time; a program takes backoff.Rand()
+func ExampleAdaptive() {
+	policy := &backoff.Adaptive{Spread: 10 * time.Second, Cap: time.Minute} // default: 2 s, 10 s
+	r := rand.New(rand.NewPCG(1, 2))                                        // the same draws each time; a program takes backoff.Rand()
 	for _, a := range []backoff.History{
 		{},
 		{N: 1, Elapsed: 10 * time.Second},

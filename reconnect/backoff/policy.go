@@ -17,23 +17,24 @@ type Policy interface {
 	Next(a History, r *rand.Rand) (Step, bool)
 }
 
-// History is what has happened so far, for a [Policy] to decide by.
+// History is what has happened so far, for a [Policy] to decide by. Since means: since the last
+// stable session, or since the start.
 type History struct {
-	N         int           // waits already made since the last stable session, or since the start; 0: this is the first one
-	Overloads int           // failures that were ClassOverload (timeout, 429, 503) since the last stable session, or since the start, this one included
-	Prev      time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
-	Elapsed   time.Duration // time since the connection was lost, or since the start
-	Least     time.Duration // the wait is raised to this if it is shorter: minutes after ClassSlow, else 0
-	Verdict   Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
-	Row       int           // how many verdicts in a row, this one included, had the class that it had before these rules
-	Stable    bool          // what has just ended was a stable session
-	ToldFor   time.Duration // how long ago the server first asked us to wait, if it has asked again after each try since; 0: not before this one
+	N             int           // number of waits since; 0: this is the first wait
+	Overloads     int           // number of failures since that were ClassOverload (timeout, 429, 503), this one included
+	Prev          time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
+	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
+	MinWait       time.Duration // the least wait, to which a shorter one is raised: minutes after ClassSlow, else 0
+	Verdict       Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
+	Streak        int           // number of verdicts in a row with the class of this one, this one included; the class counts as it was before these rules
+	Stable        bool          // the session that has just ended was stable
+	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
 
 	// Only a schedule.Dials sets these.
-	Refused bool          // a dial was refused or reset in this outage
-	Hung    bool          // the verdict is on a handshake that hangs
-	Hang    time.Duration // for how long handshakes have hung; 0: none does
-	Beside  int           // dials that have begun beside the one that hangs
+	Refused     bool          // a dial was refused or reset in this outage
+	Hung        bool          // the verdict is on a handshake that hangs
+	Hang        time.Duration // time since the first handshake hung; 0: none hangs
+	DialsBeside int           // number of dials that have begun beside the handshake that hangs
 }
 
 // ErrGaveUp is the error, or a part of it, with which whoever retries ends because its policy
@@ -45,8 +46,8 @@ var ErrGaveUp = errors.New("gave up")
 type Step struct {
 	Wait      time.Duration // before the next try
 	Connect   time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake time.Duration // the limit on what follows, TLS and the protocol's upgrade; for a schedule.Dials the time after which it hangs
-	Swap      bool          // of two handshakes that hang, a schedule.Dials gives up the one that it kept until now, not the one after this step
+	Handshake time.Duration // the limit on TLS and the protocol's upgrade; a schedule.Dials takes the handshake to hang then
+	Swap      bool          // if the handshake after this step hangs too, a schedule.Dials keeps it, and gives up the one that it has kept until then
 }
 
 // start returns the Step of p for the first dial of all, of which only the limits count. A
@@ -99,7 +100,7 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 // Limit returns p with an end: it gives up after so many waits, and instead of a wait
 // that would end later than elapsed after the loss of the connection, or after the
 // start. The time that a server told us to wait counts as a part of that wait, and so does
-// the time to which [History.Least] raises it. An argument of zero or less means: no such
+// the time to which [History.MinWait] raises it. An argument of zero or less means: no such
 // limit. A nil p means [Default].
 //
 // Both begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off
@@ -129,7 +130,7 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 		return s, ok
 	}
 	left := l.elapsed - max(a.Elapsed, 0)
-	wait := max(s.Wait, a.Least, 0)
+	wait := max(s.Wait, a.MinWait, 0)
 	told := max(a.Verdict.RetryAfter, 0)
 	return s, told <= left && wait <= left-told
 }

@@ -59,9 +59,9 @@ func TestLimitDoesNotWaitForWhatComesTooLate(t *testing.T) {
 		"long ago":          {backoff.History{Elapsed: math.MaxInt64}, false},
 		"told, in time":     {backoff.History{Elapsed: 20 * time.Second, Verdict: told(30 * time.Second)}, true},
 		"told, too late":    {backoff.History{Elapsed: 20 * time.Second, Verdict: told(30*time.Second + 1)}, false},
-		"raised, in time":   {backoff.History{Least: time.Minute}, true},
-		"raised, too late":  {backoff.History{Least: time.Minute + 1}, false},
-		"negative, in time": {backoff.History{Elapsed: math.MinInt64, Least: math.MinInt64, Verdict: told(math.MinInt64)}, true},
+		"raised, in time":   {backoff.History{MinWait: time.Minute}, true},
+		"raised, too late":  {backoff.History{MinWait: time.Minute + 1}, false},
+		"negative, in time": {backoff.History{Elapsed: math.MinInt64, MinWait: math.MinInt64, Verdict: told(math.MinInt64)}, true},
 	} {
 		_, ok := p.Next(c.attempt, seeded())
 		require.Equal(t, c.goesOn, ok, name)

@@ -68,7 +68,7 @@ func sound(t *testing.T, policies map[string]backoff.Policy, a backoff.History) 
 
 func attempt(n, overloads int, prev, elapsed time.Duration, class uint8) backoff.History {
 	verdict := backoff.Verdict{Class: backoff.Class(class), RetryAfter: elapsed}
-	return backoff.History{N: n, Overloads: overloads, Prev: prev, Elapsed: elapsed, Least: prev, Verdict: verdict}
+	return backoff.History{N: n, Overloads: overloads, Prev: prev, Elapsed: elapsed, MinWait: prev, Verdict: verdict}
 }
 
 func TestNoPolicyOverflowsOrGoesBelowZero(t *testing.T) {

@@ -43,7 +43,7 @@ type Verdict struct {
 	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, because a deploy or a damaged packet may be the cause
 	Local      bool          // our own machine failed: it says nothing about the server, see [Verdict.OfServer]
 	Refused    bool          // the connection was refused or reset, so that no server has the dial in a queue
-	NoCredit   bool          // of a session: it was ended for what the peer sent, and counts for nothing unless it was ready for an hour
+	NoCredit   bool          // of a session: it was ended because of what the peer sent, and earns nothing unless it was ready for an hour
 	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a retry.Budget sees it
 	RetryAfter time.Duration // how long the server told us to wait at least; 0: it did not; at most [MaxRetryAfter]
 }

@@ -115,7 +115,7 @@ func Rules() []Rule {
 	ages := []Param{Base, Cap, Spread, Share}
 	return []Rule{
 		{"redial", "the library's default, Prompt: half of the outage's age, at most 10 s, or 15 s after an overload", ages, func(p Params) backoff.Policy {
-			return &backoff.Prompt{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
+			return &backoff.Adaptive{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
 		}},
 		{"paced", "Paced: half of the outage's age, at most 30 s, or 60 s after an overload", ages, func(p Params) backoff.Policy {
 			return &classic.Paced{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}

@@ -31,7 +31,7 @@ func Clients() []Client {
 	}
 	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
 	return []Client{
-		{Name: "redial", Policy: &backoff.Prompt{}, Addresses: true},
+		{Name: "redial", Policy: &backoff.Adaptive{}, Addresses: true},
 		{Name: "paced", Policy: Paced(&classic.Paced{}), OneConnection: true, Credit: -1},
 		{Name: "v2", Policy: v2{}},
 		lent("full", &backoff.Exponential{Base: second / 2}),
@@ -71,7 +71,7 @@ func (c Client) limited(limit time.Duration) Client {
 }
 
 // Paced returns p with the limits that the library's default had before it was
-// [backoff.Prompt], when it dialed once at a time and a short session counted for nothing:
+// [backoff.Adaptive], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
 	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})

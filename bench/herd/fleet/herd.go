@@ -28,7 +28,7 @@ type Herd struct {
 // Client describes how one connection is kept.
 type Client struct {
 	Name          string         // as tables show it
-	Policy        backoff.Policy // default &backoff.Prompt{}, the library's
+	Policy        backoff.Policy // default &backoff.Adaptive{}, the library's
 	Whole         bool           // the step's Connect is one limit on the whole try, as other makes have it, instead of two
 	OneConnection bool           // as in schedule.DialOptions, like the next three
 	StartSpread   time.Duration  // default: the first dial of a Fresh herd does not wait

@@ -118,7 +118,7 @@ func newRun(h Herd) *run {
 func (c *Client) options() *schedule.DialOptions {
 	p := c.Policy
 	if p == nil {
-		p = &backoff.Prompt{}
+		p = &backoff.Adaptive{}
 	}
 	if c.Whole {
 		p = whole{p}

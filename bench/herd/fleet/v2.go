@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// v2 is the rule that was tried before [backoff.Prompt], for comparison: it gives a
+// v2 is the rule that was tried before [backoff.Adaptive], for comparison: it gives a
 // handshake 5 s, dials beside it after waits of their own, and counts how often the server
 // told it to wait. Two clauses of it are
 // left out, because a policy does not know of them: at least 10 s for a dial whose SYN had
@@ -24,7 +24,7 @@ func (v2) Next(a backoff.History, r *rand.Rand) (s backoff.Step, ok bool) {
 	}
 	if a.Hang > 0 {
 		s.Handshake = max(5*sec, share(a.Hang, limit))
-		if a.Beside == 0 && !a.Refused {
+		if a.DialsBeside == 0 && !a.Refused {
 			s.Handshake, s.Swap = 15*sec, true
 		}
 	}
@@ -32,7 +32,7 @@ func (v2) Next(a backoff.History, r *rand.Rand) (s backoff.Step, ok bool) {
 	switch {
 	case told > 0:
 		spread := told
-		if n := a.ToldFor / told; n < 2 { // the first time, and the second
+		if n := a.RetryAfterFor / told; n < 2 { // the first time, and the second
 			spread = told / (4 >> n)
 		}
 		d := max(2400*time.Millisecond, spread)

@@ -23,7 +23,7 @@ func ExampleConnectRetry() {
 	// Output: 1s 2s 4s 8s 16s 32s 1m4s
 }
 
-// Paced draws its waits as Prompt does, and leaves the limits on a try to a WithTimeouts
+// Paced draws its waits as Adaptive does, and leaves the limits on a try to a WithTimeouts
 // around it.
 func ExamplePaced() {
 	policy := backoff.WithTimeouts(&classic.Paced{Cap: 20 * time.Second},

@@ -24,8 +24,8 @@ const none, never = 1e-300, time.Duration(1<<62 - 1)
 
 // negative has each numeric field of each policy of this package and of package backoff.
 var negative = map[string]any{
-	"Prompt.Spread": 1, "Prompt.Base": 1, "Prompt.Share": none, "Prompt.Cap": never, "Prompt.OverloadCap": never,
-	"Prompt.ToldShare": none, "Prompt.Connect": never, "Prompt.Hang": never, "Prompt.HangShare": none,
+	"Adaptive.Spread": 1, "Adaptive.Base": 1, "Adaptive.Share": none, "Adaptive.Cap": never, "Adaptive.OverloadCap": never,
+	"Adaptive.RetryAfterShare": none, "Adaptive.Connect": never, "Adaptive.Hang": never, "Adaptive.HangShare": none,
 	"Exponential.Base": 1, "Exponential.Factor": 1, "Exponential.Cap": never, "Exponential.OverloadCap": asDefault,
 	"Exponential.Floor": asDefault, "Exponential.Spread": none,
 	"Paced.Spread": otherwise, "Paced.Base": 1, "Paced.Share": none, "Paced.Cap": never, "Paced.OverloadCap": 1,
@@ -49,7 +49,7 @@ func TestEachNumberOfAPolicyCanBeOff(t *testing.T) {
 		left[field] = true
 	}
 	for _, p := range []any{
-		&backoff.Prompt{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &classic.Paced{}, &classic.Decorrelated{}, &classic.Normal{},
+		&backoff.Adaptive{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &classic.Paced{}, &classic.Decorrelated{}, &classic.Normal{},
 		&backoff.Timeout{}, &classic.Fixed{}, &classic.NATS{}, &classic.Ethernet{}, &classic.ConnectRetry{}, &classic.Tailscale{},
 		&classic.Celery{}, &classic.CeleryOld{}, &classic.Cenkalti{}, &classic.GRPC{}, &classic.JPillora{}, &classic.Stubborn{},
 		&classic.AWSLegacy{}, &classic.AWS{},
@@ -107,7 +107,7 @@ func stepsOf(p any) (steps []backoff.Step) {
 	for _, kind := range []backoff.History{
 		{},
 		{Verdict: backoff.Verdict{Class: backoff.ClassOverload}},
-		{Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, ToldFor: time.Hour},
+		{Verdict: backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, RetryAfterFor: time.Hour},
 		{Hang: time.Hour},
 	} {
 		prev := time.Duration(0)

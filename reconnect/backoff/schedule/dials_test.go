@@ -22,7 +22,7 @@ func (p fixed) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	if a.Hung {
 		wait = 0
 	}
-	return backoff.Step{Wait: wait, Connect: 5 * sec, Handshake: 10 * sec, Swap: p.swap && a.Hang > 0 && a.Beside == 0}, true
+	return backoff.Step{Wait: wait, Connect: 5 * sec, Handshake: 10 * sec, Swap: p.swap && a.Hang > 0 && a.DialsBeside == 0}, true
 }
 
 // desk is a Dials and its time.
@@ -203,12 +203,12 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{})
 	d.hang()
 	a := d.History()
-	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+	require.Equal(t, []any{true, 10 * sec, 0, false}, []any{a.Hung, a.Hang, a.DialsBeside, a.Refused})
 	d.want(schedule.DoDial, 1)
 	d.after(3 * sec)
 	d.Failed(1, refused, d.now)
 	a = d.History()
-	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+	require.Equal(t, []any{false, 13 * sec, 1, true}, []any{a.Hung, a.Hang, a.DialsBeside, a.Refused})
 	d.wait(2 * sec)
 	d.want(schedule.DoDial, 1)
 	d.Answered(1, d.now)
@@ -216,7 +216,7 @@ func TestThePolicyHearsOfAHang(t *testing.T) {
 	d.after(time.Hour)
 	d.Ended(failed, time.Hour, d.now)
 	a = d.History()
-	require.Equal(t, []any{false, time.Duration(0), 0, false}, []any{a.Hung, a.Hang, a.Beside, a.Refused})
+	require.Equal(t, []any{false, time.Duration(0), 0, false}, []any{a.Hung, a.Hang, a.DialsBeside, a.Refused})
 }
 
 func TestStopCutsWhatIsKept(t *testing.T) {
@@ -425,7 +425,7 @@ func TestADialBesideAsksForNewCredentialsAsWell(t *testing.T) {
 
 // The limits on the first dial of all are those of the policy, whatever is around it.
 func TestTheFirstDialHasTheLimitsOfThePolicy(t *testing.T) {
-	inside := &backoff.Prompt{Hang: 3 * sec, Connect: 5 * sec}
+	inside := &backoff.Adaptive{Hang: 3 * sec, Connect: 5 * sec}
 	timeout := func(d time.Duration) backoff.Timeout { return backoff.Timeout{Base: d} }
 	for name, c := range map[string]struct {
 		policy             backoff.Policy

@@ -81,7 +81,7 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 		return backoff.Step{}, false
 	}
 	if o.last.Verdict.Class == backoff.ClassSlow {
-		o.last.Least = span.Uniform(r, backoff.SlowMin, backoff.SlowMax)
+		o.last.MinWait = span.Uniform(r, backoff.SlowMin, backoff.SlowMax)
 	}
 	if p == nil {
 		p = backoff.Default()
@@ -96,7 +96,7 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 	o.waits++
 	o.drawn = min(max(s.Wait, 0), span.Longest)
 	return backoff.Step{
-		Wait:      max(o.drawn, o.last.Least),
+		Wait:      max(o.drawn, o.last.MinWait),
 		Connect:   max(s.Connect, 0),
 		Handshake: max(s.Handshake, 0),
 		Swap:      s.Swap,
@@ -135,19 +135,19 @@ func (o *Outage) note(v backoff.Verdict, now time.Time) {
 		o.last = new(backoff.History)
 	}
 	*o.last = backoff.History{
-		N:         int(o.waits),
-		Overloads: int(o.overloads),
-		Prev:      o.drawn,
-		Elapsed:   max(now.Sub(o.began), 0),
-		Verdict:   v.Bounded(),
-		Row:       int(o.row),
-		Stable:    o.stable,
-		ToldFor:   toldFor,
-		Refused:   o.refused,
-		Hung:      o.hung,
+		N:             int(o.waits),
+		Overloads:     int(o.overloads),
+		Prev:          o.drawn,
+		Elapsed:       max(now.Sub(o.began), 0),
+		Verdict:       v.Bounded(),
+		Streak:        int(o.row),
+		Stable:        o.stable,
+		RetryAfterFor: toldFor,
+		Refused:       o.refused,
+		Hung:          o.hung,
 	}
 	if o.hang != nil {
-		o.last.Hang, o.last.Beside = max(now.Sub(o.hang.began), 1), o.hang.beside
+		o.last.Hang, o.last.DialsBeside = max(now.Sub(o.hang.began), 1), o.hang.beside
 	}
 	o.stable = false
 }

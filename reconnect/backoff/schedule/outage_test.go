@@ -23,9 +23,9 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 		o.Next(&p, verdict(class), start.Add(time.Duration(i)*time.Minute), seeded())
 	}
 	require.Equal(t, []backoff.History{
-		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
-		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry), Row: 1},
-		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload), Row: 1},
+		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload), Streak: 1},
+		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry), Streak: 1},
+		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload), Streak: 1},
 	}, p.attempts)
 	require.Equal(t, p.attempts[2], o.History())
 }
@@ -61,7 +61,7 @@ func TestSlowIsMinutesApart(t *testing.T) {
 		var o schedule.Outage
 		s, _ := o.Next(&backoff.Exponential{}, verdict(backoff.ClassSlow), start, rand.New(source))
 		require.Equal(t, want, s.Wait)
-		require.Equal(t, want, o.History().Least)
+		require.Equal(t, want, o.History().MinWait)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 		var rows []int
 		for _, v := range test.given {
 			s, _ := o.Next(nil, v, start, seeded())
-			got, rows = append(got, o.History().Verdict.Class), append(rows, o.History().Row)
+			got, rows = append(got, o.History().Verdict.Class), append(rows, o.History().Streak)
 			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= backoff.SlowMin)
 		}
 		require.Equal(t, test.want, got)

@@ -13,7 +13,7 @@ import (
 )
 
 // prompt returns the range of the wait, and the steps at its ends.
-func prompt(p *backoff.Prompt, a backoff.History) (low, high backoff.Step) {
+func prompt(p *backoff.Adaptive, a backoff.History) (low, high backoff.Step) {
 	low, _ = p.Next(a, rand.New(constant(0)))
 	high, _ = p.Next(a, rand.New(highest))
 	low.Wait, high.Wait = low.Wait.Round(time.Millisecond), high.Wait.Round(time.Millisecond)
@@ -40,13 +40,13 @@ func TestPromptWaits(t *testing.T) {
 		"hung":                        {backoff.History{N: 9, Elapsed: time.Hour, Hung: true, Hang: time.Minute, Verdict: overload}, 0, 0},
 		"refused beside a hang":       {backoff.History{N: 9, Elapsed: time.Hour, Hang: time.Minute}, 1.5, 3},
 		"told 10 s":                   {backoff.History{Verdict: told(10 * sec)}, 0, 2.5},
-		"told 10 s for a minute":      {backoff.History{ToldFor: time.Minute, Verdict: told(10 * sec)}, 0, 15},
-		"told an hour for a day":      {backoff.History{ToldFor: 24 * time.Hour, Verdict: told(time.Hour)}, 0, 3600},
-		"extremes":                    {backoff.History{N: math.MaxInt, Elapsed: math.MaxInt64, Hang: math.MaxInt64, ToldFor: math.MinInt64}, 5, 10},
+		"told 10 s for a minute":      {backoff.History{RetryAfterFor: time.Minute, Verdict: told(10 * sec)}, 0, 15},
+		"told an hour for a day":      {backoff.History{RetryAfterFor: 24 * time.Hour, Verdict: told(time.Hour)}, 0, 3600},
+		"extremes":                    {backoff.History{N: math.MaxInt, Elapsed: math.MaxInt64, Hang: math.MaxInt64, RetryAfterFor: math.MinInt64}, 5, 10},
 		"negative":                    {backoff.History{N: -1, Elapsed: -1, Hang: -1}, 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			low, high := prompt(&backoff.Prompt{}, c.a)
+			low, high := prompt(&backoff.Adaptive{}, c.a)
 			require.Equal(t, []float64{c.low, c.high}, []float64{low.Wait.Seconds(), high.Wait.Seconds()})
 			require.Equal(t, 16*sec, low.Connect)
 		})
@@ -61,13 +61,13 @@ func TestPromptKnowsWhenAHandshakeHangs(t *testing.T) {
 	}{
 		"the first":                  {backoff.History{}, 8.333, 10, false},
 		"the first beside":           {backoff.History{Hang: 10 * sec}, 8.333, 10, true},
-		"the second beside":          {backoff.History{Hang: 20 * sec, Beside: 1}, 8.333, 10, false},
+		"the second beside":          {backoff.History{Hang: 20 * sec, DialsBeside: 1}, 8.333, 10, false},
 		"the first after a refusal":  {backoff.History{Hang: 10 * sec, Refused: true}, 8.333, 10, false},
-		"a 20th of the hang's age":   {backoff.History{Hang: 10 * time.Minute, Beside: 50}, 25, 30, false},
-		"whatever the age of a hang": {backoff.History{Hang: math.MaxInt64, Beside: math.MaxInt}, 384307168, 461168602, false},
+		"a 20th of the hang's age":   {backoff.History{Hang: 10 * time.Minute, DialsBeside: 50}, 25, 30, false},
+		"whatever the age of a hang": {backoff.History{Hang: math.MaxInt64, DialsBeside: math.MaxInt}, 384307168, 461168602, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			low, high := prompt(&backoff.Prompt{}, c.a)
+			low, high := prompt(&backoff.Adaptive{}, c.a)
 			require.InDelta(t, c.low, low.Handshake.Seconds(), 1)
 			require.InDelta(t, c.high, high.Handshake.Seconds(), 1)
 			require.Equal(t, c.swap, low.Swap)
@@ -75,9 +75,9 @@ func TestPromptKnowsWhenAHandshakeHangs(t *testing.T) {
 	}
 }
 
-func TestTheFieldsOfPrompt(t *testing.T) {
-	p := &backoff.Prompt{
-		Spread: 4 * sec, Base: sec, Share: 1, Cap: 20 * sec, OverloadCap: 40 * sec, ToldShare: 0.5,
+func TestTheFieldsOfAdaptive(t *testing.T) {
+	p := &backoff.Adaptive{
+		Spread: 4 * sec, Base: sec, Share: 1, Cap: 20 * sec, OverloadCap: 40 * sec, RetryAfterShare: 0.5,
 		Connect: 7 * sec, Hang: 6 * sec, HangShare: 0.5,
 	}
 	top := func(a backoff.History) backoff.Step { _, high := prompt(p, a); return high }
@@ -102,7 +102,7 @@ func TestDefaultWaitsAsItSays(t *testing.T) {
 	require.Equal(t, []float64{2, 2.4, 2.4, 3.4, 5.1, 7.65, 11.475, 15, 15}, waits(p, 9, backoff.ClassOverload, highest))
 	require.Equal(t, []float64{0, 1.2, 1.2, 1.2}, waits(p, 4, backoff.ClassOverload, constant(0)))
 	for _, class := range []backoff.Class{backoff.ClassRetry, backoff.ClassOverload} {
-		require.Equal(t, waits(&backoff.Prompt{}, 99, class, highest), waits(p, 99, class, highest))
+		require.Equal(t, waits(&backoff.Adaptive{}, 99, class, highest), waits(p, 99, class, highest))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestNilIsTheDefaultPolicy(t *testing.T) {
 	require.Equal(t, want, waits(nil, 9, everything, highest))
 	require.Equal(t, want, waits(backoff.Limit(nil, 0, 0), 9, everything, highest))
 	require.Equal(t, want, waits(backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{}), 9, everything, highest))
-	require.Equal(t, waits(backoff.First(time.Second, &backoff.Prompt{}), 9, everything, highest), waits(backoff.First(time.Second, nil), 9, everything, highest))
+	require.Equal(t, waits(backoff.First(time.Second, &backoff.Adaptive{}), 9, everything, highest), waits(backoff.First(time.Second, nil), 9, everything, highest))
 }
 
 func TestDefaultDoesNotAllocate(t *testing.T) {

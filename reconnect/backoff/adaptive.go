@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Prompt is a [Policy] for one client that wants to be back as soon as its server is, and
+// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and
 // for a million that must not keep the server from coming back.
 //
 //   - The first wait is drawn from [0, Spread). A client that is refused in the first half
@@ -16,7 +16,7 @@ import (
 //     least Base and at most Cap. After an overload (a timeout, 429, 503) it is at most
 //     OverloadCap instead.
 //   - When the server tells us to wait, the wait that is added is drawn from [0, d). d is
-//     ToldShare times the time for which it has told us to wait, the present time included.
+//     RetryAfterShare times the time for which it has told us to wait, the present time included.
 //     It is at least Base. It is at most OverloadCap, or the time that the server asks for
 //     now if that is longer.
 //   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
@@ -38,21 +38,21 @@ import (
 //
 // The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
 // repository.
-type Prompt struct {
-	Spread      time.Duration // range of the first wait; default 2 s; negative: no first wait
-	Base        time.Duration // the least d; default 2.4 s; negative: 0
-	Share       float64       // of the outage's age, for d; default 0.5; negative: 0
-	Cap         time.Duration // the greatest d; default 10 s; negative: none
-	OverloadCap time.Duration // the greatest d after an overload; default 15 s; negative: none
-	ToldShare   float64       // of the time for which the server has told us to wait; default 0.25; negative: 0
-	Connect     time.Duration // the limit on connecting; default DefaultConnect; negative: none
-	Hang        time.Duration // the time after which a handshake hangs; default 10 s; negative: it never does
-	HangShare   float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05; negative: 0
+type Adaptive struct {
+	Spread          time.Duration // range of the first wait; default 2 s; negative: no first wait
+	Base            time.Duration // the least d; default 2.4 s; negative: 0
+	Share           float64       // of the outage's age, for d; default 0.5; negative: 0
+	Cap             time.Duration // the greatest d; default 10 s; negative: none
+	OverloadCap     time.Duration // the greatest d after an overload; default 15 s; negative: none
+	RetryAfterShare float64       // of the time for which the server has told us to wait; default 0.25; negative: 0
+	Connect         time.Duration // the limit on connecting; default DefaultConnect; negative: none
+	Hang            time.Duration // the time after which a handshake hangs; default 10 s; negative: it never does
+	HangShare       float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05; negative: 0
 }
 
 // withDefaults returns p with the default in the place of each field that is zero, and with what
 // off means in the place of each that is negative.
-func (p Prompt) withDefaults() Prompt {
+func (p Adaptive) withDefaults() Adaptive {
 	p.Spread = span.Delay(p.Spread, 2*time.Second)
 	p.Base = span.Delay(p.Base, 2400*time.Millisecond)
 	p.Cap = span.Limit(p.Cap, 10*time.Second)
@@ -60,32 +60,32 @@ func (p Prompt) withDefaults() Prompt {
 	p.Connect = span.Limit(p.Connect, DefaultConnect)
 	p.Hang = span.Limit(p.Hang, 10*time.Second)
 	p.Share = span.OrUsual(p.Share, 0.5)
-	p.ToldShare = span.OrUsual(p.ToldShare, 0.25)
+	p.RetryAfterShare = span.OrUsual(p.RetryAfterShare, 0.25)
 	p.HangShare = span.OrUsual(p.HangShare, 0.05)
 	return p
 }
 
 // Next returns the wait and the limits. It never gives up.
-func (p *Prompt) Next(a History, r *rand.Rand) (Step, bool) {
+func (p *Adaptive) Next(a History, r *rand.Rand) (Step, bool) {
 	q := p.withDefaults()
 	hang := max(q.Hang, span.Scaled(a.Hang, q.HangShare))
 	return Step{
 		Wait:      q.wait(&a, r),
 		Connect:   q.Connect,
 		Handshake: span.Uniform(r, hang-hang/6, hang),
-		Swap:      a.Hang > 0 && a.Beside == 0 && !a.Refused,
+		Swap:      a.Hang > 0 && a.DialsBeside == 0 && !a.Refused,
 	}, true
 }
 
 // Start returns the limits on the first dial of all.
-func (p *Prompt) Start(r *rand.Rand) Step {
+func (p *Adaptive) Start(r *rand.Rand) Step {
 	s, _ := p.Next(History{}, r)
 	s.Wait = 0
 	return s
 }
 
 // wait draws the wait, without what the server told us.
-func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
+func (p *Adaptive) wait(a *History, r *rand.Rand) time.Duration {
 	v, elapsed := &a.Verdict, max(a.Elapsed, 0)
 	overload := v.Class == ClassOverload
 	most := p.Cap
@@ -94,7 +94,7 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	}
 	switch half := p.Spread / 2; {
 	case v.RetryAfter > 0:
-		asked := min(span.Scaled(a.ToldFor, p.ToldShare)+span.Scaled(v.RetryAfter, p.ToldShare), span.Longest)
+		asked := min(span.Scaled(a.RetryAfterFor, p.RetryAfterShare)+span.Scaled(v.RetryAfter, p.RetryAfterShare), span.Longest)
 		return span.Uniform(r, 0, max(p.Base, min(asked, max(p.OverloadCap, v.RetryAfter))))
 	case a.Hung:
 		return 0
@@ -111,7 +111,7 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 	return span.Uniform(r, d/2, d)
 }
 
-// Default returns the policy that is used where none is given: a [Prompt] with its
+// Default returns the policy that is used where none is given: a [Adaptive] with its
 // defaults. The first wait is drawn from [0, 2 s), and a client that is refused in the
 // first second tries once more in the next. Then it waits for half of the time that the
 // outage has lasted, at least 2.4 s and at most 10 s, or 15 s after an overload, jittered
@@ -123,7 +123,7 @@ func (p *Prompt) wait(a *History, r *rand.Rand) time.Duration {
 // the command that makes them again.
 func Default() Policy { return standard }
 
-var standard Policy = &Prompt{}
+var standard Policy = &Adaptive{}
 
 func orDefault(p Policy) Policy {
 	if p == nil {
