@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // advised is an address that a server has advised, and that may be followed.
@@ -22,7 +22,7 @@ type advised struct {
 // advised returns the address in ctx, or nil if there is none, or none that may be followed.
 // It tells the supervisor which.
 func (d *WebSocket) advised(ctx context.Context, e *endpoints) *advised {
-	t := backoff.AttemptFrom(ctx)
+	t := schedule.AttemptFrom(ctx)
 	if t.URL == "" {
 		return nil
 	}

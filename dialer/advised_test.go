@@ -12,7 +12,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // told is what a dialer has reported of an advised address.
@@ -24,7 +24,7 @@ type told struct {
 // advise returns a context with an address that a server has advised.
 func advise(ctx context.Context, address string) (context.Context, *told) {
 	t := new(told)
-	return backoff.WithAttempt(ctx, backoff.Attempt{URL: address, Followed: func(err error) { t.calls++; t.err = err }}), t
+	return schedule.WithAttempt(ctx, schedule.Attempt{URL: address, Followed: func(err error) { t.calls++; t.err = err }}), t
 }
 
 // An address at the same host takes the place of the whole URL.

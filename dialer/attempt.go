@@ -12,6 +12,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // attempt is one attempt at one endpoint: connect, then TLS if it is wanted, then
@@ -84,7 +85,7 @@ func (a *attempt) connectAndOpen(ctx context.Context, w *conn.Wire, s *stages, a
 	}
 	s.handshaking()
 	*answered = a.hangs.begin(places(a.url, nc)...)
-	if connected := backoff.AttemptFrom(ctx).Connected; connected != nil {
+	if connected := schedule.AttemptFrom(ctx).Connected; connected != nil {
 		connected()
 	}
 	if a.tls != nil {
@@ -114,7 +115,7 @@ type limits struct{ connect, handshake time.Duration }
 
 // limitsFor takes each limit from the dialer's field, then from t, then from the
 // default.
-func limitsFor(t backoff.Attempt, connect, handshake time.Duration) limits {
+func limitsFor(t schedule.Attempt, connect, handshake time.Duration) limits {
 	return limits{
 		connect:   firstPositive(connect, t.Connect, backoff.DefaultConnect),
 		handshake: firstPositive(handshake, t.Handshake, backoff.DefaultHandshake),
@@ -123,7 +124,7 @@ func limitsFor(t backoff.Attempt, connect, handshake time.Duration) limits {
 
 // limits returns the limits on the stages of an attempt under ctx.
 func (e *endpoints) limits(ctx context.Context) limits {
-	return limitsFor(backoff.AttemptFrom(ctx), e.connectTimeout, e.handshakeTimeout)
+	return limitsFor(schedule.AttemptFrom(ctx), e.connectTimeout, e.handshakeTimeout)
 }
 
 // total returns both limits together, or the longest Duration if that is shorter.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
@@ -110,7 +111,7 @@ type Dialer struct {
 // The defaults of [Dialer], which are those of connect_retry.
 const defaultElapsed = 127 * time.Second
 
-var defaultPolicy = backoff.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, backoff.Timeout{}, backoff.Timeout{})
+var defaultPolicy = schedule.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, schedule.Timeout{}, schedule.Timeout{})
 
 // Validate returns an error that names the option which is wrong, if one is.
 // DialContext returns it too.
@@ -256,7 +257,7 @@ func (c *dialing) limited(ctx context.Context) (context.Context, context.CancelF
 	if c.ConnectTimeout < 0 {
 		return ctx, func() {}
 	}
-	limit := limitsFor(backoff.AttemptFrom(ctx), c.ConnectTimeout, 0).connect
+	limit := limitsFor(schedule.AttemptFrom(ctx), c.ConnectTimeout, 0).connect
 	return context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not connected within %v", limit)})
 }
 

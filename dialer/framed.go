@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Framed opens framed connections: messages over TCP, or over TLS. Its fields must
@@ -49,7 +49,7 @@ type Framed struct {
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// ConnectTimeout is the limit on connecting: name lookup and TCP. It holds for
-	// each endpoint and each try. Default: the Connect of the [backoff.Attempt] in the
+	// each endpoint and each try. Default: the Connect of the [schedule.Attempt] in the
 	// dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
@@ -118,7 +118,7 @@ func (d *Framed) Endpoint() string {
 // DialTimeout returns how long one Dial may take in the attempt t: the limit on connecting
 // and, with TLS, that on the handshake together. A reconnect.Conn ends a Dial after
 // that time; a round that needs longer goes on with the next Dial.
-func (d *Framed) DialTimeout(t backoff.Attempt) time.Duration {
+func (d *Framed) DialTimeout(t schedule.Attempt) time.Duration {
 	l := limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout)
 	if d.TLS == nil {
 		return l.connect

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // hangs remembers the endpoints and addresses at which a handshake hangs, or hung until
@@ -57,7 +57,7 @@ func (h *hangs) begin(places ...string) (end func(ended, err error)) {
 // isHang reports whether a context ended because a handshake took too long.
 func isHang(ended error) bool {
 	_, limit := ended.(*limitError)
-	return limit || errors.Is(ended, backoff.ErrHung)
+	return limit || errors.Is(ended, schedule.ErrHung)
 }
 
 // update changes what is known of places.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // none avoids no address.
@@ -33,8 +33,8 @@ func TestAPlaceIsAvoidedWhileAHandshakeHangsThere(t *testing.T) {
 		require.True(t, h.at("a"))
 		require.True(t, h.at("b"))
 		require.False(t, h.at("c"))
-		first(backoff.ErrHung, backoff.ErrHung) // given up
-		second(nil, errors.New("reset"))        // an answer, of a kind
+		first(schedule.ErrHung, schedule.ErrHung) // given up
+		second(nil, errors.New("reset"))          // an answer, of a kind
 		require.False(t, h.at("a"), "it has answered since")
 		require.True(t, h.at("b"))
 		time.Sleep(10 * time.Minute)
@@ -48,7 +48,7 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h hangs
 		for i := range 100 {
-			h.begin(strconv.Itoa(i))(backoff.ErrHung, backoff.ErrHung)
+			h.begin(strconv.Itoa(i))(schedule.ErrHung, schedule.ErrHung)
 			time.Sleep(time.Minute)
 		}
 		require.LessOrEqual(t, len(h.places), 10)
@@ -58,7 +58,7 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 
 func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
 	for ended, want := range map[error]bool{
-		nil: false, context.Canceled: false, net.ErrClosed: false, backoff.ErrHung: true, &limitError{"late"}: true,
+		nil: false, context.Canceled: false, net.ErrClosed: false, schedule.ErrHung: true, &limitError{"late"}: true,
 	} {
 		var h hangs
 		h.begin("a")(ended, errors.New("failed"))
@@ -141,11 +141,11 @@ func TestADialReportsThatItIsConnected(t *testing.T) {
 	d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	connected := make(chan struct{})
-	ctx = backoff.WithAttempt(ctx, backoff.Attempt{Connected: func() { close(connected) }})
+	ctx = schedule.WithAttempt(ctx, schedule.Attempt{Connected: func() { close(connected) }})
 	failed := make(chan error)
 	go func() { _, err := d.Dial(ctx); failed <- err }()
 	<-connected
-	cancel(backoff.ErrHung)
+	cancel(schedule.ErrHung)
 	require.ErrorIs(t, <-failed, context.DeadlineExceeded)
 	require.True(t, d.endpoints.hangs.at(net.JoinHostPort("127.0.0.2", at[len("ws://feed.test:"):])))
 }

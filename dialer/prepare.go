@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // request is one handshake, checked.
@@ -29,9 +29,9 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refr
 	if d.Prepare == nil {
 		return newRequest(u, h), nil
 	}
-	if try := backoff.AttemptFrom(ctx); refresh && !try.Refresh {
+	if try := schedule.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
-		ctx = backoff.WithAttempt(ctx, try)
+		ctx = schedule.WithAttempt(ctx, try)
 	}
 	limit := d.endpoints.limits(ctx).handshake
 	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})

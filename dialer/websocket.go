@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // WebSocket opens WebSocket connections. Its fields must not change after the
@@ -38,7 +38,7 @@ type WebSocket struct {
 
 	// Prepare may change the URL and the header before each endpoint is dialed,
 	// for example to make new credentials. No socket is open at that time. ctx ends with the
-	// attempt, and when HandshakeTimeout is over; [backoff.AttemptFrom] of it has Refresh
+	// attempt, and when HandshakeTimeout is over; [schedule.AttemptFrom] of it has Refresh
 	// set if the server refused the last credentials, with 401 or 403. That is
 	// [backoff.ClassRefresh]: a supervisor dials again within a second. An error ends
 	// the attempt. It is printed, except for the URL in a [url.Error]. Prepare is
@@ -46,7 +46,7 @@ type WebSocket struct {
 	Prepare func(ctx context.Context, r *Request) error
 
 	// FollowHint reports whether an address that a server has advised may be dialed although it
-	// is at no host of URL or URLs: [backoff.Attempt].URL, which comes from a
+	// is at no host of URL or URLs: [schedule.Attempt].URL, which comes from a
 	// reconnect.Advice. One with the scheme, host and port of such a URL is dialed without
 	// asking. It takes the place of the whole URL, path and query too, for one Dial, which asks
 	// nothing else. An address that is not followed is reported by Trace.AddressIgnored.
@@ -100,7 +100,7 @@ type WebSocket struct {
 
 	// ConnectTimeout is the limit on connecting: name lookup, TCP, and what a proxy
 	// takes. It holds for each endpoint and each try. Default: the Connect of the
-	// [backoff.Attempt] in the dial's context, or 16 s.
+	// [schedule.Attempt] in the dial's context, or 16 s.
 	ConnectTimeout time.Duration
 
 	// HandshakeTimeout is the limit on TLS and the upgrade, counted from the end of
@@ -218,7 +218,7 @@ func (d *WebSocket) Endpoint() string {
 // DialTimeout returns how long one Dial may take in the attempt t: the limits on connecting
 // and on the handshake together. A reconnect.Conn ends a Dial after that time; a round that needs
 // longer goes on with the next Dial.
-func (d *WebSocket) DialTimeout(t backoff.Attempt) time.Duration {
+func (d *WebSocket) DialTimeout(t schedule.Attempt) time.Duration {
 	return limitsFor(t, d.ConnectTimeout, d.HandshakeTimeout).total()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 func TestDialOpensAConnection(t *testing.T) {
@@ -182,14 +183,14 @@ func TestPrepareSeesThatCredentialsWereRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		var refresh []bool
 		v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-			refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
+			refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
 			return nil
 		}
 		v.Next(conntest.Status(401, nil), v.Accept)
 		require.Equal(t, 401, v.fail(t, t.Context(), 0).StatusCode)
 		v.dial(t).CloseNow()
 		v.dial(t).CloseNow()
-		c, err := v.dialer.Dial(backoff.WithAttempt(t.Context(), backoff.Attempt{Refresh: true}))
+		c, err := v.dialer.Dial(schedule.WithAttempt(t.Context(), schedule.Attempt{Refresh: true}))
 		require.NoError(t, err)
 		c.CloseNow()
 		require.Equal(t, []bool{false, true, false, true}, refresh)
@@ -322,7 +323,7 @@ func TestARefusalOfCredentialsIsForPrepareToMend(t *testing.T) {
 				if prepares {
 					want.Class = backoff.ClassRefresh
 					v.dialer.Prepare = func(ctx context.Context, _ *Request) error {
-						refresh = append(refresh, backoff.AttemptFrom(ctx).Refresh)
+						refresh = append(refresh, schedule.AttemptFrom(ctx).Refresh)
 						return nil
 					}
 				}

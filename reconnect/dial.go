@@ -17,7 +17,7 @@ import (
 // dial is a dial under way: first its wait at the gate, and then the dial itself.
 type dial[C io.Closer] struct {
 	which   int
-	try     backoff.Attempt
+	try     schedule.Attempt
 	session *Session // the session that it becomes
 
 	running *xsync.Call // the wait at the gate, or the dial; nil: not begun
@@ -80,7 +80,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	}
 	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
-	ctx := backoff.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
+	ctx := schedule.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Promise 10: a dial that never ends is given up after the two limits together.
@@ -65,7 +66,7 @@ type limitedDialer struct {
 	limit time.Duration
 }
 
-func (d limitedDialer) DialTimeout(backoff.Attempt) time.Duration { return d.limit }
+func (d limitedDialer) DialTimeout(schedule.Attempt) time.Duration { return d.limit }
 
 func TestLimitsThatCannotBeAddedUpAreNoLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
@@ -248,7 +249,7 @@ func TestAHookThatPanicsGivesThePlaceAtTheGateBack(t *testing.T) {
 // exitingDialer is a dialer whose DialTimeout does not return.
 type exitingDialer struct{ *scene }
 
-func (exitingDialer) DialTimeout(backoff.Attempt) time.Duration { runtime.Goexit(); return 0 }
+func (exitingDialer) DialTimeout(schedule.Attempt) time.Duration { runtime.Goexit(); return 0 }
 
 func TestADialTimeoutThatDoesNotReturnEndsTheConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

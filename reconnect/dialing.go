@@ -90,7 +90,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 		return
 	}
 	x.hangs = true
-	d.judge(x, fmt.Errorf("dial: %w", backoff.ErrHung))
+	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
 	call(d.s.trace().DialHung, DialHung{Name: d.s.owner.name(), Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
@@ -113,13 +113,13 @@ var errStopped = errors.New("another dial has failed for good")
 func (d *dialing[C]) giveUp(x *dial[C]) {
 	switch {
 	case x.hangs:
-		d.cut(x, backoff.ErrHung)
+		d.cut(x, schedule.ErrHung)
 	case d.won != nil:
 		d.cut(x, errAnswered)
 	case d.s.dials.Stopped():
 		d.cut(x, errStopped)
 	default:
-		err := d.cut(x, backoff.ErrHung)
+		err := d.cut(x, schedule.ErrHung)
 		d.judge(x, err)
 		x.session.leaveGate(d.s.gateVerdict(d.ctx))
 		d.s.owner.failed()

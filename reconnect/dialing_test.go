@@ -16,6 +16,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // A handshake that hangs may have a place in a server's queue. It is kept, and another dial
@@ -45,7 +46,7 @@ func TestAHandshakeThatHangsIsKeptAndAnotherDialBegins(t *testing.T) {
 				peer := dials[winner].accept()
 				require.Equal(t, reconnect.StateReady, c.State())
 				require.Error(t, dials[1-winner].ctx.Err())
-				require.Equal(t, winner == 1, errors.Is(context.Cause(dials[1-winner].ctx), backoff.ErrHung), "the other one does not hang")
+				require.Equal(t, winner == 1, errors.Is(context.Cause(dials[1-winner].ctx), schedule.ErrHung), "the other one does not hang")
 				// There was one login, and the loss is followed by one wait.
 				require.Equal(t, []uint64{1}, logins)
 				require.Equal(t, uint64(2), c.Stats().Dials)
@@ -142,8 +143,8 @@ func TestOneConnectionGivesUpAHandshakeThatHangs(t *testing.T) {
 		require.Equal(t, backoff.DefaultHandshake, second.at)
 		require.ErrorIs(t, first.ctx.Err(), context.DeadlineExceeded)
 		require.Len(t, done, 1)
-		require.ErrorIs(t, done[0].Err, backoff.ErrHung)
-		require.ErrorIs(t, c.Status().Err, backoff.ErrHung)
+		require.ErrorIs(t, done[0].Err, schedule.ErrHung)
+		require.ErrorIs(t, c.Status().Err, schedule.ErrHung)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 		require.Equal(t, uint64(1), c.Stats().Failures)
 	})
@@ -275,7 +276,7 @@ func TestTheStatusSaysWhatFailsBesideAHandshakeThatHangs(t *testing.T) {
 		s.wantDial().connected()
 		d := s.wantDial()
 		synctest.Wait()
-		require.ErrorIs(t, c.Status().Err, backoff.ErrHung)
+		require.ErrorIs(t, c.Status().Err, schedule.ErrHung)
 		require.Equal(t, backoff.ClassOverload, c.Status().Verdict)
 		d.refuse(backoff.Slow(errLost))
 		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)

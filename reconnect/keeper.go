@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -99,9 +100,9 @@ func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) 
 		return k.c.dialer.Dial(ctx)
 	}
 	ignored := errNotFollowed
-	try := backoff.AttemptFrom(ctx)
+	try := schedule.AttemptFrom(ctx)
 	try.URL, try.Followed = address, func(err error) { ignored = err }
-	c, err := k.c.dialer.Dial(backoff.WithAttempt(ctx, try))
+	c, err := k.c.dialer.Dial(schedule.WithAttempt(ctx, try))
 	if ignored != nil {
 		call(k.c.life.trace().AddressIgnored, AddressIgnored{Name: k.c.life.o.Name, Err: ignored})
 	} else if err != nil {
@@ -318,9 +319,9 @@ func (k *keeper) atOnce(l *served) bool { return l.Reason(nil) == backoff.Reason
 
 func (k *keeper) wasReplaced(l *served) bool { return l.overlaps || k.atOnce(l) }
 
-func (k *keeper) limit(t backoff.Attempt) time.Duration {
+func (k *keeper) limit(t schedule.Attempt) time.Duration {
 	d, ok := k.c.dialer.(interface {
-		DialTimeout(backoff.Attempt) time.Duration
+		DialTimeout(schedule.Attempt) time.Duration
 	})
 	if ok {
 		if limit := d.DialTimeout(t); limit > 0 {

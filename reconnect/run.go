@@ -31,7 +31,7 @@ import (
 // time and more than once.
 //
 // dial runs in a goroutine of its own, which Run waits for. Its context carries a
-// [backoff.Attempt], and ends after that Attempt's two limits together. It should try once,
+// [schedule.Attempt], and ends after that Attempt's two limits together. It should try once,
 // such as by a net.Dialer, because Run does the trying again. But if dial reports by
 // Attempt.Connected that it is connected, a handshake that takes too long may be kept, and dial
 // is called again beside it. A kick calls it beside a dial, too. At most two calls run at
@@ -79,7 +79,7 @@ type owner[C io.Closer] interface {
 	wasReplaced(c C) bool                                      // reports whether the session of c was replaced, and did not die
 	replaced(v backoff.Verdict) bool                           // reports whether another supervisor goes on after a session that has ended with that verdict
 
-	limit(t backoff.Attempt) time.Duration // returns the limit on one dial
+	limit(t schedule.Attempt) time.Duration // returns the limit on one dial
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
@@ -294,7 +294,7 @@ func (f *functions[C]) atOnce(C) bool                   { return false }
 func (f *functions[C]) wasReplaced(C) bool              { return false }
 func (f *functions[C]) replaced(backoff.Verdict) bool   { return false }
 
-func (f *functions[C]) limit(t backoff.Attempt) time.Duration { return dialLimit(t) }
+func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) took(open bool) bool {
 	if !open {
@@ -322,7 +322,7 @@ func isLoss(err error) bool {
 }
 
 // dialLimit returns how long one whole try may take.
-func dialLimit(t backoff.Attempt) time.Duration {
+func dialLimit(t schedule.Attempt) time.Duration {
 	connect, handshake := t.Connect, t.Handshake
 	if connect <= 0 {
 		connect = backoff.DefaultConnect

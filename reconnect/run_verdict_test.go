@@ -23,6 +23,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // The tests of run.go that are about verdicts: what it makes of each error, and of each way in which a server behaves badly.
@@ -90,8 +91,8 @@ func TestARefusalThatSomebodyHasToMendIsRetriedMinutesApart(t *testing.T) {
 					require.Less(t, wait, 2*time.Second, "the first may be a deploy")
 					continue
 				}
-				require.GreaterOrEqual(t, wait, backoff.SlowMin)
-				require.Less(t, wait, backoff.SlowMax)
+				require.GreaterOrEqual(t, wait, schedule.SlowMin)
+				require.Less(t, wait, schedule.SlowMax)
 			}
 		})
 	}
@@ -128,7 +129,7 @@ func TestAnOddEndCostsMinutesOnlyFromTheSecondInARowOn(t *testing.T) {
 				lost := s.now()
 				d.refuse(end)
 				d = s.wantDial()
-				require.GreaterOrEqual(t, d.at-lost, backoff.SlowMin, "the second in a row")
+				require.GreaterOrEqual(t, d.at-lost, schedule.SlowMin, "the second in a row")
 			})
 		})
 	}
@@ -206,7 +207,7 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 					require.Equal(t, h.class, backoff.Classify(w.Cause).Class)
 					if h.class == slow && i > 0 { // once may be a deploy, or a damaged packet
 						require.Equal(t, slow, w.Verdict.Class)
-						require.GreaterOrEqual(t, w.Drawn, backoff.SlowMin)
+						require.GreaterOrEqual(t, w.Drawn, schedule.SlowMin)
 					} else {
 						if h.lasts { // each session ends the outage before it
 							i = 0

@@ -16,6 +16,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // scene is a Dialer whose dials the test answers one by one:
@@ -34,7 +35,7 @@ type pendingDial struct {
 	s      *scene
 	ctx    context.Context
 	at     time.Duration // since the start of the test
-	try    backoff.Attempt
+	try    schedule.Attempt
 	answer chan func() (conn.Conn, error)
 }
 
@@ -43,7 +44,7 @@ func newScene(t *testing.T) *scene {
 }
 
 func (s *scene) Dial(ctx context.Context) (conn.Conn, error) {
-	d := &pendingDial{s: s, ctx: ctx, at: s.now(), try: backoff.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
+	d := &pendingDial{s: s, ctx: ctx, at: s.now(), try: schedule.AttemptFrom(ctx), answer: make(chan func() (conn.Conn, error))}
 	select {
 	case s.dials <- d:
 	case <-ctx.Done():

@@ -165,7 +165,7 @@ type GateDone struct {
 type DialStart struct {
 	Name  string        // RunOptions.Name
 	Try   int           // 1 for the first dial since the last stable session, or since the start
-	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [backoff.Attempt]
+	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [schedule.Attempt]
 }
 
 // DialHung is the event of [Trace.DialHung].

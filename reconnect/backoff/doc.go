@@ -26,12 +26,13 @@
 //
 // # Ways in
 //
-// [Default], a [Adaptive], is the policy for all; [Exponential], with [First], [Limit] and
-// [WithTimeouts] around it, makes others. Mark errors where they are made: [Permanent],
+// [Default], a [Adaptive], is the policy for all; [Exponential], with [First] and [Limit] around
+// it, makes others. Mark errors where they are made: [Permanent],
 // [Slow], [Refresh], [RetryAfter]. Four packages stand on this one:
 //
 //   - retry repeats any operation by a policy.
-//   - schedule decides when one connection is dialed. It is for supervisors and simulators.
+//   - schedule decides when one connection is dialed, and has the limits on each dial. It is
+//     for supervisors, dialers and simulators.
 //   - classic has the policies of the past.
 //   - package reconnect, above all of them, keeps a connection open.
 //

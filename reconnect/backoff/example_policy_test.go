@@ -48,20 +48,6 @@ func ExampleAdaptive() {
 	// after 1h0m0s: 45s
 }
 
-// A try is given twice the time after each overload, because a client that gives up a
-// handshake which waits in a server's queue makes the server work in vain.
-func ExampleWithTimeouts() {
-	policy := backoff.WithTimeouts(nil, backoff.Timeout{}, backoff.Timeout{Base: 20 * time.Second, Cap: time.Minute})
-	for overloads := range 3 {
-		step, _ := policy.Next(backoff.History{N: overloads, Overloads: overloads}, backoff.Rand())
-		fmt.Println(step.Handshake)
-	}
-	// Output:
-	// 20s
-	// 40s
-	// 1m0s
-}
-
 // Limit ends a policy, here after two waits or when a wait would end later than a minute
 // after the loss.
 func ExampleLimit() {

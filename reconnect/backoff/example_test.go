@@ -26,7 +26,7 @@ func ExampleSlow() {
 	err := fmt.Errorf("login: %w", backoff.Slow(errors.New("account suspended")))
 	step, ok := outage.Next(&backoff.Exponential{}, backoff.Classify(err), time.Now(), nil)
 	fmt.Println(err)
-	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= backoff.SlowMin)
+	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= schedule.SlowMin)
 	// Output:
 	// login: account suspended
 	// slow true true
@@ -43,7 +43,7 @@ func ExampleRefresh() {
 	token := "token 1"
 	policy := &backoff.Exponential{Base: time.Millisecond}
 	err := retry.Do(context.Background(), policy, func(ctx context.Context) error {
-		if backoff.AttemptFrom(ctx).Refresh {
+		if schedule.AttemptFrom(ctx).Refresh {
 			token = "token 2"
 		}
 		return login(token)
@@ -93,27 +93,4 @@ func ExampleParseRetryAfter() {
 	// 7s true
 	// 7s true
 	// 0s false
-}
-
-// A dialer of one's own tells its supervisor when it is connected. From then on a handshake
-// that is not answered may be kept, while another dial begins beside it.
-func ExampleAttempt() {
-	dial := func(ctx context.Context) error {
-		attempt := backoff.AttemptFrom(ctx)
-		fmt.Println("attempt", attempt.Number, "may take", attempt.Connect, "to connect")
-		// ... connect, and then:
-		if attempt.Connected != nil {
-			attempt.Connected()
-		}
-		// ... the handshake, which ends when ctx does
-		return nil
-	}
-	ctx := backoff.WithAttempt(context.Background(), backoff.Attempt{ // as the supervisor does
-		Number: 1, Connect: 16 * time.Second, Connected: func() { fmt.Println("connected") },
-	})
-	fmt.Println(dial(ctx))
-	// Output:
-	// attempt 1 may take 16s to connect
-	// connected
-	// <nil>
 }

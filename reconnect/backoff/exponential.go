@@ -42,7 +42,7 @@ const (
 	JitterNone                       // d: all clients in step, for tests and for comparison
 )
 
-// Next returns the wait, without limits; a [WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a schedule.WithTimeouts around the policy adds them. It never
 // gives up.
 func (e *Exponential) Next(a History, r *rand.Rand) (Step, bool) {
 	base, limit := span.Bounds(e.Base, e.Cap, time.Second, 30*time.Second)

@@ -71,7 +71,7 @@ const (
 // how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
 // 7.2.3, asks for it). All later waits are those of p, whose History does not
 // count the first wait: N is one less, and Prev is 0 at p's own first wait.
-// The first Step has no limits, so put [WithTimeouts] and [Limit] around First, not into it.
+// The first Step has no limits, so put schedule.WithTimeouts and [Limit] around First, not into it.
 //
 // A spread of 0 or less means no first wait, as a single client may wish. A nil p means
 // [Default].
@@ -133,78 +133,4 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	wait := max(s.Wait, a.MinWait, 0)
 	told := max(a.Verdict.RetryAfter, 0)
 	return s, told <= left && wait <= left-told
-}
-
-// Timeout is a limit on a part of a try. It grows with the number of overloads since the
-// last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
-// time that the outage has lasted, from the first overload on: min(Cap, max(Base,
-// Share*Elapsed)). That cannot run away, because one try never takes longer than Share
-// times as long as the outage has lasted anyway.
-//
-// It grows because a client that gives up a handshake which waits in a server's backlog,
-// and comes again, makes the server work in vain. With a fixed limit there is a size of
-// herd from which a server never recovers.
-type Timeout struct {
-	Base   time.Duration // the limit without overloads; default DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
-	Factor float64       // growth per overload; default 2; below 1: no growth
-	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
-	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
-}
-
-// WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p
-// means [Default].
-func WithTimeouts(p Policy, connect, handshake Timeout) Policy {
-	return &timeouts{
-		policy:    orDefault(p),
-		connect:   connect.withDefaults(DefaultConnect, 6),
-		handshake: handshake.withDefaults(DefaultHandshake, 10),
-	}
-}
-
-type timeouts struct {
-	policy             Policy
-	connect, handshake Timeout
-}
-
-func (p *timeouts) Next(a History, r *rand.Rand) (Step, bool) {
-	s, ok := p.policy.Next(a, r)
-	return p.limited(s, a), ok
-}
-
-func (p *timeouts) Start(r *rand.Rand) Step { return p.limited(start(p.policy, r), History{}) }
-
-// limited returns s with the limits after a.
-func (p *timeouts) limited(s Step, a History) Step {
-	if p.connect.Base > 0 {
-		s.Connect = p.connect.after(a)
-	}
-	if p.handshake.Base > 0 {
-		s.Handshake = p.handshake.after(a)
-	}
-	return s
-}
-
-func (p *Timeout) after(a History) time.Duration {
-	switch {
-	case a.Overloads <= 0:
-		return p.Base
-	case p.Share > 0:
-		return min(p.Cap, max(p.Base, span.Scaled(a.Elapsed, p.Share)))
-	}
-	return span.Grow(p.Base, p.Factor, a.Overloads, p.Cap)
-}
-
-func (p Timeout) withDefaults(base, times time.Duration) Timeout {
-	if p.Base == 0 {
-		p.Base = base
-	}
-	p.Factor = span.OrUsual(p.Factor, 2)
-	switch {
-	case p.Cap == 0 && p.Base < span.Longest/times:
-		p.Cap = times * p.Base
-	case p.Cap <= 0 || p.Cap > span.Longest:
-		p.Cap = span.Longest
-	}
-	p.Base = min(p.Base, p.Cap)
-	return p
 }

@@ -28,15 +28,6 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", c)
 }
 
-// The wait after [ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
-// [ClassRefresh] is a draw from [0, RefreshSpread), so that those whose credentials
-// expired at one instant do not come together.
-const (
-	SlowMin       = time.Minute
-	SlowMax       = 3 * time.Minute
-	RefreshSpread = time.Second
-)
-
 // Verdict is the judgement on how a try or a session ended.
 type Verdict struct {
 	Class      Class         // what kind of failure it is
@@ -79,12 +70,12 @@ func Permanent(err error) error { return marked(err, ClassStop) }
 
 // Slow marks err as one that a person has to mend, such as an account that is not yet
 // paid for: [Classify] returns [ClassSlow] for it, so that the next try comes minutes
-// later (see [SlowMin]). The rules of [Permanent] hold.
+// later (see schedule.SlowMin). The rules of [Permanent] hold.
 func Slow(err error) error { return marked(err, ClassSlow) }
 
 // Refresh marks err as a refusal of stale credentials, such as a token that has
 // expired: [Classify] returns [ClassRefresh] for it, so that the next try is made with
-// new ones ([Attempt.Refresh] is set). A second refusal in a row counts as [ClassSlow]. The
+// new ones (schedule.Attempt has Refresh). A second refusal in a row counts as [ClassSlow]. The
 // rules of [Permanent] hold.
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 

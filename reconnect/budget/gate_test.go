@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -218,7 +219,7 @@ func TestAProbePolicyThatDoesNotReturnHoldsNobodyForever(t *testing.T) {
 			}()
 			synctest.Wait()
 			require.Equal(t, value, left(func() { done(refused) }))
-			require.Equal(t, backoff.SlowMin, <-admitted)
+			require.Equal(t, schedule.SlowMin, <-admitted)
 		})
 	}
 }

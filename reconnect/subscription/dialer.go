@@ -12,6 +12,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost
@@ -112,9 +113,9 @@ func (d *urlDialer[K]) Endpoint() string {
 }
 
 // DialTimeout is that of the Dialer below, 0 if it has none.
-func (d *urlDialer[K]) DialTimeout(t backoff.Attempt) time.Duration {
+func (d *urlDialer[K]) DialTimeout(t schedule.Attempt) time.Duration {
 	if l, ok := d.below.(interface {
-		DialTimeout(backoff.Attempt) time.Duration
+		DialTimeout(schedule.Attempt) time.Duration
 	}); ok {
 		return l.DialTimeout(t)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // LentLimit is the limit on a dial that [Clients] gives to the makes that have none of their
@@ -65,8 +66,8 @@ func (c Client) Lend(limit time.Duration) Client {
 
 // limited returns c with one limit on a dial.
 func (c Client) limited(limit time.Duration) Client {
-	always := backoff.Timeout{Base: limit, Factor: 1, Cap: limit}
-	c.Policy, c.Limit = backoff.WithTimeouts(c.Policy, always, always), limit
+	always := schedule.Timeout{Base: limit, Factor: 1, Cap: limit}
+	c.Policy, c.Limit = schedule.WithTimeouts(c.Policy, always, always), limit
 	return c
 }
 
@@ -74,7 +75,7 @@ func (c Client) limited(limit time.Duration) Client {
 // [backoff.Adaptive], when it dialed once at a time and a short session counted for nothing:
 // after an overload they grow with the outage.
 func Paced(p backoff.Policy) backoff.Policy {
-	return backoff.WithTimeouts(p, backoff.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, backoff.Timeout{Share: 4, Cap: 6 * time.Hour})
+	return schedule.WithTimeouts(p, schedule.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, schedule.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
 // Names returns the names of all Clients.

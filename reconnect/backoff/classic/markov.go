@@ -22,7 +22,7 @@ type Decorrelated struct {
 	NoAtom bool          // cut before drawing, not after
 }
 
-// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
 // gives up.
 func (d *Decorrelated) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	base, limit := span.Bounds(d.Base, d.Cap, time.Second, 30*time.Second)
@@ -60,7 +60,7 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
 // gives up.
 func (n *Normal) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	shortest, limit := span.Bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)

@@ -36,7 +36,7 @@ type Paced struct {
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap; negative, and at least: Cap
 }
 
-// Next returns the wait, without limits; a [backoff.WithTimeouts] around the policy adds them. It never
+// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
 // gives up.
 func (p *Paced) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	spread := p.Spread

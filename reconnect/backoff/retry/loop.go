@@ -35,7 +35,7 @@ type Loop struct {
 
 // Do calls op until it returns nil, and then returns nil. Between two calls Do waits as
 // long as the server told us to (the verdict's RetryAfter), then as long as the policy
-// says, and then at the gate. Op gets ctx with a [backoff.Attempt]. That context ends only
+// says, and then at the gate. Op gets ctx with a [schedule.Attempt]. That context ends only
 // with ctx or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do
 // returns
 //
@@ -159,7 +159,7 @@ func (r *retrying) try(ctx context.Context, op func(context.Context) error) (bac
 	r.outcome.Skipped = false
 	defer func() { done(r.outcome.OfServer()) }()
 	r.failed.Tries++
-	err = op(backoff.WithAttempt(ctx, r.outage.Attempt(r.step)))
+	err = op(schedule.WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
 	return r.outcome, err
 }

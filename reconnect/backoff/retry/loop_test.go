@@ -17,6 +17,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 var (
@@ -179,15 +180,15 @@ func TestDoDoesNotCallAfterItsContext(t *testing.T) {
 
 func TestDoTellsTheOperationItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tries []backoff.Attempt
-		p := backoff.WithTimeouts(doubling, backoff.Timeout{}, backoff.Timeout{})
+		var tries []schedule.Attempt
+		p := schedule.WithTimeouts(doubling, schedule.Timeout{}, schedule.Timeout{})
 		require.NoError(t, retry.Do(ctx, p, func(ctx context.Context) error {
-			if tries = append(tries, backoff.AttemptFrom(ctx)); len(tries) == 3 {
+			if tries = append(tries, schedule.AttemptFrom(ctx)); len(tries) == 3 {
 				return nil
 			}
 			return answered(503)
 		}))
-		require.Equal(t, []backoff.Attempt{
+		require.Equal(t, []schedule.Attempt{
 			{Number: 1},
 			{Number: 2, Connect: 32 * time.Second, Handshake: time.Minute},
 			{Number: 3, Connect: 64 * time.Second, Handshake: 2 * time.Minute},

@@ -36,7 +36,7 @@ import (
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
 // Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [backoff.First],
-// [backoff.Limit] and [backoff.WithTimeouts] pass that on.)
+// [backoff.Limit] and [WithTimeouts] pass that on.)
 //
 //   - Before the first dial of all there is no wait but [DialOptions.StartSpread].
 //   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins

@@ -59,3 +59,40 @@ func ExampleOutage() {
 	// overload 2s true
 	// stop 0s false
 }
+
+// A try is given twice the time after each overload, because a client that gives up a
+// handshake which waits in a server's queue makes the server work in vain.
+func ExampleWithTimeouts() {
+	policy := schedule.WithTimeouts(nil, schedule.Timeout{}, schedule.Timeout{Base: 20 * time.Second, Cap: time.Minute})
+	for overloads := range 3 {
+		step, _ := policy.Next(backoff.History{N: overloads, Overloads: overloads}, backoff.Rand())
+		fmt.Println(step.Handshake)
+	}
+	// Output:
+	// 20s
+	// 40s
+	// 1m0s
+}
+
+// A dialer of one's own tells its supervisor when it is connected. From then on a handshake
+// that is not answered may be kept, while another dial begins beside it.
+func ExampleAttempt() {
+	dial := func(ctx context.Context) error {
+		attempt := schedule.AttemptFrom(ctx)
+		fmt.Println("attempt", attempt.Number, "may take", attempt.Connect, "to connect")
+		// ... connect, and then:
+		if attempt.Connected != nil {
+			attempt.Connected()
+		}
+		// ... the handshake, which ends when ctx does
+		return nil
+	}
+	ctx := schedule.WithAttempt(context.Background(), schedule.Attempt{ // as the supervisor does
+		Number: 1, Connect: 16 * time.Second, Connected: func() { fmt.Println("connected") },
+	})
+	fmt.Println(dial(ctx))
+	// Output:
+	// attempt 1 may take 16s to connect
+	// connected
+	// <nil>
+}

@@ -8,6 +8,15 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
+// The wait after [backoff.ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
+// [backoff.ClassRefresh] is a draw from [0, RefreshSpread), so that those whose credentials
+// expired at one instant do not come together.
+const (
+	SlowMin       = time.Minute
+	SlowMax       = 3 * time.Minute
+	RefreshSpread = time.Second
+)
+
 // Outage counts what a [backoff.Policy] decides by while something is down, and has the rules
 // that no policy can change. It does not wait and does not look at the clock, so that a
 // simulator may use it too:
@@ -15,7 +24,7 @@ import (
 //	step, ok := outage.Next(policy, verdict, time.Now(), r)
 //	if !ok { give up }
 //	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
-//	try again, with backoff.WithAttempt(ctx, outage.Attempt(step))
+//	try again, with schedule.WithAttempt(ctx, outage.Attempt(step))
 //
 // In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be
 // copied after the first Next.
@@ -64,11 +73,11 @@ func (o *Outage) skip(d time.Duration) { o.began = o.began.Add(d) }
 // next; false means: give up. These rules hold for every p (nil means [backoff.Default]):
 //
 //   - After ClassStop it gives up.
-//   - After ClassRefresh the wait is a draw from [0, [backoff.RefreshSpread]), whatever p says. A
+//   - After ClassRefresh the wait is a draw from [0, [RefreshSpread]), whatever p says. A
 //     second ClassRefresh in a row counts as ClassSlow.
 //   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was
 //     ClassSlow too. A stable session ends the row.
-//   - After ClassSlow the wait is raised to at least minutes, jittered; see [backoff.SlowMin].
+//   - After ClassSlow the wait is raised to at least minutes, jittered; see [SlowMin].
 //   - A wait or a limit below 0 is 0.
 //
 // The Step does not contain the verdict's RetryAfter. A nil r means [backoff.Rand].
@@ -81,7 +90,7 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 		return backoff.Step{}, false
 	}
 	if o.last.Verdict.Class == backoff.ClassSlow {
-		o.last.MinWait = span.Uniform(r, backoff.SlowMin, backoff.SlowMax)
+		o.last.MinWait = span.Uniform(r, SlowMin, SlowMax)
 	}
 	if p == nil {
 		p = backoff.Default()
@@ -91,7 +100,7 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 		return backoff.Step{}, false
 	}
 	if o.last.Verdict.Class == backoff.ClassRefresh {
-		s.Wait = span.Uniform(r, 0, backoff.RefreshSpread)
+		s.Wait = span.Uniform(r, 0, RefreshSpread)
 	}
 	o.waits++
 	o.drawn = min(max(s.Wait, 0), span.Longest)
@@ -164,11 +173,11 @@ func (o *Outage) History() backoff.History {
 // forget drops the History that the policy got last, which no later one needs.
 func (o *Outage) forget() { o.last = nil }
 
-// Attempt returns the [backoff.Attempt] for the dial that follows s; pass a zero Step if the dial follows
+// Attempt returns the [Attempt] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.
-func (o *Outage) Attempt(s backoff.Step) backoff.Attempt {
+func (o *Outage) Attempt(s backoff.Step) Attempt {
 	o.tries++
-	return backoff.Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
+	return Attempt{Number: int(o.tries), Connect: s.Connect, Handshake: s.Handshake, Refresh: o.renew}
 }
 
 // hang is what an [Outage] knows of the handshakes of a [Dials] that hang.

@@ -133,7 +133,7 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 		for _, v := range test.given {
 			s, _ := o.Next(nil, v, start, seeded())
 			got, rows = append(got, o.History().Verdict.Class), append(rows, o.History().Streak)
-			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= backoff.SlowMin)
+			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= schedule.SlowMin)
 		}
 		require.Equal(t, test.want, got)
 		require.Equal(t, test.rows, rows)
@@ -177,12 +177,12 @@ func TestOutageMendsWhatAPolicyReturns(t *testing.T) {
 
 func TestOutageTellsTheDialWhatToExpect(t *testing.T) {
 	var o schedule.Outage
-	require.Equal(t, backoff.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
+	require.Equal(t, schedule.Attempt{Number: 1}, o.Attempt(backoff.Step{}))
 	p := &seen{step: backoff.Step{Wait: 1, Connect: 2, Handshake: 3}}
 	s, _ := o.Next(p, verdict(backoff.ClassRefresh), start, seeded())
-	require.Equal(t, backoff.Attempt{Number: 2, Connect: 2, Handshake: 3, Refresh: true}, o.Attempt(s))
+	require.Equal(t, schedule.Attempt{Number: 2, Connect: 2, Handshake: 3, Refresh: true}, o.Attempt(s))
 	s, _ = o.Next(p, verdict(backoff.ClassRetry), start, seeded())
-	require.Equal(t, backoff.Attempt{Number: 3, Connect: 2, Handshake: 3}, o.Attempt(s))
+	require.Equal(t, schedule.Attempt{Number: 3, Connect: 2, Handshake: 3}, o.Attempt(s))
 }
 
 func TestTheZeroOutageStartsAfresh(t *testing.T) {
@@ -198,7 +198,7 @@ func TestTheZeroOutageStartsAfresh(t *testing.T) {
 }
 
 func TestTryTravelsInTheContext(t *testing.T) {
-	want := backoff.Attempt{Number: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
-	require.Equal(t, want, backoff.AttemptFrom(backoff.WithAttempt(t.Context(), want)))
-	require.Equal(t, backoff.Attempt{}, backoff.AttemptFrom(t.Context()))
+	want := schedule.Attempt{Number: 3, Connect: time.Second, Handshake: time.Minute, Refresh: true}
+	require.Equal(t, want, schedule.AttemptFrom(schedule.WithAttempt(t.Context(), want)))
+	require.Equal(t, schedule.Attempt{}, schedule.AttemptFrom(t.Context()))
 }

@@ -226,10 +226,10 @@ func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 		q.outage.Begin(now)
 	}
 	q.window = 1
-	q.pace = now.Add(backoff.SlowMin) // holds if Probe panics
+	q.pace = now.Add(schedule.SlowMin) // holds if Probe panics
 	step, ok := q.outage.Next(q.o.Probe, v, now, q.rand)
 	if !ok {
-		step.Wait = backoff.SlowMin // a gate does not give up
+		step.Wait = schedule.SlowMin // a gate does not give up
 	}
 	q.spread = step.Wait
 	q.pace = now.Add(q.outage.History().Verdict.RetryAfter + step.Wait)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
@@ -155,7 +156,7 @@ func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
 	for range 2 {
 		admitted, next := q.admit()
 		require.Empty(t, admitted)
-		require.Equal(t, backoff.SlowMin, next)
+		require.Equal(t, schedule.SlowMin, next)
 		q.after(next)
 		probe, _ := q.admit()
 		require.Len(t, probe, 1)

@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/internal/span"
+)
+
+// Timeout is a limit on a part of a try. It grows with the number of overloads since the
+// last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
+// time that the outage has lasted, from the first overload on: min(Cap, max(Base,
+// Share*Elapsed)). That cannot run away, because one try never takes longer than Share
+// times as long as the outage has lasted anyway.
+//
+// It grows because a client that gives up a handshake which waits in a server's backlog,
+// and comes again, makes the server work in vain. With a fixed limit there is a size of
+// herd from which a server never recovers.
+type Timeout struct {
+	Base   time.Duration // the limit without overloads; default backoff.DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
+	Factor float64       // growth per overload; default 2; below 1: no growth
+	Share  float64       // share of the outage so far, instead of growth by Factor; default, and negative: none
+	Cap    time.Duration // the longest limit; default 6 times Base for connecting, 10 times for the handshake; negative: none
+}
+
+// WithTimeouts returns p with limits on connecting and on the handshake that follows. A nil p
+// means [backoff.Default].
+func WithTimeouts(p backoff.Policy, connect, handshake Timeout) backoff.Policy {
+	if p == nil {
+		p = backoff.Default()
+	}
+	return &timeouts{
+		policy:    p,
+		connect:   connect.withDefaults(backoff.DefaultConnect, 6),
+		handshake: handshake.withDefaults(backoff.DefaultHandshake, 10),
+	}
+}
+
+type timeouts struct {
+	policy             backoff.Policy
+	connect, handshake Timeout
+}
+
+func (p *timeouts) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	s, ok := p.policy.Next(a, r)
+	return p.limited(s, a), ok
+}
+
+func (p *timeouts) Start(r *rand.Rand) backoff.Step {
+	return p.limited(start(p.policy, r), backoff.History{})
+}
+
+// limited returns s with the limits after a.
+func (p *timeouts) limited(s backoff.Step, a backoff.History) backoff.Step {
+	if p.connect.Base > 0 {
+		s.Connect = p.connect.after(a)
+	}
+	if p.handshake.Base > 0 {
+		s.Handshake = p.handshake.after(a)
+	}
+	return s
+}
+
+func (p *Timeout) after(a backoff.History) time.Duration {
+	switch {
+	case a.Overloads <= 0:
+		return p.Base
+	case p.Share > 0:
+		return min(p.Cap, max(p.Base, span.Scaled(a.Elapsed, p.Share)))
+	}
+	return span.Grow(p.Base, p.Factor, a.Overloads, p.Cap)
+}
+
+func (p Timeout) withDefaults(base, times time.Duration) Timeout {
+	if p.Base == 0 {
+		p.Base = base
+	}
+	p.Factor = span.OrUsual(p.Factor, 2)
+	switch {
+	case p.Cap == 0 && p.Base < span.Longest/times:
+		p.Cap = times * p.Base
+	case p.Cap <= 0 || p.Cap > span.Longest:
+		p.Cap = span.Longest
+	}
+	p.Base = min(p.Base, p.Cap)
+	return p
+}
