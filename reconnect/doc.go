@@ -61,9 +61,9 @@
 //     server had asked for) if that was longer. A shorter session that was ready for 2 s
 //     makes the outage 30 s younger, so that a server which is away for a few seconds at a
 //     time is dialed soon. A session that ends within 2 s of being ready earns nothing:
-//     a server that accepts and drops sees the same growing waits as one that refuses. Nor
-//     does a session that we end because of what the peer sent (too large a message, a broken
-//     frame), unless it was ready for an hour.
+//     a server that accepts and drops sees the same growing waits as one that refuses. A
+//     session that we end because of what the peer sent (too large a message, a broken
+//     frame) earns nothing either, unless it was ready for an hour.
 //  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a
 //     limit of its own. When it has returned, the messages in the queue are written, in
 //     order, and new ones after them; reading goes on meanwhile. If it fails, the

@@ -32,7 +32,7 @@ import (
 //
 // One kind of herd may take hours to come back: a server whose queue has no bound has lost
 // every place in a hang of 10 s or more, and needs more than about 20 s for all its clients.
-// Its queue fills with handshakes for which nobody waits any more. A bounded backlog cures
+// Its queue fills with handshakes that their clients have given up. A bounded backlog cures
 // that, and so does a gate for each process with many connections. HangShare 1 does too, but
 // a client that is alone is then away for minutes after a hang of minutes.
 //

@@ -2,7 +2,7 @@
 // may take, when to stop, and what an error means. It needs the standard library only,
 // and it does not wait.
 //
-// What it guarantees (the numbers are those of the promises in package reconnect):
+// The package guarantees this (the numbers refer to the promises in package reconnect):
 //
 //   - Not in step (2). By default each wait is jittered: the first one after a drop too,
 //     and what is added to a wait that a server asked for. The cap comes first and the

@@ -67,9 +67,9 @@ const (
 	DefaultHandshake = 30 * time.Second
 )
 
-// First returns p with a first wait of its own, drawn from [0, spread). That wait decides
+// First returns p with another first wait, drawn from [0, spread). That wait decides
 // how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
-// 7.2.3, asks for it). All later waits are those of p, whose History does not
+// 7.2.3, asks for it). All later waits come from p, whose History does not
 // count the first wait: N is one less, and Prev is 0 at p's own first wait.
 // The first Step has no limits, so put schedule.WithTimeouts and [Limit] around First, not into it.
 //

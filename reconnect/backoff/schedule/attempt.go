@@ -24,7 +24,7 @@ type Attempt struct {
 	// Connected is for the dialer to call when it is connected and the handshake
 	// begins, for each connection that it makes. The context has a deadline until
 	// then; afterwards the supervisor ends it when the handshake has taken too long,
-	// so derive what has a limit of its own from the context after the call. Without
+	// so derive a context with a shorter limit after the call. Without
 	// a call a handshake that is not answered is given up with the limits of the
 	// try, however long the outage lasts: a large herd of such clients may keep a
 	// server with a queue from coming back. Nil: not needed. Any goroutine may

@@ -31,8 +31,8 @@ import (
 //		}
 //	}
 //
-// What happens is reported by Connected, Failed, Answered and Withdrawn, for the dials, and
-// by Ended and Kick. After each of them call Next until it returns DoWait or DoStop.
+// Report events of a dial by Connected, Failed, Answered and Withdrawn, and all others by Ended
+// and Kick. After each of them call Next until it returns DoWait or DoStop.
 //
 // The rules of [Outage] hold, and these, for every policy. (One that has a method
 // Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [backoff.First],
@@ -86,7 +86,7 @@ type DialOptions struct {
 	Policy        backoff.Policy // default [backoff.Default]
 	OneConnection bool           // there is one dial at a time: a handshake that hangs is given up
 	StartSpread   time.Duration  // the first dial of all waits for a draw from [0, StartSpread); default, and negative: no wait
-	StableAfter   time.Duration  // a session that was ready for so long ends the outage; default 10 s; negative: BriefSession; below BriefSession it takes its place
+	StableAfter   time.Duration  // a session that was ready for so long ends the outage; default 10 s; negative: BriefSession; a shorter one takes the place of BriefSession
 	Credit        time.Duration  // a shorter session, but not a brief one, makes the outage so much younger; default 30 s; negative: 0
 	Keep          time.Duration  // for how long a handshake is kept; default 6 h; negative: for ever
 }

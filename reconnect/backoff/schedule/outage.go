@@ -54,8 +54,8 @@ func (o *Outage) Begin(now time.Time) { o.began = now }
 func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
 
 // Served makes the outage younger by d, because there was a session that was not stable, but
-// long enough to count (see [BriefSession]). An outage that is not older than d is over, and the next one begins.
-// What is left of d then puts off the next outage: its age is 0 until that has passed.
+// long enough to count (see [BriefSession]). An outage that is not older than d is over, and
+// the next one begins. The rest of d then delays the next outage: its age stays 0 for so long.
 func (o *Outage) Served(d time.Duration, now time.Time) {
 	if o.began.After(now) {
 		o.began = now
