@@ -2,18 +2,25 @@ package subscription
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Answer is what the venue says about a request, as Options.Answer has read it from a message.
+// Answer is the answer of the venue to a request, as Options.Answer has read it from a message.
 //
-// An answer counts for the session that has brought it. It is matched by ID; without ID by
-// Keys (and Op, if set); and without both it belongs to the oldest request of the session
-// that waits. By Keys alone a late answer cannot be told from the answer to the next request of
-// the same kind for the same key. An answer that matches nothing, because it is late, comes twice
-// or belongs to another session, confirms nothing: [Stats] counts it.
+// An answer counts for the session that has brought it. It belongs to the request with the same ID;
+// without ID, to the requests for Keys (and Op, if set); without both, to the only request on its
+// way, if Options.InFlight is 1. An answer that belongs to no request on its way confirms nothing:
+// [Stats].Strays counts it. The rule has these limits:
+//
+//   - By Keys alone, a late answer cannot be told from the answer to the next request of the same
+//     kind for the same key.
+//   - Without ID and Keys, the answer after one that did not come in time ends the session, because
+//     nothing shows which of the two it is.
+//   - An answer with an ID that the Set has not given and that no request has goes on to the other
+//     layers and to the reader.
 type Answer[K comparable] struct {
 	ID string // of the request, as in Request.ID; "": the venue does not repeat it
 	Op Op     // what was asked for, if there is no ID; 0: the venue does not say
@@ -60,10 +67,10 @@ var ErrEnded = errors.New("the venue has ended the subscription")
 // ErrNoAnswer is the error of a [Rejection] if the venue has not answered twice.
 var ErrNoAnswer = errors.New("no answer")
 
-// ErrAmbiguous is the cause of the end of a session in which a request was not answered in
-// time, and then an answer came that names neither a request nor keys: nobody can tell to
-// which request it belongs.
-var ErrAmbiguous = errors.New("subscription: an answer may belong to a request that was given up")
+var (
+	errNameless = fmt.Errorf("%w: answers without ID and Keys need Options.InFlight: 1", ErrNoAnswer)
+	errUnclear  = errors.New("subscription: an answer without ID and Keys may belong to a request that was given up")
+)
 
 // receive is Layer.Receive. It runs in the goroutine that reads the session, or in the one that
 // opens it.
@@ -83,60 +90,54 @@ func (s *Set[K]) receive(m reconnect.Message) (taken bool) {
 // answer works off an answer, and reports whether it can be one to us. The caller holds mu.
 func (s *Set[K]) answer(session uint64, a *Answer[K]) (ours bool) {
 	b := s.book(session)
-	if b != nil && b.match(a) {
+	switch {
+	case b != nil && b.match(a):
 		s.stats.Answers++
-		return true
-	}
-	known := b != nil && b.late(a)
-	if known || a.ID == "" || s.gave(a.ID) {
+	case b != nil && b.tooLate(a), a.ID == "", s.gave(a.ID):
 		s.stats.Strays++
-		return true
+	default: // it may be for another layer
+		return false
 	}
-	return false
+	return true
 }
 
 // match works off an answer that belongs to something in b, and reports whether it does.
-func (b *book[K]) match(a *Answer[K]) bool {
-	switch {
-	case a.Ended:
+func (b *book[K]) match(a *Answer[K]) (hit bool) {
+	if a.Ended {
 		b.end(a)
 		return true
-	case a.ID != "":
-		r := b.find(a.ID)
-		return r != nil && b.answered(r, a)
-	case len(a.Keys) > 0:
-		return b.answeredByKeys(a)
 	}
-	return b.answeredInOrder(a)
-}
-
-// find returns the request that waits under this id, or nil.
-func (b *book[K]) find(id string) *request[K] {
-	for _, r := range b.inflight {
-		if r.ID == id && r.state != phaseMade {
-			return r
-		}
+	if a.ID == "" && len(a.Keys) == 0 && !b.oneByOne() {
+		return false
 	}
-	return nil
-}
-
-// answeredByKeys works off an answer without an id.
-func (b *book[K]) answeredByKeys(a *Answer[K]) (hit bool) {
 	for _, r := range slices.Clone(b.inflight) {
-		if r.state != phaseMade && (a.Op == 0 || a.Op == r.Op) && b.answered(r, a) {
+		if r.state != phaseMade && a.names(r.ID, r.Op) && b.answered(r, a) {
 			hit = true
 		}
 	}
-	if hit || a.Op == 0 {
-		return hit
+	return hit
+}
+
+// oneByOne reports whether an answer with neither ID nor keys must belong to the one request that
+// waits.
+func (b *book[K]) oneByOne() bool {
+	switch {
+	case b.set.o.InFlight > 1:
+		b.nameless = true
+		return false
+	case len(b.late) > 0:
+		b.fail(errUnclear)
+		return false
 	}
-	for _, k := range a.Keys {
-		if a.agrees(k) {
-			b.doubt(b.set.entry(k), a.Op)
-		}
+	return true
+}
+
+// names reports whether a can be the answer to a request: by the id if it has one, else by Op.
+func (a *Answer[K]) names(id string, op Op) bool {
+	if a.ID != "" {
+		return a.ID == id
 	}
-	b.kick()
-	return false
+	return a.Op == 0 || a.Op == op
 }
 
 // agrees reports whether the venue has done what was asked for with k.
@@ -145,20 +146,6 @@ func (a *Answer[K]) agrees(k K) bool {
 		return false
 	}
 	return len(a.Keys) == 0 || slices.Contains(a.Keys, k)
-}
-
-// answeredInOrder works off an answer with neither id nor keys.
-func (b *book[K]) answeredInOrder(a *Answer[K]) bool {
-	if len(b.expired) > 0 {
-		b.fail(ErrAmbiguous)
-		return false
-	}
-	for _, r := range b.inflight {
-		if r.state != phaseMade && (a.Op == 0 || a.Op == r.Op) {
-			return b.answered(r, a)
-		}
-	}
-	return false
 }
 
 // answered works off an answer to r, and reports whether r waited for it.
@@ -186,7 +173,6 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	}
 	if len(about) == len(left) {
 		b.forget(r)
-		b.remember(r)
 	}
 	b.kick()
 	return true

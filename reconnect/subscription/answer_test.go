@@ -38,10 +38,6 @@ func TestAForeignAnswerConfirmsNothing(t *testing.T) {
 
 func TestASecondAnswerIsCountedAndTaken(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
-			r.ID = "mine-" + r.ID
-			return encode(r)
-		}
 		s.venue.Next(venue.Fault{Twice: true})
 		s.ready("a")
 		s.synced("a")
@@ -102,16 +98,33 @@ func TestALateAnswerDoesNotConfirmTheNextRequest(t *testing.T) {
 	})
 }
 
-// A request that was given up is worked off by the venue all the same, after the key was removed.
+// A request that was given up is worked off by the venue all the same, after the key was removed:
+// rails#58698, anycable-go#148.
 func TestWhatTheVenueDoesTooLateIsUndone(t *testing.T) {
+	for _, o := range []venue.Options{{}, {KeyByKey: true}} {
+		inBubble(t, &o, func(t *testing.T, s *scene) {
+			s.venue.Next(venue.Fault{Slow: 30 * time.Second})
+			s.ready("a")
+			time.Sleep(15 * time.Second) // asked again, and held
+			s.set.Remove("a")
+			s.synced()
+			require.Empty(t, s.set.Snapshot())
+			time.Sleep(15 * time.Second)
+			s.synced()
+			require.Equal(t, 4, s.venue.Stats().Requests)
+		})
+	}
+}
+
+// The same, but the request to remove the key is on its way when the old answer comes: nothing
+// shows which of the two the venue has done first.
+func TestAnOldAnswerMakesTheRequestOnItsWayUncertain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.venue.Next(venue.Fault{Slow: 30 * time.Second})
+		s.venue.Next(venue.Fault{Slow: 17 * time.Second}, venue.Fault{}, venue.Fault{Late: 5 * time.Second})
 		s.ready("a")
-		time.Sleep(15 * time.Second) // asked again, and held
-		s.set.Remove("a")
-		s.synced()
-		require.Empty(t, s.set.Snapshot())
 		time.Sleep(15 * time.Second)
+		s.set.Remove("a") // is done at 15 s and answered at 20 s; at 17 s the venue subscribes
+		time.Sleep(5 * time.Second)
 		s.synced()
 		require.Equal(t, 4, s.venue.Stats().Requests)
 	})
@@ -230,18 +243,31 @@ func TestARefusalMaySayHowLongToWait(t *testing.T) {
 	})
 }
 
-func TestAVenueWithoutIDsIsMatchedByOrder(t *testing.T) {
+func TestAVenueThatNamesNothingIsAskedOneByOne(t *testing.T) {
 	inBubble(t, &venue.Options{Bare: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.InFlight = 1
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		var ends []error
+		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
 		s.ready("a", "bad", "c")
 		s.holds("a", "c")
-		// After an answer that did not come nobody knows what the next belongs to.
+		// After an answer that did not come nothing shows to which request the next belongs.
 		s.venue.Next(venue.Fault{Late: 11 * time.Second})
 		s.set.Add("d")
 		time.Sleep(12 * time.Second)
 		s.holds("a", "c", "d")
-		require.Equal(t, uint64(2), s.conn.Status().Session)
+		require.Len(t, ends, 1)
+		require.ErrorContains(t, ends[0], "may belong to a request that was given up")
+	})
+}
+
+func TestAVenueThatNamesNothingIsNotAskedBesides(t *testing.T) {
+	inBubble(t, &venue.Options{Bare: true}, func(t *testing.T, s *scene) {
+		s.noteEvents()
+		s.ready("a")
+		time.Sleep(20 * time.Second)
+		require.Equal(t, []string{"rejected 1 a subscribe: no answer: answers without ID and Keys need Options.InFlight: 1, retry"}, s.noted())
+		require.Equal(t, uint64(2), s.set.Stats().Strays)
 	})
 }
 

@@ -25,8 +25,8 @@ type book[K comparable] struct {
 	drops    []*entry[K]   // to unsubscribe from, in order
 	jobs     []job[K]      // come before both
 	inflight []*request[K] // in the order in which they were made
-	expired  []*request[K] // were not answered in time, the oldest first
-	recent   []string      // ids of requests that were answered, if Encode has made them
+	late     []*request[K] // were not answered in time, the oldest first
+	nameless bool          // an answer with neither ID nor keys came, although InFlight is more than 1
 
 	rejections []rejection[K] // on which OnReject is to decide
 	failure    error          // for which the session is to be ended; nil: none
@@ -275,7 +275,7 @@ func (b *book[K]) close() {
 		}
 		s.recount(x.entry)
 	}
-	b.rejections, b.adds, b.drops, b.jobs, b.inflight, b.expired = nil, nil, nil, nil, nil, nil
+	b.rejections, b.adds, b.drops, b.jobs, b.inflight, b.late = nil, nil, nil, nil, nil, nil
 	s.remove(b)
 	s.lapse(b.number)
 	for _, e := range s.entries {

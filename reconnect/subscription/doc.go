@@ -50,8 +50,9 @@
 //     [Redial]. The waits grow and go on from session to session.
 //  4. One bad key costs itself. A refused batch is divided until the key is alone, and a key that
 //     was refused alone stays alone until the venue agrees to it.
-//  5. A late answer confirms nothing. But if it says that the venue did something that is not in
-//     our books, the key is uncertain, and is asked for, or removed, again.
+//  5. A late answer confirms nothing. If it contradicts the state of a key the key is asked for,
+//     or removed, again, because a venue may work off requests beside each other, as Action Cable
+//     and AnyCable do (rails#58698, anycable-go#148).
 //  6. The window of the venue is kept, because requests are written one at a time under the
 //     Pace of the Conn. Pings and the messages of others get their turn between them. At most
 //     InFlight requests wait for answers. The venue counts what arrives, and of two bursts that
@@ -83,7 +84,7 @@
 //
 // # Where others fail, and what this does
 //
-//	an answer to the old connection confirms the new (InsForge#101)   matched by session and id; counted otherwise
+//	an answer to the old connection confirms the new (InsForge#101)   matched by session and by id or keys; counted otherwise
 //	what was removed while down comes back (ballerina-spec#1461)      wanted is a set, not a log of old messages
 //	what failed is forgotten (pyTwitchAPI#319, gocryptotrader#2340)   it stays wanted, and is asked for again
 //	no answer is awaited (vector#25785)                               held is what the venue has agreed to, within a time

@@ -36,8 +36,9 @@ type Options[K comparable] struct {
 	// Batch is how many keys one request has at most. Default: 50. Negative: an error.
 	Batch int
 
-	// InFlight is how many requests of one session wait for their answers at most. Use 1 if
-	// the answers have neither ids nor keys. Default: 8. Negative: an error.
+	// InFlight is how many requests of one session wait for their answers at most. It must be 1
+	// for a venue whose answers have neither ids nor keys: see [Answer]. Default: 8. Negative:
+	// an error.
 	InFlight int
 
 	// Timeout is how long an answer may take, from the moment when the request was written.

@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -70,6 +71,11 @@ func (s *Set[K]) newID() string {
 func (s *Set[K]) gave(id string) bool {
 	n, err := strconv.ParseUint(id, 10, 64)
 	return err == nil && n > 0 && n <= s.lastID
+}
+
+// waits reports whether a request waits for an answer with this id. The caller holds mu.
+func (b *book[K]) waits(id string) bool {
+	return slices.ContainsFunc(b.inflight, func(r *request[K]) bool { return r.ID == id && r.state != phaseMade })
 }
 
 // next takes the keys of the next request, and returns nil if there is none to make now. Only

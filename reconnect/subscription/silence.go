@@ -13,10 +13,9 @@ func (b *book[K]) expire(now time.Time) {
 		}
 		b.set.stats.Unanswered++
 		b.forget(r)
-		b.expired = append(b.expired, r)
-		if len(b.expired) > maxExpired {
-			b.expired[0] = nil
-			b.expired = b.expired[1:]
+		if b.late = append(b.late, r); len(b.late) > maxLate {
+			b.late[0] = nil
+			b.late = b.late[1:]
 		}
 		for _, e := range b.unanswered(r) {
 			b.silence(r.Op, e)
@@ -24,9 +23,8 @@ func (b *book[K]) expire(now time.Time) {
 	}
 }
 
-// maxExpired is how many requests of a session are remembered whose answers may still come, and
-// how many ids that Encode has made.
-const maxExpired = 64
+// maxLate is how many requests of a session are remembered whose answers may still come.
+const maxLate = 64
 
 // silence notes that a request for e was not answered.
 func (b *book[K]) silence(op Op, e *entry[K]) {
@@ -41,9 +39,14 @@ func (b *book[K]) silence(op Op, e *entry[K]) {
 			t.silent, t.judging, judge = 0, true, true
 		}
 	})
-	if judge {
-		b.rejections = append(b.rejections, rejection[K]{e, op, ErrNoAnswer})
+	if !judge {
+		return
 	}
+	err := ErrNoAnswer
+	if b.nameless {
+		err = errNameless
+	}
+	b.rejections = append(b.rejections, rejection[K]{e, op, err})
 }
 
 // needless reports whether nobody needs any more what was asked for, so that a failure matters
@@ -55,27 +58,27 @@ func (b *book[K]) needless(op Op, e *entry[K]) bool {
 // asks is how often a key is asked for without an answer until OnReject decides.
 const asks = 2
 
-// late works off the answer to a request that was given up or answered before, and reports
-// whether there was one. It confirms nothing. But if the venue has done after all what our
-// book says is not so, the key is uncertain.
-func (b *book[K]) late(a *Answer[K]) bool {
-	for _, r := range b.expired {
-		if r.ID != a.ID {
+// tooLate works off an answer to a request that was given up, and reports whether there was one.
+// The answer confirms nothing. But a venue that works off requests beside each other, as Action
+// Cable does, may have done an old request after a newer one: then the key is uncertain.
+func (b *book[K]) tooLate(a *Answer[K]) (known bool) {
+	for _, r := range b.late {
+		if !a.names(r.ID, r.Op) {
 			continue
 		}
-		for _, e := range r.entries { // which may have been forgotten, and made anew
-			if a.agrees(e.key) {
-				b.doubt(b.set.entry(e.key), r.Op)
+		known = true
+		for _, k := range r.Keys {
+			if a.agrees(k) {
+				b.doubt(b.set.entry(k), r.Op) // the entry may have been forgotten, and made anew
 			}
 		}
-		b.kick()
-		return true
 	}
-	return slices.Contains(b.recent, a.ID)
+	b.kick()
+	return known
 }
 
-// doubt notes that the venue has done something that was asked for long ago, or not at all. If
-// a request for the contrary is on its way nobody knows which of the two came first.
+// doubt notes that the venue has done an old request for e. If that contradicts what b has of e, or
+// a request on its way (which of the two came first?), e is asked for, or removed, again.
 func (b *book[K]) doubt(e *entry[K], op Op) {
 	b.set.uncount(e)
 	switch p := &e.at[b.slot]; {
@@ -86,15 +89,4 @@ func (b *book[K]) doubt(e *entry[K], op Op) {
 		p.venue = venueMaybe
 	}
 	b.set.recount(e)
-}
-
-// remember keeps the id of a request that was answered, if the Set did not make it, so that a
-// second answer is known as ours.
-func (b *book[K]) remember(r *request[K]) {
-	if b.set.gave(r.ID) {
-		return
-	}
-	if b.recent = append(b.recent, r.ID); len(b.recent) > maxExpired {
-		b.recent = b.recent[1:]
-	}
 }

@@ -153,7 +153,7 @@ func (b *book[K]) register(r *request[K], own string, err error) (context.Contex
 	s := b.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && r.ID != own && (r.ID == "" || s.gave(r.ID) || b.find(r.ID) != nil) {
+	if err == nil && r.ID != own && (r.ID == "" || s.gave(r.ID) || b.waits(r.ID)) {
 		err = fmt.Errorf("subscription: Encode has set an id that is empty or was used: %q", r.ID)
 	}
 	switch {
