@@ -172,7 +172,7 @@ func TestOnlyAMessageWithAnIDIsAnAnswer(t *testing.T) {
 }
 
 func TestARequestNamesItsKeys(t *testing.T) {
-	m, err := encode(&subscription.Request[string]{Op: subscription.Unsubscribe, ID: "7", Keys: []string{"a", "b"}})
+	m, err := encode(&subscription.Request[string]{Op: subscription.OpUnsubscribe, ID: "7", Keys: []string{"a", "b"}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"id":"7","op":"unsubscribe","books":["a","b"]}`, string(m.Data))
 }

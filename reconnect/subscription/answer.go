@@ -202,9 +202,9 @@ func (s *Set[K]) among(list []*entry[K], keys []K) (found []*entry[K]) {
 
 // accept notes that the venue has done what was asked for.
 func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
-	kind := Held
-	if op == Unsubscribe {
-		kind = Released
+	kind := EventHeld
+	if op == OpUnsubscribe {
+		kind = EventReleased
 	}
 	certain := list[:0:0]
 	for _, e := range list {
@@ -214,7 +214,7 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 			case p.in&inDoubt != 0:
 				p.in, p.venue = p.in&^inDoubt, venueMaybe
 				return
-			case op == Subscribe:
+			case op == OpSubscribe:
 				p.venue, e.trouble = venueYes, nil
 			default:
 				p.venue = venueNo
@@ -222,7 +222,7 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 			certain = append(certain, e)
 		})
 		b.tag(e, "")
-		if op == Subscribe && tag != "" && len(list) == 1 {
+		if op == OpSubscribe && tag != "" && len(list) == 1 {
 			b.tag(e, tag)
 		}
 	}
@@ -277,7 +277,7 @@ func (b *book[K]) end(a *Answer[K]) {
 			continue
 		}
 		if e.at[b.slot].request != nil { // whose answer may have been given before
-			b.doubt(e, Unsubscribe)
+			b.doubt(e, OpUnsubscribe)
 			continue
 		}
 		b.set.stats.Refusals++
@@ -287,7 +287,7 @@ func (b *book[K]) end(a *Answer[K]) {
 			e.mind().judging = judge || e.mind().judging
 		})
 		if b.tag(e, ""); judge {
-			b.rejections = append(b.rejections, rejection[K]{e, Subscribe, err})
+			b.rejections = append(b.rejections, rejection[K]{e, OpSubscribe, err})
 		}
 	}
 	b.kick()

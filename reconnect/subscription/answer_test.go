@@ -148,16 +148,16 @@ func TestARefusedBatchIsHalvedUntilTheBadKeyIsAlone(t *testing.T) {
 	bad := "SYM00017"
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == bad }}, func(t *testing.T, s *scene) {
 		var got []subscription.Rejection[string]
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			got = append(got, r)
-			return subscription.Drop
+			return subscription.DecisionDrop
 		}
 		keys := symbols(50)
 		s.ready(keys...)
 		good := append(keys[:17:17], keys[18:]...)
 		s.holds(good...)
 		require.Equal(t, 1+2*6, s.venue.Stats().Requests, "50, 25, 13, 7, 4, 2, 1")
-		require.Equal(t, []subscription.Rejection[string]{{Key: bad, Op: subscription.Subscribe, Session: 1, Tries: 1, Err: errors.New("unknown key")}}, got)
+		require.Equal(t, []subscription.Rejection[string]{{Key: bad, Op: subscription.OpSubscribe, Session: 1, Tries: 1, Err: errors.New("unknown key")}}, got)
 		require.ErrorAs(t, s.set.Synced(t.Context()), new(*subscription.RejectedError))
 		require.Equal(t, subscription.StateDropped, s.set.State(bad))
 		// No redial costs as much again.
@@ -172,7 +172,7 @@ func TestARefusedBatchIsHalvedUntilTheBadKeyIsAlone(t *testing.T) {
 	})
 }
 
-// The default verdict asks again, alone, and not in the batch of the next session.
+// The default decision asks again, alone, and not in the batch of the next session.
 func TestARefusedKeyIsAskedAgainAlone(t *testing.T) {
 	var kind atomic.Bool
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" && !kind.Load() }}, func(t *testing.T, s *scene) {
@@ -201,7 +201,7 @@ func TestARefusalThatNamesTheKeysCostsTheOthersNothing(t *testing.T) {
 		t.Run(fmt.Sprintf("key by key %v", o.KeyByKey), func(t *testing.T) {
 			o.Bad = func(k string) bool { return k == "bad" }
 			inBubble(t, &o, func(t *testing.T, s *scene) {
-				s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+				s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 				s.ready("a", "bad", "c")
 				s.holds("a", "c")
 				require.Equal(t, 1, s.venue.Stats().Requests)
@@ -246,7 +246,7 @@ func TestARefusalMaySayHowLongToWait(t *testing.T) {
 func TestAVenueThatNamesNothingIsAskedOneByOne(t *testing.T) {
 	inBubble(t, &venue.Options{Bare: true, Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.InFlight = 1
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 		var ends []error
 		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
 		s.ready("a", "bad", "c")
@@ -347,9 +347,9 @@ func TestAnErrorOfEncodeIsARefusal(t *testing.T) {
 			}
 			return encode(r)
 		}
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			s.note("%s %v", r.Key, errors.Is(r.Err, conn.ErrBadMessage))
-			return subscription.Drop
+			return subscription.DecisionDrop
 		}
 		s.ready("a", "b", "c", "d", "bad")
 		s.holds("a", "b", "c", "d")

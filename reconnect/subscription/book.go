@@ -68,9 +68,9 @@ func (b *book[K]) need(e *entry[K]) Op {
 	case p.request != nil || e.blocked():
 		return 0
 	case wanted && p.venue != venueYes && !b.retiring:
-		return Subscribe
+		return OpSubscribe
 	case !wanted && p.venue != venueNo:
-		return Unsubscribe
+		return OpUnsubscribe
 	}
 	return 0
 }
@@ -82,12 +82,12 @@ func (b *book[K]) enqueue(e *entry[K]) {
 		return
 	}
 	switch b.need(e) {
-	case Subscribe:
+	case OpSubscribe:
 		if p.in&inAdds == 0 {
 			p.in |= inAdds
 			b.adds.push(e)
 		}
-	case Unsubscribe:
+	case OpUnsubscribe:
 		if p.in&inDrops == 0 {
 			p.in |= inDrops
 			b.drops = append(b.drops, e)
@@ -212,7 +212,7 @@ func (b *book[K]) spare(e *entry[K]) {
 	if r == nil || r.stale || r.state > phaseUnsent || b.spared >= maxSpared {
 		return
 	}
-	if wanted := e.wanted() && !b.retiring; wanted == (r.Op == Subscribe) {
+	if wanted := e.wanted() && !b.retiring; wanted == (r.Op == OpSubscribe) {
 		return
 	}
 	if r.stale = true; r.cancel != nil {

@@ -94,7 +94,7 @@ func TestOfTwoDialsTheKeysOfTheOneThatIsOpenedCount(t *testing.T) {
 func TestABadKeyInTheURLCostsOneDial(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.server.Next(s.venue.Door(s.server.Accept))
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 		s.openURL(0, "a", "bad", "c")
 		require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
 		s.holds("a", "c")

@@ -46,8 +46,8 @@
 //     costs no message. A removal is sent only if the session may have the key, and after
 //     the answer to the subscription.
 //  3. No answer is no success, and neither is an error. The keys are asked for once more under
-//     a new id. Then, and after a refusal, OnReject decides: [Retry] (the default), [Drop] or
-//     [Redial]. The waits grow and go on from session to session.
+//     a new id. Then, and after a refusal, OnReject decides: [DecisionRetry] (the default), [DecisionDrop] or
+//     [DecisionRedial]. The waits grow and go on from session to session.
 //  4. One bad key costs itself. A refused batch is divided until the key is alone, and a key that
 //     was refused alone stays alone until the venue agrees to it.
 //  5. A late answer confirms nothing. If it contradicts the state of a key the key is asked for,
@@ -67,7 +67,7 @@
 // # Sessions
 //
 // Essential keys are asked for before a session is ready: see Options.Essential. One that is
-// refused does not keep the session from being ready, unless the verdict is [Redial]. Before
+// refused does not keep the session from being ready, unless the verdict is [DecisionRedial]. Before
 // a session is ready nobody can give up a read, so an answer that is lost while nothing else
 // comes costs the attempt, after the OpenTimeout of the Conn.
 //
@@ -78,7 +78,7 @@
 // A session that replaces another (see [reconnect.Rotation]) asks for all keys before it is
 // ready, so that the switch comes when it is synced. It leaves the last part of OpenTimeout alone
 // (a third, at most Options.Timeout). If that is too short the session is ready without the
-// rest, which follows, and there is an event, [Behind]. Set OpenTimeout to what all keys take: 5,000
+// rest, which follows, and there is an event, [EventBehind]. Set OpenTimeout to what all keys take: 5,000
 // of them in batches of 50, at 4 messages in a second, take 24 s. While two sessions live, a
 // removal goes to both, and an addition to the one by which messages are sent.
 //

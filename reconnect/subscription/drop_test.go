@@ -38,10 +38,10 @@ func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 			}
 			why := &subscription.RejectedError{Keys: 1, Session: 1, Tries: 1, Err: subscription.ErrNoAnswer}
 			inBubble(t, &venue.Options{Fault: fault}, func(t *testing.T, s *scene) {
-				s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+				s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 					s.note("%v %d", r.Op, r.Tries)
 					time.Sleep(time.Minute)
-					return subscription.Drop
+					return subscription.DecisionDrop
 				}
 				s.ready("a")
 				time.Sleep(20*time.Second + time.Minute + 20*time.Second + time.Second) // a removal is judged now
@@ -70,7 +70,7 @@ func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 func TestReplaceDoesNotAskForAKeyThatWasGivenUp(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Batch = 1
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 		s.ready("a", "bad")
 		s.set.Replace("a", "bad")
 		time.Sleep(time.Minute)

@@ -7,14 +7,14 @@ import (
 
 // Event is something that has happened to keys.
 type Event[K comparable] struct {
-	Kind    Kind
-	Session uint64
-	Keys    []K           // belongs to the receiver; nil for Behind
-	Op      Op            // of Rejected
-	Err     error         // of Rejected: why
-	Verdict Verdict       // of Rejected: what follows
-	Wait    time.Duration // of Rejected: how long until the key is asked for again
-	Missing int           // of Behind: how many keys
+	Kind     Kind
+	Session  uint64
+	Keys     []K           // belongs to the receiver; nil for EventBehind
+	Op       Op            // of EventRejected
+	Err      error         // of EventRejected: why
+	Decision Decision      // of EventRejected: what follows
+	Wait     time.Duration // of EventRejected: how long until the key is asked for again
+	Missing  int           // of EventBehind: how many keys
 }
 
 // Kind is what an [Event] is about.
@@ -22,33 +22,33 @@ type Kind uint8
 
 // The kinds.
 const (
-	// Held says that the session has the keys: the venue has agreed, or they were in the URL of
+	// EventHeld says that the session has the keys: the venue has agreed, or they were in the URL of
 	// its dial.
-	Held Kind = 1 + iota
+	EventHeld Kind = 1 + iota
 
-	// Released says that the session has the keys no more, because they were removed, or given
+	// EventReleased says that the session has the keys no more, because they were removed, or given
 	// up without an answer.
-	Released
+	EventReleased
 
-	// Rejected says that the venue has refused a key, has not answered twice, or has ended
+	// EventRejected says that the venue has refused a key, has not answered twice, or has ended
 	// the subscription by itself.
-	Rejected
+	EventRejected
 
-	// Behind says that a session which replaces another was ready before it had all keys,
+	// EventBehind says that a session which replaces another was ready before it had all keys,
 	// because the time was short: see Sessions in the documentation of the package. The others
 	// follow.
-	Behind
+	EventBehind
 )
 
 func (k Kind) String() string {
 	switch k {
-	case Held:
+	case EventHeld:
 		return "held"
-	case Released:
+	case EventReleased:
 		return "released"
-	case Rejected:
+	case EventRejected:
 		return "rejected"
-	case Behind:
+	case EventBehind:
 		return "behind"
 	}
 	return "unknown"
@@ -56,7 +56,7 @@ func (k Kind) String() string {
 
 // note keeps an event for Events, and starts the goroutine that calls it. The caller holds mu.
 func (s *Set[K]) note(e Event[K], list []*entry[K]) {
-	if s.o.Events == nil || s.over || len(list) == 0 && e.Kind != Behind {
+	if s.o.Events == nil || s.over || len(list) == 0 && e.Kind != EventBehind {
 		return
 	}
 	if len(list) > 0 {
@@ -118,7 +118,7 @@ func (s *Set[K]) lapse(session uint64) {
 	later := map[subject]bool{}
 	slices.Reverse(s.events)
 	s.events = slices.DeleteFunc(s.events, func(e Event[K]) bool {
-		if e.Kind != Rejected {
+		if e.Kind != EventRejected {
 			return e.Session == session
 		}
 		x := subject{e.Keys[0], e.Op}

@@ -23,7 +23,7 @@ func (s *scene) writeSnapshots() {
 	s.co.Layers = append(s.co.Layers, &reconnect.Layer{Start: start})
 	s.co.WhenDown = reconnect.WhenDownWait
 	s.so.Events = func(e subscription.Event[string]) {
-		if e.Kind == subscription.Held {
+		if e.Kind == subscription.EventHeld {
 			s.note("%d %v", e.Session, c.Write(context.Background(), conn.TextMessage("snapshot")))
 		}
 	}
@@ -106,11 +106,11 @@ func TestEventsGetsNothingOfSessionsThatWereLostMeanwhile(t *testing.T) {
 // The last refusal of a key is told though its session was lost, and those before it are not.
 func TestARefusalIsToldAfterItsSession(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k != "a" }}, func(t *testing.T, s *scene) {
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			if r.Key == "worse" {
-				return subscription.Drop
+				return subscription.DecisionDrop
 			}
-			return subscription.Retry
+			return subscription.DecisionRetry
 		}
 		s.writeSnapshots()
 		write := s.so.Events

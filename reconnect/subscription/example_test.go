@@ -82,7 +82,7 @@ func Example() {
 			}
 			return a, true
 		},
-		OnReject: func(subscription.Rejection[string]) subscription.Verdict { return subscription.Drop },
+		OnReject: func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop },
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -86,9 +86,9 @@ func TestAKeyThatIsRefusedHoldsNoMarkBack(t *testing.T) {
 	})
 	inBubble(t, &venue.Options{Mute: true}, func(t *testing.T, s *scene) {
 		s.noteMarks()
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			require.True(t, errors.Is(r.Err, subscription.ErrNoAnswer))
-			return subscription.Drop
+			return subscription.DecisionDrop
 		}
 		s.ready("a")
 		time.Sleep(time.Hour)

@@ -139,11 +139,11 @@ func (m *model) options() {
 	if m.r.IntN(2) == 0 {
 		s.so.Essential = func(k string) bool { return k < "K05" }
 	}
-	s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+	s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 		if r.Tries%7 == 6 {
-			return subscription.Redial
+			return subscription.DecisionRedial
 		}
-		return subscription.Retry
+		return subscription.DecisionRetry
 	}
 	s.so.Events = func(subscription.Event[string]) {}
 	s.co.Pace = budget.Window{N: 5, Per: time.Second + m.jitter} // see 6 in the package's documentation

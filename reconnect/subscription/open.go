@@ -98,7 +98,7 @@ func (s *Set[K]) begin(o *reconnect.Opening) (*book[K], error) {
 		b.settle(e, func(p *place[K]) { p.venue = venueYes })
 		held = append(held, e)
 	}
-	s.note(Event[K]{Kind: Held, Session: b.number}, held)
+	s.note(Event[K]{Kind: EventHeld, Session: b.number}, held)
 	return b, nil
 }
 
@@ -130,12 +130,12 @@ func (b *book[K]) openStep(now time.Time, planned bool, limit time.Time) (*reque
 		}
 	}
 	for _, r := range b.inflight {
-		if all || r.Op == Subscribe && r.entries[0].essential {
+		if all || r.Op == OpSubscribe && r.entries[0].essential {
 			return nil, openRead
 		}
 	}
 	if late && b.open > 0 {
-		b.set.note(Event[K]{Kind: Behind, Session: b.number, Missing: b.open}, nil)
+		b.set.note(Event[K]{Kind: EventBehind, Session: b.number, Missing: b.open}, nil)
 	}
 	return nil, openDone
 }

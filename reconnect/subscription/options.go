@@ -48,19 +48,19 @@ type Options[K comparable] struct {
 	// While OnMessage runs, or while the inbox is full and blocks, nobody reads the
 	// session. That time counts, because a Set cannot tell a busy reader from a silent venue:
 	// an answer that was not read in time did not come in time. So Timeout must be longer than
-	// the reader may be busy. If that has no limit do not answer ErrNoAnswer with [Drop] or
-	// [Redial]. With [Retry] it costs requests that were not needed, and no key. The time in
+	// the reader may be busy. If that has no limit do not answer ErrNoAnswer with [DecisionDrop] or
+	// [DecisionRedial]. With [DecisionRetry] it costs requests that were not needed, and no key. The time in
 	// which a session that is not ready yet waits to write does not count.
 	Timeout time.Duration
 
 	// OnReject decides what follows when the venue has refused a key, or has not answered
 	// twice. A batch that was refused is divided until the key is alone, so that OnReject gets
-	// the one key that is to blame. Default: Drop if the error is marked by
-	// [backoff.Permanent], else Retry.
-	OnReject func(r Rejection[K]) Verdict
+	// the one key that is to blame. Default: DecisionDrop if the error is marked by
+	// [backoff.Permanent], else DecisionRetry.
+	OnReject func(r Rejection[K]) Decision
 
-	// Backoff says how long Retry waits. Its History counts the refusals in a row of one key.
-	// If it gives up the verdict is Drop. A time in the error (see [backoff.RetryAfter]) is
+	// Backoff says how long DecisionRetry waits. Its History counts the refusals in a row of one key.
+	// If it gives up the verdict is DecisionDrop. A time in the error (see [backoff.RetryAfter]) is
 	// added. Default: &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy
 
@@ -81,7 +81,7 @@ type Options[K comparable] struct {
 	// is ready gets no further request, but nothing keeps the next session from being ready.
 	//
 	// An event of a session that ends before Events is called with it is dropped. The exception
-	// is [Rejected]: the last one for each key and Op comes all the same. So an Events that
+	// is [EventRejected]: the last one for each key and Op comes all the same. So an Events that
 	// takes long may miss what was true only meanwhile, and no backlog grows. Default: none.
 	Events func(e Event[K])
 }

@@ -17,43 +17,43 @@ type Rejection[K comparable] struct {
 	Err     error  // Answer.Err, that of Encode, [ErrNoAnswer] or [ErrEnded]
 }
 
-// Verdict is what follows a [Rejection].
-type Verdict uint8
+// Decision is what follows a [Rejection].
+type Decision uint8
 
-// The verdicts.
+// The decisions.
 const (
-	// Retry asks again after a wait: see Options.Backoff. The wait goes on through the sessions,
+	// DecisionRetry asks again after a wait: see Options.Backoff. The wait goes on through the sessions,
 	// so that a key which is refused costs each of them little.
-	Retry Verdict = iota
+	DecisionRetry Decision = iota
 
-	// Drop gives the key up: it is not asked for any more, in any session, until Add is
+	// DecisionDrop gives the key up: it is not asked for any more, in any session, until Add is
 	// called with it again, or it is removed and wanted again. A key that was not answered may
 	// be held by the venue all the same, and is removed there. The Tries of that removal count
 	// from 1, and its errors do not replace the reason for which the key was given up. After
-	// Unsubscribe the key counts as released.
-	Drop
+	// OpUnsubscribe the key counts as released.
+	DecisionDrop
 
-	// Redial ends the session, because it is of no use without the key. In the next one the
-	// key is asked for after the same wait as with Retry, so that a key which is refused each
+	// DecisionRedial ends the session, because it is of no use without the key. In the next one the
+	// key is asked for after the same wait as with DecisionRetry, so that a key which is refused each
 	// time does not make a loop of dials. A mark of package backoff on the error counts for the
 	// redial: [backoff.Permanent] ends the Conn.
-	Redial
+	DecisionRedial
 )
 
-func (v Verdict) String() string {
-	switch v {
-	case Retry:
+func (d Decision) String() string {
+	switch d {
+	case DecisionRetry:
 		return "retry"
-	case Drop:
+	case DecisionDrop:
 		return "drop"
-	case Redial:
+	case DecisionRedial:
 		return "redial"
 	}
 	return "unknown"
 }
 
 // RejectedError says that keys were refused, or not answered. It is the error of
-// [Set.Wait] and [Set.Synced], and the cause of the end of a session after [Redial].
+// [Set.Wait] and [Set.Synced], and the cause of the end of a session after [DecisionRedial].
 type RejectedError struct {
 	Keys    int    // how many keys
 	Session uint64 // by which one of them was rejected last
@@ -110,65 +110,65 @@ func (b *book[K]) judge() error {
 	}
 }
 
-// decide asks for the verdict and applies it. If OnReject ends the goroutine that is Retry after
-// a minute.
+// decide asks for the decision and applies it. If OnReject ends the goroutine, the decision is to
+// retry after a minute.
 func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History, now time.Time) {
-	v, wait := Retry, time.Minute
+	d, wait := DecisionRetry, time.Minute
 	defer func() {
 		b.set.mu.Lock()
 		defer b.set.mu.Unlock()
-		b.apply(x, v, wait, now)
+		b.apply(x, d, wait, now)
 	}()
-	v, wait = b.set.verdict(r, h)
+	d, wait = b.set.decision(r, h)
 }
 
-// verdict decides about r, and how long to wait.
-func (s *Set[K]) verdict(r Rejection[K], h backoff.History) (Verdict, time.Duration) {
-	v, class := Retry, backoff.Classify(r.Err)
+// decision returns what follows r, and how long to wait.
+func (s *Set[K]) decision(r Rejection[K], h backoff.History) (Decision, time.Duration) {
+	d, class := DecisionRetry, backoff.Classify(r.Err)
 	switch {
 	case s.o.OnReject != nil:
-		v = s.o.OnReject(r)
+		d = s.o.OnReject(r)
 	case class.Class == backoff.ClassStop:
-		v = Drop
+		d = DecisionDrop
 	}
-	if v == Drop {
-		return v, 0
+	if d == DecisionDrop {
+		return d, 0
 	}
 	step, ok := s.o.Backoff.Next(h, backoff.Rand())
 	if !ok {
-		return Drop, 0
+		return DecisionDrop, 0
 	}
-	return v, max(step.Wait, 0) + class.RetryAfter
+	return d, max(step.Wait, 0) + class.RetryAfter
 }
 
 // apply does what was decided. The caller holds mu.
-func (b *book[K]) apply(x rejection[K], v Verdict, wait time.Duration, now time.Time) {
+func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time.Time) {
 	s, e := b.set, x.entry
 	if e.trouble == nil || !e.trouble.judging { // another session has succeeded while OnReject ran
 		return
 	}
-	s.note(Event[K]{Kind: Rejected, Session: b.number, Op: x.op, Err: x.err, Verdict: v, Wait: wait}, []*entry[K]{e})
+	s.note(Event[K]{Kind: EventRejected, Session: b.number, Op: x.op, Err: x.err, Decision: d, Wait: wait}, []*entry[K]{e})
 	s.uncount(e)
 	t := e.trouble
 	t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
-	switch needless := (x.op == Subscribe) != e.wanted(); {
+	switch needless := (x.op == OpSubscribe) != e.wanted(); {
 	case needless:
 		e.calm()
-	case v == Drop && x.op == Subscribe:
+	case d == DecisionDrop && x.op == OpSubscribe:
 		t.dropped = t.rejected()
 		e.calm() // what becomes of its removal is another matter
-	case v == Drop:
+	case d == DecisionDrop:
 		e.calm()
 		if p := &e.at[b.slot]; !b.ended {
 			p.venue = venueNo
-			s.note(Event[K]{Kind: Released, Session: b.number}, []*entry[K]{e})
+			s.note(Event[K]{Kind: EventReleased, Session: b.number}, []*entry[K]{e})
 		}
 	default:
 		t.resting, t.due = true, now.Add(wait)
 		if !slices.Contains(s.resting, e) {
 			s.resting = append(s.resting, e)
 		}
-		if v == Redial && b.failure == nil {
+		if d == DecisionRedial && b.failure == nil {
 			b.failure = &RejectedError{Keys: 1, Session: b.number, Tries: t.tries, Err: x.err}
 		}
 	}

@@ -12,16 +12,16 @@ type Op uint8
 
 // The operations. The zero Op is neither: in an [Answer] it means that the answer does not say.
 const (
-	Subscribe   Op = 1 + iota // the venue is to send what belongs to the keys
-	Unsubscribe               // the venue is to send it no more
+	OpSubscribe   Op = 1 + iota // the venue is to send what belongs to the keys
+	OpUnsubscribe               // the venue is to send it no more
 )
 
 // String returns "subscribe" or "unsubscribe", which many venues want in the request.
 func (o Op) String() string {
 	switch o {
-	case Subscribe:
+	case OpSubscribe:
 		return "subscribe"
-	case Unsubscribe:
+	case OpUnsubscribe:
 		return "unsubscribe"
 	}
 	return "unknown"
@@ -38,7 +38,7 @@ type Request[K comparable] struct {
 	ID string
 
 	Keys []K      // what it is about; never empty
-	Tags []string // with Unsubscribe: the Answer.Tag of each key, "" if it had none; nil if none had one
+	Tags []string // with OpUnsubscribe: the Answer.Tag of each key, "" if it had none; nil if none had one
 }
 
 // request is a Request on its way.
@@ -94,11 +94,11 @@ func (b *book[K]) next(all bool) *request[K] {
 	}
 	if len(b.drops) > 0 && all {
 		if list := b.takeDrops(); len(list) > 0 {
-			return b.make(Unsubscribe, list)
+			return b.make(OpUnsubscribe, list)
 		}
 	}
 	if list := b.takeAdds(all); len(list) > 0 {
-		return b.make(Subscribe, list)
+		return b.make(OpSubscribe, list)
 	}
 	if len(b.jobs) > 0 { // keys that must be alone, which the two have put there
 		return b.next(all)
@@ -131,11 +131,11 @@ func (b *book[K]) takeDrops() (list []*entry[K]) {
 		b.drops[0] = nil
 		b.drops = b.drops[1:]
 		p := &e.at[b.slot]
-		if p.in &^= inDrops; b.need(e) != Unsubscribe {
+		if p.in &^= inDrops; b.need(e) != OpUnsubscribe {
 			continue
 		}
 		if e.alone() {
-			b.addJob(Unsubscribe, []*entry[K]{e})
+			b.addJob(OpUnsubscribe, []*entry[K]{e})
 			continue
 		}
 		list = append(list, e)
@@ -154,11 +154,11 @@ func (b *book[K]) takeAdds(all bool) (list []*entry[K]) {
 			b.waste--
 		}
 		p := &e.at[b.slot]
-		if p.in &^= inAdds; b.need(e) != Subscribe {
+		if p.in &^= inAdds; b.need(e) != OpSubscribe {
 			continue
 		}
 		if e.alone() {
-			b.addJob(Subscribe, []*entry[K]{e})
+			b.addJob(OpSubscribe, []*entry[K]{e})
 			continue
 		}
 		list = append(list, e)
@@ -179,7 +179,7 @@ func (b *book[K]) make(op Op, list []*entry[K]) *request[K] {
 		e.at[b.slot].request = r
 		b.set.recount(e)
 		r.Keys[i] = e.key
-		if tag := b.tags[e]; tag != "" && op == Unsubscribe {
+		if tag := b.tags[e]; tag != "" && op == OpUnsubscribe {
 			if r.Tags == nil {
 				r.Tags = make([]string, len(list))
 			}

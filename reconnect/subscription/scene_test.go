@@ -81,9 +81,9 @@ func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 	a = subscription.Answer[string]{ID: v.ID, Keys: v.Keys, Refused: v.Refused, Tag: v.Tag, Ended: v.Op == "ended"}
 	switch v.Op {
 	case "subscribe":
-		a.Op = subscription.Subscribe
+		a.Op = subscription.OpSubscribe
 	case "unsubscribe":
-		a.Op = subscription.Unsubscribe
+		a.Op = subscription.OpUnsubscribe
 	}
 	switch v.Error {
 	case "":
@@ -116,9 +116,9 @@ func (s *scene) noteEvents() {
 	s.so.Events = func(e subscription.Event[string]) {
 		line := fmt.Sprintf("%v %d %s", e.Kind, e.Session, strings.Join(e.Keys, ","))
 		switch e.Kind {
-		case subscription.Rejected:
-			line += fmt.Sprintf(" %v: %v, %v", e.Op, e.Err, e.Verdict)
-		case subscription.Behind:
+		case subscription.EventRejected:
+			line += fmt.Sprintf(" %v: %v, %v", e.Op, e.Err, e.Decision)
+		case subscription.EventBehind:
 			line += fmt.Sprint(e.Missing)
 		}
 		s.note("%s", line)

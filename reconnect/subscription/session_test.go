@@ -128,19 +128,19 @@ func TestARotationThatIsShortOfTimeSaysSo(t *testing.T) {
 	})
 }
 
-// A key that is refused each time costs no loop of dials, whatever the verdict.
+// A key that is refused each time costs no loop of dials, whatever the decision.
 func TestARefusedEssentialKeyMakesNoLoopOfDials(t *testing.T) {
-	for _, v := range []subscription.Verdict{subscription.Retry, subscription.Drop, subscription.Redial} {
+	for _, v := range []subscription.Decision{subscription.DecisionRetry, subscription.DecisionDrop, subscription.DecisionRedial} {
 		t.Run(v.String(), func(t *testing.T) {
 			inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 				s.so.Essential = func(string) bool { return true }
-				s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return v }
+				s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return v }
 				s.open("a", "bad", "c")
 				time.Sleep(59500 * time.Millisecond)
 				s.holds("a", "c")
 				require.Equal(t, reconnect.StateReady, s.conn.State())
 				want := uint64(1)
-				if v == subscription.Redial {
+				if v == subscription.DecisionRedial {
 					want = 61 // one for each wait of a second
 				}
 				require.Equal(t, want, s.conn.Status().Session)
@@ -151,7 +151,7 @@ func TestARefusedEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 
 func TestRedialSaysWhy(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Redial }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionRedial }
 		var ends []error
 		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
 		s.open("a", "bad")
@@ -213,9 +213,9 @@ func TestAWaitForThePaceInOpenDoesNotMakeAnswersLate(t *testing.T) {
 // What the old session refuses matters to nobody when the next one has it.
 func TestARefusalByASessionThatWasReplacedDoesNotCount(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			s.note("rejected %s", r.Key)
-			return subscription.Drop
+			return subscription.DecisionDrop
 		}
 		s.ready("a")
 		s.venue.Next(venue.Fault{Err: "no", Late: 2 * time.Second})
@@ -238,10 +238,10 @@ func TestARefusalThatWaitsForItsVerdictDoesNotCountWhenTheNextSessionHasTheKey(t
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.co.Rotate.Drain = time.Hour
 		s.so.Batch = 1
-		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			s.note("rejected %s", r.Key)
 			time.Sleep(5 * time.Second)
-			return subscription.Drop
+			return subscription.DecisionDrop
 		}
 		s.ready()
 		s.venue.Next(

@@ -57,7 +57,7 @@ func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 
 // Add wants keys. Each key is wanted until Remove was called for it as often as Add was, or
 // Replace without it. It returns at once: the venue is asked when a session is ready. To add
-// a key that was given up (see [Drop]) is to ask for it again. Give all keys that you know
+// a key that was given up (see [DecisionDrop]) is to ask for it again. Give all keys that you know
 // to one call, so that the first batch is full.
 func (s *Set[K]) Add(keys ...K) {
 	traits := s.traits(keys)
@@ -83,7 +83,7 @@ func (s *Set[K]) Remove(keys ...K) {
 }
 
 // Replace wants exactly these keys. A key that was wanted keeps its references, and a new one
-// has one. A key that was wanted and was given up (see [Drop]) stays given up.
+// has one. A key that was wanted and was given up (see [DecisionDrop]) stays given up.
 func (s *Set[K]) Replace(keys ...K) {
 	traits := s.traits(keys)
 	stay := make(map[K]struct{}, len(keys))

@@ -52,7 +52,7 @@ func (b *book[K]) silence(op Op, e *entry[K]) {
 // needless reports whether nobody needs any more what was asked for, so that a failure matters
 // to nobody.
 func (b *book[K]) needless(op Op, e *entry[K]) bool {
-	return e.wanted() != (op == Subscribe) || op == Subscribe && b.retiring
+	return e.wanted() != (op == OpSubscribe) || op == OpSubscribe && b.retiring
 }
 
 // asks is how often a key is asked for without an answer until OnReject decides.
@@ -85,7 +85,7 @@ func (b *book[K]) doubt(e *entry[K], op Op) {
 	case p.request != nil && p.request.Op != op:
 		p.in |= inDoubt
 	case p.request != nil:
-	case op == Subscribe && p.venue == venueNo, op == Unsubscribe && p.venue == venueYes:
+	case op == OpSubscribe && p.venue == venueNo, op == OpUnsubscribe && p.venue == venueYes:
 		p.venue = venueMaybe
 	}
 	b.set.recount(e)

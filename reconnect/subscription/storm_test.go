@@ -24,7 +24,7 @@ func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Backoff = nil // at most a minute, with jitter
 		s.so.Essential = func(k string) bool { return k == "bad" }
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { return subscription.Redial }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionRedial }
 		s.open("bad", "a", "b")
 		time.Sleep(time.Hour)
 		require.InDelta(t, 120, s.venue.Stats().Connections, 100)
@@ -67,9 +67,9 @@ func TestAnEventIsNotLostWithTheGoroutine(t *testing.T) {
 		var asked, told sync.Once
 		note := s.so.Events
 		s.so.Events = func(e subscription.Event[string]) { note(e); told.Do(runtime.Goexit) }
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict {
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision {
 			asked.Do(func() { time.Sleep(3 * time.Second) }) // the other answer has come then
-			return subscription.Retry
+			return subscription.DecisionRetry
 		}
 		s.so.Batch = 1
 		s.venue.Next(venue.Fault{Err: "not now", Slow: time.Second}, venue.Fault{Err: "not now", Slow: 2 * time.Second})
@@ -93,7 +93,7 @@ func TestTheFunctionsOfTheUserMayUseTheSet(t *testing.T) {
 		}
 		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) { use(); return encode(r) }
 		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) { use(); return answer(m) }
-		s.so.OnReject = func(subscription.Rejection[string]) subscription.Verdict { use(); return subscription.Drop }
+		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { use(); return subscription.DecisionDrop }
 		s.so.Events = func(subscription.Event[string]) { use() }
 		s.so.Essential = func(k string) bool {
 			if k != "x" {

@@ -16,7 +16,7 @@ const (
 	StateAsked                 // wanted, and asked for: the answer is on its way
 	StateHeld                  // wanted, and the venue has agreed
 	StateRejected              // wanted, but the venue has refused or not answered; it is asked again
-	StateDropped               // wanted, but given up: see [Drop]
+	StateDropped               // wanted, but given up: see [DecisionDrop]
 	StateLeaving               // not wanted, but a session may have it until the venue has answered
 )
 
