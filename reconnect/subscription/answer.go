@@ -92,13 +92,12 @@ func (s *Set[K]) answer(session uint64, a *Answer[K]) (ours bool) {
 	b := s.book(session)
 	switch {
 	case b != nil && b.match(a):
-		s.stats.Answers++
+		return true
 	case b != nil && b.tooLate(a), a.ID == "", s.gave(a.ID):
 		s.stats.Strays++
-	default: // it may be for another layer
-		return false
+		return true
 	}
-	return true
+	return false // it may be for another layer
 }
 
 // match works off an answer that belongs to something in b, and reports whether it does.
@@ -236,7 +235,6 @@ func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 		b.refuse(op, list, err)
 		return
 	}
-	b.set.stats.Halved++
 	half := (len(list) + 1) / 2
 	for _, part := range [][]*entry[K]{list[:half], list[half:]} {
 		b.addJob(op, part) // first, so that settle does not queue them for another batch

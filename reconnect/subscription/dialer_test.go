@@ -54,7 +54,6 @@ func TestKeysInTheURLNeedNoMessage(t *testing.T) {
 
 func TestWhatDoesNotFitIntoTheURLIsAskedForByMessage(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.so.Priority = func(k string) int { return -int(k[0]) }
 		s.openURL(2, "a", "b", "c", "d")
 		s.synced("a", "b", "c", "d")
 		require.Equal(t, 1, s.venue.Stats().Requests)

@@ -2,14 +2,13 @@ package subscription
 
 import "time"
 
-// entry is what a Set knows about one key. The Set's mu guards all of it; key, order, rank and
+// entry is what a Set knows about one key. The Set's mu guards all of it; key, order and
 // essential do not change. There is one as long as the key is wanted, or a session has it or
 // has asked for it.
 type entry[K comparable] struct {
 	key       K
 	refs      int32 // how often it was added; 0: it is not wanted
 	essential bool
-	rank      int
 	order     uint64      // counts the entries, from 1 on
 	trouble   *trouble    // nil: none
 	at        [2]place[K] // in the sessions that live: see book.slot
@@ -108,11 +107,8 @@ func (e *entry[K]) idle() bool {
 
 // before reports whether e is asked for before other.
 func (e *entry[K]) before(other *entry[K]) bool {
-	switch {
-	case e.essential != other.essential:
+	if e.essential != other.essential {
 		return e.essential
-	case e.rank != other.rank:
-		return e.rank < other.rank
 	}
 	return e.order < other.order
 }

@@ -70,11 +70,6 @@ type Options[K comparable] struct {
 	// fetched, they are subscribed, except those that were refused. Default: none is essential.
 	Essential func(k K) bool
 
-	// Priority returns the rank of a key: those with a lower rank are asked for first. It
-	// is called once, when the key is first added. Default: keys are asked for in the order
-	// in which they were added. Essential keys come before all others.
-	Priority func(k K) int
-
 	// Events is called with what happens to the keys, in order, one call at a time, in a
 	// goroutine of its own, so that other functions of the Options may run at the same time. It
 	// may write by the Conn, and wait for a session to do so. While it runs, a session that

@@ -29,8 +29,7 @@ func (o Op) String() string {
 
 // Request is one message to the venue, about one key or several.
 type Request[K comparable] struct {
-	Op      Op
-	Session uint64 // the session by which it is sent
+	Op Op
 
 	// ID names the request. It is a decimal number, from "1" on, that this Set gives to no other
 	// request of any session. Encode may set another one, such as for a venue that wants
@@ -172,7 +171,7 @@ func (b *book[K]) takeAdds(all bool) (list []*entry[K]) {
 // make makes a request for these keys.
 func (b *book[K]) make(op Op, list []*entry[K]) *request[K] {
 	r := &request[K]{entries: list}
-	r.Op, r.Session, r.ID = op, b.number, b.set.newID()
+	r.Op, r.ID = op, b.set.newID()
 	r.Keys = make([]K, len(list))
 	for i, e := range list {
 		b.set.uncount(e)
@@ -212,7 +211,6 @@ func (b *book[K]) release(r *request[K]) {
 // takeBack is release for a request that was cancelled.
 func (b *book[K]) takeBack(r *request[K]) {
 	b.spared++
-	b.set.stats.Spared++
 	b.release(r)
 }
 

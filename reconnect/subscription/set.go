@@ -60,11 +60,11 @@ func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 // a key that was given up (see [DecisionDrop]) is to ask for it again. Give all keys that you know
 // to one call, so that the first batch is full.
 func (s *Set[K]) Add(keys ...K) {
-	traits := s.traits(keys)
+	essential := s.essential(keys)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, k := range keys {
-		s.add(k, traits, i, 1)
+		s.add(k, essential != nil && essential[i], 1)
 	}
 	s.kick()
 }
@@ -85,7 +85,7 @@ func (s *Set[K]) Remove(keys ...K) {
 // Replace wants exactly these keys. A key that was wanted keeps its references, and a new one
 // has one. A key that was wanted and was given up (see [DecisionDrop]) stays given up.
 func (s *Set[K]) Replace(keys ...K) {
-	traits := s.traits(keys)
+	essential := s.essential(keys)
 	stay := make(map[K]struct{}, len(keys))
 	for _, k := range keys {
 		stay[k] = struct{}{}
@@ -98,45 +98,30 @@ func (s *Set[K]) Replace(keys ...K) {
 		}
 	}
 	for i, k := range keys {
-		s.add(k, traits, i, 0)
+		s.add(k, essential != nil && essential[i], 0)
 	}
 	s.kick()
 }
 
-// traits are what Essential and Priority say of keys.
-type traits struct {
-	essential []bool // nil: Essential is nil
-	ranks     []int  // likewise
+// essential calls Options.Essential with each key, without the lock. nil: none is essential.
+func (s *Set[K]) essential(keys []K) []bool {
+	if s.o.Essential == nil {
+		return nil
+	}
+	list := make([]bool, len(keys))
+	for i, k := range keys {
+		list[i] = s.o.Essential(k)
+	}
+	return list
 }
 
-// traits asks Essential and Priority, without the lock.
-func (s *Set[K]) traits(keys []K) (t traits) {
-	if s.o.Essential != nil {
-		t.essential = make([]bool, len(keys))
-		for i, k := range keys {
-			t.essential[i] = s.o.Essential(k)
-		}
-	}
-	if s.o.Priority != nil {
-		t.ranks = make([]int, len(keys))
-		for i, k := range keys {
-			t.ranks[i] = s.o.Priority(k)
-		}
-	}
-	return t
-}
-
-// add wants a key, with so many references more, and one at least.
-func (s *Set[K]) add(k K, t traits, i int, more int32) {
+// add wants a key, with so many references more, and one at least. essential is used if the key is
+// new.
+func (s *Set[K]) add(k K, essential bool, more int32) {
 	e := s.entries[k]
 	if e == nil || e.refs == 0 && !e.inHeap() {
 		e = s.entry(k)
-		if t.essential != nil {
-			e.essential = t.essential[i]
-		}
-		if t.ranks != nil {
-			e.rank = t.ranks[i]
-		}
+		e.essential = essential
 	}
 	if e.trouble != nil && e.trouble.dropped != nil && (more > 0 || e.refs == 0) {
 		s.uncount(e)

@@ -7,13 +7,9 @@ import (
 
 // Stats are counts since New, and how things stand now.
 type Stats struct {
-	Requests   uint64 // requests that were written
-	Spared     uint64 // requests that were not written, because the user had changed his mind
-	Answers    uint64 // answers that belonged to something
 	Strays     uint64 // answers that belonged to nothing: late, second ones, or of another session
 	Unanswered uint64 // requests that were not answered in time
 	Refusals   uint64 // keys that were refused, each time, or whose subscription the venue has ended
-	Halved     uint64 // requests that were refused and divided
 
 	Wanted int // keys that are wanted
 	Held   int // keys that the newest session which is ready has, wanted or not
@@ -37,10 +33,9 @@ func (s *Set[K]) Stats() Stats {
 
 // Item is what a Set knows of one key.
 type Item[K comparable] struct {
-	Key        K
-	State      State
-	References int   // how often it was added; 0: it is not wanted
-	Err        error // why it was rejected last, since it was held; nil: it was not
+	Key   K
+	State State
+	Err   error // why it was rejected last, since it was held; nil: it was not
 }
 
 // Snapshot returns all keys that are wanted, or that a session may have, in the order in which
@@ -55,7 +50,7 @@ func (s *Set[K]) Snapshot() []Item[K] {
 	slices.SortFunc(list, func(a, b *entry[K]) int { return cmp.Compare(a.order, b.order) })
 	items := make([]Item[K], len(list))
 	for i, e := range list {
-		items[i] = Item[K]{Key: e.key, State: s.state(e), References: int(e.refs)}
+		items[i] = Item[K]{Key: e.key, State: s.state(e)}
 		if e.trouble != nil {
 			items[i].Err = e.trouble.rejected().Err
 		}

@@ -31,21 +31,14 @@ func (s State) String() string {
 // ErrNotWanted is the error of [Set.Wait] for a key that nobody has added.
 var ErrNotWanted = errors.New("subscription: the key is not wanted")
 
-// WaitError reports why [Set.Wait] or [Set.Synced] did not wait any longer.
-type WaitError struct {
-	Missing int   // for how many keys something was still to be done; 0: no session was ready
-	Cause   error // the cause of the context
-}
-
-func (e *WaitError) Error() string {
-	if e.Missing == 0 {
-		return fmt.Sprintf("subscription: no session is ready: %v", e.Cause)
+// errTime is the error of a wait whose context has ended. missing is for how many keys something was
+// still to be done; 0: no session was ready.
+func errTime(ctx context.Context, missing int) error {
+	if missing == 0 {
+		return fmt.Errorf("subscription: no session is ready: %w", context.Cause(ctx))
 	}
-	return fmt.Sprintf("subscription: %d keys not settled: %v", e.Missing, e.Cause)
+	return fmt.Errorf("subscription: %d keys not settled: %w", missing, context.Cause(ctx))
 }
-
-// Unwrap returns Cause.
-func (e *WaitError) Unwrap() error { return e.Cause }
 
 var errInCallback = errors.New("subscription: cannot wait in a callback of the Conn, because no answer is received while it runs")
 
@@ -178,14 +171,14 @@ func (s *Set[K]) await(ctx context.Context, look func() (done bool, missing int,
 		case done:
 			return err
 		case ctx.Err() != nil:
-			return &WaitError{Missing: missing, Cause: context.Cause(ctx)}
+			return errTime(ctx, missing)
 		case c != nil && c.InCallback(ctx):
 			return errInCallback
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &WaitError{Missing: missing, Cause: context.Cause(ctx)}
+			return errTime(ctx, missing)
 		}
 	}
 }

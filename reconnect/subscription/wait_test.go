@@ -34,7 +34,7 @@ func TestSyncedReturnsWhenARequestIsTakenBack(t *testing.T) {
 		result := s.syncing()
 		s.set.Remove("b")
 		require.NoError(t, result())
-		require.Equal(t, uint64(1), s.set.Stats().Spared)
+		require.Equal(t, 1, s.venue.Stats().Requests)
 		s.synced("a")
 	})
 }

@@ -209,7 +209,6 @@ const writeAgain = time.Second
 // written notes that r was written.
 func (b *book[K]) written(r *request[K]) {
 	b.spared = 0
-	b.set.stats.Requests++
 	switch {
 	case r.state == phaseSettled: // the answer was faster
 	case b.set.o.NoAnswers:
