@@ -22,45 +22,44 @@ import (
 //   - An answer with an ID that the Set has not given and that no request has goes on to the other
 //     layers and to the reader.
 type Answer[K comparable] struct {
-	ID string // of the request, as in Request.ID; "": the venue does not repeat it
-	Op Op     // what was asked for, if there is no ID; 0: the venue does not say
+	ID string // Request.ID; "": the venue does not repeat the id
+	Op Op     // Request.Op, if there is no ID; 0: the venue does not say
 
-	// Keys are the keys that it is about, for a venue that answers key by key, or names
-	// them. They must equal those of the request, so convert what the venue writes in another
-	// way. Default: all keys of the request that are not answered yet.
+	// Keys are the keys of the answer, for a venue that answers key by key, or names the keys. They
+	// must equal keys of the request: convert a key that the venue writes in another way. Default:
+	// all keys of the request that are not answered yet.
 	Keys []K
 
-	// Err says that the venue has refused, and why. A refusal of all keys of a request, of
-	// which there are several, says nothing about a single one: they are asked for in two
-	// halves. A request can arrive twice, because an answer was lost, so return [ErrAlready] for
-	// "already subscribed" and "not subscribed". Default: the venue has agreed.
+	// Err says that the venue has refused, and why. If the venue refuses several keys at once,
+	// they are asked for in two halves, because the error may be about one of them. A request can
+	// arrive twice, because an answer was lost, so return [ErrAlready] for "already subscribed" and
+	// "not subscribed". Default: the venue has agreed.
 	Err error
 
-	// Refused are those of Keys to which Err belongs. The venue has agreed to the others.
-	// Default: all of Keys.
+	// Refused are the refused ones of Keys. The venue has agreed to the others. Default: all of
+	// Keys, if there is an Err.
 	Refused []K
 
-	// Tag is the name that the venue has given to the subscription, if it gives names. It is
-	// for an answer about one key. It comes back in Request.Tags, and [Set.ByTag] finds
-	// the key by it. It holds for its session only. Default: none.
+	// Tag is the name that the venue has given to the subscription, as Ethereum nodes do. The
+	// answer must be about one key. The request to unsubscribe has the tag in Request.Tags, and
+	// [Set.ByTag] finds the key. A tag is valid in its session only. Default: none.
 	Tag string
 
-	// Ended says that this is no answer: the venue has ended the subscriptions to Keys by itself,
-	// because of Err. Without Err the error is ErrEnded. Keys are needed. Each of them is then
-	// treated as refused, so that by default it is asked for again after a wait.
+	// Ended says that the venue has ended the subscriptions to Keys without a request, because of
+	// Err (default: [ErrEnded]). Keys must be set. Each of the keys is then treated as refused, so
+	// by default it is asked for again after a wait.
 	Ended bool
 
-	// Deliver says that the message goes on to the reader of the Conn, too, because it has
-	// data as well.
+	// Deliver says that the message has data as well, and goes on to the reader of the Conn, too.
 	Deliver bool
 }
 
-// ErrAlready is the error that Options.Answer returns, or wraps, if the venue has refused because
-// it is already as was asked for: the key is subscribed, or is not. For one key this counts as an
-// agreement. A batch that was refused for it is divided like any other.
-var ErrAlready = errors.New("already so")
+// ErrAlready is an error for Answer.Err, to be returned or wrapped, if the venue refuses to subscribe
+// to a subscribed key, or to unsubscribe from one that is not subscribed. For one key ErrAlready
+// counts as an agreement. A batch that was refused with ErrAlready is divided like any other.
+var ErrAlready = errors.New("already in the requested state")
 
-// ErrEnded is the error of a [Rejection] if the venue has ended a subscription by itself, and
+// ErrEnded is the error of a [Rejection] if the venue has ended a subscription without a request, and
 // the answer does not say why.
 var ErrEnded = errors.New("the venue has ended the subscription")
 
@@ -72,8 +71,7 @@ var (
 	errUnclear  = errors.New("subscription: an answer without ID and Keys may belong to a request that was given up")
 )
 
-// receive is Layer.Receive. It runs in the goroutine that reads the session, or in the one that
-// opens it.
+// receive is Layer.Receive. It runs in the goroutine that reads or opens the session.
 func (s *Set[K]) receive(m reconnect.Message) (taken bool) {
 	if s.o.Answer == nil {
 		return false
@@ -87,7 +85,7 @@ func (s *Set[K]) receive(m reconnect.Message) (taken bool) {
 	return s.answer(m.Session, &a) && !a.Deliver
 }
 
-// answer works off an answer, and reports whether it can be one to us. The caller holds mu.
+// answer works off an answer, and reports whether a belongs to this Set. The caller holds mu.
 func (s *Set[K]) answer(session uint64, a *Answer[K]) (ours bool) {
 	b := s.book(session)
 	switch {
@@ -131,7 +129,7 @@ func (b *book[K]) oneByOne() bool {
 	return true
 }
 
-// names reports whether a can be the answer to a request: by the id if it has one, else by Op.
+// names reports whether a can be the answer to a request: by a.ID if that is set, else by a.Op.
 func (a *Answer[K]) names(id string, op Op) bool {
 	if a.ID != "" {
 		return a.ID == id
@@ -139,7 +137,7 @@ func (a *Answer[K]) names(id string, op Op) bool {
 	return a.Op == 0 || a.Op == op
 }
 
-// agrees reports whether the venue has done what was asked for with k.
+// agrees reports whether the venue has agreed to k.
 func (a *Answer[K]) agrees(k K) bool {
 	if a.Err != nil && (len(a.Refused) == 0 || slices.Contains(a.Refused, k)) {
 		return false
@@ -177,7 +175,7 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	return true
 }
 
-// among returns those of list that have one of the keys.
+// among returns the entries of list that have one of the keys.
 func (s *Set[K]) among(list []*entry[K], keys []K) (found []*entry[K]) {
 	if len(keys) == 1 { // an answer for each key would otherwise cost a set each
 		for _, e := range list {
@@ -199,7 +197,7 @@ func (s *Set[K]) among(list []*entry[K], keys []K) (found []*entry[K]) {
 	return found
 }
 
-// accept notes that the venue has done what was asked for.
+// accept notes that the venue has agreed to a request for these keys.
 func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 	kind := EventHeld
 	if op == OpUnsubscribe {
@@ -228,8 +226,8 @@ func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
 	b.set.note(Event[K]{Kind: kind, Session: b.number}, certain)
 }
 
-// refuseAll notes that the venue has refused a whole request. If it has several keys they are
-// asked for in two halves.
+// refuseAll notes that the venue has refused a whole request. Several keys are asked for in two
+// halves.
 func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
 	if len(list) == 1 {
 		b.refuse(op, list, err)

@@ -333,7 +333,7 @@ func TestNamesThatTheVenueGivesBelongToTheirSession(t *testing.T) {
 	})
 }
 
-// What Encode cannot encode, or the connection not send, is refused.
+// A request that Encode cannot encode, or the connection cannot send, counts as refused.
 func TestAnErrorOfEncodeIsARefusal(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {

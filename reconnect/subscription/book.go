@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// book is what one session has, and what it is to do. The Set's mu guards the fields that
-// change.
+// book has the keys of one session, and the work that the session has to do. The Set's mu guards the
+// fields that change.
 type book[K comparable] struct {
 	set    *Set[K]
 	number uint64 // of the session
@@ -61,7 +61,7 @@ func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
 	return b
 }
 
-// need returns what is to be asked for, 0 for nothing.
+// need returns the operation that e needs in this session, 0 if it needs none.
 func (b *book[K]) need(e *entry[K]) Op {
 	p := &e.at[b.slot]
 	switch wanted := e.wanted(); {
@@ -75,7 +75,7 @@ func (b *book[K]) need(e *entry[K]) Op {
 	return 0
 }
 
-// enqueue puts e into the list for what it needs, unless it is there.
+// enqueue puts e into the list for the operation that e needs, unless e is there.
 func (b *book[K]) enqueue(e *entry[K]) {
 	p := &e.at[b.slot]
 	if p.in&inJob != 0 {
@@ -153,8 +153,8 @@ func (s *Set[K]) uncount(e *entry[K]) {
 	}
 }
 
-// recount counts e again after a change, lets each session do what it needs, forgets it if
-// there is no need for it any more, and wakes those who wait for a change.
+// recount counts e again after a change, enqueues e in each session, forgets e if there is no need
+// for it any more, and wakes every waiter for a change.
 func (s *Set[K]) recount(e *entry[K]) {
 	for _, b := range s.books {
 		b.count(e, 1)
@@ -170,8 +170,8 @@ func (s *Set[K]) recount(e *entry[K]) {
 	s.changes()
 }
 
-// discard notes that the Set has forgotten e. If most of the entries in the heap are such ones it
-// removes them, because a user who changes his mind all the time makes many.
+// discard notes that the Set has forgotten e. If most entries of the heap are forgotten, discard
+// removes them: keys that are added and removed all the time leave many.
 func (b *book[K]) discard(e *entry[K]) {
 	if e.at[b.slot].in&inAdds == 0 {
 		return
@@ -193,8 +193,7 @@ func (b *book[K]) discard(e *entry[K]) {
 // minWaste is how many forgotten entries are not worth their removal.
 const minWaste = 64
 
-// settle ends the request for e, changes what is known of it, and lets what it needs now be
-// done.
+// settle ends the request for e, changes the place of e, and enqueues e for its next operation.
 func (b *book[K]) settle(e *entry[K], change ...func(p *place[K])) {
 	b.set.uncount(e)
 	p := &e.at[b.slot]
@@ -220,8 +219,8 @@ func (b *book[K]) spare(e *entry[K]) {
 	}
 }
 
-// maxSpared is how many requests in a row are cancelled, so that something is sent in the end
-// though the user changes his mind all the time.
+// maxSpared is how many requests in a row are cancelled. Then one is sent, even if keys are added and
+// removed all the time.
 const maxSpared = 8
 
 // retire notes that a later session is ready, so that only removals go to this one.
@@ -238,7 +237,7 @@ func (b *book[K]) retire() {
 	b.kick()
 }
 
-// tag keeps the name that the venue has given to a subscription, or forgets it if it is empty.
+// tag keeps the name that the venue has given to a subscription. An empty name ends the last one.
 func (b *book[K]) tag(e *entry[K], name string) {
 	if was, ok := b.tags[e]; ok {
 		delete(b.tags, e)

@@ -15,18 +15,20 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost
-// no message. It dials by d, and puts up to most of the wanted keys (0: all), the essential
-// ones first, into the context of the dial: see [KeysFrom]. When a connection that was dialed
-// so is opened, it has those keys. One that was removed meanwhile is then removed by a message.
+// Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message.
+// It dials by d, and puts up to most of the wanted keys (0: all) into the context of the dial, the
+// essential ones first: see [KeysFrom]. A connection that was dialed with keys holds them when it is
+// opened. A key that was removed during the dial is then removed by a message. Keys that are not in
+// the URL are asked for by messages:
 //
-// A refused URL does not tell which of its keys is to blame. So a key that was refused before is
-// left out. A dial with keys may be answered with a refusal: see [backoff.ClassSlow], and 410. Then
-// the dials get no keys until one session was ready; after the second refusal in a row until two
-// were, then four, up to 64. What is left out is asked for by messages.
+//   - A key that was refused before is never in the URL, because a refused URL does not show which
+//     of its keys is to blame.
+//   - If a dial with keys is refused (see [backoff.ClassSlow] and [backoff.ClassStop]), the dials
+//     get no keys until one session was ready. After two refusals in a row it takes two sessions,
+//     then four, up to 64.
 //
-// d must not be nil. Its connections must be comparable, as pointers are. The result has the
-// methods Validate, Host, Endpoint and DialTimeout, which call those of d if there are any.
+// d must not be nil. Its connections must be comparable, as pointers are. The result has the methods
+// Validate, Host, Endpoint and DialTimeout, which call the methods of d if d has them.
 func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	if most <= 0 {
 		most = math.MaxInt
@@ -34,9 +36,9 @@ func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	return &urlDialer[K]{set: s, below: d, most: most}
 }
 
-// KeysFrom returns the keys that the connection is to have from its beginning, nil if there are
-// none. ctx is the context of a dial by [Set.Dialer], and so of dialer.WebSocket.Prepare, which
-// must put exactly these keys into the URL. The slice must not be changed.
+// KeysFrom returns the keys for the URL of a dial, nil if there are none. ctx is the context of a dial
+// by [Set.Dialer], and so of dialer.WebSocket.Prepare, which must put exactly these keys into the URL.
+// The slice must not be changed.
 func KeysFrom[K comparable](ctx context.Context) []K {
 	keys, _ := ctx.Value(keysKey[K]{}).([]K)
 	return keys
@@ -85,7 +87,7 @@ func (d *urlDialer[K]) Dial(ctx context.Context) (conn.Conn, error) {
 // connection that has lost a race is forgotten when one that was dialed later is opened.
 const maxDialed = 8
 
-// Validate is that of the Dialer below.
+// Validate calls Validate of the Dialer below, if it has one.
 func (d *urlDialer[K]) Validate() error {
 	if d.below == nil {
 		return errors.New("subscription: Set.Dialer needs a Dialer")
@@ -96,7 +98,7 @@ func (d *urlDialer[K]) Validate() error {
 	return nil
 }
 
-// Host is that of the Dialer below, "" if it has none.
+// Host returns the Host of the Dialer below, "" if it has none.
 func (d *urlDialer[K]) Host() string {
 	if h, ok := d.below.(interface{ Host() string }); ok {
 		return h.Host()
@@ -104,7 +106,7 @@ func (d *urlDialer[K]) Host() string {
 	return ""
 }
 
-// Endpoint is that of the Dialer below, or its Host, "" if it has neither.
+// Endpoint returns the Endpoint of the Dialer below, or its Host, "" if it has neither.
 func (d *urlDialer[K]) Endpoint() string {
 	if e, ok := d.below.(interface{ Endpoint() string }); ok {
 		return e.Endpoint()
@@ -112,7 +114,7 @@ func (d *urlDialer[K]) Endpoint() string {
 	return d.Host()
 }
 
-// DialTimeout is that of the Dialer below, 0 if it has none.
+// DialTimeout returns the DialTimeout of the Dialer below, 0 if it has none.
 func (d *urlDialer[K]) DialTimeout(t schedule.Attempt) time.Duration {
 	if l, ok := d.below.(interface {
 		DialTimeout(schedule.Attempt) time.Duration
@@ -122,7 +124,7 @@ func (d *urlDialer[K]) DialTimeout(t schedule.Attempt) time.Duration {
 	return 0
 }
 
-// failed notes that a dial with keys has failed. If that was a refusal the next dials have none.
+// failed notes that a dial with keys has failed. After a refusal the next dials have no keys.
 func (s *Set[K]) failed(err error) {
 	if class := backoff.Classify(err).Class; class != backoff.ClassSlow && class != backoff.ClassStop {
 		return

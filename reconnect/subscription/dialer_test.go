@@ -75,7 +75,7 @@ func TestAKeyThatIsRemovedDuringTheDialIsRemovedByMessage(t *testing.T) {
 	})
 }
 
-// Two dials race with different keys. What counts is the connection that is opened.
+// Two dials race with different keys. The keys of the connection that is opened count.
 func TestOfTwoDialsTheKeysOfTheOneThatIsOpenedCount(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.net.Fault(addr, conntest.Fault{AcceptDelay: 20 * time.Second}, conntest.Fault{AcceptDelay: time.Second})

@@ -2,7 +2,7 @@ package subscription
 
 import "time"
 
-// entry is what a Set knows about one key. The Set's mu guards all of it; key, order and
+// entry has the state of one key. The Set's mu guards all of it; key, order and
 // essential do not change. There is one as long as the key is wanted, or a session has it or
 // has asked for it.
 type entry[K comparable] struct {
@@ -14,7 +14,7 @@ type entry[K comparable] struct {
 	at        [2]place[K] // in the sessions that live: see book.slot
 }
 
-// trouble is what has gone wrong with a key, in any session, since it was last accepted.
+// trouble has the failures of a key, in any session, since it was last accepted.
 type trouble struct {
 	single  bool          // it was refused alone, so it is asked for alone, because it would spoil a batch
 	judging bool          // OnReject is to decide
@@ -30,14 +30,14 @@ type trouble struct {
 	dropped *RejectedError // why it was given up; nil: it was not. The rest is of its removal then
 }
 
-// place is what one session has of a key.
+// place has the state of a key in one session.
 type place[K comparable] struct {
 	request *request[K] // that waits for its answer; nil: none
 	venue   venue
 	in      lists
 }
 
-// venue is whether the venue sends what belongs to a key.
+// venue says whether the venue sends the data of a key.
 type venue uint8
 
 const (
@@ -55,10 +55,10 @@ const (
 	inDrops
 	inJob
 
-	inDoubt // no list: what the request on its way asks for may have been undone before its answer
+	inDoubt // no list: the venue may have done an old request after the request on its way
 )
 
-// wanted reports whether the venue should send what belongs to the key.
+// wanted reports whether the venue should send the data of the key.
 func (e *entry[K]) wanted() bool {
 	return e.refs > 0 && (e.trouble == nil || e.trouble.dropped == nil)
 }

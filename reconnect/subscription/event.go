@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// Event is something that has happened to keys.
+// Event is a change of keys in a session: see Options.Events.
 type Event[K comparable] struct {
 	Kind     Kind
 	Session  uint64
 	Keys     []K           // belongs to the receiver; nil for EventBehind
-	Op       Op            // of EventRejected
-	Err      error         // of EventRejected: why
-	Decision Decision      // of EventRejected: what follows
+	Op       Op            // of EventRejected: the request
+	Err      error         // of EventRejected: the reason
+	Decision Decision      // of EventRejected
 	Wait     time.Duration // of EventRejected: how long until the key is asked for again
 	Missing  int           // of EventBehind: how many keys
 }
 
-// Kind is what an [Event] is about.
+// Kind is the kind of an [Event].
 type Kind uint8
 
 // The kinds.
 const (
-	// EventHeld says that the session has the keys: the venue has agreed, or they were in the URL of
-	// its dial.
+	// EventHeld says that the session holds the keys: the venue has agreed, or the keys were in the
+	// URL of the dial.
 	EventHeld Kind = 1 + iota
 
-	// EventReleased says that the session has the keys no more, because they were removed, or given
-	// up without an answer.
+	// EventReleased says that the session holds the keys no more: they were removed, or given up
+	// without an answer.
 	EventReleased
 
-	// EventRejected says that the venue has refused a key, has not answered twice, or has ended
-	// the subscription by itself.
+	// EventRejected says that the venue has refused a key, has not answered twice, or has ended the
+	// subscription without a request.
 	EventRejected
 
-	// EventBehind says that a session which replaces another was ready before it had all keys,
-	// because the time was short: see Sessions in the documentation of the package. The others
-	// follow.
+	// EventBehind says that a session which replaces another was ready before it held all keys,
+	// because the time was short: see Sessions in the documentation of the package. The missing
+	// keys follow.
 	EventBehind
 )
 
@@ -72,8 +72,8 @@ func (s *Set[K]) note(e Event[K], list []*entry[K]) {
 	}
 }
 
-// report calls Events until there is no event. It has a goroutine of its own, because Events may
-// wait for a session, so that no session waits for Events.
+// report calls Events until there is no event. It runs in a separate goroutine, so that no session
+// waits for Events, which may wait for a session.
 func (s *Set[K]) report() {
 	defer s.workers.Done()
 	var e Event[K]
@@ -107,9 +107,9 @@ func (s *Set[K]) nextEvent(e *Event[K]) bool {
 	return true
 }
 
-// lapse drops the events of a session that has ended, because what it had means nothing any more. Of
-// the rejections of all sessions only the last for each key and operation is kept, so that a slow
-// Events takes no more memory with each session. The caller holds mu.
+// lapse drops the events of a session that has ended. Of the rejections of all sessions it keeps the
+// last for each key and operation, so that a slow Events takes no more memory with each session. The
+// caller holds mu.
 func (s *Set[K]) lapse(session uint64) {
 	type subject struct {
 		key K

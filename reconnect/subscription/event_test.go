@@ -89,7 +89,7 @@ func (s *scene) openLate(d time.Duration, keys ...string) {
 	}, keys...)
 }
 
-// What a waiting Events has not got before the session ended it does not get after that.
+// A waiting Events gets no event of a session that has ended.
 func TestEventsGetsNothingOfSessionsThatWereLostMeanwhile(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.writeSnapshots()

@@ -76,7 +76,7 @@ func TestTheMarkComesAtOnceIfThereIsNothingToAskFor(t *testing.T) {
 	}
 }
 
-// What the venue refuses, and what it does not answer twice, holds no mark back for longer.
+// A key that the venue refuses, or does not answer twice, holds no mark back any more.
 func TestAKeyThatIsRefusedHoldsNoMarkBack(t *testing.T) {
 	bad := func(k string) bool { return k == "SYM00001" }
 	inBubble(t, &venue.Options{Bad: bad}, func(t *testing.T, s *scene) {

@@ -146,7 +146,7 @@ func (m *model) options() {
 		return subscription.DecisionRetry
 	}
 	s.so.Events = func(subscription.Event[string]) {}
-	s.co.Pace = budget.Window{N: 5, Per: time.Second + m.jitter} // see 6 in the package's documentation
+	s.co.Pace = budget.Window{N: 5, Per: time.Second + m.jitter} // see Pace in the documentation of the package
 	s.co.OpenTimeout = 8 * time.Second
 	s.co.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(m.r.IntN(3)), Drain: 1 + time.Duration(m.r.Int64N(int64(5*time.Second)))}
 	s.co.Layers = []*reconnect.Layer{{Receive: m.check}}

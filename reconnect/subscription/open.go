@@ -49,7 +49,7 @@ func (s *Set[K]) open(ctx context.Context, o *reconnect.Opening) error {
 	}
 }
 
-// read reads one message, and passes it on if it is no answer.
+// read reads one message, and passes the message on if it is no answer.
 func (s *Set[K]) read(o *reconnect.Opening) error {
 	m, err := o.Read()
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *Set[K]) read(o *reconnect.Opening) error {
 	return o.Deliver(m)
 }
 
-// blocked notes for how long a write has waited while nobody read. That time does not count for
-// the answers, and if it was long they are read before the next write, which may wait again.
+// blocked notes how long a write has waited. In that time no answer was read, so it does not count
+// for the answers. After a long wait the answers are read before the next write, which may wait again.
 func (b *book[K]) blocked(d time.Duration) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Set[K]) begin(o *reconnect.Opening) (*book[K], error) {
 	return b, nil
 }
 
-// opening is what to do next in a session that is being opened.
+// opening is the next step in a session that is being opened.
 type opening uint8
 
 const (
@@ -112,8 +112,7 @@ const (
 	openDone                 // nothing: the session is ready
 )
 
-// openStep returns what to do next. A session that replaces another asks for all keys until the
-// limit.
+// openStep returns the next step. A session that replaces another asks for all keys until the limit.
 func (b *book[K]) openStep(now time.Time, planned bool, limit time.Time) (*request[K], opening) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()

@@ -10,27 +10,28 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Options are the options of [New]. Encode is required, and so is Answer, unless NoAnswers
-// is set. No lock is held while a function of the Options runs. Such a function must not wait
-// for the Set or for the end of its Conn. Except for Events it must not wait for a session
-// either, as Conn.Write can, because a session may wait for the function.
+// Options are the options of [New]. Encode is required, and so is Answer, unless NoAnswers is set.
+//
+// No lock is held while a function of the Options runs. A function of the Options must not wait for
+// the Set or for the end of the Conn. Only Events may wait for a session, as Conn.Write can: a session
+// may wait for each of the others.
 type Options[K comparable] struct {
-	// Encode makes the message for one request, which is for up to Batch keys. It should put
-	// r.ID into the message, and may set another one before, if the venue wants ids of
-	// another form: see [Request]. It must not keep r.Keys. An error has the effect of an
-	// answer that refuses the request, with that error. One goroutine calls it for each
-	// session, so that two calls can run at once while one session replaces another.
+	// Encode makes the message for one request, which is for up to Batch keys. Encode should put
+	// r.ID into the message, and may set another id before, if the venue wants ids of another
+	// form: see [Request]. Encode must not keep r.Keys. An error has the effect of an answer that
+	// refuses the request with that error. One goroutine calls Encode for each session, so two
+	// calls can run at once while one session replaces another.
 	Encode func(r *Request[K]) (conn.Message, error)
 
-	// Answer reads one received message. It reports false if the message is no answer to a
-	// request, so that it goes on to the reader of the Conn. It is called with each message
-	// of the connection, in the goroutine that reads, so it must be quick. It must not keep
-	// m.Data, nor return a part of it.
+	// Answer reads one received message. False means that the message is no answer to a request,
+	// and goes on to the reader of the Conn. Answer is called with each message of the connection,
+	// in the goroutine that reads, so it must be quick. It must not keep m.Data, nor return a
+	// part of m.Data.
 	Answer func(m reconnect.Message) (a Answer[K], ok bool)
 
-	// NoAnswers says that the venue does not answer. A key is then held when the request for
-	// it was written, whatever the venue makes of it. Answer must be nil, or may report what
-	// has Answer.Ended set. Default: the venue answers.
+	// NoAnswers says that the venue does not answer. A key is then held when its request was
+	// written. Answer may be nil, and must report only answers with Answer.Ended set. Default: the
+	// venue answers.
 	NoAnswers bool
 
 	// Batch is how many keys one request has at most. Default: 50. Negative: an error.
@@ -41,43 +42,42 @@ type Options[K comparable] struct {
 	// an error.
 	InFlight int
 
-	// Timeout is how long an answer may take, from the moment when the request was written.
-	// Then the keys are asked for once more, with a new id, and after the second time OnReject
-	// decides, with [ErrNoAnswer]. Default: 10 s. Negative: for ever.
+	// Timeout is how long an answer may take, from the moment when the request was written. After
+	// it the keys are asked for once more, with a new id. After the second time OnReject decides,
+	// with [ErrNoAnswer]. Default: 10 s. Negative: for ever.
 	//
-	// While OnMessage runs, or while the inbox is full and blocks, nobody reads the
-	// session. That time counts, because a Set cannot tell a busy reader from a silent venue:
-	// an answer that was not read in time did not come in time. So Timeout must be longer than
-	// the reader may be busy. If that has no limit do not answer ErrNoAnswer with [DecisionDrop] or
-	// [DecisionRedial]. With [DecisionRetry] it costs requests that were not needed, and no key. The time in
-	// which a session that is not ready yet waits to write does not count.
+	// The time in which OnMessage runs, or the inbox is full and blocks, counts: a Set cannot tell
+	// a busy reader from a silent venue. So Timeout must be longer than the reader may be busy. If
+	// the reader may be busy without limit, do not answer ErrNoAnswer with [DecisionDrop] or
+	// [DecisionRedial]: [DecisionRetry] costs a few requests, and no key. The time in which a session
+	// that is not ready yet waits to write does not count.
 	Timeout time.Duration
 
-	// OnReject decides what follows when the venue has refused a key, or has not answered
-	// twice. A batch that was refused is divided until the key is alone, so that OnReject gets
-	// the one key that is to blame. Default: DecisionDrop if the error is marked by
-	// [backoff.Permanent], else DecisionRetry.
+	// OnReject decides about a key that the venue has refused, has not answered twice, or has
+	// ended by itself. A refused batch is divided until the key is alone, so OnReject gets the one
+	// key that is to blame. Default: [DecisionDrop] if the error is marked by [backoff.Permanent],
+	// else [DecisionRetry].
 	OnReject func(r Rejection[K]) Decision
 
-	// Backoff says how long DecisionRetry waits. Its History counts the refusals in a row of one key.
-	// If it gives up the verdict is DecisionDrop. A time in the error (see [backoff.RetryAfter]) is
-	// added. Default: &[backoff.Exponential]{Cap: time.Minute}.
+	// Backoff says how long a rejected key waits until it is asked for again. Its History counts
+	// the refusals in a row of that key. If Backoff gives up, the decision is DecisionDrop. A time
+	// in the error (see [backoff.RetryAfter]) is added. Default:
+	// &[backoff.Exponential]{Cap: time.Minute}.
 	Backoff backoff.Policy
 
-	// Essential reports whether a session without this key is of no use. Such keys are asked
-	// for before a session is ready. It is called once, when the key is first added. If it is true
-	// of all streams of a replay.Bridge, that needs no AwaitSubscribed: when what was missed is
-	// fetched, they are subscribed, except those that were refused. Default: none is essential.
+	// Essential reports whether a session without this key is of no use. Essential keys are asked
+	// for before a session is ready, and before all others. Essential is called once, when the key
+	// is first added. A replay.Bridge all of whose streams are essential needs no AwaitSubscribed:
+	// at its fetch the streams are subscribed, except refused ones. Default: none is essential.
 	Essential func(k K) bool
 
-	// Events is called with what happens to the keys, in order, one call at a time, in a
-	// goroutine of its own, so that other functions of the Options may run at the same time. It
-	// may write by the Conn, and wait for a session to do so. While it runs, a session that
-	// is ready gets no further request, but nothing keeps the next session from being ready.
+	// Events is called with each event, in order, one call at a time. It runs in a separate
+	// goroutine, beside the other functions of the Options. It may write by the Conn, and wait for a
+	// session to do so. While Events runs, a session that is ready sends no further request, but
+	// the next session can become ready.
 	//
-	// An event of a session that ends before Events is called with it is dropped. The exception
-	// is [EventRejected]: the last one for each key and Op comes all the same. So an Events that
-	// takes long may miss what was true only meanwhile, and no backlog grows. Default: none.
+	// When a session ends, its events that Events has not got yet are dropped, so that no backlog
+	// grows. Exception: the last [EventRejected] for each key and Op is kept. Default: none.
 	Events func(e Event[K])
 }
 

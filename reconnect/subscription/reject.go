@@ -11,10 +11,10 @@ import (
 // Rejection is a key to which the venue has not agreed.
 type Rejection[K comparable] struct {
 	Key     K
-	Op      Op     // what was asked for
-	Session uint64 // by which session
+	Op      Op     // of the request
+	Session uint64 // of the request
 	Tries   int    // how often the key was rejected in a row, this time included
-	Err     error  // Answer.Err, that of Encode, [ErrNoAnswer] or [ErrEnded]
+	Err     error  // Answer.Err, the error of Encode, [ErrNoAnswer] or [ErrEnded]
 }
 
 // Decision is what follows a [Rejection].
@@ -22,21 +22,21 @@ type Decision uint8
 
 // The decisions.
 const (
-	// DecisionRetry asks again after a wait: see Options.Backoff. The wait goes on through the sessions,
-	// so that a key which is refused costs each of them little.
+	// DecisionRetry asks again after a wait: see Options.Backoff. The wait goes on from session to
+	// session, so that a refused key costs each of them little.
 	DecisionRetry Decision = iota
 
-	// DecisionDrop gives the key up: it is not asked for any more, in any session, until Add is
-	// called with it again, or it is removed and wanted again. A key that was not answered may
-	// be held by the venue all the same, and is removed there. The Tries of that removal count
-	// from 1, and its errors do not replace the reason for which the key was given up. After
-	// OpUnsubscribe the key counts as released.
+	// DecisionDrop gives the key up. No session asks for the key until Add is called with it, or
+	// it is removed and wanted again. A key that was not answered may be subscribed all the same,
+	// and is removed at the venue. The Tries of that removal count from 1, and its errors do not
+	// replace the reason for which the key was given up. After OpUnsubscribe the key counts as
+	// released.
 	DecisionDrop
 
-	// DecisionRedial ends the session, because it is of no use without the key. In the next one the
-	// key is asked for after the same wait as with DecisionRetry, so that a key which is refused each
-	// time does not make a loop of dials. A mark of package backoff on the error counts for the
-	// redial: [backoff.Permanent] ends the Conn.
+	// DecisionRedial ends the session, which is of no use without the key. The next session asks
+	// for the key after the same wait as with DecisionRetry, so that a key which is always refused
+	// makes no loop of dials. A mark of package backoff on the error counts for the redial:
+	// [backoff.Permanent] ends the Conn.
 	DecisionRedial
 )
 
@@ -52,8 +52,8 @@ func (d Decision) String() string {
 	return "unknown"
 }
 
-// RejectedError says that keys were refused, or not answered. It is the error of
-// [Set.Wait] and [Set.Synced], and the cause of the end of a session after [DecisionRedial].
+// RejectedError says that keys were refused, or not answered. [Set.Wait] and [Set.Synced] return it,
+// and it is the cause of the end of a session after [DecisionRedial].
 type RejectedError struct {
 	Keys    int    // how many keys
 	Session uint64 // by which one of them was rejected last
@@ -71,15 +71,15 @@ func (e *RejectedError) Error() string {
 // Unwrap returns Err.
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// rejection is a Rejection on which nobody has decided yet.
+// rejection is a Rejection that waits for the decision.
 type rejection[K comparable] struct {
 	entry *entry[K]
 	op    Op
 	err   error
 }
 
-// judge decides about the rejections of b. It returns why the session is to be ended, nil if it is
-// not. It calls functions of the user, without the lock.
+// judge decides about the rejections of b. It returns an error if the session is to be ended. It
+// calls functions of the user, without the lock.
 func (b *book[K]) judge() error {
 	s := b.set
 	for {
@@ -141,7 +141,7 @@ func (s *Set[K]) decision(r Rejection[K], h backoff.History) (Decision, time.Dur
 	return d, max(step.Wait, 0) + class.RetryAfter
 }
 
-// apply does what was decided. The caller holds mu.
+// apply applies a decision. The caller holds mu.
 func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time.Time) {
 	s, e := b.set, x.entry
 	if e.trouble == nil || !e.trouble.judging { // another session has succeeded while OnReject ran

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Op is what a request asks for.
+// Op is the operation of a request.
 type Op uint8
 
 // The operations. The zero Op is neither: in an [Answer] it means that the answer does not say.
 const (
-	OpSubscribe   Op = 1 + iota // the venue is to send what belongs to the keys
-	OpUnsubscribe               // the venue is to send it no more
+	OpSubscribe   Op = 1 + iota // the venue is to send the data of the keys
+	OpUnsubscribe               // the venue is to send them no more
 )
 
 // String returns "subscribe" or "unsubscribe", which many venues want in the request.
@@ -32,12 +32,12 @@ type Request[K comparable] struct {
 	Op Op
 
 	// ID names the request. It is a decimal number, from "1" on, that this Set gives to no other
-	// request of any session. Encode may set another one, such as for a venue that wants
-	// UUIDs, or to tell the ids from those of another package. It must not repeat one.
+	// request of any session. Encode may set another id, such as a UUID, or one that differs from
+	// the ids of another layer. Encode must not repeat an id.
 	ID string
 
-	Keys []K      // what it is about; never empty
-	Tags []string // with OpUnsubscribe: the Answer.Tag of each key, "" if it had none; nil if none had one
+	Keys []K      // never empty
+	Tags []string // with OpUnsubscribe: the Answer.Tag of each key, "" for a key without; nil if no key has one
 }
 
 // request is a Request on its way.

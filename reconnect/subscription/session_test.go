@@ -210,7 +210,7 @@ func TestAWaitForThePaceInOpenDoesNotMakeAnswersLate(t *testing.T) {
 	})
 }
 
-// What the old session refuses matters to nobody when the next one has it.
+// A refusal by the old session does not matter when the next session holds the key.
 func TestARefusalByASessionThatWasReplacedDoesNotCount(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {

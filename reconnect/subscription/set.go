@@ -8,12 +8,12 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Set is a set of keys to which one [reconnect.Conn] is to be subscribed. The keys are wanted
-// until they are removed, whatever happens to the connection. Any goroutine may call its
-// methods. It ends with its Conn.
+// Set is a set of keys to which one [reconnect.Conn] is to be subscribed. The keys are wanted until
+// they are removed, whatever happens to the connection. Any goroutine may call the methods of a Set.
+// A Set ends with its Conn.
 //
-// A key is what the venue needs to know for one subscription, such as a symbol, or a struct of a
-// channel and a symbol. A key that does not equal itself (a NaN) has no use.
+// A key identifies one subscription at the venue, such as a symbol, or a struct of a channel and a
+// symbol. A key that does not equal itself (a NaN) has no use.
 type Set[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
@@ -39,8 +39,8 @@ type Set[K comparable] struct {
 	stats     Stats
 }
 
-// New returns a Set without keys. The error names the option that is wrong. Put its
-// [Set.Layer] into the Layers of one Conn.
+// New returns a Set without keys. The error names the option that is wrong. Put the [Set.Layer] into
+// the Layers of one Conn.
 func New[K comparable](o *Options[K]) (*Set[K], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -51,14 +51,14 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 	return s, nil
 }
 
-// Layer returns what belongs into the Layers of the Options of a Conn. It is an error to put it
-// into those of two.
+// Layer returns the layer for the Options of the Conn. [reconnect.New] returns an error if another
+// Conn has the layer already.
 func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 
-// Add wants keys. Each key is wanted until Remove was called for it as often as Add was, or
-// Replace without it. It returns at once: the venue is asked when a session is ready. To add
-// a key that was given up (see [DecisionDrop]) is to ask for it again. Give all keys that you know
-// to one call, so that the first batch is full.
+// Add wants keys. A key is wanted until Remove was called for it as often as Add, or Replace was
+// called without it. Add returns at once: the venue is asked when a session is ready, in the order in
+// which the keys were added, essential ones first. A key that was given up (see [DecisionDrop]) is
+// asked for again. Give all keys that you know to one call, so that the first batch is full.
 func (s *Set[K]) Add(keys ...K) {
 	essential := s.essential(keys)
 	s.mu.Lock()
@@ -69,8 +69,8 @@ func (s *Set[K]) Add(keys ...K) {
 	s.kick()
 }
 
-// Remove takes keys back that Add has added. The venue is told when no reference to a key is
-// left, and if the session has it. A key that is not wanted is ignored.
+// Remove takes back one Add of each key. After the last one the key is removed at the venue, if the
+// session may hold it. A key that is not wanted is ignored.
 func (s *Set[K]) Remove(keys ...K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +82,9 @@ func (s *Set[K]) Remove(keys ...K) {
 	s.kick()
 }
 
-// Replace wants exactly these keys. A key that was wanted keeps its references, and a new one
-// has one. A key that was wanted and was given up (see [DecisionDrop]) stays given up.
+// Replace wants exactly these keys. A key that was wanted before needs as many calls of Remove as
+// before, and a new key needs one. A key that was wanted and was given up (see [DecisionDrop]) stays
+// given up.
 func (s *Set[K]) Replace(keys ...K) {
 	essential := s.essential(keys)
 	stay := make(map[K]struct{}, len(keys))
@@ -157,7 +158,7 @@ func (s *Set[K]) refer(e *entry[K], refs int32) {
 	s.recount(e)
 }
 
-// kick wakes the workers that have something to do, and those who wait for a change.
+// kick wakes the workers that have something to do, and every waiter for a change.
 func (s *Set[K]) kick() {
 	for _, b := range s.books {
 		b.kick()
@@ -165,7 +166,7 @@ func (s *Set[K]) kick() {
 	s.changes()
 }
 
-// changes wakes those who wait for a change.
+// changes wakes every waiter for a change.
 func (s *Set[K]) changes() {
 	if s.changed != nil {
 		close(s.changed)

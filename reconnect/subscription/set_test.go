@@ -147,7 +147,7 @@ func TestEssentialKeysComeBeforeReadyAndTheRestInOrder(t *testing.T) {
 	})
 }
 
-// A venue may send data before it answers. What Open reads beside answers goes to the reader.
+// A venue may send data before it answers. A message that Open reads beside answers goes to the reader.
 func TestDataBeforeTheAnswerIsNotLost(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Essential = func(string) bool { return true }
@@ -259,7 +259,7 @@ func TestAFunctionThatDoesNotReturnCostsTheSession(t *testing.T) {
 
 var errBad = errors.New("bad")
 
-// What is no answer costs no memory.
+// A message that is no answer costs no memory.
 func TestAMessageOfTheStreamAllocatesNothing(t *testing.T) {
 	set, err := subscription.New(&subscription.Options[string]{
 		Encode: encode,

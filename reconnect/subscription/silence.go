@@ -49,8 +49,8 @@ func (b *book[K]) silence(op Op, e *entry[K]) {
 	b.rejections = append(b.rejections, rejection[K]{e, op, err})
 }
 
-// needless reports whether nobody needs any more what was asked for, so that a failure matters
-// to nobody.
+// needless reports whether a request for e is of no use any more, so that its failure does not
+// matter.
 func (b *book[K]) needless(op Op, e *entry[K]) bool {
 	return e.wanted() != (op == OpSubscribe) || op == OpSubscribe && b.retiring
 }
@@ -77,8 +77,8 @@ func (b *book[K]) tooLate(a *Answer[K]) (known bool) {
 	return known
 }
 
-// doubt notes that the venue has done an old request for e. If that contradicts what b has of e, or
-// a request on its way (which of the two came first?), e is asked for, or removed, again.
+// doubt notes that the venue has done an old request for e. If that contradicts the state of e, or a
+// request on its way, which may have been done before, e is asked for, or removed, again.
 func (b *book[K]) doubt(e *entry[K], op Op) {
 	b.set.uncount(e)
 	switch p := &e.at[b.slot]; {

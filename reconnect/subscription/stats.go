@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Stats are counts since New, and how things stand now.
+// Stats are counts since New, and the numbers of keys now.
 type Stats struct {
-	Strays     uint64 // answers that belonged to nothing: late, second ones, or of another session
+	Strays     uint64 // answers that belonged to no request on its way: late, repeated, or of another session
 	Unanswered uint64 // requests that were not answered in time
-	Refusals   uint64 // keys that were refused, each time, or whose subscription the venue has ended
+	Refusals   uint64 // refused keys, counted at each refusal, and keys whose subscription the venue has ended
 
 	Wanted int // keys that are wanted
-	Held   int // keys that the newest session which is ready has, wanted or not
+	Held   int // keys that the newest ready session holds, wanted or not
 }
 
 // Stats returns the counts.
@@ -31,15 +31,15 @@ func (s *Set[K]) Stats() Stats {
 	return n
 }
 
-// Item is what a Set knows of one key.
+// Item is the state of one key.
 type Item[K comparable] struct {
 	Key   K
 	State State
-	Err   error // why it was rejected last, since it was held; nil: it was not
+	Err   error // of the last rejection since the key was held; nil: none
 }
 
-// Snapshot returns all keys that are wanted, or that a session may have, in the order in which
-// they were added.
+// Snapshot returns all keys that are wanted, or that a session may hold, in the order in which they
+// were added.
 func (s *Set[K]) Snapshot() []Item[K] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,8 @@ func (s *Set[K]) Snapshot() []Item[K] {
 	return items
 }
 
-// ByTag returns the key to which the venue has given a name in a session: see Answer.Tag. It
-// knows a name from the moment at which the answer is received, so before the next message is.
+// ByTag returns the key to which the venue has given a tag in a session: see Answer.Tag. The tag is
+// known when the answer is received, so before the next message is read.
 func (s *Set[K]) ByTag(session uint64, tag string) (k K, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// State is what became of the wish for a key, in the newest session that is ready.
+// State is the state of a key in the newest session that is ready.
 type State uint8
 
 // The states.
 const (
-	StateNone     State = iota // not wanted, and no session has it
-	StateWaiting               // wanted, and to be asked for when a session is ready and its turn has come
-	StateAsked                 // wanted, and asked for: the answer is on its way
+	StateNone     State = iota // not wanted, and no session holds the key
+	StateWaiting               // wanted; the key waits for a session, or for its turn
+	StateAsked                 // wanted; the request waits for its answer
 	StateHeld                  // wanted, and the venue has agreed
-	StateRejected              // wanted, but the venue has refused or not answered; it is asked again
+	StateRejected              // wanted; the venue has refused or not answered, and is asked again
 	StateDropped               // wanted, but given up: see [DecisionDrop]
-	StateLeaving               // not wanted, but a session may have it until the venue has answered
+	StateLeaving               // not wanted, but a session may hold the key until the venue has answered
 )
 
 func (s State) String() string {
@@ -28,11 +28,11 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// ErrNotWanted is the error of [Set.Wait] for a key that nobody has added.
+// ErrNotWanted is the error of [Set.Wait] for a key that was not added, or was removed.
 var ErrNotWanted = errors.New("subscription: the key is not wanted")
 
-// errTime is the error of a wait whose context has ended. missing is for how many keys something was
-// still to be done; 0: no session was ready.
+// errTime is the error of a wait whose context has ended. missing counts the keys that were not
+// settled; 0: no session was ready.
 func errTime(ctx context.Context, missing int) error {
 	if missing == 0 {
 		return fmt.Errorf("subscription: no session is ready: %w", context.Cause(ctx))
@@ -76,16 +76,19 @@ func (s *Set[K]) state(e *entry[K]) State {
 	return StateWaiting
 }
 
-// Wait waits until the newest session that is ready has the key. It returns a *[RejectedError]
-// as soon as the venue has refused the key, or does so at once if that has happened and the key
-// is not asked for again yet; the Set itself goes on. Other errors are ErrNotWanted, also if the
-// key is removed meanwhile, a *[WaitError] when ctx ends, and the error of the Conn when that
-// ends. In a callback of the Conn, with its context, Wait returns an error instead of waiting.
+// Wait waits until the newest session that is ready holds the key. It returns one of these errors:
 //
-// Wait works in the goroutine that reads the messages of the Conn, because answers are seen before
-// the inbox. But when the inbox is full and blocks, an answer behind what is in it is not seen
-// until somebody reads. Wait then sees no answer though the venue has given it: see
-// Options.Timeout. So read in another goroutine while you wait, or give ctx an end.
+//   - a *[RejectedError] when the venue has refused the key. If that has happened before, and the key
+//     is not asked for again yet, Wait returns at once. The Set asks for the key again all the same.
+//   - [ErrNotWanted] if the key is not wanted, or is removed meanwhile.
+//   - an error that wraps the cause of ctx when ctx ends.
+//   - the error of the Conn when the Conn ends.
+//   - an error at once in a callback of the Conn, with the context of the callback.
+//
+// Wait works in the goroutine that reads the messages of the Conn, because answers are read before
+// messages go to the inbox. Exception: when the inbox is full and blocks, no answer is read until a
+// message is taken out. So read in another goroutine while you wait, or give ctx an end. See also
+// Options.Timeout.
 func (s *Set[K]) Wait(ctx context.Context, k K) error {
 	return s.await(ctx, func() (bool, int, error) {
 		e := s.entries[k]
@@ -105,9 +108,9 @@ func (s *Set[K]) Wait(ctx context.Context, k K) error {
 	})
 }
 
-// Synced waits until the newest session that is ready has all wanted keys, and no session has
-// another one. If all that is missing was refused or given up it returns a *[RejectedError].
-// Other errors are those of Wait, and so is what must be known about the goroutine that reads.
+// Synced waits until the newest session that is ready holds all wanted keys, and no session holds
+// another key. It returns a *[RejectedError] if all missing keys were refused or given up. Wait
+// describes the other errors, and the limit of calls in the goroutine that reads.
 func (s *Set[K]) Synced(ctx context.Context) error {
 	return s.await(ctx, func() (bool, int, error) {
 		open, refused := 0, 0
@@ -126,7 +129,7 @@ func (s *Set[K]) Synced(ctx context.Context) error {
 	})
 }
 
-// rejected returns the error for what was refused. The caller holds mu.
+// rejected returns the error for all rejected keys. The caller holds mu.
 func (s *Set[K]) rejected() error {
 	all := &RejectedError{}
 	for _, e := range s.entries {
@@ -150,8 +153,8 @@ func (t *trouble) rejected() *RejectedError {
 	return &RejectedError{Keys: 1, Session: t.session, Tries: t.tries, Err: t.err}
 }
 
-// await calls look, with the lock, until it reports that there is nothing to wait for. It
-// waits for a change each time.
+// await calls look, with the lock, until look reports that there is nothing to wait for. Between two
+// calls it waits for a change.
 func (s *Set[K]) await(ctx context.Context, look func() (done bool, missing int, err error)) error {
 	for {
 		s.mu.Lock()

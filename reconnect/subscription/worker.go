@@ -33,7 +33,7 @@ func (b *book[K]) busy() bool {
 		!b.retiring && len(b.set.resting) > 0
 }
 
-// work is the goroutine that writes the requests of a session, gives up what is not answered,
+// work is the goroutine that writes the requests of a session, gives up requests without an answer,
 // and calls the functions of the user. It ends when there is nothing to do and nothing to
 // wait for, or with the session.
 func (b *book[K]) work() {
@@ -62,7 +62,7 @@ func (b *book[K]) work() {
 	}
 }
 
-var errNotReturned = errors.New("subscription: a function of the Options has not returned")
+var errNotReturned = errors.New("subscription: a function of the Options called runtime.Goexit")
 
 // step returns the next request, or until when to wait for one (the zero time: until something
 // happens), or that there is nothing to do any more.
@@ -134,8 +134,7 @@ func (b *book[K]) writeTo(ctx context.Context, m conn.Message) error {
 	return b.set.conn.WriteTo(ctx, b.number, m)
 }
 
-// send makes the message of r and writes it. The error, if the session is lost, is that of
-// write.
+// send makes the message of r and writes it. It returns the error of write if the session is lost.
 func (b *book[K]) send(r *request[K], write func(context.Context, conn.Message) error) error {
 	own := r.ID
 	m, err := b.set.o.Encode(&r.Request)
