@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"container/heap"
 	"context"
 	"time"
 )
@@ -20,8 +21,7 @@ type book[K comparable] struct {
 	ended    bool // it was lost, or nothing can be written by it any more
 	working  bool // there is a worker
 
-	adds     heap[K]       // to subscribe to
-	waste    int           // entries of adds that the Set has forgotten
+	adds     queue[K]      // to subscribe to
 	drops    []*entry[K]   // to unsubscribe from, in order
 	jobs     []job[K]      // come before both
 	inflight []*request[K] // in the order in which they were made
@@ -53,6 +53,7 @@ type job[K comparable] struct {
 
 func newBook[K comparable](s *Set[K], number uint64, slot int) *book[K] {
 	b := &book[K]{set: s, number: number, slot: slot, last: s.order, wake: make(chan struct{}, 1)}
+	b.adds.slot = slot
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	for _, e := range s.entries {
 		b.count(e, 1)
@@ -83,9 +84,8 @@ func (b *book[K]) enqueue(e *entry[K]) {
 	}
 	switch b.need(e) {
 	case OpSubscribe:
-		if p.in&inAdds == 0 {
-			p.in |= inAdds
-			b.adds.push(e)
+		if p.queued == 0 {
+			heap.Push(&b.adds, e)
 		}
 	case OpUnsubscribe:
 		if p.in&inDrops == 0 {
@@ -164,34 +164,11 @@ func (s *Set[K]) recount(e *entry[K]) {
 	if e.idle() && s.entries[e.key] == e {
 		delete(s.entries, e.key)
 		for _, b := range s.books {
-			b.discard(e)
+			b.adds.remove(e)
 		}
 	}
 	s.changes()
 }
-
-// discard notes that the Set has forgotten e. If most entries of the heap are forgotten, discard
-// removes them: keys that are added and removed all the time leave many.
-func (b *book[K]) discard(e *entry[K]) {
-	if e.at[b.slot].in&inAdds == 0 {
-		return
-	}
-	if b.waste++; b.waste < minWaste || b.waste < len(b.adds)/2 {
-		return
-	}
-	list := b.adds
-	b.adds, b.waste = nil, 0
-	for _, e := range list {
-		if b.set.entries[e.key] == e {
-			b.adds.push(e)
-		} else {
-			e.at[b.slot].in &^= inAdds
-		}
-	}
-}
-
-// minWaste is how many forgotten entries are not worth their removal.
-const minWaste = 64
 
 // settle ends the request for e, changes the place of e, and enqueues e for its next operation.
 func (b *book[K]) settle(e *entry[K], change ...func(p *place[K])) {
@@ -228,9 +205,9 @@ func (b *book[K]) retire() {
 	for _, e := range b.set.entries {
 		b.count(e, -1)
 	}
-	b.retiring, b.adds, b.waste = true, nil, 0
+	b.retiring, b.adds.list = true, nil
 	for _, e := range b.set.entries {
-		e.at[b.slot].in &^= inAdds
+		e.at[b.slot].queued = 0
 		b.count(e, 1)
 		b.spare(e)
 	}
@@ -274,7 +251,7 @@ func (b *book[K]) close() {
 		}
 		s.recount(x.entry)
 	}
-	b.rejections, b.adds, b.drops, b.jobs, b.inflight, b.late = nil, nil, nil, nil, nil, nil
+	b.rejections, b.adds.list, b.drops, b.jobs, b.inflight, b.late = nil, nil, nil, nil, nil, nil
 	s.remove(b)
 	s.lapse(b.number)
 	for _, e := range s.entries {

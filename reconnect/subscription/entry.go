@@ -1,6 +1,9 @@
 package subscription
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // entry has the state of one key. The Set's mu guards all of it; key, order and
 // essential do not change. There is one as long as the key is wanted, or a session has it or
@@ -35,6 +38,7 @@ type place[K comparable] struct {
 	request *request[K] // that waits for its answer; nil: none
 	venue   venue
 	in      lists
+	queued  int32 // the place in the queue of the session, from 1 on; 0: none
 }
 
 // venue says whether the venue sends the data of a key.
@@ -51,8 +55,7 @@ const (
 type lists uint8
 
 const (
-	inAdds lists = 1 << iota
-	inDrops
+	inDrops lists = 1 << iota
 	inJob
 
 	inDoubt // no list: the venue may have done an old request after the request on its way
@@ -92,8 +95,8 @@ func (e *entry[K]) calm() {
 	}
 }
 
-// inHeap reports whether e is in the heap of a session, so that its order must not change.
-func (e *entry[K]) inHeap() bool { return (e.at[0].in|e.at[1].in)&inAdds != 0 }
+// queued reports whether e is in the queue of a session, so that its order must not change.
+func (e *entry[K]) queued() bool { return e.at[0].queued+e.at[1].queued > 0 }
 
 // idle reports whether there is no need for e any more.
 func (e *entry[K]) idle() bool {
@@ -113,41 +116,43 @@ func (e *entry[K]) before(other *entry[K]) bool {
 	return e.order < other.order
 }
 
-// heap has the entries that are asked for first at its top.
-type heap[K comparable] []*entry[K]
-
-// push adds e.
-func (h *heap[K]) push(e *entry[K]) {
-	*h = append(*h, e)
-	list := *h
-	for i := len(list) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !list[i].before(list[up]) {
-			return
-		}
-		list[i], list[up] = list[up], list[i]
-		i = up
-	}
+// queue is a heap of the entries to subscribe to in one session: see container/heap. Those that are
+// asked for first are at its top.
+type queue[K comparable] struct {
+	slot int // see book.slot
+	list []*entry[K]
 }
 
-// pop removes the top, which must be there.
-func (h *heap[K]) pop() *entry[K] {
-	list := *h
-	top, last := list[0], len(list)-1
-	list[0], list[last] = list[last], nil
-	list = list[:last]
-	*h = list
-	for i := 0; ; {
-		least, left := i, 2*i+1
-		for child := left; child <= left+1 && child < last; child++ {
-			if list[child].before(list[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return top
-		}
-		list[i], list[least] = list[least], list[i]
-		i = least
+// Len, Less, Swap, Push and Pop implement [heap.Interface].
+func (q *queue[K]) Len() int           { return len(q.list) }
+func (q *queue[K]) Less(i, j int) bool { return q.list[i].before(q.list[j]) }
+
+func (q *queue[K]) Swap(i, j int) {
+	q.list[i], q.list[j] = q.list[j], q.list[i]
+	q.list[i].at[q.slot].queued = int32(i + 1)
+	q.list[j].at[q.slot].queued = int32(j + 1)
+}
+
+func (q *queue[K]) Push(x any) {
+	e := x.(*entry[K])
+	q.list = append(q.list, e)
+	e.at[q.slot].queued = int32(len(q.list))
+}
+
+func (q *queue[K]) Pop() any {
+	last := len(q.list) - 1
+	e := q.list[last]
+	q.list[last] = nil
+	if q.list = q.list[:last]; last == 0 {
+		q.list = nil
+	}
+	e.at[q.slot].queued = 0
+	return e
+}
+
+// remove takes e out, if it is there.
+func (q *queue[K]) remove(e *entry[K]) {
+	if i := e.at[q.slot].queued; i > 0 {
+		heap.Remove(q, int(i-1))
 	}
 }

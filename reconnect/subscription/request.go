@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"container/heap"
 	"context"
 	"slices"
 	"strconv"
@@ -147,13 +148,9 @@ func (b *book[K]) takeDrops() (list []*entry[K]) {
 
 // takeAdds takes a batch of keys to subscribe to.
 func (b *book[K]) takeAdds(all bool) (list []*entry[K]) {
-	for len(b.adds) > 0 && len(list) < b.set.o.Batch && (all || b.adds[0].essential) {
-		e := b.adds.pop()
-		if b.set.entries[e.key] != e {
-			b.waste--
-		}
-		p := &e.at[b.slot]
-		if p.in &^= inAdds; b.need(e) != OpSubscribe {
+	for b.adds.Len() > 0 && len(list) < b.set.o.Batch && (all || b.adds.list[0].essential) {
+		e := heap.Pop(&b.adds).(*entry[K])
+		if b.need(e) != OpSubscribe {
 			continue
 		}
 		if e.alone() {
@@ -161,9 +158,6 @@ func (b *book[K]) takeAdds(all bool) (list []*entry[K]) {
 			continue
 		}
 		list = append(list, e)
-	}
-	if len(b.adds) == 0 {
-		b.adds = nil
 	}
 	return list
 }

@@ -120,7 +120,7 @@ func (s *Set[K]) essential(keys []K) []bool {
 // new.
 func (s *Set[K]) add(k K, essential bool, more int32) {
 	e := s.entries[k]
-	if e == nil || e.refs == 0 && !e.inHeap() {
+	if e == nil || e.refs == 0 && !e.queued() {
 		e = s.entry(k)
 		e.essential = essential
 	}

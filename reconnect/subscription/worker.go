@@ -29,7 +29,7 @@ func (b *book[K]) kick() {
 
 // busy reports whether there may be something to do.
 func (b *book[K]) busy() bool {
-	return b.failure != nil || b.caughtUp() || len(b.adds)+len(b.drops)+len(b.jobs)+len(b.inflight)+len(b.rejections) > 0 ||
+	return b.failure != nil || b.caughtUp() || b.adds.Len()+len(b.drops)+len(b.jobs)+len(b.inflight)+len(b.rejections) > 0 ||
 		!b.retiring && len(b.set.resting) > 0
 }
 
