@@ -135,7 +135,7 @@ func encode(line chatLine) conn.Message {
 
 // A chat: what is typed while there is no connection is kept, and each line reaches the
 // room once, because it has an id and is sent again until the room acknowledges it. This is how to
-// do it by hand, with Send; replay.Ledger does the same, with less code.
+// do it by hand, with Send; ledger.Ledger does the same, with less code.
 func Example_chat() {
 	room := &chatRoom{}
 	server := httptest.NewServer(room)

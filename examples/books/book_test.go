@@ -9,7 +9,7 @@ import (
 
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
@@ -18,77 +18,77 @@ func reader(t testing.TB) *Client {
 	set, err := subscription.New(&subscription.Options[string]{Encode: encode, Answer: answer})
 	require.NoError(t, err)
 	set.Add("GO-USD")
-	bridge, err := replay.NewBridge(&replay.BridgeOptions[string, venue.Message]{Parse: func(reconnect.Message) (it replay.Item[string, venue.Message], ok bool) { return it, false }})
+	bridge, err := bridge.NewBridge(&bridge.BridgeOptions[string, venue.Message]{Parse: func(reconnect.Message) (it bridge.Item[string, venue.Message], ok bool) { return it, false }})
 	require.NoError(t, err)
 	return &Client{Set: set, Bridge: bridge, books: map[string]*Book{}}
 }
 
 // happens has the client apply an event of the venue's connection 7.
-func (c *Client) happens(kind replay.Kind, m venue.Message) {
+func (c *Client) happens(kind bridge.Kind, m venue.Message) {
 	m.Book = "GO-USD"
-	c.change(&Event{Kind: kind, Session: 1, Item: replay.Item[string, venue.Message]{Key: m.Book, Last: m.Seq, Value: m}})
+	c.change(&Event{Kind: kind, Session: 1, Item: bridge.Item[string, venue.Message]{Key: m.Book, Last: m.Seq, Value: m}})
 }
 
 var snapshot = venue.Message{Seq: 40, Bids: venue.Levels{9990: 5, 9980: 3}, Asks: venue.Levels{10010: 2}}
 
 func TestABookIsASnapshotAndTheUpdatesSince(t *testing.T) {
 	c := reader(t)
-	c.happens(replay.Snapshot, snapshot)
-	c.happens(replay.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 8}})
-	c.happens(replay.Live, venue.Message{Seq: 42, Bids: venue.Levels{9980: 0}})
-	c.happens(replay.Live, venue.Message{Seq: 43, Asks: venue.Levels{10020: 4}})
+	c.happens(bridge.Snapshot, snapshot)
+	c.happens(bridge.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 8}})
+	c.happens(bridge.Live, venue.Message{Seq: 42, Bids: venue.Levels{9980: 0}})
+	c.happens(bridge.Live, venue.Message{Seq: 43, Asks: venue.Levels{10020: 4}})
 	require.Equal(t, Book{Book: venue.Book{Seq: 43, Bids: venue.Levels{9990: 8}, Asks: venue.Levels{10010: 2, 10020: 4}}, Session: 1}, c.View("GO-USD"))
 }
 
 func TestABookIsValidFromASnapshotUntilItIsStaleAndAgainWhenItIsHealed(t *testing.T) {
 	c := reader(t)
 	require.False(t, c.valid("GO-USD"), "there is none")
-	c.happens(replay.Stale, venue.Message{})
+	c.happens(bridge.Stale, venue.Message{})
 	require.False(t, c.valid("GO-USD"))
-	c.happens(replay.Snapshot, snapshot)
+	c.happens(bridge.Snapshot, snapshot)
 	require.False(t, c.valid("GO-USD"), "it may be too old")
-	c.happens(replay.Healed, venue.Message{})
+	c.happens(bridge.Healed, venue.Message{})
 	require.True(t, c.valid("GO-USD"))
-	c.happens(replay.Stale, venue.Message{})
+	c.happens(bridge.Stale, venue.Message{})
 	require.False(t, c.valid("GO-USD"))
 	require.Equal(t, venue.Levels{9990: 5, 9980: 3}, c.View("GO-USD").Bids)
 }
 
 func TestABookOfWhichUpdatesAreLostIsNotValidBeforeTheNextSnapshot(t *testing.T) {
 	c := reader(t)
-	c.happens(replay.Stale, venue.Message{})
-	c.happens(replay.Lost, venue.Message{Seq: 40})
-	c.happens(replay.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 8}})
-	c.happens(replay.Healed, venue.Message{Seq: 41})
+	c.happens(bridge.Stale, venue.Message{})
+	c.happens(bridge.Lost, venue.Message{Seq: 40})
+	c.happens(bridge.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 8}})
+	c.happens(bridge.Healed, venue.Message{Seq: 41})
 	require.False(t, c.valid("GO-USD"))
-	c.happens(replay.Snapshot, snapshot)
+	c.happens(bridge.Snapshot, snapshot)
 	require.True(t, c.valid("GO-USD"))
 }
 
 func TestASnapshotLeavesNothingOfTheOldBook(t *testing.T) {
 	c := reader(t)
-	c.happens(replay.Snapshot, snapshot)
-	c.happens(replay.Live, venue.Message{Seq: 41, Bids: venue.Levels{9970: 9}})
-	c.happens(replay.Snapshot, snapshot)
+	c.happens(bridge.Snapshot, snapshot)
+	c.happens(bridge.Live, venue.Message{Seq: 41, Bids: venue.Levels{9970: 9}})
+	c.happens(bridge.Snapshot, snapshot)
 	require.Equal(t, Book{Book: venue.Book{Seq: 40, Bids: venue.Levels{9990: 5, 9980: 3}, Asks: venue.Levels{10010: 2}}, Session: 1}, c.View("GO-USD"), "no ghost at 9970")
 }
 
 func TestAViewIsACopy(t *testing.T) {
 	c := reader(t)
-	c.happens(replay.Snapshot, snapshot)
+	c.happens(bridge.Snapshot, snapshot)
 	v := c.View("GO-USD")
-	c.happens(replay.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 0}})
+	c.happens(bridge.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 0}})
 	require.Equal(t, 5, v.Bids[9990])
 	require.Equal(t, 5, snapshot.Bids[9990], "nor does the book share the message")
 }
 
 func TestWhatIsNotWantedHasNoBook(t *testing.T) {
 	c := reader(t)
-	c.happens(replay.Snapshot, snapshot)
+	c.happens(bridge.Snapshot, snapshot)
 	require.Len(t, c.books, 1)
 	c.Want("ADA-USD")
 	require.Empty(t, c.books)
-	c.happens(replay.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 0}})
+	c.happens(bridge.Live, venue.Message{Seq: 41, Bids: venue.Levels{9990: 0}})
 	require.Empty(t, c.books, "nor does an update that comes late make one")
 	_, _, ok := c.Bridge.Cursor("GO-USD")
 	require.False(t, ok)

@@ -12,7 +12,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
@@ -20,14 +20,14 @@ import (
 type Client struct {
 	Feed   *reconnect.Conn
 	Set    *subscription.Set[string]
-	Bridge *replay.Bridge[string, venue.Message]
+	Bridge *bridge.Bridge[string, venue.Message]
 
 	mu    sync.Mutex // guards books
 	books map[string]*Book
 }
 
 // Event is what has happened to a book.
-type Event = replay.Event[string, venue.Message]
+type Event = bridge.Event[string, venue.Message]
 
 // Follow starts to keep a connection to a venue open. It sets what the client needs in o; the rest,
 // and the login, are the caller's, who also closes the Feed.
@@ -40,7 +40,7 @@ func Follow(d reconnect.Dialer, o *reconnect.Options) (*Client, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if c.Bridge, err = replay.NewBridge(&replay.BridgeOptions[string, venue.Message]{Parse: c.parse, Ask: c.ask}); err != nil {
+	if c.Bridge, err = bridge.NewBridge(&bridge.BridgeOptions[string, venue.Message]{Parse: c.parse, Ask: c.ask}); err != nil {
 		return nil, err
 	}
 	o.Layers = append(o.Layers, c.Set.Layer())
@@ -80,7 +80,7 @@ func (c *Client) Read(ctx context.Context, seen func(*Event)) error {
 		if err != nil {
 			return err
 		}
-		if e.Kind != replay.Other { // which is the answer to a ping, or a seam: the books get Stale
+		if e.Kind != bridge.Other { // which is the answer to a ping, or a seam: the books get Stale
 			c.change(&e)
 		}
 		seen(&e)
@@ -101,16 +101,16 @@ func (c *Client) change(e *Event) {
 		c.books[e.Key] = b
 	}
 	switch e.Kind {
-	case replay.Snapshot:
+	case bridge.Snapshot:
 		b.Book, b.lost = *venue.NewBook(), false // nothing of the old book remains
 		b.update(e)
-	case replay.Live:
+	case bridge.Live:
 		b.update(e)
-	case replay.Stale:
+	case bridge.Stale:
 		b.stale = true
-	case replay.Lost: // there is no snapshot to be had now; Healed follows all the same
+	case bridge.Lost: // there is no snapshot to be had now; Healed follows all the same
 		b.lost = true
-	case replay.Healed:
+	case bridge.Healed:
 		b.stale = false
 	}
 }
@@ -169,10 +169,10 @@ func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 
 // parse reads what belongs to a book. A book that is not wanted is not kept, so that a venue cannot
 // fill the memory.
-func (c *Client) parse(m reconnect.Message) (it replay.Item[string, venue.Message], ok bool) {
+func (c *Client) parse(m reconnect.Message) (it bridge.Item[string, venue.Message], ok bool) {
 	v, err := venue.Decode(m.Data)
 	if err != nil || v.Book == "" || c.Set.State(v.Book) == subscription.StateNone {
 		return it, false
 	}
-	return replay.Item[string, venue.Message]{Key: v.Book, Last: v.Seq, Snapshot: v.Type == "snapshot", Value: v}, true
+	return bridge.Item[string, venue.Message]{Key: v.Book, Last: v.Seq, Snapshot: v.Type == "snapshot", Value: v}, true
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
+	"github.com/redial-go/redial/reconnect/ledger"
 )
 
 // client is one member of the room, over any number of connections.
@@ -21,12 +22,12 @@ type client struct {
 	id, name string
 	keep     time.Duration // how long a line may be unacknowledged
 	screen   *terminal.Screen
-	ledger   *replay.Ledger  // the lines that the room has not acknowledged
+	ledger   *ledger.Ledger  // the lines that the room has not acknowledged
 	conn     *reconnect.Conn // set before the first dial
 	refused  int             // how many lines the ledger did not accept; only the goroutine in talk uses it
 
 	// Only hello and hear, which never run at the same time, use what follows.
-	at    replay.Cursor     // the room, and the last line received in it; zero before the first welcome
+	at    bridge.Cursor     // the room, and the last line received in it; zero before the first welcome
 	heard map[string]uint64 // the number of the last line shown of each author
 }
 
@@ -38,13 +39,13 @@ const (
 // newClient starts to keep a connection to the room open.
 func newClient(d reconnect.Dialer, name string, keep time.Duration, s *terminal.Screen, o reconnect.RunOptions) (c *client, err error) {
 	c = &client{id: rand.Text(), name: name, keep: keep, screen: s, heard: map[string]uint64{}}
-	c.ledger, err = replay.NewLedger(&replay.LedgerOptions{
-		Encode: func(e replay.Entry) (conn.Message, error) {
+	c.ledger, err = ledger.NewLedger(&ledger.LedgerOptions{
+		Encode: func(e ledger.Entry) (conn.Message, error) {
 			return encode(message{Type: "say", ID: e.Seq, Text: string(e.Data)}), nil
 		},
 		Messages: maxUnsaid,
 		Age:      keep,
-		OnReset:  replay.KeepNumbers, // because the room tells lines apart by their author and number
+		OnReset:  ledger.KeepNumbers, // because the room tells lines apart by their author and number
 		OnDone:   c.done,
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *client) welcomed(m message, downtime time.Duration) {
 	if m.Missed > 0 {
 		c.screen.Note("%d lines missed", m.Missed)
 	}
-	c.at = replay.Cursor{Epoch: m.Room, Offset: m.Seq}
+	c.at = bridge.Cursor{Epoch: m.Room, Offset: m.Seq}
 }
 
 // hear handles one message of the room. A message that breaks the protocol ends the session.
@@ -113,7 +114,7 @@ func (c *client) hear(_ context.Context, msg reconnect.Message) {
 	case err != nil:
 	case m.Type == "ack":
 		err = c.ledger.AckedTo(msg.Session, m.ID)
-	case m.Type == "line" && c.at.Take(c.at.Epoch, m.Seq) == replay.Next:
+	case m.Type == "line" && c.at.Take(c.at.Epoch, m.Seq) == bridge.Next:
 		c.show(m)
 	default:
 		err = fmt.Errorf("%s %d after line %d", m.Type, m.Seq, c.at.Offset)
@@ -140,8 +141,8 @@ func (c *client) show(m message) {
 }
 
 // done receives what became of each line, and shows those that the room may not have.
-func (c *client) done(r replay.Receipt) {
-	if r.Outcome != replay.OutcomeAcknowledged {
+func (c *client) done(r ledger.Receipt) {
+	if r.Outcome != ledger.OutcomeAcknowledged {
 		c.showUnsent(string(r.Data), r.Sent, r.Err)
 	}
 }
@@ -152,7 +153,7 @@ func (c *client) showUnsent(text string, perhaps bool, why error) {
 	switch {
 	case perhaps:
 		what, reason = "perhaps not sent", "no answer"
-	case errors.Is(why, replay.ErrExpired):
+	case errors.Is(why, ledger.ErrExpired):
 		reason = fmt.Sprintf("it waited for more than %v", c.keep)
 	case errors.Is(why, net.ErrClosed):
 		reason = "the end came first"

@@ -19,7 +19,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/debug"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/ledger"
 )
 
 const (
@@ -134,7 +134,7 @@ func (c *client) say(ctx context.Context, typed string) {
 		return
 	}
 	_, err := c.ledger.Add([]byte(text)) // also if ctx has just ended: the line was typed before
-	if errors.Is(err, replay.ErrFull) {
+	if errors.Is(err, ledger.ErrFull) {
 		_, err = c.ledger.AddWait(ctx, []byte(text))
 	}
 	if err != nil {

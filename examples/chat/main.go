@@ -24,7 +24,7 @@
 //
 // # What the client keeps
 //
-// A [replay.Ledger] numbers the lines, and keeps each until the room has acknowledged it. On
+// A [ledger.Ledger] numbers the lines, and keeps each until the room has acknowledged it. On
 // each new connection OnSession tells the Ledger what the room has. The Ledger sends the other
 // lines again, in order and under the same numbers, and then those that are new. The room
 // ignores numbers that it already has, so each line is said exactly once and in order.
@@ -34,7 +34,7 @@
 // sent". The Ledger has no Store here. If the client is killed, the lines that the room has not
 // acknowledged are lost, and the client that is started next is another member of the room.
 //
-// A [replay.Cursor] has the number up to which the client has received all lines of the room.
+// A [bridge.Cursor] has the number up to which the client has received all lines of the room.
 // The hello names it, and the room goes on after it.
 //
 // # What the server remembers

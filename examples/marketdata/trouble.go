@@ -14,7 +14,7 @@ import (
 	"github.com/redial-go/redial/examples/books"
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
 )
 
 // trouble is a way in which the venue misbehaves.
@@ -58,10 +58,10 @@ const (
 // seen notes what has happened to a book. The reader calls it.
 func (t *tour) seen(e *books.Event) {
 	switch e.Kind {
-	case replay.Stale:
+	case bridge.Stale:
 		t.breaks.Add(1)
 		t.log.Info("book is stale", "book", e.Key, "cause", e.Err)
-	case replay.Healed:
+	case bridge.Healed:
 		t.log.Info("book is right", "book", e.Key, "seq", e.Last)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
 )
 
 // audited is a tour whose client is in sync. An audit checks each event.
@@ -58,12 +58,12 @@ func (a *audited) check(e *books.Event) {
 	defer a.mu.Unlock()
 	was := a.last[e.Key]
 	switch e.Kind {
-	case replay.Stale:
-		was.Kind = replay.Stale
+	case bridge.Stale:
+		was.Kind = bridge.Stale
 		a.last[e.Key] = was
-	case replay.Live, replay.Snapshot:
-		stale := was.Kind == replay.Stale || was.Session == 0
-		if a.err == nil && (e.Session < was.Session || e.Kind == replay.Live && (stale || e.Last != was.Last+1)) {
+	case bridge.Live, bridge.Snapshot:
+		stale := was.Kind == bridge.Stale || was.Session == 0
+		if a.err == nil && (e.Session < was.Session || e.Kind == bridge.Live && (stale || e.Last != was.Last+1)) {
 			a.err = errors.New("wrong: " + e.Kind.String() + " after " + was.Kind.String())
 		}
 		a.last[e.Key] = *e

@@ -67,7 +67,7 @@ type Options[K comparable] struct {
 
 	// Essential reports whether a session without this key is of no use. Essential keys are asked
 	// for before a session is ready, and before all others. Essential is called once, when the key
-	// is first added. A replay.Bridge all of whose streams are essential needs no AwaitSubscribed:
+	// is first added. A bridge.Bridge all of whose streams are essential needs no AwaitSubscribed:
 	// at its fetch the streams are subscribed, except refused ones. Default: none is essential.
 	Essential func(k K) bool
 

@@ -18,14 +18,14 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/ledger"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // publisher is an MQTT client whose queue is a Ledger.
 type publisher struct {
-	ledger *replay.Ledger
+	ledger *ledger.Ledger
 	conn   *reconnect.Conn
 	broker *broker
 
@@ -38,9 +38,9 @@ type publisher struct {
 func newPublisher(t *testing.T, b *broker, seed uint64) *publisher {
 	p := &publisher{broker: b, random: rand.New(rand.NewPCG(seed, 2))}
 	var err error
-	p.ledger, err = replay.NewLedger(&replay.LedgerOptions{
+	p.ledger, err = ledger.NewLedger(&ledger.LedgerOptions{
 		Messages: 100, // less than the 1,024 that this broker allows to be unacknowledged
-		Encode: func(e replay.Entry) (conn.Message, error) {
+		Encode: func(e ledger.Entry) (conn.Message, error) {
 			return publish(topic, packetID(e.Seq), e.Data, e.Again), nil
 		},
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/redial-go/redial/examples/books"
 	"github.com/redial-go/redial/examples/venue"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/replay"
+	"github.com/redial-go/redial/reconnect/bridge"
 )
 
 // journal keeps what the reader of the connection got, the last entries of it.
@@ -26,7 +26,7 @@ type journal struct {
 
 // entry is one event.
 type entry struct {
-	Kind    string `json:"kind"` // of package replay, or "seam"
+	Kind    string `json:"kind"` // of package bridge, or "seam"
 	Session uint64 `json:"session,omitempty"`
 	Book    string `json:"book,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
@@ -39,12 +39,12 @@ const maxEntries = 50_000
 // add adds an event. The answers to probes are none.
 func (j *journal) add(e *books.Event) {
 	n := entry{Kind: e.Kind.String(), Session: e.Session, Book: e.Key, Seq: e.Last}
-	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == replay.Other {
+	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == bridge.Other {
 		n = entry{Kind: "seam", Session: seam.Session, Reason: seam.Reason.String()}
 		if frame, ok := errors.AsType[*conn.CloseError](seam.Cause); ok {
 			n.Code = frame.Code
 		}
-	} else if e.Kind == replay.Other {
+	} else if e.Kind == bridge.Other {
 		return
 	}
 	if n.Kind == "seam" {

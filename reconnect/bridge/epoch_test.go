@@ -1,0 +1,112 @@
+package bridge_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+func TestANewEpochWithoutASnapshotIsFetchedFromItsBeginning(t *testing.T) {
+	p := &store{epoch: "y", last: 2}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.send(item{Key: "a", Epoch: "y", Last: 3})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+	})
+}
+
+// While one session replaces another, messages of the old one may come late.
+func TestALateMessageOfTheLastEpochIsDropped(t *testing.T) {
+	withStore(t, &store{epoch: "y"}, &options{}, func(s *scene) {
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
+		s.source.session = 1
+		s.live("a", 6)
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 2})
+		s.want("a: live 2@y")
+	})
+}
+
+func TestALateSnapshotOfTheLastEpochIsDropped(t *testing.T) {
+	withStore(t, &store{epoch: "y"}, &options{}, func(s *scene) {
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.source.session = 1
+		s.send(item{Key: "a", Last: 6, Snapshot: true})
+		s.source.session = 2
+		s.send(item{Key: "a", Epoch: "y", Last: 2})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y", "a: live 2@y")
+	})
+}
+
+// How long the past of the last epoch has lacked something says nothing of the new one.
+func TestEachEpochHasPatienceOfItsOwn(t *testing.T) {
+	p := &store{last: 6}
+	withStore(t, p, &options{Policy: oneSecond, Patience: 2500 * time.Millisecond}, func(s *scene) {
+		s.live("a", 9) // the past lacks 7 and 8
+		s.want("a: stale 6-8", "a: past 6")
+		time.Sleep(1500 * time.Millisecond)
+		s.set(func() { p.epoch, p.last = "y", 0 })
+		s.send(item{Key: "a", Epoch: "y", Last: 2}) // the past lacks 1 from the next fetch on, after 2 s
+		s.want("a: lost 7-")
+		time.Sleep(2 * time.Second)
+		s.want()
+		s.set(func() { p.last = 1 })
+		time.Sleep(time.Second)
+		s.want("a: past 1@y", "a: live 2@y", "a: healed 2@y")
+	})
+}
+
+// A cache may have it. But if it stays, the server has begun to count anew.
+func TestAnOldSnapshotIsBelievedInTheEnd(t *testing.T) {
+	p := &store{last: 3}
+	withStore(t, p, &options{Snapshot: p.snapshot, Policy: oneSecond}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(10*time.Second - 1)
+		s.want("a: stale 6-")
+		time.Sleep(time.Nanosecond)
+		s.want("a: snapshot 3", "a: healed 3")
+	})
+}
+
+// The server has lost its state, counts from 1, and has no epoch. Its numbers reach those from
+// before while the old snapshot is in doubt.
+func TestNumbersThatReachTheCursorAgainProveNothingAfterAnOldSnapshot(t *testing.T) {
+	p := &store{last: 2}
+	o := &options{}
+	o.Snapshot = p.snapshot
+	inScene(t, o, func(s *scene) {
+		p.s = s
+		s.send(item{Key: "a", Last: 5, Snapshot: true})
+		s.want("a: snapshot 5")
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-")
+		s.live("a", 3, 4, 5)
+		s.live("a", 6)
+		s.set(func() { p.last = 6 })
+		s.want("a: live 6")
+		time.Sleep(time.Minute)
+		s.want("a: snapshot 6", "a: healed 6")
+	})
+}
+
+// The sessions of another source are not older than those of the last one, though their numbers are
+// lower.
+func TestAnotherSourceMayGoBackToTheLastEpoch(t *testing.T) {
+	p := &store{epoch: "y", last: 1}
+	withStore(t, p, &options{}, func(s *scene) {
+		s.source.session = 5
+		s.send(item{Key: "a", Epoch: "y", Last: 1})
+		s.want("a: stale 1-@y", "a: lost 6-", "a: live 1@y", "a: healed 1@y")
+		s.stop()
+		<-s.ended
+		s.source = &scriptedSource{next: make(chan any), session: 1, state: reconnect.StateReady}
+		s.read()
+		s.want("a: stale 2-@y", "a: healed 1@y")
+		s.set(func() { p.epoch, p.last = "", 6 })
+		s.live("a", 7)
+		s.want("a: stale 1-", "a: lost 2-@y", "a: past 1", "a: past 2", "a: past 3", "a: past 4", "a: past 5", "a: past 6", "a: live 7", "a: healed 7")
+	})
+}

@@ -1,0 +1,387 @@
+package bridge
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
+)
+
+// stream is one stream of a Bridge, whose mu guards it.
+type stream[K comparable, T any] struct {
+	key      K
+	cursor   Cursor // what was given to the reader is complete up to here; its ahead is not used
+	known    bool   // there is a cursor
+	numbered bool   // its items have numbers
+	stale    bool   // something may be missing
+	reset    bool   // only a snapshot can mend that
+	hopeless error  // nothing can mend that, so that what is missing is lost; nil: something can
+
+	hold  hold[K, T]
+	epoch string // of what is held, if it is apart
+	apart bool   // what is held does not follow the cursor: another epoch, or there is no cursor
+	head  uint64 // the highest number that a live message had, in the epoch of what is held
+
+	before  string // the last epoch, whose messages may still come by an older session
+	changed uint64 // the session in which it ended; 0: there was none, or it was of another source
+	proof   uint64 // round when the last live number came: after the last reason to fetch?
+	seen    int    // live messages in a row that had come before
+
+	subscribed uint64 // the newest session given to Refetch
+	replaced   bool   // since a seam that has overlapped, nothing new has come: a snapshot may be behind
+
+	// The fetches of the stream. See bridge_fetch.go.
+	round   uint64           // counts the reasons to fetch; a fetch serves those before its beginning
+	waits   bool             // for a live message, or for Refetch
+	queued  bool             // it is in the queue
+	due     time.Time        // when the next fetch may begin; zero: now
+	job     *job[K, T]       // under way; nil: none
+	failed  *schedule.Outage // the failures in a row; nil: none
+	lacking time.Time        // since when fetches have not brought what is missing; zero: they have
+	pages   int              // since the cursor has moved
+}
+
+// maxSeen is how many live messages in a row may have come before.
+const maxSeen = 1000
+
+// add begins a stream. It returns nil if there are too many.
+func (b *Bridge[K, T]) add(key K) *stream[K, T] {
+	if len(b.order) >= b.o.Streams {
+		return nil
+	}
+	s := &stream[K, T]{key: key}
+	b.streams[key] = s
+	b.order = append(b.order, s)
+	return s
+}
+
+// snapshots reports whether there is a way to get snapshots.
+func (b *Bridge[K, T]) snapshots() bool { return b.o.Snapshot != nil || b.o.Ask != nil }
+
+// message takes a live message that is an item.
+func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
+	s := b.streams[it.Key]
+	if s == nil {
+		if s = b.add(it.Key); s == nil {
+			b.push(Event[K, T]{Kind: Other, Item: it, Session: m.Session, Message: m})
+			return
+		}
+	}
+	if s.waits {
+		b.subscribed(s)
+	}
+	n := heldItem[K, T]{it, m.Session, len(m.Data)}
+	switch {
+	case it.Snapshot && s.replaced && !s.stale && it.Epoch == s.cursor.Epoch && it.Last > 0 && it.Last <= s.cursor.Offset:
+		s.replaced = false
+		b.stats.Seen++ // the next session begins with it, and the last one has brought more
+	case it.Snapshot && it.Last > 0 && s.outdated(&n):
+		b.stats.Seen++
+	case it.Snapshot:
+		b.accept(s, n)
+		if s.stale && b.asks(s) {
+			s.due = time.Now().Add(b.o.Timeout)
+		}
+		b.settle(s, s.round)
+	case it.Last == 0 && (s.numbered || !s.stale):
+		b.give(s, n)
+	case it.Last == 0:
+		b.hold(s, n)
+	default:
+		b.number(s, n)
+	}
+}
+
+// number takes a live item with a number.
+func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
+	s.numbered = true
+	it := &n.item
+	if !s.known && !s.apart {
+		if b.snapshots() {
+			s.apart, s.epoch, s.reset = true, it.Epoch, true
+			if !s.stale {
+				if b.asks(s) { // the subscription is expected to bring a snapshot
+					s.due = time.Now().Add(b.o.Timeout)
+				}
+				b.gap(s, ErrBegins)
+			}
+		} else {
+			s.cursor, s.known = Cursor{it.Epoch, it.first() - 1, nil}, true
+		}
+	}
+	if s.outdated(&n) {
+		b.stats.Seen++
+		return
+	}
+	if s.apart {
+		if it.Epoch != s.epoch {
+			b.drop(s)
+			s.before, s.changed, s.epoch, s.head, s.lacking = s.epoch, n.session, it.Epoch, 0, time.Time{}
+			s.round++
+		}
+		b.await(s, n)
+		return
+	}
+	switch s.cursor.look(it.Epoch, it.first(), it.Last) {
+	case Next:
+		s.seen, s.proof, s.replaced = 0, s.round, false
+		b.take(s, n)
+		if s.stale {
+			b.drain(s)
+			b.close(s)
+		}
+	case Seen:
+		b.repeated(s)
+	case NewEpoch:
+		if b.turnOver(s, it.Epoch, n.session); s.apart {
+			b.await(s, n)
+		} else {
+			b.number(s, n)
+		}
+	default:
+		if !s.stale {
+			b.gap(s, &GapError{First: s.cursor.Offset + 1, Last: it.first() - 1})
+		}
+		b.await(s, n)
+	}
+}
+
+// outdated reports whether a live item is of the last epoch, and came by an older session.
+func (s *stream[K, T]) outdated(n *heldItem[K, T]) bool {
+	return s.changed > n.session && n.item.Epoch == s.before && n.item.Epoch != s.epochNow()
+}
+
+// epochNow is the epoch of what comes now.
+func (s *stream[K, T]) epochNow() string {
+	if s.apart {
+		return s.epoch
+	}
+	return s.cursor.Epoch
+}
+
+// await holds a live item until what is before it has come, or gives that up.
+func (b *Bridge[K, T]) await(s *stream[K, T], n heldItem[K, T]) {
+	s.seen, s.proof, s.head = 0, s.round, max(s.head, n.item.Last)
+	b.hold(s, n)
+	if s.hopeless != nil {
+		b.lose(s)
+	}
+}
+
+// repeated counts a live message that has come before.
+func (b *Bridge[K, T]) repeated(s *stream[K, T]) {
+	b.stats.Seen++
+	if s.seen++; s.seen == maxSeen {
+		b.push(Event[K, T]{Kind: Other, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
+	}
+}
+
+// turnOver begins another epoch, which an item by session has shown.
+func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
+	old := s.cursor
+	b.drop(s)
+	s.abandon()
+	s.before, s.changed, s.head, s.hopeless, s.lacking = old.Epoch, session, 0, nil, time.Time{}
+	if b.snapshots() {
+		s.apart, s.epoch, s.reset = true, epoch, true
+	} else {
+		s.cursor = Cursor{Epoch: epoch}
+	}
+	b.gap(s, ErrNewEpoch)
+	s.waits = false
+	b.enqueue(s)
+	if !s.reset {
+		b.push(Event[K, T]{Kind: Lost, Item: Item[K, T]{Key: s.key, Epoch: old.Epoch, First: old.Offset + 1}, Err: ErrNewEpoch})
+	}
+}
+
+// take gives an item that is due to the reader, and moves the cursor over it.
+func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
+	s.cursor.advance(n.item.Epoch, n.item.Last)
+	s.pages = 0
+	b.give(s, n)
+}
+
+// give gives an item to the reader.
+func (b *Bridge[K, T]) give(s *stream[K, T], n heldItem[K, T]) {
+	e := Event[K, T]{Kind: Live, Item: n.item, Session: n.session}
+	if n.session == 0 {
+		e.Kind = Past
+	}
+	b.push(e)
+}
+
+// push appends an event.
+func (b *Bridge[K, T]) push(e Event[K, T]) { b.out = append(b.out, e) }
+
+// drain gives the reader what is held and due.
+func (b *Bridge[K, T]) drain(s *stream[K, T]) {
+	for len(s.hold.list) > 0 {
+		it := &s.hold.list[0].item
+		if it.Last == 0 {
+			b.give(s, b.pop(s))
+			continue
+		}
+		switch s.cursor.look(it.Epoch, it.first(), it.Last) {
+		case Next:
+			b.take(s, b.pop(s))
+		case Gap:
+			return
+		default:
+			b.pop(s) // it has come by another way
+		}
+	}
+}
+
+// accept takes a snapshot: what was before it does not count any more.
+func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
+	it := &n.item
+	if it.Epoch != s.epochNow() {
+		b.drop(s)
+		s.head = 0
+	}
+	if it.Epoch != s.cursor.Epoch && s.known && n.session > 0 {
+		s.before, s.changed = s.cursor.Epoch, n.session
+	}
+	s.cursor, s.known = Cursor{it.Epoch, it.Last, nil}, it.Last > 0
+	s.numbered = s.numbered || s.known
+	s.replaced = false
+	s.reset, s.apart, s.hopeless, s.seen, s.pages, s.lacking = false, false, nil, 0, 0, time.Time{}
+	if n.session > 0 {
+		s.abandon()
+	}
+	b.push(Event[K, T]{Kind: Snapshot, Item: *it, Session: n.session})
+	b.drain(s)
+}
+
+// gap notes that something may be missing, and has it fetched.
+func (b *Bridge[K, T]) gap(s *stream[K, T], cause error) {
+	s.round++
+	s.hopeless = nil
+	if !s.stale {
+		s.stale = true
+		e := Event[K, T]{Kind: Stale, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: cause}
+		if g, ok := cause.(*GapError); ok {
+			e.First, e.Last = g.First, g.Last
+		}
+		b.push(e)
+	}
+	if seam, ok := cause.(*reconnect.Seam); ok && seam.Lost > 0 {
+		s.waits = (b.o.AwaitSubscribed || b.asks(s)) && s.subscribed <= seam.Session
+	}
+	b.enqueue(s)
+}
+
+// seam takes a seam: all streams may have a gap, unless the protocol or the numbers vouch for
+// them.
+func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
+	b.push(Event[K, T]{Kind: Other, Session: seam.Session, Err: seam})
+	if seam.Refetch && seam.Lost == 0 && seam.Dropped == 0 {
+		b.marked()
+		return
+	}
+	if seam.Resumed {
+		return
+	}
+	for _, s := range b.order {
+		if seam.Overlapped && seam.Dropped == 0 && s.numbered {
+			s.replaced = true
+		} else {
+			b.gap(s, seam)
+		}
+	}
+}
+
+// marked notes that the session has what was wanted: no stream waits for its subscription any more.
+func (b *Bridge[K, T]) marked() {
+	for _, s := range b.order {
+		if s.waits {
+			b.subscribed(s)
+		}
+	}
+}
+
+// close heals a stream if it has everything up to a live item that came after the last reason to
+// fetch. It reports whether it did. If only a snapshot can mend the stream, numbers that follow
+// prove nothing: the server may count anew.
+func (b *Bridge[K, T]) close(s *stream[K, T]) bool {
+	if s.reset || s.open() || s.proof != s.round {
+		return false
+	}
+	b.heal(s)
+	return true
+}
+
+// open reports whether something is known to be missing.
+func (s *stream[K, T]) open() bool { return len(s.hold.list) > 0 || s.head > s.cursor.Offset }
+
+// settle looks at a stream after a fetch which began after so many reasons for it, or after a
+// snapshot: it is complete, or the next fetch is due.
+func (b *Bridge[K, T]) settle(s *stream[K, T], round uint64) {
+	switch {
+	case !s.stale:
+	case s.reset || s.known && s.open() || round != s.round && s.proof != s.round:
+		b.enqueue(s)
+	default:
+		b.heal(s)
+	}
+}
+
+// heal ends the gap of a stream.
+func (b *Bridge[K, T]) heal(s *stream[K, T]) {
+	b.fetches.remove(s)
+	s.stale, s.waits, s.reset, s.hopeless, s.failed = false, false, false, nil, nil
+	s.due, s.lacking, s.pages = time.Time{}, time.Time{}, 0
+	b.push(Event[K, T]{Kind: Healed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
+}
+
+// giveUp notes that what is missing cannot be had.
+func (b *Bridge[K, T]) giveUp(s *stream[K, T], err error) {
+	s.hopeless = err
+	b.lose(s)
+}
+
+// lose tells the reader what is lost, as soon as it is known, and goes on after it.
+func (b *Bridge[K, T]) lose(s *stream[K, T]) {
+	lost := Event[K, T]{Kind: Lost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch}, Err: s.hopeless}
+	if !s.numbered {
+		b.push(lost)
+		s.known, s.reset, s.apart = false, false, false
+		b.drain(s)
+		b.heal(s)
+		return
+	}
+	first := s.hold.first()
+	if first == 0 && s.head <= s.cursor.Offset {
+		return // the next live item tells what is missing
+	}
+	if s.apart || !s.known {
+		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
+		lost.Epoch = s.epoch
+	}
+	all := errors.Is(s.hopeless, ErrNoPast)
+	s.reset = false
+	for ; first > 0; first = s.hold.first() {
+		lost.First, lost.Last = s.cursor.Offset+1, first-1
+		if lost.Last >= lost.First {
+			b.push(lost)
+			s.cursor.advance(lost.Epoch, lost.Last)
+		}
+		b.drain(s)
+		if !all && s.open() {
+			break
+		}
+	}
+	if first == 0 && s.head > s.cursor.Offset { // for the rest there was no room
+		lost.First, lost.Last = s.cursor.Offset+1, s.head
+		b.push(lost)
+		s.cursor.advance(lost.Epoch, lost.Last)
+	}
+	if !all && (s.open() || s.proof != s.round) { // perhaps the next gap can be closed, or the end is not known
+		s.hopeless, s.due = nil, time.Time{}
+		b.enqueue(s)
+		return
+	}
+	b.heal(s)
+}

@@ -1,0 +1,326 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// Ledger numbers messages, sends them, and keeps each until the peer has acknowledged it. After a
+// redial it sends what the peer lacks again, in order, before anything new. Any goroutine may call
+// its methods. It serves one Conn, by its [Ledger.Layer].
+//
+// The Ledger is its own queue: Outbox and WhenDown do not concern its messages. One goroutine
+// writes them, by the newest ready session, while there are some to write; Options.Pace of the Conn
+// counts. Each message goes by a session once at most, so nothing is sent again before a redial.
+// While one session replaces another, what the old one has written since Resume of the next goes by
+// both.
+type Ledger struct {
+	o    LedgerOptions
+	work sync.WaitGroup // the goroutines write and commit, and expire while it is due or runs; none starts when closed is set
+
+	mu        sync.Mutex      // guards what follows
+	conn      *reconnect.Conn // nil before Start
+	closed    bool            // the Conn has ended, and nothing begins any more
+	timer     *time.Timer     // calls expire when the first message is too old, or earlier; nil: it was never needed
+	due       bool            // the timer runs, or expire is about to begin
+	room      signal          // there may be room
+	empty     signal          // nothing is unacknowledged
+	state     State
+	queue     ledgerQueue
+	sentSeq   uint64 // the last Seq of which a write has begun
+	sessions  []*ledgerSession
+	epoch     uint64 // the session with which the present numbers began; older ones do not count
+	owed      bool   // the peer has forgotten us, and that has had no consequence yet
+	writing   bool   // the goroutine write runs
+	current   writing
+	told      []Receipt // for OnDone, once mu is free
+	failed    []error   // for OnStoreError, once mu is free
+	waits     map[uint64]*wait
+	bad       []OutcomeError // the last outcomes that were not OutcomeAcknowledged; when it is full, a ring
+	oldestBad int            // where in bad the next one goes when it is full
+	unknownTo uint64         // up to this ID nobody knows what became of those that are not in the queue
+	stats     LedgerStats
+
+	// The rest is for a Store only.
+	damaged    []Receipt // for Start
+	staged     []*staged // messages of Add that wait for the next change
+	adding     int       // messages of Add that are not stored yet: those, and the ones in the present change
+	addingSize int       // bytes of their data
+	deletes    []uint64  // IDs of messages that are settled, to delete
+	stuck      bool      // the last change has failed, so deletes wait for another one
+	reset      *ledgerSession
+	committing bool // the goroutine commit runs
+}
+
+// NewLedger returns a Ledger with the messages of its Store, if it has one. o may be nil. The
+// error names the option that is wrong, or is that of Store.Load.
+func NewLedger(o *LedgerOptions) (*Ledger, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{o: options}
+	if l.o.Store == nil {
+		return l, nil
+	}
+	if err := l.load(); err != nil {
+		return nil, fmt.Errorf("ledger: load the store: %w", err)
+	}
+	return l, nil
+}
+
+// Layer returns the layer for Options.Layers of one Conn. If that Conn has ended, or never came to
+// be, make a new Ledger; with the same Store it goes on with the same messages.
+func (l *Ledger) Layer() *reconnect.Layer {
+	layer := &reconnect.Layer{Start: l.start, Ready: l.ready, Lost: l.lost, End: l.end}
+	if l.o.Ack != nil {
+		layer.Receive = l.receive
+	}
+	return layer
+}
+
+// receive takes the acknowledgements.
+func (l *Ledger) receive(m reconnect.Message) bool {
+	seq, ok := l.o.Ack(m)
+	if !ok {
+		return false
+	}
+	if err := l.AckedTo(m.Session, seq); err != nil {
+		l.conn.Redial(m.Session, err)
+	}
+	return true
+}
+
+// Add accepts a message, and returns its ID. When it returns, the message is in the Store, if there
+// is one, and will be sent; Add does not wait for the network. The data belongs to the Ledger, and
+// must not be changed any more. Messages are sent in the order of their IDs.
+//
+// An error means that the message was not accepted, and will not be sent: ErrFull, ErrTooLarge, the
+// error of the Store, or [net.ErrClosed] after the end of the Conn. With a Store that cannot tell
+// whether a change was made, such as after a crash in the middle of it, a message of a failed Add
+// may be sent after a restart.
+func (l *Ledger) Add(data []byte) (id uint64, err error) {
+	l.mu.Lock()
+	return l.addAndUnlock(data)
+}
+
+// AddWait is Add, but while there is no room it waits, until there is some or ctx ends. Then the
+// error is the cause of ctx. With [FullDropOldest] there is always room.
+func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		l.mu.Lock()
+		if l.closed || l.hasRoom(len(data)) || len(data) > l.o.Bytes {
+			return l.addAndUnlock(data)
+		}
+		room := l.room.wait()
+		l.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hasRoom reports whether a message of this size may be added.
+func (l *Ledger) hasRoom(size int) bool {
+	return l.o.Full == FullDropOldest ||
+		l.queue.live+l.adding < l.o.Messages && l.queue.bytes+l.addingSize+size <= l.o.Bytes
+}
+
+func (l *Ledger) addAndUnlock(data []byte) (id uint64, err error) {
+	switch {
+	case l.closed:
+		err = net.ErrClosed
+	case len(data) > l.o.Bytes:
+		err = ErrTooLarge
+	case !l.hasRoom(len(data)):
+		err = ErrFull
+	case l.o.Store != nil:
+		return l.stageAndUnlock(data)
+	default:
+		l.state.LastID++
+		l.state.LastSeq++
+		id = l.state.LastID
+		l.append(queued{id: id, seq: l.state.LastSeq, data: data, added: time.Now().UnixNano()})
+	}
+	l.unlock()
+	return id, err
+}
+
+// append adds a message that is stored. If that is too much, it drops the oldest.
+func (l *Ledger) append(e queued) {
+	l.stats.Added++
+	l.queue.push(e)
+	for l.queue.live > l.o.Messages || l.queue.bytes > l.o.Bytes {
+		l.settle(l.queue.first(), OutcomeDropped, ErrFull)
+	}
+	l.setTimer()
+}
+
+// settle gives a message its outcome, and removes it. e is invalid after that.
+func (l *Ledger) settle(e *queued, outcome Outcome, err error) {
+	l.stats.count(outcome)
+	if outcome != OutcomeAcknowledged {
+		l.remember(OutcomeError{e.id, outcome, err})
+	}
+	if w := l.waits[e.id]; w != nil {
+		w.finish(outcome, err)
+		delete(l.waits, e.id)
+	}
+	if l.o.OnDone != nil {
+		l.told = append(l.told, Receipt{e.entry(), outcome, err})
+	}
+	if l.o.Store != nil && outcome != OutcomeLeft {
+		l.deletes = append(l.deletes, e.id)
+		l.stuck = false
+	}
+	if l.current.id == e.id {
+		l.interrupt()
+	}
+	l.queue.remove(e)
+	l.room.broadcast()
+	l.noteEmpty()
+}
+
+// noteEmpty wakes WaitAll if nothing is unacknowledged.
+func (l *Ledger) noteEmpty() {
+	if l.queue.live == 0 && l.adding == 0 {
+		l.empty.broadcast()
+	}
+}
+
+// unlock starts the goroutines that have something to do, releases the mutex, and calls OnDone and
+// OnStoreError.
+func (l *Ledger) unlock() {
+	l.startWriting()
+	l.startCommitting()
+	told, failed := l.told, l.failed
+	l.told, l.failed = nil, nil
+	l.mu.Unlock()
+	l.tell(told, failed)
+}
+
+// tell calls OnDone and OnStoreError. If one of these calls ends the goroutine, the others follow
+// all the same.
+func (l *Ledger) tell(told []Receipt, failed []error) {
+	if len(told) == 0 && len(failed) == 0 {
+		return
+	}
+	defer func() { l.tell(told, failed) }() // nothing is left, unless a call did not return
+	for len(told) > 0 {
+		r := told[0]
+		told = told[1:]
+		l.o.OnDone(r)
+	}
+	for len(failed) > 0 {
+		err := failed[0]
+		failed = failed[1:]
+		l.o.OnStoreError(err)
+	}
+}
+
+// setTimer lets the timer ring when the first message is too old. It may ring earlier, because it
+// is not set anew whenever another message becomes the first.
+func (l *Ledger) setTimer() {
+	e := l.queue.first()
+	if l.o.Age == 0 || e == nil || l.conn == nil || l.closed || l.due {
+		return
+	}
+	l.due = true
+	l.work.Add(1)
+	wait := max(0, time.Until(time.Unix(0, e.added).Add(l.o.Age)))
+	if l.timer == nil {
+		l.timer = time.AfterFunc(wait, l.expire) // joined by end
+	} else {
+		l.timer.Reset(wait)
+	}
+}
+
+// expire is the timer's function. It drops the messages that are too old.
+func (l *Ledger) expire() {
+	defer l.work.Done()
+	l.mu.Lock()
+	l.due = false
+	l.dropOld()
+	l.setTimer()
+	l.unlock()
+}
+
+// dropOld drops the messages that are too old, and reports whether there were any.
+func (l *Ledger) dropOld() (dropped bool) {
+	if l.o.Age == 0 || l.closed {
+		return false
+	}
+	now := time.Now()
+	for e := l.queue.first(); e != nil && now.Sub(time.Unix(0, e.added)) >= l.o.Age; e = l.queue.first() {
+		l.settle(e, OutcomeExpired, ErrExpired)
+		dropped = true
+	}
+	return dropped
+}
+
+// The rest are the functions of the layer.
+
+// start begins to serve c.
+func (l *Ledger) start(c *reconnect.Conn) error {
+	l.mu.Lock()
+	if l.conn != nil || l.closed {
+		l.mu.Unlock()
+		return errUsed
+	}
+	l.conn = c
+	l.setTimer()
+	for _, r := range l.damaged {
+		l.stats.count(OutcomeDamaged)
+		if r.ID > 0 {
+			l.remember(OutcomeError{r.ID, OutcomeDamaged, r.Err})
+		}
+		if l.o.OnDone != nil {
+			l.told = append(l.told, r)
+		}
+	}
+	l.damaged = nil
+	l.unlock()
+	return nil
+}
+
+// end waits until every goroutine has ended, and hands back what is left.
+func (l *Ledger) end(err error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return
+	}
+	l.closed = true
+	l.interrupt()
+	l.room.broadcast()
+	if l.due && l.timer.Stop() {
+		l.due = false
+		l.work.Done()
+	}
+	l.mu.Unlock()
+	l.work.Wait()
+	l.mu.Lock()
+	for e := l.queue.first(); e != nil; e = l.queue.first() {
+		l.settle(e, OutcomeLeft, left(err))
+	}
+	l.sessions, l.reset = nil, nil
+	deletes, state := l.deletes, l.state
+	l.deletes = nil
+	l.mu.Unlock()
+	defer func() { // even if the Store ends the goroutine
+		l.mu.Lock()
+		l.unlock()
+	}()
+	if len(deletes) > 0 {
+		l.apply(Change{State: state, Delete: deletes}, func(error) {}) // no other call runs any more
+	}
+}

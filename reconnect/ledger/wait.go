@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"context"
+	"net"
+)
+
+// signal wakes all goroutines that wait for it. The Ledger's mutex guards it.
+type signal struct{ ch chan struct{} } // nil: nobody has called wait since the last broadcast
+
+// wait returns a channel that the next broadcast closes.
+func (s *signal) wait() <-chan struct{} {
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) broadcast() {
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}
+
+// wait is what the goroutines in [Ledger.Wait] for one message share.
+type wait struct {
+	waiters int // guarded by the Ledger's mutex
+	done    chan struct{}
+	outcome Outcome // valid when done is closed, as is err
+	err     error
+}
+
+func (w *wait) finish(outcome Outcome, err error) {
+	w.outcome, w.err = outcome, err
+	close(w.done)
+}
+
+// remembered is how many outcomes that were not OutcomeAcknowledged are kept for Wait, unless
+// LedgerOptions.Messages is more.
+const remembered = 1024
+
+// Wait waits until the message with this ID has its outcome. It returns nil if that is
+// [OutcomeAcknowledged], otherwise an *[OutcomeError]. If ctx ends first it returns the cause of ctx;
+// the message is sent all the same.
+//
+// It may be called when the message has its outcome already. The Ledger remembers the last 1024
+// outcomes that were not OutcomeAcknowledged, or LedgerOptions.Messages of them if that is more. Once
+// it has forgotten one, it does not know either which messages before that were acknowledged: for
+// those, and for what was settled in an earlier run of the program, the error is ErrUnknown. For an ID
+// that was not given to a message it is ErrNoMessage.
+func (l *Ledger) Wait(ctx context.Context, id uint64) error {
+	l.mu.Lock()
+	if l.queue.byID(id) == nil {
+		defer l.mu.Unlock()
+		return l.past(id)
+	}
+	w := l.waits[id]
+	if w == nil {
+		w = &wait{done: make(chan struct{})}
+		if l.waits == nil {
+			l.waits = make(map[uint64]*wait)
+		}
+		l.waits[id] = w
+	}
+	w.waiters++
+	l.mu.Unlock()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if w.waiters--; w.waiters == 0 && l.waits[id] == w {
+			delete(l.waits, id)
+		}
+		return context.Cause(ctx)
+	}
+	if w.outcome == OutcomeAcknowledged {
+		return nil
+	}
+	return &OutcomeError{id, w.outcome, w.err}
+}
+
+// past returns what became of a message that is not in the queue.
+func (l *Ledger) past(id uint64) error {
+	if id == 0 || id > l.state.LastID {
+		return ErrNoMessage
+	}
+	for i := range l.bad {
+		if l.bad[i].ID == id {
+			e := l.bad[i]
+			return &e
+		}
+	}
+	if id <= l.unknownTo {
+		return ErrUnknown
+	}
+	return nil
+}
+
+// remember keeps an outcome for Wait.
+func (l *Ledger) remember(e OutcomeError) {
+	if len(l.bad) < max(remembered, l.o.Messages) {
+		l.bad = append(l.bad, e)
+		return
+	}
+	l.unknownTo = max(l.unknownTo, l.bad[l.oldestBad].ID)
+	l.bad[l.oldestBad] = e
+	l.oldestBad = (l.oldestBad + 1) % len(l.bad)
+}
+
+// WaitAll waits until every message has its outcome, so that nothing is unacknowledged. Call it
+// before [reconnect.Conn.Shutdown], which does not wait for the Ledger. Acknowledgements have to be
+// read meanwhile: if they come by Read or Messages, go on reading until Shutdown has ended the
+// stream. WaitAll returns the cause of ctx if ctx ends first, and [net.ErrClosed] if the Conn has
+// ended and messages were left.
+func (l *Ledger) WaitAll(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Left > 0, l.empty.wait()
+		l.mu.Unlock()
+		switch {
+		case done && left:
+			return net.ErrClosed
+		case done:
+			return nil
+		}
+		select {
+		case <-empty:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Unacked returns the messages that are unacknowledged, in order, such as to show them to a user.
+func (l *Ledger) Unacked() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]Entry, 0, l.queue.live)
+	for e := range l.queue.all {
+		list = append(list, e.entry())
+	}
+	return list
+}
+
+// LastID returns the last ID that was given to a message, in an earlier run of the program too if
+// there is a Store; 0: none was. A program that adds what comes from a numbered source goes on after
+// it.
+func (l *Ledger) LastID() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.LastID
+}
+
+// LedgerStats are counts since NewLedger, and what is unacknowledged now. Added and Loaded together
+// are the outcomes together, from Acknowledged to Left, and Unacked.
+type LedgerStats struct {
+	Added    uint64 // messages that Add accepted
+	Loaded   uint64 // messages that the Store had, the damaged ones among them
+	Written  uint64 // writes
+	Repeated uint64 // writes of messages that were written before under the same Seq
+	Resets   uint64 // times that the peer had forgotten us, and new numbers began, or the old ones went on: see Reset
+
+	Acknowledged uint64 // messages with OutcomeAcknowledged, and so on
+	Expired      uint64
+	Dropped      uint64
+	Forgotten    uint64
+	Refused      uint64
+	Damaged      uint64
+	Left         uint64
+
+	Unacked      int // messages that are unacknowledged
+	UnackedBytes int // bytes of their data
+}
+
+// Stats returns the counts.
+func (l *Ledger) Stats() LedgerStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Unacked, s.UnackedBytes = l.queue.live, l.queue.bytes
+	return s
+}
+
+func (s *LedgerStats) count(o Outcome) {
+	switch o {
+	case OutcomeAcknowledged:
+		s.Acknowledged++
+	case OutcomeExpired:
+		s.Expired++
+	case OutcomeDropped:
+		s.Dropped++
+	case OutcomeForgotten:
+		s.Forgotten++
+	case OutcomeRefused:
+		s.Refused++
+	case OutcomeDamaged:
+		s.Damaged++
+	case OutcomeLeft:
+		s.Left++
+	}
+}
