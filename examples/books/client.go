@@ -40,7 +40,7 @@ func Follow(d reconnect.Dialer, o *reconnect.Options) (*Client, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if c.Bridge, err = bridge.NewBridge(&bridge.BridgeOptions[string, venue.Message]{Parse: c.parse, Ask: c.ask}); err != nil {
+	if c.Bridge, err = bridge.New(&bridge.Options[string, venue.Message]{Parse: c.parse, Ask: c.ask}); err != nil {
 		return nil, err
 	}
 	o.Layers = append(o.Layers, c.Set.Layer())
@@ -80,7 +80,7 @@ func (c *Client) Read(ctx context.Context, seen func(*Event)) error {
 		if err != nil {
 			return err
 		}
-		if e.Kind != bridge.Other { // which is the answer to a ping, or a seam: the books get Stale
+		if e.Kind != bridge.EventOther { // which is the answer to a ping, or a seam: the books get Stale
 			c.change(&e)
 		}
 		seen(&e)
@@ -101,16 +101,16 @@ func (c *Client) change(e *Event) {
 		c.books[e.Key] = b
 	}
 	switch e.Kind {
-	case bridge.Snapshot:
+	case bridge.EventSnapshot:
 		b.Book, b.lost = *venue.NewBook(), false // nothing of the old book remains
 		b.update(e)
-	case bridge.Live:
+	case bridge.EventLive:
 		b.update(e)
-	case bridge.Stale:
+	case bridge.EventStale:
 		b.stale = true
-	case bridge.Lost: // there is no snapshot to be had now; Healed follows all the same
+	case bridge.EventLost: // there is no snapshot to be had now; Healed follows all the same
 		b.lost = true
-	case bridge.Healed:
+	case bridge.EventHealed:
 		b.stale = false
 	}
 }

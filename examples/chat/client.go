@@ -39,13 +39,13 @@ const (
 // newClient starts to keep a connection to the room open.
 func newClient(d reconnect.Dialer, name string, keep time.Duration, s *terminal.Screen, o reconnect.RunOptions) (c *client, err error) {
 	c = &client{id: rand.Text(), name: name, keep: keep, screen: s, heard: map[string]uint64{}}
-	c.ledger, err = ledger.NewLedger(&ledger.LedgerOptions{
+	c.ledger, err = ledger.New(&ledger.Options{
 		Encode: func(e ledger.Entry) (conn.Message, error) {
 			return encode(message{Type: "say", ID: e.Seq, Text: string(e.Data)}), nil
 		},
 		Messages: maxUnsaid,
 		Age:      keep,
-		OnReset:  ledger.KeepNumbers, // because the room tells lines apart by their author and number
+		OnReset:  ledger.ResetKeepNumbers, // because the room tells lines apart by their author and number
 		OnDone:   c.done,
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *client) hear(_ context.Context, msg reconnect.Message) {
 	case err != nil:
 	case m.Type == "ack":
 		err = c.ledger.AckedTo(msg.Session, m.ID)
-	case m.Type == "line" && c.at.Take(c.at.Epoch, m.Seq) == bridge.Next:
+	case m.Type == "line" && c.at.Take(c.at.Epoch, m.Seq) == bridge.PlacementNext:
 		c.show(m)
 	default:
 		err = fmt.Errorf("%s %d after line %d", m.Type, m.Seq, c.at.Offset)
@@ -141,7 +141,7 @@ func (c *client) show(m message) {
 }
 
 // done receives what became of each line, and shows those that the room may not have.
-func (c *client) done(r ledger.Receipt) {
+func (c *client) done(r ledger.Settled) {
 	if r.Outcome != ledger.OutcomeAcknowledged {
 		c.showUnsent(string(r.Data), r.Sent, r.Err)
 	}

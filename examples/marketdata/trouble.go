@@ -58,10 +58,10 @@ const (
 // seen notes what has happened to a book. The reader calls it.
 func (t *tour) seen(e *books.Event) {
 	switch e.Kind {
-	case bridge.Stale:
+	case bridge.EventStale:
 		t.breaks.Add(1)
 		t.log.Info("book is stale", "book", e.Key, "cause", e.Err)
-	case bridge.Healed:
+	case bridge.EventHealed:
 		t.log.Info("book is right", "book", e.Key, "seq", e.Last)
 	}
 }

@@ -58,12 +58,12 @@ func (a *audited) check(e *books.Event) {
 	defer a.mu.Unlock()
 	was := a.last[e.Key]
 	switch e.Kind {
-	case bridge.Stale:
-		was.Kind = bridge.Stale
+	case bridge.EventStale:
+		was.Kind = bridge.EventStale
 		a.last[e.Key] = was
-	case bridge.Live, bridge.Snapshot:
-		stale := was.Kind == bridge.Stale || was.Session == 0
-		if a.err == nil && (e.Session < was.Session || e.Kind == bridge.Live && (stale || e.Last != was.Last+1)) {
+	case bridge.EventLive, bridge.EventSnapshot:
+		stale := was.Kind == bridge.EventStale || was.Session == 0
+		if a.err == nil && (e.Session < was.Session || e.Kind == bridge.EventLive && (stale || e.Last != was.Last+1)) {
 			a.err = errors.New("wrong: " + e.Kind.String() + " after " + was.Kind.String())
 		}
 		a.last[e.Key] = *e

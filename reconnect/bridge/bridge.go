@@ -19,7 +19,7 @@ import (
 // missing it fetches the past, or a snapshot, and gives its reader one sequence of events: those
 // of each stream are in order, each item once.
 //
-//	b, err := bridge.NewBridge(&bridge.BridgeOptions[string, Trade]{
+//	b, err := bridge.New(&bridge.Options[string, Trade]{
 //		Parse: parseTrade, // a message: which stream, which number
 //		Past:  fetchTrades, // a page of what comes after a cursor
 //	})
@@ -31,15 +31,15 @@ import (
 //			return err // ctx has ended, or the Conn
 //		}
 //		switch e.Kind {
-//		case bridge.Live, bridge.Past:
+//		case bridge.EventLive, bridge.EventPast:
 //			apply(e.Key, e.Value)
-//		case bridge.Snapshot:
+//		case bridge.EventSnapshot:
 //			replace(e.Key, e.Value)
-//		case bridge.Stale:
+//		case bridge.EventStale:
 //			distrust(e.Key, e.Err)
-//		case bridge.Lost:
+//		case bridge.EventLost:
 //			discard(e.Key, e.Err) // what was built of changes is wrong from here on, until a Snapshot
-//		case bridge.Healed:
+//		case bridge.EventHealed:
 //			trust(e.Key)
 //		}
 //	}
@@ -67,7 +67,7 @@ import (
 //	what is held has no limit                                   bounded: the oldest is fetched instead
 //	one slow or failing stream stops the others                 each has its own hold, its own fetch and its own wait
 type Bridge[K comparable, T any] struct {
-	o      BridgeOptions[K, T]
+	o      Options[K, T]
 	turn   atomic.Bool // a goroutine ranges over Events
 	random *rand.Rand  // for the waits; belongs to that goroutine
 
@@ -81,7 +81,7 @@ type Bridge[K comparable, T any] struct {
 	fetches  fetches[K, T]   // under way, and to come
 	source   Source          // of the last Events
 	wake     func()          // ends the present Read; nil: nobody reads
-	stats    BridgeStats     // Streams, Stale, Held and HeldBytes are not kept here
+	stats    Stats           // Streams, Stale, Held and HeldBytes are not kept here
 }
 
 // retry is a call of OnRetry.
@@ -107,9 +107,9 @@ type Source interface {
 	State() reconnect.State
 }
 
-// NewBridge makes a Bridge. It has nothing to close: what Events starts ends with its loop. The
+// New makes a Bridge. It has nothing to close: what Events starts ends with its loop. The
 // error names the option that is wrong.
-func NewBridge[K comparable, T any](o *BridgeOptions[K, T]) (*Bridge[K, T], error) {
+func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	}
 	s := b.add(key)
 	if s == nil {
-		return fmt.Errorf("bridge: more streams than BridgeOptions.Streams: %d", b.o.Streams)
+		return fmt.Errorf("bridge: more streams than Options.Streams: %d", b.o.Streams)
 	}
 	s.cursor = after.At()
 	s.known = s.cursor != Cursor{} || !b.snapshots()
@@ -238,8 +238,8 @@ func (b *Bridge[K, T]) Cursor(key K) (c Cursor, stale, ok bool) {
 	return s.cursor, s.stale, true
 }
 
-// BridgeStats are counts of a [Bridge].
-type BridgeStats struct {
+// Stats are counts of a [Bridge].
+type Stats struct {
 	Streams   int // that have begun
 	Stale     int // of these
 	Held      int // messages that wait for the past, of all streams
@@ -252,7 +252,7 @@ type BridgeStats struct {
 }
 
 // Stats returns the counts.
-func (b *Bridge[K, T]) Stats() BridgeStats {
+func (b *Bridge[K, T]) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats

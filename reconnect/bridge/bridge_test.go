@@ -18,7 +18,7 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-type options = bridge.BridgeOptions[string, string]
+type options = bridge.Options[string, string]
 
 // oneSecond is a policy without jitter.
 var oneSecond = &backoff.Exponential{Base: time.Second, Factor: 1, Jitter: backoff.JitterNone}
@@ -350,7 +350,7 @@ func TestWhatFollowsAPanicIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{t: t, ended: make(chan error, 1)}
 		s.source = &scriptedSource{next: make(chan any), state: reconnect.StateReady, ready: make(chan struct{})}
-		b, err := bridge.NewBridge(&options{Parse: parseItem})
+		b, err := bridge.New(&options{Parse: parseItem})
 		require.NoError(t, err)
 		for _, key := range []string{"a", "b", "c"} {
 			require.NoError(t, b.Follow(key, bridge.Cursor{Offset: 5}))
@@ -395,7 +395,7 @@ func TestWhatIsNoItemIsPassedOn(t *testing.T) {
 		s.source.next <- reconnect.Message{Message: conn.TextMessage("welcome"), Session: 1}
 		s.live("b", 1)
 		s.want("other: welcome", `other: b "" 0 1`)
-		require.ErrorContains(t, s.b.Follow("c", bridge.Cursor{}), "BridgeOptions.Streams: 1")
+		require.ErrorContains(t, s.b.Follow("c", bridge.Cursor{}), "Options.Streams: 1")
 	})
 }
 
@@ -415,7 +415,7 @@ func (n *numbers) Await(ctx context.Context, _ reconnect.State) error { return e
 func inOrder(tb testing.TB) *bridge.Bridge[int, uint64] {
 	var last [100]uint64
 	key := 0
-	b, err := bridge.NewBridge(&bridge.BridgeOptions[int, uint64]{Parse: func(reconnect.Message) (bridge.Item[int, uint64], bool) {
+	b, err := bridge.New(&bridge.Options[int, uint64]{Parse: func(reconnect.Message) (bridge.Item[int, uint64], bool) {
 		key = (key + 1) % len(last)
 		last[key]++
 		return bridge.Item[int, uint64]{Key: key, Epoch: "epoch", Last: last[key], Value: last[key]}, true

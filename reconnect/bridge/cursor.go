@@ -15,13 +15,13 @@ import (
 //
 //	var at bridge.Cursor // of a reader that has nothing yet
 //	switch at.Take(m.Epoch, m.Number) {
-//	case bridge.Next:
+//	case bridge.PlacementNext:
 //		apply(m) // and store at.At() with the effect
-//	case bridge.Seen:
+//	case bridge.PlacementSeen:
 //		// a duplicate
-//	case bridge.Gap, bridge.Beyond:
+//	case bridge.PlacementGap, bridge.PlacementBeyond:
 //		first, last, _ := at.Missing() // fetch these
-//	case bridge.NewEpoch:
+//	case bridge.PlacementNewEpoch:
 //		at = bridge.Cursor{Epoch: m.Epoch} // the server counts anew
 //	}
 //
@@ -49,60 +49,62 @@ type span struct{ first, last uint64 }
 // maxAhead is how many spans a Cursor remembers.
 const maxAhead = 64
 
-// Step says what a number means to a [Cursor].
-type Step uint8
+// Placement says what a number means to a [Cursor].
+type Placement uint8
 
-// The steps.
+// The placements.
 const (
-	Next     Step = iota // it was due; the Cursor has moved over it, and over what it remembers after it
-	Seen                 // it has come before
-	Gap                  // numbers are missing before it; it is remembered, and is Seen from now on
-	Beyond               // like Gap, but it is not remembered, because there are 64 gaps: it has to come again
-	NewEpoch             // its epoch is another one; the Cursor has not changed
+	PlacementNext     Placement = iota // it was due; the Cursor has moved over it, and over what it remembers after it
+	PlacementSeen                      // it has come before
+	PlacementGap                       // numbers are missing before it; it is remembered, and is Seen from now on
+	PlacementBeyond                    // like Gap, but it is not remembered, because there are 64 gaps: it has to come again
+	PlacementNewEpoch                  // its epoch is another one; the Cursor has not changed
 )
 
-func (s Step) String() string {
-	if int(s) < len(steps) {
-		return steps[s]
+func (p Placement) String() string {
+	if int(p) < len(placements) {
+		return placements[p]
 	}
-	return fmt.Sprintf("Step(%d)", uint8(s))
+	return fmt.Sprintf("Placement(%d)", uint8(p))
 }
 
-var steps = [...]string{"next", "seen", "gap", "beyond", "new epoch"}
+var placements = [...]string{"next", "seen", "gap", "beyond", "new epoch"}
 
 // Take says what the number means, and moves the Cursor over it if nothing is missing before
 // it. A zero Cursor takes the epoch over.
-func (c *Cursor) Take(epoch string, number uint64) Step { return c.TakeRange(epoch, number, number) }
+func (c *Cursor) Take(epoch string, number uint64) Placement {
+	return c.TakeRange(epoch, number, number)
+}
 
 // TakeRange is [Cursor.Take] for a message that stands for all numbers from first to last, such
 // as an update of an order book that joins several. It is Next if the number that is due is
 // one of them, even if some before that have come already. If first is above last,
 // the message stands for last alone.
-func (c *Cursor) TakeRange(epoch string, first, last uint64) Step {
+func (c *Cursor) TakeRange(epoch string, first, last uint64) Placement {
 	first = min(first, last)
 	step := c.look(epoch, first, last)
 	switch step {
-	case Next:
+	case PlacementNext:
 		c.advance(epoch, last)
-	case Gap:
+	case PlacementGap:
 		return c.remember(epoch, span{first, last})
 	}
 	return step
 }
 
 // look says what the numbers mean, and changes nothing.
-func (c *Cursor) look(epoch string, first, last uint64) Step {
+func (c *Cursor) look(epoch string, first, last uint64) Placement {
 	switch {
 	case epoch != c.Epoch && *c != (Cursor{}):
-		return NewEpoch
+		return PlacementNewEpoch
 	case last <= c.Offset:
-		return Seen
+		return PlacementSeen
 	case first <= c.Offset+1: // no overflow, because Offset is below last
-		return Next
+		return PlacementNext
 	case c.ahead.covers(first, last):
-		return Seen
+		return PlacementSeen
 	}
-	return Gap
+	return PlacementGap
 }
 
 // advance moves the Cursor to last, and over what is remembered right after it.
@@ -126,15 +128,15 @@ func (c *Cursor) advance(epoch string, last uint64) {
 }
 
 // remember notes numbers that came after a gap.
-func (c *Cursor) remember(epoch string, s span) Step {
+func (c *Cursor) remember(epoch string, s span) Placement {
 	if c.ahead == nil {
 		c.ahead = new(ahead)
 	}
 	if !c.ahead.add(s) {
-		return Beyond
+		return PlacementBeyond
 	}
 	c.Epoch = epoch
-	return Gap
+	return PlacementGap
 }
 
 // covers reports whether all the numbers are remembered.

@@ -13,10 +13,10 @@ import (
 
 func TestACursorMovesOverWhatIsContiguous(t *testing.T) {
 	var c bridge.Cursor
-	require.Equal(t, bridge.Next, c.Take("a", 1))
-	require.Equal(t, bridge.Next, c.Take("a", 2))
-	require.Equal(t, bridge.Seen, c.Take("a", 1))
-	require.Equal(t, bridge.Seen, c.Take("a", 0), "no stream has the number 0")
+	require.Equal(t, bridge.PlacementNext, c.Take("a", 1))
+	require.Equal(t, bridge.PlacementNext, c.Take("a", 2))
+	require.Equal(t, bridge.PlacementSeen, c.Take("a", 1))
+	require.Equal(t, bridge.PlacementSeen, c.Take("a", 0), "no stream has the number 0")
 	require.Equal(t, bridge.Cursor{Epoch: "a", Offset: 2}, c)
 	_, _, open := c.Missing()
 	require.False(t, open)
@@ -24,21 +24,21 @@ func TestACursorMovesOverWhatIsContiguous(t *testing.T) {
 
 func TestACursorIsPinnedWhileAGapIsOpen(t *testing.T) {
 	c := bridge.Cursor{Offset: 10}
-	require.Equal(t, bridge.Gap, c.Take("", 13))
-	require.Equal(t, bridge.Gap, c.Take("", 14))
-	require.Equal(t, bridge.Gap, c.Take("", 17))
-	require.Equal(t, bridge.Seen, c.Take("", 14), "it came before, after the gap")
+	require.Equal(t, bridge.PlacementGap, c.Take("", 13))
+	require.Equal(t, bridge.PlacementGap, c.Take("", 14))
+	require.Equal(t, bridge.PlacementGap, c.Take("", 17))
+	require.Equal(t, bridge.PlacementSeen, c.Take("", 14), "it came before, after the gap")
 	require.Equal(t, uint64(10), c.Offset)
 	first, last, open := c.Missing()
 	require.True(t, open)
 	require.Equal(t, [2]uint64{11, 12}, [2]uint64{first, last})
-	require.Equal(t, bridge.Next, c.Take("", 11))
+	require.Equal(t, bridge.PlacementNext, c.Take("", 11))
 	require.Equal(t, uint64(11), c.Offset)
-	require.Equal(t, bridge.Next, c.Take("", 12))
+	require.Equal(t, bridge.PlacementNext, c.Take("", 12))
 	require.Equal(t, uint64(14), c.Offset, "closing the gap moves over what came after it")
 	first, last, _ = c.Missing()
 	require.Equal(t, [2]uint64{15, 16}, [2]uint64{first, last})
-	require.Equal(t, bridge.Next, c.TakeRange("", 15, 16))
+	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 15, 16))
 	require.Equal(t, bridge.Cursor{Offset: 17}, c, "nothing is kept when no gap is open")
 }
 
@@ -49,23 +49,23 @@ func TestACopyMadeByAtHasNothingOfWhatCameAfterAGap(t *testing.T) {
 	c.Take("", 11)
 	require.Equal(t, uint64(12), c.Offset)
 	require.Equal(t, bridge.Cursor{Offset: 10}, stored)
-	require.Equal(t, bridge.Gap, stored.Take("", 12))
+	require.Equal(t, bridge.PlacementGap, stored.Take("", 12))
 }
 
 func TestOffsetsOfAnotherEpochMeanNothing(t *testing.T) {
 	c := bridge.Cursor{Epoch: "a", Offset: 10}
-	require.Equal(t, bridge.NewEpoch, c.Take("b", 11))
-	require.Equal(t, bridge.NewEpoch, c.Take("", 11))
+	require.Equal(t, bridge.PlacementNewEpoch, c.Take("b", 11))
+	require.Equal(t, bridge.PlacementNewEpoch, c.Take("", 11))
 	require.Equal(t, bridge.Cursor{Epoch: "a", Offset: 10}, c, "the caller decides")
 	zero := bridge.Cursor{Epoch: "b"}
-	require.Equal(t, bridge.NewEpoch, zero.Take("a", 1))
+	require.Equal(t, bridge.PlacementNewEpoch, zero.Take("a", 1))
 }
 
 func TestAZeroCursorTakesTheEpochOver(t *testing.T) {
 	var c bridge.Cursor
-	require.Equal(t, bridge.Gap, c.Take("a", 2))
-	require.Equal(t, bridge.NewEpoch, c.Take("b", 1))
-	require.Equal(t, bridge.Next, c.Take("a", 1))
+	require.Equal(t, bridge.PlacementGap, c.Take("a", 2))
+	require.Equal(t, bridge.PlacementNewEpoch, c.Take("b", 1))
+	require.Equal(t, bridge.PlacementNext, c.Take("a", 1))
 	require.Equal(t, bridge.Cursor{Epoch: "a", Offset: 2}, c)
 }
 
@@ -73,38 +73,38 @@ func TestAZeroCursorTakesTheEpochOver(t *testing.T) {
 // number after that of the snapshot, and may begin before it.
 func TestAMessageMayStandForARangeOfNumbers(t *testing.T) {
 	c := bridge.Cursor{Offset: 160}
-	require.Equal(t, bridge.Seen, c.TakeRange("", 150, 160))
-	require.Equal(t, bridge.Next, c.TakeRange("", 157, 163))
-	require.Equal(t, bridge.Gap, c.TakeRange("", 165, 170))
-	require.Equal(t, bridge.Gap, c.TakeRange("", 168, 175), "a part of it is new")
-	require.Equal(t, bridge.Seen, c.TakeRange("", 166, 174))
-	require.Equal(t, bridge.Next, c.TakeRange("", 164, 166))
+	require.Equal(t, bridge.PlacementSeen, c.TakeRange("", 150, 160))
+	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 157, 163))
+	require.Equal(t, bridge.PlacementGap, c.TakeRange("", 165, 170))
+	require.Equal(t, bridge.PlacementGap, c.TakeRange("", 168, 175), "a part of it is new")
+	require.Equal(t, bridge.PlacementSeen, c.TakeRange("", 166, 174))
+	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 164, 166))
 	require.Equal(t, bridge.Cursor{Offset: 175}, c)
-	require.Equal(t, bridge.Next, c.TakeRange("", 999, 176), "first is above last")
+	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 999, 176), "first is above last")
 	require.Equal(t, bridge.Cursor{Offset: 176}, c)
 }
 
 func TestNumbersAtTheEndOfTheRangeDoNotOverflow(t *testing.T) {
 	c := bridge.Cursor{Offset: math.MaxUint64 - 2}
-	require.Equal(t, bridge.Gap, c.Take("", math.MaxUint64))
-	require.Equal(t, bridge.Next, c.Take("", math.MaxUint64-1))
+	require.Equal(t, bridge.PlacementGap, c.Take("", math.MaxUint64))
+	require.Equal(t, bridge.PlacementNext, c.Take("", math.MaxUint64-1))
 	require.Equal(t, bridge.Cursor{Offset: math.MaxUint64}, c)
-	require.Equal(t, bridge.Seen, c.Take("", math.MaxUint64))
+	require.Equal(t, bridge.PlacementSeen, c.Take("", math.MaxUint64))
 }
 
 func TestWhatCannotBeRememberedHasToComeAgain(t *testing.T) {
 	var c bridge.Cursor
 	for i := range uint64(64) {
-		require.Equal(t, bridge.Gap, c.Take("", 2*i+3))
+		require.Equal(t, bridge.PlacementGap, c.Take("", 2*i+3))
 	}
-	require.Equal(t, bridge.Beyond, c.Take("", 1000))
-	require.Equal(t, bridge.Beyond, c.Take("", 1000))
-	require.Equal(t, bridge.Gap, c.Take("", 130), "it joins what is remembered")
+	require.Equal(t, bridge.PlacementBeyond, c.Take("", 1000))
+	require.Equal(t, bridge.PlacementBeyond, c.Take("", 1000))
+	require.Equal(t, bridge.PlacementGap, c.Take("", 130), "it joins what is remembered")
 	for c.Offset < 130 {
-		require.Equal(t, bridge.Next, c.Take("", c.Offset+1))
+		require.Equal(t, bridge.PlacementNext, c.Take("", c.Offset+1))
 	}
 	require.Equal(t, bridge.Cursor{Offset: 130}, c)
-	require.Equal(t, bridge.Gap, c.Take("", 1000))
+	require.Equal(t, bridge.PlacementGap, c.Take("", 1000))
 }
 
 // Random numbers, compared with a set.
@@ -121,7 +121,7 @@ func TestACursorAgreesWithASetOfNumbers(t *testing.T) {
 				all = all && (n == 0 || came[n])
 			}
 			step := c.TakeRange("", first, last)
-			require.Equal(t, all, step == bridge.Seen, "seed %d: %d-%d is %v", seed, first, last, step)
+			require.Equal(t, all, step == bridge.PlacementSeen, "seed %d: %d-%d is %v", seed, first, last, step)
 			for n := first; n <= last; n++ {
 				came[n] = true
 			}

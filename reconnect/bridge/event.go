@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Item is one thing in a stream: what [BridgeOptions].Parse makes of a message, and what Past
+// Item is one thing in a stream: what [Options].Parse makes of a message, and what Past
 // and Snapshot return.
 type Item[K comparable, T any] struct {
 	Key K // which stream; Past and Snapshot need not set it
@@ -58,7 +58,7 @@ type Event[K comparable, T any] struct {
 // Cursor returns the place after e, if e is Live, Past, Snapshot, Lost or Healed. Store it together
 // with the effect of e. It returns false if e moves nothing: an item without a number does not.
 func (e *Event[K, T]) Cursor() (Cursor, bool) {
-	if e.Last == 0 || e.Kind == Stale || e.Kind == Other {
+	if e.Last == 0 || e.Kind == EventStale || e.Kind == EventOther {
 		return Cursor{}, false
 	}
 	return Cursor{Epoch: e.Epoch, Offset: e.Last}, true
@@ -69,13 +69,13 @@ type Kind uint8
 
 // The kinds.
 const (
-	Live     Kind = iota // the next item, from the connection
-	Past                 // the next item, from a fetch of the past
-	Snapshot             // it replaces everything before it
-	Stale                // from here on something is missing, until Healed: what was built is not to be trusted
-	Healed               // nothing is missing any more, except what was reported as Lost; a stream that begins with a snapshot has neither Stale nor Healed
-	Lost                 // some numbers will never come: the server has them no longer
-	Other                // belongs to no stream: a message that is no item, or a seam
+	EventLive     Kind = iota // the next item, from the connection
+	EventPast                 // the next item, from a fetch of the past
+	EventSnapshot             // it replaces everything before it
+	EventStale                // from here on something is missing, until Healed: what was built is not to be trusted
+	EventHealed               // nothing is missing any more, except what was reported as Lost; a stream that begins with a snapshot has neither Stale nor Healed
+	EventLost                 // some numbers will never come: the server has them no longer
+	EventOther                // belongs to no stream: a message that is no item, or a seam
 )
 
 func (k Kind) String() string {
@@ -87,12 +87,12 @@ func (k Kind) String() string {
 
 var kinds = [...]string{"live", "past", "snapshot", "stale", "healed", "lost", "other"}
 
-// ErrTooOld is what [BridgeOptions].Past returns, or wraps, if the server does not go back as far
+// ErrTooOld is what [Options].Past returns, or wraps, if the server does not go back as far
 // as the cursor. The stream then begins anew with a snapshot. Without Snapshot and Ask what is
 // missing is Lost.
 var ErrTooOld = errors.New("the server does not go back that far")
 
-// These are causes of [Stale] and [Lost] events. Others are a [*reconnect.Seam], a [*GapError],
+// These are causes of [EventStale] and [EventLost] events. Others are a [*reconnect.Seam], a [*GapError],
 // and the errors of Past and Snapshot.
 var (
 	ErrBegins   = errors.New("the stream begins")                  // its past or a snapshot is to come first
@@ -102,12 +102,12 @@ var (
 	ErrRefetch  = errors.New("Bridge.Refetch was called") // perhaps because of a new subscription
 )
 
-// ErrOnlySeen is the error of an event of the kind [Other] that has a Key: a thousand live
+// ErrOnlySeen is the error of an event of the kind [EventOther] that has a Key: a thousand live
 // messages in a row had numbers that had come before. The server may have begun to count anew,
 // without telling an epoch. If so, call Forget.
 var ErrOnlySeen = errors.New("a thousand messages had numbers that had come before")
 
-// GapError is the cause of a [Stale] event if numbers are missing inside a session.
+// GapError is the cause of a [EventStale] event if numbers are missing inside a session.
 type GapError struct {
 	First, Last uint64 // what is missing
 }

@@ -70,7 +70,7 @@ func ExampleBridge() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
-	b, err := bridge.NewBridge(&bridge.BridgeOptions[string, line]{
+	b, err := bridge.New(&bridge.Options[string, line]{
 		Parse: func(m reconnect.Message) (bridge.Item[string, line], bool) {
 			var l line
 			err := json.Unmarshal(m.Data, &l)
@@ -99,9 +99,9 @@ func ExampleBridge() {
 			return
 		}
 		switch e.Kind {
-		case bridge.Live, bridge.Past:
+		case bridge.EventLive, bridge.EventPast:
 			fmt.Println(e.Key, e.Value.Number, e.Value.Text)
-		case bridge.Stale:
+		case bridge.EventStale:
 			fmt.Println("lines may be missing:", e.Err)
 		}
 		if e.Last == 5 {

@@ -315,18 +315,18 @@ func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turne
 			continue
 		}
 		step := s.cursor.look(it.Epoch, it.first(), it.Last)
-		if step == NewEpoch {
+		if step == PlacementNewEpoch {
 			if b.turnOver(s, it.Epoch, s.changed); s.apart {
 				return true, true
 			}
 			step = s.cursor.look(it.Epoch, it.first(), it.Last)
 		}
 		switch step {
-		case Next:
+		case PlacementNext:
 			fresh = true
 			b.take(s, n)
 			b.drain(s)
-		case Gap:
+		case PlacementGap:
 			s.head = max(s.head, it.Last) // even if there is no room for it
 			fresh = b.hold(s, n) || fresh
 		}

@@ -61,7 +61,7 @@ type modelPlace struct {
 func (r *modelReader) event(e bridge.Event[int, string]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.Kind == bridge.Other {
+	if e.Kind == bridge.EventOther {
 		_, seam := errors.AsType[*reconnect.Seam](e.Err)
 		require.True(r.t, seam, "%+v", e)
 		r.seams++
@@ -70,7 +70,7 @@ func (r *modelReader) event(e bridge.Event[int, string]) {
 	p := &r.keys[e.Key]
 	due := p.at.Offset + 1
 	switch e.Kind {
-	case bridge.Live, bridge.Past:
+	case bridge.EventLive, bridge.EventPast:
 		require.Equal(r.t, name(e.Key, e.Epoch, e.Last), e.Value)
 		if p.begun {
 			first := max(e.First, 1)
@@ -80,20 +80,20 @@ func (r *modelReader) event(e bridge.Event[int, string]) {
 			require.True(r.t, p.at.Epoch == e.Epoch || p.turned, "%+v", e)
 			require.True(r.t, first <= due && due <= e.Last, "%v is due: %+v", due, e)
 		}
-	case bridge.Snapshot:
+	case bridge.EventSnapshot:
 		r.resets++
 		require.Equal(r.t, name(e.Key, e.Epoch, e.Last), e.Value)
-	case bridge.Lost:
+	case bridge.EventLost:
 		r.lost++
 		if errors.Is(e.Err, bridge.ErrNewEpoch) { // the next number tells the epoch
 			p.at, p.turned = bridge.Cursor{}, true
 			return
 		}
 		require.Equal(r.t, due, e.First, "%+v", e)
-	case bridge.Stale:
+	case bridge.EventStale:
 		require.False(r.t, p.stale, "stale already: %+v", e)
 		p.stale = true
-	case bridge.Healed:
+	case bridge.EventHealed:
 		r.healed++
 		require.True(r.t, p.stale, "%+v", e)
 		require.False(r.t, p.begun && p.at != bridge.Cursor{Epoch: e.Epoch, Offset: e.Last}, "%+v after %v", e, p.at)
@@ -105,8 +105,8 @@ func (r *modelReader) event(e bridge.Event[int, string]) {
 }
 
 // modelOptions draws other options for each seed.
-func modelOptions(r *rand.Rand, s *modelServer) *bridge.BridgeOptions[int, string] {
-	o := &bridge.BridgeOptions[int, string]{
+func modelOptions(r *rand.Rand, s *modelServer) *bridge.Options[int, string] {
+	o := &bridge.Options[int, string]{
 		Parse: parse, Messages: 1 + r.IntN(60), Fetches: 1 + r.IntN(4), Rand: rand.NewPCG(r.Uint64(), 1),
 		AwaitSubscribed: r.IntN(4) == 0,
 	}
@@ -134,7 +134,7 @@ func runModel(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := newModelServer(rand.New(rand.NewPCG(seed, 8)), 1+r.IntN(4))
 	o := modelOptions(r, s)
-	b, err := bridge.NewBridge(o)
+	b, err := bridge.New(o)
 	require.NoError(t, err)
 	c, err := reconnect.New(reconnect.DialFunc(s.dial), &reconnect.Options{Run: reconnect.RunOptions{Policy: &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}}})
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func readModel(ctx context.Context, b *bridge.Bridge[int, string], c *reconnect.
 }
 
 // checkModel looks at a model that is at rest.
-func checkModel(t *testing.T, s *modelServer, o *bridge.BridgeOptions[int, string], b *bridge.Bridge[int, string], reader *modelReader) {
+func checkModel(t *testing.T, s *modelServer, o *bridge.Options[int, string], b *bridge.Bridge[int, string], reader *modelReader) {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	stats := b.Stats()

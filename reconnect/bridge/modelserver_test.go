@@ -189,7 +189,7 @@ func (s *modelServer) fault(ctx context.Context) error {
 	return nil
 }
 
-// past is BridgeOptions.Past.
+// past is Options.Past.
 func (s *modelServer) past(ctx context.Context, r bridge.Request[int]) ([]number, error) {
 	if err := s.fault(ctx); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (s *modelServer) past(ctx context.Context, r bridge.Request[int]) ([]number
 	return page, nil
 }
 
-// snapshot is BridgeOptions.Snapshot. Now and then it is an old one.
+// snapshot is Options.Snapshot. Now and then it is an old one.
 func (s *modelServer) snapshot(ctx context.Context, key int) (number, error) {
 	if err := s.fault(ctx); err != nil {
 		return number{}, err
@@ -244,7 +244,7 @@ func (s *modelServer) snapshot(ctx context.Context, key int) (number, error) {
 	return number{Epoch: m.epochName(), Last: last, Value: name(key, m.epochName(), last)}, nil
 }
 
-// ask is BridgeOptions.Ask.
+// ask is Options.Ask.
 func (s *modelServer) ask(ctx context.Context, key int) error {
 	if err := s.fault(ctx); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *modelServer) ask(ctx context.Context, key int) error {
 	return nil
 }
 
-// parse is BridgeOptions.Parse.
+// parse is Options.Parse.
 func parse(m reconnect.Message) (number, bool) {
 	var kind string
 	var it number

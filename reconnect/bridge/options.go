@@ -12,9 +12,9 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// BridgeOptions are the options of [NewBridge]. Parse must be set, and at least one of Past,
+// Options are the options of [New]. Parse must be set, and at least one of Past,
 // Snapshot and Ask should be: without them a Bridge can only tell what is missing.
-type BridgeOptions[K comparable, T any] struct {
+type Options[K comparable, T any] struct {
 	// Parse returns the item in a message, or false if it is something else, such as an
 	// answer: that is passed on as an event of the kind Other. It is called in the goroutine
 	// that ranges over Events. It may keep m.Data.
@@ -109,7 +109,7 @@ type BridgeOptions[K comparable, T any] struct {
 	Streams int
 }
 
-// Request is what [BridgeOptions].Past is to return.
+// Request is what [Options].Past is to return.
 type Request[K comparable] struct {
 	Key K
 
@@ -122,9 +122,9 @@ type Request[K comparable] struct {
 	Before uint64
 }
 
-func (o *BridgeOptions[K, T]) withDefaults() (BridgeOptions[K, T], error) {
+func (o *Options[K, T]) withDefaults() (Options[K, T], error) {
 	if o == nil {
-		return BridgeOptions[K, T]{}, errors.New("bridge: BridgeOptions.Parse is missing")
+		return Options[K, T]{}, errors.New("bridge: Options.Parse is missing")
 	}
 	d := *o
 	if err := d.validate(); err != nil {
@@ -142,22 +142,22 @@ func (o *BridgeOptions[K, T]) withDefaults() (BridgeOptions[K, T], error) {
 	return d, nil
 }
 
-func (o *BridgeOptions[K, T]) validate() error {
+func (o *Options[K, T]) validate() error {
 	for name, n := range map[string]int{"Messages": o.Messages, "Bytes": o.Bytes, "Fetches": o.Fetches, "Streams": o.Streams} {
 		if n < 0 {
-			return fmt.Errorf("bridge: BridgeOptions.%s: %d is negative", name, n)
+			return fmt.Errorf("bridge: Options.%s: %d is negative", name, n)
 		}
 	}
 	switch {
 	case o.Parse == nil:
-		return errors.New("bridge: BridgeOptions.Parse is missing")
+		return errors.New("bridge: Options.Parse is missing")
 	case o.Timeout < 0:
-		return fmt.Errorf("bridge: BridgeOptions.Timeout: %v is negative", o.Timeout)
+		return fmt.Errorf("bridge: Options.Timeout: %v is negative", o.Timeout)
 	case o.Snapshot != nil && o.Ask != nil:
-		return errors.New("bridge: BridgeOptions.Snapshot and Ask: either the snapshot is returned, or it comes in the stream")
+		return errors.New("bridge: Options.Snapshot and Ask: either the snapshot is returned, or it comes in the stream")
 	}
 	if err := o.Pace.Validate(); err != nil {
-		return fmt.Errorf("bridge: BridgeOptions.Pace: %w", err)
+		return fmt.Errorf("bridge: Options.Pace: %w", err)
 	}
 	return nil
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-func TestWrongBridgeOptionsAreNamed(t *testing.T) {
+func TestWrongOptionsAreNamed(t *testing.T) {
 	p := &store{}
 	for want, o := range map[string]*options{
-		"Parse is missing":                       {},
-		"BridgeOptions.Messages: -1":             {Parse: parseItem, Messages: -1},
-		"BridgeOptions.Bytes: -1":                {Parse: parseItem, Bytes: -1},
-		"BridgeOptions.Fetches: -1":              {Parse: parseItem, Fetches: -1},
-		"BridgeOptions.Streams: -1":              {Parse: parseItem, Streams: -1},
-		"BridgeOptions.Timeout: -1s":             {Parse: parseItem, Timeout: -time.Second},
-		"BridgeOptions.Snapshot and Ask":         {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
-		"BridgeOptions.Pace: budget: Window.Per": {Parse: parseItem, Pace: budget.Window{N: 1}},
+		"Parse is missing":                 {},
+		"Options.Messages: -1":             {Parse: parseItem, Messages: -1},
+		"Options.Bytes: -1":                {Parse: parseItem, Bytes: -1},
+		"Options.Fetches: -1":              {Parse: parseItem, Fetches: -1},
+		"Options.Streams: -1":              {Parse: parseItem, Streams: -1},
+		"Options.Timeout: -1s":             {Parse: parseItem, Timeout: -time.Second},
+		"Options.Snapshot and Ask":         {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
+		"Options.Pace: budget: Window.Per": {Parse: parseItem, Pace: budget.Window{N: 1}},
 	} {
-		_, err := bridge.NewBridge(o)
+		_, err := bridge.New(o)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := bridge.NewBridge[string, string](nil)
+	_, err := bridge.New[string, string](nil)
 	require.Error(t, err)
 }

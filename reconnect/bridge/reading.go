@@ -105,7 +105,7 @@ func (r *reading[K, T]) message(m reconnect.Message) {
 		r.forget(it.Key)
 	}
 	if !ok || unwanted {
-		r.push(Event[K, T]{Kind: Other, Session: m.Session, Message: m})
+		r.push(Event[K, T]{Kind: EventOther, Session: m.Session, Message: m})
 		return
 	}
 	r.Bridge.message(m, it)

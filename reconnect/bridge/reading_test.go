@@ -40,7 +40,7 @@ func readLate(t *testing.T, ctx context.Context, end error) (got []string, err e
 		time.Sleep(time.Second)
 		return nil, io.EOF
 	}
-	b, err := bridge.NewBridge(&options{Parse: parseItem, Past: past})
+	b, err := bridge.New(&options{Parse: parseItem, Past: past})
 	require.NoError(t, err)
 	source := &lateSource{&scriptedSource{session: 1, state: reconnect.StateReady, next: make(chan any)}, make(chan error, 1)}
 	source.end <- end

@@ -12,27 +12,27 @@ import (
 
 // The recovery rules of other protocols, in terms of a Cursor. The sources are named at each.
 func TestRecoveryRulesOfACursor(t *testing.T) {
-	const next, seen, gap, epoch = bridge.Next, bridge.Seen, bridge.Gap, bridge.NewEpoch
+	const next, seen, gap, epoch = bridge.PlacementNext, bridge.PlacementSeen, bridge.PlacementGap, bridge.PlacementNewEpoch
 	for _, c := range []struct {
 		rule  string
 		at    bridge.Cursor
 		epoch string
 		takes []uint64
-		want  []bridge.Step
+		want  []bridge.Placement
 	}{
 		// @microsoft/signalr, MessageBuffer.ts: both sides count from 1; after a reconnect the
 		// peer sends again from the first message that was not acknowledged.
-		{"SignalR: ids that were seen are dropped", bridge.Cursor{Offset: 5}, "", []uint64{4, 5, 6, 7}, []bridge.Step{seen, seen, next, next}},
-		{"SignalR: a number ahead of us is a broken peer", bridge.Cursor{Offset: 5}, "", []uint64{8}, []bridge.Step{gap}},
+		{"SignalR: ids that were seen are dropped", bridge.Cursor{Offset: 5}, "", []uint64{4, 5, 6, 7}, []bridge.Placement{seen, seen, next, next}},
+		{"SignalR: a number ahead of us is a broken peer", bridge.Cursor{Offset: 5}, "", []uint64{8}, []bridge.Placement{gap}},
 		// centrifuge-go, subscription.go: epoch and offset for each subscription.
-		{"Centrifugo: publications after the offset are recovered", bridge.Cursor{Epoch: "x", Offset: 10}, "x", []uint64{11, 12}, []bridge.Step{next, next}},
-		{"Centrifugo: offsets of another epoch mean nothing", bridge.Cursor{Epoch: "x", Offset: 10}, "y", []uint64{11}, []bridge.Step{epoch}},
+		{"Centrifugo: publications after the offset are recovered", bridge.Cursor{Epoch: "x", Offset: 10}, "x", []uint64{11, 12}, []bridge.Placement{next, next}},
+		{"Centrifugo: offsets of another epoch mean nothing", bridge.Cursor{Epoch: "x", Offset: 10}, "y", []uint64{11}, []bridge.Placement{epoch}},
 		// Ably's specification, RTN19 and RTN7: serials go on only if the resume has succeeded.
-		{"Ably: after a resume the serials go on", bridge.Cursor{Epoch: "conn1", Offset: 3}, "conn1", []uint64{4}, []bridge.Step{next}},
-		{"Ably: without a resume they begin anew", bridge.Cursor{Epoch: "conn1", Offset: 3}, "conn2", []uint64{0, 1}, []bridge.Step{epoch, epoch}},
+		{"Ably: after a resume the serials go on", bridge.Cursor{Epoch: "conn1", Offset: 3}, "conn1", []uint64{4}, []bridge.Placement{next}},
+		{"Ably: without a resume they begin anew", bridge.Cursor{Epoch: "conn1", Offset: 3}, "conn2", []uint64{0, 1}, []bridge.Placement{epoch, epoch}},
 		// Discord's gateway: the events that were missed are replayed in order, after the sequence
 		// number in the resume.
-		{"Discord: a resume replays what came after the sequence", bridge.Cursor{Epoch: "session", Offset: 42}, "session", []uint64{43, 44}, []bridge.Step{next, next}},
+		{"Discord: a resume replays what came after the sequence", bridge.Cursor{Epoch: "session", Offset: 42}, "session", []uint64{43, 44}, []bridge.Placement{next, next}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			for i, n := range c.takes {
@@ -101,7 +101,7 @@ func TestRecoveryRulesOfABridge(t *testing.T) {
 		}, []string{"a: stale 6-10", "a: past 6", "a: past 7", "a: past 8", "a: past 9", "a: past 10", "a: live 11", "a: healed 11"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			o := &bridge.BridgeOptions[string, string]{}
+			o := &bridge.Options[string, string]{}
 			p := c.store
 			if c.past {
 				o.Past = p.past

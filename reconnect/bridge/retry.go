@@ -7,7 +7,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// failure is a call that has failed, and of which BridgeOptions.Policy has to decide when it is
+// failure is a call that has failed, and of which Options.Policy has to decide when it is
 // repeated.
 type failure[K comparable, T any] struct {
 	s      *stream[K, T]

@@ -71,14 +71,14 @@ func (s *scriptedSource) Await(ctx context.Context, _ reconnect.State) error {
 type item = bridge.Item[string, string]
 
 // inScene runs a test with a Bridge in virtual time. Parse is set.
-func inScene(t *testing.T, o *bridge.BridgeOptions[string, string], f func(s *scene)) {
+func inScene(t *testing.T, o *bridge.Options[string, string], f func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{t: t, ended: make(chan error, 1)}
 		s.source = &scriptedSource{next: make(chan any), session: 1, state: reconnect.StateReady, ready: make(chan struct{})}
 		o.Parse = parseItem
 		var err error
-		s.b, err = bridge.NewBridge(o)
+		s.b, err = bridge.New(o)
 		require.NoError(t, err)
 		s.read()
 		f(s)
@@ -114,7 +114,7 @@ func parseItem(m reconnect.Message) (item, bool) {
 
 // eventWords is an event in short.
 func eventWords(e bridge.Event[string, string]) string {
-	if e.Kind == bridge.Other {
+	if e.Kind == bridge.EventOther {
 		if e.Err != nil {
 			return "other: " + e.Err.Error()
 		}
@@ -122,7 +122,7 @@ func eventWords(e bridge.Event[string, string]) string {
 	}
 	text := fmt.Sprintf("%s: %v ", e.Key, e.Kind)
 	switch {
-	case e.Kind == bridge.Stale || e.Kind == bridge.Lost:
+	case e.Kind == bridge.EventStale || e.Kind == bridge.EventLost:
 		text += fmt.Sprintf("%d-", e.First)
 		if e.Last > 0 {
 			text += fmt.Sprint(e.Last)
@@ -229,7 +229,7 @@ type store struct {
 	errs  []error       // of the first calls
 }
 
-// past is BridgeOptions.Past.
+// past is Options.Past.
 func (p *store) past(ctx context.Context, r bridge.Request[string]) ([]item, error) {
 	p.s.note(fmt.Sprint(r.Key, " after ", r.After))
 	if err := p.wait(ctx); err != nil {
@@ -247,7 +247,7 @@ func (p *store) past(ctx context.Context, r bridge.Request[string]) ([]item, err
 	return page, nil
 }
 
-// snapshot is BridgeOptions.Snapshot.
+// snapshot is Options.Snapshot.
 func (p *store) snapshot(ctx context.Context, key string) (item, error) {
 	p.s.note(key + " snapshot")
 	if err := p.wait(ctx); err != nil {
@@ -258,7 +258,7 @@ func (p *store) snapshot(ctx context.Context, key string) (item, error) {
 	return item{Epoch: p.epoch, Last: p.last}, nil
 }
 
-// ask is BridgeOptions.Ask.
+// ask is Options.Ask.
 func (p *store) ask(ctx context.Context, key string) error {
 	p.s.note(key + " asked")
 	return p.wait(ctx)

@@ -64,7 +64,7 @@ func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
 	s := b.streams[it.Key]
 	if s == nil {
 		if s = b.add(it.Key); s == nil {
-			b.push(Event[K, T]{Kind: Other, Item: it, Session: m.Session, Message: m})
+			b.push(Event[K, T]{Kind: EventOther, Item: it, Session: m.Session, Message: m})
 			return
 		}
 	}
@@ -124,16 +124,16 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 		return
 	}
 	switch s.cursor.look(it.Epoch, it.first(), it.Last) {
-	case Next:
+	case PlacementNext:
 		s.seen, s.proof, s.replaced = 0, s.round, false
 		b.take(s, n)
 		if s.stale {
 			b.drain(s)
 			b.close(s)
 		}
-	case Seen:
+	case PlacementSeen:
 		b.repeated(s)
-	case NewEpoch:
+	case PlacementNewEpoch:
 		if b.turnOver(s, it.Epoch, n.session); s.apart {
 			b.await(s, n)
 		} else {
@@ -173,7 +173,7 @@ func (b *Bridge[K, T]) await(s *stream[K, T], n heldItem[K, T]) {
 func (b *Bridge[K, T]) repeated(s *stream[K, T]) {
 	b.stats.Seen++
 	if s.seen++; s.seen == maxSeen {
-		b.push(Event[K, T]{Kind: Other, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
+		b.push(Event[K, T]{Kind: EventOther, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
 	}
 }
 
@@ -192,7 +192,7 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 	s.waits = false
 	b.enqueue(s)
 	if !s.reset {
-		b.push(Event[K, T]{Kind: Lost, Item: Item[K, T]{Key: s.key, Epoch: old.Epoch, First: old.Offset + 1}, Err: ErrNewEpoch})
+		b.push(Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: old.Epoch, First: old.Offset + 1}, Err: ErrNewEpoch})
 	}
 }
 
@@ -205,9 +205,9 @@ func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
 
 // give gives an item to the reader.
 func (b *Bridge[K, T]) give(s *stream[K, T], n heldItem[K, T]) {
-	e := Event[K, T]{Kind: Live, Item: n.item, Session: n.session}
+	e := Event[K, T]{Kind: EventLive, Item: n.item, Session: n.session}
 	if n.session == 0 {
-		e.Kind = Past
+		e.Kind = EventPast
 	}
 	b.push(e)
 }
@@ -224,9 +224,9 @@ func (b *Bridge[K, T]) drain(s *stream[K, T]) {
 			continue
 		}
 		switch s.cursor.look(it.Epoch, it.first(), it.Last) {
-		case Next:
+		case PlacementNext:
 			b.take(s, b.pop(s))
-		case Gap:
+		case PlacementGap:
 			return
 		default:
 			b.pop(s) // it has come by another way
@@ -251,7 +251,7 @@ func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	if n.session > 0 {
 		s.abandon()
 	}
-	b.push(Event[K, T]{Kind: Snapshot, Item: *it, Session: n.session})
+	b.push(Event[K, T]{Kind: EventSnapshot, Item: *it, Session: n.session})
 	b.drain(s)
 }
 
@@ -261,7 +261,7 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error) {
 	s.hopeless = nil
 	if !s.stale {
 		s.stale = true
-		e := Event[K, T]{Kind: Stale, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: cause}
+		e := Event[K, T]{Kind: EventStale, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: cause}
 		if g, ok := cause.(*GapError); ok {
 			e.First, e.Last = g.First, g.Last
 		}
@@ -276,7 +276,7 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error) {
 // seam takes a seam: all streams may have a gap, unless the protocol or the numbers vouch for
 // them.
 func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
-	b.push(Event[K, T]{Kind: Other, Session: seam.Session, Err: seam})
+	b.push(Event[K, T]{Kind: EventOther, Session: seam.Session, Err: seam})
 	if seam.Refetch && seam.Lost == 0 && seam.Dropped == 0 {
 		b.marked()
 		return
@@ -333,7 +333,7 @@ func (b *Bridge[K, T]) heal(s *stream[K, T]) {
 	b.fetches.remove(s)
 	s.stale, s.waits, s.reset, s.hopeless, s.failed = false, false, false, nil, nil
 	s.due, s.lacking, s.pages = time.Time{}, time.Time{}, 0
-	b.push(Event[K, T]{Kind: Healed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
+	b.push(Event[K, T]{Kind: EventHealed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
 }
 
 // giveUp notes that what is missing cannot be had.
@@ -344,7 +344,7 @@ func (b *Bridge[K, T]) giveUp(s *stream[K, T], err error) {
 
 // lose tells the reader what is lost, as soon as it is known, and goes on after it.
 func (b *Bridge[K, T]) lose(s *stream[K, T]) {
-	lost := Event[K, T]{Kind: Lost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch}, Err: s.hopeless}
+	lost := Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch}, Err: s.hopeless}
 	if !s.numbered {
 		b.push(lost)
 		s.known, s.reset, s.apart = false, false, false

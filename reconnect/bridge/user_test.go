@@ -74,7 +74,7 @@ func TestASourceThatCannotBeComparedCountsAsAnother(t *testing.T) {
 				if err != nil {
 					break
 				}
-				if got = append(got, eventWords(e)); e.Kind == bridge.Healed {
+				if got = append(got, eventWords(e)); e.Kind == bridge.EventHealed {
 					stop()
 				}
 			}

@@ -52,8 +52,8 @@ func (l *Ledger) ackable(session, seq uint64) (counts bool, err error) {
 }
 
 // resets reports whether new numbers may begin with this session, and have not yet.
-func (l *Ledger) resets(session uint64) bool {
-	return slices.ContainsFunc(l.sessions, func(s *ledgerSession) bool { return s.number == session && s.resets })
+func (l *Ledger) resets(number uint64) bool {
+	return slices.ContainsFunc(l.sessions, func(s *session) bool { return s.number == number && s.resets })
 }
 
 func (l *Ledger) ackedTo(seq uint64) {
@@ -74,22 +74,22 @@ func (l *Ledger) ackedTo(seq uint64) {
 //
 // If same is false, the peer has forgotten us: it has lost its state, or our session there was over.
 // When this session is ready new numbers begin, from have+1, which is 1 for most peers.
-// LedgerOptions.OnReset says what happens to the messages that are unacknowledged, and whether new
-// numbers begin at all: not with [KeepNumbers]. If the change cannot be stored, the session is
+// Options.OnReset says what happens to the messages that are unacknowledged, and whether new
+// numbers begin at all: not with [ResetKeepNumbers]. If the change cannot be stored, the session is
 // ended, and the next one tries again.
 //
 // The error is a *[SeqError] if have was never sent, or if it is less than what the peer has
 // acknowledged before, and not 0. With a Store, what it acknowledged in earlier runs of the program
 // counts too. In the second case the peer has lost messages that the Ledger does not have any more,
 // such as the end of its log. If OnSession returns that error, the session fails, and so does every
-// later one, for ever, unless the peer finds its messages again. To go on, use KeepNumbers, with
+// later one, for ever, unless the peer finds its messages again. To go on, use ResetKeepNumbers, with
 // which it is no error; or call Resume with same = false. It is no error if the session replaces
 // another one that lives, because then the acknowledgement may have come by that one after the peer
 // had counted.
 //
 // A peer that has a name for its present state had better be told by ResumeEpoch.
 func (l *Ledger) Resume(o *reconnect.Opening, have uint64, same bool) error {
-	return l.resume(o, ledgerSession{have: have, forgot: !same})
+	return l.resume(o, session{have: have, forgot: !same})
 }
 
 // ResumeEpoch is Resume for a peer that has a name for its present state, such as a random string
@@ -97,7 +97,7 @@ func (l *Ledger) Resume(o *reconnect.Opening, have uint64, same bool) error {
 // the one before, which it keeps in its Store. So it sees that the peer has forgotten us even if the
 // program was restarted, or its Store lost. Use either Resume or ResumeEpoch; only after a
 // *[SeqError] of ResumeEpoch, Resume with same = false begins new numbers in the same epoch. With
-// [KeepNumbers] there is no need for that. An epoch that is empty, or longer than 1 KiB, is an error.
+// [ResetKeepNumbers] there is no need for that. An epoch that is empty, or longer than 1 KiB, is an error.
 func (l *Ledger) ResumeEpoch(o *reconnect.Opening, epoch string, have uint64) error {
 	switch {
 	case epoch == "":
@@ -105,7 +105,7 @@ func (l *Ledger) ResumeEpoch(o *reconnect.Opening, epoch string, have uint64) er
 	case len(epoch) > maxEpoch:
 		return errLongEpoch
 	}
-	return l.resume(o, ledgerSession{have: have, peer: epoch})
+	return l.resume(o, session{have: have, peer: epoch})
 }
 
 const (
@@ -114,14 +114,14 @@ const (
 )
 
 // resume notes what the peer has said in OnSession: only those fields of said are set.
-func (l *Ledger) resume(o *reconnect.Opening, said ledgerSession) error {
+func (l *Ledger) resume(o *reconnect.Opening, said session) error {
 	l.mu.Lock()
 	err := l.resumeLocked(l.session(o.Session), said, o.Planned)
 	l.unlock()
 	return err
 }
 
-func (l *Ledger) resumeLocked(s *ledgerSession, said ledgerSession, planned bool) error {
+func (l *Ledger) resumeLocked(s *session, said session, planned bool) error {
 	if l.closed {
 		return net.ErrClosed
 	}
@@ -130,7 +130,7 @@ func (l *Ledger) resumeLocked(s *ledgerSession, said ledgerSession, planned bool
 	if l.forgotten(s) || l.reset != nil {
 		s.resets = true
 		s.fresh = s.peer != "" && l.state.Epoch == "" && l.stats.Written == 0
-		if said.have > maxHave || said.have > l.sentSeq && l.o.OnReset == KeepNumbers && !s.fresh {
+		if said.have > maxHave || said.have > l.sentSeq && l.o.OnReset == ResetKeepNumbers && !s.fresh {
 			return wrong
 		}
 		s.have = said.have
@@ -138,7 +138,7 @@ func (l *Ledger) resumeLocked(s *ledgerSession, said ledgerSession, planned bool
 		return nil
 	}
 	// The other session of a rotation may have brought acknowledgements that are newer than have.
-	less := said.have > 0 && said.have < l.state.AckedSeq && !planned && l.o.OnReset != KeepNumbers
+	less := said.have > 0 && said.have < l.state.AckedSeq && !planned && l.o.OnReset != ResetKeepNumbers
 	if said.have > l.sentSeq || less {
 		return wrong
 	}
@@ -148,7 +148,7 @@ func (l *Ledger) resumeLocked(s *ledgerSession, said ledgerSession, planned bool
 }
 
 // forgotten reports whether the peer of s has forgotten us, and that has had no consequence yet.
-func (l *Ledger) forgotten(s *ledgerSession) bool {
+func (l *Ledger) forgotten(s *session) bool {
 	if s.peer != "" {
 		return s.peer != l.state.Epoch
 	}
@@ -156,7 +156,7 @@ func (l *Ledger) forgotten(s *ledgerSession) bool {
 }
 
 // goOn lets s go on with the present numbers, from the one after have.
-func (l *Ledger) goOn(s *ledgerSession) {
+func (l *Ledger) goOn(s *session) {
 	s.resets = false
 	if s.have == 0 || s.have > l.sentSeq {
 		return // all that are unacknowledged are sent
@@ -166,7 +166,7 @@ func (l *Ledger) goOn(s *ledgerSession) {
 }
 
 // startReset begins new numbers with s, which is ready.
-func (l *Ledger) startReset(s *ledgerSession) {
+func (l *Ledger) startReset(s *session) {
 	if l.o.Store != nil {
 		l.reset = s
 		return
@@ -176,25 +176,25 @@ func (l *Ledger) startReset(s *ledgerSession) {
 
 // resetPlan is what new numbers will change.
 type resetPlan struct {
-	state   State
+	state   StoreState
 	kept    bool     // the old numbers go on
 	put     []Record // the messages with their new numbers
 	forgets []uint64 // the IDs of those that are not sent again
 }
 
 // planReset changes nothing.
-func (l *Ledger) planReset(s *ledgerSession) resetPlan {
+func (l *Ledger) planReset(s *session) resetPlan {
 	p := resetPlan{state: l.state}
 	if s.peer != "" {
 		p.state.Epoch = s.peer
 	}
-	if l.o.OnReset == KeepNumbers && (!s.fresh || s.have == 0) {
+	if l.o.OnReset == ResetKeepNumbers && (!s.fresh || s.have == 0) {
 		p.kept, p.state.AckedSeq = true, 0
 		return p
 	}
 	p.state.LastSeq, p.state.AckedSeq = s.have, s.have
 	for e := range l.queue.all {
-		if l.o.OnReset == Report && e.sent && !s.fresh {
+		if l.o.OnReset == ResetReport && e.sent && !s.fresh {
 			p.forgets = append(p.forgets, e.id)
 			continue
 		}
@@ -206,7 +206,7 @@ func (l *Ledger) planReset(s *ledgerSession) resetPlan {
 }
 
 // applyReset makes the change. Messages may have been settled since it was planned.
-func (l *Ledger) applyReset(s *ledgerSession, p resetPlan) {
+func (l *Ledger) applyReset(s *session, p resetPlan) {
 	l.state, l.owed = p.state, false
 	l.stats.Resets++
 	s.forgot = false

@@ -16,7 +16,7 @@ import (
 
 // A peer that has forgotten gets what is unacknowledged under new numbers, without gaps.
 func TestAPeerThatHasForgottenGetsNewNumbers(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b", "c", "d")
@@ -35,7 +35,7 @@ func TestAPeerThatHasForgottenGetsNewNumbers(t *testing.T) {
 
 // What was written before the reset is reported, and what was not is sent under a new number.
 func TestAPeerThatHasForgottenIsReported(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{OnReset: ledger.Report}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{OnReset: ledger.ResetReport}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b")
@@ -53,7 +53,7 @@ func TestAPeerThatHasForgottenIsReported(t *testing.T) {
 
 // An acknowledgement that came before the reset, and is read after it, means other messages.
 func TestAcknowledgementsOfTheOldNumbersDoNothing(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b")
@@ -68,7 +68,7 @@ func TestAcknowledgementsOfTheOldNumbersDoNothing(t *testing.T) {
 
 // New numbers wait for a session that is ready. Until then the peer's word of them is owed.
 func TestAResetIsOwedUntilASessionIsReady(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b")
@@ -87,7 +87,7 @@ func TestAResetIsOwedUntilASessionIsReady(t *testing.T) {
 }
 
 func TestAResetIsOwedWithoutResumeToo(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b")
 		s.open()
 		s.resume = func(o *reconnect.Opening) error {
@@ -103,7 +103,7 @@ func TestAResetIsOwedWithoutResumeToo(t *testing.T) {
 
 // Until the new numbers have begun, an acknowledgement of the new session can mean nothing.
 func TestAcknowledgementsBeforeTheNewNumbersDoNothing(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a")
@@ -120,7 +120,7 @@ func TestAcknowledgementsBeforeTheNewNumbersDoNothing(t *testing.T) {
 // What was stored before the first session was ever ready was not sent, so it is not forgotten.
 func TestWhatWasStoredBeforeTheFirstSessionIsSent(t *testing.T) {
 	var store ledger.MemoryStore
-	o := ledger.LedgerOptions{Store: &store, OnReset: ledger.Report}
+	o := ledger.Options{Store: &store, OnReset: ledger.ResetReport}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) { s.add("a") })
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.resume = func(o *reconnect.Opening) error { return s.ledger.ResumeEpoch(o, "x", 0) }
@@ -134,7 +134,7 @@ func TestAnEpochShowsThatThePeerHasForgotten(t *testing.T) {
 	var store ledger.MemoryStore
 	life := func(epoch string, have uint64, add, want string) {
 		t.Helper()
-		withLedger(t, ledger.LedgerOptions{Store: &store, OnReset: ledger.Report}, func(t *testing.T, s *ledgerScene) {
+		withLedger(t, ledger.Options{Store: &store, OnReset: ledger.ResetReport}, func(t *testing.T, s *ledgerScene) {
 			s.resume = func(o *reconnect.Opening) error { return s.ledger.ResumeEpoch(o, epoch, have) }
 			if add != "" {
 				s.add(add)
@@ -153,7 +153,7 @@ func TestAnEpochShowsThatThePeerHasForgotten(t *testing.T) {
 }
 
 func TestAnEmptyEpochIsAnError(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.resume = func(o *reconnect.Opening) error { return s.ledger.ResumeEpoch(o, "", 0) }
 		s.open()
 		s.accept()
@@ -164,7 +164,7 @@ func TestAnEmptyEpochIsAnError(t *testing.T) {
 // While one session replaces another, messages go by the next one when it is ready, and what the
 // old one has written since Resume goes by both.
 func TestInARotationTheNewestReadySessionWrites(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		old := s.accept()
 		s.add("a", "b")
@@ -189,7 +189,7 @@ func TestInARotationTheNewestReadySessionWrites(t *testing.T) {
 // The next session of a rotation finds that the peer has forgotten, and fails. The old one goes on
 // with the old numbers.
 func TestARotationThatFailsChangesNoNumber(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		old := s.accept()
 		s.add("a", "b")
@@ -208,7 +208,7 @@ func TestARotationThatFailsChangesNoNumber(t *testing.T) {
 
 // A write that waits in the old session goes by the next as soon as that is ready.
 func TestAWriteThatWaitsMovesToTheNextSession(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.options.WhenDown = reconnect.WhenDownWait
 		s.open()
 		old := s.accept()
@@ -229,7 +229,7 @@ func TestAcknowledgementsAreTakenOutOfTheStream(t *testing.T) {
 		n, _ := fmt.Sscanf(string(m.Data), "ack %d", &seq)
 		return seq, n == 1
 	}
-	withLedger(t, ledger.LedgerOptions{Ack: ack}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Ack: ack}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b", "c")

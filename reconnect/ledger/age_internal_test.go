@@ -18,7 +18,7 @@ func plain(e Entry) (conn.Message, error) { return conn.BinaryMessage(e.Data), n
 // A clock that is set back holds no message longer than its age after the next Add.
 func TestAClockThatIsSetBackDelaysNoExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := NewLedger(&LedgerOptions{Age: time.Hour, Encode: plain})
+		l, err := New(&Options{Age: time.Hour, Encode: plain})
 		require.NoError(t, err)
 		_, err = l.Add(nil)
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestAClockThatIsSetBackDelaysNoExpiry(t *testing.T) {
 func TestNothingIsSentThatBecameTooOldInASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done []Outcome
-		l, err := NewLedger(&LedgerOptions{Age: time.Hour, Encode: plain, OnDone: func(r Receipt) { done = append(done, r.Outcome) }})
+		l, err := New(&Options{Age: time.Hour, Encode: plain, OnDone: func(r Settled) { done = append(done, r.Outcome) }})
 		require.NoError(t, err)
 		fake, awake := conntest.NewFake(nil), make(chan struct{})
 		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {

@@ -36,7 +36,7 @@ func plainEntry(e ledger.Entry) (conn.Message, error) { return conn.BinaryMessag
 // writes it.
 func BenchmarkLedgerAdd(b *testing.B) {
 	b.Run("waiting", func(b *testing.B) {
-		l, err := ledger.NewLedger(&ledger.LedgerOptions{Full: ledger.FullDropOldest, Encode: plainEntry})
+		l, err := ledger.New(&ledger.Options{Full: ledger.FullDropOldest, Encode: plainEntry})
 		require.NoError(b, err)
 		data := make([]byte, 100)
 		b.ReportAllocs()
@@ -66,7 +66,7 @@ func BenchmarkLedgerAdd(b *testing.B) {
 func newLedgerBench(b *testing.B, n uint64) *ledger.Ledger {
 	s := &ledgerScene{dials: make(chan chan conn.Conn)}
 	var err error
-	s.ledger, err = ledger.NewLedger(&ledger.LedgerOptions{Encode: plainEntry})
+	s.ledger, err = ledger.New(&ledger.Options{Encode: plainEntry})
 	require.NoError(b, err)
 	s.conn, err = reconnect.New(reconnect.DialFunc(s.dial), &reconnect.Options{Layers: []*reconnect.Layer{s.ledger.Layer()}})
 	require.NoError(b, err)
@@ -81,7 +81,7 @@ func newLedgerBench(b *testing.B, n uint64) *ledger.Ledger {
 }
 
 func TestAMessageThatWaitsAllocatesNothing(t *testing.T) {
-	l, err := ledger.NewLedger(&ledger.LedgerOptions{Messages: 64, Full: ledger.FullDropOldest, Encode: plainEntry})
+	l, err := ledger.New(&ledger.Options{Messages: 64, Full: ledger.FullDropOldest, Encode: plainEntry})
 	require.NoError(t, err)
 	data := make([]byte, 100)
 	for range 1000 {
@@ -99,7 +99,7 @@ func BenchmarkIdleLedger(b *testing.B) {
 		clear(ledgers)
 		before := heap()
 		for i := range ledgers {
-			l, err := ledger.NewLedger(nil)
+			l, err := ledger.New(nil)
 			require.NoError(b, err)
 			ledgers[i] = l
 		}

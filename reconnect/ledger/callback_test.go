@@ -21,7 +21,7 @@ func TestAnEncodeThatEndsItsGoroutineRefusesItsMessageOnly(t *testing.T) {
 		}
 		return encodeEntry(e)
 	}
-	withLedger(t, ledger.LedgerOptions{Encode: encode}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Encode: encode}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "exit", "c")
@@ -33,8 +33,8 @@ func TestAnEncodeThatEndsItsGoroutineRefusesItsMessageOnly(t *testing.T) {
 
 // An OnDone that ends the goroutine gets the outcomes of the others all the same.
 func TestAnOnDoneThatEndsItsGoroutineGetsTheOthers(t *testing.T) {
-	exit := func(ledger.Receipt) { runtime.Goexit() }
-	withLedger(t, ledger.LedgerOptions{OnDone: exit}, func(t *testing.T, s *ledgerScene) {
+	exit := func(ledger.Settled) { runtime.Goexit() }
+	withLedger(t, ledger.Options{OnDone: exit}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "bad", "c", "d")
@@ -63,7 +63,7 @@ func (s *exiting) Apply(c ledger.Change) error {
 
 func TestAStoreThatEndsItsGoroutineFailsTheAddOnly(t *testing.T) {
 	store := &exiting{exits: true}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		_, err := s.ledger.Add([]byte("a"))
 		require.ErrorContains(t, err, "ended its goroutine")
 		store.exits = false
@@ -78,7 +78,7 @@ func TestOnStoreErrorMayAdd(t *testing.T) {
 	store := &troubledStore{err: errDisk}
 	var l *ledger.Ledger
 	var again error
-	o := ledger.LedgerOptions{Store: store, OnStoreError: func(error) {
+	o := ledger.Options{Store: store, OnStoreError: func(error) {
 		store.fail(nil)
 		_, again = l.Add([]byte("again"))
 		l.Stats()
@@ -102,7 +102,7 @@ func TestOnStoreErrorMayAdd(t *testing.T) {
 func TestEncodeAndOnDoneMayCallTheLedger(t *testing.T) {
 	for _, store := range []ledger.Store{nil, &ledger.MemoryStore{}} {
 		var l *ledger.Ledger
-		o := ledger.LedgerOptions{
+		o := ledger.Options{
 			Store: store, Age: time.Hour,
 			Encode: func(e ledger.Entry) (conn.Message, error) {
 				l.Stats()
@@ -112,7 +112,7 @@ func TestEncodeAndOnDoneMayCallTheLedger(t *testing.T) {
 				}
 				return encodeEntry(e)
 			},
-			OnDone: func(r ledger.Receipt) {
+			OnDone: func(r ledger.Settled) {
 				l.Stats()
 				if r.Outcome != ledger.OutcomeLeft && string(r.Data) != "next" {
 					_, err := l.Add([]byte("next"))
@@ -138,7 +138,7 @@ func TestEncodeAndOnDoneMayCallTheLedger(t *testing.T) {
 
 func TestStatsAddUp(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{9: "half"}}
-	o := ledger.LedgerOptions{Store: store}
+	o := ledger.Options{Store: store}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) { s.add("a", "b") })
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.open()

@@ -19,7 +19,7 @@ func (l *Ledger) load() error {
 	now := time.Now().UnixNano()
 	var maxID, maxSeq uint64
 	var wrong error
-	var damaged []Receipt
+	var damaged []Settled
 	state, err := l.o.Store.Load(func(r Record) {
 		if r.ID <= maxID || r.Seq <= maxSeq {
 			wrong = fmt.Errorf("record %d (seq %d) comes after record %d (seq %d)", r.ID, r.Seq, maxID, maxSeq)
@@ -29,7 +29,7 @@ func (l *Ledger) load() error {
 		added := min(r.Added.UnixNano(), now) // because the clock may have been set back
 		l.queue.push(queued{id: r.ID, seq: r.Seq, data: r.Data, added: added, sent: true, again: true})
 	}, func(id uint64, data []byte, err error) {
-		damaged = append(damaged, Receipt{Entry: Entry{ID: id, Data: data}, Outcome: OutcomeDamaged, Err: err})
+		damaged = append(damaged, Settled{Entry: Entry{ID: id, Data: data}, Outcome: OutcomeDamaged, Err: err})
 	})
 	if err == nil {
 		err = wrong
@@ -125,7 +125,7 @@ func (l *Ledger) apply(c Change, then func(err error)) {
 }
 
 // commitReset stores the new numbers that begin with s. It releases the mutex.
-func (l *Ledger) commitReset(s *ledgerSession) {
+func (l *Ledger) commitReset(s *session) {
 	if !l.forgotten(s) { // another session has begun them meanwhile
 		l.reset = nil
 		l.goOn(s)

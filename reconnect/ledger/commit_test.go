@@ -24,7 +24,7 @@ type troubledStore struct {
 	damaged map[uint64]string
 }
 
-func (s *troubledStore) Load(each func(ledger.Record), damaged func(uint64, []byte, error)) (ledger.State, error) {
+func (s *troubledStore) Load(each func(ledger.Record), damaged func(uint64, []byte, error)) (ledger.StoreState, error) {
 	for id, data := range s.damaged {
 		damaged(id, []byte(data), errors.New("checksum"))
 	}
@@ -60,20 +60,20 @@ var errDisk = errors.New("disk full")
 
 func TestMessagesOutliveTheProgram(t *testing.T) {
 	var store ledger.MemoryStore
-	withLedger(t, ledger.LedgerOptions{Store: &store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: &store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b", "c")
 		require.NoError(t, s.ledger.AckedTo(1, 1))
 	})
-	withLedger(t, ledger.LedgerOptions{Store: &store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: &store}, func(t *testing.T, s *ledgerScene) {
 		s.add("d")
 		s.open()
 		require.Equal(t, "2:b again, 3:c again, 4:d", sent(s.accept()))
 		require.ErrorIs(t, s.ledger.Wait(t.Context(), 1), ledger.ErrUnknown)
 		require.NoError(t, s.ledger.AckedTo(1, 4))
 	})
-	withLedger(t, ledger.LedgerOptions{Store: &store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: &store}, func(t *testing.T, s *ledgerScene) {
 		s.add("e")
 		require.Equal(t, uint64(5), s.ledger.Unacked()[0].ID, "the numbers go on though nothing was left")
 	})
@@ -83,7 +83,7 @@ func TestMessagesOutliveTheProgram(t *testing.T) {
 // more often for that.
 func TestAPeerThatHasLostMessagesIsNoticedAfterARestart(t *testing.T) {
 	store := &troubledStore{}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b", "c", "d")
@@ -97,7 +97,7 @@ func TestAPeerThatHasLostMessagesIsNoticedAfterARestart(t *testing.T) {
 		store.slow(0)
 	})
 	for have, want := range map[uint64]string{2: "ledger: peer has numbers up to 2, and has acknowledged up to 3 before", 3: ""} {
-		withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+		withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 			var err error
 			s.resume = func(o *reconnect.Opening) error {
 				err = s.ledger.Resume(o, have, true)
@@ -117,7 +117,7 @@ func TestAPeerThatHasLostMessagesIsNoticedAfterARestart(t *testing.T) {
 // What the peer has acknowledged of the old numbers says nothing of the new ones.
 func TestNewNumbersAreAcknowledgedAnewAfterARestart(t *testing.T) {
 	store := &ledger.MemoryStore{}
-	o := ledger.LedgerOptions{Store: store}
+	o := ledger.Options{Store: store}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
@@ -138,7 +138,7 @@ func TestNewNumbersAreAcknowledgedAnewAfterARestart(t *testing.T) {
 func TestAnAddThatIsNotStoredFails(t *testing.T) {
 	store := &troubledStore{err: errDisk}
 	var told []error
-	o := ledger.LedgerOptions{Store: store, Messages: 1, OnStoreError: func(err error) { told = append(told, err) }}
+	o := ledger.Options{Store: store, Messages: 1, OnStoreError: func(err error) { told = append(told, err) }}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
@@ -155,7 +155,7 @@ func TestAnAddThatIsNotStoredFails(t *testing.T) {
 // Messages that are added while the store is busy are stored together, in the order of their IDs.
 func TestMessagesAreStoredTogether(t *testing.T) {
 	store := &troubledStore{took: time.Second}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		var adds sync.WaitGroup
@@ -176,7 +176,7 @@ func TestMessagesAreStoredTogether(t *testing.T) {
 
 func TestMessagesInTheStoreCountAsRoomTaken(t *testing.T) {
 	store := &troubledStore{took: time.Second}
-	withLedger(t, ledger.LedgerOptions{Store: store, Messages: 2}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store, Messages: 2}, func(t *testing.T, s *ledgerScene) {
 		go s.ledger.Add(nil)
 		synctest.Wait()
 		go s.ledger.Add(nil)
@@ -191,7 +191,7 @@ func TestMessagesInTheStoreCountAsRoomTaken(t *testing.T) {
 // A deletion that failed is tried again with the next change, and at the end.
 func TestADeletionThatFailedIsTriedAgain(t *testing.T) {
 	store := &troubledStore{}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b")
@@ -211,14 +211,14 @@ func TestADeletionThatFailedIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		store.fail(nil)
 	})
-	o := ledger.LedgerOptions{Store: store}
+	o := ledger.Options{Store: store}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) { require.Empty(t, s.ledger.Unacked()) })
 }
 
 // New numbers that cannot be stored are not used: the session ends, and the next tries again.
 func TestNewNumbersThatAreNotStoredAreNotUsed(t *testing.T) {
 	store := &troubledStore{}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.options.CloseTimeout = -1
 		s.open()
 		peer := s.accept()
@@ -234,7 +234,7 @@ func TestNewNumbersThatAreNotStoredAreNotUsed(t *testing.T) {
 		store.fail(nil)
 		require.Equal(t, "1:b", sent(s.accept()))
 	})
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		require.Equal(t, uint64(1), s.ledger.Unacked()[0].Seq)
 		require.Equal(t, uint64(2), s.ledger.Unacked()[0].ID)
 	})
@@ -243,10 +243,10 @@ func TestNewNumbersThatAreNotStoredAreNotUsed(t *testing.T) {
 // What cannot be read is reported, and stays in the Store for whoever may still mend it.
 func TestADamagedRecordIsReportedAndNotDeleted(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{7: "half"}}
-	require.NoError(t, store.MemoryStore.Apply(ledger.Change{State: ledger.State{LastID: 7, LastSeq: 7}}))
+	require.NoError(t, store.MemoryStore.Apply(ledger.Change{State: ledger.StoreState{LastID: 7, LastSeq: 7}}))
 	for range 2 { // in each run
-		var got ledger.Receipt
-		o := ledger.LedgerOptions{Store: store, OnDone: func(r ledger.Receipt) { got = r }}
+		var got ledger.Settled
+		o := ledger.Options{Store: store, OnDone: func(r ledger.Settled) { got = r }}
 		withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 			s.open()
 			require.Equal(t, []string{"7 damaged"}, s.outcomes())
@@ -279,9 +279,9 @@ func outcomeOf(err error) ledger.Outcome {
 func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{1: "half", 2: "half"}}
 	require.NoError(t, store.MemoryStore.Apply(ledger.Change{
-		State: ledger.State{LastID: 1, LastSeq: 1}, Put: []ledger.Record{{ID: 1, Seq: 1, Data: []byte("sound")}},
+		State: ledger.StoreState{LastID: 1, LastSeq: 1}, Put: []ledger.Record{{ID: 1, Seq: 1, Data: []byte("sound")}},
 	}))
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.add("a")
 		s.open()
 		require.Equal(t, []string{"0 damaged", "0 damaged"}, s.outcomes())
@@ -303,8 +303,8 @@ func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 func TestOnDoneMayAdd(t *testing.T) {
 	var l *ledger.Ledger
 	added := 0
-	o := ledger.LedgerOptions{Store: &ledger.MemoryStore{}, Messages: 2, Full: ledger.FullDropOldest}
-	o.OnDone = func(r ledger.Receipt) {
+	o := ledger.Options{Store: &ledger.MemoryStore{}, Messages: 2, Full: ledger.FullDropOldest}
+	o.OnDone = func(r ledger.Settled) {
 		if r.Outcome == ledger.OutcomeDropped && r.ID == 1 {
 			_, err := l.Add([]byte("again"))
 			require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestOnDoneMayAdd(t *testing.T) {
 // An Add that waits for the store when the Conn ends gets its answer, and nothing goes on.
 func TestTheEndWaitsForTheStore(t *testing.T) {
 	store := &troubledStore{took: time.Second}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		errs := make(chan error, 2)
@@ -342,22 +342,22 @@ func TestTheEndWaitsForTheStore(t *testing.T) {
 // noLoad is a store that cannot be read.
 type noLoad struct{ ledger.MemoryStore }
 
-func (*noLoad) Load(func(ledger.Record), func(uint64, []byte, error)) (ledger.State, error) {
-	return ledger.State{}, errDisk
+func (*noLoad) Load(func(ledger.Record), func(uint64, []byte, error)) (ledger.StoreState, error) {
+	return ledger.StoreState{}, errDisk
 }
 
 // backwards is a store whose records are out of order.
 type backwards struct{ ledger.MemoryStore }
 
-func (*backwards) Load(each func(ledger.Record), _ func(uint64, []byte, error)) (ledger.State, error) {
+func (*backwards) Load(each func(ledger.Record), _ func(uint64, []byte, error)) (ledger.StoreState, error) {
 	each(ledger.Record{ID: 2, Seq: 2})
 	each(ledger.Record{ID: 1, Seq: 1})
-	return ledger.State{LastID: 2, LastSeq: 2}, nil
+	return ledger.StoreState{LastID: 2, LastSeq: 2}, nil
 }
 
 func TestAStoreThatCannotBeReadIsAnError(t *testing.T) {
-	_, err := ledger.NewLedger(&ledger.LedgerOptions{Store: &noLoad{}})
+	_, err := ledger.New(&ledger.Options{Store: &noLoad{}})
 	require.EqualError(t, err, "ledger: load the store: disk full")
-	_, err = ledger.NewLedger(&ledger.LedgerOptions{Store: &backwards{}})
+	_, err = ledger.New(&ledger.Options{Store: &backwards{}})
 	require.ErrorContains(t, err, "record 1 (seq 1) comes after record 2 (seq 2)")
 }

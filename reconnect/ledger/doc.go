@@ -1,7 +1,7 @@
 // Package ledger keeps what you have sent until the peer has confirmed it. It uses package reconnect,
 // and needs a protocol that numbers its messages.
 //
-//	ledger, err := ledger.NewLedger(&ledger.LedgerOptions{
+//	ledger, err := ledger.New(&ledger.Options{
 //		Encode: func(e ledger.Entry) (conn.Message, error) { // how a message goes to the peer
 //			return conn.JSONMessage(post{Seq: e.Seq, Text: string(e.Data)})
 //		},
@@ -29,7 +29,7 @@
 //
 // What it promises:
 //
-//  1. Each message that Add has accepted has exactly one [Outcome], and LedgerOptions.OnDone gets
+//  1. Each message that Add has accepted has exactly one [Outcome], and Options.OnDone gets
 //     it. OutcomeAcknowledged means that the peer has said so; it never stands for "written".
 //  2. Messages reach the peer in the order of Add: the first copy of each comes after the first
 //     copies of those before it. This holds while one session replaces another, too.
@@ -49,8 +49,8 @@
 // the peer dies between them: with the effect first, the effect of at most the messages
 // that it had in hand repeats; with the number first, their effect is missing. If the
 // peer keeps its number in memory only, it has forgotten us when it comes back: then everything that
-// is unacknowledged has a new number (see [Renumber]), or goes again under its old one (see
-// [KeepNumbers]), and those of them that it had got before repeat.
+// is unacknowledged has a new number (see [ResetRenumber]), or goes again under its old one (see
+// [ResetKeepNumbers]), and those of them that it had got before repeat.
 //
 // Where others fail, and what the Ledger does:
 //
@@ -63,7 +63,7 @@
 //
 //	Serials go on after the server has forgotten      Resume says whether the peer knows us. If not, new
 //	them, so new messages count as old ones.          numbers begin, as in Ably's RTN19, unless the
-//	                                                  protocol wants the old ones (KeepNumbers).
+//	                                                  protocol wants the old ones (ResetKeepNumbers).
 //
 //	An acknowledgement that was read late confirms    AckedTo has the number of its session. Those from
 //	a message of the numbers after it.                before the new numbers do nothing.

@@ -72,7 +72,7 @@ func ExampleLedger() {
 	listening := httptest.NewServer(server)
 	defer listening.Close()
 
-	orders, err := ledger.NewLedger(&ledger.LedgerOptions{
+	orders, err := ledger.New(&ledger.Options{
 		Encode: func(e ledger.Entry) (conn.Message, error) {
 			data, err := json.Marshal(order{Seq: e.Seq, Item: string(e.Data)})
 			return conn.Message{Type: conn.Text, Data: data}, err

@@ -20,7 +20,7 @@ import (
 // While one session replaces another, what the old one has written since Resume of the next goes by
 // both.
 type Ledger struct {
-	o    LedgerOptions
+	o    Options
 	work sync.WaitGroup // the goroutines write and commit, and expire while it is due or runs; none starts when closed is set
 
 	mu        sync.Mutex      // guards what follows
@@ -30,36 +30,36 @@ type Ledger struct {
 	due       bool            // the timer runs, or expire is about to begin
 	room      signal          // there may be room
 	empty     signal          // nothing is unacknowledged
-	state     State
-	queue     ledgerQueue
+	state     StoreState
+	queue     queue
 	sentSeq   uint64 // the last Seq of which a write has begun
-	sessions  []*ledgerSession
+	sessions  []*session
 	epoch     uint64 // the session with which the present numbers began; older ones do not count
 	owed      bool   // the peer has forgotten us, and that has had no consequence yet
 	writing   bool   // the goroutine write runs
 	current   writing
-	told      []Receipt // for OnDone, once mu is free
+	told      []Settled // for OnDone, once mu is free
 	failed    []error   // for OnStoreError, once mu is free
 	waits     map[uint64]*wait
 	bad       []OutcomeError // the last outcomes that were not OutcomeAcknowledged; when it is full, a ring
 	oldestBad int            // where in bad the next one goes when it is full
 	unknownTo uint64         // up to this ID nobody knows what became of those that are not in the queue
-	stats     LedgerStats
+	stats     Stats
 
 	// The rest is for a Store only.
-	damaged    []Receipt // for Start
+	damaged    []Settled // for Start
 	staged     []*staged // messages of Add that wait for the next change
 	adding     int       // messages of Add that are not stored yet: those, and the ones in the present change
 	addingSize int       // bytes of their data
 	deletes    []uint64  // IDs of messages that are settled, to delete
 	stuck      bool      // the last change has failed, so deletes wait for another one
-	reset      *ledgerSession
+	reset      *session
 	committing bool // the goroutine commit runs
 }
 
-// NewLedger returns a Ledger with the messages of its Store, if it has one. o may be nil. The
+// New returns a Ledger with the messages of its Store, if it has one. o may be nil. The
 // error names the option that is wrong, or is that of Store.Load.
-func NewLedger(o *LedgerOptions) (*Ledger, error) {
+func New(o *Options) (*Ledger, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (l *Ledger) settle(e *queued, outcome Outcome, err error) {
 		delete(l.waits, e.id)
 	}
 	if l.o.OnDone != nil {
-		l.told = append(l.told, Receipt{e.entry(), outcome, err})
+		l.told = append(l.told, Settled{e.entry(), outcome, err})
 	}
 	if l.o.Store != nil && outcome != OutcomeLeft {
 		l.deletes = append(l.deletes, e.id)
@@ -210,7 +210,7 @@ func (l *Ledger) unlock() {
 
 // tell calls OnDone and OnStoreError. If one of these calls ends the goroutine, the others follow
 // all the same.
-func (l *Ledger) tell(told []Receipt, failed []error) {
+func (l *Ledger) tell(told []Settled, failed []error) {
 	if len(told) == 0 && len(failed) == 0 {
 		return
 	}

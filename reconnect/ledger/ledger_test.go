@@ -18,7 +18,7 @@ import (
 )
 
 func TestMessagesAreSentInOrderWhenASessionIsReady(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b")
 		s.open()
 		peer := s.accept()
@@ -32,7 +32,7 @@ func TestMessagesAreSentInOrderWhenASessionIsReady(t *testing.T) {
 
 // After a redial what the peer lacks comes first, in order, and nothing that it has.
 func TestWhatThePeerLacksIsSentAgainBeforeAnythingNew(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b", "c")
@@ -49,7 +49,7 @@ func TestWhatThePeerLacksIsSentAgainBeforeAnythingNew(t *testing.T) {
 }
 
 func TestASessionWithoutResumeSendsAllAgain(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b", "c")
@@ -62,7 +62,7 @@ func TestASessionWithoutResumeSendsAllAgain(t *testing.T) {
 // A write that waits is withdrawn when its message is acknowledged meanwhile.
 func TestNothingIsSentAfterItsAcknowledgement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newLedgerScene(t, ledger.LedgerOptions{})
+		s := newLedgerScene(t, ledger.Options{})
 		defer s.close()
 		s.options.Pace = budget.Window{N: 1, Per: time.Minute}
 		s.open()
@@ -89,7 +89,7 @@ func TestNothingIsSentAfterItsAcknowledgement(t *testing.T) {
 // The message whose write waits for the Pace is acknowledged: it was sent by the session before.
 func TestAnAcknowledgementWithdrawsTheWriteThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newLedgerScene(t, ledger.LedgerOptions{})
+		s := newLedgerScene(t, ledger.Options{})
 		defer s.close()
 		s.options.Pace = budget.Window{N: 2, Per: time.Minute}
 		s.open()
@@ -111,7 +111,7 @@ func TestAnAcknowledgementWithdrawsTheWriteThatWaits(t *testing.T) {
 }
 
 func TestANumberThatWasNotSentIsAnError(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.add("a") // is not sent yet
 		require.EqualError(t, s.ledger.AckedTo(0, 1), "ledger: peer confirms number 1, and the last that was sent is 0")
@@ -133,7 +133,7 @@ func TestANumberThatWasNotSentIsAnError(t *testing.T) {
 }
 
 func TestAFullLedgerRefuses(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Messages: 2, Bytes: 10}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Messages: 2, Bytes: 10}, func(t *testing.T, s *ledgerScene) {
 		_, err := s.ledger.Add(make([]byte, 11))
 		require.ErrorIs(t, err, ledger.ErrTooLarge)
 		s.add("a", "b")
@@ -156,7 +156,7 @@ func TestAFullLedgerRefuses(t *testing.T) {
 }
 
 func TestAddWaitEndsWithItsContextAndWithTheConn(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Messages: 1}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Messages: 1}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.add("a")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -170,7 +170,7 @@ func TestAddWaitEndsWithItsContextAndWithTheConn(t *testing.T) {
 }
 
 func TestAFullLedgerDropsTheOldest(t *testing.T) {
-	o := ledger.LedgerOptions{Messages: 3, Bytes: 6, Full: ledger.FullDropOldest}
+	o := ledger.Options{Messages: 3, Bytes: 6, Full: ledger.FullDropOldest}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b", "c", "d")
 		require.Equal(t, []string{"1 dropped"}, s.outcomes())
@@ -182,7 +182,7 @@ func TestAFullLedgerDropsTheOldest(t *testing.T) {
 }
 
 func TestAMessageExpiresAtItsAge(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Age: time.Minute}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Age: time.Minute}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.add("a")
 		time.Sleep(30 * time.Second)
@@ -200,7 +200,7 @@ func TestAMessageExpiresAtItsAge(t *testing.T) {
 
 // What cannot be sent does not stop the others.
 func TestAMessageThatCannotBeSentIsRefused(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "bad", "c")
@@ -211,7 +211,7 @@ func TestAMessageThatCannotBeSentIsRefused(t *testing.T) {
 }
 
 func TestTheEndHandsBackWhatIsLeft(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Age: time.Hour}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Age: time.Hour}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b")
@@ -234,7 +234,7 @@ func TestTheEndHandsBackWhatIsLeft(t *testing.T) {
 }
 
 func TestALedgerServesOneConn(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		_, err := reconnect.New(reconnect.DialFunc(s.dial), &reconnect.Options{Layers: []*reconnect.Layer{s.ledger.Layer()}})
 		require.ErrorContains(t, err, "serves one Conn")
@@ -252,7 +252,7 @@ func (c picky) Write(m conn.Message) error {
 }
 
 func TestAMessageThatTheConnectionRefusesIsRefused(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := conntest.NewFake(nil)
 		s.answer(picky{peer.Conn()})
@@ -266,7 +266,7 @@ func TestAMessageThatTheConnectionRefusesIsRefused(t *testing.T) {
 // Both ends count, and the connection refuses a message. The peer gets the last one twice, and misses
 // none.
 func TestARefusedMessageThatThePeerCannotCountLosesNoOther(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Encode: plainEntry}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Encode: plainEntry}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := conntest.NewFake(nil)
 		s.answer(picky{peer.Conn()})
@@ -287,7 +287,7 @@ func TestARefusedMessageThatThePeerCannotCountLosesNoOther(t *testing.T) {
 func TestAMessageOfUnknownFateIsSentAgain(t *testing.T) {
 	for name, err := range map[string]error{"not written": conn.ErrNotWritten, "unknown": errLedgerLost} {
 		t.Run(name, func(t *testing.T) {
-			withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+			withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 				s.open()
 				peer := s.accept()
 				peer.FailWriteAfter(1, err)
@@ -302,24 +302,24 @@ func TestAMessageOfUnknownFateIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestBadLedgerOptionsAreNamed(t *testing.T) {
-	for want, o := range map[string]ledger.LedgerOptions{
-		"ledger: LedgerOptions.Messages: -3 is negative":                     {Messages: -3},
-		"ledger: LedgerOptions.Bytes: -1 is negative":                        {Bytes: -1},
-		"ledger: LedgerOptions.Full: 2 is none of the policies":              {Full: 2},
-		"ledger: LedgerOptions.OnReset: 3 is none of the policies":           {OnReset: 3},
-		"ledger: LedgerOptions.OnStoreError without a Store is never called": {OnStoreError: func(error) {}},
+func TestBadOptionsAreNamed(t *testing.T) {
+	for want, o := range map[string]ledger.Options{
+		"ledger: Options.Messages: -3 is negative":                     {Messages: -3},
+		"ledger: Options.Bytes: -1 is negative":                        {Bytes: -1},
+		"ledger: Options.Full: 2 is none of the policies":              {Full: 2},
+		"ledger: Options.OnReset: 3 is none of the policies":           {OnReset: 3},
+		"ledger: Options.OnStoreError without a Store is never called": {OnStoreError: func(error) {}},
 	} {
-		_, err := ledger.NewLedger(&o)
+		_, err := ledger.New(&o)
 		require.EqualError(t, err, want)
 	}
-	for _, o := range []ledger.LedgerOptions{{Age: time.Hour}, {Full: ledger.FullDropOldest}, {OnReset: ledger.KeepNumbers}} {
-		_, err := ledger.NewLedger(&o)
-		require.EqualError(t, err, "ledger: LedgerOptions.Encode: Age, FullDropOldest and KeepNumbers need one that sends the number of each message")
+	for _, o := range []ledger.Options{{Age: time.Hour}, {Full: ledger.FullDropOldest}, {OnReset: ledger.ResetKeepNumbers}} {
+		_, err := ledger.New(&o)
+		require.EqualError(t, err, "ledger: Options.Encode: Age, FullDropOldest and ResetKeepNumbers need one that sends the number of each message")
 		o.Encode = encodeEntry
-		_, err = ledger.NewLedger(&o)
+		_, err = ledger.New(&o)
 		require.NoError(t, err)
 	}
-	_, err := ledger.NewLedger(nil)
+	_, err := ledger.New(nil)
 	require.NoError(t, err)
 }

@@ -27,7 +27,7 @@ import (
 type ledgerModel struct {
 	t      *testing.T
 	random *rand.Rand
-	o      ledger.LedgerOptions
+	o      ledger.Options
 	s      *ledgerScene
 	single bool // each message is acknowledged by itself, in any order
 
@@ -83,7 +83,7 @@ func (m *ledgerModel) resume(o *reconnect.Opening) error {
 }
 
 // onDone notes an outcome, which must be the only one, and right.
-func (m *ledgerModel) onDone(r ledger.Receipt) {
+func (m *ledgerModel) onDone(r ledger.Settled) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, twice := m.ended[r.ID]
@@ -94,7 +94,7 @@ func (m *ledgerModel) onDone(r ledger.Receipt) {
 		require.True(m.t, m.got[r.ID], "%d was acknowledged, and the peer has not got it", r.ID)
 	case ledger.OutcomeForgotten:
 		require.True(m.t, m.written[r.ID] || m.cut || m.runs > 1, "%d was never sent", r.ID)
-		require.Equal(m.t, ledger.Report, m.o.OnReset)
+		require.Equal(m.t, ledger.ResetReport, m.o.OnReset)
 	case ledger.OutcomeExpired:
 		require.GreaterOrEqual(m.t, time.Since(r.Added), m.o.Age)
 	case ledger.OutcomeDropped:
@@ -157,7 +157,7 @@ func (m *ledgerModel) arrive(s *modelSession, n int) {
 
 // whole reports whether every message reaches the peer, so that its numbers have no gaps.
 func (m *ledgerModel) whole() bool {
-	return m.o.Age == 0 && m.o.Full == ledger.FullRefuse && !m.single && m.o.OnReset != ledger.KeepNumbers
+	return m.o.Age == 0 && m.o.Full == ledger.FullRefuse && !m.single && m.o.OnReset != ledger.ResetKeepNumbers
 }
 
 // ack lets the client read one of the acknowledgements of s.
@@ -312,7 +312,7 @@ func newLedgerModel(t *testing.T, seed uint64) *ledgerModel {
 		t: t, random: rand.New(rand.NewPCG(seed, 13)),
 		got: map[uint64]bool{}, ended: map[uint64]ledger.Outcome{}, written: map[uint64]bool{},
 	}
-	m.o = ledger.LedgerOptions{
+	m.o = ledger.Options{
 		Messages: 1 + m.random.IntN(20), Bytes: 30 + m.random.IntN(100), OnDone: m.onDone,
 		OnReset: ledger.Reset(m.random.IntN(3)),
 	}
@@ -332,7 +332,7 @@ func newLedgerModel(t *testing.T, seed uint64) *ledgerModel {
 // Whatever happens, each message has exactly one outcome, an acknowledged one has arrived, first
 // arrivals are in order, nothing is sent that the peer has or that is settled, and the bounds hold.
 func TestRandomHistoriesOfALedger(t *testing.T) {
-	var total ledger.LedgerStats
+	var total ledger.Stats
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestRandomHistoriesOfALedger(t *testing.T) {
 	}
 }
 
-func sum(total *ledger.LedgerStats, s ledger.LedgerStats) {
+func sum(total *ledger.Stats, s ledger.Stats) {
 	total.Added += s.Added
 	total.Written += s.Written
 	total.Repeated += s.Repeated

@@ -9,20 +9,20 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// LedgerOptions are the options of [NewLedger]. A nil *LedgerOptions is fine.
-type LedgerOptions struct {
+// Options are the options of [New]. A nil *Options is fine.
+type Options struct {
 	// Encode returns the message in which an entry goes to the peer. It is called before each
 	// write of it, in one goroutine at a time, and no lock is held. The message is written before
 	// the next call, so Encode may use the same memory again. An error means that the entry can
 	// never be sent: see [OutcomeRefused]. Default: a Binary message with the data alone, for a
 	// protocol in which both ends count.
 	//
-	// The peer cannot count what does not reach it. So Age, FullDropOldest and KeepNumbers are an
+	// The peer cannot count what does not reach it. So Age, FullDropOldest and ResetKeepNumbers are an
 	// error without an Encode, and the connection should be one that refuses no Binary message. If a
 	// message is refused or damaged all the same, the peer's count stays one behind until a session
 	// begins with an unacknowledged message, which the peer gets twice. Until then the last message
 	// that is written stays unacknowledged, and WaitAll waits for it. An Encode that leaves Seq out
-	// has the same limits, and NewLedger cannot see that.
+	// has the same limits, and New cannot see that.
 	Encode func(e Entry) (conn.Message, error)
 
 	// Ack reads one received message. It returns the number up to which the peer acknowledges
@@ -50,7 +50,7 @@ type LedgerOptions struct {
 	Full Full
 
 	// OnReset says what happens to the messages that are unacknowledged when the peer has
-	// forgotten us: see [Ledger.Resume]. Default: Renumber.
+	// forgotten us: see [Ledger.Resume]. Default: ResetRenumber.
 	OnReset Reset
 
 	// OnDone is called with what became of each message, exactly once. No lock is held. It may
@@ -69,7 +69,7 @@ type LedgerOptions struct {
 	// The goroutines that write and store wait for it, so a slow OnDone holds them up. It may get
 	// the outcomes of others, too, that came at the same time. A call in a goroutine of the
 	// program, such as that of AckedTo, may last longer than the Conn. Default: none.
-	OnDone func(r Receipt)
+	OnDone func(r Settled)
 
 	// OnStoreError is called with each error of Store.Apply. No lock is held, and it may do what
 	// OnDone may. An Add whose message could not be stored returns the error as well. A message
@@ -100,57 +100,57 @@ type Reset uint8
 
 // The policies for a peer that has forgotten.
 const (
-	// Renumber gives each a new Seq, and sends it. The peer may get some twice, under two numbers,
+	// ResetRenumber gives each a new Seq, and sends it. The peer may get some twice, under two numbers,
 	// because nobody knows what it has done with them: at least once.
-	Renumber Reset = iota
+	ResetRenumber Reset = iota
 
-	// Report ends each that has Sent set, with [OutcomeForgotten], and does not send it again.
+	// ResetReport ends each that has Sent set, with [OutcomeForgotten], and does not send it again.
 	// The others get a new Seq, and are sent. After a restart of the program
 	// each that was loaded has it set, unless the Store shows that no session was ever ready: see
 	// [Ledger.ResumeEpoch].
-	Report
+	ResetReport
 
-	// KeepNumbers is for a protocol in which the numbers are the sender's for ever, such as a chat
+	// ResetKeepNumbers is for a protocol in which the numbers are the sender's for ever, such as a chat
 	// whose server may be replaced by one that knows less. All that are unacknowledged are sent
 	// again under their old Seq, and new ones go on after them: at least once. That the peer has
 	// less than it has acknowledged before is no error then; what it has lost of that is gone. That
 	// it has more than was ever sent is an error, unless the peer has an epoch and no session was
 	// ever ready before, so that the Store was lost: then numbers begin after what the peer has.
-	KeepNumbers
+	ResetKeepNumbers
 )
 
 const (
-	defaultLedgerMessages = 1024
-	defaultLedgerBytes    = 16 << 20
+	defaultMessages = 1024
+	defaultBytes    = 16 << 20
 )
 
-func (o *LedgerOptions) withDefaults() (LedgerOptions, error) {
-	var c LedgerOptions
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
 	if o != nil {
 		c = *o
 	}
 	switch {
 	case c.Messages < 0:
-		return c, fmt.Errorf("ledger: LedgerOptions.Messages: %d is negative", c.Messages)
+		return c, fmt.Errorf("ledger: Options.Messages: %d is negative", c.Messages)
 	case c.Bytes < 0:
-		return c, fmt.Errorf("ledger: LedgerOptions.Bytes: %d is negative", c.Bytes)
+		return c, fmt.Errorf("ledger: Options.Bytes: %d is negative", c.Bytes)
 	case c.Full > FullDropOldest:
-		return c, fmt.Errorf("ledger: LedgerOptions.Full: %d is none of the policies", c.Full)
-	case c.OnReset > KeepNumbers:
-		return c, fmt.Errorf("ledger: LedgerOptions.OnReset: %d is none of the policies", c.OnReset)
-	case c.Encode == nil && (c.Age > 0 || c.Full == FullDropOldest || c.OnReset == KeepNumbers):
-		return c, errors.New("ledger: LedgerOptions.Encode: Age, FullDropOldest and KeepNumbers need one that sends the number of each message")
+		return c, fmt.Errorf("ledger: Options.Full: %d is none of the policies", c.Full)
+	case c.OnReset > ResetKeepNumbers:
+		return c, fmt.Errorf("ledger: Options.OnReset: %d is none of the policies", c.OnReset)
+	case c.Encode == nil && (c.Age > 0 || c.Full == FullDropOldest || c.OnReset == ResetKeepNumbers):
+		return c, errors.New("ledger: Options.Encode: Age, FullDropOldest and ResetKeepNumbers need one that sends the number of each message")
 	case c.OnStoreError != nil && c.Store == nil:
-		return c, fmt.Errorf("ledger: LedgerOptions.OnStoreError without a Store is never called")
+		return c, fmt.Errorf("ledger: Options.OnStoreError without a Store is never called")
 	}
 	if c.Encode == nil {
 		c.Encode = func(e Entry) (conn.Message, error) { return conn.BinaryMessage(e.Data), nil }
 	}
 	if c.Messages == 0 {
-		c.Messages = defaultLedgerMessages
+		c.Messages = defaultMessages
 	}
 	if c.Bytes == 0 {
-		c.Bytes = defaultLedgerBytes
+		c.Bytes = defaultBytes
 	}
 	c.Age = max(c.Age, 0)
 	return c, nil

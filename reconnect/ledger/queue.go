@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// ledgerQueue has the entries of a Ledger in ascending order of ID and of Seq. The Ledger's mutex
+// queue has the entries of a Ledger in ascending order of ID and of Seq. The Ledger's mutex
 // guards it. An entry that is removed from the middle stays as a gap, with ID gone, until gaps
 // are the half.
-type ledgerQueue struct {
+type queue struct {
 	entries []queued // from head on
 	head    int
 	live    int
@@ -32,7 +32,7 @@ func (q *queued) entry() Entry {
 	return Entry{ID: q.id, Seq: q.seq, Data: q.data, Added: time.Unix(0, q.added), Sent: q.sent, Again: q.again}
 }
 
-func (q *ledgerQueue) push(e queued) {
+func (q *queue) push(e queued) {
 	if len(q.entries) == cap(q.entries) && q.head > len(q.entries)/2 {
 		q.compact()
 	}
@@ -45,7 +45,7 @@ func (q *ledgerQueue) push(e queued) {
 }
 
 // remove removes e, which is invalid after it.
-func (q *ledgerQueue) remove(e *queued) {
+func (q *queue) remove(e *queued) {
 	q.live--
 	q.bytes -= len(e.data)
 	e.data, e.gone = nil, true
@@ -64,7 +64,7 @@ func (q *ledgerQueue) remove(e *queued) {
 }
 
 // compact removes the gaps. Pointers to entries are invalid after it.
-func (q *ledgerQueue) compact() {
+func (q *queue) compact() {
 	n := 0
 	for i := q.head; i < len(q.entries); i++ {
 		if !q.entries[i].gone {
@@ -77,7 +77,7 @@ func (q *ledgerQueue) compact() {
 }
 
 // first returns the first entry, nil if there is none. It is never a gap.
-func (q *ledgerQueue) first() *queued {
+func (q *queue) first() *queued {
 	if q.live == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (q *ledgerQueue) first() *queued {
 }
 
 // from returns the first entry with this Seq or a higher one, nil if there is none.
-func (q *ledgerQueue) from(seq uint64) *queued {
+func (q *queue) from(seq uint64) *queued {
 	rest := q.entries[q.head:]
 	i := sort.Search(len(rest), func(i int) bool { return rest[i].seq >= seq })
 	for ; i < len(rest); i++ {
@@ -97,7 +97,7 @@ func (q *ledgerQueue) from(seq uint64) *queued {
 }
 
 // bySeq returns the entry with this Seq, nil if there is none.
-func (q *ledgerQueue) bySeq(seq uint64) *queued {
+func (q *queue) bySeq(seq uint64) *queued {
 	if e := q.from(seq); e != nil && e.seq == seq {
 		return e
 	}
@@ -105,7 +105,7 @@ func (q *ledgerQueue) bySeq(seq uint64) *queued {
 }
 
 // byID returns the entry with this ID, nil if there is none.
-func (q *ledgerQueue) byID(id uint64) *queued {
+func (q *queue) byID(id uint64) *queued {
 	rest := q.entries[q.head:]
 	i, found := slices.BinarySearchFunc(rest, id, func(e queued, id uint64) int {
 		switch {
@@ -123,7 +123,7 @@ func (q *ledgerQueue) byID(id uint64) *queued {
 }
 
 // all calls yield with each entry in order, which must not remove any.
-func (q *ledgerQueue) all(yield func(*queued) bool) {
+func (q *queue) all(yield func(*queued) bool) {
 	for i := q.head; i < len(q.entries); i++ {
 		if e := &q.entries[i]; !e.gone && !yield(e) {
 			return

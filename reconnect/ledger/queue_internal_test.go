@@ -9,7 +9,7 @@ import (
 
 // What is removed from the middle takes no room for long, though the first message stays.
 func TestAQueueWithGapsIsBounded(t *testing.T) {
-	var q ledgerQueue
+	var q queue
 	for n := range uint64(100_000) {
 		q.push(queued{id: n + 1, seq: n + 1})
 		if n > 10 {
@@ -20,7 +20,7 @@ func TestAQueueWithGapsIsBounded(t *testing.T) {
 }
 
 func TestAnEmptyQueueIsSmall(t *testing.T) {
-	var q ledgerQueue
+	var q queue
 	for n := range uint64(1000) {
 		q.push(queued{id: n + 1, seq: n + 1, data: make([]byte, 10)})
 	}
@@ -35,7 +35,7 @@ func TestAnEmptyQueueIsSmall(t *testing.T) {
 // Whatever is removed, each entry is found by both numbers.
 func TestAQueueFindsItsEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	var q ledgerQueue
+	var q queue
 	var ids []uint64 // that are in the queue
 	for n := uint64(1); n < 5000; n++ {
 		q.push(queued{id: n, seq: 2 * n})

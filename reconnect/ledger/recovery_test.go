@@ -23,22 +23,22 @@ func TestRecoveryRulesOfALedger(t *testing.T) {
 	}{
 		// @microsoft/signalr, MessageBuffer.ts: after a reconnect both sides send again from the
 		// first message that was not acknowledged, and new ones after those.
-		{"SignalR: the first unacknowledged message and all after it go again", ledger.Renumber, 0, true, "2:b again, 3:c again, 4:d", nil},
+		{"SignalR: the first unacknowledged message and all after it go again", ledger.ResetRenumber, 0, true, "2:b again, 3:c again, 4:d", nil},
 		// socket.io, the client's option retries: packets wait for their acknowledgements in order.
 		// Its connection state recovery does not cover what the client sends.
-		{"socket.io: what has no acknowledgement goes again", ledger.KeepNumbers, 0, false, "2:b again, 3:c again, 4:d", nil},
+		{"socket.io: what has no acknowledgement goes again", ledger.ResetKeepNumbers, 0, false, "2:b again, 3:c again, 4:d", nil},
 		// Ably's specification, RTN19a2: the same serials only if the resume has succeeded.
-		{"Ably: resumed, the serials stay", ledger.Renumber, 1, true, "2:b again, 3:c again, 4:d", nil},
-		{"Ably: not resumed, new serials", ledger.Renumber, 0, false, "1:b, 2:c, 3:d", nil},
+		{"Ably: resumed, the serials stay", ledger.ResetRenumber, 1, true, "2:b again, 3:c again, 4:d", nil},
+		{"Ably: not resumed, new serials", ledger.ResetRenumber, 0, false, "1:b, 2:c, 3:d", nil},
 		// The same, RTN7: what is pending fails when the connection's state is gone.
-		{"Ably: the state is gone, pending messages fail", ledger.Report, 0, false, "1:d", []string{"2 forgotten by the peer", "3 forgotten by the peer"}},
+		{"Ably: the state is gone, pending messages fail", ledger.ResetReport, 0, false, "1:d", []string{"2 forgotten by the peer", "3 forgotten by the peer"}},
 		// MQTT 3.1.1, section 4.4: with session present the same packet identifiers, and DUP.
-		{"MQTT: session present", ledger.Renumber, 1, true, "2:b again, 3:c again, 4:d", nil},
+		{"MQTT: session present", ledger.ResetRenumber, 1, true, "2:b again, 3:c again, 4:d", nil},
 		// The Live API of Gemini, lastConsumedClientMessageIndex.
-		{"Gemini: the handle covers the messages up to an index", ledger.Renumber, 2, true, "3:c again, 4:d", []string{"2 acknowledged"}},
+		{"Gemini: the handle covers the messages up to an index", ledger.ResetRenumber, 2, true, "3:c again, 4:d", []string{"2 acknowledged"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			withLedger(t, ledger.LedgerOptions{OnReset: c.reset}, func(t *testing.T, s *ledgerScene) {
+			withLedger(t, ledger.Options{OnReset: c.reset}, func(t *testing.T, s *ledgerScene) {
 				s.open()
 				peer := s.accept()
 				s.add("a", "b", "c")

@@ -19,10 +19,10 @@ func epochs(l *ledger.Ledger, epoch string, have uint64) func(o *reconnect.Openi
 	return func(o *reconnect.Opening) error { return l.ResumeEpoch(o, epoch, have) }
 }
 
-// With KeepNumbers a peer that knows less gets all that is unacknowledged under its old number.
+// With ResetKeepNumbers a peer that knows less gets all that is unacknowledged under its old number.
 func TestKeptNumbersGoOnWithAPeerThatKnowsLess(t *testing.T) {
 	for _, stored := range []bool{false, true} {
-		o := ledger.LedgerOptions{OnReset: ledger.KeepNumbers}
+		o := ledger.Options{OnReset: ledger.ResetKeepNumbers}
 		if stored {
 			o.Store = &ledger.MemoryStore{}
 		}
@@ -54,7 +54,7 @@ func TestKeptNumbersGoOnWithAPeerThatKnowsLess(t *testing.T) {
 }
 
 func TestKeptNumbersGoOnWithoutEpochs(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{OnReset: ledger.KeepNumbers}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{OnReset: ledger.ResetKeepNumbers}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		peer := s.accept()
 		s.add("a", "b")
@@ -74,7 +74,7 @@ func TestKeptNumbersGoOnWithoutEpochs(t *testing.T) {
 
 // The Store is lost, and the peer is not: numbers that it would take for old ones are not used.
 func TestKeptNumbersBeginAfterThePeersIfTheStoreIsLost(t *testing.T) {
-	o := ledger.LedgerOptions{OnReset: ledger.KeepNumbers, Store: &ledger.MemoryStore{}}
+	o := ledger.Options{OnReset: ledger.ResetKeepNumbers, Store: &ledger.MemoryStore{}}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.resume = epochs(s.ledger, "room", 7)
 		s.add("a")
@@ -86,7 +86,7 @@ func TestKeptNumbersBeginAfterThePeersIfTheStoreIsLost(t *testing.T) {
 // In a rotation an acknowledgement by the old session may be read before what the next one says,
 // which is older.
 func TestInARotationHaveMayBeOlderThanTheLastAcknowledgement(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b", "c")
@@ -106,7 +106,7 @@ func TestInARotationHaveMayBeOlderThanTheLastAcknowledgement(t *testing.T) {
 // said the same, so the numbers begin once: else the peer would take new messages for old ones.
 func TestNewNumbersBeginOnceForTwoSessions(t *testing.T) {
 	store := &troubledStore{}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b", "c")
 		store.slow(time.Second)
 		s.resume = epochs(s.ledger, "x", 0)
@@ -136,7 +136,7 @@ func TestNewNumbersBeginOnceForTwoSessions(t *testing.T) {
 // So it is if the next session is ready before the numbers are stored.
 func TestNewNumbersBeginOnceThoughTheNextSessionIsReadyFirst(t *testing.T) {
 	store := &troubledStore{}
-	withLedger(t, ledger.LedgerOptions{Store: store}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b")
 		store.slow(time.Minute)
 		s.resume = epochs(s.ledger, "x", 0)
@@ -154,7 +154,7 @@ func TestNewNumbersBeginOnceThoughTheNextSessionIsReadyFirst(t *testing.T) {
 // A write that was withdrawn before the new numbers began says nothing of those.
 func TestNoMessageRepeatsANewNumberThatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newLedgerScene(t, ledger.LedgerOptions{})
+		s := newLedgerScene(t, ledger.Options{})
 		defer s.close()
 		s.options.Pace = budget.Window{N: 1, Per: time.Minute}
 		s.open()
@@ -173,7 +173,7 @@ func TestNoMessageRepeatsANewNumberThatWasNotSent(t *testing.T) {
 }
 
 func TestANumberThatLeavesNoRoomIsAnError(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.add("a")
 		s.resume = resumed(s.ledger, math.MaxUint64, false)
 		s.open()

@@ -47,7 +47,7 @@ func (everySecond) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 
 // withLedger runs a test in virtual time. Entries are sent as "Seq:data", and as "Seq:data again"
 // if they repeat one.
-func withLedger(t *testing.T, o ledger.LedgerOptions, f func(t *testing.T, s *ledgerScene)) {
+func withLedger(t *testing.T, o ledger.Options, f func(t *testing.T, s *ledgerScene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newLedgerScene(t, o)
@@ -56,7 +56,7 @@ func withLedger(t *testing.T, o ledger.LedgerOptions, f func(t *testing.T, s *le
 	})
 }
 
-func newLedgerScene(t *testing.T, o ledger.LedgerOptions) *ledgerScene {
+func newLedgerScene(t *testing.T, o ledger.Options) *ledgerScene {
 	t.Helper()
 	s := &ledgerScene{t: t, dials: make(chan chan conn.Conn)}
 	s.options.Run.Policy = everySecond{}
@@ -65,7 +65,7 @@ func newLedgerScene(t *testing.T, o ledger.LedgerOptions) *ledgerScene {
 		o.Encode = encodeEntry
 	}
 	also := o.OnDone
-	o.OnDone = func(r ledger.Receipt) {
+	o.OnDone = func(r ledger.Settled) {
 		s.mu.Lock()
 		s.done = append(s.done, fmt.Sprint(r.ID, " ", r.Outcome))
 		s.mu.Unlock()
@@ -74,7 +74,7 @@ func newLedgerScene(t *testing.T, o ledger.LedgerOptions) *ledgerScene {
 		}
 	}
 	var err error
-	s.ledger, err = ledger.NewLedger(&o)
+	s.ledger, err = ledger.New(&o)
 	require.NoError(t, err)
 	return s
 }

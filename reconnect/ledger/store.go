@@ -15,9 +15,9 @@ type Store interface {
 	// Load calls each with every record, in ascending order of ID, and damaged with every record
 	// that cannot be read: its ID (0: the ID may be what is damaged), what is left of its data, and
 	// what is wrong. The Ledger does not delete such a record, so the next Load reports it again.
-	// It returns the last state, which is the zero State if there was none. The data belongs to
+	// It returns the last state, which is the zero StoreState if there was none. The data belongs to
 	// the Ledger. An error means that nothing can be read.
-	Load(each func(Record), damaged func(id uint64, data []byte, err error)) (State, error)
+	Load(each func(Record), damaged func(id uint64, data []byte, err error)) (StoreState, error)
 
 	// Apply makes one change. When it returns nil, all of the change survives a crash; when it
 	// returns an error, none of it was made. It keeps neither the change nor its data.
@@ -32,9 +32,9 @@ type Record struct {
 	Data  []byte    // what Add got
 }
 
-// State is what a [Store] keeps beside the records. It is there even when every message is
+// StoreState is what a [Store] keeps beside the records. It is there even when every message is
 // acknowledged, so that no number is used twice.
-type State struct {
+type StoreState struct {
 	LastID   uint64 // the last ID that was given to a message
 	LastSeq  uint64 // the last Seq that was given to a message
 	AckedSeq uint64 // up to here the peer has acknowledged every Seq
@@ -43,9 +43,9 @@ type State struct {
 
 // Change is what a [Store] does in one step.
 type Change struct {
-	State  State    // replaces the state
-	Delete []uint64 // the IDs of records to delete first; some may not exist
-	Put    []Record // are added then, or replace those with their ID
+	State  StoreState // replaces the state
+	Delete []uint64   // the IDs of records to delete first; some may not exist
+	Put    []Record   // are added then, or replace those with their ID
 }
 
 // MemoryStore is a [Store] that lasts as long as the program does. With it a Ledger can take over
@@ -53,12 +53,12 @@ type Change struct {
 // use it, but only one Ledger at a time.
 type MemoryStore struct {
 	mu      sync.Mutex // guards what follows
-	state   State
+	state   StoreState
 	records map[uint64]Record
 }
 
 // Load implements [Store].
-func (s *MemoryStore) Load(each func(Record), _ func(uint64, []byte, error)) (State, error) {
+func (s *MemoryStore) Load(each func(Record), _ func(uint64, []byte, error)) (StoreState, error) {
 	s.mu.Lock()
 	state, records := s.state, maps.Clone(s.records)
 	s.mu.Unlock()

@@ -37,7 +37,7 @@ func (w *wait) finish(outcome Outcome, err error) {
 }
 
 // remembered is how many outcomes that were not OutcomeAcknowledged are kept for Wait, unless
-// LedgerOptions.Messages is more.
+// Options.Messages is more.
 const remembered = 1024
 
 // Wait waits until the message with this ID has its outcome. It returns nil if that is
@@ -45,7 +45,7 @@ const remembered = 1024
 // the message is sent all the same.
 //
 // It may be called when the message has its outcome already. The Ledger remembers the last 1024
-// outcomes that were not OutcomeAcknowledged, or LedgerOptions.Messages of them if that is more. Once
+// outcomes that were not OutcomeAcknowledged, or Options.Messages of them if that is more. Once
 // it has forgotten one, it does not know either which messages before that were acknowledged: for
 // those, and for what was settled in an earlier run of the program, the error is ErrUnknown. For an ID
 // that was not given to a message it is ErrNoMessage.
@@ -153,9 +153,9 @@ func (l *Ledger) LastID() uint64 {
 	return l.state.LastID
 }
 
-// LedgerStats are counts since NewLedger, and what is unacknowledged now. Added and Loaded together
+// Stats are counts since New, and what is unacknowledged now. Added and Loaded together
 // are the outcomes together, from Acknowledged to Left, and Unacked.
-type LedgerStats struct {
+type Stats struct {
 	Added    uint64 // messages that Add accepted
 	Loaded   uint64 // messages that the Store had, the damaged ones among them
 	Written  uint64 // writes
@@ -175,7 +175,7 @@ type LedgerStats struct {
 }
 
 // Stats returns the counts.
-func (l *Ledger) Stats() LedgerStats {
+func (l *Ledger) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
@@ -183,7 +183,7 @@ func (l *Ledger) Stats() LedgerStats {
 	return s
 }
 
-func (s *LedgerStats) count(o Outcome) {
+func (s *Stats) count(o Outcome) {
 	switch o {
 	case OutcomeAcknowledged:
 		s.Acknowledged++

@@ -12,7 +12,7 @@ import (
 )
 
 func TestWaitReturnsWhenTheMessageIsAcknowledged(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a", "b")
@@ -28,7 +28,7 @@ func TestWaitReturnsWhenTheMessageIsAcknowledged(t *testing.T) {
 
 // The end of one context does not end another's wait for the same message.
 func TestWaitEndsWithItsContext(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
 		s.add("a")
@@ -44,7 +44,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestWaitTellsWhyAMessageWasNotAcknowledged(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Age: time.Minute}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Age: time.Minute}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.add("a")
 		var why *ledger.OutcomeError
@@ -56,7 +56,7 @@ func TestWaitTellsWhyAMessageWasNotAcknowledged(t *testing.T) {
 
 // What is remembered is bounded, and what is forgotten is not taken for acknowledged.
 func TestWaitSaysWhenItDoesNotKnow(t *testing.T) {
-	o := ledger.LedgerOptions{Messages: 1, Full: ledger.FullDropOldest}
+	o := ledger.Options{Messages: 1, Full: ledger.FullDropOldest}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		for id := uint64(1); id < 3000; id++ { // each drops the one before
 			_, err := s.ledger.Add(nil)
@@ -70,7 +70,7 @@ func TestWaitSaysWhenItDoesNotKnow(t *testing.T) {
 }
 
 func TestWaitAllWaitsForEveryMessage(t *testing.T) {
-	withLedger(t, ledger.LedgerOptions{Age: time.Hour}, func(t *testing.T, s *ledgerScene) {
+	withLedger(t, ledger.Options{Age: time.Hour}, func(t *testing.T, s *ledgerScene) {
 		require.NoError(t, s.ledger.WaitAll(t.Context()))
 		s.open()
 		s.accept()

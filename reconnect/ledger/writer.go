@@ -10,8 +10,8 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// ledgerSession is what a Ledger knows of a session. The Ledger's mutex guards it.
-type ledgerSession struct {
+// session is what a Ledger knows of a session. The Ledger's mutex guards it.
+type session struct {
 	number uint64
 	next   uint64 // the Seq from which messages are to be written by it
 	ready  bool
@@ -34,15 +34,15 @@ type writing struct {
 }
 
 // session returns the session with this number, which it adds if need be.
-func (l *Ledger) session(number uint64) *ledgerSession {
+func (l *Ledger) session(number uint64) *session {
 	for _, s := range l.sessions {
 		if s.number == number {
 			return s
 		}
 	}
-	s := &ledgerSession{number: number}
+	s := &session{number: number}
 	l.sessions = append(l.sessions, s)
-	slices.SortFunc(l.sessions, func(a, b *ledgerSession) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(l.sessions, func(a, b *session) int { return cmp.Compare(a.number, b.number) })
 	return s
 }
 
@@ -69,7 +69,7 @@ func (l *Ledger) ready(number uint64) {
 // lost notes that a session has ended.
 func (l *Ledger) lost(number uint64, _ error) {
 	l.mu.Lock()
-	l.sessions = slices.DeleteFunc(l.sessions, func(s *ledgerSession) bool { return s.number == number })
+	l.sessions = slices.DeleteFunc(l.sessions, func(s *session) bool { return s.number == number })
 	l.interrupt()
 	l.unlock()
 }
@@ -83,7 +83,7 @@ func (l *Ledger) interrupt() {
 }
 
 // pick returns what is to be written now, and by which session; nil if there is nothing.
-func (l *Ledger) pick() (*queued, *ledgerSession) {
+func (l *Ledger) pick() (*queued, *session) {
 	if l.closed {
 		return nil, nil
 	}
@@ -168,7 +168,7 @@ func (l *Ledger) writeNext() bool {
 }
 
 // wrote notes how the write of a message has gone, which was e before it, after so many resets.
-func (l *Ledger) wrote(s *ledgerSession, e queued, resets uint64, err error, refused bool) {
+func (l *Ledger) wrote(s *session, e queued, resets uint64, err error, refused bool) {
 	now := l.queue.byID(e.id)
 	if resets != l.stats.Resets {
 		now = nil // it has a new number by now

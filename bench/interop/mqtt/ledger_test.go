@@ -38,7 +38,7 @@ type publisher struct {
 func newPublisher(t *testing.T, b *broker, seed uint64) *publisher {
 	p := &publisher{broker: b, random: rand.New(rand.NewPCG(seed, 2))}
 	var err error
-	p.ledger, err = ledger.NewLedger(&ledger.LedgerOptions{
+	p.ledger, err = ledger.New(&ledger.Options{
 		Messages: 100, // less than the 1,024 that this broker allows to be unacknowledged
 		Encode: func(e ledger.Entry) (conn.Message, error) {
 			return publish(topic, packetID(e.Seq), e.Data, e.Again), nil

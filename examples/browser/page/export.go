@@ -39,12 +39,12 @@ const maxEntries = 50_000
 // add adds an event. The answers to probes are none.
 func (j *journal) add(e *books.Event) {
 	n := entry{Kind: e.Kind.String(), Session: e.Session, Book: e.Key, Seq: e.Last}
-	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == bridge.Other {
+	if seam, ok := errors.AsType[*reconnect.Seam](e.Err); ok && e.Kind == bridge.EventOther {
 		n = entry{Kind: "seam", Session: seam.Session, Reason: seam.Reason.String()}
 		if frame, ok := errors.AsType[*conn.CloseError](seam.Cause); ok {
 			n.Code = frame.Code
 		}
-	} else if e.Kind == bridge.Other {
+	} else if e.Kind == bridge.EventOther {
 		return
 	}
 	if n.Kind == "seam" {

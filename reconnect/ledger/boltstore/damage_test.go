@@ -20,7 +20,7 @@ import (
 )
 
 // fileOf returns the name of a file with a store "out" that has records from 1 on.
-func fileOf(t *testing.T, records int, state ledger.State) string {
+func fileOf(t *testing.T, records int, state ledger.StoreState) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
 	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: 4096})
@@ -93,7 +93,7 @@ func refused(t *testing.T, path string) {
 
 // One bit of the key 3 makes it 1. That costs neither message 1, nor the damaged one its traces.
 func TestABitInTheKeyOfARecordCostsNoOther(t *testing.T) {
-	path := fileOf(t, 4, ledger.State{LastID: 4, LastSeq: 14})
+	path := fileOf(t, 4, ledger.StoreState{LastID: 4, LastSeq: 14})
 	edit(t, path, func(file []byte) {
 		at := bytes.Index(file, []byte("xxxxdata \x03")) - 20 - 8
 		require.Equal(t, uint64(3), binary.BigEndian.Uint64(file[at:]))
@@ -101,7 +101,7 @@ func TestABitInTheKeyOfARecordCostsNoOther(t *testing.T) {
 	})
 	for range 2 { // each run says the same
 		outcomes := make(map[uint64][]ledger.Outcome)
-		unacked := runLedger(t, path, func(r ledger.Receipt) { outcomes[r.ID] = append(outcomes[r.ID], r.Outcome) })
+		unacked := runLedger(t, path, func(r ledger.Settled) { outcomes[r.ID] = append(outcomes[r.ID], r.Outcome) })
 		require.Equal(t, []uint64{1, 2, 4}, unacked)
 		require.Equal(t, map[uint64][]ledger.Outcome{
 			0: {ledger.OutcomeDamaged}, 1: {ledger.OutcomeLeft}, 2: {ledger.OutcomeLeft}, 4: {ledger.OutcomeLeft},
@@ -116,14 +116,14 @@ func TestABitInTheKeyOfARecordCostsNoOther(t *testing.T) {
 }
 
 // runLedger runs a Ledger that never gets a connection.
-func runLedger(t *testing.T, path string, done func(ledger.Receipt)) (unacked []uint64) {
+func runLedger(t *testing.T, path string, done func(ledger.Settled)) (unacked []uint64) {
 	t.Helper()
 	db, err := boltstore.Open(path, 0o600, nil)
 	require.NoError(t, err)
 	defer db.Close()
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
-	l, err := ledger.NewLedger(&ledger.LedgerOptions{Store: s, OnDone: done})
+	l, err := ledger.New(&ledger.Options{Store: s, OnDone: done})
 	require.NoError(t, err)
 	for _, e := range l.Unacked() {
 		unacked = append(unacked, e.ID)
@@ -138,7 +138,7 @@ func runLedger(t *testing.T, path string, done func(ledger.Receipt)) (unacked []
 
 // Where keys are not in order bolt finds some of them no more. After Load it finds all.
 func TestLoadPutsTheKeysInOrder(t *testing.T) {
-	path := fileOf(t, 4, ledger.State{LastID: 4, LastSeq: 14})
+	path := fileOf(t, 4, ledger.StoreState{LastID: 4, LastSeq: 14})
 	edit(t, path, func(file []byte) {
 		at := bytes.Index(file, []byte("xxxxdata \x02")) - 20 - 8
 		file[at+7] ^= 0x40 // 1, 66, 3, 4
@@ -147,7 +147,7 @@ func TestLoadPutsTheKeysInOrder(t *testing.T) {
 	require.Len(t, load(t, db).records, 3)
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.State{LastID: 5}, Delete: []uint64{1, 3, 4}, Put: []ledger.Record{record(5)}}))
+	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 5}, Delete: []uint64{1, 3, 4}, Put: []ledger.Record{record(5)}}))
 	got := load(t, db)
 	require.Equal(t, []ledger.Record{record(5)}, got.records)
 	require.Equal(t, []uint64{0}, got.damaged)
@@ -155,7 +155,7 @@ func TestLoadPutsTheKeysInOrder(t *testing.T) {
 
 // Bolt searches by the keys in branches, which are not those of the records.
 func TestLoadMendsTheKeysOfABranch(t *testing.T) {
-	path := fileOf(t, 300, ledger.State{LastID: 300, LastSeq: 310})
+	path := fileOf(t, 300, ledger.StoreState{LastID: 300, LastSeq: 310})
 	flipped := 0
 	edit(t, path, func(file []byte) {
 		for _, p := range placesOf(file) {
@@ -181,7 +181,7 @@ func TestLoadMendsTheKeysOfABranch(t *testing.T) {
 
 // Without its state a store would use its numbers again.
 func TestABitInTheKeyOfTheStateCostsNoNumber(t *testing.T) {
-	want := ledger.State{LastID: 1000, LastSeq: 1000, AckedSeq: 1000, Epoch: "peer"}
+	want := ledger.StoreState{LastID: 1000, LastSeq: 1000, AckedSeq: 1000, Epoch: "peer"}
 	for _, key := range []string{"state", "state copy"} {
 		for i := range key {
 			path := fileOf(t, 0, want)
@@ -203,7 +203,7 @@ func TestABitInTheKeyOfTheStateCostsNoNumber(t *testing.T) {
 
 // A store whose name is damaged is not made anew, and an inbox is not either.
 func TestADamagedNameIsNotANewStore(t *testing.T) {
-	path := fileOf(t, 100, ledger.State{LastID: 100, LastSeq: 110})
+	path := fileOf(t, 100, ledger.StoreState{LastID: 100, LastSeq: 110})
 	edit(t, path, func(file []byte) { flipAll(t, file, "out", 2, 1) })
 	db := reopen(t, path)
 	_, err := boltstore.New(db, "out")
@@ -217,7 +217,7 @@ func TestADamagedNameIsNotANewStore(t *testing.T) {
 
 // A database is not empty if its first page says so, and still has a name.
 func TestADamagedCountIsNotAnEmptyDatabase(t *testing.T) {
-	path := fileOf(t, 3, ledger.State{LastID: 3, LastSeq: 13})
+	path := fileOf(t, 3, ledger.StoreState{LastID: 3, LastSeq: 13})
 	edit(t, path, func(file []byte) {
 		for _, p := range placesOf(file) {
 			if p.kind == "heads of pages" {
@@ -245,7 +245,7 @@ func TestCreateMakesWhatIsNotThere(t *testing.T) {
 
 // Bolt alone never returns from a page that is below itself.
 func TestAPageThatPointsToItselfIsAnError(t *testing.T) {
-	path := fileOf(t, 300, ledger.State{LastID: 300, LastSeq: 310})
+	path := fileOf(t, 300, ledger.StoreState{LastID: 300, LastSeq: 310})
 	branches := 0
 	edit(t, path, func(file []byte) {
 		for p := 2; p < len(file)/4096; p++ {
@@ -263,7 +263,7 @@ func TestAPageThatPointsToItselfIsAnError(t *testing.T) {
 // Bolt goes back to the change before if the page of the newest change is damaged.
 func TestADamagedMetaPageIsAnError(t *testing.T) {
 	for page := range 2 {
-		path := fileOf(t, 3, ledger.State{LastID: 3, LastSeq: 13})
+		path := fileOf(t, 3, ledger.StoreState{LastID: 3, LastSeq: 13})
 		edit(t, path, func(file []byte) { file[page*4096+16+48] ^= 1 })
 		refused(t, path)
 		db := reopen(t, path)
@@ -275,7 +275,7 @@ func TestADamagedMetaPageIsAnError(t *testing.T) {
 
 // A file that ends too early is a fault of the memory that bolt maps it to.
 func TestAFileThatIsCutOffIsAnError(t *testing.T) {
-	path := fileOf(t, 300, ledger.State{LastID: 300, LastSeq: 310})
+	path := fileOf(t, 300, ledger.StoreState{LastID: 300, LastSeq: 310})
 	require.NoError(t, os.Truncate(path, 10*4096))
 	_, err := boltstore.Open(path, 0o600, nil)
 	require.ErrorIs(t, err, boltstore.ErrDamaged)
@@ -305,7 +305,7 @@ func TestAnOlderRecordIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	again := record(2)
 	again.Seq = 40
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.State{LastID: 3, LastSeq: 40}, Put: []ledger.Record{again}}))
+	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 3, LastSeq: 40}, Put: []ledger.Record{again}}))
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("out")).Put(key, old) }))
 	require.ErrorIs(t, load(t, db).err, boltstore.ErrDamaged)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("out")).SetSequence(1) }))
@@ -314,7 +314,7 @@ func TestAnOlderRecordIsAnError(t *testing.T) {
 
 // In a database that is open to read, a damaged record is reported, and stays where it is.
 func TestLoadOnlyReadsADatabaseThatIsOpenToRead(t *testing.T) {
-	path := fileOf(t, 4, ledger.State{LastID: 4, LastSeq: 14})
+	path := fileOf(t, 4, ledger.StoreState{LastID: 4, LastSeq: 14})
 	edit(t, path, func(file []byte) { flipAll(t, file, "xxxxdata \x03", 0, 1) })
 	db, err := boltstore.Open(path, 0o600, &bolt.Options{ReadOnly: true})
 	require.NoError(t, err)
@@ -354,7 +354,7 @@ func TestAnInboxThatHasLostWhatItKnewIsAnError(t *testing.T) {
 
 // Pages that are damaged while the database is open are errors, too, wherever only reading is due.
 func TestDamagedPagesAreErrors(t *testing.T) {
-	path := fileOf(t, 300, ledger.State{LastID: 300, LastSeq: 310})
+	path := fileOf(t, 300, ledger.StoreState{LastID: 300, LastSeq: 310})
 	db := reopen(t, path)
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)

@@ -9,7 +9,7 @@
 //	defer db.Close() // after <-conn.Done()
 //	store, err := boltstore.New(db, "orders")
 //	...
-//	ledger, err := ledger.NewLedger(&ledger.LedgerOptions{Store: store, Encode: encode})
+//	ledger, err := ledger.New(&ledger.Options{Store: store, Encode: encode})
 //
 // Without a Timeout, Open waits for ever while another process has the file open.
 //
@@ -32,7 +32,7 @@
 //   - An effect outside of the transaction, such as a mail: the program may die after the mail and
 //     before the transaction. Send it from what the transaction has stored.
 //   - If the receiver's database is lost, what is unacknowledged comes again under new numbers (see
-//     ledger.Renumber), and what was acknowledged is gone.
+//     ledger.ResetRenumber), and what was acknowledged is gone.
 //   - If the sender's database is lost, its new messages begin after what the inbox has, if it uses
 //     ResumeEpoch; what was in the database is gone.
 //

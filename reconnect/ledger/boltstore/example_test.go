@@ -22,7 +22,7 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger/boltstore"
 )
 
-// encode is LedgerOptions.Encode: a message is its number, in 8 bytes, and the data.
+// encode is ledger.Options.Encode: a message is its number, in 8 bytes, and the data.
 func encode(e ledger.Entry) (conn.Message, error) {
 	return conn.BinaryMessage(append(binary.BigEndian.AppendUint64(nil, e.Seq), e.Data...)), nil
 }
@@ -103,7 +103,7 @@ func balance(tx *bolt.Tx) byte {
 // send books amounts at the bank, and returns when all are acknowledged. What an earlier run has
 // left in the store goes first.
 func send(url string, store *boltstore.Store, amounts ...byte) error {
-	l, err := ledger.NewLedger(&ledger.LedgerOptions{Store: store, Encode: encode})
+	l, err := ledger.New(&ledger.Options{Store: store, Encode: encode})
 	if err != nil {
 		return err
 	}

@@ -134,9 +134,9 @@ func runClient() error {
 	if err != nil {
 		return err
 	}
-	l, err := ledger.NewLedger(&ledger.LedgerOptions{
+	l, err := ledger.New(&ledger.Options{
 		Store: store, Messages: 32, Encode: encode,
-		OnDone: func(r ledger.Receipt) {
+		OnDone: func(r ledger.Settled) {
 			if r.Outcome != ledger.OutcomeAcknowledged && r.Outcome != ledger.OutcomeLeft {
 				fmt.Println("error: message", r.ID, r.Outcome, r.Err)
 			}

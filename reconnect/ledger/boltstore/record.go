@@ -69,7 +69,7 @@ func (p pair) data() []byte {
 
 // state is what a Store keeps twice, under stateKeys. A bucket without a change has none.
 type state struct {
-	ledger.State
+	ledger.StoreState
 	change  uint64 // how many changes there were; the sequence of the bucket, which is in another page, has it too
 	records uint64 // how many records there are
 	sum     uint64 // of their seals

@@ -103,7 +103,7 @@ func openBucket(db *bolt.DB, name string, create bool, load, fill func(*bolt.Buc
 
 // Load implements [ledger.Store]. It is an error if the state is damaged, if a record is missing, or
 // if the database cannot be walked. If something is damaged that does not count, Load mends it.
-func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []byte, err error)) (ledger.State, error) {
+func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []byte, err error)) (ledger.StoreState, error) {
 	var c contents
 	err := walked(s.db, func(tx *bolt.Tx, root *tree) (bool, error) {
 		t := root.buckets[s.name]
@@ -122,7 +122,7 @@ func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []by
 		return true, c.rewrite(tx, s.name)
 	})
 	if err != nil {
-		return ledger.State{}, err
+		return ledger.StoreState{}, err
 	}
 	for _, r := range c.records { // outside of the transaction, since each may use the database
 		each(r)
@@ -130,7 +130,7 @@ func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []by
 	for _, p := range c.damaged {
 		damaged(p.id(), p.data(), ErrDamaged)
 	}
-	return c.state.State, nil
+	return c.state.StoreState, nil
 }
 
 // contents is everything in a bucket.
@@ -216,7 +216,7 @@ func (c *contents) rewrite(tx *bolt.Tx, name string) error {
 		}
 	}
 	s := state{change: c.state.change}
-	return s.apply(b, ledger.Change{State: c.state.State, Put: c.records})
+	return s.apply(b, ledger.Change{State: c.state.StoreState, Put: c.records})
 }
 
 // Apply implements [ledger.Store].
@@ -276,7 +276,7 @@ func (s state) apply(b *bolt.Bucket, c ledger.Change) error {
 			return err
 		}
 	}
-	s.State = c.State
+	s.StoreState = c.State
 	s.change++
 	for _, key := range stateKeys {
 		if err := b.Put([]byte(key), encodeState(s)); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // loaded is what Load of a new Store of the same name returns.
 type loaded struct {
-	state   ledger.State
+	state   ledger.StoreState
 	records []ledger.Record
 	damaged []uint64
 	err     error
@@ -42,19 +42,19 @@ func filled(t *testing.T) *bolt.DB {
 	db := openDB(t, "store.db")
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.State{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, Put: []ledger.Record{record(1), record(2), record(3)}}))
+	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, Put: []ledger.Record{record(1), record(2), record(3)}}))
 	return db
 }
 
 func TestAStoreLoadsWhatWasApplied(t *testing.T) {
 	db := filled(t)
-	want := loaded{state: ledger.State{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, records: []ledger.Record{record(1), record(2), record(3)}}
+	want := loaded{state: ledger.StoreState{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, records: []ledger.Record{record(1), record(2), record(3)}}
 	require.Equal(t, want, load(t, db))
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
 	again := record(3)
 	again.Seq = 1
-	change := ledger.Change{State: ledger.State{LastID: 300, LastSeq: 4}, Put: []ledger.Record{again, record(300)}, Delete: []uint64{1, 2, 77}}
+	change := ledger.Change{State: ledger.StoreState{LastID: 300, LastSeq: 4}, Put: []ledger.Record{again, record(300)}, Delete: []uint64{1, 2, 77}}
 	require.NoError(t, s.Apply(change))
 	require.Equal(t, loaded{state: change.State, records: change.Put}, load(t, db))
 }
@@ -67,7 +67,7 @@ func TestTwoStoresInADatabaseAreApart(t *testing.T) {
 	db := filled(t)
 	other, err := boltstore.Create(db, "other")
 	require.NoError(t, err)
-	require.NoError(t, other.Apply(ledger.Change{State: ledger.State{LastID: 9}, Delete: []uint64{1, 2, 3}}))
+	require.NoError(t, other.Apply(ledger.Change{State: ledger.StoreState{LastID: 9}, Delete: []uint64{1, 2, 3}}))
 	require.Len(t, load(t, db).records, 3)
 }
 
@@ -138,7 +138,7 @@ func TestOneDamagedStateDoesNoHarm(t *testing.T) {
 	for _, key := range []string{"state", "state copy"} {
 		db := filled(t)
 		flip(t, db, "out", key)
-		require.Equal(t, ledger.State{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, load(t, db).state)
+		require.Equal(t, ledger.StoreState{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, load(t, db).state)
 	}
 	db := filled(t)
 	flip(t, db, "out", "state")

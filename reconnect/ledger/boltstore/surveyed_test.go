@@ -85,7 +85,7 @@ func (s sample) make(path string) error {
 		return nil
 	})
 	for id := uint64(1); id <= s.records && err == nil; id++ {
-		c := ledger.Change{State: ledger.State{LastID: id, LastSeq: id + 10, AckedSeq: id / 3, Epoch: "peer"}}
+		c := ledger.Change{State: ledger.StoreState{LastID: id, LastSeq: id + 10, AckedSeq: id / 3, Epoch: "peer"}}
 		c.Put = []ledger.Record{record(id)}
 		c.Put[0].Data = bytes.Repeat([]byte{byte(id)}, int(id*7%90))
 		if id%3 == 0 {
@@ -101,7 +101,7 @@ func (s sample) make(path string) error {
 
 // sight is what a program sees of a file.
 type sight struct {
-	state   ledger.State
+	state   ledger.StoreState
 	records map[uint64]ledger.Record
 	damaged []uint64
 	epoch   string

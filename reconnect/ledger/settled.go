@@ -17,8 +17,8 @@ type Entry struct {
 	Again bool      // so it is, under the present Seq: the next write of it repeats one
 }
 
-// Receipt says what became of a message of a [Ledger].
-type Receipt struct {
+// Settled says what became of a message of a [Ledger].
+type Settled struct {
 	Entry           // the message; of OutcomeDamaged only ID (0: it is not known), and what is left of Data
 	Outcome Outcome // what became of it
 	Err     error   // why; nil for OutcomeAcknowledged
@@ -27,12 +27,12 @@ type Receipt struct {
 // Outcome is what became of a message of a [Ledger]. Each message has exactly one.
 type Outcome uint8
 
-// The outcomes. Where Receipt.Sent is true the peer may have the message, whatever the outcome.
+// The outcomes. Where Settled.Sent is true the peer may have the message, whatever the outcome.
 const (
 	OutcomeAcknowledged Outcome = iota // the peer has it, as it has said
-	OutcomeExpired                     // it was older than LedgerOptions.Age
+	OutcomeExpired                     // it was older than Options.Age
 	OutcomeDropped                     // it made room for others: see FullDropOldest
-	OutcomeForgotten                   // the peer has forgotten whether it got it: see Report
+	OutcomeForgotten                   // the peer has forgotten whether it got it: see ResetReport
 	OutcomeRefused                     // it cannot be sent: Encode, or the connection, has refused it
 	OutcomeDamaged                     // its record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
 	OutcomeLeft                        // the Conn has ended; the message is still in the Store, if there is one, and a Ledger that gets this Store sends it
@@ -64,9 +64,9 @@ func (e *OutcomeError) Unwrap() error { return e.Err }
 // These are the errors of a Ledger. After the end of its Conn the error is [net.ErrClosed].
 var (
 	ErrFull      = errors.New("ledger: ledger is full")                                  // there was no room for the message
-	ErrTooLarge  = errors.New("ledger: message is larger than LedgerOptions.Bytes")      // so it will never have room
-	ErrExpired   = errors.New("ledger: message was not acknowledged in time")            // see LedgerOptions.Age
-	ErrForgotten = errors.New("ledger: peer has forgotten what it got")                  // see Report
+	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")            // so it will never have room
+	ErrExpired   = errors.New("ledger: message was not acknowledged in time")            // see Options.Age
+	ErrForgotten = errors.New("ledger: peer has forgotten what it got")                  // see ResetReport
 	ErrUnknown   = errors.New("ledger: ledger does not know what became of the message") // see Ledger.Wait
 	ErrNoMessage = errors.New("ledger: ledger has not given this number to a message")   // see Ledger.Wait
 
