@@ -203,7 +203,7 @@ func (l *Ledger) stored(s *staged) {
 	l.adding--
 	l.addingSize -= len(s.data)
 	if s.err != nil {
-		l.room.broadcast()
+		l.room.Broadcast()
 	}
 	close(s.done)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Ledger numbers messages, sends them, and keeps each until the peer has acknowledged it. After a
@@ -28,8 +29,8 @@ type Ledger struct {
 	closed    bool            // the Conn has ended, and nothing begins any more
 	timer     *time.Timer     // calls expire when the first message is too old, or earlier; nil: it was never needed
 	due       bool            // the timer runs, or expire is about to begin
-	room      signal          // there may be room
-	empty     signal          // nothing is unacknowledged
+	room      xsync.Signal    // there may be room
+	empty     xsync.Signal    // nothing is unacknowledged
 	state     StoreState
 	queue     queue
 	sentSeq   uint64 // the last Seq of which a write has begun
@@ -120,7 +121,7 @@ func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error
 		if l.closed || l.hasRoom(len(data)) || len(data) > l.o.Bytes {
 			return l.addAndUnlock(data)
 		}
-		room := l.room.wait()
+		room := l.room.Wait()
 		l.mu.Unlock()
 		select {
 		case <-room:
@@ -186,14 +187,14 @@ func (l *Ledger) settle(e *queued, outcome Outcome, err error) {
 		l.interrupt()
 	}
 	l.queue.remove(e)
-	l.room.broadcast()
+	l.room.Broadcast()
 	l.noteEmpty()
 }
 
 // noteEmpty wakes WaitAll if nothing is unacknowledged.
 func (l *Ledger) noteEmpty() {
 	if l.queue.live == 0 && l.adding == 0 {
-		l.empty.broadcast()
+		l.empty.Broadcast()
 	}
 }
 
@@ -301,7 +302,7 @@ func (l *Ledger) end(err error) {
 	}
 	l.closed = true
 	l.interrupt()
-	l.room.broadcast()
+	l.room.Broadcast()
 	if l.due && l.timer.Stop() {
 		l.due = false
 		l.work.Done()

@@ -5,24 +5,6 @@ import (
 	"net"
 )
 
-// signal wakes all goroutines that wait for it. The Ledger's mutex guards it.
-type signal struct{ ch chan struct{} } // nil: nobody has called wait since the last broadcast
-
-// wait returns a channel that the next broadcast closes.
-func (s *signal) wait() <-chan struct{} {
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) broadcast() {
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
-	}
-}
-
 // wait is what the goroutines in [Ledger.Wait] for one message share.
 type wait struct {
 	waiters int // guarded by the Ledger's mutex
@@ -117,7 +99,7 @@ func (l *Ledger) remember(e OutcomeError) {
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Left > 0, l.empty.wait()
+		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Left > 0, l.empty.Wait()
 		l.mu.Unlock()
 		switch {
 		case done && left:
