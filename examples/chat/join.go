@@ -155,7 +155,7 @@ func sayable(typed string) string {
 // unsaid returns how many lines the room has not acknowledged.
 func (c *client) unsaid() int {
 	s := c.ledger.Stats()
-	return c.refused + int(s.Added-s.Acknowledged)
+	return c.refused + int(s.Added-s.Outcomes[ledger.OutcomeAcknowledged])
 }
 
 // away shows that a wait begins. The Conn calls it.

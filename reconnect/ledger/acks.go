@@ -199,8 +199,9 @@ func (l *Ledger) planReset(s *session) resetPlan {
 			continue
 		}
 		p.state.LastSeq++
-		n := e.entry()
-		p.put = append(p.put, Record{ID: n.ID, Seq: p.state.LastSeq, Added: n.Added, Data: n.Data})
+		r := e.entry().Record
+		r.Seq = p.state.LastSeq
+		p.put = append(p.put, r)
 	}
 	return p
 }
@@ -216,7 +217,7 @@ func (l *Ledger) applyReset(s *session, p resetPlan) {
 	}
 	for _, id := range p.forgets {
 		if e := l.queue.byID(id); e != nil {
-			l.settle(e, OutcomeForgotten, ErrForgotten)
+			l.settle(e, OutcomeForgotten, errForgotten)
 		}
 	}
 	l.queue.compact()

@@ -28,7 +28,7 @@ func TestAClockThatIsSetBackDelaysNoExpiry(t *testing.T) {
 		require.NoError(t, l.start(new(reconnect.Conn)))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.Equal(t, uint64(2), l.Stats().Expired)
+		require.Equal(t, uint64(2), l.Stats().Outcomes[OutcomeExpired])
 		l.end(context.Canceled)
 	})
 }

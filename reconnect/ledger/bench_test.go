@@ -36,7 +36,7 @@ func plainEntry(e ledger.Entry) (conn.Message, error) { return conn.BinaryMessag
 // writes it.
 func BenchmarkLedgerAdd(b *testing.B) {
 	b.Run("waiting", func(b *testing.B) {
-		l, err := ledger.New(&ledger.Options{Full: ledger.FullDropOldest, Encode: plainEntry})
+		l, err := ledger.New(&ledger.Options{DropOldest: true, Encode: plainEntry})
 		require.NoError(b, err)
 		data := make([]byte, 100)
 		b.ReportAllocs()
@@ -81,7 +81,7 @@ func newLedgerBench(b *testing.B, n uint64) *ledger.Ledger {
 }
 
 func TestAMessageThatWaitsAllocatesNothing(t *testing.T) {
-	l, err := ledger.New(&ledger.Options{Messages: 64, Full: ledger.FullDropOldest, Encode: plainEntry})
+	l, err := ledger.New(&ledger.Options{Messages: 64, DropOldest: true, Encode: plainEntry})
 	require.NoError(t, err)
 	data := make([]byte, 100)
 	for range 1000 {

@@ -146,7 +146,7 @@ func TestStatsAddUp(t *testing.T) {
 		s.add("c")
 		require.NoError(t, s.ledger.AckedTo(1, 2))
 		n := s.ledger.Stats()
-		require.Equal(t, []uint64{3, 1, 2, 1}, []uint64{n.Loaded, n.Added, n.Acknowledged, n.Damaged})
-		require.Equal(t, n.Loaded+n.Added, n.Acknowledged+n.Damaged+uint64(n.Unacked))
+		require.Equal(t, []uint64{3, 1, 2, 1}, []uint64{n.Loaded, n.Added, n.Outcomes[ledger.OutcomeAcknowledged], n.Outcomes[ledger.OutcomeDamaged]})
+		require.Equal(t, n.Loaded+n.Added, n.Outcomes[ledger.OutcomeAcknowledged]+n.Outcomes[ledger.OutcomeDamaged]+uint64(n.Unacked))
 	})
 }

@@ -29,7 +29,7 @@ func (l *Ledger) load() error {
 		added := min(r.Added.UnixNano(), now) // because the clock may have been set back
 		l.queue.push(queued{id: r.ID, seq: r.Seq, data: r.Data, added: added, sent: true, again: true})
 	}, func(id uint64, data []byte, err error) {
-		damaged = append(damaged, Settled{Entry: Entry{ID: id, Data: data}, Outcome: OutcomeDamaged, Err: err})
+		damaged = append(damaged, Settled{Entry: Entry{Record: Record{ID: id, Data: data}}, Outcome: OutcomeDamaged, Err: err})
 	})
 	if err == nil {
 		err = wrong
@@ -137,7 +137,7 @@ func (l *Ledger) commitReset(s *session) {
 	plan := l.planReset(s)
 	deletes := l.deletes
 	l.deletes = nil
-	change := Change{State: plan.state, Put: plan.put, Delete: append(deletes[:len(deletes):len(deletes)], plan.forgets...)}
+	change := Change{StoreState: plan.state, Put: plan.put, Delete: append(deletes[:len(deletes):len(deletes)], plan.forgets...)}
 	l.mu.Unlock()
 	var failure error
 	defer func() {
@@ -168,7 +168,7 @@ func (l *Ledger) commitAdds() {
 		state.LastSeq++
 		change.Put[i] = Record{ID: state.LastID, Seq: state.LastSeq, Added: now, Data: s.data}
 	}
-	change.State = state
+	change.StoreState = state
 	l.mu.Unlock()
 	l.apply(change, func(err error) {
 		if err != nil {

@@ -243,7 +243,7 @@ func TestNewNumbersThatAreNotStoredAreNotUsed(t *testing.T) {
 // What cannot be read is reported, and stays in the Store for whoever may still mend it.
 func TestADamagedRecordIsReportedAndNotDeleted(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{7: "half"}}
-	require.NoError(t, store.MemoryStore.Apply(ledger.Change{State: ledger.StoreState{LastID: 7, LastSeq: 7}}))
+	require.NoError(t, store.MemoryStore.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 7, LastSeq: 7}}))
 	for range 2 { // in each run
 		var got ledger.Settled
 		o := ledger.Options{Store: store, OnDone: func(r ledger.Settled) { got = r }}
@@ -279,7 +279,7 @@ func outcomeOf(err error) ledger.Outcome {
 func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{1: "half", 2: "half"}}
 	require.NoError(t, store.MemoryStore.Apply(ledger.Change{
-		State: ledger.StoreState{LastID: 1, LastSeq: 1}, Put: []ledger.Record{{ID: 1, Seq: 1, Data: []byte("sound")}},
+		StoreState: ledger.StoreState{LastID: 1, LastSeq: 1}, Put: []ledger.Record{{ID: 1, Seq: 1, Data: []byte("sound")}},
 	}))
 	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		s.add("a")
@@ -303,7 +303,7 @@ func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 func TestOnDoneMayAdd(t *testing.T) {
 	var l *ledger.Ledger
 	added := 0
-	o := ledger.Options{Store: &ledger.MemoryStore{}, Messages: 2, Full: ledger.FullDropOldest}
+	o := ledger.Options{Store: &ledger.MemoryStore{}, Messages: 2, DropOldest: true}
 	o.OnDone = func(r ledger.Settled) {
 		if r.Outcome == ledger.OutcomeDropped && r.ID == 1 {
 			_, err := l.Add([]byte("again"))

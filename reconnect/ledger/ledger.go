@@ -42,9 +42,9 @@ type Ledger struct {
 	told      []Settled // for OnDone, once mu is free
 	failed    []error   // for OnStoreError, once mu is free
 	waits     map[uint64]*wait
-	bad       []OutcomeError // the last outcomes that were not OutcomeAcknowledged; when it is full, a ring
-	oldestBad int            // where in bad the next one goes when it is full
-	unknownTo uint64         // up to this ID nobody knows what became of those that are not in the queue
+	bad       []Settled // the last that were not OutcomeAcknowledged, without their data; when it is full, a ring
+	oldestBad int       // where in bad the next one goes when it is full
+	unknownTo uint64    // up to this ID nobody knows what became of those that are not in the queue
 	stats     Stats
 
 	// The rest is for a Store only.
@@ -111,7 +111,7 @@ func (l *Ledger) Add(data []byte) (id uint64, err error) {
 }
 
 // AddWait is Add, but while there is no room it waits, until there is some or ctx ends. Then the
-// error is the cause of ctx. With [FullDropOldest] there is always room.
+// error is the cause of ctx. With Options.DropOldest there is always room.
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -132,7 +132,7 @@ func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error
 
 // hasRoom reports whether a message of this size may be added.
 func (l *Ledger) hasRoom(size int) bool {
-	return l.o.Full == FullDropOldest ||
+	return l.o.DropOldest ||
 		l.queue.live+l.adding < l.o.Messages && l.queue.bytes+l.addingSize+size <= l.o.Bytes
 }
 
@@ -168,16 +168,13 @@ func (l *Ledger) append(e queued) {
 
 // settle gives a message its outcome, and removes it. e is invalid after that.
 func (l *Ledger) settle(e *queued, outcome Outcome, err error) {
-	l.stats.count(outcome)
-	if outcome != OutcomeAcknowledged {
-		l.remember(OutcomeError{e.id, outcome, err})
-	}
+	s := Settled{e.entry(), outcome, err}
+	l.note(s)
 	if w := l.waits[e.id]; w != nil {
-		w.finish(outcome, err)
+		w.settled = s
+		w.settled.Data = nil
+		close(w.done)
 		delete(l.waits, e.id)
-	}
-	if l.o.OnDone != nil {
-		l.told = append(l.told, Settled{e.entry(), outcome, err})
 	}
 	if l.o.Store != nil && outcome != OutcomeLeft {
 		l.deletes = append(l.deletes, e.id)
@@ -189,6 +186,17 @@ func (l *Ledger) settle(e *queued, outcome Outcome, err error) {
 	l.queue.remove(e)
 	l.room.Broadcast()
 	l.noteEmpty()
+}
+
+// note counts an outcome, remembers it if it is bad, and has OnDone called with it.
+func (l *Ledger) note(s Settled) {
+	l.stats.Outcomes[s.Outcome]++
+	if s.Outcome != OutcomeAcknowledged && s.ID > 0 {
+		l.remember(s)
+	}
+	if l.o.OnDone != nil {
+		l.told = append(l.told, s)
+	}
 }
 
 // noteEmpty wakes WaitAll if nothing is unacknowledged.
@@ -279,14 +287,8 @@ func (l *Ledger) start(c *reconnect.Conn) error {
 	}
 	l.conn = c
 	l.setTimer()
-	for _, r := range l.damaged {
-		l.stats.count(OutcomeDamaged)
-		if r.ID > 0 {
-			l.remember(OutcomeError{r.ID, OutcomeDamaged, r.Err})
-		}
-		if l.o.OnDone != nil {
-			l.told = append(l.told, r)
-		}
+	for _, s := range l.damaged {
+		l.note(s)
 	}
 	l.damaged = nil
 	l.unlock()
@@ -322,6 +324,6 @@ func (l *Ledger) end(err error) {
 		l.unlock()
 	}()
 	if len(deletes) > 0 {
-		l.apply(Change{State: state, Delete: deletes}, func(error) {}) // no other call runs any more
+		l.apply(Change{StoreState: state, Delete: deletes}, func(error) {}) // no other call runs any more
 	}
 }

@@ -17,7 +17,7 @@ type Options struct {
 	// never be sent: see [OutcomeRefused]. Default: a Binary message with the data alone, for a
 	// protocol in which both ends count.
 	//
-	// The peer cannot count what does not reach it. So Age, FullDropOldest and ResetKeepNumbers are an
+	// The peer cannot count what does not reach it. So Age, DropOldest and ResetKeepNumbers are an
 	// error without an Encode, and the connection should be one that refuses no Binary message. If a
 	// message is refused or damaged all the same, the peer's count stays one behind until a session
 	// begins with an unacknowledged message, which the peer gets twice. Until then the last message
@@ -46,8 +46,10 @@ type Options struct {
 	// negative: for ever.
 	Age time.Duration
 
-	// Full says what happens to a message for which there is no room. Default: FullRefuse.
-	Full Full
+	// DropOldest makes room for a message by dropping the oldest, with [OutcomeDropped]. The peer
+	// sees a gap in the numbers if they were not sent yet. Default: Add fails with ErrFull, and
+	// AddWait waits.
+	DropOldest bool
 
 	// OnReset says what happens to the messages that are unacknowledged when the peer has
 	// forgotten us: see [Ledger.Resume]. Default: ResetRenumber.
@@ -81,19 +83,6 @@ type Options struct {
 	// in memory only.
 	Store Store
 }
-
-// Full says what happens to a message for which there is no room in a [Ledger].
-type Full uint8
-
-// The policies for a full Ledger.
-const (
-	// FullRefuse lets Add fail with ErrFull, and AddWait wait.
-	FullRefuse Full = iota
-
-	// FullDropOldest drops the oldest messages, with [OutcomeDropped]. The peer sees a gap in the
-	// numbers if they were not sent yet.
-	FullDropOldest
-)
 
 // Reset says what happens to the messages that are unacknowledged when the peer has forgotten us.
 type Reset uint8
@@ -134,12 +123,10 @@ func (o *Options) withDefaults() (Options, error) {
 		return c, fmt.Errorf("ledger: Options.Messages: %d is negative", c.Messages)
 	case c.Bytes < 0:
 		return c, fmt.Errorf("ledger: Options.Bytes: %d is negative", c.Bytes)
-	case c.Full > FullDropOldest:
-		return c, fmt.Errorf("ledger: Options.Full: %d is none of the policies", c.Full)
 	case c.OnReset > ResetKeepNumbers:
 		return c, fmt.Errorf("ledger: Options.OnReset: %d is none of the policies", c.OnReset)
-	case c.Encode == nil && (c.Age > 0 || c.Full == FullDropOldest || c.OnReset == ResetKeepNumbers):
-		return c, errors.New("ledger: Options.Encode: Age, FullDropOldest and ResetKeepNumbers need one that sends the number of each message")
+	case c.Encode == nil && (c.Age > 0 || c.DropOldest || c.OnReset == ResetKeepNumbers):
+		return c, errors.New("ledger: Options.Encode: Age, DropOldest and ResetKeepNumbers need one that sends the number of each message")
 	case c.OnStoreError != nil && c.Store == nil:
 		return c, fmt.Errorf("ledger: Options.OnStoreError without a Store is never called")
 	}

@@ -29,7 +29,7 @@ type queued struct {
 }
 
 func (q *queued) entry() Entry {
-	return Entry{ID: q.id, Seq: q.seq, Data: q.data, Added: time.Unix(0, q.added), Sent: q.sent, Again: q.again}
+	return Entry{Record{ID: q.id, Seq: q.seq, Added: time.Unix(0, q.added), Data: q.data}, q.sent, q.again}
 }
 
 func (q *queue) push(e queued) {

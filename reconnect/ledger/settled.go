@@ -4,17 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 )
 
 // Entry is a message in a [Ledger].
 type Entry struct {
-	ID    uint64    // the Ledger's number of it, from 1 on, which never changes and is never used again, not even after a restart with the same Store
-	Seq   uint64    // the peer's number of it; equal to ID until the peer has forgotten us
-	Data  []byte    // what Add got; it must not be changed
-	Added time.Time // when Add accepted it
-	Sent  bool      // a write of it has begun or waits for its turn, or may have begun in an earlier run; so the peer may have it
-	Again bool      // so it is, under the present Seq: the next write of it repeats one
+	Record
+	Sent  bool // a write of it has begun or waits for its turn, or may have begun in an earlier run; so the peer may have it
+	Again bool // so it is, under the present Seq: the next write of it repeats one
 }
 
 // Settled says what became of a message of a [Ledger].
@@ -31,7 +27,7 @@ type Outcome uint8
 const (
 	OutcomeAcknowledged Outcome = iota // the peer has it, as it has said
 	OutcomeExpired                     // it was older than Options.Age
-	OutcomeDropped                     // it made room for others: see FullDropOldest
+	OutcomeDropped                     // it made room for others: see Options.DropOldest
 	OutcomeForgotten                   // the peer has forgotten whether it got it: see ResetReport
 	OutcomeRefused                     // it cannot be sent: Encode, or the connection, has refused it
 	OutcomeDamaged                     // its record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
@@ -49,9 +45,7 @@ func (o Outcome) String() string {
 
 // OutcomeError reports that a message was not acknowledged. It unwraps to Err.
 type OutcomeError struct {
-	ID      uint64
-	Outcome Outcome
-	Err     error
+	Settled // Data is nil
 }
 
 func (e *OutcomeError) Error() string {
@@ -63,12 +57,11 @@ func (e *OutcomeError) Unwrap() error { return e.Err }
 
 // These are the errors of a Ledger. After the end of its Conn the error is [net.ErrClosed].
 var (
-	ErrFull      = errors.New("ledger: ledger is full")                                  // there was no room for the message
-	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")            // so it will never have room
-	ErrExpired   = errors.New("ledger: message was not acknowledged in time")            // see Options.Age
-	ErrForgotten = errors.New("ledger: peer has forgotten what it got")                  // see ResetReport
-	ErrUnknown   = errors.New("ledger: ledger does not know what became of the message") // see Ledger.Wait
-	ErrNoMessage = errors.New("ledger: ledger has not given this number to a message")   // see Ledger.Wait
+	ErrFull      = errors.New("ledger: ledger is full")                          // there was no room for the message
+	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")    // so it will never have room
+	ErrExpired   = errors.New("ledger: message was not acknowledged in time")    // see Options.Age
+	errForgotten = errors.New("ledger: peer has forgotten what it got")          // see ResetReport
+	ErrUnknown   = errors.New("ledger: what became of the message is not known") // see Ledger.Wait
 
 	errNoEpoch     = errors.New("ledger: ResumeEpoch without an epoch")
 	errLongEpoch   = fmt.Errorf("ledger: the epoch has more than %d bytes", maxEpoch)

@@ -26,10 +26,10 @@ type Store interface {
 
 // Record is what a [Store] keeps of one message.
 type Record struct {
-	ID    uint64    // the key: see [Entry]
-	Seq   uint64    // see [Entry]
+	ID    uint64    // the Ledger's number of the message, from 1 on, and the key of the record; it never changes, and is not used again, not even after a restart with the same Store
+	Seq   uint64    // the peer's number of it; equal to ID until the peer has forgotten us
 	Added time.Time // when Add accepted it
-	Data  []byte    // what Add got
+	Data  []byte    // what Add got; it must not be changed
 }
 
 // StoreState is what a [Store] keeps beside the records. It is there even when every message is
@@ -43,9 +43,9 @@ type StoreState struct {
 
 // Change is what a [Store] does in one step.
 type Change struct {
-	State  StoreState // replaces the state
-	Delete []uint64   // the IDs of records to delete first; some may not exist
-	Put    []Record   // are added then, or replace those with their ID
+	StoreState          // replaces the state
+	Delete     []uint64 // the IDs of records to delete first; some may not exist
+	Put        []Record // are added then, or replace those with their ID
 }
 
 // MemoryStore is a [Store] that lasts as long as the program does. With it a Ledger can take over
@@ -75,7 +75,7 @@ func (s *MemoryStore) Apply(c Change) error {
 	if s.records == nil {
 		s.records = make(map[uint64]Record)
 	}
-	s.state = c.State
+	s.state = c.StoreState
 	for _, id := range c.Delete {
 		delete(s.records, id)
 	}

@@ -9,13 +9,7 @@ import (
 type wait struct {
 	waiters int // guarded by the Ledger's mutex
 	done    chan struct{}
-	outcome Outcome // valid when done is closed, as is err
-	err     error
-}
-
-func (w *wait) finish(outcome Outcome, err error) {
-	w.outcome, w.err = outcome, err
-	close(w.done)
+	settled Settled // without its data; valid when done is closed
 }
 
 // remembered is how many outcomes that were not OutcomeAcknowledged are kept for Wait, unless
@@ -29,8 +23,8 @@ const remembered = 1024
 // It may be called when the message has its outcome already. The Ledger remembers the last 1024
 // outcomes that were not OutcomeAcknowledged, or Options.Messages of them if that is more. Once
 // it has forgotten one, it does not know either which messages before that were acknowledged: for
-// those, and for what was settled in an earlier run of the program, the error is ErrUnknown. For an ID
-// that was not given to a message it is ErrNoMessage.
+// those, for what was settled in an earlier run of the program, and for an ID that was not given to a
+// message, the error is ErrUnknown.
 func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 	l.mu.Lock()
 	if l.queue.byID(id) == nil {
@@ -57,21 +51,20 @@ func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 		}
 		return context.Cause(ctx)
 	}
-	if w.outcome == OutcomeAcknowledged {
+	if w.settled.Outcome == OutcomeAcknowledged {
 		return nil
 	}
-	return &OutcomeError{id, w.outcome, w.err}
+	return &OutcomeError{w.settled}
 }
 
 // past returns what became of a message that is not in the queue.
 func (l *Ledger) past(id uint64) error {
 	if id == 0 || id > l.state.LastID {
-		return ErrNoMessage
+		return ErrUnknown
 	}
 	for i := range l.bad {
 		if l.bad[i].ID == id {
-			e := l.bad[i]
-			return &e
+			return &OutcomeError{l.bad[i]}
 		}
 	}
 	if id <= l.unknownTo {
@@ -81,7 +74,8 @@ func (l *Ledger) past(id uint64) error {
 }
 
 // remember keeps an outcome for Wait.
-func (l *Ledger) remember(e OutcomeError) {
+func (l *Ledger) remember(e Settled) {
+	e.Data = nil
 	if len(l.bad) < max(remembered, l.o.Messages) {
 		l.bad = append(l.bad, e)
 		return
@@ -99,7 +93,7 @@ func (l *Ledger) remember(e OutcomeError) {
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Left > 0, l.empty.Wait()
+		done, left, empty := l.queue.live == 0 && l.adding == 0, l.stats.Outcomes[OutcomeLeft] > 0, l.empty.Wait()
 		l.mu.Unlock()
 		switch {
 		case done && left:
@@ -135,25 +129,17 @@ func (l *Ledger) LastID() uint64 {
 	return l.state.LastID
 }
 
-// Stats are counts since New, and what is unacknowledged now. Added and Loaded together
-// are the outcomes together, from Acknowledged to Left, and Unacked.
+// Stats are counts since New, and what is unacknowledged now. Added and Loaded
+// together are Unacked and all Outcomes together.
 type Stats struct {
-	Added    uint64 // messages that Add accepted
-	Loaded   uint64 // messages that the Store had, the damaged ones among them
-	Written  uint64 // writes
-	Repeated uint64 // writes of messages that were written before under the same Seq
-	Resets   uint64 // times that the peer had forgotten us, and new numbers began, or the old ones went on: see Reset
+	Added   uint64 // messages that Add accepted
+	Loaded  uint64 // messages that the Store had, the damaged ones among them
+	Written uint64 // writes
+	Resets  uint64 // times that the peer had forgotten us, and new numbers began, or the old ones went on: see Reset
 
-	Acknowledged uint64 // messages with OutcomeAcknowledged, and so on
-	Expired      uint64
-	Dropped      uint64
-	Forgotten    uint64
-	Refused      uint64
-	Damaged      uint64
-	Left         uint64
+	Outcomes [OutcomeLeft + 1]uint64 // messages with each outcome, such as Outcomes[OutcomeExpired]
 
-	Unacked      int // messages that are unacknowledged
-	UnackedBytes int // bytes of their data
+	Unacked int // messages that are unacknowledged
 }
 
 // Stats returns the counts.
@@ -161,25 +147,6 @@ func (l *Ledger) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Unacked, s.UnackedBytes = l.queue.live, l.queue.bytes
+	s.Unacked = l.queue.live
 	return s
-}
-
-func (s *Stats) count(o Outcome) {
-	switch o {
-	case OutcomeAcknowledged:
-		s.Acknowledged++
-	case OutcomeExpired:
-		s.Expired++
-	case OutcomeDropped:
-		s.Dropped++
-	case OutcomeForgotten:
-		s.Forgotten++
-	case OutcomeRefused:
-		s.Refused++
-	case OutcomeDamaged:
-		s.Damaged++
-	case OutcomeLeft:
-		s.Left++
-	}
 }

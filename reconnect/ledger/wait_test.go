@@ -21,8 +21,8 @@ func TestWaitReturnsWhenTheMessageIsAcknowledged(t *testing.T) {
 		require.NoError(t, s.ledger.Wait(t.Context(), 2))
 		require.Equal(t, time.Minute, time.Since(start))
 		require.NoError(t, s.ledger.Wait(t.Context(), 1), "it was acknowledged before")
-		require.ErrorIs(t, s.ledger.Wait(t.Context(), 3), ledger.ErrNoMessage)
-		require.ErrorIs(t, s.ledger.Wait(t.Context(), 0), ledger.ErrNoMessage)
+		require.ErrorIs(t, s.ledger.Wait(t.Context(), 3), ledger.ErrUnknown)
+		require.ErrorIs(t, s.ledger.Wait(t.Context(), 0), ledger.ErrUnknown)
 	})
 }
 
@@ -49,14 +49,16 @@ func TestWaitTellsWhyAMessageWasNotAcknowledged(t *testing.T) {
 		s.add("a")
 		var why *ledger.OutcomeError
 		require.ErrorAs(t, s.ledger.Wait(t.Context(), 1), &why)
-		require.Equal(t, ledger.OutcomeError{ID: 1, Outcome: ledger.OutcomeExpired, Err: ledger.ErrExpired}, *why)
-		require.ErrorIs(t, s.ledger.Wait(t.Context(), 1), ledger.ErrExpired, "it is remembered")
+		require.Equal(t, []any{uint64(1), ledger.OutcomeExpired, ledger.ErrExpired}, []any{why.ID, why.Outcome, why.Err})
+		require.False(t, why.Sent, "the peer cannot have it")
+		require.Nil(t, why.Data)
+		require.Equal(t, why, s.ledger.Wait(t.Context(), 1), "it is remembered")
 	})
 }
 
 // What is remembered is bounded, and what is forgotten is not taken for acknowledged.
 func TestWaitSaysWhenItDoesNotKnow(t *testing.T) {
-	o := ledger.Options{Messages: 1, Full: ledger.FullDropOldest}
+	o := ledger.Options{Messages: 1, DropOldest: true}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		for id := uint64(1); id < 3000; id++ { // each drops the one before
 			_, err := s.ledger.Add(nil)

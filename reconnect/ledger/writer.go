@@ -180,9 +180,6 @@ func (l *Ledger) wrote(s *session, e queued, resets uint64, err error, refused b
 	case err == nil:
 		s.next = max(s.next, e.seq+1)
 		l.stats.Written++
-		if e.again {
-			l.stats.Repeated++
-		}
 	case refused && now != nil:
 		l.settle(now, OutcomeRefused, err)
 	case refused:

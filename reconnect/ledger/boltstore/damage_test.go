@@ -32,7 +32,7 @@ func fileOf(t *testing.T, records int, state ledger.StoreState) string {
 		put[i] = record(uint64(i + 1))
 		put[i].Data = append(bytes.Repeat([]byte{'x'}, records), put[i].Data...)
 	}
-	require.NoError(t, s.Apply(ledger.Change{State: state, Put: put}))
+	require.NoError(t, s.Apply(ledger.Change{StoreState: state, Put: put}))
 	require.NoError(t, db.Close())
 	return path
 }
@@ -147,7 +147,7 @@ func TestLoadPutsTheKeysInOrder(t *testing.T) {
 	require.Len(t, load(t, db).records, 3)
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 5}, Delete: []uint64{1, 3, 4}, Put: []ledger.Record{record(5)}}))
+	require.NoError(t, s.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 5}, Delete: []uint64{1, 3, 4}, Put: []ledger.Record{record(5)}}))
 	got := load(t, db)
 	require.Equal(t, []ledger.Record{record(5)}, got.records)
 	require.Equal(t, []uint64{0}, got.damaged)
@@ -169,7 +169,7 @@ func TestLoadMendsTheKeysOfABranch(t *testing.T) {
 	db := reopen(t, path)
 	before := load(t, db)
 	require.Len(t, before.records, 300)
-	change := ledger.Change{State: before.state}
+	change := ledger.Change{StoreState: before.state}
 	for _, r := range before.records {
 		change.Delete = append(change.Delete, r.ID)
 	}
@@ -305,7 +305,7 @@ func TestAnOlderRecordIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	again := record(2)
 	again.Seq = 40
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 3, LastSeq: 40}, Put: []ledger.Record{again}}))
+	require.NoError(t, s.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 3, LastSeq: 40}, Put: []ledger.Record{again}}))
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("out")).Put(key, old) }))
 	require.ErrorIs(t, load(t, db).err, boltstore.ErrDamaged)
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("out")).SetSequence(1) }))

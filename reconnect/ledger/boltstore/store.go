@@ -216,7 +216,7 @@ func (c *contents) rewrite(tx *bolt.Tx, name string) error {
 		}
 	}
 	s := state{change: c.state.change}
-	return s.apply(b, ledger.Change{State: c.state.StoreState, Put: c.records})
+	return s.apply(b, ledger.Change{StoreState: c.state.StoreState, Put: c.records})
 }
 
 // Apply implements [ledger.Store].
@@ -276,7 +276,7 @@ func (s state) apply(b *bolt.Bucket, c ledger.Change) error {
 			return err
 		}
 	}
-	s.StoreState = c.State
+	s.StoreState = c.StoreState
 	s.change++
 	for _, key := range stateKeys {
 		if err := b.Put([]byte(key), encodeState(s)); err != nil {

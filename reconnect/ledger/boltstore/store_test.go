@@ -42,7 +42,7 @@ func filled(t *testing.T) *bolt.DB {
 	db := openDB(t, "store.db")
 	s, err := boltstore.New(db, "out")
 	require.NoError(t, err)
-	require.NoError(t, s.Apply(ledger.Change{State: ledger.StoreState{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, Put: []ledger.Record{record(1), record(2), record(3)}}))
+	require.NoError(t, s.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 3, LastSeq: 13, AckedSeq: 10, Epoch: "x"}, Put: []ledger.Record{record(1), record(2), record(3)}}))
 	return db
 }
 
@@ -54,9 +54,9 @@ func TestAStoreLoadsWhatWasApplied(t *testing.T) {
 	require.NoError(t, err)
 	again := record(3)
 	again.Seq = 1
-	change := ledger.Change{State: ledger.StoreState{LastID: 300, LastSeq: 4}, Put: []ledger.Record{again, record(300)}, Delete: []uint64{1, 2, 77}}
+	change := ledger.Change{StoreState: ledger.StoreState{LastID: 300, LastSeq: 4}, Put: []ledger.Record{again, record(300)}, Delete: []uint64{1, 2, 77}}
 	require.NoError(t, s.Apply(change))
-	require.Equal(t, loaded{state: change.State, records: change.Put}, load(t, db))
+	require.Equal(t, loaded{state: change.StoreState, records: change.Put}, load(t, db))
 }
 
 func TestANewStoreIsEmpty(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTwoStoresInADatabaseAreApart(t *testing.T) {
 	db := filled(t)
 	other, err := boltstore.Create(db, "other")
 	require.NoError(t, err)
-	require.NoError(t, other.Apply(ledger.Change{State: ledger.StoreState{LastID: 9}, Delete: []uint64{1, 2, 3}}))
+	require.NoError(t, other.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 9}, Delete: []uint64{1, 2, 3}}))
 	require.Len(t, load(t, db).records, 3)
 }
 

@@ -85,7 +85,7 @@ func (s sample) make(path string) error {
 		return nil
 	})
 	for id := uint64(1); id <= s.records && err == nil; id++ {
-		c := ledger.Change{State: ledger.StoreState{LastID: id, LastSeq: id + 10, AckedSeq: id / 3, Epoch: "peer"}}
+		c := ledger.Change{StoreState: ledger.StoreState{LastID: id, LastSeq: id + 10, AckedSeq: id / 3, Epoch: "peer"}}
 		c.Put = []ledger.Record{record(id)}
 		c.Put[0].Data = bytes.Repeat([]byte{byte(id)}, int(id*7%90))
 		if id%3 == 0 {
@@ -133,8 +133,8 @@ func (s sample) look(path string, next uint64) (got sight, err error) {
 	if got.have, err = in.Have(); err != nil || next == 0 {
 		return got, err
 	}
-	c := ledger.Change{State: got.state, Put: []ledger.Record{record(next)}, Delete: []uint64{got.lowest()}}
-	c.State.LastID = next
+	c := ledger.Change{StoreState: got.state, Put: []ledger.Record{record(next)}, Delete: []uint64{got.lowest()}}
+	c.StoreState.LastID = next
 	if err := store.Apply(c); err != nil {
 		return got, err
 	}
