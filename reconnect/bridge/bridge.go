@@ -81,7 +81,7 @@ type Bridge[K comparable, T any] struct {
 	fetches  fetches[K, T]   // under way, and to come
 	source   Source          // of the last Events
 	wake     func()          // ends the present Read; nil: nobody reads
-	stats    Stats           // Streams, Stale, Held and HeldBytes are not kept here
+	stats    Stats           // Streams, Stale and Held are not kept here
 }
 
 // retry is a call of OnRetry.
@@ -115,9 +115,6 @@ func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 		return nil, err
 	}
 	b := &Bridge[K, T]{o: options, streams: make(map[K]*stream[K, T]), random: backoff.Rand()}
-	if options.Rand != nil {
-		b.random = rand.New(options.Rand)
-	}
 	b.fetches.pace = options.Pace
 	return b, nil
 }
@@ -166,11 +163,11 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	if s == nil {
 		return fmt.Errorf("bridge: more streams than Options.Streams: %d", b.o.Streams)
 	}
-	s.cursor = after.At()
+	s.cursor = after
 	s.known = s.cursor != Cursor{} || !b.snapshots()
 	s.numbered = s.known
 	s.reset, s.waits = !s.known, b.o.AwaitSubscribed
-	b.gap(s, ErrBegins)
+	b.gap(s, ErrBegins, 0)
 	b.ring()
 	return nil
 }
@@ -225,29 +222,14 @@ func (b *Bridge[K, T]) forget(key K) {
 	b.ring() // because there may be room now
 }
 
-// Cursor returns how far a stream is complete, and whether it is stale. It may be ahead of the
-// events that were taken: use [Event.Cursor] to store a place. It returns false if the stream has
-// not begun.
-func (b *Bridge[K, T]) Cursor(key K) (c Cursor, stale, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.streams[key]
-	if s == nil {
-		return Cursor{}, false, false
-	}
-	return s.cursor, s.stale, true
-}
-
 // Stats are counts of a [Bridge].
 type Stats struct {
-	Streams   int // that have begun
-	Stale     int // of these
-	Held      int // messages that wait for the past, of all streams
-	HeldBytes int // of their data
+	Streams int // that have begun
+	Stale   int // of these
+	Held    int // messages that wait for the past, of all streams
 
 	Fetches uint64 // calls of Past, Snapshot and Ask
 	Failed  uint64 // of these
-	Seen    uint64 // live messages that had come before
 	Dropped uint64 // held messages that were dropped, and that have to be fetched instead
 }
 
@@ -256,7 +238,7 @@ func (b *Bridge[K, T]) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
-	s.Streams, s.Held, s.HeldBytes = len(b.order), b.held.messages, b.held.bytes
+	s.Streams, s.Held = len(b.order), b.held.messages
 	for _, o := range b.order {
 		if o.stale {
 			s.Stale++

@@ -3,7 +3,6 @@ package bridge_test
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,45 +10,21 @@ import (
 	"github.com/redial-go/redial/reconnect/bridge"
 )
 
-func TestACursorMovesOverWhatIsContiguous(t *testing.T) {
+func TestACursorMovesToTheNextNumber(t *testing.T) {
 	var c bridge.Cursor
 	require.Equal(t, bridge.PlacementNext, c.Take("a", 1))
 	require.Equal(t, bridge.PlacementNext, c.Take("a", 2))
 	require.Equal(t, bridge.PlacementSeen, c.Take("a", 1))
 	require.Equal(t, bridge.PlacementSeen, c.Take("a", 0), "no stream has the number 0")
 	require.Equal(t, bridge.Cursor{Epoch: "a", Offset: 2}, c)
-	_, _, open := c.Missing()
-	require.False(t, open)
 }
 
-func TestACursorIsPinnedWhileAGapIsOpen(t *testing.T) {
+func TestACursorStaysBeforeAGap(t *testing.T) {
 	c := bridge.Cursor{Offset: 10}
-	require.Equal(t, bridge.PlacementGap, c.Take("", 13))
-	require.Equal(t, bridge.PlacementGap, c.Take("", 14))
-	require.Equal(t, bridge.PlacementGap, c.Take("", 17))
-	require.Equal(t, bridge.PlacementSeen, c.Take("", 14), "it came before, after the gap")
-	require.Equal(t, uint64(10), c.Offset)
-	first, last, open := c.Missing()
-	require.True(t, open)
-	require.Equal(t, [2]uint64{11, 12}, [2]uint64{first, last})
+	require.Equal(t, bridge.PlacementGap, c.Take("", 12))
+	require.Equal(t, bridge.Cursor{Offset: 10}, c)
 	require.Equal(t, bridge.PlacementNext, c.Take("", 11))
-	require.Equal(t, uint64(11), c.Offset)
-	require.Equal(t, bridge.PlacementNext, c.Take("", 12))
-	require.Equal(t, uint64(14), c.Offset, "closing the gap moves over what came after it")
-	first, last, _ = c.Missing()
-	require.Equal(t, [2]uint64{15, 16}, [2]uint64{first, last})
-	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 15, 16))
-	require.Equal(t, bridge.Cursor{Offset: 17}, c, "nothing is kept when no gap is open")
-}
-
-func TestACopyMadeByAtHasNothingOfWhatCameAfterAGap(t *testing.T) {
-	c := bridge.Cursor{Offset: 10}
-	c.Take("", 12)
-	stored := c.At()
-	c.Take("", 11)
-	require.Equal(t, uint64(12), c.Offset)
-	require.Equal(t, bridge.Cursor{Offset: 10}, stored)
-	require.Equal(t, bridge.PlacementGap, stored.Take("", 12))
+	require.Equal(t, bridge.PlacementNext, c.Take("", 12), "it comes again")
 }
 
 func TestOffsetsOfAnotherEpochMeanNothing(t *testing.T) {
@@ -64,74 +39,17 @@ func TestOffsetsOfAnotherEpochMeanNothing(t *testing.T) {
 func TestAZeroCursorTakesTheEpochOver(t *testing.T) {
 	var c bridge.Cursor
 	require.Equal(t, bridge.PlacementGap, c.Take("a", 2))
-	require.Equal(t, bridge.PlacementNewEpoch, c.Take("b", 1))
-	require.Equal(t, bridge.PlacementNext, c.Take("a", 1))
-	require.Equal(t, bridge.Cursor{Epoch: "a", Offset: 2}, c)
-}
-
-// Binance numbers a depth update from U to u. The first one after a snapshot has to contain the
-// number after that of the snapshot, and may begin before it.
-func TestAMessageMayStandForARangeOfNumbers(t *testing.T) {
-	c := bridge.Cursor{Offset: 160}
-	require.Equal(t, bridge.PlacementSeen, c.TakeRange("", 150, 160))
-	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 157, 163))
-	require.Equal(t, bridge.PlacementGap, c.TakeRange("", 165, 170))
-	require.Equal(t, bridge.PlacementGap, c.TakeRange("", 168, 175), "a part of it is new")
-	require.Equal(t, bridge.PlacementSeen, c.TakeRange("", 166, 174))
-	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 164, 166))
-	require.Equal(t, bridge.Cursor{Offset: 175}, c)
-	require.Equal(t, bridge.PlacementNext, c.TakeRange("", 999, 176), "first is above last")
-	require.Equal(t, bridge.Cursor{Offset: 176}, c)
+	require.Equal(t, bridge.PlacementNext, c.Take("b", 1))
+	require.Equal(t, bridge.Cursor{Epoch: "b", Offset: 1}, c)
 }
 
 func TestNumbersAtTheEndOfTheRangeDoNotOverflow(t *testing.T) {
 	c := bridge.Cursor{Offset: math.MaxUint64 - 2}
 	require.Equal(t, bridge.PlacementGap, c.Take("", math.MaxUint64))
 	require.Equal(t, bridge.PlacementNext, c.Take("", math.MaxUint64-1))
-	require.Equal(t, bridge.Cursor{Offset: math.MaxUint64}, c)
+	require.Equal(t, bridge.PlacementNext, c.Take("", math.MaxUint64))
 	require.Equal(t, bridge.PlacementSeen, c.Take("", math.MaxUint64))
-}
-
-func TestWhatCannotBeRememberedHasToComeAgain(t *testing.T) {
-	var c bridge.Cursor
-	for i := range uint64(64) {
-		require.Equal(t, bridge.PlacementGap, c.Take("", 2*i+3))
-	}
-	require.Equal(t, bridge.PlacementBeyond, c.Take("", 1000))
-	require.Equal(t, bridge.PlacementBeyond, c.Take("", 1000))
-	require.Equal(t, bridge.PlacementGap, c.Take("", 130), "it joins what is remembered")
-	for c.Offset < 130 {
-		require.Equal(t, bridge.PlacementNext, c.Take("", c.Offset+1))
-	}
-	require.Equal(t, bridge.Cursor{Offset: 130}, c)
-	require.Equal(t, bridge.PlacementGap, c.Take("", 1000))
-}
-
-// Random numbers, compared with a set.
-func TestACursorAgreesWithASetOfNumbers(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		var c bridge.Cursor
-		came := map[uint64]bool{}
-		for range 300 {
-			first := c.Offset + r.Uint64N(9)
-			last := first + r.Uint64N(3)
-			all := true
-			for n := first; n <= last; n++ {
-				all = all && (n == 0 || came[n])
-			}
-			step := c.TakeRange("", first, last)
-			require.Equal(t, all, step == bridge.PlacementSeen, "seed %d: %d-%d is %v", seed, first, last, step)
-			for n := first; n <= last; n++ {
-				came[n] = true
-			}
-			var complete uint64
-			for came[complete+1] {
-				complete++
-			}
-			require.Equal(t, complete, c.Offset, "seed %d", seed)
-		}
-	}
+	require.Equal(t, bridge.Cursor{Offset: math.MaxUint64}, c)
 }
 
 func TestTheTextFormKeepsThePlace(t *testing.T) {

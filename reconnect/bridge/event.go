@@ -92,14 +92,13 @@ var kinds = [...]string{"live", "past", "snapshot", "stale", "healed", "lost", "
 // missing is Lost.
 var ErrTooOld = errors.New("the server does not go back that far")
 
-// These are causes of [EventStale] and [EventLost] events. Others are a [*reconnect.Seam], a [*GapError],
-// and the errors of Past and Snapshot.
+// These are causes of [EventStale] and [EventLost] events. Others are a [*reconnect.Seam], the errors
+// of Past and Snapshot, and errors whose text says that Refetch was called, or that the past does not
+// have what is missing.
 var (
 	ErrBegins   = errors.New("the stream begins")                  // its past or a snapshot is to come first
+	ErrGap      = errors.New("numbers are missing")                // inside a session; First and Last of the Event say which
 	ErrNewEpoch = errors.New("the server has begun to count anew") // how much is missing is not known
-	ErrNoPast   = errors.New("there is no way to fetch what is missing")
-	ErrNotThere = errors.New("the past does not have it") // not even after Patience
-	ErrRefetch  = errors.New("Bridge.Refetch was called") // perhaps because of a new subscription
 )
 
 // ErrOnlySeen is the error of an event of the kind [EventOther] that has a Key: a thousand live
@@ -107,11 +106,11 @@ var (
 // without telling an epoch. If so, call Forget.
 var ErrOnlySeen = errors.New("a thousand messages had numbers that had come before")
 
-// GapError is the cause of a [EventStale] event if numbers are missing inside a session.
-type GapError struct {
-	First, Last uint64 // what is missing
+// gapError is an ErrGap that says which numbers are missing.
+type gapError struct{ first, last uint64 }
+
+func (e *gapError) Error() string {
+	return fmt.Sprintf("numbers %d to %d are missing", e.first, e.last)
 }
 
-func (e *GapError) Error() string {
-	return fmt.Sprintf("numbers %d to %d are missing", e.First, e.Last)
-}
+func (e *gapError) Is(target error) bool { return target == ErrGap }

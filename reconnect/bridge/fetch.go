@@ -53,6 +53,9 @@ type result[K comparable, T any] struct {
 
 var (
 	errNotReturned = errors.New("bridge: the function did not return, because it ended its goroutine")
+	errNoPast      = errors.New("there is no way to fetch what is missing")
+	errNotThere    = errors.New("the past does not have it") // not even after Patience
+	errRefetch     = errors.New("Bridge.Refetch was called")
 	errUnwanted    = errors.New("bridge: the stream is not wanted any more")
 	errNoNumber    = errors.New("bridge: an item of the past, or a snapshot of numbered items, has no number")
 	errOldSnapshot = errors.New("bridge: the snapshot is older than the stream")
@@ -86,7 +89,7 @@ func (b *Bridge[K, T]) subscribed(s *stream[K, T]) {
 
 // refetch is Refetch for a stream that has begun.
 func (b *Bridge[K, T]) refetch(s *stream[K, T]) {
-	b.gap(s, ErrRefetch)
+	b.gap(s, errRefetch, 0)
 	if s.stale {
 		b.subscribed(s)
 	}
@@ -98,7 +101,7 @@ func (b *Bridge[K, T]) enqueue(s *stream[K, T]) {
 	case !s.stale || s.waits || s.queued || s.job != nil || s.hopeless != nil:
 		return
 	case b.kind(s) == noJob:
-		b.giveUp(s, ErrNoPast)
+		b.giveUp(s, errNoPast)
 		return
 	}
 	s.queued = true
@@ -296,10 +299,10 @@ func (b *Bridge[K, T]) page(s *stream[K, T], r result[K, T], now time.Time) {
 		s.failed, s.due, s.lacking = nil, time.Time{}, time.Time{}
 		b.enqueue(s)
 	case b.lacks(s, now):
-		b.tooOld(s, ErrNotThere)
+		b.tooOld(s, errNotThere)
 	default:
 		b.stats.Failed++
-		b.retry(s, ErrNotThere, now, b.tooOld)
+		b.retry(s, errNotThere, now, b.tooOld)
 	}
 }
 
@@ -314,14 +317,14 @@ func (b *Bridge[K, T]) insert(s *stream[K, T], items []Item[K, T]) (fresh, turne
 			fresh = true
 			continue
 		}
-		step := s.cursor.look(it.Epoch, it.first(), it.Last)
-		if step == PlacementNewEpoch {
+		at := s.cursor.place(it.Epoch, it.first(), it.Last)
+		if at == PlacementNewEpoch {
 			if b.turnOver(s, it.Epoch, s.changed); s.apart {
 				return true, true
 			}
-			step = s.cursor.look(it.Epoch, it.first(), it.Last)
+			at = s.cursor.place(it.Epoch, it.first(), it.Last)
 		}
-		switch step {
+		switch at {
 		case PlacementNext:
 			fresh = true
 			b.take(s, n)

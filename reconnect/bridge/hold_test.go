@@ -19,7 +19,7 @@ func TestTheOldestOfWhatIsHeldIsFetchedInstead(t *testing.T) {
 		require.Equal(t, 2, s.b.Stats().Held)
 		time.Sleep(time.Second)
 		s.want("a: stale 6-6", "a: past 6", "a: past 7", "a: past 8", "a: live 9", "a: live 10", "a: healed 10")
-		require.Zero(t, s.b.Stats().HeldBytes)
+		require.Zero(t, s.b.Stats().Held)
 	})
 }
 

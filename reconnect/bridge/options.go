@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
@@ -96,9 +95,6 @@ type Options[K comparable, T any] struct {
 	// Policy says how long to wait after a call that has failed. It is called in the goroutine
 	// that ranges over Events. Default: [backoff.Default].
 	Policy backoff.Policy
-
-	// Rand is the source of what is random in these waits. Default: that of [backoff.Rand].
-	Rand rand.Source
 
 	// OnRetry is called when a call for a stream has failed, with the wait before the next
 	// one. It is called in the goroutine that ranges over Events. Default: nothing.

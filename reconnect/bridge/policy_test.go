@@ -25,8 +25,8 @@ func (s *scene) failOnce(p *store) { s.set(func() { p.errs = []error{errFetch} }
 func TestThePolicyMayUseTheBridge(t *testing.T) {
 	var s *scene
 	o := &options{Policy: policyFunc(func(backoff.History) (backoff.Step, bool) {
-		_, stale, _ := s.b.Cursor("a")
-		return backoff.Step{Wait: time.Second}, stale && s.b.Stats().Failed == 1
+		stats := s.b.Stats()
+		return backoff.Step{Wait: time.Second}, stats.Stale == 1 && stats.Failed == 1
 	})}
 	p := &store{last: 7}
 	withStore(t, p, o, func(sc *scene) {

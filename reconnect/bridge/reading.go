@@ -34,7 +34,7 @@ func (r *reading[K, T]) begin() {
 	if last := r.Bridge.source; last != nil && (!reflect.ValueOf(last).Comparable() || last != r.source) {
 		for _, s := range r.order {
 			s.changed = 0 // its sessions are counted anew
-			r.gap(s, ErrBegins)
+			r.gap(s, ErrBegins, 0)
 		}
 	}
 	r.Bridge.source = r.source

@@ -60,7 +60,7 @@ func (b *Bridge[K, T]) apply(f failure[K, T], wait time.Duration, ok bool) {
 	case !ok: // there is a new reason to ask
 		b.enqueue(s)
 		return
-	case f.err == ErrNotThere || f.err == errOldSnapshot: // then Patience has begun
+	case f.err == errNotThere || f.err == errOldSnapshot: // then Patience has begun
 		wait = min(wait, max(b.o.Patience-f.now.Sub(s.lacking), 0))
 	}
 	if b.o.OnRetry != nil {

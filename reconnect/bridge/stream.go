@@ -11,7 +11,7 @@ import (
 // stream is one stream of a Bridge, whose mu guards it.
 type stream[K comparable, T any] struct {
 	key      K
-	cursor   Cursor // what was given to the reader is complete up to here; its ahead is not used
+	cursor   Cursor // what was given to the reader is complete up to here
 	known    bool   // there is a cursor
 	numbered bool   // its items have numbers
 	stale    bool   // something may be missing
@@ -74,10 +74,8 @@ func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
 	n := heldItem[K, T]{it, m.Session, len(m.Data)}
 	switch {
 	case it.Snapshot && s.replaced && !s.stale && it.Epoch == s.cursor.Epoch && it.Last > 0 && it.Last <= s.cursor.Offset:
-		s.replaced = false
-		b.stats.Seen++ // the next session begins with it, and the last one has brought more
+		s.replaced = false // the next session begins with it, and the last one has brought more
 	case it.Snapshot && it.Last > 0 && s.outdated(&n):
-		b.stats.Seen++
 	case it.Snapshot:
 		b.accept(s, n)
 		if s.stale && b.asks(s) {
@@ -104,14 +102,13 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 				if b.asks(s) { // the subscription is expected to bring a snapshot
 					s.due = time.Now().Add(b.o.Timeout)
 				}
-				b.gap(s, ErrBegins)
+				b.gap(s, ErrBegins, 0)
 			}
 		} else {
-			s.cursor, s.known = Cursor{it.Epoch, it.first() - 1, nil}, true
+			s.cursor, s.known = Cursor{it.Epoch, it.first() - 1}, true
 		}
 	}
 	if s.outdated(&n) {
-		b.stats.Seen++
 		return
 	}
 	if s.apart {
@@ -123,7 +120,7 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 		b.await(s, n)
 		return
 	}
-	switch s.cursor.look(it.Epoch, it.first(), it.Last) {
+	switch s.cursor.place(it.Epoch, it.first(), it.Last) {
 	case PlacementNext:
 		s.seen, s.proof, s.replaced = 0, s.round, false
 		b.take(s, n)
@@ -141,7 +138,7 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 		}
 	default:
 		if !s.stale {
-			b.gap(s, &GapError{First: s.cursor.Offset + 1, Last: it.first() - 1})
+			b.gap(s, &gapError{s.cursor.Offset + 1, it.first() - 1}, it.first()-1)
 		}
 		b.await(s, n)
 	}
@@ -171,7 +168,6 @@ func (b *Bridge[K, T]) await(s *stream[K, T], n heldItem[K, T]) {
 
 // repeated counts a live message that has come before.
 func (b *Bridge[K, T]) repeated(s *stream[K, T]) {
-	b.stats.Seen++
 	if s.seen++; s.seen == maxSeen {
 		b.push(Event[K, T]{Kind: EventOther, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
 	}
@@ -188,7 +184,7 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 	} else {
 		s.cursor = Cursor{Epoch: epoch}
 	}
-	b.gap(s, ErrNewEpoch)
+	b.gap(s, ErrNewEpoch, 0)
 	s.waits = false
 	b.enqueue(s)
 	if !s.reset {
@@ -198,7 +194,7 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 
 // take gives an item that is due to the reader, and moves the cursor over it.
 func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
-	s.cursor.advance(n.item.Epoch, n.item.Last)
+	s.cursor = Cursor{n.item.Epoch, n.item.Last}
 	s.pages = 0
 	b.give(s, n)
 }
@@ -223,7 +219,7 @@ func (b *Bridge[K, T]) drain(s *stream[K, T]) {
 			b.give(s, b.pop(s))
 			continue
 		}
-		switch s.cursor.look(it.Epoch, it.first(), it.Last) {
+		switch s.cursor.place(it.Epoch, it.first(), it.Last) {
 		case PlacementNext:
 			b.take(s, b.pop(s))
 		case PlacementGap:
@@ -244,7 +240,7 @@ func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	if it.Epoch != s.cursor.Epoch && s.known && n.session > 0 {
 		s.before, s.changed = s.cursor.Epoch, n.session
 	}
-	s.cursor, s.known = Cursor{it.Epoch, it.Last, nil}, it.Last > 0
+	s.cursor, s.known = Cursor{it.Epoch, it.Last}, it.Last > 0
 	s.numbered = s.numbered || s.known
 	s.replaced = false
 	s.reset, s.apart, s.hopeless, s.seen, s.pages, s.lacking = false, false, nil, 0, 0, time.Time{}
@@ -255,17 +251,15 @@ func (b *Bridge[K, T]) accept(s *stream[K, T], n heldItem[K, T]) {
 	b.drain(s)
 }
 
-// gap notes that something may be missing, and has it fetched.
-func (b *Bridge[K, T]) gap(s *stream[K, T], cause error) {
+// gap notes that something may be missing, up to the number last if that is known, and has it
+// fetched.
+func (b *Bridge[K, T]) gap(s *stream[K, T], cause error, last uint64) {
 	s.round++
 	s.hopeless = nil
 	if !s.stale {
 		s.stale = true
-		e := Event[K, T]{Kind: EventStale, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1}, Err: cause}
-		if g, ok := cause.(*GapError); ok {
-			e.First, e.Last = g.First, g.Last
-		}
-		b.push(e)
+		missing := Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1, Last: last}
+		b.push(Event[K, T]{Kind: EventStale, Item: missing, Err: cause})
 	}
 	if seam, ok := cause.(*reconnect.Seam); ok && seam.Lost > 0 {
 		s.waits = (b.o.AwaitSubscribed || b.asks(s)) && s.subscribed <= seam.Session
@@ -288,7 +282,7 @@ func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 		if seam.Overlapped && seam.Dropped == 0 && s.numbered {
 			s.replaced = true
 		} else {
-			b.gap(s, seam)
+			b.gap(s, seam, 0)
 		}
 	}
 }
@@ -360,13 +354,13 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
 		lost.Epoch = s.epoch
 	}
-	all := errors.Is(s.hopeless, ErrNoPast)
+	all := errors.Is(s.hopeless, errNoPast)
 	s.reset = false
 	for ; first > 0; first = s.hold.first() {
 		lost.First, lost.Last = s.cursor.Offset+1, first-1
 		if lost.Last >= lost.First {
 			b.push(lost)
-			s.cursor.advance(lost.Epoch, lost.Last)
+			s.cursor = Cursor{lost.Epoch, lost.Last}
 		}
 		b.drain(s)
 		if !all && s.open() {
@@ -376,7 +370,7 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 	if first == 0 && s.head > s.cursor.Offset { // for the rest there was no room
 		lost.First, lost.Last = s.cursor.Offset+1, s.head
 		b.push(lost)
-		s.cursor.advance(lost.Epoch, lost.Last)
+		s.cursor = Cursor{lost.Epoch, lost.Last}
 	}
 	if !all && (s.open() || s.proof != s.round) { // perhaps the next gap can be closed, or the end is not known
 		s.hopeless, s.due = nil, time.Time{}
