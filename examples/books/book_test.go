@@ -90,6 +90,4 @@ func TestWhatIsNotWantedHasNoBook(t *testing.T) {
 	require.Empty(t, c.books)
 	c.happens(bridge.EventLive, venue.Message{Seq: 41, Bids: venue.Levels{9990: 0}})
 	require.Empty(t, c.books, "nor does an update that comes late make one")
-	_, _, ok := c.Bridge.Cursor("GO-USD")
-	require.False(t, ok)
 }

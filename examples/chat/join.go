@@ -91,7 +91,7 @@ func (c *client) register(page *debug.Page) {
 		s := c.ledger.Stats()
 		return []debug.Value{
 			{Name: "typed", Text: fmt.Sprint(s.Added)},
-			{Name: "acknowledged", Text: fmt.Sprint(s.Acknowledged)},
+			{Name: "acknowledged", Text: fmt.Sprint(s.Outcomes[ledger.OutcomeAcknowledged])},
 		}
 	})
 }

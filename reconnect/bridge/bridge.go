@@ -1,12 +1,12 @@
 package bridge
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,7 +73,7 @@ type Bridge[K comparable, T any] struct {
 
 	mu       sync.Mutex // guards what follows; never held across I/O, a wait, or a function of the user
 	streams  map[K]*stream[K, T]
-	order    []*stream[K, T] // the same, in the order in which they began
+	order    list.List       // the same, in the order in which they began
 	out      []Event[K, T]   // not yet given to the reader
 	retries  []retry[K]      // for OnRetry
 	failures []failure[K, T] // for Policy
@@ -81,7 +81,7 @@ type Bridge[K comparable, T any] struct {
 	fetches  fetches[K, T]   // under way, and to come
 	source   Source          // of the last Events
 	wake     func()          // ends the present Read; nil: nobody reads
-	stats    Stats           // Streams, Stale and Held are not kept here
+	stats    Stats           // Streams and Held are not kept here
 }
 
 // retry is a call of OnRetry.
@@ -217,8 +217,11 @@ func (b *Bridge[K, T]) forget(key K) {
 	}
 	b.drop(s)
 	b.fetches.remove(s)
+	if s.stale {
+		b.stats.Stale--
+	}
 	delete(b.streams, key)
-	b.order = slices.DeleteFunc(b.order, func(o *stream[K, T]) bool { return o == s })
+	b.order.Remove(s.place)
 	b.ring() // because there may be room now
 }
 
@@ -238,12 +241,7 @@ func (b *Bridge[K, T]) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
-	s.Streams, s.Held = len(b.order), b.held.messages
-	for _, o := range b.order {
-		if o.stale {
-			s.Stale++
-		}
-	}
+	s.Streams, s.Held = len(b.streams), b.held.messages
 	return s
 }
 

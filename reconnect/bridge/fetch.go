@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // fetches are the calls of Past, Snapshot and Ask: those under way, and the streams that wait
 // for one. The Bridge's mu guards them.
 type fetches[K comparable, T any] struct {
-	queue   []*stream[K, T] // in the order in which they have come
+	queue   queue[K, T]
 	running int
 	pace    budget.Window
 	changed bool           // it may be that one can begin
@@ -82,7 +81,7 @@ func (b *Bridge[K, T]) asks(s *stream[K, T]) bool { return b.kind(s) == askJob }
 func (b *Bridge[K, T]) subscribed(s *stream[K, T]) {
 	s.waits = false
 	if b.asks(s) { // the subscription is expected to bring a snapshot
-		s.due = time.Now().Add(b.o.Timeout)
+		b.setDue(s, time.Now().Add(b.o.Timeout))
 	}
 	b.enqueue(s)
 }
@@ -98,23 +97,29 @@ func (b *Bridge[K, T]) refetch(s *stream[K, T]) {
 // enqueue lets a stale stream wait for its fetch.
 func (b *Bridge[K, T]) enqueue(s *stream[K, T]) {
 	switch {
-	case !s.stale || s.waits || s.queued || s.job != nil || s.hopeless != nil:
+	case !s.stale || s.waits || s.turn.rank > 0 || s.job != nil || s.hopeless != nil:
 		return
 	case b.kind(s) == noJob:
 		b.giveUp(s, errNoPast)
 		return
 	}
-	s.queued = true
-	b.fetches.queue = append(b.fetches.queue, s)
+	b.fetches.queue.push(s)
 	b.fetches.changed = true
+}
+
+// setDue sets when the next fetch of a stream may begin; zero: now.
+func (b *Bridge[K, T]) setDue(s *stream[K, T], at time.Time) {
+	s.due = at
+	if s.turn.rank > 0 {
+		b.fetches.queue.remove(s)
+		b.fetches.queue.push(s)
+		b.fetches.changed = true
+	}
 }
 
 // remove takes a stream out of the queue, and abandons the call for it.
 func (f *fetches[K, T]) remove(s *stream[K, T]) {
-	if s.queued {
-		s.queued = false
-		f.queue = slices.DeleteFunc(f.queue, func(o *stream[K, T]) bool { return o == s })
-	}
+	f.queue.remove(s)
 	s.abandon()
 }
 
@@ -128,7 +133,7 @@ func (s *stream[K, T]) abandon() {
 
 // wanted reports whether a call might begin now if a session is ready.
 func (f *fetches[K, T]) wanted(now time.Time, most int) bool {
-	if len(f.queue) == 0 || f.running >= most || f.ended {
+	if f.queue.first() == nil || f.running >= most || f.ended {
 		return false
 	}
 	return f.changed || !f.next.IsZero() && !now.Before(f.next)
@@ -138,29 +143,22 @@ func (f *fetches[K, T]) wanted(now time.Time, most int) bool {
 func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time) {
 	f := &b.fetches
 	f.changed, f.next = false, time.Time{}
-	for i := 0; i < len(f.queue) && f.running < b.o.Fetches; {
-		if at := f.pace.At(now); at.After(now) {
-			f.soonest(at)
+	for f.running < b.o.Fetches {
+		s := f.queue.first()
+		if s == nil {
 			return
 		}
-		s := f.queue[i]
-		if s.due.After(now) {
-			f.soonest(s.due)
-			i++
-			continue
+		for _, at := range [...]time.Time{s.turn.from, f.pace.At(now)} {
+			if at.After(now) {
+				f.next = at
+				return
+			}
 		}
-		f.queue = slices.Delete(f.queue, i, i+1)
-		s.queued = false
+		f.queue.remove(s)
 		f.pace.Take(now)
 		f.running++
 		b.stats.Fetches++
 		b.start(ctx, s)
-	}
-}
-
-func (f *fetches[K, T]) soonest(at time.Time) {
-	if f.next.IsZero() || at.Before(f.next) {
-		f.next = at
 	}
 }
 
@@ -296,8 +294,8 @@ func (b *Bridge[K, T]) page(s *stream[K, T], r result[K, T], now time.Time) {
 	case !open && (end || !fresh):
 		b.settle(s, r.job.round)
 	case !open || fresh:
-		s.failed, s.due, s.lacking = nil, time.Time{}, time.Time{}
-		b.enqueue(s)
+		s.failed, s.lacking = nil, time.Time{}
+		b.wait(s, time.Time{})
 	case b.lacks(s, now):
 		b.tooOld(s, errNotThere)
 	default:
@@ -347,7 +345,8 @@ func (b *Bridge[K, T]) lacks(s *stream[K, T], now time.Time) bool {
 
 // tooOld notes that the past cannot be had.
 func (b *Bridge[K, T]) tooOld(s *stream[K, T], err error) {
-	s.failed, s.due, s.lacking = nil, time.Time{}, time.Time{}
+	s.failed, s.lacking = nil, time.Time{}
+	b.setDue(s, time.Time{})
 	if !b.snapshots() {
 		b.giveUp(s, err)
 		return
@@ -358,6 +357,6 @@ func (b *Bridge[K, T]) tooOld(s *stream[K, T], err error) {
 
 // wait has a call for s begin at a time.
 func (b *Bridge[K, T]) wait(s *stream[K, T], at time.Time) {
-	s.due = at
+	b.setDue(s, at)
 	b.enqueue(s)
 }

@@ -32,7 +32,7 @@ func (r *reading[K, T]) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.Bridge.source; last != nil && (!reflect.ValueOf(last).Comparable() || last != r.source) {
-		for _, s := range r.order {
+		for s := range r.all {
 			s.changed = 0 // its sessions are counted anew
 			r.gap(s, ErrBegins, 0)
 		}
@@ -55,7 +55,7 @@ func (r *reading[K, T]) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fetches.results, r.failures = nil, nil
-	for _, s := range r.order {
+	for s := range r.all {
 		s.job = nil
 		r.enqueue(s) // if it is stale
 	}
@@ -154,7 +154,7 @@ func (r *reading[K, T]) absorb() {
 func (r *reading[K, T]) collect() (retries []retry[K], wants bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.fetches.queue) > 0 {
+	if r.fetches.queue.first() != nil {
 		wants = r.fetches.wanted(time.Now(), r.o.Fetches)
 	}
 	r.events, r.taken, r.out = r.out, 0, r.free
@@ -190,7 +190,7 @@ func (r *reading[K, T]) arm() bool {
 		return false
 	}
 	next := f.next
-	if len(f.queue) == 0 || f.running >= r.o.Fetches || f.waiting || f.ended {
+	if f.queue.first() == nil || f.running >= r.o.Fetches || f.waiting || f.ended {
 		next = time.Time{} // nothing waits for that time, or for something else before it
 	}
 	if r.read == nil || r.read.Err() != nil || r.until != next {

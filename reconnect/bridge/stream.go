@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"container/list"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
@@ -11,12 +13,13 @@ import (
 // stream is one stream of a Bridge, whose mu guards it.
 type stream[K comparable, T any] struct {
 	key      K
-	cursor   Cursor // what was given to the reader is complete up to here
-	known    bool   // there is a cursor
-	numbered bool   // its items have numbers
-	stale    bool   // something may be missing
-	reset    bool   // only a snapshot can mend that
-	hopeless error  // nothing can mend that, so that what is missing is lost; nil: something can
+	place    *list.Element // in Bridge.order
+	cursor   Cursor        // what was given to the reader is complete up to here
+	known    bool          // there is a cursor
+	numbered bool          // its items have numbers
+	stale    bool          // something may be missing
+	reset    bool          // only a snapshot can mend that
+	hopeless error         // nothing can mend that, so that what is missing is lost; nil: something can
 
 	hold  hold[K, T]
 	epoch string // of what is held, if it is apart
@@ -31,11 +34,11 @@ type stream[K comparable, T any] struct {
 	subscribed uint64 // the newest session given to Refetch
 	replaced   bool   // since a seam that has overlapped, nothing new has come: a snapshot may be behind
 
-	// The fetches of the stream. See bridge_fetch.go.
+	// The fetches of the stream. See fetch.go.
 	round   uint64           // counts the reasons to fetch; a fetch serves those before its beginning
 	waits   bool             // for a live message, or for Refetch
-	queued  bool             // it is in the queue
-	due     time.Time        // when the next fetch may begin; zero: now
+	turn    turn             // in the queue
+	due     time.Time        // when the next fetch may begin; zero: now; see setDue
 	job     *job[K, T]       // under way; nil: none
 	failed  *schedule.Outage // the failures in a row; nil: none
 	lacking time.Time        // since when fetches have not brought what is missing; zero: they have
@@ -47,13 +50,22 @@ const maxSeen = 1000
 
 // add begins a stream. It returns nil if there are too many.
 func (b *Bridge[K, T]) add(key K) *stream[K, T] {
-	if len(b.order) >= b.o.Streams {
+	if len(b.streams) >= b.o.Streams {
 		return nil
 	}
 	s := &stream[K, T]{key: key}
 	b.streams[key] = s
-	b.order = append(b.order, s)
+	s.place = b.order.PushBack(s)
 	return s
+}
+
+// all calls yield with each stream, in the order in which they began.
+func (b *Bridge[K, T]) all(yield func(*stream[K, T]) bool) {
+	for e := b.order.Front(); e != nil; e = e.Next() {
+		if !yield(e.Value.(*stream[K, T])) {
+			return
+		}
+	}
 }
 
 // snapshots reports whether there is a way to get snapshots.
@@ -79,7 +91,7 @@ func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
 	case it.Snapshot:
 		b.accept(s, n)
 		if s.stale && b.asks(s) {
-			s.due = time.Now().Add(b.o.Timeout)
+			b.setDue(s, time.Now().Add(b.o.Timeout))
 		}
 		b.settle(s, s.round)
 	case it.Last == 0 && (s.numbered || !s.stale):
@@ -100,7 +112,7 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 			s.apart, s.epoch, s.reset = true, it.Epoch, true
 			if !s.stale {
 				if b.asks(s) { // the subscription is expected to bring a snapshot
-					s.due = time.Now().Add(b.o.Timeout)
+					b.setDue(s, time.Now().Add(b.o.Timeout))
 				}
 				b.gap(s, ErrBegins, 0)
 			}
@@ -258,6 +270,7 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error, last uint64) {
 	s.hopeless = nil
 	if !s.stale {
 		s.stale = true
+		b.stats.Stale++
 		missing := Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, First: s.cursor.Offset + 1, Last: last}
 		b.push(Event[K, T]{Kind: EventStale, Item: missing, Err: cause})
 	}
@@ -278,7 +291,8 @@ func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 	if seam.Resumed {
 		return
 	}
-	for _, s := range b.order {
+	b.out = slices.Grow(b.out, len(b.streams))
+	for s := range b.all {
 		if seam.Overlapped && seam.Dropped == 0 && s.numbered {
 			s.replaced = true
 		} else {
@@ -289,7 +303,7 @@ func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 
 // marked notes that the session has what was wanted: no stream waits for its subscription any more.
 func (b *Bridge[K, T]) marked() {
-	for _, s := range b.order {
+	for s := range b.all {
 		if s.waits {
 			b.subscribed(s)
 		}
@@ -325,6 +339,9 @@ func (b *Bridge[K, T]) settle(s *stream[K, T], round uint64) {
 // heal ends the gap of a stream.
 func (b *Bridge[K, T]) heal(s *stream[K, T]) {
 	b.fetches.remove(s)
+	if s.stale {
+		b.stats.Stale--
+	}
 	s.stale, s.waits, s.reset, s.hopeless, s.failed = false, false, false, nil, nil
 	s.due, s.lacking, s.pages = time.Time{}, time.Time{}, 0
 	b.push(Event[K, T]{Kind: EventHealed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
@@ -373,8 +390,8 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 		s.cursor = Cursor{lost.Epoch, lost.Last}
 	}
 	if !all && (s.open() || s.proof != s.round) { // perhaps the next gap can be closed, or the end is not known
-		s.hopeless, s.due = nil, time.Time{}
-		b.enqueue(s)
+		s.hopeless = nil
+		b.wait(s, time.Time{})
 		return
 	}
 	b.heal(s)
