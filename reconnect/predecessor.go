@@ -18,13 +18,14 @@ type predecessor struct {
 
 func (r predecessor) breaks() bool { return r.c.life.o.rare.Rotate.Overlap == OverlapBreakFirst }
 
-func (r predecessor) describe(*Session) {}
+func (r predecessor) describe(*Session)                      {}
+func (r predecessor) rests(bool)                             {}
+func (r predecessor) receive(context.Context, *served) error { return nil }
+func (r predecessor) failed(err error)                       { r.bridged(err) }
 
 func (r predecessor) opening(o *Opening) {
 	r.tell(func(m *handover.Machine) { o.Planned = r.breaks() && m.Planned() })
 }
-
-func (r predecessor) rests(bool) {}
 
 // ready ends a rotation that has closed the session first.
 func (r predecessor) ready(l *served) (marks bool, err error) {
@@ -34,10 +35,6 @@ func (r predecessor) ready(l *served) (marks bool, err error) {
 	l.calling.leave()
 	return marks, err
 }
-
-func (r predecessor) receive(context.Context, *served) error { return nil }
-
-func (r predecessor) failed(err error) { r.bridged(err) }
 
 // bridged is called when a session of the supervisor is ready, or could not be made because of
 // err. It ends a rotation that has closed the session first.

@@ -6,9 +6,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// side is what a rotation means for a supervisor, which asks at each step of a session. A
-// supervisor whose Conn does not rotate is alone. The supervisor of a session that is replaced is
-// a predecessor; the one that makes the next session is a successor.
+// side is what a rotation means for a supervisor, which asks at each step of a session: alone,
+// predecessor (of the session that is replaced) or successor (which makes the next session).
 type side interface {
 	describe(s *Session)                               // says why there is a new session, unless the Session knows
 	opening(o *Opening)                                // says what the session replaces, and where its messages go

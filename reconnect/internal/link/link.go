@@ -20,12 +20,11 @@ type Link struct {
 	Transport conn.Transport // Conn, if it is a Transport; else nil
 	Session   uint64         // its number; does not change once others know the link
 
-	life     *Life
-	end      atomic.Pointer[ending] // nil: we have not ended it
-	slot     xsync.Slot             // held by the one goroutine that writes, once the link is ready
-	turn     atomic.Uint64          // what the supervisor does at the reading end
-	window   *pace                  // guarded by slot; nil: there is no limit
-	observer Observer               // nil: nobody
+	life *Life
+	end  atomic.Pointer[ending] // nil: we have not ended it
+	slot xsync.Slot             // held by the one goroutine that writes, once the link is ready
+	turn atomic.Uint64          // what the supervisor does at the reading end
+	rest *rest                  // nil: nothing
 }
 
 // Observer is told what happens on a link. No lock is held meanwhile.
@@ -35,14 +34,39 @@ type Observer interface {
 	NoteWrote()   // messages were written, or begun; in the goroutine that holds the slot
 }
 
+// rest is what only some links have.
+type rest struct {
+	window   *pace    // guarded by slot; nil: there is no limit
+	observer Observer // nil: nobody
+}
+
 // Begin makes l the link of c. No more messages are written by it than the window lets through.
 func (l *Link) Begin(c conn.Conn, life *Life, window budget.Window) {
-	l.Conn, l.life, l.window = c, life, newPace(window)
+	l.Conn, l.life = c, life
+	if p := newPace(window); p != nil {
+		l.rest = &rest{window: p}
+	}
 	l.Transport, _ = c.(conn.Transport)
 }
 
 // Observe sets the observer. It is called before another goroutine knows the link.
-func (l *Link) Observe(o Observer) { l.observer = o }
+func (l *Link) Observe(o Observer) { l.rest = &rest{window: l.window(), observer: o} }
+
+// window returns the window, nil if there is no limit.
+func (l *Link) window() *pace {
+	if l.rest == nil {
+		return nil
+	}
+	return l.rest.window
+}
+
+// observer returns the observer, nil if there is none.
+func (l *Link) observer() Observer {
+	if l.rest == nil {
+		return nil
+	}
+	return l.rest.observer
+}
 
 // Life returns what all links of the Conn share.
 func (l *Link) Life() *Life { return l.life }
@@ -85,8 +109,8 @@ func (t Turn) Does() Turn { return t & turnMask }
 
 // Resume notes that reading begins again.
 func (l *Link) Resume() {
-	if l.observer != nil {
-		l.observer.NoteResumed()
+	if o := l.observer(); o != nil {
+		o.NoteResumed()
 	}
 	l.turn.Store(l.turn.Load() &^ turnMask)
 }
@@ -247,7 +271,7 @@ func (l *Link) Read(buffer func(size int) []byte) (conn.Message, error) {
 
 // Heard notes a message.
 func (l *Link) Heard() {
-	if l.observer != nil {
-		l.observer.NoteHeard()
+	if o := l.observer(); o != nil {
+		o.NoteHeard()
 	}
 }

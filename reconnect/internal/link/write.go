@@ -57,7 +57,7 @@ func (l *Link) WriteFirst(ctx context.Context, m conn.Message) error {
 // acquireFirst gets the slot ahead of all others that wait for it, and waits until a message may
 // be written. If ctx ends before because of the window, HeldByWindow reports it.
 func (l *Link) acquireFirst(ctx context.Context) error {
-	p := l.window
+	p := l.window()
 	var sleeps uint64
 	if p != nil {
 		sleeps = p.sleeps.Load()
@@ -86,14 +86,14 @@ func (l *Link) AwaitWrite(ctx context.Context) error {
 // Wake lets a wait for the window end, because there may be nothing to write any more.
 func (l *Link) Wake() {
 	if l != nil {
-		l.window.wake()
+		l.window().wake()
 	}
 }
 
 // HeldByWindow reports whether the window has kept an acquireFirst from succeeding since the last
 // call.
 func (l *Link) HeldByWindow() bool {
-	p := l.window
+	p := l.window()
 	return p != nil && p.late.Swap(false)
 }
 
@@ -101,12 +101,12 @@ func (l *Link) HeldByWindow() bool {
 // nothing reports that there is nothing to write. It ends with ctx, l and life. The caller holds
 // the slot.
 func (l *Link) MayWrite(ctx context.Context, most int, nothing func() bool) (int, error) {
-	return l.window.wait(ctx, &l.life.Context, l, most, nothing)
+	return l.window().wait(ctx, &l.life.Context, l, most, nothing)
 }
 
 // AwaitPing waits until a ping may be written, and counts it.
 func (l *Link) AwaitPing(ctx context.Context) error {
-	p := l.window
+	p := l.window()
 	if p == nil {
 		return nil
 	}
@@ -121,10 +121,10 @@ func (l *Link) AwaitPing(ctx context.Context) error {
 // Wrote notes that n messages were written, or begun. The caller holds the slot, or the link is not
 // ready.
 func (l *Link) Wrote(n int) {
-	if l.observer != nil {
-		l.observer.NoteWrote()
+	if o := l.observer(); o != nil {
+		o.NoteWrote()
 	}
-	l.window.wrote(n)
+	l.window().wrote(n)
 }
 
 // Goodbye sends the close frame, or ends our direction, and waits for the answer. If the answer is

@@ -3,7 +3,6 @@ package xsync
 import (
 	"context"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -14,8 +13,8 @@ import (
 type Slot struct {
 	state atomic.Uint32 // taken, waited
 
-	mu      sync.Mutex // guards what follows; never held while waiting
-	waiting []*waiter  // in the order in which they get the slot
+	mu   sync.Mutex // guards what follows; never held while waiting
+	last *waiter    // of a ring, in the order in which they get the slot; nil: nobody waits
 }
 
 const (
@@ -29,6 +28,7 @@ const (
 const maxLost = 4
 
 type waiter struct {
+	next  *waiter       // behind it; behind the last, the first
 	wake  chan struct{} // holds one wake-up
 	lost  int           // how often it woke and found the slot taken
 	in    bool          // Release has given it the slot
@@ -72,11 +72,11 @@ func (s *Slot) Release() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 { // the last waiter has given up meanwhile
+	if s.last == nil { // the last waiter has given up meanwhile
 		s.state.Store(0)
 		return
 	}
-	w := s.waiting[0]
+	w := s.last.next
 	if w.first || w.lost >= maxLost {
 		w.in = true // and the slot stays taken
 		s.remove(w)
@@ -122,10 +122,12 @@ func (s *Slot) await(ctx context.Context, life *Context, w *waiter) error {
 func (s *Slot) join(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.first {
-		s.waiting = slices.Insert(s.waiting, 0, w)
-	} else {
-		s.waiting = append(s.waiting, w)
+	w.next = w
+	if s.last != nil {
+		w.next, s.last.next = s.last.next, w
+	}
+	if s.last == nil || !w.first {
+		s.last = w
 	}
 	s.state.Or(waited)
 	return s.take(w)
@@ -153,10 +155,22 @@ func (s *Slot) take(w *waiter) bool {
 
 // remove takes w out of the line. The caller holds mu.
 func (s *Slot) remove(w *waiter) {
-	if i := slices.Index(s.waiting, w); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+	before := s.last
+	for before != nil && before.next != w {
+		if before = before.next; before == s.last {
+			return // w is not in the line
+		}
 	}
-	if len(s.waiting) == 0 {
+	switch {
+	case before == w:
+		s.last = nil
+	case before != nil:
+		before.next = w.next
+		if s.last == w {
+			s.last = before
+		}
+	}
+	if s.last == nil {
 		s.state.And(^uint32(waited))
 	}
 }
@@ -168,9 +182,9 @@ func (s *Slot) leave(w *waiter) {
 	if !in {
 		s.remove(w)
 	}
-	next := !in && len(s.waiting) > 0 && s.state.Load()&taken == 0
+	next := !in && s.last != nil && s.state.Load()&taken == 0
 	if next { // w may have got the only wake-up
-		s.waiting[0].notify()
+		s.last.next.notify()
 	}
 	s.mu.Unlock()
 	if in {
