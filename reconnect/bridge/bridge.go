@@ -15,9 +15,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Bridge is the reader's side of a Conn whose streams can be fetched. Where live messages are
-// missing it fetches the past, or a snapshot, and gives its reader one sequence of events: those
-// of each stream are in order, each item once.
+// Bridge reads the streams of a Conn, and fetches the missed items of a stream, or a snapshot. Its
+// reader gets one sequence of events, in which the items of each stream are in order, each once.
 //
 //	b, err := bridge.New(&bridge.Options[string, Trade]{
 //		Parse: parseTrade, // a message: which stream, which number
@@ -38,34 +37,40 @@ import (
 //		case bridge.EventStale:
 //			distrust(e.Key, e.Err)
 //		case bridge.EventLost:
-//			discard(e.Key, e.Err) // what was built of changes is wrong from here on, until a Snapshot
+//			discard(e.Key, e.Err) // a state that was built of changes is wrong until the next EventSnapshot
 //		case bridge.EventHealed:
 //			trust(e.Key)
 //		}
 //	}
 //
-// A gap is found in three ways: by the numbers of the items; by a seam that is not Resumed (for
-// streams with numbers: and not Overlapped either); by [Bridge.Refetch]. The stream is then
-// stale. Live messages are held, and pages of the past are fetched until they meet what is
-// held. If live messages come whose numbers leave nothing out, the gap is closed by that. Other
-// streams go on meanwhile.
+// A stream becomes stale in three ways:
 //
-// Duplicates are recognized by number only. An item without a number (Last is 0) is passed on at
-// once, if its stream has numbers. In a stream that has none it is held until there is a
-// snapshot, so that some changes may come twice, in the snapshot and after it.
+//   - The number of an item shows that numbers are missing.
+//   - A seam comes that is not Resumed; for a stream with numbers it must not be Overlapped either.
+//   - [Bridge.Refetch] is called.
+//
+// While a stream is stale its live messages are held, and pages of the past are fetched until they meet
+// the held messages. Live messages that leave no number out close the gap, too. Other streams go on
+// meanwhile.
+//
+// The Bridge recognizes duplicates by number only. An item without a number (Last is 0) is passed on at
+// once if its stream has numbers. In a stream without numbers the item is held until there is a
+// snapshot; some changes may then come twice, in the snapshot and after it.
 //
 // One goroutine ranges over Events. Any goroutine may call the other methods.
 //
 // # Where others fail
 //
-//	a capped page is taken for all of the past (lurker#214)     pages go on until they meet what is held
-//	a failed fetch costs the connection (block/buzz#4990)       it is repeated by itself, with growing waits
+// On the left the mistake, on the right what the Bridge does:
+//
+//	a capped page is taken for all of the past (lurker#214)     pages are fetched until they meet the held messages
+//	a failed fetch costs the connection (block/buzz#4990)       the fetch alone is repeated, with growing waits
 //	the past is fetched before the subscription is in force     a fetch begins when the session is ready: AwaitSubscribed
-//	the place is the largest number that was seen               it stays before a gap
-//	offsets of another epoch are compared (Centrifugo's trap)   another epoch is a gap of its own
-//	duplicates are found by their bytes (pequin/wsc)            by their numbers only
-//	what is held has no limit                                   bounded: the oldest is fetched instead
-//	one slow or failing stream stops the others                 each has its own hold, its own fetch and its own wait
+//	the place is the largest number that was seen               the place stays before a gap
+//	offsets of another epoch are compared (Centrifugo's trap)   another epoch makes the stream stale
+//	duplicates are found by their bytes (pequin/wsc)            duplicates are found by their numbers
+//	held messages have no limit                                 they are bounded: the oldest is fetched instead
+//	one slow or failing stream stops the others                 each stream has a separate hold, fetch and wait
 type Bridge[K comparable, T any] struct {
 	o      Options[K, T]
 	turn   atomic.Bool // a goroutine ranges over Events
@@ -80,7 +85,7 @@ type Bridge[K comparable, T any] struct {
 	held     amount          // of all streams
 	fetches  fetches[K, T]   // under way, and to come
 	source   Source          // of the last Events
-	wake     func()          // ends the present Read; nil: nobody reads
+	wake     func()          // ends the present Read; nil: there is none
 	stats    Stats           // Streams and Held are not kept here
 }
 
@@ -96,19 +101,19 @@ type amount struct{ messages, bytes int }
 
 // Source is where a [Bridge] reads from. A [*reconnect.Conn] is one.
 type Source interface {
-	// Read returns the next message, a *[reconnect.Seam], or the end of the source. If its context
-	// ends, Read returns the error or the cause of the context, or an error that wraps one of them.
-	// The Bridge ends that context when there is something else to do, and reads again after it. Any
-	// other error ends the loop over Events.
+	// Read returns the next message, or an error. A *[reconnect.Seam] is an item of the stream. If
+	// ctx ends, Read returns the error or the cause of ctx, or an error that wraps one of them: the
+	// Bridge ends ctx when there is something else to do, and then reads again. Any other error ends
+	// the loop over Events.
 	Read(ctx context.Context, buf []byte) (reconnect.Message, error)
 
-	// Await and State are those of a Conn.
+	// Await and State do what the methods of reconnect.Conn do.
 	Await(ctx context.Context, s reconnect.State) error
 	State() reconnect.State
 }
 
-// New makes a Bridge. It has nothing to close: what Events starts ends with its loop. The
-// error names the option that is wrong.
+// New makes a Bridge. A Bridge need not be closed: all that Events starts ends with its loop. The error
+// names the option that is wrong.
 func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -119,14 +124,14 @@ func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	return b, nil
 }
 
-// Events returns the events of a source. Any error is the last pair: the cause of ctx, or the
-// end of the Conn. While no event is taken, nothing is read.
+// Events returns the events of a source. An error is the last pair: the cause of ctx, or the error of
+// source.Read. While the reader takes no event, the Bridge does not read. If another goroutine ranges
+// over Events, the first pair is an error.
 //
-// When the loop ends, for whatever reason, the calls of Past, Snapshot and Ask that it has started
-// are canceled, and the loop waits until they have returned. What was not taken is kept: another
-// call of Events goes on there, and a stream that is stale is fetched again. With another source
-// every stream is stale at first. A source that == cannot compare counts as another one. An error is
-// returned at once if another goroutine ranges over Events.
+// At the end of the loop the running calls of Past, Snapshot and Ask are canceled, and the loop waits
+// until they have returned. Events that were not taken are kept. The next call of Events continues with
+// them, and fetches the stale streams again. If its source is another one, every stream is stale at
+// first. A source that == cannot compare counts as another one.
 func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Event[K, T], error] {
 	return func(yield func(Event[K, T], error) bool) {
 		if b.turn.Swap(true) {
@@ -143,16 +148,16 @@ func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Even
 	}
 }
 
-var errTwoReaders = errors.New("bridge: another goroutine ranges over Bridge.Events")
+var errTwoReaders = errors.New("bridge: Bridge.Events: another goroutine ranges over the events already")
 
-// Follow begins a stream at a place that was stored, before a message of it has come. It is stale
-// until what comes after the place was fetched. A zero Cursor stands for the beginning of the
-// stream: that is a snapshot, if there are any, and else the number 1.
+// Follow begins a stream at a place that was stored, before a message of the stream has come. The
+// stream is stale until the items after the place were fetched. A zero Cursor is the beginning of the
+// stream: a snapshot if there is Snapshot or Ask, and otherwise the number 1.
 //
-// A stream that is not followed begins with its first message: with a snapshot, if there are any,
-// and else with that message.
+// A stream that is not followed begins when its first message comes: with a snapshot if there is
+// Snapshot or Ask, and otherwise with that message.
 //
-// It is an error if the stream has begun already, or if there are too many.
+// It is an error if the stream has begun already, or if there are Options.Streams streams.
 func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +166,7 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	}
 	s := b.add(key)
 	if s == nil {
-		return fmt.Errorf("bridge: more streams than Options.Streams: %d", b.o.Streams)
+		return fmt.Errorf("bridge: Bridge.Follow: too many streams, by Options.Streams: %d", b.o.Streams)
 	}
 	s.cursor = after
 	s.known = s.cursor != Cursor{} || !b.snapshots()
@@ -174,10 +179,10 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 
 var errFollowed = errors.New("bridge: Bridge.Follow: the stream has begun already")
 
-// Refetch says that something may be missing in a stream: for instance that its subscription was
-// confirmed, after the session was ready. See AwaitSubscribed. The stream is fetched once more
-// from its cursor on. A stream that has not begun begins as if by Follow, with a zero Cursor. If
-// there are too many, nothing happens.
+// Refetch fetches a stream once more from its cursor on, because items may be missing: for instance when
+// its subscription is confirmed after the session was ready (see Options.AwaitSubscribed). A stream that
+// has not begun begins as if by Follow with a zero Cursor. If there are Options.Streams streams already,
+// Refetch does nothing.
 //
 // session is the number of the session in which that was so, such as Event.Session of a
 // subscription.Set. The reader may be behind: when it meets the seam of an earlier session, the
@@ -198,8 +203,8 @@ func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 	b.ring()
 }
 
-// Forget ends a stream: nothing is kept of it. Its next message begins it anew. Events of it that
-// have not been taken still come.
+// Forget ends a stream, and drops everything that the Bridge has of it, except events that the reader
+// has not taken yet. The next message of the stream begins it anew.
 func (b *Bridge[K, T]) Forget(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,13 +232,13 @@ func (b *Bridge[K, T]) forget(key K) {
 
 // Stats are counts of a [Bridge].
 type Stats struct {
-	Streams int // that have begun
-	Stale   int // of these
-	Held    int // messages that wait for the past, of all streams
+	Streams int // streams that have begun and were not forgotten
+	Stale   int // streams that are stale
+	Held    int // live messages of all streams that wait for the past
 
 	Fetches uint64 // calls of Past, Snapshot and Ask
-	Failed  uint64 // of these
-	Dropped uint64 // held messages that were dropped, and that have to be fetched instead
+	Failed  uint64 // calls that have failed, or have not brought what was missing
+	Dropped uint64 // live messages for which the hold had no room, so that they are fetched
 }
 
 // Stats returns the counts.

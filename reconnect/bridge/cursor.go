@@ -23,8 +23,8 @@ import (
 //		at = bridge.Cursor{Epoch: m.Epoch} // the server counts anew
 //	}
 //
-// The zero value is the beginning of a stream whose numbers begin at 1; its epoch is that of the
-// first number. To begin elsewhere, set Epoch and Offset. A Cursor belongs to one goroutine. Two
+// The zero value is the beginning of a stream whose numbers begin at 1; it takes the epoch of the first
+// number. To begin elsewhere, set Epoch and Offset. A Cursor belongs to one goroutine. Two
 // cursors can be compared by ==.
 type Cursor struct {
 	Epoch  string // numbers of different epochs cannot be compared; may be empty

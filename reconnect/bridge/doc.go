@@ -1,13 +1,9 @@
-// Package bridge makes up for what was missed while there was no connection. It uses package
-// reconnect, and needs a protocol that numbers its messages, or has snapshots.
+// Package bridge gives a reader of numbered streams the messages that were missed while there was no
+// connection. It reads from a reconnect.Conn. The protocol must number its messages, or have snapshots.
 //
-// # Cursor: what you have received
-//
-// A Cursor says up to where everything was received. It tells a message that is next from one that
-// was seen, from a gap, and from a new epoch.
-//
-// # Bridge: what you have missed
-//
-// A Bridge holds the live messages back while it fetches those that were missed, until the two meet.
+// A [Bridge] holds the live messages of a stream while it fetches the missed ones, until the two meet.
 // The reader gets both in order, each once.
+//
+// A [Cursor] is for a reader that needs no Bridge. It says whether a number is the next, was seen, comes
+// after a gap, or belongs to another epoch.
 package bridge

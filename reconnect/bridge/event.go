@@ -7,24 +7,24 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// Item is one thing in a stream: what [Options].Parse makes of a message, and what Past
-// and Snapshot return.
+// Item is one change in a stream, or a snapshot of it. [Options].Parse makes an Item of a message; Past
+// and Snapshot return them.
 type Item[K comparable, T any] struct {
 	Key K // which stream; Past and Snapshot need not set it
 
-	// Epoch says what the numbers count from. If the numbers begin anew with each connection,
-	// make it of [reconnect.Message].Session. Default: one epoch for all time.
+	// Epoch names the count to which the numbers belong. If the numbers begin anew with each
+	// connection, make Epoch of [reconnect.Message].Session. Default: one epoch for all time.
 	Epoch string
 
-	// Last is the number of the item. 0: it has none. First is the first of its numbers, if
-	// it stands for several, as in [Cursor.TakeRange]. Default: Last.
+	// Last is the number of the item. 0: the item has none. If the item joins several numbers, as
+	// an update of an order book may, First is the first of them. Default of First: Last.
 	First, Last uint64
 
-	// Snapshot says that Value replaces everything before it, Last included. Live messages
-	// can be snapshots, too. Default: it is one change.
+	// Snapshot says that Value replaces every item up to Last. A live message may be a snapshot,
+	// too. Default: the item is a change.
 	Snapshot bool
 
-	Value T // what the user makes of it; the Bridge does not look at it
+	Value T // the content; the Bridge does not look at it
 }
 
 // first returns the first number.
@@ -35,28 +35,31 @@ func (it *Item[K, T]) first() uint64 {
 	return it.First
 }
 
-// Event is what the reader of a [Bridge] gets. Those of one stream are in order.
+// Event is an event for the reader of a [Bridge]. The events of one stream are in order.
 type Event[K comparable, T any] struct {
 	Kind Kind
 
-	// Item is the item of a Live, Past or Snapshot. Of the other kinds Key is the stream, and
-	// the numbers are those that are missing (Stale; Last is 0 if it is not known), that will
-	// never come (Lost; the same), or up to which the stream is complete (Healed, in Last).
+	// Item is the item of EventLive, EventPast and EventSnapshot. For the other kinds Key is the
+	// stream, and the numbers are:
+	//
+	//   - EventStale: First and Last are missing, and those between. Last is 0 if it is not known.
+	//   - EventLost: First and Last will never come, nor those between. Last is 0 if it is not known.
+	//   - EventHealed: the stream is complete up to Last.
 	Item[K, T]
 
-	// Session is the number of the session by which the item came. 0: by a fetch.
+	// Session is the number of the session that brought the item. 0: a fetch brought it.
 	Session uint64
 
-	// Err says why the stream is stale, or why numbers are lost. Of Other it is the
-	// [*reconnect.Seam], or ErrOnlySeen, or nil for a message.
+	// Err is the cause of EventStale and EventLost. Of EventOther it is a [*reconnect.Seam],
+	// ErrOnlySeen, or nil for a message.
 	Err error
 
-	// Message is that of Other, which is not an item. It is empty for a seam.
+	// Message is the message of EventOther. It is empty for a seam.
 	Message reconnect.Message
 }
 
-// Cursor returns the place after e, if e is Live, Past, Snapshot, Lost or Healed. Store it together
-// with the effect of e. It returns false if e moves nothing: an item without a number does not.
+// Cursor returns the place after e. Store it together with the effect of e. Cursor returns false if e
+// has no place: EventStale, EventOther, and an item without a number.
 func (e *Event[K, T]) Cursor() (Cursor, bool) {
 	if e.Last == 0 || e.Kind == EventStale || e.Kind == EventOther {
 		return Cursor{}, false
@@ -71,11 +74,11 @@ type Kind uint8
 const (
 	EventLive     Kind = iota // the next item, from the connection
 	EventPast                 // the next item, from a fetch of the past
-	EventSnapshot             // it replaces everything before it
-	EventStale                // from here on something is missing, until Healed: what was built is not to be trusted
-	EventHealed               // nothing is missing any more, except what was reported as Lost; a stream that begins with a snapshot has neither Stale nor Healed
-	EventLost                 // some numbers will never come: the server has them no longer
-	EventOther                // belongs to no stream: a message that is no item, or a seam
+	EventSnapshot             // the item replaces all before it
+	EventStale                // items may be missing until EventHealed: do not trust the state
+	EventHealed               // only the items of EventLost are missing; a stream that begins with a snapshot has neither EventStale nor EventHealed
+	EventLost                 // some numbers will never come, because the server does not have them any more
+	EventOther                // a message that is not an item, or a seam
 )
 
 func (k Kind) String() string {
@@ -87,23 +90,22 @@ func (k Kind) String() string {
 
 var kinds = [...]string{"live", "past", "snapshot", "stale", "healed", "lost", "other"}
 
-// ErrTooOld is what [Options].Past returns, or wraps, if the server does not go back as far
-// as the cursor. The stream then begins anew with a snapshot. Without Snapshot and Ask what is
-// missing is Lost.
+// ErrTooOld is an error for [Options].Past to return, or to wrap, if the server does not go back as far
+// as the cursor. The stream then begins anew with a snapshot. Without Snapshot and Ask the missing items
+// are lost ([EventLost]).
 var ErrTooOld = errors.New("the server does not go back that far")
 
-// These are causes of [EventStale] and [EventLost] events. Others are a [*reconnect.Seam], the errors
-// of Past and Snapshot, and errors whose text says that Refetch was called, or that the past does not
-// have what is missing.
+// These are causes of [EventStale] and [EventLost]. Other causes are a [*reconnect.Seam], an error of
+// Past or Snapshot, a call of Refetch, and a past that cannot be fetched or lacks the missing numbers.
 var (
-	ErrBegins   = errors.New("the stream begins")                  // its past or a snapshot is to come first
-	ErrGap      = errors.New("numbers are missing")                // inside a session; First and Last of the Event say which
-	ErrNewEpoch = errors.New("the server has begun to count anew") // how much is missing is not known
+	ErrBegins   = errors.New("the stream begins")                  // the past or a snapshot comes first
+	ErrGap      = errors.New("numbers are missing")                // inside a session, from Event.First to Last
+	ErrNewEpoch = errors.New("the server has begun to count anew") // the number of missing items is not known
 )
 
-// ErrOnlySeen is the error of an event of the kind [EventOther] that has a Key: a thousand live
-// messages in a row had numbers that had come before. The server may have begun to count anew,
-// without telling an epoch. If so, call Forget.
+// ErrOnlySeen is the error of an [EventOther] with a Key: a thousand live messages of the stream in a row
+// had numbers that had come before. Perhaps the server counts anew, and its messages have no epoch. If
+// so, call Forget.
 var ErrOnlySeen = errors.New("a thousand messages had numbers that had come before")
 
 // gapError is an ErrGap that says which numbers are missing.

@@ -19,7 +19,7 @@ type fetches[K comparable, T any] struct {
 	pace    budget.Window
 	changed bool           // it may be that one can begin
 	next    time.Time      // when one can begin; zero: it is not a matter of time
-	results []result[K, T] // that nobody has looked at
+	results []result[K, T] // for absorb
 	ended   bool           // no session will be ready any more
 	waiting bool           // a goroutine waits until a session is ready
 	work    sync.WaitGroup // the goroutines
@@ -51,14 +51,14 @@ type result[K comparable, T any] struct {
 }
 
 var (
-	errNotReturned = errors.New("bridge: the function did not return, because it ended its goroutine")
-	errNoPast      = errors.New("there is no way to fetch what is missing")
-	errNotThere    = errors.New("the past does not have it") // not even after Patience
+	errNotReturned = errors.New("bridge: the function called runtime.Goexit and did not return")
+	errNoPast      = errors.New("there is no way to fetch the missing items")
+	errNotThere    = errors.New("the past does not have the missing numbers") // not even after Patience
 	errRefetch     = errors.New("Bridge.Refetch was called")
 	errUnwanted    = errors.New("bridge: the stream is not wanted any more")
-	errNoNumber    = errors.New("bridge: an item of the past, or a snapshot of numbered items, has no number")
+	errNoNumber    = errors.New("bridge: an item of the past, or a snapshot of a numbered stream, has no number (Last is 0)")
 	errOldSnapshot = errors.New("bridge: the snapshot is older than the stream")
-	errFarSnapshot = errors.New("bridge: the snapshot does not reach what is held")
+	errFarSnapshot = errors.New("bridge: the snapshot ends before the first held message")
 )
 
 // kind says how what a stream lacks can be fetched.

@@ -57,7 +57,7 @@ func (h *hold[K, T]) pop() heldItem[K, T] {
 }
 
 // hold holds an item, and reports whether it is there now and was not before. A live item that
-// finds no room takes that of older items of its stream.
+// finds no room takes the room of older items of its stream.
 func (b *Bridge[K, T]) hold(s *stream[K, T], n heldItem[K, T]) bool {
 	live := n.session > 0
 	for live && b.full(n.size) && len(s.hold.list) > 0 {

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"container/list"
-	"errors"
 	"slices"
 	"time"
 
@@ -108,17 +107,7 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 	s.numbered = true
 	it := &n.item
 	if !s.known && !s.apart {
-		if b.snapshots() {
-			s.apart, s.epoch, s.reset = true, it.Epoch, true
-			if !s.stale {
-				if b.asks(s) { // the subscription is expected to bring a snapshot
-					b.setDue(s, time.Now().Add(b.o.Timeout))
-				}
-				b.gap(s, ErrBegins, 0)
-			}
-		} else {
-			s.cursor, s.known = Cursor{it.Epoch, it.first() - 1}, true
-		}
+		b.begins(s, it)
 	}
 	if s.outdated(&n) {
 		return
@@ -154,6 +143,22 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 		}
 		b.await(s, n)
 	}
+}
+
+// begins begins the numbers of a stream: with a snapshot, or with this item.
+func (b *Bridge[K, T]) begins(s *stream[K, T], it *Item[K, T]) {
+	if !b.snapshots() {
+		s.cursor, s.known = Cursor{it.Epoch, it.first() - 1}, true
+		return
+	}
+	s.apart, s.epoch, s.reset = true, it.Epoch, true
+	if s.stale {
+		return
+	}
+	if b.asks(s) { // the subscription is expected to bring a snapshot
+		b.setDue(s, time.Now().Add(b.o.Timeout))
+	}
+	b.gap(s, ErrBegins, 0)
 }
 
 // outdated reports whether a live item is of the last epoch, and came by an older session.
@@ -345,54 +350,4 @@ func (b *Bridge[K, T]) heal(s *stream[K, T]) {
 	s.stale, s.waits, s.reset, s.hopeless, s.failed = false, false, false, nil, nil
 	s.due, s.lacking, s.pages = time.Time{}, time.Time{}, 0
 	b.push(Event[K, T]{Kind: EventHealed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
-}
-
-// giveUp notes that what is missing cannot be had.
-func (b *Bridge[K, T]) giveUp(s *stream[K, T], err error) {
-	s.hopeless = err
-	b.lose(s)
-}
-
-// lose tells the reader what is lost, as soon as it is known, and goes on after it.
-func (b *Bridge[K, T]) lose(s *stream[K, T]) {
-	lost := Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch}, Err: s.hopeless}
-	if !s.numbered {
-		b.push(lost)
-		s.known, s.reset, s.apart = false, false, false
-		b.drain(s)
-		b.heal(s)
-		return
-	}
-	first := s.hold.first()
-	if first == 0 && s.head <= s.cursor.Offset {
-		return // the next live item tells what is missing
-	}
-	if s.apart || !s.known {
-		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
-		lost.Epoch = s.epoch
-	}
-	all := errors.Is(s.hopeless, errNoPast)
-	s.reset = false
-	for ; first > 0; first = s.hold.first() {
-		lost.First, lost.Last = s.cursor.Offset+1, first-1
-		if lost.Last >= lost.First {
-			b.push(lost)
-			s.cursor = Cursor{lost.Epoch, lost.Last}
-		}
-		b.drain(s)
-		if !all && s.open() {
-			break
-		}
-	}
-	if first == 0 && s.head > s.cursor.Offset { // for the rest there was no room
-		lost.First, lost.Last = s.cursor.Offset+1, s.head
-		b.push(lost)
-		s.cursor = Cursor{lost.Epoch, lost.Last}
-	}
-	if !all && (s.open() || s.proof != s.round) { // perhaps the next gap can be closed, or the end is not known
-		s.hopeless = nil
-		b.wait(s, time.Time{})
-		return
-	}
-	b.heal(s)
 }

@@ -7,12 +7,15 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// AckedTo says that the peer has acknowledged every message up to the number seq, by the session
-// with that number ([reconnect.Message].Session). No write of one of them begins after it has
-// returned; at most one that has just begun goes on. Numbers that were acknowledged before, and
-// the acknowledgements of a session that is older than the peer's present numbers, do nothing.
-// The error is a *[SeqError] if seq was never sent: the peer is broken, and [reconnect.Conn.Redial]
-// is the usual answer. After the end of the Conn it is [net.ErrClosed].
+// AckedTo says that the peer has acknowledged every message up to the number seq. session is the
+// session that brought the acknowledgement ([reconnect.Message].Session). After AckedTo has returned,
+// no write of these messages begins, but a write that has begun goes on. Two kinds of acknowledgement
+// do nothing: of numbers that were acknowledged before, and by a session from before the peer's present
+// numbers. The error is:
+//
+//   - a *[SeqError] if seq was never sent. The peer is broken; [reconnect.Conn.Redial] is the usual
+//     answer.
+//   - [net.ErrClosed] after the end of the Conn.
 func (l *Ledger) AckedTo(session, seq uint64) error {
 	l.mu.Lock()
 	counts, err := l.ackable(session, seq)
@@ -64,40 +67,43 @@ func (l *Ledger) ackedTo(seq uint64) {
 	l.setTimer()
 }
 
-// Resume says in OnSession what the peer knows of us. If same is true, it knows our numbers, and has
-// every message up to the number have, which is an acknowledgement of them. When the session is
-// ready, the others are sent again, in order, before anything new. have = 0 says nothing: all that
-// are unacknowledged are sent again. So it is in a session without Resume. That is for peers which
-// cannot say what they have, and it means that a peer which has lost everything, and says so by
-// have = 0 and same = true, is not noticed: it gets what follows, and takes it for a gap. If your
-// peer can lose everything, call Resume with same = false then, or use ResumeEpoch.
+// Resume tells the Ledger in OnSession what the peer knows of our messages.
+//
+// If same is true, the peer knows our numbers, and acknowledges every message up to the number have.
+// When the session is ready, the messages after have are sent again, in order, before any new message.
+// If have is 0, or Resume is not called, all unacknowledged messages are sent again: so it must be for
+// a peer that cannot say what it has. A peer that has lost everything must not be reported by have = 0
+// and same = true, because it would take what follows for a gap: call Resume with same = false, or
+// ResumeEpoch.
 //
 // If same is false, the peer has forgotten us: it has lost its state, or our session there was over.
-// When this session is ready new numbers begin, from have+1, which is 1 for most peers.
-// Options.OnReset says what happens to the messages that are unacknowledged, and whether new
-// numbers begin at all: not with [ResetKeepNumbers]. If the change cannot be stored, the session is
-// ended, and the next one tries again.
+// When this session is ready, new numbers begin at have+1, which is 1 for most peers, unless
+// Options.OnReset is [ResetKeepNumbers]. OnReset also says what happens to the unacknowledged messages.
+// If the change cannot be stored, the session is ended, and the next session tries again.
 //
-// The error is a *[SeqError] if have was never sent, or if it is less than what the peer has
-// acknowledged before, and not 0. With a Store, what it acknowledged in earlier runs of the program
-// counts too. In the second case the peer has lost messages that the Ledger does not have any more,
-// such as the end of its log. If OnSession returns that error, the session fails, and so does every
-// later one, for ever, unless the peer finds its messages again. To go on, use ResetKeepNumbers, with
-// which it is no error; or call Resume with same = false. It is no error if the session replaces
-// another one that lives, because then the acknowledgement may have come by that one after the peer
-// had counted.
+// The error is a *[SeqError] in two cases:
 //
-// A peer that has a name for its present state had better be told by ResumeEpoch.
+//   - have was never sent.
+//   - have is less than what the peer has acknowledged before, in earlier runs of the program too if
+//     there is a Store, and is not 0. The peer has lost messages that the Ledger does not have any more.
+//     If OnSession returns the error, every later session fails too, until the peer finds its messages
+//     again. To go on without them, call Resume with same = false, or use ResetKeepNumbers. This is no
+//     error with ResetKeepNumbers, nor if the session replaces another one that lives, whose later
+//     acknowledgement may have come first.
+//
+// If the peer has a name for its present state, call ResumeEpoch instead.
 func (l *Ledger) Resume(o *reconnect.Opening, have uint64, same bool) error {
 	return l.resume(o, session{have: have, forgot: !same})
 }
 
-// ResumeEpoch is Resume for a peer that has a name for its present state, such as a random string
-// which it makes when its memory of us begins, and loses with it. The Ledger compares the epoch with
-// the one before, which it keeps in its Store. So it sees that the peer has forgotten us even if the
-// program was restarted, or its Store lost. Use either Resume or ResumeEpoch; only after a
-// *[SeqError] of ResumeEpoch, Resume with same = false begins new numbers in the same epoch. With
-// [ResetKeepNumbers] there is no need for that. An epoch that is empty, or longer than 1 KiB, is an error.
+// ResumeEpoch is Resume for a peer that has a name for its present state: a random string that the
+// peer makes when its memory of us begins, and loses with that memory. The Ledger compares the epoch
+// with the last one, which it keeps in its Store. So the Ledger sees that the peer has forgotten us even
+// if the program was restarted or its Store was lost. An epoch that is empty, or longer than 1 KiB, is
+// an error.
+//
+// Use either Resume or ResumeEpoch, with one exception: after a *[SeqError] of ResumeEpoch, Resume with
+// same = false begins new numbers in the same epoch. [ResetKeepNumbers] does not need that.
 func (l *Ledger) ResumeEpoch(o *reconnect.Opening, epoch string, have uint64) error {
 	switch {
 	case epoch == "":

@@ -46,7 +46,7 @@ func TestAPeerThatHasForgottenIsReported(t *testing.T) {
 		s.resume = resumed(s.ledger, 7, false)
 		require.Equal(t, "8:c", sent(s.accept()))
 		require.Equal(t, []string{"1 forgotten by the peer", "2 forgotten by the peer"}, s.outcomes())
-		require.ErrorContains(t, s.ledger.Wait(t.Context(), 1), "peer has forgotten what it got")
+		require.ErrorContains(t, s.ledger.Wait(t.Context(), 1), "the peer has forgotten which messages it got")
 		require.NoError(t, s.ledger.AckedTo(2, 8))
 		require.NoError(t, s.ledger.Wait(t.Context(), 3))
 	})
@@ -158,7 +158,7 @@ func TestAnEmptyEpochIsAnError(t *testing.T) {
 		s.resume = func(o *reconnect.Opening) error { return s.ledger.ResumeEpoch(o, "", 0) }
 		s.open()
 		s.accept()
-		require.ErrorContains(t, s.conn.Status().Err, "without an epoch")
+		require.ErrorContains(t, s.conn.Status().Err, "the epoch is empty")
 	})
 }
 

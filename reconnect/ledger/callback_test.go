@@ -27,7 +27,7 @@ func TestAnEncodeThatEndsItsGoroutineRefusesItsMessageOnly(t *testing.T) {
 		s.add("a", "exit", "c")
 		require.Equal(t, "1:a, 3:c", sent(peer))
 		require.Equal(t, []string{"2 refused"}, s.outcomes())
-		require.ErrorContains(t, s.ledger.Wait(t.Context(), 2), "ended its goroutine")
+		require.ErrorContains(t, s.ledger.Wait(t.Context(), 2), "called runtime.Goexit")
 	})
 }
 
@@ -65,7 +65,7 @@ func TestAStoreThatEndsItsGoroutineFailsTheAddOnly(t *testing.T) {
 	store := &exiting{exits: true}
 	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 		_, err := s.ledger.Add([]byte("a"))
-		require.ErrorContains(t, err, "ended its goroutine")
+		require.ErrorContains(t, err, "called runtime.Goexit")
 		store.exits = false
 		s.add("b")
 		s.open()

@@ -96,7 +96,7 @@ func TestAPeerThatHasLostMessagesIsNoticedAfterARestart(t *testing.T) {
 		require.Len(t, store.applied, 6, "each Add, and the deletion")
 		store.slow(0)
 	})
-	for have, want := range map[uint64]string{2: "ledger: peer has numbers up to 2, and has acknowledged up to 3 before", 3: ""} {
+	for have, want := range map[uint64]string{2: "ledger: peer has numbers up to 2, but has acknowledged numbers up to 3 before", 3: ""} {
 		withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
 			var err error
 			s.resume = func(o *reconnect.Opening) error {

@@ -12,14 +12,13 @@ import (
 )
 
 // Ledger numbers messages, sends them, and keeps each until the peer has acknowledged it. After a
-// redial it sends what the peer lacks again, in order, before anything new. Any goroutine may call
-// its methods. It serves one Conn, by its [Ledger.Layer].
+// redial the Ledger sends the unacknowledged messages again, in order, before any new message. A Ledger
+// serves one Conn, by its [Ledger.Layer]. Any goroutine may call its methods.
 //
-// The Ledger is its own queue: Outbox and WhenDown do not concern its messages. One goroutine
-// writes them, by the newest ready session, while there are some to write; Options.Pace of the Conn
-// counts. Each message goes by a session once at most, so nothing is sent again before a redial.
-// While one session replaces another, what the old one has written since Resume of the next goes by
-// both.
+// The Ledger is a queue: Outbox and WhenDown of the Conn do not apply to its messages, but Pace does.
+// While there are messages to write, one goroutine writes them, by the newest ready session. A session
+// writes a message at most once, so no message is repeated before a redial. While one session replaces
+// another, both write the messages that the old one writes after Resume of the next.
 type Ledger struct {
 	o    Options
 	work sync.WaitGroup // the goroutines write and commit, and expire while it is due or runs; none starts when closed is set
@@ -39,12 +38,12 @@ type Ledger struct {
 	owed      bool   // the peer has forgotten us, and that has had no consequence yet
 	writing   bool   // the goroutine write runs
 	current   writing
-	told      []Settled // for OnDone, once mu is free
+	told      []Settled // for OnDone, when mu is free
 	failed    []error   // for OnStoreError, once mu is free
 	waits     map[uint64]*wait
 	bad       []Settled // the last that were not OutcomeAcknowledged, without their data; when it is full, a ring
 	oldestBad int       // where in bad the next one goes when it is full
-	unknownTo uint64    // up to this ID nobody knows what became of those that are not in the queue
+	unknownTo uint64    // up to this ID the outcomes of the messages that are not in the queue are not known
 	stats     Stats
 
 	// The rest is for a Store only.
@@ -58,8 +57,8 @@ type Ledger struct {
 	committing bool // the goroutine commit runs
 }
 
-// New returns a Ledger with the messages of its Store, if it has one. o may be nil. The
-// error names the option that is wrong, or is that of Store.Load.
+// New returns a Ledger with the messages of its Store, if it has a Store. o may be nil. The error
+// names the option that is wrong, or wraps the error of Store.Load.
 func New(o *Options) (*Ledger, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -75,8 +74,8 @@ func New(o *Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Layer returns the layer for Options.Layers of one Conn. If that Conn has ended, or never came to
-// be, make a new Ledger; with the same Store it goes on with the same messages.
+// Layer returns the layer for Options.Layers of one Conn. If that Conn has ended, or reconnect.New has
+// failed, make a new Ledger; with the same Store the new Ledger has the same messages.
 func (l *Ledger) Layer() *reconnect.Layer {
 	layer := &reconnect.Layer{Start: l.start, Ready: l.ready, Lost: l.lost, End: l.end}
 	if l.o.Ack != nil {
@@ -97,21 +96,23 @@ func (l *Ledger) receive(m reconnect.Message) bool {
 	return true
 }
 
-// Add accepts a message, and returns its ID. When it returns, the message is in the Store, if there
+// Add accepts a message, and returns its ID. When Add returns, the message is in the Store, if there
 // is one, and will be sent; Add does not wait for the network. The data belongs to the Ledger, and
 // must not be changed any more. Messages are sent in the order of their IDs.
 //
-// An error means that the message was not accepted, and will not be sent: ErrFull, ErrTooLarge, the
-// error of the Store, or [net.ErrClosed] after the end of the Conn. With a Store that cannot tell
-// whether a change was made, such as after a crash in the middle of it, a message of a failed Add
-// may be sent after a restart.
+// An error means that the message was not accepted, and will not be sent. The errors are:
+//
+//   - ErrFull, ErrTooLarge.
+//   - The error of the Store. If the Store does not know whether it made the change, the message may
+//     be sent after a restart.
+//   - [net.ErrClosed] after the end of the Conn.
 func (l *Ledger) Add(data []byte) (id uint64, err error) {
 	l.mu.Lock()
 	return l.addAndUnlock(data)
 }
 
-// AddWait is Add, but while there is no room it waits, until there is some or ctx ends. Then the
-// error is the cause of ctx. With Options.DropOldest there is always room.
+// AddWait is Add, but waits while there is no room. If ctx ends first, the error is the cause of ctx.
+// With Options.DropOldest there is always room.
 func (l *Ledger) AddWait(ctx context.Context, data []byte) (id uint64, err error) {
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -113,7 +113,7 @@ func TestANumberThatWasNotSentIsAnError(t *testing.T) {
 	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.add("a") // is not sent yet
-		require.EqualError(t, s.ledger.AckedTo(0, 1), "ledger: peer confirms number 1, and the last that was sent is 0")
+		require.EqualError(t, s.ledger.AckedTo(0, 1), "ledger: peer acknowledges number 1, but the last number sent is 0")
 		peer := s.accept()
 		s.add("b")
 		var wrong *ledger.SeqError
@@ -127,7 +127,7 @@ func TestANumberThatWasNotSentIsAnError(t *testing.T) {
 		require.Equal(t, ledger.SeqError{Seq: 3, Acked: 2, Sent: 2}, *wrong)
 		s.resume = resumed(s.ledger, 1, true)
 		s.accept()
-		require.ErrorContains(t, s.conn.Status().Err, "peer has numbers up to 1, and has acknowledged up to 2 before")
+		require.ErrorContains(t, s.conn.Status().Err, "peer has numbers up to 1, but has acknowledged numbers up to 2 before")
 	})
 }
 
@@ -303,10 +303,10 @@ func TestAMessageOfUnknownFateIsSentAgain(t *testing.T) {
 
 func TestBadOptionsAreNamed(t *testing.T) {
 	for want, o := range map[string]ledger.Options{
-		"ledger: Options.Messages: -3 is negative":                     {Messages: -3},
-		"ledger: Options.Bytes: -1 is negative":                        {Bytes: -1},
-		"ledger: Options.OnReset: 3 is none of the policies":           {OnReset: 3},
-		"ledger: Options.OnStoreError without a Store is never called": {OnStoreError: func(error) {}},
+		"ledger: Options.Messages: -3 is negative":                                   {Messages: -3},
+		"ledger: Options.Bytes: -1 is negative":                                      {Bytes: -1},
+		"ledger: Options.OnReset: 3 is not one of the Reset constants":               {OnReset: 3},
+		"ledger: Options.OnStoreError needs a Store: without one it is never called": {OnStoreError: func(error) {}},
 	} {
 		_, err := ledger.New(&o)
 		require.EqualError(t, err, want)

@@ -9,29 +9,29 @@ import (
 // Entry is a message in a [Ledger].
 type Entry struct {
 	Record
-	Sent  bool // a write of it has begun or waits for its turn, or may have begun in an earlier run; so the peer may have it
-	Again bool // so it is, under the present Seq: the next write of it repeats one
+	Sent  bool // a write of the message has begun, or waits for its turn, or may have begun in an earlier run; so the peer may have the message
+	Again bool // Sent is true for the present Seq, so the next write repeats one
 }
 
-// Settled says what became of a message of a [Ledger].
+// Settled is a message of a [Ledger] with its outcome.
 type Settled struct {
-	Entry           // the message; of OutcomeDamaged only ID (0: it is not known), and what is left of Data
-	Outcome Outcome // what became of it
-	Err     error   // why; nil for OutcomeAcknowledged
+	Entry           // with OutcomeDamaged only the ID (0: unknown) and the rest of the Data
+	Outcome Outcome // never changes
+	Err     error   // the reason; nil for OutcomeAcknowledged
 }
 
-// Outcome is what became of a message of a [Ledger]. Each message has exactly one.
+// Outcome is the end of a message of a [Ledger]. Each message has exactly one.
 type Outcome uint8
 
 // The outcomes. Where Settled.Sent is true the peer may have the message, whatever the outcome.
 const (
-	OutcomeAcknowledged Outcome = iota // the peer has it, as it has said
-	OutcomeExpired                     // it was older than Options.Age
-	OutcomeDropped                     // it made room for others: see Options.DropOldest
-	OutcomeForgotten                   // the peer has forgotten whether it got it: see ResetReport
-	OutcomeRefused                     // it cannot be sent: Encode, or the connection, has refused it
-	OutcomeDamaged                     // its record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
-	OutcomeLeft                        // the Conn has ended; the message is still in the Store, if there is one, and a Ledger that gets this Store sends it
+	OutcomeAcknowledged Outcome = iota // the peer has acknowledged the message
+	OutcomeExpired                     // the message was older than Options.Age
+	OutcomeDropped                     // the message made room for others: see Options.DropOldest
+	OutcomeForgotten                   // the peer has forgotten whether it got the message: see ResetReport
+	OutcomeRefused                     // Encode or the connection has refused the message
+	OutcomeDamaged                     // the record in the Store cannot be read; the Ledger does not delete it, so each run reports it again
+	OutcomeLeft                        // the Conn has ended; if there is a Store, the next Ledger with this Store sends the message
 )
 
 var outcomes = [...]string{"acknowledged", "expired", "dropped", "forgotten by the peer", "refused", "damaged", "left"}
@@ -57,30 +57,30 @@ func (e *OutcomeError) Unwrap() error { return e.Err }
 
 // These are the errors of a Ledger. After the end of its Conn the error is [net.ErrClosed].
 var (
-	ErrFull      = errors.New("ledger: ledger is full")                          // there was no room for the message
-	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")    // so it will never have room
-	ErrExpired   = errors.New("ledger: message was not acknowledged in time")    // see Options.Age
-	errForgotten = errors.New("ledger: peer has forgotten what it got")          // see ResetReport
-	ErrUnknown   = errors.New("ledger: what became of the message is not known") // see Ledger.Wait
+	ErrFull      = errors.New("ledger: no room for another message")                     // there was no room for the message
+	ErrTooLarge  = errors.New("ledger: message is larger than Options.Bytes")            // so it will never have room
+	ErrExpired   = errors.New("ledger: message was not acknowledged within Options.Age") // see Options.Age
+	errForgotten = errors.New("ledger: the peer has forgotten which messages it got")    // see ResetReport
+	ErrUnknown   = errors.New("ledger: the outcome of this message is not known")        // see Ledger.Wait
 
-	errNoEpoch     = errors.New("ledger: ResumeEpoch without an epoch")
-	errLongEpoch   = fmt.Errorf("ledger: the epoch has more than %d bytes", maxEpoch)
-	errNotReturned = errors.New("ledger: the function did not return, because it ended its goroutine")
-	errUsed        = errors.New("ledger: a Ledger serves one Conn, and this one has had one") // see Ledger.Layer
+	errNoEpoch     = errors.New("ledger: ResumeEpoch: the epoch is empty")
+	errLongEpoch   = fmt.Errorf("ledger: ResumeEpoch: the epoch has more than %d bytes", maxEpoch)
+	errNotReturned = errors.New("ledger: the function called runtime.Goexit and did not return")
+	errUsed        = errors.New("ledger: a Ledger serves one Conn, and this one has served a Conn already: make a new Ledger") // see Ledger.Layer
 )
 
-// SeqError reports that the peer's numbers and ours do not agree.
+// SeqError reports that the peer's numbers do not agree with ours.
 type SeqError struct {
-	Seq   uint64 // what the peer has confirmed
-	Acked uint64 // up to here it has confirmed everything before
-	Sent  uint64 // the last number of which a write has begun
+	Seq   uint64 // the peer acknowledges every message up to Seq
+	Acked uint64 // the peer has acknowledged every message up to Acked before
+	Sent  uint64 // the last number whose write has begun
 }
 
 func (e *SeqError) Error() string {
 	if e.Seq > e.Sent {
-		return fmt.Sprintf("ledger: peer confirms number %d, and the last that was sent is %d", e.Seq, e.Sent)
+		return fmt.Sprintf("ledger: peer acknowledges number %d, but the last number sent is %d", e.Seq, e.Sent)
 	}
-	return fmt.Sprintf("ledger: peer has numbers up to %d, and has acknowledged up to %d before", e.Seq, e.Acked)
+	return fmt.Sprintf("ledger: peer has numbers up to %d, but has acknowledged numbers up to %d before", e.Seq, e.Acked)
 }
 
 // left returns the error of a message that is left when the Conn has ended because of err.

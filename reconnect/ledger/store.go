@@ -7,50 +7,49 @@ import (
 	"time"
 )
 
-// Store keeps what a [Ledger] must not forget when the program ends. The Ledger calls one method
-// at a time, and Load first. The caller closes the store, after the Conn is done.
-// [MemoryStore] is a Store, and package boltstore, which is a module of its own, has one that
-// survives a crash.
+// Store keeps the messages of a [Ledger] when the program ends. The Ledger calls Load first, and one
+// method at a time. Whoever made the Store closes it, after the Conn is done. [MemoryStore] is a Store.
+// The nested module boltstore has a Store that survives a crash.
 type Store interface {
-	// Load calls each with every record, in ascending order of ID, and damaged with every record
-	// that cannot be read: its ID (0: the ID may be what is damaged), what is left of its data, and
-	// what is wrong. The Ledger does not delete such a record, so the next Load reports it again.
-	// It returns the last state, which is the zero StoreState if there was none. The data belongs to
-	// the Ledger. An error means that nothing can be read.
+	// Load calls each with every record, in ascending order of ID. It calls damaged with every record
+	// that cannot be read: the ID (0 if the ID may be damaged), the rest of the data, and the error.
+	// The Ledger does not delete a damaged record, so the next Load reports it again. Load returns
+	// the last state, or the zero StoreState if there was none. The data belongs to the Ledger. An
+	// error means that the store cannot be used.
 	Load(each func(Record), damaged func(id uint64, data []byte, err error)) (StoreState, error)
 
-	// Apply makes one change. When it returns nil, all of the change survives a crash; when it
-	// returns an error, none of it was made. It keeps neither the change nor its data.
+	// Apply makes one change. If Apply returns nil, all of the change survives a crash; if it returns
+	// an error, none of the change was made. Apply keeps neither c nor its data.
 	Apply(c Change) error
 }
 
 // Record is what a [Store] keeps of one message.
 type Record struct {
-	ID    uint64    // the Ledger's number of the message, from 1 on, and the key of the record; it never changes, and is not used again, not even after a restart with the same Store
-	Seq   uint64    // the peer's number of it; equal to ID until the peer has forgotten us
-	Added time.Time // when Add accepted it
-	Data  []byte    // what Add got; it must not be changed
+	ID    uint64    // the Ledger's number for the message, from 1 on, and the key of the record; never changed, and never used again with the same Store
+	Seq   uint64    // the number that the peer sees; equal to ID until the peer has forgotten us
+	Added time.Time // when Add accepted the message
+	Data  []byte    // the argument of Add; must not be changed
 }
 
-// StoreState is what a [Store] keeps beside the records. It is there even when every message is
-// acknowledged, so that no number is used twice.
+// StoreState is kept by a [Store] beside the records, even when every message is acknowledged, so that
+// no number is used twice.
 type StoreState struct {
-	LastID   uint64 // the last ID that was given to a message
-	LastSeq  uint64 // the last Seq that was given to a message
-	AckedSeq uint64 // up to here the peer has acknowledged every Seq
-	Epoch    string // of the peer: see [Ledger.ResumeEpoch]
+	LastID   uint64 // the ID of the newest message
+	LastSeq  uint64 // the Seq of the newest message
+	AckedSeq uint64 // the peer has acknowledged every Seq up to AckedSeq
+	Epoch    string // the peer's: see [Ledger.ResumeEpoch]
 }
 
-// Change is what a [Store] does in one step.
+// Change is a change that a [Store] makes in one step.
 type Change struct {
 	StoreState          // replaces the state
 	Delete     []uint64 // the IDs of records to delete first; some may not exist
-	Put        []Record // are added then, or replace those with their ID
+	Put        []Record // records to add after that, or to replace by ID
 }
 
-// MemoryStore is a [Store] that lasts as long as the program does. With it a Ledger can take over
-// what an earlier one of the same program has left. The zero value is ready. Any goroutine may
-// use it, but only one Ledger at a time.
+// MemoryStore is a [Store] that lasts as long as the program. With it a new Ledger takes over the
+// messages that an earlier Ledger of the same program has left. The zero value is an empty store. One
+// Ledger at a time may use it.
 type MemoryStore struct {
 	mu      sync.Mutex // guards what follows
 	state   StoreState

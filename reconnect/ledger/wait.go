@@ -16,15 +16,16 @@ type wait struct {
 // Options.Messages is more.
 const remembered = 1024
 
-// Wait waits until the message with this ID has its outcome. It returns nil if that is
-// [OutcomeAcknowledged], otherwise an *[OutcomeError]. If ctx ends first it returns the cause of ctx;
-// the message is sent all the same.
+// Wait waits until the message with this ID has its outcome. Wait returns nil if the outcome is
+// [OutcomeAcknowledged], and otherwise an *[OutcomeError]. If ctx ends first, Wait returns the cause of
+// ctx, and the message is still sent.
 //
-// It may be called when the message has its outcome already. The Ledger remembers the last 1024
-// outcomes that were not OutcomeAcknowledged, or Options.Messages of them if that is more. Once
-// it has forgotten one, it does not know either which messages before that were acknowledged: for
-// those, for what was settled in an earlier run of the program, and for an ID that was not given to a
-// message, the error is ErrUnknown.
+// Wait may be called after the outcome too. The Ledger remembers the last 1024 outcomes other than
+// OutcomeAcknowledged, or Options.Messages of them if that is more. The error is ErrUnknown for:
+//
+//   - a message before one whose outcome the Ledger has forgotten
+//   - a message that was settled in an earlier run of the program
+//   - an ID that no message has
 func (l *Ledger) Wait(ctx context.Context, id uint64) error {
 	l.mu.Lock()
 	if l.queue.byID(id) == nil {
@@ -85,11 +86,10 @@ func (l *Ledger) remember(e Settled) {
 	l.oldestBad = (l.oldestBad + 1) % len(l.bad)
 }
 
-// WaitAll waits until every message has its outcome, so that nothing is unacknowledged. Call it
-// before [reconnect.Conn.Shutdown], which does not wait for the Ledger. Acknowledgements have to be
-// read meanwhile: if they come by Read or Messages, go on reading until Shutdown has ended the
-// stream. WaitAll returns the cause of ctx if ctx ends first, and [net.ErrClosed] if the Conn has
-// ended and messages were left.
+// WaitAll waits until every message has its outcome. Call WaitAll before [reconnect.Conn.Shutdown],
+// which does not wait for the Ledger. Acknowledgements have to be read meanwhile: if your reader calls
+// AckedTo, it must go on reading until Shutdown has ended the stream. WaitAll returns the cause of ctx
+// if ctx ends first, and [net.ErrClosed] if the Conn has ended and messages were left.
 func (l *Ledger) WaitAll(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -109,7 +109,7 @@ func (l *Ledger) WaitAll(ctx context.Context) error {
 	}
 }
 
-// Unacked returns the messages that are unacknowledged, in order, such as to show them to a user.
+// Unacked returns the unacknowledged messages, in order, for instance to show them to a user.
 func (l *Ledger) Unacked() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,26 +120,24 @@ func (l *Ledger) Unacked() []Entry {
 	return list
 }
 
-// LastID returns the last ID that was given to a message, in an earlier run of the program too if
-// there is a Store; 0: none was. A program that adds what comes from a numbered source goes on after
-// it.
+// LastID returns the ID of the newest message, from an earlier run of the program too if there is a
+// Store; 0 if there was none. A program that adds the items of a numbered source continues after LastID.
 func (l *Ledger) LastID() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.LastID
 }
 
-// Stats are counts since New, and what is unacknowledged now. Added and Loaded
-// together are Unacked and all Outcomes together.
+// Stats are counts since New. The sum of Added and Loaded is the sum of Unacked and all Outcomes.
 type Stats struct {
 	Added   uint64 // messages that Add accepted
-	Loaded  uint64 // messages that the Store had, the damaged ones among them
+	Loaded  uint64 // messages that the Store had, including the damaged ones
 	Written uint64 // writes
-	Resets  uint64 // times that the peer had forgotten us, and new numbers began, or the old ones went on: see Reset
+	Resets  uint64 // how often the peer had forgotten us: see Reset
 
 	Outcomes [OutcomeLeft + 1]uint64 // messages with each outcome, such as Outcomes[OutcomeExpired]
 
-	Unacked int // messages that are unacknowledged
+	Unacked int // messages that are unacknowledged now
 }
 
 // Stats returns the counts.

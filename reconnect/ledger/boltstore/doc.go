@@ -1,6 +1,5 @@
 // Package boltstore keeps the messages of a [ledger.Ledger] in a bolt database, so that they survive
-// the end of the program, and a kill -9 too. It is a module of its own, because it needs
-// go.etcd.io/bbolt.
+// the end of the program, and a kill -9 too. It is a separate module, because it needs go.etcd.io/bbolt.
 //
 // The sender:
 //
@@ -9,12 +8,12 @@
 //	defer db.Close() // after <-conn.Done()
 //	store, err := boltstore.New(db, "orders")
 //	...
-//	ledger, err := ledger.New(&ledger.Options{Store: store, Encode: encode})
+//	orders, err := ledger.New(&ledger.Options{Store: store, Encode: encode})
 //
 // Without a Timeout, Open waits for ever while another process has the file open.
 //
-// When Add has returned, the message is on the disk. Messages that are added at the same time share a
-// transaction, and so one wait for the disk; a single goroutine waits for the disk each time.
+// When Add has returned, the message is on the disk. Messages that several goroutines add at the same
+// time share a transaction, and so one wait for the disk.
 //
 // The receiver has an [Inbox], which stores the effect of each message and its number together:
 //
@@ -25,23 +24,21 @@
 //		acknowledge(seq)
 //	}
 //
-// So each message has its effect once, as long as both databases exist, and in the order in which it
-// was added: the sender sends again what was not acknowledged, and the inbox knows what it has. What
-// can still repeat:
+// As long as both databases exist, each message has its effect exactly once, in the order of Add: the
+// sender sends unacknowledged messages again, and the inbox drops the numbers that it has. Limits:
 //
-//   - An effect outside of the transaction, such as a mail: the program may die after the mail and
-//     before the transaction. Send it from what the transaction has stored.
-//   - If the receiver's database is lost, what is unacknowledged comes again under new numbers (see
-//     ledger.ResetRenumber), and what was acknowledged is gone.
-//   - If the sender's database is lost, its new messages begin after what the inbox has, if it uses
-//     ResumeEpoch; what was in the database is gone.
+//   - An effect outside of the transaction, such as a mail, may repeat, because the program may die
+//     between the mail and the transaction. Let the transaction store the mail, and send it from there.
+//   - If the receiver's database is lost, the unacknowledged messages come again under new numbers (see
+//     ledger.ResetRenumber), and the effects of the acknowledged ones are gone.
+//   - If the sender's database is lost, its messages are gone. If the sender uses ResumeEpoch, its new
+//     messages begin after the last number of the inbox.
 //
 // # Damage
 //
-// A disk may change what was stored. Whatever cannot be verified is reported, and nothing of it is
-// deleted:
+// A disk may change stored data. Data that cannot be verified is reported, and is not deleted:
 //
-//   - A damaged record costs itself only: the Ledger reports it with ledger.OutcomeDamaged, and the
+//   - A damaged record does not affect the others: the Ledger reports it with ledger.OutcomeDamaged. The
 //     numbers have a gap there, which [Inbox.TakeAfterGap] accepts and [Inbox.Take] does not.
 //   - All else is an [ErrDamaged] of [Open], [New], [NewInbox] or [Store.Load]: a record that is
 //     missing, a state or an inbox that is lost, a page of bolt that is not as bolt writes it. So is a

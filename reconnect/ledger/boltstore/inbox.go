@@ -9,10 +9,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Inbox is the receiving half, for the peer of a Ledger: it stores the effect of a message, and that
-// the message was received, in one transaction. A message that comes again has no second effect, and
-// none is acknowledged whose effect could be lost. Any goroutine may use it; one transaction runs at
-// a time. The caller closes the database.
+// Inbox is the receiving half, for the peer of a Ledger: it stores the effect of a message and the
+// number of the message in one transaction. A message that comes again has no second effect, and no
+// message is acknowledged before its effect is on the disk. Any goroutine may use an Inbox; one
+// transaction runs at a time. The caller closes the database.
 type Inbox struct {
 	db    *bolt.DB
 	name  []byte
@@ -20,7 +20,7 @@ type Inbox struct {
 }
 
 // NewInbox returns the inbox with this name in db: the bucket of that name, which nothing else may
-// use. A sender has an inbox of its own. In an empty database NewInbox makes the inbox. The error is
+// use. Each sender needs a separate inbox. In an empty database NewInbox makes the inbox. The error is
 // bbolt's ErrBucketNotFound if the database has other buckets and not this one: see [CreateInbox].
 //
 // The error is [ErrDamaged] if the database cannot be walked, or if the epoch or the last number of
@@ -87,23 +87,22 @@ func (in *Inbox) Have() (have uint64, err error) {
 	return have, err
 }
 
-// Take receives the message with the number seq. If it is the next one, Take calls effect, and
-// stores what that has done and that the message was received, both or neither. seen reports that it
-// was received before, so that there was nothing to do. In both cases it is on the disk when Take
-// returns, and may be acknowledged. The error is a *[GapError] if a message before it is missing,
-// that of effect, or that of the database; then nothing has changed.
+// Take receives the message with the number seq. If the message is the next one, Take calls effect, and
+// stores the effect and the number, both or neither. If the message was received before, Take does
+// nothing, and seen is true. In both cases the message is on the disk when Take returns, and may be
+// acknowledged. After an error nothing has changed. The error is a *[GapError] if a message before seq is
+// missing, or the error of effect or of the database.
 //
-// Use it if every number reaches the peer, in order: a gap means that the sender is broken. A Ledger
-// leaves one where a message has ended without an acknowledgement, because it has expired, was
-// dropped or refused, or its record is damaged. Where that can happen, Take would refuse all that
-// follow, so use TakeAfterGap.
+// Use Take if every number reaches the peer, in order, so that a gap means a broken sender. A Ledger
+// leaves a gap where a message has expired, was dropped or refused, or has a damaged record. If that can
+// happen, use TakeAfterGap, because Take would refuse every message after the gap.
 func (in *Inbox) Take(seq uint64, effect func(tx *bolt.Tx) error) (seen bool, err error) {
 	return in.take(seq, false, effect)
 }
 
-// TakeAfterGap is Take for a sender whose numbers have gaps: a message before seq that is missing is
-// given up. A Ledger sends in order, and after a redial from the number that the peer has, so what is
-// missing in between never comes.
+// TakeAfterGap is Take for a sender whose numbers have gaps: missing messages before seq are given up. A
+// Ledger sends in order, and after a redial from the number that the peer has, so the missing messages
+// never come.
 func (in *Inbox) TakeAfterGap(seq uint64, effect func(tx *bolt.Tx) error) (seen bool, err error) {
 	return in.take(seq, true, effect)
 }

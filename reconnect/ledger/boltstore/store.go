@@ -45,7 +45,7 @@ func check(path string, mode os.FileMode, o *bolt.Options) error {
 // transaction, which is on the disk when Apply returns, unless the database was opened with NoSync.
 // One Ledger at a time may use it. The caller closes the database, after the Conn is done.
 //
-// Nothing is taken for granted that a disk may have changed:
+// A disk may have changed anything in the file, so everything is verified:
 //
 //   - Every record has a checksum. A damaged one is reported and costs itself only. It is never
 //     deleted: Load moves it to a key that begins with "damaged ", and each Load reports it again.
@@ -55,7 +55,7 @@ func check(path string, mode os.FileMode, o *bolt.Options) error {
 //   - New and Load walk all pages of the database first, and return [ErrDamaged] if one is not as
 //     bolt writes it.
 //
-// What is damaged while the database is open may be found only when it is opened again.
+// Damage that happens while the database is open may be found only when the database is opened again.
 type Store struct {
 	db   *bolt.DB
 	name string
@@ -91,7 +91,7 @@ func openBucket(db *bolt.DB, name string, create bool, load, fill func(*bolt.Buc
 		case there:
 			return false, load(tx.Bucket([]byte(name)))
 		case !create && len(root.buckets) > 0:
-			return false, fmt.Errorf("%w, and the database is not empty: either it is damaged, or Create was never called", berrors.ErrBucketNotFound)
+			return false, fmt.Errorf("%w, and the database is not empty: either the name is damaged, or Create was never called", berrors.ErrBucketNotFound)
 		}
 		b, err := tx.CreateBucket([]byte(name))
 		if err == nil && fill != nil {
