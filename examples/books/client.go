@@ -1,5 +1,5 @@
 // Package books keeps order books right over a connection that breaks. Package subscription keeps
-// the client subscribed to what it wants, and package replay finds the gaps and asks for snapshots.
+// the client subscribed to what it wants, and package bridge finds the gaps and asks for snapshots.
 // The client is the part to copy from examples/marketdata and examples/browser.
 package books
 

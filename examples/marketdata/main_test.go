@@ -64,7 +64,7 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 	for args, message := range map[string]string{
 		"-bogus":             "flag provided but not defined: -bogus",
 		"wss://feed.example": `unexpected arguments ["wss://feed.example"]`,
-		"-page nonsense":     `marketdata: -page: debug: the address "nonsense" is not host:port`,
+		"-page nonsense":     `marketdata: -page: debug: the address "nonsense" has not the form host:port`,
 		"-page 127.0.0.1:x":  "marketdata: -page: ",
 	} {
 		p := program.Start(t, strings.Fields(args)...)
