@@ -217,7 +217,7 @@ func (k *keeper) putSeam(l *served, side side, err error, dials bool) {
 		side.mark(seam)
 	}
 	if k.c.life.o.rare.Resumable && !dials {
-		k.c.receiver.lose(l, seam)
+		k.c.receiver.holdSeam(l, seam)
 	} else {
 		k.c.receiver.seam(l, seam)
 	}

@@ -53,7 +53,7 @@ func (r *receiver) receive(ctx context.Context, l *served) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		err := r.push(l)
-		l.Resume() // not if OnMessage ended this goroutine: see Conn.serving
+		l.Resume() // not if OnMessage ended this goroutine: see keeper.serving
 		return l.EndedBy(err)
 	case r.inbox == nil:
 		return l.EndedBy(r.discard(l))
@@ -235,8 +235,8 @@ func (r *receiver) deliver(ctx context.Context, l *served, m conn.Message, but i
 	return r.inbox.Put(inbox.Item(msg), inbox.Delivered)
 }
 
-// lose keeps the seam after the session of l until the next session is ready.
-func (r *receiver) lose(l *served, s *Seam) {
+// holdSeam keeps the seam after the session of l until the next session is ready.
+func (r *receiver) holdSeam(l *served, s *Seam) {
 	r.settle(l) // what an attempt that was never ready has delivered stands between the two
 	r.late = s
 }

@@ -184,7 +184,7 @@ func (l *served) keeps(life *lifetime, cause error) outbox.Keeps {
 	return func(o outbox.Out) bool {
 		l.calling.enter(&keep)
 		kept := life.o.Outbox.Keep(&life.Context, Out(o), cause)
-		l.calling.leave() // not if Keep ended this goroutine: see Conn.serving
+		l.calling.leave() // not if Keep ended this goroutine: see keeper.serving
 		return kept
 	}
 }
