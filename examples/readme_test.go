@@ -5,6 +5,7 @@ package examples_test
 
 import (
 	"bufio"
+	"go/format"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,9 @@ func program(t *testing.T, document string) string {
 	require.NoError(t, err)
 	block := regexp.MustCompile("(?s)```go\n(package main.*?)```").FindSubmatch(text)
 	require.NotNil(t, block, "%s has no program", document)
+	formatted, err := format.Source(block[1])
+	require.NoError(t, err)
+	require.Equal(t, string(formatted), string(block[1]), "as gofmt has it")
 	path := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(path, block[1], 0o600))
 	return path

@@ -24,9 +24,9 @@
 // is the loop below it, for any kind of connection: dial, serve, judge, wait. The examples
 // are whole programs: a feed, a chat, and a gateway of many connections.
 //
-// Four packages do what most programs need beyond that, each as a [Layer]: subscription keeps a
-// Conn subscribed to what is wanted, call asks questions and waits for their answers, ledger
-// sends again what was not acknowledged, and bridge fetches what was missed.
+// Four packages do what most programs need beyond that. Three are a [Layer]: subscription keeps a
+// Conn subscribed to what is wanted, call asks questions and waits for their answers, and ledger
+// sends again what was not acknowledged. Package bridge reads a Conn, and fetches what was missed.
 //
 // # Words
 //

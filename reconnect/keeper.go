@@ -74,7 +74,7 @@ func (k *keeper) abandon() {
 
 func (k *keeper) dial(ctx context.Context) (*served, error) {
 	k.c.life.counts.dials.Add(1)
-	h, began := k.c.hint.newest.Load(), milliseconds(link.Now())
+	h, began := k.c.hint.newest.Load(), link.Milliseconds(link.Now())
 	opened, err := k.dialAt(h.in(ctx), h.address())
 	if err != nil {
 		if ctx.Err() == nil && !isLoss(err) {
@@ -111,10 +111,8 @@ func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) 
 	return c, err
 }
 
-func (k *keeper) name() string { return k.c.life.o.Name }
-
-func (k *keeper) hooks() *hooks { return &k.c.life.hooks }
-
+func (k *keeper) name() string        { return k.c.life.o.Name }
+func (k *keeper) hooks() *hooks       { return &k.c.life.hooks }
 func (k *keeper) nextSession() uint64 { return k.c.life.Counts.Sessions.Add(1) }
 
 func (k *keeper) dialed(l *served, s *Session) {
@@ -146,7 +144,7 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) error {
 // use for it any more.
 func (k *keeper) ready(l *served, s *Session, side side) error {
 	k.c.hint.drop(l.hint())
-	l.clock = milliseconds(link.Now()) - l.clock
+	l.clock = link.Milliseconds(link.Now()) - l.clock
 	k.c.receiver.settle(l)
 	l.prepare(&k.c.life.watch)
 	marks, err := side.ready(l)
@@ -172,7 +170,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	l.stop(&k.c.life.watch, err)
 	_, ready := s.readyAt()
 	side := k.side()
-	dials := false
+	var dials bool
 	if l.overlaps, dials = side.lost(l, loss{err, ready, unread}); !l.overlaps {
 		if !dials { // its supervisor may wait for a kick
 			k.c.kicks.Lower() // because those were meant for an outage that is over

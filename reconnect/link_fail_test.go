@@ -17,7 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// The tests of link.go that are about a write or a ping which fails before the reader knows why.
+// The tests of internal/link/link.go that are about a write or a ping which fails before the reader knows why.
 
 // parting is a connection whose peer has sent a close frame after some messages. Nobody has read
 // them yet when a ping or a write fails.

@@ -17,7 +17,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// The tests of liveness.go that are about probes: when they begin, what they write, how they end.
+// The tests of internal/watch/liveness.go that are about probes: when they begin, what they write, how they end.
 
 // On a connection without a ping, Probe asks for a sign of life.
 func TestAProbeFunctionAsksForLife(t *testing.T) {

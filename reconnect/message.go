@@ -99,11 +99,15 @@ func newMark(wanted bool) *mark {
 	return &mark{holds: 1}
 }
 
-// hold keeps the mark back until a release more.
-func (m *mark) hold() {
+// hold keeps the mark back until a release more. It reports false if the mark has come, or never comes.
+func (m *mark) hold() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.holds == 0 || m.over {
+		return false
+	}
 	m.holds++
+	return true
 }
 
 // release ends one hold, and reports whether it was the last. It calls give, if give is not nil, before the
@@ -118,7 +122,8 @@ func (m *mark) release(give func()) (due bool) {
 	return due
 }
 
-// stop ends the mark. No call of OnSeam for it runs afterwards, except in the caller's goroutine.
+// stop ends the mark. No call of OnSeam for it begins afterwards. One may still run in the caller's
+// goroutine, and in that of the session before, for whose end this session waits.
 func (m *mark) stop(w *watch.Shared) {
 	if m == nil {
 		return
@@ -178,7 +183,9 @@ func (r *receiver) callMark(l *served) {
 			return // the session has ended
 		}
 		defer r.turn.Release()
-		f(l, newMarkSeam(l))
+		if !l.Ended() {
+			f(l, newMarkSeam(l))
+		}
 	}
 }
 
@@ -190,9 +197,8 @@ func newMarkSeam(l *served) *Seam { return &Seam{Session: l.Session, Refetch: tr
 // after the first do nothing. Without Options.MarkRefetch there is no mark to hold.
 func (o *Opening) HoldRefetch() (release func()) {
 	m := o.l.mark()
-	if m == nil || o.over.Load() {
+	if m == nil || o.over.Load() || !m.hold() {
 		return func() {}
 	}
-	m.hold()
 	return sync.OnceFunc(func() { o.receiver.unhold(o.l) })
 }

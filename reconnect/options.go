@@ -45,8 +45,9 @@ type Options struct {
 	OnMessage func(ctx context.Context, m Message)
 
 	// OnSeam is called with each seam, in order with OnMessage and in the supervisor's
-	// goroutine. Its context ends with the Conn. It is an error without OnMessage, because
-	// Read returns the seams. Default: none.
+	// goroutine. Its context ends with the Conn. With MarkRefetch OnSeam gets the marks too, and
+	// MarkRefetch says in which goroutine and with which context. OnSeam is an error without
+	// OnMessage, because Read returns the seams. Default: none.
 	OnSeam func(ctx context.Context, s *Seam)
 
 	// Inbox bounds the messages that wait to be read. It is an error with OnMessage.

@@ -42,7 +42,8 @@ type RunOptions struct {
 	// again from the first. If the wait before the session, with what a server asked
 	// for, was longer, the session must have been ready for that long. A shorter session
 	// that was ready for 2 s makes the outage 30 s younger. One that was ready for less than
-	// 2 s earns nothing, unless StableAfter is shorter. Default: 10 s. Negative: 2 s.
+	// 2 s earns nothing, unless StableAfter is shorter. A session that we end because of what the
+	// peer sent, such as a broken frame, counts only after an hour. Default: 10 s. Negative: 2 s.
 	StableAfter time.Duration
 
 	// Gate holds each dial until it may begin, the first one too. Its Acquire is called in

@@ -15,7 +15,7 @@ type served struct {
 	broken    bool // a Read or Write of OnSession has failed; likewise
 	overlaps  bool // another session led before this one ended; belongs to the supervisor
 
-	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see milliseconds
+	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see link.Milliseconds
 
 	extra    *extra   // nil: none
 	calling  callback // the user's function that runs in the supervisor's goroutine
@@ -115,7 +115,3 @@ func (l *served) NoteWrote() {
 		l.extra.idle.Wrote()
 	}
 }
-
-// milliseconds returns t in ms, in 32 bits, of which the difference of two is right within
-// weeks.
-func milliseconds(t link.Instant) uint32 { return uint32(t.Milliseconds()) }

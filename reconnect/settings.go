@@ -53,12 +53,11 @@ func (o *Stall) options() *watch.StallOptions {
 
 // rare are the settings that most Conns leave alone. Those share one.
 type rare struct {
-	Idle       Idle
-	Pace       budget.Window
-	Resumable  bool
-	Rotate     Rotation
-	ReadAdvice func(code int, reason string) (Advice, bool)
-
+	Idle        Idle
+	Pace        budget.Window
+	Resumable   bool
+	Rotate      Rotation
+	ReadAdvice  func(code int, reason string) (Advice, bool)
 	MarkRefetch bool
 }
 

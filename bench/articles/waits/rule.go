@@ -114,7 +114,7 @@ func Rules() []Rule {
 	jitters := []Param{Base, Multiplier, Cap, Jitter}
 	ages := []Param{Base, Cap, Spread, Share}
 	return []Rule{
-		{"redial", "the library's default, Prompt: half of the outage's age, at most 10 s, or 15 s after an overload", ages, func(p Params) backoff.Policy {
+		{"redial", "the library's default, Adaptive: half of the outage's age, at most 10 s, or 15 s after an overload", ages, func(p Params) backoff.Policy {
 			return &backoff.Adaptive{Spread: p.Spread, Base: p.Base, Share: p.Share, Cap: p.Cap, OverloadCap: p.Cap}
 		}},
 		{"paced", "Paced: half of the outage's age, at most 30 s, or 60 s after an overload", ages, func(p Params) backoff.Policy {

@@ -158,7 +158,6 @@ func (in *Inbox) dropOldest() {
 	}
 	if i > 0 && in.seams[i-1].seam.Dropped > 0 && in.seams[i-1].seam.Session == session {
 		in.seams[i-1].seam.Dropped++
-		in.seams[i-1].seam.Refetch = in.marked
 		in.seams[i-1].before = in.first
 		return
 	}

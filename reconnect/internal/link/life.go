@@ -46,3 +46,6 @@ func At(t time.Time) Instant { return t.Sub(epoch) }
 
 // Time returns the time of an instant.
 func Time(at Instant) time.Time { return epoch.Add(at) }
+
+// Milliseconds returns t in ms, in 32 bits, of which the difference of two is right within weeks.
+func Milliseconds(t Instant) uint32 { return uint32(t.Milliseconds()) }

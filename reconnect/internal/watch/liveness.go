@@ -44,7 +44,7 @@ type Liveness struct {
 
 	lesson lesson // what the session has shown; owned by the callback until stop has returned
 	probes int8   // since something was last heard; owned by the callback, as is the next one
-	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see milliseconds
+	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see link.Milliseconds
 	seen   uint32 // the lowest bits of the link's turn at the last tick
 
 	timer   xsync.Timer             // calls tick
@@ -172,7 +172,7 @@ func (w *Liveness) Silence() time.Duration {
 // Silent reports whether the peer was probed, and has sent nothing for half of the limit. Any
 // goroutine may call it.
 func (w *Liveness) Silent() bool {
-	return w.began.Load() && w.asks && w.limited() && !w.link.Paused() && w.Silence() >= w.third()*3/2
+	return w.began.Load() && w.asks && w.limited() && !w.link.Paused() && w.Silence() >= w.firstThird()*3/2
 }
 
 // third is the time after which a silent peer is probed, and a limit on each probe.
@@ -210,7 +210,7 @@ func (w *Liveness) silence() time.Duration {
 		w.probes, w.deadline = 0, 0
 	}
 	if w.lesson&lessonAsked != 0 && heard > w.probed {
-		w.answered(time.Duration(milliseconds(heard)-w.asked) * time.Millisecond)
+		w.answered(time.Duration(link.Milliseconds(heard)-w.asked) * time.Millisecond)
 	}
 	silence := min(idle, at-w.from)
 	if w.limited() && silence >= w.shared.Liveness.Limit {
@@ -376,7 +376,3 @@ func (w *Liveness) paused() bool {
 	}
 	return true
 }
-
-// milliseconds returns t in ms, in 32 bits, of which the difference of two is right within
-// weeks.
-func milliseconds(t link.Instant) uint32 { return uint32(t.Milliseconds()) }

@@ -120,7 +120,7 @@ func (w *Liveness) askFor(ctx context.Context) (err error) {
 	}
 	if w.lesson&lessonAsked == 0 {
 		w.lesson |= lessonAsked
-		w.asked = milliseconds(w.probed)
+		w.asked = link.Milliseconds(w.probed)
 	}
 	write := func(m conn.Message) error { return w.link.WriteFirst(ctx, m) }
 	xsync.Guard(func() { err = ask(ctx, write) }, func() { w.link.Cut(fmt.Errorf("Liveness.Probe: %w", xsync.ErrNotReturned)) })
