@@ -184,10 +184,20 @@ func (c *Conn) InCallback(ctx context.Context) bool {
 // less. If the peer is alive nothing happens. There is no verdict while the application does
 // not read. Check returns at once, and does nothing while no session is ready.
 func (c *Conn) Check() {
-	l := c.state.link.Load()
-	if l != nil && &l.Link == c.sender.ready() && !c.life.Leaving.Load() {
+	if l := c.readySession(); l != nil && !c.life.Leaving.Load() {
 		l.liveness.Check()
 	}
+}
+
+// readySession returns the session by which messages are sent, nil if there is none. While another
+// session comes to lead, it waits: see state.succeed.
+func (c *Conn) readySession() *served {
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	if l := c.state.link.Load(); l != nil && &l.Link == c.sender.ready() {
+		return l
+	}
+	return nil
 }
 
 // EndError reports why a Conn ended by itself. It is [net.ErrClosed].

@@ -19,9 +19,22 @@ import (
 // there are two: see [replacement]. One of them leads: its status is that of the Conn, and the
 // Conn ends when it does.
 type keeper struct {
-	c       *Conn
-	seat    seat
-	follows atomic.Pointer[replacement] // which has begun its supervisor, until that rotation has ended; nil: New has
+	c      *Conn
+	seat   seat
+	origin *origin // the rotation that has begun its supervisor; nil: New has
+}
+
+// origin is what a supervisor keeps of the rotation that has begun it.
+type origin struct {
+	cancel  context.CancelFunc          // ends the supervisor
+	follows atomic.Pointer[replacement] // nil: the rotation has ended
+	before  atomic.Pointer[cut]         // the loss after which the supervisor came to lead, until a session is ready; nil: it was none
+}
+
+// cut is how a session was lost.
+type cut struct {
+	err error
+	at  time.Time
 }
 
 // supervise is a supervisor goroutine. It comes to its end even if a callback ends this
@@ -30,7 +43,7 @@ func (k *keeper) supervise(ctx context.Context) {
 	xsync.Guard(func() {
 		o := k.c.life.o.Run
 		dials := o.dials
-		if k.follows.Load() != nil {
+		if k.origin != nil {
 			dials = besideAnother(dials)
 		}
 		k.conclude(newSupervisor(o, dials, owner[*served](k)).run(ctx))
@@ -45,6 +58,9 @@ var errReplaced = errors.New("the session was replaced")
 // conclude is the last thing that a supervisor does, which has ended because of err. It ends
 // the Conn if k leads. If not, the other supervisor goes on.
 func (k *keeper) conclude(err error) {
+	if k.origin != nil {
+		k.origin.cancel()
+	}
 	for range 2 { // a successor that leads may have been replaced in turn
 		if !k.side().done(err) {
 			return
@@ -150,6 +166,9 @@ func (k *keeper) ready(l *served, s *Session, side side) error {
 	marks, err := side.ready(l)
 	if err != nil {
 		return err
+	}
+	if k.origin != nil {
+		k.origin.before.Store(nil)
 	}
 	k.c.kicks.Lower()
 	s.Ready()

@@ -67,7 +67,7 @@ func (r report) Overdue(function string, since time.Duration) {
 func (r report) Await(done <-chan struct{}, function string) { r.waitFor(done, function) }
 
 // callback is the name of the user's function that runs in the supervisor's goroutine. For
-// OnMessage see link.Turn.
+// OnMessage see [link.Turn].
 type callback struct{ name atomic.Pointer[string] }
 
 // These are the names of such functions. elsewhere means that the supervisor waits for one

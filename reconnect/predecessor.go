@@ -77,7 +77,7 @@ func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 		how = handover.EndedByPeer
 	}
 	if overlapped = r.machine.OldLost(how, why.unread); !overlapped {
-		r.cut, r.cutAt = why.err, time.Now()
+		r.replacement.lost = &cut{why.err, time.Now()}
 	}
 	return overlapped, !r.breaks() && r.machine.Begun()
 }
@@ -90,8 +90,8 @@ func (r predecessor) mark(s *Seam) {
 func (r predecessor) marks() *served {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.replacement.marks
-	r.seamed, r.replacement.marks = true, nil
+	l := r.waits
+	r.seamed, r.waits = true, nil
 	return l
 }
 
@@ -133,7 +133,8 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 	r.mu.Lock()
 	heir := r.machine.OldEnded(v.Class == backoff.ClassStop)
 	if heir == handover.HeirNextLeads {
-		r.c.state.inherit(&r.next.seat, r.cut)
+		r.next.origin.before.Store(r.replacement.lost)
+		r.c.state.inherit(&r.next.seat, r.replacement.lost.err)
 	}
 	begun := r.machine.Begun()
 	r.mu.Unlock()
@@ -142,7 +143,7 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 		r.stop()
 		r.vacate()
 	case heir == handover.HeirOldAlone:
-		r.cancel()
+		r.next.origin.cancel()
 		<-r.givenUp
 	}
 	return heir == handover.HeirNext || heir == handover.HeirNextLeads
@@ -154,19 +155,24 @@ func (r predecessor) done(error) bool {
 	r.tell(func(m *handover.Machine) { done = m.OldDone() })
 	switch done {
 	case handover.OldReplaced:
-		r.report(r.cut)
+		var err error
+		if r.replacement.lost != nil {
+			err = r.replacement.lost.err
+		}
+		r.report(err)
 		r.mu.Lock()
 		r.old = nil // because the successor may need r for as long as its session
 		r.endRelease()
 		r.mu.Unlock()
-		r.seat.link.Store(nil) // likewise
+		r.seat.link.Store(nil)
+		r.seat = nil // else each rotation would keep the one before in memory
 		close(r.gone)
 		return false
 	case handover.OldBroke:
 		r.endBridge()
 		r.report(net.ErrClosed)
 	case handover.OldAwaits:
-		r.cancel()
+		r.next.origin.cancel()
 		<-r.givenUp
 	case handover.OldWasLast:
 		r.vacate()

@@ -26,12 +26,11 @@ type replacement struct {
 	next    keeper    // the successor
 
 	ctx      context.Context // of the successor's supervisor
-	cancel   context.CancelFunc
-	start    xsync.Timer   // calls begin
-	drain    xsync.Timer   // calls endDrain, or endBridge with OverlapBreakFirst
-	givenUp  chan struct{} // closed when the successor's supervisor has ended, and never led
-	released chan struct{} // closed when the reader has all of the old session, and of what was held; written under mu
-	gone     chan struct{} // closed when the old supervisor has ended
+	start    xsync.Timer     // calls begin
+	drain    xsync.Timer     // calls endDrain, or endBridge with OverlapBreakFirst
+	givenUp  chan struct{}   // closed when the successor's supervisor has ended, and never led
+	released chan struct{}   // closed when the reader has all of the old session, and of what was held; written under mu
+	gone     chan struct{}   // closed when the old supervisor has ended
 
 	// Guarded by state.mu.
 	ended   bool         // the rotation is over, but its RotateDone may still run
@@ -41,10 +40,9 @@ type replacement struct {
 	machine handover.Machine
 	old     *served // the session that is replaced; nil: its supervisor has ended
 	began   time.Time
-	cut     error // why the old session was lost before the successor led; nil: it was not
-	cutAt   time.Time
+	lost    *cut       // the loss of the old session before the successor led; nil: there was none
 	held    inbox.Held // of the successor's session, while the old one is read
-	marks   *served    // the successor's session, whose mark comes after the seam of the old one; nil: none waits for that
+	waits   *served    // the successor's session, whose mark comes after the seam of the old one; nil: none waits for that
 	seamed  bool       // the reader has that seam
 }
 
@@ -59,8 +57,8 @@ func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	if r.cause == nil {
 		r.cause = ErrRotated
 	}
-	r.next.c = c
-	r.next.follows.Store(r)
+	r.next.c, r.next.origin = c, new(origin)
+	r.next.origin.follows.Store(r)
 	return r
 }
 
@@ -94,7 +92,7 @@ func (r *replacement) schedule() { r.start.Set(max(time.Until(r.due), 0), r.begi
 // vacate makes room for another rotation of the Conn, such as the one that waits. A successor is
 // alone from now on.
 func (r *replacement) vacate() {
-	r.next.follows.Store(nil) // else each rotation would keep the one before in memory
+	r.next.origin.follows.Store(nil)
 	r.c.state.mu.Lock()
 	next := r.waiting
 	if r.waiting = nil; next != nil && next.old.Lost() {
@@ -124,7 +122,7 @@ func (r *replacement) begin() {
 		r.c.state.rotating(&r.next.seat) // under mu, because inherits needs the successor's status
 	}
 	if what == handover.BeginDial {
-		r.ctx, r.cancel = context.WithCancel(&r.c.life.Context)
+		r.ctx, r.next.origin.cancel = context.WithCancel(&r.c.life.Context)
 	}
 	r.mu.Unlock()
 	if what == handover.BeginNothing {

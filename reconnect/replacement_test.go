@@ -348,34 +348,71 @@ func TestHeldMessagesCanBeReadAfterShutdown(t *testing.T) {
 	})
 }
 
-// A Conn that breaks first every few minutes for days does not grow.
-func TestRotationsThatBreakFirstAreForgotten(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *scene) {
-		o := rotating(reconnect.OverlapBreakFirst)
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
-			return conntest.NewFake(nil).Conn(), nil
-		}), &o)
-		require.NoError(t, err)
-		heap := func() (m runtime.MemStats) { runtime.GC(); runtime.ReadMemStats(&m); return m }
-		n := uint64(0)
-		turn := func() {
-			synctest.Wait()
-			n++
-			c.Rotate(n, reconnect.Advice{})
-			time.Sleep(time.Minute)
-			c.Read(t.Context(), nil)
-		}
-		turn()
-		before := heap()
-		for range 500 {
+// A Conn that rotates every few minutes for days does not grow.
+func TestRotationsAreForgotten(t *testing.T) {
+	for _, overlap := range []reconnect.Overlap{reconnect.OverlapHold, reconnect.OverlapMix, reconnect.OverlapBreakFirst} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := rotating(overlap)
+			c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+				return conntest.NewFake(nil).Conn(), nil
+			}), &o)
+			require.NoError(t, err)
+			heap := func() (m runtime.MemStats) { runtime.GC(); runtime.GC(); runtime.ReadMemStats(&m); return m }
+			n := uint64(0)
+			turn := func() {
+				synctest.Wait()
+				n++
+				c.Rotate(n, reconnect.Advice{})
+				time.Sleep(time.Minute)
+				c.Read(t.Context(), nil)
+			}
 			turn()
+			before := heap()
+			for range 500 {
+				turn()
+			}
+			after := heap()
+			require.Equal(t, n, c.Stats().Rotations)
+			require.Less(t, int64(after.HeapObjects-before.HeapObjects), int64(500))
+			closeAndWait(c)
+		})
+	}
+}
+
+// The dial of a rotation that becomes the redial may be answered long after the rotation is over.
+func TestASessionAfterALossDuringARotationKnowsTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		var opened []reconnect.Opening
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			opened = append(opened, reconnect.Opening{Cause: op.Cause, Downtime: op.Downtime, Planned: op.Planned})
+			return nil
 		}
-		after := heap()
-		require.Equal(t, n, c.Stats().Rotations)
-		require.Less(t, int64(after.HeapObjects-before.HeapObjects), int64(500))
-		closeAndWait(c)
+		c := s.open(&o)
+		first := s.wantDial().accept()
+		synctest.Wait()
+		c.Rotate(1, reconnect.Advice{})
+		d := s.wantDial()
+		time.Sleep(time.Second)
+		first.Fail(errLost)
+		time.Sleep(3 * time.Second)
+		next := d.accept()
+		synctest.Wait()
+		require.Len(t, opened, 2)
+		require.ErrorIs(t, opened[1].Cause, errLost)
+		require.Equal(t, 3*time.Second, opened[1].Downtime)
+		require.False(t, opened[1].Planned)
+		// The session after that has another loss before it.
+		next.Fail(errSecond)
+		s.wantDial().accept()
+		synctest.Wait()
+		require.Len(t, opened, 3)
+		require.ErrorIs(t, opened[2].Cause, errSecond)
+		require.Less(t, opened[2].Downtime, 3*time.Second)
 	})
 }
+
+var errSecond = errors.New("second loss")
 
 // A hook that does not return ends the Conn.
 func TestAHookOfARotationThatDoesNotReturnEndsTheConn(t *testing.T) {

@@ -116,8 +116,8 @@ func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.
 func (c *Conn) rotate(session uint64, a Advice) bool {
-	l := c.state.link.Load()
-	if l == nil || l.Session != session || &l.Link != c.sender.ready() || c.life.Leaving.Load() {
+	l := c.readySession()
+	if l == nil || l.Session != session || c.life.Leaving.Load() {
 		return false
 	}
 	r := newReplacement(c, l, a)

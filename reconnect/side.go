@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"context"
+	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -30,10 +31,10 @@ type loss struct {
 	unread bool // we ended it while nobody read it
 }
 
-// alone is the side of a supervisor whose Conn does not rotate.
+// alone is the side of a supervisor that has no part in a rotation: there is none, or the rotation
+// that has begun the supervisor is over.
 type alone struct{ k *keeper }
 
-func (alone) describe(*Session)                           {}
 func (alone) opening(*Opening)                            {}
 func (alone) receive(context.Context, *served) error      { return nil }
 func (alone) lost(*served, loss) (overlapped, dials bool) { return false, false }
@@ -45,6 +46,18 @@ func (alone) inherits(backoff.Verdict) bool               { return false }
 func (alone) rests(bool)                                  {}
 func (alone) done(error) bool                             { return true }
 
+func (a alone) describe(s *Session) {
+	if a.k.origin == nil {
+		return
+	}
+	if before := a.k.origin.before.Load(); before != nil {
+		s.Downtime = time.Since(before.at)
+		if s.Cause == nil {
+			s.Cause = before.err
+		}
+	}
+}
+
 func (a alone) ready(l *served) (marks bool, err error) {
 	a.k.c.sender.attach(&l.Link)
 	a.k.c.state.ready(&a.k.seat, l)
@@ -54,8 +67,10 @@ func (a alone) ready(l *served) (marks bool, err error) {
 // side returns what a rotation means for k now. It changes when a rotation begins or ends, so
 // that a step of the supervisor asks once.
 func (k *keeper) side() side {
-	if r := k.follows.Load(); r != nil {
-		return successor{r}
+	if k.origin != nil {
+		if r := k.origin.follows.Load(); r != nil {
+			return successor{r}
+		}
 	}
 	k.c.state.mu.Lock() // because a session that is lost gets no replacement after that: see enlist
 	defer k.c.state.mu.Unlock()

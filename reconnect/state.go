@@ -80,8 +80,8 @@ func (s *state) enter(x *seat, state State, edit func(*Status)) {
 	})
 }
 
-// edit changes the status of x, and publishes it if x leads. An x that has led and does not any
-// more has no status.
+// edit changes the status of x, and publishes it if x leads. A seat that led before and does not
+// lead now has no status.
 func (s *state) edit(x *seat, edit func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func (r successor) describe(s *Session) {
 	case r.machine.HasLed():
 		return
 	default:
-		s.Downtime, cause = time.Since(r.cutAt), r.cut
+		s.Downtime, cause = time.Since(r.replacement.lost.at), r.replacement.lost.err
 	}
 	if s.Cause == nil {
 		s.Cause = cause
@@ -55,7 +55,7 @@ func (r successor) ready(l *served) (marks bool, err error) {
 		r.drain.Set(r.c.life.o.rare.Rotate.Drain, r.endDrain)
 	}
 	if !r.seamed {
-		r.replacement.marks = l
+		r.waits = l
 	}
 	return r.seamed, nil
 }
@@ -129,15 +129,15 @@ func (r successor) awaitRelease(ctx context.Context, l *served) error {
 // never ready is dropped.
 func (r successor) lost(l *served, why loss) (overlapped, dials bool) {
 	r.mu.Lock()
-	loss := r.machine.NextLost(why.ready)
-	if loss == handover.LossForget && r.held.Forget(l.Session) {
+	before := r.machine.NextLost(why.ready)
+	if before == handover.LossForget && r.held.Forget(l.Session) {
 		l.delivered = false
 	}
 	r.mu.Unlock()
-	if loss == handover.LossAwait {
+	if before == handover.LossAwait {
 		r.endDrain()
 	}
-	if loss != handover.LossForget {
+	if before != handover.LossForget {
 		<-r.released
 	}
 	return false, false
@@ -153,11 +153,10 @@ func (r successor) inherits(backoff.Verdict) bool { return false }
 func (r successor) done(err error) bool {
 	r.mu.Lock()
 	leads := r.machine.NextDone()
-	if r.cut != nil {
-		err = r.cut
+	if r.replacement.lost != nil {
+		err = r.replacement.lost.err
 	}
 	r.mu.Unlock()
-	r.cancel()
 	if leads {
 		r.endDrain()
 		<-r.gone

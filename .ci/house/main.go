@@ -22,7 +22,7 @@ import (
 // The limits.
 const (
 	mostFiles     = 28
-	mostLines     = 5860
+	mostLines     = 5910
 	mostInKnot    = 14   // types and functions that all know each other
 	mostKnotLines = 1400 // lines of these
 	longestFunc   = 40   // lines of a function

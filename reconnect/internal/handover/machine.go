@@ -222,7 +222,7 @@ func (m *Machine) OldEnded(stop bool) Heir {
 // Bridged is called when the old supervisor has a session that is ready, or a dial or session of
 // it has failed. It reports whether that ends the handover, which is so with [BreakFirst] alone.
 func (m *Machine) Bridged() (ends bool) {
-	if m.overlap != BreakFirst || m.stage != making || m.old == live {
+	if m.overlap != BreakFirst || m.stage != making {
 		return false
 	}
 	m.stage = over

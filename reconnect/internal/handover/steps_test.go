@@ -10,10 +10,13 @@ type step struct {
 
 // steps returns all that can happen in w.
 func (w world) steps(r rules) []step {
-	if w.stopped {
-		return nil
-	}
 	s := &steps{w: w, r: r}
+	if w.stopped {
+		if w.next == nextEnding { // it has nothing to do any more
+			s.nextActs()
+		}
+		return s.list
+	}
 	s.outside()
 	s.oldActs()
 	s.nextActs()
@@ -166,6 +169,11 @@ func (s *steps) oldActs() {
 		s.add("old: next session is refused", func(w *world) { w.bridged(r); w.old, w.oldLink = oldDials, none })
 	case w.old == oldEnds:
 		s.act("old: supervisor ends", func(w *world) { w.endOld(r) })
+	case w.old == oldReports:
+		s.act("old: reports", func(w *world) {
+			w.old, w.slot, w.stopped = oldGone, false, w.stop
+			w.reports++
+		})
 	case w.old == oldJoins && w.joined:
 		s.act("old: ends the Conn", func(w *world) { w.old, w.slot, w.stopped = oldGone, false, true })
 	}
@@ -235,8 +243,7 @@ func (w *world) endOld(r rules) {
 	}
 	switch done {
 	case OldReplaced, OldBroke:
-		w.reports++
-		w.old, w.slot, w.stopped = oldGone, false, done == OldBroke
+		w.old, w.stop = oldReports, done == OldBroke
 	case OldAwaits:
 		w.old, w.cancel = oldJoins, true
 	case OldWasLast:
@@ -278,9 +285,15 @@ func (s *steps) nextActs() {
 				w.partOld(byUs)
 				return
 			}
-			w.next, w.slot, w.joined = nextGone, false, true
+			w.next = nextReports
+		})
+	case nextReports:
+		s.act("next: reports", func(w *world) {
+			w.next, w.slot = nextEnding, false
 			w.reports++
 		})
+	case nextEnding:
+		s.act("next: is gone", func(w *world) { w.next, w.joined = nextGone, true })
 	case nextJoins:
 		if w.old == oldGone {
 			s.act("next: ends the Conn", func(w *world) { w.next, w.stopped = nextGone, true })
@@ -304,7 +317,8 @@ func (s *steps) nextSession() {
 			s.add("next: delivers", func(w *world) { w.message(r) })
 		}
 		for _, behind := range []bool{false, true} {
-			s.act("next: ready", func(w *world) { w.readyNext(r, behind) })
+			s.act("next: ready", func(w *world) { w.readyNext(r, false, behind) })
+			s.act("next: ready, and has resumed the stream", func(w *world) { w.readyNext(r, true, behind) })
 		}
 	case nextReads:
 		s.add("next: message", func(w *world) { w.message(r) })
@@ -315,8 +329,9 @@ func (s *steps) nextSession() {
 	}
 }
 
-func (w *world) readyNext(r rules, behind bool) {
-	switch r.nextReady(&w.m, false, behind) {
+func (w *world) readyNext(r rules, resumed, behind bool) {
+	first := !w.nextWas
+	switch r.nextReady(&w.m, resumed, behind) {
 	case LeadRefused:
 		w.nextLink = byUs
 		return
@@ -328,6 +343,9 @@ func (w *world) readyNext(r rules, behind bool) {
 		w.wrong = "a session is ready, and its supervisor does not lead"
 	}
 	w.next, w.nextWas = nextReads, true
+	if first {
+		w.resumed = resumed
+	}
 }
 
 // message is a message of the next session.
@@ -339,6 +357,9 @@ func (w *world) message(r rules) {
 		}
 		w.next, w.full = nextBlocked, true
 		if r.heldFull(&w.m) {
+			if w.old == oldGone {
+				w.wrong = "a session whose supervisor has ended is cut"
+			}
 			w.partOld(unread)
 		}
 	case w.held+w.passed > 0:

@@ -248,6 +248,14 @@ var mistakes = map[string]func(*rules){
 			return OldWasLast
 		}
 	},
+	"do not wait for a next supervisor that has failed": func(r *rules) {
+		r.oldDone = func(m *Machine) OldDone {
+			if m.stage == failed {
+				return OldWasLast
+			}
+			return m.OldDone()
+		}
+	},
 	"keep the old session when no more can be held": func(r *rules) {
 		r.heldFull = func(*Machine) bool { return false }
 	},
@@ -258,6 +266,17 @@ var mistakes = map[string]func(*rules){
 		r.oldLost = func(m *Machine, how Ending, unread bool) bool {
 			defer func() { m.missing = false }()
 			return m.OldLost(how, unread)
+		}
+	},
+	"forget that the stream was resumed": func(r *rules) {
+		r.nextReady = func(m *Machine, _, behind bool) Lead { return m.NextReady(false, behind) }
+	},
+	"leave the redial to a next supervisor that has failed": func(r *rules) {
+		r.oldEnded = func(m *Machine, stop bool) Heir {
+			if m.stage == failed {
+				return HeirNext
+			}
+			return m.OldEnded(stop)
 		}
 	},
 	"planned although the old session has died": func(r *rules) {

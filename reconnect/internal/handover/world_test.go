@@ -29,6 +29,7 @@ type world struct {
 	nextWas  bool // the next supervisor has had a ready session
 	behind   bool // nobody read the old session when the next came to lead
 	full     bool // the old session was cut because no more could be held
+	resumed  bool // the first ready session of the next supervisor has resumed the stream
 	overlaps bool // the seam of the old session says so
 	missing  bool // something is missing at that seam
 
@@ -61,16 +62,17 @@ const (
 type oldAt uint8
 
 const (
-	oldReady  oldAt = iota // its session has just been published as ready
-	oldReads               // reads its session
-	oldSeam                // has called OldLost; puts the seam next
-	oldGives               // releases the held messages
-	oldJudged              // has a verdict; asks who goes on
-	oldAwaits              // waits for the end of the next supervisor, to redial
-	oldDials               // redials: the handover is over, or BreakFirst
-	oldOpens               // has another connection
-	oldEnds                // its run has returned
-	oldJoins               // waits for the end of the next supervisor, and ends
+	oldReady   oldAt = iota // its session has just been published as ready
+	oldReads                // reads its session
+	oldSeam                 // has called OldLost; puts the seam next
+	oldGives                // releases the held messages
+	oldJudged               // has a verdict; asks who goes on
+	oldAwaits               // waits for the end of the next supervisor, to redial
+	oldDials                // redials: the handover is over, or BreakFirst
+	oldOpens                // has another connection
+	oldEnds                 // its run has returned
+	oldReports              // reports the end of the handover
+	oldJoins                // waits for the end of the next supervisor, and ends
 	oldGone
 )
 
@@ -87,6 +89,8 @@ const (
 	nextSeam    // its session has ended, was ready, and its seam has to wait
 	nextForget  // its session has ended and was never ready, and messages are being released
 	nextEnds    // its run has returned
+	nextReports // reports the end of the handover
+	nextEnding  // the handover is forgotten
 	nextJoins   // waits for the end of the old supervisor
 	nextGone
 )
@@ -166,7 +170,7 @@ func (w world) broken() string {
 		return "a handover that began was not reported"
 	case w.stopped && w.begun != (w.reports == 1):
 		return "the Conn ended before the handover was reported"
-	case w.stopped && (w.next != nextNone && w.next != nextGone || w.old != oldGone):
+	case w.stopped && (w.next != nextNone && w.next < nextEnding || w.old != oldGone):
 		return "the Conn ended before a supervisor"
 	case w.stopped && live > 0:
 		return "the Conn ended before a connection"
@@ -182,8 +186,10 @@ func (w world) broken() string {
 		return "a handover that never began was reported"
 	case w.next == nextBlocked && w.oldLink == open:
 		return "the next session waits, and the old one goes on"
-	case w.old == oldDials && w.leader == nextLeads, w.old == oldDials && w.next != nextNone && w.next != nextGone:
+	case w.old == oldDials && w.leader == nextLeads, w.old == oldDials && w.next != nextNone && w.next < nextEnding:
 		return "both supervisors dial"
+	case w.overlaps && w.m.Resumed() != w.resumed:
+		return "the seam does not say whether the stream was resumed"
 	case w.overlaps && w.missing:
 		return "the seam says that nothing is missing"
 	}
@@ -193,11 +199,11 @@ func (w world) broken() string {
 // waits reports whether a supervisor waits for the other, or has to end.
 func (w world) waits() bool {
 	switch w.old {
-	case oldReady, oldAwaits, oldJoins, oldSeam, oldGives, oldJudged, oldEnds:
+	case oldReady, oldAwaits, oldJoins, oldSeam, oldGives, oldJudged, oldEnds, oldReports:
 		return true
 	}
 	switch w.next {
-	case nextBlocked, nextSeam, nextForget, nextEnds, nextJoins:
+	case nextBlocked, nextSeam, nextForget, nextEnds, nextReports, nextEnding, nextJoins:
 		return true
 	}
 	return w.closed && !w.stopped

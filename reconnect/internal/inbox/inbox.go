@@ -23,8 +23,8 @@ type Inbox struct {
 	room   xsync.Signal // a full inbox has room again
 
 	// Owned by the producer.
-	begun      bool   // a message is being read into what buffer returned
-	collecting bool   // put publishes only batches; the connection calls publish before it waits
+	begun      bool   // a message is being read into what Buffer returned
+	collecting bool   // put publishes only batches; somebody calls Publish before the link waits
 	last       int32  // size of the newest message, or chunk.Largest if that is less
 	pending    *slots // not published yet; nil: nothing
 	size       int    // of their data
@@ -195,7 +195,7 @@ func (in *Inbox) Take(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
 	return nil, nil
 }
 
-// takeNext is take when nothing may be read without the lock.
+// takeNext is Take when nothing may be read without the lock.
 func (in *Inbox) takeNext(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -13,7 +13,7 @@ type How uint8
 // The ways. Only the producer may put a message that is not Beside.
 const (
 	FromLink  How = iota // its data lies in what Buffer returned, or belongs to the inbox from now on
-	Delivered            // it has been counted, and its data belongs to the caller: the inbox gets a copy
+	Delivered            // it has been counted, and its data belongs to the caller: the inbox makes a copy of its own
 	Beside               // it has been counted, its data belongs to the inbox, and the caller may run beside the producer
 )
 

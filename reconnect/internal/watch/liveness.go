@@ -38,11 +38,11 @@ type Liveness struct {
 
 	last  atomic.Int64 // when the last message came, if notes is set
 	check atomic.Bool  // Check asks for a probe
-	began atomic.Bool  // start has been called
+	began atomic.Bool  // Start has returned
 	notes bool         // the connection is no conn.Transport
 	asks  bool         // there is a way to probe it
 
-	lesson lesson // what the session has shown; owned by the callback until stop has returned
+	lesson lesson // what the session has shown; owned by the callback until Stop has returned
 	probes int8   // since something was last heard; owned by the callback, as is the next one
 	asked  uint32 // when the oldest Probe without an answer began, if lesson has lessonAsked: see link.Milliseconds
 	seen   uint32 // the lowest bits of the link's turn at the last tick

@@ -94,7 +94,7 @@ func (s *Stall) tick() {
 	}
 	from := s.from
 	for _, since := range [...]int64{s.last.Load(), s.back.Load()} {
-		if since != 0 { // an instant may be negative: synctest begins in 2000
+		if since != 0 { // an Instant may be negative: synctest begins in 2000
 			from = max(from, link.Instant(since))
 		}
 	}
