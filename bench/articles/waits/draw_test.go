@@ -51,7 +51,7 @@ func TestSIPRetransmitsAfterHalfASecondAndUpToFour(t *testing.T) {
 func TestASilentDialTakesAsLongAsItMay(t *testing.T) {
 	fixed := waits.Options{Policy: &classic.Fixed{}, Outage: outage(t, "silent"), Seeds: 1, Retries: 3, Until: 1}
 	_, begins := draw(t, fixed).Retry(3)
-	require.Equal(t, 1+15+1+15+1., begins.Mean, "the library's limit, where the policy has none")
+	require.Equal(t, 1+16+1+16+1., begins.Mean, "the library's limit, where the policy has none")
 	fixed.Connect = 2 * time.Second
 	_, begins = draw(t, fixed).Retry(3)
 	require.Equal(t, 1+2+1+2+1., begins.Mean)
