@@ -47,7 +47,7 @@
 // Without -log a new server knows nothing. Clients send again what no server has acknowledged, and
 // show no line twice, because they know lines by author and number. But a line that the old server
 // acknowledged is lost for a client that was away at that time. Such a client tells its user that
-// the room is a new one. The room does not check who uses a name.
+// the room is a new one. The room lets anybody use any name.
 package main
 
 import (

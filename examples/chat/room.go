@@ -155,7 +155,7 @@ func (r *room) join(m *member, hello message) {
 	}
 }
 
-// forget forgets any author who is away, if there are too many.
+// forget forgets an author without a connection, if there are too many authors.
 func (r *room) forget() {
 	for author := range r.last {
 		if len(r.last) < authorsKept {

@@ -137,7 +137,7 @@ func TestRepeatableQuestionsWaitInOrderWhateverWhenDownSays(t *testing.T) {
 	}
 }
 
-// Else all of them would look at once who has the turn, and find that another has.
+// Otherwise each question would wake, look whose turn it is, and sleep again.
 func TestALossWakesOneQuestionAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)

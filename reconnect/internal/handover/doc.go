@@ -1,5 +1,5 @@
 // Package handover is the machine by which one session takes the place of another that is well. A
-// [Machine] is told what has happened to the two sessions, and says what to do. It has no
+// [Machine] hears each event of the two sessions, and returns the next act. It has no
 // goroutine, lock, clock or I/O, so that a test can walk every state it can reach.
 //
 // # Words

@@ -181,7 +181,7 @@ func (m *Machine) NextLost(ready bool) Loss {
 	return LossForget
 }
 
-// Heir says who goes on after the old session.
+// Heir is the supervisor that goes on after the old session.
 type Heir uint8
 
 // The heirs.

@@ -66,7 +66,7 @@ const (
 	oldReads                // reads its session
 	oldSeam                 // has called OldLost; puts the seam next
 	oldGives                // releases the held messages
-	oldJudged               // has a verdict; asks who goes on
+	oldJudged               // has a verdict; asks for the heir
 	oldAwaits               // waits for the end of the next supervisor, to redial
 	oldDials                // redials: the handover is over, or BreakFirst
 	oldOpens                // has another connection

@@ -1,0 +1,75 @@
+package conn
+
+import (
+	"fmt"
+	"syscall/js"
+	"time"
+	"unicode/utf8"
+)
+
+// Write implements [Conn]. Nil means that the browser has taken the message. A Text that is
+// not UTF-8 is [ErrBadMessage], because a browser would change it.
+func (c *WebSocket) Write(m Message) error {
+	if err := checkType(m); err != nil {
+		return err
+	}
+	if m.Type == Text && !utf8.Valid(m.Data) {
+		return notWritten(fmt.Errorf("%w: a browser sends only UTF-8 as Text", ErrBadMessage))
+	}
+	if err := c.awaitRoom(); err != nil {
+		return notWritten(err)
+	}
+	if c.socket.Get("readyState").Int() != readyOpen { // send would drop it, and say nothing
+		return notWritten(errEnded)
+	}
+	err := try(func() {
+		if m.Type == Text {
+			c.socket.Call("send", string(m.Data))
+			return
+		}
+		data := js.Global().Get("Uint8Array").New(len(m.Data))
+		js.CopyBytesToJS(data, m.Data)
+		c.socket.Call("send", data)
+	})
+	if err != nil {
+		return notWritten(err)
+	}
+	return nil
+}
+
+// WriteBatch implements [Transport]: it is a Write for each message.
+func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
+	for n < len(ms) {
+		if err := c.Write(ms[n]); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// awaitRoom waits until the browser has sent most of what it was given, and closes the
+// connection if that takes longer than WriteTimeout.
+func (c *WebSocket) awaitRoom() error {
+	for start := clock(); ; {
+		select {
+		case <-c.ended:
+			return c.end(errEnded)
+		default:
+		}
+		if c.socket.Get("bufferedAmount").Int() <= buffered {
+			return nil
+		}
+		if limit := c.limits.WriteTimeout; limit > 0 && clock()-start >= limit {
+			cause := c.end(&SlowMessageError{Op: "write", Limit: limit})
+			_ = c.begin(0, "")
+			return cause
+		}
+		wait := time.NewTimer(look)
+		select {
+		case <-wait.C:
+		case <-c.ended:
+			wait.Stop()
+		}
+	}
+}
