@@ -174,7 +174,7 @@ func TestASendAllocatesNothingAndTwiceAlone(t *testing.T) {
 			}}})
 			for range warmUp + measured {
 				room <- struct{}{}
-				require.NoError(t, c.SendWait(t.Context(), reconnect.Out{Message: m, Deadline: time.Now().Add(time.Minute)}))
+				require.NoError(t, c.SendWait(t.Context(), reconnect.Outgoing{Message: m, Deadline: time.Now().Add(time.Minute)}))
 			}
 			a.wantAtMost(t, want)
 		})
@@ -192,7 +192,7 @@ func TestAMessageIsForgottenWhenItsReceiptWasGiven(t *testing.T) {
 		data, tag := make([]byte, 1<<10), &reconnect.Stats{}
 		runtime.AddCleanup(&data[0], func(what string) { freed <- what }, "data")
 		runtime.AddCleanup(tag, func(what string) { freed <- what }, "tag")
-		require.NoError(t, c.Send(reconnect.Out{Message: conn.BinaryMessage(data), Tag: tag}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: conn.BinaryMessage(data), Tag: tag}))
 		<-written
 	}()
 	closeAndWait(c) // so that no goroutine has it in hand

@@ -251,7 +251,7 @@ func BenchmarkSend(b *testing.B) {
 			require.NoError(b, err)
 			defer closeAndWait(c)
 			require.NoError(b, c.Await(b.Context(), reconnect.StateReady))
-			m := reconnect.Out{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
+			m := reconnect.Outgoing{Message: conn.Message{Type: conn.Binary, Data: make([]byte, 128)}}
 			b.ReportAllocs()
 			for b.Loop() {
 				room <- struct{}{}
@@ -303,7 +303,7 @@ func BenchmarkBurst(b *testing.B) {
 		measure(b, func() { require.NoError(b, c.Write(context.Background(), m)) }, func() {})
 	})
 	b.Run("send", func(b *testing.B) {
-		measure(b, func() { require.NoError(b, c.Send(reconnect.Out{Message: m})) }, func() {
+		measure(b, func() { require.NoError(b, c.Send(reconnect.Outgoing{Message: m})) }, func() {
 			for range burst {
 				<-receipts
 			}

@@ -210,7 +210,7 @@ func TestAProbeThatIsDueComesThoughThePeerTalks(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				s.fake = alive
 				o := withPolicy(every(time.Hour))
-				o.Liveness.Every, o.Liveness.Limit = 20*time.Second, limit
+				o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, limit
 				c := s.open(&o)
 				peer := s.wantDial().accept()
 				for range 100 {
@@ -230,7 +230,7 @@ func TestAPeerWithoutALimitIsProbedAndNotCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive
 		o := withPolicy(every(time.Hour))
-		o.Liveness.Every, o.Liveness.Limit = 20*time.Second, -1
+		o.Liveness.ProbeEvery, o.Liveness.Limit = 20*time.Second, -1
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.Mute()
@@ -271,7 +271,7 @@ func TestEveryIsKeptWhileNobodyReads(t *testing.T) {
 			s.fake = alive
 			overdue := 0
 			o := withPolicy(every(time.Hour))
-			o.Liveness = reconnect.Liveness{Limit: limit, Every: 10 * time.Second}
+			o.Liveness = reconnect.Liveness{Limit: limit, ProbeEvery: 10 * time.Second}
 			o.Inbox.Messages = 1
 			o.Run.Trace = &reconnect.Trace{Overdue: func(reconnect.Overdue) { overdue++ }}
 			c := s.open(&o)

@@ -81,7 +81,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.life.o = settings
 	c.life.watch = watch.Shared{
 		Liveness: o.Liveness.options(), Stall: o.Stall.options(),
-		Idle: (*watch.IdleOptions)(&settings.rare.Idle), Report: report{&c.life},
+		KeepAlive: (*watch.KeepAliveOptions)(&settings.rare.KeepAlive), Report: report{&c.life},
 	}
 	c.life.hooks.Store(settings.Run.Trace)
 	c.first.c = c

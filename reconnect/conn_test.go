@@ -193,13 +193,13 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 			o.Run.Trace = &reconnect.Trace{DialDone: func(reconnect.DialDone) { shut() }}
 		},
 		"WaitStart": func(o *reconnect.Options) {
-			o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.Wait) { shut() }}
+			o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) { shut() }}
 		},
 		"ProbeDone": func(o *reconnect.Options) {
 			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { shut() }}
 		},
-		"End": func(o *reconnect.Options) {
-			o.Run.Trace = &reconnect.Trace{End: func(reconnect.End) { shut() }}
+		"ConnDone": func(o *reconnect.Options) {
+			o.Run.Trace = &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { shut() }}
 			o.OnMessage = func(context.Context, reconnect.Message) { go c.Close() }
 		},
 	} {
@@ -293,7 +293,7 @@ func TestTheContextOfACallbackEndsWithClose(t *testing.T) {
 		},
 		"Keep": func(o *reconnect.Options, wait func(context.Context)) {
 			o.WhenDown, o.Outbox.OnReceipt = reconnect.WhenDownKeep, func(context.Context, reconnect.Receipt) {}
-			o.Outbox.Keep = func(ctx context.Context, _ reconnect.Out, _ error) bool { wait(ctx); return true }
+			o.Outbox.Keep = func(ctx context.Context, _ reconnect.Outgoing, _ error) bool { wait(ctx); return true }
 		},
 		"Probe": func(o *reconnect.Options, wait func(context.Context)) {
 			o.Liveness.Probe = func(ctx context.Context, _ func(conn.Message) error) error { wait(ctx); return nil }
@@ -379,7 +379,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 		},
 		"Keep": func(o *reconnect.Options) {
 			o.OnMessage = push
-			o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { runtime.Goexit(); return false }
+			o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { runtime.Goexit(); return false }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -444,7 +444,7 @@ func TestRedialEndsTheSession(t *testing.T) {
 func TestRedialEndsASessionThatDiscards(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		o.Inbox.Overflow = reconnect.OverflowDiscard
+		o.Inbox.Overflow = reconnect.InboxDiscard
 		c := s.open(&o)
 		s.wantDial().accept()
 		c.Redial(1, nil)

@@ -27,7 +27,7 @@ type dialing[C io.Closer] struct {
 	taken     bool          // the connection was returned by connect
 
 	waiting bool // nothing but a wait is under way
-	wait    Wait
+	wait    WaitStart
 	since   time.Time // when the wait began
 }
 
@@ -270,7 +270,7 @@ func (d *dialing[C]) pause() {
 	}
 	d.since = time.Now()
 	verdict := d.s.dials.History().Verdict
-	d.waiting, d.wait = true, Wait{
+	d.waiting, d.wait = true, WaitStart{
 		Name: d.s.owner.name(), Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict,
 		Drawn: max(d.s.dials.Due().Sub(d.since)-verdict.RetryAfter, 0),
 	}

@@ -79,7 +79,7 @@
 //  6. Exactly one fate. Each message that [Conn.Write] or [Conn.Send] takes has one
 //     [Fate]: written (whole, handed to the kernel), dropped with a reason (not a byte
 //     was sent), or unknown (the connection died while the message was being written).
-//     Nothing is sent twice unless its sender marked it [Out.Repeatable]. No write begins
+//     Nothing is sent twice unless its sender marked it [Outgoing.Repeatable]. No write begins
 //     after the message's deadline, and no message goes partly by one connection and
 //     partly by another.
 //  7. Cancelling is harmless. The end of the context of a Read or a Write never costs the
@@ -114,7 +114,7 @@
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's errors have
 //     none. Those of package dialer have none.
 //  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing;
-//     Classify, OnSession, Probe, Keep, Expected, Allowed, ReadAdvice, Idle.Message and the
+//     Classify, OnSession, Probe, Keep, Expected, Allowed, ReadAdvice, KeepAlive.Message and the
 //     functions of a Layer decide. No lock is held while any of them runs. A panic in one
 //     crashes the program, as in any Go code. A callback that calls [runtime.Goexit] ends
 //     the Conn, or the attempt, with an error that says so.

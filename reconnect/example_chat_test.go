@@ -93,7 +93,7 @@ func (s *sentLog) remove(id int) int {
 
 // onReceipt notes what became of a line that Send accepted.
 func (s *sentLog) onReceipt(_ context.Context, r reconnect.Receipt) {
-	id := r.Out.Tag.(int)
+	id := r.Outgoing.Tag.(int)
 	if r.Fate == reconnect.FateDropped {
 		fmt.Printf("line %d was not sent: %v\n", id, r.Err) // it became too old, or the program ends
 		s.remove(id)
@@ -157,7 +157,7 @@ func Example_chat() {
 	for i, text := range []string{"hello", "anybody there?"} {
 		line := chatLine{ID: i + 1, Text: text}
 		sent.add(line)
-		if err := chat.Send(reconnect.Out{Message: encode(line), Tag: line.ID}); err != nil {
+		if err := chat.Send(reconnect.Outgoing{Message: encode(line), Tag: line.ID}); err != nil {
 			fmt.Println("not accepted:", err) // the outbox is full
 		}
 	}

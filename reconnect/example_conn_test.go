@@ -95,7 +95,7 @@ func ExampleConn_Send() {
 	}), &reconnect.Options{
 		WhenDown: reconnect.WhenDownKeep,
 		Outbox: reconnect.Outbox{OnReceipt: func(_ context.Context, r reconnect.Receipt) {
-			fmt.Printf("%v: %v by session %d\n", r.Out.Tag, r.Fate, r.Session)
+			fmt.Printf("%v: %v by session %d\n", r.Outgoing.Tag, r.Fate, r.Session)
 		}},
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func ExampleConn_Send() {
 		return
 	}
 	for i, line := range []string{"hello", "anybody there?"} {
-		out := reconnect.Out{Message: conn.TextMessage(line), Tag: fmt.Sprint("line ", i+1)}
+		out := reconnect.Outgoing{Message: conn.TextMessage(line), Tag: fmt.Sprint("line ", i+1)}
 		if err := chat.Send(out); err != nil {
 			fmt.Println("not accepted:", err)
 		}

@@ -92,7 +92,7 @@ func Example_gateway() {
 				_, err := o.Read() // "welcome"
 				return err
 			},
-			Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}, // because this program reads nothing
+			Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}, // because this program reads nothing
 			Run: reconnect.RunOptions{
 				Gate:   gate, // the host comes from the URL
 				Trace:  trace,

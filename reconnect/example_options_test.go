@@ -127,7 +127,7 @@ func ExampleInbox() {
 	peer.Fail(io.EOF) // after these five
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer, nil }),
 		&reconnect.Options{
-			Inbox: reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest},
+			Inbox: reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest},
 			Run:   reconnect.RunOptions{Policy: &backoff.Exponential{Base: time.Hour, Jitter: backoff.JitterEqual}}, // no second session in this example
 		})
 	if err != nil {
@@ -171,9 +171,9 @@ func ExampleOutbox() {
 		Outbox: reconnect.Outbox{
 			Messages: 100,         // default: 1024
 			Age:      time.Minute, // default: 5 min
-			Overflow: reconnect.OverflowReplaceKey,
+			Overflow: reconnect.OutboxReplaceKey,
 			OnReceipt: func(_ context.Context, r reconnect.Receipt) {
-				fmt.Printf("%s: %v %v\n", r.Out.Data, r.Fate, r.Err)
+				fmt.Printf("%s: %v %v\n", r.Outgoing.Data, r.Fate, r.Err)
 			},
 		},
 	})
@@ -182,7 +182,7 @@ func ExampleOutbox() {
 		return
 	}
 	for _, price := range []string{"bid 41", "bid 42"} {
-		if err := c.Send(reconnect.Out{Message: conn.TextMessage(price), Key: "bid"}); err != nil {
+		if err := c.Send(reconnect.Outgoing{Message: conn.TextMessage(price), Key: "bid"}); err != nil {
 			fmt.Println("not accepted:", err)
 		}
 	}

@@ -107,9 +107,9 @@ func ExampleTrace() {
 		Name:   "prices", // every event has it, because several connections may share a Trace
 		Trace: &reconnect.Trace{
 			DialDone:     func(d reconnect.DialDone) { fmt.Println(d.Name, "dialed:", d.Err) },
-			WaitStart:    func(w reconnect.Wait) { fmt.Println(w.Name, "waits:", w.Verdict.Class) },
+			WaitStart:    func(w reconnect.WaitStart) { fmt.Println(w.Name, "waits:", w.Verdict.Class) },
 			SessionReady: func(s *reconnect.Session) { fmt.Println(s.Name, "ready: session", s.Number) },
-			End:          func(e reconnect.End) { fmt.Println(e.Name, "ended:", e.Err) },
+			ConnDone:     func(e reconnect.ConnDone) { fmt.Println(e.Name, "ended:", e.Err) },
 		},
 	})
 	// Output:

@@ -94,7 +94,7 @@ func TestABurstIsOneWriteOfTheSocketUnlessItIsToGoOneByOne(t *testing.T) {
 			for i := range burst {
 				r := <-receipts
 				require.Equal(t, reconnect.FateWritten, r.Fate)
-				require.Equal(t, string(rune('0'+i)), string(r.Out.Data))
+				require.Equal(t, string(rune('0'+i)), string(r.Outgoing.Data))
 			}
 			require.Equal(t, test.want, v.writes.Load()-before)
 		})

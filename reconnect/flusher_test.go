@@ -101,7 +101,7 @@ func TestEachMessageOfAFailedBatchHasItsFate(t *testing.T) {
 				// A message that was dropped was never begun.
 				receipts.want(t, c.receipts...)
 				for _, r := range receipts.all() {
-					require.Equal(t, r.Fate == reconnect.FateDropped, r.Began.IsZero(), "%s", r.Out.Data)
+					require.Equal(t, r.Fate == reconnect.FateDropped, r.Began.IsZero(), "%s", r.Outgoing.Data)
 				}
 			})
 		})
@@ -115,7 +115,7 @@ func TestARefusedMessageLeavesItsBatchBehind(t *testing.T) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		c := server.open(t, o)
 		for _, m := range []conn.Message{text("a"), {Data: []byte("bad"), Type: 7}, text("b"), text("c")} {
-			require.NoError(t, c.Send(reconnect.Out{Message: m}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: m}))
 		}
 		require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		receipts.want(t, "a: written 1", "bad: dropped 1", "b: written 1", "c: written 1")
@@ -132,7 +132,7 @@ func TestALostSessionLeavesItsQueueToTheNext(t *testing.T) {
 		sendAndLose(t, c, s.wantDial().accept(), out("a"), out("b"), out("c"))
 		receipts.want(t, "a: unknown 1")
 		now := time.Now()
-		want := reconnect.Receipt{Out: out("a"), Fate: reconnect.FateUnknown, Session: 1, Tries: 1, Began: now, Ended: now, Err: receipts.last(t).Err}
+		want := reconnect.Receipt{Outgoing: out("a"), Fate: reconnect.FateUnknown, Session: 1, Tries: 1, Began: now, Ended: now, Err: receipts.last(t).Err}
 		require.Equal(t, want, receipts.last(t))
 		require.ErrorIs(t, receipts.last(t).Err, errLost)
 		queue(t, c, "d")
@@ -163,7 +163,7 @@ func TestKeepHandsBackWhatItDoesNotWant(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		var asked notes
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, cause error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Outgoing, cause error) bool {
 			asked.add(string(m.Data))
 			require.ErrorIs(t, cause, errLost)
 			return m.Key == "subscription"
@@ -172,7 +172,7 @@ func TestKeepHandsBackWhatItDoesNotWant(t *testing.T) {
 		sendAndLose(t, c, s.wantDial().accept(), out("a"), keyed("order", "b"), keyed("subscription", "c"), keyed("order", "d"))
 		require.Equal(t, []string{"b", "c", "d"}, asked.all())
 		receipts.want(t, "a: unknown 1", "b: dropped 0", "d: dropped 0")
-		require.Equal(t, keyed("order", "d"), receipts.last(t).Out)
+		require.Equal(t, keyed("order", "d"), receipts.last(t).Outgoing)
 		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrSessionLost)
 		require.Equal(t, "c", written(s.wantDial().accept()))
 	})
@@ -183,7 +183,7 @@ func TestKeepIsAskedOnlyWhenAReadySessionIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		o.OnSession = refuseFirst
-		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { t.Error("asked"); return false }
+		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { t.Error("asked"); return false }
 		c := s.open(o)
 		queue(t, c, "a")
 		s.wantDial().refuse(errLost)
@@ -197,7 +197,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		var asked notes
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Outgoing, _ error) bool {
 			asked.add(string(m.Data))
 			time.Sleep(time.Second)
 			return true
@@ -217,7 +217,7 @@ func TestKeepIsNotAskedAboutWhatIsDroppedAlready(t *testing.T) {
 func TestKeepMayDecideTooLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { time.Sleep(time.Second); return false }
+		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { time.Sleep(time.Second); return false }
 		c := s.open(o)
 		late := out("b")
 		late.Deadline = s.start.Add(time.Second / 2)
@@ -236,7 +236,7 @@ func TestKeepIsNotAskedAboutWhatCameLater(t *testing.T) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		var asked notes
 		var c *reconnect.Conn
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Outgoing, _ error) bool {
 			asked.add(string(m.Data))
 			if string(m.Data) == "b" {
 				time.Sleep(time.Second)
@@ -261,7 +261,7 @@ func TestKeepMayCloseTheConn(t *testing.T) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
 		var asked notes
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Outgoing, _ error) bool {
 			asked.add(string(m.Data))
 			c.Close()
 			require.ErrorIs(t, c.Write(context.Background(), text("w")), net.ErrClosed)
@@ -282,7 +282,7 @@ func TestKeepMaySend(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		var c *reconnect.Conn
-		o.Outbox.Keep = func(_ context.Context, m reconnect.Out, _ error) bool {
+		o.Outbox.Keep = func(_ context.Context, m reconnect.Outgoing, _ error) bool {
 			return c.Send(out("instead of "+string(m.Data))) != nil
 		}
 		c = s.open(o)
@@ -308,18 +308,18 @@ func TestARepeatableMessageIsSentAgain(t *testing.T) {
 // Promise 6: a message that may have arrived is not reported as dropped, whatever ends it.
 func TestTheFateOfARepeatableMessageThatIsGivenUpIsUnknown(t *testing.T) {
 	// What ends the message after its first try, and the error of its receipt.
-	for name, end := range map[string]func(o *reconnect.Options) (m reconnect.Out, cause error){
-		"its deadline": func(*reconnect.Options) (reconnect.Out, error) {
+	for name, end := range map[string]func(o *reconnect.Options) (m reconnect.Outgoing, cause error){
+		"its deadline": func(*reconnect.Options) (reconnect.Outgoing, error) {
 			m := repeatable("a")
 			m.Deadline = time.Now().Add(time.Second)
 			return m, reconnect.ErrExpired
 		},
-		"Keep": func(o *reconnect.Options) (reconnect.Out, error) {
-			o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { return false }
+		"Keep": func(o *reconnect.Options) (reconnect.Outgoing, error) {
+			o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { return false }
 			return repeatable("a"), reconnect.ErrSessionLost
 		},
-		"its session": func(*reconnect.Options) (reconnect.Out, error) {
-			return reconnect.Out{Message: text("a"), Repeatable: true, Session: 1}, reconnect.ErrSessionLost
+		"its session": func(*reconnect.Options) (reconnect.Outgoing, error) {
+			return reconnect.Outgoing{Message: text("a"), Repeatable: true, Session: 1}, reconnect.ErrSessionLost
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -425,7 +425,7 @@ func TestAMessageIsNeverSplitOverTwoConnections(t *testing.T) {
 			c := server.ready(t, o)
 			server.pipe(t).Cut(conntest.ToServer, cut)
 			for _, name := range []string{"1", "2", "3"} {
-				require.NoError(t, c.Send(reconnect.Out{Message: named(name, 100_000), Tag: name}))
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: named(name, 100_000), Tag: name}))
 			}
 			time.Sleep(time.Second)
 			// The second connection brings whole messages only.
@@ -443,7 +443,7 @@ func TestAMessageIsNeverSplitOverTwoConnections(t *testing.T) {
 			}
 			require.Len(t, receipts.all(), 3)
 			for _, r := range receipts.all() {
-				name := r.Out.Tag.(string)
+				name := r.Outgoing.Tag.(string)
 				require.LessOrEqual(t, arrived[name], 1, "cut at %d: %v", cut, lines)
 				require.Equal(t, r.Session == 2, r.Fate == reconnect.FateWritten && arrived[name] == 1 && contains(lines[1], name), "cut at %d: %s %v of session %d: %v", cut, name, r.Fate, r.Session, lines)
 			}

@@ -45,7 +45,7 @@ func TestAFullInboxBlocks(t *testing.T) {
 // Promise 10.
 func TestAFullInboxDropsTheOldest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
 		deliver(peer, 1, 10)
 		seam := wantSeam(t, c)
 		require.Equal(t, reconnect.Seam{Session: 1, Cause: reconnect.ErrInboxFull, Reason: backoff.ReasonSlowReader, Dropped: 7}, *seam)
@@ -60,7 +60,7 @@ func TestAFullInboxDropsTheOldest(t *testing.T) {
 // and one after it.
 func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest})
 		deliver(peer, 1, 3) // 1 is dropped
 		peer.Fail(errLost)
 		deliver(s.wantDial().accept(), 4, 7) // 2 to 5 are dropped
@@ -76,7 +76,7 @@ func TestDropsOfTwoSessionsAreToldApart(t *testing.T) {
 // Promise 10.
 func TestAFullInboxEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDisconnect})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDisconnect})
 		deliver(peer, 1, 4)
 		require.True(t, peer.Closed())
 		for i := 1; i <= 3; i++ {
@@ -147,7 +147,7 @@ func TestWhatWasReadOfABatchMakesRoom(t *testing.T) {
 // before a newer one.
 func TestTheOldestOfABatchIsDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.OverflowDropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Messages: 3, Overflow: reconnect.InboxDropOldest})
 		deliver(peer, 1, 3)
 		wantMessage(t, c, 1, "1")
 		deliver(peer, 4, 6) // 2 and 3 are dropped
@@ -162,7 +162,7 @@ func TestTheOldestOfABatchIsDropped(t *testing.T) {
 // Promise 10.
 func TestTheOldestBytesAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: reconnect.OverflowDropOldest})
+		c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: reconnect.InboxDropOldest})
 		peer.Deliver(blob(40), blob(40), blob(40), blob(20))
 		synctest.Wait()
 		require.Equal(t, 1, wantSeam(t, c).Dropped)
@@ -176,7 +176,7 @@ func TestTheOldestBytesAreDropped(t *testing.T) {
 
 // A single message may be larger than the inbox.
 func TestAMessageLargerThanTheInboxIsKept(t *testing.T) {
-	for _, full := range []reconnect.Overflow{reconnect.OverflowBlock, reconnect.OverflowDropOldest, reconnect.OverflowDisconnect} {
+	for _, full := range []reconnect.InboxOverflow{reconnect.InboxBlock, reconnect.InboxDropOldest, reconnect.InboxDisconnect} {
 		inBubble(t, func(t *testing.T, s *scene) {
 			c, peer := readInbox(t, s, reconnect.Inbox{Bytes: 100, Overflow: full})
 			peer.Deliver(blob(200))
@@ -255,7 +255,7 @@ func TestManyUnreadSeamsAreJoined(t *testing.T) {
 func TestManyUnreadDropsAreJoined(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDropOldest}
+		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDropOldest}
 		c := s.open(&o)
 		// Lose many sessions in each of which messages are dropped.
 		const losses, each = 100, 5

@@ -68,7 +68,7 @@ func (k *keeper) conclude(err error) {
 	}
 	err = k.ended(err)
 	k.c.layers.end(err)
-	call(k.c.life.trace().End, End{Name: k.c.life.o.Name, Err: err})
+	call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.o.Name, Err: err})
 	k.c.finish()
 }
 
@@ -258,7 +258,7 @@ func (k *keeper) failed() {
 
 func (k *keeper) lost(l *served, _ error) bool { return l.broken }
 
-func (k *keeper) waiting(w Wait, verdict backoff.Class) {
+func (k *keeper) waiting(w WaitStart, verdict backoff.Class) {
 	k.side().rests(w.Verdict.RetryAfter == 0)
 	k.c.state.enter(&k.seat, StateWaiting, func(s *Status) {
 		s.Try, s.Err, s.Verdict = w.Try-1, w.Cause, verdict

@@ -91,9 +91,9 @@ type Stats struct {
 	Unknown       uint64 // messages whose fate is FateUnknown
 	Probes        uint64 // probes of a silent peer
 
-	IdleMessages    uint64 // messages of Idle that were written; Written counts them too
-	Rotations       uint64 // sessions that were replaced: see Rotation
-	RotationsFailed uint64 // sessions that were to be replaced, and were not, such as because they were lost first
+	KeepAliveMessages uint64 // messages of KeepAlive that were written; Written counts them too
+	Rotations         uint64 // sessions that were replaced: see Rotation
+	RotationsFailed   uint64 // sessions that were to be replaced, and were not, such as because they were lost first
 
 	Queued      uint64 // messages of Write and Send that have no fate yet
 	QueuedBytes uint64 // bytes of the data that Send has queued
@@ -117,7 +117,7 @@ func (c *Conn) Stats() Stats {
 		Dials: n.dials.Load(), Failures: n.failures.Load(), Sessions: shared.Sessions.Load(), Lost: n.lost.Load(),
 		Received: n.in.Messages.Load(), ReceivedBytes: n.in.Bytes.Load(),
 		Written: shared.Written.Load(), WrittenBytes: shared.WrittenBytes.Load(), Probes: shared.Probes.Load(),
-		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(), IdleMessages: shared.IdleMessages.Load(),
+		Dropped: shared.Dropped.Load(), Unknown: shared.Unknown.Load(), KeepAliveMessages: shared.KeepAliveMessages.Load(),
 	}
 	s.Rotations, s.RotationsFailed = uint64(n.rotations.Load()), uint64(n.rotationsFailed.Load())
 	s.Queued, s.QueuedBytes, s.QueuedAge = c.sender.outbox().Depth()

@@ -53,7 +53,7 @@ func TestStatsCountEachFateOnce(t *testing.T) {
 		o.Outbox.Messages = 2
 		c := s.open(o)
 		queue(t, c, "a", "b")
-		require.Error(t, c.Send(reconnect.Out{Message: text("refused")}))
+		require.Error(t, c.Send(reconnect.Outgoing{Message: text("refused")}))
 		peer := s.wantDial().accept()
 		require.Equal(t, "a b", written(peer))
 		peer.Hold()
@@ -145,8 +145,8 @@ func TestASlowHookOfARotationIsNamedOnce(t *testing.T) {
 
 func TestASlowFunctionBesideTheSupervisorIsNamed(t *testing.T) {
 	for name, set := range map[string]func(o *reconnect.Options, slow func()){
-		"Idle.Message": func(o *reconnect.Options, slow func()) {
-			o.Idle = reconnect.Idle{After: time.Second, Message: func() conn.Message { slow(); return text("idle") }}
+		"KeepAlive.Message": func(o *reconnect.Options, slow func()) {
+			o.KeepAlive = reconnect.KeepAlive{Every: time.Second, Message: func() conn.Message { slow(); return text("idle") }}
 		},
 		"Rotate.Allowed": func(o *reconnect.Options, slow func()) {
 			o.Rotate = reconnect.Rotation{After: time.Second, Allowed: func(time.Time) bool { slow(); return false }}

@@ -96,9 +96,9 @@ var failing = map[string]struct {
 		},
 		do: func(c *reconnect.Conn) { c.Check() },
 	},
-	"Idle": {
+	"KeepAlive": {
 		set: func(o *reconnect.Options) {
-			o.Idle = reconnect.Idle{After: time.Nanosecond, Message: func() conn.Message { return text("!") }}
+			o.KeepAlive = reconnect.KeepAlive{Every: time.Nanosecond, Message: func() conn.Message { return text("!") }}
 		},
 		do: func(*reconnect.Conn) { time.Sleep(time.Nanosecond) },
 	},

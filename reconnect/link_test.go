@@ -42,7 +42,7 @@ func TestACloseCodeReachesTheReaderAndTheVerdict(t *testing.T) {
 		withWSServer(t, conntest.CloseWith(code, "bye"), func(t *testing.T, server *wsServer) {
 			o := withPolicy(every(time.Hour))
 			verdict := make(chan backoff.Class, 1)
-			o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict <- backoff.Classify(w.Cause).Class }}
+			o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { verdict <- backoff.Classify(w.Cause).Class }}
 			c := server.open(t, &o)
 			require.Equal(t, class, <-verdict, code)
 			e, ok := errors.AsType[*conn.CloseError](wantSeam(t, c).Cause)

@@ -71,8 +71,8 @@ func TestAnyByteIsLife(t *testing.T) {
 func TestAMessageIsLife(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
-		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest}},
-		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDropOldest}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {

@@ -36,12 +36,12 @@ func Log(l *slog.Logger) *Trace {
 		SessionReady: func(s *Session) {
 			log.info("session ready", s.Name, slog.Uint64("session", s.Number), slog.Duration("downtime", s.Downtime))
 		},
-		SessionDone: func(e SessionEnd) {
+		SessionDone: func(e SessionDone) {
 			log.info("session ended", e.Name, slog.Uint64("session", e.Session), slog.Duration("uptime", e.Uptime),
 				slog.Duration("ready", e.Ready), cause(e.Cause))
 		},
 		WaitStart: log.waitStart,
-		End:       log.end,
+		ConnDone:  log.end,
 		ProbeDone: func(p ProbeDone) {
 			log.debug("probed", p.Name, slog.Uint64("session", p.Session), slog.Duration("took", p.Took), cause(p.Err))
 		},
@@ -66,7 +66,7 @@ func (l logger) debug(msg, name string, a ...slog.Attr) { l.log(slog.LevelDebug,
 func (l logger) info(msg, name string, a ...slog.Attr)  { l.log(slog.LevelInfo, msg, name, a) }
 func (l logger) warn(msg, name string, a ...slog.Attr)  { l.log(slog.LevelWarn, msg, name, a) }
 
-func (l logger) waitStart(w Wait) {
+func (l logger) waitStart(w WaitStart) {
 	log := l.info
 	if w.Verdict.Class >= backoff.ClassSlow {
 		log = l.warn
@@ -79,7 +79,7 @@ func (l logger) waitStart(w Wait) {
 		told, slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
 }
 
-func (l logger) end(e End) {
+func (l logger) end(e ConnDone) {
 	log := l.info
 	_, byItself := errors.AsType[*EndError](e.Err) // which is net.ErrClosed too
 	if byItself || !errors.Is(e.Err, net.ErrClosed) && !errors.Is(e.Err, context.Canceled) {

@@ -21,7 +21,7 @@ type Message struct {
 // Seam marks a place in the stream of received messages where some may be missing. What was
 // built from the messages before it is stale. There is exactly one after each session that
 // was ready or delivered anything: after its last message, and before the first of the
-// next session. With [OverflowDropOldest] there is also one in the place of the messages
+// next session. With [InboxDropOldest] there is also one in the place of the messages
 // that were dropped. The last session has a seam, too: after [Conn.Shutdown] the reader gets it
 // just before the end of the stream.
 //
@@ -78,7 +78,7 @@ func (s *Seam) Error() string {
 }
 
 // ErrInboxFull is the cause of a seam in the place of messages that were dropped, and of the
-// end of a session with [OverflowDisconnect]: the application read too slowly.
+// end of a session with [InboxDisconnect]: the application read too slowly.
 var ErrInboxFull = inbox.ErrFull
 
 // mark is the mark of one session for [Options.MarkRefetch]. It comes when nothing holds it any

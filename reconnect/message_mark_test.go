@@ -273,7 +273,7 @@ func TestTheMarkOfALayerComesNeverBesideOnMessage(t *testing.T) {
 func TestAMarkIsTakenBackWhenItsSessionEndsUnread(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
-		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.OverflowDropOldest}
+		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.InboxDropOldest}
 		c := s.open(&o)
 		for range 100 { // more than the seams that are kept apart
 			s.wantDial().accept().Fail(errLost)
@@ -320,7 +320,7 @@ func TestTheSeamOfDroppedMessagesSaysWhetherARefetchIsSafe(t *testing.T) {
 		var release func()
 		n := new(story)
 		o := withPolicy(every(time.Second))
-		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.OverflowDropOldest}
+		o.MarkRefetch, o.Inbox = true, reconnect.Inbox{Messages: 1, Overflow: reconnect.InboxDropOldest}
 		o.OnSession = func(_ context.Context, o *reconnect.Opening) error { release = o.HoldRefetch(); return nil }
 		c := s.open(&o)
 		peer := s.wantDial().accept()

@@ -110,7 +110,7 @@ func (m *model) options() {
 	o.OnMessage = func(context.Context, reconnect.Message) {}
 	o.Outbox = reconnect.Outbox{
 		Messages: 1 + r.IntN(20), Bytes: 1000 + r.IntN(300_000),
-		Age: time.Second + upTo(r, 20*time.Second), Overflow: []reconnect.Overflow{reconnect.OverflowBlock, reconnect.OverflowDropOldest, reconnect.OverflowReplaceKey}[r.IntN(3)],
+		Age: time.Second + upTo(r, 20*time.Second), Overflow: []reconnect.OutboxOverflow{reconnect.OutboxRefuse, reconnect.OutboxDropOldest, reconnect.OutboxReplaceKey}[r.IntN(3)],
 	}
 	if r.IntN(3) == 0 {
 		o.Outbox.Age = -1
@@ -118,7 +118,7 @@ func (m *model) options() {
 	whims, doubts := m.stream(1), m.stream(2)
 	o.Outbox.OnReceipt = func(_ context.Context, got reconnect.Receipt) { m.done(whims, got) }
 	if o.WhenDown == reconnect.WhenDownKeep && r.IntN(2) == 0 {
-		o.Outbox.Keep = func(context.Context, reconnect.Out, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
+		o.Outbox.Keep = func(context.Context, reconnect.Outgoing, error) bool { return m.calm.Load() || doubts.IntN(3) > 0 }
 	}
 	if r.IntN(3) == 0 {
 		o.Stall.Limit = 3*time.Second + upTo(r, 10*time.Second)
@@ -205,7 +205,7 @@ func (m *model) settle(t *testing.T, calm func()) {
 	require.Equal(t, reconnect.StateReady, m.conn.State())
 	session, before := m.conn.Status().Session, m.conn.Stats().Written
 	for i := range 5 {
-		p := &sentMessage{actor: 9, number: i, out: reconnect.Out{Message: conn.Message{Data: make([]byte, 10)}}}
+		p := &sentMessage{actor: 9, number: i, out: reconnect.Outgoing{Message: conn.Message{Data: make([]byte, 10)}}}
 		require.NoError(t, m.accept(p))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -336,7 +336,7 @@ func (m *model) write(p *sentMessage, patience time.Duration) {
 
 // done is Outbox.OnReceipt. Sometimes it waits, writes or sends.
 func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
-	p := got.Out.Tag.(*sentMessage)
+	p := got.Outgoing.Tag.(*sentMessage)
 	// Record the receipt. Those of written messages come in the order of acceptance.
 	m.mu.Lock()
 	if m.inDone {
@@ -360,9 +360,9 @@ func (m *model) done(r *rand.Rand, got reconnect.Receipt) {
 		case whim == 0:
 			time.Sleep(upTo(r, 3*time.Second))
 		case whim == 1:
-			m.write(&sentMessage{actor: 8, number: r.Int(), out: reconnect.Out{Message: text(strings.Repeat("x", 30))}}, time.Second)
+			m.write(&sentMessage{actor: 8, number: r.Int(), out: reconnect.Outgoing{Message: text(strings.Repeat("x", 30))}}, time.Second)
 		case whim < 4:
-			m.accept(&sentMessage{actor: 7, number: p.order, out: reconnect.Out{Message: text(strings.Repeat("x", 30))}})
+			m.accept(&sentMessage{actor: 7, number: p.order, out: reconnect.Outgoing{Message: text(strings.Repeat("x", 30))}})
 		}
 	}
 	m.mu.Lock()
@@ -406,7 +406,7 @@ func (m *model) check(t *testing.T) {
 	require.Equal(t, count[reconnect.FateUnknown], stats.Unknown)
 	require.Zero(t, stats.Queued)
 	for _, r := range m.unsent {
-		p := r.Out.Tag.(*sentMessage)
+		p := r.Outgoing.Tag.(*sentMessage)
 		require.Equal(t, p.fates, []reconnect.Receipt{r}, "%s: UnsentError and OnReceipt disagree", p.id)
 		require.NotEqual(t, reconnect.FateWritten, r.Fate)
 	}

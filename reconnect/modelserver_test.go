@@ -28,7 +28,7 @@ type sentMessage struct {
 	id            string
 	actor, number int
 	order         int // of acceptance; 0: by Write
-	out           reconnect.Out
+	out           reconnect.Outgoing
 	due           time.Time // when it is too late; zero: never
 	refused       error
 	fates         []reconnect.Receipt

@@ -86,7 +86,7 @@ func (o *Opening) failed(err error) error {
 // Deliver passes a message on to the other layers, and if none of them takes it to the reader
 // of the Conn, because what comes between a subscription and its answer is part of the
 // stream. It returns when a copy of the message is in the inbox, or when OnMessage, which it
-// calls, has returned. It waits for room in a full inbox if the policy is OverflowBlock, until
+// calls, has returned. It waits for room in a full inbox if the policy is InboxBlock, until
 // the context of OnSession ends. While the session before is still read (see [OverlapHold])
 // the copy is held instead.
 func (o *Opening) Deliver(m conn.Message) error {

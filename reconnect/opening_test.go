@@ -107,7 +107,7 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 func TestDeliverDoesNothingWithOverflowDiscard(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{
-			Inbox:     reconnect.Inbox{Overflow: reconnect.OverflowDiscard},
+			Inbox:     reconnect.Inbox{Overflow: reconnect.InboxDiscard},
 			OnSession: func(_ context.Context, op *reconnect.Opening) error { return op.Deliver(text("x")) },
 		})
 		s.wantDial().accept()
@@ -173,7 +173,7 @@ func TestOnSessionHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		var verdict backoff.Verdict
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { verdict = w.Verdict }}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { verdict = w.Verdict }}
 		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
 			_, err := op.Read() // which the end of the limit unblocks
 			return err

@@ -61,11 +61,11 @@ type Options struct {
 	// became of them. [Conn.Send] needs it.
 	Outbox Outbox
 
-	// Idle says what is written when nothing was for a while. Default: nothing.
-	Idle Idle
+	// KeepAlive says what is written when nothing was for a while. Default: nothing.
+	KeepAlive KeepAlive
 
 	// Pace limits the messages and pings that we send by one connection, those of OnSession,
-	// Probe and Idle included, to so many in any interval: see [budget.Window]. What would
+	// Probe and KeepAlive included, to so many in any interval: see [budget.Window]. What would
 	// be too much waits, in order. The answers to the peer's pings and the close frame
 	// neither wait nor count. Each connection has a window of its own, so that while one session
 	// replaces another twice as much may be sent. A probe that waits until its time is over
@@ -137,36 +137,29 @@ type Inbox struct {
 	Bytes int
 
 	// Overflow says what happens to a message for which there is no room. Default:
-	// OverflowBlock.
-	Overflow Overflow
+	// InboxBlock.
+	Overflow InboxOverflow
 }
 
-// Overflow says what happens to a message for which there is no room in the [Inbox] or the
-// [Outbox].
-type Overflow uint8
+// InboxOverflow says what happens to a message for which there is no room in the [Inbox].
+type InboxOverflow uint8
 
-// The policies for what overflows.
+// The policies of the inbox.
 const (
-	// OverflowBlock does not let the message in. Inbox: the connection is not read until
-	// there is room, so that the peer must slow down. Outbox: Send fails with
-	// ErrOutboxFull, and SendWait waits.
-	OverflowBlock Overflow = iota
+	// InboxBlock stops reading the connection until there is room, so that the peer must
+	// slow down.
+	InboxBlock InboxOverflow = iota
 
-	// OverflowDropOldest drops the oldest messages until there is room. Inbox: a Seam with
-	// their number takes their place. Outbox: each gets a receipt, with ErrOutboxFull.
-	OverflowDropOldest
+	// InboxDropOldest drops the oldest messages until there is room. A Seam with their number
+	// takes their place.
+	InboxDropOldest
 
-	// OverflowDisconnect ends the session, with the cause ErrInboxFull. Inbox only.
-	OverflowDisconnect
+	// InboxDisconnect ends the session, with the cause ErrInboxFull.
+	InboxDisconnect
 
-	// OverflowDiscard keeps no message at all, for a program that only writes. Then Read is
-	// an error. Inbox only.
-	OverflowDiscard
-
-	// OverflowReplaceKey drops the message that waits with the same [Out.Key], whether the
-	// outbox is full or not, and puts the new one at the end of the queue. A message that
-	// has no such predecessor is refused while the outbox is full. Outbox only.
-	OverflowReplaceKey
+	// InboxDiscard keeps no message at all, for a program that only writes. Then Read is an
+	// error.
+	InboxDiscard
 )
 
 // WhenDown says what [Conn.Write] and [Conn.Send] do while no session is ready.
@@ -213,8 +206,8 @@ type Outbox struct {
 	Age time.Duration
 
 	// Overflow says what happens to a message for which there is no room. Default:
-	// OverflowBlock.
-	Overflow Overflow
+	// OutboxRefuse.
+	Overflow OutboxOverflow
 
 	// OneByOne hands each message to the kernel by itself, for a peer that expects one
 	// message in a TCP segment or in a TLS record; TCP may join two messages all the same,
@@ -229,8 +222,28 @@ type Outbox struct {
 	// with ErrSessionLost, and OnReceipt gets it. Keep is called in the supervisor's
 	// goroutine, and must not change the data; its context ends with the Conn. It is an
 	// error without WhenDownKeep. Default: all are kept.
-	Keep func(ctx context.Context, o Out, cause error) bool
+	Keep func(ctx context.Context, o Outgoing, cause error) bool
 }
+
+// OutboxOverflow says what happens to a message of [Conn.Send] for which there is no room in the
+// [Outbox].
+type OutboxOverflow uint8
+
+// The policies of the outbox.
+const (
+	// OutboxRefuse refuses the new message: Send fails with ErrOutboxFull, and SendWait waits
+	// for room.
+	OutboxRefuse OutboxOverflow = iota
+
+	// OutboxDropOldest drops the oldest messages until there is room. OnReceipt gets each of
+	// them, with ErrOutboxFull.
+	OutboxDropOldest
+
+	// OutboxReplaceKey drops the message that waits with the same [Outgoing.Key], whether the
+	// outbox is full or not, and puts the new one at the end of the queue. A message whose key
+	// no waiting message has is refused while the outbox is full.
+	OutboxReplaceKey
+)
 
 // Liveness says when a peer is dead. Any byte from it is a sign of life, and so is room that
 // it makes for the rest of a large message. A peer that was silent for a third of Limit is
@@ -240,7 +253,7 @@ type Outbox struct {
 //
 // There is no verdict on the peer without a way to probe it. Nor is there one while the
 // application does not read: while OnMessage runs, or while the inbox is full and its policy is
-// OverflowBlock. After the machine was suspended the peer is probed at once, and the connection
+// InboxBlock. After the machine was suspended the peer is probed at once, and the connection
 // is cut if nothing comes within a third of the limit.
 //
 // The limit learns, because a busy peer may answer late. Each session in a row
@@ -256,7 +269,7 @@ type Outbox struct {
 // A slow reader alone never costs the connection. But if nothing was read for that long, and
 // the peer has ended or reset the connection meanwhile, the session is lost. Only Linux can
 // see that without reading. On other systems the end shows when there is room in the inbox,
-// so a program that only writes should use [OverflowDiscard].
+// so a program that only writes should use [InboxDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent, until the limit has grown. Default: 30 s.
 	// Negative: for ever.
@@ -266,13 +279,13 @@ type Liveness struct {
 	// need not wait for the answer, which is received like any message. It runs in a
 	// goroutine of its own. Its context ends after a third of the limit, and with the session.
 	// An error, unless the context has ended, ends the session. Probe is an error with a
-	// negative Limit, unless Every is set. Default: the protocol's ping, if it has one.
+	// negative Limit, unless ProbeEvery is set. Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
-	// Every is how often the peer is probed though it is not silent, for a server that wants
+	// ProbeEvery is how often the peer is probed though it is not silent, for a server that wants
 	// a ping every so often. The probes of a silent peer count. Default, and negative:
 	// never.
-	Every time.Duration
+	ProbeEvery time.Duration
 
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
 }
@@ -307,12 +320,12 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.OnSeam needs OnMessage; without OnMessage, Read returns the seams")
 	case o.MarkRefetch && o.OnMessage != nil && o.OnSeam == nil:
 		return errors.New("reconnect: Options.MarkRefetch with OnMessage needs OnSeam, which gets the marks")
-	case o.MarkRefetch && o.Inbox.Overflow == OverflowDiscard:
-		return errors.New("reconnect: Options.MarkRefetch with OverflowDiscard: there is no stream for the marks")
+	case o.MarkRefetch && o.Inbox.Overflow == InboxDiscard:
+		return errors.New("reconnect: Options.MarkRefetch with InboxDiscard: there is no stream for the marks")
 	case o.WhenDown > WhenDownKeep:
 		return fmt.Errorf("reconnect: Options.WhenDown is none of the policies: %d", o.WhenDown)
-	case o.Liveness.Limit < 0 && o.Liveness.Every <= 0 && o.Liveness.Probe != nil:
-		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without Every, is never called")
+	case o.Liveness.Limit < 0 && o.Liveness.ProbeEvery <= 0 && o.Liveness.Probe != nil:
+		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without ProbeEvery, is never called")
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
 	case o.Name != "" && o.Run.Name != "" && o.Run.Name != o.Name:
@@ -323,7 +336,7 @@ func (o *Options) validate() error {
 	if err := o.Pace.Validate(); err != nil {
 		return fmt.Errorf("reconnect: Options.Pace: %w", err)
 	}
-	return cmp.Or(o.Inbox.validate(), o.Idle.validate(), validateLayers(o.Layers), o.Rotate.validate(o.Run.OneConnection), o.Outbox.validate(o.WhenDown))
+	return cmp.Or(o.Inbox.validate(), o.KeepAlive.validate(), validateLayers(o.Layers), o.Rotate.validate(o.Run.OneConnection), o.Outbox.validate(o.WhenDown))
 }
 
 func (i *Inbox) validate() error {
@@ -332,9 +345,7 @@ func (i *Inbox) validate() error {
 		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", i.Messages)
 	case i.Bytes < 0:
 		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", i.Bytes)
-	case i.Overflow == OverflowReplaceKey:
-		return errors.New("reconnect: Options.Inbox.Overflow cannot be OverflowReplaceKey, which is for the Outbox")
-	case i.Overflow > OverflowReplaceKey:
+	case i.Overflow > InboxDiscard:
 		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", i.Overflow)
 	}
 	return nil
@@ -346,9 +357,7 @@ func (o *Outbox) validate(down WhenDown) error {
 		return fmt.Errorf("reconnect: Options.Outbox.Messages is negative: %d", o.Messages)
 	case o.Bytes < 0:
 		return fmt.Errorf("reconnect: Options.Outbox.Bytes is negative: %d", o.Bytes)
-	case o.Overflow == OverflowDisconnect, o.Overflow == OverflowDiscard:
-		return errors.New("reconnect: Options.Outbox.Overflow cannot be OverflowDisconnect or OverflowDiscard, which are for the Inbox")
-	case o.Overflow > OverflowReplaceKey:
+	case o.Overflow > OutboxReplaceKey:
 		return fmt.Errorf("reconnect: Options.Outbox.Overflow is none of the policies: %d", o.Overflow)
 	case o.OnReceipt == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Overflow != 0 || o.Keep != nil):
 		return errors.New("reconnect: Options.Outbox without OnReceipt: only Send uses it, which needs OnReceipt")
@@ -360,26 +369,25 @@ func (o *Outbox) validate(down WhenDown) error {
 	return nil
 }
 
-// Idle says what is written when nothing was written for a while, for a service that wants to
-// hear from its clients, such as every 8 s. It is no probe: nobody waits for an answer. See
-// [Liveness] for those.
-type Idle struct {
-	// After is for how long nothing was written. Pings do not count. Default, and negative:
-	// for ever.
-	After time.Duration
+// KeepAlive writes a message when nothing was written for a while, for a service that wants to
+// hear from its clients, such as every 8 s. It is no probe ([Liveness]): nobody waits for an answer.
+type KeepAlive struct {
+	// Every is how long nothing may be written before Message is. Pings do not count. Default, and
+	// negative: for ever.
+	Every time.Duration
 
 	// Message returns the message to write, and must return at once. It is called in the
-	// goroutine of a timer. A message that cannot be written ends the session. Message is an
-	// error without After, and After is one without Message.
+	// goroutine of a timer. A message that cannot be written ends the session. Either of Every and
+	// Message without the other is an error.
 	Message func() conn.Message
 }
 
-func (o *Idle) validate() error {
+func (o *KeepAlive) validate() error {
 	switch {
-	case o.After > 0 && o.Message == nil:
-		return errors.New("reconnect: Options.Idle.After without Message: nothing to write")
-	case o.After <= 0 && o.Message != nil:
-		return errors.New("reconnect: Options.Idle.Message without After is never written")
+	case o.Every > 0 && o.Message == nil:
+		return errors.New("reconnect: Options.KeepAlive.Every without Message: nothing to write")
+	case o.Every <= 0 && o.Message != nil:
+		return errors.New("reconnect: Options.KeepAlive.Message without Every is never written")
 	}
 	return nil
 }

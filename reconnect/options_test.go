@@ -23,12 +23,10 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"Options.Inbox:":          {OnMessage: push, Inbox: reconnect.Inbox{Messages: 1}},
 		"Options.OnSeam":          {OnSeam: func(context.Context, *reconnect.Seam) {}},
 		"Options.MarkRefetch":     {OnMessage: push, MarkRefetch: true},
-		"OverflowDiscard: there":  {MarkRefetch: true, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+		"InboxDiscard: there":     {MarkRefetch: true, Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}},
 		"Options.Inbox.Messages":  {Inbox: reconnect.Inbox{Messages: -1}},
 		"Options.Inbox.Bytes":     {Inbox: reconnect.Inbox{Bytes: -1}},
 		"Options.Inbox.Overflow":  {Inbox: reconnect.Inbox{Overflow: 17}},
-		"OverflowReplaceKey":      {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowReplaceKey}},
-		"OverflowDiscard, which":  {Outbox: reconnect.Outbox{Overflow: reconnect.OverflowDiscard}},
 		"Options.Outbox.Overflow": {Outbox: reconnect.Outbox{Overflow: 17}},
 		"Options.WhenDown":        {WhenDown: 17},
 		"Options.Liveness.Probe":  {Liveness: reconnect.Liveness{Limit: -1, Probe: func(context.Context, func(conn.Message) error) error { return nil }}},
@@ -53,18 +51,18 @@ func (invalidDialer) Validate() error { return errors.New("dialer: URL: no host"
 
 func TestNewNamesTheOptionOfSendingThatIsWrong(t *testing.T) {
 	done := func(context.Context, reconnect.Receipt) {}
-	keep := func(context.Context, reconnect.Out, error) bool { return true }
+	keep := func(context.Context, reconnect.Outgoing, error) bool { return true }
 	for _, test := range []struct {
 		want string
 		o    reconnect.Options
 	}{
 		{"Options.Outbox.Messages", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Messages: -1}}},
 		{"Options.Outbox.Bytes", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Bytes: -1}}},
-		{"Options.Outbox.Overflow", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Overflow: reconnect.OverflowReplaceKey + 1}}},
+		{"Options.Outbox.Overflow", reconnect.Options{Outbox: reconnect.Outbox{OnReceipt: done, Overflow: reconnect.OutboxReplaceKey + 1}}},
 		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Messages: 1}}},
 		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Bytes: 1}}},
 		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Age: 1}}},
-		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Overflow: reconnect.OverflowReplaceKey}}},
+		{"Options.Outbox without OnReceipt", reconnect.Options{Outbox: reconnect.Outbox{Overflow: reconnect.OutboxReplaceKey}}},
 		{"Options.Outbox without OnReceipt", reconnect.Options{WhenDown: reconnect.WhenDownKeep, Outbox: reconnect.Outbox{Keep: keep}}},
 		{"Options.Outbox.Keep", reconnect.Options{WhenDown: reconnect.WhenDownWait, Outbox: reconnect.Outbox{OnReceipt: done, Keep: keep}}},
 		{"Options.WhenDown", reconnect.Options{WhenDown: reconnect.WhenDownKeep + 1}},
@@ -130,7 +128,7 @@ func numbers(t reflect.Type, path string, index []int) map[string][]int {
 	found := map[string][]int{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !f.IsExported() || path+f.Name == "Pace" || path+f.Name == "Idle" { // they need two fields at once, and have tests of their own
+		if !f.IsExported() || path+f.Name == "Pace" || path+f.Name == "KeepAlive" { // they need two fields at once, and have tests of their own
 			continue
 		}
 		at := append(append([]int(nil), index...), i)

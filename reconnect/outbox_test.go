@@ -28,7 +28,7 @@ func TestTheOutboxIsBoundedByCount(t *testing.T) {
 		queue(t, c, "a")
 		synctest.Wait()
 		queue(t, c, "b", "c")
-		err := c.Send(reconnect.Out{Message: text("d")})
+		err := c.Send(reconnect.Outgoing{Message: text("d")})
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
 		require.ErrorContains(t, err, "2 messages of 2 bytes wait")
@@ -44,9 +44,9 @@ func TestTheOutboxIsBoundedByBytes(t *testing.T) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		o.Outbox.Bytes = 5
 		c := s.open(o)
-		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("123456")}), "a message of 6 bytes is larger than the limit of 5")
+		require.ErrorContains(t, c.Send(reconnect.Outgoing{Message: text("123456")}), "a message of 6 bytes is larger than the limit of 5")
 		queue(t, c, "12", "345")
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("6")}), reconnect.ErrOutboxFull)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("6")}), reconnect.ErrOutboxFull)
 		require.Equal(t, "12 345", written(s.wantDial().accept()))
 		queue(t, c, "67890")
 	})
@@ -60,10 +60,10 @@ func TestAnOutboxHoldsSixteenMebibytesOr1024Messages(t *testing.T) {
 		for range 1024 {
 			queue(t, c, "")
 		}
-		require.ErrorIs(t, c.Send(reconnect.Out{}), reconnect.ErrOutboxFull)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{}), reconnect.ErrOutboxFull)
 		s.wantDial().accept()
 		require.Zero(t, c.Stats().Queued)
-		require.Error(t, c.Send(reconnect.Out{Message: text(strings.Repeat("x", 16<<20+1))}))
+		require.Error(t, c.Send(reconnect.Outgoing{Message: text(strings.Repeat("x", 16<<20+1))}))
 		queue(t, c, strings.Repeat("x", 16<<20))
 	})
 }
@@ -72,7 +72,7 @@ func TestAnOutboxHoldsSixteenMebibytesOr1024Messages(t *testing.T) {
 func TestAQueuedWriteIsNotCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages, o.Outbox.Overflow = 1, reconnect.OverflowDropOldest
+		o.Outbox.Messages, o.Outbox.Overflow = 1, reconnect.OutboxDropOldest
 		c := s.open(o)
 		wrote := make(chan error, 1)
 		go func() { wrote <- c.Write(t.Context(), text("w")) }()
@@ -87,14 +87,14 @@ func TestAQueuedWriteIsNotCounted(t *testing.T) {
 func TestTheOldestAreDisplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 3, 6, reconnect.OverflowDropOldest
+		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 3, 6, reconnect.OutboxDropOldest
 		c := s.open(o)
 		queue(t, c, "1", "2", "3", "4")
 		receipts.want(t, "1: dropped 0")
 		queue(t, c, "5555")
 		receipts.want(t, "1: dropped 0", "2: dropped 0")
 		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrOutboxFull)
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("1234567")}), reconnect.ErrOutboxFull, "no sacrifice makes room for it")
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("1234567")}), reconnect.ErrOutboxFull, "no sacrifice makes room for it")
 		require.Equal(t, "3 4 5555", written(s.wantDial().accept()))
 	})
 }
@@ -102,14 +102,14 @@ func TestTheOldestAreDisplaced(t *testing.T) {
 func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 2, 4, reconnect.OverflowReplaceKey
+		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Overflow = 2, 4, reconnect.OutboxReplaceKey
 		c := s.open(o)
 		require.NoError(t, c.Send(keyed("x", "x1")))
 		require.NoError(t, c.Send(keyed("y", "y1")))
 		require.NoError(t, c.Send(keyed("x", "x2")), "full, but for its own key")
 		receipts.want(t, "x1: dropped 0")
 		require.ErrorIs(t, receipts.last(t).Err, reconnect.ErrReplaced)
-		for _, refused := range []reconnect.Out{keyed("z", "z"), keyed("x", "x33"), keyed("", "-")} {
+		for _, refused := range []reconnect.Outgoing{keyed("z", "z"), keyed("x", "x33"), keyed("", "-")} {
 			require.ErrorIs(t, c.Send(refused), reconnect.ErrOutboxFull)
 		}
 		receipts.want(t, "x1: dropped 0")
@@ -122,9 +122,9 @@ func TestAMessageReplacesTheOneWithItsKey(t *testing.T) {
 func TestAMessageReplacesTheOneWithItsKeyThoughThereIsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Overflow = reconnect.OverflowReplaceKey
+		o.Outbox.Overflow = reconnect.OutboxReplaceKey
 		c := s.open(o)
-		for _, m := range []reconnect.Out{keyed("x", "x1"), keyed("", "1"), keyed("", "2"), keyed("x", "x2"), keyed("x", "x3")} {
+		for _, m := range []reconnect.Outgoing{keyed("x", "x1"), keyed("", "1"), keyed("", "2"), keyed("x", "x2"), keyed("x", "x3")} {
 			require.NoError(t, c.Send(m))
 		}
 		receipts.want(t, "x1: dropped 0", "x2: dropped 0")
@@ -147,7 +147,7 @@ func TestAKeyMeansNothingToTheOtherPolicies(t *testing.T) {
 func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Overflow = reconnect.OverflowReplaceKey
+		o.Outbox.Overflow = reconnect.OutboxReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -175,7 +175,7 @@ func TestTheMessageThatIsBeingWrittenIsNotReplaced(t *testing.T) {
 func TestAMessageThatComesBackGivesWayToANewerOneWithItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
-		o.Outbox.Overflow = reconnect.OverflowReplaceKey
+		o.Outbox.Overflow = reconnect.OutboxReplaceKey
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		peer.Hold()
@@ -202,7 +202,7 @@ func TestAMessageIsDroppedWhenItIsTooLate(t *testing.T) {
 			data string
 			at   time.Duration
 		}{{"b", 2 * time.Second}, {"a", time.Second}, {"c", 3 * time.Second}, {"d", time.Hour}} {
-			require.NoError(t, c.Send(reconnect.Out{Message: text(m.data), Deadline: s.start.Add(m.at)}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(m.data), Deadline: s.start.Add(m.at)}))
 		}
 		time.Sleep(time.Second - 1)
 		receipts.want(t)
@@ -224,7 +224,7 @@ func TestAMessageThatIsTooLateIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
-		err := c.Send(reconnect.Out{Message: text("a"), Deadline: s.start})
+		err := c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start})
 		wantFate(t, err, reconnect.FateDropped, 0)
 		require.ErrorIs(t, err, reconnect.ErrExpired)
 		receipts.want(t)
@@ -237,7 +237,7 @@ func TestANegativeAgeIsForEver(t *testing.T) {
 		o.Outbox.Age = -1
 		c := s.open(o)
 		d := s.wantDial()
-		require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Deadline: s.start.Add(10 * time.Second)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Deadline: s.start.Add(10 * time.Second)}))
 		queue(t, c, "b")
 		time.Sleep(10 * time.Second)
 		receipts.want(t, "a: dropped 0")
@@ -257,7 +257,7 @@ func TestNothingIsSentAfterItsDeadline(t *testing.T) {
 		peer := s.wantDial().accept()
 		peer.Hold()
 		queue(t, c, "a")
-		require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
 		time.Sleep(time.Second)
 		receipts.want(t, "b: dropped 0")
 		peer.Release()
@@ -280,7 +280,7 @@ func TestNothingIsSentAtItsDeadline(t *testing.T) {
 			peer := s.wantDial().accept()
 			queue(t, c, "a")
 			synctest.Wait()
-			require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
 			time.Sleep(3 * time.Second)
 			require.Equal(t, "a", written(peer))
 			require.Len(t, receipts.all(), 2)
@@ -301,9 +301,9 @@ func TestWhatComesBackStillExpires(t *testing.T) {
 				c := s.open(o)
 				peer := s.wantDial().accept()
 				peer.Hold()
-				require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Repeatable: true, Deadline: s.start.Add(test.deadline)}))
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Repeatable: true, Deadline: s.start.Add(test.deadline)}))
 				synctest.Wait()
-				require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Deadline: s.start.Add(time.Second)}))
+				require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Deadline: s.start.Add(time.Second)}))
 				time.Sleep(test.lost) // the deadline of b has passed
 				peer.Fail(errLost)
 				synctest.Wait()
@@ -325,7 +325,7 @@ func TestADeadlineBoundsWhenAWriteBegins(t *testing.T) {
 		peer.Hold()
 		valid := s.start.Add(time.Second)
 		for _, data := range []string{"a", "b"} {
-			require.NoError(t, c.Send(reconnect.Out{Message: text(data), Deadline: valid}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text(data), Deadline: valid}))
 		}
 		time.Sleep(9 * time.Second)
 		receipts.want(t, "b: dropped 0")
@@ -391,9 +391,9 @@ func TestPartsThatArePinnedDoNotGoByTheNextSession(t *testing.T) {
 		server.pipe(t).Window(conntest.ToServer, 1000)
 		server.pipe(t).Stall(conntest.ToServer)
 		for i := range 5 {
-			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 50_000), Session: 1}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: named(fmt.Sprint(i), 50_000), Session: 1}))
 		}
-		require.NoError(t, c.Send(reconnect.Out{Message: named("whole", 10)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: named("whole", 10)}))
 		synctest.Wait()
 		server.network.ResetAll(wsAddr)
 		time.Sleep(time.Second)
@@ -425,7 +425,7 @@ func TestAPeerThatFloodsAndNeverReadsIsCutOff(t *testing.T) {
 		// Send for longer than two timeouts: the outbox stays within its limits.
 		accepted, refused := 0, 0
 		for server.now() < 12*time.Second {
-			if c.Send(reconnect.Out{Message: named("m", 40_000)}) == nil {
+			if c.Send(reconnect.Outgoing{Message: named("m", 40_000)}) == nil {
 				accepted++
 			} else {
 				refused++

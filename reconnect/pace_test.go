@@ -70,8 +70,8 @@ func TestPaceHoldsForAllThatIsSent(t *testing.T) {
 			}
 			return nil
 		}
-		o.Idle = reconnect.Idle{After: 700 * time.Millisecond, Message: func() conn.Message { return text("idle") }}
-		o.Liveness.Every = 300 * time.Millisecond
+		o.KeepAlive = reconnect.KeepAlive{Every: 700 * time.Millisecond, Message: func() conn.Message { return text("idle") }}
+		o.Liveness.ProbeEvery = 300 * time.Millisecond
 		c, p := paced(s, o, w)
 		var writers sync.WaitGroup
 		for range 4 {
@@ -121,7 +121,7 @@ func TestAPacedMessageCanBeTooLate(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, c.Write(ctx, text("b")), context.DeadlineExceeded)
 		require.Equal(t, time.Second, s.now())
-		require.NoError(t, c.Send(reconnect.Out{Message: text("c"), Deadline: time.Now().Add(time.Second)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("c"), Deadline: time.Now().Add(time.Second)}))
 		time.Sleep(2 * time.Minute)
 		log.want(t, "c: dropped 0")
 		require.Equal(t, []string{"a"}, texts(p.Fake))

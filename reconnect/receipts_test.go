@@ -42,7 +42,7 @@ func (l *receiptLog) want(t *testing.T, lines ...string) {
 	t.Helper()
 	got := []string{}
 	for _, r := range l.all() {
-		got = append(got, fmt.Sprintf("%s: %v %d", r.Out.Data, r.Fate, r.Session))
+		got = append(got, fmt.Sprintf("%s: %v %d", r.Outgoing.Data, r.Fate, r.Session))
 	}
 	require.Equal(t, append([]string{}, lines...), got)
 }
@@ -66,25 +66,27 @@ func sending(down reconnect.WhenDown) (*reconnect.Options, *receiptLog) {
 func queue(t *testing.T, c *reconnect.Conn, messages ...string) {
 	t.Helper()
 	for _, m := range messages {
-		require.NoError(t, c.Send(reconnect.Out{Message: text(m)}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text(m)}))
 	}
 }
 
 // out returns a message for Send.
-func out(data string) reconnect.Out { return reconnect.Out{Message: text(data)} }
+func out(data string) reconnect.Outgoing { return reconnect.Outgoing{Message: text(data)} }
 
 // repeatable returns a message that may be sent twice.
-func repeatable(data string) reconnect.Out {
-	return reconnect.Out{Message: text(data), Repeatable: true}
+func repeatable(data string) reconnect.Outgoing {
+	return reconnect.Outgoing{Message: text(data), Repeatable: true}
 }
 
 // pinned returns a message for one session only.
-func pinned(session uint64, data string) reconnect.Out {
-	return reconnect.Out{Message: text(data), Session: session}
+func pinned(session uint64, data string) reconnect.Outgoing {
+	return reconnect.Outgoing{Message: text(data), Session: session}
 }
 
 // keyed returns a message with a key.
-func keyed(key, data string) reconnect.Out { return reconnect.Out{Message: text(data), Key: key} }
+func keyed(key, data string) reconnect.Outgoing {
+	return reconnect.Outgoing{Message: text(data), Key: key}
+}
 
 // startWrite begins a Write. The channel gets its error.
 func startWrite(ctx context.Context, c *reconnect.Conn, data string) <-chan error {
@@ -103,7 +105,7 @@ func startShutdown(ctx context.Context, c *reconnect.Conn) <-chan error {
 }
 
 // sendAndLose sends messages, and loses the session while the first is being written.
-func sendAndLose(t *testing.T, c *reconnect.Conn, peer *conntest.Fake, messages ...reconnect.Out) {
+func sendAndLose(t *testing.T, c *reconnect.Conn, peer *conntest.Fake, messages ...reconnect.Outgoing) {
 	t.Helper()
 	peer.Hold()
 	for _, m := range messages {
@@ -133,7 +135,7 @@ func wantUnsent(t *testing.T, err error, cause error, messages ...string) {
 	require.ErrorAs(t, err, &unsent)
 	got := []string{}
 	for _, r := range unsent.Unsent {
-		got = append(got, string(r.Out.Data))
+		got = append(got, string(r.Outgoing.Data))
 		require.NotEqual(t, reconnect.FateWritten, r.Fate)
 	}
 	require.Equal(t, messages, got)

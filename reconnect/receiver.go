@@ -29,7 +29,7 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 		if life.o.rare.Rotate.Overlap == OverlapMix || life.o.rare.MarkRefetch {
 			r.turn = new(xsync.Slot)
 		}
-	case life.o.Inbox.Overflow != OverflowDiscard:
+	case life.o.Inbox.Overflow != InboxDiscard:
 		r.inbox = inbox.New(life.o.Inbox.limits(), &life.counts.in)
 	}
 }
@@ -121,7 +121,7 @@ func (r *receiver) give(l *served, m Message) error {
 	case r.inbox == nil:
 		return nil
 	}
-	for r.life.o.Inbox.Overflow == OverflowBlock {
+	for r.life.o.Inbox.Overflow == InboxBlock {
 		room := r.inbox.Room()
 		if !r.inbox.Full() {
 			break
@@ -185,9 +185,9 @@ func (r *receiver) discard(l *served) error {
 }
 
 // awaitRoom waits until there is room in the inbox, or until ctx or l ends. It waits only if
-// the policy is OverflowBlock. If it has waited, l is paused: the caller ends the pause.
+// the policy is InboxBlock. If it has waited, l is paused: the caller ends the pause.
 func (r *receiver) awaitRoom(ctx context.Context, l *served) error {
-	for r.life.o.Inbox.Overflow == OverflowBlock && r.inbox.Full() {
+	for r.life.o.Inbox.Overflow == InboxBlock && r.inbox.Full() {
 		if err := r.blocked(ctx, l); err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (r *receiver) seam(l *served, s *Seam) {
 //
 // The end of ctx ends this call and nothing else. Goroutines that read at the same time
 // take turns, those that range over Messages too. Read is an error on a Conn with OnMessage
-// or [OverflowDiscard].
+// or [InboxDiscard].
 func (c *Conn) Read(ctx context.Context, buf []byte) (m Message, err error) {
 	in := c.receiver.inbox
 	if in == nil {
@@ -348,9 +348,9 @@ func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 func (i *Inbox) limits() inbox.Options {
 	o := inbox.Options{Messages: i.Messages, Bytes: i.Bytes}
 	switch i.Overflow {
-	case OverflowDropOldest:
+	case InboxDropOldest:
 		o.Overflow = inbox.DropOldest
-	case OverflowDisconnect:
+	case InboxDisconnect:
 		o.Overflow = inbox.Disconnect
 	}
 	return o

@@ -377,7 +377,7 @@ func TestPoisonFindsAHandlerThatKeepsItsMessage(t *testing.T) {
 
 func TestDiscardKeepsNothingAndStaysAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		c, peer := readInbox(t, s, reconnect.Inbox{Overflow: reconnect.OverflowDiscard})
+		c, peer := readInbox(t, s, reconnect.Inbox{Overflow: reconnect.InboxDiscard})
 		deliver(peer, 1, 1000)
 		require.Equal(t, uint64(1000), c.Stats().Received)
 		_, err := c.Read(t.Context(), nil)
@@ -404,8 +404,8 @@ func TestABlockedInboxNoticesThatTheConnectionWasCut(t *testing.T) {
 func TestALargeBufferIsNotKept(t *testing.T) {
 	for name, o := range map[string]*reconnect.Options{
 		"push":    {OnMessage: func(context.Context, reconnect.Message) {}},
-		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDropOldest, Messages: 1}},
-		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}},
+		"pull":    {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDropOldest, Messages: 1}},
+		"discard": {Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

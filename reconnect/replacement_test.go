@@ -40,7 +40,7 @@ func TestACallbackThatDoesNotReturnEndsBothSessions(t *testing.T) {
 func TestHeldMessagesForWhichThereIsNoRoomEndTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := rotating(reconnect.OverlapHold)
-		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.OverflowDisconnect}
+		o.Inbox = reconnect.Inbox{Messages: 2, Overflow: reconnect.InboxDisconnect}
 		c, old, next := overlapping(s, &o)
 		deliver(next, 10, 14)
 		old.Fail(errLost)

@@ -45,7 +45,7 @@ func TestOnReceiptIsCalledExactlyOnceForEach(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Outbox.Messages = 5
-		o.Outbox.Overflow = reconnect.OverflowDropOldest
+		o.Outbox.Overflow = reconnect.OutboxDropOldest
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		queue(t, c, "1")
@@ -59,7 +59,7 @@ func TestOnReceiptIsCalledExactlyOnceForEach(t *testing.T) {
 		closeAndWait(c)
 		all := map[string]int{}
 		for _, r := range receipts.all() {
-			all[string(r.Out.Data)]++
+			all[string(r.Outgoing.Data)]++
 			require.Equal(t, r.Fate == reconnect.FateWritten, r.Err == nil)
 		}
 		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
@@ -74,7 +74,7 @@ func TestOnReceiptMaySend(t *testing.T) {
 		var c *reconnect.Conn
 		o.Outbox.OnReceipt = func(ctx context.Context, r reconnect.Receipt) {
 			receipts.add(ctx, r)
-			if string(r.Out.Data) == "a" {
+			if string(r.Outgoing.Data) == "a" {
 				require.NoError(t, c.Send(out("b")))
 				require.NoError(t, c.Write(context.Background(), text("c")))
 				require.Equal(t, uint64(3), c.Stats().Written)
@@ -196,7 +196,7 @@ func TestAnOnReceiptThatHangsBoundsTheOutbox(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Equal(t, "a a a a", written(peer))
-		err := c.Send(reconnect.Out{Message: text("b")})
+		err := c.Send(reconnect.Outgoing{Message: text("b")})
 		require.ErrorIs(t, err, reconnect.ErrOutboxFull)
 		require.ErrorContains(t, err, "3 receipts wait for Outbox.OnReceipt")
 		require.NoError(t, c.Write(t.Context(), text("w")))
@@ -219,7 +219,7 @@ func TestAnOnReceiptThatHangsBoundsTheBytes(t *testing.T) {
 			queue(t, c, "12345")
 			require.NotEmpty(t, written(peer))
 		}
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("b")}), reconnect.ErrOutboxFull)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("b")}), reconnect.ErrOutboxFull)
 		close(hung)
 	})
 }
@@ -230,7 +230,7 @@ func TestAnOnReceiptThatDoesNotReturnIsCalledForTheNext(t *testing.T) {
 		var reported notes
 		o := withPolicy(every(time.Second))
 		o.Outbox.OnReceipt = func(_ context.Context, r reconnect.Receipt) {
-			reported.add(string(r.Out.Data))
+			reported.add(string(r.Outgoing.Data))
 			runtime.Goexit()
 		}
 		c := s.open(&o)
@@ -267,13 +267,13 @@ func TestAwaitReceiptsWaitsForThoseOfTheLastSession(t *testing.T) {
 		require.Zero(t, <-waited)
 		require.NoError(t, <-failed)
 		for range 3 {
-			require.NoError(t, c.Send(reconnect.Out{Message: text("x")}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: text("x")}))
 		}
 		synctest.Wait()
 		require.Len(t, peer.Written(), 3)
 		peer.Fail(errLost)
 		synctest.Wait()
-		require.NoError(t, c.Send(reconnect.Out{Message: text("queued")})) // AwaitReceipts does not wait for this one
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("queued")})) // AwaitReceipts does not wait for this one
 		s.wantDial().accept()
 		require.Equal(t, 3*time.Second, <-waited)
 		require.NoError(t, <-failed)
@@ -289,7 +289,7 @@ func TestAwaitReceiptsEndsWithOnSession(t *testing.T) {
 		c := s.open(&o)
 		s.wantDial().accept()
 		require.NoError(t, <-failed)
-		require.NoError(t, c.Send(reconnect.Out{Message: text("x")}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("x")}))
 		synctest.Wait()
 		c.Redial(1, errLost)
 		synctest.Wait()

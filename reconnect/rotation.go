@@ -18,7 +18,7 @@ import (
 // The next session is made by a second dial, through the same gate and policy, the same
 // OnSession and layers, while the present one goes on. If that dial fails, it is repeated as
 // after a loss, and the present session stays. When the next session is ready, messages are
-// sent by it; what was being written ends by the old one, and what has [Out.Session] of the
+// sent by it; what was being written ends by the old one, and what has [Outgoing.Session] of the
 // old one still goes by that. The old one is read to its end, or for Drain, and then closed
 // politely. A verdict of ClassStop on the second dial ends the rotation, and the session stays:
 // After does not ask for another one.

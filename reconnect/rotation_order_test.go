@@ -24,7 +24,7 @@ func TestMessagesGoOutInTheirOrderWhileSessionsComeAndGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &order{r: rand.New(rand.NewPCG(1, 2))}
 			o := withPolicy(every(time.Microsecond))
-			o.WhenDown, o.Inbox.Overflow = reconnect.WhenDownKeep, reconnect.OverflowDiscard
+			o.WhenDown, o.Inbox.Overflow = reconnect.WhenDownKeep, reconnect.InboxDiscard
 			o.Rotate = reconnect.Rotation{Overlap: way, Drain: 100 * time.Microsecond}
 			o.Outbox.OnReceipt = func(context.Context, reconnect.Receipt) {}
 			c, err := reconnect.New(d, &o)
@@ -54,7 +54,7 @@ func sendInOrder(t *testing.T, c *reconnect.Conn, name string, messages int) {
 		if i%3 == 0 {
 			err = c.Write(t.Context(), m)
 		} else {
-			err = c.SendWait(t.Context(), reconnect.Out{Message: m})
+			err = c.SendWait(t.Context(), reconnect.Outgoing{Message: m})
 		}
 		if err != nil && i%3 != 0 { // a Write may have begun when its session was lost
 			t.Errorf("%s: %v", m.Data, err)

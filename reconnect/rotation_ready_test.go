@@ -162,7 +162,7 @@ func rotateAtOnce(t *testing.T, way reconnect.Overlap, sessions uint64) {
 		return last.Conn(), nil
 	}
 	o := withPolicy(every(time.Microsecond))
-	o.Inbox.Overflow, o.Rotate = reconnect.OverflowDiscard, reconnect.Rotation{Overlap: way, Drain: time.Nanosecond}
+	o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: time.Nanosecond}
 	done := make(chan string, 2*sessions) // has room for all
 	o.Run.Trace = &reconnect.Trace{RotateDone: func(d reconnect.RotateDone) { done <- fmt.Sprint(d.Session, d.Err) }}
 	c, err := reconnect.New(reconnect.DialFunc(dial), &o)
@@ -194,7 +194,7 @@ func TestRotateBeforeASessionIsReady(t *testing.T) {
 		var c *reconnect.Conn
 		present := make(chan uint64, 1)
 		o := withPolicy(every(time.Microsecond))
-		o.Inbox.Overflow, o.Rotate.Drain = reconnect.OverflowDiscard, time.Nanosecond
+		o.Inbox.Overflow, o.Rotate.Drain = reconnect.InboxDiscard, time.Nanosecond
 		o.Run.Trace = &reconnect.Trace{RotateDone: func(reconnect.RotateDone) { present <- c.Status().Session }}
 		c, err := reconnect.New(reconnect.DialFunc(dial), &o)
 		require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestRotateDoesNoHarmAtAnyMoment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &losers{starts: map[uint64]int{}, ends: map[uint64]int{}}
 			o := withPolicy(every(time.Microsecond))
-			o.Inbox.Overflow, o.Rotate = reconnect.OverflowDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
+			o.Inbox.Overflow, o.Rotate = reconnect.InboxDiscard, reconnect.Rotation{Overlap: way, Drain: 50 * time.Microsecond}
 			o.Run.Trace = &reconnect.Trace{RotateStart: w.started, RotateDone: w.done}
 			c, err := reconnect.New(w, &o)
 			require.NoError(t, err)

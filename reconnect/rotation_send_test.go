@@ -38,8 +38,8 @@ func TestAnAnswerGoesByTheSessionOfTheQuestion(t *testing.T) {
 		o, _ := sending(reconnect.WhenDownFail)
 		c, old, next := overlapping(s, o)
 		require.NoError(t, c.WriteTo(t.Context(), 1, text("a")))
-		require.NoError(t, c.Send(reconnect.Out{Message: text("b"), Session: 1}))
-		require.NoError(t, c.Send(reconnect.Out{Message: text("c"), Session: 2}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("b"), Session: 1}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("c"), Session: 2}))
 		queue(t, c, "d")
 		require.NoError(t, c.WriteTo(t.Context(), 2, text("e")))
 		require.NoError(t, c.Write(t.Context(), text("f")))
@@ -49,7 +49,7 @@ func TestAnAnswerGoesByTheSessionOfTheQuestion(t *testing.T) {
 		old.Fail(errLost)
 		synctest.Wait()
 		require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("g")), reconnect.ErrSessionLost)
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("g"), Session: 1}), reconnect.ErrSessionLost)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("g"), Session: 1}), reconnect.ErrSessionLost)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestTheQueueMovesToTheNextSession(t *testing.T) {
 		queue(t, c, "a")
 		synctest.Wait() // a is being written
 		queue(t, c, "b", "c")
-		require.NoError(t, c.Send(reconnect.Out{Message: text("d"), Session: 1}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("d"), Session: 1}))
 		c.Rotate(1, reconnect.Advice{})
 		next := s.wantDial().accept()
 		require.Empty(t, texts(next))

@@ -70,7 +70,7 @@ type owner[C io.Closer] interface {
 	dialed(c C, s *Session)                                    // a session begins
 	failed()                                                   // a dial brought no connection
 	troubled(atGate bool, try int, err error, c backoff.Class) // a dial has failed, or hangs, and another goes on; c is as below
-	waiting(w Wait, c backoff.Class)                           // a wait begins; c is what Classify made of its cause
+	waiting(w WaitStart, c backoff.Class)                      // a wait begins; c is what Classify made of its cause
 	ended(err error) error                                     // nothing follows; returns what Run returns
 	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
 	judge(err error) backoff.Verdict                           // returns the verdict on why a dial has failed or a session has ended
@@ -89,7 +89,7 @@ type owner[C io.Closer] interface {
 // supervise is Run for options that are complete.
 func supervise[C io.Closer](ctx context.Context, o *RunOptions, owner owner[C]) error {
 	err := owner.ended(newSupervisor(o, o.dials, owner).run(ctx))
-	call(owner.hooks().Load().End, End{Name: owner.name(), Err: err})
+	call(owner.hooks().Load().ConnDone, ConnDone{Name: owner.name(), Err: err})
 	return err
 }
 
@@ -169,7 +169,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	session.leaveGate(s.openedVerdict(ctx, c, err))
 	s.cause = err
 	ended := link.Now()
-	end := SessionEnd{
+	end := SessionDone{
 		Name: s.owner.name(), Session: session.Number, Cause: err, Reason: s.owner.reason(ctx, c, err),
 		Uptime: ended - session.start, Planned: s.owner.wasReplaced(c),
 	}
@@ -272,7 +272,7 @@ func (f *functions[C]) connecting(bool)                          {}
 func (f *functions[C]) dialed(C, *Session)                       {}
 func (f *functions[C]) failed()                                  {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
-func (f *functions[C]) waiting(Wait, backoff.Class)              {}
+func (f *functions[C]) waiting(WaitStart, backoff.Class)         {}
 func (f *functions[C]) ended(err error) error                    { return err }
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }

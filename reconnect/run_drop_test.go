@@ -76,7 +76,7 @@ func keep(s dropping, dial func() error, o reconnect.RunOptions) error {
 		fake := conntest.NewFake(nil)
 		time.AfterFunc(s.ready, func() { fake.Fail(s.cause) })
 		return fake, dial()
-	}), &reconnect.Options{Run: o, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+	}), &reconnect.Options{Run: o, Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
 	if err == nil {
 		<-c.Done()
 		err = c.Err()

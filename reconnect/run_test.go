@@ -152,7 +152,7 @@ func TestAKickFromWaitStartCutsThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		var c *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.Wait) { c.Kick() }}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) { c.Kick() }}
 		c = s.open(&o)
 		s.wantDial().refuse(errLost)
 		require.Zero(t, s.wantDial().at)
@@ -208,7 +208,7 @@ func TestOneKickCutsOneWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		var c *reconnect.Conn
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) {
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) {
 			if w.Try == 2 { // while the supervisor is here it cannot take the first kick before the second
 				c.Kick()
 				c.Kick()

@@ -188,9 +188,9 @@ func TestAHostileServerIsSurvived(t *testing.T) {
 				// Collect the waits, which must agree with the status.
 				o := withPolicy(doubling{})
 				o.Run.OneConnection = true
-				var waits []reconnect.Wait
+				var waits []reconnect.WaitStart
 				var opened atomic.Pointer[reconnect.Conn] // the first wait may be before New has returned
-				o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) {
+				o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) {
 					waits = append(waits, w)
 					if c := opened.Load(); c != nil && c.Status().Err != w.Cause {
 						t.Errorf("the status says %v, the wait %v", c.Status().Err, w.Cause)

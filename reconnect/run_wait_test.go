@@ -133,7 +133,7 @@ func TestTriesAreCountedFromTheLastStableSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		var tries []int
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { tries = append(tries, w.Try) }}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { tries = append(tries, w.Try) }}
 		c := s.open(&o)
 		s.wantDial().refuse(errLost)
 		s.wantDial().accept().Fail(errLost)
@@ -220,7 +220,7 @@ func TestAHerdOfWebSocketsDoesNotComeBackInStep(t *testing.T) {
 	withWSServer(t, conntest.Discard, func(t *testing.T, server *wsServer) {
 		conns := make([]*reconnect.Conn, clients)
 		for i := range conns {
-			conns[i] = server.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+			conns[i] = server.open(t, &reconnect.Options{Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
 		}
 		for _, c := range conns {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
@@ -251,9 +251,9 @@ func TestRetryAfterIsAddedToTheWait(t *testing.T) {
 // Promise 3: the wait before a session includes what a server asked for.
 func TestARetryAfterIsAPartOfTheWaitBefore(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
-		var ends []reconnect.SessionEnd
+		var ends []reconnect.SessionDone
 		o := withPolicy(every(time.Second))
-		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e) }}
 		s.open(&o)
 		s.wantDial().refuse(backoff.RetryAfter(errLost, 10*time.Minute))
 		peer := s.wantDial().accept()

@@ -34,7 +34,7 @@ func TestAnErrorIsNeverASuccess(t *testing.T) {
 		o := withPolicy(every(time.Second))
 		var classes []backoff.Class
 		o.Run.Classify = func(error) backoff.Verdict { return backoff.Verdict{} }
-		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.Wait) { classes = append(classes, w.Verdict.Class) }}
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { classes = append(classes, w.Verdict.Class) }}
 		s.open(&o)
 		s.wantDial().refuse(errLost)
 		s.wantDial()

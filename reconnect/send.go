@@ -11,8 +11,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/outbox/queue"
 )
 
-// Out is a message for [Conn.Send], and the terms on which it is sent.
-type Out struct {
+// Outgoing is a message for [Conn.Send], and the terms on which it is sent.
+type Outgoing struct {
 	// Message is what is sent. If Send accepts it, its data belongs to the Conn until
 	// Outbox.OnReceipt is called with it.
 	conn.Message
@@ -24,7 +24,7 @@ type Out struct {
 	// that only Outbox.Age counts.
 	Deadline time.Time
 
-	// Key names what the message is about: see [OverflowReplaceKey]. Default: nothing.
+	// Key names what the message is about: see [OutboxReplaceKey]. Default: nothing.
 	Key string
 
 	// Session is the only session by which the message may be sent, such as that of the
@@ -44,13 +44,13 @@ type Out struct {
 
 // Receipt says what became of a message that Send accepted.
 type Receipt struct {
-	Out     Out       // the message; its data belongs to the caller again
-	Fate    Fate      // what became of it
-	Session uint64    // the session by which it was written, or tried last; 0: none
-	Tries   int       // the number of sessions that tried it; above 1 only if it is Repeatable
-	Began   time.Time // when the last write of it began; zero: none did
-	Ended   time.Time // when that write ended; zero: none began
-	Err     error     // why it was not written; nil if it was
+	Outgoing Outgoing  // the message; its data belongs to the caller again
+	Fate     Fate      // what became of it
+	Session  uint64    // the session by which it was written, or tried last; 0: none
+	Tries    int       // the number of sessions that tried it; above 1 only if it is Repeatable
+	Began    time.Time // when the last write of it began; zero: none did
+	Ended    time.Time // when that write ended; zero: none began
+	Err      error     // why it was not written; nil if it was
 }
 
 // Send queues a message and returns without waiting for the network. Nil means that the
@@ -64,12 +64,12 @@ type Receipt struct {
 // of the next session has returned. Messages that wait at the same time are handed to the
 // kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.Transport]
 // and Outbox.OneByOne is not set. None is held back for that.
-func (c *Conn) Send(o Out) error { return c.sender.send(o) }
+func (c *Conn) Send(o Outgoing) error { return c.sender.send(o) }
 
 // SendWait is Send, but while there is no room ([ErrOutboxFull]) it waits, until there is
 // some or ctx ends; the error then has the cause of ctx. A message that is larger than
 // Outbox.Bytes is refused at once.
-func (c *Conn) SendWait(ctx context.Context, o Out) error { return c.sender.sendWait(ctx, o) }
+func (c *Conn) SendWait(ctx context.Context, o Outgoing) error { return c.sender.sendWait(ctx, o) }
 
 var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt, because nobody else could learn what became of a message")
 
@@ -77,8 +77,8 @@ var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt,
 // [net.ErrClosed], the cause of a context, and the error of a connection.
 var (
 	ErrOutboxFull  = outbox.ErrFull        // there was no room: see Outbox.Overflow
-	ErrReplaced    = outbox.ErrReplaced    // with OverflowReplaceKey
-	ErrExpired     = outbox.ErrExpired     // Out.Deadline or Outbox.Age has passed
+	ErrReplaced    = outbox.ErrReplaced    // with OutboxReplaceKey
+	ErrExpired     = outbox.ErrExpired     // Outgoing.Deadline or Outbox.Age has passed
 	ErrSessionLost = outbox.ErrSessionLost // and the message was for that session only, or not kept
 )
 
@@ -156,9 +156,9 @@ func (s *sender) options() outbox.Options {
 		Refusal: s.state.refusal, Await: s.life.waitFor,
 	}
 	switch o.Overflow {
-	case OverflowDropOldest:
+	case OutboxDropOldest:
 		options.Full = queue.DropOldest
-	case OverflowReplaceKey:
+	case OutboxReplaceKey:
 		options.Full = queue.ReplaceKey
 	}
 	if o.OnReceipt != nil {
@@ -170,7 +170,7 @@ func (s *sender) options() outbox.Options {
 // receiptOf returns a receipt of the outbox for the user.
 func receiptOf(r outbox.Receipt) Receipt {
 	return Receipt{
-		Out: Out(r.Out), Fate: Fate(r.Fate), Session: r.Session, Tries: r.Tries,
+		Outgoing: Outgoing(r.Out), Fate: Fate(r.Fate), Session: r.Session, Tries: r.Tries,
 		Began: r.Began, Ended: r.Ended, Err: r.Err,
 	}
 }
@@ -181,9 +181,9 @@ func (l *served) keeps(life *lifetime, cause error) outbox.Keeps {
 	if life.o.Outbox.Keep == nil {
 		return nil
 	}
-	return func(o outbox.Out) bool {
+	return func(o outbox.Outgoing) bool {
 		l.calling.enter(&keep)
-		kept := life.o.Outbox.Keep(&life.Context, Out(o), cause)
+		kept := life.o.Outbox.Keep(&life.Context, Outgoing(o), cause)
 		l.calling.leave() // not if Keep ended this goroutine: see keeper.serving
 		return kept
 	}

@@ -24,14 +24,14 @@ func TestSendsAreWrittenAndReportedInOrder(t *testing.T) {
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		tag := new(int)
-		require.NoError(t, c.Send(reconnect.Out{Message: text("a"), Tag: tag}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("a"), Tag: tag}))
 		queue(t, c, "b", "c")
 		require.Equal(t, "a b c", written(peer))
 		receipts.want(t, "a: written 1", "b: written 1", "c: written 1")
 		first := receipts.all()[0]
 		now := time.Now()
-		require.Equal(t, reconnect.Receipt{Out: reconnect.Out{Message: text("a"), Tag: tag}, Session: 1, Tries: 1, Began: now, Ended: now}, first)
-		require.Same(t, tag, first.Out.Tag)
+		require.Equal(t, reconnect.Receipt{Outgoing: reconnect.Outgoing{Message: text("a"), Tag: tag}, Session: 1, Tries: 1, Began: now, Ended: now}, first)
+		require.Same(t, tag, first.Outgoing.Tag)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestSendNeedsOnReceipt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{WhenDown: reconnect.WhenDownWait})
 		peer := s.wantDial().accept()
-		require.ErrorContains(t, c.Send(reconnect.Out{Message: text("a")}), "Outbox.OnReceipt")
+		require.ErrorContains(t, c.Send(reconnect.Outgoing{Message: text("a")}), "Outbox.OnReceipt")
 		require.Empty(t, written(peer))
 	})
 }
@@ -82,7 +82,7 @@ func TestSendFailsWhileNoSessionIsReadyUnlessMessagesAreKept(t *testing.T) {
 			o, receipts := sending(down)
 			c := s.open(o)
 			s.wantDial().refuse(errLost)
-			err := c.Send(reconnect.Out{Message: text("a")})
+			err := c.Send(reconnect.Outgoing{Message: text("a")})
 			wantFate(t, err, reconnect.FateDropped, 0)
 			require.ErrorIs(t, err, reconnect.ErrNotReady)
 			require.ErrorIs(t, err, errLost, "and why there is none")
@@ -146,7 +146,7 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 				c := s.open(o)
 				s.wantDial().accept()
 				require.NoError(t, end(c))
-				err := c.Send(reconnect.Out{Message: text("a")})
+				err := c.Send(reconnect.Outgoing{Message: text("a")})
 				wantFate(t, err, reconnect.FateDropped, 0)
 				require.ErrorIs(t, err, net.ErrClosed)
 				receipts.want(t)
@@ -158,7 +158,9 @@ func TestSendAfterTheEndIsRefused(t *testing.T) {
 // Promise 6: no message is lost silently when the Conn ends by itself.
 // The first Send makes the outbox, which must know what has been before.
 func TestTheFirstSendMayComeAtAnyTime(t *testing.T) {
-	first := func(session uint64) reconnect.Out { return reconnect.Out{Message: text("a"), Session: session} }
+	first := func(session uint64) reconnect.Outgoing {
+		return reconnect.Outgoing{Message: text("a"), Session: session}
+	}
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, receipts := sending(reconnect.WhenDownKeep)
 		o.Run.Policy = every(time.Second)
@@ -191,7 +193,7 @@ func TestWhatIsQueuedAtTheEndIsReportedAsDropped(t *testing.T) {
 		<-c.Done()
 		receipts.want(t, "a: dropped 0", "b: dropped 0")
 		require.ErrorIs(t, receipts.last(t).Err, net.ErrClosed)
-		require.ErrorIs(t, c.Send(reconnect.Out{Message: text("c")}), net.ErrClosed)
+		require.ErrorIs(t, c.Send(reconnect.Outgoing{Message: text("c")}), net.ErrClosed)
 		require.ErrorIs(t, c.Write(t.Context(), text("w")), net.ErrClosed, "nor does a Write wait")
 	})
 }

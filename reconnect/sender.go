@@ -342,18 +342,18 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 }
 
 // send is Send.
-func (s *sender) send(o Out) error {
+func (s *sender) send(o Outgoing) error {
 	if s.life.o.Outbox.OnReceipt == nil {
 		return errNoOnReceipt
 	}
-	if err := s.queue().Accept(outbox.Out(o)); err != nil {
+	if err := s.queue().Accept(outbox.Outgoing(o)); err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
 	return nil
 }
 
 // sendWait is SendWait.
-func (s *sender) sendWait(ctx context.Context, o Out) error {
+func (s *sender) sendWait(ctx context.Context, o Outgoing) error {
 	if s.life.o.Outbox.OnReceipt == nil {
 		return errNoOnReceipt
 	}
@@ -362,7 +362,7 @@ func (s *sender) sendWait(ctx context.Context, o Out) error {
 	for {
 		err := context.Cause(ctx)
 		if err == nil {
-			if err = q.Accept(outbox.Out(o)); err == nil {
+			if err = q.Accept(outbox.Outgoing(o)); err == nil {
 				return nil
 			}
 		}

@@ -119,7 +119,7 @@ func TestAwaitSessionEndsAsSoonAsShutdownHasBegun(t *testing.T) {
 		o, _ := sending(reconnect.WhenDownKeep)
 		c := s.open(o)
 		s.wantDial()
-		require.NoError(t, c.Send(reconnect.Out{Message: text("kept")}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: text("kept")}))
 		result := awaiting(t.Context(), c)
 		require.Empty(t, result)
 		go c.Shutdown(context.Background()) // ends with the Conn

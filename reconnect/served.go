@@ -24,17 +24,17 @@ type served struct {
 
 // extra is what only some sessions have.
 type extra struct {
-	hint  *hint        // with which it was dialed
-	aging *aging       // nil: there is no limit on its age
-	idle  *watch.Idle  // nil: nothing is written when nothing was for a while
-	stall *watch.Stall // nil: there is no limit
-	mark  *mark        // nil: the user wants none
+	hint  *hint            // with which it was dialed
+	aging *aging           // nil: there is no limit on its age
+	idle  *watch.KeepAlive // nil: nothing is written when nothing was for a while
+	stall *watch.Stall     // nil: there is no limit
+	mark  *mark            // nil: the user wants none
 }
 
 // newExtra returns nil if there is nothing extra.
 func newExtra(life *lifetime, h *hint) *extra {
 	o := life.o.rare
-	if h == nil && o.Idle.After <= 0 && o.Rotate.After <= 0 && !o.MarkRefetch && life.watch.Stall == nil {
+	if h == nil && o.KeepAlive.Every <= 0 && o.Rotate.After <= 0 && !o.MarkRefetch && life.watch.Stall == nil {
 		return nil
 	}
 	return &extra{hint: h, mark: newMark(o.MarkRefetch)}
@@ -60,7 +60,7 @@ func (l *served) hint() *hint {
 func (l *served) prepare(w *watch.Shared) {
 	notes := l.liveness.Prepare(w, l.Conn)
 	if x := l.extra; x != nil {
-		x.idle, x.stall = watch.NewIdle(w, &l.Link), watch.NewStall(w, &l.Link)
+		x.idle, x.stall = watch.NewKeepAlive(w, &l.Link), watch.NewStall(w, &l.Link)
 		notes = notes || x.idle != nil || x.stall != nil
 	}
 	if notes {

@@ -53,8 +53,8 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		o.OnSession = func(context.Context, *reconnect.Opening) error { time.Sleep(2 * time.Second); return nil }
-		var ends []reconnect.SessionEnd
-		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e) }}
+		var ends []reconnect.SessionDone
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e) }}
 		s.open(&o)
 		for _, ready := range []time.Duration{9 * time.Second, 10 * time.Second} {
 			peer := s.wantDial().accept()
@@ -67,7 +67,7 @@ func TestSessionDoneTellsHowLongItWasReady(t *testing.T) {
 			require.ErrorIs(t, e.Cause, errLost)
 			ends[i].Cause = nil
 		}
-		require.Equal(t, []reconnect.SessionEnd{
+		require.Equal(t, []reconnect.SessionDone{
 			{Session: 1, Uptime: 11 * time.Second, Ready: 9 * time.Second},
 			{Session: 2, Uptime: 12 * time.Second, Ready: 10 * time.Second, Stable: true},
 		}, ends)
@@ -80,7 +80,7 @@ func TestSessionDoneTellsTheReason(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Second))
 		var reasons []backoff.Reason
-		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { reasons = append(reasons, e.Reason) }}
+		o.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { reasons = append(reasons, e.Reason) }}
 		c := s.open(&o)
 		s.wantDial().accept().Fail(io.EOF)
 		s.wantDial().accept().Fail(&conn.ProtocolError{})
@@ -98,7 +98,7 @@ func TestSessionDoneTellsTheReason(t *testing.T) {
 func TestSessionDoneTellsThatWeEndedIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		var reasons []backoff.Reason
-		trace := &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { reasons = append(reasons, e.Reason) }}
+		trace := &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { reasons = append(reasons, e.Reason) }}
 		c := s.open(&reconnect.Options{Run: reconnect.RunOptions{Trace: trace}})
 		s.wantDial().accept()
 		closeAndWait(c)
@@ -116,7 +116,7 @@ func TestReadyCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ready := 0
-		var end reconnect.SessionEnd
+		var end reconnect.SessionDone
 		_ = reconnect.Run(ctx, func(context.Context) (*runConn, error) { return &runConn{}, nil },
 			func(_ context.Context, _ *runConn, s *reconnect.Session) error {
 				s.Ready()
@@ -126,7 +126,7 @@ func TestReadyCountsOnce(t *testing.T) {
 				return nil
 			}, &reconnect.RunOptions{Trace: &reconnect.Trace{
 				SessionReady: func(*reconnect.Session) { ready++ },
-				SessionDone:  func(e reconnect.SessionEnd) { end = e },
+				SessionDone:  func(e reconnect.SessionDone) { end = e },
 			}})
 		require.Equal(t, 1, ready)
 		require.Equal(t, time.Second, end.Ready)
@@ -139,7 +139,7 @@ func TestReadyAfterTheEndDoesNothing(t *testing.T) {
 		var events []string
 		trace := &reconnect.Trace{
 			SessionReady: func(*reconnect.Session) { events = append(events, "ready") },
-			SessionDone:  func(reconnect.SessionEnd) { events = append(events, "done") },
+			SessionDone:  func(reconnect.SessionDone) { events = append(events, "done") },
 		}
 		var first *reconnect.Session
 		serve := func(_ context.Context, _ *runConn, s *reconnect.Session) error {

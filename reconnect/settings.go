@@ -32,10 +32,10 @@ var defaultLiveness = &watch.LivenessOptions{Limit: 30 * time.Second, Now: time.
 // options returns the options of the watcher, with the default in the place of each field that is
 // zero.
 func (o *Liveness) options() *watch.LivenessOptions {
-	if o.Limit == 0 && o.Probe == nil && o.Every == 0 && o.now == nil {
+	if o.Limit == 0 && o.Probe == nil && o.ProbeEvery == 0 && o.now == nil {
 		return defaultLiveness
 	}
-	w := &watch.LivenessOptions{Limit: cmp.Or(o.Limit, defaultLiveness.Limit), Probe: o.Probe, Every: o.Every, Now: o.now}
+	w := &watch.LivenessOptions{Limit: cmp.Or(o.Limit, defaultLiveness.Limit), Probe: o.Probe, ProbeEvery: o.ProbeEvery, Now: o.now}
 	w.Limit = min(w.Limit, watch.MostLimit)
 	if w.Now == nil {
 		w.Now = time.Now
@@ -53,7 +53,7 @@ func (o *Stall) options() *watch.StallOptions {
 
 // rare are the settings that most Conns leave alone. Those share one.
 type rare struct {
-	Idle        Idle
+	KeepAlive   KeepAlive
 	Pace        budget.Window
 	Resumable   bool
 	Rotate      Rotation
@@ -65,11 +65,11 @@ var noRare = &rare{Rotate: Rotation{}.withDefaults(false), ReadAdvice: ReadAdvic
 
 // rare returns the settings that most leave alone.
 func (o *Options) rare() *rare {
-	if o.Idle.After <= 0 && o.Pace.N == 0 && !o.Resumable && !o.MarkRefetch && o.ReadAdvice == nil && !o.Run.OneConnection &&
+	if o.KeepAlive.Every <= 0 && o.Pace.N == 0 && !o.Resumable && !o.MarkRefetch && o.ReadAdvice == nil && !o.Run.OneConnection &&
 		o.Rotate.After == 0 && o.Rotate.Overlap == OverlapHold && o.Rotate.Drain == 0 {
 		return noRare
 	}
-	r := &rare{o.Idle, o.Pace, o.Resumable, o.Rotate.withDefaults(o.Run.OneConnection), o.ReadAdvice, o.MarkRefetch}
+	r := &rare{o.KeepAlive, o.Pace, o.Resumable, o.Rotate.withDefaults(o.Run.OneConnection), o.ReadAdvice, o.MarkRefetch}
 	if r.ReadAdvice == nil {
 		r.ReadAdvice = ReadAdvice
 	}

@@ -75,7 +75,7 @@ func TestShutdownDrainsOverWebSocketsThatAreCut(t *testing.T) {
 		server.pipe(t).Window(conntest.ToServer, 1000)
 		server.pipe(t).Stall(conntest.ToServer)
 		for i := range 20 {
-			require.NoError(t, c.Send(reconnect.Out{Message: named(fmt.Sprint(i), 10_000), Repeatable: true}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: named(fmt.Sprint(i), 10_000), Repeatable: true}))
 		}
 		shut := startShutdown(t.Context(), c)
 		time.Sleep(time.Second)

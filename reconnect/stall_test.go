@@ -51,7 +51,7 @@ func TestDataPutsTheVerdictOff(t *testing.T) {
 	for name, edit := range map[string]func(*reconnect.Options){
 		"push":    func(o *reconnect.Options) { o.OnMessage = func(context.Context, reconnect.Message) {} },
 		"pull":    func(*reconnect.Options) {},
-		"discard": func(o *reconnect.Options) { o.Inbox.Overflow = reconnect.OverflowDiscard },
+		"discard": func(o *reconnect.Options) { o.Inbox.Overflow = reconnect.InboxDiscard },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {

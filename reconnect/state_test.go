@@ -100,7 +100,7 @@ func TestStatusIsAsNewAsTheEvent(t *testing.T) {
 		var start, end reconnect.Status
 		o.Run.Trace = &reconnect.Trace{
 			SessionStart: func(*reconnect.Session) { start = c.Status() },
-			End:          func(reconnect.End) { end = c.Status() },
+			ConnDone:     func(reconnect.ConnDone) { end = c.Status() },
 		}
 		c = s.open(&o)
 		s.wantDial().accept()

@@ -204,7 +204,7 @@ func (s *stress) probe(p reconnect.ProbeStart) {
 
 // judge finds a session that ended as silent without two probes, or though messages came. Only
 // with OnMessage is it known when a message came.
-func (s *stress) judge(end reconnect.SessionEnd) {
+func (s *stress) judge(end reconnect.SessionDone) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(end.Cause, reconnect.ErrSilent) {

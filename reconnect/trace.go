@@ -44,7 +44,7 @@ type Trace struct {
 	SessionReady func(s *Session)
 
 	// SessionDone reports that a session has ended.
-	SessionDone func(SessionEnd)
+	SessionDone func(SessionDone)
 
 	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs
 	// in a goroutine of its own. From here to RotateDone there may be two supervisors. The
@@ -59,13 +59,13 @@ type Trace struct {
 
 	// WaitStart reports that a wait before the next dial begins. There is no such event
 	// while a dial whose handshake is not answered goes on.
-	WaitStart func(Wait)
+	WaitStart func(WaitStart)
 
 	// WaitDone reports that a wait is over.
 	WaitDone func(WaitDone)
 
-	// End reports that nothing follows. It is the last event, but for Overdue.
-	End func(End)
+	// ConnDone reports that nothing follows. It is the last event, but for Overdue.
+	ConnDone func(ConnDone)
 
 	// ProbeStart reports that a probe of a silent peer begins (Conn only). It runs in the
 	// goroutine of the liveness timer.
@@ -103,12 +103,12 @@ func JoinTraces(traces ...*Trace) *Trace {
 		AddressIgnored: joined(traces, func(t *Trace) func(AddressIgnored) { return t.AddressIgnored }),
 		SessionStart:   joined(traces, func(t *Trace) func(*Session) { return t.SessionStart }),
 		SessionReady:   joined(traces, func(t *Trace) func(*Session) { return t.SessionReady }),
-		SessionDone:    joined(traces, func(t *Trace) func(SessionEnd) { return t.SessionDone }),
+		SessionDone:    joined(traces, func(t *Trace) func(SessionDone) { return t.SessionDone }),
 		RotateStart:    joined(traces, func(t *Trace) func(RotateStart) { return t.RotateStart }),
 		RotateDone:     joined(traces, func(t *Trace) func(RotateDone) { return t.RotateDone }),
-		WaitStart:      joined(traces, func(t *Trace) func(Wait) { return t.WaitStart }),
+		WaitStart:      joined(traces, func(t *Trace) func(WaitStart) { return t.WaitStart }),
 		WaitDone:       joined(traces, func(t *Trace) func(WaitDone) { return t.WaitDone }),
-		End:            joined(traces, func(t *Trace) func(End) { return t.End }),
+		ConnDone:       joined(traces, func(t *Trace) func(ConnDone) { return t.ConnDone }),
 		ProbeStart:     joined(traces, func(t *Trace) func(ProbeStart) { return t.ProbeStart }),
 		ProbeDone:      joined(traces, func(t *Trace) func(ProbeDone) { return t.ProbeDone }),
 		SlowHandler:    joined(traces, func(t *Trace) func(SlowHandler) { return t.SlowHandler }),
@@ -189,8 +189,8 @@ type AddressIgnored struct {
 	Err  error  // why the dialer has not followed the address; it holds no more of it than the host, if the dialer's errors do not
 }
 
-// SessionEnd is the event of [Trace.SessionDone].
-type SessionEnd struct {
+// SessionDone is the event of [Trace.SessionDone].
+type SessionDone struct {
 	Name    string         // RunOptions.Name
 	Session uint64         // the number of the session
 	Cause   error          // why it has ended; never nil
@@ -216,8 +216,8 @@ type RotateDone struct {
 	Err     error         // nil: it was replaced; else why not, such as that it was lost first
 }
 
-// Wait is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
-type Wait struct {
+// WaitStart is the event of [Trace.WaitStart]. The wait takes Verdict.RetryAfter, and then Drawn.
+type WaitStart struct {
 	Name    string          // RunOptions.Name
 	Try     int             // the number of the dial that follows
 	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
@@ -228,13 +228,13 @@ type Wait struct {
 // WaitDone is the event of [Trace.WaitDone].
 type WaitDone struct {
 	Name   string        // RunOptions.Name
-	Try    int           // as in Wait
+	Try    int           // as in WaitStart
 	Took   time.Duration // how long the wait was
 	Kicked bool          // whether a kick cut it short
 }
 
-// End is the event of [Trace.End].
-type End struct {
+// ConnDone is the event of [Trace.ConnDone].
+type ConnDone struct {
 	Name string // RunOptions.Name
 	Err  error  // what Run or Conn.Err returns
 }
@@ -266,7 +266,7 @@ type Overdue struct {
 	Name string // RunOptions.Name
 
 	// What is the function: "dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep",
-	// "Probe", "OnReceipt", "Idle.Message", "Rotate.Allowed", "Stall.Expected",
+	// "Probe", "OnReceipt", "KeepAlive.Message", "Rotate.Allowed", "Stall.Expected",
 	// "Trace.RotateStart", "Trace.RotateDone" or "a hook"; or "reader".
 	What string
 

@@ -65,10 +65,10 @@ func TestJoinedTracesAllGetEachEvent(t *testing.T) {
 // What no trace observes costs nothing.
 func TestJoinedTracesHaveNoHookThatNoneOfThemHas(t *testing.T) {
 	called := 0
-	one := &reconnect.Trace{End: func(reconnect.End) { called++ }}
+	one := &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { called++ }}
 	both := reconnect.JoinTraces(one, &reconnect.Trace{}, nil)
 	require.Nil(t, both.DialStart)
-	both.End(reconnect.End{})
+	both.ConnDone(reconnect.ConnDone{})
 	require.Equal(t, 1, called)
 	require.Equal(t, &reconnect.Trace{}, reconnect.JoinTraces())
 }
@@ -87,10 +87,10 @@ func recorder(n *notes) *reconnect.Trace {
 		},
 		SessionStart: func(s *reconnect.Session) { n.add("session " + number(s.Number)) },
 		SessionReady: func(s *reconnect.Session) { n.add("ready " + number(s.Number)) },
-		SessionDone:  func(e reconnect.SessionEnd) { n.add("session " + number(e.Session) + " ended") },
-		WaitStart:    func(reconnect.Wait) { n.add("wait") },
+		SessionDone:  func(e reconnect.SessionDone) { n.add("session " + number(e.Session) + " ended") },
+		WaitStart:    func(reconnect.WaitStart) { n.add("wait") },
 		WaitDone:     func(reconnect.WaitDone) { n.add("waited") },
-		End:          func(reconnect.End) { n.add("end") },
+		ConnDone:     func(reconnect.ConnDone) { n.add("end") },
 	}
 }
 
@@ -109,12 +109,12 @@ func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
 			DialDone:     func(e reconnect.DialDone) { n.add(e.Name) },
 			SessionStart: func(e *reconnect.Session) { n.add(e.Name) },
 			SessionReady: func(e *reconnect.Session) { n.add(e.Name) },
-			SessionDone:  func(e reconnect.SessionEnd) { n.add(e.Name) },
-			WaitStart:    func(e reconnect.Wait) { n.add(e.Name) },
+			SessionDone:  func(e reconnect.SessionDone) { n.add(e.Name) },
+			WaitStart:    func(e reconnect.WaitStart) { n.add(e.Name) },
 			WaitDone:     func(e reconnect.WaitDone) { n.add(e.Name) },
 			ProbeStart:   func(e reconnect.ProbeStart) { n.add(e.Name) },
 			ProbeDone:    func(e reconnect.ProbeDone) { n.add(e.Name) },
-			End:          func(e reconnect.End) { n.add(e.Name) },
+			ConnDone:     func(e reconnect.ConnDone) { n.add(e.Name) },
 		}
 		// A dial that fails, a session with a probe, a loss, and the end.
 		c := s.open(&o)

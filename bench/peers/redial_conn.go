@@ -25,7 +25,7 @@ func openRedial(ctx context.Context, t *target, d reconnect.Dialer, o *reconnect
 	if t.onUp != nil || t.onDown != nil { // a Trace weighs something
 		o.Run.Trace = &reconnect.Trace{
 			SessionReady: func(*reconnect.Session) { t.isUp() },
-			SessionDone:  func(e reconnect.SessionEnd) { t.isDown(e.Cause) },
+			SessionDone:  func(e reconnect.SessionDone) { t.isDown(e.Cause) },
 		}
 	}
 	if t.wait > 0 {
@@ -49,7 +49,7 @@ func openRedial(ctx context.Context, t *target, d reconnect.Dialer, o *reconnect
 func (c *redialClient) Send(p []byte) error {
 	m := conn.Message{Type: conn.Binary, Data: p}
 	if c.queued {
-		return c.conn.SendWait(context.Background(), reconnect.Out{Message: m}) // which waits only if it must, as Write does
+		return c.conn.SendWait(context.Background(), reconnect.Outgoing{Message: m}) // which waits only if it must, as Write does
 	}
 	return c.conn.Write(context.Background(), m)
 }

@@ -61,17 +61,17 @@ func quiet(pings int, asked chan time.Time) func(context.Context, *websocket.Con
 }
 
 // follows has a client with the defaults follow a quiet venue, in virtual time.
-func follows(t *testing.T, pings int, f func(t *testing.T, c *Client, ends <-chan reconnect.SessionEnd, asked <-chan time.Time)) {
+func follows(t *testing.T, pings int, f func(t *testing.T, c *Client, ends <-chan reconnect.SessionDone, asked <-chan time.Time)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
 		asked := make(chan time.Time, 1000)
 		s := conntest.NewServer(n, "venue.test:80", quiet(pings, asked))
 		defer s.Close()
-		ends := make(chan reconnect.SessionEnd, 8) // more than there are
+		ends := make(chan reconnect.SessionDone, 8) // more than there are
 		c, err := Follow(&dialer.WebSocket{URL: "ws://venue.test/feed", DialContext: n.DialContext}, &reconnect.Options{
 			Rotate: reconnect.Rotation{After: 24 * time.Hour},
 			Pace:   budget.Window{N: 5, Per: 1200 * time.Millisecond},
-			Run:    reconnect.RunOptions{Trace: &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends <- e }}},
+			Run:    reconnect.RunOptions{Trace: &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends <- e }}},
 		})
 		require.NoError(t, err)
 		read := make(chan error, 1)
@@ -88,7 +88,7 @@ func follows(t *testing.T, pings int, f func(t *testing.T, c *Client, ends <-cha
 }
 
 func TestAHeartbeatKeepsAQuietConnection(t *testing.T) {
-	follows(t, 1000, func(t *testing.T, c *Client, ends <-chan reconnect.SessionEnd, _ <-chan time.Time) {
+	follows(t, 1000, func(t *testing.T, c *Client, ends <-chan reconnect.SessionDone, _ <-chan time.Time) {
 		before := c.Feed.Stats().Received
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -99,7 +99,7 @@ func TestAHeartbeatKeepsAQuietConnection(t *testing.T) {
 }
 
 func TestAVenueThatDoesNotAnswerTheHeartbeatIsCut(t *testing.T) {
-	follows(t, 2, func(t *testing.T, _ *Client, ends <-chan reconnect.SessionEnd, _ <-chan time.Time) {
+	follows(t, 2, func(t *testing.T, _ *Client, ends <-chan reconnect.SessionDone, _ <-chan time.Time) {
 		time.Sleep(50*time.Second - time.Nanosecond)
 		synctest.Wait()
 		require.Empty(t, ends)
@@ -111,7 +111,7 @@ func TestAVenueThatDoesNotAnswerTheHeartbeatIsCut(t *testing.T) {
 }
 
 func TestASessionIsReplacedBeforeADayIsOver(t *testing.T) {
-	follows(t, 10000, func(t *testing.T, c *Client, ends <-chan reconnect.SessionEnd, _ <-chan time.Time) {
+	follows(t, 10000, func(t *testing.T, c *Client, ends <-chan reconnect.SessionDone, _ <-chan time.Time) {
 		time.Sleep(21*time.Hour + 30*time.Minute)
 		synctest.Wait()
 		require.Empty(t, ends)
@@ -125,7 +125,7 @@ func TestASessionIsReplacedBeforeADayIsOver(t *testing.T) {
 }
 
 func TestTheClientSendsNoMoreThanTheVenueAllows(t *testing.T) {
-	follows(t, 1000, func(t *testing.T, c *Client, _ <-chan reconnect.SessionEnd, asked <-chan time.Time) {
+	follows(t, 1000, func(t *testing.T, c *Client, _ <-chan reconnect.SessionDone, asked <-chan time.Time) {
 		for range 20 { // each is two requests
 			for _, symbol := range []string{"C-USD", "GO-USD"} {
 				c.Want(symbol)

@@ -159,7 +159,7 @@ func (c *client) unsaid() int {
 }
 
 // away shows that a wait begins. The Conn calls it.
-func (c *client) away(w reconnect.Wait) {
+func (c *client) away(w reconnect.WaitStart) {
 	c.screen.Away(fmt.Sprintf("away, next try in %s", terminal.Seconds(w.Verdict.RetryAfter+w.Drawn)), w.Cause.Error())
 }
 

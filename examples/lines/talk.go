@@ -44,13 +44,13 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 	}
 	defer c.Close()
 	send := func(line string) {
-		out := reconnect.Out{Message: conn.TextMessage(line)}
+		out := reconnect.Outgoing{Message: conn.TextMessage(line)}
 		err := c.Send(out) // also after Ctrl-C, because the line was typed before
 		if errors.Is(err, reconnect.ErrOutboxFull) {
 			err = c.SendWait(ctx, out) // a pipe is faster than any server
 		}
 		if err != nil {
-			t.done(ctx, reconnect.Receipt{Out: out, Fate: reconnect.FateDropped, Err: err})
+			t.done(ctx, reconnect.Receipt{Outgoing: out, Fate: reconnect.FateDropped, Err: err})
 		}
 	}
 	in := terminal.NewInput(s.In, maxLine)
@@ -151,13 +151,13 @@ func (t *talker) done(_ context.Context, r reconnect.Receipt) {
 	if r.Fate == reconnect.FateUnknown {
 		what = "perhaps not sent"
 	}
-	t.note("%s: %q: %v", what, r.Out.Data, why)
+	t.note("%s: %q: %v", what, r.Outgoing.Data, why)
 }
 
 func (t *talker) trace() *reconnect.Trace {
 	return &reconnect.Trace{
 		SessionReady: func(s *reconnect.Session) { t.note("connected") },
-		WaitStart: func(w reconnect.Wait) {
+		WaitStart: func(w reconnect.WaitStart) {
 			wait := w.Verdict.RetryAfter + w.Drawn
 			t.note("away: %v; next try in %v", w.Cause, wait.Round(100*time.Millisecond))
 		},

@@ -30,7 +30,7 @@ func minute() *plan {
 // held holds a call in virtual time, and returns how many sessions were ended by each cause. Everything takes 27 ms from one end to the other.
 func held(t *testing.T, p *plan) (r *result, ends map[string]int) {
 	ends = map[string]int{}
-	p.trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends[e.Cause.Error()]++ }}
+	p.trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends[e.Cause.Error()]++ }}
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(p.life, p.warn)
 		defer s.close()

@@ -62,7 +62,7 @@ func newClient(o *options, show *reporter) (*client, error) {
 			Policy:   backoff.First(time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
 			Classify: c.classify,
 			Trace: &reconnect.Trace{
-				WaitStart: func(w reconnect.Wait) {
+				WaitStart: func(w reconnect.WaitStart) {
 					c.failure.Store(&w.Cause)
 					until := time.Now().Add(w.Verdict.RetryAfter)
 					c.until.Store(&until)
@@ -135,7 +135,7 @@ func (c *client) receive() {
 func (c *client) send(ctx context.Context, text string) {
 	c.typed++
 	m, err := c.o.form.message(text)
-	out := reconnect.Out{Message: m, Tag: typedLine{c.typed, text}}
+	out := reconnect.Outgoing{Message: m, Tag: typedLine{c.typed, text}}
 	switch {
 	case len(text) > c.o.form.lineLimit(c.o.max), int64(len(m.Data)) > c.o.max:
 		err = errTooLong
@@ -148,7 +148,7 @@ func (c *client) send(ctx context.Context, text string) {
 		}
 	}
 	if err != nil {
-		c.settle(ctx, reconnect.Receipt{Out: out, Fate: reconnect.FateDropped, Err: err})
+		c.settle(ctx, reconnect.Receipt{Outgoing: out, Fate: reconnect.FateDropped, Err: err})
 	}
 }
 
@@ -165,8 +165,8 @@ func (c *client) settle(_ context.Context, r reconnect.Receipt) {
 	case reconnect.FateUnknown:
 		c.unknown.Add(1)
 	}
-	line := r.Out.Tag.(typedLine)
-	c.show.fate(line.number, line.text, r.Out.Message, r.Fate, r.Session, because(r.Err))
+	line := r.Outgoing.Tag.(typedLine)
+	c.show.fate(line.number, line.text, r.Outgoing.Message, r.Fate, r.Session, because(r.Err))
 	select {
 	case c.settled <- struct{}{}:
 	default:

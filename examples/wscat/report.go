@@ -118,7 +118,7 @@ func (r *reporter) seam(s *reconnect.Seam) {
 		fmt.Sprintf("messages may be missing here: session %d has ended", s.Session))
 }
 
-func (r *reporter) wait(w reconnect.Wait) {
+func (r *reporter) wait(w reconnect.WaitStart) {
 	all := w.Verdict.RetryAfter + w.Drawn
 	if r.json {
 		wait := seconds(all)

@@ -63,7 +63,7 @@ func newBench(tb testing.TB) *call.Client[uint64] {
 	}})
 	require.NoError(tb, err)
 	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return newMirror(), nil }),
-		&reconnect.Options{Layers: []*reconnect.Layer{client.Layer()}, Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard}})
+		&reconnect.Options{Layers: []*reconnect.Layer{client.Layer()}, Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { c.Close(); <-c.Done() })
 	require.NoError(tb, c.AwaitReady(tb.Context()))

@@ -23,7 +23,7 @@
 //
 // [Client.Do] sends the message and returns the answer. Answers do not reach the reader of the Conn;
 // all other messages do. The program must read these, by [reconnect.Conn.Messages] or OnMessage, or
-// the inbox fills up. If the peer sends answers only, set [reconnect.OverflowDiscard].
+// the inbox fills up. If the peer sends answers only, set [reconnect.InboxDiscard].
 //
 // # How a question ends
 //

@@ -70,7 +70,7 @@ func newClient(url string) (*client, *reconnect.Conn, error) {
 	}
 	c, err := reconnect.New(&dialer.WebSocket{URL: url}, &reconnect.Options{
 		Layers:   []*reconnect.Layer{questions.Layer()},
-		Inbox:    reconnect.Inbox{Overflow: reconnect.OverflowDiscard}, // this server sends nothing but answers
+		Inbox:    reconnect.Inbox{Overflow: reconnect.InboxDiscard}, // this server sends nothing but answers
 		WhenDown: reconnect.WhenDownWait,
 		Run:      reconnect.RunOptions{Policy: &backoff.Exponential{Base: time.Millisecond}}, // so that the example is quick: leave it out
 	})

@@ -106,7 +106,7 @@ func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregis
 	p.version.Add(1)
 	switch {
 	case status.State == reconnect.StateClosed:
-		w.end(reconnect.End{Err: status.Err})
+		w.end(reconnect.ConnDone{Err: status.Err})
 	case status.Err != nil:
 		w.missed(status.Err, status.Since)
 	}

@@ -47,7 +47,7 @@ func (w *watched) watch() reconnect.Status {
 	w.stop = w.conn.Watch(&reconnect.Trace{
 		GateStart: w.gateStart, GateDone: w.gateDone, DialStart: w.dialStart, DialHung: w.dialHung, DialDone: w.dialDone,
 		AddressIgnored: w.addressIgnored, SessionStart: w.sessionStart, SessionReady: w.sessionReady, SessionDone: w.sessionDone,
-		RotateStart: w.rotateStart, RotateDone: w.rotateDone, WaitStart: w.waitStart, WaitDone: w.waitDone, End: w.end,
+		RotateStart: w.rotateStart, RotateDone: w.rotateDone, WaitStart: w.waitStart, WaitDone: w.waitDone, ConnDone: w.end,
 		ProbeDone: w.probeDone, SlowHandler: w.slowHandler, Overdue: w.overdue,
 	})
 	status := w.conn.Status()
@@ -170,7 +170,7 @@ func (w *watched) sessionReady(r *reconnect.Session) {
 	w.note(event{at: now, kind: sessionReady, session: r.Number})
 }
 
-func (w *watched) sessionDone(d reconnect.SessionEnd) {
+func (w *watched) sessionDone(d reconnect.SessionDone) {
 	now := time.Now()
 	c := w.page.causeOf(d.Cause, d.Reason, now)
 	w.mu.Lock()
@@ -202,7 +202,7 @@ func (w *watched) rotateDone(r reconnect.RotateDone) {
 	w.happened(event{kind: rotateDone, session: r.Session, took: r.Took})
 }
 
-func (w *watched) waitStart(x reconnect.Wait) {
+func (w *watched) waitStart(x reconnect.WaitStart) {
 	w.happened(event{
 		kind: wait, try: uint32(x.Try), took: x.Verdict.RetryAfter + x.Drawn, more: x.Verdict.RetryAfter, class: x.Verdict.Class,
 	})
@@ -247,7 +247,7 @@ func (w *watched) overdue(o reconnect.Overdue) {
 }
 
 // end keeps that nothing follows.
-func (w *watched) end(e reconnect.End) {
+func (w *watched) end(e reconnect.ConnDone) {
 	w.finish(e.Err)
 	w.page.ended(w)
 }

@@ -39,7 +39,7 @@ func BenchmarkSession(b *testing.B) {
 				hooks.DialDone(reconnect.DialDone{Try: 1, Took: time.Millisecond})
 				hooks.SessionStart(s)
 				hooks.SessionReady(s)
-				hooks.SessionDone(reconnect.SessionEnd{Session: 1, Cause: io.EOF, Uptime: time.Second, Ready: time.Second})
+				hooks.SessionDone(reconnect.SessionDone{Session: 1, Cause: io.EOF, Uptime: time.Second, Ready: time.Second})
 				hooks.WaitDone(reconnect.WaitDone{Took: time.Second})
 			}
 		})

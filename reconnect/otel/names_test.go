@@ -83,13 +83,13 @@ func happen(t *reconnect.Trace) {
 		t.DialDone(reconnect.DialDone{Err: err})
 		t.ProbeDone(reconnect.ProbeDone{Err: err})
 		t.RotateDone(reconnect.RotateDone{Err: err})
-		t.End(reconnect.End{Err: err})
+		t.ConnDone(reconnect.ConnDone{Err: err})
 	}
 	for r := backoff.ReasonOther; r <= backoff.ReasonNetwork; r++ {
 		t.DialDone(reconnect.DialDone{Err: reasonError(r)})
 		t.SessionStart(session)
 		t.SessionReady(session)
-		t.SessionDone(reconnect.SessionEnd{Session: 1, Ready: 1, Reason: r, Planned: r == backoff.ReasonRotated})
+		t.SessionDone(reconnect.SessionDone{Session: 1, Ready: 1, Reason: r, Planned: r == backoff.ReasonRotated})
 	}
 	for _, i := range meter.Instruments() {
 		if i.Name == "overdue" {

@@ -84,7 +84,7 @@ func BenchmarkSession(b *testing.B) {
 		trace.DialDone(reconnect.DialDone{Took: time.Millisecond})
 		trace.SessionStart(s)
 		trace.SessionReady(s)
-		trace.SessionDone(reconnect.SessionEnd{Session: 1, Cause: io.EOF, Uptime: time.Second, Ready: time.Second})
+		trace.SessionDone(reconnect.SessionDone{Session: 1, Cause: io.EOF, Uptime: time.Second, Ready: time.Second})
 		trace.WaitDone(reconnect.WaitDone{Took: time.Second})
 	}
 }

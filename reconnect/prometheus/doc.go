@@ -39,7 +39,7 @@
 //
 // # Not measured
 //
-//   - Messages that the inbox has dropped (reconnect.OverflowDropOldest): count the seams with
+//   - Messages that the inbox has dropped (reconnect.InboxDropOldest): count the seams with
 //     Seam.Dropped.
 //   - Messages with the fate "written". The metric sent_messages counts them together with the
 //     messages of OnSession and Probe, which have no fate.

@@ -248,7 +248,7 @@ func TestAVenueThatNamesNothingIsAskedOneByOne(t *testing.T) {
 		s.so.InFlight = 1
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 		var ends []error
-		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
+		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e.Cause) }}
 		s.ready("a", "bad", "c")
 		s.holds("a", "c")
 		// After an answer that did not come nothing shows to which request the next belongs.

@@ -153,7 +153,7 @@ func TestRedialSaysWhy(t *testing.T) {
 	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionRedial }
 		var ends []error
-		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionEnd) { ends = append(ends, e.Cause) }}
+		s.co.Run.Trace = &reconnect.Trace{SessionDone: func(e reconnect.SessionDone) { ends = append(ends, e.Cause) }}
 		s.open("a", "bad")
 		synctest.Wait()
 		require.Len(t, ends, 1)

@@ -85,7 +85,7 @@ func (v *venue) open(t *testing.T, i int) *reconnect.Conn {
 			}
 			v.back = time.Now()
 		},
-		SessionDone: func(reconnect.SessionEnd) {
+		SessionDone: func(reconnect.SessionDone) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			one.up--

@@ -77,7 +77,7 @@ func (c *counter) trace(i int) *reconnect.Trace {
 		DialStart:    func(reconnect.DialStart) { c.dial() },
 		DialDone:     func(d reconnect.DialDone) { c.failed(d.Err) },
 		SessionReady: func(s *reconnect.Session) { c.ready(i, s.Number) },
-		SessionDone:  func(e reconnect.SessionEnd) { c.lose(i, e.Session) },
+		SessionDone:  func(e reconnect.SessionDone) { c.lose(i, e.Session) },
 	}
 }
 

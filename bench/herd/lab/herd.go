@@ -207,7 +207,7 @@ func (r *run) ungathered(ctx context.Context) error {
 // as stable at once because they live for seconds, unless the scene is about that.
 func (r *run) options(i int) *reconnect.Options {
 	o := &reconnect.Options{
-		Inbox: reconnect.Inbox{Overflow: reconnect.OverflowDiscard},
+		Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard},
 		Run: reconnect.RunOptions{
 			Policy: r.Client.Policy, OneConnection: r.Client.OneConnection, StableAfter: r.Client.StableAfter, Trace: r.counter.trace(i),
 		},

@@ -132,7 +132,7 @@ func (w *world) scene(ctx context.Context) map[string]*conntest.Server {
 	every(ctx, 23*time.Minute, func(i int) { w.network.ResetAll("md.venue-a.example:80") })
 	every(ctx, 31*time.Minute, func(i int) { servers["orders.venue-a.example:80"].Disconnect(1001, "") })
 	every(ctx, 5*time.Second, func(i int) {
-		_ = o.Send(reconnect.Out{Message: conn.TextMessage(fmt.Sprintf(`{"op":"order","id":%d,"px":101.25,"qty":3}`, i))})
+		_ = o.Send(reconnect.Outgoing{Message: conn.TextMessage(fmt.Sprintf(`{"op":"order","id":%d,"px":101.25,"qty":3}`, i))})
 	})
 	time.AfterFunc(3*time.Hour+15*time.Minute, func() { report.Close() })
 	return servers

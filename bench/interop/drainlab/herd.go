@@ -140,7 +140,7 @@ func (h *herd) trace(c *client) *reconnect.Trace {
 				h.cut++
 			}
 		},
-		SessionDone: func(e reconnect.SessionEnd) {
+		SessionDone: func(e reconnect.SessionDone) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if e.Ready > 0 {
@@ -188,7 +188,7 @@ func (h *herd) talk(ctx context.Context) {
 		for _, c := range h.clients {
 			for c.next <= h.due(c.number, now) {
 				text := strconv.FormatUint(c.next, 10)
-				if c.conn.Send(reconnect.Out{Message: conn.TextMessage(text), Repeatable: true}) != nil {
+				if c.conn.Send(reconnect.Outgoing{Message: conn.TextMessage(text), Repeatable: true}) != nil {
 					c.dropped.Add(1)
 					c.settled.Add(1)
 				}

@@ -56,10 +56,10 @@ func trace() *reconnect.Trace {
 			}
 		},
 		SessionReady: func(s *reconnect.Session) { note("good", "session %d is ready", s.Number) },
-		SessionDone: func(e reconnect.SessionEnd) {
+		SessionDone: func(e reconnect.SessionDone) {
 			note("bad", "session %d has ended after %.1f s: %v", e.Session, e.Uptime.Seconds(), e.Cause)
 		},
-		WaitStart: func(e reconnect.Wait) {
+		WaitStart: func(e reconnect.WaitStart) {
 			note("", "waits %.1f s before try %d (%v)", (e.Verdict.RetryAfter + e.Drawn).Seconds(), e.Try, e.Verdict.Class)
 		},
 		ProbeStart: func(e reconnect.ProbeStart) { note("", "probes: nothing has come for %.1f s", e.Silence.Seconds()) },

@@ -23,7 +23,7 @@ type Counts struct {
 	Written, WrittenBytes atomic.Uint64 // written by the goroutine that holds the write slot
 	Dropped, Unknown      atomic.Uint64 // messages with these fates
 	Probes                atomic.Uint64
-	IdleMessages          atomic.Uint64
+	KeepAliveMessages     atomic.Uint64
 }
 
 // Wrote counts a message that was written.

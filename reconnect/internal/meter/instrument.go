@@ -60,7 +60,7 @@ const (
 var (
 	states    = []string{"connecting", "opening", "ready", "waiting"}
 	functions = []string{ // the functions of reconnect.Overdue
-		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "Idle.Message", "Rotate.Allowed",
+		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "KeepAlive.Message", "Rotate.Allowed",
 		"Stall.Expected", "Trace.RotateStart", "Trace.RotateDone", "a hook", "reader", Other,
 	}
 	bySeconds  = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60}
@@ -224,7 +224,7 @@ var (
 	}
 	sentMessages = &Instrument{
 		Name: "sent.messages", Kind: Counter, Unit: "{message}",
-		Help: "Messages that were written, including the messages of OnSession, Probe and Idle.",
+		Help: "Messages that were written, including the messages of OnSession, Probe and KeepAlive.",
 		Read: always(func(t *Totals) uint64 { return t.Written }),
 	}
 	sentBytes = &Instrument{

@@ -44,7 +44,7 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 		ProbeDone:    x.probeDone,
 		SlowHandler:  x.slowHandler,
 		Overdue:      x.overdue,
-		End:          x.end,
+		ConnDone:     x.end,
 	}
 	if more == nil {
 		return t
@@ -114,7 +114,7 @@ func (x *member) sessionReady(s *reconnect.Session) {
 	}
 }
 
-func (x *member) sessionDone(e reconnect.SessionEnd) {
+func (x *member) sessionDone(e reconnect.SessionDone) {
 	x.mu.Lock()
 	wasReady := e.Ready > 0 || e.Session == x.newest && x.ready
 	shutdown := e.Reason == backoff.ReasonShutdown
@@ -157,7 +157,7 @@ func (x *member) overdue(e reconnect.Overdue) {
 	x.add(overdue, function)
 }
 
-func (x *member) end(e reconnect.End) {
+func (x *member) end(e reconnect.ConnDone) {
 	_, byItself := errors.AsType[*reconnect.EndError](e.Err) // which is net.ErrClosed too
 	asked := errors.Is(e.Err, net.ErrClosed) || errors.Is(e.Err, context.Canceled) || e.Err == context.DeadlineExceeded
 	if asked && !byItself {

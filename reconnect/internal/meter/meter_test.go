@@ -57,7 +57,7 @@ func TestQueuesAreThoseOfAllConnectionsOfTheName(t *testing.T) {
 		}
 		for range 2 {
 			c := s.open("feed", o)
-			require.NoError(t, c.Send(reconnect.Out{Message: conn.TextMessage("12345")}))
+			require.NoError(t, c.Send(reconnect.Outgoing{Message: conn.TextMessage("12345")}))
 			time.Sleep(3 * time.Second)
 		}
 		got := s.totals("feed")
@@ -85,7 +85,7 @@ func TestTheCountsOfAConnThatHasEndedStay(t *testing.T) {
 		})
 		s.accept().Fail(io.EOF)
 		synctest.Wait()
-		require.NoError(t, c.Send(reconnect.Out{Message: conn.TextMessage("12345")}))
+		require.NoError(t, c.Send(reconnect.Outgoing{Message: conn.TextMessage("12345")}))
 		closeAndWait(c)
 		for range 2 {
 			got := s.totals("feed")

@@ -51,7 +51,7 @@ func (q *Outbox) Attach(l *link.Link, change func()) {
 }
 
 // Keeps decides whether a message waits for another session, because its own was lost.
-type Keeps func(o Out) bool
+type Keeps func(o Outgoing) bool
 
 // Detach decides what becomes of the messages that l leaves behind. l was cut because of cause.
 // keeps is asked about each that could wait for another session; nil: they wait.
@@ -143,7 +143,7 @@ func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
 	if !queued {
 		return
 	}
-	kept := keeps(e.Value.Out)
+	kept := keeps(e.Value.Outgoing)
 	q.mu.Lock()
 	defer q.unlock()
 	if !kept && e.Queued() {

@@ -26,8 +26,8 @@ func TestAMessageThatComesWhileALinkIsAttachedGoesByThatLink(t *testing.T) {
 		}, &life, nil, nil, 0, false)
 		q.Attach(ready(&life, 1), func() {})
 		q.Attach(ready(&life, 2), func() {
-			go q.Accept(Out{Message: conn.TextMessage("send")}) // joined by its receipt
-			time.Sleep(time.Millisecond)                        // so that it is waiting for the lock, or is accepted too early
+			go q.Accept(Outgoing{Message: conn.TextMessage("send")}) // joined by its receipt
+			time.Sleep(time.Millisecond)                             // so that it is waiting for the lock, or is accepted too early
 		})
 		require.Equal(t, uint64(2), (<-receipts).Session)
 		life.End()

@@ -9,8 +9,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
-// Out has the fields of reconnect.Out.
-type Out struct {
+// Out has the fields of reconnect.Outgoing.
+type Outgoing struct {
 	conn.Message
 	Deadline   time.Time
 	Key        string
@@ -21,7 +21,7 @@ type Out struct {
 
 // Receipt has the fields of reconnect.Receipt.
 type Receipt struct {
-	Out     Out
+	Out     Outgoing
 	Fate    Fate
 	Session uint64
 	Tries   int

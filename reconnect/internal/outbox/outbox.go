@@ -47,7 +47,7 @@ type Outbox struct {
 
 // sending is a message on its way.
 type sending struct {
-	Out
+	Outgoing
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
 	next      *entry        // behind it in a chain, or in a list of spares
 	shared    bool          // somebody else may still know the entry, so that it is not used again
@@ -65,7 +65,7 @@ type sending struct {
 
 // receipt returns the receipt of a message that has its fate.
 func (s *sending) receipt() Receipt {
-	return Receipt{Out: s.Out, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
+	return Receipt{Out: s.Outgoing, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
 }
 
 // New returns an empty outbox. l and old are the links by which messages are written, and last is the
@@ -83,7 +83,7 @@ func New(o Options, life *link.Life, l, old *link.Link, last uint64, closed bool
 var reasons = [...]error{queue.Displaced: ErrFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
 
 // Accept queues a message of Send, or returns why it does not.
-func (q *Outbox) Accept(o Out) error {
+func (q *Outbox) Accept(o Outgoing) error {
 	now, expires := time.Now(), o.Deadline
 	if age := now.Add(q.o.Age); q.o.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
 		expires = age
@@ -104,7 +104,7 @@ func (q *Outbox) Accept(o Out) error {
 		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrFull, n)
 	}
 	e := q.spares.get()
-	e.Value.Out, e.Value.queued, e.Size, e.Key, e.Expires = o, link.At(now), len(o.Data), o.Key, expires
+	e.Value.Outgoing, e.Value.queued, e.Size, e.Key, e.Expires = o, link.At(now), len(o.Data), o.Key, expires
 	if err := q.queue.Add(e, now); err != nil {
 		q.spares.put(e)
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -119,7 +119,7 @@ func (q *Outbox) Accept(o Out) error {
 func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, error) {
 	failFast := q.o.Down == Fail
 	e := &entry{Free: true, Value: sending{
-		Out: Out{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
+		Outgoing: Outgoing{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
 	}}
 	q.mu.Lock()
 	defer q.unlock()

@@ -93,7 +93,7 @@ func (w *Liveness) Start(l *link.Link) {
 }
 
 // watches reports whether the peer is probed without a Check.
-func (w *Liveness) watches() bool { return w.limited() || w.shared.Liveness.Every > 0 }
+func (w *Liveness) watches() bool { return w.limited() || w.shared.Liveness.ProbeEvery > 0 }
 
 // awaits reports whether an answer is awaited.
 func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
@@ -101,7 +101,7 @@ func (w *Liveness) awaits() bool { return w.probes > 0 || w.deadline != 0 }
 // set sets the timer to after d, or to when a probe is due anyway. While an answer is awaited it
 // is set to a pulse at most.
 func (w *Liveness) set(d time.Duration) {
-	if every := w.shared.Liveness.Every; every > 0 && w.asks {
+	if every := w.shared.Liveness.ProbeEvery; every > 0 && w.asks {
 		d = min(d, w.probed+every-link.Now())
 	}
 	if w.awaits() {
@@ -189,7 +189,7 @@ func (w *Liveness) firstThird() time.Duration {
 	case w.limited():
 		return max(w.shared.Liveness.Limit/3, 1)
 	case w.watches():
-		return w.shared.Liveness.Every
+		return w.shared.Liveness.ProbeEvery
 	}
 	return checkLimit
 }
@@ -271,7 +271,7 @@ func (w *Liveness) rest() {
 
 // every reports whether a probe is due because of Every.
 func (w *Liveness) every() bool {
-	every := w.shared.Liveness.Every
+	every := w.shared.Liveness.ProbeEvery
 	return every > 0 && w.mono-w.probed >= every
 }
 

@@ -12,10 +12,10 @@ import (
 // Shared is what the watchers of all links of one Conn have in common: the options, and what they
 // remember from one session to the next.
 type Shared struct {
-	Liveness *LivenessOptions
-	Stall    *StallOptions // nil: no limit
-	Idle     *IdleOptions  // nil: nothing is written
-	Report   Report
+	Liveness  *LivenessOptions
+	Stall     *StallOptions     // nil: no limit
+	KeepAlive *KeepAliveOptions // nil: nothing is written
+	Report    Report
 
 	patience atomic.Uint32 // with a peer that is silent
 	stalls   atomic.Int32  // sessions in a row without data
@@ -23,10 +23,10 @@ type Shared struct {
 
 // LivenessOptions are those of reconnect.Liveness, with their defaults.
 type LivenessOptions struct {
-	Limit time.Duration
-	Probe func(ctx context.Context, write func(conn.Message) error) error
-	Every time.Duration
-	Now   func() time.Time // the wall clock
+	Limit      time.Duration
+	Probe      func(ctx context.Context, write func(conn.Message) error) error
+	ProbeEvery time.Duration
+	Now        func() time.Time // the wall clock
 }
 
 // StallOptions has the fields of reconnect.Stall.
@@ -35,9 +35,9 @@ type StallOptions struct {
 	Expected func(time.Time) bool
 }
 
-// IdleOptions has the fields of reconnect.Idle.
-type IdleOptions struct {
-	After   time.Duration
+// KeepAliveOptions has the fields of reconnect.KeepAlive.
+type KeepAliveOptions struct {
+	Every   time.Duration
 	Message func() conn.Message
 }
 

@@ -10,41 +10,41 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Idle writes a message when its link was not written to for a while. A nil Idle does
+// KeepAlive writes a message when its link was not written to for a while. A nil KeepAlive does
 // nothing.
-type Idle struct {
+type KeepAlive struct {
 	shared *Shared
 	link   *link.Link
 	last   atomic.Int64 // when something was written last
 	timer  xsync.Timer  // calls tick
 }
 
-// NewIdle returns nil if there is nothing to write.
-func NewIdle(s *Shared, l *link.Link) *Idle {
-	if s.Idle == nil || s.Idle.After <= 0 {
+// NewKeepAlive returns nil if there is nothing to write.
+func NewKeepAlive(s *Shared, l *link.Link) *KeepAlive {
+	if s.KeepAlive == nil || s.KeepAlive.Every <= 0 {
 		return nil
 	}
-	return &Idle{shared: s, link: l}
+	return &KeepAlive{shared: s, link: l}
 }
 
 // Start begins to watch the link, which is ready.
-func (w *Idle) Start() {
+func (w *KeepAlive) Start() {
 	if w != nil {
 		w.Wrote()
-		w.timer.Set(w.shared.Idle.After, w.tick)
+		w.timer.Set(w.shared.KeepAlive.Every, w.tick)
 	}
 }
 
 // Wrote notes that something was written.
-func (w *Idle) Wrote() {
+func (w *KeepAlive) Wrote() {
 	if w != nil {
 		w.last.Store(int64(link.Now()))
 	}
 }
 
 // tick is the timer's callback.
-func (w *Idle) tick() {
-	after := w.shared.Idle.After
+func (w *KeepAlive) tick() {
+	after := w.shared.KeepAlive.Every
 	if left := link.Instant(w.last.Load()) + after - link.Now(); left > 0 {
 		w.timer.Set(left, w.tick)
 		return
@@ -59,12 +59,12 @@ func (w *Idle) tick() {
 }
 
 // write writes the message.
-func (w *Idle) write() (err error) {
+func (w *KeepAlive) write() (err error) {
 	xsync.Guard(func() {
-		if err = w.link.WriteFirst(w.link, w.shared.Idle.Message()); err == nil {
-			w.link.Life().Counts.IdleMessages.Add(1)
+		if err = w.link.WriteFirst(w.link, w.shared.KeepAlive.Message()); err == nil {
+			w.link.Life().Counts.KeepAliveMessages.Add(1)
 		}
-	}, func() { err = fmt.Errorf("Idle.Message: %w", xsync.ErrNotReturned) })
+	}, func() { err = fmt.Errorf("KeepAlive.Message: %w", xsync.ErrNotReturned) })
 	if errors.Is(err, context.Canceled) {
 		return nil // the session has ended
 	}
@@ -72,9 +72,9 @@ func (w *Idle) write() (err error) {
 }
 
 // Stop stops the timer, and waits for its callback. The link is cut already.
-func (w *Idle) Stop() {
+func (w *KeepAlive) Stop() {
 	if w != nil {
 		w.timer.Stop()
-		AwaitTimer(w.shared.Report, &w.timer, "Idle.Message")
+		AwaitTimer(w.shared.Report, &w.timer, "KeepAlive.Message")
 	}
 }

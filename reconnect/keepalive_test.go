@@ -15,7 +15,7 @@ import (
 func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o, _ := sending(reconnect.WhenDownFail)
-		o.Idle = reconnect.Idle{After: 8 * time.Second, Message: func() conn.Message { return text("idle") }}
+		o.KeepAlive = reconnect.KeepAlive{Every: 8 * time.Second, Message: func() conn.Message { return text("idle") }}
 		c := s.open(o)
 		peer := s.wantDial().accept()
 		wait := func(d time.Duration) []string {
@@ -30,7 +30,7 @@ func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, wait(7*time.Second))
 		require.Equal(t, []string{"a", "b", "idle"}, wait(time.Second))
 		require.Equal(t, []string{"a", "b", "idle", "idle"}, wait(8*time.Second))
-		require.Equal(t, uint64(2), c.Stats().IdleMessages)
+		require.Equal(t, uint64(2), c.Stats().KeepAliveMessages)
 		require.Equal(t, uint64(4), c.Stats().Written)
 	})
 }
@@ -39,7 +39,7 @@ func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 func TestAnIdleMessageThatFailsEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
-		o.Idle = reconnect.Idle{After: time.Second, Message: func() conn.Message { return text("idle") }}
+		o.KeepAlive = reconnect.KeepAlive{Every: time.Second, Message: func() conn.Message { return text("idle") }}
 		c := s.open(&o)
 		peer := s.wantDial().accept()
 		peer.FailWrite(errLost)
@@ -51,8 +51,8 @@ func TestAnIdleMessageThatFailsEndsTheSession(t *testing.T) {
 }
 
 func TestHalfAnIdleIsRefused(t *testing.T) {
-	for _, o := range []reconnect.Idle{{After: 1}, {Message: func() conn.Message { return text("a") }}} {
-		_, err := reconnect.New(newScene(t), &reconnect.Options{Idle: o})
-		require.ErrorContains(t, err, "Options.Idle")
+	for _, o := range []reconnect.KeepAlive{{Every: 1}, {Message: func() conn.Message { return text("a") }}} {
+		_, err := reconnect.New(newScene(t), &reconnect.Options{KeepAlive: o})
+		require.ErrorContains(t, err, "Options.KeepAlive")
 	}
 }
