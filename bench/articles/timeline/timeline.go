@@ -27,6 +27,20 @@ type Letter struct {
 	Try     int // from 0
 }
 
+// Rule is what the caller does about a request that has failed.
+type Rule struct {
+	Name   string
+	Policy backoff.Policy
+}
+
+// Rules returns those of the article's diagram, with so many retries.
+func Rules(retries int) []Rule {
+	return []Rule{
+		{"retries at once", backoff.Limit(&backoff.Exponential{Base: -1}, retries, 0)},
+		{"retries after 1, 2 and 4 s", backoff.Limit(&backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}, retries, 0)},
+	}
+}
+
 // Draw begins one request in each of so many seconds; each try takes a second and
 // fails, and what follows is the policy's decision. Waits count from the end of the
 // try, in whole seconds: what is over is cut.

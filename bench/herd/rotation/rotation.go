@@ -1,6 +1,7 @@
 package rotation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,18 +30,8 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Clients == 0 {
-		o.Clients = 10_000
-	}
-	if o.After == 0 {
-		o.After = 24 * time.Hour
-	}
-	if o.From == 0 {
-		o.From = Drawn
-	}
-	if o.Waves == 0 {
-		o.Waves = 1
-	}
+	o.Clients, o.After = cmp.Or(o.Clients, 10_000), cmp.Or(o.After, 24*time.Hour)
+	o.From, o.Waves = cmp.Or(o.From, Drawn), cmp.Or(o.Waves, 1)
 	switch {
 	case o.Clients < 0 || o.Clients > mostClients:
 		return o, fmt.Errorf("want 1 to %d clients, not %d", mostClients, o.Clients)

@@ -7,7 +7,7 @@ import (
 )
 
 // Layer is one of the things that a panel shows, all of them cut at the edges of the panel:
-// [Line], [Range], [Bars], [Steps], [HBars], [Cells], [Shade], [Band] or [Level].
+// [Line], [Range], [Bars], [Steps], [HBars], [Cells], [Shade] or [Level].
 type Layer interface{ draw(f *frame) }
 
 // Shade marks a stretch of the X axis, such as that in which a server fails.
@@ -19,19 +19,6 @@ type Shade struct {
 func (s Shade) draw(f *frame) {
 	b := box{max(f.atX(s.From), f.left), f.top, min(f.atX(s.To), f.right), f.bottom}
 	if b.left < b.right {
-		f.fill(s.Style.Color, b.rectangle())
-	}
-}
-
-// Band marks a stretch of the Y axis, such as that of what was not reached.
-type Band struct {
-	Style    Style
-	From, To float64
-}
-
-func (s Band) draw(f *frame) {
-	b := box{f.left, max(f.atY(s.To), f.top), f.right, min(f.atY(s.From), f.bottom)}
-	if b.top < b.bottom {
 		f.fill(s.Style.Color, b.rectangle())
 	}
 }

@@ -107,11 +107,6 @@ func TestWhatIsBehindIsCutAtTheEdges(t *testing.T) {
 	require.Equal(t, shade(0, 10), shade(-5, 50))
 	require.Empty(t, shade(11, 20))
 	require.Empty(t, shade(0, 0))
-	band := func(from, to float64) []string {
-		return paths(t, picture(Axis{Max: 2}, Band{Style: style, From: from, To: to}), blue)
-	}
-	require.Equal(t, shade(0, 10), band(-1, 3), "all of the panel")
-	require.Empty(t, band(2.5, 3))
 	require.Len(t, paths(t, picture(Axis{Max: 2}, Level{Style: style, Y: 1}), blue), 1)
 	require.Empty(t, paths(t, picture(Axis{Max: 2}, Level{Style: style, Y: 3}), blue))
 }

@@ -20,7 +20,7 @@ func sample() *Picture {
 	p := &Panel{
 		Title: "Load", X: Axis{Label: "time, s", Max: 1.5}, Y: Axis{Label: "% of normal", Max: 400},
 		Layers: []Layer{
-			Shade{Style: fails, From: 0.5, To: 1}, Level{Style: one, Y: 100}, Band{Style: fails, From: 300, To: 500},
+			Shade{Style: fails, From: 0.5, To: 1}, Level{Style: one, Y: 100},
 			Line{Style: one, Points: []Point{{0, 100}, {1.5, 380}}, Dotted: true}, Line{Style: two, Points: []Point{{0, 90}, {1.5, 80}}},
 		},
 	}
