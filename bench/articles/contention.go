@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/redial-go/redial/bench/articles/contention"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // contend is "bench sim -model aws".
@@ -19,10 +21,10 @@ type contend struct {
 
 func (o *contend) Flags(f *cli.Flags) {
 	sizes := f.String("n", "100", "how many clients: numbers separated by commas, or all for 10, 20 ... 190")
-	cli.Choose(f, &o.policies, "policy", "none,exponential,equal,full,decorrelated", "the policies to simulate", contention.Find)
+	cli.SomeOf(f, &o.policies, "policy", "all", "the policies to simulate: "+strings.Join(pick.Names(contention.Policies(), contention.NameOf), ", "), contention.Policies(), contention.NameOf)
 	o.runs = 100
 	f.Count(&o.runs, 1, "reps", "runs of which each line is the mean")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Seed(&o.seed)
 	f.Check(func() error {
 		if *sizes == "all" {
 			for n := 10; n <= 190; n += 10 {
@@ -42,20 +44,12 @@ func (o *contend) Flags(f *cli.Flags) {
 }
 
 func (o *contend) Run(ctx context.Context, c *cli.Console) error {
-	progress := cli.NewProgress(c, "simulate", len(o.sizes)*len(o.policies))
-	defer progress.End()
-	for _, n := range o.sizes {
-		for _, p := range o.policies {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			y, err := contention.Mean(p.Policy, n, o.runs, o.seed)
-			if err != nil {
-				return err
-			}
+	return c.Each(ctx, "simulate", len(o.sizes)*len(o.policies), 1, func(i int) error {
+		n, p := o.sizes[i/len(o.policies)], o.policies[i%len(o.policies)]
+		y, err := contention.Mean(p.Policy, n, o.runs, o.seed)
+		if err == nil {
 			fmt.Fprintf(c.Out, "n=%d policy=%s time_ms=%.0f calls=%.1f reps=%d\n", n, p.Name, y.Time.Seconds()*1000, y.Calls, o.runs)
-			progress.Add(1)
 		}
-	}
-	return nil
+		return err
+	})
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redial-go/redial/bench/articles/timeline"
 	"github.com/redial-go/redial/bench/internal/cli"
-	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // letters is "bench sim -model letters".
@@ -26,15 +24,9 @@ func (o *letters) Flags(f *cli.Flags) {
 }
 
 func (o *letters) Run(_ context.Context, c *cli.Console) error {
-	for _, p := range []struct {
-		name   string
-		policy backoff.Policy
-	}{
-		{"immediate retries", &backoff.Exponential{Base: -1}},
-		{"pauses of 1, 2, 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
-	} {
-		fmt.Fprintf(c.Out, "%s:\n", p.name)
-		if _, err := timeline.Draw(backoff.Limit(p.policy, o.retries, 0), o.seconds).WriteTo(c.Out); err != nil {
+	for _, r := range timeline.Rules(o.retries) {
+		fmt.Fprintf(c.Out, "%s:\n", r.Name)
+		if _, err := timeline.Draw(r.Policy, o.seconds).WriteTo(c.Out); err != nil {
 			return err
 		}
 	}

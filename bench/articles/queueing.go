@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"iter"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
@@ -30,9 +29,9 @@ func (o *simulatedQueue) Flags(f *cli.Flags) {
 	f.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas; each has the presets too: retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026")
 	f.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
 	f.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
-	f.Uint64Var(&o.seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Seed(&o.seed)
 	f.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
-	f.File("csv", "write the series", func(w io.Writer) error { return queueing.WriteCSV(w, o.series...) })
+	f.File("csv", "write the series", func(w io.Writer) error { return queueing.CSV(o.series).WriteCSV(w) })
 	f.List("the scenarios and their strategies", func(w io.Writer) {
 		also, _ := queueing.Find("retry_cb_vs_budget") // part of another, and so not in the list of all
 		for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios(), []queueing.Scenario{also}) {
@@ -108,26 +107,25 @@ func (o *simulatedQueue) Run(ctx context.Context, c *cli.Console) error {
 
 // Show prints one table per scenario.
 func (o *simulatedQueue) Show(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	last := ""
-	for _, s := range o.series {
-		if s.Scenario.Name != last {
-			last = s.Scenario.Name
-			fmt.Fprintf(t, "\n%s (%d calls/s, %d CPUs, %s)\n", last, s.RPS, s.CPUs, cli.Plural(s.Seeds, "seed"))
-			fmt.Fprintln(t, "load in failure\tpeak 20 ms\tsent, peak\tload back\tsuccess back\tsuccess in failure\tof all\tup, of the time\tserver's successes\tmedian, worst\tp99, worst\tqueue, longest\trequests\t  strategy")
+	for same := range chunks(o.series, func(s *queueing.Series) string { return s.Scenario.Name }) {
+		s := same[0]
+		fmt.Fprintf(w, "\n%s (%d calls/s, %d CPUs, %s)\n", s.Scenario.Name, s.RPS, s.CPUs, cli.Plural(s.Seeds, "seed"))
+		if err := queueing.Table(same).Print(w); err != nil {
+			return err
 		}
-		y := s.Summary()
-		fmt.Fprintf(t, "%.0f %%\t%.0f %%\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f ms\t%.0f ms\t%.0f\t%.0f\t  %s\n",
-			y.Load, y.Peak, y.Offered, s.Scenario.When(y.Back, y.IsBack), s.Scenario.When(y.SuccessBack, y.SuccessIsBack),
-			percentage(y.Success), percentage(s.Success), percentage(y.Up), percentage(y.ServerUp),
-			y.P50, y.P99, y.Queue, s.Requests, s.Strategy)
 	}
-	return t.Flush()
+	return nil
 }
 
-func percentage(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
+// chunks returns the parts of all whose names are the same, one after the other.
+func chunks[T any](all []T, nameOf func(T) string) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for from, until := 0, 0; from < len(all); from = until {
+			for until = from; until < len(all) && nameOf(all[until]) == nameOf(all[from]); until++ {
+			}
+			if !yield(all[from:until]) {
+				return
+			}
+		}
 	}
-	return fmt.Sprintf("%.1f %%", x)
 }

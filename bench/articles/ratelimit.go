@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/articles/ratelimit"
 	"github.com/redial-go/redial/bench/articles/waits"
@@ -20,10 +20,9 @@ import (
 // simulatedLimit is "bench sim -model ratelimit".
 type simulatedLimit struct {
 	ratelimit.Options
-	params waits.Params
+	params *waits.Params
 	rules  []waits.Rule
 	tells  []ratelimit.Tell
-	heed   ratelimit.Heed
 	seeds  int
 	all    []limited
 }
@@ -35,15 +34,14 @@ func (o *simulatedLimit) Flags(f *cli.Flags) {
 	f.Pause(&o.Limit.Window, "window", "length of the windows in which the API counts calls")
 	bucket := f.Bool("bucket", false, "the API has a bucket of tokens instead of windows")
 	f.Count(&o.Limit.Burst, 1, "burst", "with -bucket: tokens that the bucket holds")
-	tells := f.String("tell", "nothing,same,booked", "what a 429 says, several separated by commas\nnothing: no Retry-After\nsame: when there is room again, which is the same for all\nbooked: a time of its own for each client")
-	heed := f.String("heed", "longer", "what clients do with a Retry-After; redial always adds, as the library's Retrier does\nadd: wait for that long, and then by the policy\nlonger: wait for that long, or by the policy if that is longer\nnot: wait by the policy")
-	names := f.String("policy", "redial,fixed,exponential,equal,full,decorrelated", "the policies to compare, separated by commas\n"+ruleHelp(waits.Rules()))
-	addParams(f, &o.params)
+	cli.SomeOf(f, &o.tells, "tell", "all", "what a 429 says: nothing, same, booked\nnothing: no Retry-After\nsame: when there is room again, which is the same for all\nbooked: a time of its own for each client\n", ratelimit.Tells(), ratelimit.Tell.String)
+	cli.OneOf(f, &o.Heed, "heed", "longer", "what clients do with a Retry-After; redial always adds, as the library's retry.Loop does\nadd: wait for that long, and then by the policy\nlonger: wait for that long, or by the policy if that is longer\nnot: wait by the policy\n", ratelimit.Heeds(), ratelimit.Heed.String)
+	o.params = addRules(f, &o.rules, "policy", "redial,fixed,exponential,equal,full,decorrelated", "the policies to compare", waits.Rules())
 	f.Seconds(&o.Spread, "start", "the first calls come within this time; default: all at one instant")
 	f.Pause(&o.Watch, "watch", "how long the API is watched")
 	f.Count(&o.seeds, 1, "seeds", "runs of which each line is the mean")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
-	f.Check(func() (err error) {
+	f.Seed(&o.Seed)
+	f.Check(func() error {
 		switch {
 		case *bucket && f.Given("window"):
 			return errors.New("want -bucket or -window, not both")
@@ -51,19 +49,6 @@ func (o *simulatedLimit) Flags(f *cli.Flags) {
 			return errors.New("-burst means nothing without -bucket")
 		case *bucket:
 			o.Limit.Window = -1
-		}
-		for _, name := range cli.List(*tells) {
-			t, err := ratelimit.ParseTell(strings.TrimSpace(name))
-			if err != nil {
-				return fmt.Errorf("-tell: %w", err)
-			}
-			o.tells = append(o.tells, t)
-		}
-		if o.heed, err = ratelimit.ParseHeed(*heed); err != nil {
-			return fmt.Errorf("-heed: %w", err)
-		}
-		if o.rules, err = chooseRules("policy", waits.Rules(), *names, o.params); err != nil {
-			return err
 		}
 		return o.Validate()
 	})
@@ -77,34 +62,30 @@ type limited struct {
 }
 
 func (o *simulatedLimit) Run(ctx context.Context, c *cli.Console) error {
-	p := cli.NewProgress(c, "simulate", len(o.rules)*len(o.tells)*o.seeds)
-	defer p.End()
-	for _, tell := range o.tells {
-		for _, rule := range o.rules {
-			l := limited{rule: rule, tell: tell}
-			for n := range o.seeds {
-				one := o.Options
-				one.Policy, one.Limit.Tell, one.Seed = rule.New(o.params), tell, o.Seed+uint64(n)
-				if one.Heed = o.heed; rule.Name == "redial" {
-					one.Heed = ratelimit.HeedAdd
-				}
-				y, err := ratelimit.Run(ctx, one)
-				if err != nil {
-					return err
-				}
-				l.runs = append(l.runs, y)
-				p.Add(1)
-			}
-			o.all = append(o.all, l)
+	return c.Each(ctx, "simulate", len(o.tells)*len(o.rules)*o.seeds, 1, func(i int) error {
+		rule, tell, n := o.rules[i/o.seeds%len(o.rules)], o.tells[i/o.seeds/len(o.rules)], i%o.seeds
+		one := o.Options
+		one.Policy, one.Limit.Tell, one.Seed = rule.New(*o.params), tell, o.Seed+uint64(n)
+		if rule.Name == "redial" {
+			one.Heed = ratelimit.HeedAdd
 		}
-	}
-	return nil
+		y, err := ratelimit.Run(ctx, one)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			o.all = append(o.all, limited{rule: rule, tell: tell})
+		}
+		l := &o.all[len(o.all)-1]
+		l.runs = append(l.runs, y)
+		return nil
+	})
 }
 
 // Table has a row for each policy and kind of answer.
-func (o *simulatedLimit) Table() (cli.Table, string) {
+func (o *simulatedLimit) Table() (table.Table, string) {
 	ideal, _ := o.Limit.Ideal(o.Clients) // which Validate has checked
-	t := cli.Table{{"Retry-After", "policy", "half, s", "99 %, s", "all, s", "all/ideal", "calls per client", "in vain", "peak in 100 ms", "gave up"}}
+	t := table.Table{{"Retry-After", "policy", "half, s", "99 %, s", "all, s", "all/ideal", "calls per client", "in vain", "peak in 100 ms", "gave up"}}
 	for _, l := range o.all {
 		half, most, last := l.after(0.5), l.after(0.99), l.after(1)
 		ratio := "-"

@@ -6,34 +6,60 @@ import (
 	"io"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
+	"github.com/redial-go/redial/bench/articles/storm"
+	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/cli"
 )
 
-// realStorm is "bench storm".
-type realStorm struct {
-	stormFlags
-	storm lab.Storm
+// stormFlags are the flags that a storm has in both worlds, simulated and on real sockets:
+// those of its article's server and client, and of the stop.
+type stormFlags struct {
+	storm.Options
+	kinds []storm.Client
 }
 
-func (o *realStorm) Flags(f *cli.Flags) {
-	o.add(f, "fixed", 45*time.Second)
+// add adds the flags. Kinds are the default of -client, and watch that of -watch.
+func (o *stormFlags) add(f *cli.Flags, kinds string, watch time.Duration) {
+	o.Watch = watch
+	o.Options, _ = o.WithDefaults() // there is nothing wrong with the defaults
+	o.Stop = 10 * time.Second
+	f.Count(&o.Server.Limit, 1, "limit", "with how many requests at a time, and fewer, the server takes -delay for each")
+	f.Number(&o.Server.Factor, 1, "factor", "how many times longer a request takes with every 15 more of them")
+	f.Pause(&o.Server.Base, "delay", "how long the server takes for a request at least")
+	f.Count(&o.Clients, 1, "clients", "how many clients")
+	f.Pause(&o.Think, "lambda", "mean pause of a client after a success, which is exponential")
+	f.Pause(&o.Timeout, "timeout", "how long a client waits for the answer to a request")
+	var rules []waits.Rule
+	params := addRules(f, &rules, "client", kinds, "how clients wait after a failure: kinds, one run after the other", storm.Kinds())
+	f.Seconds(&o.Before, "before", "how long all runs well before the stop")
+	f.Seconds(&o.Stop, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
+	f.Pause(&o.Watch, "watch", "how long the server is watched after it goes on, as by SIGCONT; if that is not long enough to say so, recovered=unknown")
 	f.Check(func() error {
-		o.storm = lab.Storm{
-			Server: o.server, Clients: o.clients, Think: o.think, Timeout: o.timeout,
-			Before: o.before, Stop: o.stop, Watch: o.watch,
+		for _, r := range rules {
+			o.kinds = append(o.kinds, storm.Of(r, *params))
 		}
-		return o.storm.Validate()
+		if o.Before == 0 {
+			o.Before = -1
+		}
+		return nil
 	})
 }
 
+// realStorm is "bench storm".
+type realStorm struct{ stormFlags }
+
+func (o *realStorm) Flags(f *cli.Flags) {
+	o.add(f, "fixed", 45*time.Second)
+	f.Check(func() error { return lab.CheckStorm(o.Options) })
+}
+
 func (o *realStorm) Run(ctx context.Context, c *cli.Console) error {
-	s := o.storm
+	before := max(o.Before, 0)
 	fmt.Fprintf(c.Errs, "storm: %d clients, %s of %v: %v before, %v stopped, then watched for up to %v\n",
-		s.Clients, cli.Plural(len(o.kinds), "run"), s.Before+s.Stop+s.Watch, s.Before, s.Stop, s.Watch)
-	for _, s.Client = range o.kinds {
-		if err := runStorm(ctx, c.Out, s); err != nil {
+		o.Clients, cli.Plural(len(o.kinds), "run"), before+o.Stop+o.Watch, before, o.Stop, o.Watch)
+	for _, o.Client = range o.kinds {
+		if err := runStorm(ctx, c.Out, o.Options); err != nil {
 			return err
 		}
 	}
@@ -41,21 +67,18 @@ func (o *realStorm) Run(ctx context.Context, c *cli.Console) error {
 }
 
 // runStorm prints a line per second, and what came of it.
-func runStorm(ctx context.Context, w io.Writer, o lab.Storm) error {
+func runStorm(ctx context.Context, w io.Writer, o storm.Options) error {
 	fmt.Fprintf(w, "%7s %9s %9s %9s %6s %9s %7s %6s\n", "t", "in flight", "delay", "backlog", "OK", "timed out", "failed", "away")
-	o.Each = func(s lab.StormSecond) {
-		at := fmt.Sprintf("%.1fs", s.At.Seconds())
-		if s.Stopped {
-			fmt.Fprintf(w, "%7s %9s %9s %9s %6d %9d %7d %6d\n", at, "stopped", "-", "-", s.OK, s.TimedOut, s.Failed, s.Away)
-			return
+	y, err := lab.RunStorm(ctx, o, func(s lab.StormSecond) {
+		inFlight, delay, backlog := fmt.Sprint(s.InFlight), fmt.Sprintf("%.2fs", s.Delay.Seconds()), fmt.Sprint(s.Waiting)
+		switch {
+		case s.Stopped:
+			inFlight, delay, backlog = "stopped", "-", "-"
+		case s.Delay > time.Hour: // it soon says nothing: the article's delay grows beyond all bounds
+			delay = "> 1 h"
 		}
-		delay := "> 1 h" // it soon says nothing: the article's delay grows beyond all bounds
-		if s.Delay <= time.Hour {
-			delay = fmt.Sprintf("%.2fs", s.Delay.Seconds())
-		}
-		fmt.Fprintf(w, "%7s %9d %9s %9d %6d %9d %7d %6d\n", at, s.InFlight, delay, s.Waiting, s.OK, s.TimedOut, s.Failed, s.Away)
-	}
-	y, err := lab.RunStorm(ctx, o)
+		fmt.Fprintf(w, "%6.1fs %9s %9s %9s %6d %9d %7d %6d\n", s.At.Seconds(), inFlight, delay, backlog, s.OK, s.TimedOut, s.Failed, s.Away)
+	})
 	if err != nil {
 		return err
 	}

@@ -16,64 +16,47 @@ import (
 
 // simulatedStorm is "bench sim -model storm".
 type simulatedStorm struct {
-	storm.Options
-	flags         stormFlags
+	stormFlags
 	seeds         int
 	step, longest time.Duration
 	search, curve bool
 }
 
 func (o *simulatedStorm) Flags(f *cli.Flags) {
-	o.seeds, o.step, o.longest, o.Backlog = 1, 250*time.Millisecond, 2*time.Minute, 4096
-	o.flags.add(f, "fixed,described,coded", 10*time.Minute)
+	o.seeds, o.step, o.longest = 1, 250*time.Millisecond, 2*time.Minute
+	o.add(f, "fixed,described,coded", 10*time.Minute)
 	f.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Seed(&o.Seed)
 	f.Count(&o.seeds, 1, "seeds", "runs of each kind of client")
 	f.BoolVar(&o.search, "search", false, "find the longest stop after which most seeds recover")
 	f.Pause(&o.step, "step", "with -search: how exactly to find it")
 	f.Pause(&o.longest, "longest", "with -search: the longest stop to try")
 	f.BoolVar(&o.curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
+	f.Check(func() error {
+		if o.search && o.Watch < storm.LeastWatch {
+			return fmt.Errorf("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, o.Watch)
+		}
+		return nil
+	})
 }
 
 func (o *simulatedStorm) Run(ctx context.Context, c *cli.Console) error {
-	s := o.flags
-	o.Server, o.Clients, o.Think, o.Timeout = s.server, s.clients, s.think, s.timeout
-	o.Before, o.Stop, o.Watch = s.before, s.stop, s.watch
-	if s.before == 0 {
-		o.Before = -1
-	}
 	switch {
 	case o.curve:
-		printCurve(c.Out, s.server, s.timeout)
+		printCurve(c.Out, o.Server, o.Timeout)
 		return nil
-	case o.search && s.watch < storm.LeastWatch:
-		return cli.Usagef("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, s.watch)
 	case o.search:
 		return o.searchBorders(ctx, c)
 	}
-	return o.run(ctx, c)
-}
-
-// run prints one line per run.
-func (o *simulatedStorm) run(ctx context.Context, c *cli.Console) error {
-	p := cli.NewProgress(c, "simulate", len(o.flags.kinds)*o.seeds)
-	defer p.End()
-	for _, kind := range o.flags.kinds {
-		for n := range o.seeds {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			one := o.Options
-			one.Client, one.Seed = kind, o.Seed+uint64(n)
-			y, err := storm.Run(one)
-			if err != nil {
-				return err
-			}
+	return c.Each(ctx, "simulate", len(o.kinds)*o.seeds, 1, func(i int) error {
+		one := o.Options
+		one.Client, one.Seed = o.kinds[i/o.seeds], o.Seed+uint64(i%o.seeds)
+		y, err := storm.Run(one)
+		if err == nil {
 			printStorm(c.Out, y)
-			p.Add(1)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // curvePoints are the numbers of requests of which the article's log, or a check of it, has
@@ -133,9 +116,9 @@ func (o *simulatedStorm) searchBorders(ctx context.Context, c *cli.Console) erro
 	for n := o.longest / o.step; n > 0; n /= 2 {
 		halvings++
 	}
-	p := cli.NewProgress(c, "search", len(o.flags.kinds)*halvings*o.seeds)
+	p := cli.NewProgress(c, "search", len(o.kinds)*halvings*o.seeds)
 	defer p.End()
-	for _, kind := range o.flags.kinds {
+	for _, kind := range o.kinds {
 		one := o.Options
 		one.Client = kind
 		b, err := storm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.Add(1) })

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/redial-go/redial/bench/internal/cli"
 
@@ -38,7 +37,7 @@ func (o *simulatedTiers) Flags(f *cli.Flags) {
 	f.Float64Var(&o.way.Share, "cut-to", o.way.Share, "in the incident, the share of the users that are let in then")
 	f.Float64Var(&o.way.Step, "step", o.way.Step, "in the incident, the share that is added by each step")
 	f.DurationVar(&o.way.Every, "every", o.way.Every, "in the incident, the time between two steps")
-	f.File("csv", "write the series", func(w io.Writer) error { return tiers.WriteCSV(w, o.results...) })
+	f.File("csv", "write the series", func(w io.Writer) error { return tiers.Series(o.results).WriteCSV(w) })
 	f.List("the scenarios and their strategies", func(w io.Writer) {
 		for _, s := range tiers.Scenarios() {
 			fmt.Fprintf(w, "%s (%d calls/s, %v)\n", s.Name, s.RPS, s.Length)
@@ -80,39 +79,22 @@ func (o *simulatedTiers) choose() error {
 }
 
 func (o *simulatedTiers) Run(ctx context.Context, c *cli.Console) error {
-	p := cli.NewProgress(c, "simulate", len(o.setups))
-	defer p.End()
-	for _, x := range o.setups {
-		r, err := tiers.Run(ctx, x)
-		if err != nil {
-			return err
+	return c.Each(ctx, "simulate", len(o.setups), 1, func(i int) error {
+		r, err := tiers.Run(ctx, o.setups[i])
+		if err == nil {
+			o.results = append(o.results, r)
 		}
-		o.results = append(o.results, r)
-		p.Add(1)
-	}
-	return nil
+		return err
+	})
 }
 
 // Show prints one table per scenario.
 func (o *simulatedTiers) Show(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	last := ""
-	for _, r := range o.results {
-		s, y := &r.Setup.Scenario, r.Summary()
-		if s.Name != last {
-			last = s.Name
-			fmt.Fprintf(t, "\n%s (%d calls/s)\n", last, r.Setup.RPS)
-			for _, one := range s.Tiers {
-				fmt.Fprintf(t, "%s: in failure\tpeak\tqueue\t", one.Name)
-			}
-			fmt.Fprintln(t, "load back\tsuccess back\tup, of the time\tsuccess of all\tcalls lost\tas many arrive in\t  strategy")
+	for same := range chunks(o.results, func(r *tiers.Result) string { return r.Setup.Scenario.Name }) {
+		fmt.Fprintf(w, "\n%s (%d calls/s)\n", same[0].Setup.Scenario.Name, same[0].Setup.RPS)
+		if err := tiers.Table(same).Print(w); err != nil {
+			return err
 		}
-		for i := range s.Tiers {
-			fmt.Fprintf(t, "%.0f %%\t%.0f %%\t%d\t", y.Load[i], y.Peak[i], y.Queue[i])
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t  %s\n",
-			s.When(y.LoadBack, y.LoadIsBack), s.When(y.SuccessBack, y.SuccessIsBack), percentage(y.Up), percentage(y.Success),
-			y.Lost, s.When(y.LostFor, true), r.Setup.Strategy.Name)
 	}
-	return t.Flush()
+	return nil
 }

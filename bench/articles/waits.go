@@ -5,10 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/chart"
@@ -18,11 +20,11 @@ import (
 type drawnWaits struct {
 	waits.Options
 	mode    string
-	params  waits.Params
+	params  *waits.Params
 	rules   []waits.Rule
 	outages []waits.Outage
 	users   int
-	table   cli.Table
+	rows    table.Table
 	chart   *chart.Picture
 }
 
@@ -56,9 +58,8 @@ var ageOfWaits = []time.Duration{
 func (o *drawnWaits) Flags(f *cli.Flags) {
 	o.Options, o.users = waits.Options{Retries: 16, Until: 5 * time.Minute, Seeds: 1000}, 3
 	f.StringVar(&o.mode, "mode", modePolicy, waitsModes)
-	names := f.String("policy", "redial,full,grpc,normal,fixed", "the policies to draw, separated by commas\n"+ruleHelp(waits.Rules()))
-	outages := f.String("outage", "refused", "how the dials fail, several separated by commas: refused, 503, or silent, where a dial takes as long as the policy lets it")
-	addParams(f, &o.params)
+	o.params = addRules(f, &o.rules, "policy", "redial,full,grpc,normal,fixed", "the policies to draw", waits.Rules())
+	cli.SomeOf(f, &o.outages, "outage", "refused", "how the dials fail: refused, 503, or silent, where a dial takes as long as the policy lets it", waits.Outages(), func(x waits.Outage) string { return x.Name })
 	f.Pause(&o.Connect, "connect", "how long a silent dial takes where the policy has no limit (default 15s)")
 	f.Count(&o.Retries, 1, "retries", "how many retries to draw, and in the mode users how many attempts")
 	f.Pause(&o.Until, "until", "how long the outage is drawn, at least")
@@ -66,62 +67,47 @@ func (o *drawnWaits) Flags(f *cli.Flags) {
 	f.Count(&o.users, 1, "users", "how many users stand side by side, with -mode users")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first client; the next ones count up")
 	f.Check(func() error {
-		if o.mode == modePolicy {
-			return o.choose(f, *names, *outages)
+		if o.mode == modePolicy && f.Given("users") {
+			return errors.New("-users means nothing without -mode users")
 		}
 		known, ok := modeFlags[o.mode]
-		if !ok {
+		if !ok && o.mode != modePolicy {
 			return fmt.Errorf("there is no -mode %q: there are policy, users, ethernet, normal", o.mode)
 		}
 		var err error
 		f.Visit(func(one *flag.Flag) {
-			if !strings.Contains(" "+known+" ", " "+one.Name+" ") {
+			if ok && !slices.Contains(strings.Fields(known), one.Name) {
 				err = fmt.Errorf("-%s means nothing with -mode %s", one.Name, o.mode)
 			}
 		})
-		return err
-	})
-}
-
-// choose chooses the policies and the outages.
-func (o *drawnWaits) choose(f *cli.Flags, names, outages string) (err error) {
-	if f.Given("users") {
-		return errors.New("-users means nothing without -mode users")
-	}
-	for name := range strings.SplitSeq(outages, ",") {
-		one, err := waits.FindOutage(strings.TrimSpace(name))
-		if err != nil {
-			return fmt.Errorf("-outage: %w", err)
+		if err != nil || ok {
+			return err
 		}
-		o.outages = append(o.outages, one)
-	}
-	if o.rules, err = chooseRules("policy", waits.Rules(), names, o.params); err != nil {
-		return err
-	}
-	one := o.Options
-	one.Policy = o.rules[0].New(o.params)
-	return one.Validate()
+		one := o.Options
+		one.Policy = o.rules[0].New(*o.params)
+		return one.Validate()
+	})
 }
 
 func (o *drawnWaits) Run(ctx context.Context, c *cli.Console) (err error) {
 	switch o.mode {
 	case modeUsers:
-		o.table, o.chart, err = o.drawUsers()
+		o.rows, o.chart, err = o.drawUsers()
 	case modeEthernet:
-		o.table, o.chart, err = o.drawEthernet()
+		o.rows, o.chart, err = o.drawEthernet()
 	case modeNormal:
-		o.table, o.chart, err = o.drawNormal()
+		o.rows, o.chart, err = o.drawNormal()
 	default:
-		o.table, o.chart, err = o.drawPolicies(ctx, c)
+		o.rows, o.chart, err = o.drawPolicies(ctx, c)
 	}
 	return err
 }
 
-func (o *drawnWaits) Table() (cli.Table, string) {
+func (o *drawnWaits) Table() (table.Table, string) {
 	if o.mode == modePolicy {
-		return o.table, policyNote
+		return o.rows, policyNote
 	}
-	return o.table, ""
+	return o.rows, ""
 }
 
 func (o *drawnWaits) Chart() *chart.Picture { return o.chart }
@@ -134,24 +120,19 @@ type drawn struct {
 }
 
 // drawPolicies draws each rule in each outage.
-func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (cli.Table, *chart.Picture, error) {
-	p := cli.NewProgress(c, "draw", len(o.rules)*len(o.outages))
-	defer p.End()
+func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (table.Table, *chart.Picture, error) {
 	var all []drawn
-	for _, outage := range o.outages {
-		for _, rule := range o.rules {
-			if ctx.Err() != nil {
-				return nil, nil, context.Cause(ctx)
-			}
-			one := o.Options
-			one.Policy, one.Outage = rule.New(o.params), outage
-			y, err := waits.Draw(ctx, one)
-			if err != nil {
-				return nil, nil, err
-			}
-			all = append(all, drawn{rule, outage, y})
-			p.Add(1)
-		}
+	err := c.Each(ctx, "draw", len(o.outages)*len(o.rules), 1, func(i int) error {
+		d := drawn{rule: o.rules[i%len(o.rules)], outage: o.outages[i/len(o.rules)]}
+		one := o.Options
+		one.Policy, one.Outage = d.rule.New(*o.params), d.outage
+		var err error
+		d.Result, err = waits.Draw(ctx, one)
+		all = append(all, d)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	return o.policyTable(all), o.policyPicture(all), nil
 }
@@ -160,8 +141,8 @@ func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (cli.Tabl
 const policyNote = "Seconds. Of a retry: its wait, and when it begins. Of a time since the loss: the wait drawn last, and how many retries have begun by then. Alike: the share of the clients whose waits are exactly the commonest one."
 
 // policyTable has a row for each retry, and for each age of the outage.
-func (o *drawnWaits) policyTable(all []drawn) cli.Table {
-	t := cli.Table{{"policy", "outage", "at", "wait p5", "median", "p95", "mean", "alike", "begins or retries p5", "median", "p95", "mean", "clients"}}
+func (o *drawnWaits) policyTable(all []drawn) table.Table {
+	t := table.Table{{"policy", "outage", "at", "wait p5", "median", "p95", "mean", "alike", "begins or retries p5", "median", "p95", "mean", "clients"}}
 	for _, d := range all {
 		for n := 1; n <= o.Retries; n++ {
 			wait, begins := d.Retry(n)

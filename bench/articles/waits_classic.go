@@ -3,10 +3,9 @@ package articles
 import (
 	"fmt"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // classicPanels are a linear panel and a logarithmic one of the same.
@@ -18,12 +17,12 @@ func classicPanels(x chart.Axis, y string, least, most float64) []*chart.Panel {
 }
 
 // drawUsers is the table of users side by side.
-func (o *drawnWaits) drawUsers() (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawUsers() (table.Table, *chart.Picture, error) {
 	rows, err := waits.Users(o.users, o.Retries, o.Seed)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := cli.Table{{"attempt", "delay from 1 s", "delay as coded", "from", "to"}}
+	t := table.Table{{"attempt", "delay from 1 s", "delay as coded", "from", "to"}}
 	lines := make([]chart.Line, o.users)
 	for u := range o.users {
 		t[0] = append(t[0], fmt.Sprintf("user %d", u+1))
@@ -59,12 +58,12 @@ func (o *drawnWaits) drawUsers() (cli.Table, *chart.Picture, error) {
 }
 
 // drawEthernet is E(c) beside what was drawn.
-func (o *drawnWaits) drawEthernet() (cli.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawEthernet() (table.Table, *chart.Picture, error) {
 	rows, err := waits.Ethernet(o.Seeds, o.Seed)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := cli.Table{{"collisions c", "slots from 0 to", "E(c), slots", "drawn mean", "sd", "drawn sd", "E(c), us at 10 Mbit/s"}}
+	t := table.Table{{"collisions c", "slots from 0 to", "E(c), slots", "drawn mean", "sd", "drawn sd", "E(c), us at 10 Mbit/s"}}
 	formula := chart.Line{Style: chart.Style{Name: "E(c) = (2^c - 1)/2, c at most 10", Color: chart.Vermillion, Width: 2.4}}
 	mean := chart.Line{Style: chart.Style{Name: fmt.Sprintf("mean of %d draws of classic.Ethernet", o.Seeds), Color: chart.Black, Dash: chart.Dots, Width: 1}, Dotted: true}
 	most := chart.Range{Style: formula.Style}
@@ -90,8 +89,8 @@ func (o *drawnWaits) drawEthernet() (cli.Table, *chart.Picture, error) {
 }
 
 // drawNormal is the two settings of backoff with normal noise.
-func (o *drawnWaits) drawNormal() (cli.Table, *chart.Picture, error) {
-	t := cli.Table{{"setting", "retry", "without noise", "mean", "drawn mean", "sd", "drawn sd", "p5", "median", "p95", "at the cap"}}
+func (o *drawnWaits) drawNormal() (table.Table, *chart.Picture, error) {
+	t := table.Table{{"setting", "retry", "without noise", "mean", "drawn mean", "sd", "drawn sd", "p5", "median", "p95", "at the cap"}}
 	pic := &chart.Picture{
 		Name: "waits_normal", Columns: 2, Height: 220, Title: "Backoff with normal noise of 10 %, which compounds: median, and from p5 to p95",
 		Note: fmt.Sprintf("%d clients of each setting: first wait, factor, cap. The noise comes after the cap, so that a wait may exceed it", o.Seeds),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,8 +42,8 @@ func TestWaitsDrawsAnyPolicyByRetryAndByTime(t *testing.T) {
 }
 
 func TestWaitsCanDrawEveryPolicy(t *testing.T) {
-	rows, svg := waitsRows(t, "-seeds 3 -retries 5 -until 2s -policy "+strings.Join(waits.Names(waits.Rules()), ","))
-	for _, name := range waits.Names(waits.Rules()) {
+	rows, svg := waitsRows(t, "-seeds 3 -retries 5 -until 2s -policy "+strings.Join(pick.Names(waits.Rules(), waits.NameOf), ","))
+	for _, name := range pick.Names(waits.Rules(), waits.NameOf) {
 		require.Contains(t, svg, ">"+name+"<")
 		n := 0
 		for _, row := range rows {
@@ -79,8 +80,8 @@ func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 		"-share 0":                       `invalid value "0" for flag -share: must be above 0; "bench waits -h" lists the flags`,
 		"-seeds 0":                       `invalid value "0" for flag -seeds: must be a whole number, at least 1; "bench waits -h" lists the flags`,
 		"-policy fixed -share 1":         `-share means nothing here: fixed takes -base`,
-		"-policy x":                      `-policy: there is no "x": there are redial, paced, `,
-		"-outage moon":                   `-outage: there is no "moon": there are refused, 503, silent`,
+		"-policy x":                      `there is no -policy "x": there are redial, paced, `,
+		"-outage moon":                   `there is no -outage "moon": there are refused, 503, silent`,
 		"-mode x":                        `there is no -mode "x": there are policy, users, ethernet, normal`,
 		"-mode ethernet -policy redial":  `-policy means nothing with -mode ethernet`,
 		"-users 4":                       `-users means nothing without -mode users`,

@@ -1,7 +1,6 @@
 package contention
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -34,12 +33,5 @@ func Policies() []Policy {
 	}
 }
 
-// Find returns the rule of that name.
-func Find(name string) (Policy, error) {
-	for _, p := range Policies() {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return Policy{}, fmt.Errorf("find policy %q: there are none, exponential, equal, full, decorrelated", name)
-}
+// NameOf returns the name of a rule.
+func NameOf(p Policy) string { return p.Name }

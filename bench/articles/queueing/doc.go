@@ -23,18 +23,14 @@
 //     its service time, what would become too late during it after
 //     min(remaining + 1/5, 1) of it.
 //
-// What the original did and this does not:
+// The differences from the original program:
 //
-//   - Each strategy has a clock of its own, that starts at 0. There, a second
-//     strategy in one process began where the first had ended, with the failure
-//     past.
-//   - All random numbers come from one generator per run, so that a seed repeats
-//     itself to the byte. There, the service times were not seeded.
-//   - A request fails by the time at which it ends, not by that at which it began.
-//   - Success of the calls that end in a bucket hides the calls that still wait. So a
-//     [Bucket] also counts what is unmet.
-//   - Amplification counts completions, which cannot exceed what the server can
-//     do. So a Bucket also counts the requests that were sent to it.
+//   - Each strategy has a clock of its own. There, the second strategy of a process began
+//     where the first had ended, with the failure past.
+//   - A seed repeats a run to the byte. There, the service times were not seeded.
+//   - A request fails by the time at which it ends, not by the time at which it began.
+//   - A [Bucket] also counts the calls that still wait, which success of the calls that end
+//     hides, and the requests that were sent, because a server cannot end more than it can do.
 //
 // What it keeps, because the article's figures rest on it: the deadline is not
 // renewed by a retry, so that deadline propagation kills late ones; and a breaker

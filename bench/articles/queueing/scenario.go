@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Scenario is what happens in a simulation, and which strategies are tried on it.
@@ -52,16 +54,8 @@ func (s *Scenario) Permits(rps int) int {
 // Strategy returns the strategy of that name: one of the scenario, or one of [Presets]. The
 // error names those that there are.
 func (s *Scenario) Strategy(name string) (Strategy, error) {
-	var names []string
-	for _, y := range slices.Concat(s.Strategies, Presets()) {
-		if y.Name == name {
-			return y, nil
-		}
-		if !slices.Contains(names, y.Name) {
-			names = append(names, y.Name)
-		}
-	}
-	return Strategy{}, fmt.Errorf("find strategy %q of %s: it has %q", name, s.Name, names)
+	all := slices.Concat(s.Strategies, Presets())
+	return pick.One("strategy of "+s.Name, name, all, func(y Strategy) string { return y.Name })
 }
 
 // When returns a time of a [Summary] as people read it: "1.04 s", or if there is none

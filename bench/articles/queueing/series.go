@@ -4,8 +4,10 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"sync"
+	"slices"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // Series is one strategy on one scenario: the mean over several seeds.
@@ -46,62 +48,22 @@ type Row struct {
 
 // Collect runs a strategy with the seeds o.Seed, o.Seed+1, ... on all processors, and
 // returns the mean. When ctx ends first it is the mean of the seeds that are
-// done, with the context's cause. Each is called after each run, one at a time; nil
+// done, with the context's cause. It calls each after each run, several at a time; nil
 // is allowed.
 func Collect(ctx context.Context, o Setup, seeds int, each func()) (*Series, error) {
-	results, err := runs(ctx, o, seeds, each)
-	var done []*Result
-	for _, r := range results {
-		if r != nil {
-			done = append(done, r)
+	results := make([]*Result, seeds)
+	err := parallel.Do(ctx, seeds, runtime.GOMAXPROCS(0), func(n int) (err error) {
+		one := o
+		one.Seed += uint64(n)
+		if results[n], err = Run(one); err == nil && each != nil {
+			each()
 		}
-	}
-	if len(done) == 0 {
+		return err
+	})
+	if results = slices.DeleteFunc(results, func(r *Result) bool { return r == nil }); len(results) == 0 {
 		return nil, err
 	}
-	return mean(done), err
-}
-
-// runs returns one result per seed, nil for those that were not run.
-func runs(ctx context.Context, o Setup, seeds int, each func()) ([]*Result, error) {
-	var (
-		results = make([]*Result, seeds)
-		workers sync.WaitGroup
-		mu      sync.Mutex // guards next and failed, and each
-		next    int
-		failed  error
-	)
-	take := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == seeds || failed != nil || ctx.Err() != nil {
-			return -1
-		}
-		next++
-		return next - 1
-	}
-	for range min(seeds, runtime.GOMAXPROCS(0)) {
-		workers.Go(func() {
-			for n := take(); n >= 0; n = take() {
-				mine := o
-				mine.Seed += uint64(n)
-				r, err := Run(mine)
-				mu.Lock()
-				results[n] = r
-				if err != nil {
-					failed = err
-				} else if each != nil {
-					each()
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	if failed == nil {
-		failed = context.Cause(ctx)
-	}
-	return results, failed
+	return mean(results), err
 }
 
 // mean is over at least one result.
@@ -121,7 +83,7 @@ func mean(results []*Result) *Series {
 	for i := range s.Answered {
 		var answered average
 		for _, r := range results {
-			answered.add(share(r.OK[i], r.Ended[i]))
+			answered.add(Share(r.OK[i], r.Ended[i]))
 		}
 		s.Answered[i] = answered.value()
 	}
@@ -130,55 +92,51 @@ func mean(results []*Result) *Series {
 			s.Fine[i] += s.percent(completed, i, FineBucket) / n
 		}
 		s.Requests += float64(r.Total.Completed) / n
-		s.Success += share(r.Total.Succeeded, r.Total.Ended) / n
+		s.Success += Share(r.Total.Succeeded, r.Total.Ended) / n
 	}
 	return s
 }
 
 // row is the mean of the buckets i.
 func (s *Series) row(results []*Result, i int) Row {
-	var firstOK, firstFailed, retryOK, retryFailed average
-	var amplification, squares, offered, serverOK, done, clientOK, unmet, p50, p99, avg, most, cpu average
-	for _, r := range results {
-		b := &r.Buckets[i]
-		load := s.percent(b.Completed, i, s.Bucket)
-		amplification.add(load)
-		squares.add(load * load)
-		offered.add(s.percent(b.Offered, i, s.Bucket))
-		firstOK.add(s.percent(b.FirstOK, i, s.Bucket))
-		firstFailed.add(s.percent(b.First-b.FirstOK, i, s.Bucket))
-		retryOK.add(s.percent(b.RetryOK, i, s.Bucket))
-		retryFailed.add(s.percent(b.Completed-b.First-b.RetryOK, i, s.Bucket))
-		serverOK.add(share(b.OK, b.Completed))
-		done.add(s.percent(b.Ended, i, s.Bucket))
-		clientOK.add(share(b.Succeeded, b.Ended))
-		unmet.add(float64(b.Unmet))
-		if b.Ended > 0 {
-			p50.add(b.P50.Seconds() * 1000)
-			p99.add(b.P99.Seconds() * 1000)
+	r := Row{T: time.Duration(i) * s.Bucket}
+	load := func(n int) float64 { return s.percent(n, i, s.Bucket) }
+	ms := func(b *Bucket, d time.Duration) float64 {
+		if b.Ended == 0 {
+			return math.NaN()
 		}
-		avg.add(share(b.QueueSum, b.Completed) / 100)
-		most.add(float64(b.QueueMax))
-		cpu.add(100 * b.CPU)
+		return d.Seconds() * 1000
 	}
-	load := amplification.value()
-	return Row{
-		T:               time.Duration(i) * s.Bucket,
-		Amplification:   load,
-		AmplificationSD: math.Sqrt(max(0, squares.value()-float64(load*load))),
-		Offered:         offered.value(),
-		FirstOK:         firstOK.value(),
-		FirstFailed:     firstFailed.value(),
-		RetryOK:         retryOK.value(),
-		RetryFailed:     retryFailed.value(),
-		ServerOK:        serverOK.value(),
-		ClientDone:      done.value(),
-		ClientOK:        clientOK.value(),
-		Unmet:           unmet.value(),
-		P50:             p50.value(), P99: p99.value(),
-		QueueAvg: avg.value(), QueueMax: most.value(),
-		CPU: cpu.value(),
+	var squares float64
+	for _, f := range []struct {
+		into *float64
+		of   func(b *Bucket) float64
+	}{
+		{&r.Amplification, func(b *Bucket) float64 { return load(b.Completed) }},
+		{&squares, func(b *Bucket) float64 { return load(b.Completed) * load(b.Completed) }},
+		{&r.Offered, func(b *Bucket) float64 { return load(b.Offered) }},
+		{&r.FirstOK, func(b *Bucket) float64 { return load(b.FirstOK) }},
+		{&r.FirstFailed, func(b *Bucket) float64 { return load(b.First - b.FirstOK) }},
+		{&r.RetryOK, func(b *Bucket) float64 { return load(b.RetryOK) }},
+		{&r.RetryFailed, func(b *Bucket) float64 { return load(b.Completed - b.First - b.RetryOK) }},
+		{&r.ServerOK, func(b *Bucket) float64 { return Share(b.OK, b.Completed) }},
+		{&r.ClientDone, func(b *Bucket) float64 { return load(b.Ended) }},
+		{&r.ClientOK, func(b *Bucket) float64 { return Share(b.Succeeded, b.Ended) }},
+		{&r.Unmet, func(b *Bucket) float64 { return float64(b.Unmet) }},
+		{&r.P50, func(b *Bucket) float64 { return ms(b, b.P50) }},
+		{&r.P99, func(b *Bucket) float64 { return ms(b, b.P99) }},
+		{&r.QueueAvg, func(b *Bucket) float64 { return Share(b.QueueSum, b.Completed) / 100 }},
+		{&r.QueueMax, func(b *Bucket) float64 { return float64(b.QueueMax) }},
+		{&r.CPU, func(b *Bucket) float64 { return 100 * b.CPU }},
+	} {
+		var a average
+		for _, one := range results {
+			a.add(f.of(&one.Buckets[i]))
+		}
+		*f.into = a.value()
 	}
+	r.AmplificationSD = math.Sqrt(max(0, squares-float64(r.Amplification*r.Amplification)))
+	return r
 }
 
 // percent is n in percent of the normal load in the i-th of buckets of a width; the
@@ -188,8 +146,8 @@ func (s *Series) percent(n, i int, width time.Duration) float64 {
 	return 100 * float64(n) / (float64(s.RPS) * width.Seconds())
 }
 
-// share is n in percent of all, NaN if there is none.
-func share(n, all int) float64 {
+// Share returns n in percent of all, NaN if there is none.
+func Share(n, all int) float64 {
 	if all == 0 {
 		return math.NaN()
 	}

@@ -25,7 +25,7 @@ func written(t *testing.T, o queueing.Setup, seeds int) string {
 	series, err := queueing.Collect(context.Background(), o, seeds, nil)
 	require.NoError(t, err)
 	var b bytes.Buffer
-	require.NoError(t, queueing.WriteCSV(&b, series))
+	require.NoError(t, queueing.CSV([]*queueing.Series{series}).WriteCSV(&b))
 	return b.String()
 }
 
@@ -89,7 +89,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	require.EqualError(t, err, `find scenario "nonsense": there is none of that name`)
 	o := setup(t, "mfs", 1)
 	_, err = o.Scenario.Strategy("nonsense")
-	require.EqualError(t, err, `find strategy "nonsense" of mfs: it has ["retry-3x" "retry-budget-grpc" "retry-budget-aws" "retry-budget-aws-2026"]`)
+	require.EqualError(t, err, `there is no strategy of mfs "nonsense": there are retry-3x, retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026`)
 	o.RPS = 0
 	_, err = queueing.Run(o)
 	require.EqualError(t, err, "simulate mfs: want 1 to 10000000 calls per second, not 0")

@@ -73,7 +73,7 @@ func newBudget(func() time.Time) (retry.Budget, error) {
 }
 
 func newRetryBreaker(now func() time.Time) (retry.Budget, error) {
-	return budget.NewRetryBreaker(&budget.RetryBreakerOptions{Window: 200 * ms, Share: 0.1, MinSamples: 1, Now: now})
+	return budget.NewBreaker(&budget.BreakerOptions{Window: 200 * ms, Share: 0.1, MinSamples: 1, Open: -1, Now: now})
 }
 
 // over returns y with the policy of z.

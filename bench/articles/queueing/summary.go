@@ -23,17 +23,12 @@ type Summary struct {
 	Queue         float64       // requests; the largest QueueMax of a row
 }
 
-const (
-	backAt = 115 // the load in percent at which things are as before
-	upAt   = 95  // the percentage of calls with success at which a service is up
-)
-
 // Summary sums s up.
 func (s *Series) Summary() Summary {
 	y := Summary{P50: math.NaN(), P99: math.NaN()}
 	f := &s.Scenario.Failure
-	y.Back, y.IsBack = since(f.To, s.Fine, func(load float64) bool { return load <= backAt })
-	y.SuccessBack, y.SuccessIsBack = since(f.To, s.Answered, isUp)
+	y.Back, y.IsBack = Since(f.To, FineBucket, s.Fine, IsBack)
+	y.SuccessBack, y.SuccessIsBack = Since(f.To, FineBucket, s.Answered, IsUp)
 	y.Up = s.up()
 	for _, load := range s.Fine {
 		y.Peak = max(y.Peak, load)
@@ -65,11 +60,12 @@ func (s *Series) Summary() Summary {
 	return y
 }
 
-// since returns the begin of the first bucket at or after a time from which on all buckets
-// are well, and false if there is none. A bucket that is not defined changes nothing.
-func since(after time.Duration, buckets []float64, well func(float64) bool) (at time.Duration, ok bool) {
+// Since returns the begin of the first bucket, of those that are so wide, at or after a time from
+// which on all buckets are well, and false if there is none. A bucket that is not defined changes
+// nothing.
+func Since(after, wide time.Duration, buckets []float64, well func(float64) bool) (at time.Duration, ok bool) {
 	for i, x := range buckets {
-		from := time.Duration(i) * FineBucket
+		from := time.Duration(i) * wide
 		switch {
 		case math.IsNaN(x):
 		case from < after || !well(x):
@@ -81,6 +77,12 @@ func since(after time.Duration, buckets []float64, well func(float64) bool) (at 
 	return at, ok
 }
 
+// IsBack reports whether a load, in percent of the normal one, is as before the failure.
+func IsBack(load float64) bool { return load <= 115 }
+
+// IsUp reports whether a service is up of whose calls so many percent succeed.
+func IsUp(success float64) bool { return success >= 95 }
+
 // up returns the percentage of buckets in which s was up, of those until the last in which
 // a call ended.
 func (s *Series) up() float64 {
@@ -89,14 +91,12 @@ func (s *Series) up() float64 {
 		if !math.IsNaN(x) {
 			all = i + 1
 		}
-		if isUp(x) {
+		if IsUp(x) {
 			n++
 		}
 	}
-	return share(n, all)
+	return Share(n, all)
 }
-
-func isUp(success float64) bool { return success >= upAt }
 
 // larger returns the larger of two numbers of which each may be undefined.
 func larger(a, b float64) float64 {

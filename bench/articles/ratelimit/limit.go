@@ -1,10 +1,12 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"strings"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Limit is how many calls an API allows.
@@ -25,25 +27,13 @@ const (
 	TellBooked              // a time of his own for each, as many at a time as there is room for
 )
 
-var tells = [...]string{"nothing", "same", "booked"}
+var tells = []string{"nothing", "same", "booked"}
+
+// Tells returns all that a 429 can say.
+func Tells() []Tell { return pick.Kinds[Tell](tells) }
 
 // String returns "nothing", "same" or "booked".
-func (t Tell) String() string {
-	if int(t) < len(tells) {
-		return tells[t]
-	}
-	return fmt.Sprintf("tell %d", t)
-}
-
-// ParseTell is the reverse of String.
-func ParseTell(name string) (Tell, error) {
-	for t, n := range tells {
-		if n == name {
-			return Tell(t), nil
-		}
-	}
-	return 0, fmt.Errorf("there is no %q: there are %s", name, strings.Join(tells[:], ", "))
-}
+func (t Tell) String() string { return pick.Kind(tells, t) }
 
 const (
 	mostRate   = 1e6
@@ -51,15 +41,7 @@ const (
 )
 
 func (l Limit) withDefaults() (Limit, error) {
-	if l.Rate == 0 {
-		l.Rate = 100
-	}
-	if l.Window == 0 {
-		l.Window = time.Second
-	}
-	if l.Burst == 0 {
-		l.Burst = 1
-	}
+	l.Rate, l.Window, l.Burst = cmp.Or(l.Rate, 100), cmp.Or(l.Window, time.Second), cmp.Or(l.Burst, 1)
 	switch {
 	case !(l.Rate > 0 && l.Rate <= mostRate):
 		return l, fmt.Errorf("the rate must be above 0 and at most %.0f calls per second, not %v", float64(mostRate), l.Rate)
@@ -70,7 +52,7 @@ func (l Limit) withDefaults() (Limit, error) {
 	case l.Burst < 0:
 		return l, fmt.Errorf("the burst must be at least 1, not %d", l.Burst)
 	case int(l.Tell) >= len(tells):
-		return l, fmt.Errorf("there is no %v", l.Tell)
+		return l, fmt.Errorf("there is no such Tell: %v", l.Tell)
 	}
 	return l, nil
 }

@@ -200,14 +200,10 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"simulate calls: a time is negative":                                                    {Spread: -1},
 		"simulate calls: the rate must be above 0 and at most 1000000 calls per second, not -2": {Limit: ratelimit.Limit{Rate: -2}},
 		"simulate calls: a window of 100ms with 5 calls per second allows no call":              {Limit: ratelimit.Limit{Rate: 5, Window: 100 * time.Millisecond}},
-		"simulate calls: there is no heed 9":                                                    {Heed: 9},
-		"simulate calls: there is no tell 9":                                                    {Limit: ratelimit.Limit{Tell: 9}},
+		"simulate calls: there is no such Heed: kind 9":                                         {Heed: 9},
+		"simulate calls: there is no such Tell: kind 9":                                         {Limit: ratelimit.Limit{Tell: 9}},
 	} {
 		_, err := ratelimit.Run(t.Context(), o)
 		require.EqualError(t, err, want)
 	}
-	_, err := ratelimit.ParseTell("x")
-	require.EqualError(t, err, `there is no "x": there are nothing, same, booked`)
-	_, err = ratelimit.ParseHeed("x")
-	require.EqualError(t, err, `there is no "x": there are add, longer, not`)
 }

@@ -1,15 +1,16 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
@@ -24,25 +25,13 @@ const (
 	HeedNot                // waits by its policy
 )
 
-var heeds = [...]string{"add", "longer", "not"}
+var heeds = []string{"add", "longer", "not"}
+
+// Heeds returns all that a client can do with a Retry-After.
+func Heeds() []Heed { return pick.Kinds[Heed](heeds) }
 
 // String returns "add", "longer" or "not".
-func (h Heed) String() string {
-	if int(h) < len(heeds) {
-		return heeds[h]
-	}
-	return fmt.Sprintf("heed %d", h)
-}
-
-// ParseHeed is the reverse of String.
-func ParseHeed(name string) (Heed, error) {
-	for h, n := range heeds {
-		if n == name {
-			return Heed(h), nil
-		}
-	}
-	return 0, fmt.Errorf("there is no %q: there are %s", name, strings.Join(heeds[:], ", "))
-}
+func (h Heed) String() string { return pick.Kind(heeds, h) }
 
 // Options are one run. Zero fields have the defaults.
 type Options struct {
@@ -66,17 +55,12 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("the watch must be at most %v, not %v", mostWatch, o.Watch)
 	}
 	if int(o.Heed) >= len(heeds) {
-		return o, fmt.Errorf("there is no %v", o.Heed)
+		return o, fmt.Errorf("there is no such Heed: %v", o.Heed)
 	}
 	if o.Policy == nil {
 		o.Policy = backoff.Default()
 	}
-	if o.Clients == 0 {
-		o.Clients = 1000
-	}
-	if o.Watch == 0 {
-		o.Watch = time.Hour
-	}
+	o.Clients, o.Watch = cmp.Or(o.Clients, 1000), cmp.Or(o.Watch, time.Hour)
 	var err error
 	o.Limit, err = o.Limit.withDefaults()
 	return o, err

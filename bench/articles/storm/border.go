@@ -2,6 +2,7 @@ package storm
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -22,11 +23,11 @@ func FindBorder(ctx context.Context, o Options, longest, step time.Duration, see
 	for high-low > 1 {
 		middle := (low + high) / 2
 		o.Stop = time.Duration(middle) * step
-		most, err := recovers(ctx, o, seeds, each)
+		backs, err := Backs(ctx, o, seeds, each)
 		if err != nil {
 			return b, err
 		}
-		if most {
+		if 2*len(backs) > seeds {
 			low, b.Longest = middle, o.Stop
 		} else {
 			high, b.Shortest = middle, o.Stop
@@ -35,24 +36,26 @@ func FindBorder(ctx context.Context, o Options, longest, step time.Duration, see
 	return b, nil
 }
 
-// recovers reports whether most of the seeds recover.
-func recovers(ctx context.Context, o Options, seeds int, each func()) (bool, error) {
-	did := 0
+// Backs runs o with so many seeds from o.Seed on, and returns for each run that recovers how long that
+// took, the shortest first. It calls each after each run; nil is allowed. When ctx ends it returns its
+// cause.
+func Backs(ctx context.Context, o Options, seeds int, each func()) (all []time.Duration, err error) {
 	for range seeds {
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		y, err := Run(o)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if y.Recovered {
-			did++
+			all = append(all, y.Back)
 		}
 		if each != nil {
 			each()
 		}
 		o.Seed++
 	}
-	return 2*did > seeds, nil
+	slices.Sort(all)
+	return all, nil
 }

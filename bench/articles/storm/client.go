@@ -1,13 +1,12 @@
 package storm
 
 import (
-	"fmt"
+	"cmp"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
@@ -42,15 +41,15 @@ const (
 func Kinds() []waits.Rule {
 	kinds := []waits.Rule{
 		{Name: Fixed.Kind, Summary: "100 ms each time", Takes: []waits.Param{waits.Base}, New: func(p waits.Params) backoff.Policy {
-			return &classic.Fixed{Wait: orDefault(p.Base, clientMin)}
+			return &classic.Fixed{Wait: cmp.Or(p.Base, clientMin)}
 		}},
 		{
 			Name: Described.Kind, Summary: "exponential as the original describes it: 0.1, 0.27, 0.74 s and so on, up to 5 min, within 10 %",
 			Takes: []waits.Param{waits.Base, waits.Multiplier, waits.Cap, waits.Jitter},
 			New: func(p waits.Params) backoff.Policy {
 				return &classic.Normal{
-					Min: orDefault(p.Base, clientMin), Factor: orDefault(p.Multiplier, clientFactor),
-					Jitter: orDefault(p.Jitter, clientJitter), Max: orDefault(p.Cap, clientMax),
+					Min: cmp.Or(p.Base, clientMin), Factor: cmp.Or(p.Multiplier, clientFactor),
+					Jitter: cmp.Or(p.Jitter, clientJitter), Max: cmp.Or(p.Cap, clientMax),
 				}
 			},
 		},
@@ -75,7 +74,7 @@ func Of(r waits.Rule, p waits.Params) Client { return Client{Kind: r.Name, Param
 
 // String returns the kind, with the parameters that it was given.
 func (c Client) String() string {
-	name := orDefault(c.Kind, Fixed.Kind)
+	name := cmp.Or(c.Kind, Fixed.Kind)
 	if given := c.Params.String(); given != "" {
 		name += "(" + given + ")"
 	}
@@ -84,13 +83,11 @@ func (c Client) String() string {
 
 // Policy returns how one client waits. It may remember, so each client needs its own.
 func (c Client) Policy() (backoff.Policy, error) {
-	kinds := Kinds()
-	name := orDefault(c.Kind, Fixed.Kind)
-	i := slices.IndexFunc(kinds, func(r waits.Rule) bool { return r.Name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("there is no client %q: there are %s", name, strings.Join(waits.Names(kinds), ", "))
+	r, err := pick.One("client", cmp.Or(c.Kind, Fixed.Kind), Kinds(), waits.NameOf)
+	if err != nil {
+		return nil, err
 	}
-	return kinds[i].New(c.Params), nil
+	return r.New(c.Params), nil
 }
 
 // AsCoded is the backoff of the original program, with its faults: the delay that
@@ -112,8 +109,8 @@ func (a *AsCoded) Think(d time.Duration) { a.last = d }
 
 // Next never gives up.
 func (a *AsCoded) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	d := min(orDefault(a.Factor, clientFactor)*a.last.Seconds(), orDefault(a.Max, clientMax).Seconds())
-	d += float64(max(orDefault(a.Jitter, clientJitter), 0) * r.NormFloat64())
+	d := min(cmp.Or(a.Factor, clientFactor)*a.last.Seconds(), cmp.Or(a.Max, clientMax).Seconds())
+	d += float64(max(cmp.Or(a.Jitter, clientJitter), 0) * r.NormFloat64())
 	a.last = time.Duration(d * float64(time.Second))
 	return backoff.Step{Wait: max(a.last, 0)}, true
 }

@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -29,7 +30,8 @@ type Options struct {
 	Seed    uint64        // of all random numbers
 }
 
-func (o Options) withDefaults() (Options, error) {
+// WithDefaults returns o with its defaults. The error names what is wrong.
+func (o Options) WithDefaults() (Options, error) {
 	for _, d := range []time.Duration{o.Think, o.Timeout, o.Stop, o.Watch} {
 		if d < 0 {
 			return o, fmt.Errorf("simulate storm: negative time %v", d)
@@ -42,31 +44,23 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("simulate storm: %w", err)
 	}
 	var err error
-	if o.Server, err = o.Server.withDefaults(); err != nil {
+	if o.Server, err = o.Server.WithDefaults(); err != nil {
 		return o, fmt.Errorf("simulate storm: %w", err)
 	}
-	o.Clients = orDefault(o.Clients, 1000)
-	o.Think = orDefault(o.Think, 10*time.Second)
-	o.Timeout = orDefault(o.Timeout, 2*time.Second)
-	o.Backlog = orDefault(o.Backlog, 4096)
-	o.Before = max(orDefault(o.Before, WarmUp), 0)
-	o.Watch = orDefault(o.Watch, 10*time.Minute)
+	o.Clients = cmp.Or(o.Clients, 1000)
+	o.Think = cmp.Or(o.Think, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Second)
+	o.Backlog = cmp.Or(o.Backlog, 4096)
+	o.Before = max(cmp.Or(o.Before, WarmUp), 0)
+	o.Watch = cmp.Or(o.Watch, 10*time.Minute)
 	return o, nil
-}
-
-func orDefault[N int | float64 | time.Duration | string](n, other N) N {
-	var zero N
-	if n == zero {
-		return other
-	}
-	return n
 }
 
 // Run simulates one run. The same Options give the same Result on every machine.
 // It ends early once nothing can change any more before the end of the watch; the
 // result is the same.
 func Run(o Options) (*Result, error) {
-	o, err := o.withDefaults()
+	o, err := o.WithDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -26,24 +27,19 @@ const (
 	serverDamper = 15
 )
 
-func (s Server) withDefaults() (Server, error) {
-	s.Limit, s.Factor, s.Base = orDefault(s.Limit, 30), orDefault(s.Factor, 1.05), orDefault(s.Base, 100*time.Millisecond)
+// WithDefaults returns s with its defaults. The error names what is wrong.
+func (s Server) WithDefaults() (Server, error) {
+	s.Limit, s.Factor, s.Base = cmp.Or(s.Limit, 30), cmp.Or(s.Factor, 1.05), cmp.Or(s.Base, 100*time.Millisecond)
 	if s.Limit < 0 || s.Base < 0 || !(s.Factor >= 1) || math.IsInf(s.Factor, 1) {
 		return s, fmt.Errorf("want a limit and a delay from 0 on and a factor of at least 1, not %d, %v and %v", s.Limit, s.Base, s.Factor)
 	}
 	return s, nil
 }
 
-// Validate returns an error that names what is wrong with s.
-func (s Server) Validate() error {
-	_, err := s.withDefaults()
-	return err
-}
-
 // Delay returns how long a request takes while there are n of them at a time. It does not
 // overflow.
 func (s Server) Delay(n int) time.Duration {
-	s, _ = s.withDefaults()
+	s, _ = s.WithDefaults()
 	if n <= s.Limit {
 		return s.Base
 	}
@@ -61,7 +57,7 @@ func (s Server) Throughput(n int) float64 { return float64(n) / s.Delay(n).Secon
 // Best returns with how many requests at a time the server ends the most. With a factor of
 // 1, which has no such number, it is the limit.
 func (s Server) Best() int {
-	s, _ = s.withDefaults()
+	s, _ = s.WithDefaults()
 	if s.Factor == 1 {
 		return s.Limit
 	}

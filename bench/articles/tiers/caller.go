@@ -48,16 +48,6 @@ func (c Caller) with(b func(func() time.Time) (retry.Budget, error)) Caller {
 	return c
 }
 
-func (c Caller) final() Caller {
-	c.Final = true
-	return c
-}
-
-func (c Caller) marked() Caller {
-	c.Marked = true
-	return c
-}
-
 // tenPercent is the library's default, which is the article's budget.
 func tenPercent(func() time.Time) (retry.Budget, error) { return budget.New(nil) }
 

@@ -1,47 +1,52 @@
 package tiers
 
 import (
-	"encoding/csv"
-	"io"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
-// WriteCSV writes results, a line per bucket and tier: numbers to two digits, nothing for what
-// is not defined.
-func WriteCSV(w io.Writer, results ...*Result) error {
-	c := csv.NewWriter(w)
-	_ = c.Write([]string{ // Flush keeps the error
+// Series returns a row for each bucket and tier: numbers to two digits.
+func Series(results []*Result) table.Table {
+	t := table.Table{{
 		"scenario", "strategy", "rps", "seed", "t_s", "let_in_pct", "arrived", "ended", "succeeded", "turned_away",
 		"tier", "load_pct", "completed", "refused", "queue_max",
-	})
+	}}
 	for _, r := range results {
-		for i := range r.Buckets {
-			for tier := range r.Setup.Scenario.Tiers {
-				_ = c.Write(r.record(i, tier))
+		s, y := &r.Setup.Scenario, &r.Setup.Strategy
+		for i, b := range r.Buckets {
+			at := time.Duration(i) * s.Bucket
+			for tier, x := range b.Tiers {
+				t.Row(s.Name, y.Name, strconv.Itoa(r.Setup.RPS), strconv.FormatUint(r.Setup.Seed, 10), number(at.Seconds()), number(100*y.Admission.Admits(at)),
+					strconv.Itoa(b.Arrived), strconv.Itoa(b.Ended), strconv.Itoa(b.Succeeded), strconv.Itoa(b.Turned),
+					s.Tiers[tier].Name, number(r.Load(i, tier)), strconv.Itoa(x.Completed), strconv.Itoa(x.Refused), strconv.Itoa(x.Queue))
 			}
 		}
 	}
-	c.Flush()
-	return c.Error()
-}
-
-func (r *Result) record(bucket, tier int) []string {
-	b, s, y := &r.Buckets[bucket], &r.Setup.Scenario, &r.Setup.Strategy
-	at, t := time.Duration(bucket)*s.Bucket, &b.Tiers[tier]
-	record := []string{
-		s.Name, y.Name, strconv.Itoa(r.Setup.RPS), strconv.FormatUint(r.Setup.Seed, 10),
-		number(at.Seconds()), number(100 * y.Admission.Admits(at)),
-	}
-	for _, n := range []int{b.Arrived, b.Ended, b.Succeeded, b.Turned} {
-		record = append(record, strconv.Itoa(n))
-	}
-	record = append(record, s.Tiers[tier].Name, number(r.Load(bucket, tier)))
-	for _, n := range []int{t.Completed, t.Refused, t.Queue} {
-		record = append(record, strconv.Itoa(n))
-	}
-	return record
+	return t
 }
 
 func number(x float64) string { return strconv.FormatFloat(math.Round(100*x)/100, 'f', -1, 64) }
+
+// Table returns a table with the summary of each result of a scenario.
+func Table(results []*Result) table.Table {
+	s := &results[0].Setup.Scenario
+	head := []string{"strategy"}
+	for _, one := range s.Tiers {
+		head = append(head, one.Name+": in failure", "peak", "queue")
+	}
+	t := table.Table{append(head, "load back", "success back", "up, of the time", "success of all", "calls lost", "as many arrive in")}
+	for _, r := range results {
+		y := r.Summary()
+		row := []string{r.Setup.Strategy.Name}
+		for i := range s.Tiers {
+			row = append(row, fmt.Sprintf("%.0f %%", y.Load[i]), fmt.Sprintf("%.0f %%", y.Peak[i]), strconv.Itoa(y.Queue[i]))
+		}
+		t.Row(append(row, s.When(y.LoadBack, y.LoadIsBack), s.When(y.SuccessBack, y.SuccessIsBack), table.Percent(y.Up), table.Percent(y.Success),
+			strconv.Itoa(y.Lost), s.When(y.LostFor, true))...)
+	}
+	return t
+}

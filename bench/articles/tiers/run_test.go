@@ -147,7 +147,7 @@ func TestASeedOfTiersRepeatsItself(t *testing.T) {
 		r, err := tiers.Run(t.Context(), tiers.Setup{Scenario: s, Strategy: s.Strategies[0], RPS: 500, Seed: seed})
 		require.NoError(t, err)
 		var b bytes.Buffer
-		require.NoError(t, tiers.WriteCSV(&b, r))
+		require.NoError(t, tiers.Series([]*tiers.Result{r}).WriteCSV(&b))
 		require.Equal(t, 1+2*150, bytes.Count(b.Bytes(), []byte("\n")), "a line per bucket and tier")
 		return b.String()
 	}
@@ -175,9 +175,9 @@ func TestASetupThatMakesNoSenseIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := tiers.Find("x")
-	require.EqualError(t, err, `find scenario "x": there are ["two_tiers" "incident"]`)
+	require.EqualError(t, err, `there is no scenario "x": there are two_tiers, incident`)
 	_, err = s.Strategy("x")
-	require.ErrorContains(t, err, `find strategy "x" of two_tiers: it has ["client-retries" `)
+	require.ErrorContains(t, err, `there is no strategy of two_tiers "x": there are client-retries, `)
 }
 
 func broken(func() time.Time) (retry.Budget, error) {

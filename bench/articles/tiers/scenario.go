@@ -1,8 +1,9 @@
 package tiers
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Scenario is what happens in a simulation, and which strategies are tried on it.
@@ -61,26 +62,12 @@ func (a *Admission) Admits(at time.Duration) float64 {
 
 // Strategy returns the strategy of that name. The error names those that there are.
 func (s *Scenario) Strategy(name string) (Strategy, error) {
-	var names []string
-	for _, y := range s.Strategies {
-		if y.Name == name {
-			return y, nil
-		}
-		names = append(names, y.Name)
-	}
-	return Strategy{}, fmt.Errorf("find strategy %q of %s: it has %q", name, s.Name, names)
+	return pick.One("strategy of "+s.Name, name, s.Strategies, func(y Strategy) string { return y.Name })
 }
 
 // Find returns the scenario of that name. The error names those that there are.
 func Find(name string) (Scenario, error) {
-	var names []string
-	for _, s := range Scenarios() {
-		if s.Name == name {
-			return s, nil
-		}
-		names = append(names, s.Name)
-	}
-	return Scenario{}, fmt.Errorf("find scenario %q: there are %q", name, names)
+	return pick.One("scenario", name, Scenarios(), func(s Scenario) string { return s.Name })
 }
 
 // Scenarios returns all scenarios: two tiers with a failure of a second, and the
@@ -103,8 +90,8 @@ func TwoTiers() Scenario {
 			{Name: "client-retries", Callers: []Caller{twice, {}}},
 			{Name: "service-retries", Callers: []Caller{{}, twice}},
 			{Name: "both-retry", Callers: []Caller{twice, twice}},
-			{Name: "both-retry+final-errors", Callers: []Caller{twice.final(), twice}},
-			{Name: "both-retry+marked-retries", Callers: []Caller{twice, twice.marked()}},
+			{Name: "both-retry+final-errors", Callers: []Caller{{Policy: twice.Policy, Final: true}, twice}},
+			{Name: "both-retry+marked-retries", Callers: []Caller{twice, {Policy: twice.Policy, Marked: true}}},
 			{Name: "both-retry+service-budget", Callers: []Caller{twice, twice.with(tenPercent)}},
 			{Name: "both-retry+both-budgets", Callers: []Caller{twice.with(tenPercent), twice.with(tenPercent)}},
 		},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/redial-go/redial/bench/articles/queueing"
 )
 
 // Summary is what a [Result] comes to. Shares of nothing are NaN.
@@ -21,11 +23,6 @@ type Summary struct {
 	LostFor       time.Duration // the time in which as many calls arrive
 }
 
-const (
-	backAt = 115 // the load in percent at which things are as before
-	upAt   = 95  // the percentage of calls with success at which all is well
-)
-
 // Load returns the requests that were sent to a tier in a bucket, in percent of the calls from
 // outside that are usual in its time.
 func (r *Result) Load(bucket, tier int) float64 {
@@ -38,7 +35,7 @@ func (r *Result) Load(bucket, tier int) float64 {
 // ended.
 func (r *Result) Success(bucket int) float64 {
 	b := &r.Buckets[bucket]
-	return share(b.Succeeded, b.Ended)
+	return queueing.Share(b.Succeeded, b.Ended)
 }
 
 // Summary sums r up.
@@ -46,7 +43,7 @@ func (r *Result) Summary() Summary {
 	s, all := &r.Setup.Scenario, &r.Total
 	lowest := len(s.Tiers) - 1
 	y := Summary{
-		Success: share(all.Succeeded, all.Ended),
+		Success: queueing.Share(all.Succeeded, all.Ended),
 		Lost:    all.Ended - all.Succeeded,
 		LostFor: time.Duration(float64(all.Ended-all.Succeeded) / float64(r.Setup.RPS) * float64(time.Second)),
 	}
@@ -62,32 +59,17 @@ func (r *Result) Summary() Summary {
 		y.Peak = append(y.Peak, peak)
 		y.Queue = append(y.Queue, total.Queue)
 	}
-	y.LoadBack, y.LoadIsBack = r.since(func(i int) float64 { return r.Load(i, lowest) }, func(load float64) bool { return load <= backAt })
-	y.SuccessBack, y.SuccessIsBack = r.since(r.Success, func(success float64) bool { return success >= upAt })
-	up := 0
+	up, loads, successes := 0, make([]float64, len(r.Buckets)), make([]float64, len(r.Buckets))
 	for i := range r.Buckets {
-		if r.Success(i) >= upAt {
+		loads[i], successes[i] = r.Load(i, lowest), r.Success(i)
+		if queueing.IsUp(successes[i]) {
 			up++
 		}
 	}
-	y.Up = share(up, len(r.Buckets))
+	y.LoadBack, y.LoadIsBack = queueing.Since(s.Failure.To, s.Bucket, loads, queueing.IsBack)
+	y.SuccessBack, y.SuccessIsBack = queueing.Since(s.Failure.To, s.Bucket, successes, queueing.IsUp)
+	y.Up = queueing.Share(up, len(r.Buckets))
 	return y
-}
-
-// since returns the begin of the first bucket since the end of the failure from which on all
-// buckets are well, and false if there is none. A bucket that is not defined changes nothing.
-func (r *Result) since(of func(bucket int) float64, well func(float64) bool) (at time.Duration, ok bool) {
-	for i := range r.Buckets {
-		from, x := time.Duration(i)*r.Setup.Scenario.Bucket, of(i)
-		switch {
-		case math.IsNaN(x):
-		case from < r.Setup.Scenario.Failure.To || !well(x):
-			ok = false
-		case !ok:
-			at, ok = from, true
-		}
-	}
-	return at, ok
 }
 
 // When returns a time of a [Summary] as people read it: "1.04 s", or "15.5 min" in a scenario
@@ -101,12 +83,4 @@ func (s *Scenario) When(at time.Duration, ok bool) string {
 		return fmt.Sprintf("not within %g %s", s.Length.Seconds()/unit.Seconds(), name)
 	}
 	return fmt.Sprintf("%.5g %s", math.Round(100*at.Seconds()/unit.Seconds())/100, name)
-}
-
-// share is n in percent of all, NaN if there is none.
-func share(n, all int) float64 {
-	if all == 0 {
-		return math.NaN()
-	}
-	return 100 * float64(n) / float64(all)
 }

@@ -1,13 +1,13 @@
 package waits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -28,18 +28,6 @@ func Outages() []Outage {
 		{Name: "503", Verdict: backoff.Verdict{Class: backoff.ClassOverload}},
 		{Name: "silent", Verdict: backoff.Verdict{Class: backoff.ClassOverload}, Silent: true},
 	}
-}
-
-// FindOutage returns the outage of that name.
-func FindOutage(name string) (Outage, error) {
-	var names []string
-	for _, o := range Outages() {
-		if o.Name == name {
-			return o, nil
-		}
-		names = append(names, o.Name)
-	}
-	return Outage{}, fmt.Errorf("there is no %q: there are %s", name, strings.Join(names, ", "))
 }
 
 // Options are what is drawn.
@@ -67,10 +55,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Connect < 0 || o.Until < 0 || o.Retries < 0 || o.Retries > most || o.Seeds < 0 {
 		return o, fmt.Errorf("draw waits: want times and numbers from 0 on, and at most %d retries", most)
 	}
-	o.Connect = orDefault(o.Connect, backoff.DefaultConnect)
-	o.Retries = orDefault(o.Retries, 16)
-	o.Until = orDefault(o.Until, 5*time.Minute)
-	o.Seeds = orDefault(o.Seeds, 1000)
+	o.Connect = cmp.Or(o.Connect, backoff.DefaultConnect)
+	o.Retries = cmp.Or(o.Retries, 16)
+	o.Until = cmp.Or(o.Until, 5*time.Minute)
+	o.Seeds = cmp.Or(o.Seeds, 1000)
 	if o.Seeds > mostDrawn/o.Retries {
 		return o, errTooMany
 	}
@@ -81,13 +69,6 @@ func (o Options) withDefaults() (Options, error) {
 func (o Options) Validate() error {
 	_, err := o.withDefaults()
 	return err
-}
-
-func orDefault[N int | time.Duration](n, other N) N {
-	if n == 0 {
-		return other
-	}
-	return n
 }
 
 // Retry is a dial, and the wait before it.
@@ -145,7 +126,7 @@ func (o *Options) client(r *rand.Rand) (all []Retry) {
 		all = append(all, Retry{Wait: step.Wait, Begins: begun})
 		v = o.Outage.Verdict
 		if o.Outage.Silent {
-			now += orDefault(step.Connect, o.Connect)
+			now += cmp.Or(step.Connect, o.Connect)
 		}
 	}
 	return all

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func outage(t *testing.T, name string) waits.Outage {
-	o, err := waits.FindOutage(name)
+	o, err := pick.One("outage", name, waits.Outages(), func(o waits.Outage) string { return o.Name })
 	require.NoError(t, err)
 	return o
 }
@@ -129,6 +130,4 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	cancel(enough)
 	_, err = waits.Draw(ctx, waits.Options{Policy: backoff.Default()})
 	require.ErrorIs(t, err, enough)
-	_, err = waits.FindOutage("x")
-	require.EqualError(t, err, `there is no "x": there are refused, 503, silent`)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
@@ -75,7 +76,7 @@ func (p Params) Given() (given []Param) {
 func (p Params) Only(r Rule) Params {
 	for _, one := range p.all() {
 		switch {
-		case r.HasParam(one.name):
+		case slices.Contains(r.Takes, one.name):
 		case one.d != nil:
 			*one.d = 0
 		default:
@@ -99,9 +100,6 @@ func (p Params) String() string {
 	}
 	return strings.Join(all, ",")
 }
-
-// HasParam reports whether the rule takes a parameter.
-func (r Rule) HasParam(p Param) bool { return slices.Contains(r.Takes, p) }
 
 // Rules returns all rules: first those of the library, then those of package classic.
 func Rules() []Rule {
@@ -176,47 +174,35 @@ func Rules() []Rule {
 // whole returns d in seconds, rounded up; 0 if d is 0.
 func whole(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Names returns the names of rules.
-func Names(rules []Rule) (names []string) {
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return names
-}
+// NameOf returns the name of a rule.
+func NameOf(r Rule) string { return r.Name }
 
-// Choose returns the rules of a list of names that are separated by commas. Each parameter
-// in p must be one that at least one of them takes; the error names one that is not.
-func Choose(from []Rule, names string, p Params) ([]Rule, error) {
-	var rules []Rule
-	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(from, func(r Rule) bool { return r.Name == strings.TrimSpace(name) })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no %q: there are %s", name, strings.Join(Names(from), ", "))
-		}
-		rules = append(rules, from[i])
-	}
+// Check returns an error that names a parameter in p that none of the rules takes.
+func (p Params) Check(rules []Rule) error {
 	for _, given := range p.Given() {
-		if !slices.ContainsFunc(rules, func(r Rule) bool { return r.HasParam(given) }) {
-			return nil, fmt.Errorf("-%s means nothing here: %s", given, takes(rules))
+		if !slices.ContainsFunc(rules, func(r Rule) bool { return slices.Contains(r.Takes, given) }) {
+			return fmt.Errorf("-%s means nothing here: %s", given, strings.Join(pick.Names(rules, Rule.takes), "; "))
 		}
 	}
-	return rules, nil
+	return nil
 }
 
-// takes returns the names of the parameters that rules take.
-func takes(rules []Rule) string {
-	var all []string
-	for _, r := range rules {
-		text := r.Name + " has no parameters"
-		for i, p := range r.Takes {
-			switch i {
-			case 0:
-				text = r.Name + " takes -" + string(p)
-			default:
-				text += ", -" + string(p)
-			}
-		}
-		all = append(all, text)
+// takes returns the names of the parameters that the rule takes, in words.
+func (r Rule) takes() string {
+	if len(r.Takes) == 0 {
+		return r.Name + " has no parameters"
 	}
-	return strings.Join(all, "; ")
+	return r.Name + " takes " + r.flags(", ")
+}
+
+// Help returns the name of the rule, what it is, and the flags that it takes.
+func (r Rule) Help() string {
+	if len(r.Takes) == 0 {
+		return r.Name + ": " + r.Summary
+	}
+	return r.Name + ": " + r.Summary + "; " + r.flags(" ")
+}
+
+func (r Rule) flags(between string) string {
+	return strings.Join(pick.Names(r.Takes, func(p Param) string { return "-" + string(p) }), between)
 }

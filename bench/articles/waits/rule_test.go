@@ -1,6 +1,7 @@
 package waits_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestARuleTakesTheParametersThatItNames(t *testing.T) {
 		usual := drawn(t, r.New(waits.Params{}))
 		for param, p := range values {
 			require.Equal(t, []waits.Param{param}, p.Given())
-			if r.HasParam(param) {
+			if slices.Contains(r.Takes, param) {
 				require.NotEqual(t, usual, drawn(t, r.New(p)), "%s of %s", param, r.Name)
 			} else {
 				require.Equal(t, usual, drawn(t, r.New(p)), "%s of %s", param, r.Name)
@@ -50,15 +51,15 @@ func TestNoTwoRulesWaitTheSame(t *testing.T) {
 }
 
 func TestAParameterThatNoRuleTakesIsNamed(t *testing.T) {
-	_, err := waits.Choose(waits.Rules(), "fixed,tailscale", waits.Params{Multiplier: 2})
+	rules := map[string]waits.Rule{}
+	for _, r := range waits.Rules() {
+		rules[r.Name] = r
+	}
+	err := waits.Params{Multiplier: 2}.Check([]waits.Rule{rules["fixed"], rules["tailscale"]})
 	require.EqualError(t, err, "-multiplier means nothing here: fixed takes -base; tailscale takes -cap")
-	_, err = waits.Choose(waits.Rules(), "recws", waits.Params{Base: 2})
+	err = waits.Params{Base: 2}.Check([]waits.Rule{rules["recws"]})
 	require.EqualError(t, err, "-base means nothing here: recws has no parameters")
-	rules, err := waits.Choose(waits.Rules(), "fixed, full", waits.Params{Multiplier: 2})
-	require.NoError(t, err)
-	require.Equal(t, []string{"fixed", "full"}, waits.Names(rules))
-	_, err = waits.Choose(rules, "fixed,x", waits.Params{})
-	require.EqualError(t, err, `there is no "x": there are fixed, full`)
+	require.NoError(t, waits.Params{Multiplier: 2}.Check([]waits.Rule{rules["fixed"], rules["full"]}))
 }
 
 func TestOnlyTheParametersOfARuleAreKept(t *testing.T) {

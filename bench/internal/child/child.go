@@ -22,28 +22,15 @@ type Process struct {
 	gone chan struct{}
 }
 
-// Start starts this program again, with arguments. The child writes values of type T to its
-// standard output, as JSON. One goroutine calls take with each of them, until the child has
-// ended. The caller must call Kill in the end, and wait for Gone.
-func Start[T any](take func(T), arguments ...string) (*Process, error) {
-	path, err := os.Executable()
+// Start starts this program again, with an argument and a setup. The child writes values of type T to
+// its standard output, as JSON. One goroutine calls take with each of them, until the child has
+// ended. The caller must call Kill in the end.
+func Start[T any](take func(T), argument string, setup any) (*Process, error) {
+	p, out, err := start(argument, setup)
 	if err != nil {
 		return nil, fmt.Errorf("start child: %w", err)
 	}
-	p := &Process{cmd: exec.Command(path, arguments...), gone: make(chan struct{})}
-	DieWithParent(p.cmd)
-	p.cmd.Stderr = &p.errs
-	if p.In, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start child: %w", err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start child: %w", err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start child: %w", err)
-	}
-	go func() { // ends with the child; Gone tells
+	go func() { // ends with the child; Kill waits for it
 		defer close(p.gone)
 		for d := json.NewDecoder(out); ; {
 			var value T
@@ -55,6 +42,28 @@ func Start[T any](take func(T), arguments ...string) (*Process, error) {
 		_ = p.cmd.Wait() // it was killed, or LastWords says why it ended
 	}()
 	return p, nil
+}
+
+func start(argument string, setup any) (*Process, io.Reader, error) {
+	text, err := json.Marshal(setup)
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Process{cmd: exec.Command(path, argument, string(text)), gone: make(chan struct{})}
+	DieWithParent(p.cmd)
+	p.cmd.Stderr = &p.errs
+	if p.In, err = p.cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, out, p.cmd.Start()
 }
 
 // Is reports whether this process is a child that was started with this argument and a setup.
@@ -90,8 +99,9 @@ func (p *Process) LastWords() string {
 // Strike sends SIGKILL, and does nothing if the child is gone.
 func (p *Process) Strike() { _ = p.cmd.Process.Kill() }
 
-// Kill is Strike, and closes the standard input. It does not wait, and may be called again.
+// Kill ends the child with SIGKILL, and waits until it is gone. It may be called again.
 func (p *Process) Kill() {
 	p.Strike()
 	_ = p.In.Close()
+	<-p.gone
 }

@@ -34,9 +34,9 @@ func serveEcho(lastWords string, in io.Reader, out io.Writer) error {
 
 func echo(t *testing.T) (*Process, chan string) {
 	said := make(chan string, 9)
-	p, err := Start(func(s string) { said <- s }, "echo", `"no more input"`)
+	p, err := Start(func(s string) { said <- s }, "echo", "no more input")
 	require.NoError(t, err)
-	t.Cleanup(func() { p.Kill(); <-p.Gone() })
+	t.Cleanup(p.Kill)
 	return p, said
 }
 
@@ -63,7 +63,6 @@ func TestAChildThatIsHaltedGoesOnOrIsKilled(t *testing.T) {
 	require.NoError(t, p.Halt())
 	p.Kill()
 	p.Kill()
-	<-p.Gone()
 	_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 	require.ErrorIs(t, err, syscall.ECHILD, "no process is left")
 }

@@ -2,16 +2,13 @@
 
 package child
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Halt is an error.
-func (p *Process) Halt() error { return fmt.Errorf("stop child: %w", errors.ErrUnsupported) }
+func (p *Process) Halt() error { return errors.ErrUnsupported }
 
 // Resume is an error.
-func (p *Process) Resume() error { return fmt.Errorf("resume child: %w", errors.ErrUnsupported) }
+func (p *Process) Resume() error { return errors.ErrUnsupported }
 
 // Terminate is an error.
-func (p *Process) Terminate() error { return fmt.Errorf("end child: %w", errors.ErrUnsupported) }
+func (p *Process) Terminate() error { return errors.ErrUnsupported }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/chart"
 )
 
 // Conditions are those of a measurement.
@@ -54,4 +56,12 @@ func loadAverage() float64 {
 		return 0
 	}
 	return load
+}
+
+// Plural returns "1 noun" or "n nouns".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return chart.Number(float64(n)) + " " + noun + "s"
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Experiment is what a command does: it has flags, runs, and then shows what came of it if
@@ -35,7 +36,9 @@ func New[T any, P interface {
 
 // Tabled is an [Experiment] that comes to a table, which is printed with a note below it, or
 // written to the file of -csv. A table without rows is neither.
-type Tabled interface{ Table() (t Table, note string) }
+type Tabled interface {
+	Table() (t table.Table, note string)
+}
 
 // Charted is an [Experiment] that -svg draws.
 type Charted interface{ Chart() *chart.Picture }
@@ -71,43 +74,6 @@ func (f *Flags) Check(check func() error) { f.checks = append(f.checks, check) }
 func (f *Flags) Given(name string) (given bool) {
 	f.Visit(func(one *flag.Flag) { given = given || one.Name == name })
 	return given
-}
-
-// ChooseOf adds a flag for names of some things, separated by commas, or "all".
-func ChooseOf[T any](f *Flags, into *[]T, name, usual, help string, all []T, nameOf func(T) string) {
-	f.choose(name, usual, help+", separated by commas, or all", func(wanted string) error {
-		var known []string
-		for _, x := range all {
-			if known = append(known, nameOf(x)); wanted == "all" || nameOf(x) == wanted {
-				*into = append(*into, x)
-			}
-		}
-		if wanted != "all" && !slices.Contains(known, wanted) {
-			return fmt.Errorf("-%s: there is no %q: there are %s", name, wanted, strings.Join(known, ", "))
-		}
-		return nil
-	})
-}
-
-// Choose is [ChooseOf] for names that find knows.
-func Choose[T any](f *Flags, into *[]T, name, usual, help string, find func(name string) (T, error)) {
-	f.choose(name, usual, help+", separated by commas", func(wanted string) error {
-		x, err := find(wanted)
-		*into = append(*into, x)
-		return err
-	})
-}
-
-func (f *Flags) choose(name, usual, help string, one func(name string) error) {
-	names := f.String(name, usual, help)
-	f.Check(func() error {
-		for _, name := range List(*names) {
-			if err := one(strings.TrimSpace(name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // do does all of an experiment.

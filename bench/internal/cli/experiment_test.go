@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // counting is an experiment that counts to n, and then fails.
@@ -18,13 +20,13 @@ type counting struct {
 	n      int
 	fails  error
 	words  []string
-	counts Table
+	counts table.Table
 }
 
 func (x *counting) Flags(f *Flags) {
 	x.n = 2
 	f.Count(&x.n, 1, "n", "how far to count")
-	ChooseOf(f, &x.words, "word", "one", "words", []string{"one", "two"}, func(word string) string { return word })
+	SomeOf(f, &x.words, "word", "one", "words", []string{"one", "two"}, pick.Itself)
 	f.File("words", "write the words", func(w io.Writer) error { _, err := io.WriteString(w, x.words[0]); return err })
 	f.List("nothing", func(w io.Writer) { _, _ = io.WriteString(w, "nothing\n") })
 	f.Check(func() error {
@@ -36,14 +38,14 @@ func (x *counting) Flags(f *Flags) {
 }
 
 func (x *counting) Run(context.Context, *Console) error {
-	x.counts = Table{{"count"}}
+	x.counts = table.Table{{"count"}}
 	for range x.n {
 		x.counts.Row("more")
 	}
 	return x.fails
 }
 
-func (x *counting) Table() (Table, string) { return x.counts, "that is all" }
+func (x *counting) Table() (table.Table, string) { return x.counts, "that is all" }
 
 func (x *counting) Chart() *chart.Picture { return &chart.Picture{Title: "counts"} }
 
@@ -61,7 +63,7 @@ func TestAnExperimentShowsItsTable(t *testing.T) {
 func TestWhatIsWrongIsSaidBeforeAnythingRuns(t *testing.T) {
 	for want, args := range map[string][]string{
 		`count: invalid value "0" for flag -n: must be a whole number, at least 1; "count -h" lists the flags`: {"-n", "0"},
-		`count: -word: there is no "three": there are one, two`:                                                {"-word", "one,three"},
+		`count: there is no -word "three": there are one, two`:                                                 {"-word", "one,three"},
 		`count: not 7`: {"-n", "7"},
 		`count: -words and -svg cannot both go to standard output`: {"-words", "-", "-svg", "-"},
 		`count: open /nowhere/x: no such file or directory`:        {"-csv", "/nowhere/x"},

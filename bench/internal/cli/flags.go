@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Flags are the flags of a command, and what belongs to them.
@@ -22,112 +24,127 @@ type Flags struct {
 
 func newFlags() *Flags { return &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)} }
 
-// Seconds adds a flag for a length of time: "1.5s", "2m", or a number of seconds. What d is
-// before is the default.
-func (f *Flags) Seconds(d *time.Duration, name, help string) { f.Var(seconds{d}, name, help) }
-
-// Pause is [Flags.Seconds] for a time above 0.
-func (f *Flags) Pause(d *time.Duration, name, help string) { f.Var(pause{d}, name, help) }
-
-// Count adds a flag for a whole number that is not too small.
-func (f *Flags) Count(n *int, least int, name, help string) { f.Var(count{n, least}, name, help) }
-
-// Number adds a flag for a number above 0 that is not too small.
-func (f *Flags) Number(x *float64, least float64, name, help string) {
-	f.Var(number{x: x, least: least}, name, help)
+// value is a flag of a type. The value that it has before is the default.
+type value[T comparable] struct {
+	x     *T
+	parse func(text string) (T, error)
 }
 
-// NumberOrNone is [Flags.Number] for one of which 0 means none, and is stored as -1.
-func (f *Flags) NumberOrNone(x *float64, name, help string) {
-	f.Var(number{x: x, orNone: true}, name, help)
-}
-
-// pause is a flag for a length of time above 0: "1.5s", "2m", or a number of seconds.
-type pause struct{ d *time.Duration }
-
-func (p pause) String() string { return seconds(p).String() }
-
-func (p pause) Set(text string) error {
-	if err := (seconds(p)).Set(text); err != nil {
-		return err
-	}
-	if *p.d == 0 {
-		return errors.New("must be above 0")
-	}
-	return nil
-}
-
-// count is a flag for a whole number that is not too small.
-type count struct {
-	n     *int
-	least int
-}
-
-func (c count) String() string {
-	if c.n == nil || *c.n == 0 {
+func (v value[T]) String() string {
+	var none T
+	if v.x == nil || *v.x == none {
 		return "" // so that package flag prints no default
 	}
-	return strconv.Itoa(*c.n)
+	return fmt.Sprint(*v.x)
 }
 
-func (c count) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < c.least {
-		return fmt.Errorf("must be a whole number, at least %d", c.least)
+func (v value[T]) Set(text string) error {
+	x, err := v.parse(text)
+	if err == nil {
+		*v.x = x
 	}
-	*c.n = n
-	return nil
+	return err
 }
 
-// number is a flag for a number that is not too small. With orNone, 0 is allowed too and
-// is stored as -1, which in a policy means: none.
-type number struct {
-	x      *float64
-	least  float64
-	orNone bool
+// Seconds adds a flag for a length of time: "1.5s", "2m", or a number of seconds.
+func (f *Flags) Seconds(d *time.Duration, name, help string) {
+	f.Var(value[time.Duration]{d, seconds}, name, help)
 }
 
-func (n number) String() string {
-	if n.x == nil || *n.x == 0 {
-		return "" // so that package flag prints no default
-	}
-	return strconv.FormatFloat(*n.x, 'g', -1, 64)
-}
-
-func (n number) Set(text string) error {
-	x, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil || math.IsNaN(x) || math.IsInf(x, 0) || x < n.least:
-		return fmt.Errorf("must be a number, at least %g", n.least)
-	case x == 0 && n.orNone:
-		x = -1
-	case x == 0:
-		return errors.New("must be above 0")
-	}
-	*n.x = x
-	return nil
-}
-
-// seconds is a flag for a length of time: "1.5s", "2m", or a number of seconds.
-type seconds struct{ d *time.Duration }
-
-func (s seconds) String() string {
-	if s.d == nil || *s.d == 0 {
-		return "" // so that package flag prints no default
-	}
-	return s.d.String()
-}
-
-func (s seconds) Set(text string) error {
+func seconds(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		d, err = time.ParseDuration(text + "s")
 	}
 	if err != nil || d < 0 {
-		return errors.New("must be a time, such as 1.5s or 20, which is 20s")
+		return 0, errors.New("must be a time, such as 1.5s or 20, which is 20s")
 	}
-	*s.d = d
-	return nil
+	return d, nil
+}
+
+var errNone = errors.New("must be above 0")
+
+// Pause is [Flags.Seconds] for a time above 0.
+func (f *Flags) Pause(d *time.Duration, name, help string) {
+	f.Var(value[time.Duration]{d, func(text string) (time.Duration, error) {
+		d, err := seconds(text)
+		if err == nil && d == 0 {
+			err = errNone
+		}
+		return d, err
+	}}, name, help)
+}
+
+// Count adds a flag for a whole number that is not too small.
+func (f *Flags) Count(n *int, least int, name, help string) {
+	f.Var(value[int]{n, func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least {
+			return 0, fmt.Errorf("must be a whole number, at least %d", least)
+		}
+		return n, nil
+	}}, name, help)
+}
+
+// Number adds a flag for a number above 0 that is not too small.
+func (f *Flags) Number(x *float64, least float64, name, help string) {
+	f.number(x, least, name, help, func() (float64, error) { return 0, errNone })
+}
+
+// NumberOrNone is [Flags.Number] for one of which 0 means none, and is stored as -1.
+func (f *Flags) NumberOrNone(x *float64, name, help string) {
+	f.number(x, 0, name, help, func() (float64, error) { return -1, nil })
+}
+
+func (f *Flags) number(x *float64, least float64, name, help string, zero func() (float64, error)) {
+	f.Var(value[float64]{x, func(text string) (float64, error) {
+		x, err := strconv.ParseFloat(text, 64)
+		switch {
+		case err != nil || math.IsNaN(x) || math.IsInf(x, 0) || x < least:
+			return 0, fmt.Errorf("must be a number, at least %g", least)
+		case x == 0:
+			return zero()
+		}
+		return x, nil
+	}}, name, help)
+}
+
+// Seed adds the flag -seed for runs that count up from it.
+func (f *Flags) Seed(seed *uint64) {
+	f.Uint64Var(seed, "seed", 1, "seed of the first run; the next runs count up")
+}
+
+// OneOf adds a flag for the name of one of some things.
+func OneOf[T any](f *Flags, into *T, name, usual, help string, all []T, nameOf func(T) string) {
+	wanted := f.String(name, usual, help+": "+strings.Join(pick.Names(all, nameOf), ", "))
+	f.Check(func() (err error) {
+		*into, err = pick.One("-"+name, *wanted, all, nameOf)
+		return err
+	})
+}
+
+// SomeOf adds a flag for the names of some things, separated by commas, or "all".
+func SomeOf[T any](f *Flags, into *[]T, name, usual, help string, all []T, nameOf func(T) string) {
+	names := f.String(name, usual, help+", separated by commas, or all")
+	f.Check(func() (err error) {
+		*into, err = Some("-"+name, *names, all, nameOf)
+		return err
+	})
+}
+
+// Some returns the things of a list of names, or all.
+func Some[T any](what, names string, all []T, nameOf func(T) string) (some []T, err error) {
+	if names == "all" {
+		return all, nil
+	}
+	for _, name := range List(names) {
+		x, err := pick.One(what, name, all, nameOf)
+		if err != nil {
+			return nil, err
+		}
+		some = append(some, x)
+	}
+	return some, nil
 }
 
 // List returns what is between the commas.
@@ -135,5 +152,9 @@ func List(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return strings.Split(text, ",")
+	words := strings.Split(text, ",")
+	for i, word := range words {
+		words[i] = strings.TrimSpace(word)
+	}
+	return words
 }

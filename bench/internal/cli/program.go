@@ -51,9 +51,6 @@ func Usage(err error) error {
 	return UsageError{err}
 }
 
-// Usagef is fmt.Errorf for a [UsageError].
-func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
-
 // The exit codes beside 0.
 const (
 	ExitFailed      = 1
@@ -157,9 +154,9 @@ func (c *Console) parse(f *Flags, args []string) error {
 		f.PrintDefaults()
 		return err
 	case err != nil:
-		return Usagef("%w; \"%s%s -h\" lists the flags", err, c.name, c.modelFlag)
+		return Usage(fmt.Errorf("%w; \"%s%s -h\" lists the flags", err, c.name, c.modelFlag))
 	case f.NArg() > 0:
-		return Usagef("unexpected argument %q", f.Arg(0))
+		return Usage(fmt.Errorf("unexpected argument %q", f.Arg(0)))
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // Progress shows how far a command is, once it takes longer than two seconds: a line that
@@ -78,4 +81,18 @@ func (p *Progress) End() {
 	if p.shown {
 		fmt.Fprintf(p.c.Errs, "\r%*s\r", len(p.what)+len(": /")+2*len(fmt.Sprint(p.total)), "")
 	}
+}
+
+// Each does the parts 0 to n-1 of something, so many at a time, and shows how far it is. Its errors
+// are those of [parallel.Do].
+func (c *Console) Each(ctx context.Context, what string, n, workers int, f func(i int) error) error {
+	p := NewProgress(c, what, n)
+	defer p.End()
+	return parallel.Do(ctx, n, workers, func(i int) error {
+		err := f(i)
+		if err == nil {
+			p.Add(1)
+		}
+		return err
+	})
 }
