@@ -1,13 +1,12 @@
 // Package herd has the commands about clients that lose their server all at once: what the
-// models say ([fleet], [lone], [rotation], [drain]), what real sockets say ([lab],
-// [rotate]), and the tables by which the library's defaults were chosen.
+// models say ([fleet], [lone], [rotation], [drain]), what real sockets say ([lab]), and
+// the tables by which the library's defaults were chosen.
 package herd
 
 import (
 	"os"
 
 	"github.com/redial-go/redial/bench/herd/lab"
-	"github.com/redial-go/redial/bench/herd/rotate"
 	"github.com/redial-go/redial/bench/internal/cli"
 )
 
@@ -16,7 +15,6 @@ func Commands() []cli.Command {
 	return []cli.Command{
 		{Name: "herd", Summary: "kill the server of a real herd on real sockets, and measure how the herd comes back", New: cli.New[realHerd]},
 		{Name: "lone", Summary: "compute how late one client is back, by circumstance and policy", New: cli.New[loneClients]},
-		{Name: "rotate", Summary: "measure on real sockets what it costs to replace a session: pauses, memory, layers", New: cli.New[rotations]},
 		{Name: "defaults", Summary: "compute the tables of DEFAULTS.md, by which the defaults were chosen", New: cli.New[defaults]},
 	}
 }
@@ -33,10 +31,7 @@ func Models() []cli.Command {
 // ServeChild runs the server of a measurement if this process was started as one, and
 // then ends the process.
 func ServeChild() {
-	switch {
-	case lab.IsServer():
+	if lab.IsServer() {
 		os.Exit(lab.ServerMain())
-	case rotate.IsServer():
-		os.Exit(rotate.ServerMain())
 	}
 }

@@ -21,7 +21,7 @@ type defaults struct {
 }
 
 func (o *defaults) Flags(f *cli.Flags) {
-	cli.ChooseOf(f, &o.tables, "table", "all", "make these tables", defaultTables, func(t defaultTable) string { return t.name })
+	cli.SomeOf(f, &o.tables, "table", "all", "make these tables", defaultTables, nameOfTable)
 	f.IntVar(&o.largest, "largest", 1_000_000, "leave out herds of more connections than this: 100000 takes about 5 minutes, 1000000 a quarter of an hour")
 	f.StringVar(&o.file, "o", "", "write the tables to this file, between its marks, instead of printing them")
 }
@@ -83,7 +83,7 @@ func (m *tableMaker) average(h fleet.Herd) fleet.Summary {
 		}
 	}
 	h.Seed = 1
-	s, err := fleet.Average(m.ctx, h, runs, m.workers)
+	s, err := fleet.Average(m.ctx, h, runs, m.workers, nil)
 	m.err = err
 	return s
 }

@@ -3,52 +3,70 @@ package herd
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
-
-	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lone"
+	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// row is the circumstance of a name.
-func row(name string) lone.Circumstance {
-	for _, r := range lone.Circumstances() {
-		if r.Name == name {
-			return r
-		}
-	}
-	panic("there is no circumstance " + name)
+// column is a figure of a client.
+type column struct {
+	name string
+	cell func(c fleet.Client) string
 }
 
-// lone shows some circumstances for a lone client.
-func (m *tableMaker) lone(c fleet.Client, names ...string) (cells []string) {
-	for _, name := range names {
-		if m.err != nil {
-			return nil
-		}
-		r := row(name)
-		o, err := r.Run(m.ctx, c, 20, 1)
-		if err != nil {
-			m.err = err
-			return nil
-		}
-		cells = append(cells, r.Show(o))
+// grid is a table of figures with a row for each client.
+func grid(corner string, rows []named, columns ...column) table.Table {
+	t := table.Table{append([]string{corner}, pick.Names(columns, func(c column) string { return c.name })...)}
+	for _, r := range rows {
+		t.Row(append([]string{r.name}, pick.Names(columns, func(c column) string { return c.cell(r.Client) })...)...)
 	}
-	return cells
+	return t
+}
+
+// clients are those of fleet.Clients.
+func clients() (rows []named) {
+	for _, c := range fleet.Clients() {
+		rows = append(rows, named{c.Name, c})
+	}
+	return rows
+}
+
+// lone is a column with what a lone client meets in a circumstance.
+func (m *tableMaker) lone(title, circumstance string) column {
+	return column{title, func(c fleet.Client) string { return m.alone(circumstance, c) }}
+}
+
+// alone is the figure of a lone client in a circumstance.
+func (m *tableMaker) alone(circumstance string, c fleet.Client) string {
+	r, err := pick.One("circumstance", circumstance, lone.Circumstances(), func(r lone.Circumstance) string { return r.Name })
+	if err != nil {
+		panic(err)
+	}
+	if m.err != nil {
+		return ""
+	}
+	o, err := r.Run(m.ctx, c, 20, 1)
+	if m.err = err; err != nil {
+		return ""
+	}
+	return r.Show(o)
+}
+
+// herd is a column with the ratio of a herd.
+func (m *tableMaker) herd(title string, h fleet.Herd) column {
+	return column{title, func(c fleet.Client) string { return m.ratio(h, c) }}
 }
 
 // loneDefaults is the table of "bench lone".
-func loneDefaults(m *tableMaker) cli.Table {
-	var clients []fleet.Client
-	for name := range strings.SplitSeq(lonePolicies, ",") {
-		c, err := fleet.Find(name)
-		if err != nil {
-			panic(err)
-		}
-		clients = append(clients, c)
+func loneDefaults(m *tableMaker) table.Table {
+	clients, err := cli.Some("client", lonePolicies, fleet.Clients(), fleet.NameOf)
+	if err != nil {
+		panic(err)
 	}
 	all, err := lone.RunAll(m.ctx, lone.Circumstances(), clients, 40, 1, m.workers, func() {})
 	if err != nil {
@@ -75,7 +93,7 @@ func (m *tableMaker) ratio(h fleet.Herd, c fleet.Client) string {
 	}
 	h.Client = c
 	s := m.average(h)
-	text := overIdeal(s)
+	text := s.Ratio()
 	if s.T99 == fleet.Never {
 		text = "never"
 	}
@@ -97,10 +115,10 @@ type herdRow struct {
 }
 
 // herdsTable is what else a herd may meet, beside what was wished.
-func herdsTable(m *tableMaker) cli.Table {
-	t := cli.Table{{"herd", "wanted", "redial", "paced", "v2"}}
+func herdsTable(m *tableMaker) table.Table {
+	t := table.Table{{"herd", "wanted", "redial", "paced"}}
 	for _, r := range m.herdRows() {
-		t.Row(r.name, r.wanted, r.cell(client("redial")), r.cell(client("paced")), r.cell(client("v2")))
+		t.Row(r.name, r.wanted, r.cell(client("redial")), r.cell(client("paced")))
 	}
 	return t
 }
@@ -117,11 +135,8 @@ func (m *tableMaker) herdRows() (rows []herdRow) {
 	add("N = 50,000", "1.25", booked(50_000, 0))
 	add("the same after 600 s of refusals, N = 10,000", "1.15", booked(10_000, 600*second))
 	add("N = 50,000", "1.25", booked(50_000, 600*second))
-	told := at(10_000, fleet.Busy, fleet.Refused, 0)
-	told.Server.RetryAfter = 10 * second
-	add("503 with Retry-After: 10 for all clients, N = 10,000", "2.4", told)
-	told.Server.RetryAfter = 60 * second
-	add("60 s", "8", told)
+	add("503 with Retry-After: 10 for all clients, N = 10,000", "2.4", retryAfter(10))
+	add("60 s", "8", retryAfter(60))
 	for _, n := range []int{10_000, 50_000} {
 		size := fmt.Sprintf(", N = %d", n)
 		add("hung for 60 s, places lost, then a backlog of 4,096"+size, "2.1", at(n, fleet.Drop, fleet.Swallowed, 60*second))
@@ -132,9 +147,7 @@ func (m *tableMaker) herdRows() (rows []herdRow) {
 		add("unbounded queue, served at random"+size, "", at(n, fleet.Random, fleet.Refused, 0))
 		add("cold caches: 2 to 100 % of C in a minute, a backlog of 4,096"+size, "", cold(n))
 	}
-	slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
-	slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
-	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow)
+	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow())
 	for _, n := range []int{10_000, 20_000, 50_000} {
 		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
 			add(fmt.Sprintf("restart, two of four servers hang, C = 125 each, %v, N = %d", q, n), "", halfHung(n, q, 0))
@@ -175,128 +188,136 @@ func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) 
 
 // shareTable is the frontier between a lone client after a long hang and herds at an
 // unbounded queue.
-func shareTable(m *tableMaker) cli.Table {
+func shareTable(m *tableMaker) table.Table {
 	const second = time.Second
-	t := cli.Table{{"share of the hang's age", "lone, hung 300 s", "hung 1 h", "hung 60 s, then unbounded, N = 10,000", "N = 50,000", "restart, unbounded, N = 50,000", "hung 60 s, then a backlog, N = 50,000", "hung 60 s, then 503, N = 50,000"}}
+	var rows []named
 	for _, n := range []int{60, 30, 20, 10, 5, 2, 1} {
-		c := prompt(backoff.Adaptive{HangShare: 1 / float64(n)})
-		t.Row(append(append([]string{fmt.Sprintf("1/%d", n)}, m.lone(c, "hung for 5m0s, places lost", "hung for 1h0m0s, places lost")...),
-			m.ratio(at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
-			m.ratio(at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second), c),
-			m.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c),
-			m.ratio(at(50_000, fleet.Drop, fleet.Swallowed, 60*second), c),
-			m.ratio(at(50_000, fleet.Busy, fleet.Swallowed, 60*second), c))...)
+		rows = append(rows, named{fmt.Sprintf("1/%d", n), prompt(backoff.Adaptive{HangShare: 1 / float64(n)})})
 	}
-	return t
+	return grid("share of the hang's age", rows,
+		m.lone("lone, hung 300 s", "hung for 5m0s, places lost"), m.lone("hung 1 h", "hung for 1h0m0s, places lost"),
+		m.herd("hung 60 s, then unbounded, N = 10,000", at(10_000, fleet.Unbounded, fleet.Swallowed, 60*second)),
+		m.herd("N = 50,000", at(50_000, fleet.Unbounded, fleet.Swallowed, 60*second)),
+		m.herd("restart, unbounded, N = 50,000", at(50_000, fleet.Unbounded, fleet.Refused, 0)),
+		m.herd("hung 60 s, then a backlog, N = 50,000", at(50_000, fleet.Drop, fleet.Swallowed, 60*second)),
+		m.herd("hung 60 s, then 503, N = 50,000", at(50_000, fleet.Busy, fleet.Swallowed, 60*second)))
+}
+
+// slow is a herd before a server whose backlog is 82 s long.
+func slow() fleet.Herd {
+	h := at(10_000, fleet.Drop, fleet.Refused, 5*time.Second)
+	h.Server.Capacity, h.Watch = 50, 2*time.Hour
+	return h
 }
 
 // hangTable is the frontier between a lone client after a short hang, or among backends
 // that hang, and herds at a backlog.
-func hangTable(m *tableMaker) cli.Table {
+func hangTable(m *tableMaker) table.Table {
 	const second = time.Second
-	t := cli.Table{{"a handshake hangs after", "lone, hung 5 s", "20 s", "60 s", "half of the backends", "two thirds", "backlog of 8.2 s, 5 s away, N = 50,000", "backlog of 82 s (C = 50), N = 10,000", "restart, unbounded, N = 50,000"}}
+	var rows []named
 	for _, hang := range []time.Duration{3, 5, 7, 10, 15, 30} {
-		c := prompt(backoff.Adaptive{Hang: hang * second})
-		slow := at(10_000, fleet.Drop, fleet.Refused, 5*second)
-		slow.Server.Capacity, slow.Watch = 50, 2*time.Hour
-		t.Row(append(append([]string{fmt.Sprintf("%d s", hang)},
-			m.lone(c, "hung for 5s, places lost", "hung for 20s, places lost", "hung for 1m0s, places lost", "half of the backends hang", "two thirds of the backends hang")...),
-			m.ratio(at(50_000, fleet.Drop, fleet.Refused, 5*second), c), m.ratio(slow, c), m.ratio(at(50_000, fleet.Unbounded, fleet.Refused, 0), c))...)
+		rows = append(rows, named{fmt.Sprintf("%d s", hang), prompt(backoff.Adaptive{Hang: hang * second})})
 	}
-	return t
+	return grid("a handshake hangs after", rows,
+		m.lone("lone, hung 5 s", "hung for 5s, places lost"), m.lone("20 s", "hung for 20s, places lost"), m.lone("60 s", "hung for 1m0s, places lost"),
+		m.lone("half of the backends", "half of the backends hang"), m.lone("two thirds", "two thirds of the backends hang"),
+		m.herd("backlog of 8.2 s, 5 s away, N = 50,000", at(50_000, fleet.Drop, fleet.Refused, 5*second)),
+		m.herd("backlog of 82 s (C = 50), N = 10,000", slow()),
+		m.herd("restart, unbounded, N = 50,000", at(50_000, fleet.Unbounded, fleet.Refused, 0)))
 }
 
 // swapTable is what the second connection and the swap buy.
-func swapTable(m *tableMaker) cli.Table {
+func swapTable(m *tableMaker) table.Table {
 	const second = time.Second
-	one := fleet.Client{Policy: &backoff.Adaptive{}, OneConnection: true}
-	patient := fleet.Client{Policy: &backoff.Adaptive{HangShare: 1}, OneConnection: true}
-	t := cli.Table{{"", "lone, hung 60 s", "hung 300 s", "hung 60 s, places kept", "restart, unbounded, N = 10,000", "N = 50,000", "hung 5 s, then unbounded, N = 10,000", "N = 50,000", "hung 60 s, then a backlog, N = 50,000"}}
-	for _, c := range []named{{"two dials, as chosen", client("redial")}, {"no swap", fleet.Client{Policy: still{&backoff.Adaptive{}}}}, {"one dial (OneConnection)", one}, {"one dial, HangShare 1", patient}, {"paced", client("paced")}} {
-		cells := append([]string{c.name}, m.lone(c.Client, "hung for 1m0s, places lost", "hung for 5m0s, places lost", "hung for 1m0s, places kept")...)
-		for _, h := range []fleet.Herd{
-			at(10_000, fleet.Unbounded, fleet.Refused, 0), at(50_000, fleet.Unbounded, fleet.Refused, 0),
-			at(10_000, fleet.Unbounded, fleet.Swallowed, 5*second), at(50_000, fleet.Unbounded, fleet.Swallowed, 5*second),
-			at(50_000, fleet.Drop, fleet.Swallowed, 60*second),
-		} {
-			cells = append(cells, m.ratio(h, c.Client))
-		}
-		t.Row(cells...)
+	rows := []named{
+		{"two dials, as chosen", client("redial")},
+		{"no swap", fleet.Client{Policy: changed(still)}},
+		{"one dial (OneConnection)", fleet.Client{Policy: &backoff.Adaptive{}, OneConnection: true}},
+		{"one dial, HangShare 1", fleet.Client{Policy: &backoff.Adaptive{HangShare: 1}, OneConnection: true}},
+		{"paced", client("paced")},
 	}
-	return t
+	return grid("", rows,
+		m.lone("lone, hung 60 s", "hung for 1m0s, places lost"), m.lone("hung 300 s", "hung for 5m0s, places lost"),
+		m.lone("hung 60 s, places kept", "hung for 1m0s, places kept"),
+		m.herd("restart, unbounded, N = 10,000", at(10_000, fleet.Unbounded, fleet.Refused, 0)),
+		m.herd("N = 50,000", at(50_000, fleet.Unbounded, fleet.Refused, 0)),
+		m.herd("hung 5 s, then unbounded, N = 10,000", at(10_000, fleet.Unbounded, fleet.Swallowed, 5*second)),
+		m.herd("N = 50,000", at(50_000, fleet.Unbounded, fleet.Swallowed, 5*second)),
+		m.herd("hung 60 s, then a backlog, N = 50,000", at(50_000, fleet.Drop, fleet.Swallowed, 60*second)))
+}
+
+// retryAfter returns a herd whose server answers 503 with a Retry-After of so many seconds while it is full.
+func retryAfter(seconds time.Duration) fleet.Herd {
+	h := at(10_000, fleet.Busy, fleet.Refused, 0)
+	h.Server.RetryAfter = seconds * time.Second
+	return h
 }
 
 // toldTable is the frontier between a Retry-After that is booked for each client and one
 // that is the same for all.
-func toldTable(m *tableMaker) cli.Table {
-	const second = time.Second
-	t := cli.Table{{"share that is spread", "booked, N = 10,000", "N = 50,000", "Retry-After: 1 for all, N = 10,000", "10 s", "60 s"}}
+func toldTable(m *tableMaker) table.Table {
+	var rows []named
 	for _, n := range []int{8, 4, 2, 1} {
-		c := prompt(backoff.Adaptive{RetryAfterShare: 1 / float64(n)})
-		cells := []string{fmt.Sprintf("1/%d", n), m.ratio(booked(10_000, 0), c), m.ratio(booked(50_000, 0), c)}
-		for _, told := range []time.Duration{1, 10, 60} {
-			h := at(10_000, fleet.Busy, fleet.Refused, 0)
-			h.Server.RetryAfter = told * second
-			cells = append(cells, m.ratio(h, c))
-		}
-		t.Row(cells...)
+		rows = append(rows, named{fmt.Sprintf("1/%d", n), prompt(backoff.Adaptive{RetryAfterShare: 1 / float64(n)})})
 	}
-	return t
+	return grid("share that is spread", rows, m.herd("booked, N = 10,000", booked(10_000, 0)), m.herd("N = 50,000", booked(50_000, 0)),
+		m.herd("Retry-After: 1 for all, N = 10,000", retryAfter(1)), m.herd("10 s", retryAfter(10)), m.herd("60 s", retryAfter(60)))
 }
 
 // capsTable is what the longest waits cost and save.
-func capsTable(m *tableMaker) cli.Table {
+func capsTable(m *tableMaker) table.Table {
 	const second = time.Second
-	t := cli.Table{{"longest waits: after a refusal, after an overload", "lone, refused 1 to 60 min", "503 for an hour", "black hole for 5 min", "dials in 5 min of refusals", "dials of 100,000, reject 50", "503 50"}}
+	var rows []named
 	for _, caps := range [][2]time.Duration{{5, 5}, {8, 10}, {10, 15}, {10, 30}, {15, 30}, {30, 60}} {
-		c := prompt(backoff.Adaptive{Cap: caps[0] * second, OverloadCap: caps[1] * second})
-		cells := append([]string{fmt.Sprintf("%d s, %d s", caps[0], caps[1])}, m.lone(c, "refused for 1 to 60 min", "503 for an hour", "black hole for 5 min")...)
-		refused := lone.After("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
-		o, err := refused.Run(m.ctx, c, 4, 1)
-		if err != nil {
-			m.err = err
-			return nil
-		}
-		cells = append(cells, fmt.Sprintf("%.0f", 300*o.Rate))
-		for _, q := range []fleet.Queue{fleet.Reject, fleet.Busy} {
-			h := at(100_000, q, fleet.Refused, 0)
-			if h.N > m.largest {
-				cells = append(cells, "-")
-				continue
-			}
-			h.Client = c
-			cells = append(cells, fmt.Sprintf("%.0f", m.average(h).Dials))
-		}
-		t.Row(cells...)
+		rows = append(rows, named{fmt.Sprintf("%d s, %d s", caps[0], caps[1]), prompt(backoff.Adaptive{Cap: caps[0] * second, OverloadCap: caps[1] * second})})
 	}
-	return t
+	dials := func(title string, q fleet.Queue) column {
+		return column{title, func(c fleet.Client) string {
+			h := at(100_000, q, fleet.Refused, 0)
+			if h.Client = c; h.N > m.largest {
+				return "-"
+			}
+			return fmt.Sprintf("%.0f", m.average(h).Dials)
+		}}
+	}
+	refused := lone.After("", "", fleet.Spell{Down: fleet.Refused, Length: 300 * second})
+	return grid("longest waits: after a refusal, after an overload", rows,
+		m.lone("lone, refused 1 to 60 min", "refused for 1 to 60 min"), m.lone("503 for an hour", "503 for an hour"), m.lone("black hole for 5 min", "black hole for 5 min"),
+		column{"dials in 5 min of refusals", func(c fleet.Client) string {
+			o, err := refused.Run(m.ctx, c, 4, 1)
+			if err != nil {
+				m.err = err
+				return ""
+			}
+			return fmt.Sprintf("%.0f", 300*o.Rate)
+		}},
+		dials("dials of 100,000, reject 50", fleet.Reject), dials("503 50", fleet.Busy))
 }
 
 // lengthsTable shows herds that take hours, at an unbounded queue.
-func lengthsTable(m *tableMaker) cli.Table {
-	const second = time.Second
-	ideals := []time.Duration{20 * second, 200 * second, 2000 * second, 10_000 * second}
-	t := cli.Table{{"10,000 at an unbounded queue, restart"}}
-	for _, ideal := range ideals {
-		t[0] = append(t[0], fmt.Sprintf("N/C = %.0f s", ideal.Seconds()))
+func lengthsTable(m *tableMaker) table.Table {
+	rows := []named{{"redial", client("redial")}, {"paced", client("paced")}, {"full jitter, handshake 30 s x 2^n, at most 5 min", fullJitter()}, {"grpc", client("grpc")}}
+	var columns []column
+	for _, ideal := range []float64{20, 200, 2000, 10_000} {
+		columns = append(columns, column{fmt.Sprintf("N/C = %.0f s", ideal), func(c fleet.Client) string {
+			h := worlds()[4].herd(10_000, c)
+			h.Server.Capacity = float64(h.N) / ideal
+			s := m.average(h)
+			return s.Ratio()
+		}})
 	}
-	for _, c := range []named{{"redial", client("redial")}, {"paced", client("paced")}, {"full jitter, handshake 30 s x 2^n, at most 5 min", fullJitter()}, {"grpc", client("grpc")}} {
-		cells := []string{c.name}
-		for _, ideal := range ideals {
-			h := worlds()[4].herd(10_000, c.Client)
-			h.Server.Capacity = float64(h.N) / ideal.Seconds()
-			cells = append(cells, overIdeal(m.average(h)))
-		}
-		t.Row(cells...)
-	}
-	return t
+	return grid("10,000 at an unbounded queue, restart", rows, columns...)
 }
 
-// still is a policy that never gives up a place for a later one.
-type still struct{ backoff.Policy }
+// changed is the library's default with another rule, which changes a step.
+type changed func(next func(backoff.History) backoff.Step, a backoff.History, s *backoff.Step)
 
-func (s still) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	step, ok := s.Policy.Next(a, r)
-	step.Swap = false
-	return step, ok
+func (c changed) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	next := func(a backoff.History) backoff.Step { s, _ := new(backoff.Adaptive).Next(a, r); return s }
+	step := next(a)
+	c(next, a, &step)
+	return step, true
 }
+
+// still never gives up a place for a later one.
+func still(_ func(backoff.History) backoff.Step, _ backoff.History, s *backoff.Step) { s.Swap = false }

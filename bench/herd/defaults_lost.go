@@ -2,13 +2,11 @@ package herd
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -43,9 +41,9 @@ func cures() []cure {
 // lostTable shows the herds that the default does not bring back, or late: a hang has
 // swallowed every first handshake, or half of the servers go on hanging, and the queue has
 // no bound. Beside it is what helps.
-func lostTable(m *tableMaker) cli.Table {
+func lostTable(m *tableMaker) table.Table {
 	const second = time.Second
-	t := cli.Table{{"", "N", "N/C, s"}}
+	t := table.Table{{"", "N", "N/C, s"}}
 	for _, c := range cures() {
 		t[0] = append(t[0], c.name)
 	}
@@ -141,17 +139,13 @@ func halfHung(n int, q fleet.Queue, away time.Duration) fleet.Herd {
 
 // constantsTable shows what constants and rules of the default are for that no other table
 // has.
-func constantsTable(m *tableMaker) cli.Table {
+func constantsTable(m *tableMaker) table.Table {
 	const second = time.Second
-	t := cli.Table{{"constant or rule", "figure", "as chosen", "otherwise"}}
+	t := table.Table{{"constant or rule", "figure", "as chosen", "otherwise"}}
 	up := func(credit time.Duration) string {
 		c := client("redial")
 		c.Credit = credit
-		cells := m.lone(c, "50 times 3 s up and 3 s away: time up, dials")
-		if m.err != nil {
-			return ""
-		}
-		share, _, _ := strings.Cut(cells[0], ",")
+		share, _, _ := strings.Cut(m.alone("50 times 3 s up and 3 s away: time up, dials", c), ",")
 		return share
 	}
 	others := ""
@@ -160,45 +154,30 @@ func constantsTable(m *tableMaker) cli.Table {
 	}
 	t.Row("a session of 2 s to 10 s makes the outage younger by 30 s", "time up before a server that is up for 3 s and away for 3 s", up(30*second), strings.TrimSuffix(others, "; "))
 	hangs := func(c fleet.Client) string {
-		rows := []string{"hung for 5m0s, places lost", "half of them, addresses known"}
-		return strings.Join(m.lone(c, rows...), "; ")
+		return m.alone("hung for 5m0s, places lost", c) + "; " + m.alone("half of them, addresses known", c)
 	}
 	known := func(p backoff.Policy) fleet.Client { return fleet.Client{Policy: p, Addresses: true} }
-	t.Row("the last sixth of the time after which a handshake hangs is jittered", "one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s", hangs(known(&backoff.Adaptive{})), hangs(known(exact{&backoff.Adaptive{}})))
+	t.Row("the last sixth of the time after which a handshake hangs is jittered", "one client after a hang of 5 min; half of the backends hang, addresses known: median / p95, s", hangs(known(&backoff.Adaptive{})), hangs(known(changed(exact))))
 	busy, restart := at(10_000, fleet.Busy, fleet.Swallowed, 60*second), at(50_000, fleet.Unbounded, fleet.Refused, 5*second)
-	t.Row("the wait beside a handshake that hangs goes by HangShare", "hung for 60 s, then 503, N = 10,000: t99 over N/C", m.ratio(busy, client("redial")), "by Share: "+m.ratio(busy, fleet.Client{Policy: besideByShare{&backoff.Adaptive{}}}))
-	t.Row("no swap after a refusal", "refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C", m.ratio(restart, client("redial")), "swap: "+m.ratio(restart, fleet.Client{Policy: swapAlways{&backoff.Adaptive{}}}))
+	t.Row("the wait beside a handshake that hangs goes by HangShare", "hung for 60 s, then 503, N = 10,000: t99 over N/C", m.ratio(busy, client("redial")), "by Share: "+m.ratio(busy, fleet.Client{Policy: changed(besideByShare)}))
+	t.Row("no swap after a refusal", "refused for 5 s, then an unbounded queue, N = 50,000: t99 over N/C", m.ratio(restart, client("redial")), "swap: "+m.ratio(restart, fleet.Client{Policy: changed(swapAlways)}))
 	return t
 }
 
-// exact is a Adaptive with its default limits on a handshake, without their jitter.
-type exact struct{ backoff.Policy }
-
-func (e exact) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	step, ok := e.Policy.Next(a, r)
-	step.Handshake = max(10*time.Second, a.Hang/20)
-	return step, ok
+// exact has the default limits on a handshake, without their jitter.
+func exact(_ func(backoff.History) backoff.Step, a backoff.History, s *backoff.Step) {
+	s.Handshake = max(10*time.Second, a.Hang/20)
 }
 
-// besideByShare is a policy that waits beside a handshake that hangs as it does without one.
-type besideByShare struct{ backoff.Policy }
-
-func (b besideByShare) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	step, ok := b.Policy.Next(a, r)
+// besideByShare waits beside a handshake that hangs as it does without one.
+func besideByShare(next func(backoff.History) backoff.Step, a backoff.History, s *backoff.Step) {
 	if a.Hang > 0 && !a.Hung {
 		a.Hang = 0
-		usual, _ := b.Policy.Next(a, r)
-		step.Wait = usual.Wait
+		s.Wait = next(a).Wait
 	}
-	return step, ok
 }
 
-// swapAlways is a policy whose first dial beside takes the place of the kept one also after
-// a refusal.
-type swapAlways struct{ backoff.Policy }
-
-func (s swapAlways) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	step, ok := s.Policy.Next(a, r)
-	step.Swap = a.Hang > 0 && a.DialsBeside == 0
-	return step, ok
+// swapAlways lets the first dial beside take the place of the kept one also after a refusal.
+func swapAlways(_ func(backoff.History) backoff.Step, a backoff.History, s *backoff.Step) {
+	s.Swap = a.Hang > 0 && a.DialsBeside == 0
 }

@@ -1,12 +1,13 @@
 package herd
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
@@ -16,7 +17,7 @@ import (
 // defaultTable is one table of DEFAULTS.md.
 type defaultTable struct {
 	name string
-	make func(m *tableMaker) cli.Table
+	make func(m *tableMaker) table.Table
 }
 
 var defaultTables []defaultTable
@@ -24,8 +25,8 @@ var defaultTables []defaultTable
 func init() {
 	defaultTables = []defaultTable{
 		{"lone", loneDefaults},
-		{"aims", func(m *tableMaker) cli.Table { return aims(m, client("redial"), 1_000_000) }},
-		{"aims-paced", func(m *tableMaker) cli.Table { return aims(m, client("paced"), 100_000) }},
+		{"aims", func(m *tableMaker) table.Table { return aims(m, client("redial"), 1_000_000) }},
+		{"aims-paced", func(m *tableMaker) table.Table { return aims(m, client("paced"), 100_000) }},
 		{"herds", herdsTable},
 		{"lost", lostTable},
 		{"outages", outagesTable},
@@ -44,12 +45,7 @@ func init() {
 	}
 }
 
-func tableNames() (names []string) {
-	for _, t := range defaultTables {
-		names = append(names, t.name)
-	}
-	return names
-}
+func nameOfTable(t defaultTable) string { return t.name }
 
 // capacity is that of the server of all tables, in handshakes per second.
 const capacity = 500
@@ -100,9 +96,9 @@ func limit(s fleet.Summary) time.Duration { return s.Ideal*5/4 + 2*time.Second }
 
 // aims shows t99 in seconds, dials per client and the peak, for herds of all sizes up to
 // one.
-func aims(m *tableMaker, c fleet.Client, largest int) cli.Table {
+func aims(m *tableMaker, c fleet.Client, largest int) table.Table {
 	sizes := []int{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
-	t := cli.Table{{"outage, server"}}
+	t := table.Table{{"outage, server"}}
 	for _, n := range sizes {
 		if n <= min(largest, m.largest) {
 			t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
@@ -135,9 +131,9 @@ func aim(s fleet.Summary, n int) string {
 }
 
 // outagesTable shows what other outages do, before a server with Linux's backlog.
-func outagesTable(m *tableMaker) cli.Table {
+func outagesTable(m *tableMaker) table.Table {
 	sizes := []int{1, 100, 10_000}
-	t := cli.Table{{"outage, drop 4096"}}
+	t := table.Table{{"outage, drop 4096"}}
 	for _, n := range sizes {
 		t[0] = append(t[0], fmt.Sprintf("N = %d (at most %.2f s)", n, 1.25*float64(n)/capacity+2))
 	}
@@ -160,24 +156,16 @@ func outagesTable(m *tableMaker) cli.Table {
 }
 
 // others compares clients: t99 over ideal and dials, with 10,000.
-func others(m *tableMaker) cli.Table {
-	t := cli.Table{{"client, N = 10,000, outage 5 s", "drop 4096", "reject 4096", "reject 50", "503 50", "unbounded"}}
-	for _, c := range fleet.Clients() {
-		row := []string{c.Name}
-		for _, w := range worlds()[5:] {
+func others(m *tableMaker) table.Table {
+	var columns []column
+	for _, w := range worlds()[5:] {
+		_, name, _ := strings.Cut(w.name, ", ")
+		columns = append(columns, column{name, func(c fleet.Client) string {
 			s := m.average(w.herd(10_000, c))
-			row = append(row, fmt.Sprintf("%s; %.1f", overIdeal(s), s.Dials))
-		}
-		t.Row(row...)
+			return fmt.Sprintf("%s; %.1f", s.Ratio(), s.Dials)
+		}})
 	}
-	return t
-}
-
-func overIdeal(s fleet.Summary) string {
-	if s.T99 == fleet.Never {
-		return fleet.NotWithin(s.Watch)
-	}
-	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
+	return grid("client, N = 10,000, outage 5 s", clients(), columns...)
 }
 
 // named is a client in a table.
@@ -198,7 +186,7 @@ func fullJitter() fleet.Client {
 }
 
 // waitsTable is the frontier between coming back soon and dialing little.
-func waitsTable(m *tableMaker) cli.Table {
+func waitsTable(m *tableMaker) table.Table {
 	const second = time.Second
 	var policies []named
 	for _, base := range []time.Duration{2 * second, 2400 * time.Millisecond, 3 * second} {
@@ -218,7 +206,7 @@ func waitsTable(m *tableMaker) cli.Table {
 		}
 	}
 	policies = append(policies, named{"decorrelated 1-30 s", single(backoff.First(2*second, &classic.Decorrelated{NoAtom: true}))})
-	t := cli.Table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
+	t := table.Table{{"waits", "worst t99 over the limit, N <= 10,000", "dials, restart, N = 10,000, reject 4096", "reject 50", "dials, 5 s, N = 1000", "N = 10,000, drop", "reject 4096", "reject 50"}}
 	for _, p := range policies {
 		worst, lost := 0.0, false
 		dials := map[string]float64{}
@@ -245,8 +233,7 @@ func waitsTable(m *tableMaker) cli.Table {
 }
 
 // firstTable is the frontier between a lone client's blip and the peak.
-func firstTable(m *tableMaker) cli.Table {
-	t := cli.Table{{"first waits", "lone client, 1 s away: back after (median)", "peak, restart, N = 1000", "N = 10,000", "peak, 5 s refused, N = 1000", "N = 10,000", "server dies twice: second peak"}}
+func firstTable(m *tableMaker) table.Table {
 	ms := time.Millisecond
 	policies := []named{{"full jitter after [0, 2s)", fullJitter()}}
 	for _, spread := range []time.Duration{1500 * ms, 1800 * ms, 2000 * ms, 2200 * ms, 2500 * ms, 3000 * ms, 5000 * ms} {
@@ -256,29 +243,28 @@ func firstTable(m *tableMaker) cli.Table {
 		named{"as the default was: the second dial not a tenth later", client("paced")},
 		named{"[0, 2s), then [0.5s, 1s)", single(backoff.First(2*time.Second, &backoff.Exponential{Jitter: backoff.JitterEqual}))},
 		named{"[0, 2s), then [1.2s, 2.4s)", single(backoff.First(2*time.Second, &backoff.Exponential{Base: 2400 * ms, Factor: 1.25, Jitter: backoff.JitterEqual}))})
-	for _, p := range policies {
-		row := []string{p.name}
-		blip := fleet.Herd{N: 1, Client: p.Client, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
-		s, err := fleet.Average(m.ctx, blip, 5000, m.workers)
-		if err != nil {
-			m.err = err
-			return nil
-		}
-		row = append(row, fmt.Sprintf("%.2f s", 1+s.Median.Seconds()))
-		for _, i := range []int{0, 5} {
-			for _, n := range []int{1000, 10_000} {
-				row = append(row, fmt.Sprintf("%.1f %%", 100*m.average(worlds()[i].herd(n, p.Client)).Peak/float64(n)))
-			}
-		}
-		twice := fleet.Herd{N: 1000, Client: p.Client, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
-		t.Row(append(row, fmt.Sprintf("%.1f %%", m.average(twice).PeakAgain/10))...)
+	peak := func(title string, world, n int) column {
+		return column{title, func(c fleet.Client) string {
+			return fmt.Sprintf("%.1f %%", 100*m.average(worlds()[world].herd(n, c)).Peak/float64(n))
+		}}
 	}
-	return t
+	return grid("first waits", policies,
+		column{"lone client, 1 s away: back after (median)", func(c fleet.Client) string {
+			blip := fleet.Herd{N: 1, Client: c, Outage: fleet.Outage{Length: time.Second}, Server: fleet.Server{Capacity: capacity}, Watch: time.Minute, Seed: 1}
+			s, err := fleet.Average(m.ctx, blip, 5000, m.workers, nil)
+			m.err = cmp.Or(m.err, err)
+			return fmt.Sprintf("%.2f s", 1+s.Median.Seconds())
+		}},
+		peak("peak, restart, N = 1000", 0, 1000), peak("N = 10,000", 0, 10_000), peak("peak, 5 s refused, N = 1000", 5, 1000), peak("N = 10,000", 5, 10_000),
+		column{"server dies twice: second peak", func(c fleet.Client) string {
+			twice := fleet.Herd{N: 1000, Client: c, Outage: fleet.Outage{Again: 4 * time.Second}, Server: fleet.Server{Capacity: 5000}}
+			return fmt.Sprintf("%.1f %%", m.average(twice).PeakAgain/10)
+		}})
 }
 
 // gatesTable shows what it changes when connections share a process and its gate.
-func gatesTable(m *tableMaker) cli.Table {
-	t := cli.Table{{"N = 10,000"}}
+func gatesTable(m *tableMaker) table.Table {
+	t := table.Table{{"N = 10,000"}}
 	var served []world
 	for _, w := range worlds() {
 		if w.queue == fleet.Unbounded || w.queue == fleet.Reject && w.backlog > capacity {

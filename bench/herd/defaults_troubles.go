@@ -4,19 +4,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/cli"
-
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lone"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // troublesTable compares all clients in herds that meet more than one simple outage.
-func troublesTable(m *tableMaker) cli.Table {
+func troublesTable(m *tableMaker) table.Table {
 	const n, second = 10_000, time.Second
-	columns := []struct {
-		name string
-		cell func(c fleet.Client) string
-	}{
+	return grid("client, N = 10,000", clients(), []column{
 		{"hung for 60 s, places lost, then a backlog", func(c fleet.Client) string { return m.once(at(n, fleet.Drop, fleet.Swallowed, 60*second), c) }},
 		{"then 503", func(c fleet.Client) string { return m.once(at(n, fleet.Busy, fleet.Swallowed, 60*second), c) }},
 		{"cold caches", func(c fleet.Client) string { return m.once(cold(n), c) }},
@@ -27,19 +23,7 @@ func troublesTable(m *tableMaker) cli.Table {
 		{"restart, two of four servers hang", func(c fleet.Client) string { return m.once(halfHung(n, fleet.Drop, 0), c) }},
 		{"ten times 3 s up and 3 s away: time up", func(c fleet.Client) string { return m.flapping(n, c) }},
 		{"rolling restart of 50,000: mean / p99 / most away, s", func(c fleet.Client) string { return m.rolling(50_000, capacity, c) }},
-	}
-	t := cli.Table{{"client, N = 10,000"}}
-	for _, column := range columns {
-		t[0] = append(t[0], column.name)
-	}
-	for _, c := range fleet.Clients() {
-		cells := []string{c.Name}
-		for _, column := range columns {
-			cells = append(cells, column.cell(c))
-		}
-		t.Row(cells...)
-	}
-	return t
+	}...)
 }
 
 // once is t99 over the ideal of a single run.

@@ -6,10 +6,10 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/herd/drain"
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -38,10 +38,10 @@ func (o *simulatedDrain) Flags(f *cli.Flags) {
 	f.Pause(&o.Window, "window", "the time that the server has")
 	f.Float64Var(&o.Capacity, "capacity", o.Capacity, "handshakes that the other servers complete per second, all together")
 	f.Pause(&o.RTT, "rtt", "the time for a message and its answer")
-	cli.ChooseOf(f, &o.ways, "way", "all", "the ways to simulate (-list shows them)", drain.Ways(), func(w drain.Way) string { return w.Name })
+	cli.SomeOf(f, &o.ways, "way", "all", "the ways to simulate (-list shows them)", drain.Ways(), func(w drain.Way) string { return w.Name })
 	chooseClients(f, &o.clients, "redial,recws")
 	f.Count(&o.seeds, 1, "seeds", "runs of which the table has the means")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Seed(&o.Seed)
 	f.List("the ways", func(w io.Writer) {
 		for _, way := range drain.Ways() {
 			fmt.Fprintf(w, "%-11s %s\n", way.Name, way.Summary)
@@ -57,34 +57,23 @@ func (o *simulatedDrain) Run(ctx context.Context, c *cli.Console) error {
 			all = append(all, drained{client: client.Name, way: w, runs: make([]*drain.Result, o.seeds)})
 		}
 	}
-	p := cli.NewProgress(c, "simulate", len(all)*o.seeds)
-	defer p.End()
-	errs := make([]error, runtime.GOMAXPROCS(0))
-	var group sync.WaitGroup
-	for w := range errs {
-		group.Go(func() {
-			for i := w; i < len(all)*o.seeds && errs[w] == nil; i += len(errs) {
-				d, seed := all[i/o.seeds], i%o.seeds
-				one := o.Options
-				one.Client, one.Seed = o.clients[i/o.seeds/len(o.ways)], o.Seed+uint64(seed)
-				d.runs[seed], errs[w] = drain.Run(ctx, one, d.way)
-				p.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return runError(ctx, err)
-		}
+	err := c.Each(ctx, "simulate", len(all)*o.seeds, runtime.GOMAXPROCS(0), func(i int) (err error) {
+		d, seed := all[i/o.seeds], i%o.seeds
+		one := o.Options
+		one.Client, one.Seed = o.clients[i/o.seeds/len(o.ways)], o.Seed+uint64(seed)
+		d.runs[seed], err = drain.Run(ctx, one, d.way)
+		return err
+	})
+	if err != nil {
+		return runError(ctx, err)
 	}
 	o.all = all
 	return nil
 }
 
 // Table has a row for each way and client.
-func (o *simulatedDrain) Table() (cli.Table, string) {
-	t := cli.Table{{"client", "way", "last closed, s", "dials in the busiest 100 ms", "dials per client", "away: mean, s", "longest, s", "most at once", "clients cut", "all back, s"}}
+func (o *simulatedDrain) Table() (table.Table, string) {
+	t := table.Table{{"client", "way", "last closed, s", "dials in the busiest 100 ms", "dials per client", "away: mean, s", "longest, s", "most at once", "clients cut", "all back, s"}}
 	for _, d := range o.all {
 		mean := func(of func(*drain.Result) float64) float64 {
 			sum := 0.0

@@ -38,8 +38,8 @@ func TestThePictureOfDrainsIsThatOfTheLibrary(t *testing.T) {
 
 func TestDrainSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"-way drain,x":    `-way: there is no "x": there are cut, `,
-		"-policy x":       `-policy: there is no "x": there are redial, `,
+		"-way drain,x":    `there is no -way "x": there are cut, `,
+		"-policy x":       `there is no -policy "x": there are redial, `,
 		"-window 1ms":     "want a window of 1s to 24h0m0s, not 1ms",
 		"-capacity -1":    "a server cannot complete -1 handshakes per second",
 		"-n 2000000":      "want 1 to 1000000 clients, not 2000000",

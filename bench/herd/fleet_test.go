@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,25 +51,14 @@ func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {
 	require.NotContains(t, out, "not within")
 }
 
-func TestFleetWritesTheSeries(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "series.csv")
-	_, errs, code := bench("sim", "-model", "fleet", "-n", "100", "-seeds", "1", "-outage", "1", "-policy", "fixed", "-series", file)
-	require.Zero(t, code, errs)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	require.Equal(t, "t_s,fixed dials,fixed up", lines[0])
-	require.Equal(t, "1.0,100,49", lines[11], "back after 1 s; 2 ms each, and the last of them counts for the next bin")
-}
-
 func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
-		`-policy: there is no "x": there are redial, `:                                      {"-policy", "x"},
-		`fleet: unknown queue "x", not one of ["unbounded" "reject" "drop" "503" "random"]`: {"-queue", "x"},
-		`fleet: want at least 1 connection, not 0`:                                          {"-n", "0"},
-		`invalid value "0" for flag -seeds: must be a whole number, at least 1`:             {"-seeds", "0"},
-		`fleet: 10 connections cannot be spread over 11 processes`:                          {"-n", "10", "-processes", "11"},
-		`fleet: 10 connections cannot be spread over -1 processes`:                          {"-n", "10", "-processes", "-1", "-series", "-"},
+		`there is no -policy "x": there are redial, `:                            {"-policy", "x"},
+		`there is no -queue "x": there are unbounded, reject, drop, 503, random`: {"-queue", "x"},
+		`fleet: want at least 1 connection, not 0`:                               {"-n", "0"},
+		`invalid value "0" for flag -seeds: must be a whole number, at least 1`:  {"-seeds", "0"},
+		`fleet: 10 connections cannot be spread over 11 processes`:               {"-n", "10", "-processes", "11"},
+		`fleet: 10 connections cannot be spread over -1 processes`:               {"-n", "10", "-processes", "-1"},
 	} {
 		out, errs, code := bench(append([]string{"sim", "-model", "fleet"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code)
@@ -79,7 +70,7 @@ func TestWrongFleetFlagsGiveOneLine(t *testing.T) {
 func TestATableReplacesTheOneBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "d.md")
 	require.NoError(t, os.WriteFile(file, []byte("a\n<!-- table x -->\nold\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n"), 0o600))
-	require.NoError(t, putTable(file, "x", cli.Table{{"p", "q"}, {"1", "2"}}.Markdown()))
+	require.NoError(t, putTable(file, "x", table.Table{{"p", "q"}, {"1", "2"}}.Markdown()))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "a\n<!-- table x -->\n| p | q |\n|---|---|\n| 1 | 2 |\n<!-- end -->\nb\n<!-- table y -->\n<!-- end -->\n", string(text))
@@ -90,7 +81,7 @@ func TestATableReplacesTheOneBetweenItsMarks(t *testing.T) {
 func TestEveryTableHasItsPlace(t *testing.T) {
 	text, err := os.ReadFile("../DEFAULTS.md")
 	require.NoError(t, err)
-	for _, name := range tableNames() {
+	for _, name := range pick.Names(defaultTables, nameOfTable) {
 		require.Equal(t, 1, strings.Count(string(text), "<!-- table "+name+" -->\n"), name)
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lone"
 )
 
 // lonePolicies are compared if nothing is said.
-const lonePolicies = "redial,paced,v2,grpc,cenkalti,full,fixed"
+const lonePolicies = "redial,paced,grpc,cenkalti,full,fixed"
 
 // loneClients is "bench lone".
 type loneClients struct {
@@ -49,7 +50,7 @@ func (o *loneClients) Run(ctx context.Context, c *cli.Console) (err error) {
 	return err
 }
 
-func (o *loneClients) Table() (cli.Table, string) {
+func (o *loneClients) Table() (table.Table, string) {
 	if o.all == nil {
 		return nil, ""
 	}

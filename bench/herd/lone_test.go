@@ -50,5 +50,5 @@ func TestWrongLoneFlagsGiveOneLine(t *testing.T) {
 	}
 	_, errs, code := bench("lone", "-policy", "x")
 	require.Equal(t, cli.ExitUsage, code)
-	require.Contains(t, errs, `bench lone: -policy: there is no "x": there are `)
+	require.Contains(t, errs, `bench lone: there is no -policy "x": there are `)
 }

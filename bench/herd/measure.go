@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
@@ -40,32 +41,28 @@ func (o *realHerd) Flags(f *cli.Flags) {
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
 	f.Seconds(&o.Outage, "outage", "from the server's death to its return")
-	scene := f.String("scene", "restart", "what happens to the server: "+strings.Join(lab.Scenes(), ", ")+`
+	cli.OneOf(f, &o.Scene, "scene", "restart", `what happens to the server
 restart: it is away for -outage
 hang: for -outage another process at its address accepts and never answers
 flap: -flaps times it is away for -outage and then up for as long
 rolling: -servers servers, restarted -every after the one before, each away for -outage
-half: -servers servers, restarted at once; half of them accept and never answer`)
+half: -servers servers, restarted at once; half of them accept and never answer
+the names`, lab.Scenes(), lab.Scene.String)
 	f.IntVar(&o.Flaps, "flaps", 0, "how often the server dies in -scene flap (default 5)")
 	f.IntVar(&o.Servers, "servers", 0, "how many there are in -scene rolling and half, each with -capacity (default 4)")
 	f.Seconds(&o.Every, "every", "from one server's death to the next one's in -scene rolling (default 10s)")
 	f.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
 	f.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
 	f.Seconds(&o.Watch, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
-	policies := f.String("policy", "", herdHelp+strings.Join(fleet.Names(), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
+	policies := f.String("policy", "", herdHelp+strings.Join(pick.Names(fleet.Clients(), fleet.NameOf), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
 	f.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
 	f.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
 	f.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
 	f.StringVar(&o.URL, "url", "", "use a server of yours at this ws or wss `address`, which you restart yourself")
 	f.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
-	f.File("csv", "write a line per run", func(w io.Writer) error { return lab.WriteRuns(w, o.results) })
-	f.File("series", "write each 100 ms of each run", func(w io.Writer) error { return lab.WriteSeries(w, o.results) })
-	f.Check(func() (err error) {
-		if o.Scene, err = lab.ParseScene(*scene); err != nil {
-			return err
-		}
-		return o.choose(*policies)
-	})
+	f.File("csv", "write a line per run", func(w io.Writer) error { return lab.Runs(o.results).WriteCSV(w) })
+	f.File("series", "write each 100 ms of each run", func(w io.Writer) error { return lab.Series(o.results).WriteCSV(w) })
+	f.Check(func() error { return o.choose(*policies) })
 }
 
 func (o *realHerd) choose(policies string) error {
@@ -90,12 +87,9 @@ func (o *realHerd) choose(policies string) error {
 			policies = "redial"
 		}
 	}
-	for _, name := range cli.List(policies) {
-		client, err := fleet.Find(strings.TrimSpace(name))
-		if err != nil {
-			return err
-		}
-		o.clients = append(o.clients, client)
+	var err error
+	if o.clients, err = cli.Some("-policy", policies, fleet.Clients(), fleet.NameOf); err != nil {
+		return err
 	}
 	return o.Validate()
 }

@@ -3,13 +3,12 @@ package herd
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Show prints a line per policy, and what the table does not say.
@@ -17,53 +16,73 @@ func (o *realHerd) Show(w io.Writer) error {
 	if len(o.results) == 0 {
 		return nil
 	}
-	if err := o.table(w, lab.Summarise(o.results), o.results[0].Backlog); err != nil {
-		return err
-	}
-	o.remarks(w, o.results)
-	return nil
-}
-
-// table prints a line per policy.
-func (o *realHerd) table(w io.Writer, all []lab.Summary, backlog int) error {
-	if backlog > 0 {
+	if backlog := o.results[0].Backlog; backlog > 0 {
 		fmt.Fprintf(w, "backlog of the server: %d connections (net.core.somaxconn)\n", backlog)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "t50\tt99\tt100\tt99/ideal\tpeak dials\tarrivals\tdials\trefused\ttimed out\twasted\trecovered\tdown at end\t  policy")
-	fmt.Fprintln(t, "\t\t\t\tper 100 ms\tper 100 ms\tper client\tper client\tper client\tper client\t\t\t")
-	for _, s := range all {
-		ratio := "-"
-		switch r := s.Ratio(); {
-		case math.IsInf(r, 1):
-			ratio = fleet.NotWithin(s.Watched)
-		case !math.IsNaN(r):
-			ratio = fmt.Sprintf("%.2f", r)
+	all := lab.ByClient(o.results)
+	err := o.times(all).Print(w)
+	if err == nil && o.Scene != lab.Restart {
+		err = o.away(all).Print(w)
+	}
+	o.remarks(w, o.results)
+	return err
+}
+
+// times has a row per policy.
+func (o *realHerd) times(all []lab.Rounds) table.Table {
+	t := table.Table{
+		{"policy", "t50", "t99", "t100", "t99/ideal", "peak dials", "arrivals", "dials", "refused", "timed out", "wasted", "recovered", "down at end"},
+		{"", "", "", "", "", "per 100 ms", "per 100 ms", "per client", "per client", "per client", "per client", "", ""},
+	}
+	for _, rounds := range all {
+		watched := rounds.Watched()
+		moment := func(of func(*lab.Result) time.Duration) string {
+			if d := rounds.Moment(of); d != fleet.Never {
+				return reached(d)
+			}
+			return fleet.NotWithin(watched)
 		}
-		arrivals, late, wasted := fmt.Sprintf("%.0f", s.PeakIn), fmt.Sprintf("%.2f", s.TimedOut), fmt.Sprintf("%.2f", s.Wasted)
+		figure := func(digits int, of func(*lab.Result) float64) string {
+			return fmt.Sprintf("%.*f", digits, rounds.Median(of))
+		}
+		t99 := func(r *lab.Result) time.Duration { return r.T99 }
+		ratio := "-"
+		if ideal := rounds[0].Ideal; ideal > 0 && rounds.Moment(t99) == fleet.Never {
+			ratio = fleet.NotWithin(watched)
+		} else if ideal > 0 {
+			ratio = fmt.Sprintf("%.2f", float64(rounds.Moment(t99))/float64(ideal))
+		}
+		arrivals := figure(0, func(r *lab.Result) float64 { return float64(r.PeakIn) })
+		late := figure(2, func(r *lab.Result) float64 { return r.TimedOut })
+		wasted := figure(2, func(r *lab.Result) float64 { return r.Wasted })
 		if o.URL != "" { // what that server sees is unknown
 			arrivals, wasted = "-", "-"
 		}
 		if o.simulate { // which does not count these
 			arrivals, late = "-", "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f\t%s\t%.2f\t%.2f\t%s\t%s\t%d of %d\t%.0f\t  %s\n",
-			moment(s.T50, s.Watched), moment(s.T99, s.Watched), moment(s.T100, s.Watched), ratio, s.Peak, arrivals, s.Dials, s.Refused, late, wasted,
-			s.Recovered, s.Runs, s.Down, s.Client)
+		t.Row(rounds[0].Client, moment(func(r *lab.Result) time.Duration { return r.T50 }), moment(t99),
+			moment(func(r *lab.Result) time.Duration { return r.T100 }), ratio,
+			figure(0, func(r *lab.Result) float64 { return float64(r.Peak) }), arrivals,
+			figure(2, func(r *lab.Result) float64 { return r.Dials }), figure(2, func(r *lab.Result) float64 { return r.Refused }), late, wasted,
+			fmt.Sprintf("%d of %d", rounds.Recovered(), len(rounds)), figure(0, func(r *lab.Result) float64 { return float64(r.N - r.Up) }))
 	}
-	if err := t.Flush(); err != nil || o.Scene == lab.Restart {
-		return err
-	}
-	fmt.Fprintln(t, "up until the\taway in all:\t\t\t")
-	fmt.Fprintln(t, "last return\tmean\tp99\tmost\t  policy")
-	for _, s := range all {
-		up := fmt.Sprintf("%.0f %%", 100*s.UpShare)
+	return t
+}
+
+// away has a row per policy for a scene in which clients may be away several times.
+func (o *realHerd) away(all []lab.Rounds) table.Table {
+	t := table.Table{{"policy", "up until the last return", "away in all: mean", "p99", "most"}}
+	for _, rounds := range all {
+		up := fmt.Sprintf("%.0f %%", 100*rounds.Median(func(r *lab.Result) float64 { return r.UpShare }))
 		if o.Scene == lab.Half { // where the servers are back at once
 			up = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t  %s\n", up, reached(s.AwayMean), reached(s.AwayP99), reached(s.AwayMost), s.Client)
+		t.Row(rounds[0].Client, up, reached(rounds.Moment(func(r *lab.Result) time.Duration { return fleet.Mean(r.Away) })),
+			reached(rounds.Moment(func(r *lab.Result) time.Duration { return fleet.Quantile(r.Away, 0.99) })),
+			reached(rounds.Moment(func(r *lab.Result) time.Duration { return fleet.Quantile(r.Away, 1) })))
 	}
-	return t.Flush()
+	return t
 }
 
 // remarks prints what the table does not show: limits on a dial that we chose, runs that
@@ -92,14 +111,6 @@ func (o *realHerd) remarks(w io.Writer, results []*lab.Result) {
 	if local > 0 {
 		fmt.Fprintf(w, "NO MEASUREMENT: for %d dials this machine had no socket or port\n", local)
 	}
-}
-
-// moment returns a time of runs, which were watched for so long, as text.
-func moment(d, watched time.Duration) string {
-	if d == fleet.Never {
-		return fleet.NotWithin(watched)
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
 // reached returns a time as text.

@@ -22,10 +22,10 @@ func TestMistakesWithAHerdAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"herd -queue -reject", "bench herd: want -queue or -reject, not both"},
 		{"herd -csv - -series -", "bench herd: -csv and -series cannot both go to standard output"},
 		{"herd -csv /nonexistent/runs.csv", "bench herd: open /nonexistent/runs.csv: no such file or directory"},
-		{"herd -scene nonsense", `bench herd: find scene "nonsense": there are ["restart" "hang" "flap" "rolling" "half"]`},
+		{"herd -scene nonsense", `bench herd: there is no -scene "nonsense": there are restart, hang, flap, rolling, half`},
 		{"herd -scene rolling -outage 5s -every 1s", "bench herd: servers that are away for 5s cannot be restarted 1s apart"},
 		{"herd -simulate -known", "bench herd: -simulate knows neither -url nor -known"},
-		{"herd -policy nonsense", `bench herd: find policy "nonsense": there are redial, `},
+		{"herd -policy nonsense", `bench herd: there is no -policy "nonsense": there are redial, `},
 		{"herd -outage soon", "must be a time, such as 1.5s or 20, which is 20s"},
 		{"herd -i-own-this-server", "bench herd: -i-own-this-server needs -url"},
 		{"herd -url http://localhost/", "bench herd: -url must be the address of a WebSocket, such as ws://localhost:8080/feed"},
@@ -58,7 +58,7 @@ func TestASmallHerdIsMeasured(t *testing.T) {
 	out, errs, code := bench("herd", "-n", "50", "-capacity", "200", "-outage", "0.3", "-policy", "full,fixed", "-rounds", "2", "-csv", runs, "-series", series)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "herd: 50 connections, outage 300ms, then 200 handshakes/s and the others wait in the kernel's backlog; 4 runs of at least ")
-	require.Regexp(t, `\n.* 2 of 2 +0 +full\n.* 2 of 2 +0 +fixed\nno limit of their own on a dial, and 2s here: full, fixed\n$`, out)
+	require.Regexp(t, `\n +full .* 2 of 2 +0\n +fixed .* 2 of 2 +0\nno limit of their own on a dial, and 2s here: full, fixed\n$`, out)
 	written, err := os.ReadFile(runs)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")

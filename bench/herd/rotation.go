@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/herd/rotation"
 	"github.com/redial-go/redial/bench/internal/chart"
@@ -49,8 +50,8 @@ func (o *simulatedRotation) Run(context.Context, *cli.Console) error {
 }
 
 // Table has a row for each rotation of all clients.
-func (o *simulatedRotation) Table() (cli.Table, string) {
-	t := cli.Table{{"age", "rotation", "first dial, h", "last dial, h", "dials/s between", "worst second", "at, h"}}
+func (o *simulatedRotation) Table() (table.Table, string) {
+	t := table.Table{{"age", "rotation", "first dial, h", "last dial, h", "dials/s between", "worst second", "at, h"}}
 	for _, r := range o.all {
 		for _, w := range r.waves {
 			rate := "-"

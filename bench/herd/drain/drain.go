@@ -1,10 +1,10 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -27,18 +27,8 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Clients == 0 {
-		o.Clients = 10_000
-	}
-	if o.Window == 0 {
-		o.Window = time.Minute
-	}
-	if o.Capacity == 0 {
-		o.Capacity = 500
-	}
-	if o.RTT == 0 {
-		o.RTT = 50 * time.Millisecond
-	}
+	o.Clients, o.Window = cmp.Or(o.Clients, 10_000), cmp.Or(o.Window, time.Minute)
+	o.Capacity, o.RTT = cmp.Or(o.Capacity, 500), cmp.Or(o.RTT, 50*time.Millisecond)
 	o.RTT = max(o.RTT, 0)
 	switch {
 	case o.Clients < 0 || o.Clients > mostClients:
@@ -97,12 +87,10 @@ func Run(ctx context.Context, o Options, w Way) (*Result, error) {
 	for _, up := range f.UpPerBin {
 		r.MostAway = max(r.MostAway, o.Clients-int(up))
 	}
-	first, _ := slices.BinarySearchFunc(f.Away, 0, func(d, _ time.Duration) int {
-		if d == 0 {
-			return -1
+	for _, away := range f.Away {
+		if away != 0 {
+			r.Cut++
 		}
-		return 1
-	})
-	r.Cut = o.Clients - first
+	}
 	return r, nil
 }

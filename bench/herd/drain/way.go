@@ -33,10 +33,13 @@ func Ways() []Way {
 		{Name: "cut", Summary: "all connections are closed at once", Leaves: closes(
 			func(Options, int, *rand.Rand) time.Duration { return 0 })},
 		{Name: "phoenix", Summary: "batches of 10,000, one each 2 s: the figures of Phoenix's PoolDrainer", Leaves: closes(
-			func(_ Options, i int, _ *rand.Rand) time.Duration { return BatchTime(i, phoenixBatch) })},
+			func(_ Options, i int, _ *rand.Rand) time.Duration {
+				return time.Duration(i/phoenixBatch) * phoenixInterval
+			})},
 		{Name: "batches", Summary: "batches, one each 2 s, as large as the window needs", Leaves: closes(
 			func(o Options, i int, _ *rand.Rand) time.Duration {
-				return BatchTime(i, BatchSize(o.Clients, o.Window))
+				n := max(int(o.Window/phoenixInterval), 1)
+				return time.Duration(i/max((o.Clients+n-1)/n, 1)) * phoenixInterval
 			})},
 		{Name: "centrifuge", Summary: "128 closes under way at a time, each a round trip: centrifuge's rule", Leaves: closes(
 			func(o Options, i int, _ *rand.Rand) time.Duration { return time.Duration(i/centrifugeAtOnce) * o.RTT })},
@@ -67,31 +70,17 @@ func closes(at func(o Options, i int, r *rand.Rand) time.Duration) func(Options,
 	}
 }
 
-// BatchTime returns when connection i is closed, in batches of that size as Phoenix's
-// PoolDrainer closes them: the first at once, and then one each 2 s.
-func BatchTime(i, size int) time.Duration { return time.Duration(i/size) * phoenixInterval }
-
-// BatchSize returns how large batches are, one each 2 s, that fill a window.
-func BatchSize(clients int, window time.Duration) int {
-	batches := max(int(window/phoenixInterval), 1)
-	return max((clients+batches-1)/batches, 1)
-}
-
-// LameDuckPause returns nats-server's pause between two closes, when so many clients are to be
-// closed within d: a random time below d/clients, but at least half of that, and of at most
-// 1 s. The mean is 5/8 of d/clients, so that a drain takes 5/8 of d.
-func LameDuckPause(clients int, d time.Duration, r *rand.Rand) time.Duration {
-	each := min(max(d/time.Duration(max(clients, 1)), 1), time.Second)
-	return max(time.Duration(r.Int64N(int64(each))), each/2)
-}
-
+// lameDuck is the rule of nats-server: between two closes it pauses for a random time below the time
+// within which all are to be closed, divided by the clients, but for at least half of that, and for at
+// most 1 s. The mean is 5/8 of that, so that a drain takes 5/8 of the time.
 func lameDuck(within func(Options) time.Duration) func(Options, *rand.Rand) []fleet.Leave {
 	return func(o Options, r *rand.Rand) []fleet.Leave {
 		all := make([]fleet.Leave, o.Clients)
+		each := min(max(within(o)/time.Duration(max(o.Clients, 1)), 1), time.Second)
 		at := time.Duration(0)
 		for _, who := range r.Perm(o.Clients) {
 			all[who].Close = at
-			at += LameDuckPause(o.Clients, within(o), r)
+			at += max(time.Duration(r.Int64N(int64(each))), each/2)
 		}
 		return all
 	}

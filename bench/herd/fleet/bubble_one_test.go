@@ -63,7 +63,7 @@ func compare(t *testing.T, h fleet.Herd, n int) {
 	if h.Server.Queue == fleet.Busy {
 		h.Server.Answers = 1e9 // at once, as in the bubble
 	}
-	model, err := fleet.Average(t.Context(), h, 5, 2)
+	model, err := fleet.Average(t.Context(), h, 5, 2, nil)
 	require.NoError(t, err)
 	var real outcome
 	synctest.Test(t, func(*testing.T) { real = (&bubble{Herd: h}).measure() })
@@ -112,7 +112,7 @@ func TestRealConnsWithRealGatesComeBackAsTheModelSays(t *testing.T) {
 			if h.Server.Capacity == 0 {
 				h.Server.Capacity = 97 // not 100: a SYN that is sent again after 1 s would meet a completion, and which is first is chance
 			}
-			model, err := fleet.Average(t.Context(), h, 30, 2)
+			model, err := fleet.Average(t.Context(), h, 30, 2, nil)
 			require.NoError(t, err)
 			var real outcome
 			for range rounds {

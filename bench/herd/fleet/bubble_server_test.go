@@ -120,7 +120,7 @@ func (s *liveServer) serve(ctx context.Context) {
 // the time since its return.
 func (s *liveServer) takes() time.Duration {
 	away := max(time.Until(s.back), 0)
-	ramp, slow := s.Server.Ramp.Seconds(), s.Server.RampFrom
+	ramp, slow := s.Server.Ramp.Seconds(), fleet.RampFrom
 	since := (time.Since(s.back) + away).Seconds()
 	if s.back.IsZero() || since >= ramp {
 		return away + s.work

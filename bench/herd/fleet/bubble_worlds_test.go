@@ -24,7 +24,7 @@ func TestRealConnsInOtherWorldsComeBackAsTheModelSays(t *testing.T) {
 		"half of the servers hang":            {Server: fleet.Server{Queue: fleet.Drop, Count: 4, Hung: 2, Capacity: each}, Watch: time.Hour},
 		"half of the servers hang, unbounded": {Server: fleet.Server{Count: 4, Hung: 2, Capacity: each / 2}, Watch: 2 * time.Hour},
 		"hung for 12 s, unbounded":            {Server: fleet.Server{Capacity: float64(n) / 24}, Outage: fleet.Outage{Length: 12 * second, Down: fleet.Swallowed}, Watch: time.Hour},
-		"cold caches":                         {Server: fleet.Server{Queue: fleet.Drop, Ramp: 60 * second, RampFrom: 0.02}, Outage: fleet.Outage{Length: 5 * second}, Watch: 10 * time.Minute},
+		"cold caches":                         {Server: fleet.Server{Queue: fleet.Drop, Ramp: 60 * second}, Outage: fleet.Outage{Length: 5 * second}, Watch: 10 * time.Minute},
 		"30 % are naive":                      {Groups: []fleet.Group{{Client: redial, Share: 0.7}, {Client: naive, Share: 0.3}}, Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
 		"half notice 30 s late":               {Groups: []fleet.Group{{Client: redial, Share: 0.5}, {Client: redial, Share: 0.5, Late: 30 * second}}, Server: fleet.Server{Queue: fleet.Drop}},
 		"start at one instant":                {Fresh: true, Server: fleet.Server{Queue: fleet.Drop}, Outage: fleet.Outage{Length: 5 * second}},

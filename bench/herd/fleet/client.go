@@ -58,7 +58,7 @@ func (r *run) plan(c *client, who int32) {
 func (r *run) step(c *client, who int32, now int64) {
 	switch {
 	case c.state == unaware:
-		r.notice(c, who, now)
+		r.end(c, who, time.Duration(c.dials[0].limit), now) // which it notices now
 		return
 	case c.state == leaving:
 		r.left(c, who, now)

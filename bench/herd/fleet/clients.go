@@ -2,11 +2,10 @@ package fleet
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
@@ -17,8 +16,7 @@ import (
 const LentLimit = 2 * time.Second
 
 // Clients returns the clients that are compared: the library as it is ("redial") and as it
-// was ("paced"), a rule that was tried on the way ("v2"), and what others do, one dial at a
-// time and with the limits on a dial that they have, or [LentLimit]. The first dial of most
+// was ("paced"), and what others do, one dial at a time and with the limits on a dial that they have, or [LentLimit]. The first dial of most
 // comes at once.
 func Clients() []Client {
 	const second = time.Second
@@ -34,7 +32,6 @@ func Clients() []Client {
 	return []Client{
 		{Name: "redial", Policy: &backoff.Adaptive{}, Addresses: true},
 		{Name: "paced", Policy: Paced(&classic.Paced{}), OneConnection: true, Credit: -1},
-		{Name: "v2", Policy: v2{}},
 		lent("full", &backoff.Exponential{Base: second / 2}),
 		lent("full-1-30s", &backoff.Exponential{}),
 		lent("full-1-5s", &backoff.Exponential{Cap: 5 * second}),
@@ -47,7 +44,7 @@ func Clients() []Client {
 		whole("nats", 2*second, &classic.NATS{}),
 		whole("nats-tls", 2*second, &classic.NATS{Jitter: second}),
 		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
-		whole("centrifuge", 5*second, backoffFrom1(&classic.JPillora{Min: second / 5, Max: 20 * second})),
+		whole("centrifuge", 5*second, from1{&classic.JPillora{Min: second / 5, Max: 20 * second}}),
 		{Name: "grpc", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
 		whole("grpc-2s", 2*second, atOnce(&classic.GRPC{})),
 		whole("tailscale", 10*second, &classic.Tailscale{}),
@@ -78,23 +75,11 @@ func Paced(p backoff.Policy) backoff.Policy {
 	return schedule.WithTimeouts(p, schedule.Timeout{Base: 15 * time.Second, Share: 0.25, Cap: time.Minute}, schedule.Timeout{Share: 4, Cap: 6 * time.Hour})
 }
 
-// Names returns the names of all Clients.
-func Names() (names []string) {
-	for _, c := range Clients() {
-		names = append(names, c.Name)
-	}
-	return names
-}
+// NameOf returns the name of a client.
+func NameOf(c Client) string { return c.Name }
 
 // Find returns the client of a name among Clients.
-func Find(name string) (Client, error) {
-	for _, c := range Clients() {
-		if c.Name == name {
-			return c, nil
-		}
-	}
-	return Client{}, fmt.Errorf("find policy %q: there are %s", name, strings.Join(Names(), ", "))
-}
+func Find(name string) (Client, error) { return pick.One("policy", name, Clients(), NameOf) }
 
 // wholeGRPC makes gRPC's limit the one limit on each dial: on the first too, which has none by
 // [backoff.First], and on a handshake, which package lab would otherwise let take
@@ -108,9 +93,7 @@ func (g wholeGRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return s, ok
 }
 
-// backoffFrom1 returns p as it is for a client that counts its attempts from 1.
-func backoffFrom1(p backoff.Policy) backoff.Policy { return from1{p} }
-
+// from1 is a policy of a client that counts its attempts from 1.
 type from1 struct{ backoff.Policy }
 
 func (f from1) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {

@@ -13,21 +13,18 @@
 //
 //   - A message takes no time, but for clients whose [Group] has an RTT, and the clients'
 //     machines no work.
-//   - An outage is one [Spell] or several in a row, with service between them if one is
-//     [Up]. There may be several servers, of which some hang or restart one after the
-//     other, and clients of different kinds.
-//   - Instead of an outage each connection may leave at a time of its own ([Leave]), while the
-//     server is up: for a server that drains, whose clients go to others.
-//   - A handshake is 1/C s of the server's work, first come, first served, or at random.
-//     The server completes the handshake of a client that has timed out as well, in
-//     vain, because it does not notice that the client has left.
+//   - An outage is one [Spell] or several in a row. There may be several servers, of which some
+//     hang or restart one after the other, and clients of different kinds.
+//   - Instead of an outage each connection may leave at a time of its own ([Leave]): for a
+//     server that drains, whose clients go to others.
+//   - A handshake is 1/C s of the server's work, first come, first served, or at random. The
+//     server completes the handshake of a client that has left as well, in vain.
 //   - [Queue] decides what happens to dials for which there is no room, and [Down] what
 //     happens to dials while the server is away.
-//   - The limit on connecting and that on the handshake run apart, as in
-//     [backoff.Step]; a client of another make has one for both.
+//   - The limit on connecting and that on the handshake run apart, as in [backoff.Step]; a
+//     client of another make has one for both.
 //   - With gates the connections are spread over processes, and each dial waits in the
-//     [line.Queue] of its process, the core of the [budget.Gate] that the library
-//     ships. The time there is outside the limits of the try.
+//     [line.Queue] of its process. The time there is outside the limits of the try.
 //
 // Time is whole nanoseconds from the loss, all chance comes from one generator per
 // run, and nothing depends on a clock or on the order of a map: the same seed gives

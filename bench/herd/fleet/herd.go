@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/budget/line"
@@ -81,7 +84,6 @@ type Server struct {
 	RetryAfter time.Duration // told with each 503; default: nothing is told
 	Booked     bool          // with each 503 a time of one's own is told, the next that is free, in whole seconds
 	Ramp       time.Duration // after a return the server is slow: at first it has RampFrom of Capacity, and all of it only so much later; default 0
-	RampFrom   float64       // share of Capacity; default 0.02
 	Ends       time.Duration // each session that begins in the run is dropped so long after; default: none is
 
 	// There may be several, behind one name: each dial meets one of them at random, and
@@ -92,6 +94,9 @@ type Server struct {
 	First   bool          // with Apart: clients dial in the same order, and those that hang come first
 	Rolling time.Duration // each has its outage so much later than the one before; only those whose server it is are lost
 }
+
+// RampFrom is the share of its Capacity that a server with a Ramp has at first.
+const RampFrom = 0.02
 
 // Queue is what happens to a dial that finds Backlog others waiting.
 type Queue uint8
@@ -105,16 +110,13 @@ const (
 	Random                 // there is always room, and waiting dials are served at random
 )
 
-var queues = [...]string{"unbounded", "reject", "drop", "503", "random"}
+var queues = []string{"unbounded", "reject", "drop", "503", "random"}
 
-// String returns the name that ParseQueue knows.
-func (q Queue) String() string { return name(queues[:], int(q)) }
+// Queues returns all kinds of queue.
+func Queues() []Queue { return pick.Kinds[Queue](queues) }
 
-// ParseQueue is the inverse of String.
-func ParseQueue(s string) (Queue, error) {
-	n, err := number("queue", queues[:], s)
-	return Queue(n), err
-}
+// String returns a word for it, as tables show it.
+func (q Queue) String() string { return pick.Kind(queues, q) }
 
 // Ideal is how long the server needs for all clients if it is never idle and
 // nothing is in vain: N/C. Several servers that do not hang share the work.
@@ -136,6 +138,11 @@ const (
 	maxWatch = 1000 * time.Hour
 )
 
+// within reports whether times are at least 0 and at most so long.
+func within(most time.Duration, times ...time.Duration) bool {
+	return !slices.ContainsFunc(times, func(d time.Duration) bool { return d < 0 || d > most })
+}
+
 func (h Herd) withDefaults() (Herd, error) {
 	switch {
 	case h.N < 1:
@@ -146,16 +153,12 @@ func (h Herd) withDefaults() (Herd, error) {
 		return h, fmt.Errorf("fleet: a server cannot complete %v handshakes per second", h.Server.Capacity)
 	case float64(h.N)/h.Server.Capacity > maxIdeal.Seconds():
 		return h, fmt.Errorf("fleet: %d handshakes at %v per second would take more than %v", h.N, h.Server.Capacity, maxIdeal)
-	case h.Watch > maxWatch || h.Outage.Length > maxWatch || h.Outage.Again > maxWatch || h.Server.RetryAfter > maxWatch:
-		return h, fmt.Errorf("fleet: a time is longer than %v", maxWatch)
-	case h.Outage.Length < 0 || h.Outage.Again < 0 || h.Watch < 0 || h.Server.RetryAfter < 0:
-		return h, errors.New("fleet: a time is negative")
+	case !within(maxWatch, h.Watch, h.Outage.Length, h.Outage.Again, h.Server.RetryAfter, h.Server.Ends, h.Server.Ramp) || !within(maxWatch/maxServers, h.Server.Rolling):
+		return h, fmt.Errorf("fleet: a time is negative, or longer than %v", maxWatch)
 	case h.Server.Backlog < 0 || !(h.Server.Answers >= 0) || h.Server.Answers > 1e9:
 		return h, errors.New("fleet: a backlog or a rate of answers is out of range")
 	case h.Server.Count < 0 || h.Server.Count > maxServers || h.Server.Hung < 0 || h.Server.Hung > max(h.Server.Count, 1):
 		return h, fmt.Errorf("fleet: there cannot be %d servers of which %d hang: at most %d", h.Server.Count, h.Server.Hung, maxServers)
-	case h.Server.Ends < 0 || h.Server.Ends > maxWatch || h.Server.Ramp < 0 || h.Server.Ramp > maxWatch || h.Server.Rolling < 0 || h.Server.Rolling > maxWatch/maxServers || !(h.Server.RampFrom >= 0 && h.Server.RampFrom <= 1):
-		return h, errors.New("fleet: a ramp, a rolling restart or the length of a session is out of range")
 	case h.Processes < 0 || h.Processes > h.N:
 		return h, fmt.Errorf("fleet: %d connections cannot be spread over %d processes", h.N, h.Processes)
 	case int(h.Outage.Loss) >= len(losses) || int(h.Outage.Down) >= len(downs) || int(h.Server.Queue) >= len(queues):
@@ -163,7 +166,7 @@ func (h Herd) withDefaults() (Herd, error) {
 	}
 	sum := time.Duration(0)
 	for _, s := range h.Outage.Spells {
-		if s.Length < 0 || s.Spread < 0 || s.Length > maxWatch || s.Spread > maxWatch || int(s.Down) >= len(downs) {
+		if !within(maxWatch, s.Length, s.Spread) || int(s.Down) >= len(downs) {
 			return h, errors.New("fleet: a spell is of an unknown kind or its length is out of range")
 		}
 		if sum += s.Length + s.Spread; sum > maxWatch {
@@ -171,7 +174,7 @@ func (h Herd) withDefaults() (Herd, error) {
 		}
 	}
 	for _, g := range h.Groups {
-		if !(g.Share >= 0 && g.Share <= 1) || g.Late < 0 || g.Late > maxWatch || g.RTT < 0 || g.RTT > maxWatch {
+		if !(g.Share >= 0 && g.Share <= 1) || !within(maxWatch, g.Late, g.RTT) {
 			return h, errors.New("fleet: a group's share or time is out of range")
 		}
 	}
@@ -184,21 +187,10 @@ func (h Herd) withDefaults() (Herd, error) {
 	if _, err := budget.NewGate(&budget.GateOptions{Rate: h.Gate.Rate, Burst: h.Gate.Burst}); err != nil {
 		return h, fmt.Errorf("fleet: %w", err)
 	}
-	if h.Watch == 0 {
-		h.Watch = min(10*time.Minute+12*h.Ideal(), maxWatch)
-	}
-	if h.Server.Backlog == 0 {
-		h.Server.Backlog = 4096
-	}
-	if h.Server.Answers == 0 {
-		h.Server.Answers = min(20*h.Server.Capacity, 1e9)
-	}
-	if h.Server.Count == 0 {
-		h.Server.Count = 1
-	}
-	if h.Server.RampFrom == 0 {
-		h.Server.RampFrom = 0.02
-	}
+	h.Watch = cmp.Or(h.Watch, min(10*time.Minute+12*h.Ideal(), maxWatch))
+	h.Server.Backlog = cmp.Or(h.Server.Backlog, 4096)
+	h.Server.Answers = cmp.Or(h.Server.Answers, min(20*h.Server.Capacity, 1e9))
+	h.Server.Count = cmp.Or(h.Server.Count, 1)
 	if h.Leaves != nil {
 		h.Outage.Spells = []Spell{} // none
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// Leave is how one connection leaves a server that drains, while the servers that its client
-// comes back to are up. All times are from the beginning of the drain.
+// Leave is how one connection leaves a server that drains. Times are from the beginning of the drain.
 type Leave struct {
 	// Close is when the server closes the connection.
 	Close time.Duration
@@ -17,9 +16,8 @@ type Leave struct {
 	// Told is how long the server asks the client to wait, with the close; 0: it asks nothing.
 	Told time.Duration
 
-	// Dial is when the client begins to replace the connection, as reconnect.Conn.Rotate does: with one
-	// dial at a time, while the connection goes on. Default 0: not before the close. If the
-	// replacement is not there by then, its dial becomes the redial.
+	// Dial is when the client begins to replace the connection, as reconnect.Conn.Rotate does; 0: not
+	// before the close. A dial that is under way at the close becomes the redial.
 	Dial time.Duration
 }
 
@@ -34,7 +32,7 @@ func (h *Herd) validateLeaves() error {
 		return errors.New("fleet: connections that leave have no outage, no gate, and are not fresh")
 	}
 	for _, l := range h.Leaves {
-		if l.Close < 0 || l.Close > maxWatch || l.Told < 0 || l.Told > maxWatch || l.Dial < 0 {
+		if !within(maxWatch, l.Close, l.Told) || l.Dial < 0 {
 			return errors.New("fleet: the time at which a connection leaves is out of range")
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
-	"unsafe"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
@@ -25,7 +24,7 @@ func Run(ctx context.Context, h Herd) (*Result, error) {
 			return nil, context.Cause(ctx)
 		}
 		at, who, ok := r.events.pop()
-		if !ok {
+		if !ok || at >= int64(h.Watch) {
 			break
 		}
 		if who < 0 {
@@ -67,7 +66,7 @@ const maxServers = 64
 type run struct {
 	Herd
 	rand        *rand.Rand
-	events      *eventQueue
+	events      events
 	servers     []server
 	clients     []client
 	supervisors []schedule.Dials // of the clients
@@ -75,7 +74,6 @@ type run struct {
 	gates       *gates           // nil: there are none
 	spells      int              // still to come
 	leaving     int              // connections that have not left yet
-	fetched     int              // nothing: it keeps the compiler from leaving out what still reads
 	counter
 }
 
@@ -86,10 +84,9 @@ func newRun(h Herd) *run {
 		servers:     make([]server, h.Server.Count),
 		clients:     make([]client, h.N),
 		supervisors: make([]schedule.Dials, h.N),
+		events:      newEvents(int64(h.Watch)),
 		counter:     newCounter(h.N, h.Watch),
 	}
-	inHugePages(r.clients) // a fifth less time for a million
-	inHugePages(r.supervisors)
 	if h.Server.Apart {
 		r.marks = make([]uint64, h.N)
 	}
@@ -110,7 +107,6 @@ func newRun(h Herd) *run {
 		r.supervisors[i] = schedule.NewDials(options[group], r.rand)
 	}
 	r.gates = newGates(r)
-	r.events = newEventQueue(int64(h.Watch), r.still)
 	return r
 }
 
@@ -134,30 +130,6 @@ func (w whole) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	s, ok := w.Policy.Next(a, r)
 	s.Handshake = time.Duration(never) / 4
 	return s, ok
-}
-
-// still reports whether the next event of a connection, of this number, is at that time.
-func (r *run) still(number int32, at int64) bool {
-	if number < 0 {
-		return true
-	}
-	c := &r.clients[number]
-	if c.due != at {
-		return false
-	}
-	r.fetched += touch(&r.supervisors[number]) + int(c.state)
-	return true
-}
-
-// touch reads something of each cache line of m, so that the processor fetches all of them
-// at the same time.
-func touch(m *schedule.Dials) (sum int) {
-	const line = 64
-	bytes := (*[unsafe.Sizeof(*m)]byte)(unsafe.Pointer(m))
-	for i := 0; i < len(bytes); i += line {
-		sum += int(bytes[i])
-	}
-	return sum
 }
 
 // longAgo is since when the connections have been up that are lost at 0.
@@ -272,11 +244,6 @@ func (r *run) lose(c *client, who int32, now int64) {
 		return
 	}
 	r.end(c, who, time.Duration(ready), now)
-}
-
-// notice is the end of a session that was lost before.
-func (r *run) notice(c *client, who int32, now int64) {
-	r.end(c, who, time.Duration(c.dials[0].limit), now)
 }
 
 func (r *run) end(c *client, who int32, ready time.Duration, now int64) {

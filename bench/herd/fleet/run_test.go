@@ -164,7 +164,7 @@ func TestAHerdIsWatchedForTenMinutesAndTwelveTimesTheIdeal(t *testing.T) {
 	require.Equal(t, 22*time.Minute, run(t, h).Watch)
 	h.Watch = 3 * time.Minute
 	require.Equal(t, 3*time.Minute, run(t, h).Watch)
-	s, err := fleet.Average(t.Context(), h, 2, 1)
+	s, err := fleet.Average(t.Context(), h, 2, 1, nil)
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Minute, s.Watch)
 }
@@ -178,38 +178,43 @@ func TestATimeThatWasNotReachedIsShownAsNotWithinTheWatch(t *testing.T) {
 
 func TestABadHerdIsAnError(t *testing.T) {
 	for want, h := range map[string]fleet.Herd{
-		"fleet: want at least 1 connection, not 0":                                    {Server: fleet.Server{Capacity: 1}},
-		"fleet: a server cannot complete 0 handshakes per second":                     {N: 1},
-		"fleet: 1000000000 connections are more than 100000000":                       {N: 1e9, Server: fleet.Server{Capacity: 1}},
-		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s":      {N: 1, Server: fleet.Server{Capacity: 1e-12}},
-		"fleet: a time is longer than 1000h0m0s":                                      {N: 1, Server: fleet.Server{Capacity: 1}, Watch: 1001 * time.Hour},
-		"fleet: a time is negative":                                                   {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
-		"fleet: a backlog or a rate of answers is out of range":                       {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
-		"fleet: there cannot be 65 servers of which 0 hang: at most 64":               {N: 1, Server: fleet.Server{Capacity: 1, Count: 65}},
-		"fleet: there cannot be 2 servers of which 3 hang: at most 64":                {N: 1, Server: fleet.Server{Capacity: 1, Count: 2, Hung: 3}},
-		"fleet: a ramp, a rolling restart or the length of a session is out of range": {N: 1, Server: fleet.Server{Capacity: 1, Ramp: -1}},
-		"fleet: a spell is of an unknown kind or its length is out of range":          {N: 1, Server: fleet.Server{Capacity: 1}, Outage: fleet.Outage{Spells: []fleet.Spell{{Length: -1}}}},
-		"fleet: a group's share or time is out of range":                              {N: 1, Server: fleet.Server{Capacity: 1}, Groups: []fleet.Group{{Share: 2}}},
-		"fleet: unknown kind of loss, outage or queue":                                {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
+		"fleet: want at least 1 connection, not 0":                               {Server: fleet.Server{Capacity: 1}},
+		"fleet: a server cannot complete 0 handshakes per second":                {N: 1},
+		"fleet: 1000000000 connections are more than 100000000":                  {N: 1e9, Server: fleet.Server{Capacity: 1}},
+		"fleet: 1 handshakes at 1e-12 per second would take more than 1000h0m0s": {N: 1, Server: fleet.Server{Capacity: 1e-12}},
+		"fleet: a time is negative, or longer than 1000h0m0s":                    {N: 1, Server: fleet.Server{Capacity: 1}, Watch: -1},
+		"fleet: a backlog or a rate of answers is out of range":                  {N: 1, Server: fleet.Server{Capacity: 1, Backlog: -1}},
+		"fleet: there cannot be 65 servers of which 0 hang: at most 64":          {N: 1, Server: fleet.Server{Capacity: 1, Count: 65}},
+		"fleet: there cannot be 2 servers of which 3 hang: at most 64":           {N: 1, Server: fleet.Server{Capacity: 1, Count: 2, Hung: 3}},
+		"fleet: a spell is of an unknown kind or its length is out of range":     {N: 1, Server: fleet.Server{Capacity: 1}, Outage: fleet.Outage{Spells: []fleet.Spell{{Length: -1}}}},
+		"fleet: a group's share or time is out of range":                         {N: 1, Server: fleet.Server{Capacity: 1}, Groups: []fleet.Group{{Share: 2}}},
+		"fleet: unknown kind of loss, outage or queue":                           {N: 1, Server: fleet.Server{Capacity: 1, Queue: 9}},
 	} {
 		_, err := fleet.Run(t.Context(), h)
 		require.EqualError(t, err, want)
+	}
+	for _, h := range []fleet.Herd{
+		{Watch: 1001 * time.Hour}, {Server: fleet.Server{Ramp: -1}}, {Server: fleet.Server{Rolling: 16 * time.Hour}}, {Outage: fleet.Outage{Again: -1}},
+	} {
+		h.N, h.Server.Capacity = 1, 1
+		_, err := fleet.Run(t.Context(), h)
+		require.EqualError(t, err, "fleet: a time is negative, or longer than 1000h0m0s")
 	}
 }
 
 func TestAnEndOfTheContextEndsTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(context.Canceled)
-	_, err := fleet.Average(ctx, lost(t, 100, "redial", fleet.Drop), 3, 2)
+	_, err := fleet.Average(ctx, lost(t, 100, "redial", fleet.Drop), 3, 2, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestAnAverageDoesNotDependOnTheWorkers(t *testing.T) {
 	h := lost(t, 500, "redial", fleet.Drop)
-	one, err := fleet.Average(t.Context(), h, 5, 1)
+	one, err := fleet.Average(t.Context(), h, 5, 1, nil)
 	require.NoError(t, err)
 	var told atomic.Int32
-	two, err := fleet.AverageEach(t.Context(), h, 5, 2, func() { told.Add(1) })
+	two, err := fleet.Average(t.Context(), h, 5, 2, func() { told.Add(1) })
 	require.NoError(t, err)
 	require.Equal(t, one, two)
 	require.EqualValues(t, 5, told.Load())

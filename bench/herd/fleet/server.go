@@ -7,12 +7,11 @@ import (
 )
 
 // server is one of several behind a balancer: what a dial meets there now, and the queue of
-// handshakes. A queue that is served in order, where none is skipped and each takes the same
-// time, need not exist: the time at which the server will be idle tells each dial on joining
-// when it will be served. A queue that is served at random has to exist.
+// handshakes. A queue that is served in order need not exist: the time at which the server will be
+// idle tells each dial on joining when it will be served.
 //
-// Inside, time goes by the work that can be done in it, in ns at full speed: after a
-// return it runs slowly at first if the server has a ramp.
+// Inside, time is the work that can be done in it, in ns at full speed: after a return it runs
+// slowly at first if the server has a ramp.
 type server struct {
 	queue   Queue
 	backlog int64
@@ -21,7 +20,6 @@ type server struct {
 	told    time.Duration
 	booked  bool
 	ramp    float64 // ns until it is at full speed
-	slow    float64 // the share that it has at first
 
 	spells  []Spell // what is still to come, the present one first
 	down    Down
@@ -51,7 +49,6 @@ func newServer(s Server) server {
 		told:    s.RetryAfter,
 		booked:  s.Booked,
 		ramp:    float64(s.Ramp),
-		slow:    s.RampFrom,
 	}
 }
 
@@ -62,9 +59,9 @@ func (s *server) done(now int64) int64 {
 	}
 	t := float64(max(now-s.back, 0))
 	if t >= s.ramp {
-		return s.back + int64(float64(s.ramp*(1+s.slow)/2)+float64(t-s.ramp))
+		return s.back + int64(float64(s.ramp*(1+RampFrom)/2)+float64(t-s.ramp))
 	}
-	return s.back + int64(float64(s.slow*t)+float64(float64((1-s.slow)*t)*t)/(2*s.ramp))
+	return s.back + int64(float64(RampFrom*t)+float64(float64((1-RampFrom)*t)*t)/(2*s.ramp))
 }
 
 // when is the inverse of done.
@@ -73,11 +70,11 @@ func (s *server) when(work int64) int64 {
 		return work
 	}
 	w := float64(work - s.back)
-	if full := float64(s.ramp * (1 + s.slow) / 2); w >= full {
+	if full := float64(s.ramp * (1 + RampFrom) / 2); w >= full {
 		return s.back + int64(s.ramp+float64(w-full))
 	}
-	a := (1 - s.slow) / s.ramp
-	return s.back + int64((math.Sqrt(float64(s.slow*s.slow)+float64(2*a*w))-s.slow)/a) + 1
+	a := (1 - RampFrom) / s.ramp
+	return s.back + int64((math.Sqrt(float64(RampFrom*RampFrom)+float64(2*a*w))-RampFrom)/a) + 1
 }
 
 // full reports whether a dial that comes now finds no room, because backlog others wait

@@ -29,7 +29,7 @@ func lost(t *testing.T, n int, client string, q fleet.Queue) fleet.Herd {
 // t99 is over ideal, -1 for never, as the mean of three runs.
 func t99(t *testing.T, h fleet.Herd) float64 {
 	t.Helper()
-	s, err := fleet.Average(t.Context(), h, 3, 1)
+	s, err := fleet.Average(t.Context(), h, 3, 1, nil)
 	require.NoError(t, err)
 	if s.T99 == fleet.Never {
 		return -1
@@ -98,7 +98,7 @@ func TestRealHerdsDidTheSame(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %d, %v", c.client, c.n, c.q), func(t *testing.T) {
 			h := lost(t, c.n, c.client, c.q)
 			h.Watch = 85 * second
-			s, err := fleet.Average(t.Context(), h, 5, 1)
+			s, err := fleet.Average(t.Context(), h, 5, 1, nil)
 			require.NoError(t, err)
 			if c.want < 0 {
 				require.Equal(t, fleet.Never, s.T99)

@@ -1,12 +1,12 @@
 package fleet
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
-// Spell is a stretch of time in which dials meet the same. An outage is one spell, or
-// several in a row; after the last the server is there for good.
+// Spell is a stretch of an outage in which dials meet the same.
 type Spell struct {
 	Down   Down          // what dials meet; Up: they are served
 	Length time.Duration // of the spell
@@ -37,40 +37,18 @@ const (
 )
 
 var (
-	losses = [...]string{"reset", "1012", "1013"}
-	downs  = [...]string{"refused", "silent", "stopped", "swallowed", "503", "up"}
+	losses = []string{"reset", "1012", "1013"}
+	downs  = []string{"refused", "silent", "stopped", "swallowed", "503", "up"}
 )
 
-// String returns the name that ParseLoss knows.
-func (l Loss) String() string { return name(losses[:], int(l)) }
+// Losses returns all ways to be lost.
+func Losses() []Loss { return pick.Kinds[Loss](losses) }
 
-// String returns the name that ParseDown knows.
-func (d Down) String() string { return name(downs[:], int(d)) }
+// Downs returns all that a dial can meet.
+func Downs() []Down { return pick.Kinds[Down](downs) }
 
-// ParseLoss is the inverse of String.
-func ParseLoss(s string) (Loss, error) {
-	n, err := number("loss", losses[:], s)
-	return Loss(n), err
-}
+// String returns a word for it, as tables show it.
+func (l Loss) String() string { return pick.Kind(losses, l) }
 
-// ParseDown is the inverse of String.
-func ParseDown(s string) (Down, error) {
-	n, err := number("outage", downs[:], s)
-	return Down(n), err
-}
-
-func name(names []string, n int) string {
-	if n < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("kind %d", n)
-}
-
-func number(what string, names []string, s string) (int, error) {
-	for n, name := range names {
-		if s == name {
-			return n, nil
-		}
-	}
-	return 0, fmt.Errorf("fleet: unknown %s %q, not one of %q", what, s, names)
-}
+// String returns a word for it, as tables show it.
+func (d Down) String() string { return pick.Kind(downs, d) }

@@ -1,11 +1,12 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"sync"
+	"fmt"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Summary is what came of runs that differ in their seed alone.
@@ -26,37 +27,25 @@ type Summary struct {
 	Up        float64 // mean at the end
 }
 
-// Average is [AverageEach] without a word in between.
-func Average(ctx context.Context, h Herd, runs, workers int) (Summary, error) {
-	return AverageEach(ctx, h, runs, workers, func() {})
-}
-
-// AverageEach runs h with the seeds h.Seed, h.Seed+1, ..., on as many processors as
-// workers says, and summarizes. What it returns does not depend on workers. Each is
-// called after each run, several at a time. When ctx ends it returns the context's
-// cause.
-func AverageEach(ctx context.Context, h Herd, runs, workers int, each func()) (Summary, error) {
+// Average runs h with the seeds h.Seed, h.Seed+1, ..., so many at a time. What it returns does not
+// depend on workers. It calls each after each run, several at a time; nil is allowed. When ctx ends it
+// returns the cause of ctx.
+func Average(ctx context.Context, h Herd, runs, workers int, each func()) (Summary, error) {
 	results := make([]*Result, runs)
-	errs := make([]error, runs)
-	var group sync.WaitGroup
-	for w := range min(max(workers, 1), runs) {
-		group.Go(func() {
-			for i := w; i < runs; i += max(workers, 1) {
-				one := h
-				one.Seed += uint64(i)
-				results[i], errs[i] = Run(ctx, one)
-				if results[i] != nil {
-					results[i].DialsPerBin, results[i].UpPerBin = nil, nil
-				}
-				each()
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return Summary{}, err
+	err := parallel.Do(ctx, runs, workers, func(i int) (err error) {
+		one := h
+		one.Seed += uint64(i)
+		if results[i], err = Run(ctx, one); err != nil {
+			return err
 		}
+		results[i].DialsPerBin, results[i].UpPerBin = nil, nil
+		if each != nil {
+			each()
+		}
+		return nil
+	})
+	if err != nil {
+		return Summary{}, err
 	}
 	return summarize(results), nil
 }
@@ -79,25 +68,44 @@ func summarize(results []*Result) Summary {
 		s.Up += float64(r.Up) / n
 		last = append(last, r.T100)
 	}
-	s.T50 = average(results, func(r *Result) time.Duration { return r.T50 })
-	s.T99 = average(results, func(r *Result) time.Duration { return r.T99 })
-	s.T100 = average(results, func(r *Result) time.Duration { return r.T100 })
-	slices.SortFunc(last, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) }) // Never is the greatest
+	mean := func(of func(r *Result) time.Duration) time.Duration {
+		var all []time.Duration
+		for _, r := range results {
+			all = append(all, of(r))
+		}
+		return Mean(all)
+	}
+	s.T50 = mean(func(r *Result) time.Duration { return r.T50 })
+	s.T99 = mean(func(r *Result) time.Duration { return r.T99 })
+	s.T100 = mean(func(r *Result) time.Duration { return r.T100 })
+	SortTimes(last)
 	if len(last) > 0 {
 		s.Median = last[len(last)/2]
 	}
 	return s
 }
 
-// average is the mean of a time that each run has reached, else Never.
-func average(results []*Result, of func(*Result) time.Duration) time.Duration {
-	var sum float64
-	for _, r := range results {
-		d := of(r)
-		if d == Never {
-			return Never
-		}
-		sum += float64(d)
+// Ratio returns T99 over Ideal as text, or "not within 14m0s" if it was not reached in that time.
+func (s *Summary) Ratio() string {
+	if s.T99 == Never {
+		return NotWithin(s.Watch)
 	}
-	return time.Duration(sum / float64(max(len(results), 1)))
+	return fmt.Sprintf("%.2f", s.T99.Seconds()/s.Ideal.Seconds())
+}
+
+// Table returns a table with a row for the runs of each client. Its times are in seconds.
+func Table(clients []Client, rows []Summary) table.Table {
+	t := table.Table{{"client", "recovered", "ideal_s", "t50_s", "t99_s", "t100_s", "t99_over_ideal", "peak_per_100ms", "dials_per_client", "syns_per_client", "refused_per_client", "wasted_per_client", "up_at_end"}}
+	for i, s := range rows {
+		row := []string{clients[i].Name, fmt.Sprintf("%d/%d", s.Recovered, s.Runs), fmt.Sprintf("%.2f", s.Ideal.Seconds())}
+		for _, d := range []time.Duration{s.T50, s.T99, s.T100} {
+			row = append(row, Seconds(d, s.Watch, 2))
+		}
+		row = append(row, s.Ratio(), fmt.Sprintf("%.0f", s.Peak))
+		for _, x := range []float64{s.Dials, s.SYNs, s.Refused, s.Wasted} {
+			row = append(row, fmt.Sprintf("%.2f", x))
+		}
+		t.Row(append(row, fmt.Sprintf("%.0f", s.Up))...)
+	}
+	return t
 }

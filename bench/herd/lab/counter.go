@@ -279,21 +279,16 @@ func (c *counter) gone(process int) {
 	}
 }
 
-// waiting is how many are in the servers' backlogs.
-func (c *counter) waiting() (sum int) {
+// sum adds up what the servers have said.
+func (c *counter) sum(of func(report) int) (sum int) {
 	for _, r := range c.said {
-		sum += r.Waiting
+		sum += of(r)
 	}
 	return sum
 }
 
-// admitted is how many connections the servers have taken.
-func (c *counter) admitted() (sum int) {
-	for _, r := range c.said {
-		sum += r.Total.Admitted
-	}
-	return sum
-}
+// waiting is how many are in the servers' backlogs.
+func (c *counter) waiting() int { return c.sum(func(r report) int { return r.Waiting }) }
 
 // lastError is why the last dial failed.
 func (c *counter) lastError() error {

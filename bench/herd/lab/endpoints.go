@@ -61,9 +61,9 @@ func hostOf(k int) string {
 // killEndpoints ends all processes.
 func (r *run) killEndpoints() {
 	for _, s := range r.endpoints {
-		s.running.kill()
+		s.running.Kill()
 		for _, p := range s.waiting {
-			p.kill()
+			p.Kill()
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (r *run) play(ctx context.Context) (cut bool, err error) {
 				}
 				r.endpoints[other.server].running.Strike() // all at one instant
 			}
-			y.running.kill() // which waits until the kernel has closed all sockets
+			y.running.Kill() // which waits until the kernel has closed all sockets
 			r.counter.gone(y.number)
 			if i == 0 {
 				call(r.Trace.Lost)
@@ -125,14 +125,4 @@ func (r *run) play(ctx context.Context) (cut bool, err error) {
 		r.Trace.Back(address)
 	}
 	return false, nil
-}
-
-// hearLast asks the servers for their last counts.
-func (r *run) hearLast(ctx context.Context) error {
-	for _, s := range r.endpoints {
-		if _, err := s.running.ask(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -27,10 +27,8 @@ type Herd struct {
 	Watch    time.Duration // at most, from the server's return; default 90 s. With a URL from the loss, and for ever
 	Trace    Trace
 
-	// URL is a server of the user's own, which is to be restarted by hand when
-	// Trace.Connected has been called. Capacity, Reject and Outage mean nothing then;
-	// the run ends when each connection was lost and is back. Default: a server
-	// process is started.
+	// URL is a server of the user's own, to be restarted by hand after Trace.Connected. Capacity,
+	// Reject and Outage mean nothing then; the run ends when each connection was lost and is back.
 	URL string
 }
 
@@ -49,8 +47,7 @@ const (
 	stableAfter  = 10 * time.Second       // the default of reconnect.RunOptions
 )
 
-// Validate returns an error that names what is wrong. A limit on open files that is too low is a
-// *[FilesError].
+// Validate returns an error that names what is wrong.
 func (h *Herd) Validate() error {
 	switch {
 	case h.N < 1:
@@ -63,15 +60,11 @@ func (h *Herd) Validate() error {
 	if err := h.validateScene(); err != nil {
 		return err
 	}
-	limit, err := RaiseFiles()
-	if err != nil {
-		return err
-	}
 	sockets := 1
 	if h.Scene == Hang || h.Scene == Half {
 		sockets = 2 // a handshake that hangs, and a dial beside it
 	}
-	return CheckFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets, limit)
+	return CheckFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets)
 }
 
 // Run kills the server and waits until the herd is back. When ctx ends after the loss it returns
@@ -123,8 +116,10 @@ func (r *run) host(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	if cut = cut || r.watch(ctx); !cut {
-		if err := r.hearLast(ctx); err != nil {
-			return nil, err
+		for _, s := range r.endpoints { // their last counts
+			if _, err := s.running.ask(context.WithoutCancel(ctx)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r.result(cut), nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 func client(t *testing.T, name string) fleet.Client {
@@ -122,7 +123,7 @@ func TestTheEndOfTheContextKeepsWhatWasMeasured(t *testing.T) {
 	require.False(t, r.Recovered())
 	require.GreaterOrEqual(t, r.Outage, h.Outage)
 	require.GreaterOrEqual(t, len(r.Bins), int(r.Outage/fleet.Bin)+1, "there is one for the return")
-	require.Empty(t, lab.Summarise([]*lab.Result{r}), "it is in no median")
+	require.Empty(t, lab.ByClient([]*lab.Result{r}), "it is in no median")
 
 	_, err = lab.Run(ctx, h)
 	require.ErrorIs(t, err, context.Canceled, "before the loss there is nothing to keep")
@@ -185,7 +186,7 @@ func TestABadHerdIsAnError(t *testing.T) {
 }
 
 func TestEveryNameIsAClientOfTheSimulator(t *testing.T) {
-	names := fleet.Names()
+	names := pick.Names(fleet.Clients(), fleet.NameOf)
 	require.Contains(t, names, "redial")
 	for _, name := range append(names, "full") {
 		c := client(t, name)
@@ -193,7 +194,7 @@ func TestEveryNameIsAClientOfTheSimulator(t *testing.T) {
 		require.NotNil(t, c.Policy, name)
 	}
 	_, err := fleet.Find("nonsense")
-	require.ErrorContains(t, err, `find policy "nonsense": there are redial, paced, `)
+	require.ErrorContains(t, err, `there is no policy "nonsense": there are redial, paced, `)
 }
 
 func TestMediansAreTakenOverWholeRuns(t *testing.T) {
@@ -205,25 +206,32 @@ func TestMediansAreTakenOverWholeRuns(t *testing.T) {
 		{Client: "a", Cut: true, Dials: 100},
 		{Client: "a", N: 10, Ideal: s, T50: 3 * s, T99: 9 * s, T100: fleet.Never, Dials: 2, Peak: 6, Up: 9, Away: []time.Duration{s, fleet.Never}},
 	}
-	all := lab.Summarise(runs)
+	all := lab.ByClient(runs)
 	require.Len(t, all, 2)
 	a, b := all[0], all[1]
-	require.Equal(t, lab.Summary{
-		Client: "a", Runs: 3, Recovered: 1, N: 10, Watched: 90 * s, Ideal: s, T50: 2 * s, T99: 4 * s, T100: fleet.Never, Dials: 2, Peak: 6, Down: 1,
-		UpShare: 0.2, AwayMean: 5 * s, AwayP99: 8 * s, AwayMost: 8 * s,
-	}, a)
-	require.Equal(t, 4.0, a.Ratio())
-	require.Equal(t, 2, b.Local)
-	require.NotEqual(t, b.Ratio(), b.Ratio(), "unknown")
-	require.InDelta(t, 1.5, lab.Summarise([]*lab.Result{runs[0], runs[4]})[0].Dials, 1e-9, "the mean of two")
+	require.Equal(t, lab.Rounds{runs[0], runs[2], runs[4]}, a, "the run that was cut is left out")
+	require.Equal(t, lab.Rounds{runs[1]}, b)
+	require.Equal(t, 1, a.Recovered())
+	require.Equal(t, 90*s, a.Watched())
+	require.Equal(t, 2.0, a.Median(func(r *lab.Result) float64 { return r.Dials }))
+	require.Equal(t, 1.5, lab.Rounds{runs[0], runs[4]}.Median(func(r *lab.Result) float64 { return r.Dials }), "the mean of two")
+	for want, of := range map[time.Duration]func(*lab.Result) time.Duration{
+		2 * s:       func(r *lab.Result) time.Duration { return r.T50 },
+		4 * s:       func(r *lab.Result) time.Duration { return r.T99 },
+		fleet.Never: func(r *lab.Result) time.Duration { return r.T100 },
+		5 * s:       func(r *lab.Result) time.Duration { return fleet.Mean(r.Away) },
+		8 * s:       func(r *lab.Result) time.Duration { return fleet.Quantile(r.Away, 1) },
+	} {
+		require.Equal(t, want, a.Moment(of))
+	}
 }
 
 func TestTheCSVHasALinePerRunAndPerBin(t *testing.T) {
 	r := &lab.Result{Client: "a", Round: 2, N: 4, Ideal: time.Second, T50: time.Second, T99: fleet.Never, T100: fleet.Never, Dials: 1.5,
 		Bins: []lab.Bin{{Dials: 4}, {Admitted: 2, Rejected: 1, Waiting: 3, Up: 2}}}
 	var runs, series bytes.Buffer
-	require.NoError(t, lab.WriteRuns(&runs, []*lab.Result{r}))
-	require.NoError(t, lab.WriteSeries(&series, []*lab.Result{r}))
+	require.NoError(t, lab.Runs([]*lab.Result{r}).WriteCSV(&runs))
+	require.NoError(t, lab.Series([]*lab.Result{r}).WriteCSV(&series))
 	rows, err := csv.NewReader(&runs).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 2)

@@ -34,11 +34,11 @@ func TestThePaceIsEvenAndLateOnesMayMakeUp(t *testing.T) {
 }
 
 func TestTooFewFilesAreSaidInNumbers(t *testing.T) {
-	require.NoError(t, CheckFiles("a herd of 800", 800, 1, 1000))
-	err := CheckFiles("a herd of 801", 801, 1, 1000)
+	require.NoError(t, checkFiles("a herd of 800", 800, 1, 1000))
+	err := checkFiles("a herd of 801", 801, 1, 1000)
 	require.EqualError(t, err, "a herd of 801 needs 1001 open files in one process, and 1000 are allowed here: take at most 800, or raise the limit (ulimit -Hn 1001, as root)")
-	require.ErrorContains(t, CheckFiles("a herd of 1", 1, 1, 100), "take at most 0")
-	require.ErrorContains(t, CheckFiles("a storm of 200 clients", 200, 5, 1000), "needs 1200 open files in one process, and 1000 are allowed here: take at most 160")
+	require.ErrorContains(t, checkFiles("a herd of 1", 1, 1, 100), "take at most 0")
+	require.ErrorContains(t, checkFiles("a storm of 200 clients", 200, 5, 1000), "needs 1200 open files in one process, and 1000 are allowed here: take at most 160")
 }
 
 // A storm's seconds, from after the server goes on.

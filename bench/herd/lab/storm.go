@@ -11,21 +11,6 @@ import (
 	"github.com/redial-go/redial/bench/articles/storm"
 )
 
-// Storm is one run of package storm on real sockets, with its server. Each request
-// has a connection of its own.
-type Storm struct {
-	Client  storm.Client
-	Server  storm.Server
-	Clients int           // at least 1
-	Think   time.Duration // mean of a client's pause after a success, which is Exp
-	Timeout time.Duration // of a request
-	Before  time.Duration // until the server is stopped
-	Stop    time.Duration // for how long
-	Watch   time.Duration // for how long it is watched afterwards; a run that is well for stormWell, with no client away, ends earlier
-
-	Each func(StormSecond) // is called with each second; may be nil
-}
-
 // StormSecond is what happened in a second, or what there was at its end.
 type StormSecond struct {
 	At       time.Duration // its end, from the start
@@ -55,50 +40,38 @@ const (
 	stormWell  = 10 // seconds
 )
 
-// Validate says what is wrong. A limit on open files that is too low is a
-// *[FilesError].
-func (s *Storm) Validate() error {
-	switch {
-	case s.Clients < 1:
-		return fmt.Errorf("want at least 1 client, not %d", s.Clients)
-	case s.Think <= 0 || s.Timeout <= 0:
-		return errors.New("the pause and the timeout must be above 0")
-	case s.Before < 0 || s.Stop < 0 || s.Watch <= 0:
-		return errors.New("no time may be negative, and the watch must be above 0")
-	}
-	if _, err := s.Client.Policy(); err != nil {
-		return err
-	}
-	if err := s.Server.Validate(); err != nil {
-		return err
-	}
-	limit, err := RaiseFiles()
+// CheckStorm returns an error that names what is wrong with o, or too much for this process.
+func CheckStorm(o storm.Options) error {
+	o, err := o.WithDefaults()
 	if err != nil {
 		return err
 	}
 	// The server keeps the connections of clients that have left. Five for each client are
 	// enough to begin with, and a storm that does not end fills any limit.
-	return CheckFiles(fmt.Sprintf("a storm of %d clients", s.Clients), s.Clients, 5, limit)
+	return CheckFiles(fmt.Sprintf("a storm of %d clients", o.Clients), o.Clients, 5)
 }
 
-// RunStorm runs s. When ctx ends it returns what was measured, with Cut set, and no
-// error.
-func RunStorm(ctx context.Context, s Storm) (*StormResult, error) {
-	if err := s.Validate(); err != nil {
+// RunStorm is [storm.Run] on real sockets, where each request has a connection of its own; o.Backlog
+// and o.Seed do not matter. It calls each, which may be nil, with each second. A run that is well for
+// stormWell, with no client away, ends early. When ctx ends RunStorm returns what was measured, with
+// Cut set, and no error.
+func RunStorm(ctx context.Context, o storm.Options, each func(StormSecond)) (*StormResult, error) {
+	if err := CheckStorm(o); err != nil {
 		return nil, err
 	}
-	r := &stormRun{Storm: s}
-	server, err := start(setup{Address: "127.0.0.1:0", Storm: &s.Server}, r.hear)
+	o, _ = o.WithDefaults()
+	r := &stormRun{Options: o, each: each}
+	server, err := start(setup{Address: "127.0.0.1:0", Storm: &o.Server}, r.hear)
 	if err != nil {
 		return nil, err
 	}
-	defer server.kill()
+	defer server.Kill()
 	at, err := server.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.server = server
-	clients, err := newStormClients(&r.Storm, "http://"+at.Address+"/api", &r.counts)
+	clients, err := newStormClients(&r.Options, "http://"+at.Address+"/api", &r.counts)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +79,7 @@ func RunStorm(ctx context.Context, s Storm) (*StormResult, error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	for i := range s.Clients {
+	for i := range o.Clients {
 		running.Go(func() { clients[i].live(inner) })
 	}
 	return r.run(ctx)
@@ -115,7 +88,8 @@ func RunStorm(ctx context.Context, s Storm) (*StormResult, error) {
 // stormRun is the state of one run. All but what is atomic belongs to the goroutine of
 // RunStorm.
 type stormRun struct {
-	Storm
+	storm.Options
+	each    func(StormSecond)
 	server  *process
 	counts  stormCounts
 	said    atomic.Pointer[report] // the last one of the server
@@ -188,8 +162,8 @@ func (r *stormRun) second(now time.Time, before StormSecond) StormSecond {
 	}
 	r.result.Peak = max(r.result.Peak, s.InFlight)
 	r.result.Seconds = append(r.result.Seconds, s)
-	if r.Each != nil {
-		r.Each(s)
+	if r.each != nil {
+		r.each(s)
 	}
 	return total
 }

@@ -15,7 +15,7 @@ import (
 
 // stormClient is one client of a storm. It belongs to the goroutine of live.
 type stormClient struct {
-	storm  *Storm
+	storm  *storm.Options
 	url    string
 	counts *stormCounts
 	http   *http.Client
@@ -24,7 +24,7 @@ type stormClient struct {
 }
 
 // newStormClients returns the clients, which dial from as many addresses as there are.
-func newStormClients(s *Storm, url string, counts *stormCounts) ([]stormClient, error) {
+func newStormClients(s *storm.Options, url string, counts *stormCounts) ([]stormClient, error) {
 	var shared [sources]*http.Client
 	for i := range shared {
 		var d net.Dialer

@@ -13,10 +13,10 @@ import (
 )
 
 // A storm in a glass: requests come often and are given up soon.
-func glass(kind storm.Client) lab.Storm {
-	return lab.Storm{
+func glass(kind storm.Client) storm.Options {
+	return storm.Options{
 		Client: kind, Clients: 50, Think: 200 * time.Millisecond, Timeout: 300 * time.Millisecond,
-		Stop: 1100 * time.Millisecond, Watch: 2 * time.Second,
+		Before: -1, Stop: 1100 * time.Millisecond, Watch: 2 * time.Second,
 	}
 }
 
@@ -27,8 +27,7 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 			t.Parallel()
 			s := glass(kind)
 			told := 0
-			s.Each = func(lab.StormSecond) { told++ }
-			y, err := lab.RunStorm(t.Context(), s)
+			y, err := lab.RunStorm(t.Context(), s, func(lab.StormSecond) { told++ })
 			require.NoError(t, err)
 			require.Len(t, y.Seconds, told)
 			require.False(t, y.Cut)
@@ -56,7 +55,7 @@ func TestTheServersParametersReachItsProcess(t *testing.T) {
 	s := glass(storm.Fixed)
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Stop, s.Watch = 0, time.Second
-	y, err := lab.RunStorm(t.Context(), s)
+	y, err := lab.RunStorm(t.Context(), s, nil)
 	require.NoError(t, err)
 	late := 0
 	for _, x := range y.Seconds {
@@ -73,7 +72,7 @@ func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
 	s := glass(storm.Client{Kind: "fixed", Params: waits.Params{Base: time.Hour}})
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Stop, s.Watch = 0, 3*time.Second
-	y, err := lab.RunStorm(t.Context(), s)
+	y, err := lab.RunStorm(t.Context(), s, nil)
 	require.NoError(t, err)
 	late := 0
 	for _, x := range y.Seconds {
@@ -90,7 +89,7 @@ func TestAClientThatGivesUpThinksOnRealSockets(t *testing.T) {
 	s := glass(storm.Client{Kind: "connect-retry", Params: waits.Params{Cap: time.Second}})
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Think, s.Stop, s.Watch = 2*time.Second, 0, 3*time.Second
-	y, err := lab.RunStorm(t.Context(), s)
+	y, err := lab.RunStorm(t.Context(), s, nil)
 	require.NoError(t, err)
 	late := 0
 	for _, x := range y.Seconds {
@@ -106,8 +105,7 @@ func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
 	defer cancel()
 	s := glass(storm.Fixed)
 	s.Stop, s.Watch = time.Minute, time.Minute
-	s.Each = func(lab.StormSecond) { cancel() }
-	y, err := lab.RunStorm(ctx, s)
+	y, err := lab.RunStorm(ctx, s, func(lab.StormSecond) { cancel() })
 	require.NoError(t, err)
 	require.True(t, y.Cut)
 	require.True(t, y.Unknown)
@@ -116,18 +114,18 @@ func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
 }
 
 func TestABadStormIsAnError(t *testing.T) {
-	for _, change := range []func(*lab.Storm){
-		func(s *lab.Storm) { s.Clients = 0 },
-		func(s *lab.Storm) { s.Think = 0 },
-		func(s *lab.Storm) { s.Timeout = 0 },
-		func(s *lab.Storm) { s.Stop = -1 },
-		func(s *lab.Storm) { s.Watch = 0 },
-		func(s *lab.Storm) { s.Client.Kind = "x" },
-		func(s *lab.Storm) { s.Server.Factor = 0.5 },
+	for _, change := range []func(*storm.Options){
+		func(s *storm.Options) { s.Clients = -1 },
+		func(s *storm.Options) { s.Think = -1 },
+		func(s *storm.Options) { s.Timeout = -1 },
+		func(s *storm.Options) { s.Stop = -1 },
+		func(s *storm.Options) { s.Watch = -1 },
+		func(s *storm.Options) { s.Client.Kind = "x" },
+		func(s *storm.Options) { s.Server.Factor = 0.5 },
 	} {
 		s := glass(storm.Fixed)
 		change(&s)
-		_, err := lab.RunStorm(t.Context(), s)
+		_, err := lab.RunStorm(t.Context(), s, nil)
 		require.Error(t, err)
 	}
 }

@@ -2,9 +2,7 @@
 
 package lab
 
-import (
-	"math"
-)
+import "math"
 
-// RaiseFiles knows of no limit.
-func RaiseFiles() (uint64, error) { return math.MaxInt64, nil }
+// raiseFiles knows of no limit.
+func raiseFiles() (uint64, error) { return math.MaxInt64, nil }

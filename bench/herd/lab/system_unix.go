@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// RaiseFiles raises the limit on open files to the highest that this process may
+// raiseFiles raises the limit on open files to the highest that this process may
 // have, if the system lets it, and returns what the limit is then.
-func RaiseFiles() (uint64, error) {
+func raiseFiles() (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return 0, fmt.Errorf("read limit on open files: %w", err)

@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/internal/parallel"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Circumstance is a row of the table: what happens to a client, and what is shown of it.
@@ -55,55 +57,31 @@ func (r *Circumstance) Run(ctx context.Context, c fleet.Client, seeds int, first
 	return &o, nil
 }
 
-// RunAll returns the result of each circumstance (first index) with each client, and calls
-// each after every one of them, several at a time. What it returns does not depend on
+// RunAll returns the result of each circumstance (first index) with each client, several at a time.
+// It calls each after every one of them, several at a time. What it returns does not depend on
 // workers.
 func RunAll(ctx context.Context, rows []Circumstance, clients []fleet.Client, seeds int, first uint64, workers int, each func()) ([][]*Result, error) {
 	all := make([][]*Result, len(rows))
-	errs := make([]error, len(rows))
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range next {
-				for _, c := range clients {
-					o, err := rows[i].Run(ctx, c, seeds, first)
-					if err != nil {
-						errs[i] = err
-						break
-					}
-					all[i] = append(all[i], o)
-					each()
-				}
-			}
-		})
+	for i := range all {
+		all[i] = make([]*Result, len(clients))
 	}
-	for i := range rows {
-		next <- i
-	}
-	close(next)
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	err := parallel.Do(ctx, len(rows)*len(clients), workers, func(n int) (err error) {
+		i, j := n/len(clients), n%len(clients)
+		all[i][j], err = rows[i].Run(ctx, clients[j], seeds, first)
+		each()
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }
 
-// Table returns the results as a table of circumstance by client, with its head.
-func Table(rows []Circumstance, clients []fleet.Client, all [][]*Result) [][]string {
-	head := []string{"circumstance", "wanted"}
-	for _, c := range clients {
-		head = append(head, c.Name)
-	}
-	t := [][]string{head}
+// Table returns the results as a table of circumstance by client.
+func Table(rows []Circumstance, clients []fleet.Client, all [][]*Result) table.Table {
+	t := table.Table{append([]string{"circumstance", "wanted"}, pick.Names(clients, fleet.NameOf)...)}
 	for i, r := range rows {
-		row := []string{r.Name, r.Wanted}
-		for _, o := range all[i] {
-			row = append(row, r.Show(o))
-		}
-		t = append(t, row)
+		t.Row(append([]string{r.Name, r.Wanted}, pick.Names(all[i], r.Show)...)...)
 	}
 	return t
 }
