@@ -1,76 +1,319 @@
-package rotate_test
+package rotate
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
+	"fmt"
+	"net"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/redial-go/redial/bench/herd/rotate"
+	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/child"
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
 )
 
 func TestMain(m *testing.M) {
-	if rotate.IsServer() {
-		os.Exit(rotate.ServerMain())
+	if child.Is(serverArgument) {
+		os.Exit(child.Main(serverArgument, setup.serve))
 	}
 	goleak.VerifyTestMain(m)
 }
 
+// way is how a session ends in the middle of a run.
+type way struct {
+	name    string
+	rotates bool
+	overlap reconnect.Overlap
+	life    time.Duration // the server ends the session; 0: it does not
+}
+
+var ways = []way{
+	{name: "undisturbed"},
+	{name: "hold", rotates: true, overlap: reconnect.OverlapHold},
+	{name: "mix", rotates: true, overlap: reconnect.OverlapMix},
+	{name: "break first", rotates: true, overlap: reconnect.OverlapBreakFirst},
+	{name: "no rotation", life: before},
+}
+
+const (
+	before = 500 * time.Millisecond  // from the first message to the rotation
+	after  = 2500 * time.Millisecond // from then on until the end of the run, and of a wait before a redial
+	drain  = 500 * time.Millisecond  // of the old session
+)
+
+// reader counts messages.
+type reader struct {
+	mu     sync.Mutex // guards what follows
+	seen   map[uint64]bool
+	lowest uint64
+	most   uint64
+	twice  int // messages whose number had come before
+	last   time.Time
+	pause  time.Duration // the longest between two messages
+	lost   bool          // the old session was lost before the next one was ready
+}
+
+func (r *reader) take(_ context.Context, m reconnect.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, now := binary.BigEndian.Uint64(m.Data), time.Now()
+	if len(r.seen) == 0 {
+		r.lowest = n
+	} else {
+		r.pause = max(r.pause, now.Sub(r.last))
+	}
+	if r.seen[n] {
+		r.twice++
+	}
+	r.seen[n] = true
+	r.most, r.last = max(r.most, n), now
+}
+
+// missing is how many numbers between the first and the last never came.
+func (r *reader) missing() int { return int(r.most-r.lowest+1) - len(r.seen) }
+
+// open returns a Conn that says hello and waits for the answer.
+func open(t testing.TB, url string, o *reconnect.Options) *reconnect.Conn {
+	o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+		if err := o.Write(conn.Message{Type: conn.Binary, Data: hello}); err != nil {
+			return err
+		}
+		_, err := o.Read()
+		return err
+	}
+	c, err := reconnect.New(&dialer.WebSocket{URL: url}, o)
+	require.NoError(t, err)
+	return c
+}
+
+// read is one run: a client that reads, and whose session ends as w says.
+func (w way) read(t testing.TB, moves bool, rate int) *reader {
+	r := &reader{seen: map[uint64]bool{}}
+	c := open(t, setup{Moves: moves, Rate: rate, Life: w.life}.start(t), &reconnect.Options{
+		OnMessage: r.take,
+		Rotate:    reconnect.Rotation{Overlap: w.overlap, Drain: drain},
+	})
+	require.NoError(t, c.AwaitReady(t.Context()))
+	time.Sleep(before)
+	if w.rotates {
+		c.Rotate(c.Status().Session, reconnect.Advice{})
+	}
+	time.Sleep(after)
+	r.mu.Lock()
+	r.pause = max(r.pause, time.Since(r.last))
+	r.mu.Unlock()
+	s := c.Stats()
+	c.Close()
+	<-c.Done()
+	require.False(t, w.rotates && s.Rotations+s.RotationsFailed == 0, "the session was not replaced")
+	r.lost = s.RotationsFailed > 0
+	return r
+}
+
 // The times depend on the machine, and what is lost or comes twice on the way.
 func TestWhatTheReaderHearsDependsOnTheWay(t *testing.T) {
-	for _, way := range rotate.Ways() {
-		t.Run(way.Name, func(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			h, err := rotate.Pause(t.Context(), way, false, 200)
-			require.NoError(t, err)
-			require.Positive(t, h.Pause)
-			switch way.Name {
+			r := w.read(t, false, 200)
+			require.Positive(t, r.pause)
+			switch w.name {
 			case "undisturbed":
-				require.Zero(t, h.Missing+h.Twice)
+				require.Zero(t, r.missing()+r.twice)
 			case "hold", "mix":
-				require.Zero(t, h.Missing, "the server gives everything to both")
-				require.Positive(t, h.Twice)
+				require.Zero(t, r.missing(), "the server gives everything to both")
+				require.Positive(t, r.twice)
 			case "no rotation":
-				require.Positive(t, h.Missing)
+				require.Positive(t, r.missing())
 			}
-			require.False(t, h.Lost)
+			require.False(t, r.lost)
 		})
 	}
 	t.Run("moves", func(t *testing.T) {
 		t.Parallel()
-		h, err := rotate.Pause(t.Context(), rotate.Ways()[1], true, 200)
-		require.NoError(t, err)
-		require.Zero(t, h.Missing+h.Twice)
+		r := ways[1].read(t, true, 200)
+		require.Zero(t, r.missing()+r.twice)
 	})
 }
 
+func BenchmarkPause(b *testing.B) {
+	for _, moves := range []bool{false, true} {
+		for _, w := range ways {
+			b.Run(fmt.Sprintf("%s,moves=%t", w.name, moves), func(b *testing.B) {
+				var pause, missing, twice []float64
+				for b.Loop() {
+					r := w.read(b, moves, 1000)
+					pause = append(pause, r.pause.Seconds()*1000)
+					missing, twice = append(missing, float64(r.missing())), append(twice, float64(r.twice))
+				}
+				b.ReportMetric(lab.Median(pause), "ms/pause")
+				b.ReportMetric(lab.Median(missing), "missing")
+				b.ReportMetric(lab.Median(twice), "twice")
+			})
+		}
+	}
+}
+
+// memory returns the bytes that n connections hold, each: with one session, while two overlap, and
+// with one again. As many are opened and closed before, because the runtime keeps some of what the
+// first goroutines have needed.
+func memory(t testing.TB, n int, overlap time.Duration) (held [3]int) {
+	url := setup{}.start(t)
+	all := make([]*reconnect.Conn, n)
+	openAll := func() {
+		for i := range all {
+			all[i] = open(t, url, &reconnect.Options{
+				OnMessage: func(context.Context, reconnect.Message) {}, Rotate: reconnect.Rotation{Drain: overlap},
+			})
+			require.NoError(t, all[i].AwaitReady(t.Context()))
+		}
+	}
+	closeAll := func() {
+		for _, c := range all {
+			c.Close()
+		}
+		for _, c := range all {
+			<-c.Done()
+		}
+		clear(all)
+	}
+	await := func(wanted func(reconnect.Status) bool) {
+		for _, c := range all {
+			for !wanted(c.Status()) {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+	openAll()
+	closeAll()
+	base := alive()
+	openAll()
+	defer closeAll()
+	held[0] = (alive() - base) / n
+	for _, c := range all {
+		c.Rotate(c.Status().Session, reconnect.Advice{})
+	}
+	await(func(s reconnect.Status) bool { return s.Session > 1 && s.Rotating })
+	held[1] = (alive() - base) / n
+	for _, c := range all {
+		require.True(t, c.Status().Rotating, "the overlap was over before")
+	}
+	await(func(s reconnect.Status) bool { return !s.Rotating })
+	held[2] = (alive() - base) / n
+	return held
+}
+
+// alive returns, after a pause, the bytes that are alive on the heap, with the stacks.
+func alive() int {
+	time.Sleep(time.Second)
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
 func TestTwoSessionsTakeMoreMemoryThanOne(t *testing.T) {
-	t.Parallel()
-	h, err := rotate.Memory(t.Context(), 50, 4*time.Second)
+	held := memory(t, 50, 4*time.Second)
+	require.Positive(t, held[0])
+	require.Greater(t, held[1], held[0]+held[0]/2)
+	require.Less(t, held[2], held[1])
+}
+
+func BenchmarkMemory(b *testing.B) {
+	var held [3]int
+	for b.Loop() {
+		held = memory(b, 1000, 20*time.Second)
+	}
+	for i, unit := range []string{"B/one", "B/two", "B/one-again"} {
+		b.ReportMetric(float64(held[i]), unit)
+	}
+}
+
+// layers reads so many messages by a Conn that has so many layers, which do not take them. The
+// connection below costs next to nothing, so that the layers show.
+func layers(t testing.TB, layers, messages int) {
+	o := &reconnect.Options{Liveness: reconnect.Liveness{Limit: -1}}
+	kept, n, done := 0, 0, make(chan struct{})
+	for range layers {
+		o.Layers = append(o.Layers, &reconnect.Layer{Receive: func(m reconnect.Message) bool {
+			kept += len(m.Data)
+			return false
+		}})
+	}
+	o.OnMessage = func(context.Context, reconnect.Message) {
+		if n++; n == messages {
+			close(done)
+		}
+	}
+	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+		return &stock{left: messages, closed: make(chan struct{})}, nil
+	}), o)
 	require.NoError(t, err)
-	require.Positive(t, h.Before)
-	require.Greater(t, h.During, h.Before+h.Before/2)
-	require.Less(t, h.After, h.During)
+	<-done
+	c.Close()
+	<-c.Done()
+	require.Equal(t, layers*messages*messageBytes, kept)
 }
 
 func TestLayersSeeEachMessage(t *testing.T) {
 	for _, n := range []int{0, 3} {
-		d, err := rotate.Layers(t.Context(), n, 1000)
-		require.NoError(t, err)
-		require.Positive(t, d)
+		layers(t, n, 1000)
 	}
 }
 
-func TestAMeasurementEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
-	cancel(enough)
-	_, err := rotate.Pause(ctx, rotate.Ways()[0], false, 200)
-	require.ErrorIs(t, err, enough)
-	_, err = rotate.Memory(ctx, 10, time.Second)
-	require.ErrorIs(t, err, enough)
+func BenchmarkLayers(b *testing.B) {
+	for _, n := range []int{0, 1, 10} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { layers(b, n, b.N) })
+	}
 }
+
+// stock is a connection that has so many messages at once, and then none.
+type stock struct {
+	left   int
+	data   [messageBytes]byte
+	closed chan struct{}
+	once   sync.Once
+}
+
+var _ conn.Transport = (*stock)(nil)
+
+func (s *stock) Read(buf []byte) (conn.Message, error) {
+	return s.ReadBuffer(func(int) []byte { return buf })
+}
+
+// ReadBuffer copies, as every connection does.
+func (s *stock) ReadBuffer(buffer func(size int) []byte) (conn.Message, error) {
+	if s.left == 0 {
+		<-s.closed
+		return conn.Message{}, net.ErrClosed
+	}
+	s.left--
+	return conn.Message{Type: conn.Binary, Data: append(buffer(messageBytes)[:0], s.data[:]...)}, nil
+}
+
+func (s *stock) Write(conn.Message) error { return nil }
+
+func (s *stock) WriteBatch(ms []conn.Message) (int, error) { return len(ms), nil }
+
+func (s *stock) BeforeBlock(func()) bool { return false }
+
+func (s *stock) Silence() time.Duration { return 0 }
+
+func (s *stock) HungUp() bool { return false }
+
+func (s *stock) LocalAddr() net.Addr { return nil }
+
+func (s *stock) Close(context.Context, int, string) error { return s.CloseNow() }
+
+func (s *stock) CloseNow() error { s.once.Do(func() { close(s.closed) }); return nil }
