@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/child"
 )
 
 // childArgument is the hidden argument of a process that this program has started.
@@ -15,33 +17,33 @@ const childArgument = "peers-child"
 
 // IsChild reports whether this process was started to be a server or a client of this
 // package. If so it must call [ChildMain] and exit with what that returns.
-func IsChild() bool { return len(os.Args) == 2 && os.Args[1] == childArgument }
+func IsChild() bool { return child.Is(childArgument) }
 
 // ChildMain follows orders from standard input and answers on standard output, until
-// standard input ends. The parent decides about Ctrl-C.
-func ChildMain() int {
-	signal.Ignore(os.Interrupt)
+// standard input ends.
+func ChildMain() int { return child.Main(childArgument, follow) }
+
+func follow(_ struct{}, in io.Reader, out io.Writer) error {
 	orders := make(chan order)
 	go func() { // until the process ends
-		for in := json.NewDecoder(os.Stdin); ; {
+		for d := json.NewDecoder(in); ; {
 			var o order
-			if in.Decode(&o) != nil {
+			if d.Decode(&o) != nil {
 				os.Exit(0) // the parent is gone, whatever is being done
 			}
 			orders <- o
 		}
 	}()
-	c, out := new(role), json.NewEncoder(os.Stdout)
-	for o := range orders {
-		a, err := c.do(context.Background(), o)
+	c, answers := new(role), json.NewEncoder(out)
+	for {
+		a, err := c.do(context.Background(), <-orders)
 		if err != nil {
 			a.Err = err.Error()
 		}
-		if out.Encode(a) != nil {
-			return 1
+		if err := answers.Encode(a); err != nil {
+			return err
 		}
 	}
-	return 0
 }
 
 // order is what a child is asked to do.
@@ -137,6 +139,6 @@ func (c *role) close() {
 	for _, w := range c.watchers {
 		c.held = append(c.held, w.client)
 	}
-	_ = together(len(c.held), func(i int) error { c.held[i].Close(); return nil }) // no error comes of it
+	closeAll(c.held)
 	c.held, c.watchers = nil, nil
 }

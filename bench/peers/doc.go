@@ -7,10 +7,9 @@
 //   - A server is a process of its own, and so is each client whose CPU time or memory is
 //     measured. Both are this program, which starts itself with a hidden argument, and
 //     both end when this process does.
-//   - For WebSocket and TCP the server writes prepared frames in blocks of 64 KiB. NATS
-//     and MQTT have their broker (nats-server, mochi-mqtt) in the server process, which
-//     makes frames as it always does. So it is the client that is busy; a column says how
-//     much of the time it is.
+//   - For WebSocket and TCP the server writes prepared frames in blocks of 64 KiB, so that it is
+//     the client that is busy; a column says how much of the time. The brokers of NATS and MQTT
+//     (nats-server, mochi-mqtt) are in the server process, and make frames as they always do.
 //   - In each round the peers are measured one after the other in a new random order. A
 //     ratio is that of two measurements of the same round. The first peer is the base of
 //     all ratios, and is measured twice: the ratio of the two is the noise.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -112,14 +111,37 @@ func micros(d time.Duration, count int) float64 {
 	return d.Seconds() * 1e6 / float64(count)
 }
 
-// idle measures so many connections, in as many pairs of processes as they need; fewer if the
-// memory of the machine is too small.
+// held is what some connections hold and cost together: bytes, bytes of stack, and the µs to open them
+// and to give each a message.
+type held [4]float64
+
+// idle measures so many connections. Its figures are those of one.
 func (x *exam) idle(count int, shared bool) ([]float64, error) {
-	var (
-		sum  = make([]float64, 4)
-		room room
-		open int
-	)
+	sum, open, err := x.fill(count, shared, func(err error) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	for i := range sum {
+		sum[i] /= float64(open)
+	}
+	return sum[:], nil
+}
+
+// most opens connections until no more can be opened.
+func (x *exam) most() ([]float64, error) {
+	sum, open, err := x.fill(x.pairs*x.sizes.inOne, false, func(err error) bool {
+		x.note = "of this: " + err.Error()
+		return x.ctx.Err() == nil
+	})
+	n := float64(open)
+	return []float64{n, sum[0] / n, sum[3] / n}, err
+}
+
+// fill opens so many connections, in as many pairs of processes as they need; fewer if no more than a
+// tenth of the memory of the machine would stay free, or if a pair after the first fails with an error
+// that is enough.
+func (x *exam) fill(count int, shared bool, enough func(error) bool) (sum held, open int, err error) {
+	var room room
 	for i := 0; open < count; i++ {
 		if free, err := freeMemory(); err == nil && !room.forOneMore(free) && i > 0 {
 			x.full(open, "a tenth of the memory has to stay free")
@@ -127,19 +149,19 @@ func (x *exam) idle(count int, shared bool) ([]float64, error) {
 		}
 		n := min(count-open, x.sizes.inOne)
 		a, err := x.hold(i, n, shared)
-		if err != nil {
-			return nil, err
+		if err != nil && i > 0 && enough(err) {
+			x.full(open, x.note)
+			break
 		}
-		sum[0] += float64(a.Bytes)
-		sum[1] += float64(a.Stack)
-		sum[2] += a.CPU.Seconds() * 1e6
-		sum[3] += a.Wake.Seconds() * 1e6
+		if err != nil {
+			return sum, open, err
+		}
+		for i, v := range (held{float64(a.Bytes), float64(a.Stack), a.CPU.Seconds() * 1e6, a.Wake.Seconds() * 1e6}) {
+			sum[i] += v
+		}
 		open += n
 	}
-	for i := range sum {
-		sum[i] /= float64(open)
-	}
-	return sum, nil
+	return sum, open, nil
 }
 
 // full notes why there are not more connections.
@@ -168,45 +190,6 @@ func (x *exam) hold(i, n int, shared bool) (answer, error) {
 	}
 	j.Count, j.Shared, j.Settle, j.Down = n, shared, x.sizes.settle, feedTopic
 	return client.do(x.ctx, order{Do: "idle", Job: j})
-}
-
-// most opens connections until no more can be opened, or no more than a tenth of the memory is
-// left.
-func (x *exam) most() ([]float64, error) {
-	var (
-		bytes, wake float64
-		room        room
-		open        int
-	)
-	for i := range x.pairs {
-		free, err := freeMemory()
-		if err != nil {
-			return nil, err
-		}
-		if !room.forOneMore(free) {
-			x.full(open, "a tenth of the memory has to stay free")
-			break
-		}
-		a, err := x.hold(i, x.sizes.inOne, false)
-		if x.ctx.Err() != nil {
-			return nil, context.Cause(x.ctx)
-		}
-		if err != nil && i == 0 {
-			return nil, err
-		}
-		if err != nil {
-			x.full(open, "of this: "+err.Error())
-			break
-		}
-		open += x.sizes.inOne
-		bytes += float64(a.Bytes)
-		wake += a.Wake.Seconds() * 1e6
-	}
-	if open == 0 {
-		return nil, errors.New(x.note)
-	}
-	n := float64(open)
-	return []float64{n, bytes / n, wake / n}, nil
 }
 
 // never is what a figure is if it was waited for in vain.

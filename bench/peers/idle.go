@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // idle opens connections, and measures what they hold when nothing goes on, and then what one
@@ -24,12 +25,7 @@ func (c *role) idle(ctx context.Context, j job) (answer, error) {
 	woken := newWoken()
 	first := make([]client, j.Count)
 	err = openAll(ctx, &j, first, t.shared, woken)
-	_ = together(len(first), func(i int) error { // no error comes of it
-		if first[i] != nil {
-			first[i].Close()
-		}
-		return nil
-	})
+	closeAll(first)
 	if err != nil {
 		return answer{}, err
 	}
@@ -91,7 +87,7 @@ func (w *woken) wake(ctx context.Context, clients []client) (time.Duration, erro
 // openAll opens a client for each place.
 func openAll(ctx context.Context, j *job, clients []client, shared any, woken *woken) error {
 	take := woken.take // one for all
-	return together(len(clients), func(i int) error {
+	return parallel.Do(ctx, len(clients), atOnce, func(i int) error {
 		p, t, err := j.peer(j.Peers[0], i)
 		if err != nil {
 			return err
@@ -102,28 +98,17 @@ func openAll(ctx context.Context, j *job, clients []client, shared any, woken *w
 	})
 }
 
-// together calls f for 0 to n-1, up to 32 at a time, and returns the first error. After an
-// error it begins no other.
-func together(n int, f func(i int) error) error {
-	var (
-		next   atomic.Int64
-		failed atomic.Pointer[error]
-		all    sync.WaitGroup
-	)
-	for range min(n, 32) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
-				if err := f(i); err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+// atOnce is how many clients are opened or closed at a time, and how many rounds wait side by side.
+const atOnce = 32
+
+// closeAll closes the clients that are open.
+func closeAll(clients []client) {
+	_ = parallel.Do(context.Background(), len(clients), atOnce, func(i int) error { // no error comes of it
+		if clients[i] != nil {
+			clients[i].Close()
+		}
+		return nil
+	})
 }
 
 // heldMemory returns, after a pause, the bytes that are alive on the heap, with the stacks,

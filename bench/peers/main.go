@@ -39,9 +39,17 @@ func (o *measurement) Flags(f *cli.Flags) {
 	f.BoolVar(&o.Long, "long", os.Getenv("REDIAL_LONG") == "1", "the rows that take long as well; so says REDIAL_LONG=1")
 	f.StringVar(&o.from, "from", "", "measure nothing: print and draw what this `file` of -json has")
 	json := f.File("json", "keep the figures, where the file's other rows stay,", func(w io.Writer) error { return o.saved.Save(w) })
-	f.File("svg", "draw the ratios of receiving, sending and idle connections, with the rows that -json has,", func(w io.Writer) error { return o.draw(w, 0) })
-	f.File("more", "draw the ratios of the other rows", func(w io.Writer) error { return o.draw(w, 1) })
-	f.File("markdown", "write the medians, with the rows that -json has, as the table of README.md", func(w io.Writer) error { return o.saved.WriteMarkdown(w) })
+	f.File("svg", "draw the ratios of receiving, sending and idle connections, with the rows that -json has,", func(w io.Writer) error {
+		p, err := o.saved.Picture()
+		if err != nil {
+			return err
+		}
+		return p.WriteSVG(w)
+	})
+	f.File("markdown", "write the medians, with the rows that -json has, as the table of README.md", func(w io.Writer) error {
+		_, err := io.WriteString(w, o.saved.Markdown())
+		return err
+	})
 	f.Check(func() (err error) {
 		var measures []string // flags about a measurement
 		for _, name := range []string{"json", "long", "only", "peers", "rounds"} {
@@ -80,15 +88,6 @@ func (o *measurement) Run(ctx context.Context, c *cli.Console) (err error) {
 
 // Show prints what was measured now.
 func (o *measurement) Show(w io.Writer) error { return o.report.Write(w) }
-
-// draw draws one of the pictures.
-func (o *measurement) draw(w io.Writer, n int) error {
-	pictures := o.saved.Pictures()
-	if n >= len(pictures) {
-		return errors.New("none of the rows has ratios")
-	}
-	return pictures[n].WriteSVG(w)
-}
 
 // stored is what a file of -json has already; nothing if it is empty.
 func stored(file string) (*Report, error) {

@@ -2,20 +2,20 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
-// WriteMarkdown writes the table of README.md in bench: a line for each peer, a column for
+// Markdown returns the table of README.md in bench: a line for each peer, a column for
 // each column with a Short name, and medians in the cells. Where there are ratios, the cells
 // have them, the first line has the figures of the base, and the line of the base's second
 // measurement has the lowest and the highest ratio. Below the table it says when and where the
 // rows were measured.
-func (r *Report) WriteMarkdown(w io.Writer) error {
+func (r *Report) Markdown() string {
 	type place struct {
 		row *Result
 		i   int
@@ -31,31 +31,26 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			}
 		}
 	}
-	lines := [][]string{head, slices.Repeat([]string{"---"}, len(head)), {all[0].name + ", absolute"}}
+	base := []string{all[0].name + ", absolute"}
 	for _, c := range columns {
 		cell := ""
-		if base := c.row.peer(all[0].name); base != nil && c.i == 0 && c.row.hasRatios() {
-			cell = chart.Number(math.Round(base.Figures[0].Median())) + " " + c.row.Columns[0].Name
+		if p := c.row.peer(all[0].name); p != nil && c.i == 0 && c.row.hasRatios() {
+			cell = chart.Number(math.Round(p.Figures[0].Median())) + " " + c.row.Columns[0].Name
 		}
-		lines[2] = append(lines[2], cell)
+		base = append(base, cell)
 	}
+	t := table.Table{head, base}
 	for _, name := range union(rows) {
 		line := []string{name}
 		for _, c := range columns {
 			line = append(line, c.row.cell(name, c.i))
 		}
-		lines = append(lines, line)
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(line, " | ")); err != nil {
-			return err
-		}
+		t.Row(line...)
 	}
 	if len(rows) == 0 {
-		return nil
+		return t.Markdown()
 	}
-	_, err := fmt.Fprintf(w, "\nMeasured %s, %s.\n", loads(rows), roundsText(rows))
-	return err
+	return fmt.Sprintf("%s\nMeasured %s, %s.\n", t.Markdown(), loads(rows), roundsText(rows))
 }
 
 // cell is the figure of a peer in column i, as the table of the README has it.

@@ -2,11 +2,6 @@
 
 package main
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
-func freeMemory() (float64, error) {
-	return 0, fmt.Errorf("read free memory: %w", errors.ErrUnsupported)
-}
+func freeMemory() (float64, error) { return 0, errors.ErrUnsupported }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // peer is one way to use one library.
@@ -105,23 +105,14 @@ var all = slices.Concat(coderPeers, gorillaPeers, gwsPeers, tcpPeers, redialPeer
 const twin = "(A/A)"
 
 // Names returns the names of the peers.
-func Names() []string {
-	var names []string
-	for _, p := range all {
-		names = append(names, p.name)
-	}
-	return names
-}
+func Names() []string { return pick.Names(all, nameOf) }
+
+func nameOf(p *peer) string { return p.name }
 
 // findPeer returns the peer of a name. A twin is the base.
 func findPeer(name string) (*peer, error) {
 	if name == all[0].name+" "+twin {
 		return all[0], nil
 	}
-	for _, p := range all {
-		if p.name == name {
-			return p, nil
-		}
-	}
-	return nil, fmt.Errorf("find peer %q: there are %s", name, strings.Join(Names(), ", "))
+	return pick.One("peer", name, all, nameOf)
 }

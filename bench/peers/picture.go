@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -11,31 +12,30 @@ import (
 	"github.com/redial-go/redial/bench/internal/cli"
 )
 
-// pictured are the rows of the first picture, which is that of the README.
+// pictured are the rows of the picture of the README.
 var pictured = []string{"receive-128", "receive-4k", "send-64", "idle-10000"}
 
-// Pictures draws the ratios to the base as bars, a panel for each row that has ratios: the
-// first picture, "peers", has receiving, sending and idle connections, and the second,
-// "peers_more", the other rows. A picture without panels is left out.
-func (r *Report) Pictures() []*chart.Picture {
-	var rows, more []*Result
+// Picture draws the ratios to the base as bars, a panel for each row that is pictured, or if there is
+// none of these for each other row that has ratios.
+func (r *Report) Picture() (*chart.Picture, error) {
+	var rows, others []*Result
 	for _, row := range r.Rows {
 		switch {
 		case !row.hasRatios() || row.Columns[0].Short == "":
 		case slices.Contains(pictured, row.Name):
 			rows = append(rows, row)
 		default:
-			more = append(more, row)
+			others = append(others, row)
 		}
 	}
-	var pictures []*chart.Picture
-	if len(rows) > 0 {
-		pictures = append(pictures, ratios("peers", "What messages and idle connections cost, compared with coder/websocket", rows))
+	title := "What messages and idle connections cost, compared with coder/websocket"
+	if rows == nil {
+		rows, title = others, "What echoes, redials and idle connections cost, compared with coder/websocket"
 	}
-	if len(more) > 0 {
-		pictures = append(pictures, ratios("peers_more", "What echoes, redials and idle connections cost, compared with coder/websocket", more))
+	if rows == nil {
+		return nil, errors.New("none of the rows has ratios")
 	}
-	return pictures
+	return ratios(title, rows), nil
 }
 
 // Colours by what a peer does about a loss, and the noise.
@@ -58,11 +58,11 @@ func styleOf(name string) chart.Style {
 }
 
 // ratios draws a panel for each row, all with the same axes.
-func ratios(name, title string, rows []*Result) *chart.Picture {
+func ratios(title string, rows []*Result) *chart.Picture {
 	peers := union(rows)
 	const high, least = 12.5, 52 // points of a peer, and of what is above and below the bars
 	p := &chart.Picture{
-		Name: name, Title: title, Columns: min(4, len(rows)), Height: float64(len(peers))*high + least,
+		Name: "peers", Title: title, Columns: min(4, len(rows)), Height: float64(len(peers))*high + least,
 		Note: fmt.Sprintf("Less is better. A bar is the median of the ratios of %s, its line goes from the lowest to the highest; %s",
 			roundsText(rows), loads(rows)),
 		Legend: []chart.Style{ofRedial, redialing, once, noise},

@@ -10,20 +10,21 @@ import (
 )
 
 func TestAPictureHasTheRatiosOfEachPeer(t *testing.T) {
-	pictures := filled(t).Pictures()
-	require.Len(t, pictures, 1)
+	picture, err := filled(t).Picture()
+	require.NoError(t, err)
 	var b bytes.Buffer
-	require.NoError(t, pictures[0].WriteSVG(&b))
+	require.NoError(t, picture.WriteSVG(&b))
 	for _, text := range []string{"receive 128 B", "coder: 150 ns", "coder (A/A)", "gws", "0.25", "redial-push", "0.12"} {
 		require.Contains(t, b.String(), ">"+text+"<")
 	}
-	require.Contains(t, pictures[0].Note, "2 rounds")
-	require.Contains(t, pictures[0].Note, "2026-01-02, a machine, load average 0.50 to 1.00")
+	require.Contains(t, picture.Note, "2 rounds")
+	require.Contains(t, picture.Note, "2026-01-02, a machine, load average 0.50 to 1.00")
 	require.NotContains(t, b.String(), "silence noticed")
-	require.Empty(t, (&Report{Rows: filled(t).Rows[1:]}).Pictures())
+	_, err = (&Report{Rows: filled(t).Rows[1:]}).Picture()
+	require.Error(t, err)
 }
 
-func TestTheFirstPictureHasReceivingSendingAndIdleConnections(t *testing.T) {
+func TestThePictureHasReceivingSendingAndIdleConnections(t *testing.T) {
 	r := &Report{}
 	usual, long := Rows()
 	for _, name := range append(usual, long...) {
@@ -35,20 +36,19 @@ func TestTheFirstPictureHasReceivingSendingAndIdleConnections(t *testing.T) {
 		row.add(map[string][]float64{"coder": figures, "coder (A/A)": figures, "redial-push": figures})
 		r.Rows = append(r.Rows, row)
 	}
-	titles := map[string][]string{}
-	for _, p := range r.Pictures() {
-		for _, panel := range p.Panels {
-			titles[p.Name] = append(titles[p.Name], panel.Title)
-		}
+	picture, err := r.Picture()
+	require.NoError(t, err)
+	var titles []string
+	for _, panel := range picture.Panels {
+		titles = append(titles, panel.Title)
 	}
-	require.Equal(t, map[string][]string{
-		"peers":      {"receive 128 B", "receive 4 KiB", "send 64 x 128 B", "idle, 10,000"},
-		"peers_more": {"echo, 64 under way", "TLS redial, client", "idle, 1,000", "one dialer for 10,000", "idle, 50,000"},
-	}, titles)
+	require.Equal(t, []string{"receive 128 B", "receive 4 KiB", "send 64 x 128 B", "idle, 10,000"}, titles)
 }
 
 func TestTheBarsOfRedialHaveAColourOfTheirOwn(t *testing.T) {
-	layers := filled(t).Pictures()[0].Panels[0].Layers
+	picture, err := filled(t).Picture()
+	require.NoError(t, err)
+	layers := picture.Panels[0].Layers
 	require.Equal(t, chart.Shade{Style: noise, From: 1, To: 1.1}, layers[0], "of the second measurement of the base")
 	colours := map[string]any{}
 	for _, b := range layers[1].(chart.HBars).Bars {

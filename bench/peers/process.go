@@ -18,17 +18,15 @@ type worker interface {
 // process is a child as its parent sees it. It is given one order at a time.
 type process struct {
 	*child.Process
-	answers chan answer
+	answers chan answer // one: the answer to the order under way, or one that came too late
 }
 
 // start starts a child.
 func start() (*process, error) {
-	p := &process{answers: make(chan answer)}
+	p := &process{answers: make(chan answer, 1)}
 	var err error
-	if p.Process, err = child.Start(func(a answer) { p.answers <- a }, childArgument); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p.Process, err = child.Start(func(a answer) { p.answers <- a }, childArgument, struct{}{})
+	return p, err
 }
 
 // do gives an order and waits for the answer. If ctx ends before it comes, or the process
@@ -58,14 +56,4 @@ func (p *process) do(ctx context.Context, o order) (answer, error) {
 	}
 }
 
-// end kills the process and waits until it is gone.
-func (p *process) end() {
-	p.Kill()
-	for {
-		select {
-		case <-p.answers: // comes too late
-		case <-p.Gone():
-			return
-		}
-	}
-}
+func (p *process) end() { p.Kill() }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Report is what [Run] has measured, or [Read] has read.
@@ -32,7 +33,7 @@ type Column struct {
 	Name   string // with the unit, or only that
 	Digits int    `json:"-"` // after the point
 	Ratio  bool   `json:"-"` // in the first: a ratio to the base says something
-	Short  string `json:"-"` // its name in the table of [Report.WriteMarkdown], and if it is the first in the picture; empty: it is in neither
+	Short  string `json:"-"` // its name in the table of [Report.Markdown], and if it is the first in the picture; empty: it is in neither
 }
 
 // PeerResult has the figures of one peer in one row.
@@ -141,31 +142,27 @@ func (r *Result) write(w io.Writer) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	head, lines := r.Table()
-	for _, cells := range append([][]string{head}, lines...) {
+	for _, cells := range r.table() {
 		fmt.Fprintf(t, "  %s\n", strings.Join(cells, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s\n\n", strings.Join(r.Remarks(), "\n"))
+	_, err := fmt.Fprintf(w, "%s\n\n", strings.Join(append(slices.Clone(r.Notes), r.Measured.String()), "\n"))
 	return err
 }
 
-// Remarks are what there is to say below the table: the notes, and how it was measured.
-func (r *Result) Remarks() []string { return append(slices.Clone(r.Notes), r.Measured.String()) }
-
-// Table returns the figures as text, a line for each peer, and the head of its columns: of
-// the first figure and of its ratio the minimum, the median and the maximum, of the others
-// the median.
-func (r *Result) Table() (head []string, lines [][]string) {
-	head = []string{""}
+// table returns the figures as text, a line for each peer: of the first figure and of its ratio the
+// minimum, the median and the maximum, of the others the median.
+func (r *Result) table() table.Table {
+	head := []string{""}
 	for i, c := range r.Columns {
 		head = append(head, c.Name)
 		if i == 0 && c.Ratio {
 			head = append(head, "ratio to "+all[0].name)
 		}
 	}
+	t := table.Table{head}
 	for _, p := range r.Peers {
 		cells := []string{p.Name}
 		for i, c := range r.Columns {
@@ -174,9 +171,9 @@ func (r *Result) Table() (head []string, lines [][]string) {
 				cells = append(cells, r.ratio(p).text(2, true))
 			}
 		}
-		lines = append(lines, cells)
+		t.Row(cells...)
 	}
-	return head, lines
+	return t
 }
 
 // text is the median, and all three if whole.

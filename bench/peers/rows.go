@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // row is one thing that is measured of every peer.
@@ -130,12 +131,5 @@ func Rows() (usual, long []string) {
 }
 
 func findRow(rows []*row, name string) (*row, error) {
-	var names []string
-	for _, r := range rows {
-		if r.name == name {
-			return r, nil
-		}
-		names = append(names, r.name)
-	}
-	return nil, fmt.Errorf("find row %q: there are %s", name, strings.Join(names, ", "))
+	return pick.One("row", name, rows, func(r *row) string { return r.name })
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // Options say what [Run] measures. The zero value is everything that does not take long,
@@ -151,7 +152,7 @@ func (p *plan) rounds(ctx context.Context, r *row, result *Result) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	all := make([]map[string][]float64, p.Rounds)
-	err := together(p.Rounds, func(i int) (err error) {
+	err := parallel.Do(ctx, p.Rounds, atOnce, func(i int) (err error) {
 		if all[i], err = p.round(ctx, r, result); err != nil {
 			cancel(err) // the other rounds are of no use any more
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // watcher is a client that notes what happens to it.
@@ -35,7 +37,7 @@ func (c *role) watch(ctx context.Context, j job) error {
 		}
 	}
 	added := c.watchers[from:]
-	err := together(len(added), func(i int) error { return added[i].open(ctx, &j, from+i) })
+	err := parallel.Do(ctx, len(added), atOnce, func(i int) error { return added[i].open(ctx, &j, from+i) })
 	if err == nil {
 		return nil
 	}

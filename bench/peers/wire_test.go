@@ -18,7 +18,7 @@ func TestAServerReadsWhatClientsWrite(t *testing.T) {
 			want := bytes.Repeat([]byte{'x'}, size)
 			for w, frame := range map[wire][]byte{
 				lengthWire{}:    lengthWire{}.appendFrame(nil, want),
-				webSocketWire{}: conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Mask: true, Payload: want}.Bytes(),
+				webSocketWire{}: conntest.Frame{Head: conntest.Fin | 0x2, Mask: true, Payload: want}.Bytes(),
 			} {
 				r := bufio.NewReader(bytes.NewReader(append(frame, frame...)))
 				for range 2 {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // Chapter is a part of the report.
@@ -21,13 +23,7 @@ type Figure struct {
 	Title    string
 	Text     []string // paragraphs
 	Pictures []*chart.Picture
-	Tables   []Table
-}
-
-// Table is numbers in rows.
-type Table struct {
-	Head []string   // of the columns; the first is that of names
-	Rows [][]string // as long as Head
+	Tables   []table.Table // the first column is that of names
 }
 
 // plan is a chapter that is not drawn yet.
@@ -54,9 +50,5 @@ func plans(o Options) []plan {
 
 // ChapterIDs returns what Options.Only may have in it.
 func ChapterIDs() []string {
-	var ids []string
-	for _, p := range plans(Options{}) {
-		ids = append(ids, p.id)
-	}
-	return ids
+	return pick.Names(plans(Options{}), func(p plan) string { return p.id })
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Command is "bench report".
@@ -28,10 +29,10 @@ func (o *drawnReport) Flags(f *cli.Flags) {
 	f.StringVar(&o.out, "out", "", "write the report to this `directory`")
 	f.IntVar(&o.RPS, "rps", 10_000, "calls per second of the queueing scenarios; the article's pictures have 300000")
 	f.IntVar(&o.Seeds, "seeds", 3, "runs of which the figures are the means")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first run; the next runs count up")
+	f.Seed(&o.Seed)
 	f.IntVar(&o.N, "n", 10_000, "how many connections a herd has")
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server completes per second")
-	cli.ChooseOf(f, &o.Only, "only", "", "draw only these chapters: "+strings.Join(ChapterIDs(), ", "), ChapterIDs(), func(id string) string { return id })
+	cli.SomeOf(f, &o.Only, "only", "", "draw only these chapters: "+strings.Join(ChapterIDs(), ", "), ChapterIDs(), pick.Itself)
 	f.StringVar(&o.cover, "readme", "", "draw only the picture of the README, to this `file`: herd.svg")
 	f.Check(func() error {
 		switch {

@@ -21,7 +21,7 @@ func TestMistakesAboutTheReportAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"-out x -seeds -1", "-rps, -seeds, -n and -capacity must be above 0"},
 		{"-out x -capacity NaN", "-rps, -seeds, -n and -capacity must be above 0"},
 		{"-out x -n 1000001", "draw report: a number is out of range"},
-		{"-out x -only herd,nonsense", `-only: there is no "nonsense": there are herd, queueing, tiers, letters, aws, storm`},
+		{"-out x -only herd,nonsense", `there is no -only "nonsense": there are herd, queueing, tiers, letters, aws, storm`},
 		{"-out x more", `unexpected argument "more"`},
 		{"-out x -nonsense", `flag provided but not defined: -nonsense; "bench report -h" lists the flags`},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redial-go/redial/bench/articles/contention"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // The original's sizes.
@@ -38,10 +39,11 @@ func drawContention(ctx context.Context, o Options) (*Figure, error) {
 		Title: "Jitter needs the fewest calls; without backoff all is done first, with the most calls",
 		Note:  fmt.Sprintf("Mean of %d runs for each point. Simulated", contentionRuns(o)),
 	}
-	table := Table{Head: []string{"rule"}}
+	head := []string{"rule"}
 	for _, n := range []int{50, 100, 190} {
-		table.Head = append(table.Head, fmt.Sprintf("calls, N = %d", n), fmt.Sprintf("ms, N = %d", n))
+		head = append(head, fmt.Sprintf("calls, N = %d", n), fmt.Sprintf("ms, N = %d", n))
 	}
+	rows := table.Table{head}
 	for _, p := range contention.Policies() {
 		style := styleOf(p.Name)
 		c, t := chart.Line{Style: style}, chart.Line{Style: style}
@@ -64,7 +66,7 @@ func drawContention(ctx context.Context, o Options) (*Figure, error) {
 		}
 		calls.Layers, times.Layers = append(calls.Layers, c), append(times.Layers, t)
 		pic.Legend = append(pic.Legend, style)
-		table.Rows = append(table.Rows, row)
+		rows.Row(row...)
 	}
-	return &Figure{Title: "Contention", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
+	return &Figure{Title: "Contention", Pictures: []*chart.Picture{pic}, Tables: []table.Table{rows}}, nil
 }

@@ -19,13 +19,9 @@ func Cover(ctx context.Context, o Options) (*chart.Picture, error) {
 		return nil, err
 	}
 	h := settings(o)[0].herd
-	var runs []herdRun
-	for _, name := range coverClients {
-		r, err := runHerd(ctx, h, name, o.Seeds)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
+	runs, err := runHerds(ctx, h, coverClients, o.Seeds)
+	if err != nil {
+		return nil, err
 	}
 	note := fmt.Sprintf("%s. A peak is the mean of %s, the line is one run. full: full jitter from 0.5 s to 30 s; fixed: 1 s", herdNote(h), cli.Plural(o.Seeds, "run"))
 	return dialsPicture("herd", "All connections are lost at once: dials per 100 ms, log scale", note, h, runs, max(40, 2*h.Ideal().Seconds())), nil

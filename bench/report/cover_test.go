@@ -43,10 +43,10 @@ func TestThePeaksOfTheCoverAreThoseOfTheTable(t *testing.T) {
 	require.NoError(t, err)
 	f, err := drawSetting(context.Background(), o, settings(o)[0])
 	require.NoError(t, err)
-	require.Equal(t, "peak per 100 ms", f.Tables[0].Head[5])
+	require.Equal(t, "peak_per_100ms", f.Tables[0][0][7])
 	peaks := map[string]string{}
-	for _, row := range f.Tables[0].Rows {
-		peaks[row[0]] = row[5]
+	for _, row := range f.Tables[0][1:] {
+		peaks[row[0]] = row[7]
 	}
 	for i, name := range coverClients {
 		require.Contains(t, pic.Panels[i].Title, name+": peak "+peaks[name]+";")

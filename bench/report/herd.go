@@ -9,15 +9,11 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // compared are the clients of fleet.Clients whose herds are drawn.
 var compared = []string{"redial", "full", "fixed", "nats", "recws", "cenkalti", "autopaho", "grpc"}
-
-// herdWatch is how long a herd that needs at least ideal is watched, in virtual time.
-func herdWatch(ideal time.Duration) time.Duration {
-	return max(3*time.Minute, (4 * ideal).Round(time.Minute))
-}
 
 // setting is a herd without its clients, and how it is shown.
 type setting struct {
@@ -30,7 +26,7 @@ type setting struct {
 func settings(o Options) []setting {
 	herd := func(outage time.Duration, q fleet.Queue) fleet.Herd {
 		h := fleet.Herd{N: o.N, Outage: fleet.Outage{Length: outage}, Server: fleet.Server{Capacity: o.Capacity, Queue: q}, Seed: o.Seed}
-		h.Watch = herdWatch(h.Ideal())
+		h.Watch = max(3*time.Minute, (4 * h.Ideal()).Round(time.Minute)) // of virtual time
 		return h
 	}
 	const outage = 5 * time.Second
@@ -64,33 +60,40 @@ func herdPlan(o Options) plan {
 
 // herdRun is a herd of one make of clients.
 type herdRun struct {
+	client fleet.Client
 	style  chart.Style
-	limit  string        // on a dial, in words
 	result *fleet.Result // of the first seed
 	mean   fleet.Summary // of all
 }
 
-// runHerd simulates how a herd of a client comes back.
-func runHerd(ctx context.Context, h fleet.Herd, name string, seeds int) (r herdRun, err error) {
-	if h.Client, err = herdClient(name); err != nil {
-		return r, err
-	}
-	r.style, r.limit = styleOf(name), limitOf(h.Client)
-	if r.result, err = fleet.Run(ctx, h); err != nil {
-		return r, err
-	}
-	r.mean, err = fleet.Average(ctx, h, seeds, 1)
-	return r, err
-}
-
-func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
-	var runs []herdRun
-	for _, name := range compared {
-		r, err := runHerd(ctx, s.herd, name, o.Seeds)
-		if err != nil {
+// runHerds simulates how herds of clients come back.
+func runHerds(ctx context.Context, h fleet.Herd, names []string, seeds int) (runs []herdRun, err error) {
+	for _, name := range names {
+		r := herdRun{style: styleOf(name)}
+		if r.client, err = herdClient(name); err != nil {
+			return nil, err
+		}
+		h.Client = r.client
+		if r.result, err = fleet.Run(ctx, h); err != nil {
+			return nil, err
+		}
+		if r.mean, err = fleet.Average(ctx, h, seeds, 1, nil); err != nil {
 			return nil, err
 		}
 		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
+	runs, err := runHerds(ctx, s.herd, compared, o.Seeds)
+	if err != nil {
+		return nil, err
+	}
+	var clients []fleet.Client
+	var means []fleet.Summary
+	for _, r := range runs {
+		clients, means = append(clients, r.client), append(means, r.mean)
 	}
 	f := &Figure{
 		Title: s.title,
@@ -100,7 +103,7 @@ func drawSetting(ctx context.Context, o Options, s setting) (*Figure, error) {
 		},
 	}
 	f.Text = append(f.Text, fmt.Sprintf("The pictures show one run (seed %d), with the time since the loss. The table has means of %s, with seconds from the server's return; \"%s\", counted from the loss, stands where one of them did not get so far.", o.Seed, cli.Plural(o.Seeds, "run"), fleet.NotWithin(s.herd.Watch)))
-	f.Tables = []Table{herdTable(runs)}
+	f.Tables = []table.Table{fleet.Table(clients, means)}
 	return f, nil
 }
 
@@ -133,12 +136,13 @@ func dialsPicture(name, title, note string, h fleet.Herd, runs []herdRun, until 
 		top = max(top, r.result.Peak)
 	}
 	for i, r := range runs {
-		var dials []float64
+		line := chart.Steps{Style: r.style, Step: fleet.Bin.Seconds()}
+		line.Style.Width, line.Style.Dash = 1, nil // each panel has one line, and dashes would tear one of 100 ms apart
 		for _, n := range r.result.DialsPerBin {
-			dials = append(dials, float64(n))
+			line.Values = append(line.Values, float64(n))
 		}
 		title := fmt.Sprintf("%s: peak %s; %s", r.style.Name, chart.Number(math.Round(r.mean.Peak)), whenBack(h, r.result))
-		panel := dialsPanel(title, r.limit, until, float64(top), i >= len(runs)-2, append(outages(h), dialsLine(r.style, dials))...)
+		panel := dialsPanel(title, limitOf(r.client), until, float64(top), i >= len(runs)-2, append(outages(h), line)...)
 		pic.Panels = append(pic.Panels, panel)
 	}
 	return pic
@@ -166,13 +170,6 @@ func dialsPanel(title, note string, until, top float64, lowest bool, layers ...c
 		p.X.Label = "time since the loss, s"
 	}
 	return p
-}
-
-// dialsLine is dials per fleet.Bin. Each panel has one, so that it needs no dashes, which
-// would tear a line of 100 ms apart.
-func dialsLine(style chart.Style, perBin []float64) chart.Steps {
-	style.Width, style.Dash = 1, nil
-	return chart.Steps{Style: style, Step: fleet.Bin.Seconds(), Values: perBin}
 }
 
 // whenBack returns when all of a herd were back, in words and in the time of the picture's axis.
@@ -214,21 +211,4 @@ func upPicture(name, title, note string, h fleet.Herd, runs []herdRun) *chart.Pi
 	}
 	pic.Panels = []*chart.Panel{p}
 	return pic
-}
-
-func herdTable(runs []herdRun) Table {
-	t := Table{Head: []string{"clients", "half back", "99 % back", "all back", "99 % / ideal", "peak per 100 ms", "dials per client", "handshakes in vain per client", "up at the end, %", "runs with all up"}}
-	for _, r := range runs {
-		m := &r.mean
-		ratio := "-"
-		if m.T99 != fleet.Never {
-			ratio = decimal(float64(m.T99)/float64(m.Ideal), 2)
-		}
-		t.Rows = append(t.Rows, []string{
-			r.style.Name, fleet.Seconds(m.T50, m.Watch, 1), fleet.Seconds(m.T99, m.Watch, 1), fleet.Seconds(m.T100, m.Watch, 1), ratio,
-			decimal(m.Peak, 0), decimal(m.Dials, 1), decimal(m.Wasted, 1),
-			decimal(100*m.Up/float64(r.result.N), 1), fmt.Sprintf("%d of %d", m.Recovered, m.Runs),
-		})
-	}
-	return t
 }

@@ -2,11 +2,10 @@ package report
 
 import (
 	"context"
-	"time"
 
 	"github.com/redial-go/redial/bench/articles/timeline"
 	"github.com/redial-go/redial/bench/internal/chart"
-	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 const (
@@ -37,26 +36,20 @@ func drawLetters(context.Context) (*Figure, error) {
 		Title: "Retries that wait come later, and as many of them",
 		Note:  "Requests A, B, C ... at the server in each second",
 	}
-	table := Table{Head: []string{"requests at the server in second"}}
+	rows := table.Table{{"requests at the server in second"}}
 	for i := range lettersSeconds {
-		table.Head = append(table.Head, chart.Number(float64(i+1)))
+		rows[0] = append(rows[0], chart.Number(float64(i+1)))
 	}
-	for _, one := range []struct {
-		name   string
-		policy backoff.Policy
-	}{
-		{"retries at once", &backoff.Exponential{Base: -1}},
-		{"retries after 1, 2 and 4 s", &backoff.Exponential{Base: time.Second, Cap: -1, Jitter: backoff.JitterNone}},
-	} {
-		d := timeline.Draw(backoff.Limit(one.policy, lettersRetries, 0), lettersSeconds)
-		pic.Panels = append(pic.Panels, lettersPanel(one.name, d))
-		row := []string{one.name}
+	for _, one := range timeline.Rules(lettersRetries) {
+		d := timeline.Draw(one.Policy, lettersSeconds)
+		pic.Panels = append(pic.Panels, lettersPanel(one.Name, d))
+		row := []string{one.Name}
 		for _, n := range d.Amplification() {
 			row = append(row, chart.Number(float64(n)))
 		}
-		table.Rows = append(table.Rows, row)
+		rows.Row(row...)
 	}
-	return &Figure{Title: "Letters", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
+	return &Figure{Title: "Letters", Pictures: []*chart.Picture{pic}, Tables: []table.Table{rows}}, nil
 }
 
 func lettersPanel(name string, d *timeline.Diagram) *chart.Panel {

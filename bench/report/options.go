@@ -1,10 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
+
+	"github.com/redial-go/redial/bench/internal/pick"
 )
 
 // Options are what is drawn. Zero fields have the defaults.
@@ -24,8 +24,8 @@ func (o Options) Validate() error {
 		return errors.New("draw report: a number is out of range")
 	}
 	for _, id := range o.Only {
-		if !slices.Contains(ChapterIDs(), id) {
-			return fmt.Errorf("find chapter %q: there are %s", id, strings.Join(ChapterIDs(), ", "))
+		if _, err := pick.One("chapter", id, ChapterIDs(), pick.Itself); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -35,17 +35,7 @@ func (o Options) Validate() error {
 const mostConnections = 1_000_000
 
 func (o Options) withDefaults() (Options, error) {
-	if o.RPS == 0 {
-		o.RPS = 10_000
-	}
-	if o.Seeds == 0 {
-		o.Seeds = 3
-	}
-	if o.N == 0 {
-		o.N = 10_000
-	}
-	if o.Capacity == 0 {
-		o.Capacity = 500
-	}
+	o.RPS, o.Seeds = cmp.Or(o.RPS, 10_000), cmp.Or(o.Seeds, 3)
+	o.N, o.Capacity = cmp.Or(o.N, 10_000), cmp.Or(o.Capacity, 500)
 	return o, o.Validate()
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/redial-go/redial/bench/articles/queueing"
 	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // meanServe is the mean service time in s: 10 ms x e^(0.25^2/2).
@@ -46,7 +48,7 @@ func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure,
 	f := &Figure{
 		Title:    s.Name,
 		Pictures: []*chart.Picture{scenarioPicture(s, all), triesPicture(s, all)},
-		Tables:   []Table{scenarioTable(s, all)},
+		Tables:   []table.Table{queueing.Table(all)},
 	}
 	if claim := scenarioTexts[s.Name].claim; claim != "" {
 		f.Text = append(f.Text, "The article's claim: "+claim)
@@ -68,59 +70,66 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 	}
 	pic.Legend = append(pic.Legend, failing, normal, capacity)
 
-	load := overTime(s, all, func(r *queueing.Row) float64 { return r.Amplification })
-	load.Title, load.Y.Label = "Load on the server", "% of normal"
-	load.Y.Max = max(load.Y.Max, chart.RoundUp(1.02*full))
-	load.Layers = slices.Insert[[]chart.Layer, chart.Layer](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: full})
-	success := overTime(s, all, func(r *queueing.Row) float64 { return r.ClientOK })
-	success.Title, success.Y.Label = "Calls that end with success", "% of those that end"
-	server := overTime(s, all, func(r *queueing.Row) float64 { return r.ServerOK })
-	server.Title, server.Y.Label = "The server's successes", "% of what it ends"
-	queue := overTime(s, all, func(r *queueing.Row) float64 { return r.QueueMax })
-	queue.Title, queue.Y.Label = "The server's queue", "requests"
-	p50 := overTime(s, all, func(r *queueing.Row) float64 { return r.P50 })
-	p50.Title, p50.Y.Label = "Median time of a call", "ms, retries included"
-	p99 := overTime(s, all, func(r *queueing.Row) float64 { return r.P99 })
-	p99.Title, p99.Y.Label = "99th percentile of it", "ms"
-	cpu := overTime(s, all, func(r *queueing.Row) float64 { return r.CPU })
-	cpu.Title, cpu.Y.Label = "Busy CPUs", "% of all"
-	unmet := overTime(s, all, func(r *queueing.Row) float64 { return r.Unmet })
-	unmet.Title, unmet.Y.Label = "Calls that have come and not ended", "calls"
-	cpu.Layers = slices.Insert[[]chart.Layer, chart.Layer](cpu.Layers, 1, chart.Level{Style: capacity, Y: 100})
-	success.Y.Max, server.Y.Max, cpu.Y.Max = 100, 100, 100
-	for _, p := range []*chart.Panel{load, success, server, queue, p50, p99} {
-		p.X.Bare = true
+	for i, q := range []struct {
+		title, label string
+		most         float64 // of the Y axis; 0: as much as there is
+		levels       []chart.Layer
+		of           func(*queueing.Row) float64
+	}{
+		{"Load on the server", "% of normal", 0, []chart.Layer{chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: full}},
+			func(r *queueing.Row) float64 { return r.Amplification }},
+		{"Calls that end with success", "% of those that end", 100, nil, func(r *queueing.Row) float64 { return r.ClientOK }},
+		{"The server's successes", "% of what it ends", 100, nil, func(r *queueing.Row) float64 { return r.ServerOK }},
+		{"The server's queue", "requests", 0, nil, func(r *queueing.Row) float64 { return r.QueueMax }},
+		{"Median time of a call", "ms, retries included", 0, nil, func(r *queueing.Row) float64 { return r.P50 }},
+		{"99th percentile of it", "ms", 0, nil, func(r *queueing.Row) float64 { return r.P99 }},
+		{"Busy CPUs", "% of all", 100, []chart.Layer{chart.Level{Style: capacity, Y: 100}}, func(r *queueing.Row) float64 { return r.CPU }},
+		{"Calls that have come and not ended", "calls", 0, nil, func(r *queueing.Row) float64 { return r.Unmet }},
+	} {
+		var lines []chart.Line
+		for _, y := range all {
+			lines = append(lines, scenarioLine(s, y, q.of))
+		}
+		p := overTime(s.Length.Seconds(), s.Failure.From.Seconds(), s.Failure.To.Seconds(), lines, q.levels...)
+		p.Title, p.Y.Label = q.title, q.label
+		p.Y.Max = cmp.Or(q.most, p.Y.Max)
+		if i == 0 {
+			p.Y.Max = max(p.Y.Max, chart.RoundUp(1.02*full))
+		}
+		if p.X.Bare = i < 6; !p.X.Bare {
+			p.X.Label = "time, s"
+		}
+		pic.Panels = append(pic.Panels, p)
 	}
-	cpu.X.Label, unmet.X.Label = "time, s", "time, s"
-	pic.Panels = []*chart.Panel{load, success, server, queue, p50, p99, cpu, unmet}
 	return pic
 }
 
-// overTime is a panel with a line per strategy, and the failure behind them.
-func overTime(s queueing.Scenario, all []*queueing.Series, of func(*queueing.Row) float64) *chart.Panel {
-	until := s.Length - runOut(s.Length, all[0].RPS)
-	layers := []chart.Layer{chart.Shade{Style: failing, From: s.Failure.From.Seconds(), To: s.Failure.To.Seconds()}}
+// scenarioLine is a figure of one strategy over time.
+func scenarioLine(s queueing.Scenario, y *queueing.Series, of func(*queueing.Row) float64) chart.Line {
+	line := chart.Line{Style: styleOf(y.Strategy)}
+	for i := range y.Rows {
+		r := &y.Rows[i]
+		if r.T+y.Bucket > s.Length-runOut(s.Length, y.RPS) {
+			break
+		}
+		line.Points = append(line.Points, chart.Point{X: (r.T + y.Bucket/2).Seconds(), Y: of(r)})
+	}
+	return line
+}
+
+// overTime is a panel with lines and levels, and a failure behind them.
+func overTime(length, from, to float64, lines []chart.Line, levels ...chart.Layer) *chart.Panel {
+	layers := append([]chart.Layer{chart.Shade{Style: failing, From: from, To: to}}, levels...)
 	top := 0.0
-	for _, y := range all {
-		line := chart.Line{Style: styleOf(y.Strategy)}
-		for i := range y.Rows {
-			r := &y.Rows[i]
-			if r.T+y.Bucket > until {
-				break
+	for _, line := range lines {
+		for _, p := range line.Points {
+			if !math.IsNaN(p.Y) {
+				top = max(top, p.Y)
 			}
-			v := of(r)
-			if !math.IsNaN(v) {
-				top = max(top, v)
-			}
-			line.Points = append(line.Points, chart.Point{X: (r.T + y.Bucket/2).Seconds(), Y: v})
 		}
 		layers = append(layers, line)
 	}
-	return &chart.Panel{
-		X:      chart.Axis{Min: 0, Max: s.Length.Seconds()},
-		Y:      chart.Axis{Min: 0, Max: chart.RoundUp(1.02 * top)},
-		Layers: layers,
-	}
+	return &chart.Panel{X: chart.Axis{Max: length}, Y: chart.Axis{Max: chart.RoundUp(1.02 * top)}, Layers: layers}
 }
 
 // runOut is how long before the end of a run the last call may come: the calls of a run are
@@ -146,21 +155,4 @@ func scenarioNote(s queueing.Scenario, y *queueing.Series, full float64) string 
 	return fmt.Sprintf("%s calls/s, %d CPUs = %.2f times the normal load; %s from %g to %g s; timeout %s ms%s; %s",
 		chart.Number(float64(y.RPS)), y.CPUs, full/100, who, s.Failure.From.Seconds(), s.Failure.To.Seconds(),
 		strings.Join(timeouts, ", "), limit, cli.Plural(y.Seeds, "seed"))
-}
-
-func scenarioTable(s queueing.Scenario, all []*queueing.Series) Table {
-	t := Table{Head: []string{
-		"strategy", "mean load in the failure, %", "peak of 20 ms, %", "most sent in 20 ms, %", "load back to 115 % at", "errors gone at",
-		"success in the failure, %", "success of all calls, %", "up, % of the time", "the server's successes, %",
-		"longest median of 20 ms, ms", "longest p99, ms", "longest queue", "requests",
-	}}
-	for _, one := range all {
-		y := one.Summary()
-		t.Rows = append(t.Rows, []string{
-			one.Strategy, decimal(y.Load, 0), decimal(y.Peak, 0), decimal(y.Offered, 0), s.When(y.Back, y.IsBack), s.When(y.SuccessBack, y.SuccessIsBack),
-			decimal(y.Success, 1), decimal(one.Success, 1), decimal(y.Up, 0), decimal(y.ServerUp, 1),
-			decimal(y.P50, 0), decimal(y.P99, 0), decimal(y.Queue, 0), chart.Number(math.Round(one.Requests)),
-		})
-	}
-	return t
 }

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
 // FileName is that of the HTML file in the directory of a report.
@@ -77,48 +79,31 @@ func draw(ctx context.Context, dir string, o Options) ([]*Chapter, error) {
 		}
 		chapters = append(chapters, c)
 	}
-	var (
-		workers sync.WaitGroup
-		mu      sync.Mutex // guards what follows, and o.Each
-		next    int
-		done    int
-		failed  error
-	)
-	take := func() *job {
+	var mu sync.Mutex // guards done, and o.Each
+	done := 0
+	failed := parallel.Do(ctx, len(jobs), runtime.GOMAXPROCS(0), func(i int) error {
+		figure, err := drawOne(ctx, dir, jobs[i].drawing)
+		if err != nil {
+			return err
+		}
+		*jobs[i].into = figure
 		mu.Lock()
 		defer mu.Unlock()
-		if next == len(jobs) || failed != nil || ctx.Err() != nil {
-			return nil
+		done++
+		if o.Each != nil {
+			o.Each(done, len(jobs))
 		}
-		next++
-		return &jobs[next-1]
+		return nil
+	})
+	if failed != nil && !errors.Is(failed, context.Cause(ctx)) {
+		return nil, failed
 	}
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for j := take(); j != nil; j = take() {
-				figure, err := drawOne(ctx, dir, j.drawing)
-				mu.Lock()
-				switch {
-				case err == nil:
-					*j.into = figure
-					done++
-					if o.Each != nil {
-						o.Each(done, len(jobs))
-					}
-				case failed == nil && !errors.Is(err, context.Cause(ctx)):
-					failed = err
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
 	for _, c := range chapters {
 		all := len(c.Figures)
 		c.Figures = slices.DeleteFunc(c.Figures, func(f *Figure) bool { return f == nil })
 		c.Missing = all - len(c.Figures)
 	}
-	return chapters, failed
+	return chapters, nil
 }
 
 func drawOne(ctx context.Context, dir string, d drawing) (*Figure, error) {

@@ -213,8 +213,8 @@ func TestADirectoryThatCannotBeWrittenIsSaidAtOnce(t *testing.T) {
 
 func TestOptionsThatMakeNoSenseAreErrors(t *testing.T) {
 	for want, o := range map[string]Options{
-		"draw report: a number is out of range":      {N: mostConnections + 1},
-		`find chapter "x": there are herd, queueing`: {Only: []string{"x"}},
+		"draw report: a number is out of range":             {N: mostConnections + 1},
+		`there is no chapter "x": there are herd, queueing`: {Only: []string{"x"}},
 	} {
 		require.ErrorContains(t, Write(context.Background(), t.TempDir(), o), want)
 	}

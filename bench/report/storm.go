@@ -10,6 +10,7 @@ import (
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // The stops that are drawn, in seconds.
@@ -103,15 +104,15 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 	for i, stop := range borderStops {
 		p.X.Ticks = append(p.X.Ticks, chart.Tick{At: float64(i), Label: chart.Number(stop)})
 	}
-	table := Table{Head: []string{"the server was stopped for"}}
+	rows := table.Table{{"the server was stopped for"}}
 	for _, stop := range borderStops {
-		table.Rows = append(table.Rows, []string{chart.Number(stop) + " s"})
+		rows.Row(chart.Number(stop) + " s")
 	}
 	cells := chart.Cells{Width: 1, Height: 0.9}
 	for i, kind := range kinds {
 		row := len(kinds) - 1 - i
 		p.Y.Ticks = append(p.Y.Ticks, chart.Tick{At: float64(row), Label: kind.String()})
-		table.Head = append(table.Head, kind.String()+": well again after, s")
+		rows[0] = append(rows[0], kind.String()+": well again after, s")
 		for column, stop := range borderStops {
 			text, most, err := stormOutcome(ctx, o, kind, stop)
 			if err != nil {
@@ -122,7 +123,7 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 				shown = "-" // there is no room for more
 			}
 			cells.Cells = append(cells.Cells, chart.Cell{X: float64(column), Y: float64(row), Text: shown, Color: styleOf(kind.String()).Color, Empty: !most})
-			table.Rows[column] = append(table.Rows[column], text)
+			rows[column+1] = append(rows[column+1], text)
 		}
 	}
 	p.Layers = []chart.Layer{cells}
@@ -131,28 +132,18 @@ func drawBorders(ctx context.Context, o Options) (*Figure, error) {
 		Title: "After which stops the server recovers",
 		Note:  fmt.Sprintf("Filled: most of %s recovered; the number is the median of the seconds until 95 %% succeed for 30 s; watched for %.0f min", cli.Plural(o.Seeds, "seed"), stormWatch.Minutes()),
 	}
-	return &Figure{Title: "Which stops are survived", Pictures: []*chart.Picture{pic}, Tables: []Table{table}}, nil
+	return &Figure{Title: "Which stops are survived", Pictures: []*chart.Picture{pic}, Tables: []table.Table{rows}}, nil
 }
 
 // stormOutcome is the median of the seconds until a server recovers, or says for how long
 // it was watched if most seeds do not.
 func stormOutcome(ctx context.Context, o Options, kind storm.Client, stop float64) (text string, most bool, err error) {
-	var back []time.Duration
-	for n := range o.Seeds {
-		if ctx.Err() != nil {
-			return "", false, context.Cause(ctx)
-		}
-		y, err := storm.Run(storm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Watch: stormWatch, Seed: o.Seed + uint64(n)})
-		if err != nil {
-			return "", false, err
-		}
-		if y.Recovered {
-			back = append(back, y.Back)
-		}
-	}
-	if 2*len(back) <= o.Seeds {
+	back, err := storm.Backs(ctx, storm.Options{Client: kind, Stop: time.Duration(stop * float64(time.Second)), Watch: stormWatch, Seed: o.Seed}, o.Seeds, nil)
+	switch {
+	case err != nil:
+		return "", false, err
+	case 2*len(back) <= o.Seeds:
 		return fleet.NotWithin(stormWatch), false, nil
 	}
-	slices.Sort(back)
 	return decimal(back[len(back)/2].Seconds(), 0), true, nil
 }

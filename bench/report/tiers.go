@@ -3,12 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/redial-go/redial/bench/articles/tiers"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/table"
 )
 
 // tiersPlan is the chapter of package tiers: a figure per scenario.
@@ -51,7 +50,7 @@ func drawTiers(ctx context.Context, o Options, s tiers.Scenario) (*Figure, error
 		Title:    s.Name,
 		Text:     []string{text.text},
 		Pictures: []*chart.Picture{tiersPicture(s, text.title, all)},
-		Tables:   []Table{tiersTable(s, all)},
+		Tables:   []table.Table{tiers.Table(all)},
 	}, nil
 }
 
@@ -67,67 +66,35 @@ func tiersPicture(s tiers.Scenario, title string, all []*tiers.Result) *chart.Pi
 		pic.Legend = append(pic.Legend, styleOf(r.Setup.Strategy.Name))
 	}
 	pic.Legend = append(pic.Legend, failing, normal, capacity)
-	for tier, t := range s.Tiers {
-		load := tiersPanel(s, all, func(r *tiers.Result, i int) float64 { return r.Load(i, tier) })
-		load.Title, load.Y.Label = "Load: "+t.Name, "requests sent to it, % of normal"
-		load.Layers = slices.Insert[[]chart.Layer, chart.Layer](load.Layers, 1, chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: 100 * t.Capacity})
-		pic.Panels = append(pic.Panels, load)
-	}
-	lowest := len(s.Tiers) - 1
-	success := tiersPanel(s, all, (*tiers.Result).Success)
-	success.Title, success.Y.Label, success.Y.Max = "Calls that end with success", "% of those that end", 100
-	queue := tiersPanel(s, all, func(r *tiers.Result, i int) float64 { return float64(r.Buckets[i].Tiers[lowest].Queue) })
-	queue.Title, queue.Y.Label = "Queue: "+s.Tiers[lowest].Name, "requests"
-	pic.Panels = append(pic.Panels, success, queue)
-	for _, p := range pic.Panels[:len(pic.Panels)-2] {
-		p.X.Bare, p.X.Label = true, ""
-	}
-	return pic
-}
-
-// tiersPanel is a panel with a line per strategy, and the failure behind them.
-func tiersPanel(s tiers.Scenario, all []*tiers.Result, of func(r *tiers.Result, bucket int) float64) *chart.Panel {
 	unit, label := time.Second, "time, s"
 	if s.Length >= 5*time.Minute {
 		unit, label = time.Minute, "time, min"
 	}
 	at := func(d time.Duration) float64 { return float64(d) / float64(unit) }
-	layers := []chart.Layer{chart.Shade{Style: failing, From: at(s.Failure.From), To: at(s.Failure.To)}}
-	top := 0.0
-	for _, r := range all {
-		line := chart.Line{Style: styleOf(r.Setup.Strategy.Name)}
-		until := s.Length - runOut(s.Length, r.Setup.RPS)
-		for i := 0; time.Duration(i+1)*s.Bucket <= until; i++ {
-			v := of(r, i)
-			if !math.IsNaN(v) {
-				top = max(top, v)
+	add := func(title, y string, of func(r *tiers.Result, bucket int) float64, levels ...chart.Layer) *chart.Panel {
+		var lines []chart.Line
+		for _, r := range all {
+			line := chart.Line{Style: styleOf(r.Setup.Strategy.Name)}
+			for i := 0; time.Duration(i+1)*s.Bucket <= s.Length-runOut(s.Length, r.Setup.RPS); i++ {
+				line.Points = append(line.Points, chart.Point{X: at(time.Duration(i)*s.Bucket + s.Bucket/2), Y: of(r, i)})
 			}
-			line.Points = append(line.Points, chart.Point{X: at(time.Duration(i)*s.Bucket + s.Bucket/2), Y: v})
+			lines = append(lines, line)
 		}
-		layers = append(layers, line)
+		p := overTime(at(s.Length), at(f.From), at(f.To), lines, levels...)
+		p.Title, p.Y.Label, p.X.Bare = title, y, true
+		pic.Panels = append(pic.Panels, p)
+		return p
 	}
-	return &chart.Panel{
-		X:      chart.Axis{Min: 0, Max: at(s.Length), Label: label},
-		Y:      chart.Axis{Min: 0, Max: chart.RoundUp(1.02 * top)},
-		Layers: layers,
+	for tier, t := range s.Tiers {
+		add("Load: "+t.Name, "requests sent to it, % of normal", func(r *tiers.Result, i int) float64 { return r.Load(i, tier) },
+			chart.Level{Style: normal, Y: 100}, chart.Level{Style: capacity, Y: 100 * t.Capacity})
 	}
-}
-
-func tiersTable(s tiers.Scenario, all []*tiers.Result) Table {
-	t := Table{Head: []string{"strategy"}}
-	for _, x := range s.Tiers {
-		t.Head = append(t.Head, x.Name+": mean load in the failure, %", "peak, %")
+	lowest := len(s.Tiers) - 1
+	success := add("Calls that end with success", "% of those that end", (*tiers.Result).Success)
+	success.Y.Max = 100
+	queue := add("Queue: "+s.Tiers[lowest].Name, "requests", func(r *tiers.Result, i int) float64 { return float64(r.Buckets[i].Tiers[lowest].Queue) })
+	for _, p := range []*chart.Panel{success, queue} {
+		p.X.Bare, p.X.Label = false, label
 	}
-	t.Head = append(t.Head, "load back to 115 % at", "errors gone at", "up, % of the time", "success of all calls, %", "calls lost", "as many come in")
-	for _, r := range all {
-		y := r.Summary()
-		row := []string{r.Setup.Strategy.Name}
-		for i := range s.Tiers {
-			row = append(row, decimal(y.Load[i], 0), decimal(y.Peak[i], 0))
-		}
-		t.Rows = append(t.Rows, append(row,
-			s.When(y.LoadBack, y.LoadIsBack), s.When(y.SuccessBack, y.SuccessIsBack), decimal(y.Up, 0), decimal(y.Success, 1),
-			chart.Number(float64(y.Lost)), s.When(y.LostFor, true)))
-	}
-	return t
+	return pic
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,10 +97,8 @@ func (b *Browser) close() {
 
 // flag returns the option of a flag that is written as name or name=value.
 func flag(text string) chromedp.ExecAllocatorOption {
-	for i := range text {
-		if text[i] == '=' {
-			return chromedp.Flag(text[:i], text[i+1:])
-		}
+	if name, value, ok := strings.Cut(text, "="); ok {
+		return chromedp.Flag(name, value)
 	}
 	return chromedp.Flag(text, true)
 }

@@ -19,8 +19,8 @@ func TestDrainBenchSaysWhatIsWrongWithItsFlags(t *testing.T) {
 		text string
 		code int
 	}{
-		"-way x":                 {`drainlab: -way: there is no "x": there are cut, batches, nats, drain, notice, notice all`, cli.ExitUsage},
-		"-policy x":              {`drainlab: find policy "x": `, cli.ExitUsage},
+		"-way x":                 {`drainlab: there is no -way "x": there are cut, drain, notice, notice all`, cli.ExitUsage},
+		"-policy x":              {`drainlab: there is no -policy "x": `, cli.ExitUsage},
 		"-n 60000":               {"drainlab: want 1 to 50000 clients, not 60000", cli.ExitUsage},
 		"-rounds 0":              {`drainlab: invalid value "0" for flag -rounds`, cli.ExitUsage},
 		"-rate -1":               {"drainlab: want above 0 and at most 1000 messages per second for each client, not -1", cli.ExitUsage},

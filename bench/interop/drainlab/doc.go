@@ -2,7 +2,7 @@
 // next generation: a real haproxy, two real servers, and real Conns that are connected to the
 // first when it gets SIGTERM.
 //
-// A way is how the first server gets rid of its clients: see [Ways]. The servers are made with
+// A way is how the first server gets rid of its clients: see ways. The servers are made with
 // gorilla/websocket, each in a process of its own on loopback: this program, started again with a
 // hidden argument. None outlives the process that started it.
 //

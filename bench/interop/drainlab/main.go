@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
+	"github.com/redial-go/redial/bench/herd/lab"
 )
 
 func main() {
@@ -47,28 +49,24 @@ type drainFile struct {
 
 func (o *drainBench) Flags(f *cli.Flags) {
 	o.rounds, o.Drain = 3, Drain{Clients: 2000, Window: 10 * time.Second, Lead: time.Second, Rate: 2}
-	names, summaries := Ways()
 	help := "the ways to drain"
-	for i, name := range names {
-		help += fmt.Sprintf("\n%s: %s\n", name, summaries[i])
+	for _, w := range ways {
+		help += fmt.Sprintf("\n%s: %s\n", w.name, w.summary)
 	}
 	f.Count(&o.Clients, 1, "n", "clients of the server that drains")
 	f.Pause(&o.Window, "window", "the time that the server has")
 	f.Pause(&o.Lead, "lead", "for how long the server is not ready before that")
 	f.Float64Var(&o.Rate, "rate", o.Rate, "messages per second to each client, and from it")
 	f.Count(&o.rounds, 1, "rounds", "runs of each way, of which the table has the medians; the ways take turns")
-	cli.ChooseOf(f, &o.ways, "way", "all", help, names, func(name string) string { return name })
-	policy := f.String("policy", "redial", "what the clients wait before they dial: "+strings.Join(fleet.Names(), ", "))
+	cli.SomeOf(f, &o.ways, "way", "all", help, pick.Names(ways, nameOf), pick.Itself)
+	cli.OneOf(f, &o.client, "policy", "redial", "what the clients wait before they dial", fleet.Clients(), fleet.NameOf)
 	f.File("json", "keep all figures", func(w io.Writer) error { return o.file.save(w) })
 	f.StringVar(&o.from, "from", "", "measure nothing: print what this `file` of -json has")
 	f.File("markdown", "write the medians, as the table of README.md,", func(w io.Writer) error {
 		_, err := io.WriteString(w, o.file.table().Markdown())
 		return err
 	})
-	f.Check(func() (err error) {
-		if o.client, err = fleet.Find(*policy); err != nil {
-			return err
-		}
+	f.Check(func() error {
 		o.Policy = o.client.Policy
 		for _, o.Way = range o.ways {
 			if err := o.Validate(); err != nil {
@@ -88,7 +86,7 @@ func (o *drainBench) Run(ctx context.Context, c *cli.Console) (err error) {
 	return err
 }
 
-func (o *drainBench) Table() (cli.Table, string) {
+func (o *drainBench) Table() (table.Table, string) {
 	f := o.file
 	if f == nil {
 		return nil, ""
@@ -100,42 +98,32 @@ func (o *drainBench) Table() (cli.Table, string) {
 func (o *drainBench) measure(ctx context.Context, c *cli.Console) (*drainFile, error) {
 	f := &drainFile{Clients: o.Clients, Window: o.Window.String(), Lead: o.Lead.String(), Rate: o.Rate, Policy: o.client.Name}
 	end := cli.Measure()
-	p := cli.NewProgress(c, "drain", o.rounds*len(o.ways))
-	defer p.End()
-	var failed error
-	for range o.rounds {
-		for _, o.Way = range o.ways {
-			r, err := Run(ctx, o.Drain)
-			if failed = err; err != nil {
-				break
-			}
+	failed := c.Each(ctx, "drain", o.rounds*len(o.ways), 1, func(i int) error {
+		o.Way = o.ways[i%len(o.ways)]
+		r, err := Run(ctx, o.Drain)
+		if err == nil {
 			f.Runs = append(f.Runs, r)
-			p.Add(1)
 		}
-		if failed != nil {
-			break
-		}
-	}
+		return err
+	})
 	slices.SortStableFunc(f.Runs, func(a, b *Result) int { return slices.Index(o.ways, a.Way) - slices.Index(o.ways, b.Way) })
 	f.Conditions = end().String()
 	return f, failed
 }
 
 // table has a row for each way, with medians.
-func (f *drainFile) table() cli.Table {
-	t := cli.Table{{"way", "rounds", "dials in the busiest 100 ms", "failed dials", "clients cut", "away: mean, s", "longest, s", "all back after, s", "server ended after, s", "messages sent", "lost", "twice"}}
-	for i := 0; i < len(f.Runs); {
-		n := i
-		for n < len(f.Runs) && f.Runs[n].Way == f.Runs[i].Way {
-			n++
+func (f *drainFile) table() table.Table {
+	t := table.Table{{"way", "rounds", "dials in the busiest 100 ms", "failed dials", "clients cut", "away: mean, s", "longest, s", "all back after, s", "server ended after, s", "messages sent", "lost", "twice"}}
+	for from, until := 0, 0; from < len(f.Runs); from = until {
+		for until = from; until < len(f.Runs) && f.Runs[until].Way == f.Runs[from].Way; until++ {
 		}
-		runs := f.Runs[i:n]
+		runs := f.Runs[from:until]
 		of := func(digits int, value func(*Result) float64) string {
 			var all []float64
 			for _, r := range runs {
 				all = append(all, value(r))
 			}
-			return fmt.Sprintf("%.*f", digits, cli.Median(all))
+			return fmt.Sprintf("%.*f", digits, lab.Median(all))
 		}
 		sum := func(value func(*Result) uint64) string {
 			all := uint64(0)
@@ -155,7 +143,6 @@ func (f *drainFile) table() cli.Table {
 			sum(func(r *Result) uint64 { return r.Sent }),
 			sum(func(r *Result) uint64 { return r.Lost }),
 			sum(func(r *Result) uint64 { return r.Twice }))
-		i = n
 	}
 	return t
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,27 +18,17 @@ import (
 
 // Drain is one run. Zero fields have the defaults.
 type Drain struct {
-	Way     string         // one of [Ways]
+	Way     string         // one of ways
 	Clients int            // default 2,000
 	Window  time.Duration  // the time that the first server has; default 10 s
 	Lead    time.Duration  // for how long it is not ready before that; default 1 s
 	Rate    float64        // numbered messages per second, to each client and from it; default 2
-	Policy  backoff.Policy // default: the library's
+	Policy  backoff.Policy `json:"-"` // default: the library's
 }
 
 func (d Drain) withDefaults() (Drain, error) {
-	if d.Clients == 0 {
-		d.Clients = 2000
-	}
-	if d.Window == 0 {
-		d.Window = 10 * time.Second
-	}
-	if d.Lead == 0 {
-		d.Lead = time.Second
-	}
-	if d.Rate == 0 {
-		d.Rate = 2
-	}
+	d.Clients, d.Window = cmp.Or(d.Clients, 2000), cmp.Or(d.Window, 10*time.Second)
+	d.Lead, d.Rate = cmp.Or(d.Lead, time.Second), cmp.Or(d.Rate, 2)
 	switch {
 	case d.Clients < 0 || d.Clients > 50_000:
 		return d, fmt.Errorf("want 1 to 50000 clients, not %d", d.Clients)
@@ -59,11 +49,7 @@ func (d Drain) Validate() error {
 	if err != nil {
 		return err
 	}
-	limit, err := lab.RaiseFiles()
-	if err != nil {
-		return err
-	}
-	return lab.CheckFiles(fmt.Sprintf("a drain of %d clients", d.Clients), d.Clients, 2, limit) // haproxy has two sockets for each
+	return lab.CheckFiles(fmt.Sprintf("a drain of %d clients", d.Clients), d.Clients, 2) // haproxy has two sockets for each
 }
 
 // Result is what came of a run. Its times are in seconds.
@@ -104,19 +90,19 @@ func Run(ctx context.Context, d Drain) (*Result, error) {
 }
 
 func (d Drain) run(ctx context.Context) (*Result, error) {
-	s := &setup{Way: d.Way, Clients: d.Clients, Rate: d.Rate, Epoch: time.Now(), Window: d.Window, Lead: d.Lead}
+	s := &setup{Drain: d, Epoch: time.Now()}
 	first, err := start(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer first.end()
+	defer first.Kill()
 	next := *s
 	next.Way, next.Lead, next.Asleep = "cut", 0, true
 	second, err := start(ctx, &next)
 	if err != nil {
 		return nil, err
 	}
-	defer second.end()
+	defer second.Kill()
 	proxy, err := startHAProxy(first.address, second.address, d.Clients)
 	if err != nil {
 		return nil, err
@@ -206,21 +192,12 @@ func (h *herd) count(r *Result, reports []*report) {
 // union returns how many different numbers are in spans, and how many are there again.
 func union(spans ...[]span) (different, again uint64) {
 	all := slices.Concat(spans...)
-	slices.SortFunc(all, func(a, b span) int {
-		if a[0] < b[0] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a[0], b[0]) })
 	end := uint64(0) // the last number seen
 	for _, s := range all {
-		size := s[1] - s[0] + 1
-		fresh := uint64(0)
-		if s[1] > end {
-			fresh = s[1] - max(end, s[0]-1)
-			end = s[1]
-		}
-		different, again = different+fresh, again+size-fresh
+		fresh := s[1] - min(max(end, s[0]-1), s[1])
+		different, again = different+fresh, again+s[1]-s[0]+1-fresh
+		end = max(end, s[1])
 	}
 	return different, again
 }
@@ -233,14 +210,11 @@ type process struct {
 	report    *report       // what it has said in the end; read when it is gone
 }
 
-// start starts a server, and waits until it listens. The caller must call end.
+// start starts a server, and waits until it listens. The caller must call Kill.
 func start(ctx context.Context, s *setup) (*process, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
 	p := &process{listening: make(chan struct{})}
-	if p.Process, err = child.Start(p.hear, serverArgument, string(text)); err != nil {
+	var err error
+	if p.Process, err = child.Start(p.hear, serverArgument, s); err != nil {
 		return nil, err
 	}
 	select {
@@ -251,7 +225,7 @@ func start(ctx context.Context, s *setup) (*process, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	p.end()
+	p.Kill()
 	return nil, err
 }
 
@@ -288,10 +262,4 @@ func (p *process) drain(ctx context.Context) (*report, error) {
 		return nil, errors.New(p.report.Error)
 	}
 	return p.report, nil
-}
-
-// end kills the server and waits until it is gone. It may be called again.
-func (p *process) end() {
-	p.Kill()
-	<-p.Gone()
 }

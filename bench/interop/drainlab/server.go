@@ -18,17 +18,14 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/redial-go/redial/bench/internal/child"
+	"github.com/redial-go/redial/reconnect/drain"
 )
 
 // setup is what a server process gets on its command line.
 type setup struct {
-	Asleep  bool // it is not ready until it reads something from standard input
-	Way     string
-	Clients int
-	Rate    float64 // messages per second to each client
-	Epoch   time.Time
-	Window  time.Duration
-	Lead    time.Duration
+	Drain
+	Asleep bool // it is not ready until it reads something from standard input
+	Epoch  time.Time
 }
 
 // said is what a server process writes: the address at which it listens, and in the end its report.
@@ -62,8 +59,8 @@ func (s *setup) serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	v := &server{setup: s, received: make([][]span, s.Clients)}
-	if v.drainer, err = w.make(s); err != nil {
+	v := &server{setup: s, way: w, received: make([][]span, s.Clients)}
+	if v.group, err = w.group(s); err != nil {
 		return err
 	}
 	v.awake.Store(!s.Asleep)
@@ -81,9 +78,9 @@ func (s *setup) serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/ws", v.drainer.handler(http.HandlerFunc(v.meet)))
+	mux.Handle("/ws", v.group.Handler(http.HandlerFunc(v.meet)))
 	mux.HandleFunc("/ready", func(w http.ResponseWriter, _ *http.Request) {
-		if !v.awake.Load() || !v.drainer.ready() {
+		if !v.awake.Load() || !v.group.Ready() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
@@ -102,7 +99,7 @@ func (s *setup) serve(in io.Reader, out io.Writer) error {
 	limit, cancel := context.WithTimeout(context.Background(), s.Lead+s.Window+30*time.Second)
 	defer cancel()
 	r := &report{}
-	if err := v.drainer.drain(limit); err != nil {
+	if err := v.group.Drain(limit); err != nil {
 		r.Error = err.Error()
 	}
 	web.Close()
@@ -116,7 +113,8 @@ func (s *setup) serve(in io.Reader, out io.Writer) error {
 // server is the state of a server process.
 type server struct {
 	*setup
-	drainer
+	way   way
+	group *drain.Group
 	awake atomic.Bool
 
 	mu       sync.Mutex // guards received
@@ -149,13 +147,16 @@ func (v *server) meet(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	leave := make(chan time.Time, 1) // the notice
-	remove := v.add(func(code int, reason string) error {
+	leave := make(chan time.Time, 1)                                      // the notice
+	notice := func(by time.Time) { leave <- by.Add(-time.Until(by) / 5) } // earlier, because the next connection takes a moment
+	if !v.way.notices {
+		notice = nil
+	}
+	defer v.group.AddNotice(func(code int, reason string) error {
 		now := time.Now()
 		ws.SetReadDeadline(now.Add(answerTime))
 		return ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), now.Add(answerTime))
-	}, func(by time.Time) { leave <- by.Add(-time.Until(by) / 5) }) // earlier, because the next connection takes a moment
-	defer remove()
+	}, notice).Remove()
 	ctx, cancel := context.WithCancel(context.Background())
 	written := make(chan struct{})
 	go func() { // <-written waits for it

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/drain"
 )
 
 func message(text string) reconnect.Message {
@@ -23,22 +20,22 @@ func message(text string) reconnect.Message {
 func times(t *testing.T, name string) (at []time.Duration) {
 	w, err := findWay(name)
 	require.NoError(t, err)
-	d, err := w.make(&setup{Window: 10 * time.Second, Lead: time.Second})
+	d, err := w.group(&setup{Drain: Drain{Window: 10 * time.Second, Lead: time.Second}})
 	require.NoError(t, err)
 	begun := time.Now()
 	closed := make(chan time.Duration, 100)
 	for range cap(closed) {
-		var remove func()
-		remove = d.add(func(code int, _ string) error {
+		var member *drain.Member
+		member = d.Add(func(code int, _ string) error {
 			require.Equal(t, 1012, code)
 			closed <- time.Since(begun)
-			remove()
+			member.Remove()
 			return nil
-		}, func(time.Time) {})
+		})
 	}
-	require.True(t, d.ready())
-	require.NoError(t, d.drain(t.Context()))
-	require.False(t, d.ready())
+	require.True(t, d.Ready())
+	require.NoError(t, d.Drain(t.Context()))
+	require.False(t, d.Ready())
 	for range cap(closed) {
 		at = append(at, <-closed)
 	}
@@ -51,18 +48,6 @@ func TestEachWayKeepsItsRule(t *testing.T) {
 		"cut": func(at []time.Duration) {
 			require.Equal(t, []time.Duration{second, second}, []time.Duration{at[0], at[99]})
 		},
-		"batches": func(at []time.Duration) {
-			for i, d := range at {
-				require.Equal(t, second+time.Duration(i/20)*2*second, d)
-			}
-		},
-		"nats": func(at []time.Duration) {
-			require.Equal(t, second, at[0])
-			for i := range 99 {
-				require.GreaterOrEqual(t, at[i+1]-at[i], second/20)
-				require.Less(t, at[i+1]-at[i], second/10)
-			}
-		},
 		"drain": func(at []time.Duration) {
 			require.Less(t, at[9], 4*second)
 			require.Greater(t, at[90], 8*second)
@@ -73,26 +58,4 @@ func TestEachWayKeepsItsRule(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { check(times(t, name)) })
 		})
 	}
-}
-
-func TestAPlainDrainRefusesAndWaitsForItsHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlain(&setup{Lead: time.Second}, func(int, int) time.Duration { return 0 })
-		release := make(chan struct{})
-		h := p.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
-		ask := func() int {
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-			return w.Code
-		}
-		go ask() // until release is closed
-		enough := errors.New("enough")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, enough)
-		defer cancel()
-		require.ErrorIs(t, p.drain(ctx), enough)
-		require.Equal(t, http.StatusServiceUnavailable, ask())
-		close(release)
-		synctest.Wait()
-		require.NoError(t, p.drain(t.Context()))
-	})
 }
