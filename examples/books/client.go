@@ -101,14 +101,15 @@ func (c *Client) change(e *Event) {
 		c.books[e.Key] = b
 	}
 	switch e.Kind {
-	case bridge.EventSnapshot:
-		b.Book, b.lost = *venue.NewBook(), false // nothing of the old book remains
-		b.update(e)
-	case bridge.EventLive:
-		b.update(e)
+	case bridge.EventSnapshot, bridge.EventLive:
+		if e.Kind == bridge.EventSnapshot {
+			b.Book, b.lost = *venue.NewBook(), false // nothing of the old book remains
+		}
+		b.Apply(&e.Value)
+		b.Session = e.Session
 	case bridge.EventStale:
 		b.stale = true
-	case bridge.EventLost: // there is no snapshot to be had now; Healed follows all the same
+	case bridge.EventLost: // there is no snapshot to be had now; EventHealed follows all the same
 		b.lost = true
 	case bridge.EventHealed:
 		b.stale = false
@@ -126,11 +127,6 @@ type Book struct {
 	Session uint64 // by which the last message came
 	stale   bool   // updates are missing, and a snapshot is to come
 	lost    bool   // updates are missing until the next snapshot, whenever that comes
-}
-
-func (b *Book) update(e *Event) {
-	b.Apply(&e.Value)
-	b.Session = e.Session
 }
 
 // Valid reports whether nothing is missing.

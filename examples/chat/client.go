@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 import (
@@ -140,23 +138,19 @@ func (c *client) show(m message) {
 	c.screen.Line(m.Name + ": " + terminal.Clean(m.Text))
 }
 
-// done receives what became of each line, and shows those that the room may not have.
+// done shows a line that the room may not have, and why. The ledger calls it with each line.
 func (c *client) done(r ledger.Settled) {
-	if r.Outcome != ledger.OutcomeAcknowledged {
-		c.showUnsent(string(r.Data), r.Sent, r.Err)
+	if r.Outcome == ledger.OutcomeAcknowledged {
+		return
 	}
-}
-
-// showUnsent shows a line that was not sent, or may or may not have arrived, and why.
-func (c *client) showUnsent(text string, perhaps bool, why error) {
-	what, reason := "not sent", why.Error()
+	what, reason := "not sent", r.Err.Error()
 	switch {
-	case perhaps:
+	case r.Sent:
 		what, reason = "perhaps not sent", "no answer"
-	case errors.Is(why, ledger.ErrExpired):
+	case errors.Is(r.Err, ledger.ErrExpired):
 		reason = fmt.Sprintf("it waited for more than %v", c.keep)
-	case errors.Is(why, net.ErrClosed):
+	case errors.Is(r.Err, net.ErrClosed):
 		reason = "the end came first"
 	}
-	c.screen.Note("%s: %s: %q", what, reason, text)
+	c.screen.Note("%s: %s: %q", what, reason, r.Data)
 }

@@ -258,7 +258,7 @@ func TestAServerThatLeavesALineOutIsDialedAgain(t *testing.T) {
 		peer := s.accept(0)
 		peer.Write(encode(message{Type: "line", Seq: 2, From: "1", ID: 1, Name: "bob", Text: "hello"}))
 		_, err := next(peer)
-		require.ErrorContains(t, err, "closed with 1000")
+		require.ErrorContains(t, err, "closed by the peer: 1000")
 		s.accept(0)
 	})
 }

@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 import (
@@ -8,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -17,8 +14,6 @@ import (
 	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/terminal"
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/debug"
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
@@ -30,9 +25,8 @@ const (
 // join is `chat join`.
 func join(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("chat join", flag.ContinueOnError)
-	page := flags.String("page", "", pageHelp)
 	url := flags.String("url", "ws://127.0.0.1:8000/", "the server's `address`")
-	name := flags.String("name", userName(), "the `name` that others see")
+	name := flags.String("name", "guest", "the `name` that others see")
 	keep := flags.Duration("keep", 5*time.Minute, "how long to try to send a line")
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
@@ -49,22 +43,13 @@ func join(ctx context.Context, args []string, s command.Streams) error {
 	}
 	c, err := newClient(&dialer.WebSocket{
 		URL: *url, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: maxMessage}},
-	}, *name, *keep, screen, reconnect.RunOptions{
-		// The longest wait is 10 s and not the default of 30 s, because a user is waiting.
-		Policy: backoff.First(2*time.Second, &backoff.Exponential{Cap: 10 * time.Second}),
-	})
+	}, *name, *keep, screen, reconnect.RunOptions{})
 	if err != nil {
 		return wrong("-url", err)
 	}
 	defer c.conn.Close()
 	screen.Start(func() string { return terminal.State(c.conn.Status()) + " > " })
 	defer screen.Close()
-	p, err := openPage(*page, screen.Note)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	c.register(p)
 	if err := c.talk(ctx, s.In); err != nil {
 		return err
 	}
@@ -75,50 +60,20 @@ func join(ctx context.Context, args []string, s command.Streams) error {
 	return nil
 }
 
-func userName() string {
-	for _, key := range []string{"USER", "USERNAME"} {
-		if name := os.Getenv(key); checkName(name) == nil {
-			return name
-		}
-	}
-	return "guest"
-}
-
-// register shows a client on a page.
-func (c *client) register(page *debug.Page) {
-	page.Register(c.name, c.conn, nil)
-	page.RegisterValues("Lines", func() []debug.Value {
-		s := c.ledger.Stats()
-		return []debug.Value{
-			{Name: "typed", Text: fmt.Sprint(s.Added)},
-			{Name: "acknowledged", Text: fmt.Sprint(s.Outcomes[ledger.OutcomeAcknowledged])},
-		}
-	})
-}
-
 // talk says typed lines until the input or ctx ends. It returns an error if the connection
-// is closed first. A line that was read by then is said still.
+// is closed first.
 func (c *client) talk(ctx context.Context, stdin io.Reader) error {
 	in := terminal.NewInput(stdin, maxText)
 	defer in.Close()
-	for {
-		var err error
-		select {
-		case text, more := <-in.Lines():
-			if !more {
-				return nil
-			}
-			c.screen.Entered()
-			c.say(ctx, text)
-			continue
-		case <-ctx.Done():
-		case <-c.conn.Done():
-			err = c.conn.Err()
-		}
-		for _, text := range in.Rest() {
-			c.say(ctx, text)
-		}
-		return err
+	in.Each(ctx, c.conn.Done(), func(text string) {
+		c.screen.Entered()
+		c.say(ctx, text)
+	})
+	select {
+	case <-c.conn.Done():
+		return c.conn.Err()
+	default:
+		return nil
 	}
 }
 
@@ -139,7 +94,7 @@ func (c *client) say(ctx context.Context, typed string) {
 	}
 	if err != nil {
 		c.refused++
-		c.showUnsent(text, false, err)
+		c.done(ledger.Settled{Entry: ledger.Entry{Record: ledger.Record{Data: []byte(text)}}, Outcome: ledger.OutcomeRefused, Err: err})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // startOnTerminal starts the program on a pseudo-terminal.
 func startOnTerminal(t *testing.T, args ...string) *program.Program {
 	t.Helper()
-	return program.StartOnTerminal(t, args...).Program
+	return program.StartOnTerminal(t, args...)
 }
 
 // What the screen writes before and after a row that it inserts.

@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 import (
@@ -10,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-
-	"github.com/redial-go/redial/reconnect/debug"
 )
 
 // room is the state that the members share. Only the goroutine in run uses it. Other
@@ -231,15 +227,4 @@ func (r *room) dismiss(m *member) {
 		close(m.queue)
 		r.print("%s is gone", m.name)
 	}
-}
-
-// values returns what the page shows of the room: nothing if the room has ended.
-func (r *room) values() []debug.Value {
-	answer := make(chan []debug.Value, 1) // so that the room does not wait
-	if !r.do(func() {
-		answer <- []debug.Value{{Name: "members", Text: fmt.Sprint(len(r.members))}, {Name: "lines said", Text: fmt.Sprint(r.seq)}}
-	}) {
-		return nil
-	}
-	return <-answer // a function that do has taken is called
 }

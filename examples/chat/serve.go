@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 import (
@@ -30,7 +28,6 @@ const (
 // serve is `chat serve`.
 func serve(ctx context.Context, args []string, s command.Streams) error {
 	flags := flag.NewFlagSet("chat serve", flag.ContinueOnError)
-	page := flags.String("page", "", pageHelp)
 	addr := flags.String("addr", "127.0.0.1:8000", "listen on this `address`; port 0 means any free port")
 	path := flags.String("log", "", "keep what is said in this `file`, and restore the room from it")
 	if err := command.Parse(flags, args, s); err != nil {
@@ -41,23 +38,17 @@ func serve(ctx context.Context, args []string, s command.Streams) error {
 		return err
 	}
 	defer listener.Close()
-	return serveOn(ctx, listener, *path, *page, s.Out)
+	return serveOn(ctx, listener, *path, s.Out)
 }
 
 // serveOn serves until ctx ends, or until the log cannot be written.
-func serveOn(ctx context.Context, listener net.Listener, path, address string, stdout io.Writer) error {
+func serveOn(ctx context.Context, listener net.Listener, path string, stdout io.Writer) error {
 	out := log.New(stdout, "", 0)
-	page, err := openPage(address, out.Printf) // before the room, whose log a wrong address leaves alone
-	if err != nil {
-		return err
-	}
-	defer page.Close()
 	room, err := openRoom(path, out.Printf)
 	if err != nil {
 		return err
 	}
-	page.RegisterValues("Room", room.values)
-	group, err := drain.New(&drain.Options{Lead: -1, Window: -1, Code: 1001}) // a room ends at once
+	group, err := drain.New(&drain.Options{Lead: -1, Window: -1}) // a room ends at once
 	if err != nil {
 		return err
 	}

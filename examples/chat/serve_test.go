@@ -63,7 +63,7 @@ func inside(t *testing.T, play func(t *testing.T, dial func(name string) *websoc
 		ctx, stop := context.WithCancel(t.Context())
 		out := program.NewOutput(t)
 		var server sync.WaitGroup
-		server.Go(func() { require.NoError(t, serveOn(ctx, l, "", "", out)) })
+		server.Go(func() { require.NoError(t, serveOn(ctx, l, "", out)) })
 		defer server.Wait()
 		defer stop()
 		play(t, func(name string) *websocket.Conn {

@@ -5,19 +5,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/examples/internal/command"
 	"github.com/redial-go/redial/examples/internal/program"
-	"github.com/redial-go/redial/reconnect"
 )
 
 func TestMain(m *testing.M) {
@@ -85,28 +80,6 @@ func TestTheDemonstrationLosesNothing(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsAddedWhileASessionBeginsIsSentByIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		peer := conntest.NewFake(nil)
-		peer.Hold()
-		w, err := newCrowd(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return peer.Conn(), nil }), 1)
-		require.NoError(t, err)
-		defer w.end()
-		w.mu.Lock()
-		w.clients[0].kept["0"] = true // of an earlier session
-		w.mu.Unlock()
-		time.Sleep(time.Second) // until it has dialed
-		synctest.Wait()
-		var talking sync.WaitGroup
-		talking.Go(func() { w.talk(t.Context()) })
-		synctest.Wait()
-		peer.Release()
-		talking.Wait()
-		synctest.Wait()
-		require.Equal(t, []conn.Message{conn.TextMessage("0"), conn.TextMessage("1")}, peer.Written())
-	})
-}
-
 func TestTheDemonstrationEndsWhenInterrupted(t *testing.T) {
 	p := program.Start(t, "demo", "-n", "5", "-lead", "1m")
 	p.Find(`draining \d connections`) // one may be ready that is not added yet
@@ -116,14 +89,11 @@ func TestTheDemonstrationEndsWhenInterrupted(t *testing.T) {
 }
 
 func TestTheChartHasABarForEach100ms(t *testing.T) {
-	w := &crowd{dials: []int{0, 8, 4, 1, 0, 0, 0, 0, 0, 0, 2},
-		clients: []*client{{sent: 7, kept: map[string]bool{"7": true}}}}
 	var text strings.Builder
-	w.report(&text)
+	chart(&text, []int{0, 8, 4, 1, 0, 0, 0, 0, 0, 0, 2})
 	require.Equal(t, `dials since SIGTERM, a bar for each 100 ms; the highest is 8:
   | █▄▁      | 13
   |▂         | 2
-messages: 7, of which 0 were sent again by the next connection; lost messages: 1
 `, text.String())
 }
 

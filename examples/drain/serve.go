@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -78,7 +76,7 @@ func meet(group *drain.Group) http.Handler {
 		if r.URL.Query().Has("notice") { // this client understands the message
 			notice = func(by time.Time) {
 				by = by.Add(-time.Until(by) / 5) // because the next connection takes a moment
-				ws.Write(r.Context(), websocket.MessageText, []byte(leaveBy+strconv.FormatInt(by.UnixMilli(), 10)))
+				ws.Write(r.Context(), websocket.MessageText, []byte(by.Format(leaveBy)))
 			}
 		}
 		defer group.AddNotice(closer, notice).Remove()
@@ -91,12 +89,11 @@ func meet(group *drain.Group) http.Handler {
 	})
 }
 
-// leaveBy is how the message begins that tells a client to leave. A time in ms since 1970 follows.
-const leaveBy = "leave by "
+// leaveBy is the layout of the message that tells a client to leave.
+const leaveBy = "leave by " + time.RFC3339Nano
 
 // parseLeave returns the time in such a message.
 func parseLeave(text string) (by time.Time, ok bool) {
-	ms, ok := strings.CutPrefix(text, leaveBy)
-	n, err := strconv.ParseInt(ms, 10, 64)
-	return time.UnixMilli(n), ok && err == nil
+	by, err := time.Parse(leaveBy, text)
+	return by, err == nil
 }

@@ -1,18 +1,13 @@
-// Lines has a TCP client for messages that are lines, and a download. Both keep trying while
-// the server is away.
+// Lines has a TCP client for messages that are lines. It keeps trying while the server is away.
 //
 //	lines serve [-addr 127.0.0.1:7000]              answers each line with the same line, and PING with PONG
 //	lines talk [-addr 127.0.0.1:7000] [-ping PING]  sends typed lines, prints received lines
-//	lines get [-for 2m] URL                         prints the answer of an HTTP server
 //
 // The client to copy is in talk.go: a [reconnect.Conn] over [dialer.Framed] with
-// [conn.Lines]. It keeps what is typed while the server is away, and sends it when the
+// [conn.Lines]. It keeps the lines that are typed while the server is away, and sends them when the
 // server is back. It shows which lines were not sent, and why. TCP has no ping. With -ping
 // the client sends that line when it has received nothing for a while, and any answer shows
-// that the server is alive.
-//
-// The download is in get.go. It gives the DialContext of [dialer.Dialer] to net/http. The
-// rest of the program need not know that the server may be away. The server is in serve.go.
+// that the server is alive. The server is in serve.go.
 package main
 
 import (
@@ -23,12 +18,10 @@ import (
 
 func main() { os.Exit(example.Main()) }
 
-const usage = `usage: lines serve [-addr HOST:PORT]
-       lines talk [-addr HOST:PORT] [-ping LINE]
-       lines get [-for DURATION] URL
-`
-
 var example = command.Program{
-	Name: "lines", Usage: usage,
-	Commands: map[string]command.Func{"serve": serve, "talk": talk, "get": get},
+	Name: "lines",
+	Usage: `usage: lines serve [-addr HOST:PORT]
+       lines talk [-addr HOST:PORT] [-ping LINE]
+`,
+	Commands: map[string]command.Func{"serve": serve, "talk": talk},
 }

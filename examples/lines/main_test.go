@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -27,7 +24,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func serving(t *testing.T, addr string) *program.Filter {
+func serving(t *testing.T, addr string) *program.Program {
 	p := program.StartFilter(t, "serve", "-addr", addr)
 	p.WantLines("listening on " + addr)
 	return p
@@ -101,39 +98,14 @@ func TestALineThatIsTooLongIsRefusedWithAReason(t *testing.T) {
 	client.Await("lines talk: lines that were not sent: 1\n")
 }
 
-func TestGetWaitsForTheServer(t *testing.T) {
-	addr := freeAddr(t)
-	client := program.StartFilter(t, "get", "http://"+addr+"/")
-	client.Await("next try in")
-	l, err := net.Listen("tcp", addr)
-	require.NoError(t, err)
-	server := &httptest.Server{
-		Listener: l,
-		Config:   &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello\n") })},
-	}
-	server.Start()
-	defer server.Close()
-	client.WantLines("hello")
-	require.Equal(t, 0, client.ExitCode())
-}
-
-func TestGetGivesUp(t *testing.T) {
-	client := program.StartFilter(t, "get", "-for", "1ms", "http://"+freeAddr(t)+"/")
-	require.Equal(t, 1, client.ExitCode())
-	require.Contains(t, client.String(), ": gave up after ") // and why, if 1 ms was enough for an answer
-}
-
 func TestAnInterruptEndsEveryCommand(t *testing.T) {
 	addr := freeAddr(t)
-	for _, p := range []*program.Filter{serving(t, addr), program.StartFilter(t, "talk", "-addr", addr), program.StartFilter(t, "get", "http://"+freeAddr(t)+"/")} {
-		switch p.Cmd.Args[1] {
-		case "talk":
+	for _, p := range []*program.Program{serving(t, addr), program.StartFilter(t, "talk", "-addr", addr)} {
+		if p.Cmd.Args[1] == "talk" {
 			p.Await("-- ")
-		case "get":
-			p.Await("next try in")
 		}
 		p.Interrupt()
-		require.Equal(t, map[string]int{"serve": 0, "talk": 0, "get": 1}[p.Cmd.Args[1]], p.ExitCode())
+		require.Zero(t, p.ExitCode())
 	}
 }
 
@@ -142,7 +114,6 @@ func TestWrongUsageIsAnError(t *testing.T) {
 		{"", "usage: lines serve"},
 		{"sing", `lines: there is no command "sing"`},
 		{"talk -x", "flag provided but not defined: -x"},
-		{"get", "lines get: the URL is missing"},
 		{"serve extra", `lines serve: unexpected arguments ["extra"]`},
 	} {
 		p := program.StartFilter(t, strings.Fields(c.args)...)

@@ -55,7 +55,7 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 	}
 	in := terminal.NewInput(s.In, maxLine)
 	defer in.Close()
-	listen(ctx, c, in, send)
+	in.Each(ctx, c.Done(), send)
 	select {
 	case <-c.Done():
 		return c.Err()
@@ -66,26 +66,6 @@ func talk(ctx context.Context, args []string, s command.Streams) error {
 		return fmt.Errorf("lines that were not sent: %d", n)
 	}
 	return err
-}
-
-// listen sends typed lines until the input, ctx or c ends, and those that were read by then.
-func listen(ctx context.Context, c *reconnect.Conn, in *terminal.Input, send func(line string)) {
-	for {
-		select {
-		case line, more := <-in.Lines():
-			if !more {
-				return
-			}
-			send(line)
-			continue
-		case <-ctx.Done():
-		case <-c.Done():
-		}
-		for _, line := range in.Rest() {
-			send(line)
-		}
-		return
-	}
 }
 
 // liveness returns a probe that sends line, or the default if line is empty.

@@ -43,11 +43,12 @@ func (m *market) start() error {
 
 // dialer returns a dialer for clients of m, which fetches a token for each dial.
 func (m *market) dialer() *dialer.WebSocket {
+	addr := m.addr // because start sets it again while a dial is under way
 	return &dialer.WebSocket{
-		URL:  "ws://" + m.addr + "/feed",
+		URL:  "ws://" + addr + "/feed",
 		Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: 1 << 20}}, // the default is 16 MiB
 		Prepare: func(ctx context.Context, r *dialer.Request) error {
-			token, err := venue.FetchToken(ctx, "http://"+m.addr+"/token")
+			token, err := venue.FetchToken(ctx, "http://"+addr+"/token")
 			r.Header.Set("Authorization", "Bearer "+token)
 			return err
 		},

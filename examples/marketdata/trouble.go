@@ -5,10 +5,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"sync/atomic"
+	"reflect"
 	"time"
 
 	"github.com/redial-go/redial/examples/books"
@@ -19,166 +17,112 @@ import (
 
 // trouble is a way in which the venue misbehaves.
 type trouble struct {
-	name    string
-	begin   func()
-	lasts   time.Duration // until end is called
-	end     func() error  // nil: it is over at once
-	symbols []string      // what the client wants from then on; nil: as before
+	name  string
+	begin func()
+	end   func() error // called a second later; nil: it is over at once
 }
 
 func (m *market) troubles() []trouble {
 	cut := func(d venue.Door) func() { return func() { m.SetDoor(d); m.Cut() } }
 	welcome := func() error { m.SetDoor(venue.Open); return nil }
 	return []trouble{
-		{"is killed and comes back", m.kill, time.Second, m.start, nil},
-		{"falls silent (half-open)", m.Mute, 0, nil, nil},
-		{"closes with 1012", func() { m.Shut(1012, "restart") }, 0, nil, venue.Symbols},
-		{"answers 503, Retry-After: 1", cut(venue.Busy), time.Second, welcome, nil},
-		{"accepts and drops", cut(venue.Drops), time.Second, welcome, []string{"ADA-USD", "GO-USD"}},
-		{"sends an oversized message", func() { m.Shout(2 << 20) }, 0, nil, nil},
-		{"leaves an update out", m.Skip, 0, nil, nil},
+		{"is killed and comes back", m.kill, m.start},
+		{"falls silent (half-open)", m.Mute, nil},
+		{"closes with 1012", func() { m.Shut(1012, "restart") }, nil},
+		{"answers 503, Retry-After: 1", cut(venue.Busy), welcome},
+		{"accepts and drops", cut(venue.Drops), welcome},
+		{"sends an oversized message", func() { m.Shout(2 << 20) }, nil},
+		{"leaves an update out", m.Skip, nil},
 	}
 }
 
-// tour leads a client through all troubles, and then through a rotation. It does not depend on the
-// speed of the machine: each step waits until it sees what it expects.
+// tour leads a client through all troubles, and then through a rotation.
 type tour struct {
 	market *market
 	client *books.Client
 	log    *slog.Logger
-	wanted []string     // the books that the client is to have
-	breaks atomic.Int64 // how often a book got stale
 }
 
-const (
-	stepLimit   = 10 * time.Second
-	stableAfter = time.Second // a session that was ready for so long has ended the outage
-)
-
-// seen notes what has happened to a book. The reader calls it.
+// seen logs the end and the return of a book. The reader calls it.
 func (t *tour) seen(e *books.Event) {
 	switch e.Kind {
 	case bridge.EventStale:
-		t.breaks.Add(1)
 		t.log.Info("book is stale", "book", e.Key, "cause", e.Err)
 	case bridge.EventHealed:
 		t.log.Info("book is right", "book", e.Key, "seq", e.Last)
 	}
 }
 
-// want changes what the client wants.
-func (t *tour) want(symbols []string) {
-	t.wanted = symbols
-	t.client.Want(symbols...)
-	t.log.Info("client wants", "books", symbols)
-}
-
-// run returns an error if a trouble was not survived, or if a book is wrong in the end.
+// run returns an error if the client does not survive a trouble, or if its books are not those of the
+// venue in the end.
 func (t *tour) run(ctx context.Context) error {
-	t.want([]string{"C-USD", "GO-USD"})
+	t.client.Want(venue.Symbols...)
 	for _, trouble := range t.market.troubles() {
-		if trouble.symbols != nil {
-			t.want(trouble.symbols)
-		}
-		if err := t.survive(ctx, trouble); err != nil {
-			return fmt.Errorf("the venue %s: %w", trouble.name, err)
-		}
-	}
-	if err := t.rotate(ctx); err != nil {
-		return fmt.Errorf("rotation: %w", err)
-	}
-	t.market.Halt()
-	if err := t.until(ctx, "the books are not those of the venue", t.equal); err != nil {
-		return err
-	}
-	t.log.Info("ok: the client survived all, the rotation lost nothing, and the books are those of the venue")
-	return nil
-}
-
-// survive has the venue misbehave, and waits until all books are right again.
-func (t *tour) survive(ctx context.Context, trouble trouble) error {
-	if err := t.until(ctx, "the client was not in sync before", t.calm); err != nil {
-		return err
-	}
-	before, start := t.breaks.Load(), time.Now()
-	t.log.Warn("the venue " + trouble.name)
-	trouble.begin()
-	if trouble.end != nil {
-		select {
-		case <-time.After(trouble.lasts):
-		case <-ctx.Done():
-		}
-		t.log.Warn("the venue behaves again")
-		if err := trouble.end(); err != nil {
+		sleep(ctx, time.Second)
+		if err := t.until(ctx, t.valid); err != nil {
 			return err
 		}
-	}
-	if err := t.until(ctx, "the client is not in sync", func() bool { return t.breaks.Load() > before && t.inSync() }); err != nil {
-		return err
-	}
-	t.log.Info("all books are right", "after", time.Since(start).Round(time.Millisecond))
-	return nil
-}
-
-// rotate has the client replace its session, as it does each day. No book may get stale by that.
-func (t *tour) rotate(ctx context.Context) error {
-	if err := t.until(ctx, "the client was not in sync before", t.calm); err != nil {
-		return err
-	}
-	before, session := t.breaks.Load(), t.client.Feed.Status().Session
-	t.log.Info("the client replaces its session", "session", session)
-	t.client.Feed.Rotate(session, reconnect.Advice{})
-	switched := func() bool { return t.client.Feed.Status().Session > session && t.inSync() }
-	if err := t.until(ctx, "the client did not switch", switched); err != nil {
-		return err
-	}
-	if t.breaks.Load() > before {
-		return errors.New("it has made books stale")
-	}
-	return nil
-}
-
-// inSync reports whether the client has a valid book of the ready session for each symbol that it
-// wants, and the venue agrees.
-func (t *tour) inSync() bool {
-	s := t.client.Feed.Status()
-	for _, symbol := range t.wanted {
-		if b := t.client.View(symbol); !b.Valid() || b.Session != s.Session {
-			return false
+		t.log.Warn("the venue " + trouble.name)
+		trouble.begin()
+		sleep(ctx, time.Second)
+		if trouble.end != nil {
+			t.log.Warn("the venue behaves again")
+			if err := trouble.end(); err != nil {
+				return err
+			}
 		}
 	}
-	return s.State == reconnect.StateReady && t.client.Set.Stats().Held == len(t.wanted)
+	sleep(ctx, time.Second)
+	if err := t.until(ctx, t.valid); err != nil {
+		return err
+	}
+	t.log.Info("the client replaces its session, as it does each day")
+	t.client.Feed.Rotate(t.client.Feed.Status().Session, reconnect.Advice{})
+	sleep(ctx, time.Second)
+	t.market.Halt()
+	if err := t.until(ctx, t.equal); err != nil {
+		return err
+	}
+	t.log.Info("ok: the books are those of the venue")
+	return nil
 }
 
-// calm reports whether the client has been in sync for so long that its next wait is the first again.
-func (t *tour) calm() bool {
-	return t.inSync() && time.Since(t.client.Feed.Status().Since) > stableAfter
-}
-
-// equal reports whether the client's books are those of the venue.
-func (t *tour) equal() bool {
-	for _, symbol := range t.wanted {
-		ours, theirs := t.client.View(symbol), t.market.Book(symbol)
-		if !ours.Valid() || ours.Seq != theirs.Seq || !maps.Equal(ours.Bids, theirs.Bids) || !maps.Equal(ours.Asks, theirs.Asks) {
+// valid reports whether the client has all books, and nothing is missing in them.
+func (t *tour) valid() bool {
+	for _, symbol := range venue.Symbols {
+		if b := t.client.View(symbol); !b.Valid() {
 			return false
 		}
 	}
 	return true
 }
 
-// until waits until right returns true. If that takes too long, it returns an error that begins
-// with wrong.
-func (t *tour) until(ctx context.Context, wrong string, right func() bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, fmt.Errorf("for %v", stepLimit))
+// equal reports whether the books are those of the venue.
+func (t *tour) equal() bool {
+	for _, symbol := range venue.Symbols {
+		if !reflect.DeepEqual(t.client.View(symbol).Book, *t.market.Book(symbol)) {
+			return false
+		}
+	}
+	return t.valid()
+}
+
+// until waits until right returns true, for 10 s at most.
+func (t *tour) until(ctx context.Context, right func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the books are not right after 10 s"))
 	defer cancel()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
 	for !right() {
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", wrong, context.Cause(ctx))
+		if sleep(ctx, 5*time.Millisecond); ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// sleep returns after d, or when ctx has ended.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 // audited is a tour whose client is in sync. An audit checks each event.
 type audited struct {
 	*tour
+	wanted []string     // the books that the client is to have
+	breaks atomic.Int64 // how often a book became stale
+
 	mu   sync.Mutex // guards what follows
 	last map[string]books.Event
 	err  error // the first error
@@ -32,22 +36,57 @@ func connected(t *testing.T) *audited {
 	require.NoError(t, err)
 	t.Cleanup(m.close)
 	c, err := books.Follow(m.dialer(), &reconnect.Options{
-		Rotate: reconnect.Rotation{Drain: 50 * time.Millisecond},
-		Run:    reconnect.RunOptions{Policy: &backoff.Exponential{Base: 20 * time.Millisecond, Cap: 20 * time.Millisecond}},
+		Liveness: reconnect.Liveness{Limit: 3 * time.Second},
+		Rotate:   reconnect.Rotation{Drain: 50 * time.Millisecond},
+		Run:      reconnect.RunOptions{Policy: &backoff.Exponential{Base: 20 * time.Millisecond, Cap: 20 * time.Millisecond}},
 	})
 	require.NoError(t, err)
 	a := &audited{tour: &tour{market: m, client: c, log: slog.New(slog.DiscardHandler)}, last: map[string]books.Event{}}
 	read := make(chan error, 1)
 	go func() { read <- c.Read(context.Background(), a.check) }() // <-read waits for it
 	t.Cleanup(func() { c.Feed.Close(); <-read })
-	a.want([]string{"C-USD", "GO-USD"})
+	a.want(venue.Symbols...)
 	a.await(t, a.inSync)
 	return a
 }
 
+func (a *audited) want(symbols ...string) {
+	a.wanted = symbols
+	a.client.Want(symbols...)
+}
+
 func (a *audited) await(t *testing.T, right func() bool) {
 	t.Helper()
-	require.NoError(t, a.until(t.Context(), "not so", right))
+	require.NoError(t, a.until(t.Context(), right))
+}
+
+// inSync reports whether the client has a valid book of the ready session for each symbol that it
+// wants, and the venue agrees.
+func (a *audited) inSync() bool {
+	s := a.client.Feed.Status()
+	for _, symbol := range a.wanted {
+		if b := a.client.View(symbol); !b.Valid() || b.Session != s.Session {
+			return false
+		}
+	}
+	return s.State == reconnect.StateReady && a.client.Set.Stats().Held == len(a.wanted)
+}
+
+// survives has the venue misbehave, and waits until all books are right again.
+func (a *audited) survives(t *testing.T, begin func()) {
+	t.Helper()
+	before := a.breaks.Load()
+	begin()
+	a.await(t, func() bool { return a.breaks.Load() > before && a.inSync() })
+}
+
+// rotates has the client replace its session. No book may become stale by that.
+func (a *audited) rotates(t *testing.T) {
+	t.Helper()
+	before, session := a.breaks.Load(), a.client.Feed.Status().Session
+	a.client.Feed.Rotate(session, reconnect.Advice{})
+	a.await(t, func() bool { return a.client.Feed.Status().Session > session && a.inSync() })
+	require.Equal(t, before, a.breaks.Load())
 }
 
 // check notes it if an update is applied to a stale book, twice or before its turn, or after one of
@@ -59,6 +98,7 @@ func (a *audited) check(e *books.Event) {
 	was := a.last[e.Key]
 	switch e.Kind {
 	case bridge.EventStale:
+		a.breaks.Add(1)
 		was.Kind = bridge.EventStale
 		a.last[e.Key] = was
 	case bridge.EventLive, bridge.EventSnapshot:
@@ -73,14 +113,10 @@ func (a *audited) check(e *books.Event) {
 func TestEachUpdateIsAppliedOnceAndInOrder(t *testing.T) {
 	a := connected(t)
 	for range 3 {
-		for _, trouble := range []func(){a.market.Cut, a.market.Skip, func() { a.market.Shut(1012, "restart") }} {
-			before := a.breaks.Load()
-			trouble()
-			a.await(t, func() bool { return a.breaks.Load() > before && a.inSync() })
-		}
-		session := a.client.Feed.Status().Session
-		a.client.Feed.Rotate(session, reconnect.Advice{})
-		a.await(t, func() bool { return a.client.Feed.Status().Session > session && a.inSync() })
+		a.survives(t, a.market.Cut)
+		a.survives(t, a.market.Skip)
+		a.survives(t, func() { a.market.Shut(1012, "restart") })
+		a.rotates(t)
 	}
 	a.market.Halt()
 	a.await(t, a.equal)
@@ -89,23 +125,39 @@ func TestEachUpdateIsAppliedOnceAndInOrder(t *testing.T) {
 	require.NoError(t, a.err)
 }
 
+func TestTheClientSurvivesEachTrouble(t *testing.T) {
+	t.Parallel()
+	a := connected(t)
+	for i, trouble := range a.market.troubles() {
+		a.want(append([]string{"GO-USD"}, venue.Symbols[:i%3]...)...) // other books each time
+		a.await(t, a.inSync)
+		a.survives(t, func() {
+			trouble.begin()
+			if trouble.end != nil {
+				time.Sleep(100 * time.Millisecond)
+				require.NoError(t, trouble.end())
+			}
+		})
+	}
+	a.rotates(t)
+}
+
 func TestABookThatIsBehindIsNotEqual(t *testing.T) {
 	a := connected(t)
 	a.market.Halt()
 	a.await(t, a.equal)
-	a.wanted = []string{"ADA-USD"} // of which there is none
-	require.False(t, a.equal())
 	other, err := openMarket(venue.New(&venue.Options{Tick: time.Hour}))
 	require.NoError(t, err)
 	defer other.close()
-	a.wanted, a.market = []string{"GO-USD"}, other
+	a.market = other
 	require.False(t, a.equal())
+	a.client.Want("C-USD", "GO-USD")
+	require.False(t, a.valid())
 }
 
 func TestAGapMakesOneBookStale(t *testing.T) {
 	a := connected(t)
-	a.market.Skip()
-	a.await(t, func() bool { return a.breaks.Load() > 0 && a.inSync() })
+	a.survives(t, a.market.Skip)
 	require.EqualValues(t, 1, a.breaks.Load())
 	require.EqualValues(t, 1, a.client.Feed.Status().Session)
 }
@@ -122,7 +174,7 @@ func TestAnUnknownSymbolCostsItselfOnly(t *testing.T) {
 func TestAVenueThatStaysAwayFailsTheTour(t *testing.T) {
 	a := connected(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	a.await(t, func() bool { return a.until(ctx, "", a.calm) == nil })
-	err := a.survive(ctx, trouble{name: "stays away", begin: func() { a.market.kill(); cancel(errors.New("enough")) }})
-	require.EqualError(t, err, "the client is not in sync: enough")
+	a.market.kill()
+	cancel(errors.New("enough"))
+	require.EqualError(t, a.until(ctx, func() bool { return a.breaks.Load() > 0 && a.valid() }), "enough")
 }

@@ -6,8 +6,7 @@
 //	http.HandleFunc("/token", v.Token)  // a token for one login
 //
 // A client sends its token in the header Authorization ("Bearer TOKEN"), or in its first message,
-// because a page cannot set a header. When it was welcomed it subscribes to books. It gets a snapshot of each, and after it every update, whose numbers have
-// no gap. The methods of a Venue that make trouble are for a drill, or for a test.
-//
-// The messages and the book are for both sides, so they build for js/wasm too.
+// because a page cannot set a header. After the welcome it subscribes to books. It gets a snapshot of
+// each, and then every update; the numbers of the updates have no gap. Some methods of a Venue make
+// trouble, for a drill or a test. The messages and the book build for js/wasm too.
 package venue

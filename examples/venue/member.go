@@ -59,7 +59,7 @@ func (v *Venue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for err == nil {
 		var request Message
 		if request, err = m.read(v.ctx); err == nil {
-			err = v.answer(m, &request)
+			v.answer(m, &request)
 		}
 	}
 	v.dismiss(m, websocket.CloseStatus(err))
@@ -127,11 +127,8 @@ func (m *member) read(ctx context.Context) (Message, error) {
 	}
 }
 
-// sendMessage queues a message. The caller holds the venue's mu. The error is always nil.
-func (m *member) sendMessage(msg Message) error {
-	m.send(msg.Encode().Data)
-	return nil
-}
+// sendMessage queues a message. The caller holds the venue's mu.
+func (m *member) sendMessage(msg Message) { m.send(msg.Encode().Data) }
 
 func (m *member) send(text []byte) {
 	select {

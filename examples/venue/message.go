@@ -10,7 +10,7 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// Message is a message to the venue, or from it. What is empty is left out.
+// Message is a message to the venue, or from it. Empty fields are left out.
 type Message struct {
 	Op    string   `json:"op,omitempty"`    // to it: "login", "subscribe", "unsubscribe", "snapshot", "ping"
 	ID    string   `json:"id,omitempty"`    // of a request, and of its answer

@@ -246,18 +246,18 @@ func (v *Venue) change() {
 	}
 }
 
-// answer carries out a request of m. An error ends the connection.
-func (v *Venue) answer(m *member, r *Message) error {
+// answer carries out a request of m.
+func (v *Venue) answer(m *member, r *Message) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, symbol := range r.Books {
-		if v.books[symbol] == nil {
-			return m.sendMessage(Message{ID: r.ID, Type: "error", Error: fmt.Sprintf("there is no book %q", symbol)})
-		}
+	done := Message{ID: r.ID, Type: "done"}
+	if i := slices.IndexFunc(r.Books, func(symbol string) bool { return v.books[symbol] == nil }); i >= 0 {
+		m.sendMessage(Message{ID: r.ID, Type: "error", Error: fmt.Sprintf("there is no book %q", r.Books[i])})
+		return
 	}
 	switch r.Op {
 	case "ping":
-		return m.sendMessage(Message{Type: "pong"})
+		done = Message{Type: "pong"}
 	case "snapshot", "subscribe":
 		for _, symbol := range r.Books {
 			b := v.books[symbol]
@@ -269,7 +269,7 @@ func (v *Venue) answer(m *member, r *Message) error {
 			delete(m.subscribed, symbol)
 		}
 	default:
-		return m.sendMessage(Message{ID: r.ID, Type: "error", Error: fmt.Sprintf("there is no operation %q", r.Op)})
+		done = Message{ID: r.ID, Type: "error", Error: fmt.Sprintf("there is no operation %q", r.Op)}
 	}
-	return m.sendMessage(Message{ID: r.ID, Type: "done"})
+	m.sendMessage(done)
 }

@@ -1,11 +1,10 @@
-//go:build !js
-
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -16,26 +15,41 @@ import (
 // caller is the client of a voice service.
 type caller struct {
 	line   *reconnect.Conn
-	rotate bool   // a warning is heeded
+	frames *frames
+	rotate bool   // heed the warnings; set before call
 	handle string // of the call; only open uses it
-	said   tally  // the frames of the caller
-	heard  tally  // those of the service
 }
 
-// newCaller begins a call. The caller's Conn must be closed.
-func newCaller(d reconnect.Dialer, p *plan) (c *caller, err error) {
-	c = &caller{rotate: p.rotate}
-	c.line, err = reconnect.New(d, &reconnect.Options{
-		OnSession: c.open,
-		Rotate:    reconnect.Rotation{Overlap: p.overlap},
-		Run:       reconnect.RunOptions{Rand: p.rand, Trace: p.trace},
-	})
+// newCaller connects to a service. It sets OnSession in o. The caller then calls call.
+func newCaller(d reconnect.Dialer, f *frames, o *reconnect.Options) (c *caller, err error) {
+	c = &caller{frames: f, rotate: true}
+	o.OnSession = c.open
+	c.line, err = reconnect.New(d, o)
 	return c, err
 }
 
-// open begins the call on a new connection, or resumes it. The handle comes with the warning
-// to which this session is the answer. If the last session was lost without one, the handle is
-// the one that the service has given before.
+// call holds a call of this length, and ends the connection.
+func (c *caller) call(ctx context.Context, length time.Duration) error {
+	timed, stop := context.WithTimeoutCause(ctx, length+10*time.Second, errors.New("the last frames have not come within 10 s"))
+	defer stop()
+	ctx, cancel := context.WithCancelCause(timed)
+	var speaking sync.WaitGroup
+	speaking.Go(func() {
+		if err := c.speak(ctx, uint64(length/every)); err != nil {
+			cancel(err)
+		}
+	})
+	err := c.listen(ctx)
+	cancel(err) // because there is nobody to speak to
+	speaking.Wait()
+	leave, left := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer left()
+	c.line.Shutdown(leave) // its error is that the service has not answered in time
+	return err
+}
+
+// open begins the call on a new connection, or resumes it. If this session is the answer to a
+// warning, the handle is the warning's. Otherwise it is the handle of the last "ready".
 func (c *caller) open(ctx context.Context, o *reconnect.Opening) error {
 	handle, warned := reconnect.HintFrom(ctx).(string)
 	if !warned {
@@ -52,15 +66,9 @@ func (c *caller) open(ctx context.Context, o *reconnect.Opening) error {
 		if err != nil {
 			return err
 		}
-		if m.Type == conn.Text {
-			answer, err := decode(m.Data)
-			if err != nil {
-				return err
-			}
-			if answer.Type == "ready" {
-				c.handle = answer.Handle
-				return nil
-			}
+		if answer, err := decode(m.Data); m.Type == conn.Text && err == nil && answer.Type == "ready" {
+			c.handle = answer.Handle
+			return nil
 		}
 		if err := o.Deliver(m); err != nil { // it belongs to the call
 			return err
@@ -69,16 +77,16 @@ func (c *caller) open(ctx context.Context, o *reconnect.Opening) error {
 }
 
 // speak sends frames and then hangs up.
-func (c *caller) speak(ctx context.Context, frames int) error {
+func (c *caller) speak(ctx context.Context, frames uint64) error {
 	if err := c.line.AwaitReady(ctx); err != nil {
 		return err
 	}
 	beat(ctx, func(n uint64) bool {
-		c.said.frame(n)
+		c.frames.toService.send()
 		// If Write fails the frame is lost, because sound that is late is of no use. While
 		// one session replaces another Write does not fail: it goes by either of them, or waits.
 		_ = c.line.Write(ctx, conn.Message{Type: conn.Binary, Data: frame(n)})
-		return n < uint64(frames)
+		return n < frames
 	})
 	for ctx.Err() == nil {
 		if err := c.line.AwaitReady(ctx); err != nil {
@@ -104,7 +112,7 @@ func (c *caller) listen(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			c.heard.frame(n)
+			c.frames.toCaller.receive(n)
 		default:
 			q, err := decode(m.Data)
 			if err != nil {

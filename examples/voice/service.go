@@ -1,30 +1,28 @@
-//go:build !js
-
 package main
 
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 )
 
-// service is a voice service with one call. It ends every connection after some time, with a
-// warning. The call outlives the connections over which it goes.
+// service is a voice service with one call. It ends every connection after its life, with a
+// warning when a fifth of the life is left. The call outlives the connections over which it goes.
 type service struct {
-	life, warn time.Duration
-	heard      tally           // the frames of the caller
-	said       tally           // those of the service
-	ctx        context.Context // of the call
-	cancel     context.CancelFunc
-	work       sync.WaitGroup // the goroutines in serve and in speak
+	life   time.Duration
+	frames frames
+	ctx    context.Context // of the call
+	cancel context.CancelFunc
+	work   sync.WaitGroup // all goroutines
+	handle string         // of the call
 
-	mu     sync.Mutex // guards what follows; never held across I/O
-	handle string     // of the call; "": it has not begun
-	line   *line      // by which the service speaks
-	over   bool       // the caller has hung up
+	line atomic.Pointer[line] // by which the service speaks; nil before the call
+	over atomic.Bool          // the caller has hung up
 }
 
 const (
@@ -33,8 +31,8 @@ const (
 )
 
 // newService returns a service. The caller closes it.
-func newService(life, warn time.Duration) *service {
-	s := &service{life: life, warn: warn}
+func newService(life time.Duration) *service {
+	s := &service{life: life, handle: rand.Text()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -45,7 +43,14 @@ func (s *service) close() {
 	s.work.Wait()
 }
 
-// serve serves one connection until it ends.
+// ServeHTTP serves one connection until it ends.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if ws, err := websocket.Accept(w, r, nil); err == nil {
+		defer ws.CloseNow()
+		s.serve(ws)
+	}
+}
+
 func (s *service) serve(ws *websocket.Conn) {
 	s.work.Add(1)
 	defer s.work.Done()
@@ -55,71 +60,34 @@ func (s *service) serve(ws *websocket.Conn) {
 		ws.Close(websocket.StatusPolicyViolation, "want a setup first")
 		return
 	}
-	handle, ok := s.resume(q.Handle)
-	if !ok {
+	if q.Handle != "" && q.Handle != s.handle {
 		ws.Close(noSuchCall, "no such call")
 		return
 	}
-	l := &line{ws: ws, service: s, moved: make(chan struct{})}
-	if l.write(s.ctx, websocket.MessageText, control{Type: "ready", Handle: handle}.message().Data) != nil {
+	l := &line{ws: ws, service: s}
+	if l.tell(control{Type: "ready", Handle: s.handle}) != nil {
 		return
 	}
-	l.before = s.move(l)
-	over, watched := make(chan struct{}), make(chan struct{})
-	go func() { // <-watched waits for it
-		defer close(watched)
-		l.watch(over, control{Type: "goAway", Handle: handle, TimeLeft: s.warn.Milliseconds()})
-	}()
-	l.read(s.ctx)
-	close(over)
-	ws.CloseNow()
-	<-watched
-}
-
-// resume returns the handle of the call, which it begins if handle is empty and there is none.
-func (s *service) resume(handle string) (call string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if handle != s.handle {
-		return "", false
-	}
-	if handle == "" {
-		s.handle = rand.Text()
-	}
-	return s.handle, true
-}
-
-// move makes the service speak by l from its next frame on, or begin to speak. It returns the connection
-// before.
-func (s *service) move(l *line) (before *line) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, s.line = s.line, l
+	before := s.line.Swap(l) // the next frame goes by l
 	if before == nil {
-		s.work.Go(s.speak) // close waits for it
+		s.work.Go(s.speak)
 	}
-	return before
-}
-
-// hangUp makes the service say goodbye instead of its next frame.
-func (s *service) hangUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
+	ctx, ended := context.WithCancel(s.ctx)
+	s.work.Go(func() { l.expire(ctx) })
+	l.read(ctx, before)
+	ended()
 }
 
 // speak sends frames until the caller has hung up and got the goodbye. A frame that cannot be sent
 // is lost, because sound that is late is of no use.
 func (s *service) speak() {
 	beat(s.ctx, func(n uint64) bool {
-		s.mu.Lock()
-		l, over := s.line, s.over
-		s.mu.Unlock()
-		if over {
-			return l.write(s.ctx, websocket.MessageText, control{Type: "goodbye"}.message().Data) != nil
+		l := s.line.Load()
+		if s.over.Load() {
+			return l.tell(control{Type: "goodbye"}) != nil
 		}
-		s.said.frame(n)
-		_ = l.write(s.ctx, websocket.MessageBinary, frame(n))
+		s.frames.toCaller.send()
+		_ = l.write(websocket.MessageBinary, frame(n))
 		return true
 	})
 }
@@ -128,61 +96,63 @@ func (s *service) speak() {
 type line struct {
 	ws      *websocket.Conn
 	service *service
-	before  *line         // the connection that it replaces; nil: none
-	moved   chan struct{} // closed by the next one, when the caller speaks by that
 }
 
-// read hears the caller until the connection ends.
-func (l *line) read(ctx context.Context) {
+// read hears the caller until the connection ends. With the first message the caller has come over
+// from the line before, which read closes then.
+func (l *line) read(ctx context.Context, before *line) {
+	s := l.service
 	for {
 		kind, data, err := l.ws.Read(ctx)
 		if err != nil {
 			return
 		}
-		if l.before != nil { // the caller has come over, and needs the old connection no more
-			close(l.before.moved)
-			l.before = nil
+		if old := before; old != nil {
+			before = nil
+			s.work.Go(func() { old.ws.Close(websocket.StatusNormalClosure, "the call has moved") })
 		}
 		if kind == websocket.MessageBinary {
 			n, err := number(data)
 			if err != nil {
 				return
 			}
-			l.service.heard.frame(n)
+			s.frames.toService.receive(n)
 		} else if q, err := decode(data); err != nil || q.Type != "hangUp" {
 			return
 		} else {
-			l.service.hangUp()
+			s.over.Store(true)
 		}
 	}
 }
 
-// watch warns the caller and then closes the connection, unless over is closed before.
-func (l *line) watch(over <-chan struct{}, warning control) {
-	timer := time.NewTimer(l.service.life - l.service.warn)
-	defer timer.Stop()
-	for warned := false; ; warned = true {
-		select {
-		case <-over:
-			return
-		case <-l.moved:
-			l.ws.Close(websocket.StatusNormalClosure, "the call has moved")
-			return
-		case <-timer.C:
-		}
-		if warned {
-			l.ws.Close(websocket.StatusGoingAway, "time is up")
-			return
-		}
-		if l.write(context.Background(), websocket.MessageText, warning.message().Data) != nil {
-			return // read notices that the connection has ended
-		}
-		timer.Reset(l.service.warn)
+// expire warns the caller and then closes the connection, unless ctx ends before.
+func (l *line) expire(ctx context.Context) {
+	s := l.service
+	warn := s.life / 5
+	if !sleep(ctx, s.life-warn) || l.tell(control{Type: "goAway", Handle: s.handle, TimeLeft: warn.Milliseconds()}) != nil {
+		return
+	}
+	if sleep(ctx, warn) {
+		l.ws.Close(websocket.StatusGoingAway, "time is up")
 	}
 }
 
-func (l *line) write(ctx context.Context, kind websocket.MessageType, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+// sleep reports whether d has passed before ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (l *line) tell(c control) error {
+	return l.write(websocket.MessageText, c.message().Data)
+}
+
+func (l *line) write(kind websocket.MessageType, data []byte) error {
+	ctx, cancel := context.WithTimeout(l.service.ctx, writeLimit)
 	defer cancel()
 	return l.ws.Write(ctx, kind, data)
 }

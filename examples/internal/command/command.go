@@ -1,6 +1,5 @@
-// Package command runs an example from the command line. What an example was asked for goes to
-// standard output, help too, and errors go to standard error. The exit code is 0, 1 for a
-// failure, or 2 for wrong usage.
+// Package command runs an example from the command line. Results and help go to standard output,
+// and errors to standard error. The exit code is 0, 1 for a failure, or 2 for wrong usage.
 //
 // An example with one command calls [Main]. An example with several is a [Program]:
 //
@@ -100,23 +99,20 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parse parses args. Behind the flags there must be one argument for each of want, which says
-// what it is. With -h Parse prints the help to s.Out and returns [flag.ErrHelp]; any other error is
-// a [UsageError]. A Func returns the error of Parse as it is.
-func Parse(flags *flag.FlagSet, args []string, s Streams, want ...string) error {
+// Parse parses args, which must all be flags. With -h Parse prints the help to s.Out and returns
+// [flag.ErrHelp]; any other error is a [UsageError]. A Func returns the error of Parse as it is.
+func Parse(flags *flag.FlagSet, args []string, s Streams) error {
 	flags.SetOutput(io.Discard) // because package flag prints help and errors to one writer
 	err := flags.Parse(args)
-	switch n := flags.NArg(); {
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		flags.SetOutput(s.Out)
 		flags.Usage()
 		return err
 	case err != nil:
 		return &UsageError{err}
-	case n < len(want):
-		return &UsageError{fmt.Errorf("the %s is missing", want[n])}
-	case n > len(want):
-		return &UsageError{fmt.Errorf("unexpected arguments %q", flags.Args()[len(want):])}
+	case flags.NArg() > 0:
+		return &UsageError{fmt.Errorf("unexpected arguments %q", flags.Args())}
 	}
 	return nil
 }

@@ -14,18 +14,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// greeter is a program whose command says hello to its argument.
-var greeter = Program{Name: "greeter", Usage: "usage: greeter hello WHOM\n", Commands: map[string]Func{
+// greeter is a program whose command says hello.
+var greeter = Program{Name: "greeter", Usage: "usage: greeter hello [-to WHOM]\n", Commands: map[string]Func{
 	"hello": func(_ context.Context, args []string, s Streams) error {
 		flags := flag.NewFlagSet("greeter hello", flag.ContinueOnError)
-		end := flags.String("end", "!", "what comes last")
-		if err := Parse(flags, args, s, "name"); err != nil {
+		to := flags.String("to", "all", "greet this `one`")
+		if err := Parse(flags, args, s); err != nil {
 			return err
 		}
-		if flags.Arg(0) == "nobody" {
+		if *to == "nobody" {
 			return errors.New("there is nobody")
 		}
-		_, err := fmt.Fprint(s.Out, "hello ", flags.Arg(0), *end)
+		_, err := fmt.Fprint(s.Out, "hello ", *to)
 		return err
 	},
 }}
@@ -36,17 +36,16 @@ func TestTheExitCodeSaysWhatWasWrong(t *testing.T) {
 		code       int
 		out, notes string
 	}{
-		{"hello ann", 0, "hello ann!", ""},
-		{"hello -end ? ann", 0, "hello ann?", ""},
-		{"hello nobody", 1, "", "greeter hello: there is nobody\n"},
-		{"", 2, "", "usage: greeter hello WHOM\n"},
+		{"hello", 0, "hello all", ""},
+		{"hello -to ann", 0, "hello ann", ""},
+		{"hello -to nobody", 1, "", "greeter hello: there is nobody\n"},
+		{"", 2, "", "usage: greeter hello [-to WHOM]\n"},
 		{"bye", 2, "", "greeter: there is no command \"bye\"\ngreeter: see greeter -h\n"},
-		{"hello", 2, "", "greeter hello: the name is missing\ngreeter hello: see greeter hello -h\n"},
-		{"hello ann bob", 2, "", "greeter hello: unexpected arguments [\"bob\"]\ngreeter hello: see greeter hello -h\n"},
-		{"hello -x ann", 2, "", "greeter hello: flag provided but not defined: -x\ngreeter hello: see greeter hello -h\n"},
-		{"help", 0, "usage: greeter hello WHOM\n", ""},
-		{"-h", 0, "usage: greeter hello WHOM\n", ""},
-		{"hello -h", 0, "Usage of greeter hello:\n  -end string\n    \twhat comes last (default \"!\")\n", ""},
+		{"hello bob", 2, "", "greeter hello: unexpected arguments [\"bob\"]\ngreeter hello: see greeter hello -h\n"},
+		{"hello -x", 2, "", "greeter hello: flag provided but not defined: -x\ngreeter hello: see greeter hello -h\n"},
+		{"help", 0, "usage: greeter hello [-to WHOM]\n", ""},
+		{"-h", 0, "usage: greeter hello [-to WHOM]\n", ""},
+		{"hello -h", 0, "Usage of greeter hello:\n  -to one\n    \tgreet this one (default \"all\")\n", ""},
 	} {
 		var out, notes strings.Builder
 		require.Equal(t, c.code, greeter.Run(t.Context(), strings.Fields(c.args), Streams{Out: &out, Notes: &notes}), c.args)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -41,13 +42,15 @@ func Main(m *testing.M, run func() int, ignore ...goleak.Option) {
 
 // Program is a process that a test has started.
 type Program struct {
-	*Output // both standard output and standard error, unless connect sets others
+	*Output         // both standard output and standard error, unless connect sets others
+	Out     *Output // standard output, of StartFilter
 	Cmd     *exec.Cmd
 	Stdin   io.Writer
 	Copying sync.WaitGroup // what copies the output, if it is not package exec
 
 	t     *testing.T
 	ended chan struct{}
+	want  string // the lines of Out that the test has waited for
 }
 
 // Start starts the program of this test binary, with pipes. The process is killed after a
@@ -59,6 +62,17 @@ func Start(t *testing.T, args ...string) *Program {
 		require.NoError(t, err)
 		p.Stdin = in
 		p.Cmd.Stdout, p.Cmd.Stderr = p, p
+	}, args...)
+}
+
+// StartFilter is Start, but standard output goes to Out, and Output has standard error alone.
+func StartFilter(t *testing.T, args ...string) *Program {
+	t.Helper()
+	return StartWith(t, func(p *Program) {
+		in, err := p.Cmd.StdinPipe()
+		require.NoError(t, err)
+		p.Out = p.NewOutput()
+		p.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = in, p.Out, p
 	}, args...)
 }
 
@@ -93,6 +107,15 @@ func (p *Program) NewOutput() *Output {
 	o := NewOutput(p.t)
 	o.ended = p.ended
 	return o
+}
+
+// WantLines waits for the next lines of Out.
+func (p *Program) WantLines(want ...string) {
+	p.t.Helper()
+	for _, line := range want {
+		p.want += line + "\n"
+		p.Out.Find("^" + regexp.QuoteMeta(p.want))
+	}
 }
 
 // Type enters lines.

@@ -17,25 +17,19 @@ const (
 	CtrlD = "\x04"
 )
 
-// OnTerminal is a program on a pseudo-terminal, whose keyboard is Stdin and whose screen is
-// Output.
-type OnTerminal struct {
-	*Program
-	keyboard *os.File
-}
-
-// StartOnTerminal starts the program on a pseudo-terminal of 24 rows and 60 columns.
-func StartOnTerminal(t *testing.T, args ...string) *OnTerminal {
+// StartOnTerminal starts the program on a pseudo-terminal of 24 rows and 60 columns, whose keyboard is
+// Stdin and whose screen is Output.
+func StartOnTerminal(t *testing.T, args ...string) *Program {
 	t.Helper()
 	return StartOnTerminalWith(t, func(*Program) {}, args...)
 }
 
 // StartOnTerminalWith is StartOnTerminal, but connect may set some files of Cmd to others.
-func StartOnTerminalWith(t *testing.T, connect func(*Program), args ...string) *OnTerminal {
+func StartOnTerminalWith(t *testing.T, connect func(*Program), args ...string) *Program {
 	t.Helper()
 	keyboard, tty := openTerminal(t)
-	p := &OnTerminal{keyboard: keyboard}
-	p.Program = StartWith(t, func(p *Program) {
+	t.Cleanup(func() { keyboard.Close() })
+	p := StartWith(t, func(p *Program) {
 		p.Stdin = keyboard
 		p.Copying.Go(func() { io.Copy(p, keyboard) }) // until no process has the terminal open
 		p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = tty, tty, tty
@@ -46,18 +40,13 @@ func StartOnTerminalWith(t *testing.T, connect func(*Program), args ...string) *
 		}
 	}, args...)
 	require.NoError(t, tty.Close())
-	t.Cleanup(func() {
-		p.Cmd.Process.Kill()
-		p.ExitCode()
-		keyboard.Close()
-	})
 	return p
 }
 
-// Resize changes the width of the terminal.
-func (p *OnTerminal) Resize(columns uint16) {
+// Resize changes the width of the program's terminal.
+func (p *Program) Resize(columns uint16) {
 	p.t.Helper()
-	setSize(p.t, p.keyboard, columns)
+	setSize(p.t, p.Stdin.(*os.File), columns)
 }
 
 func openTerminal(t *testing.T) (keyboard, tty *os.File) {

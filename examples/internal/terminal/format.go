@@ -2,7 +2,10 @@ package terminal
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/redial-go/redial/reconnect"
 )
@@ -27,4 +30,21 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Clean returns s with control sequences, invisible characters and bytes that are not UTF-8
+// escaped, so that it is safe on a terminal.
+func Clean(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(fmt.Sprintf("%+q", r), "'"))
+		}
+	}
+	return b.String()
 }

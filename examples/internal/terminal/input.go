@@ -3,6 +3,7 @@ package terminal
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -29,6 +30,27 @@ func NewInput(r io.Reader, limit int) *Input {
 
 // Lines returns the channel on which the lines come. It is closed when the reader has ended.
 func (i *Input) Lines() <-chan string { return i.lines }
+
+// Each calls f with each line, until the input or ctx ends or done is closed. Then it ends the reading,
+// and calls f with the lines that were read by then.
+func (i *Input) Each(ctx context.Context, done <-chan struct{}, f func(line string)) {
+	for {
+		select {
+		case line, more := <-i.lines:
+			if !more {
+				return
+			}
+			f(line)
+			continue
+		case <-ctx.Done():
+		case <-done:
+		}
+		for _, line := range i.Rest() {
+			f(line)
+		}
+		return
+	}
+}
 
 // Rest ends the reading. It returns the whole lines that were read by then, but not received,
 // without waiting for more input. After that no line comes.

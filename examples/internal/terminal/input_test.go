@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"context"
 	"io"
 	"os"
 	"strings"
@@ -108,5 +109,28 @@ func TestReadingStopsWhenItIsClosed(t *testing.T) {
 		in, keyboard := begun(t, text)
 		in.Close()
 		require.NoError(t, keyboard.Close())
+	}
+}
+
+func TestEachTakesTheLinesThatWereReadHoweverItEnds(t *testing.T) {
+	for name, end := range map[string]func(stop func(), done chan struct{}){
+		"the context": func(stop func(), _ chan struct{}) { stop() },
+		"done":        func(_ func(), done chan struct{}) { close(done) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				done := make(chan struct{})
+				more, keyboard := io.Pipe()
+				in := NewInput(io.MultiReader(strings.NewReader(strings.Repeat("x\n", 50)+"half"), more), 100)
+				synctest.Wait() // so that all are read
+				end(stop, done)
+				n := 0
+				in.Each(ctx, done, func(string) { n++ })
+				require.Equal(t, 50, n)
+				require.NoError(t, keyboard.Close())
+			})
+		})
 	}
 }

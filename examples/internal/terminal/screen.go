@@ -66,8 +66,8 @@ func (s *Screen) Start(prompt func() string) {
 	go s.run(prompt) // Close waits for it
 }
 
-// Close shows the lines that are left, removes the prompt, and returns. What is shown after
-// that is dropped.
+// Close shows the lines that are left, removes the prompt, and returns. Later lines
+// are dropped.
 func (s *Screen) Close() {
 	close(s.stop)
 	<-s.stopped

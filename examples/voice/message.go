@@ -1,12 +1,9 @@
-//go:build !js
-
 package main
 
 import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,9 +50,7 @@ func (c control) message() conn.Message {
 }
 
 func decode(data []byte) (c control, err error) {
-	if err = json.Unmarshal(data, &c); err == nil && c.Type == "" {
-		err = errors.New("a control message without a type")
-	}
+	err = json.Unmarshal(data, &c)
 	return c, err
 }
 
