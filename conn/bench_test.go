@@ -5,6 +5,7 @@ package conn
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"syscall"
@@ -132,12 +133,12 @@ func (*sink) Write(p []byte) (int, error) { return len(p), nil }
 
 func BenchmarkWrite(b *testing.B) {
 	var wire Wire
-	connect := func(around func(http.RoundTripper) http.RoundTripper) *websocket.Conn {
+	connect := func(tap func(net.Conn) net.Conn, around func(http.RoundTripper) http.RoundTripper) *websocket.Conn {
 		shake := func(r *http.Request) (*http.Response, error) {
 			client, server := pipe()
 			h := &hijack{header: http.Header{}, conn: server}
 			_, err := websocket.Accept(h, r, nil)
-			return &http.Response{StatusCode: 101, Header: h.header, Body: &sink{*client}}, err
+			return &http.Response{StatusCode: 101, Header: h.header, Body: tap(&sink{*client}).(io.ReadCloser)}, err
 		}
 		ws, _, err := websocket.Dial(context.Background(), "ws://test", &websocket.DialOptions{
 			HTTPClient: &http.Client{Transport: around(handshake(shake))},
@@ -145,9 +146,10 @@ func BenchmarkWrite(b *testing.B) {
 		require.NoError(b, err)
 		return ws
 	}
-	ours := NewWebSocket(connect(wire.Transport), &wire, nil)
+	ours, err := NewWebSocket(connect(wire.Tap, wire.Transport), &wire, nil)
+	require.NoError(b, err)
 	defer ours.CloseNow()
-	coders := connect(func(rt http.RoundTripper) http.RoundTripper { return rt })
+	coders := connect(untapped, func(rt http.RoundTripper) http.RoundTripper { return rt })
 	data := make([]byte, 128)
 	compare(b, func() error {
 		return ours.Write(Message{Binary, data})

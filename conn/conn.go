@@ -11,12 +11,10 @@ import (
 // contexts: a Read has no deadline, a Write has the limit that the constructor got, and
 // Close or CloseNow ends both.
 //
-// One goroutine may read while others write, ping and close. After any error from Read or
-// Write other than [ErrBadMessage] the connection has ended, and only CloseNow may be
-// called.
-// After Close or CloseNow every method returns an error that is
-// [net.ErrClosed], unless an earlier cause ended the connection: then Read
-// returns that cause.
+// One goroutine may read while others write, ping and close. After any error of Read or
+// Write but [ErrBadMessage] the connection has ended, and only CloseNow may be called.
+// After Close or CloseNow every method returns an error that is [net.ErrClosed]; but if an
+// earlier cause ended the connection, Read returns that cause.
 type Conn interface {
 	// Read returns the next whole message, its data appended to buf[:0]; the
 	// data is the caller's. It blocks until a message is complete or the
@@ -24,8 +22,8 @@ type Conn interface {
 	Read(buf []byte) (Message, error)
 
 	// Write sends one whole message and returns when it has been handed to
-	// the kernel. An error that is [ErrNotWritten] means that no byte of it
-	// was; any other leaves its fate unknown.
+	// the kernel. An error that is [ErrNotWritten] means that no byte of the message
+	// was handed over; after any other error its fate is unknown.
 	Write(m Message) error
 
 	// Close ends the connection politely, with a code and a reason where the
@@ -41,7 +39,7 @@ type Conn interface {
 // Pinger is a Conn whose protocol has a ping.
 type Pinger interface {
 	// Ping sends a ping and waits for its answer, which arrives only while
-	// some goroutine is in Read. If ctx ends, Ping returns without an answer; the
+	// some goroutine is in Read. If ctx ends first, Ping returns an error, and the
 	// connection goes on.
 	Ping(ctx context.Context) error
 }
@@ -49,23 +47,23 @@ type Pinger interface {
 // HalfCloser is a Conn whose protocol has no close frame, so that each side can only end
 // its stream.
 type HalfCloser interface {
-	// CloseWrite ends our direction, after what was written. Read goes on, and its
+	// CloseWrite ends our direction, behind all messages written. Read goes on, and its
 	// [io.EOF] is the peer's answer. CloseWrite returns when the end is handed to
 	// the kernel. An error that is [errors.ErrUnsupported] means that nothing has
-	// happened; any other, that the connection is dead.
+	// happened; any other error means that the connection is dead.
 	CloseWrite() error
 }
 
 // Message is one message as it travels.
 type Message struct {
 	Type Type   // Text or Binary
-	Data []byte // see Read and Write of Conn for whose it is
+	Data []byte // after Read the caller's; Write keeps none of it
 }
 
 // TextMessage returns a Text message that holds s.
 func TextMessage(s string) Message { return Message{Type: Text, Data: []byte(s)} }
 
-// JSONMessage returns a Text message that holds v in JSON. The error is that of [json.Marshal].
+// JSONMessage returns a Text message that holds v in JSON, or the error of [json.Marshal].
 func JSONMessage(v any) (Message, error) {
 	data, err := json.Marshal(v)
 	return Message{Type: Text, Data: data}, err
@@ -84,13 +82,13 @@ const (
 	Binary                 // anything
 )
 
-// ErrNotWritten is the error of a Write that has not handed over a single byte, so that
-// the message may be sent again, on another connection.
+// ErrNotWritten is the error of a Write that has handed over no byte, so that the message
+// may be sent again, on another connection.
 var ErrNotWritten = errors.New("not written")
 
-// ErrBadMessage is the error of a Write whose message the Conn refuses, such as one of a
-// Type that its protocol does not have. The error is [ErrNotWritten] too. It is the only
-// error after which the connection goes on.
+// ErrBadMessage is the error of a Write whose message the Conn refuses, such as a message of
+// a Type that the protocol does not have. The error is [ErrNotWritten] too. After this error,
+// and no other, the connection goes on.
 var ErrBadMessage = errors.New("bad message")
 
 // checkType refuses a message that is neither Text nor Binary.

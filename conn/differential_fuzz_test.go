@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
 )
 
 // FuzzLikeCoder gives the same bytes, in the same pieces, to coder/websocket alone and to
@@ -189,7 +189,9 @@ const fuzzedLimit = 2000
 func (c *comparison) readOurs(t *testing.T) (r reading) {
 	l := &link{wire: new(Wire)}
 	ws := l.shakeHands(t, c.mode, func(nc net.Conn) net.Conn { return l.wire.Tap(&pieces{Conn: nc, cuts: c.cuts}) }, l.wire.Transport)
-	l.WebSocket = NewWebSocket(ws, l.wire, &WebSocketOptions{Limits: Limits{ReadLimit: fuzzedLimit}})
+	var err error
+	l.WebSocket, err = NewWebSocket(ws, l.wire, &WebSocketOptions{Limits: Limits{ReadLimit: fuzzedLimit}})
+	require.NoError(t, err)
 	written, pinged, closed := func() int { return 0 }, func() error { return nil }, func() error { return nil }
 	if c.write {
 		written, pinged = background(l.chatter), background(func() error { return l.Ping(context.Background()) })
@@ -235,9 +237,7 @@ func (l *link) chatter() int {
 }
 
 func (c *comparison) readCoders(t *testing.T) (r reading) {
-	l := new(link)
-	ws := l.shakeHands(t, c.mode, func(nc net.Conn) net.Conn { return &pieces{Conn: nc, cuts: c.cuts} }, func(rt http.RoundTripper) http.RoundTripper { return rt })
-	l.WebSocket = NewWebSocket(ws, nil, nil) // for the cleanup
+	l, ws := coders(t, c.mode, func(nc net.Conn) net.Conn { return &pieces{Conn: nc, cuts: c.cuts} })
 	ws.SetReadLimit(fuzzedLimit)
 	l.send(string(c.data))
 	l.raw.reset(io.EOF)

@@ -1,32 +1,31 @@
 // Package conn defines a message connection, and makes one of a WebSocket or of any
 // net.Conn.
 //
-// A [Conn] is one connection, from dial to end; package reconnect replaces one that has
+// A [Conn] is one connection, from dial to end; package reconnect replaces it when it has
 // ended. [WebSocket] is a Conn over coder/websocket, joined by a [Wire] to the net.Conn
-// under it. [Framed] is a Conn over TCP, TLS or any other net.Conn, whose messages a
-// [Framer] cuts: [Lines], [LengthPrefix], or one of your own. What they guarantee (a
-// WebSocket if it has a Wire):
+// under it. [Framed] is a Conn over TCP, TLS or any other net.Conn; a [Framer] cuts its
+// messages: [Lines], [LengthPrefix], or one of your own. Both guarantee:
 //
-//  1. A message is delivered whole or not at all. When the peer hangs up inside
-//     one, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes
+//  1. A message is delivered whole or not at all. When the peer hangs up inside a
+//     message, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes
 //     the half for the whole (compressed, or between two fragments), and whatever
 //     a Framer returns. Messages are written whole too: after half a message
 //     nothing follows.
 //  2. Memory is bounded. No message is larger than ReadLimit, counted after
 //     decompression; no length from the wire is trusted; an idle WebSocket
-//     holds a buffer of 131 bytes, an idle Framed one of 512.
+//     holds a buffer of 131 bytes, an idle Framed a buffer of 512.
 //  3. Nothing is stuck for ever. A write ends within WriteTimeout of its turn, a
 //     message that has begun is complete within MessageTimeout, or the
 //     connection is cut. Silence has no limit here: the caller judges it by
 //     [Transport.Silence], which counts from the last byte of any kind.
 //  4. Cutting never waits. CloseNow and [Wire.Cut] unblock every call at once, at
 //     any stage, even while a Close waits; Close ends with its context.
-//  5. The end of a context never ends the connection. That of Ping ends the wait for the
-//     answer only. A Framed has no ping.
+//  5. The end of a context never ends the connection. If the context of a Ping ends,
+//     only the wait for the answer ends. A Framed has no ping.
 //  6. The first cause is kept. Read returns why the connection ended, again and
 //     again, and never an error that our own cut has caused. If no byte of a write was
-//     handed over, it fails with [ErrNotWritten]; if any other write fails, its fate is
-//     unknown.
+//     handed over, the write fails with [ErrNotWritten]; after any other error the fate
+//     of its message is unknown.
 //  7. Errors are known by type: [CloseError], [TooBigError], [ProtocolError],
 //     [SlowMessageError], [io.EOF], [net.ErrClosed]. Texts of the peer are quoted and
 //     cut. A lost session is never a timeout in the sense of [net.Error].
@@ -37,15 +36,15 @@
 // A connection that is dropped without Close or CloseNow stays open: the garbage
 // collector does not close it.
 //
-// For a browser (js/wasm) the package compiles, with the little that is possible
-// there: see the documentation for GOOS=js.
+// The package compiles for a browser (js/wasm), where less is possible: see the
+// documentation of WebSocket for GOOS=js.
 //
 // # Wrapping a connection
 //
 // A Conn may be a [Transport], a [Pinger] and a [HalfCloser] too. Package reconnect finds out by
 // type assertions, so a wrapper has only the methods that it shows: a struct that embeds a Conn
-// hides all three, works, and costs more. To keep them embed each of the three that the inner
-// connection has: struct{ conn.Conn; conn.Transport; conn.Pinger }. If the wrapper sees or
-// changes messages, it replaces four methods: Read and ReadBuffer, Write and WriteBatch, because
+// hides all three, works, and costs more. To keep them, embed each of the three that the inner
+// connection has: struct{ conn.Conn; conn.Transport; conn.Pinger }. A wrapper that sees or
+// changes messages replaces four methods: Read and ReadBuffer, Write and WriteBatch, because
 // a reader or writer that knows a Transport calls the second of each pair in place of the first.
 package conn

@@ -10,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// CloseError is the close frame of the peer: [errors.As] finds it in the error of
-// Read. For the codes see RFC 6455, section 7.4; 1005 means that there was none.
+// CloseError is the close frame of the peer: [errors.As] finds it in the error of Read.
 type CloseError struct {
-	Code   int    // of RFC 6455, section 7.4, or of the peer's own
+	Code   int    // see RFC 6455, section 7.4; 1005: the frame has no code
 	Reason string // as it came, perhaps not UTF-8: quote it before you log it
 }
 
@@ -32,9 +31,7 @@ func (e *CloseError) CloseCode() int { return e.Code }
 
 // ProtocolError is the error of Read when the peer has broken the rules of the
 // protocol: a wrong header, a continuation of nothing, corrupt compression, or, with
-// [WebSocketOptions.CheckUTF8], a text that is not UTF-8. A WebSocket without a
-// [Wire.Transport] cannot tell such errors from others, except for the text, and
-// returns them as they are.
+// [WebSocketOptions.CheckUTF8], a text that is not UTF-8.
 type ProtocolError struct {
 	Err  error // what was wrong
 	code int   // for CloseCode; 0: 1002
@@ -45,8 +42,8 @@ func (e *ProtocolError) Error() string { return "protocol error: " + e.Err.Error
 // Unwrap returns e.Err.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// CloseCode returns the code for this error on the wire: 1007 for bad data (text that is
-// not UTF-8, corrupt compression), otherwise 1002.
+// CloseCode returns the code of the close frame that the peer gets for this error: 1007 for
+// bad data (text that is not UTF-8, corrupt compression), otherwise 1002.
 func (e *ProtocolError) CloseCode() int {
 	if e.code == 0 {
 		return codeProtocol
@@ -54,9 +51,8 @@ func (e *ProtocolError) CloseCode() int {
 	return e.code
 }
 
-// TooBigError is the error of Read when a message is larger than ReadLimit. The
-// server will probably send it again, so retry with growing waits, as after any other
-// failure.
+// TooBigError is the error of Read when a message is larger than ReadLimit. The server
+// will probably send the message again, so dial again with growing waits.
 type TooBigError struct {
 	Limit int64 // in bytes
 }
@@ -66,8 +62,8 @@ func (e *TooBigError) Error() string {
 }
 
 // SlowMessageError is why a connection was cut: a message took longer than its limit. It is
-// no timeout in the sense of [net.Error], because it does not show that the server has
-// too much to do.
+// no timeout in the sense of [net.Error], because it does not show that the server is
+// overloaded.
 type SlowMessageError struct {
 	Op    string        // "write": WriteTimeout was exceeded; "read": MessageTimeout
 	Limit time.Duration // the limit
@@ -83,7 +79,7 @@ func (e *SlowMessageError) Error() string {
 var (
 	errControl          = errors.New("a control frame was stuck for 5s")
 	errSlowMessage      = errors.New("a message under way was stuck for 5s")
-	errClosedUnderneath = errors.New("closed from below, by its owner or because a control frame was stuck for 5s")
+	errClosedUnderneath = errors.New("the connection below was closed, by its owner or because a control frame was stuck for 5s")
 	errNoAnswer         = errors.New("no close frame in answer within 5s")
 	errEnded            = errors.New("the connection has ended") // Read returns why
 )
@@ -96,20 +92,17 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string {
-	switch err := e.err.(type) {
-	case *net.OpError:
-		if err.Op == e.op { // "read tcp ...": its text has the operation already
-			return err.Error()
-		}
-	default:
-		switch err {
-		case io.EOF:
-			return e.op + ": the peer hung up without a close frame: EOF"
-		case io.ErrUnexpectedEOF:
-			return e.op + ": the peer hung up inside a message: unexpected EOF"
-		}
+	text := e.err.Error()
+	if below, ok := e.err.(*net.OpError); ok && below.Op == e.op {
+		return text // "read tcp ...": it has the operation already
 	}
-	return e.op + ": " + e.err.Error()
+	switch e.err {
+	case io.EOF:
+		text = "the peer hung up without a close frame: EOF"
+	case io.ErrUnexpectedEOF:
+		text = "the peer hung up inside a message: unexpected EOF"
+	}
+	return e.op + ": " + text
 }
 
 func (e *lostError) Unwrap() error   { return e.err }

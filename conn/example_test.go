@@ -40,7 +40,11 @@ func ExampleNewWebSocket() {
 		fmt.Println(err)
 		return
 	}
-	c := conn.NewWebSocket(ws, &wire, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 5 * time.Second}})
+	c, err := conn.NewWebSocket(ws, &wire, &conn.WebSocketOptions{Limits: conn.Limits{WriteTimeout: 5 * time.Second}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	defer c.CloseNow()
 
 	var m conn.Message

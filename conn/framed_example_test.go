@@ -84,12 +84,12 @@ func ExampleLines() {
 
 // LengthPrefix puts the length of a message before it, in four bytes by default.
 func ExampleLengthPrefix() {
-	for _, p := range []conn.LengthPrefix{{}, {Size: 2, LittleEndian: true}, {Varint: true}} {
+	for _, p := range []conn.LengthPrefix{{}, {Size: 2}, {Varint: true}} {
 		frame, err := p.AppendFrame(nil, []byte("hi"))
 		fmt.Printf("%q %v\n", frame, err)
 	}
 	// Output:
 	// "\x00\x00\x00\x02hi" <nil>
-	// "\x02\x00hi" <nil>
+	// "\x00\x02hi" <nil>
 	// "\x02hi" <nil>
 }

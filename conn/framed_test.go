@@ -243,9 +243,9 @@ func TestAMessageOverTheReadLimitEndsTheConnection(t *testing.T) {
 
 func TestABrokenFrameIsAProtocolError(t *testing.T) {
 	s := framed(t, conn.LengthPrefix{Varint: true}, nil)
-	s.send(t, "\x80\x00")
+	s.send(t, strings.Repeat("\xff", 10))
 	_, err := s.Read(nil)
-	require.EqualError(t, err, "read: protocol error: a length with more bytes than it needs")
+	require.EqualError(t, err, "read: protocol error: binary: varint overflows a 64-bit integer")
 	var protocol *conn.ProtocolError
 	require.ErrorAs(t, err, &protocol)
 	require.Equal(t, 1002, protocol.CloseCode())

@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// Write implements [Conn]. It allocates nothing but for a message of more than 64
-// KiB, of which the Framer makes a copy. One message is one Write of the net.Conn,
-// so that a small one travels in one packet. Several goroutines may write: they take
-// turns, each under WriteTimeout. The Type is ignored. A message that the Framer
-// refuses is [ErrBadMessage], and harms nothing.
+// Write implements [Conn]. It allocates nothing, unless the message is larger than 64 KiB:
+// then the Framer makes a copy. One message is one Write of the net.Conn, so that a small
+// message travels in one packet. Several goroutines may write: they take turns, each under
+// WriteTimeout. The Type is ignored. A message that the Framer refuses is [ErrBadMessage],
+// and harms nothing.
 //
-// The error is [ErrNotWritten] if the net.Conn reports that it has written nothing. That
-// holds over TLS too: crypto/tls counts only whole records, and the peer cannot decrypt a
-// part of one. If the net.Conn has written a part, the fate is unknown. In both cases the
-// connection is cut, because the peer would take the next bytes for the rest of the
-// message.
+// The error is [ErrNotWritten] if the net.Conn reports that it has written nothing, over TLS
+// too: crypto/tls counts only whole records, and the peer cannot decrypt a part of a record.
+// If the net.Conn has written a part, the fate of the message is unknown. In both cases the
+// connection is cut, because the peer would take the next bytes for the rest of the message.
 func (c *Framed) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
 }
 
-// WriteBatch implements [Transport]: up to 64 messages, or those that reach 32
-// KiB, are one Write of the net.Conn, for which WriteTimeout holds. Between two of
-// them other goroutines may write.
+// WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
+// reaches this size, are one Write of the net.Conn, for which WriteTimeout holds. Between two
+// such Writes other goroutines may write.
 func (c *Framed) WriteBatch(ms []Message) (n int, err error) {
 	for n < len(ms) && err == nil {
 		var some int

@@ -186,5 +186,7 @@ func (s *fuzzer) dial(t *testing.T, index int, o *WebSocketOptions) *WebSocket {
 		HTTPClient: &http.Client{Transport: wire.Transport(rt)},
 	})
 	require.NoError(t, err)
-	return NewWebSocket(ws, &wire, o)
+	c, err := NewWebSocket(ws, &wire, o)
+	require.NoError(t, err)
+	return c
 }

@@ -7,11 +7,10 @@ import (
 	"net/http"
 )
 
-// Transport returns rt with the Wire's own stream in place of the body of a 101
-// response, above TLS. So a [WebSocket] reads messages itself, knows how the
-// connection ended, and sends what coder/websocket writes, which need not wait for the
-// network. Other responses pass unchanged. A nil rt is
-// [http.DefaultTransport].
+// Transport returns rt with the Wire's own stream in place of the body of a 101 response,
+// above TLS. So a [WebSocket] reads messages itself, knows how the connection ended, and
+// sends the frames of coder/websocket, which never waits for the network. Other responses
+// pass unchanged. A nil rt is [http.DefaultTransport].
 func (w *Wire) Transport(rt http.RoundTripper) http.RoundTripper {
 	if rt == nil {
 		rt = http.DefaultTransport

@@ -6,14 +6,9 @@ import (
 	"syscall"
 )
 
-// States of a TCP socket that has received a FIN or a reset, as TCP_INFO has them.
-const (
-	tcpTimeWait  = 6
-	tcpClose     = 7
-	tcpCloseWait = 8
-	tcpLastAck   = 9
-	tcpClosing   = 11
-)
+// firstEnded is TIME_WAIT, the first state of a TCP socket that has received a FIN or a reset. A
+// socket in any later state has received one too, unless it listens.
+const firstEnded = 6
 
 // socketHungUp asks the kernel for the state of nc, if that is a TCP socket.
 func socketHungUp(nc net.Conn) (hungUp bool) {
@@ -27,15 +22,9 @@ func socketHungUp(nc net.Conn) (hungUp bool) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		info, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_INFO)
-		if err != nil {
-			return
-		}
 		var head [4]byte // the state is the first byte of struct tcp_info
 		binary.NativeEndian.PutUint32(head[:], uint32(info))
-		switch head[0] {
-		case tcpTimeWait, tcpClose, tcpCloseWait, tcpLastAck, tcpClosing:
-			hungUp = true
-		}
+		hungUp = err == nil && head[0] >= firstEnded
 	})
 	return hungUp
 }

@@ -21,9 +21,34 @@ type inflated struct {
 // has one only while it reads a compressed message.
 var inflaters = sync.Pool{New: func() any { return new(inflated) }}
 
+// inflate reads a compressed message, whose first frame has header h. When buf is full, an empty
+// read shows whether there is more, so that a message may fill it completely.
+func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
+	m := inflaters.Get().(*inflated)
+	defer m.end()
+	if err := m.begin(c, h); err != nil {
+		return nil, err
+	}
+	for brim := cap(buf) == 0; ; {
+		if brim {
+			buf = roomFor(buf, min(512, c.limit+1-len(buf)), c.limit+1)
+		}
+		n, err := m.Read(buf[len(buf):cap(buf)])
+		brim = n == 0 && len(buf) == cap(buf)
+		buf = buf[:len(buf)+n]
+		switch err {
+		case nil:
+		case io.EOF:
+			return buf, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
 // begin begins the message of c whose first frame has header h.
 func (m *inflated) begin(c *WebSocket, h header) error {
-	m.payload = deflated{c: c, s: c.wire.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
+	m.payload = deflated{c: c, s: c.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
 	m.room = c.limit
 	m.reset()
 	return m.payload.follow(h)

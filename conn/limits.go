@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -8,20 +9,21 @@ import (
 
 // Limits bound one connection. The zero value has the defaults.
 type Limits struct {
-	// ReadLimit is the size of the largest message that is read: of a WebSocket after
-	// decompression, of a Framed without its frame. A larger one ends the connection
-	// with a [TooBigError], and so does a compressed one whose compressed form is
+	// ReadLimit is the size of the largest message that is read, in bytes: of a WebSocket
+	// after decompression, of a Framed without its frame. A larger message ends the
+	// connection with a [TooBigError]. So does a message whose compressed form is
 	// larger than twice the limit and 64 KiB. Negative is an error: to have no limit,
-	// set a large one. Default 16 MiB; in bytes.
+	// set a large one. Default 16 MiB.
 	ReadLimit int64
 
 	// WriteTimeout is how long a message may take to be written, counted from its turn
-	// when several goroutines write. Then the connection is cut with a [SlowMessageError].
-	// On js only the wait for the browser's buffer counts. Default 10 s; negative: off.
+	// when several goroutines write. After that the connection is cut with a
+	// [SlowMessageError]. On js only the wait for the browser's buffer counts. Default
+	// 10 s; negative: off.
 	WriteTimeout time.Duration
 
 	// MessageTimeout is how long a message, or a control frame of a WebSocket, may take
-	// to come in, counted from when Read has its first byte. Then the connection is
+	// to come in, counted from when Read has its first byte. After that the connection is
 	// cut with a [SlowMessageError]. Not used on js, where messages come in whole.
 	// Default 60 s; negative: off.
 	MessageTimeout time.Duration
@@ -32,18 +34,15 @@ type Limits struct {
 type WebSocketOptions struct {
 	Limits
 
-	// CheckUTF8 refuses a Text message that is not UTF-8, as RFC 6455, section 8.1,
-	// demands: Read returns no byte of it, but a [ProtocolError] with the code 1007. The
-	// peer gets a close frame with that code, and the connection ends. A close frame
-	// whose reason is not UTF-8 is refused in the same way. A message is checked when all
-	// of it has come, and not sooner, however many fragments it has. What is written is
-	// not checked.
+	// CheckUTF8 refuses a Text message, or the reason of a close frame, that is not UTF-8
+	// (RFC 6455, section 8.1): Read returns no byte of it, but a [ProtocolError] with the
+	// code 1007; the peer gets a close frame with that code, and the connection ends. A
+	// message is checked when all of it has come. Written messages are not checked.
 	//
 	// The cost is one pass over each Text message: about 0.1 ns a byte for ASCII, and 1 ns
-	// for other text. Set it if your program needs UTF-8 and what reads the text does not
-	// check it; encoding/json, for one, replaces what is wrong by U+FFFD. Not used on js,
-	// where the browser checks. Default: off; every text, and every reason, is returned
-	// as it came.
+	// for other text. Set it if your program needs UTF-8 and your decoder does not check:
+	// encoding/json replaces wrong bytes by U+FFFD. Not used on js, where the browser
+	// checks. Default: off; every text and every reason is returned as it came.
 	CheckUTF8 bool
 }
 
@@ -89,39 +88,29 @@ func (o *FramedOptions) Validate() error {
 	return o.Limits.validate()
 }
 
-// withDefaults returns a copy in which nothing is zero. What Validate refuses gets its
-// default.
+// withDefaults returns a copy in which nothing is zero.
 func (l Limits) withDefaults() Limits {
-	if l.ReadLimit <= 0 {
-		l.ReadLimit = defaultReadLimit
+	return Limits{
+		ReadLimit:      min(cmp.Or(l.ReadLimit, defaultReadLimit), maxLimit),
+		WriteTimeout:   cmp.Or(l.WriteTimeout, defaultWriteTimeout),
+		MessageTimeout: cmp.Or(l.MessageTimeout, defaultMessageTimeout),
 	}
-	l.ReadLimit = min(l.ReadLimit, maxLimit)
-	if l.WriteTimeout == 0 {
-		l.WriteTimeout = defaultWriteTimeout
-	}
-	if l.MessageTimeout == 0 {
-		l.MessageTimeout = defaultMessageTimeout
-	}
-	return l
 }
 
-// withDefaults returns a copy of o with the defaults.
-func (o *WebSocketOptions) withDefaults() (d WebSocketOptions) {
+// withDefaults returns a copy of o with the defaults, or the error of Validate.
+func (o *WebSocketOptions) withDefaults() (d WebSocketOptions, _ error) {
 	if o != nil {
 		d = *o
 	}
 	d.Limits = d.Limits.withDefaults()
-	return d
+	return d, o.Validate()
 }
 
-// withDefaults returns a copy of o with the defaults.
-func (o *FramedOptions) withDefaults() (d FramedOptions) {
+// withDefaults returns a copy of o with the defaults, or the error of Validate.
+func (o *FramedOptions) withDefaults() (d FramedOptions, _ error) {
 	if o != nil {
 		d = *o
 	}
-	d.Limits = d.Limits.withDefaults()
-	if d.Type == 0 {
-		d.Type = Binary
-	}
-	return d
+	d.Limits, d.Type = d.Limits.withDefaults(), cmp.Or(d.Type, Binary)
+	return d, o.Validate()
 }

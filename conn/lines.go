@@ -34,12 +34,12 @@ func (l Lines) Validate() error {
 
 // AppendFrame implements [Framer].
 func (l Lines) AppendFrame(dst, message []byte) ([]byte, error) {
-	switch n := len(message); {
-	case l.Limit > 0 && n > l.Limit:
-		return dst, fmt.Errorf("%w: %d bytes are more than a line may have (%d)", ErrBadMessage, n, l.Limit)
+	switch {
+	case l.Limit > 0 && len(message) > l.Limit:
+		return dst, fmt.Errorf("%w: %d bytes are more than a line may have (%d)", ErrBadMessage, len(message), l.Limit)
 	case bytes.IndexByte(message, '\n') >= 0:
 		return dst, fmt.Errorf("%w: a line feed inside a line", ErrBadMessage)
-	case n > 0 && message[n-1] == '\r':
+	case endsInCR(nil, message):
 		return dst, fmt.Errorf("%w: a CR at the end of a line would be lost", ErrBadMessage)
 	}
 	dst = append(dst, message...)
@@ -66,10 +66,7 @@ func (l Lines) ReadFrame(r *bufio.Reader, buf []byte, limit int) ([]byte, error)
 		if size := len(buf) + len(piece); size > limit && !(size == limit+1 && endsInCR(buf, piece)) {
 			return nil, &TooBigError{Limit: int64(limit)} // even if its CR belongs to the line's end
 		}
-		for cap(buf)-len(buf) < len(piece) {
-			buf = grow(buf, limit)
-		}
-		buf = append(buf, piece...)
+		buf = append(roomFor(buf, len(piece), limit+1), piece...)
 		if whole {
 			if endsInCR(nil, buf) {
 				buf = buf[:len(buf)-1]

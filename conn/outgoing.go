@@ -11,17 +11,15 @@ import (
 type outgoing struct {
 	users int // goroutines in one of the sender's methods, and the owner of the turn
 
-	buf      []byte    // frames that wait
-	spare    []byte    // will be buf while that is written
-	moved    sync.Cond // something was written, the sender has failed, or a goroutine has ended
-	pushing  bool      // one goroutine writes to the body
-	flushers int       // goroutines that will flush; without one, a frame starts one
-	control  int       // flushers that a control frame started
+	buf     []byte    // frames that wait
+	spare   []byte    // will be buf while that is written
+	moved   sync.Cond // something was written, the sender has failed, or a goroutine has ended
+	pushing bool      // one goroutine writes to the body
+	control bool      // a goroutine that a control frame started will flush
 
-	turn    sync.Cond // the turn to write messages was handed over
-	taken   bool      // one goroutine has the turn
-	waiting int       // how many wait for it
-	handed  bool      // it is for the first of them
+	turn    sync.Cond // the turn to write messages was handed over, or the sender has failed
+	tickets int       // how many goroutines have asked for it
+	serving int       // whose turn it is: the number of the ticket
 
 	added   int64 // bytes of all frames so far
 	sent    int64 // of them, bytes that the kernel has taken

@@ -112,7 +112,8 @@ func dialPusher(b *testing.B, url string) (*WebSocket, *websocket.Conn) {
 	}}
 	ws, _, err := websocket.Dial(context.Background(), url, &websocket.DialOptions{HTTPClient: &http.Client{Transport: wire.Transport(rt)}})
 	require.NoError(b, err)
-	ours := NewWebSocket(ws, &wire, nil)
+	ours, err := NewWebSocket(ws, &wire, nil)
+	require.NoError(b, err)
 	b.Cleanup(func() { ours.CloseNow(); plainWS.CloseNow(); http.DefaultClient.CloseIdleConnections() })
 	return ours, plainWS
 }

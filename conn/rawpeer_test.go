@@ -142,18 +142,19 @@ func (h handshake) RoundTrip(r *http.Request) (*http.Response, error) { return h
 func dial(t testing.TB, o *WebSocketOptions, mode websocket.CompressionMode) *link {
 	l := &link{wire: new(Wire)}
 	ws := l.shakeHands(t, mode, l.wire.Tap, l.wire.Transport)
-	l.WebSocket = NewWebSocket(ws, l.wire, o)
+	var err error
+	l.WebSocket, err = NewWebSocket(ws, l.wire, o)
+	require.NoError(t, err)
 	return l
 }
 
-// wireless returns a link whose WebSocket has no Wire.
-func wireless(t testing.TB, o *WebSocketOptions) *link {
+// coders returns a link without a WebSocket of ours: only coder/websocket reads it.
+func coders(t testing.TB, mode websocket.CompressionMode, tap func(net.Conn) net.Conn) (*link, *websocket.Conn) {
 	l := new(link)
-	ws := l.shakeHands(t, websocket.CompressionDisabled,
-		func(nc net.Conn) net.Conn { return nc }, func(rt http.RoundTripper) http.RoundTripper { return rt })
-	l.WebSocket = NewWebSocket(ws, nil, o)
-	return l
+	return l, l.shakeHands(t, mode, tap, func(rt http.RoundTripper) http.RoundTripper { return rt })
 }
+
+func untapped(nc net.Conn) net.Conn { return nc }
 
 // shakeHands connects a client, whose connection goes through tap and its handshake
 // through transport, to a peer.
@@ -177,7 +178,10 @@ func (l *link) shakeHands(t testing.TB, mode websocket.CompressionMode, tap func
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		l.CloseNow()
+		if l.WebSocket != nil {
+			l.CloseNow()
+		}
+		ws.CloseNow()
 		l.raw.Close()
 		l.peer.CloseNow()
 	})

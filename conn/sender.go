@@ -67,10 +67,8 @@ func (s *sender) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if s.out == nil || s.out.flushers == 0 { // a control frame
-		o := s.enter()
-		o.flushers++
-		o.control++
+	if s.out == nil || !s.out.control && s.out.tickets == s.out.serving { // a control frame that nobody would flush
+		s.enter().control = true
 		go s.flushControl() // rest waits for it
 	}
 	o := s.out
@@ -96,8 +94,7 @@ func (s *sender) flushControl() {
 
 		s.mu.Lock()
 		if o := s.out; !o.pushing && len(o.buf) == 0 { // else more has come
-			o.flushers--
-			o.control--
+			o.control = false
 			o.moved.Broadcast()
 			s.leave()
 			done = true
@@ -106,61 +103,20 @@ func (s *sender) flushControl() {
 	}
 }
 
-// begin waits for the turn to write messages, but not longer than limit if that is not 0.
-// It returns why nothing can be written, or nil.
-func (s *sender) begin(limit time.Duration) error {
+// begin waits for the turn to write messages. It returns why nothing can be written, or nil.
+func (s *sender) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.enter()
-	if o.taken && !s.awaitTurn(limit) {
-		s.leave()
-		return errSlowMessage
-	}
-	o.taken, o.start = true, -1
-	o.flushers++
-	if s.err != nil {
-		s.pass()
-		return s.err
-	}
-	return nil
-}
-
-// awaitTurn reports whether it got the turn. The lock is held, but not while it
-// waits.
-func (s *sender) awaitTurn(limit time.Duration) bool {
-	o, late := s.out, false
-	if limit > 0 {
-		timer := time.AfterFunc(limit, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if late = true; s.out == o {
-				o.turn.Broadcast()
-			}
-		})
-		defer timer.Stop()
-	}
-	o.waiting++
-	for !o.handed && !late {
+	ticket := o.tickets
+	o.tickets++
+	for ticket != o.serving && s.err == nil {
 		o.turn.Wait()
 	}
-	o.waiting--
-	got := o.handed
-	o.handed = false
-	return got
-}
-
-// pass gives the turn to the next goroutine that waits for it. The lock is held.
-func (s *sender) pass() {
-	o := s.out
-	o.flushers--
-	o.origin = -1
-	if o.waiting > 0 {
-		o.handed = true
-		o.turn.Signal()
-	} else {
-		o.taken = false
+	if s.err != nil {
+		s.leave()
 	}
-	s.leave()
+	return s.err
 }
 
 // next returns where the message lies that was added last, and announces the next
@@ -180,12 +136,26 @@ func (s *sender) flush() (sent int64, err error) {
 	return s.out.sent, s.err
 }
 
-// end ends the turn.
+// end gives the turn to the next goroutine that waits for it.
 func (s *sender) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push() // control frames that came after the messages
-	s.pass()
+	s.out.origin = -1
+	s.out.serving++
+	s.out.turn.Signal()
+	s.leave()
+}
+
+// awaitMessage waits for the message that is being written, but not longer than closeLimit.
+func (s *sender) awaitMessage() error {
+	late := time.AfterFunc(closeLimit, func() { s.stop(errSlowMessage) })
+	defer late.Stop()
+	err := s.begin()
+	if err == nil {
+		s.end()
+	}
+	return err
 }
 
 // push writes until the buffer is empty, or waits for the goroutine that does. The
@@ -281,6 +251,7 @@ func (s *sender) fail(err error) {
 	if o := s.out; o != nil {
 		o.buf = o.buf[:0]
 		o.moved.Broadcast()
+		o.turn.Broadcast()
 	}
 }
 
@@ -302,7 +273,7 @@ func (s *sender) rest() {
 	}
 	o := s.enter()
 	defer s.leave()
-	for o.control > 0 {
+	for o.control {
 		o.moved.Wait()
 	}
 }

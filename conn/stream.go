@@ -41,14 +41,11 @@ func newStream(w *Wire, body io.ReadWriteCloser) *stream {
 	return s
 }
 
-// Read is called by coder/websocket: by a Read that has lent it a frame, by Close, or
-// because the user reads by it, without a WebSocket of ours.
+// Read is called by coder/websocket, for a Read that has lent it a frame, or for Close.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.lent == 0 {
 		switch s.wire.reads.state.Load() {
-		case nobody:
-			return s.source.Read(p)
-		case lent, recalled:
+		case nobody, lent, recalled:
 			if !s.ending || len(p) < len(emptyMessage) {
 				return 0, errNothingLent
 			}
@@ -218,18 +215,6 @@ func (s *stream) payload(buf []byte, most int) ([]byte, error) {
 	}
 }
 
-// roomFor returns buf with room for n bytes more. Where it grows it gets room for twice what it
-// will hold then, but for no more than most.
-func roomFor(buf []byte, n, most int) []byte {
-	need := len(buf) + n
-	if need <= cap(buf) {
-		return buf
-	}
-	larger := make([]byte, len(buf), max(need, min(2*need, most)))
-	copy(larger, buf)
-	return larger
-}
-
 func (s *stream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 // Close is called by coder/websocket, perhaps with a close frame of its own under
@@ -239,48 +224,4 @@ func (s *stream) Close() error {
 		s.out.settle()
 	}
 	return s.body.Close()
-}
-
-// notifier returns the function of BeforeBlock, or nil without a stream.
-func (s *stream) notifier() func() {
-	if s == nil {
-		return nil
-	}
-	return s.beforeBlock
-}
-
-// ended is source.ended, or nil without a stream.
-func (s *stream) ended() error {
-	if s == nil {
-		return nil
-	}
-	return s.source.ended()
-}
-
-// awaitMessage waits for the message that is being written, but not longer than
-// closeLimit.
-func (s *stream) awaitMessage() error {
-	if s == nil {
-		return nil
-	}
-	err := s.out.begin(closeLimit)
-	if err == nil {
-		s.out.end()
-	}
-	return err
-}
-
-// rest waits for the goroutines that sent control frames. The connection is closed.
-func (s *stream) rest() {
-	if s != nil {
-		s.out.rest()
-	}
-}
-
-// unsent returns why nothing is sent any more, or nil.
-func (s *stream) unsent() error {
-	if s == nil {
-		return nil
-	}
-	return s.out.failure()
 }

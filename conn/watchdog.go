@@ -52,20 +52,15 @@ func (d *watchdog) begin() {
 		w.since = now
 	}
 	if !w.armed && !w.closed {
-		w.arm()
+		w.armed = true
+		w.ticks.Add(1)
+		if w.timer == nil {
+			w.timer = time.AfterFunc(d.limit, w.tick)
+		} else {
+			w.timer.Reset(d.limit)
+		}
 	}
 	w.mu.Unlock()
-}
-
-// arm is called with the lock held.
-func (w *watch) arm() {
-	w.armed = true
-	w.ticks.Add(1)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(w.dog.limit, w.tick)
-	} else {
-		w.timer.Reset(w.dog.limit)
-	}
 }
 
 func (d *watchdog) end() {
@@ -113,27 +108,18 @@ func (d *watchdog) stop() {
 
 // tick runs on the timer's goroutine, which stop waits for.
 func (w *watch) tick() {
-	late, again := w.judge()
-	if again {
+	w.mu.Lock()
+	busy, left := w.busy > 0 && !w.closed, w.dog.limit-(clock()-w.since)
+	if busy && left > 0 {
+		w.timer.Reset(left)
+		w.mu.Unlock()
 		return
 	}
-	if late {
+	w.armed = false
+	w.closed = w.closed || busy // once is enough
+	w.mu.Unlock()
+	if busy {
 		w.dog.wire.cutSlow(w.dog)
 	}
 	w.ticks.Done()
-}
-
-func (w *watch) judge() (late, again bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if busy := w.busy > 0; busy && !w.closed {
-		left := w.dog.limit - (clock() - w.since)
-		if left > 0 {
-			w.timer.Reset(left)
-			return false, true
-		}
-		w.closed, late = true, true // once is enough
-	}
-	w.armed = false
-	return late, false
 }

@@ -10,7 +10,7 @@ import (
 
 func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
 	w := new(Wire)
-	w.writing.wire, w.writing.limit = w, limit
+	w.join(sleepy(0), Limits{WriteTimeout: limit})
 	return w, &w.writing
 }
 
@@ -85,13 +85,14 @@ func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 // sleepy is a WebSocket that takes some time to close.
 type sleepy time.Duration
 
-func (s sleepy) CloseNow() error { time.Sleep(time.Duration(s)); return nil }
+func (s sleepy) abort()          { time.Sleep(time.Duration(s)) }
+func (s sleepy) CloseNow() error { return nil }
 
 // A tick that runs while the watch is stopped is waited for, and arms nothing.
 func TestStopWaitsForTheTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		w.ws = sleepy(2 * second)
+		w.top = sleepy(2 * second)
 		d.begin()
 		sleep(t, 11*second)
 		takes(t, second, d.stop)

@@ -14,17 +14,17 @@ import (
 // WebSocket is a [Conn] over the WebSocket object of a browser, which [OpenWebSocket] opens.
 // A program in a browser can do less than another:
 //
-//   - There is no Ping, and Silence counts whole messages only.
-//   - Nothing slows the peer down while the program does not read. Messages that wait to be
-//     read have a limit of their own: see [UnreadError].
-//   - Write hands a message to the browser. If more than 1 MiB waits there it waits too, for
+//   - There is no Ping, and Silence counts from the last whole message.
+//   - Nothing slows the peer down while the program does not read. [UnreadError] is the limit
+//     on messages that wait to be read.
+//   - Write hands a message to the browser. While more than 1 MiB waits there, Write waits, for
 //     WriteTimeout at most.
 //   - A connection cannot be cut. CloseNow begins to close it, without a code, and does not
-//     wait; the browser ends it when the peer has answered, or by a timeout of its own.
-//   - Close can send 1000 and 3000 to 4999. For the codes of RFC 6455, section 7.4, that a
-//     browser refuses it sends one that is larger by 3000, such as 4001 for 1001.
-//   - A connection that ends without a close frame is [io.EOF], whatever the cause is. The
-//     browser reports 1006 and does not say why.
+//     wait; the browser ends it when the peer has answered, or after a timeout.
+//   - Close can send 1000 and 3000 to 4999. In place of another code of RFC 6455, section 7.4,
+//     it sends the code plus 3000, such as 4001 for 1001.
+//   - A connection that ends without a close frame is [io.EOF], whatever the cause: the browser
+//     reports 1006 and no reason.
 type WebSocket struct {
 	socket js.Value
 	limits Limits
@@ -40,8 +40,9 @@ type WebSocket struct {
 	unread []Message
 	size   int64 // what unread takes, in bytes
 	cause  error // why the connection ended: the first reason only
-	clean  bool  // the peer has answered our close frame, or we its; set before closed is closed
 	heard  time.Duration
+
+	clean bool // the peer has answered our close frame, or we its; to be read after closed is closed
 }
 
 var _ interface {
@@ -49,9 +50,9 @@ var _ interface {
 	Transport
 } = (*WebSocket)(nil)
 
-// UnreadError is the error of Read when messages have come faster than they were read: there
-// was no room for the next one, and a browser cannot tell the peer to wait. Read returns
-// those before it first.
+// UnreadError is the error of Read when messages came faster than they were read: there was no
+// room for the next message, and a browser cannot make the peer wait. Read returns the messages
+// before it first.
 type UnreadError struct {
 	Limit int64 // in bytes: twice the ReadLimit
 }
@@ -61,20 +62,25 @@ func (e *UnreadError) Error() string {
 }
 
 const (
-	buffered  = 1 << 20               // bytes that may wait in the browser when a write begins
-	look      = 20 * time.Millisecond // between two looks at how much waits
-	overhead  = 64                    // bytes that an unread message counts besides its data
-	readyOpen = 1                     // the readyState of a socket that is open
+	buffered    = 1 << 20               // bytes that may wait in the browser when a write begins
+	look        = 20 * time.Millisecond // between two looks at how much waits
+	overhead    = 64                    // bytes that an unread message counts besides its data
+	readyOpen   = 1                     // the readyState of a socket that is open
+	codeTooMuch = 1008                  // policy violation: what the peer gets for an UnreadError
 )
 
 // errAbnormal is why a connection ended without a close frame.
 var errAbnormal = fmt.Errorf("the peer hung up without a close frame (1006, a browser does not say why): %w", io.EOF)
 
 // OpenWebSocket opens a WebSocket, with the limits of o, which may be nil. It offers the
-// subprotocols, the best first. If ctx ends before the handshake is answered, it abandons the
-// attempt, and returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is
+// subprotocols, the best first. If ctx ends before the handshake is answered, OpenWebSocket
+// gives up, and returns context.Cause of ctx. It exists for GOOS=js only; elsewhere there is
 // NewWebSocket. The caller must call Close or CloseNow in the end.
 func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *WebSocketOptions) (*WebSocket, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
 	offered := make([]any, len(subprotocols))
 	for i, s := range subprotocols {
 		offered[i] = s
@@ -88,7 +94,6 @@ func OpenWebSocket(ctx context.Context, url string, subprotocols []string, o *We
 		return nil, err
 	}
 	socket.Set("binaryType", "arraybuffer")
-	options := o.withDefaults()
 	c := &WebSocket{
 		socket: socket, limits: options.Limits, heard: clock(),
 		opened: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}), more: make(chan struct{}, 1),
@@ -162,12 +167,12 @@ func (c *WebSocket) take(data js.Value) {
 	case tooMuch:
 		c.fail(&UnreadError{Limit: room}, codeTooMuch, "messages came faster than they were read")
 	default:
-		signal(c.more)
+		select {
+		case c.more <- struct{}{}:
+		default:
+		}
 	}
 }
-
-// codeTooMuch is what the peer gets for an UnreadError: 1008, policy violation.
-const codeTooMuch = 1008
 
 // finish takes the end of the connection, which the browser reports once.
 func (c *WebSocket) finish(code int, reason string, clean bool) {
@@ -175,9 +180,7 @@ func (c *WebSocket) finish(code int, reason string, clean bool) {
 	if !clean {
 		cause = errAbnormal
 	}
-	c.mu.Lock()
 	c.clean = clean
-	c.mu.Unlock()
 	c.end(cause)
 	for _, stop := range c.stop {
 		stop()
@@ -219,8 +222,8 @@ func (c *WebSocket) begin(code int, reason string) error {
 	})
 }
 
-// Read implements [Conn]. Only one goroutine may read. What came before the end of the
-// connection is returned before its cause.
+// Read implements [Conn]. Only one goroutine may read. Messages that came before the end
+// of the connection are returned before its cause.
 func (c *WebSocket) Read(buf []byte) (Message, error) {
 	return c.ReadBuffer(func(int) []byte { return buf })
 }
@@ -228,21 +231,12 @@ func (c *WebSocket) Read(buf []byte) (Message, error) {
 // ReadBuffer implements [Transport]. The size is always the size of the message.
 func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	for {
-		c.mu.Lock()
-		cause := c.cause
-		if len(c.unread) > 0 {
-			m := c.unread[0]
-			c.unread[0] = Message{}
-			c.size -= int64(len(m.Data)) + overhead
-			if c.unread = c.unread[1:]; len(c.unread) == 0 {
-				c.unread = nil // an idle connection keeps no memory
-			}
-			c.mu.Unlock()
+		m, ok, cause := c.next()
+		switch {
+		case ok:
 			m.Data = append(buffer(len(m.Data))[:0], m.Data...)
 			return m, nil
-		}
-		c.mu.Unlock()
-		if cause != nil {
+		case cause != nil:
 			return Message{}, &lostError{"read", cause}
 		}
 		if c.waits != nil {
@@ -253,6 +247,21 @@ func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 		case <-c.ended:
 		}
 	}
+}
+
+// next takes the next message if there is one; cause is why none will come.
+func (c *WebSocket) next() (m Message, ok bool, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unread) == 0 {
+		return m, false, c.cause
+	}
+	m, c.unread[0] = c.unread[0], m
+	c.size -= int64(len(m.Data)) + overhead
+	if c.unread = c.unread[1:]; len(c.unread) == 0 {
+		c.unread = nil // an idle connection keeps no memory
+	}
+	return m, true, nil
 }
 
 // BeforeBlock implements [Transport].
@@ -278,10 +287,10 @@ func (c *WebSocket) HungUp() bool {
 	}
 }
 
-// LocalAddr implements [Transport]. A browser does not tell the address, so LocalAddr returns nil.
+// LocalAddr implements [Transport]. It returns nil, because a browser hides the address.
 func (c *WebSocket) LocalAddr() net.Addr { return nil }
 
-// Subprotocol returns the subprotocol that was agreed on, "" if none was.
+// Subprotocol returns the subprotocol that both sides have agreed on, or "".
 func (c *WebSocket) Subprotocol() string { return c.socket.Get("protocol").String() }
 
 // Close implements [Conn]. A nil error means that the peer has answered. When ctx ends, Close
@@ -301,11 +310,9 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	if err = c.begin(code, reason); err == nil {
 		select {
 		case <-c.closed:
-			c.mu.Lock()
 			if !c.clean {
 				err = errAbnormal
 			}
-			c.mu.Unlock()
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -335,12 +342,4 @@ func try(f func()) (err error) {
 	}()
 	f()
 	return nil
-}
-
-// signal puts a token into a channel that holds one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -45,7 +45,9 @@ func loopback(t testing.TB, secure bool, o *WebSocketOptions) (*WebSocket, *webs
 		HTTPClient: &http.Client{Transport: wire.Transport(rt)},
 	})
 	require.NoError(t, err)
-	c, peer := NewWebSocket(ws, &wire, o), <-accepted
+	c, err := NewWebSocket(ws, &wire, o)
+	require.NoError(t, err)
+	peer := <-accepted
 	t.Cleanup(func() { c.CloseNow(); peer.CloseNow() })
 	return c, peer
 }

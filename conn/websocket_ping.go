@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Ping implements [Pinger]. The ping itself is written under coder/websocket's
-// limit of 5 s, after which the connection is closed; ctx bounds the wait for the
-// answer only, and the connection outlives it. Any number of pings may wait.
+// Ping implements [Pinger]. The ping is written under coder/websocket's limit of 5 s, after
+// which the connection is closed. ctx limits the wait for the answer only; the connection
+// goes on when ctx ends. Any number of pings may wait.
 func (c *WebSocket) Ping(ctx context.Context) error {
 	if cause := c.wire.ended(); cause != nil {
 		return &lostError{"ping", cause}

@@ -18,29 +18,24 @@ import (
 // not, it grows a new buffer as data comes in, and takes no length from the wire
 // on trust. All of buf may be written to, up to its capacity.
 //
-// The errors that a caller may look for are [CloseError], [TooBigError],
-// [ProtocolError], [SlowMessageError], [io.EOF] (the peer hung up between messages),
-// [io.ErrUnexpectedEOF] (inside one) and [net.ErrClosed]. Only one goroutine may
-// read.
+// A caller may look for these errors: [CloseError], [TooBigError], [ProtocolError],
+// [SlowMessageError], [io.EOF] (the peer hung up between messages), [io.ErrUnexpectedEOF]
+// (inside a message) and [net.ErrClosed]. Only one goroutine may read.
 func (c *WebSocket) Read(buf []byte) (Message, error) { return c.read(buf, nil) }
 
-// ReadBuffer implements [Transport]. The size is that of a message which is
-// neither compressed nor in fragments, and at most the read limit. If buffer returns
-// nil for such a message, its data gets a slice of exactly that size. The errors are
-// those of Read. Without a Wire it is Read into buffer(0).
+// ReadBuffer implements [Transport]. The size is 0 for a message that is compressed or in
+// fragments, otherwise the size of the message, and at most the read limit. If buffer returns
+// nil for a message of known size, its data gets a slice of exactly that size. The errors are
+// the errors of Read.
 func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 	return c.read(nil, buffer)
 }
 
 // read is Read, or ReadBuffer if buffer is not nil.
 func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, error) {
-	s, turn := c.wire.stream, &c.wire.reads
+	s, turn := c.stream, &c.wire.reads
 	if c.wire.ended() != nil || !turn.begin() {
-		return Message{}, c.wire.notReading(s.notifier())
-	}
-	if s == nil {
-		defer turn.end()
-		return c.readPlain(buf, buffer)
+		return Message{}, c.wire.notReading(s.beforeBlock)
 	}
 	m, whole := c.atHand(buf, buffer)
 	var err error
@@ -53,9 +48,6 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 		s.finish(len(s.win) > 0)
 		turn.end()
 	}
-	if err == nil && c.wire.tap.Load() == nil {
-		c.wire.noteLife()
-	}
 	return m, err
 }
 
@@ -63,7 +55,7 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 // copied: most messages of a burst are like that. Whatever else has come it leaves to
 // readMessage.
 func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message, whole bool) {
-	s := c.wire.stream
+	s := c.stream
 	frame := s.win
 	if len(frame) < 2 || frame[0] != bitFIN|opText && frame[0] != bitFIN|opBinary {
 		return m, false
@@ -88,20 +80,14 @@ func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message,
 		buf = buffer(n)
 	}
 	if cap(buf) < n {
-		m.Data = clone(payload)
+		same := make([]byte, len(payload)) // the compiler knows the two lines, and does not clear the memory
+		copy(same, payload)
+		m.Data = same
 	} else {
 		m.Data = append(buf[:0], payload...)
 	}
 	s.consume(size + n)
 	return m, true
-}
-
-// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
-// and does not clear the memory first.
-func clone(p []byte) []byte {
-	same := make([]byte, len(p))
-	copy(same, p)
-	return same
 }
 
 // readMessage reads the frames of a message, into what buffer returns if that is not
@@ -114,8 +100,8 @@ func (c *WebSocket) readMessage(buf []byte, buffer func(size int) []byte) (Messa
 	compressed := h.first&bitRSV1 != 0
 	if buffer != nil {
 		size := 0
-		if h.fin() && !compressed && c.wire.stream.left <= c.limit {
-			size = c.wire.stream.left
+		if h.fin() && !compressed && c.stream.left <= c.limit {
+			size = c.stream.left
 		}
 		buf = buffer(size)
 	}
@@ -157,7 +143,7 @@ var (
 // so do the headers of frames that break the rules, unless coder/websocket would let them
 // pass or would hang up without a close frame.
 func (c *WebSocket) next(land []byte, inside bool) (header, error) {
-	s := c.wire.stream
+	s := c.stream
 	for {
 		h, err := s.header(land)
 		if err != nil {
@@ -171,7 +157,7 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 			}
 			return h, nil
 		}
-		s.announce() // what coder/websocket writes may wait
+		s.announce() // an answer of coder/websocket may wait
 		switch {
 		case h.masked:
 			err = c.refuse(&ProtocolError{Err: errMasked})
@@ -199,7 +185,7 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 // control gives the control frame with header h, and those at hand behind it, to
 // coder/websocket, which answers them.
 func (c *WebSocket) control(h header) error {
-	s := c.wire.stream
+	s := c.stream
 	if err := s.await(h.whole()); err != nil {
 		return err
 	}
@@ -217,7 +203,7 @@ func (c *WebSocket) control(h header) error {
 // of a frame, and returns its error. When it has read them, that counts as a sign of life: of a
 // flood so much is at hand that its last byte may have come long ago.
 func (c *WebSocket) lend(n int) error {
-	s, turn := c.wire.stream, &c.wire.reads
+	s, turn := c.stream, &c.wire.reads
 	if !turn.lend() {
 		turn.end()
 		turn.awaitClose(nil) // next has announced it
@@ -262,9 +248,8 @@ func (c *WebSocket) refuse(err error) error {
 	if broken, ok := err.(*ProtocolError); ok {
 		code = broken.CloseCode()
 	}
-	if s := c.wire.stream; s != nil {
-		s.announce() // what it sends may wait
-	}
+	c.stream.announce() // the close frame may wait
+
 	if turn := &c.wire.reads; turn.lend() { // else Close has sent one
 		_ = c.ws.Close(websocket.StatusCode(code), cutReason(innermost(err).Error()))
 		turn.takeBack()
@@ -276,7 +261,7 @@ func (c *WebSocket) tooBig() error { return c.refuse(&TooBigError{Limit: int64(c
 
 // collect reads a message that is not compressed, whose first frame has header h.
 func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
-	s := c.wire.stream
+	s := c.stream
 	for {
 		if s.left > c.limit-len(buf) {
 			return nil, c.tooBig()
@@ -295,72 +280,16 @@ func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
 	}
 }
 
-// inflate reads a compressed message, whose first frame has header h.
-func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
-	m := inflaters.Get().(*inflated)
-	defer m.end()
-	if err := m.begin(c, h); err != nil {
-		return nil, err
-	}
-	return readAll(m, buf, c.limit)
-}
-
-// readAll appends what r has to buf. When buf is full, an empty read shows whether there is
-// more, so that a message may fill it completely.
-func readAll(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	if cap(buf) == 0 {
-		buf = grow(buf, limit)
-	}
-	for {
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		brim := n == 0 && len(buf) == cap(buf)
-		buf = buf[:len(buf)+n]
-		switch {
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			return nil, err
-		case brim:
-			buf = grow(buf, limit)
-		}
-	}
-}
-
-// readPlain is Read without a stream: coder/websocket reads.
-func (c *WebSocket) readPlain(buf []byte, buffer func(size int) []byte) (Message, error) {
-	kind, r, err := c.ws.Reader(context.Background()) // any other costs 8 allocations, and the connection if it ends
-	m := Message{Type: Type(kind)}
-	if err == nil {
-		if buffer != nil {
-			buf = buffer(0)
-		}
-		c.wire.message.begin()
-		m.Data, err = readAll(r, buf[:0], c.limit)
-		c.wire.message.end()
-	}
-	if err == nil && c.checkUTF8 {
-		err = c.checkText(m)
-	}
-	if err != nil {
-		return Message{}, &lostError{"read", c.wire.end(c.reason(err))}
-	}
-	c.wire.noteLife()
-	return m, nil
-}
-
 // reason returns what an error of reading means. It goes by types, not by texts: if the
 // stream has seen no error, the peer has broken the rules.
 func (c *WebSocket) reason(err error) error {
 	var frame websocket.CloseError
 	var protocol *ProtocolError
 	var big *TooBigError
-	end := c.wire.stream.ended()
+	end := c.stream.ended()
 	switch {
 	case errors.As(err, &frame):
-		c.wire.closeReceived.Store(true)
 		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		return &TooBigError{Limit: int64(c.limit)}
 	case errors.As(err, &protocol):
 		return protocol
 	case errors.As(err, &big):
@@ -371,16 +300,13 @@ func (c *WebSocket) reason(err error) error {
 		return errControl
 	case closedBelow(err) || end != nil && closedBelow(end):
 		return errClosedUnderneath
-	case end == io.EOF && c.wire.stream.begun:
+	case end == io.EOF && c.stream.begun:
 		return io.ErrUnexpectedEOF
 	case end != nil:
 		return end
 	}
-	if unsent := c.wire.stream.unsent(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
+	if unsent := c.stream.out.failure(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
 		return unsent // a Write may have failed as well, but because of err
-	}
-	if c.wire.stream == nil {
-		return err
 	}
 	return &ProtocolError{Err: innermost(err)}
 }

@@ -74,17 +74,6 @@ func TestReadBufferAnnouncesNoMoreThanTheLimit(t *testing.T) {
 	require.LessOrEqual(t, slices.Max(append(b.sizes, 0)), 100)
 }
 
-func TestReadBufferWithoutAWireReadsIntoTheBuffer(t *testing.T) {
-	l := wireless(t, nil)
-	b := buffers{give: make([]byte, 0, 64)}
-	l.send(frame(fin|text, "hello"))
-	m, err := l.ReadBuffer(b.buffer)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(m.Data))
-	require.Equal(t, []int{0}, b.sizes)
-	require.Same(t, &b.give[:1][0], &m.Data[0])
-}
-
 func TestCheckUTF8HoldsForEveryWayToRead(t *testing.T) {
 	o := &WebSocketOptions{CheckUTF8: true}
 	for name, read := range map[string]func(c *WebSocket) (Message, error){
@@ -95,26 +84,24 @@ func TestCheckUTF8HoldsForEveryWayToRead(t *testing.T) {
 			return c.ReadBuffer(func(size int) []byte { return make([]byte, size) })
 		},
 	} {
-		for wire, open := range map[string]func(testing.TB, *WebSocketOptions) *link{"": plain, " without a Wire": wireless} {
-			t.Run(name+wire, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					l := open(t, o)
-					l.send(frame(fin|text, "\xe1\xbd\xb9"), frame(text, "a\xe1"), frame(fin, "\xbd"), tail)
-					m, err := read(l.WebSocket)
-					require.NoError(t, err)
-					require.Equal(t, TextMessage("\xe1\xbd\xb9"), m)
-					m, err = read(l.WebSocket)
-					require.Zero(t, m, "no byte of it is delivered")
-					require.EqualError(t, err, "read: protocol error: text that is not UTF-8")
-					var broken *ProtocolError
-					require.ErrorAs(t, err, &broken)
-					require.Equal(t, 1007, broken.CloseCode())
-					require.Equal(t, 1007, closeCode(l.raw.in.data))
-					_, again := read(l.WebSocket)
-					require.Equal(t, err, again)
-				})
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := plain(t, o)
+				l.send(frame(fin|text, "\xe1\xbd\xb9"), frame(text, "a\xe1"), frame(fin, "\xbd"), tail)
+				m, err := read(l.WebSocket)
+				require.NoError(t, err)
+				require.Equal(t, TextMessage("\xe1\xbd\xb9"), m)
+				m, err = read(l.WebSocket)
+				require.Zero(t, m, "no byte of it is delivered")
+				require.EqualError(t, err, "read: protocol error: text that is not UTF-8")
+				var broken *ProtocolError
+				require.ErrorAs(t, err, &broken)
+				require.Equal(t, 1007, broken.CloseCode())
+				require.Equal(t, 1007, closeCode(l.raw.in.data))
+				_, again := read(l.WebSocket)
+				require.Equal(t, err, again)
 			})
-		}
+		})
 	}
 }
 

@@ -313,55 +313,18 @@ func TestATrickledPingIsCutAtTheMessageTimeout(t *testing.T) {
 	}
 }
 
-func TestWithoutWireAMessageIsTimedAndCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := wireless(t, nil)
-		l.send(frame(text, "begun"))
-		takes(t, defaultMessageTimeout, func() {
-			_, err := l.Read(nil)
-			require.ErrorAs(t, err, new(*SlowMessageError))
-		})
-	})
-}
-
-func TestWithoutWireMessagesGoBothWays(t *testing.T) {
-	l := wireless(t, nil)
-	l.send(frame(text, "a"), frame(fin|ping, ""), frame(fin, "b"), frame(fin|bin, strings.Repeat("c", 5000)))
-	for _, want := range []string{"ab", strings.Repeat("c", 5000)} {
-		m, err := l.Read(nil)
-		require.NoError(t, err)
-		require.Equal(t, want, string(m.Data))
+func TestAWebSocketNeedsItsWire(t *testing.T) {
+	l, ws := coders(t, websocket.CompressionDisabled, untapped)
+	tapped, shaken := new(Wire), new(Wire)
+	tapped.Tap(l.raw)
+	shaken.stream = newStream(shaken, l.raw)
+	for _, w := range []*Wire{nil, new(Wire), tapped, shaken} {
+		_, err := NewWebSocket(ws, w, nil)
+		require.EqualError(t, err, "conn: the WebSocket was not dialed through Tap and Transport of the Wire")
 	}
-	n, err := l.WriteBatch([]Message{TextMessage("one"), BinaryMessage(make([]byte, 100_000)), {}, TextMessage("two")})
-	require.Equal(t, 2, n)
-	require.ErrorIs(t, err, ErrBadMessage)
-	l.peer.SetReadLimit(-1)
-	for _, want := range []int{3, 100_000} {
-		_, data, err := l.peer.Read(t.Context())
-		require.NoError(t, err)
-		require.Len(t, data, want)
-	}
-	wait := l.closing(t.Context())
-	_, _, err = l.peer.Read(t.Context())
-	require.Equal(t, websocket.StatusNormalClosure, websocket.CloseStatus(err))
-	require.NoError(t, wait())
-}
-
-// The handshake went through a Wire's Transport, but the WebSocket was not given the Wire.
-func TestAForgottenWireIsOnlyPassedThrough(t *testing.T) {
-	l := plain(t, nil)
-	c := NewWebSocket(l.ws, nil, nil)
-	l.send(frame(fin|text, "still"), frame(fin|ping, ""), frame(fin|text, "works"))
-	for _, want := range []string{"still", "works"} {
-		m, err := c.Read(nil)
-		require.NoError(t, err)
-		require.Equal(t, want, string(m.Data))
-	}
-	require.NoError(t, c.Write(TextMessage("both ways")))
-	_, data, err := l.peer.Read(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "both ways", string(data))
-	require.NoError(t, c.CloseNow())
+	used := plain(t, nil)
+	_, err := NewWebSocket(used.ws, used.wire, &WebSocketOptions{Limits: Limits{ReadLimit: -1}})
+	require.ErrorContains(t, err, "conn: option ReadLimit is -1")
 }
 
 func TestSubprotocolIsTheOneAgreedOn(t *testing.T) {

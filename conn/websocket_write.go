@@ -14,32 +14,28 @@ import (
 // they take turns, each under WriteTimeout. A Type that is neither Text nor
 // Binary is an error that does not harm the connection.
 //
-// A message of more than 32 KiB travels in fragments of that size, so that pings
-// and their answers pass between two of them; a compressed one travels in one
-// frame. If a fragment after the first had to wait for the network and the kernel has then
-// taken it, that counts as a sign of life for Silence, because the peer has made room.
+// A message of more than 32 KiB travels in fragments of that size, so that pings and their
+// answers pass between two fragments; a compressed message travels in one frame. If a
+// fragment after the first has to wait for the network and is then taken by the kernel, the
+// peer has made room: that counts as a sign of life for Silence.
 //
-// The error is [ErrNotWritten] if no byte of the message was handed to the kernel.
-// It carries the cause of the connection's end if that is known.
+// The error is [ErrNotWritten] if no byte of the message was handed to the kernel. The error
+// carries the cause of the connection's end if that is known.
 func (c *WebSocket) Write(m Message) error {
 	_, err := c.WriteBatch([]Message{m})
 	return err
 }
 
-// WriteBatch implements [Transport]: up to 64 messages, or those that reach 32
-// KiB, are handed to the kernel at once, and WriteTimeout holds for these. Without
-// a [Wire.Transport] it is a Write for each message.
+// WriteBatch implements [Transport]: up to 64 messages, or up to 32 KiB and the message that
+// reaches this size, are handed to the kernel at once, and WriteTimeout holds for them.
 func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, notWritten(cause)
 	}
 	c.wire.writing.begin()
 	defer c.wire.writing.end()
-	if c.wire.stream == nil {
-		return c.writeEach(ms)
-	}
-	out := &c.wire.stream.out
-	if failed := out.begin(0); failed != nil {
+	out := &c.stream.out
+	if failed := out.begin(); failed != nil {
 		return 0, notWritten(c.why(failed))
 	}
 	defer out.end()
@@ -61,14 +57,17 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, notWritten(cause)
 	}
-	out := &c.wire.stream.out
+	out := &c.stream.out
 	var spans [batch]span
 	var refused error // why the next message was not added, or only in part
 	switch {
-	case c.wire.stream.inflate != nil:
+	case c.stream.inflate != nil:
 		n, refused = c.deflate(ms, &spans)
 	case len(ms[0].Data) > fragment:
-		n, refused = c.divide(ms[0], &spans)
+		if refused = checkType(ms[0]); refused == nil {
+			refused = c.divide(ms[0])
+			spans[0], n = out.next(), 1
+		}
 	default:
 		n, refused = out.addMessages(ms, &spans)
 	}
@@ -77,6 +76,9 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	if refused != nil && !bad {
 		out.stop(refused) // half a message may have gone out
 		err = refused
+		if n > 0 {
+			spans[n-1].end = math.MaxInt64
+		}
 	}
 	for i, m := range spans[:n] {
 		switch {
@@ -96,26 +98,19 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 }
 
 // divide adds m in fragments, each of which but the last one is flushed.
-func (c *WebSocket) divide(m Message, spans *[batch]span) (n int, err error) {
-	if err := checkType(m); err != nil {
-		return 0, err
-	}
-	out := &c.wire.stream.out
+func (c *WebSocket) divide(m Message) error {
+	out := &c.stream.out
 	first, rest := byte(m.Type), m.Data
-	for len(rest) > fragment && err == nil {
-		if err = out.addFragment(first, rest[:fragment]); err == nil {
-			_, err = out.flush()
+	for len(rest) > fragment {
+		if err := out.addFragment(first, rest[:fragment]); err != nil {
+			return err
+		}
+		if _, err := out.flush(); err != nil {
+			return err
 		}
 		first, rest = opContinuation, rest[fragment:]
 	}
-	if err == nil {
-		err = out.addFragment(bitFIN|first, rest)
-	}
-	spans[0] = out.next()
-	if err != nil {
-		spans[0].end = math.MaxInt64
-	}
-	return 1, err
+	return out.addFragment(bitFIN|first, rest)
 }
 
 // deflate gives messages to coder/websocket, which compresses them and gives their frames to
@@ -127,30 +122,8 @@ func (c *WebSocket) deflate(ms []Message, spans *[batch]span) (n int, err error)
 		}
 		ctx := context.Background() // any other costs the connection when it ends
 		err = c.ws.Write(ctx, websocket.MessageType(ms[n].Type), ms[n].Data)
-		spans[n] = c.wire.stream.out.next()
+		spans[n] = c.stream.out.next()
 		n++
-	}
-	if err != nil {
-		spans[n-1].end = math.MaxInt64
 	}
 	return n, err
-}
-
-// writeEach writes ms without a sender. It is our turn.
-func (c *WebSocket) writeEach(ms []Message) (n int, err error) {
-	for _, m := range ms {
-		if cause := c.wire.ended(); cause != nil {
-			return n, notWritten(cause)
-		}
-		if err := checkType(m); err != nil {
-			return n, err
-		}
-		if err := c.ws.Write(context.Background(), websocket.MessageType(m.Type), m.Data); err != nil {
-			return n, &lostError{"write", c.why(err)}
-		}
-		n++
-		c.wire.writing.end()
-		c.wire.writing.begin()
-	}
-	return n, nil
 }

@@ -22,7 +22,7 @@ func (c *WebSocket) Write(m Message) error {
 	if c.socket.Get("readyState").Int() != readyOpen { // send would drop it, and say nothing
 		return notWritten(errEnded)
 	}
-	err := try(func() {
+	if err := try(func() {
 		if m.Type == Text {
 			c.socket.Call("send", string(m.Data))
 			return
@@ -30,8 +30,7 @@ func (c *WebSocket) Write(m Message) error {
 		data := js.Global().Get("Uint8Array").New(len(m.Data))
 		js.CopyBytesToJS(data, m.Data)
 		c.socket.Call("send", data)
-	})
-	if err != nil {
+	}); err != nil {
 		return notWritten(err)
 	}
 	return nil
@@ -65,11 +64,9 @@ func (c *WebSocket) awaitRoom() error {
 			_ = c.begin(0, "")
 			return cause
 		}
-		wait := time.NewTimer(look)
 		select {
-		case <-wait.C:
+		case <-time.After(look):
 		case <-c.ended:
-			wait.Stop()
 		}
 	}
 }

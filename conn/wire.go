@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -9,12 +10,12 @@ import (
 
 // Wire joins a [WebSocket] or a [Framed] to the connection under it. It notes when bytes
 // come in, and it can cut the connection where coder/websocket and TLS can only close it.
-// The zero value is ready. Make one for each attempt to connect; a Wire must not be copied
+// The zero value is ready. Make a Wire for each attempt to connect; it must not be copied
 // or used again.
 //
-// Put Tap around the raw connection, under TLS. For a WebSocket put Transport
-// around the http.RoundTripper that makes the handshake, and give the Wire to
-// [NewWebSocket]; [NewFramed] finds it by itself.
+// Put Tap around the raw connection, under TLS. For a WebSocket put Transport around the
+// http.RoundTripper that makes the handshake, and give the Wire to [NewWebSocket];
+// [NewFramed] finds the Wire by itself.
 type Wire struct {
 	tap           atomic.Pointer[tap]
 	cut           atomic.Bool
@@ -25,18 +26,24 @@ type Wire struct {
 	closing       atomic.Bool           // Close or CloseNow was called
 
 	reads   readTurn
-	stream  *stream                       // of a WebSocket whose handshake went through Transport; else nil
-	writing watchdog                      // messages being written
-	message watchdog                      // a message begun, but not complete
-	ws      interface{ CloseNow() error } // of a WebSocket; else nil
+	stream  *stream  // of a WebSocket; nil before its handshake
+	writing watchdog // messages being written
+	message watchdog // a message begun, but not complete
+	top     top
 }
 
-// Tap returns a connection over nc of which every Read that brings bytes counts as a sign
-// of life. Give it the raw connection, because above TLS half a record is not visible. If
-// Cut was called before, nc is closed at once. Closing the returned connection closes nc.
+// top is the WebSocket or the Framed that a Wire belongs to.
+type top interface {
+	abort() // ends what does not wait for the network, after Cut
+	CloseNow() error
+}
+
+// Tap returns nc as a connection whose bytes count as signs of life when they are read. Give
+// it the raw connection, because above TLS half a record is not visible. If Cut was called
+// before, nc is closed at once. Closing the returned connection closes nc.
 //
-// A Wire carries one connection: tap the winner of a race, not each runner. A
-// second call closes what the first was given.
+// A Wire carries one connection: tap the winner of a race, not each runner. A second call
+// closes the connection that was tapped before.
 func (w *Wire) Tap(nc net.Conn) net.Conn {
 	t := &tap{Conn: nc, wire: w}
 	w.noteLife()
@@ -50,9 +57,9 @@ func (w *Wire) Tap(nc net.Conn) net.Conn {
 }
 
 // Cut closes the raw connection, now or as soon as there is one, which unblocks every
-// reader and writer. It may be called by any goroutine, any number of
-// times, at any stage, and never waits for the network: it first closes what
-// NetConn() finds at the bottom of the tapped connection.
+// reader and writer. Any goroutine may call it, any number of times, at any stage. Cut never
+// waits for the network: it first closes the connection that NetConn() finds at the bottom
+// of the tapped connection.
 func (w *Wire) Cut() {
 	w.cut.Store(true)
 	if t := w.tap.Load(); t != nil {
@@ -60,8 +67,9 @@ func (w *Wire) Cut() {
 	}
 }
 
-// setLimits sets the limits of the connection, before anything is read or written.
-func (w *Wire) setLimits(l Limits) {
+// join joins w to t, before anything is read or written.
+func (w *Wire) join(t top, l Limits) {
+	w.top = t
 	w.writing.wire, w.writing.limit = w, l.WriteTimeout
 	w.message.wire, w.message.limit = w, l.MessageTimeout
 }
@@ -74,23 +82,44 @@ func (w *Wire) end(cause error) error {
 	return *w.cause.Load()
 }
 
-// beginClose begins a Close. If err is not nil, or if the connection has ended already, it
-// returns why the caller can only cut. If it returns nil, the caller calls reads.done in
-// the end.
-func (w *Wire) beginClose(err error) error {
+// close is Close of w.top. If err is nil and the connection has not ended, it calls handshake,
+// which must return when the connection is cut.
+func (w *Wire) close(ctx context.Context, err error, handshake func() error) error {
+	if err == nil {
+		err = context.Cause(ctx)
+	}
 	switch {
 	case err != nil:
-		w.end(net.ErrClosed)
-		return err
 	case w.closing.Swap(true):
-		return net.ErrClosed
+		err = net.ErrClosed
+	default:
+		w.reads.want() // before Read finds that the connection has ended
+		defer w.reads.done()
+		if err = w.end(net.ErrClosed); errors.Is(err, net.ErrClosed) { // else it was dead before
+			cut := make(chan struct{})
+			stop := context.AfterFunc(ctx, func() { w.Cut(); close(cut) })
+			err = handshake()
+			if !stop() {
+				<-cut
+				err = context.Cause(ctx)
+			}
+		}
 	}
-	w.reads.want() // before Read finds that the connection has ended
-	if cause := w.end(net.ErrClosed); !errors.Is(cause, net.ErrClosed) {
-		w.reads.done()
-		return cause // it was dead before
+	_ = w.top.CloseNow()
+	if err != nil {
+		return &lostError{"close", err}
 	}
 	return nil
+}
+
+// closeNow cuts the connection and stops its timers.
+func (w *Wire) closeNow() {
+	w.closing.Store(true)
+	w.end(net.ErrClosed)
+	w.Cut() // first: what is above may wait for the network
+	w.top.abort()
+	w.writing.stop()
+	w.message.stop()
 }
 
 // ended returns why the connection ended, or nil if nothing has ended it so far.
@@ -123,21 +152,29 @@ func (w *Wire) cutSlow(d *watchdog) {
 	}
 	w.end(&SlowMessageError{Op: op, Limit: d.limit})
 	w.Cut()
-	w.abort()
-}
-
-// abort closes a WebSocket, after Cut: it ends what does not wait for the network.
-func (w *Wire) abort() {
-	if w.stream != nil {
-		w.stream.out.stop(net.ErrClosed)
-	}
-	if w.ws != nil {
-		_ = w.ws.CloseNow()
-	}
+	w.top.abort()
 }
 
 // noteLife notes that something came in just now.
 func (w *Wire) noteLife() { w.heard.Store(int64(clock())) }
+
+// wired has the methods of a [Transport] that its Wire can answer.
+type wired struct{ wire *Wire }
+
+// Silence implements [Transport].
+func (c wired) Silence() time.Duration { return clock() - time.Duration(c.wire.heard.Load()) }
+
+// HungUp implements [Transport].
+func (c wired) HungUp() bool {
+	raw, _ := rawConn(c.wire.tap.Load().Conn)
+	if own, ok := raw.(interface{ HungUp() bool }); ok {
+		return own.HungUp()
+	}
+	return socketHungUp(raw)
+}
+
+// LocalAddr implements [Transport].
+func (c wired) LocalAddr() net.Addr { return c.wire.tap.Load().LocalAddr() }
 
 // tap is the connection that was tapped.
 type tap struct {

@@ -3,7 +3,6 @@ package conn
 import (
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -80,21 +79,5 @@ func TestAnyByteIsLife(t *testing.T) {
 		}
 		require.NoError(t, l.CloseNow())
 		require.ErrorIs(t, wait(), net.ErrClosed)
-	})
-}
-
-func TestWithoutWireOnlyMessagesAreLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := plain(t, nil)
-		c := NewWebSocket(l.ws, nil, nil)
-		wait := background(func() error { _, err := c.Read(nil); return err })
-		sleep(t, 3*second)
-		l.send(frame(fin|ping, ""))
-		sleep(t, 3*second)
-		require.Equal(t, 6*second, c.Silence())
-		l.send(frame(fin|text, strings.Repeat("x", 100)))
-		require.NoError(t, wait())
-		require.Zero(t, c.Silence())
-		require.NoError(t, c.CloseNow())
 	})
 }

@@ -46,7 +46,8 @@ func (v *wsServer) dial(t testing.TB, o *conn.WebSocketOptions, wrap func(net.Co
 		HTTPClient: &http.Client{Transport: wire.Transport(&http.Transport{DialContext: dial, DisableKeepAlives: true})},
 	})
 	require.NoError(t, err)
-	c := conn.NewWebSocket(ws, &wire, o)
+	c, err := conn.NewWebSocket(ws, &wire, o)
+	require.NoError(t, err)
 	t.Cleanup(func() { c.CloseNow() })
 	pipes := v.Conns(serverAddr)
 	return c, pipes[len(pipes)-1]

@@ -40,7 +40,7 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 	})
 	switch {
 	case err == nil:
-		return conn.NewWebSocket(ws, w, &d.Conn), nil
+		return conn.NewWebSocket(ws, w, &d.Conn)
 	case u.refused != nil:
 		return nil, u.refused
 	}
