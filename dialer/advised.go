@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -13,76 +12,66 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// advised is an address that a server has advised, and that may be followed.
-type advised struct {
-	url      *url.URL
-	endpoint int // the index of an endpoint at the same host; -1: a foreign host, which the user has allowed
-}
+// foreign is the index of an endpoint at a host that no endpoint has.
+const foreign = -1
 
-// advised returns the address in ctx, or nil if there is none, or none that may be followed.
-// It tells the supervisor which.
-func (d *WebSocket) advised(ctx context.Context, e *endpoints) *advised {
+// advised returns the address in ctx, and the index of an endpoint at its host or foreign. It
+// returns nil if there is no address that may be followed. It tells the supervisor which.
+func (d *WebSocket) advised(ctx context.Context, e *endpoints) (to *url.URL, endpoint int) {
 	t := schedule.AttemptFrom(ctx)
 	if t.URL == "" {
-		return nil
+		return nil, 0
 	}
-	a, err := d.follow(t.URL, e)
+	to, endpoint, err := d.follow(t.URL, e)
 	if t.Followed != nil {
 		t.Followed(err)
 	}
-	return a
+	return to, endpoint
 }
 
 // follow decides whether raw may be followed. Its error holds no part of it but the host.
-func (d *WebSocket) follow(raw string, e *endpoints) (*advised, error) {
+func (d *WebSocket) follow(raw string, e *endpoints) (to *url.URL, endpoint int, err error) {
 	u, err := parseURL(raw)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("advised address: %w", err)
+		return nil, 0, fmt.Errorf("advised address: %w", err)
 	case u.User != nil:
-		return nil, errors.New("advised address: has a user")
+		return nil, 0, errors.New("advised address: has a user")
 	}
-	same := func(to *url.URL) bool { return to.Scheme == u.Scheme && hostPort(to) == hostPort(u) }
-	a := &advised{u, slices.IndexFunc(e.urls, same)}
-	if a.endpoint >= 0 {
-		return a, nil
+	endpoint = slices.IndexFunc(e.urls, func(to *url.URL) bool { return endpointPlace(to) == endpointPlace(u) })
+	if endpoint >= 0 {
+		return u, endpoint, nil
 	}
 	if d.FollowHint != nil {
 		seen := *u
 		allowed, err := call(func() (bool, error) { return d.FollowHint(&seen), nil })
 		if raise(err); allowed {
-			return a, nil
+			return u, foreign, nil
 		}
 	}
-	return nil, fmt.Errorf("advised address: %s is none of the endpoints", printable(u.Scheme+"://"+u.Host))
+	return nil, 0, fmt.Errorf("advised address: %s is none of the endpoints", printable(u.Scheme+"://"+u.Host))
 }
 
-// dialAdvised makes one attempt at a, in the place of a round.
-func (d *WebSocket) dialAdvised(ctx context.Context, e *endpoints, a *advised) (conn.Conn, error) {
-	if a.endpoint < 0 {
-		return orError(d.dialWith(ctx, a.url, http.Header{}, false, true))
+// dialAdvised makes one attempt at u, in the place of a round.
+func (d *WebSocket) dialAdvised(ctx context.Context, e *endpoints, u *url.URL, endpoint int) (conn.Conn, error) {
+	var c conn.Conn
+	var err *Error
+	if endpoint == foreign {
+		c, err = d.dialWith(ctx, u, false, true)
+	} else {
+		c, err = e.dialOne(ctx, endpoint, func(ctx context.Context, _ *url.URL, refresh bool) (conn.Conn, *Error) {
+			return d.dialWith(ctx, u, refresh, false)
+		})
 	}
-	c, err := d.dialWith(ctx, a.url, d.Header, e.refused(a.endpoint), false)
-	if err == nil || ctx.Err() == nil { // otherwise ctx ended it, not the endpoint
-		e.note(a.endpoint, err)
-	}
-	return orError(c, err)
-}
-
-// orError returns its arguments, without an error that is a nil pointer.
-func orError(c conn.Conn, err *Error) (conn.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// anonymous returns c without what could tell a foreign host who the client is: its
+// anonymous returns a copy of c without what tells a foreign host who the client is: its
 // certificates, and the sessions that were made with them.
 func anonymous(c *tls.Config) *tls.Config {
-	if c == nil {
-		return nil
-	}
 	c = c.Clone()
 	c.Certificates, c.GetClientCertificate, c.ClientSessionCache = nil, nil, nil
 	return c

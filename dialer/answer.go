@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,15 +35,15 @@ func newAnswerError(resp *http.Response, about string) *answerError {
 	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), text: text}
 }
 
-// refusal returns the error for an answer other than 101 to the handshake r; behind is
+// refusal returns the error for an answer other than 101 to a handshake with u; behind is
 // the data that came together with the header.
-func refusal(r *http.Request, resp *http.Response, behind []byte) *answerError {
+func refusal(u *url.URL, resp *http.Response, behind []byte) *answerError {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return newAnswerError(resp, "not a WebSocket endpoint")
 	case code >= 300 && code < 400:
-		return newAnswerError(resp, redirected(r.URL, resp.Header.Get("Location")))
-	case code == http.StatusBadRequest && r.URL.Scheme == "http" && strings.Contains(string(behind), "HTTPS"):
+		return newAnswerError(resp, redirected(u, resp.Header.Get("Location")))
+	case code == http.StatusBadRequest && u.Scheme == "ws" && strings.Contains(string(behind), "HTTPS"):
 		// nginx and Go answer so to a client without TLS. They send header and body
 		// together, so there is no need to wait for a body.
 		return newAnswerError(resp, "is this a wss server?")
@@ -61,7 +62,7 @@ func redirected(from *url.URL, location string) string {
 	}
 	text := fmt.Sprintf("redirected to %s (refused)", strconv.Quote(printable(to.Host)))
 	secure := to.Scheme == "https" || to.Scheme == "wss"
-	if secure && from.Scheme == "http" && strings.EqualFold(to.Hostname(), from.Hostname()) {
+	if secure && from.Scheme == "ws" && strings.EqualFold(to.Hostname(), from.Hostname()) {
 		text += ": is this a wss server?"
 	}
 	return text
@@ -95,25 +96,33 @@ func writeRequest(c io.Writer, r *http.Request) error {
 	return bw.Flush()
 }
 
-// readAnswer reads the header of the answer to r from c by br: at most limit bytes, with
-// those of the informational answers before it (RFC 9110, section 15.2). It also
-// returns what came together with the header, and never waits for more.
-func readAnswer(br *bufio.Reader, c io.Reader, r *http.Request, limit int64) (resp *http.Response, behind []byte, err error) {
-	limited := &io.LimitedReader{R: c, N: limit}
+// maxHeader is the limit on the header of an answer, in bytes: far above any handshake.
+const maxHeader = 64 << 10
+
+// readers has the buffers of readAnswer.
+var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
+// readAnswer reads the header of the answer to r from c: at most maxHeader bytes, with the
+// informational answers before it (RFC 9110, section 15.2). It also returns a copy of the data that
+// came together with the header, and never waits for more. The body cannot be read.
+func readAnswer(c io.Reader, r *http.Request) (resp *http.Response, behind []byte, err error) {
+	br := readers.Get().(*bufio.Reader)
+	defer func() { br.Reset(nil); readers.Put(br) }()
+	limited := &io.LimitedReader{R: c, N: maxHeader}
 	br.Reset(limited)
 	for {
 		resp, err = http.ReadResponse(br, r)
 		switch {
 		case err != nil && limited.N <= 0:
-			text := fmt.Sprintf("the header of the answer exceeds %d bytes", limit)
+			text := fmt.Sprintf("the header of the answer exceeds %d bytes", maxHeader)
 			return nil, nil, &slowError{cause{text, err}, true}
-		case err == io.ErrUnexpectedEOF && limited.N == limit:
+		case err == io.ErrUnexpectedEOF && limited.N == maxHeader:
 			return nil, nil, io.EOF // nothing came at all
 		case err != nil:
 			return nil, nil, err
 		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols:
 			behind, _ = br.Peek(br.Buffered())
-			return resp, behind, nil
+			return resp, bytes.Clone(behind), nil
 		}
 	}
 }

@@ -33,13 +33,13 @@ func TestAnswersAreExplained(t *testing.T) {
 		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
 		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},
 		"400 Bad Request: is this a wss server?": {text(400, "The plain HTTP request was sent to HTTPS port"), 400, backoff.ClassSlow},
-		`302 Found: redirected to "other.example" (refused)`:                             {conntest.Redirect("ws://u:p@other.example/x?token=s"), 302, backoff.ClassSlow},
-		`302 Found: redirected to "server.example" (refused)`:                            {conntest.Redirect("/login?token=s"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "other.example" (refused)`:                             {http.RedirectHandler("ws://u:p@other.example/x?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
+		`302 Found: redirected to "server.example" (refused)`:                            {http.RedirectHandler("/login?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
 		"302 Found: redirected (refused)":                                                {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
 		"answered with TLS: is this a wss server?":                                       {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
 		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:                          {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
 		"connection closed during the handshake: EOF":                                    {conntest.HangUp, 0, backoff.ClassRetry},
-		`302 Found: redirected to "server.example:443" (refused): is this a wss server?`: {conntest.Redirect("https://server.example:443/"), 302, backoff.ClassSlow},
+		`302 Found: redirected to "server.example:443" (refused): is this a wss server?`: {http.RedirectHandler("https://server.example:443/", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
 	} {
 		t.Run(want, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
@@ -92,7 +92,7 @@ func TestARedirectIsRefusedAtOnce(t *testing.T) {
 			requests := 0
 			v.Next(func(w http.ResponseWriter, r *http.Request) {
 				requests++
-				conntest.Redirect(location)(w, r)
+				http.Redirect(w, r, location, http.StatusFound)
 			})
 			e := v.fail(t, t.Context(), 0)
 			require.EqualError(t, e, "dial ws://server.example/feed: 302 Found: "+want)

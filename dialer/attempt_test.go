@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -53,7 +52,7 @@ func TestASlowNameLookupLeavesTimeToConnect(t *testing.T) {
 		v.network.Fault(serverAddr, conntest.Fault{Delay: 4 * time.Second})
 		v.dialer.DialContext = lookUp
 		v.dial(t).CloseNow()
-		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).Dial("tcp", serverAddr)
+		nc, err := (&Dialer{DialOnce: lookUp, Policy: backoff.Limit(nil, 0, 1)}).DialContext(t.Context(), "tcp", serverAddr)
 		require.NoError(t, err)
 		nc.Close()
 	})
@@ -128,7 +127,7 @@ func TestAFieldGoesBeforeTheTry(t *testing.T) {
 
 func TestAHandshakeThatTricklesIsEnded(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		v.Next(conntest.Trickle(1, time.Second, v.Accept))
+		v.Next(trickling(v.Accept))
 		v.fail(t, t.Context(), 30*time.Second)
 	})
 }
@@ -143,7 +142,7 @@ func TestContextEndsTheAttemptAtEachStage(t *testing.T) {
 		"connect": func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{Hang: true}) },
 		"accept":  func(v *wsServer) { v.network.Fault(serverAddr, conntest.Fault{AcceptDelay: time.Minute}) },
 		"upgrade": func(v *wsServer) { v.Next(conntest.Hang) },
-		"trickle": func(v *wsServer) { v.Next(conntest.Trickle(1, time.Second, v.Accept)) },
+		"trickle": func(v *wsServer) { v.Next(trickling(v.Accept)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
@@ -260,8 +259,6 @@ func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
 		opened := &closes{}
 		a := &attempt{
 			url:     &url.URL{Scheme: "tcp", Host: "host:1"},
-			limits:  limits{time.Hour, time.Hour},
-			hangs:   &hangs{},
 			connect: func(context.Context, *conn.Wire) (net.Conn, error) { return &net.TCPConn{}, nil },
 			open: func(context.Context, *conn.Wire, net.Conn) (conn.Conn, error) {
 				if over {
@@ -270,7 +267,7 @@ func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
 				return opened, nil
 			},
 		}
-		c, err := a.run(ctx)
+		c, err := new(endpoints).attempt(ctx, a)
 		cancel()
 		if over {
 			require.ErrorIs(t, err, context.Canceled)
@@ -283,30 +280,29 @@ func TestAConnectionThatComesTogetherWithTheEndIsClosed(t *testing.T) {
 	}
 }
 
-// foreign is a context that package context must watch with a goroutine: a
+// watched is a context that package context must watch with a goroutine: a
 // child that is not released leaves it behind, and the bubble finds it.
-type foreign struct {
+type watched struct {
 	context.Context
 	done chan struct{}
 }
 
-func (f foreign) Done() <-chan struct{} { return f.done }
+func (w watched) Done() <-chan struct{} { return w.done }
 
 func TestAConnectionHoldsNothingOfItsContext(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		c, err := v.dialer.Dial(foreign{t.Context(), make(chan struct{})})
+		c, err := v.dialer.Dial(watched{t.Context(), make(chan struct{})})
 		require.NoError(t, err)
 		c.CloseNow()
 	})
 }
 
 func TestNoLimitStrikesAfterTheLastStage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := stages{limits: limits{time.Second, time.Second}, end: func(error) { panic("ended") }}
-		s.connecting()
-		s.handshaking()
-		s.stop()
+	withServer(t, func(t *testing.T, v *wsServer) {
+		c := v.dial(t)
 		time.Sleep(time.Minute)
+		talk(t, c)
+		c.CloseNow()
 	})
 }
 
@@ -319,35 +315,14 @@ func TestADialThatAnswersTooLateIsClosed(t *testing.T) {
 }
 
 func TestHeadersAreCapped(t *testing.T) {
-	for limit, ok := range map[int64]bool{0: false, 2 << 20: true} {
-		withServer(t, func(t *testing.T, v *wsServer) {
-			v.dialer.MaxHeaderBytes = limit
-			v.Next(func(w http.ResponseWriter, r *http.Request) {
-				for range 16 {
-					w.Header().Add("X-Large", strings.Repeat("x", 64<<10))
-				}
-				v.Accept(w, r)
-			})
-			c, err := v.dialer.Dial(t.Context())
-			if ok {
-				require.NoError(t, err)
-				c.CloseNow()
-				return
-			}
-			require.ErrorContains(t, err, "the header of the answer exceeds 65536 bytes")
-			require.Equal(t, backoff.ClassSlow, backoff.Classify(err).Class)
-		})
-	}
-}
-
-func TestTransportIsTheStartButNotUsed(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		base := &http.Transport{DialContext: v.dialer.DialContext, ResponseHeaderTimeout: time.Second, Protocols: new(http.Protocols)}
-		base.Protocols.SetUnencryptedHTTP2(true)
-		v.dialer.Transport, v.dialer.DialContext = base, nil
-		v.dial(t).CloseNow()
-		v.Next(conntest.Hang)
-		v.fail(t, t.Context(), 30*time.Second)
+		v.Next(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Large", strings.Repeat("x", 64<<10))
+			v.Accept(w, r)
+		})
+		e := v.fail(t, t.Context(), 0)
+		require.ErrorContains(t, e, "the header of the answer exceeds 65536 bytes")
+		require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
 	})
 }
 
@@ -376,4 +351,12 @@ func TestAnIdleConnectionKeepsNothingOfItsAttempt(t *testing.T) {
 			return false
 		}
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// trickling gives answer a, of which one byte arrives per second.
+func trickling(a conntest.Answer) conntest.Answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conntest.PipeOf(r.Context()).Trickle(conntest.ToClient, 1, time.Second)
+		a(w, r)
+	}
 }

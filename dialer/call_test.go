@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -35,13 +36,13 @@ var callbacks = map[string]func(t *testing.T, leave func()) func(context.Context
 	"Framed.DialContext": func(t *testing.T, leave func()) func(context.Context) error {
 		return opening(&Framed{Address: "127.0.0.1:1", Framer: conn.Lines{}, DialContext: leaving(leave)})
 	},
-	"Resolver": func(t *testing.T, leave func()) func(context.Context) error {
-		return opening(&Framed{Address: "x.example:1", Framer: conn.Lines{}, TCP: TCPOptions{Resolver: resolver(leave)}})
+	"LookupNetIP": func(t *testing.T, leave func()) func(context.Context) error {
+		return opening(&Framed{Address: "x.example:1", Framer: conn.Lines{}, TCP: TCPOptions{LookupNetIP: resolver(leave).LookupNetIP}})
 	},
 	"Control": func(t *testing.T, leave func()) func(context.Context) error {
 		options := TCPOptions{
-			Resolver: &names{addrs: addrs("127.0.0.1", "127.0.0.2")}, // a race
-			Control:  func(string, string, syscall.RawConn) error { leave(); return nil },
+			LookupNetIP: (&names{addrs: addrs("127.0.0.1", "127.0.0.2")}).LookupNetIP, // a race
+			Control:     func(string, string, syscall.RawConn) error { leave(); return nil },
 		}
 		return opening(&Framed{Address: "x.example:" + listen(t, "127.0.0.1:0"), Framer: conn.Lines{}, TCP: options})
 	},
@@ -107,18 +108,21 @@ func TestAPanicOfACallbackReachesTheCallerOfDial(t *testing.T) {
 	}
 }
 
-// What was open when a later function panics is closed: here the tunnel.
+// A function that panics when a socket is open: here in TLS.
 func TestAPanicClosesTheSocket(t *testing.T) {
-	withServer(t, func(t *testing.T, v *wsServer) {
-		v.proxy(t, "http", &proxyServer{})
-		v.dialer.Transport = &http.Transport{OnProxyConnectResponse: func(context.Context, *url.URL, *http.Request, *http.Response) error {
-			panic("boom")
-		}}
+	withSecureServer(t, func(t *testing.T, v *wsServer) {
+		boom := true
+		v.dialer.TLS.VerifyConnection = func(tls.ConnectionState) error {
+			if boom {
+				panic("boom")
+			}
+			return nil
+		}
 		require.Panics(t, func() { v.dialer.Dial(t.Context()) })
 		synctest.Wait()
 		require.Zero(t, v.network.Open())
 		time.Sleep(time.Hour) // no limit is left that could strike
-		v.dialer.Transport.OnProxyConnectResponse = nil
+		boom = false
 		v.dial(t).CloseNow()
 	})
 }

@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,47 +17,36 @@ import (
 
 // Dialer is a [net.Dialer] that tries again: connect_retry of Stevens and Rago,
 // "Advanced Programming in the UNIX Environment", section 16.4, with jitter. Each
-// try has a socket of its own, and the waits between them grow. It ends with success,
+// try has a socket of its own, and the waits between them grow. A dial ends with success,
 // with ctx, or when MaxElapsed is over.
 //
 // The zero value is ready for use. Fields must not change after the first call of
 // a method; from then on a Dialer is safe for concurrent use, and must not be
 // copied. It has nothing to close.
 //
-// Its method DialContext goes wherever that of net.Dialer goes:
+// DialContext goes wherever the DialContext of a net.Dialer goes:
 //
 //	t := http.DefaultTransport.(*http.Transport).Clone()    // net/http
-//	t.DialContext = d.DialContext
+//	t.DialContext = d.DialContext                           // a new Transport would have no HTTP/2, proxy or limit on TLS
 //	redis.Options{Dialer: d.DialContext, DialerRetries: 1}  // go-redis
-//	config.DialFunc = d.DialContext                         // pgx, pgxpool; see below
-//	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: whatever it calls that
+//	config.DialFunc = d.DialContext                         // pgx, pgxpool
+//	mysql.RegisterDialContext("retry", ...)                 // a driver of database/sql: its own name for a dial function
 //
-// A new http.Transport with a DialContext has no HTTP/2, no proxy and no limit on TLS; a
-// clone of the default one has them.
+// Rules for these clients:
 //
-// Some clients leave TLS to the function that dials. go-redis then ignores its TLSConfig
-// without a word, and franz-go refuses a DialTLSConfig. For these, make TLS in each try:
-//
-//	d := &dialer.Dialer{DialOnce: (&tls.Dialer{Config: config}).DialContext}
-//
-// net/http, pgx, gRPC, kafka-go and amqp091 make TLS themselves, after the dial.
-//
-// Mind the limits that such a client puts around a dial, because with a dial that
-// tries again they bound the outage that can be bridged: go-redis cuts a dial after
-// DialTimeout (5 s) and repeats it DialerRetries times (5), kafka-go after DialTimeout
-// (5 s), pgx after ConnectTimeout (none; in a pgxpool 2 min). Where a client could ask
-// another server instead, such as another broker of Kafka or another host of pgx, a dial
-// that tries again keeps it from doing so: set a MaxElapsed of about a second.
-// pgx looks names up itself, once; config.LookupFunc can leave that to the Dialer, by
-// returning the host as it is. It also dials by this function to cancel what a broken
-// connection was doing, which should not be tried again. And a server that accepts
-// connections is not always ready: "starting up" (PostgreSQL's 57P03) comes later than
-// a dial can see; put a [retry.Loop] around the whole of connecting for that. The
-// module bench tries net/http, go-redis, pgx and database/sql with real servers.
-//
-// Some clients dial under a context that never ends: http.Transport goes on dialing for a
-// request that was cancelled. Such a dial lasts longer here than with net.Dialer.
-// MaxElapsed ends it, and so does http.Transport.CloseIdleConnections.
+//   - TLS: net/http, pgx, gRPC, kafka-go and amqp091 make TLS after the dial. go-redis ignores its
+//     TLSConfig without a word if it has a Dialer, and franz-go refuses a DialTLSConfig. For these, make
+//     TLS in each try: DialOnce: (&tls.Dialer{Config: config}).DialContext.
+//   - The limit of the client on a dial bounds the outage that can be bridged: DialTimeout of go-redis
+//     (5 s, and the dial is repeated DialerRetries times, 5) and of kafka-go (5 s), ConnectTimeout of
+//     pgx (none; in a pgxpool 2 min). http.Transport goes on dialing for a request that was cancelled:
+//     MaxElapsed ends such a dial, and so does http.Transport.CloseIdleConnections.
+//   - Where a client could ask another server instead, such as another broker of Kafka or another host
+//     of pgx, a dial that tries again keeps it from doing so: set a MaxElapsed of about a second.
+//   - pgx looks names up itself, once; a config.LookupFunc that returns the host as it is leaves that to
+//     the Dialer. pgx also dials by DialFunc to cancel a query, which should not be tried again.
+//   - A server that accepts connections is not always ready. PostgreSQL says "starting up" (57P03)
+//     after the dial: put a [retry.Loop] around the whole of connecting.
 type Dialer struct {
 	// Policy draws the waits and the limits on the tries. Default: full jitter
 	// from 1 s, doubling up to 64 s; 16 s for a try, doubling up to 96 s when tries
@@ -68,12 +58,11 @@ type Dialer struct {
 	// give up earlier: with 1 s usually after two or three tries. Default: 127 s, the
 	// sum of connect_retry's waits of 1, 2, 4 ... 64 s. Negative: none.
 	//
-	// To have these waits and these eight tries, take the policy classic.ConnectRetry,
-	// which ends by itself, and no MaxElapsed.
+	// The policy classic.ConnectRetry, which ends by itself, has these waits and these eight tries.
 	MaxElapsed time.Duration
 
-	// ConnectTimeout is the limit on each try: name lookup and TCP. The gate is
-	// outside of it. Default: the limit that Policy draws, or 16 s. Negative: none.
+	// ConnectTimeout is the limit on each try: name lookup and TCP, without the gate.
+	// Default: the limit that Policy draws, or 16 s. Negative: none.
 	ConnectTimeout time.Duration
 
 	// Classify returns the verdict on the error of a try. It is not called when ctx has
@@ -83,7 +72,7 @@ type Dialer struct {
 	Classify func(error) backoff.Verdict
 
 	// Gate holds each try until it may begin. It gets the address as the host. A
-	// reconnect.Gate is one. Default: none.
+	// budget.Gate is one. Default: none.
 	Gate backoff.Gate
 
 	// Budget admits each try, before the wait for it. Default: none.
@@ -108,12 +97,12 @@ type Dialer struct {
 	mu sync.Mutex // guards Rand
 }
 
-// The defaults of [Dialer], which are those of connect_retry.
+// defaultElapsed is the sum of the waits of connect_retry.
 const defaultElapsed = 127 * time.Second
 
 var defaultPolicy = schedule.WithTimeouts(&backoff.Exponential{Cap: 64 * time.Second}, schedule.Timeout{}, schedule.Timeout{})
 
-// Validate returns an error that names the option which is wrong, if one is.
+// Validate returns an error that names the wrong option, if there is one.
 // DialContext returns it too.
 func (d *Dialer) Validate() error {
 	if err := d.TCP.validate(); err != nil {
@@ -122,23 +111,18 @@ func (d *Dialer) Validate() error {
 	return nil
 }
 
-// Dial is DialContext with a context that never ends.
-func (d *Dialer) Dial(network, address string) (net.Conn, error) {
-	return d.DialContext(context.Background(), network, address)
-}
-
-// DialContext connects to address, with as many tries as it takes. Networks and
-// addresses are those of [net.Dial]. It returns the connection of the last try as it
+// DialContext connects to address, with as many tries as it takes. [net.Dial] describes networks and
+// addresses. DialContext returns the connection of the last try as it
 // is, for "tcp" a [*net.TCPConn]; ctx may end afterwards. When it returns an error,
 // nothing of its tries is left open or under way.
 //
-// Errors are a [*net.OpError], as those of net.Dialer are, and print like
+// An error is a [*net.OpError], as in net.Dialer, and prints like
 //
 //	dial tcp db.example:5432: gave up after 9 tries in 1m48s, because the next wait would not end within MaxElapsed (2m7s): dial tcp 10.0.0.7:5432: connect: connection refused
 //
-// They wrap a [*retry.Error], which matches [backoff.ErrGaveUp],
+// It wraps a [*retry.Error], which matches [backoff.ErrGaveUp],
 // [retry.ErrNoBudget], or the error and the cause of ctx, and holds the error of the
-// last try. If no further try can mend that error, they wrap it alone. Timeout
+// last try. If no further try can mend the last error, it wraps that error alone. Its Timeout
 // reports whether time ran out: a deadline, MaxElapsed, or the limit on the last try.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c := &dialing{Dialer: d, Progress: Progress{Network: network, Address: address}, began: time.Now()}
@@ -154,25 +138,16 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 }
 
 func (d *Dialer) retrier(c *dialing) *retry.Loop {
-	r := &retry.Loop{
-		Policy:     d.Policy,
-		MaxElapsed: d.MaxElapsed,
+	return &retry.Loop{
+		Policy:     cmp.Or[backoff.Policy](d.Policy, defaultPolicy),
+		MaxElapsed: cmp.Or(d.MaxElapsed, defaultElapsed),
 		Classify:   d.Classify,
 		Budget:     d.Budget,
 		Gate:       d.Gate,
 		Host:       c.Address,
+		Rand:       newRand(&d.mu, d.Rand),
 		OnWait:     func(err error, wait time.Duration) { c.notify(Progress{Err: err, Wait: wait}) },
 	}
-	if r.Policy == nil {
-		r.Policy = defaultPolicy
-	}
-	if r.MaxElapsed == 0 {
-		r.MaxElapsed = defaultElapsed
-	}
-	if d.Rand != nil {
-		r.Rand = &lockedSource{&d.mu, d.Rand}
-	}
-	return r
 }
 
 func (d *Dialer) dialOnce(ctx context.Context, network, address string) (net.Conn, error) {
@@ -199,7 +174,7 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 	if host == "" { // this machine, as in net.Dial
 		return o.connect(ctx, network, address)
 	}
-	return o.dial(ctx, newShuffler(&d.mu, d.Rand), func(string) bool { return false }, network, address)
+	return o.dial(ctx, newRand(&d.mu, d.Rand), new(hangs).at, network, address)
 }
 
 // Progress reports how far a DialContext of a [Dialer] has come. For a log:
@@ -213,11 +188,11 @@ func (d *Dialer) dialTCP(ctx context.Context, network, address string) (net.Conn
 //		}
 //	}
 type Progress struct {
-	Network, Address string // what DialContext was called with
+	Network, Address string // the arguments of DialContext
 
 	Tries   int           // so far
 	Elapsed time.Duration // since DialContext was called
-	Err     error         // of the last try; with Done, what DialContext returns: nil for a connection
+	Err     error         // of the last try; with Done, the error that DialContext returns: nil for a connection
 	Wait    time.Duration // until the next try or the gate before it; 0 with Done
 	Done    bool          // DialContext is about to return
 }
@@ -257,8 +232,8 @@ func (c *dialing) limited(ctx context.Context) (context.Context, context.CancelF
 	if c.ConnectTimeout < 0 {
 		return ctx, func() {}
 	}
-	limit := limitsFor(schedule.AttemptFrom(ctx), c.ConnectTimeout, 0).connect
-	return context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not connected within %v", limit)})
+	limit := cmp.Or(c.ConnectTimeout, max(schedule.AttemptFrom(ctx).Connect, 0), backoff.DefaultConnect)
+	return context.WithTimeoutCause(ctx, limit, &limitError{"not connected", limit})
 }
 
 // notify completes p and calls OnProgress.
@@ -294,13 +269,7 @@ func (c *dialing) shorten(err error) error {
 
 // hopeless reports whether the address can never work.
 func hopeless(err error) bool {
-	var (
-		address *net.AddrError
-		parse   *net.ParseError
-		network net.UnknownNetworkError
-		invalid net.InvalidAddrError
-	)
-	return errors.As(err, &address) || errors.As(err, &parse) || errors.As(err, &network) || errors.As(err, &invalid)
+	return is[*net.AddrError](err) || is[*net.ParseError](err) || is[net.UnknownNetworkError](err) || is[net.InvalidAddrError](err)
 }
 
 // dialAddr is the network and address of a dial, as a net.Addr.

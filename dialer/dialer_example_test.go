@@ -71,7 +71,7 @@ func ExampleDialer_dialOnce() {
 			return nil, fmt.Errorf("proxy: no way to %s", address)
 		},
 	}
-	_, err := d.Dial("tcp", "redis.example:6379")
+	_, err := d.DialContext(context.Background(), "tcp", "redis.example:6379")
 	fmt.Println(tries, err != nil)
 	// Output: 3 true
 }

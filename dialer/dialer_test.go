@@ -51,7 +51,7 @@ func seconds(n *conntest.Network) (s []float64) {
 func TestConnectRetryMakesEightTriesIn127Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: &classic.ConnectRetry{}, MaxElapsed: -1})
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, []float64{0, 1, 3, 7, 15, 31, 63, 127}, seconds(n))
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 8 tries in 2m7s: connect: connection refused")
 		require.Equal(t, 1, n.Count("").MaxHeld) // a fresh socket each, one at a time
@@ -64,7 +64,7 @@ func TestAServerThatComesBackIsFoundByTheNextTry(t *testing.T) {
 		n.Fault(where, conntest.Fault{}, conntest.Fault{}, conntest.Fault{Delay: time.Second})
 		time.AfterFunc(2*time.Second, func() { listen(t, n) })
 		began := time.Now()
-		nc, err := d.Dial("tcp", where)
+		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.NoError(t, err)
 		require.Equal(t, 4*time.Second, time.Since(began))
 		require.Same(t, n.Conns(where)[0].Client(), nc) // the very connection, no facade
@@ -83,7 +83,7 @@ func TestMaxElapsedEndsAHungTryAfter127Seconds(t *testing.T) {
 		n, d := away(&dialer.Dialer{ConnectTimeout: -1})
 		n.Fault("", hung)
 		began := time.Now()
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, 127*time.Second, time.Since(began))
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 2m7s")
@@ -97,7 +97,7 @@ func TestDialersAreNotInStep(t *testing.T) {
 		var all [2][]float64
 		for i := range all {
 			n, d := away(&dialer.Dialer{})
-			_, err := d.Dial("tcp", where)
+			_, err := d.DialContext(t.Context(), "tcp", where)
 			require.ErrorIs(t, err, backoff.ErrGaveUp)
 			all[i] = seconds(n)
 			require.Less(t, all[i][1], 1.0)
@@ -112,7 +112,7 @@ func TestRandRepeatsItself(t *testing.T) {
 		var all [2][]float64
 		for i := range all {
 			n, d := away(&dialer.Dialer{Rand: rand.NewPCG(1, 2)})
-			_, _ = d.Dial("tcp", where)
+			_, _ = d.DialContext(t.Context(), "tcp", where)
 			all[i] = seconds(n)
 		}
 		require.Equal(t, all[0], all[1])
@@ -124,7 +124,7 @@ func TestRandIsUsedByOneGoroutineAtATime(t *testing.T) {
 		_, d := away(&dialer.Dialer{Rand: rand.NewPCG(1, 2)})
 		var all sync.WaitGroup
 		for range 20 {
-			all.Go(func() { _, _ = d.Dial("tcp", where) })
+			all.Go(func() { _, _ = d.DialContext(t.Context(), "tcp", where) })
 		}
 		all.Wait()
 	})
@@ -136,7 +136,7 @@ func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 		n, d := away(&dialer.Dialer{MaxElapsed: time.Second})
 		listen(t, n)
 		n.Fault(where, conntest.Fault{Delay: 2 * time.Second, IgnoresContext: true})
-		nc, err := d.Dial("tcp", where)
+		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.Nil(t, nc)
 		require.ErrorIs(t, err, backoff.ErrGaveUp)
 		require.Zero(t, n.Open())
@@ -178,7 +178,6 @@ func TestACancelledContextSaysSoAndWhy(t *testing.T) {
 // What a Dialer takes.
 var (
 	_ retry.Budget = (*budget.Budget)(nil)
-	_ retry.Budget = (*budget.RetryBreaker)(nil)
 	_ retry.Budget = (*budget.Breaker)(nil)
 	_ backoff.Gate = (*budget.Gate)(nil)
 	_ backoff.Gate = reconnect.Gate(nil)
@@ -211,7 +210,7 @@ func TestBudgetAndGateAreAskedBeforeEachTryAndGetItsVerdict(t *testing.T) {
 		n, d := away(&dialer.Dialer{Gate: g, Budget: g})
 		listen(t, n)
 		n.Fault(where, hung, conntest.Fault{})
-		nc, err := d.Dial("tcp", where)
+		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.NoError(t, err)
 		nc.Close()
 		require.Equal(t, []string{
@@ -226,7 +225,7 @@ func TestADialThatDoesNotReturnGivesItsPermitsBack(t *testing.T) {
 		g := &gate{}
 		d := &dialer.Dialer{Policy: backoff.Limit(nil, 0, 1), Gate: g, Budget: g}
 		d.DialOnce = func(context.Context, string, string) (net.Conn, error) { runtime.Goexit(); return nil, nil }
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 0s: a function given to the dialer did not return: it called runtime.Goexit")
 		require.Equal(t, []string{"admit after ok", "gate " + where, "gate retry", "budget retry"}, g.lines)
 	})
@@ -236,7 +235,7 @@ func TestWithoutBudgetItEndsWithTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
 		n, d := away(&dialer.Dialer{Policy: doubling, Gate: g, Budget: g})
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.ErrorIs(t, err, retry.ErrNoBudget)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Equal(t, []float64{0, 1, 3}, seconds(n))
@@ -248,7 +247,7 @@ func TestTheTimeAtTheGateIsOutsideTheTrysLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{ConnectTimeout: time.Second, Gate: &gate{hold: time.Minute}})
 		listen(t, n)
-		nc, err := d.Dial("tcp", where)
+		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.NoError(t, err)
 		nc.Close()
 	})
@@ -259,7 +258,7 @@ func TestOnProgressIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
 		var calls []dialer.Progress
 		n, d := away(&dialer.Dialer{Policy: doubling, OnProgress: func(p dialer.Progress) { calls = append(calls, p) }})
 		time.AfterFunc(2*time.Second, func() { listen(t, n) })
-		nc, err := d.Dial("tcp", where)
+		nc, err := d.DialContext(t.Context(), "tcp", where)
 		require.NoError(t, err)
 		nc.Close()
 		for i := range 2 {
@@ -277,21 +276,21 @@ func TestOnProgressIsCalledBeforeEachWaitAndAtTheEnd(t *testing.T) {
 func TestOnProgressGetsTheErrorThatIsReturned(t *testing.T) {
 	var last dialer.Progress
 	d := &dialer.Dialer{OnProgress: func(p dialer.Progress) { last = p }}
-	_, err := d.Dial("tcp", "nowhere")
+	_, err := d.DialContext(t.Context(), "tcp", "nowhere")
 	require.True(t, last.Done)
 	require.Equal(t, err, last.Err)
 }
 
 func TestClassifyDecides(t *testing.T) {
 	n, d := away(&dialer.Dialer{Classify: func(error) backoff.Verdict { return backoff.Verdict{Class: backoff.ClassStop} }})
-	_, err := d.Dial("tcp", where)
+	_, err := d.DialContext(t.Context(), "tcp", where)
 	require.EqualError(t, err, "dial tcp redis.test:6379: connect: connection refused") // as net.Dialer has it
 	require.Len(t, n.Dials(where), 1)
 }
 
 func TestWrongOptionsAreAnErrorAtOnce(t *testing.T) {
 	d := &dialer.Dialer{TCP: dialer.TCPOptions{UserTimeout: time.Second, KeepAlive: net.KeepAliveConfig{Enable: true}}}
-	_, err := d.Dial("tcp", "127.0.0.1:1")
+	_, err := d.DialContext(t.Context(), "tcp", "127.0.0.1:1")
 	require.Equal(t, d.Validate(), errors.Unwrap(err))
 	require.ErrorContains(t, err, "dialer: Dialer.TCP.UserTimeout: 1s is less than")
 }

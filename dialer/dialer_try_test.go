@@ -28,7 +28,7 @@ func TestATryThatTimesOutMakesTheNextMorePatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: schedule.WithTimeouts(doubling, schedule.Timeout{}, schedule.Timeout{})})
 		n.Fault("", hung)
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, []float64{0, 17, 51, 119}, seconds(n)) // 16+1, 32+2, 64+4, and cut in the fourth
 		require.ErrorContains(t, err, "gave up after 4 tries in 2m7s: not connected within 1m4s")
 	})
@@ -38,7 +38,7 @@ func TestConnectTimeoutIsTheLimitOnEachTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: doubling, ConnectTimeout: time.Second, MaxElapsed: 10 * time.Second})
 		n.Fault("", hung)
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.Equal(t, []float64{0, 2, 5}, seconds(n)) // 4 s from 6 s on would end at 10 s
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 3 tries in 6s, because the next wait would not end within MaxElapsed (10s): not connected within 1s")
 	})
@@ -48,14 +48,14 @@ func TestConnectTimeoutIsTheLimitOnEachTry(t *testing.T) {
 func TestErrorsAreThoseOfNetDialer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, d := away(&dialer.Dialer{Policy: backoff.Limit(doubling, 1, 0)})
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		e, ok := err.(*net.OpError)
 		require.True(t, ok)
 		require.Equal(t, []string{"dial", "tcp", where, "tcp"}, []string{e.Op, e.Net, e.Addr.String(), e.Addr.Network()})
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.False(t, e.Timeout())
 		n.Fault("", hung)
-		_, err = d.Dial("tcp", where)
+		_, err = d.DialContext(t.Context(), "tcp", where)
 		require.True(t, err.(net.Error).Timeout())
 	})
 }
@@ -64,7 +64,7 @@ func TestAnotherAddressInTheLastErrorIsShown(t *testing.T) {
 	inner := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 6379}, Err: syscall.ECONNREFUSED}
 	d := &dialer.Dialer{Policy: backoff.Limit(doubling, 0, 1), DialOnce: func(context.Context, string, string) (net.Conn, error) { return nil, inner }}
 	synctest.Test(t, func(t *testing.T) { // so that it takes 0s
-		_, err := d.Dial("tcp", where)
+		_, err := d.DialContext(t.Context(), "tcp", where)
 		require.EqualError(t, err, "dial tcp redis.test:6379: gave up after 1 try in 0s: dial tcp 10.0.0.7:6379: connection refused")
 	})
 }
@@ -76,7 +76,7 @@ func TestAnAddressThatCanNeverWorkIsNotTriedAgain(t *testing.T) {
 	} {
 		t.Run(c[0]+" "+c[1], func(t *testing.T) {
 			tries := 0
-			_, err := (&dialer.Dialer{OnProgress: func(p dialer.Progress) { tries = p.Tries }}).Dial(c[0], c[1])
+			_, err := (&dialer.Dialer{OnProgress: func(p dialer.Progress) { tries = p.Tries }}).DialContext(t.Context(), c[0], c[1])
 			_, ok := err.(*net.OpError)
 			require.True(t, ok, "%v", err)
 			require.NotErrorIs(t, err, backoff.ErrGaveUp)
@@ -103,7 +103,7 @@ func TestANameThatIsNotFoundIsLookedUpAgain(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	f := &fickle{}
-	nc, err := (&dialer.Dialer{Policy: quick, TCP: dialer.TCPOptions{Resolver: f}}).Dial("tcp", "redis.test:"+port)
+	nc, err := (&dialer.Dialer{Policy: quick, TCP: dialer.TCPOptions{LookupNetIP: f.LookupNetIP}}).DialContext(t.Context(), "tcp", "redis.test:"+port)
 	require.NoError(t, err)
 	defer nc.Close()
 	require.EqualValues(t, 3, f.lookups.Load())
@@ -115,7 +115,7 @@ func TestAnEmptyHostIsThisMachine(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	nc, err := new(dialer.Dialer).Dial("tcp", ":"+port)
+	nc, err := new(dialer.Dialer).DialContext(t.Context(), "tcp", ":"+port)
 	require.NoError(t, err)
 	nc.Close()
 }
@@ -133,7 +133,7 @@ func TestAUnixSocketThatIsNotThereYetIsWaitedFor(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 		}
 	}
-	nc, err := d.Dial("unix", path)
+	nc, err := d.DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	nc.Close()
 }
@@ -145,7 +145,7 @@ func TestControlSeesAFreshSocketForEachTry(t *testing.T) {
 	sockets := 0
 	d := &dialer.Dialer{Policy: backoff.Limit(quick, 4, 0)}
 	d.TCP.Control = func(string, string, syscall.RawConn) error { sockets++; return nil }
-	_, err = d.Dial("tcp", l.Addr().String())
+	_, err = d.DialContext(t.Context(), "tcp", l.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.Equal(t, 5, sockets)
 }
@@ -169,12 +169,12 @@ func TestRandDrawsTheOrderOfAddresses(t *testing.T) {
 	l.Close()
 	var orders [2][]string
 	for i := range orders {
-		d := &dialer.Dialer{Policy: backoff.Limit(quick, 0, 1), Rand: rand.NewPCG(1, 2), TCP: dialer.TCPOptions{Resolver: several{}}}
+		d := &dialer.Dialer{Policy: backoff.Limit(quick, 0, 1), Rand: rand.NewPCG(1, 2), TCP: dialer.TCPOptions{LookupNetIP: several{}.LookupNetIP}}
 		d.TCP.Control = func(_, address string, _ syscall.RawConn) error {
 			orders[i] = append(orders[i], address) // one after the other, since each is refused
 			return nil
 		}
-		_, err := d.Dial("tcp", "redis.test:"+port)
+		_, err := d.DialContext(t.Context(), "tcp", "redis.test:"+port)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.Len(t, orders[i], 9)
 	}
@@ -184,7 +184,7 @@ func TestRandDrawsTheOrderOfAddresses(t *testing.T) {
 func TestWhatDialOnceCallsPermanentIsReturnedAsNetDialerWould(t *testing.T) {
 	_, err := (&dialer.Dialer{DialOnce: func(context.Context, string, string) (net.Conn, error) {
 		return nil, backoff.Permanent(io.ErrNoProgress)
-	}}).Dial("tcp", where)
+	}}).DialContext(t.Context(), "tcp", where)
 	require.EqualError(t, err, "dial tcp redis.test:6379: multiple Read calls return no data or error")
 	require.Equal(t, io.ErrNoProgress, errors.Unwrap(err))
 }
@@ -204,7 +204,7 @@ func TestNothingIsLeftOfADialThatWasCancelled(t *testing.T) {
 func TestADialFunctionThatMakesNothingIsAnError(t *testing.T) {
 	nothing := func(context.Context, string, string) (net.Conn, error) { return nil, nil }
 	const want = "the dial function returned neither a connection nor an error"
-	_, err := (&dialer.Dialer{Policy: backoff.Limit(doubling, 0, 1), DialOnce: nothing}).Dial("tcp", where)
+	_, err := (&dialer.Dialer{Policy: backoff.Limit(doubling, 0, 1), DialOnce: nothing}).DialContext(t.Context(), "tcp", where)
 	require.ErrorContains(t, err, want)
 	_, err = (&dialer.Framed{Address: where, Framer: conn.Lines{}, DialContext: nothing}).Dial(t.Context())
 	require.ErrorContains(t, err, want)

@@ -3,10 +3,11 @@ package dialer
 //lint:file-ignore ST1005 the texts of Validate begin with the name of an option
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -17,36 +18,33 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
+
+// settings are the options that [WebSocket] and [Framed] have in common.
+type settings struct {
+	tls              *tls.Config                                                       // a copy; nil: the zero Config
+	dialContext      func(ctx context.Context, network, addr string) (net.Conn, error) // nil: a socket made by tcp
+	tcp              *TCPOptions
+	connectTimeout   time.Duration // 0: see limits
+	handshakeTimeout time.Duration // 0: see limits
+	conn             interface{ Validate() error }
+	source           rand.Source // nil: the functions of math/rand/v2
+}
 
 // endpoints are what all dials of one [WebSocket] or [Framed] share: where they go, how
 // they get there, and how each endpoint answered last.
 type endpoints struct {
-	dialContext      dialContext // nil: a socket made by tcp
-	tcp              *TCPOptions
-	connectTimeout   time.Duration // 0: see limitsFor
-	handshakeTimeout time.Duration // 0: see limitsFor
+	settings
+	urls  []*url.URL
+	err   error // the option that is wrong; then there are no urls
+	rand  *rand.Rand
+	hangs hangs
 
-	urls    []*url.URL
-	shuffle shuffler
-	hangs   hangs
-
-	mu      sync.Mutex      // guards what follows
-	tls     *tls.Config     // a copy of the user's; nil: the zero Config, or configs are made
-	configs *tlsConfigs     // nil: not needed yet
-	states  []endpointState // by the index of the URL; nil: no endpoint has said anything to remember
-	resume  []int           // the order in which an interrupted round goes on; nil: none was interrupted
-}
-
-// settings are the options that [WebSocket] and [Framed] have in common.
-type settings struct {
-	tls              *tls.Config // a copy; nil: the zero Config
-	dialContext      dialContext // nil: a socket made by tcp
-	tcp              *TCPOptions
-	connectTimeout   time.Duration // 0: see limitsFor
-	handshakeTimeout time.Duration // 0: see limitsFor
-	conn             interface{ Validate() error }
-	source           rand.Source // nil: the functions of math/rand/v2
+	mu     sync.Mutex      // guards what follows
+	made   *tlsConfigs     // nil: not needed yet
+	states []endpointState // by the index of the URL
+	resume []int           // the order in which an interrupted round goes on; nil: none was interrupted
 }
 
 // endpointState is how an endpoint answered last.
@@ -56,66 +54,75 @@ type endpointState struct {
 	err     *Error    // its answer, if it did
 }
 
-// parseEndpoints parses what is in one of two options; the other must be empty.
-func parseEndpoints(name, single, names string, many []string, parse func(string) (*url.URL, error)) ([]*url.URL, error) {
+// parseEndpoints parses the values of two options, of which only one may be set.
+func parseEndpoints(name, single, names string, many []string, parse func(string) (*url.URL, error)) (urls []*url.URL, err error) {
+	option := func(i int) string { return fmt.Sprintf("%s[%d]", names, i) }
 	switch {
 	case single != "" && len(many) > 0:
 		return nil, fmt.Errorf("%s and %s: want one of them", name, names)
 	case single != "":
-		u, err := parse(single)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return []*url.URL{u}, nil
+		many, option = []string{single}, func(int) string { return name }
 	case len(many) == 0:
 		return nil, fmt.Errorf("%s: missing", name)
 	}
-	var urls []*url.URL
 	for i, raw := range many {
 		u, err := parse(raw)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", names, i, err)
+			return nil, fmt.Errorf("%s: %w", option(i), err)
 		}
 		urls = append(urls, u)
 	}
 	return urls, nil
 }
 
-// newEndpoints checks the settings and completes them. Its error names the option that is
-// wrong.
-func newEndpoints(urls []*url.URL, s settings) (*endpoints, error) {
-	switch {
-	case s.connectTimeout < 0:
-		return nil, fmt.Errorf("ConnectTimeout: %v is negative", s.connectTimeout)
-	case s.handshakeTimeout < 0:
-		return nil, fmt.Errorf("HandshakeTimeout: %v is negative", s.handshakeTimeout)
+// newEndpoints returns the endpoints of a dialer with this name and these settings. Their err is wrong, or
+// names the setting that is wrong; no further dial can mend it.
+func newEndpoints(dialer string, urls []*url.URL, s settings, wrong error) *endpoints {
+	if err := cmp.Or(wrong, s.validate()); err != nil {
+		return &endpoints{settings: s, err: backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))}
 	}
-	if err := s.tcp.validate(); err != nil {
-		return nil, fmt.Errorf("TCP.%w", err)
-	}
-	if err := s.conn.Validate(); err != nil {
-		return nil, fmt.Errorf("Conn: %w", err)
-	}
-	return &endpoints{
-		dialContext:      s.dialContext,
-		tcp:              s.tcp,
-		connectTimeout:   s.connectTimeout,
-		handshakeTimeout: s.handshakeTimeout,
-		urls:             urls,
-		tls:              s.tls,
-		shuffle:          newShuffler(new(sync.Mutex), s.source),
-	}, nil
+	return &endpoints{settings: s, urls: urls, rand: newRand(new(sync.Mutex), s.source), states: make([]endpointState, len(urls))}
 }
 
-// tlsConfigs returns the TLS configurations. They are made at first use, because a dialer of
+func (s *settings) validate() error {
+	switch {
+	case s.connectTimeout < 0:
+		return fmt.Errorf("ConnectTimeout: %v is negative", s.connectTimeout)
+	case s.handshakeTimeout < 0:
+		return fmt.Errorf("HandshakeTimeout: %v is negative", s.handshakeTimeout)
+	}
+	if err := s.tcp.validate(); err != nil {
+		return fmt.Errorf("TCP.%w", err)
+	}
+	if err := s.conn.Validate(); err != nil {
+		return fmt.Errorf("Conn: %w", err)
+	}
+	return nil
+}
+
+// limits returns how long connecting and the handshake may take in the attempt t: the limits of the
+// dialer, else the limits of t, else the defaults.
+func (s *settings) limits(t schedule.Attempt) (connect, handshake time.Duration) {
+	connect = cmp.Or(max(s.connectTimeout, 0), max(t.Connect, 0), backoff.DefaultConnect)
+	handshake = cmp.Or(max(s.handshakeTimeout, 0), max(t.Handshake, 0), backoff.DefaultHandshake)
+	return connect, handshake
+}
+
+// dialTimeout returns both limits together, or the longest Duration if that is shorter.
+func (s *settings) dialTimeout(t schedule.Attempt) time.Duration {
+	connect, handshake := s.limits(t)
+	return connect + min(handshake, math.MaxInt64-connect)
+}
+
+// configs returns the TLS configurations. They are made at first use, because a dialer of
 // ws:// needs none.
-func (e *endpoints) tlsConfigs() *tlsConfigs {
+func (e *endpoints) configs() *tlsConfigs {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.configs == nil {
-		e.configs, e.tls = newTLSConfigs(e.tls, e.urls), nil
+	if e.made == nil {
+		e.made = newTLSConfigs(e.tls, e.urls)
 	}
-	return e.configs
+	return e.made
 }
 
 // connectTo connects to addr and taps the connection.
@@ -125,7 +132,7 @@ func (e *endpoints) connectTo(ctx context.Context, w *conn.Wire, addr string) (n
 	if e.dialContext != nil {
 		nc, err = notNil(e.dialContext(ctx, "tcp", addr))
 	} else {
-		nc, err = e.tcp.forMessages().dial(ctx, e.shuffle, e.hangs.at, "tcp", addr)
+		nc, err = e.tcp.forMessages().dial(ctx, e.rand, e.hangs.at, "tcp", addr)
 	}
 	if err != nil {
 		return nil, err
@@ -158,10 +165,13 @@ type dialEndpoint func(ctx context.Context, u *url.URL, refresh bool) (conn.Conn
 
 // dial is one round: it asks each endpoint once, until one answers or ctx ends.
 func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
 	order, away := e.order()
 	var errs []*Error
 	for k, i := range order {
-		if away != nil && away[i] != nil {
+		if away[i] != nil {
 			errs = append(errs, away[i])
 			continue
 		}
@@ -174,7 +184,7 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 			e.interrupt(order, k)
 			return nil, withEndpoints(err, errs)
 		}
-		if _, final := errors.AsType[*prepareError](err); final {
+		if is[*prepareError](err) {
 			return nil, withEndpoints(err, errs)
 		}
 	}
@@ -183,19 +193,14 @@ func (e *endpoints) dial(ctx context.Context, dial dialEndpoint) (conn.Conn, err
 
 // order returns the order of a round: a new one, or the rest of a round that was
 // interrupted. The endpoints at which a handshake hangs come last. It also returns, by
-// index, the last answers of the endpoints that asked us to stay away; nil if all endpoints
-// did, or none.
+// index, the last answers of the endpoints that asked us to stay away, unless all did.
 func (e *endpoints) order() (order []int, away []*Error) {
 	e.mu.Lock()
 	order, e.resume = e.resume, nil
 	away = e.away(time.Now())
 	e.mu.Unlock()
 	if order == nil {
-		order = make([]int, len(e.urls))
-		for i := range order {
-			order[i] = i
-		}
-		e.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		order = e.rand.Perm(len(e.urls))
 	}
 	if len(order) > 1 {
 		lastIf(order, func(i int) bool { return e.hangs.at(endpointPlace(e.urls[i])) })
@@ -204,19 +209,17 @@ func (e *endpoints) order() (order []int, away []*Error) {
 }
 
 func (e *endpoints) away(now time.Time) []*Error {
-	if !slices.ContainsFunc(e.states, func(s endpointState) bool { return !now.Before(s.until) }) {
-		return nil
-	}
-	var away []*Error
+	away, count := make([]*Error, len(e.urls)), 0
 	for i, s := range e.states {
-		if now.Before(s.until) {
-			if away == nil {
-				away = make([]*Error, len(e.states))
-			}
+		if wait := s.until.Sub(now); wait > 0 {
 			err := *s.err
-			err.RetryAfter = s.until.Sub(now)
+			err.RetryAfter = wait
 			away[i] = &err
+			count++
 		}
+	}
+	if count == len(away) {
+		clear(away)
 	}
 	return away
 }
@@ -243,7 +246,7 @@ func (e *endpoints) dialOne(ctx context.Context, i int, dial dialEndpoint) (conn
 func (e *endpoints) refused(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.states != nil && e.states[i].refused
+	return e.states[i].refused
 }
 
 // note keeps how the endpoint i answered; nil means that it let us in.
@@ -258,12 +261,6 @@ func (e *endpoints) note(i int, err *Error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.states == nil {
-		if s == (endpointState{}) {
-			return
-		}
-		e.states = make([]endpointState, len(e.urls))
-	}
 	e.states[i] = s
 }
 

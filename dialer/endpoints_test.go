@@ -35,8 +35,8 @@ func newRounds(t *testing.T, says map[string]func(context.Context) *Error) *roun
 	for i := range len(says) {
 		d.URLs = append(d.URLs, "ws://"+string(rune('a'+i)))
 	}
-	p, err := d.setup()
-	require.NoError(t, err)
+	p := d.setup()
+	require.NoError(t, p.err)
 	return &rounds{endpoints: p, says: says}
 }
 
@@ -64,7 +64,7 @@ func never(ctx context.Context) *Error {
 
 func timesOut(context.Context) *Error {
 	time.Sleep(10 * time.Second)
-	return &Error{Err: &limitError{"too slow"}}
+	return &Error{Err: &limitError{what: "too slow"}}
 }
 
 func status(code int, wait time.Duration) func(context.Context) *Error {
@@ -103,7 +103,7 @@ func TestAnInterruptedRoundGoesOnAfterTheLastEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {
 			d := newRounds(t, says{"a": never, "b": never, "c": accepts})
-			d.shuffle = rand.New(rand.NewPCG(seed, 0)).Shuffle
+			d.rand = rand.New(rand.NewPCG(seed, 0))
 			asked := ""
 			for !strings.HasSuffix(asked, "c") {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -199,8 +199,8 @@ func TestAnEndpointIsForgivenWhenItAnswers(t *testing.T) {
 // was cancelled, before it began or on its way, is no answer.
 func TestARefusalAsksForNewCredentialsOnce(t *testing.T) {
 	for name, answer := range map[string]*Error{"refused": {Err: syscall.ECONNREFUSED}, "403": {StatusCode: 403}, "accepted": nil} {
-		e, err := (&WebSocket{URL: "ws://a"}).setup()
-		require.NoError(t, err)
+		e := (&WebSocket{URL: "ws://a"}).setup()
+		require.NoError(t, e.err)
 		says := &Error{StatusCode: 401, refused: true}
 		var refresh []bool
 		dial := func(ctx context.Context, _ *url.URL, r bool) (conn.Conn, *Error) {

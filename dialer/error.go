@@ -1,7 +1,6 @@
 package dialer
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -21,21 +20,20 @@ import (
 //
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
-// and never holds a secret: the user and the query of a URL are left out when it is
-// made, and what a server wrote is quoted and cut at 256 bytes.
+// and never holds a secret: it is made without the user and the query of a URL, and a text that a
+// server wrote is quoted and cut at 256 bytes.
 //
-// An error with a StatusCode or a RetryAfter unwraps to one with the methods
+// An Error with a StatusCode or a RetryAfter unwraps to an error with the methods
 // StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
-// for; that one unwraps to Err. If a proxy failed, Err is a [*ProxyError].
+// for, and which unwraps to Err. If a proxy failed, Err is a [*ProxyError].
 type Error struct {
 	Endpoint   string        // scheme, host and path of the URL; of a Framed: tcp://host:port or tls://host:port
-	StatusCode int           // of the server's answer to the handshake, 101 if that was a bad one; 0: there was none
+	StatusCode int           // of the server's answer to the handshake, 101 if that answer was wrong; 0: there was no answer
 	RetryAfter time.Duration // how long the server or a proxy asked us to stay away; 0: it did not
 	Err        error         // the cause
 
-	// Endpoints has the error of each endpoint, in the order in which they were asked, if
-	// several were. The fields above are then those of the error that decides: see
-	// [WebSocket.Dial], [Framed.Dial].
+	// Endpoints has the errors of all endpoints, in the order in which they were asked, if there were
+	// several. The other fields are then copied from the error that decides: see [WebSocket.Dial].
 	Endpoints []*Error
 
 	refused bool // the server refused our credentials, and Prepare can make new ones
@@ -52,7 +50,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("dial %d endpoints: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// Unwrap returns the cause, below what the server or the proxy answered.
+// Unwrap returns Err, or an error with the answer of the server or the proxy, which unwraps to Err.
 func (e *Error) Unwrap() error {
 	switch {
 	case e.StatusCode == 0 && e.RetryAfter == 0:
@@ -65,11 +63,9 @@ func (e *Error) Unwrap() error {
 
 // text returns the error without its operation.
 func (e *Error) text() string {
-	text := e.Endpoint + ": "
+	text := e.Endpoint + ": " + statusText(e.StatusCode)
 	if e.Err != nil {
-		text += e.Err.Error()
-	} else {
-		text += statusText(e.StatusCode)
+		text = e.Endpoint + ": " + e.Err.Error()
 	}
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf(" (retry after %v)", e.RetryAfter)
@@ -132,14 +128,12 @@ func explain(u *url.URL, err error) error {
 		return err
 	}
 	text := withoutURLs(err)
-	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	_, mime := errors.AsType[textproto.ProtocolError](err)
 	switch plain, secure := withoutTLS[u.Scheme], withTLS[u.Scheme]; {
-	case noTLS && plain != "":
+	case is[tls.RecordHeaderError](err) && plain != "":
 		return &slowError{cause{"answered without TLS: is this " + plain + "?", err}, true}
 	case secure != "" && strings.Contains(text, `malformed HTTP response "\x15\x03`): // an alert
 		return &slowError{cause{"answered with TLS: is this " + secure + "?", err}, true}
-	case mime, strings.Contains(text, "malformed HTTP"): // which has no type of its own
+	case is[textproto.ProtocolError](err), strings.Contains(text, "malformed HTTP"): // which has no type of its own
 		return &slowError{cause{text, err}, true}
 	}
 	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok && c.Reason == x509.Expired && c.Cert != nil {
@@ -151,8 +145,14 @@ func explain(u *url.URL, err error) error {
 	return &cause{text, err}
 }
 
+// is reports whether err is, or wraps, an error of type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // withoutURLs returns the text of err with the URLs redacted that are known to be in
-// it, because an error of net/http prints the query and one of net/url the password.
+// it, because net/http prints the query in its errors, and net/url the password.
 func withoutURLs(err error) string {
 	text := err.Error()
 	for _, u := range urlErrors(err) {
@@ -215,22 +215,6 @@ func (e *slowError) Verdict() backoff.Verdict {
 }
 
 func newSlowError(text string) error { return &slowError{cause{text, nil}, false} }
-
-// invalid returns the error of a dialer with a wrong option, which no further dial can
-// mend, or nil if err is nil.
-func invalid(dialer string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return backoff.Permanent(fmt.Errorf("dialer: %s.%w", dialer, err))
-}
-
-// limitError is the error of a stage that took too long.
-type limitError struct{ text string }
-
-func (e *limitError) Error() string        { return e.text }
-func (e *limitError) Timeout() bool        { return true }
-func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // statusText returns a status as the standard names it, not as the server does.
 func statusText(code int) string {

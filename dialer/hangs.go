@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -17,12 +18,11 @@ import (
 // when it answers, or after forgetHang.
 type hangs struct {
 	mu     sync.Mutex // guards what follows
-	places []hang     // few: a dialer knows an endpoint or two, and their addresses
+	places map[string]hang
 }
 
-// hang is what is known of a place. It is there only while something is known.
+// hang is a place at which a handshake goes on, or hung not long ago.
 type hang struct {
-	place string
 	begun []time.Time // when the handshakes began that have not been answered yet
 	until time.Time   // the last one was given up; the place is avoided until then
 }
@@ -44,49 +44,37 @@ func (h *hangs) begin(places ...string) (end func(ended, err error)) {
 		h.update(places, func(p *hang) {
 			i := slices.Index(p.begun, now)
 			p.begun = slices.Delete(p.begun, i, i+1)
+			_, limit := ended.(*limitError)
 			switch {
 			case err == nil || ended == nil: // an answer, or the end of the connection
 				p.until = time.Time{}
-			case isHang(ended):
+			case limit || errors.Is(ended, schedule.ErrHung):
 				p.until = time.Now().Add(forgetHang)
 			}
 		})
 	}
 }
 
-// isHang reports whether a context ended because a handshake took too long.
-func isHang(ended error) bool {
-	_, limit := ended.(*limitError)
-	return limit || errors.Is(ended, schedule.ErrHung)
-}
-
-// update changes what is known of places.
+// update changes the hangs at places.
 func (h *hangs) update(places []string, change func(*hang)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.places == nil {
-		h.places = make([]hang, 0, len(places))
+		h.places = make(map[string]hang, len(places))
 	}
 	for _, place := range places {
-		i := h.find(place)
-		if i < 0 {
-			h.places = append(h.places, hang{place: place})
-			i = len(h.places) - 1
-		}
-		change(&h.places[i])
+		p := h.places[place]
+		change(&p)
+		h.places[place] = p
 	}
-	h.tidy(time.Now())
-}
-
-// find returns the index of place, or -1 if nothing is known of it.
-func (h *hangs) find(place string) int {
-	return slices.IndexFunc(h.places, func(p hang) bool { return p.place == place })
+	h.tidy()
 }
 
 // tidy removes the places of which nothing is known any more, those too that are never dialed
 // again, because the name of a host has other addresses now.
-func (h *hangs) tidy(now time.Time) {
-	h.places = slices.DeleteFunc(h.places, func(p hang) bool { return len(p.begun) == 0 && !now.Before(p.until) })
+func (h *hangs) tidy() {
+	now := time.Now()
+	maps.DeleteFunc(h.places, func(_ string, p hang) bool { return len(p.begun) == 0 && !now.Before(p.until) })
 	if len(h.places) == 0 {
 		h.places = nil // because a connection may last for long
 	}
@@ -96,14 +84,9 @@ func (h *hangs) tidy(now time.Time) {
 func (h *hangs) at(place string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
-	h.tidy(now)
-	i := h.find(place)
-	if i < 0 {
-		return false
-	}
-	p := &h.places[i]
-	return len(p.begun) > 0 && now.Sub(p.begun[0]) >= hangAfter || now.Before(p.until)
+	h.tidy()
+	p := h.places[place]
+	return len(p.begun) > 0 && time.Since(p.begun[0]) >= hangAfter || time.Now().Before(p.until)
 }
 
 // endpointPlace returns the place of an endpoint.

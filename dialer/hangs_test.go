@@ -58,7 +58,7 @@ func TestPlacesThatAreNeverDialedAgainAreForgotten(t *testing.T) {
 
 func TestOnlyATimeThatRanOutShowsThatAHandshakeHung(t *testing.T) {
 	for ended, want := range map[error]bool{
-		nil: false, context.Canceled: false, net.ErrClosed: false, schedule.ErrHung: true, &limitError{"late"}: true,
+		nil: false, context.Canceled: false, net.ErrClosed: false, schedule.ErrHung: true, &limitError{what: "late"}: true,
 	} {
 		var h hangs
 		h.begin("a")(ended, errors.New("failed"))
@@ -91,7 +91,7 @@ func halfDead(t *testing.T, dead, alive string) (string, *names) {
 func TestAnAddressWhereAHandshakeHungIsTriedLast(t *testing.T) {
 	for _, family := range [][2]string{{"::1", "127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}} {
 		at, resolver := halfDead(t, family[0], family[1])
-		d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}, HandshakeTimeout: 300 * time.Millisecond}
+		d := &WebSocket{URL: at, Proxy: http.ProxyURL(nil), TCP: TCPOptions{LookupNetIP: resolver.LookupNetIP}, HandshakeTimeout: 300 * time.Millisecond}
 		failed := 0
 		for range 10 {
 			c, err := d.Dial(t.Context())
@@ -110,8 +110,8 @@ func TestAnAddressWhereAHandshakeHungIsTriedLast(t *testing.T) {
 func TestADialBesideAHandshakeThatHangsGoesToAnotherEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &WebSocket{URLs: []string{"ws://a", "ws://b"}}
-		e, err := d.setup()
-		require.NoError(t, err)
+		e := d.setup()
+		require.NoError(t, e.err)
 		asked := ""
 		dial := func(ctx context.Context, u *url.URL, _ bool) (conn.Conn, *Error) {
 			asked += u.Host
@@ -138,7 +138,7 @@ func TestADialBesideAHandshakeThatHangsGoesToAnotherEndpoint(t *testing.T) {
 func TestADialReportsThatItIsConnected(t *testing.T) {
 	at, resolver := halfDead(t, "127.0.0.2", "127.0.0.1")
 	resolver.addrs = resolver.addrs[:1]
-	d := &WebSocket{URL: at, Proxy: NoProxy, TCP: TCPOptions{Resolver: resolver}}
+	d := &WebSocket{URL: at, Proxy: http.ProxyURL(nil), TCP: TCPOptions{LookupNetIP: resolver.LookupNetIP}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	connected := make(chan struct{})
 	ctx = schedule.WithAttempt(ctx, schedule.Attempt{Connected: func() { close(connected) }})

@@ -14,10 +14,7 @@ import (
 // request is one handshake, checked.
 type request struct {
 	url    *url.URL
-	host   string // for the Host header; empty: the host of url
-	header http.Header
-
-	foreign bool // the host is none of the endpoints: see WebSocket.FollowHint
+	header http.Header // never nil; its Host, if it has one, replaces that of the URL
 }
 
 // prepareError is an error of Prepare. It ends a round: Prepare is not called for the next
@@ -27,19 +24,16 @@ type prepareError struct{ cause }
 // prepare makes the handshake for u with the header h, with the help of Prepare.
 func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refresh bool) (*request, error) {
 	if d.Prepare == nil {
-		return newRequest(u, h), nil
+		return &request{u, h}, nil
 	}
 	if try := schedule.AttemptFrom(ctx); refresh && !try.Refresh {
 		try.Refresh = true
 		ctx = schedule.WithAttempt(ctx, try)
 	}
-	limit := d.endpoints.limits(ctx).handshake
-	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{fmt.Sprintf("not prepared within %v", limit)})
+	_, limit := d.endpoints.limits(schedule.AttemptFrom(ctx))
+	limited, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"not prepared", limit})
 	defer cancel()
-	r := &Request{URL: u.String(), Header: h.Clone()}
-	if r.Header == nil {
-		r.Header = http.Header{}
-	}
+	r := &Request{URL: u.String(), Header: h}
 	_, err := call(func() (struct{}, error) { return struct{}{}, d.Prepare(limited, r) })
 	raise(err)
 	switch {
@@ -58,14 +52,10 @@ func (d *WebSocket) prepare(ctx context.Context, u *url.URL, h http.Header, refr
 	if err := validateHeader(r.Header); err != nil {
 		return nil, &prepareError{cause{"prepare: Request.Header: " + err.Error(), err}}
 	}
-	return newRequest(prepared, r.Header), nil
-}
-
-func newRequest(u *url.URL, h http.Header) *request {
-	if h == nil {
-		h = http.Header{}
+	if r.Header == nil {
+		r.Header = http.Header{}
 	}
-	return &request{url: u, host: h.Get("Host"), header: h}
+	return &request{prepared, r.Header}, nil
 }
 
 // handshakeHeaders are the headers that the handshake sets itself.
@@ -74,7 +64,7 @@ var handshakeHeaders = []string{
 	"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version",
 }
 
-// validateHeader returns an error that names what is wrong with h, without any value.
+// validateHeader returns an error if a header of h is wrong, with its name and without its value.
 func validateHeader(h http.Header) error {
 	for name, values := range h {
 		if !validToken(name) {

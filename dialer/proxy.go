@@ -1,20 +1,17 @@
 package dialer
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
-
-// NoProxy is a [WebSocket.Proxy] that chooses none, whatever the environment says.
-func NoProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 // ProxyError reports that there is no way through a proxy: it could not be reached, it
 // refused, or its answer made no sense. The server has not answered, so a ProxyError never
@@ -28,23 +25,23 @@ type ProxyError struct {
 }
 
 func (e *ProxyError) Error() string {
-	text := "proxy"
-	if e.Proxy != "" {
-		text += " " + e.Proxy
-	}
+	cause := statusText(e.StatusCode)
 	if e.Err != nil {
-		return text + ": " + e.Err.Error()
+		cause = e.Err.Error()
 	}
-	return text + ": " + statusText(e.StatusCode)
+	return strings.TrimSpace("proxy "+e.Proxy) + ": " + cause
 }
 
 // Unwrap returns e.Err.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// Verdict returns the verdict for [backoff.Classify]. It is, by the status: Slow for 401,
-// 403 and 407, because a person must mend it; Overload for 429, 503 and 504; Retry for
-// all others. Without a status it is Slow for a SOCKS5 proxy that refuses our login or
-// our request, and otherwise the class of Err, with Slow in place of Stop and Refresh.
+// Verdict returns the verdict for [backoff.Classify]. Its class is, by the status:
+//
+//   - 401, 403, 407: Slow, because a person must mend it
+//   - 429, 503, 504: Overload
+//   - any other: Retry
+//   - 0: Slow for a SOCKS5 proxy that refuses our login or our request; otherwise the class of
+//     Err, with Slow in place of Stop and Refresh.
 func (e *ProxyError) Verdict() backoff.Verdict {
 	switch e.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -82,10 +79,7 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 		return nc, nil
 	}
 	name := printable(proxy.Scheme + "://" + hostPort(proxy))
-	switch e := err.(type) {
-	case *cause:
-		return nil, e // of one of the user's hooks
-	case *answerError:
+	if e, ok := err.(*answerError); ok {
 		return nil, &ProxyError{Proxy: name, StatusCode: e.code, Err: e}
 	}
 	return nil, &ProxyError{Proxy: name, Err: explain(proxy, err)}
@@ -96,19 +90,13 @@ func (d *WebSocket) connect(ctx context.Context, w *conn.Wire, r *request) (net.
 func (d *WebSocket) chooseProxy(ctx context.Context, r *request) (*url.URL, error) {
 	u := *r.url
 	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
-	q := &http.Request{URL: &u}
+	q := (&http.Request{
+		Method: http.MethodGet, URL: &u, Host: r.header.Get("Host"), Header: r.header.Clone(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(ctx)
 	choose := d.Proxy
-	switch {
-	case choose == nil && d.Transport == nil:
-		choose = http.ProxyFromEnvironment // which looks at the URL alone
-	case choose == nil && d.Transport.Proxy == nil:
-		return nil, nil
-	default:
-		if choose == nil {
-			choose = d.Transport.Proxy
-		}
-		q.Method, q.Host, q.Header, q.Proto, q.ProtoMajor, q.ProtoMinor = http.MethodGet, r.host, r.header.Clone(), "HTTP/1.1", 1, 1
-		q = q.WithContext(ctx)
+	if choose == nil {
+		choose = http.ProxyFromEnvironment
 	}
 	proxy, err := choose(q)
 	if err != nil {
@@ -120,16 +108,13 @@ func (d *WebSocket) chooseProxy(ctx context.Context, r *request) (*url.URL, erro
 // checkProxy returns the URL of a proxy with its host in ASCII. Its errors hold no part
 // of it, because what looks like the scheme may be the user.
 func checkProxy(given *url.URL) (*url.URL, error) {
-	u, err := *given, error(nil)
+	u := *given
 	switch u.Scheme {
 	case "http", "https", "socks5", "socks5h":
 	default:
 		return nil, newSlowError("its URL must begin with http, https, socks5 or socks5h")
 	}
-	if u.Host, err = checkHost(u.Host, u.Hostname(), u.Port()); err == nil && u.Port() != "" && !validPort(u.Port()) {
-		err = errBadPort
-	}
-	if err != nil {
+	if err := checkHost(&u); err != nil {
 		return nil, newSlowError("its URL is wrong: " + err.Error())
 	}
 	return &u, nil
@@ -142,30 +127,16 @@ func (d *WebSocket) tunnel(ctx context.Context, nc net.Conn, proxy *url.URL, add
 		return nc, socks5(nc, proxy.User, address)
 	case "https":
 		var err error
-		if nc, err = handshakeTLS(ctx, nc, d.endpoints.tlsConfigs().forProxy(proxy.Hostname())); err != nil {
+		if nc, err = handshakeTLS(ctx, nc, d.endpoints.configs().named(proxy.Hostname())); err != nil {
 			return nil, err
 		}
 	}
-	return nc, d.connectMethod(ctx, nc, proxy, address)
+	return nc, connectMethod(nc, proxy, address)
 }
 
 // connectMethod asks an HTTP proxy for a tunnel (RFC 9110, section 9.3.6).
-func (d *WebSocket) connectMethod(ctx context.Context, nc net.Conn, proxy *url.URL, address string) error {
-	hooks := d.Transport
-	if hooks == nil {
-		hooks = &http.Transport{}
-	}
-	header := hooks.ProxyConnectHeader.Clone()
-	if hooks.GetProxyConnectHeader != nil {
-		given, err := hooks.GetProxyConnectHeader(ctx, proxy, address)
-		if err != nil {
-			return &cause{withoutURLs(err), err}
-		}
-		header = given.Clone()
-	}
-	if header == nil {
-		header = http.Header{}
-	}
+func connectMethod(nc net.Conn, proxy *url.URL, address string) error {
+	header := http.Header{}
 	if proxy.User != nil {
 		password, _ := proxy.User.Password()
 		login := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
@@ -175,14 +146,9 @@ func (d *WebSocket) connectMethod(ctx context.Context, nc net.Conn, proxy *url.U
 	if err := writeRequest(nc, r); err != nil {
 		return err
 	}
-	resp, behind, err := readAnswer(bufio.NewReader(nil), nc, r, d.maxHeaderBytes()) // the hook may read the body
+	resp, behind, err := readAnswer(nc, r)
 	if err != nil {
 		return err
-	}
-	if hooks.OnProxyConnectResponse != nil {
-		if err := hooks.OnProxyConnectResponse(ctx, proxy, r, resp); err != nil {
-			return &cause{withoutURLs(err), err}
-		}
 	}
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:

@@ -243,52 +243,6 @@ func TestTheProxyIsChosenForARequestOfHTTP(t *testing.T) {
 	}
 }
 
-func TestTheProxyOfTransportCountsAndItsHooks(t *testing.T) {
-	withServer(t, func(t *testing.T, v *wsServer) {
-		p := v.proxy(t, "http", &proxyServer{})
-		var code int
-		v.dialer.Transport = &http.Transport{
-			Proxy:              v.dialer.Proxy,
-			ProxyConnectHeader: http.Header{"X-Proxy": {"p"}},
-			OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
-				code = r.StatusCode
-				return nil
-			},
-		}
-		v.dialer.Proxy = nil
-		v.dial(t).CloseNow()
-		require.Equal(t, 200, code)
-		require.Equal(t, "p", p.headers[0].Get("X-Proxy"))
-		given := http.Header{"X-Proxy": {"q"}}
-		v.dialer.Transport.GetProxyConnectHeader = func(context.Context, *url.URL, string) (http.Header, error) {
-			return given, nil
-		}
-		v.dial(t).CloseNow()
-		require.Equal(t, "q", p.headers[1].Get("X-Proxy"))
-		for _, h := range []http.Header{given, v.dialer.Transport.ProxyConnectHeader} {
-			require.Len(t, h, 1, "it is not changed")
-		}
-	})
-}
-
-func TestAnErrorOfAProxyHookIsReturned(t *testing.T) {
-	errHook := backoff.Permanent(errors.New("wrong proxy"))
-	for name, hooks := range map[string]*http.Transport{
-		"answer": {OnProxyConnectResponse: func(context.Context, *url.URL, *http.Request, *http.Response) error { return errHook }},
-		"header": {GetProxyConnectHeader: func(context.Context, *url.URL, string) (http.Header, error) { return nil, errHook }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withServer(t, func(t *testing.T, v *wsServer) {
-				v.proxy(t, "http", &proxyServer{})
-				v.dialer.Transport = hooks
-				e := v.fail(t, t.Context(), 0)
-				require.EqualError(t, e, "dial ws://server.example/feed: wrong proxy")
-				require.Equal(t, backoff.ClassStop, backoff.Classify(e).Class, "it is the user's word")
-			})
-		})
-	}
-}
-
 func TestAProxyErrorMadeByHand(t *testing.T) {
 	e := &ProxyError{Proxy: "http://p:1", StatusCode: 429}
 	require.EqualError(t, e, "proxy http://p:1: 429 Too Many Requests")
@@ -324,7 +278,7 @@ func TestTheProxyOfTheEnvironment(t *testing.T) {
 		s.Config.ErrorLog = silent
 		own := newCertificate(t, "server.example")
 		d := &WebSocket{Header: http.Header{}}
-		d.TCP.Resolver = &names{addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+		d.TCP.LookupNetIP = (&names{addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}).LookupNetIP
 		if secure {
 			s.TLS, scheme, d.TLS = tlsOf(own), "wss", tlsOf(own)
 			s.StartTLS()
@@ -335,9 +289,8 @@ func TestTheProxyOfTheEnvironment(t *testing.T) {
 		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 		d.URL = scheme + "://server.example:" + port
 		meet(t, d)
-		direct := &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Proxy: NoProxy}
+		direct := &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Proxy: http.ProxyURL(nil)}
 		meet(t, direct)
-		meet(t, &WebSocket{URL: d.URL, TLS: d.TLS, TCP: d.TCP, Transport: &http.Transport{}}) // has no proxy
 		if !secure {
 			meet(t, &WebSocket{URL: "ws://direct.example:" + port, TCP: d.TCP})
 		}

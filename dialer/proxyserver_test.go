@@ -26,7 +26,6 @@ type proxyServer struct {
 
 	mu      sync.Mutex
 	targets []string // what clients asked for
-	headers []http.Header
 }
 
 // serve handles each connection of l. The caller closes l, and then waits for work.
@@ -74,7 +73,7 @@ func (p *proxyServer) connect(c *peeked) net.Conn {
 		return nil
 	}
 	p.mu.Lock()
-	p.targets, p.headers = append(p.targets, r.Host), append(p.headers, r.Header)
+	p.targets = append(p.targets, r.Host)
 	p.mu.Unlock()
 	q := http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
 	user, password, _ := q.BasicAuth()
@@ -117,7 +116,7 @@ func (p *proxyServer) socks5(c *peeked) net.Conn {
 	if p.user != "" {
 		want = 2
 	}
-	if !contains([]string{methods[:1], methods[len(methods)-1:]}, string([]byte{want})) {
+	if methods[0] != want && methods[len(methods)-1] != want {
 		c.Write([]byte{5, 0xff})
 		return nil
 	}

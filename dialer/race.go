@@ -2,7 +2,6 @@ package dialer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // stagger is the head start of one address before the next is tried beside it:
@@ -26,13 +27,17 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 	var runners sync.WaitGroup
 	defer func() { cancel(); runners.Wait() }()
 
-	results := make(chan dialResult)
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
 	start := func(address string) {
 		runners.Add(1)
 		spawn(func() (net.Conn, error) { return dial(ctx, address) }, func(nc net.Conn, err error) {
 			defer runners.Done()
 			select {
-			case results <- dialResult{nc, err}:
+			case results <- result{nc, err}:
 			case <-ctx.Done():
 				if nc != nil {
 					nc.Close()
@@ -52,7 +57,7 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 			if r.err == nil {
 				return r.conn, nil
 			}
-			if _, panicked := errors.AsType[*panicError](r.err); panicked {
+			if is[*panicError](r.err) {
 				return nil, r.err
 			}
 			running--
@@ -75,12 +80,6 @@ func race(ctx context.Context, addresses []string, dial func(context.Context, st
 	return nil, first
 }
 
-// dialResult is how the dial of one address ended.
-type dialResult struct {
-	conn net.Conn
-	err  error
-}
-
 // raceAvoiding is race, but it connects to an address that avoid reports only if all
 // others fail.
 func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bool, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
@@ -89,11 +88,8 @@ func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bo
 		return race(ctx, addresses, dial)
 	}
 	nc, err := race(ctx, addresses[:good], dial)
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || is[*panicError](err) {
 		return nc, err
-	}
-	if _, panicked := errors.AsType[*panicError](err); panicked {
-		return nil, err
 	}
 	return race(ctx, addresses[good:], dial)
 }
@@ -101,31 +97,26 @@ func raceAvoiding(ctx context.Context, addresses []string, avoid func(string) bo
 // lastIf moves the elements for which bad returns true behind the others, and returns the
 // number of the others.
 func lastIf[T any](list []T, bad func(T) bool) (good int) {
-	slices.SortStableFunc(list, func(a, b T) int {
-		switch x, y := bad(a), bad(b); {
-		case x == y:
-			return 0
-		case x:
-			return 1
+	var last []T
+	for _, x := range list {
+		if bad(x) {
+			last = append(last, x)
+			continue
 		}
-		return -1
-	})
-	for good < len(list) && !bad(list[good]) {
+		list[good] = x
 		good++
 	}
+	copy(list[good:], last)
 	return good
 }
 
-// shuffler has the signature of [rand.Shuffle]. Several goroutines may call it at once.
-type shuffler func(n int, swap func(i, j int))
-
-// newShuffler returns a shuffler that draws from source under mu; a nil source means
-// the functions of package rand.
-func newShuffler(mu *sync.Mutex, source rand.Source) shuffler {
+// newRand returns random numbers from source, drawn under mu; a nil source means the functions of
+// math/rand/v2. Several goroutines may use them.
+func newRand(mu *sync.Mutex, source rand.Source) *rand.Rand {
 	if source == nil {
-		return rand.Shuffle
+		return backoff.Rand()
 	}
-	return rand.New(&lockedSource{mu, source}).Shuffle
+	return rand.New(&lockedSource{mu, source})
 }
 
 // lockedSource draws one number at a time.
@@ -143,32 +134,22 @@ func (l *lockedSource) Uint64() uint64 {
 // interleave returns addresses in the order in which to try them: each family
 // shuffled, and the families in turn (RFC 8305, section 4), beginning with the family
 // that the resolver put first.
-func interleave(addrs []netip.Addr, shuffle shuffler) []netip.Addr {
-	var families [2][]netip.Addr
+func interleave(addrs []netip.Addr, r *rand.Rand) (order []netip.Addr) {
 	firstIs4 := addrs[0].Unmap().Is4()
-	seen := make(map[netip.Addr]bool, len(addrs))
-	for _, a := range addrs {
-		a = a.Unmap()
-		if seen[a] {
-			continue
-		}
-		seen[a] = true
-		if a.Is4() == firstIs4 {
-			families[0] = append(families[0], a)
-		} else {
-			families[1] = append(families[1], a)
-		}
+	all := make([]netip.Addr, len(addrs))
+	for i, a := range addrs {
+		all[i] = a.Unmap()
 	}
-	for _, f := range families {
-		shuffle(len(f), func(i, j int) { f[i], f[j] = f[j], f[i] })
-	}
-	var order []netip.Addr
-	for i := range max(len(families[0]), len(families[1])) {
-		for _, f := range families {
-			if i < len(f) {
-				order = append(order, f[i])
-			}
+	slices.SortFunc(all, netip.Addr.Compare)
+	all = slices.Compact(all)
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	n := lastIf(all, func(a netip.Addr) bool { return a.Is4() != firstIs4 })
+	turn, other := all[:n], all[n:]
+	for len(turn) > 0 || len(other) > 0 {
+		if len(turn) > 0 {
+			order, turn = append(order, turn[0]), turn[1:]
 		}
+		turn, other = other, turn
 	}
 	return order
 }

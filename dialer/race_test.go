@@ -3,7 +3,6 @@ package dialer
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"runtime"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/stretchr/testify/require"
 )
 
@@ -168,7 +168,7 @@ func TestFamiliesTakeTurnsAndEachIsShuffled(t *testing.T) {
 		seen[i] = map[string]bool{}
 	}
 	for range 500 {
-		order := interleave(given, rand.Shuffle)
+		order := interleave(given, backoff.Rand())
 		require.Len(t, order, 5, "one of them is there twice")
 		for i, a := range order {
 			require.Equal(t, i == 1 || i == 3, a.Is4(), "%v", order)

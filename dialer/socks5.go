@@ -1,6 +1,7 @@
 package dialer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func socks5(c io.ReadWriter, user *url.Userinfo, address string) error {
 	case reply[0] != 5:
 		return newSlowError("is no SOCKS5 proxy")
 	case reply[1] != 0:
-		return socks5Refusal(reply[1])
+		return cmp.Or(socks5Replies[reply[1]], fmt.Errorf("unknown reply %d", reply[1]))
 	}
 	return skipAddress(c, reply[3])
 }
@@ -87,7 +88,7 @@ func socks5Address(address string) ([]byte, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return nil, errBadPort
+		return nil, err
 	}
 	var b []byte
 	switch ip, err := netip.ParseAddr(host); {
@@ -124,29 +125,16 @@ func skipAddress(c io.Reader, kind byte) error {
 	return err
 }
 
-// socks5Replies has the texts of RFC 1928, section 6.
-var socks5Replies = [...]string{
-	1: "general failure",
-	2: "not allowed by its rules",
-	3: "network unreachable",
-	4: "host unreachable",
-	5: "connection refused",
-	6: "TTL expired",
-	7: "command not supported",
-	8: "address type not supported",
-}
-
-// socks5Refusal returns the error for a reply other than 0. If the proxy does not allow or
-// support our request, a person must mend that. All other replies are about the way to
-// the server, which may work again later.
-func socks5Refusal(code byte) error {
-	text := fmt.Sprintf("unknown reply %d", code)
-	if int(code) < len(socks5Replies) {
-		text = socks5Replies[code]
-	}
-	switch code {
-	case 2, 7, 8:
-		return newSlowError(text)
-	}
-	return errors.New(text)
+// socks5Replies has the replies of RFC 1928, section 6. If the proxy does not allow or support our
+// request, a person must mend that. All other replies are about the way to the server, which may work
+// again later.
+var socks5Replies = map[byte]error{
+	1: errors.New("general failure"),
+	2: newSlowError("not allowed by its rules"),
+	3: errors.New("network unreachable"),
+	4: errors.New("host unreachable"),
+	5: errors.New("connection refused"),
+	6: errors.New("TTL expired"),
+	7: newSlowError("command not supported"),
+	8: newSlowError("address type not supported"),
 }

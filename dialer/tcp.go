@@ -1,8 +1,10 @@
 package dialer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -20,26 +22,24 @@ type TCPOptions struct {
 	// and Count as 127, because the kernel takes no more.
 	KeepAlive net.KeepAliveConfig
 
-	// UserTimeout is how long what was sent may stay unacknowledged before the
-	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). Without it that
-	// takes about 15 minutes. It overrides the number of keepalive probes, so it must
-	// leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
+	// UserTimeout is how long sent data may stay unacknowledged before the
+	// kernel gives the connection up (TCP_USER_TIMEOUT, RFC 5482). It overrides the number of
+	// keepalive probes, so it must leave room for two: at least KeepAlive.Idle + 2 KeepAlive.Interval.
+	// The kernel also counts the time for which the peer is alive but has no room. Linux only;
+	// elsewhere UserTimeout does nothing. Negative: the kernel's own time, about 15 minutes.
 	//
-	// Default in [WebSocket] and [Framed]: that sum, which is 45 s, because a lost
-	// message should be noticed soon. The kernel also counts the time for which the
-	// peer is alive but has no room. A connection for messages cannot use such a peer
-	// either: a Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is
-	// longer than 45 s, set both.
+	// Default in [WebSocket] and [Framed]: KeepAlive.Idle + 2 KeepAlive.Interval, which is 45 s,
+	// because a lost message should be noticed soon. A peer without room is of no use there either: a
+	// Write ends after WriteTimeout, which is 10 s. Where WriteTimeout is longer than 45 s, set both.
 	//
 	// Default in [Dialer]: the kernel's own time, because a peer without room may be
 	// right to wait: a database holds back a COPY while it waits for a lock.
-	//
-	// Negative: the kernel's own time. Linux only; elsewhere it does nothing.
 	UserTimeout time.Duration
 
-	// Resolver finds the addresses of a host, anew for every dial.
-	// Default: net.DefaultResolver.
-	Resolver Resolver
+	// LookupNetIP returns the addresses of a host, anew for every dial: the method of a
+	// [net.Resolver], or another function. The network is "ip", "ip4" or "ip6". It must return when
+	// ctx ends. Several goroutines call it at once. Default: the method of net.DefaultResolver.
+	LookupNetIP func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	// LocalAddr is the address to dial from; then only addresses of its family are
 	// tried. An IPv4 address may be written as an IPv6 one (::ffff:192.0.2.1).
@@ -50,13 +50,6 @@ type TCPOptions struct {
 	// [net.Dialer]. It may be called by several goroutines at once.
 	// Default: none.
 	Control func(network, address string, c syscall.RawConn) error
-}
-
-// Resolver finds the addresses of a host. [net.Resolver] is one. Several goroutines
-// call it at once; it must return when ctx ends. The network is "ip", "ip4" or "ip6".
-type Resolver interface {
-	// LookupNetIP returns the addresses of a host.
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // keepAliveDefault is what Go's net package uses for idle and interval.
@@ -102,17 +95,11 @@ func (o *TCPOptions) withDefaults() *TCPOptions {
 			d.KeepAlive.Idle, d.KeepAlive.Interval = third, third
 		}
 	}
-	if d.KeepAlive.Idle == 0 {
-		d.KeepAlive.Idle = keepAliveDefault
-	}
-	if d.KeepAlive.Interval == 0 {
-		d.KeepAlive.Interval = keepAliveDefault
-	}
-	d.KeepAlive.Idle = min(d.KeepAlive.Idle, maxKeepAlive)
-	d.KeepAlive.Interval = min(d.KeepAlive.Interval, maxKeepAlive)
+	d.KeepAlive.Idle = min(cmp.Or(d.KeepAlive.Idle, keepAliveDefault), maxKeepAlive)
+	d.KeepAlive.Interval = min(cmp.Or(d.KeepAlive.Interval, keepAliveDefault), maxKeepAlive)
 	d.KeepAlive.Count = min(d.KeepAlive.Count, maxKeepAliveCount)
-	if d.Resolver == nil {
-		d.Resolver = net.DefaultResolver
+	if d.LookupNetIP == nil {
+		d.LookupNetIP = net.DefaultResolver.LookupNetIP
 	}
 	d.LocalAddr = d.LocalAddr.Unmap()
 	return &d
@@ -121,20 +108,14 @@ func (o *TCPOptions) withDefaults() *TCPOptions {
 // probing returns how long keepalive needs to lose two probes. A negative time leaves
 // the kernel's own, for which no user timeout should wait.
 func probing(k net.KeepAliveConfig) time.Duration {
-	idle, interval := k.Idle, k.Interval
-	if idle < 0 {
-		idle = keepAliveDefault
-	}
-	if interval < 0 {
-		interval = keepAliveDefault
-	}
+	idle, interval := cmp.Or(max(k.Idle, 0), keepAliveDefault), cmp.Or(max(k.Interval, 0), keepAliveDefault)
 	return idle + 2*interval
 }
 
 // dial looks up the host of address and connects to the first of its addresses that
 // answers. It tries the addresses that avoid reports only if no other answers. Each call
 // shuffles the addresses, so that clients spread over them. The options have their defaults.
-func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(address string) bool, network, address string) (net.Conn, error) {
+func (o *TCPOptions) dial(ctx context.Context, r *rand.Rand, avoid func(address string) bool, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -142,15 +123,15 @@ func (o *TCPOptions) dial(ctx context.Context, shuffle shuffler, avoid func(addr
 	if _, err := netip.ParseAddr(host); err == nil {
 		return o.connect(ctx, network, address)
 	}
-	addrs, err := o.Resolver.LookupNetIP(ctx, o.family(network), host)
+	addrs, err := o.LookupNetIP(ctx, o.family(network), host)
 	if err != nil {
 		return nil, err
 	}
 	if len(addrs) == 0 {
 		return nil, &net.DNSError{Err: "no suitable address", Name: host, IsNotFound: true}
 	}
-	addresses := make([]string, 0, len(addrs))
-	for _, a := range interleave(addrs, shuffle) {
+	var addresses []string
+	for _, a := range interleave(addrs, r) {
 		addresses = append(addresses, net.JoinHostPort(a.String(), port))
 	}
 	return raceAvoiding(ctx, addresses, avoid, func(ctx context.Context, address string) (net.Conn, error) {

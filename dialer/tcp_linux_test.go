@@ -66,7 +66,7 @@ func TestUserTimeoutIsTheKernelsInADialer(t *testing.T) {
 	}
 	for _, given := range []time.Duration{0, 90 * time.Second, -1} {
 		o := TCPOptions{UserTimeout: given, Control: read}
-		nc, err := (&Dialer{TCP: o}).Dial("tcp", addr)
+		nc, err := (&Dialer{TCP: o}).DialContext(t.Context(), "tcp", addr)
 		require.NoError(t, err)
 		nc.Close()
 		c, err := (&Framed{Address: addr, Framer: conn.Lines{}, TCP: o}).Dial(t.Context())
@@ -111,7 +111,7 @@ func TestABlackHoledAddressDoesNotStarveTheSecond(t *testing.T) {
 	defer s.Close()
 
 	d := &WebSocket{URL: "ws://two.example:" + s.URL[len("http://127.0.0.3:"):]}
-	d.TCP.Resolver = &names{addrs: addrs("127.0.0.2", "127.0.0.3")}
+	d.TCP.LookupNetIP = (&names{addrs: addrs("127.0.0.2", "127.0.0.3")}).LookupNetIP
 	for range 4 { // whatever the order that is drawn
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		c, err := d.Dial(ctx)

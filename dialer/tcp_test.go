@@ -2,7 +2,6 @@ package dialer
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,7 +43,7 @@ func addrs(texts ...string) (a []netip.Addr) {
 }
 
 func (o *TCPOptions) try(t *testing.T, address string) net.Conn {
-	nc, err := o.forMessages().dial(t.Context(), rand.Shuffle, none, "tcp", address)
+	nc, err := o.forMessages().dial(t.Context(), backoff.Rand(), none, "tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
 	return nc
@@ -52,7 +52,7 @@ func (o *TCPOptions) try(t *testing.T, address string) net.Conn {
 func TestNamesAreLookedUpAnewForEachDial(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	n := &names{addrs: addrs("127.0.0.1")}
-	o := &TCPOptions{Resolver: n}
+	o := &TCPOptions{LookupNetIP: n.LookupNetIP}
 	o.try(t, "name.example:"+port)
 	o.try(t, "name.example:"+port)
 	require.EqualValues(t, 2, n.lookups.Load())
@@ -62,12 +62,12 @@ func TestNamesAreLookedUpAnewForEachDial(t *testing.T) {
 func TestAnAddressIsNotLookedUp(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	n := &names{}
-	(&TCPOptions{Resolver: n}).try(t, "127.0.0.1:"+port)
+	(&TCPOptions{LookupNetIP: n.LookupNetIP}).try(t, "127.0.0.1:"+port)
 	require.Zero(t, n.lookups.Load())
 }
 
 func TestANameWithoutAddressIsADNSError(t *testing.T) {
-	_, err := (&TCPOptions{Resolver: &names{}}).withDefaults().dial(t.Context(), rand.Shuffle, none, "tcp", "name.example:1")
+	_, err := (&TCPOptions{LookupNetIP: (&names{}).LookupNetIP}).withDefaults().dial(t.Context(), backoff.Rand(), none, "tcp", "name.example:1")
 	var dns *net.DNSError
 	require.ErrorAs(t, err, &dns)
 }
@@ -75,7 +75,7 @@ func TestANameWithoutAddressIsADNSError(t *testing.T) {
 func TestLocalAddrIsDialedFromAndChoosesTheFamily(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	n := &names{addrs: addrs("127.0.0.1")}
-	nc := (&TCPOptions{Resolver: n, LocalAddr: netip.MustParseAddr("127.0.0.9")}).try(t, "name.example:"+port)
+	nc := (&TCPOptions{LookupNetIP: n.LookupNetIP, LocalAddr: netip.MustParseAddr("127.0.0.9")}).try(t, "name.example:"+port)
 	require.Equal(t, "127.0.0.9", nc.LocalAddr().(*net.TCPAddr).IP.String())
 	require.Equal(t, "ip4", n.network)
 	require.Equal(t, "ip6", (&TCPOptions{LocalAddr: netip.IPv6Loopback()}).family("tcp"))
@@ -85,7 +85,7 @@ func TestLocalAddrIsDialedFromAndChoosesTheFamily(t *testing.T) {
 func TestALocalAddrOfIPv4MayBeMapped(t *testing.T) {
 	port := listen(t, "127.0.0.1:0")
 	n := &names{addrs: addrs("127.0.0.1")}
-	nc := (&TCPOptions{Resolver: n, LocalAddr: netip.MustParseAddr("::ffff:127.0.0.9")}).try(t, "name.example:"+port)
+	nc := (&TCPOptions{LookupNetIP: n.LookupNetIP, LocalAddr: netip.MustParseAddr("::ffff:127.0.0.9")}).try(t, "name.example:"+port)
 	require.Equal(t, "127.0.0.9", nc.LocalAddr().(*net.TCPAddr).IP.String())
 	require.Equal(t, "ip4", n.network)
 }

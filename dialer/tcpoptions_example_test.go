@@ -14,17 +14,6 @@ import (
 	"github.com/redial-go/redial/dialer"
 )
 
-// hosts is a Resolver of names of your own.
-type hosts map[string]netip.Addr
-
-func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	addr, ok := h[host]
-	if !ok {
-		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-	}
-	return []netip.Addr{addr}, nil
-}
-
 // TCPOptions say how a socket is made: here for a phone, which should notice soon that its
 // network is gone, and for a server that has no name in the DNS.
 func ExampleTCPOptions() {
@@ -46,7 +35,12 @@ func ExampleTCPOptions() {
 	d := &dialer.WebSocket{
 		URL: "ws://feed.internal:" + port,
 		TCP: dialer.TCPOptions{
-			Resolver:    hosts{"feed.internal": netip.MustParseAddr("127.0.0.1")},
+			LookupNetIP: func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+				if host == "feed.internal" {
+					return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+				}
+				return net.DefaultResolver.LookupNetIP(ctx, network, host)
+			},
 			KeepAlive:   net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}, // default: 15 s, 15 s, 9
 			UserTimeout: 20 * time.Second,                                                                              // default: 45 s
 		},

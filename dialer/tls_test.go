@@ -81,36 +81,33 @@ func TestSessionTicketsCanBeTurnedOff(t *testing.T) {
 
 func TestTLSConfigIsClonedWithDefaults(t *testing.T) {
 	given := &tls.Config{ServerName: "x"}
-	for _, d := range []*WebSocket{{TLS: given}, {Transport: &http.Transport{TLSClientConfig: given}}} {
-		e, err := newEndpoints(nil, d.settings())
-		require.NoError(t, err)
-		require.NotSame(t, given, e.tls, "cloned at once")
-		c := e.tlsConfigs().forHost("h")
-		require.NotSame(t, given, c)
-		require.Equal(t, "x", c.ServerName)
-		require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
-	}
-	require.Equal(t, &tls.Config{ServerName: "x"}, given)
+	d := &WebSocket{URL: "wss://h", TLS: given}
+	require.NoError(t, d.Validate())
+	given.ServerName = "later"
+	c := d.endpoints.configs().forHost("h")
+	require.NotSame(t, given, c)
+	require.Equal(t, "x", c.ServerName)
+	require.Equal(t, uint16(tls.VersionTLS12), c.MinVersion)
+	require.Equal(t, &tls.Config{ServerName: "later"}, given)
 }
 
 // A dialer of ws:// makes no TLS configuration, and remembers nothing of a server that answers.
 func TestWhatIsNotNeededIsNotMade(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		defer v.dial(t).CloseNow()
-		require.Nil(t, v.dialer.endpoints.configs)
+		require.Nil(t, v.dialer.endpoints.made)
 		require.Nil(t, v.dialer.endpoints.hangs.places)
-		require.Nil(t, v.dialer.endpoints.states)
+		require.Equal(t, []endpointState{{}}, v.dialer.endpoints.states)
 	})
 }
 
 func TestTheEndpointsOfOneHostShareAConfiguration(t *testing.T) {
-	e, err := newEndpoints([]*url.URL{{Host: "a:1"}, {Host: "a:2"}}, (&WebSocket{}).settings())
-	require.NoError(t, err)
-	require.Equal(t, "a", e.tlsConfigs().forHost("a").ServerName)
-	require.Empty(t, e.tlsConfigs().byHost)
-	require.Same(t, e.tlsConfigs().forHost("a"), e.tlsConfigs().forHost("a"))
-	require.Equal(t, "b", e.tlsConfigs().forHost("b").ServerName, "Prepare may name any host")
-	require.Equal(t, "p", e.tlsConfigs().forProxy("p").ServerName)
+	c := newTLSConfigs(nil, []*url.URL{{Host: "a:1"}, {Host: "a:2"}})
+	require.Equal(t, "a", c.forHost("a").ServerName)
+	require.Len(t, c.byHost, 1)
+	require.Same(t, c.forHost("a"), c.forHost("a"))
+	require.Equal(t, "b", c.forHost("b").ServerName, "Prepare may name any host")
+	require.Equal(t, "p", c.named("p").ServerName)
 }
 
 func TestAMinVersionThatIsGivenIsKept(t *testing.T) {
@@ -285,7 +282,6 @@ func TestAWrongSchemeIsNamedBothWays(t *testing.T) {
 func TestTheHandshakeLimitCoversTLS(t *testing.T) {
 	withSecureServer(t, func(t *testing.T, v *wsServer) {
 		v.network.Fault("example.com:443", conntest.Fault{OnConn: func(p *conntest.Pipe) { p.Stall(conntest.ToClient) }})
-		v.dialer.Transport = &http.Transport{TLSHandshakeTimeout: time.Second}
 		e := v.fail(t, t.Context(), 30*time.Second)
 		require.EqualError(t, e, "dial wss://example.com/feed: handshake not answered within 30s")
 	})

@@ -5,19 +5,18 @@ import (
 	"errors"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
 // attempt makes one attempt at the handshake r. In a browser there is one limit, the
 // sum of both, and no header; TLS, TCP, proxy and compression are the browser's.
-func (d *WebSocket) attempt(parent context.Context, r *request) (conn.Conn, *Error) {
+func (d *WebSocket) attempt(parent context.Context, r *request, _ bool) (conn.Conn, *Error) {
 	if len(r.header) > 0 {
 		return nil, &Error{Endpoint: redacted(r.url), Err: errors.New("a browser cannot send a header with the handshake")}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	s := stages{limits: limits{connect: d.endpoints.limits(parent).total()}, end: cancel}
-	s.connecting()
-	defer s.stop()
+	defer endAfter(cancel, d.endpoints.dialTimeout(schedule.AttemptFrom(parent)), "not connected")()
 	ws, err := conn.OpenWebSocket(ctx, r.url.String(), d.Subprotocols, &d.Conn)
 	if err != nil {
 		return nil, failure(r.url, context.Cause(ctx), err)

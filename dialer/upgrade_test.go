@@ -1,6 +1,8 @@
 package dialer
 
 import (
+	"crypto/sha1"
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
@@ -8,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
@@ -31,6 +34,12 @@ func switching(behind string, lines ...string) conntest.Answer {
 	}
 }
 
+// acceptKey returns the right Sec-WebSocket-Accept (RFC 6455, section 4.2.2).
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
 const (
 	upgradeLine    = "Upgrade: websocket"
 	connectionLine = "Connection: Upgrade"
@@ -40,25 +49,26 @@ const (
 func TestABad101IsRefusedAtOnce(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for want, answer := range map[string]conntest.Answer{
-		`Sec-WebSocket-Accept does not fit our key: "nope\u202e"`:   switching("", upgradeLine, connectionLine, "Sec-WebSocket-Accept: nope\u202e"),
-		`Sec-WebSocket-Accept does not fit our key: ""`:             switching("", upgradeLine, connectionLine),
-		`Upgrade does not contain websocket, but ""`:                switching("", connectionLine, acceptLine),
-		`Upgrade does not contain websocket, but "h2c"`:             switching("", "Upgrade: h2c", connectionLine, acceptLine),
-		`Connection does not contain Upgrade, but ""`:               switching("", upgradeLine, acceptLine),
-		`Connection does not contain Upgrade, but "xxx`:             switching("", upgradeLine, "Connection: "+long, acceptLine),
-		`Sec-WebSocket-Protocol was not offered: "v3"`:              switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Protocol: v3"),
-		`Sec-WebSocket-Extensions was not offered: "x-gzip"`:        switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: x-gzip"),
-		`was not offered: "permessage-deflate, permessage-deflate"`: switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate"),
-		`was not offered: "permessage-deflate; x"`:                  switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate; x"),
-		`was not offered: "permessage-deflate;"`:                    switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate;"),
+		`invalid Sec-WebSocket-Accept "nope\u202e"`:                     switching("", upgradeLine, connectionLine, "Sec-WebSocket-Accept: nope\u202e"),
+		`invalid Sec-WebSocket-Accept ""`:                               switching("", upgradeLine, connectionLine),
+		`Upgrade header "" does not contain websocket`:                  switching("", connectionLine, acceptLine),
+		`Upgrade header "h2c" does not contain websocket`:               switching("", "Upgrade: h2c", connectionLine, acceptLine),
+		`Connection header "" does not contain Upgrade`:                 switching("", upgradeLine, acceptLine),
+		`Connection header "xxx`:                                        switching("", upgradeLine, "Connection: "+long, acceptLine),
+		`unexpected Sec-WebSocket-Protocol from server: "v3"`:           switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Protocol: v3"),
+		`unsupported extensions from server`:                            switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: x-gzip"),
+		`unsupported extensions from server: [{name:permessage-deflate`: switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate"),
+		`unsupported permessage-deflate parameter: "x"`:                 switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate; x"),
+		`unsupported permessage-deflate parameter: ""`:                  switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate;"),
 	} {
 		t.Run(want, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
-				v.dialer.Compression, v.dialer.Subprotocols = CompressionContextTakeover, []string{"v1", "v2"}
+				v.dialer.Compression, v.dialer.Subprotocols = websocket.CompressionContextTakeover, []string{"v1", "v2"}
 				v.Next(answer)
 				e := v.fail(t, t.Context(), 0)
 				require.ErrorContains(t, e, "dial ws://server.example/feed: 101 Switching Protocols: ")
 				require.ErrorContains(t, e, want)
+				require.NotContains(t, e.Error(), "key")
 				require.Equal(t, 101, e.StatusCode)
 				require.Equal(t, backoff.ClassSlow, backoff.Classify(e).Class)
 				requireNoSecret(t, e)
@@ -71,7 +81,7 @@ func TestABad101IsRefusedAtOnce(t *testing.T) {
 func TestCompressionThatWasNotOfferedIsRefused(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
 		v.Next(switching("", upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate"))
-		require.ErrorContains(t, v.fail(t, t.Context(), 0), `Sec-WebSocket-Extensions was not offered: "permessage-deflate"`)
+		require.ErrorContains(t, v.fail(t, t.Context(), 0), "unsupported extensions from server")
 	})
 }
 
@@ -82,7 +92,7 @@ func TestAGood101MayBeOdd(t *testing.T) {
 		{upgradeLine, connectionLine, acceptLine, "Sec-WebSocket-Extensions: permessage-deflate ; server_no_context_takeover; client_no_context_takeover;server_max_window_bits=10"},
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {
-			v.dialer.Compression, v.dialer.Subprotocols = CompressionContextTakeover, []string{"v1", "v2"}
+			v.dialer.Compression, v.dialer.Subprotocols = websocket.CompressionContextTakeover, []string{"v1", "v2"}
 			v.Next(switching("", lines...))
 			v.dial(t).CloseNow()
 		})
@@ -106,9 +116,8 @@ func TestInformationalAnswersAreSkipped(t *testing.T) {
 // have.
 func TestWhatComesWithThe101IsRead(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		v.dialer.MaxHeaderBytes = 300
-		large := strings.Repeat("x", 1000)
-		v.Next(switching("\x81\x05hello\x82\x7e\x03\xe8"+large+"\x81\x03bye", upgradeLine, connectionLine, acceptLine))
+		large := strings.Repeat("x", 70000)
+		v.Next(switching("\x81\x05hello\x82\x7f\x00\x00\x00\x00\x00\x01\x11\x70"+large+"\x81\x03bye", upgradeLine, connectionLine, acceptLine))
 		c := v.dial(t)
 		defer c.CloseNow()
 		for _, want := range []conn.Message{{Type: conn.Text, Data: []byte("hello")}, {Type: conn.Binary, Data: []byte(large)}, {Type: conn.Text, Data: []byte("bye")}} {
@@ -131,15 +140,15 @@ func newHungUp(answer string) (h *hungUp)    { return &hungUp{answer: strings.Ne
 func (h *hungUp) ask(t *testing.T) (_ *upgrader, err error) {
 	r, err := http.NewRequest(http.MethodGet, "http://server.example/", nil)
 	require.NoError(t, err)
-	u := &upgrader{nc: h, limit: 1000}
+	u := &upgrader{nc: h}
 	_, err = u.RoundTrip(r)
 	return u, err
 }
 
 func TestAnAnswerCountsThoughTheRequestWasNotRead(t *testing.T) {
 	u, err := newHungUp("HTTP/1.1 431 X\r\n\r\n").ask(t)
-	require.Equal(t, 431, u.refused.code)
-	require.Equal(t, err, u.refused)
+	require.Equal(t, 431, u.resp.StatusCode)
+	require.Equal(t, errRefused, err)
 	_, err = newHungUp("").ask(t)
 	require.ErrorIs(t, err, syscall.EPIPE)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // parseURL checks a URL. Its errors hold no part of it but a known scheme, because
-// those of [url.Parse] print the password.
+// [url.Parse] prints the password in its errors.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -28,13 +28,7 @@ func parseURL(raw string) (*url.URL, error) {
 	if strings.Contains(raw, "#") {
 		return nil, errors.New("a WebSocket URL has no fragment")
 	}
-	if u.Host, err = checkHost(u.Host, u.Hostname(), u.Port()); err != nil {
-		return nil, err
-	}
-	if p := u.Port(); p != "" && !validPort(p) {
-		return nil, errBadPort
-	}
-	return u, nil
+	return u, checkHost(u)
 }
 
 // parseAddress checks a "host:port", and makes a URL of that scheme of it. Its
@@ -44,34 +38,34 @@ func parseAddress(scheme, raw string) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.New("want host:port")
 	}
-	if host, err = checkHost(host, host, ""); err != nil {
-		return nil, err
-	}
 	if !validPort(port) {
 		return nil, errBadPort
 	}
-	return &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}, nil
+	u := &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port)}
+	return u, checkHost(u)
 }
 
-// checkHost returns the host of a URL, which consists of a name and perhaps a port,
-// with the name in ASCII.
-func checkHost(host, name, port string) (string, error) {
+// checkHost checks the name and the port of u, and puts the name into ASCII.
+func checkHost(u *url.URL) error {
+	name, port := u.Hostname(), u.Port()
 	switch {
 	case name == "":
-		return "", errors.New("no host")
-	case !validHost(host):
-		return "", errors.New("malformed host")
-	case isASCII(host):
-		return host, nil
+		return errors.New("no host")
+	case !validHost(u.Host):
+		return errors.New("malformed host")
+	case port != "" && !validPort(port):
+		return errBadPort
+	case isASCII(u.Host):
+		return nil
 	}
-	ascii := toASCII(name)
-	switch {
-	case !isASCII(ascii) || !validHost(ascii):
-		return "", errors.New("malformed host")
-	case port != "":
-		ascii = net.JoinHostPort(ascii, port)
+	u.Host = toASCII(name)
+	if !isASCII(u.Host) || !validHost(u.Host) {
+		return errors.New("malformed host")
 	}
-	return ascii, nil
+	if port != "" {
+		u.Host = net.JoinHostPort(u.Host, port)
+	}
+	return nil
 }
 
 // toASCII returns a host name with its labels in ASCII (IDNA), or as it is if that
@@ -87,7 +81,7 @@ func toASCII(name string) (ascii string) {
 }
 
 func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 var errBadPort = errors.New("port must be 1 to 65535")
@@ -117,36 +111,24 @@ func hostPort(u *url.URL) string {
 // validHost reports whether net/http would send host as it is. It replaces a bad one by
 // an empty one and returns no error.
 func validHost(host string) bool {
-	for i := range len(host) {
-		c := host[i]
-		if c < utf8.RuneSelf && !alphanumeric(c) && !strings.ContainsRune("!$%&'()*+,-.:;=[]_~", rune(c)) {
-			return false
-		}
-	}
-	return host != ""
+	return host != "" && !strings.ContainsFunc(host, func(r rune) bool {
+		return r < utf8.RuneSelf && !alphanumeric(r) && !strings.ContainsRune("!$%&'()*+,-.:;=[]_~", r)
+	})
 }
 
-// validToken reports whether s is a token of RFC 9110, section 5.6.2: a header's
-// name, or a subprotocol.
+// validToken reports whether s is a token of RFC 9110, section 5.6.2: the name of a header, or a
+// subprotocol.
 func validToken(s string) bool {
-	for i := range len(s) {
-		if !alphanumeric(s[i]) && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(s[i])) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !alphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
 }
 
-// validValue reports whether s can be a header's value (RFC 9110, section 5.5).
+// validValue reports whether s can be the value of a header (RFC 9110, section 5.5).
 func validValue(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-func alphanumeric(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+func alphanumeric(r rune) bool {
+	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }

@@ -27,8 +27,8 @@ func TestNamesOutsideOfASCIIAreConverted(t *testing.T) {
 		"a_b.example":           "a_b.example",
 	} {
 		var a, b asked
-		w := &WebSocket{URL: "wss://" + host + ":7/x", TCP: TCPOptions{Resolver: &a}}
-		f := &Framed{Address: host + ":7", Framer: conn.Lines{}, TCP: TCPOptions{Resolver: &b}}
+		w := &WebSocket{URL: "wss://" + host + ":7/x", TCP: TCPOptions{LookupNetIP: a.LookupNetIP}}
+		f := &Framed{Address: host + ":7", Framer: conn.Lines{}, TCP: TCPOptions{LookupNetIP: b.LookupNetIP}}
 		_, err := w.Dial(t.Context())
 		require.ErrorContains(t, err, "dial wss://"+want+":7/x: ")
 		_, err = f.Dial(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -85,10 +84,10 @@ func TestHeaderAndHostAreSent(t *testing.T) {
 }
 
 func TestCompressionIsOfferedOnlyWhenAskedFor(t *testing.T) {
-	for mode, want := range map[Compression]string{
-		CompressionOff:               "",
-		CompressionNoContextTakeover: "permessage-deflate; client_no_context_takeover; server_no_context_takeover",
-		CompressionContextTakeover:   "permessage-deflate",
+	for mode, want := range map[websocket.CompressionMode]string{
+		websocket.CompressionDisabled:          "",
+		websocket.CompressionNoContextTakeover: "permessage-deflate; client_no_context_takeover; server_no_context_takeover",
+		websocket.CompressionContextTakeover:   "permessage-deflate",
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {
 			v.dialer.Compression = mode
@@ -216,29 +215,25 @@ func TestDialsMayBeConcurrent(t *testing.T) {
 
 func TestValidateNamesTheOption(t *testing.T) {
 	const good = "wss://host/path?q=1"
-	dial := func(string, string) (net.Conn, error) { return nil, nil }
 	for want, d := range map[string]*WebSocket{
 		"URL: missing": {},
-		"URL: scheme must be ws or wss, not https":                         {URL: "https://host"},
-		"URL: scheme must be ws or wss":                                    {URL: "passwd:x"},
-		"URL: a WebSocket URL has no fragment":                             {URL: good + "#"},
-		"URL: no host":                                                     {URL: "ws://:80/"},
-		"URL: malformed host":                                              {URL: `ws://a"b/`},
-		"URL: port must be 1 to 65535":                                     {URL: "ws://host:65536"},
-		"URL and URLs: want one of them":                                   {URL: good, URLs: []string{good}},
-		"URLs[1]: scheme must be ws or wss":                                {URLs: []string{good, ""}},
-		"Header: X: a value has a line break or another control character": {URL: good, Header: http.Header{"X": {"passwd\r\nY: z"}}},
-		`Header: "X Y" is no name of a header`:                             {URL: good, Header: http.Header{"X Y": {""}}},
-		"Header: Sec-Websocket-Extensions is set by the handshake":         {URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}}},
-		"Header: Host: want one host, by that name":                        {URL: good, Header: http.Header{"Host": {"a/b"}}},
-		`Subprotocols[1]: "a" is no token, or there twice`:                 {URL: good, Subprotocols: []string{"a", "a"}},
-		`Subprotocols[0]: "a b" is no token, or there twice`:               {URL: good, Subprotocols: []string{"a b"}},
-		"Compression: 3 is no mode":                                        {URL: good, Compression: 3},
-		//lint:ignore SA1019 it is refused
-		"Transport: Dial, DialTLS and DialTLSContext are not used":                    {URL: good, Transport: &http.Transport{DialTLS: dial}},
+		"URL: scheme must be ws or wss, not https":                                    {URL: "https://host"},
+		"URL: scheme must be ws or wss":                                               {URL: "passwd:x"},
+		"URL: a WebSocket URL has no fragment":                                        {URL: good + "#"},
+		"URL: no host":                                                                {URL: "ws://:80/"},
+		"URL: malformed host":                                                         {URL: `ws://a"b/`},
+		"URL: port must be 1 to 65535":                                                {URL: "ws://host:65536"},
+		"URL and URLs: want one of them":                                              {URL: good, URLs: []string{good}},
+		"URLs[1]: scheme must be ws or wss":                                           {URLs: []string{good, ""}},
+		"Header: X: a value has a line break or another control character":            {URL: good, Header: http.Header{"X": {"passwd\r\nY: z"}}},
+		`Header: "X Y" is no name of a header`:                                        {URL: good, Header: http.Header{"X Y": {""}}},
+		"Header: Sec-Websocket-Extensions is set by the handshake":                    {URL: good, Header: http.Header{"Sec-Websocket-Extensions": {"x"}}},
+		"Header: Host: want one host, by that name":                                   {URL: good, Header: http.Header{"Host": {"a/b"}}},
+		`Subprotocols[1]: "a" is no token, or there twice`:                            {URL: good, Subprotocols: []string{"a", "a"}},
+		`Subprotocols[0]: "a b" is no token, or there twice`:                          {URL: good, Subprotocols: []string{"a b"}},
+		"Compression: 3 is no mode":                                                   {URL: good, Compression: 3},
 		"ConnectTimeout: -1ns is negative":                                            {URL: good, ConnectTimeout: -1},
 		"HandshakeTimeout: -1ns is negative":                                          {URL: good, HandshakeTimeout: -1},
-		"MaxHeaderBytes: -1 is negative":                                              {URL: good, MaxHeaderBytes: -1},
 		"Conn: conn: option ReadLimit is -1":                                          {URL: good, Conn: conn.WebSocketOptions{Limits: conn.Limits{ReadLimit: -1}}},
 		"TCP.UserTimeout: 2s is less than KeepAlive.Idle + 2 KeepAlive.Interval (3s)": {URL: good, TCP: TCPOptions{UserTimeout: 2 * time.Second}},
 		"URL: malformed URL: want one like wss://host:port/path":                      {URL: "wss://user:passwd@host:port/"},

@@ -20,7 +20,6 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/dialer"
 )
 
 // stressWS is a stress over real WebSockets.
@@ -30,7 +29,7 @@ func (w *stressWS) run(t *testing.T, server *wsServer) {
 	r := w.stream(2)
 	server.dialer.Conn.WriteTimeout = time.Second + upTo(r, 10*time.Second)
 	if r.IntN(4) == 0 {
-		server.dialer.Compression = dialer.CompressionContextTakeover
+		server.dialer.Compression = websocket.CompressionContextTakeover
 	}
 	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
 	faults := &wsFaults{wsServer: server}

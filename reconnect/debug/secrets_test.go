@@ -31,7 +31,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		server := conntest.NewServer(network, "host:80", conntest.Echo)
 		c, err := reconnect.New(&dialer.WebSocket{
 			URL:    "ws://planted:planted@host/feed?token=planted",
-			Header: http.Header{"Authorization": {"Bearer planted"}}, DialContext: network.DialContext, Proxy: dialer.NoProxy,
+			Header: http.Header{"Authorization": {"Bearer planted"}}, DialContext: network.DialContext, Proxy: http.ProxyURL(nil),
 		}, &reconnect.Options{Run: reconnect.RunOptions{Policy: every(time.Second)}, WhenDown: reconnect.WhenDownWait, OnMessage: func(context.Context, reconnect.Message) {}})
 		require.NoError(t, err)
 		p.Register("feed", c, nil)
@@ -99,7 +99,7 @@ func TestEndpointLeavesASecretInAPathOut(t *testing.T) {
 	}
 	inBubble(t, &Options{Endpoint: host}, func(t *testing.T, s *scene) {
 		c, err := reconnect.New(&dialer.WebSocket{
-			URL: "ws://host/planted", Proxy: dialer.NoProxy, DialContext: new(conntest.Network).DialContext,
+			URL: "ws://host/planted", Proxy: http.ProxyURL(nil), DialContext: new(conntest.Network).DialContext,
 		}, &reconnect.Options{Run: reconnect.RunOptions{Policy: every(time.Second)}})
 		require.NoError(t, err)
 		s.page.Register("feed", c, nil)

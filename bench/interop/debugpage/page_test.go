@@ -3,6 +3,7 @@ package debugpage
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func start(t *testing.T) *program {
 // open opens a connection under a name. The end of the test closes it.
 func (p *program) open(t *testing.T, name string) *reconnect.Conn {
 	c, err := reconnect.New(&dialer.WebSocket{
-		URL: "ws://planted:planted@venue/feed?token=planted", DialContext: p.network.DialContext, Proxy: dialer.NoProxy,
+		URL: "ws://planted:planted@venue/feed?token=planted", DialContext: p.network.DialContext, Proxy: http.ProxyURL(nil),
 	}, &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {}})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close(); <-c.Done() })

@@ -42,7 +42,7 @@ type world struct {
 // dial opens a Conn and registers it.
 func (w *world) dial(name, url string, o reconnect.Options, c *debug.ConnOptions) *reconnect.Conn {
 	o.Run.Gate = w.gate
-	feed, err := reconnect.New(&dialer.WebSocket{URL: url, DialContext: w.network.DialContext, Proxy: dialer.NoProxy}, &o)
+	feed, err := reconnect.New(&dialer.WebSocket{URL: url, DialContext: w.network.DialContext, Proxy: http.ProxyURL(nil)}, &o)
 	require.NoError(w.t, err)
 	w.page.Register(name, feed, c)
 	w.conns = append(w.conns, feed)
