@@ -7,37 +7,33 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and
-// for a million that must not keep the server from coming back.
+// Adaptive is a [Policy] for one client that wants to be back as soon as its server is, and for a
+// million clients that must not keep the server from coming back.
 //
-//   - The first wait is drawn from [0, Spread). A client that is refused in the first half
-//     of Spread dials once more in the second half, or up to a tenth of that half later.
-//   - All later waits are drawn from [d/2, d). d is Share times the age of the outage, at
-//     least Base and at most Cap. After an overload (a timeout, 429, 503) it is at most
-//     OverloadCap instead.
-//   - When the server tells us to wait, the wait that is added is drawn from [0, d). d is
-//     RetryAfterShare times the time for which it has told us to wait, the present time included.
-//     It is at least Base. It is at most OverloadCap, or the time that the server asks for
-//     now if that is longer.
-//   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of
-//     the hang if that is longer. The last sixth of the time is jittered, so that with the
-//     default it hangs after 8.3 to 10 s. A schedule.Dials keeps it, and begins the next dial beside
-//     it without a wait. If that hangs as well it is given up, and the next begins.
-//   - The first dial beside a kept handshake takes its place if it hangs as well, because a
-//     short hang may have swallowed every first handshake of a herd. This happens once per
-//     hang. It does not happen if a dial was refused in this outage: the server was restarted
-//     then, and a queue is likelier than a hang.
-//   - After a refusal or a 503 beside a handshake that hangs d is HangShare times the age of
-//     the hang, within the bounds that d has otherwise.
+//   - The first wait is random in [0, Spread). A client that is refused in the first half of Spread
+//     dials once more in the second half, or up to a tenth of that half later.
+//   - A later wait is random in [d/2, d). d is Share times the age of the outage, at least Base and at
+//     most Cap, or at most OverloadCap after an overload (a timeout, 429, 503).
+//   - A server that tells the client to wait gets that wait, and a random one in [0, d) after it. d is
+//     RetryAfterShare times the time for which the server has told the client to wait, the present time
+//     included. d is at least Base, and at most OverloadCap or the present time if that is longer.
+//   - A handshake hangs when it was not answered for Hang, or for HangShare times the age of the hang if
+//     that is longer. The last sixth of the time is jittered: by default 8.3 to 10 s. A schedule.Dials
+//     keeps the handshake, and begins the next dial beside it without a wait. If that dial hangs as
+//     well it is given up, and the next begins.
+//   - The first dial beside a kept handshake takes its place if it hangs as well, because a short hang
+//     may have swallowed every first handshake of a herd. This happens once per hang, and not if a dial
+//     was refused in this outage: then the server was restarted, and a queue is likelier than a hang.
+//   - After a refusal or a 503 beside a handshake that hangs, d is HangShare times the age of the hang,
+//     within the other bounds of d.
 //
-// One kind of herd may take hours to come back: a server whose queue has no bound has lost
-// every place in a hang of 10 s or more, and needs more than about 20 s for all its clients.
-// Its queue fills with handshakes that their clients have given up. A bounded backlog cures
-// that, and so does a gate for each process with many connections. HangShare 1 does too, but
-// a client that is alone is then away for minutes after a hang of minutes.
+// One kind of herd may take hours to come back: a server whose queue has no bound has lost every place in
+// a hang of 10 s or more, and needs more than about 20 s for all its clients. Its queue fills with
+// handshakes that their clients have given up. A bounded backlog cures that, and so does a gate for each
+// process with many connections. HangShare 1 does too, but a client that is alone is then away for
+// minutes after a hang of minutes.
 //
-// The zero value has the defaults. What each of them buys is in bench/DEFAULTS.md in the
-// repository.
+// The zero value has the defaults. bench/DEFAULTS.md in the repository has the effect of each.
 type Adaptive struct {
 	Spread          time.Duration // range of the first wait; default 2 s; negative: no first wait
 	Base            time.Duration // the least d; default 2.4 s; negative: 0
@@ -50,8 +46,7 @@ type Adaptive struct {
 	HangShare       float64       // of the hang's age, for the time after which a further handshake hangs; default 0.05; negative: 0
 }
 
-// withDefaults returns p with the default in the place of each field that is zero, and with what
-// off means in the place of each that is negative.
+// withDefaults returns p with defaults for zeros, and with 0 or no limit for negative numbers.
 func (p Adaptive) withDefaults() Adaptive {
 	p.Spread = span.Delay(p.Spread, 2*time.Second)
 	p.Base = span.Delay(p.Base, 2400*time.Millisecond)
@@ -111,16 +106,11 @@ func (p *Adaptive) wait(a *History, r *rand.Rand) time.Duration {
 	return span.Uniform(r, d/2, d)
 }
 
-// Default returns the policy that is used where none is given: a [Adaptive] with its
-// defaults. The first wait is drawn from [0, 2 s), and a client that is refused in the
-// first second tries once more in the next. Then it waits for half of the time that the
-// outage has lasted, at least 2.4 s and at most 10 s, or 15 s after an overload, jittered
-// over the upper half. A dial may take 16 s to connect. A handshake that is not answered
-// within 10 s (8.3 to 10 s, jittered) hangs: it is kept, and another dial begins beside it. It never gives up.
-// Every call returns the same value.
+// Default returns the policy that is used where none is given: an [Adaptive] with its defaults. It never
+// gives up, and allows 16 s to connect. Every call returns the same value.
 //
-// It was chosen by simulation: bench/DEFAULTS.md in the repository has the tables, and
-// the command that makes them again.
+// The numbers were chosen by simulation: bench/DEFAULTS.md in the repository has the tables, and the
+// command that makes them again.
 func Default() Policy { return standard }
 
 var standard Policy = &Adaptive{}

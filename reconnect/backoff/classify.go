@@ -13,40 +13,37 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
-// Classify returns the default verdict on how a try or a session ended. It has a verdict for
-// every error, and looks at types only, never at texts. The first of these that err, or
-// anything it wraps, is or has, decides:
+// Classify returns the default verdict on how a try or a session ended. It has a verdict for every error,
+// and looks at types only, never at texts. The first of these that err, or anything it wraps, is or has,
+// decides:
 //
 //  1. nil: OK.
-//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: what
-//     it returns. An error of your own may judge itself in this way.
-//  3. A method StatusCode() int, other than 0, the HTTP status of a refused
-//     handshake. 410: Stop. 429, 503, 504: Overload. 408, 425 and
-//     other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient, because this is no
-//     WebSocket endpoint, or one that expects another request; or one that is being
-//     deployed.
-//  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013:
-//     Overload. 1002, 1003, 1007 to 1010, 1015: Slow, but Lenient. Others: Retry.
-//  5. A certificate that does not verify, an answer that is not TLS, a TLS
-//     alert of the peer: Slow, but Lenient.
+//  2. A method Verdict() Verdict, such as [Permanent], [Slow] and [Refresh] add: its result. An error of
+//     your own may judge itself in this way.
+//  3. A method StatusCode() int, other than 0, the HTTP status of a refused handshake. 410: Stop. 429,
+//     503, 504: Overload. 408, 425 and other 5xx: Retry. 401, 403: Slow. Others: Slow, but Lenient,
+//     because this is no WebSocket endpoint, or expects another request, or is being deployed.
+//  4. A method CloseCode() int, above 0, of a WebSocket close frame. 1013: Overload. 1002, 1003, 1007 to
+//     1010, 1015: Slow, but Lenient. Others: Retry.
+//  5. A certificate that does not verify, an answer that is not TLS, a TLS alert of the peer: Slow, but
+//     Lenient.
 //  6. *[net.DNSError]: Retry, because the server has nothing to do with it.
-//  7. An error of our own machine (too many open files, no local address or port, no
-//     buffer space, no route to any network): Retry, and Local.
+//  7. An error of our own machine (too many open files, no local address or port, no buffer space, no
+//     route to any network): Retry, and Local.
 //  8. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
-//     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have:
-//     Overload, because the server may have worked in vain.
-//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and
-//     Refused, if it was refused or reset.
+//     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have: Overload, because the
+//     server may have worked in vain.
+//  9. Anything else (refused, reset, unreachable, EOF, [net.ErrClosed]): Retry; and Refused, if it was
+//     refused or reset.
 //
-// A verdict that is Lenient is taken for an ordinary loss the first time, and is Slow
-// from the second in a row on: see package schedule, Outage.Next.
+// A Lenient verdict is taken for an ordinary loss the first time, and is Slow from the second in a row on:
+// see schedule.Outage.Next.
 //
-// In addition, a method RetryAfter() (time.Duration, bool), such as that of the mark
-// [RetryAfter], returns the time that the server told us to wait. It is cut to
-// [MaxRetryAfter], and dropped with Stop.
+// In addition, a method RetryAfter() (time.Duration, bool), such as the mark [RetryAfter] has, returns the
+// time that the server told us to wait. It is cut to [MaxRetryAfter], and dropped with Stop.
 //
-// Nothing a server says is Stop except 410, and nothing is Refresh. To change that,
-// mark the error where it is made, or wrap Classify:
+// No answer of a server is Stop except 410, and none is Refresh. To change that, mark the error where it
+// is made, or wrap Classify:
 //
 //	func classify(err error) backoff.Verdict {
 //		if isExpiredToken(err) {
@@ -70,22 +67,28 @@ func Classify(err error) Verdict {
 }
 
 func verdictOf(err error) (v Verdict) {
-	switch {
-	case errs.Find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }):
-	case errs.Find(err, func(e interface{ StatusCode() int }) bool {
-		code := e.StatusCode()
-		v = ofStatus(code)
-		return code != 0
-	}):
-	case errs.Find(err, func(e interface{ CloseCode() int }) bool {
-		code := e.CloseCode()
-		v = ofClose(code)
-		return code > 0
-	}):
-	default:
-		v = ofNetwork(err)
+	if errs.Find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }) {
+		return v
 	}
-	return v
+	if code := statusOf(err); code != 0 {
+		return ofStatus(code)
+	}
+	if code := closeCodeOf(err); code != 0 {
+		return ofClose(code)
+	}
+	return ofNetwork(err)
+}
+
+// statusOf returns the HTTP status of a refused handshake, 0 if err has none.
+func statusOf(err error) (code int) {
+	errs.Find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 })
+	return code
+}
+
+// closeCodeOf returns the code of a close frame, 0 if err has none.
+func closeCodeOf(err error) (code int) {
+	errs.Find(err, func(e interface{ CloseCode() int }) bool { code = max(e.CloseCode(), 0); return code > 0 })
+	return code
 }
 
 // lenient is the verdict on an error that a person may have to mend.

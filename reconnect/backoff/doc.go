@@ -1,42 +1,37 @@
-// Package backoff decides how long to wait before the next try, how long that try
-// may take, when to stop, and what an error means. It needs the standard library only,
-// and it does not wait.
+// Package backoff decides how long to wait before the next try, how long that try may take, when to stop,
+// and what an error means. It needs the standard library only, and it does not wait.
 //
 // The package guarantees this (the numbers refer to the promises in package reconnect):
 //
-//   - Not in step (2). By default each wait is jittered: the first one after a drop too,
-//     and what is added to a wait that a server asked for. The cap comes first and the
-//     jitter after it, so that waits do not gather at the cap.
-//   - No hot loop (3). Waits grow, with the failures or with the time since the first of
-//     them, until the outage is set back: after a stable session, and in part after one
-//     of 2 s or more, but never after a shorter one. No number of failures, no
-//     setting and no NaN makes a wait overflow or negative.
-//   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A
-//     server's Retry-After comes on top of the jittered wait and is cut at an hour.
-//     Nothing that a server says ends a program, except 410; what somebody has
-//     to mend is tried minutes apart.
-//   - Overload is not refusal. A refused dial is cheap for a server, and a dial that
-//     times out is not: after it, waits go on growing where the cap on cheap failures
-//     stops.
-//   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or
-//     may be lost. Package schedule keeps it and dials again beside it.
-//   - Values, not state. A [Policy] is immutable, may be shared by any number of
-//     connections, and allocates nothing. Random numbers are arguments, so that a test
-//     or a simulator can repeat itself.
+//   - Not in step (2). By default each wait is jittered: also the first one after a drop, and the wait
+//     that is added to a Retry-After. The cap comes first and the jitter after it, so that waits do not
+//     gather at the cap.
+//   - No hot loop (3). Waits grow, with the failures or with the age of the outage. A stable session ends
+//     the outage, and a session of 2 s or more makes it younger; a shorter one does not. No number of
+//     failures, no setting and no NaN makes a wait overflow or negative.
+//   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A server's
+//     Retry-After comes on top of the jittered wait and is cut at an hour. Of all answers only 410 ends a
+//     program; after an error that somebody has to mend the tries are minutes apart.
+//   - Overload is not refusal. A refused dial is cheap for a server, and a dial that times out is not:
+//     after it, waits go on growing where the cap on cheap failures stops.
+//   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or may be lost.
+//     Package schedule keeps it and dials again beside it.
+//   - Values, not state. A [Policy] is immutable, may be shared by any number of connections, and
+//     allocates nothing. Random numbers are arguments, so that a test or a simulator can repeat itself.
 //
 // # Ways in
 //
-// [Default], a [Adaptive], is the policy for all; [Exponential], with [First] and [Limit] around
-// it, makes others. Mark errors where they are made: [Permanent],
-// [Slow], [Refresh], [RetryAfter]. Four packages stand on this one:
+// [Default] is the policy for all; [Exponential], with [First] and [Limit] around it, makes others. Mark
+// errors where they are made: [Permanent], [Slow], [Refresh], [RetryAfter]. Four packages stand on this
+// one:
 //
 //   - retry repeats any operation by a policy.
-//   - schedule decides when one connection is dialed, and has the limits on each dial. It is
-//     for supervisors, dialers and simulators.
+//   - schedule decides when one connection is dialed, and has the limits on each dial. It is for
+//     supervisors, dialers and simulators.
 //   - classic has the policies of the past.
 //   - package reconnect, above all of them, keeps a connection open.
 //
-// Use policies by pointer, and do not change them once they are in use. In their fields
-// zero means the default, as does a float that is not a number. Negative means off: no wait,
-// no growth or no limit, as the field says.
+// Use policies by pointer, and do not change them once they are in use. In their fields zero means the
+// default, as does a float that is not a number. Negative means off: no wait, no growth or no limit, as
+// the field says.
 package backoff

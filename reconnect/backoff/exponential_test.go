@@ -33,19 +33,6 @@ func TestJitterIsDrawnAroundTheCappedDelay(t *testing.T) {
 	}
 }
 
-func TestFloorIsTheLeastWait(t *testing.T) {
-	p := &backoff.Exponential{Floor: 700 * time.Millisecond}
-	require.Equal(t, []float64{0.7, 0.7}, waits(p, 2, backoff.ClassRetry, constant(0)))
-	require.Equal(t, []float64{1, 2}, waits(p, 2, backoff.ClassRetry, highest), "the most stays what it was")
-	p.Jitter = backoff.JitterEqual
-	require.Equal(t, []float64{0.7, 1}, waits(p, 2, backoff.ClassRetry, constant(0)))
-}
-
-func TestAFloorAboveTheDelayIsTheWait(t *testing.T) {
-	p := &backoff.Exponential{Floor: time.Hour}
-	require.Equal(t, []float64{3600, 3600}, waits(p, 2, backoff.ClassRetry, highest))
-}
-
 func TestABaseAboveTheDefaultCapIsKept(t *testing.T) {
 	p := &backoff.Exponential{Base: time.Minute, Jitter: backoff.JitterNone}
 	require.Equal(t, []float64{60, 60}, waits(p, 2, backoff.ClassRetry, constant(0)))

@@ -37,7 +37,6 @@ var meanings = []means{
 	{&backoff.Exponential{}, "Factor", 10, cheap, 30, 1, 1, 30},
 	{&backoff.Exponential{}, "Cap", 10, cheap, 30, 0, 512, 512},
 	{&backoff.Exponential{}, "OverloadCap", 10, overload, 30, 30, 30, 512},
-	{&backoff.Exponential{}, "Floor", 10, cheap, 30, 30, 30, forever},
 	{&backoff.Exponential{Jitter: backoff.JitterProportional}, "Spread", 10, cheap, 36, 60, 30, 60},
 	{&classic.Paced{}, "Spread", 1, cheap, 2, 0, 2.4, forever},
 	{&classic.Paced{}, "Base", 2, cheap, 2.4, 1, 1, forever},

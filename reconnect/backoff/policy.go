@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -8,9 +9,8 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Policy decides how long to wait before the next try, and how long that try may take.
-// Implementations are immutable, and safe to share between goroutines and connections,
-// because whatever varies is in the [History].
+// Policy decides how long to wait before the next try, and how long that try may take. A Policy is
+// immutable, and safe to share between goroutines and connections: all that varies is in the [History].
 type Policy interface {
 	// Next returns the step that follows a, and draws what is random from r. False
 	// means: give up. It must not block and must not keep r.
@@ -26,8 +26,6 @@ type History struct {
 	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
 	MinWait       time.Duration // the least wait, to which a shorter one is raised: minutes after ClassSlow, else 0
 	Verdict       Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
-	Streak        int           // number of verdicts in a row with the class of this one, this one included; the class counts as it was before these rules
-	Stable        bool          // the session that has just ended was stable
 	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
 
 	// Only a schedule.Dials sets these.
@@ -67,14 +65,12 @@ const (
 	DefaultHandshake = 30 * time.Second
 )
 
-// First returns p with another first wait, drawn from [0, spread). That wait decides
-// how a fleet comes back after a deploy, because p knows nothing yet (RFC 6455, section
-// 7.2.3, asks for it). All later waits come from p, whose History does not
-// count the first wait: N is one less, and Prev is 0 at p's own first wait.
-// The first Step has no limits, so put schedule.WithTimeouts and [Limit] around First, not into it.
+// First returns p with another first wait, drawn from [0, spread). That wait decides how a fleet comes
+// back after a deploy, because p knows nothing yet (RFC 6455, section 7.2.3, asks for it). All later waits
+// come from p, whose History does not count the first wait: N is one less, and Prev is 0 at p's own first
+// wait. The first Step has no limits, so put schedule.WithTimeouts and [Limit] around First, not into it.
 //
-// A spread of 0 or less means no first wait, as a single client may wish. A nil p means
-// [Default].
+// A spread of 0 or less means no first wait, as a single client may wish. A nil p means [Default].
 func First(spread time.Duration, p Policy) Policy {
 	return &first{spread: min(spread, span.Longest), policy: orDefault(p)}
 }
@@ -97,18 +93,17 @@ func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	return f.policy.Next(a, r)
 }
 
-// Limit returns p with an end: it gives up after so many waits, and instead of a wait
-// that would end later than elapsed after the loss of the connection, or after the
-// start. The time that a server told us to wait counts as a part of that wait, and so does
-// the time to which [History.MinWait] raises it. An argument of zero or less means: no such
+// Limit returns p with an end. It gives up after so many waits, and instead of a wait that would end later
+// than elapsed after the loss of the connection, or after the start. A wait includes the Retry-After of
+// the server and the time to which [History.MinWait] raises it. An argument of zero or less means: no such
 // limit. A nil p means [Default].
 //
-// Both begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off
-// the outage, and ends one that is not older (see schedule.Dials). So where sessions are short but
+// Both limits begin anew with each outage. A session of 2 s or more that was not stable takes 30 s off the
+// outage, and ends an outage that is not older (see schedule.Dials). So where sessions are short but
 // better than none, Limit may never give up.
 //
-// With 3 attempts a connection that was lost is tried three times. Package retry makes four
-// tries, because it does not wait before the first.
+// With 3 attempts a connection that was lost is tried three times. Package retry makes four tries, because
+// it does not wait before the first.
 func Limit(p Policy, attempts int, elapsed time.Duration) Policy {
 	return &limit{policy: orDefault(p), attempts: attempts, elapsed: elapsed}
 }
@@ -134,3 +129,27 @@ func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	told := max(a.Verdict.RetryAfter, 0)
 	return s, told <= left && wait <= left-told
 }
+
+// Gate holds the dials to one host until they may begin. It paces them, and holds all of
+// them when the host tells one of them to wait. It is the same interface as
+// reconnect.Gate. It must be safe for concurrent use.
+type Gate interface {
+	// Acquire waits until a dial to host may begin, or until ctx ends. Unless it returns
+	// an error, done is called exactly once, with the verdict on the dial: ClassOK if
+	// it succeeded, ClassStop if that says nothing about the host.
+	Acquire(ctx context.Context, host string) (done func(Verdict), err error)
+}
+
+// Uniform draws from [low, high); a negative bound counts as 0. If high is not above low
+// it returns low and draws nothing.
+func Uniform(r *rand.Rand, low, high time.Duration) time.Duration { return span.Uniform(r, low, high) }
+
+// Rand returns random numbers of the runtime, which need no seed. Unlike other values of
+// its type it has no state, so that any number of goroutines may use it at once.
+func Rand() *rand.Rand { return shared }
+
+var shared = rand.New(global{})
+
+type global struct{}
+
+func (global) Uint64() uint64 { return rand.Uint64() }

@@ -8,9 +8,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/errs"
 )
 
-// Reason is why a try failed or a session ended, as one of a small closed set. It is made of
-// types and codes and never of what a peer wrote, so that it is safe as the label of a
-// metric. A verdict says what to do about an error, a reason what it was.
+// Reason is why a try failed or a session ended, as one of a small closed set. It is made of types and
+// codes and never of the text of a peer, so that it is safe as the label of a metric. A verdict says what
+// to do about an error, a reason names the error.
 type Reason uint8
 
 // The reasons.
@@ -53,20 +53,20 @@ func (r Reason) String() string {
 	return reasons[ReasonOther]
 }
 
-// ReasonOf returns the reason of err. Like [Classify] it looks at types only, and at what
-// err wraps. The first of these decides: a method Reason() Reason; a method StatusCode() int
-// of a refused handshake; a method CloseCode() int of a close frame; an error of TLS, of
-// DNS, of our own machine; a refused or reset connection; a timeout; the end of a stream; any
-// other [net.Error]. ReasonOther stands for all else, nil included.
+// ReasonOf returns the reason of err. Like [Classify] it looks at types only, and at the errors that err wraps. The
+// first of these decides: a method Reason() Reason; a method StatusCode() int of a refused handshake; a
+// method CloseCode() int of a close frame; an error of TLS, of DNS, of our own machine; a refused or reset
+// connection; a timeout; the end of a stream; any other [net.Error]. ReasonOther stands for all else, nil
+// included.
 func ReasonOf(err error) (r Reason) {
-	code := 0
+	status, closed := statusOf(err), closeCodeOf(err)
 	switch {
 	case errs.Find(err, func(e interface{ Reason() Reason }) bool { r = e.Reason(); return true }):
 		return r
-	case errs.Find(err, func(e interface{ StatusCode() int }) bool { code = e.StatusCode(); return code != 0 }):
-		return statusReason(code)
-	case errs.Find(err, func(e interface{ CloseCode() int }) bool { code = e.CloseCode(); return code > 0 }):
-		return closeReason(code)
+	case status != 0:
+		return statusReason(status)
+	case closed != 0:
+		return closeReason(closed)
 	case isTLS(err):
 		return ReasonTLS
 	case has[*net.DNSError](err):

@@ -18,28 +18,24 @@ func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &delay{err, d}
+	return &delay{mark{err}, d}
 }
 
 type delay struct {
-	err  error
+	mark
 	wait time.Duration
 }
 
-func (d *delay) Error() string                     { return d.err.Error() }
-func (d *delay) Unwrap() error                     { return d.err }
-func (d *delay) Unmark() error                     { return d.err }
 func (d *delay) RetryAfter() (time.Duration, bool) { return d.wait, true }
 
-// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as
-// servers write it: a number of seconds, possibly with a fraction; an HTTP date in one
-// of its three forms; or a Unix time in seconds or, as some exchanges write it, in
-// milliseconds. From 5e8 on (16 years, or 1985) a number counts as a Unix time, and from
-// 5e11 on as one in milliseconds.
+// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, section 10.2.3) as servers write it: a
+// number of seconds, possibly with a fraction; an HTTP date in one of its three forms; or a Unix time in
+// seconds or, as some exchanges write it, in milliseconds. From 5e8 on (16 years, or 1985) a number counts
+// as a Unix time, and from 5e11 on as one in milliseconds.
 //
-// The result counts from now. If the same answer has a Date, pass that, because then the
-// clocks need not agree. The result lies within [0, MaxRetryAfter]: a past time and a
-// negative number give 0. False means that value is none of these.
+// The result counts from now. If the same answer has a Date, pass that, because then the clocks need not
+// agree. The result lies within [0, MaxRetryAfter]: a past time and a negative number give 0. False means
+// that value is none of these.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if strings.Trim(value, "0123456789.-") == "" {

@@ -46,7 +46,7 @@ func policies(base, limit, factor, spread float64) map[string]backoff.Policy {
 	}
 	for jitter := range backoff.JitterNone + 2 {
 		all["exponential "+string('0'+rune(jitter))] = &backoff.Exponential{
-			Base: d, Factor: factor, Cap: l, OverloadCap: 2 * l, Floor: duration(spread), Jitter: jitter, Spread: spread,
+			Base: d, Factor: factor, Cap: l, OverloadCap: 2 * l, Jitter: jitter, Spread: spread,
 		}
 	}
 	return all

@@ -48,9 +48,8 @@ func (v Verdict) OfServer() Verdict {
 	return v
 }
 
-// Bounded returns v, the verdict on a try that was begun, with a RetryAfter within [0,
-// [MaxRetryAfter]], and with 0 after ClassStop. It is for whoever takes verdicts from a
-// Classify that is not [Classify].
+// Bounded returns v, the verdict on a try that was begun, with a RetryAfter within [0, [MaxRetryAfter]],
+// and with 0 after ClassStop. Call it on the verdict of a Classify that is not [Classify].
 func (v Verdict) Bounded() Verdict {
 	if v.Class == ClassStop {
 		v.RetryAfter = 0
@@ -60,40 +59,42 @@ func (v Verdict) Bounded() Verdict {
 	return v
 }
 
-// Permanent marks err as one that no further try can mend: [Classify] returns
-// [ClassStop] for it.
+// Permanent marks err as one that no further try can mend: [Classify] returns [ClassStop] for it.
 //
-// These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark
-// however deep in an error it is, and the mark decides before anything else in the error. Of several marks the outermost counts; in an [errors.Join], the first. A
-// marked error prints as err does and unwraps to it. The result is nil if err is nil.
+// These rules hold for Permanent, [Slow] and [Refresh] alike. Classify finds the mark however deep in an
+// error it is, and the mark decides before anything else in the error. Of several marks the outermost
+// counts; in an [errors.Join], the first. A marked error prints as err does and unwraps to it. The result
+// is nil if err is nil.
 func Permanent(err error) error { return marked(err, ClassStop) }
 
-// Slow marks err as one that a person has to mend, such as an account that is not yet
-// paid for: [Classify] returns [ClassSlow] for it, so that the next try comes minutes
-// later (see schedule.SlowMin). The rules of [Permanent] hold.
+// Slow marks err as one that a person has to mend, such as an account that is not yet paid for: [Classify]
+// returns [ClassSlow] for it, so that the next try comes minutes later (see schedule.SlowMin).
 func Slow(err error) error { return marked(err, ClassSlow) }
 
-// Refresh marks err as a refusal of stale credentials, such as a token that has
-// expired: [Classify] returns [ClassRefresh] for it, so that the next try is made with
-// new ones (schedule.Attempt has Refresh). A second refusal in a row counts as [ClassSlow]. The
-// rules of [Permanent] hold.
+// Refresh marks err as a refusal of stale credentials, such as a token that has expired: [Classify] returns
+// [ClassRefresh] for it, so that the next try is made with new ones (see schedule.Attempt.Refresh). A
+// second refusal in a row counts as [ClassSlow].
 func Refresh(err error) error { return marked(err, ClassRefresh) }
 
 func marked(err error, c Class) error {
 	if err == nil {
 		return nil
 	}
-	return &mark{err, c}
+	return &judged{mark{err}, c}
 }
 
-type mark struct {
-	err   error
-	class Class
-}
+// mark is an error with something added to it.
+type mark struct{ err error }
 
-func (m *mark) Error() string    { return m.err.Error() }
-func (m *mark) Unwrap() error    { return m.err }
-func (m *mark) Verdict() Verdict { return Verdict{Class: m.class} }
+func (m *mark) Error() string { return m.err.Error() }
+func (m *mark) Unwrap() error { return m.err }
 
 // Unmark returns the error without the mark, for package retry.
 func (m *mark) Unmark() error { return m.err }
+
+type judged struct {
+	mark
+	class Class
+}
+
+func (j *judged) Verdict() Verdict { return Verdict{Class: j.class} }

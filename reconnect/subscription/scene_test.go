@@ -53,8 +53,8 @@ func inBubble(t *testing.T, o *venue.Options, test func(t *testing.T, s *scene))
 		v := venue.New(o)
 		s := &scene{t: t, start: time.Now(), net: n, venue: v, server: conntest.NewServer(n, addr, v.Serve)}
 		s.dialer = &dialer.WebSocket{URL: "ws://feed.test/v1", DialContext: n.DialContext}
-		s.so = subscription.Options[string]{Encode: encode, Answer: answer, Backoff: &backoff.Exponential{Floor: time.Second, Base: time.Second, Cap: time.Second}}
-		s.co.Run.Policy = &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 100 * time.Millisecond, Floor: 100 * time.Millisecond}
+		s.so = subscription.Options[string]{Encode: encode, Answer: answer, Backoff: &backoff.Exponential{Base: time.Second, Cap: time.Second, Jitter: backoff.JitterNone}}
+		s.co.Run.Policy = &backoff.Exponential{Base: 100 * time.Millisecond, Cap: 100 * time.Millisecond, Jitter: backoff.JitterNone}
 		defer func() {
 			if s.conn != nil {
 				s.conn.Close()

@@ -22,8 +22,7 @@ type Decorrelated struct {
 	NoAtom bool          // cut before drawing, not after
 }
 
-// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
-// gives up.
+// Next waits and never gives up.
 func (d *Decorrelated) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	base, limit := span.Bounds(d.Base, d.Cap, time.Second, 30*time.Second)
 	last := base
@@ -40,19 +39,16 @@ func (d *Decorrelated) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool
 	return backoff.Step{Wait: min(span.Uniform(r, base, high), limit)}, true
 }
 
-// Normal is backoff with normally distributed noise, as Andrey Smirnov's demonstration of
-// a retry storm describes it ("Exponential Backoff, or how not to crash a server", on
-// Habr; github.com/smira/exponential-backoff). The first wait is Min, without noise;
-// each further one is
+// Normal is backoff with normally distributed noise, as Andrey Smirnov's demonstration of a retry storm
+// describes it ("Exponential Backoff, or how not to crash a server", on Habr;
+// github.com/smira/exponential-backoff). The first wait is Min, without noise; each further one is
 //
 //	d + N(0, Jitter*d) where d = min(Max, Factor*the wait before)
 //
-// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. It depends on
-// [backoff.History.Prev]. A draw below 0 is 0. The wait before counts as at least Min, so that
-// such a draw does not end all waiting.
-//
-// Max bounds d, and the noise comes after it, so that a wait may exceed Max. The first
-// wait is the same for all clients; put [backoff.First] around the policy.
+// so that the noise compounds: 10 %, 14 %, 17 %, 20 % ... of the wait. A draw below 0 is 0. The wait before
+// ([backoff.History.Prev]) counts as at least Min, so that such a draw does not end all waiting. The noise
+// comes after Max, so that a wait may exceed it. The first wait is the same for all clients; put
+// [backoff.First] around the policy.
 type Normal struct {
 	Min    time.Duration // the first wait; default 100 ms; negative: no wait at all
 	Factor float64       // growth per wait; default 2; below 1: no growth
@@ -60,8 +56,7 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
-// gives up.
+// Next waits and never gives up.
 func (n *Normal) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	shortest, limit := span.Bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {

@@ -8,26 +8,22 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Paced waits by how long the outage has lasted ([backoff.History.Elapsed]), not by the number of
-// tries:
+// Paced waits by how long the outage has lasted ([backoff.History.Elapsed]), not by the number of tries:
 //
-//   - The first wait is drawn from [0, Spread).
-//   - A client that is refused in the first half of Spread tries once more in the second
-//     half: its next try is drawn from [Spread/2, Spread) since the loss. This does not
-//     hold after [backoff.ClassOverload].
-//   - All later waits are drawn from [d/2, d), where d = min(Cap, max(Base, Share*Elapsed)).
-//     After ClassOverload, OverloadCap takes the place of Cap.
-//   - When the server told us to wait (Verdict.RetryAfter), the wait after that is drawn
-//     from [0, d), where d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)).
-//     So clients that got the same RetryAfter do not come at one instant, and the first
-//     comes soon after it.
+//   - The first wait is drawn from [0, Spread). A client that is refused in the first half of Spread
+//     tries once more in the second half: its next try is drawn from [Spread/2, Spread) since the loss.
+//     This does not hold after [backoff.ClassOverload].
+//   - All later waits are drawn from [d/2, d), where d = min(Cap, max(Base, Share*Elapsed)). After
+//     ClassOverload, OverloadCap takes the place of Cap.
+//   - When the server told us to wait (Verdict.RetryAfter), the wait after that is drawn from [0, d),
+//     where d = min(Cap, max(Base, Share*Elapsed-RetryAfter, RetryAfter)). So clients that got the same
+//     RetryAfter do not come at one instant, and the first comes soon after it.
 //
-// So clients try about every Base while the outage is young, no client is away for much
-// longer than 1+Share times the outage, and a herd that a server turns away thins out in
-// proportion to the time that it takes. The jitter leaves half of d certain, because the
-// longest wait decides when the last of a herd is back, and the mean wait how many tries
-// that costs: full jitter has the worst ratio of the two. The numbers come from the
-// simulations in bench/DEFAULTS.md. The zero value has the defaults.
+// So clients try about every Base while the outage is young, no client is away for much longer than
+// 1+Share times the outage, and a herd that a server turns away thins out in proportion to the time that
+// it takes. Half of d is certain, because the longest wait decides when the last of a herd is back, and
+// the mean wait how many tries that costs. The numbers come from the simulations in bench/DEFAULTS.md. The
+// zero value has the defaults.
 type Paced struct {
 	Spread      time.Duration // the range of the first wait; default 2 s; negative: no first wait of its own
 	Base        time.Duration // the least d; default 2.4 s; negative: 0
@@ -36,8 +32,7 @@ type Paced struct {
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap; negative, and at least: Cap
 }
 
-// Next returns the wait, without limits; a [schedule.WithTimeouts] around the policy adds them. It never
-// gives up.
+// Next waits and never gives up.
 func (p *Paced) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	spread := p.Spread
 	if spread == 0 {

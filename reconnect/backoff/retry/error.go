@@ -13,9 +13,8 @@ import (
 // errElapsed is the cause with which MaxElapsed ends a context.
 var errElapsed = fmt.Errorf("%w: MaxElapsed is over", backoff.ErrGaveUp)
 
-// Error reports why there was no further try, and what went wrong in the last one.
-// It unwraps to both. If a context ended the operation, it also matches that context's
-// Err, whatever the cause was.
+// Error reports why there was no further try, and the error of the last try. It unwraps to both. If a
+// context ended the operation, Error also matches the Err of that context, whatever the cause was.
 type Error struct {
 	Cause   error         // backoff.ErrGaveUp, ErrNoBudget, or the cause with which the context ended
 	Err     error         // the error of the last try that failed by itself; nil: none did
@@ -29,9 +28,8 @@ type Error struct {
 	limit time.Duration // MaxElapsed, if the next wait would have lasted until then; else 0
 }
 
-// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused". Where a
-// wait that would have been too long was not begun it says so, because Elapsed may then be
-// much less than MaxElapsed.
+// Error returns, for instance, "gave up after 8 tries in 2m7s: connection refused". It also says if a wait
+// was too long to begin, because Elapsed may then be much less than MaxElapsed.
 func (e *Error) Error() string {
 	tries := "tries"
 	if e.Tries == 1 {

@@ -11,11 +11,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// Do calls op until it succeeds, ctx ends, its error is one that no further try can
-// mend, or p gives up. It does for any operation what connect_retry does for connect
-// (W. Richard Stevens and Stephen A. Rago, "Advanced Programming in the UNIX
-// Environment", section 16.4). It is [Loop.Do] of a Loop with that policy and nothing
-// else. A nil p means [backoff.Default].
+// Do calls op until it succeeds, ctx ends, its error is one that no further try can mend, or p gives up. It
+// does for any operation what connect_retry does for connect (W. Richard Stevens and Stephen A. Rago,
+// "Advanced Programming in the UNIX Environment", section 16.4). It is [Loop.Do] of a Loop with only that
+// policy. A nil p means [backoff.Default].
 func Do(ctx context.Context, p backoff.Policy, op func(context.Context) error) error {
 	return (&Loop{Policy: p}).Do(ctx, op)
 }
@@ -33,25 +32,23 @@ type Loop struct {
 	OnWait     func(err error, wait time.Duration) // called before each wait, on the goroutine of Do; default: nothing
 }
 
-// Do calls op until it returns nil, and then returns nil. Between two calls Do waits as
-// long as the server told us to (the verdict's RetryAfter), then as long as the policy
-// says, and then at the gate. Op gets ctx with a [schedule.Attempt]. That context ends only
-// with ctx or MaxElapsed, so that op has to limit the time of one try itself. Otherwise Do
-// returns
+// Do calls op until it returns nil, and then returns nil. Between two calls Do waits as long as the server
+// told us to (the verdict's RetryAfter), then as long as the policy says, and then at the gate. Op gets
+// ctx with a [schedule.Attempt]. That context ends only with ctx or MaxElapsed, so that op has to limit the
+// time of one try itself. Otherwise Do returns
 //
-//   - what op returned, if its verdict is ClassStop, but without the marks around it,
-//     such as [backoff.Permanent];
-//   - an [*Error] with [backoff.ErrGaveUp], if the policy gives up or MaxElapsed is over. A
-//     wait that would last until then or longer does not begin;
+//   - the error of op, if its verdict is ClassStop, but without the marks around it, such as
+//     [backoff.Permanent];
+//   - an [*Error] with [backoff.ErrGaveUp], if the policy gives up or MaxElapsed is over. A wait that
+//     would last until then or longer does not begin;
 //   - an [*Error] with [ErrNoBudget], if the budget refuses the next try;
-//   - an [*Error] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx
-//     has ended before, Do does not call op.
+//   - an [*Error] with context.Cause(ctx), if ctx ends, during op or a wait. If ctx has ended before, Do
+//     does not call op.
 //
-// A panic or a runtime.Goexit, in op or in any field of l, goes on unchanged. The Budget
-// and the Gate get ClassStop for such a try, as for one that was cancelled, because it
-// says nothing about the server. If a try that the Budget admitted does not begin,
-// because ctx ended in the wait before it or the Gate returned an error, its verdict is
-// Skipped too.
+// A panic or a runtime.Goexit, in op or in any field of l, goes on unchanged. The Budget and the Gate get
+// ClassStop for such a try, as for a try that was cancelled, because it says nothing about the server. If a
+// try that the Budget admitted does not begin, because ctx ended in the wait before it or the Gate returned
+// an error, its verdict is Skipped too.
 func (l *Loop) Do(ctx context.Context, op func(context.Context) error) error {
 	o := l.withDefaults()
 	if o.MaxElapsed > 0 {
@@ -63,17 +60,11 @@ func (l *Loop) Do(ctx context.Context, op func(context.Context) error) error {
 	return run.do(ctx, op)
 }
 
-// withDefaults returns a copy of l in which no field is nil.
+// withDefaults returns a copy of l in which only Policy, Budget and Gate may be nil.
 func (l *Loop) withDefaults() *Loop {
 	o := *l
 	if o.Classify == nil {
 		o.Classify = backoff.Classify
-	}
-	if o.Budget == nil {
-		o.Budget = unlimited{}
-	}
-	if o.Gate == nil {
-		o.Gate = noGate{}
 	}
 	if o.Rand == nil {
 		o.Rand = backoff.Rand()
@@ -132,6 +123,9 @@ func (r *retrying) do(ctx context.Context, op func(context.Context) error) error
 // admit asks the Budget for a try after last, and reports whether the try may be made.
 // If not, it completes failed.
 func (r *retrying) admit(last backoff.Verdict) bool {
+	if r.Budget == nil {
+		return true
+	}
 	done, ok := r.Budget.Admit(last)
 	if !ok {
 		r.failed.because(ErrNoBudget)
@@ -152,14 +146,16 @@ func (r *retrying) settle() {
 // try calls op once the gate lets it, and returns its verdict and its error. If op does
 // not return, its outcome is ClassStop; if the gate returns an error, it stays Skipped.
 func (r *retrying) try(ctx context.Context, op func(context.Context) error) (backoff.Verdict, error) {
-	done, err := r.Gate.Acquire(ctx, r.Host)
-	if err != nil {
-		return r.verdictOf(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
+	if r.Gate != nil {
+		done, err := r.Gate.Acquire(ctx, r.Host)
+		if err != nil {
+			return r.verdictOf(ctx, err), fmt.Errorf("gate %s: %w", r.Host, err)
+		}
+		defer func() { done(r.outcome.OfServer()) }()
 	}
-	r.outcome.Skipped = false
-	defer func() { done(r.outcome.OfServer()) }()
+	r.outcome = backoff.Verdict{Class: backoff.ClassStop}
 	r.failed.Tries++
-	err = op(schedule.WithAttempt(ctx, r.outage.Attempt(r.step)))
+	err := op(schedule.WithAttempt(ctx, r.outage.Attempt(r.step)))
 	r.outcome = r.verdictOf(ctx, err)
 	return r.outcome, err
 }
@@ -222,14 +218,12 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Budget decides whether a try may be made, for all operations on one server: it is a
-// retry budget, a retry breaker or a circuit breaker. It is for operations, because
-// their successes refill it; a connection that is only reconnected has none. It must be
-// safe for concurrent use, and must not wait.
+// Budget decides whether a try may be made, for all operations on one server: it is a retry budget, a retry
+// breaker or a circuit breaker. It is for operations, because their successes refill it; a connection that
+// is only reconnected has none. It must be safe for concurrent use, and must not wait.
 //
-// A [Loop] asks it before each try of an operation. Before a later try it asks after the
-// outcome of the try before was reported and the policy has not given up, and before the
-// wait, so that no operation waits only to be refused.
+// A [Loop] asks it before each try: before the wait, so that no operation waits only to be refused, and
+// after the outcome of the try before was reported and the policy has not given up.
 type Budget interface {
 	// Admit decides about one try. Last is the verdict on the try that it repeats, or
 	// ClassOK for a first try. Without ok the operation ends with [ErrNoBudget], and
@@ -247,15 +241,3 @@ type Budget interface {
 
 // ErrNoBudget is the Cause of an [Error] if the [Budget] refused a try.
 var ErrNoBudget = errors.New("not admitted by the budget")
-
-// unlimited is a Budget that admits all.
-type unlimited struct{}
-
-func (unlimited) Admit(backoff.Verdict) (func(backoff.Verdict), bool) { return ignore, true }
-
-func ignore(backoff.Verdict) {}
-
-// noGate is a Gate that holds nothing.
-type noGate struct{}
-
-func (noGate) Acquire(context.Context, string) (func(backoff.Verdict), error) { return ignore, nil }

@@ -52,7 +52,7 @@ func (d *Dials) next(now time.Time) (a Action, again bool) {
 	switch d.phase {
 	case up:
 		d.search = nil
-		d.outage.forget()
+		d.outage.last = nil // which no later History needs
 		return Action{}, false
 	case stopped:
 		return Action{Do: DoStop}, false
@@ -124,7 +124,10 @@ func (d *Dials) hangs(which int, now time.Time) (a Action, again bool) {
 			d.outage.hang.began = x.since
 		}
 		if d.kicked { // nothing has failed
-			d.kicked, d.due = false, latest(now, d.hold)
+			d.kicked, d.due = false, now
+			if d.hold.After(now) {
+				d.due = d.hold
+			}
 			d.step.Wait, d.step.Swap = 0, false
 			return a, false
 		}
@@ -167,14 +170,6 @@ func (d *Dials) underWay() bool {
 		}
 	}
 	return false
-}
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // ask gets the next step from the policy.

@@ -13,22 +13,20 @@ type Attempt struct {
 	Handshake time.Duration // the limit on TLS and upgrade; 0: the dialer's default
 	Refresh   bool          // the credentials of the last try were refused: make new ones
 
-	// URL is where this try is to go, because the server of the last session has advised it.
-	// The dialer decides whether it may be trusted. Empty: where the dialer always goes.
+	// URL is where this try is to go, because the server of the last session has advised it. The
+	// dialer decides whether to trust it. Empty: where the dialer always goes.
 	URL string
 
-	// Followed is for the dialer to call, before it returns, if it knows URL: with nil if it
-	// dials that, and else with the reason why it does not. Nil: not needed.
+	// Followed is for the dialer to call before it returns, if it knows URL: with nil if it dials
+	// URL, and else with the reason why not. Nil: not needed.
 	Followed func(err error)
 
-	// Connected is for the dialer to call when it is connected and the handshake
-	// begins, for each connection that it makes. The context has a deadline until
-	// then; afterwards the supervisor ends it when the handshake has taken too long,
-	// so derive a context with a shorter limit after the call. Without
-	// a call a handshake that is not answered is given up with the limits of the
-	// try, however long the outage lasts: a large herd of such clients may keep a
-	// server with a queue from coming back. Nil: not needed. Any goroutine may
-	// call it, and it does not wait.
+	// Connected is for the dialer to call when it is connected and the handshake begins, for each
+	// connection that it makes. The context has a deadline until then; afterwards the supervisor ends
+	// it when the handshake has taken too long, so derive a context with a shorter limit after the
+	// call. Without a call a handshake that is not answered is given up with the limits of the try: a
+	// large herd of such clients may keep a server with a queue from coming back. Any goroutine may
+	// call Connected, and it does not wait. Nil: not needed.
 	Connected func()
 }
 
@@ -45,9 +43,8 @@ func AttemptFrom(ctx context.Context) Attempt {
 	return t
 }
 
-// ErrHung is the cause with which a supervisor ends the context of a dial whose
-// handshake was not answered in time. A dialer that knows several addresses may avoid
-// the one at which that happened. It is a timeout.
+// ErrHung is the cause with which a supervisor ends the context of a dial whose handshake was not answered
+// in time. A dialer that knows several addresses may avoid the address of that dial. ErrHung is a timeout.
 var ErrHung error = hung{}
 
 type hung struct{}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -8,17 +9,16 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Dials decides when one connection is dialed: first, again, and beside a handshake that
-// hangs. It does not dial, does not wait and does not look at the clock, so that a
-// supervisor and a simulator can run the same code. It belongs to one goroutine. Make it
-// with [NewDials], and do not copy it after Start.
+// Dials decides when one connection is dialed: first, again, and beside a handshake that hangs. It does not
+// dial, does not wait and does not look at the clock, so that a supervisor and a simulator can run the
+// same code. It belongs to one goroutine. Make it with [NewDials], and do not copy it after Start.
 //
-// A handshake that is not answered may wait in a queue, which its server works off. Or it
-// is lost for good, because a balancer took it for a server that is gone. The two look
-// alike. A client that gives the handshake up makes a server with a queue work in vain and
-// goes to the end of that queue, and a large enough herd of such clients never comes back.
-// A client that holds on to a lost handshake is away for as long as it is patient. So a
-// client does both: it keeps the place and asks again beside it, one dial at a time.
+// A handshake that is not answered may wait in a queue, which its server works off. Or it is lost for
+// good, because a balancer took it for a server that is gone. The two look alike. A client that gives the
+// handshake up makes a server with a queue work in vain and goes to the end of that queue, and a large
+// enough herd of such clients never comes back. A client that holds on to a lost handshake is away for as
+// long as it is patient. So a client does both: it keeps the place and asks again beside it, one dial at a
+// time.
 //
 //	d.Start(now) // and, after a session, d.Ended
 //	for {
@@ -31,33 +31,32 @@ import (
 //		}
 //	}
 //
-// Report events of a dial by Connected, Failed, Answered and Withdrawn, and all others by Ended
-// and Kick. After each of them call Next until it returns DoWait or DoStop.
+// Report events of a dial by Connected, Failed, Answered and Withdrawn, and all others by Ended and Kick.
+// After each of them call Next until it returns DoWait or DoStop.
 //
-// The rules of [Outage] hold, and these, for every policy. (One that has a method
-// Start(r *rand.Rand) Step is asked for the limits on the first dial of all; [backoff.First],
-// [backoff.Limit] and [WithTimeouts] pass that on.)
+// The rules of [Outage] hold, and these, for every policy. (A policy with a method Start(r *rand.Rand) Step
+// is asked for the limits on the first dial of all; [backoff.First], [backoff.Limit] and [WithTimeouts]
+// pass that on.)
 //
 //   - Before the first dial of all there is no wait but [DialOptions.StartSpread].
-//   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins
-//     beside it after the policy's wait. There are never three dials.
-//   - Of two handshakes that hang one is given up, as [backoff.Step.Swap] says.
-//   - With [DialOptions.OneConnection] a handshake that hangs is given up, and the next dial
-//     follows after the policy's wait.
-//   - Where the policy has no limit on the handshake, it hangs after 10 s, and is given up
-//     after [backoff.DefaultHandshake] with OneConnection.
-//   - Only a handshake that was begun can hang: a dial that is not answered at all fails
-//     at its limit on connecting, and so does one that is answered 503.
-//   - The time that a server told us to wait is waited for in full. Nothing cuts it short. A
-//     dial that is under way by then goes on; one that waits at a gate can be taken back: see
+//   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins beside it
+//     after the policy's wait. There are never three dials. Of two handshakes that hang one is given
+//     up, as [backoff.Step.Swap] says.
+//   - With [DialOptions.OneConnection] a handshake that hangs is given up, and the next dial follows
+//     after the policy's wait.
+//   - Where the policy has no limit on the handshake, it hangs after 10 s, and is given up after
+//     [backoff.DefaultHandshake] with OneConnection.
+//   - Only a handshake that was begun can hang: a dial that is not answered at all fails at its limit
+//     on connecting, and so does a dial that is answered 503.
+//   - The time that a server told us to wait is waited for in full. Nothing cuts it short. A dial that
+//     is under way by then goes on; a dial that waits at a gate can be taken back: see
 //     [Dials.Withdrawn].
-//   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait
-//     before it, ends the outage.
-//   - A shorter one that was ready for [BriefSession] or more makes the outage younger by
-//     [DialOptions.Credit]. See [Outage.Served].
-//   - A session that was ready for less than BriefSession earns nothing: the next wait is as
-//     long as if its dial had failed. So does a session with [backoff.Verdict.NoCredit], unless it
-//     was ready for an hour.
+//   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait before it,
+//     ends the outage. A shorter session that was ready for [BriefSession] or more makes the outage
+//     younger by [DialOptions.Credit]: see [Outage.Served].
+//   - A session that was ready for less than BriefSession earns nothing: the next wait is as long as if
+//     its dial had failed. Neither does a session with [backoff.Verdict.NoCredit], unless it was ready
+//     for an hour.
 type Dials struct {
 	o      *DialOptions
 	r      *rand.Rand
@@ -100,35 +99,21 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 	if p.Policy == nil {
 		p.Policy = backoff.Default()
 	}
-	switch {
-	case p.StableAfter == 0:
-		p.StableAfter = 10 * time.Second
-	case p.StableAfter < 0:
+	if p.StableAfter = cmp.Or(p.StableAfter, 10*time.Second); p.StableAfter < 0 {
 		p.StableAfter = BriefSession
 	}
-	switch {
-	case p.Credit == 0:
-		p.Credit = 30 * time.Second
-	case p.Credit < 0:
-		p.Credit = 0
-	}
-	switch {
-	case p.Keep == 0:
-		p.Keep = 6 * time.Hour
-	case p.Keep < 0:
-		p.Keep = span.Longest
-	}
+	p.Credit = span.Delay(p.Credit, 30*time.Second)
+	p.Keep = span.Limit(p.Keep, 6*time.Hour)
 	return &p
 }
 
 // BriefSession is how long a session must have been ready to count for anything, unless
-// [DialOptions.StableAfter] is shorter. So a server that accepts connections and soon drops
-// them sees the same growing waits as one that refuses them.
+// [DialOptions.StableAfter] is shorter. So a server that accepts connections and soon drops them sees the
+// same growing waits as a server that refuses them.
 const BriefSession = 2 * time.Second
 
-// longSession is how long a session with [backoff.Verdict.NoCredit] must have been ready to end the
-// outage all the same. One dial in an hour is no burden, and without this rule a [backoff.Limit] would
-// add up failures that are days apart.
+// longSession is how long a session with [backoff.Verdict.NoCredit] must have been ready to end the outage
+// all the same. Without this rule a [backoff.Limit] would add up failures that are days apart.
 const longSession = time.Hour
 
 // dial is one of the two.
@@ -219,9 +204,9 @@ func (d *Dials) Failed(which int, v backoff.Verdict, now time.Time) {
 	}
 }
 
-// Withdrawn reports that a dial was taken back while it waited at a gate, because the
-// server has told the other dial to wait. It does not count as a try. Failed must be
-// called next, for the other dial: that decides when the next one begins.
+// Withdrawn reports that a dial was taken back while it waited at a gate, because the server has told the
+// other dial to wait. It does not count as a try. Call Failed next, for the other dial: that decides when
+// the next dial begins.
 func (d *Dials) Withdrawn(which int) {
 	d.dials[which].state = free
 	d.outage.tries-- // it has not begun
@@ -260,7 +245,7 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 		d.outage.Stable(now)
 	case ready < 0:
 	case v.NoCredit || ready < min(d.o.StableAfter, BriefSession):
-		d.outage.skip(ready)
+		d.outage.began = d.outage.began.Add(ready)
 	default:
 		d.outage.Served(d.o.Credit, now)
 	}
@@ -274,11 +259,10 @@ func (d *Dials) isStable(v backoff.Verdict, ready time.Duration) bool {
 	return ready >= max(d.o.StableAfter, d.waited) && (!v.NoCredit || ready >= longSession)
 }
 
-// Kick cuts the present wait short, but does nothing while we wait for what a server told
-// us. A dial that is under way alone is kept as if it hung, and another begins beside it at
-// once. If that may not be, because there are two or because of
-// [DialOptions.OneConnection], the wait after the dial is cut. Kick reports whether it does
-// any of this.
+// Kick cuts the present wait short, but does nothing while we wait for the time that a server told us. A
+// dial that is under way alone is kept as if it hung, and another begins beside it at once. If there are
+// two dials, or with [DialOptions.OneConnection], the wait after the dial is cut. Kick reports whether it
+// does any of this.
 func (d *Dials) Kick(now time.Time) bool {
 	switch {
 	case d.phase != down:

@@ -8,26 +8,25 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// The wait after [backoff.ClassSlow] is at least a draw from [SlowMin, SlowMax). That after
-// [backoff.ClassRefresh] is a draw from [0, RefreshSpread), so that those whose credentials
-// expired at one instant do not come together.
+// The wait after [backoff.ClassSlow] is at least a draw from [SlowMin, SlowMax). The wait after
+// [backoff.ClassRefresh] is a draw from [0, RefreshSpread), so that clients whose credentials expired at
+// one instant do not come together.
 const (
 	SlowMin       = time.Minute
 	SlowMax       = 3 * time.Minute
 	RefreshSpread = time.Second
 )
 
-// Outage counts what a [backoff.Policy] decides by while something is down, and has the rules
-// that no policy can change. It does not wait and does not look at the clock, so that a
-// simulator may use it too:
+// Outage counts what a [backoff.Policy] decides by while something is down, and has the rules that no policy
+// can change. It does not wait and does not look at the clock, so that a simulator may use it too:
 //
 //	step, ok := outage.Next(policy, verdict, time.Now(), r)
 //	if !ok { give up }
 //	wait outage.History().Verdict.RetryAfter, which nothing may cut short; then step.Wait
 //	try again, with schedule.WithAttempt(ctx, outage.Attempt(step))
 //
-// In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be
-// copied after the first Next.
+// In the zero value nothing has failed yet. An Outage belongs to one goroutine, and must not be copied
+// after the first Next.
 type Outage struct {
 	last      *backoff.History // as the policy got it last; nil: it got none, or it was forgotten
 	drawn     time.Duration    // the last wait, as the policy drew it
@@ -37,9 +36,7 @@ type Outage struct {
 	waits     int32
 	tries     int32
 	overloads int32
-	row       int32         // of verdicts of that class
 	class     backoff.Class // of the last verdict, as it was given
-	stable    bool          // nothing has failed since a stable session
 	renew     bool          // the credentials were refused, and no try since has shown what the new ones are worth
 	refused   bool          // a dial was, in this outage; only a [Dials] knows
 	hung      bool          // the verdict is on a handshake that hangs; likewise
@@ -51,11 +48,11 @@ func (o *Outage) Begin(now time.Time) { o.began = now }
 
 // Stable ends the outage, because there was a stable session. That has ended now, so the
 // next outage begins.
-func (o *Outage) Stable(now time.Time) { *o = Outage{began: now, stable: true} }
+func (o *Outage) Stable(now time.Time) { *o = Outage{began: now} }
 
-// Served makes the outage younger by d, because there was a session that was not stable, but
-// long enough to count (see [BriefSession]). An outage that is not older than d is over, and
-// the next one begins. The rest of d then delays the next outage: its age stays 0 for so long.
+// Served makes the outage younger by d, because there was a session that was not stable, but long enough to
+// count (see [BriefSession]). An outage that is not older than d is over, and the next one begins. The
+// rest of d then delays the next outage: its age stays 0 for so long.
 func (o *Outage) Served(d time.Duration, now time.Time) {
 	if o.began.After(now) {
 		o.began = now
@@ -66,17 +63,14 @@ func (o *Outage) Served(d time.Duration, now time.Time) {
 	o.waits, o.drawn, o.overloads, o.hang, o.refused, o.hung = 0, 0, 0, nil, false, false
 }
 
-// skip leaves d, the time of a session that earns nothing, out of the age of the outage.
-func (o *Outage) skip(d time.Duration) { o.began = o.began.Add(d) }
-
-// Next takes the verdict on a try or session that has just ended, and returns what p does
-// next; false means: give up. These rules hold for every p (nil means [backoff.Default]):
+// Next takes the verdict on a try or session that has just ended, and returns the next step of p; false
+// means: give up. These rules hold for every p (nil means [backoff.Default]):
 //
 //   - After ClassStop it gives up.
-//   - After ClassRefresh the wait is a draw from [0, [RefreshSpread]), whatever p says. A
-//     second ClassRefresh in a row counts as ClassSlow.
-//   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was
-//     ClassSlow too. A stable session ends the row.
+//   - After ClassRefresh the wait is a draw from [0, [RefreshSpread]), whatever p says. A second
+//     ClassRefresh in a row counts as ClassSlow.
+//   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was ClassSlow too. A
+//     stable session ends the row.
 //   - After ClassSlow the wait is raised to at least minutes, jittered; see [SlowMin].
 //   - A wait or a limit below 0 is 0.
 //
@@ -117,15 +111,13 @@ func (o *Outage) note(v backoff.Verdict, now time.Time) {
 	if o.began.IsZero() {
 		o.began = now
 	}
-	if v.Class != o.class {
-		o.class, o.row = v.Class, 0
-	}
-	o.row++
+	again := v.Class == o.class
+	o.class = v.Class
 	o.renew = v.Class == backoff.ClassRefresh || o.renew && o.hung
 	switch {
-	case v.Class == backoff.ClassRefresh && o.row > 1:
+	case v.Class == backoff.ClassRefresh && again:
 		v.Class = backoff.ClassSlow
-	case v.Class == backoff.ClassSlow && v.Lenient && o.row == 1:
+	case v.Class == backoff.ClassSlow && v.Lenient && !again:
 		v.Class = backoff.ClassRetry
 	}
 	if v.Class == backoff.ClassOverload {
@@ -149,8 +141,6 @@ func (o *Outage) note(v backoff.Verdict, now time.Time) {
 		Prev:          o.drawn,
 		Elapsed:       max(now.Sub(o.began), 0),
 		Verdict:       v.Bounded(),
-		Streak:        int(o.row),
-		Stable:        o.stable,
 		RetryAfterFor: toldFor,
 		Refused:       o.refused,
 		Hung:          o.hung,
@@ -158,7 +148,6 @@ func (o *Outage) note(v backoff.Verdict, now time.Time) {
 	if o.hang != nil {
 		o.last.Hang, o.last.DialsBeside = max(now.Sub(o.hang.began), 1), o.hang.beside
 	}
-	o.stable = false
 }
 
 // History returns the History that the policy got last. Its Verdict is the one that
@@ -169,9 +158,6 @@ func (o *Outage) History() backoff.History {
 	}
 	return *o.last
 }
-
-// forget drops the History that the policy got last, which no later one needs.
-func (o *Outage) forget() { o.last = nil }
 
 // Attempt returns the [Attempt] for the dial that follows s; pass a zero Step if the dial follows
 // no wait. It counts, so call it once per dial.

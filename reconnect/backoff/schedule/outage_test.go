@@ -23,9 +23,9 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 		o.Next(&p, verdict(class), start.Add(time.Duration(i)*time.Minute), seeded())
 	}
 	require.Equal(t, []backoff.History{
-		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload), Streak: 1},
-		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry), Streak: 1},
-		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload), Streak: 1},
+		{N: 0, Overloads: 1, Elapsed: time.Second, Verdict: verdict(backoff.ClassOverload)},
+		{N: 1, Overloads: 1, Prev: 3 * time.Second, Elapsed: 61 * time.Second, Verdict: verdict(backoff.ClassRetry)},
+		{N: 2, Overloads: 2, Prev: 3 * time.Second, Elapsed: 121 * time.Second, Verdict: verdict(backoff.ClassOverload)},
 	}, p.attempts)
 	require.Equal(t, p.attempts[2], o.History())
 }
@@ -121,22 +121,19 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 	for _, test := range []struct {
 		given []backoff.Verdict
 		want  []backoff.Class
-		rows  []int
 	}{
-		{[]backoff.Verdict{lenient, lenient, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassSlow, backoff.ClassSlow}, []int{1, 2, 3}},
-		{[]backoff.Verdict{lenient, retry, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassRetry, backoff.ClassRetry}, []int{1, 1, 1}},
-		{[]backoff.Verdict{slow, lenient}, []backoff.Class{backoff.ClassSlow, backoff.ClassSlow}, []int{1, 2}},
+		{[]backoff.Verdict{lenient, lenient, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassSlow, backoff.ClassSlow}},
+		{[]backoff.Verdict{lenient, retry, lenient}, []backoff.Class{backoff.ClassRetry, backoff.ClassRetry, backoff.ClassRetry}},
+		{[]backoff.Verdict{slow, lenient}, []backoff.Class{backoff.ClassSlow, backoff.ClassSlow}},
 	} {
 		var o schedule.Outage
 		var got []backoff.Class
-		var rows []int
 		for _, v := range test.given {
 			s, _ := o.Next(nil, v, start, seeded())
-			got, rows = append(got, o.History().Verdict.Class), append(rows, o.History().Streak)
+			got = append(got, o.History().Verdict.Class)
 			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= schedule.SlowMin)
 		}
 		require.Equal(t, test.want, got)
-		require.Equal(t, test.rows, rows)
 	}
 }
 
@@ -149,12 +146,10 @@ func TestAStableSessionEndsTheRow(t *testing.T) {
 	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
 	a := o.History()
 	require.Equal(t, backoff.ClassRetry, a.Verdict.Class)
-	require.True(t, a.Stable)
 	require.Equal(t, time.Second, a.Elapsed)
 	require.Zero(t, a.N)
 	o.Next(nil, lenient, start.Add(time.Hour+time.Second), seeded())
 	require.Equal(t, backoff.ClassSlow, o.History().Verdict.Class)
-	require.False(t, o.History().Stable)
 }
 
 // Promise 9: an hour is the most, whatever the Classify of the user returns.

@@ -8,15 +8,14 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// Timeout is a limit on a part of a try. It grows with the number of overloads since the
-// last stable session: min(Cap, Base*Factor^Overloads). With a Share it grows with the
-// time that the outage has lasted, from the first overload on: min(Cap, max(Base,
-// Share*Elapsed)). That cannot run away, because one try never takes longer than Share
-// times as long as the outage has lasted anyway.
+// Timeout is a limit on a part of a try. It grows with the number of overloads since the last stable
+// session: min(Cap, Base*Factor^Overloads). With a Share it grows with the age of the outage, from the
+// first overload on: min(Cap, max(Base, Share*Elapsed)). That cannot run away, because one try never takes
+// longer than Share times the age of the outage.
 //
-// It grows because a client that gives up a handshake which waits in a server's backlog,
-// and comes again, makes the server work in vain. With a fixed limit there is a size of
-// herd from which a server never recovers.
+// It grows because a client that gives up a handshake which waits in a server's backlog, and comes again,
+// makes the server work in vain. With a fixed limit there is a size of herd from which a server never
+// recovers.
 type Timeout struct {
 	Base   time.Duration // the limit without overloads; default backoff.DefaultConnect or DefaultHandshake; negative: leave the limit to the policy
 	Factor float64       // growth per overload; default 2; below 1: no growth

@@ -15,29 +15,22 @@ const Longest = time.Duration(1<<62 - 1)
 
 // Grow returns min(limit, base*factor^n), and does not overflow with any n and factor. A
 // negative n counts as 0. A factor that is not above 1, or not a number, means no
-// growth. The result is 0 if base or limit is not above 0. It is for a [Policy] of your
-// own.
+// growth. The result is 0 if base or limit is not above 0.
 func Grow(base time.Duration, factor float64, n int, limit time.Duration) time.Duration {
 	switch {
 	case base <= 0 || limit <= 0:
 		return 0
 	case n <= 0 || !(factor > 1):
 		return min(base, limit)
+	case factor == 2 && base > limit>>uint(n):
+		return limit
 	case factor == 2:
-		return Double(base, n, limit)
+		return base << uint(n)
 	}
 	if d := float64(base) * math.Pow(factor, float64(n)); d < float64(limit) {
 		return time.Duration(d)
 	}
 	return limit
-}
-
-// Double is Grow with the factor 2, for n from 0 on and base and limit above 0.
-func Double(base time.Duration, n int, limit time.Duration) time.Duration {
-	if base > limit>>uint(n) {
-		return limit
-	}
-	return base << uint(n)
 }
 
 // Scaled returns d times by, without overflow, or 0 if that is not above 0.
@@ -53,21 +46,23 @@ func Scaled(d time.Duration, by float64) time.Duration {
 }
 
 // Uniform draws from [low, high); a negative bound counts as 0. If high is not above low
-// it returns low and draws nothing.
+// it returns low and draws nothing. It draws once and multiplies, so that it prefers some
+// values to others by one part in 2^64/(high-low): a millionth for waits of four hours.
 func Uniform(r *rand.Rand, low, high time.Duration) time.Duration {
 	low = max(low, 0)
 	if high <= low {
 		return low
 	}
-	return Draw(r, low, high)
-}
-
-// Draw is Uniform for bounds that are in order. It draws once and multiplies, so that it
-// prefers some values to others by one part in 2^64/(high-low): a millionth for waits of
-// four hours.
-func Draw(r *rand.Rand, low, high time.Duration) time.Duration {
 	above, _ := bits.Mul64(r.Uint64(), uint64(high-low))
 	return low + time.Duration(above)
+}
+
+// Around returns d less and d more a share of it, within [0, Longest]. The share is spread, cut to
+// [0, 1], or usual if spread is zero or not a number.
+func Around(d time.Duration, spread, usual float64) (low, high time.Duration) {
+	spread = min(max(OrUsual(spread, usual), 0), 1)
+	by := min(d, time.Duration(spread*float64(d)))
+	return d - by, d + min(by, Longest-d)
 }
 
 // Bounds returns the first delay and the longest, within [0, Longest], with the usual ones
