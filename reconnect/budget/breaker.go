@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -21,6 +22,12 @@ import (
 // A try that ends with ClassStop is not counted, whether it was begun or not. If it was
 // admitted half open, its place is free again.
 //
+// With a negative Open it is a retry breaker, which refuses retries only. Marc Brooker, "Fixing
+// retries with token buckets and circuit breakers", and Denis Isaev, "Good Retry, Bad Retry: An
+// Incident Story", compare it with a [Budget], which is the better choice: a retry breaker adds less
+// load in a total failure but costs more successes in a partial failure, and lets a window's worth
+// of storm pass before it acts.
+//
 // It is a [retry.Budget], and safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
@@ -36,14 +43,14 @@ type Breaker struct {
 
 // BreakerOptions are the options of [NewBreaker]; nil means the defaults. With a
 // negative HalfOpen and with PassRetries it is the breaker of Denis Isaev, "Good Retry,
-// Bad Retry: An Incident Story".
+// Bad Retry: An Incident Story"; with Open -1, Share 0.1 and MinSamples 1 the retry breaker there.
 type BreakerOptions struct {
 	Window      time.Duration    // how long an outcome counts as recent, to a twentieth. Default 10 s
 	MinSamples  int              // how many recent tries it takes to open. Default 20
 	Share       float64          // the share of failures among them at which it opens, from 0 to 1. Default 0.5
-	Open        time.Duration    // how long it stays open. Default 5 s
+	Open        time.Duration    // how long it stays open. Default 5 s. Negative: it never opens, but refuses retries while it would be open or no try is recent
 	HalfOpen    int              // how many first tries it lets through at a time when half open. Default 3. Negative: all
-	Trials      int              // how many outcomes decide then. Default: HalfOpen, or MinSamples if that lets all through
+	Trials      int              // how many outcomes decide when half open. Default: HalfOpen, or MinSamples if HalfOpen is negative
 	PassRetries bool             // retries are counted and never refused, because their operation was admitted
 	Now         func() time.Time // default time.Now
 }
@@ -75,36 +82,32 @@ func NewBreaker(o *BreakerOptions) (*Breaker, error) {
 	if o != nil {
 		b.o = *o
 	}
-	err := validate(b.o.Window, b.o.Share, b.o.MinSamples)
-	switch {
-	case err != nil:
+	if share := b.o.Share; !(share >= 0 && share <= 1) {
+		return nil, fmt.Errorf("budget: option Share is %v: want a part of 1", share)
+	}
+	err := cmp.Or(notNegative("Window", b.o.Window), notNegative("MinSamples", b.o.MinSamples), notNegative("Trials", b.o.Trials))
+	if err != nil {
 		return nil, err
-	case b.o.Open < 0:
-		return nil, fmt.Errorf("budget: option Open is negative: %v", b.o.Open)
-	case b.o.Trials < 0:
-		return nil, fmt.Errorf("budget: option Trials is negative: %d", b.o.Trials)
 	}
 	b.o.defaults()
 	b.recent = newRecent(b.o.Window)
 	return b, nil
 }
 
+// notNegative returns an error that names an option which is negative.
+func notNegative[T int | time.Duration](option string, n T) error {
+	if n < 0 {
+		return fmt.Errorf("budget: option %s is negative: %v", option, n)
+	}
+	return nil
+}
+
 func (o *BreakerOptions) defaults() {
-	if o.Window == 0 {
-		o.Window = defaultWindow
-	}
-	if o.MinSamples == 0 {
-		o.MinSamples = 20
-	}
-	if o.Share == 0 {
-		o.Share = 0.5
-	}
-	if o.Open == 0 {
-		o.Open = 5 * time.Second
-	}
-	if o.HalfOpen == 0 {
-		o.HalfOpen = 3
-	}
+	o.Window = cmp.Or(o.Window, 10*time.Second)
+	o.MinSamples = cmp.Or(o.MinSamples, 20)
+	o.Share = cmp.Or(o.Share, 0.5)
+	o.Open = cmp.Or(o.Open, 5*time.Second)
+	o.HalfOpen = cmp.Or(o.HalfOpen, 3)
 	if o.Trials == 0 {
 		o.Trials = o.HalfOpen
 		if o.HalfOpen < 0 {
@@ -129,12 +132,13 @@ func (b *Breaker) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok bo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.look(b.o.Now())
-	passes := last.Class != backoff.ClassOK && b.o.PassRetries
+	retries := last.Class != backoff.ClassOK
+	passes := retries && b.o.PassRetries
 	trial := b.state == BreakerHalfOpen && !passes
 	switch {
-	case b.state == BreakerOpen && !passes:
-		return nil, false
-	case trial && b.o.HalfOpen > 0 && (last.Class != backoff.ClassOK || b.trying >= b.o.HalfOpen):
+	case b.state == BreakerOpen && !passes,
+		b.o.Open < 0 && retries && !passes && (b.recent.sum.total == 0 || b.failing()),
+		trial && b.o.HalfOpen > 0 && (retries || b.trying >= b.o.HalfOpen):
 		return nil, false
 	case trial:
 		b.trying++
@@ -148,7 +152,7 @@ func (b *Breaker) look(now time.Time) {
 	switch b.state {
 	case BreakerClosed:
 		b.recent.advance(now)
-		if seen := b.recent.sum; seen.total >= b.o.MinSamples && seen.share() >= b.o.Share {
+		if b.o.Open >= 0 && b.failing() {
 			b.open(now)
 		}
 	case BreakerOpen:
@@ -165,6 +169,12 @@ func (b *Breaker) look(now time.Time) {
 			b.setState(BreakerClosed)
 		}
 	}
+}
+
+// failing reports whether too many of the recent tries have failed.
+func (b *Breaker) failing() bool {
+	seen := b.recent.sum
+	return seen.total >= b.o.MinSamples && seen.share() >= b.o.Share
 }
 
 func (b *Breaker) open(now time.Time) {

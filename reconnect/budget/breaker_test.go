@@ -72,7 +72,7 @@ func TestAHalfOpenBreakerBoundsHowManyAreUnderWay(t *testing.T) {
 	require.Equal(t, budget.BreakerClosed, b.State())
 }
 
-// A Retrier asks ahead of its wait, which may be an hour. Retries that wait must not take
+// A retry.Loop asks ahead of its wait, which may be an hour. Retries that wait must not take
 // all the places of a half-open breaker.
 func TestAHalfOpenBreakerLetsNoRetryThrough(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
@@ -175,11 +175,9 @@ func TestANegativeHalfOpenLetsEverythingThrough(t *testing.T) {
 
 func TestABreakersOptionsAreChecked(t *testing.T) {
 	for name, o := range map[string]budget.BreakerOptions{
-		"Window": {Window: -1}, "Share": {Share: 1.1}, "MinSamples": {MinSamples: -1}, "Open": {Open: -1}, "Trials": {Trials: -1},
+		"Window": {Window: -1}, "Share": {Share: 1.1}, "MinSamples": {MinSamples: -1}, "Trials": {Trials: -1},
 	} {
 		_, err := budget.NewBreaker(&o)
 		require.ErrorContains(t, err, "option "+name)
 	}
-	_, err := budget.NewRetryBreaker(&budget.RetryBreakerOptions{Share: -1})
-	require.ErrorContains(t, err, "option Share")
 }

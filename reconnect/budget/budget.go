@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -12,7 +13,6 @@ import (
 var (
 	_ retry.Budget = (*Budget)(nil)
 	_ retry.Budget = (*Breaker)(nil)
-	_ retry.Budget = (*RetryBreaker)(nil)
 )
 
 // Budget is a retry budget: a bucket of tokens that pays for retries and that successes
@@ -21,8 +21,8 @@ var (
 // Incident Story". The successes of retries add nothing, because otherwise a partial
 // failure would get twice the budget.
 //
-// The tokens that a retry took come back if it was never begun (Skipped). They do not if
-// it was cancelled on its way, because the server may have worked for it.
+// The tokens that a retry took come back if the retry was never begun (Skipped). They do not come back
+// if the retry was cancelled on its way, because the server may have worked for it.
 //
 // It is a [retry.Budget], and safe for concurrent use.
 type Budget struct {
@@ -36,16 +36,17 @@ type Budget struct {
 // Options are the numbers of a [Budget], in tokens. The zero value, and nil, mean the
 // defaults, in which a token is a hundredth of a retry.
 type Options struct {
-	Capacity      int // what the bucket holds; it starts full. Default 3000
-	Retry         int // what a retry takes; it is refused if less is there. Default 100. Negative: nothing
-	AfterOverload int // the same for a retry after ClassOverload (timeout, 429, 503). Default: Retry. Above Capacity: no such retry
-	First         int // what the success of a first try adds, until the bucket is full. Default 10. Negative: nothing
-	Again         int // what the success of a retry adds, likewise. Default 0. Negative: what that retry took
-	Failure       int // what each failed try takes, as far as it is there. Default 0
-	Reserve       int // a retry is refused unless more than this is there; below Capacity. Default 0
+	Capacity      int // the size of the bucket, which starts full. Default 3000
+	Retry         int // the price of a retry, which is refused if the bucket holds less. Default 100. Negative: nothing
+	AfterOverload int // the price of a retry after ClassOverload (timeout, 429, 503). Default: Retry. Above Capacity: no such retry
+	First         int // the success of a first try adds this, until the bucket is full. Default 10. Negative: nothing
+	Again         int // the success of a retry adds this, until the bucket is full. Default 0. Negative: the price of that retry
+	Failure       int // each failed try takes this, or the rest of the bucket. Default 0
+	Reserve       int // a retry is refused unless the bucket holds more; must be below Capacity. Default 0
 }
 
-// GRPC returns the retry throttling of gRFC A6; maxTokens is cut to 1 to 1000, ratio to 0.001 to maxTokens.
+// GRPC returns the retry throttling of gRFC A6. A maxTokens outside of 1 to 1000 is cut to that range, and a ratio outside
+// of 0.001 to maxTokens to that range.
 func GRPC(maxTokens int, ratio float64) *Options {
 	maxTokens = min(max(maxTokens, 1), 1000)
 	add := 1
@@ -65,22 +66,17 @@ func AWS2026() *Options {
 	return &Options{Capacity: 500, Retry: 14, AfterOverload: 5, First: 1, Again: -1}
 }
 
-// New returns a full Budget. The error names the option that is wrong: one that must not
-// be negative and is, or a Capacity or Reserve with which no retry could ever be made.
+// New returns a full Budget. The error names the wrong option: an option that must not be negative, or
+// a Capacity or Reserve with which no retry could ever be made.
 func New(o *Options) (*Budget, error) {
 	b := &Budget{}
 	if o != nil {
 		b.o = *o
 	}
-	switch {
-	case b.o.Capacity < 0:
-		return nil, fmt.Errorf("budget: option Capacity is negative: %d", b.o.Capacity)
-	case b.o.AfterOverload < 0:
-		return nil, fmt.Errorf("budget: option AfterOverload is negative: %d", b.o.AfterOverload)
-	case b.o.Failure < 0:
-		return nil, fmt.Errorf("budget: option Failure is negative: %d", b.o.Failure)
-	case b.o.Reserve < 0:
-		return nil, fmt.Errorf("budget: option Reserve is negative: %d", b.o.Reserve)
+	err := cmp.Or(notNegative("Capacity", b.o.Capacity), notNegative("AfterOverload", b.o.AfterOverload),
+		notNegative("Failure", b.o.Failure), notNegative("Reserve", b.o.Reserve))
+	if err != nil {
+		return nil, err
 	}
 	b.o.defaults()
 	switch {
@@ -97,20 +93,10 @@ func New(o *Options) (*Budget, error) {
 }
 
 func (o *Options) defaults() {
-	if o.Capacity == 0 {
-		o.Capacity = 3000
-	}
-	if o.Retry == 0 {
-		o.Retry = 100
-	}
-	o.Retry = max(o.Retry, 0)
-	if o.AfterOverload == 0 {
-		o.AfterOverload = o.Retry
-	}
-	if o.First == 0 {
-		o.First = 10
-	}
-	o.First = max(o.First, 0)
+	o.Capacity = cmp.Or(o.Capacity, 3000)
+	o.Retry = max(cmp.Or(o.Retry, 100), 0)
+	o.AfterOverload = cmp.Or(o.AfterOverload, o.Retry)
+	o.First = max(cmp.Or(o.First, 10), 0)
 }
 
 // Admit implements [retry.Budget]. First tries are always admitted.
@@ -131,7 +117,7 @@ func (b *Budget) Admit(last backoff.Verdict) (done func(backoff.Verdict), ok boo
 	return done, true
 }
 
-// Tokens returns how many tokens are there.
+// Tokens returns how many tokens the bucket holds.
 func (b *Budget) Tokens() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -90,7 +90,7 @@ func ExampleBreaker() {
 		return
 	}
 	for range 3 {
-		done, ok := b.Admit(backoff.Verdict{}) // a Retrier does this
+		done, ok := b.Admit(backoff.Verdict{}) // a retry.Loop does this
 		if ok {
 			done(backoff.Classify(errors.New("connection refused")))
 		}
@@ -107,10 +107,10 @@ func ExampleBreaker() {
 	// true true
 }
 
-// A retry breaker refuses retries, and never a first try, while a tenth of the recent tries
-// has failed.
-func ExampleRetryBreaker() {
-	b, err := budget.NewRetryBreaker(&budget.RetryBreakerOptions{Share: 0.5}) // default: 0.1
+// A retry breaker refuses retries, and never a first try, while half of the recent tries
+// have failed.
+func ExampleBreaker_retries() {
+	b, err := budget.NewBreaker(&budget.BreakerOptions{Open: -1, Share: 0.5, MinSamples: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

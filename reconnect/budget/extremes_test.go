@@ -92,43 +92,13 @@ func TestAGRPCPresetIsCutToWhatGRPCAllows(t *testing.T) {
 	}
 }
 
-func TestNoNumberBreaksARetryBreaker(t *testing.T) {
-	const usual = "true true false true"
-	eachExtreme(t, meanings{
-		"Window":     {"0": usual, "1": usual, "-1": refusal, "max": "true true false false"},
-		"Share":      {"0": usual, "1": "true true true true", "-1": refusal, "max": refusal, "+Inf": refusal},
-		"MinSamples": {"0": usual, "1": usual, "-1": refusal, "max": "true true true true"},
-	}, func(o budget.RetryBreakerOptions) (string, error) {
-		c := newClock()
-		o.Now = c.Now
-		b, err := budget.NewRetryBreaker(&o)
-		if err != nil {
-			return "", err
-		}
-		retries := func() bool { _, ok := b.Admit(refused); return ok }
-		for range 20 {
-			try(b, first, success)
-		}
-		none := retries()
-		try(b, first, refused)
-		few := retries()
-		for range 19 {
-			try(b, first, refused)
-		}
-		half := retries()
-		c.after(10 * time.Second)
-		try(b, first, success)
-		return fmt.Sprint(none, few, half, retries()), nil
-	})
-}
-
 func TestNoNumberBreaksABreaker(t *testing.T) {
 	const usual = "open, half open for 3, closed"
 	eachExtreme(t, meanings{
 		"Window":     {"0": usual, "1": usual, "-1": refusal, "max": usual},
 		"MinSamples": {"0": usual, "1": usual, "-1": refusal, "max": "closed, closed for 10, closed"},
 		"Share":      {"0": usual, "1": usual, "-1": refusal},
-		"Open":       {"0": usual, "1": usual, "-1": refusal, "max": "open, open for 0, open"},
+		"Open":       {"0": usual, "1": usual, "-1": "closed, closed for 10, closed", "max": "open, open for 0, open"},
 		"HalfOpen":   {"0": usual, "1": "open, half open for 1, closed", "-1": "open, half open for 10, half open", "max": "open, half open for 10, half open"},
 		"Trials":     {"0": usual, "1": usual, "-1": refusal, "max": "open, half open for 3, half open"},
 	}, func(o budget.BreakerOptions) (string, error) {
@@ -157,7 +127,7 @@ func TestNoNumberBreaksABreaker(t *testing.T) {
 	})
 }
 
-// NewLine, which returns no error, takes for the default what NewGate refuses.
+// line.New, which returns no error, takes for the default what NewGate refuses.
 func TestNoNumberBreaksALine(t *testing.T) {
 	const usual = "10 at once, 60ms for all"
 	lines := meanings{

@@ -3,10 +3,10 @@ package budget
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
-	"sort"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +15,9 @@ import (
 )
 
 // Gate holds the dials of a process until they may begin. Each host has a [line.Queue],
-// which is served in order. It bounds how many dials go out per second and at a
-// time. When the server tells one connection to wait, all wait. While the host is down,
-// one dial at a time goes out as a probe; when it is back, the others follow gradually.
+// which is served in order, and which bounds how many dials go out per second and at a
+// time. When the server tells one connection to wait, all connections wait. While the host is down,
+// one dial at a time goes out as a probe; when the host is back, the other dials follow gradually.
 //
 // Only two verdicts on a dial count against its host, which is then taken to be down:
 // ClassRetry, such as a refused or lost connection, and ClassOverload, such as a timeout
@@ -44,14 +44,14 @@ type GateOptions struct {
 	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
 	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
 
-	// Limiter is a second limit, on the dials to all hosts together, such as one that a
-	// whole fleet shares. A dial waits for it after its line, and counts as one of
+	// Limiter is a second limit, on the dials to all hosts together, such as the limit of a
+	// whole fleet. A dial waits for the Limiter after its line, and counts for
 	// Concurrent meanwhile. The slot of a [SlotLimiter] is given back when done is called.
 	// Default: none.
 	Limiter Limiter
 
 	// Rand is the source from which the pace of probes is drawn, under a lock.
-	// Default: that of backoff.Rand.
+	// Default: the source of backoff.Rand.
 	Rand rand.Source
 }
 
@@ -68,18 +68,18 @@ func NewGate(o *GateOptions) (*Gate, error) {
 	if o != nil {
 		g.o = *o
 	}
-	if g.o.Burst < 0 {
-		return nil, fmt.Errorf("budget: option Burst is negative: %d", g.o.Burst)
-	}
 	if math.IsNaN(g.o.Rate) {
 		return nil, errors.New("budget: option Rate is not a number")
+	}
+	if err := notNegative("Burst", g.o.Burst); err != nil {
+		return nil, err
 	}
 	return g, nil
 }
 
 // Acquire waits until a dial to host may begin. The caller must call done then: with
-// ClassOK when the connection is of use, otherwise with the verdict on why it is not. A
-// second call does nothing. When ctx ends first, Acquire returns its cause, or the error
+// ClassOK when the connection is of use, otherwise with the verdict on the failure. A
+// second call of done does nothing. When ctx ends first, Acquire returns the cause of ctx, or the error
 // of the Limiter.
 func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
 	t, admitted := g.join(host)
@@ -100,20 +100,18 @@ func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verd
 	var once sync.Once
 	return func(v backoff.Verdict) {
 		once.Do(func() {
-			if free != nil {
-				defer free() // outside of the lock, and also if Probe or Rand panics
-			}
+			defer free() // outside of the lock, and also if Probe or Rand panics
 			g.done(host, t, v)
 		})
 	}, nil
 }
 
-// limit waits at the Limiter for t, which was admitted, and returns what gives the slot
-// back, or nil. Unless the Limiter lets it pass, limit gives the place of t back, also when
+// limit waits at the Limiter for t, which was admitted, and returns the function that gives the slot
+// back. Unless the Limiter lets t pass, limit gives the place of t back, also when
 // the Limiter panics or ends the goroutine.
 func (g *Gate) limit(ctx context.Context, host string, t *line.Ticket) (free func(), err error) {
 	if g.o.Limiter == nil {
-		return nil, nil
+		return func() {}, nil
 	}
 	passed := false
 	defer func() {
@@ -214,15 +212,11 @@ func (g *Gate) forget() {
 		return
 	}
 	now := time.Now()
-	for host, d := range g.lines {
-		if d.line.Idle(now) {
-			delete(g.lines, host)
-		}
-	}
+	maps.DeleteFunc(g.lines, func(_ string, d *hostLine) bool { return d.line.Idle(now) })
 	g.sweep = max(sweepAt, 2*len(g.lines))
 }
 
-// Status returns a snapshot of the line of host, or the zero value if it has none.
+// Status returns a snapshot of the line of host, or the zero value if host has no line.
 func (g *Gate) Status(host string) line.Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,15 +227,10 @@ func (g *Gate) Status(host string) line.Status {
 	return d.line.Status(time.Now())
 }
 
-// Hosts returns the hosts that have a line, in order. A line in which nothing waits is
+// Hosts returns the hosts that have a line, sorted. A line in which nothing waits is
 // forgotten some time later.
 func (g *Gate) Hosts() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	hosts := make([]string, 0, len(g.lines))
-	for host := range g.lines {
-		hosts = append(hosts, host)
-	}
-	sort.Strings(hosts)
-	return hosts
+	return slices.Sorted(maps.Keys(g.lines))
 }

@@ -16,24 +16,27 @@ type Limiter interface {
 }
 
 // SlotLimiter is a Limiter that also bounds how many dials are under way at a time. A [Gate]
-// and [Limited] call Acquire of such a Limiter instead of Wait. They call the done that it
-// returns once, when the done of the gate is called: when the connection is of use, or the
-// dial has failed.
+// and [Limited] call Acquire of such a Limiter instead of Wait.
 type SlotLimiter interface {
 	Limiter
 
-	// Acquire waits like Wait, and takes a slot, which done gives back. A nil done means that
-	// there is nothing to give back; with an error it is not called. It must be safe to call
-	// done from any goroutine.
+	// Acquire waits like Wait, and takes a slot, which done gives back. The gate calls done once,
+	// from any goroutine, when its own done is called: the connection is of use, or the dial has
+	// failed. A nil done means that there is nothing to give back. With an error done is not called.
 	Acquire(ctx context.Context) (done func(), err error)
 }
 
-// pass waits at l, and returns what gives the slot back, or nil.
+// pass waits at l, and returns the function that gives the slot back, if l has slots.
 func pass(ctx context.Context, l Limiter) (done func(), err error) {
 	if s, ok := l.(SlotLimiter); ok {
-		return s.Acquire(ctx)
+		done, err = s.Acquire(ctx)
+	} else {
+		err = l.Wait(ctx)
 	}
-	return nil, l.Wait(ctx)
+	if done == nil {
+		done = func() {}
+	}
+	return done, err
 }
 
 // Limited is a gate made of a Limiter. It is one gate for all hosts together, and does not
@@ -41,16 +44,13 @@ func pass(ctx context.Context, l Limiter) (done func(), err error) {
 type Limited struct{ Limiter Limiter }
 
 // Acquire waits at the Limiter, and returns its error. Done gives the slot of a
-// [SlotLimiter] back, and does nothing with any other Limiter. A second call of it does
+// [SlotLimiter] back, and does nothing with any other Limiter. A second call of done does
 // nothing.
 func (l Limited) Acquire(ctx context.Context, _ string) (done func(backoff.Verdict), err error) {
 	free, err := pass(ctx, l.Limiter)
 	if err != nil {
 		return nil, err
 	}
-	if free == nil {
-		return func(backoff.Verdict) {}, nil
-	}
-	var once sync.Once
-	return func(backoff.Verdict) { once.Do(free) }, nil
+	free = sync.OnceFunc(free)
+	return func(backoff.Verdict) { free() }, nil
 }

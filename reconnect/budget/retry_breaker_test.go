@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -9,17 +10,15 @@ import (
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-func newRetryBreaker(t *testing.T, o budget.RetryBreakerOptions) (*budget.RetryBreaker, *clock) {
+// newRetryBreaker returns a retry breaker, by default with the numbers of Isaev, "Good Retry, Bad Retry".
+func newRetryBreaker(t *testing.T, o budget.BreakerOptions) (*budget.Breaker, *clock) {
 	t.Helper()
-	c := newClock()
-	o.Now = c.Now
-	b, err := budget.NewRetryBreaker(&o)
-	require.NoError(t, err)
-	return b, c
+	o.Open, o.Share, o.MinSamples = -1, cmp.Or(o.Share, 0.1), cmp.Or(o.MinSamples, 1)
+	return newBreaker(t, o)
 }
 
 func TestARetryBreakerRefusesWithoutEvidence(t *testing.T) {
-	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
+	b, _ := newRetryBreaker(t, budget.BreakerOptions{})
 	require.False(t, try(b, refused, success))
 	require.True(t, try(b, first, success))
 	require.True(t, try(b, refused, success))
@@ -27,7 +26,7 @@ func TestARetryBreakerRefusesWithoutEvidence(t *testing.T) {
 
 // A tenth, as in Isaev, "Good Retry, Bad Retry".
 func TestARetryBreakerRefusesFromItsShareOn(t *testing.T) {
-	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{})
+	b, _ := newRetryBreaker(t, budget.BreakerOptions{})
 	for range 10 {
 		try(b, first, success)
 	}
@@ -40,7 +39,7 @@ func TestARetryBreakerRefusesFromItsShareOn(t *testing.T) {
 }
 
 func TestARetryBreakerForgets(t *testing.T) {
-	b, c := newRetryBreaker(t, budget.RetryBreakerOptions{Window: 200 * time.Millisecond})
+	b, c := newRetryBreaker(t, budget.BreakerOptions{Window: 200 * time.Millisecond})
 	try(b, first, refused)
 	c.after(199 * time.Millisecond)
 	try(b, first, success)
@@ -52,7 +51,7 @@ func TestARetryBreakerForgets(t *testing.T) {
 }
 
 func TestARetryBreakerWaitsForItsSamples(t *testing.T) {
-	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{MinSamples: 3})
+	b, _ := newRetryBreaker(t, budget.BreakerOptions{MinSamples: 3})
 	try(b, first, refused)
 	try(b, first, refused)
 	_, ok := b.Admit(refused)
@@ -63,7 +62,7 @@ func TestARetryBreakerWaitsForItsSamples(t *testing.T) {
 }
 
 func TestARetryBreakerDoesNotCountATryThatSaysNothing(t *testing.T) {
-	b, _ := newRetryBreaker(t, budget.RetryBreakerOptions{Share: 0.5})
+	b, _ := newRetryBreaker(t, budget.BreakerOptions{Share: 0.5})
 	try(b, first, aborted)
 	require.False(t, try(b, refused, success), "nothing is known")
 	try(b, first, success)

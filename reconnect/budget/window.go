@@ -18,26 +18,24 @@ import (
 //	do it
 //	w.Take(time.Now())
 //
-// An interval includes its beginning and not its end. Whoever counts at the other end of a
-// network sees events closer together than they were, when the first of them is delayed.
-// Leave room for that: a Per that is longer by as much as the delay varies. An N that is a little
-// smaller is no room, because of two bursts the first may be delayed and meet the second; half
-// the N is, as long as the delay varies by less than Per.
+// An interval includes its beginning and not its end. The other end of a network may see events closer
+// together than they were, because the first of them was delayed. Leave room for that: make Per longer
+// by as much as the delay varies, or halve N if the delay varies by less than Per. A slightly smaller
+// N is no room, because a burst that is delayed may meet the next burst.
 //
 // A Window does not wait, and gets the time as an argument. It belongs to one goroutine. It
-// remembers N instants at most, in 8 bytes each, and nothing before its first event. A copy
-// of a Window that was never used is a window of its own. N and Per must not change after
-// that.
+// remembers at most N instants, in 8 bytes each. A Window may be copied, and N and Per may change, only
+// before its first use.
 type Window struct {
-	N   int           // so many events; 0, and negative: no limit
-	Per time.Duration // in any interval of this length
+	N   int           // the most events in an interval; 0, and negative: no limit
+	Per time.Duration // the length of the interval
 
 	base  time.Time // of the instants
 	taken []int64   // instants of the last N events at most, in ns since base, in order from next on, cyclically
 	next  int       // the oldest of them, once there are N
 }
 
-// Validate reports what is wrong with w: a limit without an interval.
+// Validate returns an error if N or Per is negative, or if only one of them is set.
 func (w *Window) Validate() error {
 	switch {
 	case w.N < 0:
@@ -51,7 +49,7 @@ func (w *Window) Validate() error {
 }
 
 // At returns when the next event may happen: now, or when the oldest of the last N leaves
-// the window. It notes nothing.
+// the window. At notes no event.
 func (w *Window) At(now time.Time) time.Time {
 	if w.N <= 0 || len(w.taken) < w.N {
 		return now
@@ -78,8 +76,8 @@ func (w *Window) Free(now time.Time) int {
 	return free
 }
 
-// Take notes an event that has happened now. It does not ask whether it might: one that
-// happened anyway counts as well.
+// Take notes an event that has happened now. It does not ask whether the event might happen: an event
+// beyond the limit counts as well.
 func (w *Window) Take(now time.Time) {
 	if w.N <= 0 {
 		return

@@ -3,6 +3,7 @@
 package line
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -20,17 +21,15 @@ import (
 //
 // After Join, Done and Leave another dial may begin, so call Admit.
 //
-// The host is taken to be up until a dial fails; [Queue.Done] says which verdicts mean
-// that. While it is down one dial at a time goes out, at the pace of a lone client
-// (Probe). Each success then lets one more out at a time than before, so that they
-// double in the time that a dial takes, until Concurrent is reached. When the server tells
-// one dial to wait, all wait.
+// The host is taken to be up until a dial fails: see [Queue.Done]. While the host is down one dial at
+// a time goes out, at the pace of a lone client (Probe). Each success then lets one more dial out at a
+// time than before, so that dials double in the time that a dial takes, until Concurrent is reached.
+// When the server tells one dial to wait, all wait.
 type Queue struct {
-	o     Options
-	rand  *rand.Rand
-	first *Ticket // in order of Join
-	last  *Ticket
-	count int
+	o       Options
+	rand    *rand.Rand
+	first   *Ticket // a ring in the order of Join; nil: none waits
+	waiting int
 
 	tokens   float64   // of the rate
 	filled   time.Time // when they were counted
@@ -47,8 +46,8 @@ type Queue struct {
 }
 
 // Options are the limits for one host. Concurrent adapts to a server, however fast or
-// slow it is, because at most so many dials of this process wait in its queue. Rate is a
-// ceiling for a server that is very fast, or of which a process may use only a share.
+// slow it is, because at most so many dials of this process wait at the server. Rate is a
+// ceiling for a server that is very fast, or for a process that may use only a share of the server.
 type Options struct {
 	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
@@ -61,14 +60,13 @@ type Ticket struct {
 	Value any // for the owner of the Queue, which does not use it
 
 	joined     time.Time
-	waiting    bool
-	probe      bool // admitted while the host was down
-	prev, next *Ticket
+	prev, next *Ticket // nil: it does not wait any more
+	probe      bool    // admitted while the host was down
 }
 
 // New returns an empty Queue for a host that is up. Random numbers for the pace
-// of probes come from r; nil: backoff.Rand(). A zero option has its default, as have a
-// Rate that is not a number and a negative Burst, which a Gate refuses.
+// of probes come from r; nil: backoff.Rand(). A zero option has its default, and so has a
+// Rate that is not a number or a negative Burst, which a Gate refuses.
 func New(o Options, r *rand.Rand) *Queue {
 	switch {
 	case o.Rate == 0 || math.IsNaN(o.Rate):
@@ -76,65 +74,54 @@ func New(o Options, r *rand.Rand) *Queue {
 	case math.IsInf(o.Rate, 1):
 		o.Rate = -1
 	}
-	if o.Burst <= 0 {
-		o.Burst = 10
-	}
-	switch {
-	case o.Concurrent == 0:
-		o.Concurrent = 16
-	case o.Concurrent < 0 || o.Concurrent > unlimited:
+	o.Burst = cmp.Or(max(o.Burst, 0), 10)
+	o.Concurrent = cmp.Or(o.Concurrent, 16)
+	if o.Concurrent < 0 || o.Concurrent > unlimited {
 		o.Concurrent = unlimited
 	}
-	if r == nil {
-		r = backoff.Rand()
-	}
+	r = cmp.Or(r, backoff.Rand())
 	return &Queue{o: o, rand: r, tokens: float64(o.Burst), window: o.Concurrent}
 }
 
 // Join puts a dial at the end of the line.
 func (q *Queue) Join(now time.Time) *Ticket {
-	t := &Ticket{joined: now, waiting: true, prev: q.last}
-	if q.last == nil {
-		q.first = t
+	t := &Ticket{joined: now}
+	if q.first == nil {
+		q.first, t.prev, t.next = t, t, t
 	} else {
-		q.last.next = t
+		t.prev, t.next = q.first.prev, q.first
+		t.prev.next, t.next.prev = t, t
 	}
-	q.last = t
-	q.count++
+	q.waiting++
 	return t
 }
 
 // Leave takes t out of the line, and reports whether it was still waiting. If not, it has
 // been admitted, and Done must be called.
 func (q *Queue) Leave(t *Ticket) bool {
-	if !t.waiting {
+	if t.next == nil {
 		return false
 	}
-	if t.prev == nil {
+	t.prev.next, t.next.prev = t.next, t.prev
+	if q.waiting--; q.waiting == 0 {
+		q.first = nil
+	} else if q.first == t {
 		q.first = t.next
-	} else {
-		t.prev.next = t.next
 	}
-	if t.next == nil {
-		q.last = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.prev, t.next, t.waiting = nil, nil, false
-	q.count--
+	t.prev, t.next = nil, nil
 	return true
 }
 
 // Admit returns the next dial that may begin now, or nil. Call it until it returns nil;
 // next is then the time at which another may begin, or zero if that does not depend on time.
 func (q *Queue) Admit(now time.Time) (t *Ticket, next time.Time) {
-	if q.first == nil || q.under >= q.window {
+	t = q.first
+	if t == nil || q.under >= q.window {
 		return nil, time.Time{}
 	}
 	if at := q.notBefore(now); at.After(now) {
 		return nil, at
 	}
-	t = q.first
 	q.Leave(t)
 	t.probe = q.down
 	if q.o.Rate > 0 {
@@ -171,12 +158,12 @@ func (q *Queue) notBefore(now time.Time) time.Time {
 // Done ends the dial of t, which was admitted, with its verdict:
 //
 //   - ClassRetry (such as refused, reset, lost, 500) and ClassOverload (such as a timeout,
-//     429, 503) count against the host. It is down from then on, and the next dial is a
-//     probe. Of the dials that were under way when it went down only the first counts.
-//   - ClassOK means that the host is up. While it is coming back, one more dial than
+//     429, 503) count against the host. The host is down from then on, and the next dial is a
+//     probe. Of the dials that were under way when the host went down only the first counts.
+//   - ClassOK means that the host is up. While the host is coming back, one more dial than
 //     before may be under way.
 //   - ClassRefresh and ClassSlow (such as 401, 404, a certificate that does not verify)
-//     are answers, so that the host is up too, although that dial was of no use.
+//     are answers, so that the host is up too, although the dial was of no use.
 //   - ClassStop says nothing about the host: the dial was cancelled, or would have
 //     failed anywhere.
 //
@@ -211,7 +198,7 @@ func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 func (q *Queue) answered(now time.Time) { q.down = q.down && q.hold.After(now) }
 
 // fail takes the host to be down. Of the dials that were under way when it went down only
-// the first counts. If the server told one of the others to wait, the next probe comes
+// the first counts. If the server told another of these dials to wait, the next probe comes
 // after that wait and the wait that was drawn, because the server told other processes the
 // same, and they must not all come at one instant.
 func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
@@ -239,7 +226,7 @@ func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 type Status struct {
 	Waiting int           // dials that wait
 	Dialing int           // dials that were admitted and are not done
-	Limit   int           // how many may be, now
+	Limit   int           // how many dials may be under way now
 	Longest time.Duration // how long the first of the waiting dials has waited
 	Waited  time.Duration // how long all admitted dials have waited, in all
 	Granted uint64        // how many dials were admitted so far
@@ -250,7 +237,7 @@ type Status struct {
 // Status returns a snapshot of the line.
 func (q *Queue) Status(now time.Time) Status {
 	s := Status{
-		Waiting: q.count, Dialing: q.under, Limit: q.window, Waited: q.waited, Granted: q.granted,
+		Waiting: q.waiting, Dialing: q.under, Limit: q.window, Waited: q.waited, Granted: q.granted,
 		Down: q.down, Held: q.hold,
 	}
 	if q.first != nil {
@@ -265,7 +252,7 @@ const unlimited = 1 << 30
 // slowest is the longest time between two dials, whatever the rate.
 const slowest = 365 * 24 * time.Hour
 
-// stale is how long after the last dial it still counts what is known of a host.
+// stale is how long after the last dial the state of a host is forgotten.
 const stale = backoff.MaxRetryAfter
 
 // Idle reports whether a new Queue could take the place of this one: no dial waits or is

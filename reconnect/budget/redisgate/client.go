@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client is what a [Limiter] needs of a Redis client. [redis.Client], [redis.ClusterClient] and
-// [redis.Ring] have it; set their option ContextTimeoutEnabled. EvalSha and Eval must return soon
+// Client has the methods of a Redis client that a [Limiter] calls. A [redis.Client], a
+// [redis.ClusterClient] and a [redis.Ring] are Clients; set their option ContextTimeoutEnabled. EvalSha and Eval must return soon
 // after ctx has ended, and be safe for concurrent use.
 type Client interface {
 	EvalSha(ctx context.Context, sha1 string, keys []string, args ...any) *redis.Cmd
@@ -23,7 +23,7 @@ var source string
 
 var scriptHash = redis.NewScript(source).Hash()
 
-// checkClient reports what is wrong with the options of a client.
+// checkClient returns an error if the options of a client are wrong.
 func checkClient(c Client) error {
 	ok := true
 	switch c := c.(type) {
@@ -37,12 +37,12 @@ func checkClient(c Client) error {
 		ok = c.Options().ContextTimeoutEnabled
 	}
 	if !ok {
-		return errors.New("redisgate: the client's option ContextTimeoutEnabled is not set, so that a question could hang")
+		return errors.New("redisgate: the client's option ContextTimeoutEnabled is not set, so that a question could hang: set it")
 	}
 	return nil
 }
 
-// question is what a process asks Redis.
+// question is a question of this process to Redis.
 type question struct {
 	want  int // so many dials wait
 	held  int // so many slots are held
@@ -51,7 +51,7 @@ type question struct {
 	untold int // what talk.untold was
 }
 
-// answer is what came of a question.
+// answer is the answer to a question, or its failure.
 type answer struct {
 	q          question
 	sent, came time.Time

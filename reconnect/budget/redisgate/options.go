@@ -1,17 +1,17 @@
 package redisgate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
-// Options are the options of [New]. All processes of a fleet must use the same ones, and must not
-// share a Key otherwise. At least one of Rate and Slots must be set.
+// Options are the options of [New]. All processes of a fleet must use the same Options. Processes with
+// other Options must use another Key. At least one of Rate and Slots must be set.
 type Options struct {
 	// Key names the limit in Redis. All keys begin with "redisgate:{Key}:", so that they are in one
 	// slot of a cluster. It must not be empty, contain a brace, or be longer than 200 bytes.
@@ -24,40 +24,33 @@ type Options struct {
 	// Slots is how many dials of all processes may be under way at a time. Default: no such limit.
 	Slots int
 
-	// Local is what this process may do while Redis cannot be asked. If the shares of all processes
+	// Local limits this process while Redis cannot be asked. If the shares of all processes
 	// together are not more than Rate.N, the limit holds then as well.
 	Local Share
 
-	// Lease is how long Redis keeps the slots of a process that is silent, such as one that was
+	// Lease is how long Redis keeps the slots of a silent process, such as a process that was
 	// killed. A process that holds slots renews them twice a second. At least 5 s, and at
-	// least 4 times Timeout. Default 15 s, or 4 times Timeout if that is longer.
+	// least 4 times Timeout. Default: 15 s, or 4 times Timeout if that is longer.
 	Lease time.Duration
 
-	// Hold is how long a dial may hold a slot. After that the slot is given back, although the dial
-	// goes on. At least Lease. Default 5 minutes.
-	Hold time.Duration
-
 	// Slack is how old a permit may be when it is used, counted from the question to Redis. An
-	// older one is void. The window in Redis is longer than Rate.Per by Slack, which costs that share
-	// of the rate. It should be several round-trips to Redis. Less than Rate.Per.
+	// older permit is void. The window in Redis is longer than Rate.Per by Slack, which costs that share
+	// of the rate. Slack should be several round-trips to Redis, and must be less than Rate.Per.
 	// Default: a twentieth of Rate.Per, but at least 5 ms and at most 1 s; without a Rate, 1 s.
 	Slack time.Duration
 
-	// Timeout is the limit on one question to Redis. After that Redis counts as away. A long one
+	// Timeout is the limit on one question to Redis. After that Redis counts as away. A long Timeout
 	// means a long wait before the share is used, and a long pause when Redis is back. At least
-	// Slack, and at most 10 s and a quarter of Lease. Default 500 ms, or Slack if that is longer.
+	// Slack, and at most 10 s and a quarter of Lease. Default: 500 ms, or Slack if that is longer.
 	Timeout time.Duration
 
-	// Away is called when Redis cannot be asked any more, with the reason, and when it can, with
-	// nil. It is called in a goroutine of the Limiter, one call at a time, and must not block: the
+	// Away is called with the reason when Redis cannot be asked any more, and with nil when Redis can
+	// be asked again. It is called in a goroutine of the Limiter, one call at a time, and must not block: the
 	// Limiter waits for it. Default: nothing is called.
 	Away func(err error)
-
-	// Rand is the source of the jitter, used under a lock. Default: random.
-	Rand rand.Source
 }
 
-// Share is what one process may do while Redis cannot be asked.
+// Share limits one process while Redis cannot be asked.
 type Share struct {
 	// N dials may begin in any interval of the length Rate.Per. At most Rate.N.
 	// Default: a tenth of Rate.N, but at least 1.
@@ -68,86 +61,56 @@ type Share struct {
 	Slots int
 }
 
-// withDefaults returns the options with their defaults, or the error that names what is wrong.
+// withDefaults returns the options with their defaults, or the error that names the wrong option.
 func (o Options) withDefaults() (Options, error) {
-	if err := o.validate(); err != nil {
-		return o, err
-	}
+	const day = 24 * time.Hour
 	if o.Slack == 0 {
 		o.Slack = time.Second
 		if o.Rate.N > 0 {
 			o.Slack = min(max(o.Rate.Per/20, 5*time.Millisecond), time.Second)
 		}
 	}
-	if o.Timeout == 0 {
-		o.Timeout = max(500*time.Millisecond, o.Slack)
+	o.Timeout = cmp.Or(o.Timeout, max(500*time.Millisecond, o.Slack))
+	shortest := max(5*time.Second, 4*o.Timeout) // two lags: the alarm of the script is then longer than any holder is silent by itself
+	o.Lease = cmp.Or(o.Lease, max(15*time.Second, shortest))
+	if o.Rate.N > 0 {
+		o.Local.N = cmp.Or(o.Local.N, max(1, o.Rate.N/10))
 	}
-	shortest := 4 * o.Timeout // two lags: the alarm of the script is then longer than any holder is silent by itself
-	if o.Lease == 0 {
-		o.Lease = max(15*time.Second, shortest)
-	}
-	if o.Hold == 0 {
-		o.Hold = max(5*time.Minute, o.Lease)
-	}
-	if o.Local.N == 0 && o.Rate.N > 0 {
-		o.Local.N = max(1, o.Rate.N/10)
-	}
-	if o.Local.Slots == 0 && o.Slots > 0 {
-		o.Local.Slots = max(1, o.Slots/10)
+	if o.Slots > 0 {
+		o.Local.Slots = cmp.Or(o.Local.Slots, max(1, o.Slots/10))
 	}
 	switch {
-	case o.Lease < shortest:
-		return o, fmt.Errorf("redisgate: Options.Lease: %v is less than 4 times Timeout, %v", o.Lease, o.Timeout)
-	case o.Hold < o.Lease:
-		return o, fmt.Errorf("redisgate: Options.Hold: %v is less than Lease, %v", o.Hold, o.Lease)
-	case o.Timeout < o.Slack:
-		return o, fmt.Errorf("redisgate: Options.Timeout: %v is less than Slack, %v", o.Timeout, o.Slack)
+	case o.Key == "":
+		return o, errors.New("redisgate: Options.Key is empty")
+	case strings.ContainsAny(o.Key, "{}"):
+		return o, fmt.Errorf("redisgate: Options.Key: %.200q contains a brace", o.Key)
+	case len(o.Key) > 200:
+		return o, fmt.Errorf("redisgate: Options.Key is longer than 200 bytes: %d", len(o.Key))
+	case o.Rate.N == 0 && o.Rate.Per != 0:
+		return o, errors.New("redisgate: Options.Rate.Per without N")
+	case o.Rate.N == 0 && o.Slots == 0:
+		return o, errors.New("redisgate: neither Options.Rate nor Slots is set")
+	case o.Rate.N > 0 && o.Rate.Per != min(max(o.Rate.Per, 10*time.Millisecond), 30*day):
+		return o, fmt.Errorf("redisgate: Options.Rate.Per: %v is not between 10ms and 30 days", o.Rate.Per)
+	case o.Rate.N > 0 && o.Slack >= o.Rate.Per:
+		return o, fmt.Errorf("redisgate: Options.Slack: %v is not less than Rate.Per, %v", o.Slack, o.Rate.Per)
 	}
-	return o, nil
+	return o, cmp.Or(
+		between("Rate.N", o.Rate.N, 0, mostDials),
+		between("Slots", o.Slots, 0, mostDials),
+		between("Local.N", o.Local.N, 0, o.Rate.N),
+		between("Local.Slots", o.Local.Slots, 0, o.Slots),
+		between("Slack", o.Slack, 0, 10*time.Second),
+		between("Timeout", o.Timeout, o.Slack, 10*time.Second),
+		between("Lease", o.Lease, shortest, 30*day))
 }
 
 // mostDials is the largest Rate.N and Slots, so that all numbers are exact in the script.
 const mostDials = 1 << 30
 
-// longestPer is the longest Rate.Per.
-const longestPer = 30 * 24 * time.Hour
-
-func (o Options) validate() error {
-	switch {
-	case o.Key == "":
-		return errors.New("redisgate: Options.Key is empty")
-	case strings.ContainsAny(o.Key, "{}"):
-		return fmt.Errorf("redisgate: Options.Key: %.200q contains a brace", o.Key)
-	case len(o.Key) > 200:
-		return fmt.Errorf("redisgate: Options.Key is longer than 200 bytes: %d", len(o.Key))
-	case o.Rate.N < 0:
-		return fmt.Errorf("redisgate: Options.Rate.N: %d is negative", o.Rate.N)
-	case o.Rate.N == 0 && o.Rate.Per != 0:
-		return errors.New("redisgate: Options.Rate.Per without N")
-	case o.Rate.N > 0 && o.Rate.Per < 10*time.Millisecond:
-		return fmt.Errorf("redisgate: Options.Rate.Per: %v is less than 10ms", o.Rate.Per)
-	case o.Rate.Per > longestPer:
-		return fmt.Errorf("redisgate: Options.Rate.Per: %v is more than 30 days", o.Rate.Per)
-	case o.Slots < 0:
-		return fmt.Errorf("redisgate: Options.Slots: %d is negative", o.Slots)
-	case o.Rate.N > mostDials || o.Slots > mostDials:
-		return fmt.Errorf("redisgate: Options.Rate.N or Slots is more than %d", mostDials)
-	case o.Rate.N == 0 && o.Slots == 0:
-		return errors.New("redisgate: neither Options.Rate nor Slots is set")
-	case o.Local.N < 0 || o.Local.N > o.Rate.N:
-		return fmt.Errorf("redisgate: Options.Local.N: %d is not between 0 and Rate.N, %d", o.Local.N, o.Rate.N)
-	case o.Local.Slots < 0 || o.Local.Slots > o.Slots:
-		return fmt.Errorf("redisgate: Options.Local.Slots: %d is not between 0 and Slots, %d", o.Local.Slots, o.Slots)
-	case o.Lease < 0 || o.Lease != 0 && o.Lease < 5*time.Second:
-		return fmt.Errorf("redisgate: Options.Lease: %v is less than 5s", o.Lease)
-	case o.Hold < 0:
-		return fmt.Errorf("redisgate: Options.Hold: %v is negative", o.Hold)
-	case o.Slack < 0:
-		return fmt.Errorf("redisgate: Options.Slack: %v is negative", o.Slack)
-	case o.Rate.N > 0 && o.Slack >= o.Rate.Per:
-		return fmt.Errorf("redisgate: Options.Slack: %v is not less than Rate.Per, %v", o.Slack, o.Rate.Per)
-	case o.Timeout < 0 || o.Timeout > 10*time.Second:
-		return fmt.Errorf("redisgate: Options.Timeout: %v is not between 0 and 10s", o.Timeout)
+func between[T int | time.Duration](option string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("redisgate: Options.%s: %v is not between %v and %v", option, value, least, most)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -65,7 +66,7 @@ func (l *Limiter) run() {
 	}
 }
 
-// step does what is due, and returns when the next thing is; false: run has ended.
+// step does all that is due, and returns when to call it next; false: run has ended.
 func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,6 @@ func (l *Limiter) step(now time.Time) (next time.Time, ok bool) {
 		l.failed(now, errTimeout)
 	}
 	next = now.Add(time.Hour)
-	l.dropOverdue(now, &next)
 	l.serveShare(now, &next)
 	at, due := l.due(now)
 	if due && !t.asking {
@@ -104,31 +104,10 @@ func soonest(next *time.Time, at time.Time) {
 	}
 }
 
-// dropOverdue gives back the slots that are held for too long.
-func (l *Limiter) dropOverdue(now time.Time, next *time.Time) {
-	if !l.overdue.IsZero() && !now.Before(l.overdue) {
-		l.overdue = time.Time{}
-		for p := range l.held {
-			switch {
-			case !p.end.After(now):
-				delete(l.held, p)
-				l.count.Overdue++
-			case l.overdue.IsZero() || p.end.Before(l.overdue):
-				l.overdue = p.end
-			}
-		}
-	}
-	if len(l.held) == 0 {
-		l.overdue = time.Time{}
-	} else {
-		soonest(next, l.overdue)
-	}
-}
-
 // due returns when Redis must be asked; false: it must not.
 func (l *Limiter) due(now time.Time) (time.Time, bool) {
 	t := &l.talk
-	waiting, held := l.line.Len() > 0, len(l.held)
+	waiting, held := l.line.Len() > 0, l.held
 	if t.away {
 		return t.retry, true
 	}
@@ -156,7 +135,7 @@ func later(a, b time.Time) time.Time {
 // begin asks Redis.
 func (l *Limiter) begin(now time.Time) {
 	t := &l.talk
-	q := question{want: min(l.line.Len(), mostDials), held: len(l.held), spent: -1}
+	q := question{want: min(l.line.Len(), mostDials), held: l.held, spent: -1}
 	if now.Before(t.quiet) || t.slow >= mostSlow { // it would be void
 		q.want = 0
 	}
@@ -178,7 +157,7 @@ func (l *Limiter) begin(now time.Time) {
 func (l *Limiter) failed(now time.Time, err error) {
 	t := &l.talk
 	t.away, t.err, t.unsure = true, err, true
-	t.retry = t.sent.Add(retryEvery/2 + time.Duration(l.rand.Int64N(int64(retryEvery/2))))
+	t.retry = t.sent.Add(retryEvery/2 + rand.N(retryEvery/2))
 	l.mode.failed(now)
 }
 
@@ -218,17 +197,17 @@ func (l *Limiter) take(a answer) {
 		return
 	}
 	if t.inQueue {
-		t.back = a.came.Add(a.back + time.Duration(l.rand.Int64N(int64(l.o.jitter()))))
+		t.back = a.came.Add(a.back + rand.N(l.o.jitter()))
 	}
 	for range a.granted {
-		if !l.hand(&permit{sent: a.sent}) {
+		if !l.hand(permit{sent: a.sent}) {
 			l.count.Void++
 		}
 	}
 }
 
 // jumped reports whether the server's clock has gone ahead by more than the time that can have
-// passed. The window that Redis counts in has then lost what it should still hold. A step
+// passed. The window in Redis has then lost dials that it should still hold. A step
 // that is shorter than two round-trips is not seen.
 func (l *Limiter) jumped(a answer) bool {
 	t := &l.talk
@@ -244,12 +223,12 @@ func (l *Limiter) serveShare(now time.Time, next *time.Time) {
 	if !at.IsZero() {
 		soonest(next, at)
 	}
-	// An answer within Slack may let dials begin. What a later one allows is void, so the share is used again.
+	// An answer within Slack may let dials begin. The permits of a later answer are void, so the share is used again.
 	if late := l.talk.sent.Add(l.o.Slack + 1); ok && l.talk.asking && now.Before(late) {
 		soonest(next, late)
 		return
 	}
-	for ok && l.line.Len() > 0 && (l.o.Slots == 0 || len(l.held) < l.o.Local.Slots) {
+	for ok && l.line.Len() > 0 && (l.o.Slots == 0 || l.held < l.o.Local.Slots) {
 		if at := l.share.At(now); at.After(now) {
 			soonest(next, at)
 			return
@@ -258,7 +237,7 @@ func (l *Limiter) serveShare(now time.Time, next *time.Time) {
 		if l.o.Rate.N > 0 {
 			l.talk.untold++
 		}
-		l.hand(&permit{sent: now, share: true})
+		l.hand(permit{sent: now, share: true})
 	}
 }
 
