@@ -15,6 +15,9 @@ func (w world) steps(r rules) []step {
 		if w.next == nextEnding { // it has nothing to do any more
 			s.nextActs()
 		}
+		if w.old == oldLeaves {
+			s.oldActs()
+		}
 		return s.list
 	}
 	s.outside()
@@ -64,9 +67,9 @@ func (s *steps) outside() {
 	if w.nextLink == open {
 		s.add("next: breaks", func(w *world) { w.nextLink = broken })
 	}
-	if !w.slot && w.leader == nextLeads && w.old == oldGone && w.next == nextReads && w.nextLink == open ||
-		!w.slot && w.old == oldReads && w.oldLink == open && w.next != nextGone && w.begun {
-		s.add("rotate again", func(w *world) { *w = newWorld(w.overlap) })
+	if left := w.leader == nextLeads && w.old >= oldLeaves && w.next == nextReads && w.nextLink == open ||
+		w.old <= oldReads && w.oldLink == open && (w.next == nextNone || w.next >= nextEnding); left && !w.slot && !w.closed {
+		s.add("rotate again", func(w *world) { *w = w.again() })
 	}
 	if !w.leaving && !w.closed {
 		s.add("shutdown", func(w *world) {
@@ -78,14 +81,26 @@ func (s *steps) outside() {
 	}
 	if !w.closed {
 		s.add("close", func(w *world) {
-			w.closed, w.cancel = true, true
-			for _, l := range [...]*link{&w.oldLink, &w.nextLink} {
-				if *l == open {
-					*l = broken
-				}
-			}
+			w.close()
 		})
 	}
+}
+
+// close ends the life of the Conn, which cuts the sessions.
+func (w *world) close() {
+	w.closed, w.cancel, w.drain = true, true, false // the timer finds nothing to close
+	for _, l := range [...]*link{&w.oldLink, &w.nextLink} {
+		if *l == open {
+			*l = broken
+		}
+	}
+}
+
+// again is the world of the next handover. Its old session is the one that is left.
+func (w *world) again() world {
+	n := newWorld(w.overlap)
+	n.leaving, n.closed, n.cancel = w.leaving, w.closed, w.closed
+	return n
 }
 
 func (w *world) begin(r rules) {
@@ -114,6 +129,16 @@ func (w *world) partOld(how link) {
 // oldActs adds what the old supervisor does next.
 func (s *steps) oldActs() {
 	w, r := s.w, s.r
+	switch w.old {
+	case oldReady, oldReads, oldOpens, oldSeam, oldGives, oldDials: // OnSession, OnMessage, OnSeam, or a hook
+		s.add("old: a callback ends the goroutine", func(w *world) {
+			if w.old == oldGives {
+				w.released, w.passed = true, 0 // what it was giving is lost
+			}
+			w.old, w.oldSide, w.seamless = oldEnds, false, true
+			w.close()
+		})
+	}
 	switch {
 	case w.old == oldReady:
 		s.act("old: settles", func(w *world) {
@@ -125,9 +150,10 @@ func (s *steps) oldActs() {
 	case w.old == oldSeam:
 		s.act("old: seam", func(w *world) {
 			w.old = oldJudged
-			if w.slot && w.overlap != BreakFirst {
+			if w.oldSide && w.overlap != BreakFirst {
 				w.old = oldGives
 			}
+			w.oldSide, w.missing, w.full, w.overlaps, w.resumed = false, false, false, false, false // what the seam says
 			if w.stream != readsOld {
 				w.wrong = "the old session has two seams, or its seam comes too late"
 			}
@@ -138,7 +164,7 @@ func (s *steps) oldActs() {
 	case w.old == oldGives:
 		s.act("old: releases", func(w *world) {
 			if r.release(&w.m, int(w.held)) {
-				w.old = oldJudged
+				w.old, w.released = oldJudged, true
 			} else {
 				w.passed, w.held = w.held, 0
 			}
@@ -171,9 +197,11 @@ func (s *steps) oldActs() {
 		s.act("old: supervisor ends", func(w *world) { w.endOld(r) })
 	case w.old == oldReports:
 		s.act("old: reports", func(w *world) {
-			w.old, w.slot, w.stopped = oldGone, false, w.stop
+			w.old, w.slot, w.stopped = oldLeaves, false, w.stop
 			w.reports++
 		})
+	case w.old == oldLeaves:
+		s.act("old: is gone", func(w *world) { w.old, w.released = oldGone, true })
 	case w.old == oldJoins && w.joined:
 		s.act("old: ends the Conn", func(w *world) { w.old, w.slot, w.stopped = oldGone, false, true })
 	}
@@ -188,7 +216,7 @@ func (w *world) bridged(r rules) {
 }
 
 func (w *world) loseOld(r rules) {
-	w.old = oldSeam
+	w.old, w.oldSide, w.drain = oldSeam, w.slot, false
 	if !w.slot {
 		return
 	}
@@ -255,12 +283,19 @@ func (w *world) endOld(r rules) {
 func (s *steps) nextActs() {
 	w, r := s.w, s.r
 	switch w.next {
+	case nextDials, nextOpens, nextReads, nextSeam: // OnSession, OnMessage, OnSeam, or a hook
+		s.add("next: a callback ends the goroutine", func(w *world) {
+			w.next = nextEnds
+			w.close()
+		})
+	}
+	switch w.next {
 	case nextDials:
 		if w.cancel {
 			s.act("next: stops dialing", func(w *world) { w.next = nextEnds })
 		}
 		s.add("next: dial is answered", func(w *world) {
-			w.next, w.nextLink = nextOpens, open
+			w.next, w.nextLink, w.nextSide = nextOpens, open, w.slot
 			if r.planned(&w.m) && w.lost {
 				w.wrong = "a session is said to be planned, and replaces one that has died"
 			}
@@ -269,23 +304,28 @@ func (s *steps) nextActs() {
 		s.add("next: dial fails for good", func(w *world) { w.next = nextEnds })
 	case nextRests:
 		s.act("next: wait is over", func(w *world) {
-			w.m.Rest(false)
+			if w.slot {
+				w.m.Rest(false)
+			}
 			w.next = nextDials // which ends it, if it is cancelled
 		})
 	case nextOpens, nextReads, nextBlocked:
 		s.nextSession()
 	case nextSeam, nextForget:
-		if w.m.Released() {
+		if w.released {
 			s.act("next: seam", func(w *world) { w.loseNext() })
 		}
 	case nextEnds:
 		s.act("next: supervisor ends", func(w *world) {
-			if r.nextDone(&w.m) {
+			switch {
+			case !w.slot: // it is alone
+				w.next, w.stopped = nextGone, true
+			case r.nextDone(&w.m):
 				w.next = nextJoins
 				w.partOld(byUs)
-				return
+			default:
+				w.next = nextReports
 			}
-			w.next = nextReports
 		})
 	case nextReports:
 		s.act("next: reports", func(w *world) {
@@ -297,6 +337,10 @@ func (s *steps) nextActs() {
 	case nextJoins:
 		if w.old == oldGone {
 			s.act("next: ends the Conn", func(w *world) { w.next, w.stopped = nextGone, true })
+			s.act("next: ends the Conn, which has another handover", func(w *world) {
+				*w = w.again()
+				w.old, w.oldLink = oldEnds, broken
+			})
 		}
 	}
 }
@@ -313,7 +357,7 @@ func (s *steps) nextSession() {
 	}
 	switch w.next {
 	case nextOpens:
-		if w.held+1 < mostHeld {
+		if w.held+1 < mostHeld && !w.closed {
 			s.add("next: delivers", func(w *world) { w.message(r) })
 		}
 		for _, behind := range []bool{false, true} {
@@ -321,9 +365,12 @@ func (s *steps) nextSession() {
 			s.act("next: ready, and has resumed the stream", func(w *world) { w.readyNext(r, true, behind) })
 		}
 	case nextReads:
+		if w.closed {
+			return // it reads no more
+		}
 		s.add("next: message", func(w *world) { w.message(r) })
 	case nextBlocked:
-		if w.m.Released() {
+		if w.released {
 			s.act("next: reads on", func(w *world) { w.next = nextReads })
 		}
 	}
@@ -331,7 +378,11 @@ func (s *steps) nextSession() {
 
 func (w *world) readyNext(r rules, resumed, behind bool) {
 	first := !w.nextWas
-	switch r.nextReady(&w.m, resumed, behind) {
+	lead := LeadKeeps // it is alone
+	if w.nextSide {
+		lead = r.nextReady(&w.m, resumed, behind)
+	}
+	switch lead {
 	case LeadRefused:
 		w.nextLink = byUs
 		return
@@ -351,7 +402,7 @@ func (w *world) readyNext(r rules, resumed, behind bool) {
 // message is a message of the next session.
 func (w *world) message(r rules) {
 	switch {
-	case r.holds(&w.m):
+	case w.nextSide && r.holds(&w.m):
 		if w.held++; w.held < mostHeld {
 			return
 		}
@@ -373,15 +424,20 @@ func (w *world) message(r rules) {
 
 // endNext is the loss of a session of the next supervisor.
 func (w *world) endNext(r rules, ready bool) {
-	switch loss := r.nextLost(&w.m, ready); {
+	w.nextSide = false
+	loss := LossForget
+	if w.slot {
+		loss = r.nextLost(&w.m, ready)
+	}
+	switch {
 	case loss == LossAwait:
 		w.partOld(byUs)
 		w.next = nextSeam
 	case loss == LossWait:
 		w.next = nextForget
-	case ready && w.held > 0:
+	case ready && w.held > 0 && !w.seamless:
 		w.wrong = "messages of a session that was ready were dropped"
-	case ready && w.stream == readsOld:
+	case ready && w.stream == readsOld && !w.seamless:
 		w.wrong = "the seam of the next session came before that of the old one"
 	case w.passed > 0:
 		w.wrong = "the seam of the next session came before its messages"
@@ -401,6 +457,8 @@ func (w *world) loseNext() {
 
 // rest begins a wait before the next dial.
 func (w *world) rest() {
-	w.m.Rest(true)
+	if w.slot {
+		w.m.Rest(true)
+	}
 	w.next = nextRests
 }

@@ -137,7 +137,7 @@ func TestTheWalkFindsEachMistake(t *testing.T) {
 			rules := trueRules
 			mistakes[name](&rules)
 			found := ""
-			for _, overlap := range []Overlap{Hold, Mix, BreakFirst} {
+			for _, overlap := range []Overlap{BreakFirst, Hold, Mix} { // the small one first
 				if w := walkAll(overlap, rules); w.wrong != "" {
 					found = w.wrong
 					break
@@ -178,6 +178,9 @@ var mistakes = map[string]func(*rules){
 	},
 	"hold nothing": func(r *rules) {
 		r.holds = func(*Machine) bool { return false }
+	},
+	"hold for a side that is kept beyond the handover": func(r *rules) {
+		r.holds = func(m *Machine) bool { return m.Holds() || m.stage == over }
 	},
 	"hold for ever": func(r *rules) {
 		r.holds = func(*Machine) bool { return true }

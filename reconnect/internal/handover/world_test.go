@@ -2,12 +2,15 @@ package handover
 
 // world is what the walk visits: a Machine, the two supervisors that ask it, their connections and
 // the reader. The supervisors do what those of package reconnect do, in the same order; a step is
-// all that one of them does without waiting. Sessions are not numbered: when a handover has ended
-// and one session is left, the state is an end of the walk.
+// all that one of them does without waiting. A supervisor asks for its side once per step, as in package
+// reconnect, so it may keep the side of a handover that is over: nextSide and oldSide. Sessions are not
+// numbered: when a handover is over, and a session is ready, the next handover begins with that as the old
+// one. The supervisor that has reported may not be gone by then; it has nothing to do any more. A callback
+// may end the goroutine of a supervisor, which then ends the Conn without a verdict.
 type world struct {
 	m       Machine
 	overlap Overlap
-	slot    bool // the Conn has this handover; false: it was forgotten
+	slot    bool // the Conn has this handover, and the next supervisor follows it; false: it was forgotten
 	closed  bool // the Conn was closed
 	leaving bool // Shutdown was called
 	stopped bool // the Conn has ended: Done is closed
@@ -20,6 +23,10 @@ type world struct {
 	cancel   bool // the next supervisor has to end
 	stop     bool // no dial may follow the loss of the old session
 	drain    bool // the timer that ends the old session runs
+	nextSide bool // the next supervisor serves a session with the side that it had when the handover was not over
+	oldSide  bool // the old supervisor cleans up with such a side
+	seamless bool // a callback has ended the old supervisor, so the old session has no seam
+	released bool // the channel is closed for which the next supervisor waits
 
 	leader   side // whose state is published
 	takes    int8 // how often the next supervisor has come to lead
@@ -73,6 +80,7 @@ const (
 	oldEnds                 // its run has returned
 	oldReports              // reports the end of the handover
 	oldJoins                // waits for the end of the next supervisor, and ends
+	oldLeaves               // has reported, and the handover is forgotten
 	oldGone
 )
 
@@ -122,7 +130,7 @@ func (w world) end() end {
 	switch {
 	case w.stopped:
 		return connEnded
-	case !w.slot && (w.old == oldGone || w.next == nextNone || w.next == nextGone):
+	case !w.slot && (w.old >= oldLeaves || w.next == nextNone || w.next == nextGone):
 		return oneSession
 	}
 	return goesOn
@@ -170,7 +178,7 @@ func (w world) broken() string {
 		return "a handover that began was not reported"
 	case w.stopped && w.begun != (w.reports == 1):
 		return "the Conn ended before the handover was reported"
-	case w.stopped && (w.next != nextNone && w.next < nextEnding || w.old != oldGone):
+	case w.stopped && (w.next != nextNone && w.next < nextEnding || w.old < oldLeaves):
 		return "the Conn ended before a supervisor"
 	case w.stopped && live > 0:
 		return "the Conn ended before a connection"
@@ -178,7 +186,7 @@ func (w world) broken() string {
 		return "nobody leads"
 	case w.next == nextGone && w.leader == nextLeads && !w.stopped:
 		return "nobody leads"
-	case w.m.Released() && w.held > 0:
+	case w.m.Released() && w.held > 0 && !w.closed:
 		return "held messages were forgotten"
 	case w.m.stage == dropped && w.old <= oldReads && w.oldLink == open && !w.leaving && !w.closed:
 		return "a handover that was due was dropped"
@@ -199,7 +207,7 @@ func (w world) broken() string {
 // waits reports whether a supervisor waits for the other, or has to end.
 func (w world) waits() bool {
 	switch w.old {
-	case oldReady, oldAwaits, oldJoins, oldSeam, oldGives, oldJudged, oldEnds, oldReports:
+	case oldReady, oldAwaits, oldJoins, oldSeam, oldGives, oldJudged, oldEnds, oldReports, oldLeaves:
 		return true
 	}
 	switch w.next {

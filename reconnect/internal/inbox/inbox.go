@@ -150,7 +150,7 @@ func (in *Inbox) dropOldest() {
 	in.refill()
 	oldest := &in.taken.list[in.next]
 	session := oldest.Session
-	in.pass(oldest)
+	in.advance(oldest)
 	in.settle()
 	i := 0 // the seam goes before those of the sessions that ended after this message
 	for i < len(in.seams) && in.seams[i].before < in.first {
@@ -239,14 +239,14 @@ func (in *Inbox) pop(m *Item, buf []byte) bool {
 	if n := len(u.Data); cap(buf) >= n {
 		m.Data = append(buf[:0], u.Data...)
 	} else if u.chunk != nil || cap(u.Data) > n {
-		m.Data = clone(u.Data)
+		m.Data = Clone(u.Data)
 	}
-	in.pass(u)
+	in.advance(u)
 	return in.free == 0 || in.taken.list[in.next].chunk != u.chunk || in.full.Load()
 }
 
-// pass goes on to the next message after u, the oldest of those that are taken.
-func (in *Inbox) pass(u *unread) {
+// advance goes on to the next message after u, the oldest of those that are taken.
+func (in *Inbox) advance(u *unread) {
 	in.read.Add(uint64(len(u.Data))<<countBits + 1)
 	u.Data = nil
 	in.next++

@@ -10,44 +10,27 @@ import (
 // How says where a message comes from.
 type How uint8
 
-// The ways. Only the producer may put a message that is not Beside.
+// The ways. The data of the message belongs to the inbox now.
 const (
-	FromLink  How = iota // its data lies in what Buffer returned, or belongs to the inbox from now on
-	Delivered            // it has been counted, and its data belongs to the caller: the inbox makes a copy of its own
-	Beside               // it has been counted, its data belongs to the inbox, and the caller may run beside the producer
+	FromLink How = iota // the producer has read the message, perhaps into what Buffer returned
+	Beside              // the message has been counted, and the caller may run beside the producer
 )
 
 // Put appends a message. If there is no room it does what Options.Overflow says; with Block it
-// appends the message all the same. The inbox never writes to the data.
+// appends the message all the same.
 func (in *Inbox) Put(m Item, how How) error {
-	if how == FromLink {
-		return in.put(m)
+	if how == Beside {
+		return in.putBeside(m)
 	}
-	if in.refuses() {
-		return ErrFull
-	}
-	if how == Delivered {
-		m.Data = clone(m.Data)
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.append((*slots)(nil).add(unread{Item: m}), len(m.Data))
-	in.drop()
-	if room := in.measure(); how == Delivered {
-		in.space = room
-	}
-	return nil
+	return in.put(m)
 }
 
-// refuses reports whether there is no room, and the policy is Disconnect.
-func (in *Inbox) refuses() bool { return in.o.Overflow == Disconnect && in.full.Load() }
-
-// put appends a message from the link.
+// put is Put for a message from the link.
 func (in *Inbox) put(m Item) error {
 	in.begun = false
 	if in.refuses() {
 		in.counts.Received(m.Message)
-		in.publish()
+		in.Publish()
 		return ErrFull
 	}
 	u := unread{Item: m}
@@ -59,15 +42,34 @@ func (in *Inbox) put(m Item) error {
 	in.size += len(m.Data)
 	in.last = int32(min(len(m.Data), chunk.Largest))
 	if !in.collecting || in.pending.len() >= min(batch, in.space.messages) || in.size >= in.space.bytes {
-		in.publish()
+		in.Publish()
 	}
 	return nil
 }
 
+// putBeside is Put for any other message.
+func (in *Inbox) putBeside(m Item) error {
+	if in.refuses() {
+		return ErrFull
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.append((*slots)(nil).add(unread{Item: m}), len(m.Data))
+	in.drop()
+	in.measure()
+	return nil
+}
+
+// refuses reports whether there is no room, and the policy is Disconnect.
+func (in *Inbox) refuses() bool { return in.o.Overflow == Disconnect && in.full.Load() }
+
 // Collect says whether Put may collect the messages from a link that are at hand, because to wake
 // the reader for each costs more than all the rest. Then somebody calls Publish before the link
 // waits for more. Only the producer may call Collect.
-func (in *Inbox) Collect(collect bool) { in.collecting = collect }
+func (in *Inbox) Collect(collect bool) {
+	in.collecting = collect
+	in.space = space{} // not known: the next Put publishes, and measures it
+}
 
 // Collects reports what Collect has said last.
 func (in *Inbox) Collects() bool { return in.collecting }
@@ -77,20 +79,18 @@ func (in *Inbox) Skip(m conn.Message) {
 	in.counts.Received(m)
 	in.begun = false
 	if !in.collecting {
-		in.publish()
+		in.Publish()
 	}
 }
 
 // Abandon gives up a message that did not come in whole, and publishes those before it.
 func (in *Inbox) Abandon() {
 	in.begun = false
-	in.publish()
+	in.Publish()
 }
 
 // Publish lets the reader have what was put, and wakes it. Only the producer may call it.
-func (in *Inbox) Publish() { in.publish() }
-
-func (in *Inbox) publish() {
+func (in *Inbox) Publish() {
 	if in.pending == nil && (in.begun || !in.writing) {
 		return
 	}
@@ -209,9 +209,9 @@ func (in *Inbox) dropFilling() {
 	in.filling = nil
 }
 
-// clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
+// Clone returns a copy of p that has room for nothing else. The compiler knows the two lines,
 // and does not clear the memory first.
-func clone(p []byte) []byte {
+func Clone(p []byte) []byte {
 	same := make([]byte, len(p))
 	copy(same, p)
 	return same

@@ -87,7 +87,7 @@ const lastWords = time.Second
 // bits are the former, the others count the pauses.
 type Turn uint64
 
-// What the supervisor does at the reading end.
+// The acts of the supervisor at the reading end.
 const (
 	Reading  Turn = iota // the supervisor reads
 	Handling             // OnMessage runs, or messages at hand wait for it, and nobody reads

@@ -5,9 +5,9 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/chunk"
 )
 
-// Page is memory for one message of a link at a time. If the connection announces when it
-// waits, the memory is kept until then, and so is the note that nobody reads: what is at hand
-// meanwhile costs neither.
+// Page is memory for one message of a link at a time. The memory and the paused mark of the link are kept
+// until the connection is about to block, if it announces that, so that messages already received cost
+// no memory and no mark.
 type Page struct {
 	link   *Link
 	chunk  *chunk.Chunk

@@ -23,40 +23,13 @@ func (c *chain) add(d chain) {
 	}
 }
 
-// spares is a list of entries to be used again. A Conn has some only while messages are on
-// their way.
-type spares struct{ first *entry }
+// unused holds entries to be used again, by all Conns.
+var unused = sync.Pool{New: func() any { return new(entry) }}
 
-// unused holds the spares of all Conns. Each thing in it is the first entry of a list, so that
-// a burst of messages asks for entries once.
-var unused sync.Pool
-
-// get returns an empty entry.
-func (s *spares) get() *entry {
-	if s.first == nil {
-		s.first, _ = unused.Get().(*entry)
-	}
-	e := s.first
-	if e == nil {
-		return new(entry)
-	}
-	s.first, e.Value.next = e.Value.next, nil
-	return e
-}
-
-// put adds e, unless somebody else still knows it.
-func (s *spares) put(e *entry) {
-	if e.Value.shared {
-		return
-	}
-	*e = entry{}
-	s.first, e.Value.next = e, s.first
-}
-
-// free gives all entries away.
-func (s *spares) free() {
-	if s.first != nil {
-		unused.Put(s.first)
-		s.first = nil
+// free gives e away, unless somebody else still knows it.
+func free(e *entry) {
+	if !e.Value.shared {
+		*e = entry{}
+		unused.Put(e)
 	}
 }

@@ -86,16 +86,11 @@ func (q *Outbox) laneOf(l *link.Link) *lane {
 	return nil
 }
 
-// Strand drops the messages that do not wait for another session, when a bridge is down and no
-// session has come. l is the link that was closed. With ask, keeps decides about the others.
-func (q *Outbox) Strand(l *link.Link, cause error, ask bool, keeps Keeps) {
-	if q == nil {
-		return
-	}
-	if ask {
+// Strand drops the messages that do not wait for another session, when a bridge is down and no session has
+// come. l is the link that was closed. keeps decides about the others; nil: they wait.
+func (q *Outbox) Strand(l *link.Link, cause error, keeps Keeps) {
+	if q != nil {
 		q.leaveBehind(l, true, cause, keeps)
-	} else {
-		q.dropStranded(l, true, cause, nil)
 	}
 }
 
@@ -230,33 +225,30 @@ func (q *Outbox) write(l *lane) {
 
 // begin waits for the slot of l, and takes the first messages that may still be sent by l out
 // of the queue. It returns nil if there is none, and then the flusher must end.
-func (q *Outbox) begin(l *lane) *sendBatch {
-	stuck := l.Acquire(&q.life.Context)
-	most := 0
-	if stuck == nil {
-		if most, stuck = q.awaitPace(l); stuck != nil {
-			l.Release()
-		}
+func (q *Outbox) begin(l *lane) (b *sendBatch) {
+	most, err := 0, l.Acquire(&q.life.Context)
+	if err == nil {
+		most, err = q.awaitPace(l)
+		defer func() {
+			if b == nil {
+				l.Release()
+			}
+		}()
 	}
 	q.mu.Lock()
-	for stuck == nil && most == 0 && q.hasFor(l) { // it came just now
+	for err == nil && most == 0 && q.hasFor(l) { // it came just now
 		q.mu.Unlock()
-		if most, stuck = q.awaitPace(l); stuck != nil {
-			l.Release()
-		}
+		most, err = q.awaitPace(l)
 		q.mu.Lock()
 	}
 	defer q.unlock()
-	if stuck == nil && !q.closed && (q.lane == l || q.old == l) && !l.Lost() {
-		if b := q.take(l, most); b != nil {
-			return b
-		}
+	if err == nil && !q.closed && (q.lane == l || q.old == l) && !l.Lost() {
+		b = q.take(l, most)
 	}
-	if stuck == nil {
-		l.Release()
+	if b == nil {
+		q.ended(l)
 	}
-	q.ended(l)
-	return nil
+	return b
 }
 
 // awaitPace waits until messages may be written by l, and returns how many; 0 if there are none.

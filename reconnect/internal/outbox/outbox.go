@@ -14,6 +14,27 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
+// Options say what an Outbox holds, and whom it tells.
+type Options struct {
+	queue.Limits
+	Age      time.Duration // after which a message is dropped; 0 or less: never
+	OneByOne bool          // no batches
+	Down     WhenDown
+	Receipt  func(Receipt)                               // gets the fate of each message of Send; nil: there are none
+	Refusal  func() error                                // says why nothing can be sent now
+	Await    func(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
+}
+
+// WhenDown says what happens while no session is ready. Its values are those of reconnect.WhenDown.
+type WhenDown uint8
+
+// The policies.
+const (
+	Fail WhenDown = iota // Write and Send fail
+	Wait                 // Write waits
+	Keep                 // Write waits, and messages of Send are kept
+)
+
 // Outbox is the lock, the goroutines and the timer around the queue of the messages of Send
 // and Write that wait to be sent. One goroutine at a time, the flusher, writes them, and one,
 // the reporter, calls OnReceipt. Each exists only while it has something to do. They are two
@@ -32,7 +53,6 @@ type Outbox struct {
 	last    uint64    // the last session that was lost
 	alarm   time.Time // when the timer calls ring; zero: it is not set
 	unsent  []Receipt // of messages that could not be sent since Shutdown was called
-	spares  spares    // none while nothing is pending
 	told    chain     // messages of Send that have got their fate since the lock was taken
 	settled uint32    // messages, those of Write too, that have got their fate since then
 	closed  bool
@@ -49,13 +69,13 @@ type Outbox struct {
 type sending struct {
 	Outgoing
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
-	next      *entry        // behind it in a chain, or in a list of spares
+	next      *entry        // behind it in a chain
 	shared    bool          // somebody else may still know the entry, so that it is not used again
 	failFast  bool          // it does not wait for another session
 	maybeSent bool          // an earlier session may have sent it
 	queued    link.Instant  // when it was queued
 
-	// What its receipt will say.
+	// For its receipt.
 	session      uint64
 	tries        int
 	began, ended time.Time
@@ -103,10 +123,10 @@ func (q *Outbox) Accept(o Outgoing) error {
 	if n, full := q.reporter.full(); full {
 		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrFull, n)
 	}
-	e := q.spares.get()
+	e := unused.Get().(*entry)
 	e.Value.Outgoing, e.Value.queued, e.Size, e.Key, e.Expires = o, link.At(now), len(o.Data), o.Key, expires
 	if err := q.queue.Add(e, now); err != nil {
-		q.spares.put(e)
+		free(e)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	q.added()
@@ -287,7 +307,7 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 		fate = FateUnknown
 	}
 	s.fate, s.err = fate, err
-	q.count(fate)
+	fate.Count(&q.life.Counts)
 	q.settled++
 	if s.done != nil {
 		close(s.done)
@@ -310,9 +330,6 @@ func (q *Outbox) unlock() {
 		q.room.Broadcast()
 		q.settled, q.told = 0, chain{}
 	}
-	if q.pending.Load() == 0 {
-		q.spares.free()
-	}
 }
 
 // Drained returns a channel that is closed when nothing is pending. Ask Busy after it.
@@ -330,6 +347,3 @@ func (q *Outbox) AwaitReceipts(ctx context.Context) error {
 	}
 	return q.reporter.await(ctx)
 }
-
-// count counts a message that has its fate.
-func (q *Outbox) count(f Fate) { f.Count(&q.life.Counts) }

@@ -57,10 +57,8 @@ func (r *reporter) add(c chain) {
 // run calls OnReceipt until nothing waits.
 func (r *reporter) run() {
 	defer r.runs.Done()
-	var reported spares
-	defer reported.free()
 	for {
-		receipt, ok := r.next(&reported)
+		receipt, ok := r.next()
 		if !ok {
 			return
 		}
@@ -73,19 +71,15 @@ func (r *reporter) run() {
 	}
 }
 
-// next takes the oldest receipt, and adds its entry to reported. It reports false if there
-// is none, and then the goroutine must end.
-func (r *reporter) next(reported *spares) (receipt Receipt, ok bool) {
-	if r.taken == nil {
-		reported.free()
-		if !r.take() {
-			return Receipt{}, false
-		}
+// next takes the oldest receipt. It reports false if there is none, and then the goroutine must end.
+func (r *reporter) next() (receipt Receipt, ok bool) {
+	if r.taken == nil && !r.take() {
+		return Receipt{}, false
 	}
 	e := r.taken
 	r.taken = e.Value.next
 	receipt = e.Value.receipt()
-	reported.put(e)
+	free(e)
 	r.count.Add(-1)
 	r.bytes.Add(-int64(len(receipt.Out.Data)))
 	r.progress.Broadcast()

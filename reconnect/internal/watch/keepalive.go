@@ -74,7 +74,6 @@ func (w *KeepAlive) write() (err error) {
 // Stop stops the timer, and waits for its callback. The link is cut already.
 func (w *KeepAlive) Stop() {
 	if w != nil {
-		w.timer.Stop()
-		AwaitTimer(w.shared.Report, &w.timer, "KeepAlive.Message")
+		StopTimer(w.shared.Report, &w.timer, "KeepAlive.Message")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
+// ErrSilent is the cause of the end of a session whose peer was silent for [LivenessOptions].Limit.
 var ErrSilent error = &link.Ended{Text: "peer is silent", Why: backoff.ReasonSilent}
 
 // checkLimit is how long the peer has for the answer to a Check.
@@ -142,7 +142,7 @@ func (w *Liveness) Stop() {
 	w.timer.Stop()
 	if p := w.probing.Load(); p != nil {
 		p.cancel(context.Canceled)
-		AwaitTimer(w.shared.Report, &w.timer, "Probe")
+		StopTimer(w.shared.Report, &w.timer, "Probe")
 	}
 	w.timer.Wait()
 }
@@ -269,7 +269,7 @@ func (w *Liveness) rest() {
 	}
 }
 
-// every reports whether a probe is due because of Every.
+// every reports whether a probe is due because of ProbeEvery.
 func (w *Liveness) every() bool {
 	every := w.shared.Liveness.ProbeEvery
 	return every > 0 && w.mono-w.probed >= every

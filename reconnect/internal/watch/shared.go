@@ -50,8 +50,9 @@ type Report interface {
 	Await(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
 }
 
-// AwaitTimer waits for the callback of a timer that was stopped; function is what may run in it.
-func AwaitTimer(r Report, t *xsync.Timer, function string) {
+// StopTimer stops a timer, and waits for its callback, in which function may run.
+func StopTimer(r Report, t *xsync.Timer, function string) {
+	t.Stop()
 	if t.Calling() {
 		r.Await(xsync.Go(t.Wait).Done(), function)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// ErrStalled is the cause of the end of a session that brought no message for [Stall.Limit].
+// ErrStalled is the cause of the end of a session that brought no message for [StallOptions].Limit.
 var ErrStalled error = &link.Ended{Text: "no data", Why: backoff.ReasonStalled}
 
 // MostStalls is how often the limit is doubled.
@@ -73,8 +73,7 @@ func (s *Stall) Stop(cause error) {
 	if s == nil {
 		return
 	}
-	s.timer.Stop()
-	AwaitTimer(s.shared.Report, &s.timer, "Stall.Expected")
+	StopTimer(s.shared.Report, &s.timer, "Stall.Expected")
 	if s.last.Load() != 0 {
 		s.shared.stalls.Store(0)
 	}

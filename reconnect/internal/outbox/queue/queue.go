@@ -30,7 +30,8 @@ type Limits struct {
 	Full     Policy
 }
 
-// Policy decides what happens when there is no room for an item.
+// Policy decides what happens when there is no room for an item. Its values are those of
+// reconnect.OutboxOverflow.
 type Policy uint8
 
 // The policies.
