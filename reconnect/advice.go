@@ -12,34 +12,33 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Advice is what a server or an operator says about the future of a session. It comes by
-// [Conn.Rotate], with the close frame that ends a session (see Options.ReadAdvice), or in the
-// error of a refused dial or of OnSession, if that error has a method Advice() Advice.
+// Advice is what a server or an operator says about the future of a session. It comes by [Conn.Rotate],
+// in the close frame that ends a session (see [ReadAdvice]), or in the error of a refused dial or of
+// OnSession, if that error has a method Advice() Advice.
 type Advice struct {
 	// Cause says why, for Trace and the seam. Default: ErrRotated.
 	Cause error
 
-	// Wait is how long the next dial must wait. A random time from [0, Spread) is added to it,
-	// so that the clients of one server do not come back at one moment. Both together count
-	// as [backoff.MaxRetryAfter] at most: what is more is taken off the Spread first.
+	// Wait is how long the next dial must wait. A random time from [0, Spread) is added to it, so that
+	// the clients of one server do not come back at one moment. Both together count as
+	// [backoff.MaxRetryAfter] at most: Spread is cut first.
 	Wait, Spread time.Duration
 
-	// By is when the session will end, if that is known. The next dial is then begun at a
-	// time drawn from now until By, less what the last opening took; but within
-	// [backoff.MaxRetryAfter], even if By is later. Default: not known.
+	// By is when the session will end, if that is known. The next dial then begins at a time drawn
+	// from now until By, less the time that the last opening took; but within [backoff.MaxRetryAfter].
+	// Default: not known.
 	By time.Time
 
-	// URL is where the next dial is to go: one dial only, because the address may be wrong. The
-	// dials after that go where they always do. An answer from URL, such as 403 or 410, does
-	// not affect them, except that its Retry-After is honored.
+	// URL is where the next dial is to go: one dial only, because the address may be wrong. An answer
+	// from URL, such as 403 or 410, does not affect later dials, except that its Retry-After is honored.
 	//
-	// The dialer decides whether it follows: a dialer.WebSocket does so to the same scheme,
-	// host and port, and elsewhere if its FollowHint says so; a dialer.Framed never does.
-	// [Trace].AddressIgnored reports that it was not followed. Default: the usual address.
+	// The dialer decides whether it follows: a dialer.WebSocket follows to the same scheme, host and
+	// port, and elsewhere if its FollowHint says so; a dialer.Framed never follows. If it does not,
+	// [Trace].AddressIgnored is called. Default: the usual address.
 	URL string
 
-	// Hint is what the next dial needs to know besides, such as a token by which the server
-	// resumes the session: see [HintFrom]. Only your own code looks at it. Default: nothing.
+	// Hint is for your own code that dials next, such as a token by which the server resumes the
+	// session: see [HintFrom]. Default: nothing.
 	Hint any
 }
 
@@ -73,11 +72,7 @@ func (h *hints) set(a Advice) {
 }
 
 // drop forgets old, unless there is a newer one.
-func (h *hints) drop(old *hint) {
-	if old != nil {
-		h.newest.CompareAndSwap(old, nil)
-	}
-}
+func (h *hints) drop(old *hint) { h.newest.CompareAndSwap(old, nil) }
 
 // in returns ctx with the hint, if there is one.
 func (h *hint) in(ctx context.Context) context.Context {
@@ -95,8 +90,7 @@ func (h *hint) address() string {
 	return h.url
 }
 
-// advisedError is the failure of a dial at an address that was advised. What has to be mended
-// there says nothing about the usual one.
+// advisedError is the failure of a dial at an advised address, and says nothing about the usual one.
 type advisedError struct{ error }
 
 // Unwrap returns the error of the dial.
@@ -105,20 +99,19 @@ func (e *advisedError) Unwrap() error { return e.error }
 // hintKey is the key of the hint in a context.
 type hintKey struct{}
 
-// HintFrom returns the newest [Advice].Hint, nil if there is none. ctx is the context of a
-// dial, and so of dialer.WebSocket.Prepare, or that of OnSession. A hint serves until a
-// session is ready, or until an attempt that had it was refused: a dial that was answered,
-// though not with a connection, or an OnSession that has failed while the connection was
-// sound. After that it is dropped, so that a token which the server has forgotten is tried
-// once.
+// HintFrom returns the newest [Advice].Hint, nil if there is none. ctx is the context of a dial (and so
+// of dialer.WebSocket.Prepare) or of OnSession. A hint serves until a session is ready, or until the
+// server has refused it, so that a token which the server has forgotten is tried once. These are
+// refusals: a dial that was answered without a connection, and an OnSession that has failed on a sound
+// connection.
 func HintFrom(ctx context.Context) any { return ctx.Value(hintKey{}) }
 
-// ReadAdvice is the default of Options.ReadAdvice. It reads a reason such as
-// "redial/1 wait=12s spread=30s url=wss://b.example/ws hint=...": the word redial/1, and then
-// any of these fields, between spaces. The durations are those of [time.ParseDuration], the URL
-// and the hint are strings. Package reconnect/drain writes such reasons. Fields that it does not
-// know, or cannot read, are ignored.
-func ReadAdvice(code int, reason string) (a Advice, ok bool) {
+// ReadAdvice reads the advice in the reason of a close frame, such as
+// "redial/1 wait=12s spread=30s url=wss://b.example/ws hint=...": the word redial/1, and then any
+// of these fields, between spaces. A duration is written as [time.ParseDuration] reads it.
+// ReadAdvice ignores other fields, and those that it cannot read. Package reconnect/drain writes
+// such reasons.
+func ReadAdvice(reason string) (a Advice, ok bool) {
 	fields := strings.Fields(reason)
 	if len(fields) == 0 || fields[0] != "redial/1" {
 		return Advice{}, false
@@ -127,9 +120,11 @@ func ReadAdvice(code int, reason string) (a Advice, ok bool) {
 		name, value, _ := strings.Cut(f, "=")
 		switch name {
 		case "wait":
-			a.Wait = readDuration(value)
+			a.Wait, _ = time.ParseDuration(value) // 0 after an error
+			a.Wait = max(a.Wait, 0)
 		case "spread":
-			a.Spread = readDuration(value)
+			a.Spread, _ = time.ParseDuration(value)
+			a.Spread = max(a.Spread, 0)
 		case "url":
 			a.URL = value
 		case "hint":
@@ -139,18 +134,8 @@ func ReadAdvice(code int, reason string) (a Advice, ok bool) {
 	return a, true
 }
 
-// readDuration returns the duration that text says, 0 if it says none, and none below 0.
-func readDuration(text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0
-	}
-	return max(d, 0)
-}
-
-// adviceIn returns the advice in err: that of a close frame, or of an error with a method
-// Advice.
-func adviceIn(err error, read func(code int, reason string) (Advice, bool)) (Advice, bool) {
+// adviceIn returns the advice in err, which is a close frame or has a method Advice.
+func adviceIn(err error) (Advice, bool) {
 	if own, ok := errors.AsType[interface {
 		error
 		Advice() Advice
@@ -158,7 +143,7 @@ func adviceIn(err error, read func(code int, reason string) (Advice, bool)) (Adv
 		return own.Advice(), true
 	}
 	if closed, ok := errors.AsType[*conn.CloseError](err); ok {
-		return read(closed.Code, closed.Reason)
+		return ReadAdvice(closed.Reason)
 	}
 	return Advice{}, false
 }

@@ -100,7 +100,7 @@ func TestAnAddressThatIsIgnoredIsReported(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *scene) {
 				var seen notes
 				o := withPolicy(every(time.Second))
-				o.Name = "feed"
+				o.Run.Name = "feed"
 				o.Run.Trace = &reconnect.Trace{AddressIgnored: func(a reconnect.AddressIgnored) { seen.add(a.Name + ": " + a.Err.Error()) }}
 				s.open(&o)
 				s.wantDial().accept().Fail(&conn.CloseError{Code: 1012, Reason: movedTo})
@@ -271,12 +271,12 @@ func TestAdviceInACloseReason(t *testing.T) {
 		"redial/1 wait=-5s spread=soon":         {},
 		"redial/1 url=wss://b.example/x?a=b":    {URL: "wss://b.example/x?a=b"},
 	} {
-		got, ok := reconnect.ReadAdvice(1012, reason)
+		got, ok := reconnect.ReadAdvice(reason)
 		require.True(t, ok, reason)
 		require.Equal(t, want, got, reason)
 	}
 	for _, reason := range []string{"", "redial", "redial/2 wait=1s", "going away", "wait=12s redial/1"} {
-		_, ok := reconnect.ReadAdvice(1012, reason)
+		_, ok := reconnect.ReadAdvice(reason)
 		require.False(t, ok, reason)
 	}
 }
@@ -312,7 +312,7 @@ func FuzzReadAdvice(f *testing.F) {
 	f.Add("redial/1 wait=12s spread=30s url=wss://b.example/ws hint=x")
 	f.Add("redial/1 wait=9223372036s spread=-9223372036s url=wss://%zz hint==")
 	f.Fuzz(func(t *testing.T, text string) {
-		a, ok := reconnect.ReadAdvice(1012, text)
+		a, ok := reconnect.ReadAdvice(text)
 		if !ok {
 			require.Zero(t, a)
 			return
@@ -320,7 +320,7 @@ func FuzzReadAdvice(f *testing.F) {
 		require.GreaterOrEqual(t, a.Wait, time.Duration(0))
 		require.GreaterOrEqual(t, a.Spread, time.Duration(0))
 		hint, _ := a.Hint.(string)
-		again, ok := reconnect.ReadAdvice(1012, fmt.Sprintf("redial/1 wait=%v spread=%v url=%s hint=%s", a.Wait, a.Spread, a.URL, hint))
+		again, ok := reconnect.ReadAdvice(fmt.Sprintf("redial/1 wait=%v spread=%v url=%s hint=%s", a.Wait, a.Spread, a.URL, hint))
 		require.True(t, ok)
 		require.Equal(t, []any{a.Wait, a.Spread, a.URL}, []any{again.Wait, again.Spread, again.URL})
 	})

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -15,9 +16,9 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Conn is a connection that is kept open: one goroutine, the supervisor, dials and reads
-// it, and dials again, until it is closed. Any goroutine may call its methods. In a
-// callback mind what [Options.OnMessage] says of waiting.
+// Conn is a connection that is kept open: one goroutine, the supervisor, dials and reads it, and dials
+// again, until it is closed. Any goroutine may call its methods. For callbacks that wait see
+// [Options.OnMessage].
 type Conn struct {
 	dialer    Dialer
 	onSession func(ctx context.Context, o *Opening) error
@@ -38,16 +39,15 @@ type Conn struct {
 //
 //   - Validate() error: New calls it, and returns its error.
 //   - Host() string: the default of [RunOptions.Host].
-//   - Endpoint() string: what [Conn.Endpoint] returns. It must hold no secret.
-//   - DialTimeout(schedule.Attempt) time.Duration: how long one dial may take. 0 or less is the
-//     default: the sum of the Attempt's limits.
+//   - Endpoint() string: the result of [Conn.Endpoint]. It must hold no secret.
+//   - DialTimeout(schedule.Attempt) time.Duration: how long one dial may take. Default, and 0 or less:
+//     the sum of the Attempt's limits.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 type Dialer interface {
-	// Dial returns a new connection, which the Conn closes. It must return when ctx
-	// ends; a connection that it returns later is closed. ctx carries a [schedule.Attempt].
-	// Dial runs in a goroutine of its own. A second call may run beside one that takes
-	// long: see [RunOptions.OneConnection].
+	// Dial returns a new connection, which the Conn closes. It must return when ctx ends; a
+	// connection that it returns later is closed. ctx carries a [schedule.Attempt]. Dial runs in a
+	// goroutine of its own. A second call may run beside a long one: see [RunOptions.OneConnection].
 	Dial(ctx context.Context) (conn.Conn, error)
 }
 
@@ -57,10 +57,10 @@ type DialFunc func(ctx context.Context) (conn.Conn, error)
 // Dial calls f.
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
-// New starts to keep a connection open, and returns at once. The first dial begins without
-// a wait. Until a session is ready Write fails, unless [Options].WhenDown lets it wait;
-// [Conn.AwaitReady] waits for the first session. The caller must call Close or Shutdown in
-// the end. d must not be nil; o may be nil. The error names the option that is wrong.
+// New starts to keep a connection open, and returns at once. The first dial begins without a wait.
+// [Conn.AwaitReady] waits for the first session; until then Write fails, unless [Options].WhenDown
+// lets it wait. The caller must call Close or Shutdown in the end. d must not be nil; o may be nil.
+// The error names the option that is wrong.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")
@@ -81,7 +81,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	c.life.o = settings
 	c.life.watch = watch.Shared{
 		Liveness: o.Liveness.options(), Stall: o.Stall.options(),
-		KeepAlive: (*watch.KeepAliveOptions)(&settings.rare.KeepAlive), Report: report{&c.life},
+		KeepAlive: (*watch.KeepAliveOptions)(&settings.KeepAlive), Report: report{&c.life},
 	}
 	c.life.hooks.Store(settings.Run.Trace)
 	c.first.c = c
@@ -95,10 +95,9 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	return c, nil
 }
 
-// Endpoint returns where the Conn dials, for a page or a log: what the Dialer's method Endpoint
-// returns, or else its method Host, or "" if it has neither. From a [dialer.WebSocket] it is
-// the scheme, host and path of the URL, without the user and the query. It does not follow
-// what Prepare or a server's advice makes of the URL.
+// Endpoint returns where the Conn dials, for a page or a log: the result of the Dialer's method
+// Endpoint, or else of its method Host, or "" if it has neither. For a [dialer.WebSocket] it is the
+// scheme, host and path of its URL. Prepare and a server's advice do not change it.
 //
 // [dialer.WebSocket]: https://pkg.go.dev/github.com/redial-go/redial/dialer#WebSocket
 func (c *Conn) Endpoint() string {
@@ -111,11 +110,10 @@ func (c *Conn) Endpoint() string {
 	return ""
 }
 
-// Close cuts the connection for good and returns at once, from wherever it is called:
-// nothing more is read or written from then on. It only starts the end. Done is closed when
-// nothing is left, which is after the callbacks and the dials under way have returned;
-// [Trace.Overdue] reports those that ignore that their context has ended. Close returns
-// nil, and may be called more than once.
+// Close cuts the connection for good, starts the end and returns at once, from wherever it is called.
+// Nothing is read or written from then on. Done is closed when nothing is left: after the callbacks
+// and the dials under way have returned. [Trace.Overdue] reports those that ignore the end of their
+// context. Close returns nil, and may be called more than once.
 func (c *Conn) Close() error {
 	c.life.Closed.Store(true)
 	c.life.End()
@@ -126,9 +124,8 @@ func (c *Conn) Close() error {
 // left: after Close, after Shutdown, or after the Conn has ended by itself.
 func (c *Conn) Done() <-chan struct{} { return c.done.Up() }
 
-// Err returns nil until Done is closed. After Close or Shutdown it returns [net.ErrClosed].
-// After the Conn has ended by itself it returns an [*EndError], which says why, and which
-// is [net.ErrClosed] as well.
+// Err returns nil until Done is closed, then [net.ErrClosed] after Close or Shutdown. If the Conn has
+// ended by itself, Err returns an [*EndError], which says why, and is [net.ErrClosed] as well.
 func (c *Conn) Err() error {
 	if !c.done.IsUp() {
 		return nil
@@ -136,11 +133,11 @@ func (c *Conn) Err() error {
 	return c.state.now().Err
 }
 
-// Kick cuts the present wait short, if there is one. Call it when the network is back, or
-// when a user presses "retry". During a dial it begins another one beside it at once. If
-// there are two already, or with [RunOptions.OneConnection], it cuts the wait after the
-// dial instead, if the dial fails. It never cuts the time that a server told us to wait,
-// nor the wait at the gate.
+// Kick cuts the present wait short, if there is one. Call it when the network is back, or when a
+// user presses "retry". During a dial it begins another dial beside it at once. If there are two
+// already, or with [RunOptions.OneConnection], it cuts the wait after the dial instead, if the dial
+// fails. During a session it does nothing. It never cuts the time that a server told us to wait, nor
+// the wait at the gate.
 func (c *Conn) Kick() {
 	s := c.Status()
 	if s.State == StateWaiting || s.State == StateConnecting && !s.AtGate {
@@ -148,18 +145,16 @@ func (c *Conn) Kick() {
 	}
 }
 
-// Redial ends a session because of cause, and the supervisor dials again as after any loss.
-// It is for a session that only the application knows to be broken, such as a feed with a
-// gap. The peer gets a close frame, or what its protocol has instead, and has
-// Options.CloseTimeout to answer, but 1 s at most. A peer that is silent, as CloseTimeout
-// defines it, gets no close frame: the connection is cut at once. If cause has a method
-// CloseCode() int, as a [conn.CloseError] has, and a close frame may carry that code, it is the
-// code. Otherwise the code is 1000. A nil cause stands for no particular reason. Redial returns
-// at once. It does nothing if session is not the present one.
+// Redial ends a session because of cause, and the supervisor dials again as after any loss. It is for a
+// session that only the application knows to be broken, such as a feed with a gap. It returns at once,
+// and does nothing if session is not the present one. A nil cause stands for no particular reason.
+//
+// The peer gets a close frame, or the equivalent in its protocol, and has Options.CloseTimeout to
+// answer, but 1 s at most. If the peer is silent (see CloseTimeout) the connection is cut at once. The
+// code of the frame is the result of cause's method CloseCode() int, such as that of a
+// [conn.CloseError], if a close frame may carry that code, and otherwise 1000.
 func (c *Conn) Redial(session uint64, cause error) {
-	if cause == nil {
-		cause = errors.New("redial asked for")
-	}
+	cause = cmp.Or(cause, errors.New("redial asked for"))
 	if l := c.state.link.Load(); l != nil && l.Session == session {
 		limit := min(c.life.o.CloseTimeout, farewell)
 		if l.liveness.Silent() {
@@ -169,28 +164,28 @@ func (c *Conn) Redial(session uint64, cause error) {
 	}
 }
 
-// InCallback reports whether ctx is the context that c has given to OnSession, Layer.Open,
-// OnMessage or OnSeam, or comes from it. While one of these runs c receives nothing for anybody
-// else, so a function that would wait there for an answer had better return an error.
+// InCallback reports whether ctx is, or comes from, the context that c has given to OnSession,
+// Layer.Open, OnMessage or OnSeam. While one of these runs c receives nothing else, so that a function
+// which would wait for an answer should return an error.
 func (c *Conn) InCallback(ctx context.Context) bool {
 	life, _ := ctx.Value(lifeKey{}).(*link.Life)
 	return life == &c.life.Life
 }
 
-// Check asks whether the ready session is alive, now. Call it when the network of the machine
-// has changed: see package netwatch. If the machine has lost the local address of the connection,
-// the connection is cut at once. Otherwise the peer is probed, and the connection is cut, with
-// [ErrSilent], if nothing comes from it within 5 s or a third of Liveness.Limit, whichever is
-// less. If the peer is alive nothing happens. There is no verdict while the application does
-// not read. Check returns at once, and does nothing while no session is ready.
+// Check asks now whether the ready session is alive. Call it when the network of the machine has
+// changed: see package netwatch. If the machine has lost the local address of the connection, the
+// connection is cut at once. Otherwise the peer is probed, and the connection is cut, with [ErrSilent],
+// if nothing comes within 5 s or a third of Liveness.Limit, whichever is less. There is no verdict
+// while the application does not read. Check returns at once, and does nothing while no session is
+// ready.
 func (c *Conn) Check() {
 	if l := c.readySession(); l != nil && !c.life.Leaving.Load() {
 		l.liveness.Check()
 	}
 }
 
-// readySession returns the session by which messages are sent, nil if there is none. While another
-// session comes to lead, it waits: see state.succeed.
+// readySession returns the session by which messages are sent, nil if there is none. It waits while
+// another session comes to lead: see state.succeed.
 func (c *Conn) readySession() *served {
 	c.state.mu.Lock()
 	defer c.state.mu.Unlock()
@@ -212,9 +207,3 @@ func (e *EndError) Unwrap() error { return e.Err }
 
 // Is reports whether target is [net.ErrClosed].
 func (e *EndError) Is(target error) bool { return target == net.ErrClosed }
-
-// finish ends the outbox and raises done.
-func (c *Conn) finish() {
-	c.sender.end()
-	c.done.Raise()
-}

@@ -146,7 +146,9 @@ func TestCloseCutsWhateverGoesOn(t *testing.T) {
 		},
 		"ping pending": func(t *testing.T, server *wsServer, o *reconnect.Options) *reconnect.Conn {
 			c := server.ready(t, o)
-			server.network.StallAll(wsAddr)
+			for _, p := range server.network.Conns(wsAddr) {
+				p.Stall(conntest.Both)
+			}
 			time.Sleep(15 * time.Second)
 			return c
 		},
@@ -198,7 +200,7 @@ func TestCloseInsideACallbackReturns(t *testing.T) {
 		"ProbeDone": func(o *reconnect.Options) {
 			o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { shut() }}
 		},
-		"ConnDone": func(o *reconnect.Options) {
+		"End": func(o *reconnect.Options) {
 			o.Run.Trace = &reconnect.Trace{ConnDone: func(reconnect.ConnDone) { shut() }}
 			o.OnMessage = func(context.Context, reconnect.Message) { go c.Close() }
 		},

@@ -38,7 +38,7 @@ type dial[C io.Closer] struct {
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a schedule.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.owner.name(), hooks: d.s.owner.hooks()}}
+	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.name, hooks: d.s.hooks}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()
@@ -48,18 +48,16 @@ func (d *dialing[C]) begin(a schedule.Action) {
 	}
 	x.atGate, x.start = true, time.Now()
 	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().GateStart, GateStart{Name: d.s.owner.name(), Host: o.Host})
+	call(d.s.trace().GateStart, GateStart{Name: d.s.name, Host: o.Host})
 	x.running = xsync.Go(func() {
 		leave, err := o.Gate.Acquire(x.ctx, o.Host)
-		if err == nil {
-			x.session.enterGate(leave)
+		if x.err = err; err == nil {
+			x.session.leave = leave
 		}
-		x.err = err
 	})
 }
 
-// dial begins the dial itself, in a goroutine of its own, because a handshake needs much
-// stack.
+// dial begins the dial itself, in a goroutine of its own, because a handshake needs much stack.
 func (d *dialing[C]) dial(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = false, nil, false, time.Now()
 	limit := d.s.owner.limit(x.try)
@@ -69,7 +67,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	})
 	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().DialStart, DialStart{Name: d.s.owner.name(), Try: x.try.Number, Limit: limit})
+	call(d.s.trace().DialStart, DialStart{Name: d.s.name, Try: x.try.Number, Limit: limit})
 
 	try := x.try
 	try.Connected = func() {
@@ -84,8 +82,8 @@ func (d *dialing[C]) dial(x *dial[C]) {
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 
-// dialContext is the context of a dial. It has a deadline until the dial is connected; from
-// then on the supervisor decides how long the handshake may last.
+// dialContext is the context of a dial. It has a deadline until the dial is connected. Then the supervisor
+// decides how long the handshake may last.
 type dialContext struct {
 	context.Context
 	deadline time.Time
@@ -121,11 +119,11 @@ func (d *dialing[C]) cut(x *dial[C], cause error) error {
 
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
-	d.s.owner.hooks().waitFor(x.running.Done(), d.s.owner.name(), func() string { return "dial" })
+	d.s.hooks.waitFor(x.running.Done(), d.s.name, func() string { return "dial" })
 }
 
-// finish notes that what x was doing has ended, and returns why x has failed, or nil if it
-// has not. It closes a connection that comes too late.
+// finish notes that the wait of x at the gate has ended, or its dial, and returns why x has failed, if it
+// has. It closes a connection that comes too late.
 func (d *dialing[C]) finish(x *dial[C]) error {
 	if x.ended { // a hook did not return when this ran first
 		return x.err
@@ -156,8 +154,7 @@ func (d *dialing[C]) finish(x *dial[C]) error {
 	return x.err
 }
 
-// drop closes the connection that x has brought, if it has, and gives its place at the gate
-// back.
+// drop closes the connection of x, if there is one, and gives its place at the gate back.
 func (d *dialing[C]) drop(x *dial[C]) {
 	x.cancel(nil)
 	if x.err == nil && !x.atGate {
@@ -166,11 +163,11 @@ func (d *dialing[C]) drop(x *dial[C]) {
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
 }
 
-// report calls the hook for what x was doing, and puts its name before an error of ours.
+// report calls GateDone or DialDone, and puts the name of that step before an error of ours.
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	o := d.s.o
 	if x.atGate {
-		call(d.s.trace().GateDone, GateDone{Name: d.s.owner.name(), Host: o.Host, Took: took, Err: x.err})
+		call(d.s.trace().GateDone, GateDone{Name: d.s.name, Host: o.Host, Took: took, Err: x.err})
 		if x.err != nil {
 			x.err = fmt.Errorf("gate %s: %w", o.Host, x.err)
 		}
@@ -182,5 +179,5 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	if ours {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
-	call(d.s.trace().DialDone, DialDone{Name: d.s.owner.name(), Try: x.try.Number, Took: took, Err: x.err})
+	call(d.s.trace().DialDone, DialDone{Name: d.s.name, Try: x.try.Number, Took: took, Err: x.err})
 }

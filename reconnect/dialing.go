@@ -82,8 +82,8 @@ func (d *dialing[C]) atGate() bool {
 	return true
 }
 
-// keep lets a dial go on whose handshake hangs, or beside which a kick begins another. It
-// gives the dial's place at the gate back.
+// keep lets a dial go on whose handshake hangs, or beside which a kick begins another, and gives its place
+// at the gate back.
 func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	if kicked {
 		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
@@ -93,7 +93,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
-	call(d.s.trace().DialHung, DialHung{Name: d.s.owner.name(), Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
+	call(d.s.trace().DialHung, DialHung{Name: d.s.name, Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
@@ -103,11 +103,12 @@ func (d *dialing[C]) judge(x *dial[C], err error) {
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
 }
 
-// errAnswered is the cause of cutting a dial because the other one was answered first.
-var errAnswered = errors.New("another dial was answered first")
-
-// errStopped is the cause with which a dial is cut when the other one has failed for good.
-var errStopped = errors.New("another dial has failed for good")
+// These are the causes of cutting a dial.
+var (
+	errAnswered = errors.New("another dial was answered first")
+	errStopped  = errors.New("another dial has failed for good")
+	errHeld     = errors.New("the server has told another dial to wait") // this one was at the gate
+)
 
 // giveUp ends a dial because s.dials says so.
 func (d *dialing[C]) giveUp(x *dial[C]) {
@@ -129,8 +130,8 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 	d.pause()
 }
 
-// await waits until something happens, which it reports to s.dials, or until at, if that is
-// not zero. The error is the cause of d.ctx.
+// await waits until something happens, which it reports to s.dials, or until at, unless at is zero. The
+// error is the cause of d.ctx.
 func (d *dialing[C]) await(at time.Time) error {
 	var due <-chan time.Time
 	if !at.IsZero() {
@@ -142,14 +143,16 @@ func (d *dialing[C]) await(at time.Time) error {
 		defer d.timer.Stop()
 		due = d.timer.C
 	}
+	ended0, cancelled0 := d.dials[0].ends()
+	ended1, cancelled1 := d.dials[1].ends()
 	select {
-	case <-d.ended(0):
+	case <-ended0:
 		d.ready(d.dials[0])
-	case <-d.ended(1):
+	case <-ended1:
 		d.ready(d.dials[1])
-	case <-d.cancelled(0):
+	case <-cancelled0:
 		d.late(d.dials[0])
-	case <-d.cancelled(1):
+	case <-cancelled1:
 		d.late(d.dials[1])
 	case <-d.connected:
 		d.reached()
@@ -163,22 +166,13 @@ func (d *dialing[C]) await(at time.Time) error {
 	return context.Cause(d.ctx)
 }
 
-// ended returns a channel that is closed when what a dial is doing has ended. It is nil if
-// there is no such dial.
-func (d *dialing[C]) ended(which int) <-chan struct{} {
-	if x := d.dials[which]; x != nil {
-		return x.running.Done()
+// ends returns channels that are closed when the present part of a dial has ended, and when it must end.
+// They are nil for a nil dial.
+func (x *dial[C]) ends() (ended, cancelled <-chan struct{}) {
+	if x == nil {
+		return nil, nil
 	}
-	return nil
-}
-
-// cancelled returns a channel that is closed when a dial must end. It is nil if there is no
-// such dial.
-func (d *dialing[C]) cancelled(which int) <-chan struct{} {
-	if x := d.dials[which]; x != nil {
-		return x.ctx.Done()
-	}
-	return nil
+	return x.running.Done(), x.ctx.Done()
 }
 
 // late waits for a dial whose time is over, unless d.ctx has ended.
@@ -210,7 +204,7 @@ func (d *dialing[C]) kick() {
 	d.s.dials.Kick(time.Now())
 }
 
-// ready notes that what x was doing has ended.
+// ready notes that the wait of x at the gate has ended, or its dial.
 func (d *dialing[C]) ready(x *dial[C]) {
 	err := d.finish(x)
 	switch {
@@ -239,9 +233,6 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 	d.pause()
 }
 
-// errHeld is the cause of taking back a dial that waited at the gate.
-var errHeld = errors.New("the server has told another dial to wait")
-
 // withdraw takes back what waits at the gate.
 func (d *dialing[C]) withdraw() {
 	for _, x := range d.dials {
@@ -269,10 +260,10 @@ func (d *dialing[C]) pause() {
 		return
 	}
 	d.since = time.Now()
-	verdict := d.s.dials.History().Verdict
+	wait, verdict := max(d.s.dials.Due().Sub(d.since), 0), d.s.dials.History().Verdict
+	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
-		Name: d.s.owner.name(), Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict,
-		Drawn: max(d.s.dials.Due().Sub(d.since)-verdict.RetryAfter, 0),
+		Name: d.s.name, Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)
 	call(d.s.trace().WaitStart, d.wait)

@@ -169,6 +169,25 @@ func TestBesideAHandshakeThatHangsFailuresAreWaitedAfter(t *testing.T) {
 	})
 }
 
+// A server that has asked to wait while another handshake hung has asked from then on. What Status and WaitStart
+// announce when that handshake fails is what is left.
+func TestARetryAfterBesideAHandshakeThatHangsIsAnnouncedAsFarAsItIsLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var waits []reconnect.WaitStart
+		o := withPolicy(hanging{})
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(w reconnect.WaitStart) { waits = append(waits, w) }}
+		c, first := s.hang(&o)
+		s.wantDial().refuse(backoff.RetryAfter(errLost, 6*time.Second))
+		next := s.now() + 7*time.Second // and 1 s of the policy
+		time.Sleep(4 * time.Second)
+		first.refuse(errLost)
+		require.Equal(t, s.start.Add(next), c.Status().Next)
+		require.Len(t, waits, 1)
+		require.Equal(t, next-s.now(), waits[0].Verdict.RetryAfter+waits[0].Drawn)
+		require.Equal(t, next, s.wantDial().at)
+	})
+}
+
 func TestAHandshakeThatHangsGivesItsPlaceAtTheGateBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		g := &gate{}

@@ -1,6 +1,5 @@
-// Package reconnect keeps a connection open. It notices that the connection has died,
-// dials again after a jittered wait, logs in again, and shows the reader where messages may
-// be missing.
+// Package reconnect keeps a connection open. It notices that the connection has died, dials again
+// after a jittered wait, logs in again, and shows the reader where messages may be missing.
 //
 // # Usage
 //
@@ -25,57 +24,53 @@
 // are whole programs: a feed, a chat, and a gateway of many connections.
 //
 // Four packages do what most programs need beyond that. Three are a [Layer]: subscription keeps a
-// Conn subscribed to what is wanted, call asks questions and waits for their answers, and ledger
-// sends again what was not acknowledged. Package bridge reads a Conn, and fetches what was missed.
+// Conn subscribed to a set of keys, call asks questions and waits for their answers, and ledger
+// sends again each message that was not acknowledged. Package bridge reads a Conn, and fetches the
+// messages that were missed.
 //
 // # Words
 //
 //   - A session is one connection, from its dial to its loss. Sessions are numbered from 1.
 //   - A seam is the place between two sessions in the stream of received messages. Some
 //     messages may be missing there.
-//   - The fate of a message is what became of it: it was written, it was dropped, or
-//     nobody knows.
+//   - The fate of a message is written, dropped or unknown.
 //   - A rotation replaces a session that is well by another, because its server will end it.
-//   - A verdict is the judgement on an error: what kind of failure it is, and so what to do
-//     about it.
+//   - A verdict says what kind of failure an error is, and so what to do about it.
 //   - A gate is where the connections of a program to one host wait until they may dial.
 //   - A herd is a crowd of clients that lost their connections at one instant, because
 //     their server restarted, and that all want to come back.
 //
 // # Promises
 //
-//  1. One owner. At most two connections exist at a time, and at most one of them is live.
-//     (A dial to a host with several addresses may open more TCP connections for a moment,
-//     of which it keeps one.)
-//     There is one dial. A second begins beside it only if the handshake of the first is
-//     not answered in time, because the first may wait in a server's queue or be lost,
-//     or after a Kick. The dial that is answered first wins. The other one is cut before
-//     OnSession runs, so that one login is sent. While one session replaces another (see
-//     [Rotation]) both are live, and then there is no dial beside that of the next one. With
-//     [RunOptions.OneConnection] there is never a second connection.
-//  2. Not in step. By default every wait is jittered, so that a herd does not come back
-//     at one instant: the first wait after a loss too, and those that a server asks for.
-//     The cap comes first and the jitter after it.
+//  1. One owner. At most one connection is live, and at most two exist at a time. (A dial to a
+//     host with several addresses may open more TCP connections for a moment, of which it keeps
+//     one.) A second dial begins beside the first in two cases: the handshake of the first is
+//     not answered in time, because it may wait in a server's queue or be lost; or after a Kick.
+//     The dial that is answered first wins. The other one is cut before OnSession runs, so that
+//     one login is sent. While one session replaces another (see [Rotation]) both are live, and
+//     the next one has one dial. With [RunOptions.OneConnection] there is never a second
+//     connection.
+//  2. Not in step. By default every wait is jittered, so that a herd does not come back at one
+//     instant: also the first wait after a loss, and a wait that a server asks for. The cap comes
+//     first and the jitter after it.
 //  3. No hot loop, with any policy. The waits start again from the first after a session was
 //     ready for [RunOptions.StableAfter], or for as long as the wait before it (with what a
-//     server had asked for) if that was longer. A shorter session that was ready for 2 s
-//     makes the outage 30 s younger, so that a server which is away for a few seconds at a
-//     time is dialed soon. A session that ends within 2 s of being ready earns nothing:
-//     a server that accepts and drops sees the same growing waits as one that refuses. A
-//     session that we end because of what the peer sent (too large a message, a broken
-//     frame) earns nothing either, unless it was ready for an hour.
-//  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a
-//     limit of its own. When it has returned, the messages in the queue are written, in
-//     order, and new ones after them; reading goes on meanwhile. If it fails, the
-//     attempt has failed.
+//     server had asked for) if that was longer. A shorter session takes 30 s off the counted
+//     outage, if it was ready for 2 s. A session that was ready for less earns nothing: a server
+//     that accepts and drops sees the same growing waits as a server that refuses. A session
+//     that we end because of what the peer sent (too large a message, a broken frame) earns
+//     nothing either, unless it was ready for an hour.
+//  4. Ready is not connected. [Options.OnSession] has sole use of the connection, under a limit
+//     of its own. If it fails, the attempt has failed. When it has returned, the messages in the
+//     queue are written, in order, and new ones after them; reading goes on meanwhile.
 //  5. A visible seam. When a session ends the reader gets exactly one [*Seam], after the last
-//     message of that session and before the first of the next. It says whether the session was
+//     message of that session and before the first of the next. (With [OverlapMix] messages of
+//     the next session stand before the seam too.) The seam says whether the session was
 //     replaced, whether the two have overlapped, and whether the protocol vouches that nothing
-//     is missing. Only with [OverlapMix] messages of the next session stand before the seam,
-//     too. Every message carries the number of its session. With [Options.MarkRefetch] there is a
-//     mark after the seam, when the next session is ready and its layers have what they need:
-//     what is missing can be fetched then, and not before, because it may go on missing until
-//     the next session is subscribed. A session that ends before its mark is read has none.
+//     is missing. Every message carries the number of its session. With [Options.MarkRefetch] a
+//     mark follows when the next session is ready and its layers have what they need: from there
+//     on the application can fetch what is missing. A session that ends before its mark is read
+//     has none.
 //  6. Exactly one fate. Each message that [Conn.Write] or [Conn.Send] takes has one
 //     [Fate]: written (whole, handed to the kernel), dropped with a reason (not a byte
 //     was sent), or unknown (the connection died while the message was being written).
@@ -83,22 +78,21 @@
 //     after the message's deadline, and no message goes partly by one connection and
 //     partly by another.
 //  7. Cancelling is harmless. The end of the context of a Read or a Write never costs the
-//     connection. A Write whose context has ended writes nothing, and its error is that
-//     of a context only if it was the Write's own.
-//  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not before
-//     two probes, if there is a way to probe it: the protocol's ping, or
-//     [Liveness.Probe]. Any byte is a sign of life. After silent sessions in a row the
-//     limit is up to 8 times as long, until a probe is answered soon, so that a peer which
-//     answers late keeps its session. Time for which the process was stopped does not
-//     count. There is no verdict on the peer while the application does not read, but [Trace.SlowHandler] and [Trace.Overdue] report
-//     that it does not. The connection itself notices a stuck write and a message that
-//     never ends.
+//     connection. A Write whose context has ended writes nothing. The error of a Write is a
+//     context's only if the context was the Write's own.
+//  8. Death is noticed. A silent peer is cut off after [Liveness.Limit], and not before two
+//     probes, if there is a way to probe it: the protocol's ping, or [Liveness.Probe]. Any byte
+//     is a sign of life. After silent sessions in a row the limit is up to 8 times as long, until
+//     a probe is answered soon, so that a peer which answers late keeps its session. Time for
+//     which the process was stopped does not count. There is no verdict on the peer while the
+//     application does not read: [Trace.SlowHandler] and [Trace.Overdue] report that. The
+//     connection itself notices a stuck write and a message that never ends.
 //  9. One verdict for each error. One total function, [RunOptions.Classify], says what a
 //     failure means. The error of a write or a ping never hides a close frame that the
 //     Conn has still to read. The time that a server tells us to wait, up to an hour, is added to
-//     the jittered wait. What a deploy or a damaged packet can cause (404, a certificate, a
-//     broken frame) is an ordinary loss the first time, and slow from the second in a row
-//     on. Credentials that were refused are made anew at once. Of a server's answers
+//     the jittered wait. A failure that a deploy or a damaged packet can cause (404, a
+//     certificate, a broken frame) is an ordinary loss the first time, and slow from the second
+//     in a row on. Credentials that were refused are made anew at once. Of a server's answers
 //     only 410 ends a Conn by default.
 //  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting, handshaking,
 //     opening and closing each have a default and a limit. An idle connection keeps no
@@ -112,18 +106,17 @@
 //  12. The newest state. [Conn.State] and [Conn.Await] always see the newest state. They
 //     may skip steps between, but [Trace] sees each.
 //  13. No secrets in an error, a hook or a log line, as long as the dialer's errors have
-//     none. Those of package dialer have none.
-//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing;
-//     Classify, OnSession, Probe, Keep, Expected, Allowed, ReadAdvice, KeepAlive.Message and the
-//     functions of a Layer decide. No lock is held while any of them runs. A panic in one
-//     crashes the program, as in any Go code. A callback that calls [runtime.Goexit] ends
-//     the Conn, or the attempt, with an error that says so.
+//     none. The errors of package dialer have none.
+//  14. Hooks observe, deciders decide. The hooks of Trace and OnReceipt decide nothing. The
+//     deciders are Classify, OnSession, Probe, Keep, Expected, Allowed, KeepAlive.Message and
+//     the functions of a Layer. No lock is held while any of them runs. A panic in one crashes
+//     the program, as in any Go code. A callback that calls [runtime.Goexit] ends the Conn (or
+//     the attempt) with an error that names the callback.
 //
 // # Goroutines
 //
-// A ready connection has one goroutine, the supervisor, which reads it. While one session
-// replaces another there are two. A dial, a wait at the gate, OnSession, a probe and what else a
-// timer calls run in goroutines of their own, which end with them. One goroutine writes the
-// messages of [Conn.Send] while there are some, and one calls Outbox.OnReceipt while there are
-// receipts.
+// A ready connection has one goroutine, the supervisor, which reads it. While one session replaces
+// another there are two. Each of these has a goroutine of its own, which ends with it: a dial, a
+// wait at the gate, OnSession, a probe and the other calls by a timer, the writer of the messages
+// of [Conn.Send] while there are some, and the caller of Outbox.OnReceipt while there are receipts.
 package reconnect

@@ -84,7 +84,6 @@ func Example_gateway() {
 	for i := range accounts {
 		account := fmt.Sprint("account ", i)
 		c, err := reconnect.New(&dialer.WebSocket{URL: "ws" + server.URL[len("http"):]}, &reconnect.Options{
-			Name: account, // for the trace
 			OnSession: func(_ context.Context, o *reconnect.Opening) error {
 				if err := o.Write(conn.TextMessage(account)); err != nil {
 					return err
@@ -94,7 +93,8 @@ func Example_gateway() {
 			},
 			Inbox: reconnect.Inbox{Overflow: reconnect.InboxDiscard}, // because this program reads nothing
 			Run: reconnect.RunOptions{
-				Gate:   gate, // the host comes from the URL
+				Name:   account, // for the trace
+				Gate:   gate,    // the host comes from the URL
 				Trace:  trace,
 				Policy: &backoff.Exponential{Base: time.Millisecond}, // so that the example is quick: leave it out
 			},

@@ -36,7 +36,7 @@ func TestSomethingIsWrittenWhenNothingWasForAWhile(t *testing.T) {
 }
 
 // A connection that cannot be written to is lost, whoever writes.
-func TestAnIdleMessageThatFailsEndsTheSession(t *testing.T) {
+func TestAKeepAliveThatFailsEndsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))
 		o.KeepAlive = reconnect.KeepAlive{Every: time.Second, Message: func() conn.Message { return text("idle") }}
@@ -50,7 +50,7 @@ func TestAnIdleMessageThatFailsEndsTheSession(t *testing.T) {
 	})
 }
 
-func TestHalfAnIdleIsRefused(t *testing.T) {
+func TestHalfAKeepAliveIsRefused(t *testing.T) {
 	for _, o := range []reconnect.KeepAlive{{Every: 1}, {Message: func() conn.Message { return text("a") }}} {
 		_, err := reconnect.New(newScene(t), &reconnect.Options{KeepAlive: o})
 		require.ErrorContains(t, err, "Options.KeepAlive")

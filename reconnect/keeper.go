@@ -15,9 +15,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// keeper is the owner of one supervisor of a [Conn]. While one session replaces another
-// there are two: see [replacement]. One of them leads: its status is that of the Conn, and the
-// Conn ends when it does.
+// keeper is the owner of one supervisor of a [Conn]. During a [replacement] there are two. One of them
+// leads: its status is the status of the Conn, and the Conn ends when it does.
 type keeper struct {
 	c      *Conn
 	seat   seat
@@ -37,8 +36,7 @@ type cut struct {
 	at  time.Time
 }
 
-// supervise is a supervisor goroutine. It comes to its end even if a callback ends this
-// goroutine.
+// supervise is a supervisor goroutine. It comes to its end even if a callback ends this goroutine.
 func (k *keeper) supervise(ctx context.Context) {
 	xsync.Guard(func() {
 		o := k.c.life.o.Run
@@ -46,7 +44,7 @@ func (k *keeper) supervise(ctx context.Context) {
 		if k.origin != nil {
 			dials = besideAnother(dials)
 		}
-		k.conclude(newSupervisor(o, dials, owner[*served](k)).run(ctx))
+		k.conclude(newSupervisor(o, dials, owner[*served](k), k.c.life.o.Name, &k.c.life.hooks).run(ctx))
 	}, func() {
 		go k.abandon() // closes done
 	})
@@ -55,8 +53,8 @@ func (k *keeper) supervise(ctx context.Context) {
 // errReplaced is the error of a supervisor whose session another one has replaced.
 var errReplaced = errors.New("the session was replaced")
 
-// conclude is the last thing that a supervisor does, which has ended because of err. It ends
-// the Conn if k leads. If not, the other supervisor goes on.
+// conclude is the last act of a supervisor, which has ended because of err. It ends the Conn if k leads.
+// If not, the other supervisor goes on.
 func (k *keeper) conclude(err error) {
 	if k.origin != nil {
 		k.origin.cancel()
@@ -69,7 +67,8 @@ func (k *keeper) conclude(err error) {
 	err = k.ended(err)
 	k.c.layers.end(err)
 	call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.o.Name, Err: err})
-	k.c.finish()
+	k.c.sender.end()
+	k.c.done.Raise()
 }
 
 // abandon ends a supervisor whose goroutine was ended by a callback, and the Conn with it. It
@@ -102,15 +101,15 @@ func (k *keeper) dial(ctx context.Context) (*served, error) {
 		return nil, backoff.Permanent(fmt.Errorf("reconnect: %T returned neither a connection nor an error", k.c.dialer))
 	}
 	l := &served{clock: began, extra: newExtra(&k.c.life, h)}
-	l.Begin(opened, &k.c.life.Life, k.c.life.o.rare.Pace)
+	l.Begin(opened, &k.c.life.Life, k.c.life.o.Pace)
 	return l, nil
 }
 
 // errNotFollowed is why an address was ignored by a dialer that did not look at it.
 var errNotFollowed = errors.New("the dialer follows no address")
 
-// dialAt dials, at an address that was advised if that is not empty. It reports if the dialer
-// goes elsewhere.
+// dialAt dials address, or the usual endpoint if address is empty. If the dialer ignores address, it calls
+// Trace.AddressIgnored.
 func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) {
 	if address == "" {
 		return k.c.dialer.Dial(ctx)
@@ -127,11 +126,8 @@ func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) 
 	return c, err
 }
 
-func (k *keeper) name() string        { return k.c.life.o.Name }
-func (k *keeper) hooks() *hooks       { return &k.c.life.hooks }
-func (k *keeper) nextSession() uint64 { return k.c.life.Counts.Sessions.Add(1) }
-
 func (k *keeper) dialed(l *served, s *Session) {
+	s.Number = k.c.life.Counts.Sessions.Add(1)
 	l.Session = s.Number
 	k.seat.link.Store(l)
 	k.side().describe(s)
@@ -156,10 +152,9 @@ func (k *keeper) serve(ctx context.Context, l *served, s *Session) error {
 	return k.teardown(l, s, err)
 }
 
-// ready lets messages be sent by l, and begins to watch it. An error means that there is no
-// use for it any more.
+// ready lets messages be sent by l, and begins to watch it. An error means that there is no use for l.
 func (k *keeper) ready(l *served, s *Session, side side) error {
-	k.c.hint.drop(l.hint())
+	k.c.hint.drop(l.extra.hint)
 	l.clock = link.Milliseconds(link.Now()) - l.clock
 	k.c.receiver.settle(l)
 	l.prepare(&k.c.life.watch)
@@ -187,7 +182,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	l.Cut(err)
 	l.Parted() // what may have come just before cut
 	l.stop(&k.c.life.watch, err)
-	_, ready := s.readyAt()
+	_, ready := s.end()
 	side := k.side()
 	var dials bool
 	if l.overlaps, dials = side.lost(l, loss{err, ready, unread}); !l.overlaps {
@@ -200,7 +195,7 @@ func (k *keeper) teardown(l *served, s *Session, err error) error {
 	if !ready {
 		k.neverReady(l)
 	}
-	k.c.layers.lost(l.Session, err)
+	k.c.layers.sessionEnded(l.Session, err)
 	if ready && !l.overlaps { // else the session that has replaced it has learned since
 		l.liveness.Ended(err)
 	}
@@ -222,21 +217,22 @@ func (k *keeper) neverReady(l *served) {
 	k.failed()
 	l.calling.leave()
 	if !l.broken {
-		k.c.hint.drop(l.hint()) // the server has refused it
+		k.c.hint.drop(l.extra.hint) // the server has refused it
 	}
 }
 
 // putSeam puts the seam of a session into the stream, or keeps it until the next session may have
 // resumed the stream. dials says that the next session is another supervisor's.
 func (k *keeper) putSeam(l *served, side side, err error, dials bool) {
-	seam := &Seam{Session: l.Session, Cause: err, Lost: 1, Reason: k.endReason(l, err), Planned: k.wasReplaced(l)}
+	how := k.ending(l, l, err)
+	seam := &Seam{Session: l.Session, Cause: err, Lost: 1, Reason: how.reason, Planned: how.planned}
 	if l.overlaps {
 		side.mark(seam)
 	}
-	if k.c.life.o.rare.Resumable && !dials {
+	if k.c.life.o.Resumable && !dials {
 		k.c.receiver.holdSeam(l, seam)
 	} else {
-		k.c.receiver.seam(l, seam)
+		k.c.receiver.putSeam(l, seam)
 	}
 }
 
@@ -283,9 +279,8 @@ func (k *keeper) ended(err error) error {
 	return err
 }
 
-// serving returns the name of the callback that runs in the supervisor's goroutine. It is
-// empty if the supervisor waits for a callback in another goroutine, which is reported
-// there.
+// serving returns the name of the callback that runs in the supervisor's goroutine, "" if it runs in
+// another goroutine, which reports it.
 func (k *keeper) serving() string {
 	l := k.seat.link.Load()
 	if l == nil {
@@ -300,14 +295,14 @@ func (k *keeper) serving() string {
 	return "a hook"
 }
 
-// judge is Classify, and what advice in err asks for beyond that. An address and a hint in it
-// are for the next dial, unless the session was replaced already.
+// judge is Classify, with a longer wait if advice in err asks for it. The address and the hint of the
+// advice are for the next dial, unless the session was replaced already.
 func (k *keeper) judge(err error) backoff.Verdict {
 	v := k.c.life.o.Run.classify(err)
 	if _, ok := errors.AsType[*advisedError](err); ok && v.Class >= backoff.ClassRefresh {
 		v.Class, v.Lenient = backoff.ClassRetry, false // the usual address may be right
 	}
-	if a, ok := adviceIn(err, k.c.life.o.rare.ReadAdvice); ok && v.Class != backoff.ClassStop {
+	if a, ok := adviceIn(err); ok && v.Class != backoff.ClassStop {
 		v.RetryAfter = max(v.RetryAfter, a.drawn(k.c.life.o.Run.random(), time.Now(), 0))
 		if l := k.seat.link.Load(); l == nil || !l.overlaps {
 			k.c.hint.set(a)
@@ -316,25 +311,16 @@ func (k *keeper) judge(err error) backoff.Verdict {
 	return v
 }
 
-func (k *keeper) reason(_ context.Context, l *served, err error) backoff.Reason {
-	return k.endReason(l, err)
-}
-
-// endReason returns the kind of err, with which the session by l has ended. If the Conn was
-// closed, that is why the session has ended, whatever the last error was.
-func (k *keeper) endReason(l *served, err error) backoff.Reason {
+// ending: if the Conn was closed, that is why the session has ended, whatever the last error was.
+func (k *keeper) ending(_ context.Context, l *served, err error) ending {
+	atOnce := l.Reason(nil) == backoff.ReasonRotated // OverlapBreakFirst has closed the session
+	e := ending{reason: l.Reason(err), planned: l.overlaps || atOnce, atOnce: atOnce}
 	left := k.c.life.Ended() || k.c.life.Leaving.Load() && !k.c.sender.outbox().Draining()
 	if left && k.c.life.failure.Load() == nil {
-		return backoff.ReasonShutdown
+		e.reason = backoff.ReasonShutdown
 	}
-	return l.Reason(err)
+	return e
 }
-
-// atOnce reports whether the next dial follows at once: after a rotation that has closed the
-// session first.
-func (k *keeper) atOnce(l *served) bool { return l.Reason(nil) == backoff.ReasonRotated }
-
-func (k *keeper) wasReplaced(l *served) bool { return l.overlaps || k.atOnce(l) }
 
 func (k *keeper) limit(t schedule.Attempt) time.Duration {
 	d, ok := k.c.dialer.(interface {

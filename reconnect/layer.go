@@ -3,53 +3,49 @@ package reconnect
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// Layer is something above the connection that follows its life, such as a set of
-// subscriptions, or a table of questions that wait for answers. Each field may be nil.
-// [Options].Layers are called in their order at each moment. No lock is held meanwhile.
+// Layer is something above the connection that follows its life, such as a set of subscriptions, or a
+// table of questions that wait for answers. Each field may be nil. [Options].Layers are called in
+// their order at each moment, each time with the number of the session. No lock is held meanwhile.
 //
-// Every call carries the number of its session. While one session replaces another (see
-// [Rotation]) the next one opens before the last one is lost, so that the calls for the two
+// During a [Rotation] the next session opens before the last one is lost, so that the calls for the two
 // mix, and run at the same time.
 type Layer struct {
-	// Start gives the layer its Conn. New calls it before anything else happens, in its own
-	// goroutine. An error is that of New; such as that the layer belongs to another Conn. The
-	// layers that have started before get End then.
+	// Start gives the layer its Conn. New calls it before anything else happens. New fails with the
+	// error of Start, such as that the layer belongs to another Conn, and calls End of the layers that
+	// have started before.
 	Start func(c *Conn) error
 
-	// Open prepares a new session for what the layer does, after OnSession has returned
-	// and before the session is ready. It has sole use of the connection. It runs in the
-	// goroutine of OnSession, and under its limit. An error means that the attempt has
-	// failed.
+	// Open prepares a new session, after OnSession has returned and before the session is ready. It
+	// has sole use of the connection. It runs in the goroutine of OnSession, and under its limit. An
+	// error means that the attempt has failed.
 	Open func(ctx context.Context, o *Opening) error
 
 	// Ready says that the session is ready: messages can be sent by it now. It runs in the
 	// goroutine that reads the session, which waits for it.
 	Ready func(session uint64)
 
-	// Receive gets each message of a session in the order in which they came, before the
-	// inbox or OnMessage. If it reports true it has taken the message, which goes no further:
-	// no later layer gets it, and neither does the reader of the Conn. The data is valid until
-	// Receive returns. It runs in the goroutine that reads the session, and must be quick,
-	// because meanwhile nobody reads.
+	// Receive gets each message of a session in order, before the inbox or OnMessage. If it reports
+	// true it has taken the message: no later layer gets it, and neither does the reader of the Conn.
+	// The data is valid until Receive returns. It runs in the goroutine that reads the session, and
+	// must be quick, because meanwhile nobody reads.
 	Receive func(m Message) (taken bool)
 
-	// Lost says that a session has ended, because of cause, exactly once for each session
-	// that was dialed, except where a callback has ended the Conn by [runtime.Goexit]. It runs
-	// in the goroutine that has read the session, before the seam is given to the reader.
+	// Lost says that a session has ended, because of cause, exactly once for each session that was
+	// dialed, unless a callback has ended the Conn by [runtime.Goexit]. It runs in the goroutine that
+	// has read the session, before the reader gets the seam.
 	Lost func(session uint64, cause error)
 
-	// End says that the Conn has ended, and why: what [Conn.Err] returns. It is the last call.
+	// End says that the Conn has ended; err is the result of [Conn.Err]. It is the last call.
 	End func(err error)
 }
 
 // validateLayers reports a layer that is missing.
 func validateLayers(layers []*Layer) error {
-	for i, l := range layers {
-		if l == nil {
-			return fmt.Errorf("reconnect: Options.Layers[%d] is nil", i)
-		}
+	if i := slices.Index(layers, nil); i >= 0 {
+		return fmt.Errorf("reconnect: Options.Layers[%d] is nil", i)
 	}
 	return nil
 }
@@ -92,12 +88,7 @@ const noLayer = -1
 
 // opens reports whether a layer has something to do before a session is ready.
 func (ls layers) opens() bool {
-	for _, l := range ls {
-		if l.Open != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ls, func(l *Layer) bool { return l.Open != nil })
 }
 
 func (ls layers) ready(session uint64) {
@@ -108,8 +99,7 @@ func (ls layers) ready(session uint64) {
 	}
 }
 
-// take reports whether a layer has taken m. The one with the number but, which passes m on,
-// is not asked.
+// take reports whether a layer has taken m. Layer number but, which passes m on, is not asked.
 func (ls layers) take(m Message, but int) bool {
 	for i, l := range ls {
 		if l.Receive != nil && i != but && l.Receive(m) {
@@ -127,7 +117,7 @@ func (ls layers) taker() func(m Message, but int) bool {
 	return ls.take
 }
 
-func (ls layers) lost(session uint64, cause error) {
+func (ls layers) sessionEnded(session uint64, cause error) {
 	for _, l := range ls {
 		if l.Lost != nil {
 			l.Lost(session, cause)

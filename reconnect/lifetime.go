@@ -100,13 +100,13 @@ type Stats struct {
 	Unread      uint64 // messages in the inbox
 	UnreadBytes uint64 // bytes of their data
 
-	// QueuedAge is how long ago the oldest message that waits to be written was given to Write
-	// or Send. One that is being written does not count.
+	// QueuedAge is how long ago the oldest message that waits to be written was given to Write or Send.
+	// A message that is being written does not count.
 	QueuedAge time.Duration
 
-	// Silence is how long ago the session that is ready received its last byte. For a
-	// connection that is no [conn.Transport] it is its last message. It is 0 without such a
-	// session, and for a connection that can neither be asked nor probed.
+	// Silence is how long ago the ready session received its last byte, or its last message if the
+	// connection is no [conn.Transport]. It is 0 without a ready session, and for a connection that can
+	// neither be asked nor probed.
 	Silence time.Duration
 }
 

@@ -96,7 +96,7 @@ var failing = map[string]struct {
 		},
 		do: func(c *reconnect.Conn) { c.Check() },
 	},
-	"KeepAlive": {
+	"Idle": {
 		set: func(o *reconnect.Options) {
 			o.KeepAlive = reconnect.KeepAlive{Every: time.Nanosecond, Message: func() conn.Message { return text("!") }}
 		},

@@ -138,7 +138,9 @@ func TestAHalfOpenConnectionIsNoticedAfterThirtySeconds(t *testing.T) {
 		wantNothing(t, c) // the server is silent, but answers pings
 		require.NoError(t, c.Write(t.Context(), text("the last byte")))
 		synctest.Wait()
-		server.network.StallAll(wsAddr)
+		for _, p := range server.network.Conns(wsAddr) {
+			p.Stall(conntest.Both)
+		}
 		stalled := server.now()
 		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
 		require.Equal(t, stalled+30*time.Second, server.now())
@@ -183,7 +185,7 @@ func TestAFramedPeerThatTricklesLives(t *testing.T) {
 
 // A server that pings without end and never reads is cut, because our pongs get stuck.
 func TestAFloodOfPingsIsNoWayToHoldAConnection(t *testing.T) {
-	ping := conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 125)}
+	ping := conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 125)}
 	withWSServer(t, nil, func(t *testing.T, server *wsServer) {
 		server.Next(server.AcceptWith(func(ctx context.Context, _ *websocket.Conn, _ *http.Request) {
 			for ctx.Err() == nil {

@@ -45,7 +45,7 @@ func TestLogWritesALineForEachEvent(t *testing.T) {
 		var b bytes.Buffer
 		s.fake = alive
 		o := withPolicy(every(time.Second))
-		o.Name, o.Run.Gate, o.Run.Host, o.Run.Trace = "feed", &gate{}, "h", reconnect.Log(logger(&b))
+		o.Run.Name, o.Run.Gate, o.Run.Host, o.Run.Trace = "feed", &gate{}, "h", reconnect.Log(logger(&b))
 		c := s.open(&o)
 		// A dial that fails, a session of 10 s with a probe, a loss, and the end.
 		s.wantDial().refuse(errLost)
@@ -182,7 +182,7 @@ func everyFault(server *wsServer) (faults int) {
 	}
 	answers := []conntest.Answer{
 		page, conntest.Status(401, leak), conntest.Status(503, leak), conntest.Status(302, leak), conntest.Status(200, leak),
-		conntest.Redirect(""), conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(controls + "\r\n\r\n")),
+		http.RedirectHandler("", http.StatusFound).ServeHTTP, conntest.Hang, conntest.HangUp, conntest.BadAccept, conntest.Garbage([]byte(controls + "\r\n\r\n")),
 		conntest.Status(200, http.Header{"X": {strings.Repeat("bodysecret", 100_000)}}),
 	}
 	for _, h := range []conntest.Handler{

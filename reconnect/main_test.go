@@ -75,7 +75,7 @@ func servePeer() {
 
 // send writes messages in bursts of up to 64 KiB, as a busy feed does.
 func send(c net.Conn, size, count int) {
-	frame := conntest.Frame{Head: conntest.Fin | conntest.BinaryFrame, Payload: make([]byte, size)}.Bytes()
+	frame := conntest.Frame{Head: conntest.Fin | 0x2, Payload: make([]byte, size)}.Bytes()
 	burst := bytes.Repeat(frame, 1+(64<<10)/len(frame))
 	for left := count * len(frame); left > 0; left -= len(burst) {
 		if _, err := c.Write(burst[:min(left, len(burst))]); err != nil {

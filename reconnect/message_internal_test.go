@@ -8,12 +8,12 @@ import (
 
 // A goroutine that OnSession has left behind may hold the mark just after it has come.
 func TestAMarkThatHasComeIsNotHeld(t *testing.T) {
-	m := newMark(true)
+	m := &mark{holds: 1}
 	require.True(t, m.hold())
 	require.False(t, m.release(nil), "the session itself holds it")
 	require.True(t, m.release(nil))
 	require.False(t, m.hold())
-	ended := newMark(true)
+	ended := &mark{holds: 1}
 	ended.over = true
 	require.False(t, ended.hold())
 }

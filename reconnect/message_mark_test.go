@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,6 +235,37 @@ func TestAMarkThatIsHeldComesWhenItIsReleased(t *testing.T) {
 	})
 }
 
+// A session has just ended, and its supervisor, which is in a layer, does not know that yet.
+func TestAMarkThatIsReleasedAfterItsSessionNeverComes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var n story
+		var release func()
+		busy := make(chan struct{})
+		goOn := sync.OnceFunc(func() { close(busy) })
+		defer goOn()
+		o := withPolicy(every(time.Second))
+		o.MarkRefetch, o.OnMessage, o.OnSeam = true, n.message, n.seam
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 1 {
+				release = o.HoldRefetch()
+			}
+			return nil
+		}
+		o.Layers = []*reconnect.Layer{{Receive: func(m reconnect.Message) bool { <-busy; return false }}}
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("a"))
+		synctest.Wait()
+		c.Redial(1, errLost)
+		time.Sleep(time.Minute) // for the farewell
+		release()
+		n.want(t)
+		goOn()
+		s.wantDial().accept()
+		n.want(t, "1: a", "seam 1", "mark 2")
+	})
+}
+
 // What a layer has released last calls OnSeam in a goroutine of its own, and yet not beside OnMessage. Its
 // context ends with the session.
 func TestTheMarkOfALayerComesNeverBesideOnMessage(t *testing.T) {
@@ -372,7 +404,7 @@ func TestNothingIsLeftOfTheMarkOfALayer(t *testing.T) {
 		c.Close()
 		<-c.Done()
 		require.Equal(t, time.Minute, time.Since(start))
-		require.Contains(t, seen.all(), "session 2: what is missing can be fetched now")
+		require.Contains(t, seen.all(), "session 2: missing messages can be fetched now")
 		require.Contains(t, overdue.all(), "OnSeam")
 	})
 }

@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/internal/inbox"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Opening is a new connection, of which [Options.OnSession] has sole use, and then each
-// [Layer] in turn. One goroutine may use it, until the function that got it returns. When the
-// last has returned, Read, Write, Deliver, AwaitReceipts and Resumed return an error.
+// Opening is a new connection, of which [Options.OnSession] has sole use, and then each [Layer] in turn.
+// One goroutine may use it, until the function that got it returns. When the last has returned, Read,
+// Write, Deliver, AwaitReceipts and Resumed return an error.
 type Opening struct {
 	Session  uint64        // the number of the session
 	Cause    error         // why the last session ended; nil for the first
-	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success; 0 while the session before lives
+	Downtime time.Duration // as in Session; 0 while the session before lives
 	Planned  bool          // the session replaces one that has not died: see [Rotation]
 
 	life     *lifetime
@@ -32,9 +32,8 @@ type Opening struct {
 	over     atomic.Bool
 }
 
-// Read returns the next message, in a slice of its own, which belongs to the caller. An
-// error means that the connection is lost; return it from OnSession. Read ends when the
-// context of OnSession does, because that cuts the connection.
+// Read returns the next message, in a slice of its own, which belongs to the caller. An error means that
+// the connection is lost; return it from OnSession. Read ends with the context of OnSession.
 func (o *Opening) Read() (conn.Message, error) {
 	if err := o.ended(); err != nil {
 		return conn.Message{}, err
@@ -47,8 +46,8 @@ func (o *Opening) Read() (conn.Message, error) {
 	return m, nil
 }
 
-// Write sends a message, whose data belongs to the caller again when Write returns. After an
-// error the connection is lost, unless it is [conn.ErrBadMessage]. Write ends as Read does.
+// Write sends a message, whose data belongs to the caller again when Write returns. After an error the
+// connection is lost, unless the error is [conn.ErrBadMessage]. Write ends as Read does.
 func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
@@ -83,28 +82,26 @@ func (o *Opening) failed(err error) error {
 	return o.l.Cause(err)
 }
 
-// Deliver passes a message on to the other layers, and if none of them takes it to the reader
-// of the Conn, because what comes between a subscription and its answer is part of the
-// stream. It returns when a copy of the message is in the inbox, or when OnMessage, which it
-// calls, has returned. It waits for room in a full inbox if the policy is InboxBlock, until
-// the context of OnSession ends. While the session before is still read (see [OverlapHold])
-// the copy is held instead.
+// Deliver passes a message on to the other layers, and to the reader of the Conn if no layer takes it:
+// a message between a subscription and its answer is part of the stream. It calls OnMessage, or puts a
+// copy of the message into the inbox. In a full inbox it waits for room if the policy is InboxBlock,
+// until the context of OnSession ends. While the session before is still read (see [OverlapHold]) the
+// copy is held instead.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver
 	}
 	if o.replaces.replacement != nil {
-		m.Data = slices.Clone(m.Data)
-		return o.replaces.pass(o.ctx, o.l, m, o.layer)
+		m.Data = inbox.Clone(m.Data)
+		return o.replaces.put(o.ctx, o.l, m, o.layer)
 	}
-	return o.receiver.deliver(o.ctx, o.l, m, o.layer)
+	return o.receiver.putDelivered(o.ctx, o.l, m, o.layer)
 }
 
-// AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its
-// fate, including all that earlier sessions wrote or tried. After it an application's own
-// record of what was sent is complete, so that it can decide what to send again. Messages
-// that are still queued are written when OnSession has returned. AwaitReceipts ends when the
-// context of OnSession does, with its cause.
+// AwaitReceipts waits until Outbox.OnReceipt has returned for every message that has its fate, so that
+// an application's own record of what earlier sessions sent is complete, and it can decide what to send
+// again. Messages that are still queued are written when OnSession has returned. AwaitReceipts ends
+// with the context of OnSession, and returns its cause.
 func (o *Opening) AwaitReceipts() error {
 	if o.over.Load() {
 		return errOver
@@ -112,14 +109,14 @@ func (o *Opening) AwaitReceipts() error {
 	return o.sender.outbox().AwaitReceipts(o.ctx)
 }
 
-// Resumed says that the protocol vouches for the stream: the server goes on where the last
-// session ended, so that nothing is missing. The seam then says so. Call it before Deliver. It
-// is an error without Options.Resumable.
+// Resumed says that the protocol vouches for the stream: the server goes on where the last session ended,
+// and nothing is missing. The seam then says so. Call it before Deliver. It is an error without
+// Options.Resumable.
 func (o *Opening) Resumed() error {
 	switch {
 	case o.over.Load():
 		return errOver
-	case !o.life.o.rare.Resumable:
+	case !o.life.o.Resumable:
 		return errNotResumable
 	}
 	o.l.resumed = true
@@ -128,8 +125,8 @@ func (o *Opening) Resumed() error {
 
 var errNotResumable = errors.New("reconnect: Opening.Resumed needs Options.Resumable, because otherwise the reader has got the seam already")
 
-// Conn returns the connection itself, for what else it may know, such as the subprotocol of
-// a [conn.WebSocket]. Use the methods of the Opening to read and write.
+// Conn returns the connection itself, such as to ask a [conn.WebSocket] for its subprotocol. Use the
+// methods of the Opening to read and write.
 func (o *Opening) Conn() conn.Conn { return o.l.Conn }
 
 var errOver = errors.New("reconnect: Opening used after OnSession returned")
@@ -149,7 +146,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	side.opening(o)
 	join := l.cutWith(ctx)
 	var err error
-	call := xsync.Go(func() { err = k.openLayers(l.hint().in(ctx), o) })
+	call := xsync.Go(func() { err = k.openLayers(l.extra.hint.in(ctx), o) })
 	select {
 	case <-call.Done():
 	case <-ctx.Done():
@@ -176,7 +173,7 @@ func (l *served) openContext(limit time.Duration) (context.Context, context.Canc
 	if limit <= 0 {
 		return l, func() {}
 	}
-	return context.WithTimeoutCause(l, limit, &OpenTimeoutError{limit})
+	return context.WithTimeoutCause(l, limit, openTimeout(limit))
 }
 
 // cutWith cuts l when ctx ends. The caller calls join in the end, which reports whether ctx has
@@ -214,19 +211,13 @@ func (k *keeper) openLayers(ctx context.Context, o *Opening) error {
 	return k.c.layers.open(ctx, o)
 }
 
-// OpenTimeoutError is the cause of the end of a session whose OnSession took too long. It is
-// a timeout and [context.DeadlineExceeded], so that its default verdict is ClassOverload.
-type OpenTimeoutError struct {
-	Limit time.Duration // Options.OpenTimeout
+// openTimeout is the cause of the end of a session whose OnSession took longer than this. It is a
+// timeout, so that its default verdict is ClassOverload.
+type openTimeout time.Duration
+
+func (limit openTimeout) Error() string {
+	return fmt.Sprintf("not ready within %v", time.Duration(limit))
 }
-
-func (e *OpenTimeoutError) Error() string { return fmt.Sprintf("not ready within %v", e.Limit) }
-
-// Timeout reports true.
-func (e *OpenTimeoutError) Timeout() bool { return true }
-
-// Reason returns backoff.ReasonOpen.
-func (e *OpenTimeoutError) Reason() backoff.Reason { return backoff.ReasonOpen }
-
-// Is reports whether target is [context.DeadlineExceeded].
-func (e *OpenTimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (limit openTimeout) Timeout() bool          { return true }
+func (limit openTimeout) Reason() backoff.Reason { return backoff.ReasonOpen }
+func (limit openTimeout) Is(target error) bool   { return target == context.DeadlineExceeded }

@@ -104,7 +104,7 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 	})
 }
 
-func TestDeliverDoesNothingWithOverflowDiscard(t *testing.T) {
+func TestDeliverDoesNothingWithInboxDiscard(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{
 			Inbox:     reconnect.Inbox{Overflow: reconnect.InboxDiscard},

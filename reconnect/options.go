@@ -12,75 +12,67 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or
-// [Conn.Messages] returns the messages, there is no login, and Write fails at once while no
-// session is ready.
+// Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or [Conn.Messages]
+// returns the messages, there is no login, and Write fails at once while no session is ready.
 type Options struct {
-	// Name says in the events of Trace which connection it is. It stands for Run.Name as
-	// well. Default: Run.Name.
-	Name string
-
-	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the
-	// answer. It has sole use of the connection. It runs in a goroutine of its own, which
-	// the supervisor waits for. Its context ends after OpenTimeout, and with the
-	// connection; when the context ends the connection is cut. An error means that the
-	// attempt has failed. Default: a connection is ready at once.
+	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the answer. An
+	// error means that the attempt has failed. OnSession has sole use of the connection. It runs in
+	// a goroutine of its own, which the supervisor waits for. Its context ends after OpenTimeout,
+	// and with the connection; when the context ends the connection is cut. Default: a connection
+	// is ready at once.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.
 	OpenTimeout time.Duration
 
-	// OnMessage is called with each message as it comes in (push), in the supervisor's
-	// goroutine, which reads the connection; [Opening.Deliver] calls it in that of
-	// OnSession. The data of m is valid until OnMessage returns. Its context ends with the
-	// session. Default: [Conn.Read] and [Conn.Messages] return the messages (pull).
+	// OnMessage is called with each message as it comes in (push), in the supervisor's goroutine,
+	// which reads the connection; [Opening.Deliver] calls it in the goroutine of OnSession. The
+	// data of m is valid until OnMessage returns. Its context ends with the session. Default:
+	// [Conn.Read] and [Conn.Messages] return the messages (pull).
 	//
-	// While OnMessage runs, the connection is not read and the peer's pings are not
-	// answered, so that the peer may hang up. If it takes long, let it hand the messages
-	// on, or use Read instead. [Trace.SlowHandler] reports that it is slow.
+	// While OnMessage runs, the connection is not read and the peer's pings are not answered, so
+	// that the peer may hang up. If it takes long, let it hand the messages on, or use Read
+	// instead. [Trace.SlowHandler] reports that it is slow.
 	//
-	// In OnMessage, OnSeam and Outbox.Keep no next session can come, because they run in
-	// the supervisor's goroutine. A Write that waits for a session, Await and Shutdown end
-	// there with the context that they get, so pass them ctx.
+	// No next session can come while OnMessage, OnSeam or Outbox.Keep runs, because they run in the
+	// supervisor's goroutine. A Write that waits for a session, Await and Shutdown end there with
+	// the context that they get, so pass them ctx.
 	OnMessage func(ctx context.Context, m Message)
 
-	// OnSeam is called with each seam, in order with OnMessage and in the supervisor's
-	// goroutine. Its context ends with the Conn. With MarkRefetch OnSeam gets the marks too, and
-	// MarkRefetch says in which goroutine and with which context. OnSeam is an error without
-	// OnMessage, because Read returns the seams. Default: none.
+	// OnSeam is called with each seam, in order with OnMessage and in the supervisor's goroutine.
+	// Its context ends with the Conn. With MarkRefetch OnSeam gets the marks too: see there. It is
+	// an error without OnMessage, because Read returns the seams. Default: none.
 	OnSeam func(ctx context.Context, s *Seam)
 
 	// Inbox bounds the messages that wait to be read. It is an error with OnMessage.
 	Inbox Inbox
 
-	// WhenDown says what Write and Send do while no session is ready. Default:
-	// WhenDownFail.
+	// WhenDown says what Write and Send do while no session is ready. Default: WhenDownFail.
 	WhenDown WhenDown
 
-	// Outbox bounds the messages that wait to be sent, and has the callback for what
-	// became of them. [Conn.Send] needs it.
+	// Outbox bounds the messages that wait to be sent, and has the callback for their fates.
+	// [Conn.Send] needs it.
 	Outbox Outbox
 
-	// KeepAlive says what is written when nothing was for a while. Default: nothing.
+	// KeepAlive writes a message when nothing was written for a while. Default: nothing.
 	KeepAlive KeepAlive
 
-	// Pace limits the messages and pings that we send by one connection, those of OnSession,
-	// Probe and KeepAlive included, to so many in any interval: see [budget.Window]. What would
-	// be too much waits, in order. The answers to the peer's pings and the close frame
-	// neither wait nor count. Each connection has a window of its own, so that while one session
-	// replaces another twice as much may be sent. A probe that waits until its time is over
-	// does not count as one that was not answered. Default: no limit.
+	// Pace limits the messages and pings that we send by one connection, also from OnSession, Probe
+	// and KeepAlive, to so many in any interval: see [budget.Window]. A message above the limit
+	// waits, in order. Answers to the peer's pings and the close frame neither wait nor count. A
+	// probe that is still waiting when its time is over does not count as unanswered. Each
+	// connection has a window of its own: while one session replaces another twice as much may be
+	// sent. Default: no limit.
 	Pace budget.Window
 
 	// Layers are what is above the connection: see [Layer]. Default: none.
 	Layers []*Layer
 
-	// Resumable says that OnSession may call [Opening.Resumed]. The seam after a session
-	// then comes to the reader when the next session is ready, or has delivered its first
-	// message, because only then it is known whether anything is missing. Until then the reader
-	// does not learn of the loss, except by Trace and Status. OnSeam may run in the goroutine
-	// of OnSession. If a session is lost while another is being made to replace it, the seam
-	// comes at once, and is not Resumed. Default: the seam comes at once.
+	// Resumable says that OnSession may call [Opening.Resumed]. Then the seam after a session comes
+	// when the next session is ready or has delivered its first message, because only then it is
+	// known whether anything is missing. Until then only Trace and Status show the loss. OnSeam may
+	// run in the goroutine of OnSession. If a session is lost during its rotation, the seam comes
+	// at once, and is not Resumed. Default: the seam comes at once.
 	Resumable bool
 
 	// MarkRefetch says that the application fetches what it has missed, for instance a snapshot by
@@ -88,41 +80,34 @@ type Options struct {
 	// Dropped 0, and the number of the session. From there on a refetch misses nothing, because what
 	// the server sends later comes by that session. See [Seam].
 	//
-	// The mark comes when the session is ready (after OnSession, and so after what OnSession waits
-	// for), when the seam of the session before was given, and when each [Opening.HoldRefetch] is
-	// released: a subscription.Set holds the mark until the session has what was wanted when the
-	// session began. If the session ends before that, or before the mark is read, there is no mark;
-	// that of the next session follows.
+	// The mark comes when all of these have happened: OnSession has returned, the seam of the
+	// session before was given, and each [Opening.HoldRefetch] is released. A subscription.Set holds
+	// the mark until the session has the subscriptions that were wanted when it began. If the session
+	// ends before that, or before the mark is read, there is no mark; the next session has its own.
 	//
-	// OnSeam gets the mark, and so it is an error with OnMessage and without OnSeam. The context of
+	// OnSeam gets the mark: MarkRefetch is an error with OnMessage and without OnSeam. The context of
 	// that call ends with the session. If a layer was the last to hold the mark, the call has a
 	// goroutine of its own, never at the same time as OnMessage or another OnSeam. Default: no marks.
 	MarkRefetch bool
 
-	// Rotate says when a session is replaced by another. Default: when [Conn.Rotate] asks
-	// for it.
+	// Rotate says when a session is replaced by another. Default: when [Conn.Rotate] asks for it.
 	Rotate Rotation
 
-	// ReadAdvice returns the advice in the close frame that ends a session. It must be pure.
-	// Default: [ReadAdvice].
-	ReadAdvice func(code int, reason string) (Advice, bool)
-
-	// CloseTimeout is how long Shutdown, [Conn.Redial] and a rotation wait for the peer's answer
-	// to a close. Shutdown waits no longer than its context, Redial and a rotation wait no longer
-	// than 1 s. Redial does not wait for a silent peer: one that is probed, and has sent nothing
-	// for half of Liveness.Limit. Default: 5 s. Negative: Redial and a rotation cut the
-	// connection at once; Shutdown still sends its close frame, and waits for the default.
+	// CloseTimeout is how long Shutdown, [Conn.Redial] and a rotation wait for the peer's answer to a
+	// close. Shutdown also ends with its context. Redial and a rotation wait 1 s at most, and Redial
+	// does not wait for a silent peer: a peer that is probed, and has sent nothing for half of
+	// Liveness.Limit. Default: 5 s. Negative: Redial and a rotation cut the connection at once, and
+	// Shutdown waits for the default.
 	CloseTimeout time.Duration
 
 	// Liveness says when a silent peer is dead.
 	Liveness Liveness
 
-	// Stall says when a peer that is alive, but sends no messages, is given up. Default:
-	// never.
+	// Stall says when a peer that is alive, but sends no messages, is given up. Default: never.
 	Stall Stall
 
-	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be nil, because
-	// a Conn has the method [Conn.Kick].
+	// Run says how to redial: policy, verdicts, gate, trace. Its Kick must be nil, because a Conn has
+	// the method [Conn.Kick].
 	Run RunOptions
 }
 
@@ -136,8 +121,7 @@ type Inbox struct {
 	// Default: 16 MiB. Negative: an error.
 	Bytes int
 
-	// Overflow says what happens to a message for which there is no room. Default:
-	// InboxBlock.
+	// Overflow says what happens to a message for which there is no room. Default: InboxBlock.
 	Overflow InboxOverflow
 }
 
@@ -181,47 +165,43 @@ const (
 	WhenDownKeep
 )
 
-// Outbox bounds the messages of [Conn.Send] that wait to be sent, and has the callback for
-// what became of them. The zero value is right for a program that only uses [Conn.Write];
-// to set anything but OneByOne without OnReceipt is an error.
+// Outbox bounds the messages of [Conn.Send] that wait to be sent, and has the callback for their
+// fates. The zero value is right for a program that only uses [Conn.Write]. Without OnReceipt, each
+// field but OneByOne is an error.
 type Outbox struct {
-	// OnReceipt is called exactly once with what became of each message that Send
-	// accepted, and gives the data of the message back. The calls come one after the other
-	// in a goroutine of their own, which ends before the Conn does. They come in the order
-	// in which the fates were settled; messages that were written keep the order of Send.
-	// The context ends with the Conn. While OnReceipt runs messages go on being written,
-	// but when as many receipts wait for it as messages may wait, Send refuses more.
-	// Default: none, and Send is an error.
+	// OnReceipt is called exactly once with the fate of each message that Send accepted, and gives
+	// the data of the message back. The calls come one after the other, in the order in which the
+	// fates were settled; messages that were written keep the order of Send. They have a goroutine
+	// of their own, which ends before the Conn does. The context ends with the Conn. While OnReceipt
+	// runs messages go on being written, but when as many receipts wait for it as messages may wait,
+	// Send refuses more. Default: none, and Send is an error.
 	OnReceipt func(ctx context.Context, r Receipt)
 
 	// Messages is how many may wait. Default: 1024. Negative: an error.
 	Messages int
 
-	// Bytes is how much data they may have together. A message that is larger than this is
-	// refused. Default: 16 MiB. Negative: an error.
+	// Bytes is how much data they may have together. A larger message is refused. Default: 16 MiB.
+	// Negative: an error.
 	Bytes int
 
-	// Age is how long a message may wait. Then it is dropped, with ErrExpired. Default:
-	// 5 min. Negative: for ever, or until its Deadline.
+	// Age is how long a message may wait. Then it is dropped, with ErrExpired. Default: 5 min.
+	// Negative: for ever, or until its Deadline.
 	Age time.Duration
 
-	// Overflow says what happens to a message for which there is no room. Default:
-	// OutboxRefuse.
+	// Overflow says what happens to a message for which there is no room. Default: OutboxRefuse.
 	Overflow OutboxOverflow
 
-	// OneByOne hands each message to the kernel by itself, for a peer that expects one
-	// message in a TCP segment or in a TLS record; TCP may join two messages all the same,
-	// if the peer reads slowly. A message then costs a system call of its own, so that a
-	// burst of small messages takes several times as much CPU time. OneByOne needs no
-	// OnReceipt. Default: messages that wait at the same time are handed over together, as
+	// OneByOne hands each message to the kernel by itself, for a peer that expects one message in a
+	// TCP segment or in a TLS record. (TCP may still join two messages if the peer reads slowly.) A
+	// message then costs a system call of its own: a burst of small messages takes several times as
+	// much CPU time. Default: messages that wait at the same time are handed over together, as
 	// [Conn.Send] says.
 	OneByOne bool
 
-	// Keep decides about each message of Send that still waits when a ready session is
-	// lost because of cause. True keeps the message for the next session. False drops it,
-	// with ErrSessionLost, and OnReceipt gets it. Keep is called in the supervisor's
-	// goroutine, and must not change the data; its context ends with the Conn. It is an
-	// error without WhenDownKeep. Default: all are kept.
+	// Keep decides about each message of Send that still waits when a ready session is lost because
+	// of cause. True keeps the message for the next session. False drops it, with ErrSessionLost, and
+	// OnReceipt gets it. Keep is called in the supervisor's goroutine, and must not change the data;
+	// its context ends with the Conn. It is an error without WhenDownKeep. Default: all are kept.
 	Keep func(ctx context.Context, o Outgoing, cause error) bool
 }
 
@@ -245,46 +225,46 @@ const (
 	OutboxReplaceKey
 )
 
-// Liveness says when a peer is dead. Any byte from it is a sign of life, and so is room that
-// it makes for the rest of a large message. A peer that was silent for a third of Limit is
-// probed, after two thirds again, and at the limit the connection is cut, with [ErrSilent].
-// A probe is the protocol's ping, or Probe. An answered ping is a sign of life. Time for which the
-// process was stopped does not count for a probe.
+// Liveness says when a peer is dead. A peer that was silent for a third of Limit is probed, after two
+// thirds again, and at the limit the connection is cut, with [ErrSilent]. A probe is the protocol's
+// ping, or Probe. Signs of life are any byte from the peer, the answer to a ping, and room that the
+// peer makes for the rest of a large message. After the machine was suspended the peer is probed at
+// once, and the connection is cut if nothing comes within a third of the limit.
 //
-// There is no verdict on the peer without a way to probe it. Nor is there one while the
-// application does not read: while OnMessage runs, or while the inbox is full and its policy is
-// InboxBlock. After the machine was suspended the peer is probed at once, and the connection
-// is cut if nothing comes within a third of the limit.
+// There is no verdict on the peer
 //
-// The limit learns, because a busy peer may answer late. Each session in a row
-// that was ready, was probed and has ended as silent doubles the limit of the next one, up to 8
-// times Limit. While the limit has grown each session is probed as soon as it is ready, whatever
-// comes from the peer. Limit holds again:
+//   - without a way to probe it;
+//   - while the application does not read: while OnMessage runs, or while the inbox is full and its
+//     policy is InboxBlock;
+//   - for time for which the process was stopped.
+//
+// The limit learns, because a busy peer may answer late. Each session in a row that was ready, was
+// probed and has ended as silent doubles the limit of the next one, up to 8 times Limit. While the
+// limit has grown each session is probed as soon as it is ready. Limit holds again
 //
 //   - when a ping is answered within two thirds of Limit; with Probe, when anything comes within
 //     that time after it;
 //   - after a session that has ended otherwise, unless that session was once silent for Limit.
 //
-// [Trace.Overdue] reports ("reader") that nobody has read a full inbox for as long as Limit.
-// A slow reader alone never costs the connection. But if nothing was read for that long, and
-// the peer has ended or reset the connection meanwhile, the session is lost. Only Linux can
-// see that without reading. On other systems the end shows when there is room in the inbox,
-// so a program that only writes should use [InboxDiscard].
+// [Trace.Overdue] reports ("reader") that nobody has read a full inbox for as long as Limit. A slow
+// reader alone never costs the connection. But if the peer has ended the connection meanwhile, the
+// session is lost. Only Linux can see that without reading. On other systems the end shows when
+// there is room in the inbox, so a program that only writes should use [InboxDiscard].
 type Liveness struct {
 	// Limit is how long a peer may be silent, until the limit has grown. Default: 30 s.
 	// Negative: for ever.
 	Limit time.Duration
 
-	// Probe asks the peer for a sign of life: it writes something that the peer answers. It
-	// need not wait for the answer, which is received like any message. It runs in a
-	// goroutine of its own. Its context ends after a third of the limit, and with the session.
-	// An error, unless the context has ended, ends the session. Probe is an error with a
-	// negative Limit, unless ProbeEvery is set. Default: the protocol's ping, if it has one.
+	// Probe asks the peer for a sign of life: it writes something that the peer answers. It need not
+	// wait for the answer, which is received like any message. It runs in a goroutine of its own. Its
+	// context ends after a third of the limit, and with the session. An error, unless the context has
+	// ended, ends the session. Probe is an error with a negative Limit, unless ProbeEvery is set.
+	// Default: the protocol's ping, if it has one.
 	Probe func(ctx context.Context, write func(conn.Message) error) error
 
-	// ProbeEvery is how often the peer is probed though it is not silent, for a server that wants
-	// a ping every so often. The probes of a silent peer count. Default, and negative:
-	// never.
+	// ProbeEvery probes the peer at this interval even if it is not silent, for a server that wants a
+	// ping every so often. The interval counts from the last probe of any kind. Default, and
+	// negative: never.
 	ProbeEvery time.Duration
 
 	now func() time.Time // the wall clock, which shows that the machine was suspended; tests set it
@@ -293,19 +273,17 @@ type Liveness struct {
 // ErrSilent is the cause of the end of a session whose peer was silent for [Liveness.Limit].
 var ErrSilent = watch.ErrSilent
 
-// Stall says when a connection is given up that brings no messages, although its peer may
-// answer every ping. The cause is then [ErrStalled]. With each session in a row that was
-// given up without a message the limit doubles, up to 32 times, because the market may be
-// closed. There is no verdict while the application does not read.
+// Stall says when a connection is given up that brings no messages, although its peer may answer
+// every ping. The cause is then [ErrStalled]. With each session in a row that was given up without a
+// message the limit doubles, up to 32 times, because the market may be closed. There is no verdict
+// while the application does not read.
 type Stall struct {
-	// Limit is how long there may be no message in a ready session. Default, and
-	// negative: for ever.
+	// Limit is how long there may be no message in a ready session. Default, and negative: for ever.
 	Limit time.Duration
 
-	// Expected reports whether messages are expected at a time, such as in a market's
-	// hours. The silence counts from when it first does. It is called in the goroutine of a
-	// timer when the session is ready, and then 8 times in Limit. It is an error without a
-	// Limit. Default: always.
+	// Expected reports whether messages are expected at a time, such as in a market's hours. The
+	// silence counts from when it first does. It is called in the goroutine of a timer when the
+	// session is ready, and then 8 times in Limit. It is an error without a Limit. Default: always.
 	Expected func(time.Time) bool
 }
 
@@ -328,37 +306,33 @@ func (o *Options) validate() error {
 		return errors.New("reconnect: Options.Liveness.Probe with a negative Limit, and without ProbeEvery, is never called")
 	case o.Stall.Limit <= 0 && o.Stall.Expected != nil:
 		return errors.New("reconnect: Options.Stall.Expected without a Limit is never asked")
-	case o.Name != "" && o.Run.Name != "" && o.Run.Name != o.Name:
-		return fmt.Errorf("reconnect: Options.Name is %q, and Options.Run.Name is %q: set one of them", o.Name, o.Run.Name)
 	case o.Run.Kick != nil:
 		return errors.New("reconnect: Options.Run.Kick is not for a Conn: use its method Kick")
 	}
 	if err := o.Pace.Validate(); err != nil {
 		return fmt.Errorf("reconnect: Options.Pace: %w", err)
 	}
-	return cmp.Or(o.Inbox.validate(), o.KeepAlive.validate(), validateLayers(o.Layers), o.Rotate.validate(o.Run.OneConnection), o.Outbox.validate(o.WhenDown))
+	in, out := &o.Inbox, &o.Outbox
+	return cmp.Or(
+		validateLimits("Inbox", in.Messages, in.Bytes, in.Overflow, InboxDiscard), o.KeepAlive.validate(), validateLayers(o.Layers),
+		o.Rotate.validate(o.Run.OneConnection), validateLimits("Outbox", out.Messages, out.Bytes, out.Overflow, OutboxReplaceKey),
+		out.validate(o.WhenDown))
 }
 
-func (i *Inbox) validate() error {
+func validateLimits[O ~uint8](queue string, messages, bytes int, overflow, last O) error {
 	switch {
-	case i.Messages < 0:
-		return fmt.Errorf("reconnect: Options.Inbox.Messages is negative: %d", i.Messages)
-	case i.Bytes < 0:
-		return fmt.Errorf("reconnect: Options.Inbox.Bytes is negative: %d", i.Bytes)
-	case i.Overflow > InboxDiscard:
-		return fmt.Errorf("reconnect: Options.Inbox.Overflow is none of the policies: %d", i.Overflow)
+	case messages < 0:
+		return fmt.Errorf("reconnect: Options.%s.Messages is negative: %d", queue, messages)
+	case bytes < 0:
+		return fmt.Errorf("reconnect: Options.%s.Bytes is negative: %d", queue, bytes)
+	case overflow > last:
+		return fmt.Errorf("reconnect: Options.%s.Overflow is none of the policies: %d", queue, overflow)
 	}
 	return nil
 }
 
 func (o *Outbox) validate(down WhenDown) error {
 	switch {
-	case o.Messages < 0:
-		return fmt.Errorf("reconnect: Options.Outbox.Messages is negative: %d", o.Messages)
-	case o.Bytes < 0:
-		return fmt.Errorf("reconnect: Options.Outbox.Bytes is negative: %d", o.Bytes)
-	case o.Overflow > OutboxReplaceKey:
-		return fmt.Errorf("reconnect: Options.Outbox.Overflow is none of the policies: %d", o.Overflow)
 	case o.OnReceipt == nil && (o.Messages != 0 || o.Bytes != 0 || o.Age != 0 || o.Overflow != 0 || o.Keep != nil):
 		return errors.New("reconnect: Options.Outbox without OnReceipt: only Send uses it, which needs OnReceipt")
 	case o.Keep != nil && down != WhenDownKeep:

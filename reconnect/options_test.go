@@ -143,10 +143,3 @@ func numbers(t reflect.Type, path string, index []int) map[string][]int {
 	}
 	return found
 }
-
-// A name may be in either place, but there may not be two.
-func TestTwoNamesAreRefused(t *testing.T) {
-	dial := reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return nil, errLost })
-	_, err := reconnect.New(dial, &reconnect.Options{Name: "a", Run: reconnect.RunOptions{Name: "b"}})
-	require.ErrorContains(t, err, `Options.Name is "a", and Options.Run.Name is "b"`)
-}

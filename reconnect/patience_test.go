@@ -21,7 +21,7 @@ import (
 // answerLate makes a server answer each ping after a while, and read on meanwhile.
 func answerLate(server *wsServer, late time.Duration) {
 	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, OnPingReceived: func(ctx context.Context, payload []byte) bool {
-		pong := conntest.Frame{Head: conntest.Fin | conntest.PongFrame, Payload: bytes.Clone(payload)}.Bytes()
+		pong := conntest.Frame{Head: conntest.Fin | 0xA, Payload: bytes.Clone(payload)}.Bytes()
 		pipe := conntest.PipeOf(ctx)
 		time.AfterFunc(late, func() { pipe.Server().Write(pong) })
 		return false

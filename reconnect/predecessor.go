@@ -1,7 +1,6 @@
 package reconnect
 
 import (
-	"context"
 	"net"
 	"time"
 
@@ -9,19 +8,17 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/handover"
 )
 
-// predecessor is the side of the supervisor whose session is replaced. With OverlapBreakFirst it
-// makes the next session, too.
+// predecessor is the side of the supervisor whose session is replaced. With OverlapBreakFirst it also makes
+// the next session.
 type predecessor struct {
+	alone
 	*replacement
-	k *keeper
 }
 
-func (r predecessor) breaks() bool { return r.c.life.o.rare.Rotate.Overlap == OverlapBreakFirst }
+func (r predecessor) breaks() bool { return r.c.life.o.Rotate.Overlap == OverlapBreakFirst }
 
-func (r predecessor) describe(*Session)                      {}
-func (r predecessor) rests(bool)                             {}
-func (r predecessor) receive(context.Context, *served) error { return nil }
-func (r predecessor) failed(err error)                       { r.bridged(err) }
+func (r predecessor) describe(*Session) {}
+func (r predecessor) failed(err error)  { r.bridged(err) }
 
 func (r predecessor) opening(o *Opening) {
 	r.tell(func(m *handover.Machine) { o.Planned = r.breaks() && m.Planned() })
@@ -29,15 +26,15 @@ func (r predecessor) opening(o *Opening) {
 
 // ready ends a rotation that has closed the session first.
 func (r predecessor) ready(l *served) (marks bool, err error) {
-	marks, err = alone{r.k}.ready(l)
+	marks, err = r.alone.ready(l)
 	l.calling.enter(&elsewhere)
 	r.bridged(nil)
 	l.calling.leave()
 	return marks, err
 }
 
-// bridged is called when a session of the supervisor is ready, or could not be made because of
-// err. It ends a rotation that has closed the session first.
+// bridged ends a rotation that has closed the session first: a session of the supervisor is ready, or could
+// not be made because of err.
 func (r predecessor) bridged(err error) {
 	ends := false
 	r.tell(func(m *handover.Machine) { ends = m.Bridged() })
@@ -47,13 +44,12 @@ func (r predecessor) bridged(err error) {
 	r.stop()
 	r.lower()
 	if err != nil {
-		r.c.sender.outbox().Strand(&r.old.Link, r.cause, true, r.old.keeps(&r.c.life, r.cause))
+		r.c.sender.outbox().Strand(&r.old.Link, r.cause, r.old.keeps(&r.c.life, r.cause))
 	}
 	r.report(err)
 }
 
-// lower says that messages need not wait any more for the session that takes the place of one
-// that was closed first.
+// lower says that messages need not wait any more for the session after OverlapBreakFirst.
 func (r *replacement) lower() {
 	r.c.life.Bridging.Store(false)
 	r.c.state.changed.Broadcast()
@@ -62,7 +58,7 @@ func (r *replacement) lower() {
 // endBridge is the timer's callback: messages have waited long enough.
 func (r *replacement) endBridge() {
 	r.lower()
-	r.c.sender.outbox().Strand(&r.old.Link, r.cause, false, nil)
+	r.c.sender.outbox().Strand(&r.old.Link, r.cause, nil)
 }
 
 func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
@@ -95,8 +91,8 @@ func (r predecessor) marks() *served {
 	return l
 }
 
-// release gives the reader what was held. If the inbox has no room, that ends the successor's
-// session, and the reader gets no more of it.
+// release gives the reader the held messages. If the inbox has no room, the successor's session ends, and
+// the rest is dropped.
 func (r predecessor) release() {
 	if r.breaks() {
 		return
@@ -121,7 +117,7 @@ func (r predecessor) release() {
 			if refused || r.c.life.Closed.Load() {
 				break
 			}
-			if err := r.c.receiver.give(l, Message(m)); err != nil {
+			if err := r.c.receiver.putAnyway(l, Message(m)); err != nil {
 				refused = true
 				l.Cut(err)
 			}

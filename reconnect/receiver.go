@@ -26,7 +26,7 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 	r.life, r.take = life, take
 	switch {
 	case life.o.OnMessage != nil:
-		if life.o.rare.Rotate.Overlap == OverlapMix || life.o.rare.MarkRefetch {
+		if life.o.Rotate.Overlap == OverlapMix || life.o.MarkRefetch {
 			r.turn = new(xsync.Slot)
 		}
 	case life.o.Inbox.Overflow != InboxDiscard:
@@ -34,8 +34,8 @@ func (r *receiver) start(life *lifetime, take func(m Message, but int) bool) {
 	}
 }
 
-// collectFrom lets the inbox collect the messages that l has at hand, if l announces when it
-// waits. That wait also ends a pause of l.
+// collectFrom lets the inbox collect the messages that l has at hand, if l announces its waits. A wait also
+// ends a pause of l.
 func (r *receiver) collectFrom(l *served) {
 	r.inbox.Collect(l.Transport != nil && l.Transport.BeforeBlock(func() {
 		r.inbox.Publish()
@@ -43,26 +43,21 @@ func (r *receiver) collectFrom(l *served) {
 	}))
 }
 
-// taken reports whether a layer has taken m. The one with the number but, which passes m on, is not
-// asked.
+// taken reports whether a layer has taken m. Layer number but, which passes m on, is not asked.
 func (r *receiver) taken(m Message, but int) bool { return r.take != nil && r.take(m, but) }
 
-// receive reads l until it is lost, and returns why. It runs in the supervisor's
-// goroutine.
+// receive reads l until it is lost, and returns why. It runs in the supervisor's goroutine.
 func (r *receiver) receive(ctx context.Context, l *served) error {
-	switch {
-	case r.life.o.OnMessage != nil:
-		err := r.push(l)
-		l.Resume() // not if OnMessage ended this goroutine: see keeper.serving
-		return l.EndedBy(err)
-	case r.inbox == nil:
-		return l.EndedBy(r.discard(l))
-	default:
+	if r.inbox != nil {
 		return l.EndedBy(r.fill(ctx, l))
 	}
+	err := r.push(l)
+	l.Resume() // not if OnMessage ended this goroutine: see keeper.serving
+	return l.EndedBy(err)
 }
 
-// push hands each message to OnMessage.
+// push hands each message to OnMessage. Without OnMessage it reads all the same, because pings are
+// answered only meanwhile.
 func (r *receiver) push(l *served) error {
 	p := link.NewPage(&l.Link)
 	defer p.Free()
@@ -74,7 +69,7 @@ func (r *receiver) push(l *served) error {
 		r.life.counts.in.Received(m)
 		l.Heard()
 		l.Pause(link.Handling)
-		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) {
+		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) && r.life.o.OnMessage != nil {
 			r.call(l, msg)
 		}
 		p.Done(m)
@@ -91,9 +86,9 @@ func (r *receiver) call(ctx context.Context, m Message) {
 	r.life.o.OnMessage(ctx, m)
 }
 
-// pass gives the reader a message that belongs to the receiver and that l has brought. The
-// caller, which reads l, may not be the only goroutine that gives messages.
-func (r *receiver) pass(ctx context.Context, l *served, m Message) error {
+// put gives the reader a message of l, whose data belongs to the receiver. The caller, which reads l,
+// may not be the only goroutine that gives messages.
+func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		l.Pause(link.Handling)
@@ -110,10 +105,10 @@ func (r *receiver) pass(ctx context.Context, l *served, m Message) error {
 	return r.inbox.Put(inbox.Item(m), inbox.Beside)
 }
 
-// give is pass for a message of l, which another goroutine reads. It waits for room while l lives.
-// After that it does without, because a redial does not wait for a slow reader, and what has come
-// can be read after Shutdown. But if the inbox is overfull already, it is an error.
-func (r *receiver) give(l *served, m Message) error {
+// putAnyway is put for a message of l, which another goroutine reads. It waits for room until l ends; then it
+// adds m to the full inbox, so that a redial never waits for a slow reader. If the inbox is overfull
+// already, that is an error.
+func (r *receiver) putAnyway(l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		r.call(l, m)
@@ -167,72 +162,33 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 	return net.ErrClosed
 }
 
-// discard reads and keeps nothing. It reads because pings are answered only meanwhile.
-func (r *receiver) discard(l *served) error {
-	p := link.NewPage(&l.Link)
-	defer p.Free()
-	for !l.Ended() {
-		m, err := p.Read()
-		if err != nil {
-			return err
-		}
-		r.life.counts.in.Received(m)
-		l.Heard()
-		r.taken(Message{Message: m, Session: l.Session}, noLayer)
-		p.Done(m)
-	}
-	return net.ErrClosed
-}
-
 // awaitRoom waits until there is room in the inbox, or until ctx or l ends. It waits only if
 // the policy is InboxBlock. If it has waited, l is paused: the caller ends the pause.
 func (r *receiver) awaitRoom(ctx context.Context, l *served) error {
 	for r.life.o.Inbox.Overflow == InboxBlock && r.inbox.Full() {
-		if err := r.blocked(ctx, l); err != nil {
+		room := r.inbox.Room()
+		if !r.inbox.Full() {
+			return nil
+		}
+		if err := l.block(ctx, room); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// blocked waits until there may be room.
-func (r *receiver) blocked(ctx context.Context, l *served) error {
-	room := r.inbox.Room()
-	if !r.inbox.Full() {
-		return nil
-	}
-	l.Pause(link.Blocked)
-	l.liveness.Blocked()
-	select {
-	case <-room:
-		return nil
-	case <-l.Done():
-		return l.Cause(net.ErrClosed)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// deliver passes on a message that OnSession has read, or the layer with the number but.
-func (r *receiver) deliver(ctx context.Context, l *served, m conn.Message, but int) error {
+// putDelivered passes on a message that OnSession has read, or the layer with the number but.
+func (r *receiver) putDelivered(ctx context.Context, l *served, m conn.Message, but int) error {
 	msg := Message{Message: m, Session: l.Session}
 	if r.taken(msg, but) {
 		return nil
 	}
 	r.settle(l)
 	l.delivered = true
-	switch {
-	case r.life.o.OnMessage != nil:
-		r.call(l, msg)
-		return nil
-	case r.inbox == nil:
-		return nil
+	if r.inbox != nil {
+		msg.Data = inbox.Clone(msg.Data)
 	}
-	err := r.awaitRoom(ctx, l)
-	if l.Unpause(); err != nil {
-		return err
-	}
-	return r.inbox.Put(inbox.Item(msg), inbox.Delivered)
+	return r.put(ctx, l, msg)
 }
 
 // holdSeam keeps the seam after the session of l until the next session is ready.
@@ -241,18 +197,18 @@ func (r *receiver) holdSeam(l *served, s *Seam) {
 	r.late = s
 }
 
-// settle gives the reader the seam that waits, because the session of l is ready or delivers
-// something, or because everything ends.
+// settle gives the reader the seam that waits: the session of l is ready or delivers something, or the Conn
+// ends.
 func (r *receiver) settle(l *served) {
 	if s := r.late; s != nil {
 		r.late = nil
 		s.Resumed = l.resumed
-		r.seam(l, s)
+		r.putSeam(l, s)
 	}
 }
 
-// seam calls OnSeam, or puts s into the inbox.
-func (r *receiver) seam(l *served, s *Seam) {
+// putSeam calls OnSeam, or puts s into the inbox.
+func (r *receiver) putSeam(l *served, s *Seam) {
 	switch {
 	case r.life.o.OnSeam != nil:
 		if r.turn != nil {
@@ -267,15 +223,17 @@ func (r *receiver) seam(l *served, s *Seam) {
 	}
 }
 
-// Read returns the next message. Its data is in buf if that is large enough, and else in a
-// new slice of the exact size; it belongs to the caller. buf may be nil. Where a connection
-// was lost the error is a *[Seam]: read on. Any other error is the cause of ctx, or the end
-// of the Conn: [net.ErrClosed] at once after Close; or the error that [Conn.Err] returns,
-// when everything has been read, after Shutdown or if the Conn has ended by itself.
+// Read returns the next message. Its data is in buf if that is large enough, and else in a new slice of
+// the exact size; it belongs to the caller. buf may be nil. Where a connection was lost the error is a
+// *[Seam]: read on. Any other error is
 //
-// The end of ctx ends this call and nothing else. Goroutines that read at the same time
-// take turns, those that range over Messages too. Read is an error on a Conn with OnMessage
-// or [InboxDiscard].
+//   - the cause of ctx, which ends this call and nothing else;
+//   - [net.ErrClosed], at once after Close;
+//   - the error of [Conn.Err], when everything has been read, after Shutdown or if the Conn has ended by
+//     itself.
+//
+// Goroutines that read at the same time take turns. Read is an error on a Conn with OnMessage or
+// [InboxDiscard].
 func (c *Conn) Read(ctx context.Context, buf []byte) (m Message, err error) {
 	in := c.receiver.inbox
 	if in == nil {
@@ -326,9 +284,9 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 	}
 }
 
-// Messages returns the stream of messages. The data of each is in a slice of its own and of
-// the exact size, which belongs to the caller. Where a connection was lost the error is a
-// *[Seam]; the stream goes on. Any other error is the last pair: see [Conn.Read].
+// Messages returns the stream of messages: each pair is the result of a [Conn.Read] without a buffer.
+// Where a connection was lost the error is a *[Seam]; the stream goes on. Any other error is the last
+// pair.
 func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
@@ -343,15 +301,7 @@ func (c *Conn) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	}
 }
 
-// limits returns the options of the inbox. With the policies that the inbox does not know it is not
-// used.
+// limits returns the options of the inbox. With InboxDiscard there is none.
 func (i *Inbox) limits() inbox.Options {
-	o := inbox.Options{Messages: i.Messages, Bytes: i.Bytes}
-	switch i.Overflow {
-	case InboxDropOldest:
-		o.Overflow = inbox.DropOldest
-	case InboxDisconnect:
-		o.Overflow = inbox.Disconnect
-	}
-	return o
+	return inbox.Options{Messages: i.Messages, Bytes: i.Bytes, Overflow: inbox.Overflow(i.Overflow)}
 }

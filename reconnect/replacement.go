@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -49,22 +50,19 @@ type replacement struct {
 func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	at := time.Now()
 	r := &replacement{
-		c: c, old: l, session: l.Session, cause: a.Cause,
+		c: c, old: l, session: l.Session, cause: cmp.Or(a.Cause, ErrRotated),
 		due:     at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond)),
-		machine: handover.New(handover.Overlap(c.life.o.rare.Rotate.Overlap)),
+		machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap)),
 		givenUp: make(chan struct{}), released: make(chan struct{}), gone: make(chan struct{}),
-	}
-	if r.cause == nil {
-		r.cause = ErrRotated
 	}
 	r.next.c, r.next.origin = c, new(origin)
 	r.next.origin.follows.Store(r)
 	return r
 }
 
-// enlist makes r the replacement of the present session, or lets it wait for the end of the one
-// that is under way. first says that r may be scheduled; ok, that r has a use. The lock and the
-// look at the link make sure that a session which is lost gets no replacement any more.
+// enlist makes r the replacement of the present session, or lets it wait for the end of another. first says
+// that r may be scheduled; ok, that r has a use. The lock and the look at the link make sure that a
+// session which is lost gets no replacement any more.
 func (r *replacement) enlist(hint Advice) (first, ok bool) {
 	c := r.c
 	c.state.mu.Lock()
@@ -89,8 +87,7 @@ func (r *replacement) enlist(hint Advice) (first, ok bool) {
 // schedule sets the timer for begin.
 func (r *replacement) schedule() { r.start.Set(max(time.Until(r.due), 0), r.begin) }
 
-// vacate makes room for another rotation of the Conn, such as the one that waits. A successor is
-// alone from now on.
+// vacate makes room for another rotation of the Conn, which may wait. A successor is alone from now on.
 func (r *replacement) vacate() {
 	r.next.origin.follows.Store(nil)
 	r.c.state.mu.Lock()
@@ -133,15 +130,14 @@ func (r *replacement) begin() {
 	})
 	if what == handover.BeginBreak {
 		r.c.life.Bridging.Store(true)
-		r.drain.Set(r.c.life.o.rare.Rotate.Drain, r.endBridge)
+		r.drain.Set(r.c.life.o.Rotate.Drain, r.endBridge)
 		r.close(old)
 		return
 	}
 	go r.next.supervise(r.ctx) // joined by the predecessor's done or, if it leads, by Done
 }
 
-// hook calls a hook, and ends the Conn if it does not return. It has a goroutine of its own,
-// because what follows in this one is awaited.
+// hook calls a hook in a goroutine of its own, and ends the Conn if the hook does not return.
 func (r *replacement) hook(name string, f func()) {
 	hook := xsync.Go(f)
 	if r.c.life.waitFor(hook.Done(), name); !hook.Returned() {
@@ -156,8 +152,8 @@ func besideAnother(o *schedule.DialOptions) *schedule.DialOptions {
 	return &one
 }
 
-// farewell is how long the close handshake of a session that was replaced, or ended by Redial,
-// may last: not long, because the reader or the redial waits for the end.
+// farewell is the limit on the close handshake of a session that was replaced or ended by Redial: the
+// reader or the redial waits for it.
 const farewell = time.Second
 
 // close closes the old session in order. old may be nil.

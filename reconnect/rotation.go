@@ -15,27 +15,27 @@ import (
 // every session after some time, or say that they will soon. [Conn.Rotate] asks for the same at
 // once.
 //
-// The next session is made by a second dial, through the same gate and policy, the same
-// OnSession and layers, while the present one goes on. If that dial fails, it is repeated as
-// after a loss, and the present session stays. When the next session is ready, messages are
-// sent by it; what was being written ends by the old one, and what has [Outgoing.Session] of the
-// old one still goes by that. The old one is read to its end, or for Drain, and then closed
-// politely. A verdict of ClassStop on the second dial ends the rotation, and the session stays:
-// After does not ask for another one.
+// The next session is made by a second dial, through the same gate and policy, the same OnSession
+// and layers, while the present one goes on. If that dial fails, it is repeated as after a loss. A
+// verdict of ClassStop on it ends the rotation, and After does not ask for another one. In both
+// cases the present session stays.
 //
-// If the old session is lost before the next is ready, that is an ordinary loss, and the dial
-// under way becomes the redial. If the rotation waits before its next dial then, it ends, and the
-// redial follows after the wait of a loss. But a wait that the server has asked for is kept.
+// When the next session is ready, messages are sent by it. The old one still sends the message that
+// it was writing, and those with its number in [Outgoing.Session]. The old one is read to its end, or
+// for Drain, and then closed politely.
+//
+// If the old session is lost before the next is ready, that is an ordinary loss, and the dial under
+// way becomes the redial. If the rotation only waits for its next dial then, it ends, and the redial
+// follows after the wait of a loss, or after the wait that the server has asked for.
 type Rotation struct {
 	// After is the age at which a session is replaced. The time is drawn from [0.9, 1) of it
 	// for each session, with Allowed from [0.9, 0.98), so that clients which were started
 	// together do not rotate together. Default: never. Negative: an error.
 	After time.Duration
 
-	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It
-	// is asked from the drawn time on, until 0.99 of After. After that the session is replaced
-	// anyway. It is called in the goroutine of a timer. It is an error without After. Default:
-	// always.
+	// Allowed reports whether the present moment is a good one, such as a pause in a talk. It is
+	// asked from the drawn time on, until 0.99 of After. Then the session is replaced anyway. It is
+	// called in the goroutine of a timer. It is an error without After. Default: always.
 	Allowed func(time.Time) bool
 
 	// Overlap says in which order the reader gets the messages of two sessions that are both
@@ -43,10 +43,10 @@ type Rotation struct {
 	// which allows nothing else.
 	Overlap Overlap
 
-	// Drain is how long the old session is read when the next one is ready, before it is
-	// closed (which takes a second more at most, if the peer does not answer); and with
-	// OverlapBreakFirst how long messages wait for the next session, whatever WhenDown says.
-	// Default: 5 s. Negative: an error.
+	// Drain is how long the old session is read when the next one is ready, before it is closed
+	// (which takes a second more at most, if the peer does not answer). With OverlapBreakFirst it is
+	// how long messages wait for the next session, whatever WhenDown says. Default: 5 s. Negative: an
+	// error.
 	Drain time.Duration
 }
 
@@ -56,41 +56,29 @@ type Overlap uint8
 // The ways to replace a session. Servers differ: some give everything to both connections,
 // some spread it over both, some refuse a second connection or close the first.
 const (
-	// OverlapHold gives the reader all messages of the old session, then one seam, and then
-	// the messages of the next. Those are held meanwhile, at most Inbox.Bytes of them, and at
-	// most one for each 64 of these bytes, or Inbox.Messages if that is more. Then the old
-	// session is cut, without a close frame. While the old one is quiet the reader waits for as long as Drain. If
-	// the next session is lost while nobody reads, what is held of it goes to the inbox though
-	// that is full; but if the inbox has got as much in this way before, it is lost too.
+	// OverlapHold gives the reader all messages of the old session, then one seam, and then the
+	// messages of the next. Those are held meanwhile: at most Inbox.Bytes, and at most one message
+	// for each 64 of these bytes, or Inbox.Messages if that is more. When no more can be held, the
+	// old session is cut, without a close frame. While the old one is quiet the reader waits for as
+	// long as Drain.
+	//
+	// If the next session is lost while the inbox is full, its held messages are added anyway, once.
+	// A second time they are dropped, and the session ends with ErrInboxFull.
 	OverlapHold Overlap = iota
 
 	// OverlapMix gives the reader the messages of both sessions as they come, one at a time.
-	// The seam comes when the old session has ended, and says nothing about the order: what
-	// came by the next session stands before it and after it. Up to 16 messages more than
-	// Inbox.Messages may wait meanwhile.
+	// The seam comes when the old session has ended. Messages of the next session stand before it
+	// and after it. Up to 16 messages more than Inbox.Messages may wait meanwhile.
 	OverlapMix
 
 	// OverlapBreakFirst closes the old session, and then dials without a first wait. It is
-	// for servers that allow one connection. What the server sends until it sees the close is
-	// lost, unless the protocol resumes.
+	// for servers that allow one connection. Messages that the server sends until it sees the
+	// close are lost, unless the protocol resumes.
 	OverlapBreakFirst
 )
 
-// ErrRotated is the cause of the end of a session that was replaced, if nobody has given
-// another one.
+// ErrRotated is the cause of the end of a session that was replaced, unless [Advice] has another.
 var ErrRotated error = &link.Ended{Text: "replaced by the next session", Why: backoff.ReasonRotated}
-
-const defaultDrain = 5 * time.Second
-
-func (o Rotation) withDefaults(one bool) Rotation {
-	if o.Drain == 0 {
-		o.Drain = defaultDrain
-	}
-	if one {
-		o.Overlap = OverlapBreakFirst
-	}
-	return o
-}
 
 func (o *Rotation) validate(one bool) error {
 	switch {
@@ -108,10 +96,10 @@ func (o *Rotation) validate(one bool) error {
 	return nil
 }
 
-// Rotate asks that a session be replaced by another, as a says: see [Rotation]. It is for
-// what a server says in its own protocol, and for an operator. It returns at once. It does
-// nothing if session is not the present one, if that is not ready, or if it is being replaced
-// already. While the session before it is still read, the rotation waits for the end of that.
+// Rotate asks that a session be replaced by another, as a says: see [Rotation]. It is for a server
+// that announces the end of a session in its own protocol, and for an operator. It returns at once.
+// It does nothing if session is not the present one, is not ready, or is being replaced already.
+// While the session before is still read, the rotation waits for its end.
 func (c *Conn) Rotate(session uint64, a Advice) { c.rotate(session, a) }
 
 // rotate is Rotate, and reports whether it does anything.
@@ -140,7 +128,7 @@ type aging struct {
 
 // age begins to watch the age of l.
 func (c *Conn) age(l *served) *aging {
-	o := &c.life.o.rare.Rotate
+	o := &c.life.o.Rotate
 	if o.After <= 0 {
 		return nil
 	}
@@ -167,7 +155,6 @@ func (a *aging) tick() {
 
 func (a *aging) stop() {
 	if a != nil {
-		a.timer.Stop()
-		watch.AwaitTimer(a.report, &a.timer, "Rotate.Allowed")
+		watch.StopTimer(a.report, &a.timer, "Rotate.Allowed")
 	}
 }

@@ -180,6 +180,31 @@ func TestTheOldSessionStaysWhileTheNextCannotBeMade(t *testing.T) {
 	})
 }
 
+// Promise 1: while the old session lives there is no dial beside that of the next, also after a next session that was
+// lost while it opened.
+func TestARotationHasOneDialThoughANextSessionWasLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.Run.Policy = hanging{}
+		o.OnSession = func(_ context.Context, o *reconnect.Opening) error {
+			if o.Session == 2 {
+				return errLost
+			}
+			return nil
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		third := s.wantDial()
+		third.connected()
+		fourth := s.wantDial() // after backoff.DefaultHandshake, in which the third was not answered
+		require.Error(t, third.ctx.Err(), "the third dial goes on beside the fourth")
+		fourth.accept()
+		require.Equal(t, uint64(3), c.Status().Session)
+	})
+}
+
 // A loss during a rotation is an ordinary one, and the dial under way is the redial.
 func TestTheDialOfARotationBecomesTheRedial(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

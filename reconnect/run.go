@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,30 +18,28 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
-// Run keeps one connection open. It dials, gives the connection to serve, closes it when
-// serve returns, classifies why, waits, and dials again. It runs in the caller's goroutine,
-// the supervisor, and returns when ctx ends (with [context.Cause]), when a verdict is
-// ClassStop (with that error), or when the policy gives up (with an error that is
-// [backoff.ErrGaveUp] and the last error). The error of a bad option comes at once.
+// Run keeps one connection open. It dials, gives the connection to serve, closes it when serve returns,
+// classifies why, waits, and dials again. It runs in the caller's goroutine, the supervisor. A bad
+// option is an error at once. Otherwise Run returns
 //
-// One call of serve is one session, in the caller's goroutine; nothing that lives in it meets
-// another connection. Its context is ctx. It should call [Session.Ready] when the session is
-// of use. Until then the session counts as a failed attempt, and without it the waits never
-// start again from the first. A nil from serve is redialed like any loss. When ctx ends while
-// serve runs, the connection is closed under it, so that Close must be safe to call at any
-// time and more than once.
+//   - when ctx ends, with [context.Cause];
+//   - when a verdict is ClassStop, with that error;
+//   - when the policy gives up, with an error that is [backoff.ErrGaveUp] and the last error.
 //
-// dial runs in a goroutine of its own, which Run waits for. Its context carries a
-// [schedule.Attempt], and ends after that Attempt's two limits together. It should try once,
-// such as by a net.Dialer, because Run does the trying again. But if dial reports by
-// Attempt.Connected that it is connected, a handshake that takes too long may be kept, and dial
-// is called again beside it. A kick calls it beside a dial, too. At most two calls run at
-// once, and with [RunOptions.OneConnection] one. Run waits for a call whose context has
-// ended, even when the other one has brought a connection, and closes a connection that
-// comes too late.
+// One call of serve is one session, in the caller's goroutine. Its context is ctx. It should call
+// [Session.Ready] when the session is of use: until then the session counts as a failed attempt. A nil
+// from serve is redialed like any loss. When ctx ends while serve runs, the connection is closed under
+// it, so that Close must be safe to call at any time and more than once.
 //
-// If serve panics or ends by [runtime.Goexit], the connection is closed all the same, and the
-// place at the gate is given back. A dial that ends by Goexit has failed.
+// dial runs in a goroutine of its own, which Run waits for even when its context has ended; Run closes
+// a connection that comes too late. Its context carries a [schedule.Attempt], and ends after the
+// Attempt's two limits together. It should try once, because Run does the trying again. dial is called
+// a second time beside a call that takes too long after it has reported, by Attempt.Connected, that it
+// is connected, and after a kick. At most two calls run at once, and with [RunOptions.OneConnection]
+// one.
+//
+// If serve panics or ends by [runtime.Goexit], the connection is closed all the same, and the place at
+// the gate is given back. A dial that ends by Goexit has failed.
 func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error),
 	serve func(ctx context.Context, c C, s *Session) error, o *RunOptions) error {
 	if dial == nil || serve == nil {
@@ -50,33 +49,30 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	if err != nil {
 		return err
 	}
-	f := &functions[C]{label: opts.Name, dialer: dial, server: serve, kicks: opts.Kick, o: opts}
-	f.observed.Store(opts.Trace)
-	return supervise(ctx, opts, f)
+	hooks := new(hooks)
+	hooks.Store(opts.Trace)
+	f := &functions[C]{dialer: dial, server: serve, kicks: opts.Kick, o: opts}
+	err = newSupervisor(opts, opts.dials, f, opts.Name, hooks).run(ctx)
+	call(opts.Trace.ConnDone, ConnDone{Name: opts.Name, Err: err})
+	return err
 }
 
-// owner is the owner of the connection that a supervisor keeps open: a [Conn], or the
-// functions given to [Run]. The supervisor calls its methods in its own goroutine, except for
-// dial, and for serving, which any goroutine may call.
+// owner is what a supervisor needs from the connection that it keeps open: a [Conn], or the functions
+// given to [Run]. The supervisor calls the methods in its own goroutine, except for dial, and for
+// serving, which any goroutine may call.
 type owner[C io.Closer] interface {
 	dial(ctx context.Context) (C, error)
 	serve(ctx context.Context, c C, s *Session) error
-	nextSession() uint64 // returns the number of a new session
-	name() string        // returns the name of the connection in the events of Trace
-	hooks() *hooks       // returns the hooks that observe the connection
-	serving() string     // returns the name of the user's function that serve is in
+	serving() string // returns the name of the user's function that serve is in
 
 	connecting(atGate bool)                                    // a wait at the gate, or a dial, begins
-	dialed(c C, s *Session)                                    // a session begins
+	dialed(c C, s *Session)                                    // a session begins; sets its number
 	failed()                                                   // a dial brought no connection
 	troubled(atGate bool, try int, err error, c backoff.Class) // a dial has failed, or hangs, and another goes on; c is as below
 	waiting(w WaitStart, c backoff.Class)                      // a wait begins; c is what Classify made of its cause
-	ended(err error) error                                     // nothing follows; returns what Run returns
 	lost(c C, err error) bool                                  // reports whether serve returned err because the connection was lost
 	judge(err error) backoff.Verdict                           // returns the verdict on why a dial has failed or a session has ended
-	reason(ctx context.Context, c C, err error) backoff.Reason // returns the kind of err, with which a session has ended; ctx is that of the supervisor
-	atOnce(c C) bool                                           // reports whether the next dial follows the end of c at once
-	wasReplaced(c C) bool                                      // reports whether the session of c was replaced, and did not die
+	ending(ctx context.Context, c C, err error) ending         // returns how the session of c has ended; ctx is that of the supervisor
 	replaced(v backoff.Verdict) bool                           // reports whether another supervisor goes on after a session that has ended with that verdict
 
 	limit(t schedule.Attempt) time.Duration // returns the limit on one dial
@@ -86,17 +82,19 @@ type owner[C io.Closer] interface {
 	forgetKicks()          // forgets the kicks that have come until now
 }
 
-// supervise is Run for options that are complete.
-func supervise[C io.Closer](ctx context.Context, o *RunOptions, owner owner[C]) error {
-	err := owner.ended(newSupervisor(o, o.dials, owner).run(ctx))
-	call(owner.hooks().Load().ConnDone, ConnDone{Name: owner.name(), Err: err})
-	return err
+// ending is how a session has ended.
+type ending struct {
+	reason  backoff.Reason
+	planned bool // the session was replaced, and did not die
+	atOnce  bool // the next dial follows without a wait
 }
 
 // supervisor is the state of one Run. It belongs to Run's goroutine.
 type supervisor[C io.Closer] struct {
 	owner owner[C]
 	o     *RunOptions
+	name  string // of the connection, in the events of Trace
+	hooks *hooks
 
 	dials   schedule.Dials
 	cause   error           // why the last session ended; nil before the first
@@ -109,23 +107,21 @@ type supervisor[C io.Closer] struct {
 }
 
 // trace returns the hooks as they are now.
-func (s *supervisor[C]) trace() *Trace { return s.owner.hooks().Load() }
+func (s *supervisor[C]) trace() *Trace { return s.hooks.Load() }
 
-// newSupervisor returns a supervisor that dials by these options until its first session, and by
-// those in o after that. It is not inlined, so that its frame is not on the stack that waits for
-// messages.
+// newSupervisor returns a supervisor that dials by dials until its first session that was ready, and by
+// o.dials after that. It is not inlined, so that its frame is not on the stack that waits for messages.
 //
 //go:noinline
-func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C]) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
+func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C], name string, h *hooks) *supervisor[C] {
+	s := &supervisor[C]{o: o, owner: owner, name: name, hooks: h, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
 	s.dials.Start(time.Now())
 	return s
 }
 
-// run is the state machine: connect, serve, classify. The functions from here down to serve
-// have small frames, and leave what needs more to functions that have returned by then,
-// because this stack waits for messages as long as the session lasts: its depth decides
-// whether a connection costs 4 or 8 KiB of stack.
+// run is the state machine: connect, serve, classify. This stack waits for messages as long as the
+// session lasts, and its depth decides whether a connection costs 4 or 8 KiB. So the functions from
+// here down to serve have small frames, and leave the rest to functions that return before.
 func (s *supervisor[C]) run(ctx context.Context) error {
 	for {
 		c, session, err := s.connect(ctx)
@@ -148,8 +144,7 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
 	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
 	session.start = link.Now()
-	session.Number, session.Cause, session.Downtime = s.owner.nextSession(), s.cause, session.start-s.down
-	s.dials.Use(s.o.dials)
+	session.Cause, session.Downtime = s.cause, session.start-s.down
 	s.owner.dialed(c, session)
 	call(s.trace().SessionStart, session)
 	err := s.hold(ctx, c, session)
@@ -161,34 +156,32 @@ var errServed = errors.New("session ended by its owner")
 
 // sessionEnded classifies why a session has ended, and starts the outage.
 func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session, err error) {
-	if err == nil {
-		err = errServed
-	}
+	err = cmp.Or(err, errServed)
 	s.verdict = s.owner.judge(err)
 	ready, wasReady := session.end()
 	session.leaveGate(s.openedVerdict(ctx, c, err))
 	s.cause = err
-	ended := link.Now()
+	ended, how := link.Now(), s.owner.ending(ctx, c, err)
 	end := SessionDone{
-		Name: s.owner.name(), Session: session.Number, Cause: err, Reason: s.owner.reason(ctx, c, err),
-		Uptime: ended - session.start, Planned: s.owner.wasReplaced(c),
+		Name: s.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
 	}
 	up := time.Duration(-1)
 	if wasReady {
 		s.down, up = ended, ended-ready
 		end.Ready = up
+		s.dials.Use(s.o.dials)
 	}
 	at, v := time.Now(), s.verdict
 	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
 	end.Stable = s.dials.Ended(v, up, at)
-	if s.owner.atOnce(c) {
+	if how.atOnce {
 		s.dials.Kick(at)
 	}
 	call(s.trace().SessionDone, end)
 }
 
-// gateVerdict returns the verdict on a dial for the gate: ClassStop, which says nothing about
-// the host, if ctx ended the dial, or our own machine failed.
+// gateVerdict returns the verdict on a dial for the gate. It is ClassStop, which says nothing about the
+// host, if ctx ended the dial, or our own machine failed.
 func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
 	if ctx.Err() != nil {
 		return backoff.Verdict{Class: backoff.ClassStop}
@@ -196,15 +189,13 @@ func (s *supervisor[C]) gateVerdict(ctx context.Context) backoff.Verdict {
 	return s.verdict.OfServer()
 }
 
-// openedVerdict returns the verdict on a session that was never ready, for the gate. The host
-// has answered the dial, so that only an overload, an opening that took too long or a lost
-// connection counts against it. A login that was refused does not, because it concerns one
-// account. For the same reason the time that one account was told to wait does not hold the
-// others.
+// openedVerdict returns the gate's verdict on a session that was never ready. The host has answered the
+// dial, so an overload, a slow opening and a lost connection count against the host. A refused login and a
+// Retry-After do not, because the server may have meant one account.
 func (s *supervisor[C]) openedVerdict(ctx context.Context, c C, err error) backoff.Verdict {
 	v := s.gateVerdict(ctx)
 	v.RetryAfter, v.Lenient = 0, false
-	var slow *OpenTimeoutError
+	var slow openTimeout
 	switch {
 	case v.Class == backoff.ClassStop && ctx.Err() != nil, v.Class == backoff.ClassOverload:
 	case errors.As(err, &slow):
@@ -230,7 +221,7 @@ func (s *supervisor[C]) cut(c C) {
 	defer s.cuts.Done()
 	c.Close()
 	if served := s.served.Wait(); !s.over.Load() {
-		s.owner.hooks().waitFor(served, s.owner.name(), s.owner.serving)
+		s.hooks.waitFor(served, s.name, s.owner.serving)
 	}
 }
 
@@ -248,13 +239,11 @@ func (s *supervisor[C]) release(c C, stop func() bool) {
 
 // functions is the owner of a bare Run.
 type functions[C io.Closer] struct {
-	label    string
-	dialer   func(context.Context) (C, error)
-	server   func(context.Context, C, *Session) error
-	kicks    <-chan struct{}
-	o        *RunOptions
-	observed hooks
-	n        uint64 // sessions so far
+	dialer func(context.Context) (C, error)
+	server func(context.Context, C, *Session) error
+	kicks  <-chan struct{}
+	o      *RunOptions
+	n      uint64 // sessions so far
 }
 
 func (f *functions[C]) dial(ctx context.Context) (C, error) { return f.dialer(ctx) }
@@ -265,36 +254,29 @@ func (f *functions[C]) serve(ctx context.Context, c C, s *Session) error {
 	return err
 }
 
-func (f *functions[C]) name() string                             { return f.label }
-func (f *functions[C]) hooks() *hooks                            { return &f.observed }
 func (f *functions[C]) serving() string                          { return "serve" }
 func (f *functions[C]) connecting(bool)                          {}
-func (f *functions[C]) dialed(C, *Session)                       {}
 func (f *functions[C]) failed()                                  {}
 func (f *functions[C]) troubled(bool, int, error, backoff.Class) {}
 func (f *functions[C]) waiting(WaitStart, backoff.Class)         {}
-func (f *functions[C]) ended(err error) error                    { return err }
 func (f *functions[C]) kick() <-chan struct{}                    { return f.kicks }
 func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss(e) }
 
-func (f *functions[C]) nextSession() uint64 {
-	f.n++
-	return f.n
-}
-
-func (f *functions[C]) reason(ctx context.Context, _ C, err error) backoff.Reason {
-	if ctx.Err() != nil {
-		return backoff.ReasonShutdown
-	}
-	return link.ReasonOf(err)
-}
-
-func (f *functions[C]) judge(err error) backoff.Verdict { return f.o.classify(err) }
-func (f *functions[C]) atOnce(C) bool                   { return false }
-func (f *functions[C]) wasReplaced(C) bool              { return false }
-func (f *functions[C]) replaced(backoff.Verdict) bool   { return false }
-
+func (f *functions[C]) judge(err error) backoff.Verdict        { return f.o.classify(err) }
+func (f *functions[C]) replaced(backoff.Verdict) bool          { return false }
 func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
+
+func (f *functions[C]) dialed(_ C, s *Session) {
+	f.n++
+	s.Number = f.n
+}
+
+func (f *functions[C]) ending(ctx context.Context, _ C, err error) ending {
+	if ctx.Err() != nil {
+		return ending{reason: backoff.ReasonShutdown}
+	}
+	return ending{reason: link.ReasonOf(err)}
+}
 
 func (f *functions[C]) took(open bool) bool {
 	if !open {
@@ -313,8 +295,7 @@ func (f *functions[C]) forgetKicks() {
 	}
 }
 
-// isLoss reports whether err says that a connection was lost, and not what the peer said by
-// it.
+// isLoss reports whether err says that a connection was lost, and is not an answer of the peer.
 func isLoss(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||

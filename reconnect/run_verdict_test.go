@@ -259,17 +259,17 @@ var hostilities = map[string]hostility{
 	"reserved bits":           {handler: conntest.Frames(conntest.Frame{Head: whole | 0x20}), class: slow, cause: asErr[*conn.ProtocolError]},
 	"unknown opcode":          {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x5}), class: slow, cause: asErr[*conn.ProtocolError]},
 	"continuation of nothing": {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.PingFrame, Payload: make([]byte, 126)}), class: slow, cause: asErr[*conn.ProtocolError]},
-	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1006, "")}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"large ping":              {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x9, Payload: make([]byte, 126)}), class: slow, cause: asErr[*conn.ProtocolError]},
+	"impossible close code":   {handler: conntest.Frames(conntest.Frame{Head: conntest.Fin | 0x8, Payload: []byte{0x03, 0xee}}), class: slow, cause: asErr[*conn.ProtocolError]},
 	"frame cut short":         {handler: cutShort, class: retry, cause: isErr(io.ErrUnexpectedEOF)},
 	"101 and hanging up":      {handler: func(context.Context, *websocket.Conn, *http.Request) {}, class: retry, cause: isErr(io.EOF)},
 
 	"garbage for an answer":     {handshake: conntest.Garbage([]byte("\x00\x01SSH-2.0\r\n\r\n")), class: slow, cause: asErr[*dialer.Error]},
 	"hanging up":                {handshake: conntest.HangUp, class: retry, cause: isErr(io.EOF)},
 	"no answer":                 {handshake: conntest.Hang, class: overload, cause: isErr(context.DeadlineExceeded)},
-	"answer that trickles":      {handshake: conntest.Trickle(1, time.Second, conntest.Status(200, nil)), class: overload, cause: isErr(context.DeadlineExceeded)},
-	"redirect loop":             {handshake: conntest.Redirect(""), class: slow, cause: hasStatus(302)},
-	"redirect into an intranet": {handshake: conntest.Redirect("http://10.0.0.1/admin"), class: slow, cause: hasStatus(302)},
+	"answer that trickles":      {handshake: trickling(1, time.Second, conntest.Status(200, nil)), class: overload, cause: isErr(context.DeadlineExceeded)},
+	"redirect loop":             {handshake: http.RedirectHandler("", http.StatusFound).ServeHTTP, class: slow, cause: hasStatus(302)},
+	"redirect into an intranet": {handshake: http.RedirectHandler("http://10.0.0.1/admin", http.StatusFound).ServeHTTP, class: slow, cause: hasStatus(302)},
 	"1 MiB of header":           {handshake: conntest.Status(200, http.Header{"X": {strings.Repeat("x", 1<<20)}}), class: slow, cause: asErr[*dialer.Error]},
 	"wrong key":                 {handshake: conntest.BadAccept, class: slow, cause: hasStatus(101)},
 	"a page":                    {handshake: conntest.Status(200, nil), class: slow, cause: hasStatus(200)},
@@ -317,4 +317,12 @@ func wantEcho(t *testing.T, c *reconnect.Conn, server *wsServer, h hostility) {
 	m, err := c.Read(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "well again", string(m.Data))
+}
+
+// trickling gives answer a, of which n bytes arrive per interval.
+func trickling(n int, interval time.Duration, a conntest.Answer) conntest.Answer {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conntest.PipeOf(r.Context()).Trickle(conntest.ToClient, n, interval)
+		a(w, r)
+	}
 }

@@ -13,39 +13,37 @@ import (
 
 // Outgoing is a message for [Conn.Send], and the terms on which it is sent.
 type Outgoing struct {
-	// Message is what is sent. If Send accepts it, its data belongs to the Conn until
-	// Outbox.OnReceipt is called with it.
+	// Message is sent. If Send accepts it, its data belongs to the Conn until Outbox.OnReceipt is
+	// called with it.
 	conn.Message
 
 	// Deadline is when the message is of no use any more: no write of it begins later. (A
 	// connection that writes a batch one message after the other, such as a [conn.WebSocket]
-	// without [conn.Wire.Transport], needs Outbox.OneByOne for that.) It does not cut a write
-	// that has begun; [Receipt.Began] says when that was. The zero time means no deadline, so
-	// that only Outbox.Age counts.
+	// in a browser, needs Outbox.OneByOne for that.) A write that has begun goes
+	// on; [Receipt.Began] says when it began. The zero time means no deadline but Outbox.Age.
 	Deadline time.Time
 
 	// Key names what the message is about: see [OutboxReplaceKey]. Default: nothing.
 	Key string
 
-	// Session is the only session by which the message may be sent, such as that of the
-	// message which it answers. When that session is lost the message is dropped, with
-	// ErrSessionLost. Default: any.
+	// Session is the only session by which the message may be sent, such as the session of the
+	// message that it answers. When that session is lost the message is dropped, with ErrSessionLost.
+	// Default: any.
 	Session uint64
 
-	// Repeatable says that it does no harm if the message arrives twice. With
-	// [WhenDownKeep], a message whose fate would be FateUnknown is then sent again by the
-	// next session, as often as it takes until its Deadline or Outbox.Age has passed.
-	// Default: no message is sent again.
+	// Repeatable says that it does no harm if the message arrives twice. With [WhenDownKeep], if its
+	// fate would be FateUnknown, it is then sent again by the next session, as often as it takes until
+	// its Deadline or Outbox.Age has passed. Default: no message is sent again.
 	Repeatable bool
 
 	// Tag is the caller's own, such as the number of an order. Default: nil.
 	Tag any
 }
 
-// Receipt says what became of a message that Send accepted.
+// Receipt has the fate of a message that Send accepted.
 type Receipt struct {
 	Outgoing Outgoing  // the message; its data belongs to the caller again
-	Fate     Fate      // what became of it
+	Fate     Fate      // of the message
 	Session  uint64    // the session by which it was written, or tried last; 0: none
 	Tries    int       // the number of sessions that tried it; above 1 only if it is Repeatable
 	Began    time.Time // when the last write of it began; zero: none did
@@ -53,22 +51,20 @@ type Receipt struct {
 	Err      error     // why it was not written; nil if it was
 }
 
-// Send queues a message and returns without waiting for the network. Nil means that the
-// message was accepted: Outbox.OnReceipt, which must be set, is called with its fate
-// exactly once. An error means that it was not accepted, and that OnReceipt is not called
-// with it. The error is a *[WriteError], except that of a Conn without OnReceipt.
+// Send queues a message and returns without waiting for the network. Nil means that the message was
+// accepted: Outbox.OnReceipt, which must be set, is called with its fate exactly once. An error means
+// that it was not accepted, and that OnReceipt is not called with it. The error is a *[WriteError],
+// unless the Conn has no OnReceipt.
 //
-// Messages are written one after the other in the order in which they were accepted, those
-// of [Conn.Write] among them. While no session is ready Send refuses a message, with
-// [ErrNotReady], or keeps it, as Options.WhenDown says. What is kept is sent when OnSession
-// of the next session has returned. Messages that wait at the same time are handed to the
-// kernel together, up to 64 of them or 32 KiB, if the connection is a [conn.Transport]
-// and Outbox.OneByOne is not set. None is held back for that.
+// Messages are written one after the other in the order in which they were accepted, also those of
+// [Conn.Write]. While no session is ready Send refuses a message, with [ErrNotReady], or keeps it
+// until OnSession of the next session has returned: see Options.WhenDown. Messages that wait at the
+// same time are handed to the kernel together, up to 64 of them or 32 KiB, if the connection is a
+// [conn.Transport] and Outbox.OneByOne is not set. None is held back for that.
 func (c *Conn) Send(o Outgoing) error { return c.sender.send(o) }
 
-// SendWait is Send, but while there is no room ([ErrOutboxFull]) it waits, until there is
-// some or ctx ends; the error then has the cause of ctx. A message that is larger than
-// Outbox.Bytes is refused at once.
+// SendWait is Send, but waits while there is no room ([ErrOutboxFull]). If ctx ends first, the error has
+// its cause. A message that is larger than Outbox.Bytes is refused at once.
 func (c *Conn) SendWait(ctx context.Context, o Outgoing) error { return c.sender.sendWait(ctx, o) }
 
 var errNoOnReceipt = errors.New("reconnect: Send needs Options.Outbox.OnReceipt, because nobody else could learn what became of a message")
@@ -82,15 +78,14 @@ var (
 	ErrSessionLost = outbox.ErrSessionLost // and the message was for that session only, or not kept
 )
 
-// WriteError reports a message that was not written, and its fate. Use errors.Is to learn
-// why: [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that
-// was given with the message.
+// WriteError reports a message that was not written, and its fate. Use errors.Is to learn why:
+// [ErrNotReady], [ErrSessionLost], [net.ErrClosed], or the cause of the context that was given with
+// the message.
 //
-// Behind ErrNotReady and ErrSessionLost there may be another error, such as that of the last
-// dial, which errors.Is and errors.As find too. But errors.Is does not find
-// [context.DeadlineExceeded], [context.Canceled] and net.ErrClosed there, so that nobody
-// takes a dial that timed out for the end of the message's context, or the end of a
-// connection for that of the Conn.
+// Behind ErrNotReady and ErrSessionLost there may be another error, such as the failure of the last
+// dial, which errors.Is and errors.As find too. Only [context.DeadlineExceeded], [context.Canceled]
+// and net.ErrClosed are not found there, because a dial that timed out is not the end of the
+// message's context, and a lost connection is not a closed Conn.
 type WriteError struct {
 	Fate    Fate   // FateDropped or FateUnknown
 	Session uint64 // the session that tried to write it; 0: none
@@ -102,7 +97,7 @@ func (e *WriteError) Error() string { return fmt.Sprintf("message %v: %v", e.Fat
 // Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Fate is what became of a message. Each message has exactly one.
+// Fate says whether a message was sent. Each message has exactly one.
 type Fate uint8
 
 // The fates.
@@ -126,8 +121,8 @@ func (f Fate) String() string {
 // ErrNotReady is the reason why a message was dropped while no session was ready.
 var ErrNotReady = errors.New("no session is ready")
 
-// UnsentError is the error of [Conn.Shutdown] if there were messages that could not be sent.
-// Outbox.OnReceipt is called with each of them too.
+// UnsentError is the error of [Conn.Shutdown] if messages could not be sent. Outbox.OnReceipt is
+// called with each of them too.
 type UnsentError struct {
 	Unsent []Receipt // one for each message, in the order in which their fates were settled
 	Err    error     // why Shutdown no longer waited for them; nil: it did not stop waiting
@@ -151,15 +146,9 @@ func (e *UnsentError) Unwrap() error { return e.Err }
 func (s *sender) options() outbox.Options {
 	o := &s.life.o.Outbox
 	options := outbox.Options{
-		Limits: queue.Limits{Messages: o.Messages, Bytes: o.Bytes},
+		Limits: queue.Limits{Messages: o.Messages, Bytes: o.Bytes, Full: queue.Policy(o.Overflow)},
 		Age:    o.Age, OneByOne: o.OneByOne, Down: outbox.WhenDown(s.life.o.WhenDown),
 		Refusal: s.state.refusal, Await: s.life.waitFor,
-	}
-	switch o.Overflow {
-	case OutboxDropOldest:
-		options.Full = queue.DropOldest
-	case OutboxReplaceKey:
-		options.Full = queue.ReplaceKey
 	}
 	if o.OnReceipt != nil {
 		options.Receipt = func(r outbox.Receipt) { o.OnReceipt(&s.life.Context, receiptOf(r)) }
@@ -175,8 +164,8 @@ func receiptOf(r outbox.Receipt) Receipt {
 	}
 }
 
-// keeps returns what decides whether a message outlives the session of l, which was lost because of
-// cause; nil: each does.
+// keeps returns the function that decides whether a message outlives the session of l, which was lost
+// because of cause. It is nil if each message does.
 func (l *served) keeps(life *lifetime, cause error) outbox.Keeps {
 	if life.o.Outbox.Keep == nil {
 		return nil

@@ -43,12 +43,6 @@ func (s *sender) queue() *outbox.Outbox {
 	return q
 }
 
-// queues reports whether messages may queue: those of Send, or of a Write that waits for a
-// session.
-func (s *sender) queues() bool {
-	return s.life.o.Outbox.OnReceipt != nil || s.life.o.WhenDown != WhenDownFail
-}
-
 // ready returns the link by which to write, or nil if there is none.
 func (s *sender) ready() *link.Link {
 	l := s.link.Load()
@@ -71,8 +65,8 @@ func (s *sender) by(session uint64) *link.Link {
 	return nil
 }
 
-// attach lets messages be written by l: those of Write and those of Send from the same moment
-// on, because otherwise a Send could go by the session before after a Write has gone by l.
+// attach lets messages of Write and of Send be written by l, from the same moment on: otherwise a Send
+// could go by the session before after a Write has gone by l.
 func (s *sender) attach(l *link.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +78,8 @@ func (s *sender) attach(l *link.Link) {
 	})
 }
 
-// detach ends the writing by l, which was cut because of cause. keeps decides about messages that
-// could wait for another session.
+// detach ends the writing by l, which was cut because of cause. keeps decides about messages that could
+// wait for another session.
 func (s *sender) detach(l *link.Link, cause error, keeps outbox.Keeps) {
 	s.mu.Lock()
 	s.link.CompareAndSwap(l, nil)
@@ -104,33 +98,30 @@ func (s *sender) end() {
 	q.End()
 }
 
-// Write sends m by the ready session. Nil means that it was written: the whole message was
-// handed to the kernel. Any other outcome is a *[WriteError] with the fate of m: it was
-// dropped, so that not a byte was sent, or its fate is unknown, because the connection died
-// while m was being written. Write never sends m twice. The data of m belongs to the caller
+// Write sends m by the ready session, and never twice. Nil means that the whole message was handed to
+// the kernel. Any other outcome is a *[WriteError] with the fate of m: dropped (not a byte was sent),
+// or unknown (the connection died while m was being written). The data of m belongs to the caller
 // again when Write returns.
 //
-// While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown
-// says. If [Conn.Send] has queued messages, Write waits behind them, and it waits for other
-// writes. The end of ctx ends these waits; if ctx has ended before, nothing is written. It
-// does not end a write under way, which the connection's own write timeout bounds. While a
-// callback runs in the supervisor's goroutine no session can come for which Write could
-// wait, so pass it the callback's context there.
+// While no session is ready Write fails, with [ErrNotReady], or waits, as Options.WhenDown says. It
+// also waits for other writes, and behind the messages that [Conn.Send] has queued. The end of ctx
+// ends these waits, and nothing is written. It does not end a write under way, which the connection's
+// own write timeout bounds. While a callback runs in the supervisor's goroutine no session can come
+// for which Write could wait, so pass it the callback's context there.
 func (c *Conn) Write(ctx context.Context, m conn.Message) error { return c.sender.write(ctx, 0, m) }
 
-// WriteTo is Write by one session and no other, such as that of the message which m
-// answers ([Message.Session]). If that session has ended, or there was none with that
-// number, m is dropped, with [ErrSessionLost]. Session 0 is any session, as for Write.
+// WriteTo is Write by one session and no other, such as the session of the message that m answers
+// ([Message.Session]). If the session has ended, or never was, m is dropped, with [ErrSessionLost].
+// Session 0 is any session, as for Write.
 func (c *Conn) WriteTo(ctx context.Context, session uint64, m conn.Message) error {
 	return c.sender.write(ctx, session, m)
 }
 
-// AwaitSession returns the number of the session by which Write would send now, for a program
-// that must know it before it sends, such as one that matches answers to questions: pass it to
-// [Conn.WriteTo]. While no session is ready it fails, with [ErrNotReady], or waits, as
-// Options.WhenDown says of Write. Its other errors are the end of the Conn, as [Conn.Err] returns
-// it, from when Close or Shutdown is called, and the cause of ctx. If both have ended it is that of
-// the Conn. What Write says of callbacks holds here too.
+// AwaitSession returns the number of the session by which Write would send now, for a program that
+// must know it before it sends, such as one that matches answers to questions: pass it to
+// [Conn.WriteTo]. While no session is ready it fails, with [ErrNotReady], or waits, as Options.WhenDown
+// says of Write; in a callback pass it the callback's context. Its other errors are the end of the
+// Conn, as [Conn.Err] returns it, from the call of Close or Shutdown on, and then the cause of ctx.
 func (c *Conn) AwaitSession(ctx context.Context) (session uint64, err error) {
 	return c.sender.awaitSession(ctx)
 }
@@ -219,9 +210,9 @@ func (s *sender) unwritten(fate Fate, session uint64, err error) error {
 	return &WriteError{Fate: fate, Session: session, Err: err}
 }
 
-// bridges reports whether a message waits though no session is ready. before is life.Bridging
-// from before the caller looked for a session: that goes up before the old session ends, and down
-// when the next one is there, so both times count.
+// bridges reports whether a message waits though no session is ready. before is life.Bridging from
+// before the caller looked for a session. Both count, because Bridging goes up before the old session
+// ends, and down when the next one is there.
 func (s *sender) bridges(before bool) bool { return before || s.life.Bridging.Load() }
 
 // awaitBridge waits until something changes, while a session was closed so that another can
@@ -252,7 +243,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			return nil, net.ErrClosed
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case l == nil && session != 0 && s.ended(session):
+		case l == nil && session != 0 && s.hasEnded(session):
 			return nil, outbox.SessionLost(session)
 		case l == nil && session != 0 && s.life.o.WhenDown == WhenDownFail && s.ready() != nil:
 			return nil, fmt.Errorf("session %d: %w", session, ErrNotReady)
@@ -265,7 +256,7 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 			return nil, s.state.refusal()
 		case l == nil || s.outbox().Busy():
 			return nil, nil
-		case !s.queues():
+		case s.life.o.Outbox.OnReceipt == nil && s.life.o.WhenDown == WhenDownFail: // nothing ever queues
 			if err := l.Acquire(ctx); err != nil {
 				return nil, err
 			}
@@ -279,8 +270,8 @@ func (s *sender) acquire(ctx context.Context, session uint64) (*link.Link, error
 	}
 }
 
-// ended reports whether a session that is not ready has ended, or has never been.
-func (s *sender) ended(session uint64) bool {
+// hasEnded reports whether a session that is not ready has ended, or has never been.
+func (s *sender) hasEnded(session uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return session != s.life.Counts.Sessions.Load() || session <= s.last
@@ -304,9 +295,8 @@ func (s *sender) writeInTurn(ctx context.Context, session uint64, m conn.Message
 	return nil
 }
 
-// awaitTurn waits until w has its fate, or returns why it should be withdrawn. A message that
-// does not wait for another session is withdrawn when l is lost and no session takes its
-// place, because the supervisor may be busy.
+// awaitTurn waits until w has its fate, or returns why it should be withdrawn: ctx or the Conn has ended;
+// or w does not wait for another session, l is lost, and no session takes its place.
 func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) error {
 	for {
 		var lost, bridged <-chan struct{}

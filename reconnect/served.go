@@ -1,6 +1,9 @@
 package reconnect
 
 import (
+	"context"
+	"net"
+
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
@@ -17,27 +20,32 @@ type served struct {
 
 	clock uint32 // when its dial began; once it is ready, how long the dial and OnSession took: see link.Milliseconds
 
-	extra    *extra   // nil: none
+	extra    *extra
 	calling  callback // the user's function that runs in the supervisor's goroutine
 	liveness watch.Liveness
 }
 
-// extra is what only some sessions have.
+// extra is what only some sessions have. The others share noExtra.
 type extra struct {
-	hint  *hint            // with which it was dialed
-	aging *aging           // nil: there is no limit on its age
-	idle  *watch.KeepAlive // nil: nothing is written when nothing was for a while
-	stall *watch.Stall     // nil: there is no limit
-	mark  *mark            // nil: the user wants none
+	hint      *hint            // with which it was dialed
+	aging     *aging           // nil: there is no limit on its age
+	keepAlive *watch.KeepAlive // nil: nothing is written when nothing was for a while
+	stall     *watch.Stall     // nil: there is no limit
+	mark      *mark            // nil: the user wants none
 }
 
-// newExtra returns nil if there is nothing extra.
+var noExtra = &extra{}
+
 func newExtra(life *lifetime, h *hint) *extra {
-	o := life.o.rare
+	o := &life.o
 	if h == nil && o.KeepAlive.Every <= 0 && o.Rotate.After <= 0 && !o.MarkRefetch && life.watch.Stall == nil {
-		return nil
+		return noExtra
 	}
-	return &extra{hint: h, mark: newMark(o.MarkRefetch)}
+	x := &extra{hint: h}
+	if o.MarkRefetch {
+		x.mark = &mark{holds: 1}
+	}
+	return x
 }
 
 // Value returns the life of the Conn for its key.
@@ -48,20 +56,12 @@ func (l *served) Value(key any) any {
 	return nil
 }
 
-// hint returns the hint with which l was dialed, or nil.
-func (l *served) hint() *hint {
-	if l.extra == nil {
-		return nil
-	}
-	return l.extra.hint
-}
-
 // prepare makes what watches l, which is about to be ready.
 func (l *served) prepare(w *watch.Shared) {
 	notes := l.liveness.Prepare(w, l.Conn)
-	if x := l.extra; x != nil {
-		x.idle, x.stall = watch.NewKeepAlive(w, &l.Link), watch.NewStall(w, &l.Link)
-		notes = notes || x.idle != nil || x.stall != nil
+	if x := l.extra; x != noExtra {
+		x.keepAlive, x.stall = watch.NewKeepAlive(w, &l.Link), watch.NewStall(w, &l.Link)
+		notes = notes || x.keepAlive != nil || x.stall != nil
 	}
 	if notes {
 		l.Observe(l)
@@ -71,47 +71,47 @@ func (l *served) prepare(w *watch.Shared) {
 // start begins to watch l, which is ready.
 func (l *served) start(a *aging) {
 	l.liveness.Start(&l.Link)
-	if x := l.extra; x != nil {
-		x.idle.Start()
-		x.aging = a
-		x.stall.Start()
+	l.extra.keepAlive.Start()
+	if a != nil {
+		l.extra.aging = a
 	}
+	l.extra.stall.Start()
 }
 
 // stop ends what watches l, which was cut because of cause.
 func (l *served) stop(w *watch.Shared, cause error) {
 	l.calling.enter(&elsewhere)
 	defer l.calling.leave()
-	x := l.extra
-	if x != nil {
-		x.aging.stop()
-		x.idle.Stop()
-		x.mark.stop(w)
-	}
+	l.extra.aging.stop()
+	l.extra.keepAlive.Stop()
+	l.extra.mark.stop(w)
 	l.liveness.Stop()
-	if x != nil {
-		x.stall.Stop(cause)
+	l.extra.stall.Stop(cause)
+}
+
+// block waits until ready is closed, or until ctx or l ends. Meanwhile nobody reads l, and afterwards it is
+// still paused.
+func (l *served) block(ctx context.Context, ready <-chan struct{}) error {
+	l.Pause(link.Blocked)
+	l.liveness.Blocked()
+	select {
+	case <-ready:
+		return nil
+	case <-l.Done():
+		return l.Cause(net.ErrClosed)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 // NoteHeard notes a message.
 func (l *served) NoteHeard() {
 	l.liveness.Heard()
-	if l.extra != nil {
-		l.extra.stall.Heard()
-	}
+	l.extra.stall.Heard()
 }
 
 // NoteResumed notes that reading begins again.
-func (l *served) NoteResumed() {
-	if l.extra != nil {
-		l.extra.stall.Resumed()
-	}
-}
+func (l *served) NoteResumed() { l.extra.stall.Resumed() }
 
 // NoteWrote notes that messages were written.
-func (l *served) NoteWrote() {
-	if l.extra != nil {
-		l.extra.idle.Wrote()
-	}
-}
+func (l *served) NoteWrote() { l.extra.keepAlive.Wrote() }

@@ -8,8 +8,8 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
-// Session is one connection of a [Run], from its dial to its loss, as the serve function
-// gets it. Its exported fields do not change.
+// Session is one connection of a [Run] or a [Conn], from its dial to its loss. Its exported fields do
+// not change.
 type Session struct {
 	Number   uint64        // counts the sessions of a Run, from 1 on
 	Name     string        // RunOptions.Name
@@ -22,15 +22,14 @@ type Session struct {
 	mu      sync.Mutex // guards what follows
 	isReady bool
 	over    bool
-	ready   link.Instant // when it became ready, if it did
-	leave   func(backoff.Verdict)
+	ready   link.Instant          // when it became ready, if it did
+	leave   func(backoff.Verdict) // gives the place at the gate back; nil: there is none; set before the dial
 }
 
-// Ready says that the session is of use, for instance logged in and subscribed. From now on
-// it counts as up. When it has been ready for long enough (see [RunOptions.StableAfter])
-// the next wait is a first one again. Ready gives the place at the gate back, and calls
-// [Trace.SessionReady]. Any goroutine may call it. Calls after the first, and after the end
-// of the session, do nothing.
+// Ready says that the session is of use, for instance logged in and subscribed. When it has been ready
+// for long enough (see [RunOptions.StableAfter]) the next wait is a first one again. Ready gives the
+// place at the gate back, and calls [Trace.SessionReady]. Any goroutine may call it. Calls after the
+// first, and after the end of the session, do nothing. For a Conn the supervisor calls it.
 func (s *Session) Ready() {
 	s.mu.Lock()
 	first := !s.isReady && !s.over
@@ -44,13 +43,6 @@ func (s *Session) Ready() {
 	}
 }
 
-// readyAt returns when the session became ready, if it ever did.
-func (s *Session) readyAt() (link.Instant, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready, s.isReady
-}
-
 // end ends the session, and returns when it became ready, if it ever did.
 func (s *Session) end() (link.Instant, bool) {
 	s.mu.Lock()
@@ -59,15 +51,7 @@ func (s *Session) end() (link.Instant, bool) {
 	return s.ready, s.isReady
 }
 
-// enterGate keeps the function that gives the place at the gate back.
-func (s *Session) enterGate(leave func(backoff.Verdict)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave = leave
-}
-
-// leaveGate reports to the gate how the dial went. Calls after the first do
-// nothing.
+// leaveGate reports to the gate how the dial went. Calls after the first do nothing.
 func (s *Session) leaveGate(v backoff.Verdict) {
 	s.mu.Lock()
 	leave := s.leave

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/budget"
@@ -11,26 +12,39 @@ import (
 )
 
 // settings are the Options of a Conn but for OnSession and Layers, with the default in the place of
-// each field that is zero. Run is apart, because the many Conns that leave it alone share it.
+// each field that is zero. Options that most Conns leave alone are apart, so that the Conns share them.
 type settings struct {
-	Name         string
-	OpenTimeout  time.Duration
-	OnMessage    func(ctx context.Context, m Message)
-	OnSeam       func(ctx context.Context, s *Seam)
-	Inbox        Inbox
-	WhenDown     WhenDown
-	Outbox       Outbox
-	CloseTimeout time.Duration
-	rare         *rare
-	Run          *RunOptions // without a Name
+	Name      string
+	OnMessage func(ctx context.Context, m Message)
+	OnSeam    func(ctx context.Context, s *Seam)
+	Inbox     Inbox
+	*sending
+	*rare
+	Run *RunOptions // without a Name
+}
+
+// sending are the settings of a Conn that queues messages.
+type sending struct {
+	WhenDown WhenDown
+	Outbox   Outbox
+}
+
+// rare are other settings that most Conns leave alone.
+type rare struct {
+	OpenTimeout, CloseTimeout time.Duration
+
+	KeepAlive   KeepAlive
+	Pace        budget.Window
+	Resumable   bool
+	Rotate      Rotation
+	MarkRefetch bool
 }
 
 const defaultCloseTimeout = 5 * time.Second
 
 var defaultLiveness = &watch.LivenessOptions{Limit: 30 * time.Second, Now: time.Now}
 
-// options returns the options of the watcher, with the default in the place of each field that is
-// zero.
+// options returns the options of the watcher, with the defaults.
 func (o *Liveness) options() *watch.LivenessOptions {
 	if o.Limit == 0 && o.Probe == nil && o.ProbeEvery == 0 && o.now == nil {
 		return defaultLiveness
@@ -51,30 +65,25 @@ func (o *Stall) options() *watch.StallOptions {
 	return &watch.StallOptions{Limit: min(o.Limit, math.MaxInt64>>watch.MostStalls), Expected: o.Expected}
 }
 
-// rare are the settings that most Conns leave alone. Those share one.
-type rare struct {
-	KeepAlive   KeepAlive
-	Pace        budget.Window
-	Resumable   bool
-	Rotate      Rotation
-	ReadAdvice  func(code int, reason string) (Advice, bool)
-	MarkRefetch bool
+func (s sending) withDefaults() *sending {
+	s.Outbox.Messages = cmp.Or(s.Outbox.Messages, 1024)
+	s.Outbox.Bytes = cmp.Or(s.Outbox.Bytes, 16<<20)
+	s.Outbox.Age = cmp.Or(s.Outbox.Age, 5*time.Minute)
+	return &s
 }
 
-var noRare = &rare{Rotate: Rotation{}.withDefaults(false), ReadAdvice: ReadAdvice}
-
-// rare returns the settings that most leave alone.
-func (o *Options) rare() *rare {
-	if o.KeepAlive.Every <= 0 && o.Pace.N == 0 && !o.Resumable && !o.MarkRefetch && o.ReadAdvice == nil && !o.Run.OneConnection &&
-		o.Rotate.After == 0 && o.Rotate.Overlap == OverlapHold && o.Rotate.Drain == 0 {
-		return noRare
+func (r rare) withDefaults(oneConnection bool) *rare {
+	r.OpenTimeout = cmp.Or(r.OpenTimeout, 30*time.Second)
+	r.CloseTimeout = cmp.Or(r.CloseTimeout, defaultCloseTimeout)
+	r.Rotate.Drain = cmp.Or(r.Rotate.Drain, 5*time.Second)
+	if oneConnection {
+		r.Rotate.Overlap = OverlapBreakFirst
 	}
-	r := &rare{o.KeepAlive, o.Pace, o.Resumable, o.Rotate.withDefaults(o.Run.OneConnection), o.ReadAdvice, o.MarkRefetch}
-	if r.ReadAdvice == nil {
-		r.ReadAdvice = ReadAdvice
-	}
-	return r
+	return &r
 }
+
+// These are the settings of all Conns that leave them alone.
+var plainSending, plainRare = sending{}.withDefaults(), rare{}.withDefaults(false)
 
 // withDefaults returns the settings that follow from o, for connections by d.
 func (o Options) withDefaults(d Dialer) (settings, error) {
@@ -84,7 +93,7 @@ func (o Options) withDefaults(d Dialer) (settings, error) {
 	if o.Run.Rand != nil {
 		o.Run.Rand = &lockedSource{source: o.Run.Rand} // because two supervisors, and timers, use it
 	}
-	name := cmp.Or(o.Name, o.Run.Name)
+	name := o.Run.Name
 	o.Run.Name = "" // because it would keep Conns from sharing
 	if h, ok := d.(interface{ Host() string }); ok && o.Run.Gate != nil && o.Run.Host == "" {
 		o.Run.Host = h.Host()
@@ -93,14 +102,15 @@ func (o Options) withDefaults(d Dialer) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	o.Outbox.Messages = cmp.Or(o.Outbox.Messages, 1024)
-	o.Outbox.Bytes = cmp.Or(o.Outbox.Bytes, 16<<20)
-	o.Outbox.Age = cmp.Or(o.Outbox.Age, 5*time.Minute)
 	o.Inbox.Messages = cmp.Or(o.Inbox.Messages, 64)
 	o.Inbox.Bytes = cmp.Or(o.Inbox.Bytes, 16<<20)
-	return settings{
-		Name: name, OpenTimeout: cmp.Or(o.OpenTimeout, 30*time.Second), OnMessage: o.OnMessage, OnSeam: o.OnSeam,
-		Inbox: o.Inbox, WhenDown: o.WhenDown, Outbox: o.Outbox, CloseTimeout: cmp.Or(o.CloseTimeout, defaultCloseTimeout),
-		Run: run, rare: o.rare(),
-	}, nil
+	s := settings{Name: name, OnMessage: o.OnMessage, OnSeam: o.OnSeam, Inbox: o.Inbox, sending: plainSending, rare: plainRare, Run: run}
+	if own := (sending{o.WhenDown, o.Outbox}); !reflect.ValueOf(own).IsZero() {
+		s.sending = own.withDefaults()
+	}
+	own := rare{o.OpenTimeout, o.CloseTimeout, o.KeepAlive, o.Pace, o.Resumable, o.Rotate, o.MarkRefetch}
+	if !reflect.ValueOf(own).IsZero() || run.OneConnection {
+		s.rare = own.withDefaults(run.OneConnection)
+	}
+	return s, nil
 }

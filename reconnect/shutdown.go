@@ -7,22 +7,22 @@ import (
 	"net"
 )
 
-// Shutdown ends the connection politely. It refuses new messages, and each SendWait and
-// Write that waits. It waits until what Send has queued is written or ctx ends, with
-// [WhenDownKeep] by further sessions too if this one is lost; if ctx never ends, Outbox.Age
-// bounds that. Then it sends the peer a close frame with code 1000, or ends our direction of
-// a [conn.HalfCloser], and waits for the answer, until Options.CloseTimeout has passed or
-// ctx ends. Then it does what Close does, except that messages which came before the end can
-// still be read.
+// Shutdown ends the connection politely, in these steps:
 //
-// Shutdown returns when Done is closed, or when ctx ends. In the second case the end goes on
-// without it: Outbox.OnReceipt may still be called until Done is closed, and [Trace.Overdue]
-// reports a callback that holds up the end. The error is an *[UnsentError] with the messages
-// that could not be sent, or the cause of ctx, or says why the close failed.
+//  1. It refuses new messages, and each SendWait and Write that waits.
+//  2. It waits until the messages that Send has queued are written, with [WhenDownKeep] by further
+//     sessions too. Outbox.Age bounds that.
+//  3. It sends the peer a close frame with code 1000, or ends our direction of a [conn.HalfCloser],
+//     and waits for the answer, for Options.CloseTimeout at most.
+//  4. It does what Close does, except that messages which came before can still be read.
 //
-// A callback that calls Shutdown holds up the end for which Shutdown waits, and while
-// OnMessage runs nobody reads the peer's answer. There start it in a goroutine, or call
-// Close.
+// Shutdown returns when Done is closed, or when ctx ends, which ends every wait. In the second case the
+// end goes on without it: Outbox.OnReceipt may still be called until Done is closed, and [Trace.Overdue]
+// reports a callback that holds up the end. The error is an *[UnsentError] with the messages that could
+// not be sent, or the cause of ctx, or says why the close failed.
+//
+// A callback that calls Shutdown holds up the end for which Shutdown waits, and while OnMessage runs
+// nobody reads the peer's answer. There start it in a goroutine, or call Close.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.life.Leaving.Store(true)
 	c.state.changed.Broadcast() // for AwaitSession
@@ -39,8 +39,8 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 			l.Cut(net.ErrClosed)
 		}
 		c.sender.outbox().Close()
-		if err == nil {
-			err = c.unfinished(ctx)
+		if err == nil && !c.done.IsUp() {
+			err = fmt.Errorf("reconnect: shutdown: the end goes on: %w", context.Cause(ctx))
 		}
 	}
 	unsent, cut := c.sender.outbox().Report()
@@ -55,16 +55,6 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 		e.Unsent = append(e.Unsent, receiptOf(r))
 	}
 	return e
-}
-
-// unfinished returns why Shutdown does not wait for the end, or nil if all has ended.
-func (c *Conn) unfinished(ctx context.Context) error {
-	select {
-	case <-c.done.Up():
-		return nil
-	default:
-		return fmt.Errorf("reconnect: shutdown: the end goes on: %w", context.Cause(ctx))
-	}
 }
 
 // sendQueued waits until nothing is queued, or returns why it no longer waits.

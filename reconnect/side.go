@@ -69,13 +69,13 @@ func (a alone) ready(l *served) (marks bool, err error) {
 func (k *keeper) side() side {
 	if k.origin != nil {
 		if r := k.origin.follows.Load(); r != nil {
-			return successor{r}
+			return successor{replacement: r}
 		}
 	}
 	k.c.state.mu.Lock() // because a session that is lost gets no replacement after that: see enlist
 	defer k.c.state.mu.Unlock()
 	if r := k.c.replacement.Load(); r != nil && r.seat == &k.seat {
-		return predecessor{r, k}
+		return predecessor{alone{k}, r}
 	}
 	return alone{k}
 }

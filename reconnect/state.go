@@ -2,9 +2,9 @@ package reconnect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +39,7 @@ var stateNames = [...]string{"connecting", "opening", "ready", "waiting", "close
 type Status struct {
 	State    State         // what it is doing
 	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
-	Rotating bool          // another session is made that replaces the present one, or the one before is still read: see [Rotation]
+	Rotating bool          // one session replaces another now: see [Rotation]
 	Since    time.Time     // when it entered the state
 	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
 	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
@@ -58,8 +58,7 @@ type state struct {
 	lead *seat      // whose status is published
 }
 
-// seat is the place of one supervisor in the state. One seat leads; the others keep their status to
-// themselves.
+// seat is the place of one supervisor in the state. Only the status of the seat that leads is published.
 type seat struct {
 	link   atomic.Pointer[served] // the supervisor's present connection, or its last
 	shadow *Status                // the status that counts if the seat comes to lead; guarded by state.mu
@@ -113,14 +112,15 @@ func (s *state) connecting(x *seat, atGate bool) {
 	}
 }
 
-// opening publishes that the session of x, by l, begins.
+// opening publishes that the session of x, by l, begins. Its link and its number change under one lock,
+// because x may come to lead before or after that: see inherit.
 func (s *state) opening(x *seat, l *served) {
-	s.mu.Lock()
-	if s.lead == x {
-		s.link.Store(l)
-	}
-	s.mu.Unlock()
-	s.enter(x, StateOpening, func(st *Status) { st.Session = l.Session })
+	s.enter(x, StateOpening, func(st *Status) {
+		st.Session = l.Session
+		if s.lead == x {
+			s.link.Store(l)
+		}
+	})
 }
 
 // ready publishes that the session of x, by l, is ready.
@@ -161,8 +161,7 @@ func (s *state) succeed(x *seat, l *served, attach func()) {
 	x.shadow = nil
 }
 
-// inherit makes x lead, whose session is not ready yet, because the session before was
-// lost because of err.
+// inherit makes x lead, whose session is not ready yet: the session before was lost because of err.
 func (s *state) inherit(x *seat, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,15 +197,6 @@ func (s *state) now() Status {
 	}
 }
 
-// change returns channels of which one is closed when the status changes.
-func (s *state) change() (changed, lost <-chan struct{}) {
-	changed = s.changed.Wait()
-	if l := s.link.Load(); l != nil && !l.Ended() {
-		lost = l.Done()
-	}
-	return changed, lost
-}
-
 // refusal returns the reason why nothing can be sent now.
 func (s *state) refusal() error {
 	status := s.now()
@@ -223,22 +213,21 @@ func (s *state) refusal() error {
 // State returns the newest state.
 func (c *Conn) State() State { return c.state.now().State }
 
-// Status returns a snapshot. It is never older than an event that the caller knows of by
-// other means, such as a hook or the error of a Write.
+// Status returns a snapshot. It is never older than an event that the caller knows of, such as by a
+// hook or the error of a Write.
 func (c *Conn) Status() Status { return c.state.now() }
 
-// Await waits until the state is s. It always sees the newest state, but may miss one that
-// is left again quickly. It returns an [*AwaitError] when ctx ends, or the error that
-// [Conn.Err] returns when the Conn is closed, unless s is StateClosed.
+// Await waits until the state is s. It may miss a state that is left again quickly. It returns an
+// [*AwaitError] when ctx ends, or, unless s is StateClosed, the error of [Conn.Err] when the Conn is
+// closed.
 func (c *Conn) Await(ctx context.Context, s State) error {
 	return c.state.await(ctx, s, func(Status) error { return nil })
 }
 
-// AwaitReady is Await for StateReady, but it does not wait where somebody has to mend
-// something first: it returns an [*AwaitError] if the verdict on the last dial or session
-// is ClassSlow, because the server answered 401 or 404 for instance. The Conn goes on
-// redialing until Close. Call it in a program that should fail at its start if it cannot
-// connect, with a context that bounds the wait for a server that is only away.
+// AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
+// If somebody has to mend something first it does not wait: it returns an [*AwaitError] if the verdict
+// on the last dial or session is ClassSlow, because the server answered 401 or 404 for instance. ctx
+// bounds the wait for a server that is only away. The Conn goes on redialing until Close.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
 		if s.Verdict >= backoff.ClassSlow {
@@ -263,7 +252,10 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 			return err
 		}
 		if changed == nil { // look once more, now that no change can be missed
-			changed, lost = s.change()
+			changed = s.changed.Wait()
+			if l := s.link.Load(); l != nil && !l.Ended() {
+				lost = l.Done()
+			}
 			continue
 		}
 		select {
@@ -276,8 +268,7 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 	}
 }
 
-// AwaitError reports why [Conn.Await] or [Conn.AwaitReady] did not wait any longer. It
-// unwraps to Cause and to Status.Err.
+// AwaitError reports why [Conn.Await] or [Conn.AwaitReady] did not wait any longer.
 type AwaitError struct {
 	Want   State  // the state that was awaited
 	Status Status // the status when the wait ended
@@ -297,14 +288,5 @@ func (e *AwaitError) Error() string {
 
 // Unwrap returns Cause and Status.Err, without those that are nil.
 func (e *AwaitError) Unwrap() []error {
-	var errs []error
-	for _, err := range []error{e.Cause, e.Status.Err} {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	return slices.DeleteFunc([]error{e.Cause, e.Status.Err}, func(err error) bool { return err == nil })
 }
-
-// Timeout reports whether Cause is a deadline.
-func (e *AwaitError) Timeout() bool { return errors.Is(e.Cause, context.DeadlineExceeded) }

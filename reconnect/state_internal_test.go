@@ -1,10 +1,15 @@
 package reconnect
 
 import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
-	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
 // A supervisor may notice the end of its session just after the next session has become ready.
@@ -18,4 +23,32 @@ func TestAKeeperThatLeadsNoMoreDoesNotChangeTheStatus(t *testing.T) {
 	s.succeed(&next, l, func() {})
 	s.enter(&first, StateWaiting, nil)
 	require.Equal(t, StateReady, s.now().State)
+}
+
+var errLost = errors.New("lost")
+
+// The session before may be lost just when that of the next supervisor begins. The link is then that of
+// the session in the status, or [state.now] would look for it for ever.
+func TestASupervisorThatInheritsMeanwhileBringsItsLink(t *testing.T) {
+	for range 20_000 {
+		var s state
+		first, next := &seat{}, &seat{}
+		s.start(first)
+		l := &served{Link: link.Link{Session: 2}}
+		next.link.Store(l)
+		s.rotating(next)
+		var begun atomic.Bool
+		var opening sync.WaitGroup
+		opening.Go(func() {
+			begun.Store(true)
+			s.opening(next, l)
+		})
+		for !begun.Load() {
+			runtime.Gosched()
+		}
+		s.inherit(next, errLost)
+		opening.Wait()
+		s.ready(next, l)
+		require.Same(t, l, s.link.Load())
+	}
 }

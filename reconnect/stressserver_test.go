@@ -236,9 +236,10 @@ func (f *wsFaults) inject(r *rand.Rand) {
 		f.network.Fault(wsAddr, dialFault(r), conntest.Fault{})
 	case 2, 3:
 		late := upTo(r, 20*time.Second)
+		delayed := func(w http.ResponseWriter, r *http.Request) { time.Sleep(late); f.Accept(w, r) }
 		f.Next([]conntest.Answer{
 			conntest.Status(503, conntest.RetryAfter(strconv.Itoa(int(upTo(r, 5*time.Second).Seconds())))), conntest.Status(502, nil), conntest.Hang,
-			conntest.HangUp, conntest.BadAccept, conntest.Delay(late, f.Accept), conntest.Trickle(1+r.IntN(500), 100*time.Millisecond, f.Accept),
+			conntest.HangUp, conntest.BadAccept, delayed, trickling(1+r.IntN(500), 100*time.Millisecond, f.Accept),
 			f.AcceptWith(conntest.CloseWith(1012, "restart")), f.AcceptWith(conntest.NeverRead), f.AcceptWith(func(context.Context, *websocket.Conn, *http.Request) {}),
 		}[r.IntN(10)], f.Accept)
 	case 4:

@@ -8,11 +8,13 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/handover"
-	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
 // successor is the side of the supervisor that makes the next session.
-type successor struct{ *replacement }
+type successor struct {
+	alone
+	*replacement
+}
 
 func (r successor) describe(s *Session) {
 	r.mu.Lock()
@@ -52,7 +54,7 @@ func (r successor) ready(l *served) (marks bool, err error) {
 		r.c.state.ready(&r.next.seat, l)
 	case handover.LeadTakes:
 		r.c.state.succeed(&r.next.seat, l, func() { r.c.sender.attach(&l.Link) })
-		r.drain.Set(r.c.life.o.rare.Rotate.Drain, r.endDrain)
+		r.drain.Set(r.c.life.o.Rotate.Drain, r.endDrain)
 	}
 	if !r.seamed {
 		r.waits = l
@@ -72,16 +74,16 @@ func (r successor) receive(ctx context.Context, l *served) error {
 		}
 		r.c.life.counts.in.Received(m)
 		l.Heard()
-		if err := r.pass(ctx, l, m, noLayer); err != nil {
+		if err := r.put(ctx, l, m, noLayer); err != nil {
 			return err
 		}
 	}
 	return net.ErrClosed
 }
 
-// pass gives a message of the next session to the layers but one, and then to the reader, or holds
+// put gives a message of the next session to the layers but one, and then to the reader, or holds
 // it until the reader has all of the old session. m belongs to r.
-func (r successor) pass(ctx context.Context, l *served, m conn.Message, but int) error {
+func (r successor) put(ctx context.Context, l *served, m conn.Message, but int) error {
 	msg := Message{Message: m, Session: l.Session}
 	if r.c.layers.take(msg, but) {
 		return nil
@@ -90,13 +92,14 @@ func (r successor) pass(ctx context.Context, l *served, m conn.Message, but int)
 	switch held, full := r.hold(msg); {
 	case full:
 		r.cutOld()
-		return r.awaitRelease(ctx, l)
+		defer l.Resume()
+		return l.block(ctx, r.released)
 	case held:
 		return nil
 	case l.Ended(): // perhaps by release, because there was no room for what came before
 		return l.Cause(net.ErrClosed)
 	}
-	return r.c.receiver.pass(ctx, l, msg)
+	return r.c.receiver.put(ctx, l, msg)
 }
 
 // cutOld ends the old session at once, because no more can be held.
@@ -110,23 +113,8 @@ func (r successor) cutOld() {
 	}
 }
 
-// awaitRelease waits until nothing is held, or until ctx or l ends. Meanwhile nobody reads l.
-func (r successor) awaitRelease(ctx context.Context, l *served) error {
-	l.Pause(link.Blocked)
-	defer l.Resume()
-	l.liveness.Blocked()
-	select {
-	case <-r.released:
-		return nil
-	case <-l.Done():
-		return l.Cause(net.ErrClosed)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// lost lets the seam of the old session come before that of l. What is held of a session that was
-// never ready is dropped.
+// lost lets the seam of the old session come before that of l. The messages that are held of a session
+// that was never ready are dropped.
 func (r successor) lost(l *served, why loss) (overlapped, dials bool) {
 	r.mu.Lock()
 	before := r.machine.NextLost(why.ready)
@@ -142,12 +130,6 @@ func (r successor) lost(l *served, why loss) (overlapped, dials bool) {
 	}
 	return false, false
 }
-
-func (r successor) failed(error)                  {}
-func (r successor) mark(*Seam)                    {}
-func (r successor) marks() *served                { return nil }
-func (r successor) release()                      {}
-func (r successor) inherits(backoff.Verdict) bool { return false }
 
 // done waits for the old supervisor if the successor leads.
 func (r successor) done(err error) bool {

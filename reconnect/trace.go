@@ -9,11 +9,11 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks return
-// nothing and decide nothing, and no lock is held while one runs. Unless its comment says
-// otherwise, a hook runs in the supervisor's goroutine, which waits for it, and hooks run in
-// the order of the events. Many connections may share one Trace if its functions may be
-// called at once; every event has the connection's name ([RunOptions.Name]).
+// Trace has hooks that observe a [Run] or a [Conn]. Each field may be nil. Hooks decide nothing, and
+// no lock is held while one runs. Unless its comment says otherwise, a hook runs in the supervisor's
+// goroutine, which waits for it, and hooks run in the order of the events. Many connections may share
+// one Trace if its functions may be called at once; each event has the name of its connection
+// ([RunOptions.Name]).
 type Trace struct {
 	// GateStart reports that a wait at the gate begins, if there is a gate.
 	GateStart func(GateStart)
@@ -24,41 +24,38 @@ type Trace struct {
 	// DialStart reports that a dial begins, which runs in another goroutine.
 	DialStart func(DialStart)
 
-	// DialHung reports that the handshake of a dial is not answered in time. The dial goes
-	// on, and another one begins beside it.
+	// DialHung reports that the handshake of a dial is not answered in time. The dial goes on, and
+	// another one begins beside it.
 	DialHung func(DialHung)
 
 	// DialDone reports that a dial has ended, after it has returned.
 	DialDone func(DialDone)
 
-	// AddressIgnored reports that a dial has not gone to the address that the server has
-	// advised, but to the usual one (Conn only): see [Advice].URL. It runs in the goroutine of
-	// the dial, before DialDone.
+	// AddressIgnored reports that a dial went to the usual address, and not to the one that the server
+	// had advised (Conn only): see [Advice].URL. It runs in the dial's goroutine, before DialDone.
 	AddressIgnored func(AddressIgnored)
 
 	// SessionStart reports that a session begins.
 	SessionStart func(s *Session)
 
 	// SessionReady reports that a session is ready. It runs in the goroutine that called
-	// [Session.Ready], which for a Conn is the supervisor's.
+	// [Session.Ready]; for a Conn that is the supervisor's.
 	SessionReady func(s *Session)
 
 	// SessionDone reports that a session has ended.
 	SessionDone func(SessionDone)
 
-	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs
-	// in a goroutine of its own. From here to RotateDone there may be two supervisors. The
-	// hooks of the next session run in the goroutine of the second one, beside those of the old
-	// session.
+	// RotateStart reports that a session is to be replaced (Conn only): see [Rotation]. It runs in a
+	// goroutine of its own. From here to RotateDone there may be two supervisors, so that the hooks
+	// of the next session run beside those of the old one.
 	RotateStart func(RotateStart)
 
-	// RotateDone reports that there is one session again: the next one, or, if the
-	// replacement has failed, the old one or none. It runs in a goroutine of its own, for which
-	// a supervisor waits.
+	// RotateDone reports that there is one session again: the next one, or, if the rotation has
+	// failed, the old one or none. It runs in a goroutine of its own, for which a supervisor waits.
 	RotateDone func(RotateDone)
 
-	// WaitStart reports that a wait before the next dial begins. There is no such event
-	// while a dial whose handshake is not answered goes on.
+	// WaitStart reports that a wait before the next dial begins. While a dial whose handshake is not
+	// answered goes on there is no such event.
 	WaitStart func(WaitStart)
 
 	// WaitDone reports that a wait is over.
@@ -67,31 +64,29 @@ type Trace struct {
 	// ConnDone reports that nothing follows. It is the last event, but for Overdue.
 	ConnDone func(ConnDone)
 
-	// ProbeStart reports that a probe of a silent peer begins (Conn only). It runs in the
-	// goroutine of the liveness timer.
+	// ProbeStart reports that a probe begins (Conn only): see [Liveness]. It runs in the goroutine of
+	// the liveness timer, as ProbeDone and SlowHandler do.
 	ProbeStart func(ProbeStart)
 
-	// ProbeDone reports that a probe has ended (Conn only). It runs in the goroutine of the
-	// liveness timer.
+	// ProbeDone reports that a probe has ended (Conn only).
 	ProbeDone func(ProbeDone)
 
-	// SlowHandler reports a call of OnMessage that has taken longer than a third of
-	// [Liveness.Limit] (Conn only), once for each call. Meanwhile the connection is not read
-	// and the peer's pings are not answered. It runs in the goroutine of the liveness timer.
+	// SlowHandler reports a call of OnMessage that has taken longer than a third of [Liveness.Limit]
+	// (Conn only), once for each call. Meanwhile the connection is not read.
 	SlowHandler func(SlowHandler)
 
-	// Overdue reports a function of yours that should have ended and has not, or a full
-	// inbox that nobody reads. It is called after 5 s ("reader": after [Liveness.Limit]), and
-	// again each time that the time since then has doubled. It runs in a goroutine that waits
-	// for that function ("reader": in that of the liveness timer).
+	// Overdue reports a function of yours that should have ended and has not, or a full inbox that
+	// nobody reads ("reader"). It is called after 5 s ("reader": after [Liveness.Limit]), and again
+	// each time that the time since then has doubled. It runs in a goroutine that waits for the
+	// function ("reader": in the goroutine of the liveness timer).
 	Overdue func(Overdue)
 
 	parts []*Trace // those that JoinTraces has joined
 }
 
-// JoinTraces returns a Trace whose hooks call those of each of traces, in their order, so that
-// a program's own hooks, a log and a metrics layer can live side by side. A nil Trace counts
-// as one without hooks. The traces must not change afterwards.
+// JoinTraces returns a Trace whose hooks call the hooks of each of traces, in their order: a
+// program's own hooks, a log and a metrics layer, for example. A nil Trace has no hooks. The traces
+// must not change afterwards.
 func JoinTraces(traces ...*Trace) *Trace {
 	return &Trace{
 		parts:          slices.Clone(traces),
@@ -165,7 +160,7 @@ type GateDone struct {
 type DialStart struct {
 	Name  string        // RunOptions.Name
 	Try   int           // 1 for the first dial since the last stable session, or since the start
-	Limit time.Duration // its context ends after this, unless the dialer reports that it is connected: see [schedule.Attempt]
+	Limit time.Duration // the dial's context ends after this, unless the dialer reports that it is connected: see [schedule.Attempt]
 }
 
 // DialHung is the event of [Trace.DialHung].
@@ -186,7 +181,7 @@ type DialDone struct {
 // AddressIgnored is the event of [Trace.AddressIgnored].
 type AddressIgnored struct {
 	Name string // RunOptions.Name
-	Err  error  // why the dialer has not followed the address; it holds no more of it than the host, if the dialer's errors do not
+	Err  error  // why the dialer has not followed the address, of which it should name the host at most
 }
 
 // SessionDone is the event of [Trace.SessionDone].
@@ -195,7 +190,7 @@ type SessionDone struct {
 	Session uint64         // the number of the session
 	Cause   error          // why it has ended; never nil
 	Reason  backoff.Reason // the kind of Cause, which is safe as the label of a metric; ReasonShutdown if the Conn or the Run has ended
-	Uptime  time.Duration  // how long it was, from the end of its dial on
+	Uptime  time.Duration  // how long the session was, from the end of its dial on
 	Ready   time.Duration  // for how long it was ready; 0: it never was
 	Stable  bool           // whether the next wait is a first one again
 	Planned bool           // the session was replaced, and did not die: see Rotation
@@ -222,7 +217,7 @@ type WaitStart struct {
 	Try     int             // the number of the dial that follows
 	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
 	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
-	Drawn   time.Duration   // the policy's part, and what an earlier answer has asked for beyond that
+	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for
 }
 
 // WaitDone is the event of [Trace.WaitDone].
@@ -295,12 +290,11 @@ func (h *hooks) waitFor(done <-chan struct{}, name string, what func() string) {
 	}
 }
 
-// Watch calls the hooks of t beside those of [RunOptions.Trace], for a page or a metrics layer
-// that gets to know a Conn after [New] has made it. It begins with the next event, so that t
-// may see an end whose beginning it has not seen. Hooks of t run after those that were there
-// before. t must not change meanwhile; a nil t has no hooks. To call stop ends it; a hook that
-// runs is not waited for, and one event that has begun may still come. Calls of stop after the
-// first do nothing. A Conn that has ended needs no stop.
+// Watch calls the hooks of t after those that the Conn has already, for a page or a metrics layer that
+// gets to know a Conn after [New] has made it. It begins with the next event, so that t may see an
+// end whose beginning it has not seen. t must not change meanwhile; a nil t has no hooks. The
+// function stop ends it, without waiting for a hook that runs; one event that has begun may still
+// come. A Conn that has ended needs no stop.
 func (c *Conn) Watch(t *Trace) (stop func()) {
 	part := JoinTraces(t) // one of its own, so that stop finds it
 	c.life.hooks.change(func(parts []*Trace) []*Trace { return append(parts, part) })
@@ -314,8 +308,8 @@ func (c *Conn) Watch(t *Trace) (stop func()) {
 // hooks is the Trace of a connection, which may change.
 type hooks struct{ atomic.Pointer[Trace] }
 
-// change replaces the Trace by one that is joined of what edit makes of its parts. edit may be
-// called more than once. It gets a slice of its own.
+// change replaces the Trace by a join of what edit makes of its parts. edit gets a slice of its own,
+// and may be called more than once.
 func (h *hooks) change(edit func([]*Trace) []*Trace) {
 	for {
 		old := h.Load()

@@ -101,7 +101,7 @@ func TestEventsCarryTheNameOfTheConnection(t *testing.T) {
 		s.fake = alive
 		// Note the name in each event.
 		o := withPolicy(every(time.Second))
-		o.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
+		o.Run.Name, o.Run.Gate, o.Run.Host = "feed", &gate{}, "h"
 		o.Run.Trace = &reconnect.Trace{
 			GateStart:    func(e reconnect.GateStart) { n.add(e.Name) },
 			GateDone:     func(e reconnect.GateDone) { n.add(e.Name) },
@@ -135,7 +135,7 @@ func TestEventsOfWhatTakesLongCarryTheNameOfTheConnection(t *testing.T) {
 		var n notes
 		s.fake = alive
 		o := withPolicy(hanging{})
-		o.Name = "feed"
+		o.Run.Name = "feed"
 		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
 		o.Run.Trace = &reconnect.Trace{
 			DialHung:    func(e reconnect.DialHung) { n.add("hung " + e.Name) },

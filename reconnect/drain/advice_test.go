@@ -29,7 +29,7 @@ func refusal(a drain.Advice) error {
 // wantRead asserts that a client of package reconnect reads an Advice as it was written.
 func wantRead(t *testing.T, a drain.Advice) {
 	t.Helper()
-	got, ok := reconnect.ReadAdvice(1012, a.String())
+	got, ok := reconnect.ReadAdvice(a.String())
 	require.True(t, ok)
 	require.Equal(t, reconnect.Advice{Wait: a.Wait, Spread: a.Spread, URL: a.URL}, got)
 }
