@@ -2,7 +2,6 @@ package otelredial
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 
@@ -20,20 +19,13 @@ type dials struct {
 	tracer trace.Tracer
 	name   string
 
-	mu    sync.Mutex // guards what follows
-	open  []dial     // those under way: two at most
-	last  trace.Link // to the newest
-	ended bool
-}
-
-// dial is a dial under way.
-type dial struct {
-	try  int
-	span trace.Span
+	mu   sync.Mutex         // guards what follows
+	open map[int]trace.Span // the dials under way, two at most, by their tries; nil: stop was called
+	last trace.Link         // to the newest
 }
 
 func newDials(tracer trace.Tracer, name string) *dials {
-	return &dials{tracer: tracer, name: strings.ToValidUTF8(name, "?")}
+	return &dials{tracer: tracer, name: strings.ToValidUTF8(name, "?"), open: map[int]trace.Span{}}
 }
 
 func (d *dials) hooks() *reconnect.Trace {
@@ -42,9 +34,9 @@ func (d *dials) hooks() *reconnect.Trace {
 
 func (d *dials) start(e reconnect.DialStart) {
 	d.mu.Lock()
-	last, ended := d.last, d.ended
+	last, stopped := d.last, d.open == nil
 	d.mu.Unlock()
-	if ended {
+	if stopped {
 		return
 	}
 	options := []trace.SpanStartOption{
@@ -59,22 +51,18 @@ func (d *dials) start(e reconnect.DialStart) {
 	_, span := d.tracer.Start(context.Background(), "redial dial", options...)
 	d.mu.Lock()
 	d.last = trace.Link{SpanContext: span.SpanContext()}
-	if ended = d.ended; !ended {
-		d.open = append(d.open, dial{e.Try, span})
+	if stopped = d.open == nil; !stopped {
+		d.open[e.Try] = span
 	}
 	d.mu.Unlock()
-	if ended {
+	if stopped {
 		span.End()
 	}
 }
 
 func (d *dials) hung(e reconnect.DialHung) {
 	d.mu.Lock()
-	i := d.index(e.Try)
-	var span trace.Span
-	if i >= 0 {
-		span = d.open[i].span
-	}
+	span := d.open[e.Try]
 	d.mu.Unlock()
 	if span != nil {
 		span.AddEvent("handshake not answered in time")
@@ -82,17 +70,15 @@ func (d *dials) hung(e reconnect.DialHung) {
 }
 
 // done ends the span, with the kind of the error. The span has no text of the error, because a dialer of
-// the user's may put a secret there.
+// the user may put a secret there.
 func (d *dials) done(e reconnect.DialDone) {
 	d.mu.Lock()
-	i := d.index(e.Try)
-	if i < 0 { // it has begun before Watch, or stop was called
-		d.mu.Unlock()
+	span := d.open[e.Try]
+	delete(d.open, e.Try)
+	d.mu.Unlock()
+	if span == nil { // it has begun before Watch, or stop was called
 		return
 	}
-	span := d.open[i].span
-	d.open = slices.Delete(d.open, i, i+1)
-	d.mu.Unlock()
 	outcome, reason := meter.Judge(e.Err)
 	span.SetAttributes(attribute.String(prefix+"outcome", outcome))
 	if outcome == meter.Failed {
@@ -102,18 +88,13 @@ func (d *dials) done(e reconnect.DialDone) {
 	span.End()
 }
 
-// index returns which of the dials under way is a try, or -1. d.mu is locked.
-func (d *dials) index(try int) int {
-	return slices.IndexFunc(d.open, func(x dial) bool { return x.try == try })
-}
-
-// end ends the spans of the dials under way. Their ends are not observed any more.
+// end ends the spans of the dials under way, whose ends will not be seen.
 func (d *dials) end() {
 	d.mu.Lock()
 	open := d.open
-	d.open, d.ended = nil, true
+	d.open = nil
 	d.mu.Unlock()
-	for _, x := range open {
-		x.span.End()
+	for _, span := range open {
+		span.End()
 	}
 }

@@ -32,7 +32,7 @@
 //  2. A counter never goes down. The counts of a Conn that has ended stay in the sums of its name. A
 //     Conn that has ended is in no gauge.
 //  3. Attributes are bounded. Their values are closed sets, and never a text of a peer or an error.
-//     The program chooses the name; see Options.Names and Options.NoNames.
+//     The program chooses the name; see Options.Names.
 //  4. The package has no goroutine and no timer, and changes nothing global.
 //
 // # What it costs
@@ -45,11 +45,11 @@
 //   - A collection costs 0.5 µs for each Conn and 20 µs for each name.
 //   - A name has about 40 sets of attributes.
 //
-// So give one name to hundreds of connections that do the same, or use Options.NoNames.
+// So give one name to hundreds of connections that do the same. The empty name leaves the attribute out.
 //
 // The SDK keeps 2000 sets of attributes for each instrument; a set beyond that loses its name. A name has
-// 25 sets of redial.dials at most, and fewer of each other instrument. So there are 75 names by default,
-// and the connections beyond share the name "other". For more names, such as 500, raise both limits:
+// 25 sets of redial.dials at most, and fewer of each other instrument. So there are 75 names by default.
+// For more names, such as 500, raise both limits:
 //
 //	sdkmetric.NewMeterProvider(sdkmetric.WithCardinalityLimit(25*(500+2)), ...)
 //	otelredial.New(&otelredial.Options{Names: 500, ...})

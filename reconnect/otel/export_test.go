@@ -36,7 +36,7 @@ func Table() string {
 
 func kindOf(i *meter.Instrument) string {
 	switch {
-	case i.Kind == meter.Counter && i.Read != nil:
+	case i.Kind == meter.Counter && i.Collected():
 		return "observable counter"
 	case i.Kind == meter.Counter:
 		return "counter"

@@ -20,7 +20,6 @@ const nameKey = attribute.Key(prefix + "name")
 type recorder struct {
 	counters   map[*meter.Instrument]metric.Int64Counter
 	histograms map[*meter.Instrument]metric.Float64Histogram
-	named      bool
 	sets       sync.Map // from a series to its metric.MeasurementOption; as many as there are series
 }
 
@@ -66,7 +65,7 @@ func (r *recorder) attributes(i *meter.Instrument, name string, v meter.Values) 
 		return o.(metric.MeasurementOption)
 	}
 	var list []attribute.KeyValue
-	if r.named && name != "" {
+	if name != "" {
 		list = append(list, nameKey.String(name))
 	}
 	for j, l := range i.Labels {

@@ -1,6 +1,7 @@
 package otelredial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -32,19 +33,10 @@ type Options struct {
 	// global one at the time of New.
 	TracerProvider trace.TracerProvider
 
-	// NoNames leaves the attribute redial.name out of the metrics, so that all connections are
-	// counted together: a counter is the sum, and a gauge of a time is the longest time. Spans
-	// always have the attribute. Default: the metrics have the attribute.
-	NoNames bool
-
 	// Names is how many names there may be in the metrics. Connections beyond that share the name
-	// "other". With NoNames, Names is an error. Default: 75. Negative: no limit.
-	//
-	// The SDK keeps 2000 sets of attributes for each instrument. All sets beyond that become one
-	// set without a name and a state, which an alert does not see. A name has 25 sets of
-	// redial.dials at most, and fewer of each other instrument, so the default stays below the
-	// limit. If you raise Names, raise the limit as well: sdkmetric.WithCardinalityLimit(25 *
-	// (names + 2)).
+	// "other". Default: 75. Negative: no limit. The default fits the SDK's limit of 2000 sets of
+	// attributes for each instrument; if you raise Names, raise that limit as well: see the
+	// documentation of the package.
 	Names int
 }
 
@@ -54,19 +46,14 @@ const namesDefault = 75
 // scope is the name of the instrumentation.
 const scope = "github.com/redial-go/redial/reconnect/otel"
 
-// New makes the instruments. The error names the option that is wrong, or wraps the error of the
-// MeterProvider. Close the Telemetry when no connection uses it any more.
+// New makes the instruments. The error wraps the error of the MeterProvider. Close the Telemetry when no
+// connection uses it any more.
 func New(o *Options) (*Telemetry, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	opts := *o
-	if opts.NoNames && opts.Names != 0 {
-		return nil, fmt.Errorf("otelredial: Options.Names: %d has no effect with NoNames: set one of the two", opts.Names)
-	}
-	if opts.Names == 0 {
-		opts.Names = namesDefault
-	}
+	opts.Names = cmp.Or(opts.Names, namesDefault)
 	if opts.MeterProvider == nil {
 		opts.MeterProvider = otel.GetMeterProvider()
 	}
@@ -76,10 +63,10 @@ func New(o *Options) (*Telemetry, error) {
 	t := &Telemetry{
 		tracer: opts.TracerProvider.Tracer(scope),
 		recorder: recorder{
-			counters: map[*meter.Instrument]metric.Int64Counter{}, histograms: map[*meter.Instrument]metric.Float64Histogram{}, named: !opts.NoNames,
+			counters: map[*meter.Instrument]metric.Int64Counter{}, histograms: map[*meter.Instrument]metric.Float64Histogram{},
 		},
 	}
-	t.meter = meter.New(&t.recorder, meter.Options{Names: opts.Names, NoNames: opts.NoNames})
+	t.meter = meter.New(&t.recorder, opts.Names)
 	if err := t.instruments(opts.MeterProvider.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("otelredial: %w", err)
 	}
@@ -91,7 +78,7 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 	read := map[*meter.Instrument]metric.Observable{}
 	var all []metric.Observable
 	for _, i := range meter.Instruments() {
-		if i.Read == nil {
+		if !i.Collected() {
 			if err := t.recorder.make(m, i); err != nil {
 				return err
 			}

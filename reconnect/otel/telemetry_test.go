@@ -1,18 +1,12 @@
 package otelredial_test
 
 import (
-	"context"
-	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/redial-go/redial/conn"
-	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	otelredial "github.com/redial-go/redial/reconnect/otel"
 )
@@ -51,15 +45,15 @@ func TestAConnAndItsEndInTheMetrics(t *testing.T) {
 	})
 }
 
-func TestWithoutNamesConnectionsAreCountedTogether(t *testing.T) {
-	s := newScene(t, otelredial.Options{NoNames: true})
-	s.live("a", func(bool) {})
-	s.live("b", func(bool) {})
+func TestConnectionsOfOneNameAreCountedTogether(t *testing.T) {
+	s := newScene(t, otelredial.Options{})
+	s.live("", func(bool) {})
+	s.live("", func(bool) {})
 	points := s.points()
 	require.Equal(t, "4", points["received.messages"])
 	require.Equal(t, "4", points["dials outcome=ok reason=none"])
 	for point := range points {
-		require.NotContains(t, point, "name=")
+		require.NotContains(t, point, "name=", "the name is empty")
 	}
 }
 
@@ -89,23 +83,6 @@ func TestUnitsAndKindsFollowTheConventions(t *testing.T) {
 	require.Equal(t, "{connection}", seen["redial.connections"])
 }
 
-func TestStopEndsTheMeasuring(t *testing.T) {
-	s := newScene(t, otelredial.Options{})
-	synctest.Test(t, func(t *testing.T) {
-		fake := conntest.NewFake(nil)
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return fake.Conn(), nil }), nil)
-		require.NoError(t, err)
-		stop := s.Watch("feed", c)
-		require.NoError(t, c.AwaitReady(t.Context()))
-		require.Equal(t, "1", s.points()["connections name=feed state=ready"])
-		stop()
-		stop()
-		require.NotContains(t, s.points(), "connections name=feed state=ready")
-		c.Close()
-		<-c.Done()
-	})
-}
-
 func TestCloseEndsTheReading(t *testing.T) {
 	s := newScene(t, otelredial.Options{})
 	s.live("feed", func(ended bool) {
@@ -117,34 +94,6 @@ func TestCloseEndsTheReading(t *testing.T) {
 	require.NotContains(t, s.points(), "received.messages name=feed")
 }
 
-func TestARunIsMeasuredByItsTrace(t *testing.T) {
-	s := newScene(t, otelredial.Options{})
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_ = reconnect.Run(ctx, func(context.Context) (io.Closer, error) { return nopCloser{}, nil },
-			func(_ context.Context, _ io.Closer, s *reconnect.Session) error {
-				s.Ready()
-				time.Sleep(25 * time.Second)
-				return io.EOF
-			}, &reconnect.RunOptions{Trace: s.Trace("run")})
-	})
-	points := s.points()
-	require.Equal(t, "2 50", points["session.duration name=run reason=hangup"])
-	require.Equal(t, "1", points["ends name=run outcome=closed"])
-	require.NotContains(t, points, "received.messages name=run")
-	require.Len(t, s.spans.Ended(), 3)
-}
-
-type nopCloser struct{}
-
-func (nopCloser) Close() error { return nil }
-
-func TestAWrongOptionIsNamed(t *testing.T) {
-	_, err := otelredial.New(&otelredial.Options{NoNames: true, Names: 5})
-	require.ErrorContains(t, err, "Options.Names")
-}
-
 // Without providers, those of the program serve, which do nothing until it sets others.
 func TestTheGlobalProvidersAreTheDefault(t *testing.T) {
 	telemetry, err := otelredial.New(nil)
@@ -153,30 +102,4 @@ func TestTheGlobalProvidersAreTheDefault(t *testing.T) {
 	trace.DialStart(reconnect.DialStart{Try: 1})
 	trace.DialDone(reconnect.DialDone{Try: 1})
 	require.NoError(t, telemetry.Close())
-}
-
-// No hook is called for a message.
-func TestAMessageMakesNoEvent(t *testing.T) {
-	s := newScene(t, otelredial.Options{})
-	synctest.Test(t, func(t *testing.T) {
-		fake := conntest.NewFake(nil)
-		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return fake.Conn(), nil }),
-			&reconnect.Options{Layers: []*reconnect.Layer{s.Layer("feed")}, OnMessage: func(context.Context, reconnect.Message) {}})
-		require.NoError(t, err)
-		synctest.Wait()
-		before := s.points()
-		for range 100 {
-			fake.Deliver(conn.TextMessage("x"))
-		}
-		synctest.Wait()
-		after := s.points()
-		require.Equal(t, "100", after["received.messages name=feed"])
-		for _, point := range []string{"received.messages name=feed", "received.bytes name=feed"} {
-			delete(before, point)
-			delete(after, point)
-		}
-		require.Equal(t, before, after)
-		c.Close()
-		<-c.Done()
-	})
 }

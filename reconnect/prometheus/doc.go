@@ -23,7 +23,7 @@
 //  2. A counter never goes down. The counts of a Conn that has ended stay in the sums of its name. A
 //     Conn that has ended is in no gauge.
 //  3. Labels are bounded. Their values are closed sets, and never a text of a peer. The program
-//     chooses the label name; see Options.Names and Options.NoNames.
+//     chooses the label name; see Options.Names.
 //  4. The package has no goroutine, no timer and no global state.
 //
 // # What it costs
@@ -35,7 +35,8 @@
 //   - A scrape costs 0.5 µs for each Conn and 25 µs for each name.
 //   - A name has about 120 time series, three quarters of them buckets of histograms.
 //
-// So give one name to hundreds of connections that do the same, or use Options.NoNames.
+// So give one name to hundreds of connections that do the same. Prometheus takes the empty name for no
+// label at all.
 //
 // # Not measured
 //

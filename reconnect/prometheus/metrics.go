@@ -1,10 +1,10 @@
 package promredial
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,7 +19,6 @@ type Metrics struct {
 	meter    *meter.Meter
 	recorder *recorder
 	descs    map[*meter.Instrument]*prometheus.Desc // of the instruments that are read in a scrape
-	named    bool                                   // there is a label name
 }
 
 // Options are the options of [New]. A nil *Options is fine.
@@ -28,60 +27,42 @@ type Options struct {
 	// Default: "redial".
 	Namespace string
 
-	// NoNames leaves the label name out, so that all connections are counted together: a counter
-	// is the sum, and a gauge of a time is the longest time. Default: the label is there.
-	NoNames bool
-
 	// Names is how many names there may be. Connections beyond that share the name "other". A
-	// name is kept for ever, because counters must not vanish. With NoNames, Names is an error.
-	// Default: 1000. Negative: no limit.
+	// name is kept for ever, because counters must not vanish. Default: 1000. Negative: no limit.
 	Names int
-
-	// NativeHistograms adds native histograms to the histograms with buckets, for a Prometheus
-	// that reads them. They cost up to 2 KiB of memory for each name and histogram. Default:
-	// false.
-	NativeHistograms bool
-}
-
-// New returns a Metrics that measures nothing yet. The error names the option that is wrong.
-func New(o *Options) (*Metrics, error) {
-	opts, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	m := &Metrics{descs: map[*meter.Instrument]*prometheus.Desc{}, named: !opts.NoNames}
-	m.recorder = &recorder{
-		counters: map[*meter.Instrument]*prometheus.CounterVec{}, histograms: map[*meter.Instrument]*prometheus.HistogramVec{}, named: m.named,
-	}
-	for _, i := range meter.Instruments() {
-		if i.Read != nil {
-			m.descs[i] = prometheus.NewDesc(metricName(opts.Namespace, i), i.Help, labelNames(i, m.named), nil)
-		} else {
-			m.recorder.make(i, &opts)
-		}
-	}
-	m.meter = meter.New(m.recorder, meter.Options{Names: opts.Names, NoNames: opts.NoNames})
-	return m, nil
 }
 
 // word matches a valid namespace. The client library allows more, but queries are easier without.
 var word = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-func (o *Options) withDefaults() (Options, error) {
+// New returns a Metrics that measures nothing yet. The error names the option that is wrong.
+func New(o *Options) (*Metrics, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	opts := *o
-	if opts.Namespace == "" {
-		opts.Namespace = "redial"
+	namespace, names := cmp.Or(o.Namespace, "redial"), cmp.Or(o.Names, 1000)
+	if !word.MatchString(namespace) {
+		return nil, fmt.Errorf("promredial: Options.Namespace: %q: want letters, digits and underscores, and no digit first", namespace)
 	}
-	switch {
-	case !word.MatchString(opts.Namespace):
-		return opts, fmt.Errorf("promredial: Options.Namespace: %q: want letters, digits and underscores, and no digit first", opts.Namespace)
-	case opts.NoNames && opts.Names != 0:
-		return opts, fmt.Errorf("promredial: Options.Names: %d has no effect with NoNames: set one of the two", opts.Names)
+	m := &Metrics{descs: map[*meter.Instrument]*prometheus.Desc{}, recorder: &recorder{
+		counters: map[*meter.Instrument]*prometheus.CounterVec{}, histograms: map[*meter.Instrument]*prometheus.HistogramVec{},
+	}}
+	for _, i := range meter.Instruments() {
+		name, labels := metricName(namespace, i), []string{"name"}
+		for _, l := range i.Labels {
+			labels = append(labels, l.Name)
+		}
+		switch {
+		case i.Collected():
+			m.descs[i] = prometheus.NewDesc(name, i.Help, labels, nil)
+		case i.Kind == meter.Counter:
+			m.recorder.counters[i] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: i.Help}, labels)
+		default:
+			m.recorder.histograms[i] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: i.Help, Buckets: i.Buckets}, labels)
+		}
 	}
-	return opts, nil
+	m.meter = meter.New(m.recorder, names)
+	return m, nil
 }
 
 // Layer returns a layer for the Options of one Conn, and measures that Conn from its first dial until its
@@ -125,7 +106,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		for _, t := range all {
 			i.Read(t, func(value float64, v meter.Values) {
-				ch <- prometheus.MustNewConstMetric(desc, kind, value, labelValues(i, m.named, t.Name, v)...)
+				ch <- prometheus.MustNewConstMetric(desc, kind, value, labelValues(i, t.Name, v)...)
 			})
 		}
 	}
@@ -135,23 +116,6 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 type recorder struct {
 	counters   map[*meter.Instrument]*prometheus.CounterVec
 	histograms map[*meter.Instrument]*prometheus.HistogramVec
-	named      bool
-}
-
-// make makes the metric of an instrument.
-func (r *recorder) make(i *meter.Instrument, o *Options) {
-	name, labels := metricName(o.Namespace, i), labelNames(i, r.named)
-	if i.Kind == meter.Counter {
-		r.counters[i] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: i.Help}, labels)
-		return
-	}
-	h := prometheus.HistogramOpts{Name: name, Help: i.Help, Buckets: i.Buckets}
-	if o.NativeHistograms {
-		h.NativeHistogramBucketFactor = 1.2 // about 4 buckets for each doubling
-		h.NativeHistogramMaxBucketNumber = 100
-		h.NativeHistogramMinResetDuration = time.Hour
-	}
-	r.histograms[i] = prometheus.NewHistogramVec(h, labels)
 }
 
 // each calls f with all metrics.
@@ -166,7 +130,7 @@ func (r *recorder) each(f func(prometheus.Collector)) {
 
 // Start implements [meter.Recorder].
 func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
-	labels := labelValues(i, r.named, name, v)
+	labels := labelValues(i, name, v)
 	if i.Kind == meter.Counter {
 		r.counters[i].WithLabelValues(labels...)
 	} else {
@@ -176,12 +140,12 @@ func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
 
 // Add implements [meter.Recorder].
 func (r *recorder) Add(i *meter.Instrument, name string, v meter.Values) {
-	r.counters[i].WithLabelValues(labelValues(i, r.named, name, v)...).Inc()
+	r.counters[i].WithLabelValues(labelValues(i, name, v)...).Inc()
 }
 
 // Observe implements [meter.Recorder].
 func (r *recorder) Observe(i *meter.Instrument, name string, v meter.Values, seconds float64) {
-	r.histograms[i].WithLabelValues(labelValues(i, r.named, name, v)...).Observe(seconds)
+	r.histograms[i].WithLabelValues(labelValues(i, name, v)...).Observe(seconds)
 }
 
 // metricName returns the name of a metric, such as "redial_dial_duration_seconds".
@@ -196,23 +160,7 @@ func metricName(namespace string, i *meter.Instrument) string {
 	return name
 }
 
-// labelNames returns the labels of an instrument.
-func labelNames(i *meter.Instrument, named bool) []string {
-	var names []string
-	if named {
-		names = append(names, "name")
-	}
-	for _, l := range i.Labels {
-		names = append(names, l.Name)
-	}
-	return names
-}
-
-// labelValues returns the values of the labels, in the order of labelNames.
-func labelValues(i *meter.Instrument, named bool, name string, v meter.Values) []string {
-	all := make([]string, 0, 3)
-	if named {
-		all = append(all, name)
-	}
-	return append(all, v[:len(i.Labels)]...)
+// labelValues returns the values of the labels: name, and those of the instrument.
+func labelValues(i *meter.Instrument, name string, v meter.Values) []string {
+	return append(append(make([]string, 0, 3), name), v[:len(i.Labels)]...)
 }

@@ -102,35 +102,18 @@ func TestAConnAndItsEndInTheExposition(t *testing.T) {
 	})
 }
 
-func TestWithoutNamesConnectionsAreCountedTogether(t *testing.T) {
-	m := newMetrics(t, &promredial.Options{NoNames: true, Namespace: "app"})
-	live(t, m, "a", func(bool) {})
-	live(t, m, "b", func(bool) {})
+func TestConnectionsOfOneNameAreCountedTogether(t *testing.T) {
+	m := newMetrics(t, &promredial.Options{Namespace: "app"})
+	live(t, m, "", func(bool) {})
+	live(t, m, "", func(bool) {})
 	text := exposition(t, m)
-	wantLine(t, text, "app_received_messages_total 4")
-	wantLine(t, text, `app_dials_total{outcome="ok",reason="none"} 4`)
-	require.False(t, strings.Contains(text, "name="))
-}
-
-func TestNativeHistogramsAreAnOption(t *testing.T) {
-	for _, native := range []bool{false, true} {
-		m := newMetrics(t, &promredial.Options{NativeHistograms: native})
-		live(t, m, "feed", func(bool) {})
-		for _, f := range gather(t, m) {
-			if f.GetName() == "redial_dial_duration_seconds" {
-				h := f.Metric[0].Histogram
-				require.Equal(t, native, h.Schema != nil)
-				require.NotEmpty(t, h.Bucket, "the classic buckets are there in both cases")
-			}
-		}
-	}
+	wantLine(t, text, `app_received_messages_total{name=""} 4`)
+	wantLine(t, text, `app_dials_total{name="",outcome="ok",reason="none"} 4`)
 }
 
 func TestAWrongOptionIsNamed(t *testing.T) {
 	_, err := promredial.New(&promredial.Options{Namespace: "my app"})
 	require.ErrorContains(t, err, "Options.Namespace")
-	_, err = promredial.New(&promredial.Options{NoNames: true, Names: 5})
-	require.ErrorContains(t, err, "Options.Names")
 }
 
 // Two programs' parts may each have a Metrics, if their namespaces differ.
@@ -140,30 +123,6 @@ func TestTwoMetricsInOneRegistry(t *testing.T) {
 	require.Error(t, r.Register(newMetrics(t, nil)))
 	require.NoError(t, r.Register(newMetrics(t, &promredial.Options{Namespace: "other"})))
 }
-
-func TestARunIsMeasuredByItsTrace(t *testing.T) {
-	m := newMetrics(t, nil)
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_ = reconnect.Run(ctx, func(context.Context) (io.Closer, error) { return nopCloser{}, nil },
-			func(ctx context.Context, _ io.Closer, s *reconnect.Session) error {
-				s.Ready()
-				time.Sleep(25 * time.Second)
-				return io.EOF
-			}, &reconnect.RunOptions{Trace: m.Trace("run")})
-	})
-	text := exposition(t, m)
-	wantLine(t, text, `redial_session_duration_seconds_count{name="run",reason="hangup"} 2`)
-	wantLine(t, text, `redial_ends_total{name="run",outcome="closed"} 1`)
-	for _, name := range []string{"redial_connections", "redial_received_messages_total", "redial_fates_total"} {
-		require.False(t, strings.Contains(text, name+"{"), name)
-	}
-}
-
-type nopCloser struct{}
-
-func (nopCloser) Close() error { return nil }
 
 // No name of a metric breaks a rule of Prometheus.
 func TestLint(t *testing.T) {

@@ -1,6 +1,9 @@
 package meter
 
 import (
+	"slices"
+	"time"
+
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -18,9 +21,49 @@ type Instrument struct {
 	// change.
 	Zero []Values
 
-	// Read gives the measurements of the totals of one name. Nil: a Recorder gets the events.
-	Read func(t *Totals, give func(value float64, v Values))
+	// read returns the measurements of the totals of one name: one for each value of the label. Nil: a
+	// Recorder gets the events.
+	read func(t *Totals) []float64
+	sets bool // it is about subscriptions
 }
+
+// Collected reports whether the instrument is read by Collect. If not, a Recorder gets its events.
+func (i *Instrument) Collected() bool { return i.read != nil }
+
+// Read gives the measurements of the totals of one name. A counter is there if there ever was what it
+// counts; a gauge is there as long as a connection is.
+func (i *Instrument) Read(t *Totals, give func(value float64, v Values)) {
+	there := t.Conns > 0
+	switch {
+	case i.sets && i.Kind == Counter:
+		there = t.EverSets
+	case i.sets:
+		there = t.Sets > 0
+	case i.Kind == Counter:
+		there = t.EverConns
+	}
+	if !there {
+		return
+	}
+	for j, value := range i.read(t) {
+		var v Values
+		if len(i.Labels) > 0 {
+			v[0] = i.Labels[0].Values[j]
+		}
+		give(value, v)
+	}
+}
+
+// list returns counts as measurements.
+func list(counts ...uint64) (all []float64) {
+	for _, n := range counts {
+		all = append(all, float64(n))
+	}
+	return all
+}
+
+// longest returns a time as a measurement.
+func longest(d time.Duration) []float64 { return []float64{d.Seconds()} }
 
 // Kind is how an instrument is measured.
 type Kind uint8
@@ -69,14 +112,9 @@ var (
 )
 
 // reasons returns the values of a label reason.
-func reasons(more ...string) []string {
-	seen := map[string]bool{}
-	var list []string
-	for r := range backoff.Reason(255) {
-		if s := r.String(); !seen[s] {
-			seen[s] = true
-			list = append(list, s)
-		}
+func reasons(more ...string) (list []string) {
+	for r := backoff.ReasonOther; r == backoff.ReasonOther || r.String() != backoff.ReasonOther.String(); r++ {
+		list = append(list, r.String())
 	}
 	return append(list, more...)
 }
@@ -163,144 +201,79 @@ var (
 	}
 )
 
-// These are the instruments of the counts and the state of a Conn.
-var (
-	connections = &Instrument{
-		Name: "connections", Kind: UpDown, Unit: "{connection}", Labels: []Label{{"state", states}},
-		Help: "Connections in a state.",
-		Read: func(t *Totals, give func(float64, Values)) {
-			if t.Conns == 0 {
-				return
-			}
-			for i, n := range t.States {
-				give(float64(n), Values{states[i]})
-			}
-		},
-	}
-	away = &Instrument{
-		Name: "away", Kind: Gauge, Unit: "s",
-		Help: "For how long no session has been ready; 0 if one is. The longest of the connections of the name.",
-		Read: live(func(t *Totals) float64 { return t.Away.Seconds() }),
-	}
-	silence = &Instrument{
-		Name: "silence", Kind: Gauge, Unit: "s",
-		Help: "How long ago the last byte came by the session that is ready. The longest of the connections of the name.",
-		Read: live(func(t *Totals) float64 { return t.Silence.Seconds() }),
-	}
-	queueMessages = &Instrument{
-		Name: "queue.messages", Kind: UpDown, Unit: "{message}",
-		Help: "Messages that wait to be written, or are being written.",
-		Read: live(func(t *Totals) float64 { return float64(t.Queued) }),
-	}
-	queueBytes = &Instrument{
-		Name: "queue.bytes", Kind: UpDown, Unit: "By",
-		Help: "Bytes of the data that Send has queued.",
-		Read: live(func(t *Totals) float64 { return float64(t.QueuedBytes) }),
-	}
-	queueAge = &Instrument{
-		Name: "queue.age", Kind: Gauge, Unit: "s",
-		Help: "For how long the oldest message has waited to be written. The longest of the connections of the name.",
-		Read: live(func(t *Totals) float64 { return t.QueuedAge.Seconds() }),
-	}
-	unreadMessages = &Instrument{
-		Name: "unread.messages", Kind: UpDown, Unit: "{message}",
-		Help: "Messages in the inbox.",
-		Read: live(func(t *Totals) float64 { return float64(t.Unread) }),
-	}
-	unreadBytes = &Instrument{
-		Name: "unread.bytes", Kind: UpDown, Unit: "By",
-		Help: "Bytes of the messages in the inbox.",
-		Read: live(func(t *Totals) float64 { return float64(t.UnreadBytes) }),
-	}
-	receivedMessages = &Instrument{
-		Name: "received.messages", Kind: Counter, Unit: "{message}",
-		Help: "Messages that were received.",
-		Read: always(func(t *Totals) uint64 { return t.Received }),
-	}
-	receivedBytes = &Instrument{
-		Name: "received.bytes", Kind: Counter, Unit: "By",
-		Help: "Bytes of the messages that were received.",
-		Read: always(func(t *Totals) uint64 { return t.ReceivedBytes }),
-	}
-	sentMessages = &Instrument{
-		Name: "sent.messages", Kind: Counter, Unit: "{message}",
-		Help: "Messages that were written, including the messages of OnSession, Probe and KeepAlive.",
-		Read: always(func(t *Totals) uint64 { return t.Written }),
-	}
-	sentBytes = &Instrument{
-		Name: "sent.bytes", Kind: Counter, Unit: "By",
-		Help: "Bytes of the messages that were written.",
-		Read: always(func(t *Totals) uint64 { return t.WrittenBytes }),
-	}
-	fates = &Instrument{
-		Name: "fates", Kind: Counter, Unit: "{message}",
-		Labels: []Label{{"fate", []string{reconnect.FateDropped.String(), reconnect.FateUnknown.String()}}},
-		Help:   "Messages that were not written. Dropped: not a byte was sent, or the message was refused. Unknown: the connection died meanwhile.",
-		Read: func(t *Totals, give func(float64, Values)) {
-			if t.EverConns {
-				give(float64(t.Dropped), Values{reconnect.FateDropped.String()})
-				give(float64(t.Unknown), Values{reconnect.FateUnknown.String()})
-			}
-		},
-	}
-	subscriptions = &Instrument{
-		Name: "subscriptions", Kind: UpDown, Unit: "{subscription}", Labels: []Label{{"status", []string{Wanted, Held}}},
-		Help: "Subscriptions that are wanted, and that the venue has confirmed to the session that is ready.",
-		Read: func(t *Totals, give func(float64, Values)) {
-			if t.Sets > 0 {
-				give(float64(t.Wanted), Values{Wanted})
-				give(float64(t.Held), Values{Held})
-			}
-		},
-	}
-	refusals = &Instrument{
-		Name: "subscription.refusals", Kind: Counter, Unit: "{subscription}",
-		Help: "Subscriptions that the venue has refused or ended.",
-		Read: subscribed(func(t *Totals) uint64 { return t.Refusals }),
-	}
-	unanswered = &Instrument{
-		Name: "subscription.unanswered", Kind: Counter, Unit: "{request}",
-		Help: "Requests of subscriptions that the venue has not answered in time.",
-		Read: subscribed(func(t *Totals) uint64 { return t.Unanswered }),
-	}
-)
+// collected are the instruments of the counts and the state of a Conn.
+var collected = []*Instrument{{
+	Name: "connections", Kind: UpDown, Unit: "{connection}", Labels: []Label{{"state", states}},
+	Help: "Connections in a state.",
+	read: func(t *Totals) []float64 { return list(t.States[:]...) },
+}, {
+	Name: "away", Kind: Gauge, Unit: "s",
+	Help: "For how long no session has been ready; 0 if one is. The longest of the connections of the name.",
+	read: func(t *Totals) []float64 { return longest(t.Away) },
+}, {
+	Name: "silence", Kind: Gauge, Unit: "s",
+	Help: "How long ago the last byte came by the session that is ready. The longest of the connections of the name.",
+	read: func(t *Totals) []float64 { return longest(t.Silence) },
+}, {
+	Name: "received.messages", Kind: Counter, Unit: "{message}",
+	Help: "Messages that were received.",
+	read: func(t *Totals) []float64 { return list(t.Received) },
+}, {
+	Name: "received.bytes", Kind: Counter, Unit: "By",
+	Help: "Bytes of the messages that were received.",
+	read: func(t *Totals) []float64 { return list(t.ReceivedBytes) },
+}, {
+	Name: "sent.messages", Kind: Counter, Unit: "{message}",
+	Help: "Messages that were written, including the messages of OnSession, Probe and KeepAlive.",
+	read: func(t *Totals) []float64 { return list(t.Written) },
+}, {
+	Name: "sent.bytes", Kind: Counter, Unit: "By",
+	Help: "Bytes of the messages that were written.",
+	read: func(t *Totals) []float64 { return list(t.WrittenBytes) },
+}, {
+	Name: "fates", Kind: Counter, Unit: "{message}",
+	Labels: []Label{{"fate", []string{reconnect.FateDropped.String(), reconnect.FateUnknown.String()}}},
+	Help:   "Messages that were not written. Dropped: not a byte was sent, or the message was refused. Unknown: the connection died meanwhile.",
+	read:   func(t *Totals) []float64 { return list(t.Dropped, t.Unknown) },
+}, {
+	Name: "queue.messages", Kind: UpDown, Unit: "{message}",
+	Help: "Messages that wait to be written, or are being written.",
+	read: func(t *Totals) []float64 { return list(t.Queued) },
+}, {
+	Name: "queue.bytes", Kind: UpDown, Unit: "By",
+	Help: "Bytes of the data that Send has queued.",
+	read: func(t *Totals) []float64 { return list(t.QueuedBytes) },
+}, {
+	Name: "queue.age", Kind: Gauge, Unit: "s",
+	Help: "For how long the oldest message has waited to be written. The longest of the connections of the name.",
+	read: func(t *Totals) []float64 { return longest(t.QueuedAge) },
+}, {
+	Name: "unread.messages", Kind: UpDown, Unit: "{message}",
+	Help: "Messages in the inbox.",
+	read: func(t *Totals) []float64 { return list(t.Unread) },
+}, {
+	Name: "unread.bytes", Kind: UpDown, Unit: "By",
+	Help: "Bytes of the messages in the inbox.",
+	read: func(t *Totals) []float64 { return list(t.UnreadBytes) },
+}, {
+	Name: "subscriptions", Kind: UpDown, Unit: "{subscription}", sets: true, Labels: []Label{{"status", []string{Wanted, Held}}},
+	Help: "Subscriptions that are wanted, and that the venue has confirmed to the session that is ready.",
+	read: func(t *Totals) []float64 { return list(t.Wanted, t.Held) },
+}, {
+	Name: "subscription.refusals", Kind: Counter, Unit: "{subscription}", sets: true,
+	Help: "Subscriptions that the venue has refused or ended.",
+	read: func(t *Totals) []float64 { return list(t.Refusals) },
+}, {
+	Name: "subscription.unanswered", Kind: Counter, Unit: "{request}", sets: true,
+	Help: "Requests of subscriptions that the venue has not answered in time.",
+	read: func(t *Totals) []float64 { return list(t.Unanswered) },
+}}
 
 // Instruments returns all instruments, in the order of the tables. They must not be changed.
 func Instruments() []*Instrument {
-	return []*Instrument{
-		connections, away, silence,
+	return slices.Concat(collected, []*Instrument{
 		dials, dialDuration, dialsHung, gateWait, waitDuration,
 		sessions, sessionsReady, sessionDuration, seams, outageDuration, rotations, ends,
 		probes, probeDuration, slowHandlers, overdue,
-		receivedMessages, receivedBytes, sentMessages, sentBytes, fates,
-		queueMessages, queueBytes, queueAge, unreadMessages, unreadBytes,
-		subscriptions, refusals, unanswered,
-	}
-}
-
-// live reads a gauge, which is there as long as a connection is.
-func live(read func(*Totals) float64) func(*Totals, func(float64, Values)) {
-	return func(t *Totals, give func(float64, Values)) {
-		if t.Conns > 0 {
-			give(read(t), Values{})
-		}
-	}
-}
-
-// always reads a counter, which is there if there ever was a Conn.
-func always(read func(*Totals) uint64) func(*Totals, func(float64, Values)) {
-	return func(t *Totals, give func(float64, Values)) {
-		if t.EverConns {
-			give(float64(read(t)), Values{})
-		}
-	}
-}
-
-// subscribed reads a counter of subscriptions, which is there if there ever was a set of them.
-func subscribed(read func(*Totals) uint64) func(*Totals, func(float64, Values)) {
-	return func(t *Totals, give func(float64, Values)) {
-		if t.EverSets {
-			give(float64(read(t)), Values{})
-		}
-	}
+	})
 }

@@ -33,18 +33,43 @@ type member struct {
 // hooks returns the hooks of the member. If more is not nil, its hooks run first.
 func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 	t := &reconnect.Trace{
-		GateDone:     x.gateDone,
-		DialHung:     x.dialHung,
-		DialDone:     x.dialDone,
-		SessionStart: x.sessionStart,
+		GateDone: func(e reconnect.GateDone) {
+			outcome, _ := Judge(e.Err)
+			x.observe(gateWait, e.Took, outcome)
+		},
+		DialHung: func(reconnect.DialHung) { x.add(dialsHung) },
+		DialDone: func(e reconnect.DialDone) {
+			outcome, reason := Judge(e.Err)
+			x.add(dials, outcome, reason)
+			x.observe(dialDuration, e.Took, outcome)
+		},
+		SessionStart: func(*reconnect.Session) { x.add(sessions) },
 		SessionReady: x.sessionReady,
 		SessionDone:  x.sessionDone,
-		RotateDone:   x.rotateDone,
-		WaitDone:     x.waitDone,
-		ProbeDone:    x.probeDone,
-		SlowHandler:  x.slowHandler,
-		Overdue:      x.overdue,
-		ConnDone:     x.end,
+		RotateDone: func(e reconnect.RotateDone) {
+			outcome := Replaced
+			if e.Err != nil {
+				outcome = Failed
+			}
+			x.add(rotations, outcome)
+		},
+		WaitDone: func(e reconnect.WaitDone) { x.observe(waitDuration, e.Took) },
+		ProbeDone: func(e reconnect.ProbeDone) {
+			outcome, _ := Judge(e.Err)
+			x.add(probes, outcome)
+			if outcome == OK {
+				x.observe(probeDuration, e.Took)
+			}
+		},
+		SlowHandler: func(reconnect.SlowHandler) { x.add(slowHandlers) },
+		Overdue: func(e reconnect.Overdue) {
+			function := e.What
+			if !slices.Contains(functions, function) {
+				function = Other
+			}
+			x.add(overdue, function)
+		},
+		ConnDone: x.end,
 	}
 	if more == nil {
 		return t
@@ -83,23 +108,6 @@ func values(list []string) (v Values) {
 	return v
 }
 
-// The hooks.
-
-func (x *member) gateDone(e reconnect.GateDone) {
-	outcome, _ := Judge(e.Err)
-	x.observe(gateWait, e.Took, outcome)
-}
-
-func (x *member) dialHung(reconnect.DialHung) { x.add(dialsHung) }
-
-func (x *member) dialDone(e reconnect.DialDone) {
-	outcome, reason := Judge(e.Err)
-	x.add(dials, outcome, reason)
-	x.observe(dialDuration, e.Took, outcome)
-}
-
-func (x *member) sessionStart(*reconnect.Session) { x.add(sessions) }
-
 func (x *member) sessionReady(s *reconnect.Session) {
 	x.mu.Lock()
 	outage, planned := time.Duration(-1), x.planned
@@ -127,34 +135,6 @@ func (x *member) sessionDone(e reconnect.SessionDone) {
 	if wasReady && !shutdown {
 		x.add(seams, yes(e.Planned))
 	}
-}
-
-func (x *member) rotateDone(e reconnect.RotateDone) {
-	if e.Err != nil {
-		x.add(rotations, Failed)
-	} else {
-		x.add(rotations, Replaced)
-	}
-}
-
-func (x *member) waitDone(e reconnect.WaitDone) { x.observe(waitDuration, e.Took) }
-
-func (x *member) probeDone(e reconnect.ProbeDone) {
-	outcome, _ := Judge(e.Err)
-	x.add(probes, outcome)
-	if outcome == OK {
-		x.observe(probeDuration, e.Took)
-	}
-}
-
-func (x *member) slowHandler(reconnect.SlowHandler) { x.add(slowHandlers) }
-
-func (x *member) overdue(e reconnect.Overdue) {
-	function := e.What
-	if !slices.Contains(functions, function) {
-		function = Other
-	}
-	x.add(overdue, function)
 }
 
 func (x *member) end(e reconnect.ConnDone) {
@@ -191,14 +171,14 @@ func yes(b bool) string {
 // read adds the connection to t. If the connection has ended, its counts are the last ones.
 func (x *member) read(t *Totals) {
 	ended := x.conn.Err() != nil // before the counts are read, so that they are the last
-	status, stats, sets := x.conn.Status(), x.conn.Stats(), x.subscriptions()
-	counts, gone := x.settle(countsOf(stats, sets), ended)
+	status, stats, subs := x.conn.Status(), x.conn.Stats(), x.subscriptions()
+	counts, gone := x.settle(countsOf(stats, subs), ended)
 	t.Counts.add(counts)
 	switch {
 	case ended:
 		x.meter.leave(x, counts)
 	case !gone && status.State != reconnect.StateClosed:
-		t.live(status, stats, sets, x.away(status))
+		t.live(status, stats, len(x.sets), subs, x.away(status))
 	}
 }
 
@@ -208,15 +188,16 @@ func (x *member) retire() {
 	x.meter.leave(x, last)
 }
 
-func (x *member) subscriptions() []subscription.Stats {
-	if len(x.sets) == 0 {
-		return nil
+// subscriptions returns the sums over all sets.
+func (x *member) subscriptions() (sum subscription.Stats) {
+	for _, stats := range x.sets {
+		s := stats()
+		sum.Wanted += s.Wanted
+		sum.Held += s.Held
+		sum.Refusals += s.Refusals
+		sum.Unanswered += s.Unanswered
 	}
-	list := make([]subscription.Stats, len(x.sets))
-	for i, stats := range x.sets {
-		list[i] = stats()
-	}
-	return list
+	return sum
 }
 
 // settle returns the counts to report, which never go down. gone reports whether the counts were final

@@ -20,7 +20,7 @@ import (
 )
 
 func TestALossAndTheReturnAreCountedAndTimed(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		s.open("feed", reconnect.Options{})
 		peer := s.accept()
 		time.Sleep(20 * time.Second)
@@ -44,7 +44,7 @@ func TestALossAndTheReturnAreCountedAndTimed(t *testing.T) {
 
 // A session that was never ready is no seam and ends no outage.
 func TestASessionThatWasNotReadyIsNoSeam(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		fail := true
 		s.open("feed", reconnect.Options{OnSession: func(context.Context, *reconnect.Opening) error {
 			if fail {
@@ -65,7 +65,7 @@ func TestASessionThatWasNotReadyIsNoSeam(t *testing.T) {
 
 // The end of the Conn is neither a seam nor an outage.
 func TestCloseIsNoSeam(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		s.accept()
 		require.NoError(t, c.Shutdown(t.Context()))
@@ -77,7 +77,7 @@ func TestCloseIsNoSeam(t *testing.T) {
 }
 
 func TestADialThatWeEndIsCanceled(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		<-s.dials
 		closeAndWait(c)
@@ -87,7 +87,7 @@ func TestADialThatWeEndIsCanceled(t *testing.T) {
 }
 
 func TestAConnThatEndsByItselfHasFailed(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		s.refuse(backoff.Permanent(errors.New("gone")))
 		<-c.Done()
@@ -101,7 +101,7 @@ func TestARotationIsPlanned(t *testing.T) {
 	for overlap, outages := range map[reconnect.Overlap][]float64{
 		reconnect.OverlapHold: nil, reconnect.OverlapMix: nil, reconnect.OverlapBreakFirst: {1},
 	} {
-		inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+		inBubble(t, func(t *testing.T, s *scene) {
 			c := s.open("feed", reconnect.Options{Rotate: reconnect.Rotation{Overlap: overlap}})
 			s.accept()
 			c.Rotate(1, reconnect.Advice{Cause: errors.New("moved")})
@@ -120,7 +120,7 @@ func TestARotationIsPlanned(t *testing.T) {
 
 // Redial is for a session that is broken. It is a loss, as Seam.Planned says.
 func TestARedialIsNotPlanned(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		s.accept()
 		c.Redial(1, errors.New("a gap"))
@@ -135,7 +135,7 @@ func TestARedialIsNotPlanned(t *testing.T) {
 // The old session is lost before there is another: the rotation has failed, and the loss is no
 // planned one.
 func TestALossDuringARotationIsNotPlanned(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		peer := s.accept()
 		c.Rotate(1, reconnect.Advice{})
@@ -151,7 +151,7 @@ func TestALossDuringARotationIsNotPlanned(t *testing.T) {
 // The server ends the old session as soon as the next one is ready. The seam is planned, whatever the
 // last error of the old session was.
 func TestASessionThatEndsAfterItWasReplacedIsPlanned(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		old := s.accept()
 		c.Rotate(1, reconnect.Advice{})
@@ -168,7 +168,7 @@ func TestASessionThatEndsAfterItWasReplacedIsPlanned(t *testing.T) {
 // An outage is over when a session is ready. The rotations after it are none, with or without one
 // before.
 func TestRotationsBesideAnOutageAreNoOutages(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		rotate := func(session uint64) *conntest.Fake {
 			c.Rotate(session, reconnect.Advice{})
@@ -193,7 +193,7 @@ func TestRotationsBesideAnOutageAreNoOutages(t *testing.T) {
 // The next session is lost while the old one is still read. That loss is no planned one, and begins an
 // outage: nothing can be sent.
 func TestALossOfTheNextSessionWhileTheOldOneIsReadIsNotPlanned(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{})
 		s.accept()
 		c.Rotate(1, reconnect.Advice{})
@@ -214,7 +214,7 @@ func TestALossOfTheNextSessionWhileTheOldOneIsReadIsNotPlanned(t *testing.T) {
 
 // Watch begins while the next session is ready and the old one is still read.
 func TestWatchDuringARotationSeesTheSeam(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.unmeasured(reconnect.Options{})
 		s.accept()
 		c.Rotate(1, reconnect.Advice{})
@@ -228,7 +228,7 @@ func TestWatchDuringARotationSeesTheSeam(t *testing.T) {
 }
 
 func TestProbesAreCountedByOutcome(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = conntest.FakeOptions{Pings: true, Transport: true}
 		s.open("feed", reconnect.Options{})
 		peer := s.accept()
@@ -244,7 +244,7 @@ func TestProbesAreCountedByOutcome(t *testing.T) {
 }
 
 func TestWhatHangsIsCounted(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		trace := s.m.Trace(meter.Source{Name: "run"})
 		trace.Overdue(reconnect.Overdue{What: "OnMessage"})
 		trace.Overdue(reconnect.Overdue{What: "what a later version says"})
@@ -259,7 +259,7 @@ func TestWhatHangsIsCounted(t *testing.T) {
 
 // A gate that refuses at once is no gate that does not wait.
 func TestWaitsAtTheGateAreObservedByOutcome(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{Run: reconnect.RunOptions{Host: "host", Gate: new(gate)}})
 		s.accept().Fail(io.EOF)
 		time.Sleep(22 * time.Second) // two waits of 10 s
@@ -289,4 +289,26 @@ func TestJudge(t *testing.T) {
 		require.Equal(t, c.outcome, outcome, c.err)
 		require.Equal(t, c.reason, reason, c.err)
 	}
+}
+
+// A Run has no Conn, so that nothing is collected.
+func TestARunIsMeasuredByItsTrace(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = reconnect.Run(ctx, func(context.Context) (io.Closer, error) { return io.NopCloser(nil), nil },
+			func(_ context.Context, _ io.Closer, s *reconnect.Session) error {
+				s.Ready()
+				time.Sleep(25 * time.Second)
+				return io.EOF
+			}, &reconnect.RunOptions{Trace: s.m.Trace(meter.Source{Name: "run"})})
+		require.Equal(t, []float64{25, 25}, s.observed("run session.duration hangup"))
+		require.Equal(t, 1, s.count("run ends closed"))
+		for _, i := range meter.Instruments() {
+			if i.Collected() {
+				got := s.totals("run")
+				i.Read(&got, func(float64, meter.Values) { t.Error(i.Name) })
+			}
+		}
+	})
 }

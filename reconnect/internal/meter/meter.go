@@ -15,12 +15,12 @@ import (
 // Meter measures connections. Any goroutine may call its methods.
 type Meter struct {
 	recorder Recorder
-	o        Options
+	names    int // how many there may be; negative: no limit
 
 	mu      sync.Mutex // guards what follows
 	members map[*member]struct{}
-	sums    map[string]*sum // by the value of the label
-	sweepAt int             // how many members there must be to look for those that have ended
+	sums    map[string]*Totals // of the past, by the value of the label: without live connections
+	sweepAt int                // how many members there must be to look for those that have ended
 }
 
 // Recorder gets the events. Its methods are called in hooks of a Trace, by several goroutines at once:
@@ -36,16 +36,6 @@ type Recorder interface {
 	Observe(i *Instrument, name string, v Values, seconds float64)
 }
 
-// Options are the options of [New].
-type Options struct {
-	// Names is how many names there may be. Connections beyond that share the name "other".
-	// Default: 1000. Negative: no limit.
-	Names int
-
-	// NoNames gives all connections the empty name.
-	NoNames bool
-}
-
 // Source describes one connection to the Meter.
 type Source struct {
 	Name  string                      // the value of the label name
@@ -53,19 +43,10 @@ type Source struct {
 	Trace *reconnect.Trace            // more hooks; nil: none
 }
 
-// sum holds the past of one name.
-type sum struct {
-	counts    Counts // of the connections that have ended
-	everConns bool   // whether there was a Conn
-	everSets  bool   // whether there was a set of subscriptions
-}
-
-// New returns a Meter whose events go to r.
-func New(r Recorder, o Options) *Meter {
-	if o.Names == 0 {
-		o.Names = 1000
-	}
-	return &Meter{recorder: r, o: o, members: map[*member]struct{}{}, sums: map[string]*sum{}}
+// New returns a Meter whose events go to r. names is how many names there may be; connections beyond
+// that share the name "other". Negative: no limit.
+func New(r Recorder, names int) *Meter {
+	return &Meter{recorder: r, names: names, members: map[*member]struct{}{}, sums: map[string]*Totals{}}
 }
 
 // Watch measures c until c has ended, or until stop is called. Events are counted from the next event
@@ -126,16 +107,12 @@ func (m *Meter) Collect() []*Totals {
 func (m *Meter) now() ([]*member, []*Totals) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	members := make([]*member, 0, len(m.members))
-	for x := range m.members {
-		members = append(members, x)
-	}
 	all := make([]*Totals, 0, len(m.sums))
 	for _, name := range slices.Sorted(maps.Keys(m.sums)) {
-		s := m.sums[name]
-		all = append(all, &Totals{Name: name, Counts: s.counts, EverConns: s.everConns, EverSets: s.everSets})
+		t := *m.sums[name]
+		all = append(all, &t)
 	}
-	return members, all
+	return slices.Collect(maps.Keys(m.members)), all
 }
 
 // join adds a connection.
@@ -144,7 +121,7 @@ func (m *Meter) join(c *reconnect.Conn, s Source) *member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.members[x] = struct{}{}
-	m.sums[x.name].everConns = true
+	m.sums[x.name].EverConns = true
 	return x
 }
 
@@ -154,7 +131,7 @@ func (m *Meter) leave(x *member, last Counts) {
 	defer m.mu.Unlock()
 	if _, there := m.members[x]; there {
 		delete(m.members, x)
-		m.sums[x.name].counts.add(last)
+		m.sums[x.name].Counts.add(last)
 	}
 }
 
@@ -175,19 +152,16 @@ func (m *Meter) label(s Source) string {
 func (m *Meter) enter(name string, sets bool) (label string, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.o.NoNames {
-		name = ""
-	}
 	s := m.sums[name]
-	if s == nil && m.o.Names > 0 && len(m.sums) >= m.o.Names {
+	if s == nil && m.names > 0 && len(m.sums) >= m.names {
 		name = Other
 		s = m.sums[name]
 	}
 	if s == nil {
-		s, first = &sum{}, true
+		s, first = &Totals{Name: name}, true
 		m.sums[name] = s
 	}
-	s.everSets = s.everSets || sets
+	s.EverSets = s.EverSets || sets
 	return name, first
 }
 

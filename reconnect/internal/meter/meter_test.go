@@ -19,7 +19,7 @@ import (
 )
 
 func TestAwayIsFromTheLossToTheNextReady(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		s.open("feed", reconnect.Options{})
 		time.Sleep(7 * time.Second)
 		require.Equal(t, 7*time.Second, s.totals("feed").Away)
@@ -37,20 +37,20 @@ func TestAwayIsFromTheLossToTheNextReady(t *testing.T) {
 }
 
 func TestStatesAddUpToTheConnections(t *testing.T) {
-	inBubble(t, meter.Options{NoNames: true}, func(t *testing.T, s *scene) {
-		s.open("a", reconnect.Options{})
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.open("", reconnect.Options{})
 		s.accept()
-		s.open("b", reconnect.Options{})
+		s.open("", reconnect.Options{})
 		synctest.Wait()
-		require.Equal(t, [4]int{1, 0, 1, 0}, s.totals("").States)
+		require.Equal(t, [4]uint64{1, 0, 1, 0}, s.totals("").States)
 		s.refuse(io.EOF)
-		require.Equal(t, [4]int{0, 0, 1, 1}, s.totals("").States)
+		require.Equal(t, [4]uint64{0, 0, 1, 1}, s.totals("").States)
 		require.Equal(t, 2, s.totals("").Conns)
 	})
 }
 
 func TestQueuesAreThoseOfAllConnectionsOfTheName(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		o := reconnect.Options{
 			WhenDown: reconnect.WhenDownKeep,
 			Outbox:   reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}},
@@ -78,7 +78,7 @@ func TestQueuesAreThoseOfAllConnectionsOfTheName(t *testing.T) {
 
 // What is dropped because the Conn ends counts as well, though its hook End has come before.
 func TestTheCountsOfAConnThatHasEndedStay(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open("feed", reconnect.Options{
 			WhenDown: reconnect.WhenDownKeep,
 			Outbox:   reconnect.Outbox{OnReceipt: func(context.Context, reconnect.Receipt) {}},
@@ -98,7 +98,7 @@ func TestTheCountsOfAConnThatHasEndedStay(t *testing.T) {
 }
 
 func TestStopEndsTheMeasuring(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.unmeasured(reconnect.Options{})
 		stop := s.m.Watch(c, meter.Source{Name: "feed"})
 		peer := s.accept()
@@ -118,7 +118,7 @@ func TestStopEndsTheMeasuring(t *testing.T) {
 
 // Watch knows a session that was ready before.
 func TestWatchSeesTheLossOfAnOlderSession(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.unmeasured(reconnect.Options{})
 		peer := s.accept()
 		defer s.m.Watch(c, meter.Source{Name: "feed"})()
@@ -132,7 +132,7 @@ func TestWatchSeesTheLossOfAnOlderSession(t *testing.T) {
 
 // A Conn that nobody measured until now has been away since it entered its state.
 func TestWatchOfAConnThatIsAway(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.unmeasured(reconnect.Options{})
 		time.Sleep(4 * time.Second)
 		defer s.m.Watch(c, meter.Source{Name: "feed"})()
@@ -142,7 +142,7 @@ func TestWatchOfAConnThatIsAway(t *testing.T) {
 }
 
 func TestNamesAreBounded(t *testing.T) {
-	inBubble(t, meter.Options{Names: 2}, func(t *testing.T, s *scene) {
+	inBubbleWith(t, 2, func(t *testing.T, s *scene) {
 		for i := range 4 {
 			s.m.Trace(meter.Source{Name: fmt.Sprint("conn", i)}).SessionStart(nil)
 		}
@@ -155,7 +155,7 @@ func TestNamesAreBounded(t *testing.T) {
 }
 
 func TestANameThatIsNoTextIsMendedAndNoted(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		s.m.Trace(meter.Source{Name: "a\xff"}).SessionStart(nil)
 		require.Equal(t, 1, s.count("a? sessions"))
 	})
@@ -163,7 +163,7 @@ func TestANameThatIsNoTextIsMendedAndNoted(t *testing.T) {
 
 // Each counter that has no open set of values is there before the first event, with 0.
 func TestCountersBeginWithZero(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		s.m.Trace(meter.Source{Name: "feed"})
 		for _, i := range meter.Instruments() {
 			for _, v := range i.Zero {
@@ -182,7 +182,7 @@ func TestCountersBeginWithZero(t *testing.T) {
 
 // Without a scrape, connections that have ended are not kept for ever.
 func TestConnectionsThatHaveEndedAreForgotten(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		for range 500 {
 			closeAndWait(s.open("feed", reconnect.Options{}))
 			require.LessOrEqual(t, s.m.Members(), 64)
@@ -194,7 +194,7 @@ func TestConnectionsThatHaveEndedAreForgotten(t *testing.T) {
 }
 
 func TestALayerIsForOneConn(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		o := &reconnect.Options{Layers: []*reconnect.Layer{s.m.Layer(meter.Source{Name: "feed"})}}
 		c, err := reconnect.New(s, o)
 		require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestALayerIsForOneConn(t *testing.T) {
 
 // New has failed because of a later layer, so that there is no Conn which could be Done.
 func TestAConnThatNeverLivedIsNotCounted(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		bad := &reconnect.Layer{Start: func(*reconnect.Conn) error { return errors.New("no") }}
 		_, err := reconnect.New(s, &reconnect.Options{Layers: []*reconnect.Layer{s.m.Layer(meter.Source{Name: "feed"}), bad}})
 		require.Error(t, err)
@@ -216,14 +216,14 @@ func TestAConnThatNeverLivedIsNotCounted(t *testing.T) {
 }
 
 func TestSubscriptionsAreThereAsLongAsTheConnIs(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		stats := subscription.Stats{Wanted: 5, Held: 3, Refusals: 2, Unanswered: 1}
 		c := s.unmeasured(reconnect.Options{})
 		set := func() subscription.Stats { return stats }
 		s.m.Watch(c, meter.Source{Name: "feed", Sets: []func() subscription.Stats{set, set}})
 		got := s.totals("feed")
-		require.Equal(t, 10, got.Wanted)
-		require.Equal(t, 6, got.Held)
+		require.Equal(t, uint64(10), got.Wanted)
+		require.Equal(t, uint64(6), got.Held)
 		require.Equal(t, uint64(4), got.Refusals)
 		closeAndWait(c)
 		got = s.totals("feed")
@@ -236,7 +236,7 @@ func TestSubscriptionsAreThereAsLongAsTheConnIs(t *testing.T) {
 
 // A counter never goes down, whatever ends between two scrapes.
 func TestCountersNeverGoDown(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		var last uint64
 		grown := func(by uint64) {
 			t.Helper()
@@ -268,7 +268,7 @@ func TestCountersNeverGoDown(t *testing.T) {
 
 // Scrapes, new connections and their ends may come at the same time.
 func TestScrapesAndEndsAtOnce(t *testing.T) {
-	inBubble(t, meter.Options{}, func(t *testing.T, s *scene) {
+	inBubble(t, func(t *testing.T, s *scene) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -35,11 +35,17 @@ type answer struct {
 }
 
 // inBubble runs a test in virtual time.
-func inBubble(t *testing.T, o meter.Options, f func(t *testing.T, s *scene)) {
+func inBubble(t *testing.T, f func(t *testing.T, s *scene)) {
+	t.Helper()
+	inBubbleWith(t, 1000, f)
+}
+
+// inBubbleWith is inBubble with a limit on names.
+func inBubbleWith(t *testing.T, names int, f func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &notes{t: t, counts: map[string]int{}, times: map[string][]float64{}}
-		f(t, &scene{notes: n, t: t, m: meter.New(n, o), dials: make(chan chan answer)})
+		f(t, &scene{notes: n, t: t, m: meter.New(n, names), dials: make(chan chan answer)})
 	})
 }
 

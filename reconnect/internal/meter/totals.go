@@ -13,9 +13,9 @@ type Totals struct {
 	Name string
 	Counts
 
-	Conns     int    // connections
-	EverConns bool   // whether there were any before; false if there were only calls of Run
-	States    [4]int // how many are in each state, without StateClosed
+	Conns     int       // connections
+	EverConns bool      // whether there were any before; false if there were only calls of Run
+	States    [4]uint64 // how many are in each state, without StateClosed
 
 	Away      time.Duration // the longest time for which no session has been ready
 	Silence   time.Duration // the longest time since the last byte
@@ -26,7 +26,7 @@ type Totals struct {
 
 	Sets         int  // sets of subscriptions
 	EverSets     bool // whether there were any before
-	Wanted, Held int  // subscriptions
+	Wanted, Held uint64
 }
 
 // Counts never go down.
@@ -59,21 +59,16 @@ func (c *Counts) raise(other Counts) {
 	c.pairs(&other, func(mine *uint64, theirs uint64) { *mine = max(*mine, theirs) })
 }
 
-// countsOf returns the counts of a connection and its sets of subscriptions.
-func countsOf(s reconnect.Stats, sets []subscription.Stats) Counts {
-	c := Counts{
+// countsOf returns the counts of a connection and its subscriptions.
+func countsOf(s reconnect.Stats, subs subscription.Stats) Counts {
+	return Counts{
 		Received: s.Received, ReceivedBytes: s.ReceivedBytes, Written: s.Written, WrittenBytes: s.WrittenBytes,
-		Dropped: s.Dropped, Unknown: s.Unknown,
+		Dropped: s.Dropped, Unknown: s.Unknown, Refusals: subs.Refusals, Unanswered: subs.Unanswered,
 	}
-	for _, set := range sets {
-		c.Refusals += set.Refusals
-		c.Unanswered += set.Unanswered
-	}
-	return c
 }
 
 // live adds a live connection.
-func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets []subscription.Stats, away time.Duration) {
+func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets int, subs subscription.Stats, away time.Duration) {
 	t.Conns++
 	t.States[status.State]++
 	t.Away, t.Silence, t.QueuedAge = max(t.Away, away), max(t.Silence, s.Silence), max(t.QueuedAge, s.QueuedAge)
@@ -81,9 +76,7 @@ func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets []subscri
 	t.QueuedBytes += s.QueuedBytes
 	t.Unread += s.Unread
 	t.UnreadBytes += s.UnreadBytes
-	t.Sets += len(sets)
-	for _, set := range sets {
-		t.Wanted += set.Wanted
-		t.Held += set.Held
-	}
+	t.Sets += sets
+	t.Wanted += uint64(subs.Wanted)
+	t.Held += uint64(subs.Held)
 }
