@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,53 +11,51 @@ import (
 
 // Answer is the answer of the venue to a request, as Options.Answer has read it from a message.
 //
-// An answer counts for the session that has brought it. It belongs to the request with the same ID;
-// without ID, to the requests for Keys (and Op, if set); without both, to the only request on its
+// An answer counts for the session that received it. An answer belongs to the request with the same
+// ID; without ID, to the requests for Keys (and Op, if set); without both, to the only request on its
 // way, if Options.InFlight is 1. An answer that belongs to no request on its way confirms nothing:
-// [Stats].Strays counts it. The rule has these limits:
+// [Stats].Strays counts it. Limits:
 //
-//   - By Keys alone, a late answer cannot be told from the answer to the next request of the same
-//     kind for the same key.
-//   - Without ID and Keys, the answer after one that did not come in time ends the session, because
-//     nothing shows which of the two it is.
-//   - An answer with an ID that the Set has not given and that no request has goes on to the other
-//     layers and to the reader.
+//   - By Keys alone, a late answer looks like the answer to the next request of the same kind for
+//     the same key.
+//   - Without ID and Keys, the answer after a missing answer ends the session, because nothing shows
+//     to which of the two requests it belongs.
+//   - An answer with an unknown ID goes on to the other layers and to the reader.
 type Answer[K comparable] struct {
 	ID string // Request.ID; "": the venue does not repeat the id
 	Op Op     // Request.Op, if there is no ID; 0: the venue does not say
 
-	// Keys are the keys of the answer, for a venue that answers key by key, or names the keys. They
-	// must equal keys of the request: convert a key that the venue writes in another way. Default:
-	// all keys of the request that are not answered yet.
+	// Keys are the keys of the answer, for a venue that answers key by key, or names the keys. Each
+	// must equal a key of the request, even if the venue writes the key in another way. Default: all
+	// keys of the request that are not answered yet.
 	Keys []K
 
-	// Err says that the venue has refused, and why. If the venue refuses several keys at once,
-	// they are asked for in two halves, because the error may be about one of them. A request can
-	// arrive twice, because an answer was lost, so return [ErrAlready] for "already subscribed" and
-	// "not subscribed". Default: the venue has agreed.
+	// Err says that the venue has refused, and why. If the venue refuses several keys at once, they
+	// are asked for in two halves, because the error may be about one key. Return [ErrAlready] for
+	// "already subscribed" and "not subscribed", because a request whose answer was lost is sent
+	// twice. Default: the venue has agreed.
 	Err error
 
-	// Refused are the refused ones of Keys. The venue has agreed to the others. Default: all of
-	// Keys, if there is an Err.
+	// Refused are the keys that the venue has refused, with Err. The venue has agreed to the other
+	// Keys. Default: all Keys, if there is an Err.
 	Refused []K
 
-	// Tag is the name that the venue has given to the subscription, as Ethereum nodes do. The
-	// answer must be about one key. The request to unsubscribe has the tag in Request.Tags, and
-	// [Set.ByTag] finds the key. A tag is valid in its session only. Default: none.
+	// Tag is the name that the venue gives to the subscription, as Ethereum nodes do. The answer
+	// must be about one key. Request.Tags has the tag when the key is removed, and [Set.ByTag]
+	// finds the key. A tag is valid in its session only. Default: none.
 	Tag string
 
 	// Ended says that the venue has ended the subscriptions to Keys without a request, because of
-	// Err (default: [ErrEnded]). Keys must be set. Each of the keys is then treated as refused, so
-	// by default it is asked for again after a wait.
+	// Err (default: [ErrEnded]). Keys must be set. Each key is then treated as refused.
 	Ended bool
 
-	// Deliver says that the message has data as well, and goes on to the reader of the Conn, too.
+	// Deliver passes the message on to the reader of the Conn as well, because it has data, too.
 	Deliver bool
 }
 
-// ErrAlready is an error for Answer.Err, to be returned or wrapped, if the venue refuses to subscribe
-// to a subscribed key, or to unsubscribe from one that is not subscribed. For one key ErrAlready
-// counts as an agreement. A batch that was refused with ErrAlready is divided like any other.
+// ErrAlready is for Answer.Err, as it is or wrapped, if the venue refuses to subscribe to a subscribed
+// key, or to unsubscribe from a key that is not subscribed. For one key ErrAlready counts as an
+// agreement. A batch that was refused with ErrAlready is divided like any other batch.
 var ErrAlready = errors.New("already in the requested state")
 
 // ErrEnded is the error of a [Rejection] if the venue has ended a subscription without a request, and
@@ -68,7 +67,7 @@ var ErrNoAnswer = errors.New("no answer")
 
 var (
 	errNameless = fmt.Errorf("%w: answers without ID and Keys need Options.InFlight: 1", ErrNoAnswer)
-	errUnclear  = errors.New("subscription: an answer without ID and Keys may belong to a request that was given up")
+	errUnclear  = errors.New("subscription: an answer without ID and Keys may belong to a request that was given up: a new session tells them apart")
 )
 
 // receive is Layer.Receive. It runs in the goroutine that reads or opens the session.
@@ -100,6 +99,7 @@ func (s *Set[K]) answer(session uint64, a *Answer[K]) (ours bool) {
 
 // match works off an answer that belongs to something in b, and reports whether it does.
 func (b *book[K]) match(a *Answer[K]) (hit bool) {
+	defer b.kick()
 	if a.Ended {
 		b.end(a)
 		return true
@@ -108,7 +108,7 @@ func (b *book[K]) match(a *Answer[K]) (hit bool) {
 		return false
 	}
 	for _, r := range slices.Clone(b.inflight) {
-		if r.state != phaseMade && a.names(r.ID, r.Op) && b.answered(r, a) {
+		if r.state != phaseMade && a.names(r) && b.answered(r, a) {
 			hit = true
 		}
 	}
@@ -129,12 +129,12 @@ func (b *book[K]) oneByOne() bool {
 	return true
 }
 
-// names reports whether a can be the answer to a request: by a.ID if that is set, else by a.Op.
-func (a *Answer[K]) names(id string, op Op) bool {
+// names reports whether a can be the answer to r: by a.ID if that is set, else by a.Op.
+func (a *Answer[K]) names(r *request[K]) bool {
 	if a.ID != "" {
-		return a.ID == id
+		return a.ID == r.ID
 	}
-	return a.Op == 0 || a.Op == op
+	return a.Op == 0 || a.Op == r.Op
 }
 
 // agrees reports whether the venue has agreed to k.
@@ -150,19 +150,16 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	left := b.unanswered(r)
 	about := left
 	if len(a.Keys) > 0 {
-		about = b.set.among(left, a.Keys)
-	}
-	if len(about) == 0 {
-		return false
+		about = b.among(r, a.Keys)
 	}
 	switch {
+	case len(about) == 0:
+		return false
 	case a.Err == nil:
 		b.accept(r.Op, about, a.Tag)
 	case len(a.Refused) > 0:
-		bad := b.set.among(about, a.Refused)
-		good := slices.DeleteFunc(slices.Clone(about), func(e *entry[K]) bool { return slices.Contains(bad, e) })
-		b.accept(r.Op, good, a.Tag)
-		b.refuse(r.Op, bad, a.Err)
+		b.refuse(r.Op, b.among(r, a.Refused), a.Err)
+		b.accept(r.Op, slices.DeleteFunc(about, func(e *entry[K]) bool { return e.at[b.slot].request != r }), a.Tag)
 	case len(about) == len(left):
 		b.refuseAll(r.Op, about, a.Err)
 	default:
@@ -171,26 +168,15 @@ func (b *book[K]) answered(r *request[K], a *Answer[K]) bool {
 	if len(about) == len(left) {
 		b.forget(r)
 	}
-	b.kick()
 	return true
 }
 
-// among returns the entries of list that have one of the keys.
-func (s *Set[K]) among(list []*entry[K], keys []K) (found []*entry[K]) {
-	if len(keys) == 1 { // an answer for each key would otherwise cost a set each
-		for _, e := range list {
-			if e.key == keys[0] {
-				return []*entry[K]{e}
-			}
-		}
-		return nil
-	}
-	set := make(map[K]struct{}, len(keys))
+// among returns the entries of the keys for which r waits, each once: an answer may name a key twice.
+func (b *book[K]) among(r *request[K], keys []K) (found []*entry[K]) {
+	seen := make(map[K]bool, len(keys))
 	for _, k := range keys {
-		set[k] = struct{}{}
-	}
-	for _, e := range list {
-		if _, ok := set[e.key]; ok {
+		if e := b.set.entries[k]; e != nil && e.at[b.slot].request == r && !seen[k] {
+			seen[k] = true
 			found = append(found, e)
 		}
 	}
@@ -199,92 +185,74 @@ func (s *Set[K]) among(list []*entry[K], keys []K) (found []*entry[K]) {
 
 // accept notes that the venue has agreed to a request for these keys.
 func (b *book[K]) accept(op Op, list []*entry[K], tag string) {
-	kind := EventHeld
-	if op == OpUnsubscribe {
-		kind = EventReleased
-	}
-	certain := list[:0:0]
 	for _, e := range list {
 		b.settle(e, func(p *place[K]) {
+			e.most = 0
 			e.calm()
 			switch {
-			case p.in&inDoubt != 0:
-				p.in, p.venue = p.in&^inDoubt, venueMaybe
-				return
+			case p.doubt:
+				p.doubt, p.venue = false, venueMaybe
 			case op == OpSubscribe:
 				p.venue, e.trouble = venueYes, nil
 			default:
 				p.venue = venueNo
 			}
-			certain = append(certain, e)
 		})
-		b.tag(e, "")
-		if op == OpSubscribe && tag != "" && len(list) == 1 {
-			b.tag(e, tag)
+		if op == OpUnsubscribe || len(list) > 1 {
+			tag = ""
 		}
-	}
-	b.set.note(Event[K]{Kind: kind, Session: b.number}, certain)
-}
-
-// refuseAll notes that the venue has refused a whole request. Several keys are asked for in two
-// halves.
-func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
-	if len(list) == 1 {
-		b.refuse(op, list, err)
-		return
-	}
-	half := (len(list) + 1) / 2
-	for _, part := range [][]*entry[K]{list[:half], list[half:]} {
-		b.addJob(op, part) // first, so that settle does not queue them for another batch
-		for _, e := range part {
-			b.settle(e)
-		}
-	}
-}
-
-// refuse notes that the venue has refused each of these keys by itself.
-func (b *book[K]) refuse(op Op, list []*entry[K], err error) {
-	if errors.Is(err, ErrAlready) {
-		b.accept(op, list, "")
-		return
-	}
-	for _, e := range list {
-		b.set.stats.Refusals++
-		e.at[b.slot].in &^= inDoubt
-		switch {
-		case b.needless(op, e):
-			b.settle(e)
-		default:
-			b.settle(e, func(*place[K]) { e.mind().single, e.mind().judging = true, true })
-			b.rejections = append(b.rejections, rejection[K]{e, op, err})
-		}
+		b.tag(e, tag)
 	}
 }
 
 // end notes that the venue has ended subscriptions by itself.
 func (b *book[K]) end(a *Answer[K]) {
-	err := a.Err
-	if err == nil {
-		err = ErrEnded
-	}
+	err := cmp.Or(a.Err, ErrEnded)
 	for _, k := range a.Keys {
 		e := b.set.entries[k]
-		if e == nil || e.at[b.slot].venue == venueNo && e.at[b.slot].request == nil {
-			continue
-		}
-		if e.at[b.slot].request != nil { // whose answer may have been given before
+		switch {
+		case e == nil:
+		case e.at[b.slot].request != nil: // whose answer may have been given before
 			b.doubt(e, OpUnsubscribe)
+		case e.at[b.slot].venue != venueNo:
+			b.set.stats.Refusals++
+			b.tag(e, "")
+			b.settle(e, func(p *place[K]) {
+				p.venue = venueNo
+				b.reject(e, OpSubscribe, err)
+			})
+		}
+	}
+}
+
+// tooLate works off an answer to a request that was given up, and reports whether there was one.
+// The answer confirms nothing. But a venue that works off requests beside each other, as Action
+// Cable does, may have done an old request after a newer one: then the key is uncertain.
+func (b *book[K]) tooLate(a *Answer[K]) (known bool) {
+	for _, r := range b.late {
+		if !a.names(r) {
 			continue
 		}
-		b.set.stats.Refusals++
-		judge := e.wanted() && !b.retiring && !e.mind().judging
-		b.settle(e, func(p *place[K]) {
-			p.venue = venueNo
-			e.mind().judging = judge || e.mind().judging
-		})
-		if b.tag(e, ""); judge {
-			b.rejections = append(b.rejections, rejection[K]{e, OpSubscribe, err})
+		known = true
+		for _, k := range r.Keys {
+			if a.agrees(k) {
+				b.doubt(b.set.entry(k), r.Op) // the entry may have been forgotten, and made anew
+			}
 		}
 	}
 	b.kick()
+	return known
+}
+
+// doubt notes that the venue has done an old request for e. If that contradicts the state of e, or a
+// request on its way, which may have been done before, e is asked for, or removed, again.
+func (b *book[K]) doubt(e *entry[K], op Op) {
+	b.set.change(e, func() {
+		switch p := &e.at[b.slot]; {
+		case p.request != nil:
+			p.doubt = p.doubt || p.request.Op != op
+		case op == OpSubscribe && p.venue == venueNo, op == OpUnsubscribe && p.venue == venueYes:
+			p.venue = venueMaybe
+		}
+	})
 }

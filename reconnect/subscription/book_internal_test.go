@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
 )
 
 // A key that is added and removed again and again before its request can be made takes no memory.
@@ -21,10 +22,44 @@ func TestAKeyThatIsRemovedBeforeItsRequestLeavesTheQueue(t *testing.T) {
 	for i := range 10_000 {
 		s.Add(0, i)
 		s.Remove(0, i)
-		require.Equal(t, 3, b.adds.Len())
+		require.Equal(t, 3, b.todo.Len())
 	}
 	require.Len(t, s.entries, 3)
 	r := b.next(true)
 	require.Equal(t, []int{-3, -2, -1}, r.Keys)
-	require.Nil(t, b.adds.list)
+	require.Nil(t, b.todo.list)
+}
+
+// A venue may name a key twice in one answer, for instance because two of its channels are one key of ours. The other
+// keys of the request go on waiting for their answer.
+func TestAnAnswerThatNamesAKeyTwiceSettlesItOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		keys     []string
+		inflight int
+		b        State
+	}{
+		"one of two": {[]string{"A", "A"}, 1, StateAsked},
+		"both":       {[]string{"A", "A", "B"}, 0, StateHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := New(&Options[string]{
+				Encode: func(r *Request[string]) (conn.Message, error) { return conn.TextMessage(r.ID), nil },
+				Answer: func(reconnect.Message) (Answer[string], bool) { return Answer[string]{}, false },
+			})
+			require.NoError(t, err)
+			s.Add("A", "B")
+			s.mu.Lock()
+			b := newBook(s, 1, 0)
+			b.ready, b.working = true, true // without its worker
+			s.books = append(s.books, b)
+			r := b.next(true)
+			r.state = phaseWritten
+			s.answer(1, &Answer[string]{ID: r.ID, Keys: test.keys})
+			inflight := len(b.inflight)
+			s.mu.Unlock()
+			require.Equal(t, test.inflight, inflight)
+			require.Equal(t, StateHeld, s.State("A"))
+			require.Equal(t, test.b, s.State("B"))
+		})
+	}
 }

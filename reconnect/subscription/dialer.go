@@ -16,19 +16,18 @@ import (
 )
 
 // Dialer returns a Dialer for a venue that takes subscriptions in the URL, where they cost no message.
-// It dials by d, and puts up to most of the wanted keys (0: all) into the context of the dial, the
-// essential ones first: see [KeysFrom]. A connection that was dialed with keys holds them when it is
-// opened. A key that was removed during the dial is then removed by a message. Keys that are not in
-// the URL are asked for by messages:
+// The Dialer dials by d, with up to most of the wanted keys (0: all) in the context of the dial,
+// essential keys first: see [KeysFrom]. The session holds these keys from its beginning. Other keys
+// are asked for, and keys that were removed during the dial are removed, by messages. Exceptions:
 //
-//   - A key that was refused before is never in the URL, because a refused URL does not show which
-//     of its keys is to blame.
-//   - If a dial with keys is refused (see [backoff.ClassSlow] and [backoff.ClassStop]), the dials
-//     get no keys until one session was ready. After two refusals in a row it takes two sessions,
-//     then four, up to 64.
+//   - A key that was refused is not in the URL until the venue agrees to the key, because a refused
+//     URL does not show which key is to blame.
+//   - If a dial with keys is refused (see [backoff.ClassSlow] and [backoff.ClassStop]), dials have no
+//     keys until one session was ready. After two refusals in a row it takes two sessions, then
+//     four, up to 64.
 //
-// d must not be nil. Its connections must be comparable, as pointers are. The result has the methods
-// Validate, Host, Endpoint and DialTimeout, which call the methods of d if d has them.
+// d must not be nil. The connections of d must be comparable, as pointers are. The result has the
+// methods Validate, Host, Endpoint and DialTimeout, which call the methods of d if d has them.
 func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	if most <= 0 {
 		most = math.MaxInt
@@ -36,9 +35,9 @@ func (s *Set[K]) Dialer(d reconnect.Dialer, most int) reconnect.Dialer {
 	return &urlDialer[K]{set: s, below: d, most: most}
 }
 
-// KeysFrom returns the keys for the URL of a dial, nil if there are none. ctx is the context of a dial
-// by [Set.Dialer], and so of dialer.WebSocket.Prepare, which must put exactly these keys into the URL.
-// The slice must not be changed.
+// KeysFrom returns the keys for the URL of a dial by [Set.Dialer], nil if there are none. ctx is the
+// context of the dial, which dialer.WebSocket.Prepare gets. Prepare must put exactly these keys into the
+// URL. The slice must not be changed.
 func KeysFrom[K comparable](ctx context.Context) []K {
 	keys, _ := ctx.Value(keysKey[K]{}).([]K)
 	return keys
@@ -77,7 +76,7 @@ func (d *urlDialer[K]) Dial(ctx context.Context) (conn.Conn, error) {
 		return nil, nil
 	case !reflect.ValueOf(c).Comparable():
 		_ = c.CloseNow()
-		return nil, backoff.Permanent(fmt.Errorf("subscription: Set.Dialer cannot compare a %T", c))
+		return nil, backoff.Permanent(fmt.Errorf("subscription: Set.Dialer cannot compare a %T: return a pointer from Dial", c))
 	}
 	d.set.keep(&dialed[K]{c, keys})
 	return c, nil
@@ -152,22 +151,13 @@ func (s *Set[K]) urlKeys(most int) []K {
 	if s.bare > 0 {
 		return nil
 	}
-	list := make([]*entry[K], 0, len(s.entries))
-	for _, e := range s.entries {
-		if e.wanted() && e.trouble == nil {
-			list = append(list, e)
+	var keys []K
+	for _, essential := range []bool{true, false} {
+		for _, e := range s.sorted() {
+			if e.essential == essential && e.wanted() && e.trouble == nil && e.most == 0 && len(keys) < most {
+				keys = append(keys, e.key)
+			}
 		}
-	}
-	slices.SortFunc(list, func(a, b *entry[K]) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	list = list[:min(len(list), most)]
-	keys := make([]K, len(list))
-	for i, e := range list {
-		keys[i] = e.key
 	}
 	return keys
 }
@@ -175,16 +165,11 @@ func (s *Set[K]) urlKeys(most int) []K {
 // dialedWith returns the keys with which c was dialed, and forgets the connections that were
 // dialed before. The caller holds mu.
 func (s *Set[K]) dialedWith(c conn.Conn) (keys []K) {
-	if len(s.dialed) == 0 || !reflect.ValueOf(c).Comparable() {
-		return nil
-	}
 	i := slices.IndexFunc(s.dialed, func(d *dialed[K]) bool { return d.conn == c })
 	if i < 0 {
 		return nil
 	}
 	keys = s.dialed[i].keys
-	if s.dialed = slices.Delete(s.dialed, 0, i+1); len(s.dialed) == 0 {
-		s.dialed = nil
-	}
+	s.dialed = slices.Delete(s.dialed, 0, i+1)
 	return keys
 }

@@ -41,42 +41,39 @@
 // A key is wanted from [Set.Add] to [Set.Remove]. A session holds a key when the venue has agreed to
 // send the data of the key to that session.
 //
-//  1. Two sets. No failure changes the wanted keys. The held keys belong to one session: there are
-//     none when the session begins, and only an answer by that session, to a request of that session,
-//     adds one.
-//  2. In the end the held keys are the wanted keys, except those that the venue refuses. A key that
+//  1. Two sets. No failure changes the wanted keys. The held keys belong to one session: a session
+//     begins without, and only an answer by the session, to a request of the session, adds a key.
+//  2. In the end the held keys are the wanted keys, except keys that the venue refuses. A key that
 //     is added again before its removal was sent costs no message, and neither does a key that is
 //     removed before its request was sent. A removal is sent only if the session may hold the key,
 //     and after the answer to the subscription.
 //  3. A missing answer is neither success nor error: the keys are asked for once more, under a new
 //     id. After a second missing answer, and after a refusal, OnReject decides: [DecisionRetry] (the
 //     default), [DecisionDrop] or [DecisionRedial]. The waits grow, and go on from session to session.
-//  4. One bad key costs only itself. A refused batch is divided until the key is alone, and a key
-//     that was refused alone stays alone until the venue agrees to it.
+//  4. One bad key costs only itself. The keys of a refused batch are asked for in batches of half the
+//     size, and a key that was refused alone stays alone, until the venue agrees to the key.
 //  5. A late answer confirms nothing. If a late answer contradicts the state of a key, the key is
 //     asked for, or removed, again: a venue may work off requests beside each other, as Action Cable
 //     and AnyCable do (rails#58698, anycable-go#148).
 //  6. The window of the venue is kept, because requests are written one at a time under the Pace of
-//     the Conn. Pings, and the messages of others, get their turn between them. At most InFlight
+//     the Conn. Pings, and the messages of others, get their turn between requests. At most InFlight
 //     requests wait for answers.
-//  7. Nothing is left. A session has one goroutine while it has something to do or to wait for, and
-//     none at rest. Options.Events has one while it runs. When the Conn is Done, none is left, and
-//     every Wait has returned.
+//  7. Nothing is left. A session has one goroutine while there is something to do or to wait for, and
+//     none at rest. When the Conn is Done, no goroutine is left, and every Wait has returned.
 //
 // # Pace
 //
-// The venue counts messages when they arrive. Of two bursts that were sent a second apart the first
-// may be delayed, so that both arrive within one second. So make Per of the budget.Window longer
-// than the interval of the venue, by as much as the delay of the network varies. An N that is smaller
-// by one leaves no room for that. An N of half of the venue's limit does, as long as the delay varies
-// by less than Per.
+// The venue counts messages when they arrive. If the first of two bursts is delayed, both may arrive
+// within one interval of the venue. So make Per of the budget.Window longer than the interval, by as
+// much as the delay of the network varies. Or set N to half of the limit of the venue, if the delay
+// varies by less than Per; a limit minus one is not enough.
 //
 // # Sessions
 //
-// Essential keys are asked for before a session is ready: see Options.Essential. A refused one does
-// not keep the session from being ready, unless the decision is [DecisionRedial]. Before a session is
-// ready, a read ends only with a message. So a lost answer costs the attempt, after the OpenTimeout
-// of the Conn, if no other message comes.
+// Essential keys are asked for before a session is ready: see Options.Essential. A refused key does
+// not keep the session from being ready, unless the decision is [DecisionRedial]. Until a session is
+// ready, a missing answer is noticed only when another message comes. If no message comes, the attempt
+// fails after the OpenTimeout of the Conn.
 //
 // With [reconnect.Options].MarkRefetch the mark of a session comes when the session holds all keys
 // that were wanted when the session began. Refused keys hold no mark back, and neither do keys that
@@ -84,11 +81,11 @@
 // while the keys were not subscribed.
 //
 // A session that replaces another (see [reconnect.Rotation]) asks for all keys before it is ready, so
-// that the switch comes when the session holds them. It does not use the last part of OpenTimeout: a
-// third, at most Options.Timeout. If the time is too short, the session is ready without the
-// rest, the event [EventBehind] says so, and the rest follows. So set OpenTimeout to the time that all
-// keys take: 5,000 keys in batches of 50, at 4 messages a second, take 24 s. While two sessions live, a
-// removal goes to both, and an addition to the session that messages are sent by.
+// that the switch comes when the session holds all keys. The last part of OpenTimeout stays unused: a
+// third, at most Options.Timeout. If the time is too short, the session is ready earlier, and the other
+// keys follow. So set OpenTimeout to the time that all keys take: 5,000 keys in batches of 50, at 4
+// messages a second, take 24 s. While two sessions live, a removal goes to both, and an addition to the
+// newer session.
 //
 // # Where others fail
 //

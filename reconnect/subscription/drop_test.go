@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // A key that was not answered may be held by the venue, so a removal follows when it is given up.
@@ -17,27 +16,27 @@ import (
 // again.
 func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 	for what, test := range map[string]struct {
-		removal  venue.Fault
+		removal  venueFault
 		requests int // two to subscribe, and one or two to unsubscribe
 		rejected []string
 	}{
-		"the removal is agreed to":    {venue.Fault{}, 3, []string{"subscribe 1"}},
-		"the removal is not answered": {venue.Fault{Ignored: true}, 4, []string{"subscribe 1", "unsubscribe 1"}},
-		"the removal is refused":      {venue.Fault{Err: "no"}, 3, []string{"subscribe 1", "unsubscribe 1"}},
+		"the removal is agreed to":    {venueFault{}, 3, []string{"subscribe 1"}},
+		"the removal is not answered": {venueFault{Ignored: true}, 4, []string{"subscribe 1", "unsubscribe 1"}},
+		"the removal is refused":      {venueFault{Err: "no"}, 3, []string{"subscribe 1", "unsubscribe 1"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var known atomic.Bool
-			fault := func(r venue.Request) venue.Fault {
+			fault := func(r venueRequest) venueFault {
 				switch {
 				case known.Load():
-					return venue.Fault{}
+					return venueFault{}
 				case r.Op == "subscribe":
-					return venue.Fault{Ignored: true}
+					return venueFault{Ignored: true}
 				}
 				return test.removal
 			}
 			why := &subscription.RejectedError{Keys: 1, Session: 1, Tries: 1, Err: subscription.ErrNoAnswer}
-			inBubble(t, &venue.Options{Fault: fault}, func(t *testing.T, s *scene) {
+			inBubble(t, &venueOptions{Fault: fault}, func(t *testing.T, s *scene) {
 				s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 					s.note("%v %d", r.Op, r.Tries)
 					time.Sleep(time.Minute)
@@ -68,7 +67,7 @@ func TestAKeyThatWasGivenUpWithoutAnAnswerStaysGivenUp(t *testing.T) {
 
 // To want the same again is nothing new.
 func TestReplaceDoesNotAskForAKeyThatWasGivenUp(t *testing.T) {
-	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Batch = 1
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionDrop }
 		s.ready("a", "bad")

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// entry has the state of one key. The Set's mu guards all of it; key, order and
-// essential do not change. There is one as long as the key is wanted, or a session has it or
-// has asked for it.
+// entry has the state of one key. The Set's mu guards all of it; key and order do not change. Every
+// other field changes in Set.change. There is an entry as long as the key is wanted, or a session has
+// the key or has asked for it.
 type entry[K comparable] struct {
 	key       K
 	refs      int32 // how often it was added; 0: it is not wanted
+	most      int32 // how many keys its request may have after a refusal; 0: none since the venue has agreed last
 	essential bool
 	order     uint64      // counts the entries, from 1 on
 	trouble   *trouble    // nil: none
@@ -19,7 +20,6 @@ type entry[K comparable] struct {
 
 // trouble has the failures of a key, in any session, since it was last accepted.
 type trouble struct {
-	single  bool          // it was refused alone, so it is asked for alone, because it would spoil a batch
 	judging bool          // OnReject is to decide
 	resting bool          // it is not asked for until due
 	silent  int8          // how often it was asked for in this session, in a row, without an answer
@@ -37,8 +37,9 @@ type trouble struct {
 type place[K comparable] struct {
 	request *request[K] // that waits for its answer; nil: none
 	venue   venue
-	in      lists
-	queued  int32 // the place in the queue of the session, from 1 on; 0: none
+	doubt   bool  // the venue may have done an old request after the request on its way
+	op      Op    // for which it is in the queue of the session; 0: it is not
+	queued  int32 // the place in the queue
 }
 
 // venue says whether the venue sends the data of a key.
@@ -50,32 +51,17 @@ const (
 	venueMaybe       // a request was not answered
 )
 
-// lists are the lists of a book in which an entry is. It is taken out of them only when its
-// turn comes.
-type lists uint8
-
-const (
-	inDrops lists = 1 << iota
-	inJob
-
-	inDoubt // no list: the venue may have done an old request after the request on its way
-)
+// dropped reports whether the key was given up.
+func (e *entry[K]) dropped() bool { return e.trouble != nil && e.trouble.dropped != nil }
 
 // wanted reports whether the venue should send the data of the key.
-func (e *entry[K]) wanted() bool {
-	return e.refs > 0 && (e.trouble == nil || e.trouble.dropped == nil)
-}
-
-// alone reports whether the key must not be in one request with others.
-func (e *entry[K]) alone() bool { return e.trouble != nil && e.trouble.single }
+func (e *entry[K]) wanted() bool { return e.refs > 0 && !e.dropped() }
 
 // rests reports whether the key waits for its next try.
 func (e *entry[K]) rests() bool { return e.trouble != nil && e.trouble.resting }
 
 // blocked reports whether nothing is asked for now.
-func (e *entry[K]) blocked() bool {
-	return e.trouble != nil && (e.trouble.resting || e.trouble.judging)
-}
+func (e *entry[K]) blocked() bool { return e.rests() || e.trouble != nil && e.trouble.judging }
 
 // mind returns the trouble of e, which is made if there is none.
 func (e *entry[K]) mind() *trouble {
@@ -88,15 +74,12 @@ func (e *entry[K]) mind() *trouble {
 // calm ends the trouble of a key, except that it was given up: that ends when the venue agrees
 // to the key, or when the user adds it again.
 func (e *entry[K]) calm() {
-	if e.refs == 0 || e.wanted() {
-		e.trouble = nil
-	} else {
+	if e.refs > 0 && e.dropped() {
 		e.trouble = &trouble{dropped: e.trouble.dropped}
+	} else {
+		e.trouble = nil
 	}
 }
-
-// queued reports whether e is in the queue of a session, so that its order must not change.
-func (e *entry[K]) queued() bool { return e.at[0].queued+e.at[1].queued > 0 }
 
 // idle reports whether there is no need for e any more.
 func (e *entry[K]) idle() bool {
@@ -108,35 +91,49 @@ func (e *entry[K]) idle() bool {
 	return e.refs == 0 && (e.trouble == nil || !e.trouble.judging)
 }
 
-// before reports whether e is asked for before other.
-func (e *entry[K]) before(other *entry[K]) bool {
-	if e.essential != other.essential {
-		return e.essential
-	}
-	return e.order < other.order
-}
-
-// queue is a heap of the entries to subscribe to in one session: see container/heap. Those that are
-// asked for first are at its top.
+// queue is a heap of the entries for which one session has to ask: see container/heap.
 type queue[K comparable] struct {
 	slot int // see book.slot
 	list []*entry[K]
 }
 
-// Len, Less, Swap, Push and Pop implement [heap.Interface].
-func (q *queue[K]) Len() int           { return len(q.list) }
-func (q *queue[K]) Less(i, j int) bool { return q.list[i].before(q.list[j]) }
+// rank is 0 for essential keys, 1 for removals, and 2 for all others.
+func (q *queue[K]) rank(e *entry[K]) int {
+	switch {
+	case e.at[q.slot].op == OpUnsubscribe:
+		return 1
+	case e.essential:
+		return 0
+	}
+	return 2
+}
+
+// Less orders by rank. Within a rank the keys of a refused batch come first, and keys that were refused
+// alone last, so that a batch is of keys with the same limit.
+func (q *queue[K]) Less(i, j int) bool {
+	a, b := q.list[i], q.list[j]
+	if x, y := q.rank(a), q.rank(b); x != y {
+		return x < y
+	}
+	if x, y := uint32(a.most-2), uint32(b.most-2); x != y { // 2, 3 and so on; 0; 1
+		return x < y
+	}
+	return a.order < b.order
+}
+
+// Len, Swap, Push and Pop implement [heap.Interface].
+func (q *queue[K]) Len() int { return len(q.list) }
 
 func (q *queue[K]) Swap(i, j int) {
 	q.list[i], q.list[j] = q.list[j], q.list[i]
-	q.list[i].at[q.slot].queued = int32(i + 1)
-	q.list[j].at[q.slot].queued = int32(j + 1)
+	q.list[i].at[q.slot].queued = int32(i)
+	q.list[j].at[q.slot].queued = int32(j)
 }
 
 func (q *queue[K]) Push(x any) {
 	e := x.(*entry[K])
-	q.list = append(q.list, e)
 	e.at[q.slot].queued = int32(len(q.list))
+	q.list = append(q.list, e)
 }
 
 func (q *queue[K]) Pop() any {
@@ -146,13 +143,19 @@ func (q *queue[K]) Pop() any {
 	if q.list = q.list[:last]; last == 0 {
 		q.list = nil
 	}
-	e.at[q.slot].queued = 0
 	return e
 }
 
-// remove takes e out, if it is there.
+// add puts e into the queue, for op.
+func (q *queue[K]) add(e *entry[K], op Op) {
+	e.at[q.slot].op = op
+	heap.Push(q, e)
+}
+
+// remove takes e out, if e is there.
 func (q *queue[K]) remove(e *entry[K]) {
-	if i := e.at[q.slot].queued; i > 0 {
-		heap.Remove(q, int(i-1))
+	if p := &e.at[q.slot]; p.op != 0 {
+		heap.Remove(q, int(p.queued))
+		p.op = 0
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // noteMarks lets the scene note only the seams and the marks, with their times.
@@ -27,7 +26,7 @@ func (s *scene) noteMarks() {
 
 // At 4 messages in a second the 5,000 symbols are back after 24 s.
 func TestTheMarkComesWhenTheSessionHasWhatWasWanted(t *testing.T) {
-	inBubble(t, &venue.Options{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
 		s.paced(4)
 		s.noteMarks()
 		s.open(symbols(5000)...)
@@ -41,7 +40,7 @@ func TestTheMarkComesWhenTheSessionHasWhatWasWanted(t *testing.T) {
 
 // A session that is lost before it has everything has no mark.
 func TestASessionThatHasNotWhatWasWantedHasNoMark(t *testing.T) {
-	inBubble(t, &venue.Options{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Most: 4, Per: time.Second}, func(t *testing.T, s *scene) {
 		s.paced(4)
 		s.noteMarks()
 		s.ready(symbols(5000)...)
@@ -79,12 +78,12 @@ func TestTheMarkComesAtOnceIfThereIsNothingToAskFor(t *testing.T) {
 // A key that the venue refuses, or does not answer twice, holds no mark back any more.
 func TestAKeyThatIsRefusedHoldsNoMarkBack(t *testing.T) {
 	bad := func(k string) bool { return k == "SYM00001" }
-	inBubble(t, &venue.Options{Bad: bad}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Bad: bad}, func(t *testing.T, s *scene) {
 		s.noteMarks()
 		s.ready(symbols(3)...)
 		require.Equal(t, []string{"0s mark 1"}, s.noted())
 	})
-	inBubble(t, &venue.Options{Mute: true}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Mute: true}, func(t *testing.T, s *scene) {
 		s.noteMarks()
 		s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
 			require.True(t, errors.Is(r.Err, subscription.ErrNoAnswer))
@@ -98,10 +97,10 @@ func TestAKeyThatIsRefusedHoldsNoMarkBack(t *testing.T) {
 
 // Somebody adds a key each 100 ms, and each answer takes 300 ms, so that one is always on its way.
 func TestWhatIsAddedLaterHoldsNoMarkBack(t *testing.T) {
-	late := func(venue.Request) venue.Fault {
-		return venue.Fault{Slow: 300 * time.Millisecond}
+	late := func(venueRequest) venueFault {
+		return venueFault{Slow: 300 * time.Millisecond}
 	}
-	inBubble(t, &venue.Options{Fault: late}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Fault: late}, func(t *testing.T, s *scene) {
 		s.noteMarks()
 		s.ready(symbols(3)...)
 		for i := range 100 {

@@ -17,7 +17,6 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // For each seed there is a virtual minute in which a user adds, removes and replaces keys at random,
@@ -65,9 +64,9 @@ type seen struct {
 }
 
 // venueOptions draws what the venue is like. One key is bad until there is peace.
-func (m *model) venueOptions(seed uint64) *venue.Options {
+func (m *model) venueOptions(seed uint64) *venueOptions {
 	m.faults = rand.New(rand.NewPCG(seed, 1))
-	o := &venue.Options{Most: 5, Per: time.Second, Fault: m.fault}
+	o := &venueOptions{Most: 5, Per: time.Second, Fault: m.fault}
 	o.Bad = func(k string) bool { return k == "K07" && !m.isCalm() }
 	switch m.r.IntN(3) {
 	case 0:
@@ -86,7 +85,7 @@ func (m *model) isCalm() bool {
 }
 
 // fault draws what the venue does wrong with a request.
-func (m *model) fault(r venue.Request) (f venue.Fault) {
+func (m *model) fault(r venueRequest) (f venueFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.calm {
@@ -145,7 +144,6 @@ func (m *model) options() {
 		}
 		return subscription.DecisionRetry
 	}
-	s.so.Events = func(subscription.Event[string]) {}
 	s.co.Pace = budget.Window{N: 5, Per: time.Second + m.jitter} // see Pace in the documentation of the package
 	s.co.OpenTimeout = 8 * time.Second
 	s.co.Rotate = reconnect.Rotation{Overlap: reconnect.Overlap(m.r.IntN(3)), Drain: 1 + time.Duration(m.r.Int64N(int64(5*time.Second)))}
@@ -154,7 +152,7 @@ func (m *model) options() {
 
 // check sees each message of a session in order, before the Set does.
 func (m *model) check(msg reconnect.Message) bool {
-	var v venue.Message
+	var v venueMessage
 	if json.Unmarshal(msg.Data, &v) != nil || v.Answer || len(v.Keys) == 0 {
 		return false
 	}

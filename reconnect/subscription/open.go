@@ -2,7 +2,7 @@ package subscription
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/conn"
@@ -12,10 +12,7 @@ import (
 // open is Layer.Open. It asks for the essential keys, or for all if the session replaces
 // another, and reads the answers.
 func (s *Set[K]) open(ctx context.Context, o *reconnect.Opening) error {
-	b, err := s.begin(o)
-	if err != nil {
-		return err
-	}
+	b := s.begin(o)
 	limit := time.Time{}
 	if end, ok := ctx.Deadline(); ok && o.Planned {
 		spare := time.Until(end) / 3
@@ -24,27 +21,31 @@ func (s *Set[K]) open(ctx context.Context, o *reconnect.Opening) error {
 		}
 		limit = end.Add(-spare)
 	}
+	slow := false // the last write has waited, so the answers are read before the next one
 	write := func(_ context.Context, m conn.Message) error {
 		began := time.Now()
 		err := o.Write(m)
-		b.blocked(time.Since(began))
+		waited := time.Since(began)
+		b.postpone(waited)
+		slow = waited >= time.Millisecond
 		return err
 	}
 	for {
 		if err := b.judge(); err != nil {
 			return err
 		}
-		switch r, next := b.openStep(time.Now(), o.Planned, limit); next {
-		case openJudge:
-		case openSend:
-			err = b.send(r, write)
-		case openRead:
-			err = s.read(o)
-		case openDone:
+		all := o.Planned && (limit.IsZero() || time.Now().Before(limit))
+		switch r, read := b.openStep(all, slow); {
+		case r != nil:
+			if err := b.send(r, write); err != nil {
+				return err
+			}
+		case read:
+			if err := s.read(o); err != nil {
+				return err
+			}
+		default:
 			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
@@ -61,12 +62,10 @@ func (s *Set[K]) read(o *reconnect.Opening) error {
 	return o.Deliver(m)
 }
 
-// blocked notes how long a write has waited. In that time no answer was read, so it does not count
-// for the answers. After a long wait the answers are read before the next write, which may wait again.
-func (b *book[K]) blocked(d time.Duration) {
+// postpone gives the answers more time, because none was read while a write has waited.
+func (b *book[K]) postpone(d time.Duration) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
-	b.drain = d >= time.Millisecond
 	for _, r := range b.inflight {
 		if !r.deadline.IsZero() {
 			r.deadline = r.deadline.Add(d)
@@ -74,67 +73,35 @@ func (b *book[K]) blocked(d time.Duration) {
 	}
 }
 
-// errCrowd cannot happen with a Conn: it has two sessions at most.
-var errCrowd = errors.New("subscription: a third session")
-
-// begin opens the book of a new session.
-func (s *Set[K]) begin(o *reconnect.Opening) (*book[K], error) {
+// begin opens the book of a new session. A Conn has two sessions at most.
+func (s *Set[K]) begin(o *reconnect.Opening) *book[K] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slot := 0
-	switch len(s.books) {
-	case 0:
-	case 1:
+	if len(s.books) > 0 {
 		slot = 1 - s.books[0].slot
-	default:
-		return nil, errCrowd
 	}
 	b := newBook(s, o.Session, slot)
 	b.mark = o.HoldRefetch()
 	s.books = append(s.books, b)
-	var held []*entry[K]
 	for _, k := range s.dialedWith(o.Conn()) {
-		e := s.entry(k)
-		b.settle(e, func(p *place[K]) { p.venue = venueYes })
-		held = append(held, e)
+		b.settle(s.entry(k), func(p *place[K]) { p.venue = venueYes })
 	}
-	s.note(Event[K]{Kind: EventHeld, Session: b.number}, held)
-	return b, nil
+	return b
 }
 
-// opening is the next step in a session that is being opened.
-type opening uint8
-
-const (
-	openJudge opening = iota // decide about rejections
-	openSend                 // send the request
-	openRead                 // read a message, which may be an answer
-	openDone                 // nothing: the session is ready
-)
-
-// openStep returns the next step. A session that replaces another asks for all keys until the limit.
-func (b *book[K]) openStep(now time.Time, planned bool, limit time.Time) (*request[K], opening) {
+// openStep returns the next request of a session that is being opened, or else whether to read an
+// answer first. Only essential keys count unless all is set. If it is slow, no request is made before
+// the answers have come.
+func (b *book[K]) openStep(all, slow bool) (r *request[K], read bool) {
 	b.set.mu.Lock()
 	defer b.set.mu.Unlock()
-	b.expire(now)
-	b.set.rouse(now)
-	late := !limit.IsZero() && !now.Before(limit)
-	all := planned && !late
-	if len(b.rejections) > 0 || b.failure != nil {
-		return nil, openJudge
-	}
-	if b.drain = b.drain && len(b.inflight) > 0; !b.drain {
+	if !slow || len(b.inflight) == 0 {
 		if r := b.next(all); r != nil {
-			return r, openSend
+			return r, false
 		}
 	}
-	for _, r := range b.inflight {
-		if all || r.Op == OpSubscribe && r.entries[0].essential {
-			return nil, openRead
-		}
-	}
-	if late && b.open > 0 {
-		b.set.note(Event[K]{Kind: EventBehind, Session: b.number, Missing: b.open}, nil)
-	}
-	return nil, openDone
+	return nil, slices.ContainsFunc(b.inflight, func(r *request[K]) bool {
+		return all || r.Op == OpSubscribe && r.entries[0].essential
+	})
 }

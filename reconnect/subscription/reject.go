@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,21 +23,19 @@ type Decision uint8
 
 // The decisions.
 const (
-	// DecisionRetry asks again after a wait: see Options.Backoff. The wait goes on from session to
-	// session, so that a refused key costs each of them little.
+	// DecisionRetry asks for the key again after a wait: see Options.Backoff. The wait goes on from
+	// session to session, so that a refused key costs each session little.
 	DecisionRetry Decision = iota
 
-	// DecisionDrop gives the key up. No session asks for the key until Add is called with it, or
-	// it is removed and wanted again. A key that was not answered may be subscribed all the same,
-	// and is removed at the venue. The Tries of that removal count from 1, and its errors do not
-	// replace the reason for which the key was given up. After OpUnsubscribe the key counts as
-	// released.
+	// DecisionDrop gives the key up until the key is added again. A key whose request was not
+	// answered may be subscribed all the same, so it is removed at the venue. The Tries of the
+	// removal count from 1, and errors of the removal do not replace the reason for which the key
+	// was given up. After a removal (OpUnsubscribe) DecisionDrop counts the key as removed.
 	DecisionDrop
 
-	// DecisionRedial ends the session, which is of no use without the key. The next session asks
-	// for the key after the same wait as with DecisionRetry, so that a key which is always refused
-	// makes no loop of dials. A mark of package backoff on the error counts for the redial:
-	// [backoff.Permanent] ends the Conn.
+	// DecisionRedial ends the session. The next session asks for the key after the wait of
+	// DecisionRetry, so that a key which is always refused makes no loop of dials. A mark of package
+	// backoff on the error counts for the redial: [backoff.Permanent] ends the Conn.
 	DecisionRedial
 )
 
@@ -52,12 +51,13 @@ func (d Decision) String() string {
 	return "unknown"
 }
 
-// RejectedError says that keys were refused, or not answered. [Set.Wait] and [Set.Synced] return it,
-// and it is the cause of the end of a session after [DecisionRedial].
+// RejectedError says that keys were refused, or not answered. [Set.Wait] and [Set.Synced] return a
+// RejectedError, and a session that [DecisionRedial] ends has one as its cause. Session, Tries and Err
+// are about the last rejection of one of the keys.
 type RejectedError struct {
 	Keys    int    // how many keys
-	Session uint64 // by which one of them was rejected last
-	Tries   int    // how often it was rejected in a row
+	Session uint64 // the session of the request
+	Tries   int    // how often the key was rejected in a row
 	Err     error  // why
 }
 
@@ -78,10 +78,93 @@ type rejection[K comparable] struct {
 	err   error
 }
 
-// judge decides about the rejections of b. It returns an error if the session is to be ended. It
-// calls functions of the user, without the lock.
+// expire gives up the requests whose answers have not come in time.
+func (b *book[K]) expire(now time.Time) {
+	for _, r := range slices.Clone(b.inflight) {
+		if r.state != phaseWritten || r.deadline.IsZero() || now.Before(r.deadline) {
+			continue
+		}
+		b.set.stats.Unanswered++
+		b.forget(r)
+		if b.late = append(b.late, r); len(b.late) > maxLate {
+			b.late = slices.Delete(b.late, 0, 1)
+		}
+		for _, e := range b.unanswered(r) {
+			b.settle(e, func(p *place[K]) {
+				p.doubt, p.venue = false, venueMaybe
+				b.silence(e, r.Op)
+			})
+		}
+	}
+}
+
+// maxLate is how many requests of a session are remembered whose answers may still come.
+const maxLate = 64
+
+// asks is how often a key is asked for without an answer until OnReject decides.
+const asks = 2
+
+// silence notes that a request for e was not answered. The caller changes e.
+func (b *book[K]) silence(e *entry[K], op Op) {
+	if b.needless(op, e) {
+		return
+	}
+	t := e.mind()
+	if t.silent++; t.silent < asks {
+		return
+	}
+	t.silent = 0
+	err := ErrNoAnswer
+	if b.nameless {
+		err = errNameless
+	}
+	b.reject(e, op, err)
+}
+
+// refuseAll notes that the venue has refused a whole request. Several keys are asked for again, in
+// requests of half the size.
+func (b *book[K]) refuseAll(op Op, list []*entry[K], err error) {
+	if len(list) == 1 {
+		b.refuse(op, list, err)
+		return
+	}
+	for _, e := range list {
+		b.settle(e, func(*place[K]) { e.most = int32(len(list)+1) / 2 })
+	}
+}
+
+// refuse notes that the venue has refused each of these keys by itself.
+func (b *book[K]) refuse(op Op, list []*entry[K], err error) {
+	if errors.Is(err, ErrAlready) {
+		b.accept(op, list, "")
+		return
+	}
+	for _, e := range list {
+		b.set.stats.Refusals++
+		b.settle(e, func(p *place[K]) {
+			p.doubt, e.most = false, 1
+			b.reject(e, op, err)
+		})
+	}
+}
+
+// reject lets OnReject decide about e, unless the request is of no use any more. The caller changes e.
+func (b *book[K]) reject(e *entry[K], op Op, err error) {
+	if !b.needless(op, e) && !e.mind().judging {
+		e.trouble.judging = true
+		b.rejections = append(b.rejections, rejection[K]{e, op, err})
+	}
+}
+
+// judge gives up requests without an answer, lets keys be asked for whose wait is over, and decides
+// about the rejections of b. It returns an error if the session is to be ended. It calls functions of
+// the user, without the lock.
 func (b *book[K]) judge() error {
-	s := b.set
+	s, now := b.set, time.Now()
+	s.mu.Lock()
+	b.expire(now)
+	s.rouse(now)
+	s.mu.Unlock()
 	for {
 		s.mu.Lock()
 		if err := b.failure; err != nil || len(b.rejections) == 0 {
@@ -98,81 +181,73 @@ func (b *book[K]) judge() error {
 		}
 		t.tries++
 		r := Rejection[K]{Key: e.key, Op: x.op, Session: b.number, Tries: t.tries, Err: x.err}
-		h := backoff.History{N: t.tries - 1, Prev: t.wait, Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
-		now := time.Now()
+		now = time.Now()
 		if t.since.IsZero() {
 			t.since = now
 		}
-		h.Elapsed = now.Sub(t.since)
+		h := backoff.History{N: t.tries - 1, Prev: t.wait, Elapsed: now.Sub(t.since), Verdict: backoff.Verdict{Class: backoff.ClassRetry}}
 		s.mu.Unlock()
 
 		b.decide(x, r, h, now)
 	}
 }
 
-// decide asks for the decision and applies it. If OnReject ends the goroutine, the decision is to
-// retry after a minute.
+// decide asks for the decision and applies it. If a function of the user ends the goroutine, the
+// decision is to retry after a minute.
 func (b *book[K]) decide(x rejection[K], r Rejection[K], h backoff.History, now time.Time) {
 	d, wait := DecisionRetry, time.Minute
-	defer func() {
-		b.set.mu.Lock()
-		defer b.set.mu.Unlock()
-		b.apply(x, d, wait, now)
-	}()
-	d, wait = b.set.decision(r, h)
-}
-
-// decision returns what follows r, and how long to wait.
-func (s *Set[K]) decision(r Rejection[K], h backoff.History) (Decision, time.Duration) {
-	d, class := DecisionRetry, backoff.Classify(r.Err)
-	switch {
-	case s.o.OnReject != nil:
-		d = s.o.OnReject(r)
+	defer func() { b.apply(x, d, wait, now) }()
+	class := backoff.Classify(r.Err)
+	switch o := &b.set.o; {
+	case o.OnReject != nil:
+		d = o.OnReject(r)
 	case class.Class == backoff.ClassStop:
 		d = DecisionDrop
 	}
 	if d == DecisionDrop {
-		return d, 0
-	}
-	step, ok := s.o.Backoff.Next(h, backoff.Rand())
-	if !ok {
-		return DecisionDrop, 0
-	}
-	return d, max(step.Wait, 0) + class.RetryAfter
-}
-
-// apply applies a decision. The caller holds mu.
-func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time.Time) {
-	s, e := b.set, x.entry
-	if e.trouble == nil || !e.trouble.judging { // another session has succeeded while OnReject ran
 		return
 	}
-	s.note(Event[K]{Kind: EventRejected, Session: b.number, Op: x.op, Err: x.err, Decision: d, Wait: wait}, []*entry[K]{e})
-	s.uncount(e)
-	t := e.trouble
-	t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
-	switch needless := (x.op == OpSubscribe) != e.wanted(); {
-	case needless:
-		e.calm()
-	case d == DecisionDrop && x.op == OpSubscribe:
-		t.dropped = t.rejected()
-		e.calm() // what becomes of its removal is another matter
-	case d == DecisionDrop:
-		e.calm()
-		if p := &e.at[b.slot]; !b.ended {
-			p.venue = venueNo
-			s.note(Event[K]{Kind: EventReleased, Session: b.number}, []*entry[K]{e})
-		}
-	default:
-		t.resting, t.due = true, now.Add(wait)
-		if !slices.Contains(s.resting, e) {
-			s.resting = append(s.resting, e)
-		}
-		if d == DecisionRedial && b.failure == nil {
-			b.failure = &RejectedError{Keys: 1, Session: b.number, Tries: t.tries, Err: x.err}
-		}
+	step, ok := b.set.o.Backoff.Next(h, backoff.Rand())
+	if wait = max(step.Wait, 0) + class.RetryAfter; !ok {
+		d = DecisionDrop
 	}
-	s.recount(e)
+}
+
+// apply applies a decision.
+func (b *book[K]) apply(x rejection[K], d Decision, wait time.Duration, now time.Time) {
+	s, e := b.set, x.entry
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := e.trouble
+	if t == nil || !t.judging { // another session has succeeded while OnReject ran
+		return
+	}
+	if d == DecisionDrop {
+		wait = 0
+	}
+	s.change(e, func() {
+		t.judging, t.err, t.session, t.wait = false, x.err, b.number, wait
+		switch {
+		case (x.op == OpSubscribe) != e.wanted(): // it does not matter any more
+			e.calm()
+		case d != DecisionDrop:
+			t.resting, t.due = true, now.Add(wait)
+			if !slices.Contains(s.resting, e) {
+				s.resting = append(s.resting, e)
+			}
+			if d == DecisionRedial {
+				b.fail(&RejectedError{Keys: 1, Session: b.number, Tries: t.tries, Err: x.err})
+			}
+		case x.op == OpSubscribe:
+			t.dropped = t.rejected()
+			e.calm() // what becomes of its removal is another matter
+		default:
+			e.calm()
+			if !b.ended {
+				e.at[b.slot].venue = venueNo
+			}
+		}
+	})
 	s.kick()
 }
 
@@ -185,23 +260,7 @@ func (s *Set[K]) rouse(now time.Time) {
 		if now.Before(e.trouble.due) {
 			return false
 		}
-		s.uncount(e)
-		e.trouble.resting = false
-		s.recount(e)
+		s.change(e, func() { e.trouble.resting = false })
 		return true
 	})
-	if len(s.resting) == 0 {
-		s.resting = nil
-	}
-}
-
-// due returns when the first of the keys that wait is asked for again, the zero time if there
-// is none. The caller holds mu.
-func (s *Set[K]) due() (first time.Time) {
-	for _, e := range s.resting {
-		if e.rests() {
-			first = earlier(first, e.trouble.due)
-		}
-	}
-	return first
 }

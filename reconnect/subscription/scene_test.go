@@ -21,7 +21,6 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // scene is a venue on a network in memory, and a Conn with a Set that goes there.
@@ -30,7 +29,7 @@ type scene struct {
 	start time.Time
 
 	net    *conntest.Network
-	venue  *venue.Venue
+	venue  *venue
 	server *conntest.Server
 	dialer *dialer.WebSocket
 
@@ -40,17 +39,17 @@ type scene struct {
 	conn *reconnect.Conn
 
 	mu    sync.Mutex // guards what follows
-	lines []string   // what Events, OnReject and the reader saw
+	lines []string   // what OnReject and the reader saw
 }
 
 const addr = "feed.test:80"
 
 // inBubble runs a test in virtual time. In the end nothing may be left.
-func inBubble(t *testing.T, o *venue.Options, test func(t *testing.T, s *scene)) {
+func inBubble(t *testing.T, o *venueOptions, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := new(conntest.Network)
-		v := venue.New(o)
+		v := newVenue(o)
 		s := &scene{t: t, start: time.Now(), net: n, venue: v, server: conntest.NewServer(n, addr, v.Serve)}
 		s.dialer = &dialer.WebSocket{URL: "ws://feed.test/v1", DialContext: n.DialContext}
 		s.so = subscription.Options[string]{Encode: encode, Answer: answer, Backoff: &backoff.Exponential{Base: time.Second, Cap: time.Second, Jitter: backoff.JitterNone}}
@@ -69,12 +68,12 @@ func inBubble(t *testing.T, o *venue.Options, test func(t *testing.T, s *scene))
 }
 
 func encode(r *subscription.Request[string]) (conn.Message, error) {
-	data, err := json.Marshal(venue.Request{Op: r.Op.String(), ID: r.ID, Keys: r.Keys})
+	data, err := json.Marshal(venueRequest{Op: r.Op.String(), ID: r.ID, Keys: r.Keys})
 	return conn.Message{Type: conn.Text, Data: data}, err
 }
 
 func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
-	var v venue.Message
+	var v venueMessage
 	if err := json.Unmarshal(m.Data, &v); err != nil || !v.Answer {
 		return a, false
 	}
@@ -95,7 +94,7 @@ func answer(m reconnect.Message) (a subscription.Answer[string], ok bool) {
 	return a, true
 }
 
-// note is Options.Events and OnMessage of most tests.
+// note is for OnReject and OnMessage of most tests.
 func (s *scene) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,17 +110,19 @@ func (s *scene) noted() []string {
 	return lines
 }
 
-// noteEvents lets the scene note the events.
-func (s *scene) noteEvents() {
-	s.so.Events = func(e subscription.Event[string]) {
-		line := fmt.Sprintf("%v %d %s", e.Kind, e.Session, strings.Join(e.Keys, ","))
-		switch e.Kind {
-		case subscription.EventRejected:
-			line += fmt.Sprintf(" %v: %v, %v", e.Op, e.Err, e.Decision)
-		case subscription.EventBehind:
-			line += fmt.Sprint(e.Missing)
-		}
-		s.note("%s", line)
+// noteRejections lets the scene note what OnReject gets, and asks again.
+func (s *scene) noteRejections() {
+	s.so.OnReject = func(r subscription.Rejection[string]) subscription.Decision {
+		s.note("rejected %d %s %v: %v", r.Session, r.Key, r.Op, r.Err)
+		return subscription.DecisionRetry
+	}
+}
+
+// noteRequests lets the scene note the keys of each request.
+func (s *scene) noteRequests() {
+	s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+		s.note("%v %s", r.Op, strings.Join(r.Keys, ","))
+		return encode(r)
 	}
 }
 

@@ -1,42 +1,43 @@
 package subscription
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Set is a set of keys to which one [reconnect.Conn] is to be subscribed. The keys are wanted until
 // they are removed, whatever happens to the connection. Any goroutine may call the methods of a Set.
 // A Set ends with its Conn.
 //
-// A key identifies one subscription at the venue, such as a symbol, or a struct of a channel and a
-// symbol. A key that does not equal itself (a NaN) has no use.
+// A key names one subscription at the venue: a symbol, or a struct of a channel and a symbol. A key must
+// equal itself, which a NaN does not.
 type Set[K comparable] struct {
 	o     Options[K]
 	layer reconnect.Layer
 
-	workers sync.WaitGroup // the workers of all sessions, and what calls Events; End waits for them
+	workers sync.WaitGroup // the workers of all sessions; End waits for them
 
-	mu        sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
-	conn      *reconnect.Conn
-	entries   map[K]*entry[K]
-	books     []*book[K]    // of the sessions that live, two at most, in order
-	lead      *book[K]      // of the newest session that was ready and is not lost; nil: none
-	resting   []*entry[K]   // wait for their next try; some may not any more
-	dialed    []*dialed[K]  // connections that were dialed with keys and are not open yet
-	bare      int           // how many sessions are to come before a dial has keys again
-	spoiled   int           // how many dials with keys were refused in a row
-	events    []Event[K]    // for Events
-	reporting bool          // a goroutine calls Events
-	changed   chan struct{} // closed when something changes; nil: nobody waits
-	lastID    uint64        // of a request
-	order     uint64        // of an entry
-	over      bool          // the Conn has ended
-	err       error         // why
-	stats     Stats
+	changed xsync.Signal // something that Wait or Synced looks at
+
+	mu      sync.Mutex // guards what follows; never held across I/O, a wait or a function of the user
+	conn    *reconnect.Conn
+	entries map[K]*entry[K]
+	books   []*book[K]   // of the sessions that live, two at most, in order
+	resting []*entry[K]  // wait for their next try; some may not any more
+	dialed  []*dialed[K] // connections that were dialed with keys and are not open yet
+	bare    int          // how many sessions are to come before a dial has keys again
+	spoiled int          // how many dials with keys were refused in a row
+	lastID  uint64       // of a request
+	order   uint64       // of an entry
+	over    bool         // the Conn has ended
+	err     error        // why
+	stats   Stats
 }
 
 // New returns a Set without keys. The error names the option that is wrong. Put the [Set.Layer] into
@@ -55,22 +56,22 @@ func New[K comparable](o *Options[K]) (*Set[K], error) {
 // Conn has the layer already.
 func (s *Set[K]) Layer() *reconnect.Layer { return &s.layer }
 
-// Add wants keys. A key is wanted until Remove was called for it as often as Add, or Replace was
-// called without it. Add returns at once: the venue is asked when a session is ready, in the order in
-// which the keys were added, essential ones first. A key that was given up (see [DecisionDrop]) is
+// Add wants keys. A key is wanted until Remove was called for the key as often as Add, or Replace was
+// called without the key. Add returns at once: the venue is asked when a session is ready, in the order
+// in which the keys were added, essential keys first. A key that was given up (see [DecisionDrop]) is
 // asked for again. Give all keys that you know to one call, so that the first batch is full.
 func (s *Set[K]) Add(keys ...K) {
 	essential := s.essential(keys)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, k := range keys {
-		s.add(k, essential != nil && essential[i], 1)
+		s.add(k, essential[i], 1)
 	}
 	s.kick()
 }
 
-// Remove takes back one Add of each key. After the last one the key is removed at the venue, if the
-// session may hold it. A key that is not wanted is ignored.
+// Remove takes back one Add of each key. When no Add is left, the key is removed at the venue, if a
+// session may hold the key. A key that is not wanted is ignored.
 func (s *Set[K]) Remove(keys ...K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,19 +100,16 @@ func (s *Set[K]) Replace(keys ...K) {
 		}
 	}
 	for i, k := range keys {
-		s.add(k, essential != nil && essential[i], 0)
+		s.add(k, essential[i], 0)
 	}
 	s.kick()
 }
 
-// essential calls Options.Essential with each key, without the lock. nil: none is essential.
+// essential calls Options.Essential with each key, without the lock.
 func (s *Set[K]) essential(keys []K) []bool {
-	if s.o.Essential == nil {
-		return nil
-	}
 	list := make([]bool, len(keys))
 	for i, k := range keys {
-		list[i] = s.o.Essential(k)
+		list[i] = s.o.Essential != nil && s.o.Essential(k)
 	}
 	return list
 }
@@ -119,15 +117,9 @@ func (s *Set[K]) essential(keys []K) []bool {
 // add wants a key, with so many references more, and one at least. essential is used if the key is
 // new.
 func (s *Set[K]) add(k K, essential bool, more int32) {
-	e := s.entries[k]
-	if e == nil || e.refs == 0 && !e.queued() {
-		e = s.entry(k)
+	e := s.entry(k)
+	if e.refs == 0 {
 		e.essential = essential
-	}
-	if e.trouble != nil && e.trouble.dropped != nil && (more > 0 || e.refs == 0) {
-		s.uncount(e)
-		e.trouble = nil
-		s.recount(e)
 	}
 	s.refer(e, max(e.refs+more, 1))
 }
@@ -139,23 +131,26 @@ func (s *Set[K]) entry(k K) *entry[K] {
 		s.order++
 		e = &entry[K]{key: k, order: s.order}
 		s.entries[k] = e
-		for _, b := range s.books {
-			b.count(e, 1)
-		}
 	}
 	return e
 }
 
-// refer sets how often e is wanted.
+// sorted returns all entries in order. The caller holds mu.
+func (s *Set[K]) sorted() []*entry[K] {
+	return slices.SortedFunc(maps.Values(s.entries), func(a, b *entry[K]) int { return cmp.Compare(a.order, b.order) })
+}
+
+// refer sets how often e is wanted. A key that was given up is asked for again when it is added, or
+// removed and added.
 func (s *Set[K]) refer(e *entry[K], refs int32) {
-	s.uncount(e)
-	e.refs = refs
-	if t := e.trouble; refs == 0 && t != nil {
-		if t.dropped = nil; !t.judging {
-			e.trouble = nil
+	s.change(e, func() {
+		if t := e.trouble; t != nil && (refs == 0 || refs > e.refs && t.dropped != nil) {
+			if t.dropped = nil; !t.judging {
+				e.trouble = nil
+			}
 		}
-	}
-	s.recount(e)
+		e.refs = refs
+	})
 }
 
 // kick wakes the workers that have something to do, and every waiter for a change.
@@ -163,15 +158,7 @@ func (s *Set[K]) kick() {
 	for _, b := range s.books {
 		b.kick()
 	}
-	s.changes()
-}
-
-// changes wakes every waiter for a change.
-func (s *Set[K]) changes() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+	s.changed.Broadcast()
 }
 
 // book returns the book of a session that lives, or nil.
@@ -184,28 +171,22 @@ func (s *Set[K]) book(session uint64) *book[K] {
 	return nil
 }
 
-// remove takes b out of the sessions that live.
-func (s *Set[K]) remove(b *book[K]) {
-	s.books = slices.DeleteFunc(s.books, func(other *book[K]) bool { return other == b })
-	if s.lead != b {
-		return
-	}
-	s.lead = nil
-	for _, other := range s.books { // one that was ready before may still be there
-		if other.ready {
-			s.lead = other
+// lead returns the book of the newest session that was ready and is not lost, or nil.
+func (s *Set[K]) lead() *book[K] {
+	for _, b := range slices.Backward(s.books) {
+		if b.ready {
+			return b
 		}
 	}
+	return nil
 }
-
-var errTwice = errors.New("subscription: a Set belongs to one Conn")
 
 // start is Layer.Start.
 func (s *Set[K]) start(c *reconnect.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil || s.over {
-		return errTwice
+		return errors.New("subscription: a Set belongs to one Conn, and this Set has one: make a Set for each Conn")
 	}
 	s.conn = c
 	return nil
@@ -219,9 +200,9 @@ func (s *Set[K]) ready(session uint64) {
 	if b == nil {
 		return
 	}
-	b.ready, s.lead, s.bare = true, b, max(s.bare-1, 0)
+	b.ready, s.bare = true, max(s.bare-1, 0)
 	for _, other := range s.books {
-		if other.ready && other.number < session && !other.retiring {
+		if other != b && other.ready && !other.retiring {
 			other.retire()
 		}
 	}
@@ -246,7 +227,7 @@ func (s *Set[K]) end(err error) {
 		s.books[0].close()
 	}
 	s.dialed = nil
-	s.changes()
+	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.workers.Wait()
 }

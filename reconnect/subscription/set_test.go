@@ -16,19 +16,18 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 func TestWhatIsWantedSurvivesALoss(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.noteEvents()
+		s.noteRequests()
 		s.ready("a", "b")
 		s.synced("a", "b")
 		s.set.Add("c")
 		s.synced("a", "b", "c")
 		s.lose()
 		s.synced("a", "b", "c")
-		require.Equal(t, []string{"held 1 a,b", "held 1 c", "held 2 a,b,c"}, s.noted())
+		require.Equal(t, []string{"subscribe a,b", "subscribe c", "subscribe a,b,c"}, s.noted())
 		require.Equal(t, 0, s.venue.Stats().Redundant)
 	})
 }
@@ -117,8 +116,8 @@ func TestARequestIsSentInTheEndThoughTheUserChangesHisMindAllTheTime(t *testing.
 
 // A removal while the answer to the subscription is on its way is sent after that answer.
 func TestARemovalWaitsForTheAnswerToTheSubscription(t *testing.T) {
-	inBubble(t, &venue.Options{Strict: true}, func(t *testing.T, s *scene) {
-		s.venue.Next(venue.Fault{Late: 3 * time.Second})
+	inBubble(t, &venueOptions{Strict: true}, func(t *testing.T, s *scene) {
+		s.venue.Next(venueFault{Late: 3 * time.Second})
 		s.ready("a")
 		s.set.Remove("a")
 		synctest.Wait()
@@ -134,7 +133,7 @@ func TestARemovalWaitsForTheAnswerToTheSubscription(t *testing.T) {
 func TestEssentialKeysComeBeforeReadyAndTheRestInOrder(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Batch = 1
-		s.noteEvents()
+		s.noteRequests()
 		s.so.Essential = func(k string) bool { return k == "login" }
 		s.co.OnMessage = func(context.Context, reconnect.Message) {}
 		s.so.InFlight = 1
@@ -143,7 +142,7 @@ func TestEssentialKeysComeBeforeReadyAndTheRestInOrder(t *testing.T) {
 		s.ready("a", "A", "login", "bb", "ccc")
 		require.Equal(t, subscription.StateHeld, s.set.State("login"))
 		require.Equal(t, [][]string{{"login"}}, first)
-		require.Equal(t, []string{"held 1 login", "held 1 a", "held 1 A", "held 1 bb", "held 1 ccc"}, s.noted())
+		require.Equal(t, []string{"subscribe login", "subscribe a", "subscribe A", "subscribe bb", "subscribe ccc"}, s.noted())
 	})
 }
 
@@ -151,7 +150,7 @@ func TestEssentialKeysComeBeforeReadyAndTheRestInOrder(t *testing.T) {
 func TestDataBeforeTheAnswerIsNotLost(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.so.Essential = func(string) bool { return true }
-		s.venue.Next(venue.Fault{Late: time.Second})
+		s.venue.Next(venueFault{Late: time.Second})
 		s.open("a")
 		time.Sleep(time.Second / 2)
 		s.venue.Publish("a", "early")
@@ -164,7 +163,7 @@ func TestDataBeforeTheAnswerIsNotLost(t *testing.T) {
 }
 
 func TestWaitSaysWhy(t *testing.T) {
-	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.co.OnMessage = func(ctx context.Context, m reconnect.Message) {
 			s.note("%v", s.set.Wait(ctx, "bad"))
 		}
@@ -180,7 +179,7 @@ func TestWaitSaysWhy(t *testing.T) {
 		err := s.set.Wait(t.Context(), "bad")
 		require.EqualError(t, err, "subscription: rejected in session 1: unknown key")
 		require.ErrorAs(t, s.set.Synced(t.Context()), new(*subscription.RejectedError))
-		s.venue.Next(venue.Fault{Lost: true})
+		s.venue.Next(venueFault{Lost: true})
 		time.Sleep(1500 * time.Millisecond) // asked again, and not answered
 		require.Equal(t, subscription.StateAsked, s.set.State("bad"))
 		s.venue.Publish("a", "1")
@@ -201,7 +200,7 @@ func TestASetBelongsToOneConn(t *testing.T) {
 
 func TestNothingOfTheSetIsLeftWhenTheConnIsDone(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.venue.Next(venue.Fault{Lost: true})
+		s.venue.Next(venueFault{Lost: true})
 		s.ready("a") // a worker waits for the answer
 		waited := make(chan error)
 		go func() { waited <- s.set.Synced(context.Background()) }()
@@ -242,11 +241,12 @@ func TestOptionsThatAreWrong(t *testing.T) {
 func TestAFunctionThatDoesNotReturnCostsTheSession(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		first := true
-		s.so.Events = func(e subscription.Event[string]) {
-			if slices.Contains(e.Keys, "b") && first {
+		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) {
+			if slices.Contains(r.Keys, "b") && first {
 				first = false
 				runtime.Goexit()
 			}
+			return encode(r)
 		}
 		s.ready("a")
 		s.set.Add("b")

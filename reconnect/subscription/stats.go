@@ -1,15 +1,10 @@
 package subscription
 
-import (
-	"cmp"
-	"slices"
-)
-
-// Stats are counts since New, and the numbers of keys now.
+// Stats are counts since [New], and numbers of keys now.
 type Stats struct {
-	Strays     uint64 // answers that belonged to no request on its way: late, repeated, or of another session
-	Unanswered uint64 // requests that were not answered in time
-	Refusals   uint64 // refused keys, counted at each refusal, and keys whose subscription the venue has ended
+	Strays     uint64 // answers that belong to no request on its way: late, repeated, or for another session
+	Unanswered uint64 // requests without an answer in time
+	Refusals   uint64 // refusals of a key, and subscriptions that the venue has ended
 
 	Wanted int // keys that are wanted
 	Held   int // keys that the newest ready session holds, wanted or not
@@ -19,12 +14,12 @@ type Stats struct {
 func (s *Set[K]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.stats
+	n, lead := s.stats, s.lead()
 	for _, e := range s.entries {
 		if e.refs > 0 {
 			n.Wanted++
 		}
-		if s.lead != nil && e.at[s.lead.slot].venue == venueYes {
+		if lead != nil && e.at[lead.slot].venue == venueYes {
 			n.Held++
 		}
 	}
@@ -38,18 +33,13 @@ type Item[K comparable] struct {
 	Err   error // of the last rejection since the key was held; nil: none
 }
 
-// Snapshot returns all keys that are wanted, or that a session may hold, in the order in which they
+// Snapshot returns all keys that are wanted, or that a session may hold, in the order in which the keys
 // were added.
 func (s *Set[K]) Snapshot() []Item[K] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]*entry[K], 0, len(s.entries))
-	for _, e := range s.entries {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b *entry[K]) int { return cmp.Compare(a.order, b.order) })
-	items := make([]Item[K], len(list))
-	for i, e := range list {
+	items := make([]Item[K], len(s.entries))
+	for i, e := range s.sorted() {
 		items[i] = Item[K]{Key: e.key, State: s.state(e)}
 		if e.trouble != nil {
 			items[i].Err = e.trouble.rejected().Err
@@ -58,8 +48,8 @@ func (s *Set[K]) Snapshot() []Item[K] {
 	return items
 }
 
-// ByTag returns the key to which the venue has given a tag in a session: see Answer.Tag. The tag is
-// known when the answer is received, so before the next message is read.
+// ByTag returns the key to which the venue has given a tag in a session: see Answer.Tag. ByTag knows the
+// tag before the message after the answer is read.
 func (s *Set[K]) ByTag(session uint64, tag string) (k K, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,13 +14,12 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/subscription"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // A session without its essential key is ended each time, but the dials are as rare as the
 // requests for the key.
 func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
-	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		s.so.Backoff = nil // at most a minute, with jitter
 		s.so.Essential = func(k string) bool { return k == "bad" }
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { return subscription.DecisionRedial }
@@ -34,7 +32,7 @@ func TestABadEssentialKeyMakesNoLoopOfDials(t *testing.T) {
 }
 
 func TestAVenueThatRefusesEverythingIsNotStormed(t *testing.T) {
-	inBubble(t, &venue.Options{Most: 5, Per: time.Second, Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Most: 5, Per: time.Second, Bad: func(string) bool { return true }}, func(t *testing.T, s *scene) {
 		s.so.Backoff = nil
 		s.paced(4)
 		s.ready(symbols(100)...)
@@ -60,30 +58,26 @@ func TestAnEncodeThatAlwaysFailsIsCalledRarely(t *testing.T) {
 	})
 }
 
-// Events that ends its goroutine has got one event. The others follow.
-func TestAnEventIsNotLostWithTheGoroutine(t *testing.T) {
+// OnReject that ends its goroutine costs the session, and the key is asked for again after a minute.
+func TestAnOnRejectThatDoesNotReturnAsksAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
-		s.noteEvents()
-		var asked, told sync.Once
-		note := s.so.Events
-		s.so.Events = func(e subscription.Event[string]) { note(e); told.Do(runtime.Goexit) }
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision {
-			asked.Do(func() { time.Sleep(3 * time.Second) }) // the other answer has come then
-			return subscription.DecisionRetry
+			runtime.Goexit()
+			return subscription.DecisionDrop
 		}
-		s.so.Batch = 1
-		s.venue.Next(venue.Fault{Err: "not now", Slow: time.Second}, venue.Fault{Err: "not now", Slow: 2 * time.Second})
-		s.ready("a", "b")
-		time.Sleep(2 * time.Minute)
-		s.synced("a", "b")
+		s.venue.Next(venueFault{Err: "not now"})
+		s.open("a")
+		time.Sleep(time.Minute - 1)
+		require.Equal(t, 1, s.venue.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		s.synced("a")
 		require.Equal(t, uint64(2), s.conn.Status().Session)
-		require.Equal(t, []string{"rejected 1 a subscribe: not now, retry", "rejected 1 b subscribe: not now, retry", "held 2 a", "held 2 b"}, s.noted())
 	})
 }
 
 // Every function of the user may use the Set.
 func TestTheFunctionsOfTheUserMayUseTheSet(t *testing.T) {
-	inBubble(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
+	inBubble(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *scene) {
 		use := func() {
 			s.set.Add("x")
 			s.set.Remove("x")
@@ -94,7 +88,6 @@ func TestTheFunctionsOfTheUserMayUseTheSet(t *testing.T) {
 		s.so.Encode = func(r *subscription.Request[string]) (conn.Message, error) { use(); return encode(r) }
 		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) { use(); return answer(m) }
 		s.so.OnReject = func(subscription.Rejection[string]) subscription.Decision { use(); return subscription.DecisionDrop }
-		s.so.Events = func(subscription.Event[string]) { use() }
 		s.so.Essential = func(k string) bool {
 			if k != "x" {
 				use()

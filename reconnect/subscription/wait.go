@@ -17,7 +17,7 @@ const (
 	StateHeld                  // wanted, and the venue has agreed
 	StateRejected              // wanted; the venue has refused or not answered, and is asked again
 	StateDropped               // wanted, but given up: see [DecisionDrop]
-	StateLeaving               // not wanted, but a session may hold the key until the venue has answered
+	StateLeaving               // not wanted, but a session may still hold the key
 )
 
 func (s State) String() string {
@@ -31,16 +31,7 @@ func (s State) String() string {
 // ErrNotWanted is the error of [Set.Wait] for a key that was not added, or was removed.
 var ErrNotWanted = errors.New("subscription: the key is not wanted")
 
-// errTime is the error of a wait whose context has ended. missing counts the keys that were not
-// settled; 0: no session was ready.
-func errTime(ctx context.Context, missing int) error {
-	if missing == 0 {
-		return fmt.Errorf("subscription: no session is ready: %w", context.Cause(ctx))
-	}
-	return fmt.Errorf("subscription: %d keys not settled: %w", missing, context.Cause(ctx))
-}
-
-var errInCallback = errors.New("subscription: cannot wait in a callback of the Conn, because no answer is received while it runs")
+var errInCallback = errors.New("subscription: cannot wait in a callback of the Conn, because no answer is received while it runs: wait in another goroutine")
 
 // State returns the state of a key.
 func (s *Set[K]) State(k K) State {
@@ -62,8 +53,8 @@ func (s *Set[K]) state(e *entry[K]) State {
 		return StateDropped
 	}
 	p := place[K]{}
-	if s.lead != nil {
-		p = e.at[s.lead.slot]
+	if b := s.lead(); b != nil {
+		p = e.at[b.slot]
 	}
 	switch {
 	case p.request != nil && p.request.state > phaseMade:
@@ -78,55 +69,60 @@ func (s *Set[K]) state(e *entry[K]) State {
 
 // Wait waits until the newest session that is ready holds the key. It returns one of these errors:
 //
-//   - a *[RejectedError] when the venue has refused the key. If that has happened before, and the key
-//     is not asked for again yet, Wait returns at once. The Set asks for the key again all the same.
+//   - a *[RejectedError] when the venue has refused the key, at once if the key waits for its next try.
+//     The Set asks for the key again all the same.
 //   - [ErrNotWanted] if the key is not wanted, or is removed meanwhile.
 //   - an error that wraps the cause of ctx when ctx ends.
 //   - the error of the Conn when the Conn ends.
 //   - an error at once in a callback of the Conn, with the context of the callback.
 //
-// Wait works in the goroutine that reads the messages of the Conn, because answers are read before
-// messages go to the inbox. Exception: when the inbox is full and blocks, no answer is read until a
-// message is taken out. So read in another goroutine while you wait, or give ctx an end. See also
-// Options.Timeout.
+// Wait works in the goroutine that reads the messages of the Conn, because answers do not go through
+// the inbox. Exception: while the inbox is full and blocks, no answer is read. So read in another
+// goroutine while you wait, or give ctx an end.
 func (s *Set[K]) Wait(ctx context.Context, k K) error {
-	return s.await(ctx, func() (bool, int, error) {
+	return s.await(ctx, func() (bool, error) {
 		e := s.entries[k]
 		switch state := s.state(e); state {
 		case StateHeld:
-			return true, 0, nil
+			return true, nil
 		case StateNone, StateLeaving:
-			return true, 0, ErrNotWanted
+			return true, ErrNotWanted
 		case StateDropped:
-			return true, 0, e.trouble.dropped
+			return true, e.trouble.dropped
 		case StateRejected:
 			if e.trouble.err != nil && !e.trouble.judging {
-				return true, 0, e.trouble.rejected()
+				return true, e.trouble.rejected()
 			}
 		}
-		return false, 1, nil
+		return false, nil
 	})
 }
 
 // Synced waits until the newest session that is ready holds all wanted keys, and no session holds
-// another key. It returns a *[RejectedError] if all missing keys were refused or given up. Wait
-// describes the other errors, and the limit of calls in the goroutine that reads.
+// another key. Synced returns a *[RejectedError] if all missing keys were refused or given up. [Set.Wait]
+// describes the other errors, and calls in the goroutine that reads.
 func (s *Set[K]) Synced(ctx context.Context) error {
-	return s.await(ctx, func() (bool, int, error) {
-		open, refused := 0, 0
-		for _, b := range s.books {
-			if b.ready {
-				open, refused = open+b.open, refused+b.refused
-			}
-		}
+	return s.await(ctx, func() (bool, error) {
+		open, refused := s.missing()
 		switch {
-		case s.lead == nil || open > 0:
-			return false, open, nil
+		case s.lead() == nil || open > 0:
+			return false, nil
 		case refused > 0:
-			return true, 0, s.rejected()
+			return true, s.rejected()
 		}
-		return true, 0, nil
+		return true, nil
 	})
+}
+
+// missing returns how many keys are not settled in the sessions that are ready, and how many are
+// refused there. The caller holds mu.
+func (s *Set[K]) missing() (open, refused int) {
+	for _, b := range s.books {
+		if b.ready {
+			open, refused = open+b.open, refused+b.refused
+		}
+	}
+	return open, refused
 }
 
 // rejected returns the error for all rejected keys. The caller holds mu.
@@ -155,33 +151,31 @@ func (t *trouble) rejected() *RejectedError {
 
 // await calls look, with the lock, until look reports that there is nothing to wait for. Between two
 // calls it waits for a change.
-func (s *Set[K]) await(ctx context.Context, look func() (done bool, missing int, err error)) error {
+func (s *Set[K]) await(ctx context.Context, look func() (done bool, err error)) error {
 	for {
+		changed := s.changed.Wait() // before the look, so that no change is missed
 		s.mu.Lock()
-		done, missing, err := look()
+		done, err := look()
 		over, cause, c := s.over, s.err, s.conn
-		if s.changed == nil && !done && !over {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		if s.lead == nil {
-			missing = 0
-		}
+		ready := s.lead() != nil
+		open, _ := s.missing()
 		s.mu.Unlock()
 		switch {
 		case over:
 			return fmt.Errorf("subscription: %w", cause)
 		case done:
 			return err
-		case ctx.Err() != nil:
-			return errTime(ctx, missing)
 		case c != nil && c.InCallback(ctx):
 			return errInCallback
 		}
 		select {
 		case <-changed:
+			continue
 		case <-ctx.Done():
-			return errTime(ctx, missing)
 		}
+		if !ready {
+			return fmt.Errorf("subscription: no session is ready: %w", context.Cause(ctx))
+		}
+		return fmt.Errorf("subscription: %d keys are not settled: %w", open, context.Cause(ctx))
 	}
 }

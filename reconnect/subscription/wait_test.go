@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
 
 // syncing begins a Synced, whose error the function returns when it has one in time.
@@ -44,7 +43,7 @@ func TestSyncedReturnsWhenARequestIsGivenUp(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		s.co.Rotate = reconnect.Rotation{Drain: time.Hour}
 		s.ready("a")
-		s.venue.Next(venue.Fault{Ignored: true})
+		s.venue.Next(venueFault{Ignored: true})
 		s.set.Add("b")
 		synctest.Wait()
 		s.conn.Rotate(1, reconnect.Advice{})

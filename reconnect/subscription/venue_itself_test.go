@@ -1,4 +1,4 @@
-package venue_test
+package subscription_test
 
 import (
 	"encoding/json"
@@ -9,15 +9,9 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/conn/conntest"
-	"github.com/redial-go/redial/reconnect/subscription/internal/venue"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const addr = "feed.test:80"
 
 // dial opens a WebSocket to the venue.
 func dial(t *testing.T, n *conntest.Network) *websocket.Conn {
@@ -37,7 +31,7 @@ func through(n *conntest.Network) *websocket.DialOptions {
 
 // venueScene is a venue with one client.
 type venueScene struct {
-	*venue.Venue
+	*venue
 	t      *testing.T
 	n      *conntest.Network
 	server *conntest.Server
@@ -45,10 +39,10 @@ type venueScene struct {
 }
 
 // withVenue runs a test in virtual time.
-func withVenue(t *testing.T, o *venue.Options, test func(t *testing.T, s *venueScene)) {
+func withVenue(t *testing.T, o *venueOptions, test func(t *testing.T, s *venueScene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &venueScene{Venue: venue.New(o), t: t, n: new(conntest.Network)}
+		s := &venueScene{venue: newVenue(o), t: t, n: new(conntest.Network)}
 		s.server = conntest.NewServer(s.n, addr, s.Serve)
 		defer func() { s.client.CloseNow(); s.server.Close() }()
 		s.client = dial(t, s.n)
@@ -60,7 +54,7 @@ func withVenue(t *testing.T, o *venue.Options, test func(t *testing.T, s *venueS
 // ask sends a request.
 func (s *venueScene) ask(op, id string, keys ...string) {
 	s.t.Helper()
-	data, err := json.Marshal(venue.Request{Op: op, ID: id, Keys: keys})
+	data, err := json.Marshal(venueRequest{Op: op, ID: id, Keys: keys})
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.client.Write(s.t.Context(), websocket.MessageText, data))
 	synctest.Wait()
@@ -87,7 +81,7 @@ func TestAVenueSendsWhatIsSubscribed(t *testing.T) {
 		require.Equal(t, 0, s.Publish("a", "7"))
 		s.ask("subscribe", "3", "b")
 		s.ask("nonsense", "4", "b")
-		require.Equal(t, venue.Stats{Connections: 1, Requests: 3, Redundant: 1, Peak: 2}, s.Stats())
+		require.Equal(t, venueStats{Connections: 1, Requests: 3, Redundant: 1, Peak: 2}, s.Stats())
 		s.client.CloseNow()
 		synctest.Wait()
 		require.Empty(t, s.Held())
@@ -96,7 +90,7 @@ func TestAVenueSendsWhatIsSubscribed(t *testing.T) {
 
 // An interval includes its beginning and not its end.
 func TestThePolicemanHasARollingWindow(t *testing.T) {
-	withVenue(t, &venue.Options{Most: 2, Per: time.Second}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venueOptions{Most: 2, Per: time.Second}, func(t *testing.T, s *venueScene) {
 		s.ask("subscribe", "1", "a")
 		time.Sleep(600 * time.Millisecond)
 		s.ask("subscribe", "2", "b")
@@ -119,9 +113,9 @@ func TestThePolicemanHasARollingWindow(t *testing.T) {
 func TestTheFaultsOfAVenue(t *testing.T) {
 	withVenue(t, nil, func(t *testing.T, s *venueScene) {
 		s.Next(
-			venue.Fault{Ignored: true}, venue.Fault{Lost: true}, venue.Fault{Err: "no"},
-			venue.Fault{Foreign: "99"}, venue.Fault{Twice: true},
-			venue.Fault{Late: 2 * time.Second}, venue.Fault{Slow: time.Second},
+			venueFault{Ignored: true}, venueFault{Lost: true}, venueFault{Err: "no"},
+			venueFault{Foreign: "99"}, venueFault{Twice: true},
+			venueFault{Late: 2 * time.Second}, venueFault{Slow: time.Second},
 		)
 		s.ask("subscribe", "1", "ignored")
 		s.ask("subscribe", "2", "lost")
@@ -149,18 +143,18 @@ func TestTheFaultsOfAVenue(t *testing.T) {
 func TestTheWaysInWhichAVenueRefuses(t *testing.T) {
 	bad := func(k string) bool { return k == "bad" }
 	for name, c := range map[string]struct {
-		o    venue.Options
+		o    venueOptions
 		held []string
 		want []string
 	}{
-		"all": {venue.Options{}, []string{}, []string{
+		"all": {venueOptions{}, []string{}, []string{
 			`{"op":"subscribe","id":"1","keys":["a","bad"],"error":"unknown key","answer":true}`}},
-		"partial": {venue.Options{Partial: true}, []string{"a"}, []string{
+		"partial": {venueOptions{Partial: true}, []string{"a"}, []string{
 			`{"op":"subscribe","id":"1","keys":["a","bad"],"error":"unknown key","refused":["bad"],"answer":true}`}},
-		"key by key": {venue.Options{KeyByKey: true}, []string{"a"}, []string{
+		"key by key": {venueOptions{KeyByKey: true}, []string{"a"}, []string{
 			`{"op":"subscribe","keys":["a"],"answer":true}`, `{"op":"subscribe","keys":["bad"],"error":"unknown key","answer":true}`}},
-		"bare": {venue.Options{Bare: true}, []string{}, []string{`{"error":"unknown key","answer":true}`}},
-		"mute": {venue.Options{Mute: true}, []string{}, nil},
+		"bare": {venueOptions{Bare: true}, []string{}, []string{`{"error":"unknown key","answer":true}`}},
+		"mute": {venueOptions{Mute: true}, []string{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Bad = bad
@@ -176,7 +170,7 @@ func TestTheWaysInWhichAVenueRefuses(t *testing.T) {
 }
 
 func TestAStrictVenueRefusesWhatIsRedundant(t *testing.T) {
-	withVenue(t, &venue.Options{Strict: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venueOptions{Strict: true}, func(t *testing.T, s *venueScene) {
 		s.ask("unsubscribe", "1", "a")
 		s.want(`{"op":"unsubscribe","id":"1","keys":["a"],"error":"redundant","answer":true}`)
 	})
@@ -184,7 +178,7 @@ func TestAStrictVenueRefusesWhatIsRedundant(t *testing.T) {
 
 // The bad key is not "redundant", though another key of its request is.
 func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
-	o := venue.Options{Strict: true, Bad: func(k string) bool { return k == "bad" }}
+	o := venueOptions{Strict: true, Bad: func(k string) bool { return k == "bad" }}
 	for name, c := range map[string]struct {
 		partial, keyByKey bool
 		want              []string
@@ -200,7 +194,7 @@ func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
 			o := o
 			o.Partial, o.KeyByKey = c.partial, c.keyByKey
 			withVenue(t, &o, func(t *testing.T, s *venueScene) {
-				s.Next(venue.Fault{Lost: true})
+				s.Next(venueFault{Lost: true})
 				s.ask("subscribe", "1", "a")
 				s.ask("subscribe", "2", "bad", "a")
 				for _, line := range c.want {
@@ -213,7 +207,7 @@ func TestEachKeyIsRefusedForItsOwnReason(t *testing.T) {
 
 // A name belongs to one connection, whenever that subscribes.
 func TestTwoConnectionsHaveDifferentTags(t *testing.T) {
-	withVenue(t, &venue.Options{Tags: true, KeyByKey: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venueOptions{Tags: true, KeyByKey: true}, func(t *testing.T, s *venueScene) {
 		first := s.client
 		s.client = dial(t, s.n)
 		synctest.Wait()
@@ -229,7 +223,7 @@ func TestTwoConnectionsHaveDifferentTags(t *testing.T) {
 
 // A venue that gives names wants to hear them.
 func TestAVenueWithTags(t *testing.T) {
-	withVenue(t, &venue.Options{Tags: true}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venueOptions{Tags: true}, func(t *testing.T, s *venueScene) {
 		s.ask("subscribe", "1", "a")
 		s.want(`{"op":"subscribe","id":"1","keys":["a"],"tag":"a#1","answer":true}`)
 		s.Publish("a", "5")
@@ -240,7 +234,7 @@ func TestAVenueWithTags(t *testing.T) {
 }
 
 func TestTheKeysInTheURLOfAVenue(t *testing.T) {
-	withVenue(t, &venue.Options{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *venueScene) {
+	withVenue(t, &venueOptions{Bad: func(k string) bool { return k == "bad" }}, func(t *testing.T, s *venueScene) {
 		s.server.Next(s.Door(s.server.Accept))
 		for keys, want := range map[string]int{"a,b": 101, "a,bad": 400} {
 			c, r, _ := websocket.Dial(t.Context(), "ws://feed.test/?keys="+keys, through(s.n))
@@ -261,13 +255,13 @@ func FuzzReadRequest(f *testing.F) {
 	f.Add([]byte(`{"op":"subscribe","keys":[]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, ok := venue.ReadRequest(data)
+		r, ok := readRequest(data)
 		if !ok {
 			return
 		}
 		again, err := json.Marshal(r)
 		require.NoError(t, err)
-		same, ok := venue.ReadRequest(again)
+		same, ok := readRequest(again)
 		require.True(t, ok)
 		require.Equal(t, r, same)
 	})

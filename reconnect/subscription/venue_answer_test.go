@@ -1,4 +1,4 @@
-package venue
+package subscription_test
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 )
 
 // reply works off a request and answers it.
-func (v *Venue) reply(p *client, r Request, f Fault) {
+func (v *venue) reply(p *client, r venueRequest, f venueFault) {
 	answers := v.answers(p, r, f.Err)
 	if f.Foreign != "" {
-		p.send(Message{Answer: true, Op: r.Op, ID: f.Foreign})
+		p.send(venueMessage{Answer: true, Op: r.Op, ID: f.Foreign})
 	}
 	switch {
 	case f.Lost || v.o.Mute:
@@ -29,8 +29,8 @@ func (v *Venue) reply(p *client, r Request, f Fault) {
 }
 
 // answers works off a request, unless there is an error, and returns the answers to it.
-func (v *Venue) answers(p *client, r Request, failure string) []Message {
-	whole := Message{Answer: true, Op: r.Op, ID: r.ID, Keys: r.Keys}
+func (v *venue) answers(p *client, r venueRequest, failure string) []venueMessage {
+	whole := venueMessage{Answer: true, Op: r.Op, ID: r.ID, Keys: r.Keys}
 	why := make([]string, len(r.Keys)) // a key is refused; "": it is not
 	var bad []string
 	for i, key := range r.Keys {
@@ -45,9 +45,9 @@ func (v *Venue) answers(p *client, r Request, failure string) []Message {
 			whole.Error = why[i]
 		}
 	}
-	var each []Message
+	var each []venueMessage
 	for i, key := range r.Keys {
-		m := Message{Answer: true, Op: r.Op, Keys: []string{key}, Error: why[i]}
+		m := venueMessage{Answer: true, Op: r.Op, Keys: []string{key}, Error: why[i]}
 		if why[i] == "" && (len(bad) == 0 || v.o.Partial || v.o.KeyByKey) {
 			m.Tag = v.change(p, r.Op, key)
 			whole.Tag = m.Tag
@@ -58,18 +58,18 @@ func (v *Venue) answers(p *client, r Request, failure string) []Message {
 	case v.o.KeyByKey:
 		return each
 	case v.o.Bare:
-		return []Message{{Answer: true, Error: whole.Error}}
+		return []venueMessage{{Answer: true, Error: whole.Error}}
 	case v.o.Partial:
 		whole.Refused = bad
 	}
-	return []Message{whole}
+	return []venueMessage{whole}
 }
 
 // redundant is the error for what is already so.
 const redundant = "redundant"
 
 // refusal returns why a key is refused, "" if it is not.
-func (v *Venue) refusal(p *client, op, key string) string {
+func (v *venue) refusal(p *client, op, key string) string {
 	_, has := p.held[v.named(p, key)]
 	same := has == (op == "subscribe")
 	if same {
@@ -85,7 +85,7 @@ func (v *Venue) refusal(p *client, op, key string) string {
 }
 
 // named returns the key that has this tag, or the key itself.
-func (v *Venue) named(p *client, key string) string {
+func (v *venue) named(p *client, key string) string {
 	for k, tag := range p.held {
 		if v.o.Tags && tag == key {
 			return k
@@ -95,7 +95,7 @@ func (v *Venue) named(p *client, key string) string {
 }
 
 // change subscribes or unsubscribes a key, and returns its tag.
-func (v *Venue) change(p *client, op, key string) (tag string) {
+func (v *venue) change(p *client, op, key string) (tag string) {
 	if op == "subscribe" {
 		return v.subscribe(p, key)
 	}
@@ -103,7 +103,7 @@ func (v *Venue) change(p *client, op, key string) (tag string) {
 	return ""
 }
 
-func (v *Venue) subscribe(p *client, key string) (tag string) {
+func (v *venue) subscribe(p *client, key string) (tag string) {
 	if v.o.Tags {
 		tag = fmt.Sprintf("%s#%d", key, p.number)
 	}

@@ -1,6 +1,4 @@
-// Package venue is a server of subscriptions, for the tests of package subscription: a policeman
-// that closes clients which send too much, and answers that are lost, late, foreign or wrong.
-package venue
+package subscription_test
 
 import (
 	"context"
@@ -15,31 +13,31 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Venue is a server of subscriptions, such as an exchange with market data. Its method Serve
-// is the handler of a conntest.Server. It reads a [Request] from each message, answers it with
-// a [Message], and sends what a test publishes to the connections that are subscribed. It
-// has a policeman, which closes connections that send too much, and faults. Any goroutine may
-// call its methods.
+// venue is a server of subscriptions, such as an exchange with market data. Its method Serve is the
+// handler of a conntest.Server. A venue reads a request from each message, answers it, and sends what a
+// test publishes to the connections that are subscribed. It has a policeman, which closes connections
+// that send too much, and faults: answers that are lost, late, foreign or wrong. Any goroutine may call
+// its methods.
 //
-//	v := venue.New(&venue.Options{Most: 5, Per: time.Second})
+//	v := newVenue(&venueOptions{Most: 5, Per: time.Second})
 //	s := conntest.NewServer(n, "feed.test:80", v.Serve)
 //	defer s.Close()
-//	v.Next(venue.Fault{Lost: true}) // the first request is not answered
+//	v.Next(venueFault{Lost: true}) // the first request is not answered
 //
 // A connection whose URL has a query such as ?keys=a,b is subscribed to these keys from its
 // beginning.
-type Venue struct {
-	o Options
+type venue struct {
+	o venueOptions
 
 	mu      sync.Mutex // guards what follows; never held across a wait
 	clients []*client
-	script  []Fault
-	stats   Stats
+	script  []venueFault
+	stats   venueStats
 }
 
-// Options are the options of a [Venue]. Nil and the zero value mean: no policeman, every
+// venueOptions are the options of a venue. Nil and the zero value mean: no policeman, every
 // key is known, and one answer for each request.
-type Options struct {
+type venueOptions struct {
 	// Most is how many messages a connection may send in any interval of the length Per.
 	// An interval includes its beginning and not its end. The message that is too many
 	// is not worked off: the connection is closed with 1008. Pings do not count. Default: no
@@ -48,7 +46,7 @@ type Options struct {
 	Per  time.Duration
 
 	// Bad reports whether a key is unknown, so that a subscription to it is refused, with
-	// all other keys of its request. It must not call the Venue. Default: none is.
+	// all other keys of its request. It must not call the venue. Default: none is.
 	Bad func(key string) bool
 
 	// Partial refuses only the bad keys of a request, and names them in Message.Refused.
@@ -76,19 +74,19 @@ type Options struct {
 	Tags bool
 
 	// Fault returns the fault for a request. It is asked when the faults of Next are used up.
-	// It must not call the Venue. Default: none.
-	Fault func(r Request) Fault
+	// It must not call the venue. Default: none.
+	Fault func(r venueRequest) venueFault
 }
 
-// Request is a message to a [Venue], as JSON.
-type Request struct {
+// venueRequest is a message to a venue, as JSON.
+type venueRequest struct {
 	Op   string   `json:"op"` // "subscribe" or "unsubscribe"; any other message is ignored
 	ID   string   `json:"id,omitempty"`
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Message is a message of a [Venue], as JSON: an answer, or data.
-type Message struct {
+// venueMessage is a message of a venue, as JSON: an answer, or data.
+type venueMessage struct {
 	Op      string   `json:"op,omitempty"` // "subscribe" or "unsubscribe" in an answer, "ended" if the venue ends a subscription, "" in data
 	ID      string   `json:"id,omitempty"` // of the request
 	Keys    []string `json:"keys,omitempty"`
@@ -99,8 +97,8 @@ type Message struct {
 	Answer  bool     `json:"answer,omitempty"`  // it is an answer
 }
 
-// Fault is what a [Venue] does wrong with one request. The zero value is none.
-type Fault struct {
+// venueFault is what a venue does wrong with one request. The zero value is none.
+type venueFault struct {
 	Ignored bool          // the request is neither worked off nor answered
 	Lost    bool          // it is worked off and not answered
 	Late    time.Duration // it is worked off at once and answered so much later
@@ -110,8 +108,8 @@ type Fault struct {
 	Twice   bool          // it is answered twice
 }
 
-// Stats are the counts of a [Venue].
-type Stats struct {
+// venueStats are the counts of a venue.
+type venueStats struct {
 	Connections int // that were accepted
 	Requests    int // that were read, those that were one too many included; other messages do not count
 	Policed     int // connections that the policeman has closed
@@ -119,16 +117,16 @@ type Stats struct {
 	Peak        int // the most keys of one request
 }
 
-// New returns a Venue.
-func New(o *Options) *Venue {
-	v := new(Venue)
+// newVenue returns a venue.
+func newVenue(o *venueOptions) *venue {
+	v := new(venue)
 	if o != nil {
 		v.o = *o
 	}
 	return v
 }
 
-// client is one connection of a Venue. The Venue's mu guards the fields.
+// client is one connection of a venue, whose mu guards the fields.
 type client struct {
 	number int               // counts the connections, from 1 on
 	held   map[string]string // to the tag
@@ -139,7 +137,7 @@ type client struct {
 }
 
 // Serve serves one connection until that or ctx ends.
-func (v *Venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
+func (v *venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &client{held: map[string]string{}, more: make(chan struct{}, 1)}
 	var writer sync.WaitGroup
@@ -167,14 +165,14 @@ func (v *Venue) Serve(ctx context.Context, c *websocket.Conn, r *http.Request) {
 var errPoliced = errors.New("too many messages")
 
 // read works off the messages of one connection until it ends.
-func (v *Venue) read(ctx context.Context, c *websocket.Conn, p *client) error {
+func (v *venue) read(ctx context.Context, c *websocket.Conn, p *client) error {
 	c.SetReadLimit(-1)
 	for {
 		_, data, err := c.Read(ctx)
 		if err != nil {
 			return err
 		}
-		r, ok := ReadRequest(data)
+		r, ok := readRequest(data)
 		v.mu.Lock()
 		if ok {
 			v.stats.Requests++
@@ -191,7 +189,7 @@ func (v *Venue) read(ctx context.Context, c *websocket.Conn, p *client) error {
 }
 
 // write writes what is queued until ctx ends.
-func (v *Venue) write(ctx context.Context, c *websocket.Conn, p *client) {
+func (v *venue) write(ctx context.Context, c *websocket.Conn, p *client) {
 	for {
 		v.mu.Lock()
 		queue := p.queue
@@ -210,16 +208,16 @@ func (v *Venue) write(ctx context.Context, c *websocket.Conn, p *client) {
 	}
 }
 
-// ReadRequest reads a request. False means that the message is none.
-func ReadRequest(data []byte) (r Request, ok bool) {
+// readRequest reads a request. False means that the message is none.
+func readRequest(data []byte) (r venueRequest, ok bool) {
 	if err := json.Unmarshal(data, &r); err != nil {
-		return Request{}, false
+		return venueRequest{}, false
 	}
 	return r, (r.Op == "subscribe" || r.Op == "unsubscribe") && len(r.Keys) > 0
 }
 
 // police counts a message, and reports whether it is one too many.
-func (v *Venue) police(p *client, now time.Time) bool {
+func (v *venue) police(p *client, now time.Time) bool {
 	if v.o.Most <= 0 {
 		return false
 	}
@@ -234,8 +232,8 @@ func (v *Venue) police(p *client, now time.Time) bool {
 }
 
 // handle works off a request, with the next fault.
-func (v *Venue) handle(p *client, r Request) {
-	var f Fault
+func (v *venue) handle(p *client, r venueRequest) {
+	var f venueFault
 	if len(v.script) > 0 {
 		f, v.script = v.script[0], v.script[1:]
 	} else if v.o.Fault != nil {
@@ -258,7 +256,7 @@ func (v *Venue) handle(p *client, r Request) {
 }
 
 // send queues messages.
-func (p *client) send(messages ...Message) {
+func (p *client) send(messages ...venueMessage) {
 	if p.gone {
 		return
 	}
@@ -277,7 +275,7 @@ func (p *client) send(messages ...Message) {
 
 // Next sets the faults of the next requests, of whatever connection: each gets one of them in
 // turn. After them Options.Fault decides. Faults that were set before are forgotten.
-func (v *Venue) Next(faults ...Fault) {
+func (v *venue) Next(faults ...venueFault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.script = slices.Clone(faults)
@@ -285,12 +283,12 @@ func (v *Venue) Next(faults ...Fault) {
 
 // Publish sends data to every connection that is subscribed to the key, and returns how many
 // these are.
-func (v *Venue) Publish(key, data string) (n int) {
+func (v *venue) Publish(key, data string) (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range v.clients {
 		if tag, ok := p.held[key]; ok {
-			p.send(Message{Keys: []string{key}, Tag: tag, Data: data})
+			p.send(venueMessage{Keys: []string{key}, Tag: tag, Data: data})
 			n++
 		}
 	}
@@ -298,19 +296,19 @@ func (v *Venue) Publish(key, data string) (n int) {
 }
 
 // End ends the subscriptions to a key, by a message whose Op is "ended".
-func (v *Venue) End(key, reason string) {
+func (v *venue) End(key, reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range v.clients {
 		if _, ok := p.held[key]; ok {
 			delete(p.held, key)
-			p.send(Message{Answer: true, Op: "ended", Keys: []string{key}, Error: reason})
+			p.send(venueMessage{Answer: true, Op: "ended", Keys: []string{key}, Error: reason})
 		}
 	}
 }
 
 // Held returns the keys of each connection, sorted; the oldest connection comes first.
-func (v *Venue) Held() [][]string {
+func (v *venue) Held() [][]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	all := [][]string{}
@@ -326,14 +324,14 @@ func (v *Venue) Held() [][]string {
 }
 
 // Stats returns the counts.
-func (v *Venue) Stats() Stats {
+func (v *venue) Stats() venueStats {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.stats
 }
 
 // Door is an answer to a handshake: 400 if the URL has a bad key, and else the answer of accept.
-func (v *Venue) Door(accept http.HandlerFunc) http.HandlerFunc {
+func (v *venue) Door(accept http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v.o.Bad != nil && slices.ContainsFunc(urlKeys(r), v.o.Bad) {
 			http.Error(w, "a key is unknown", http.StatusBadRequest)
