@@ -1,12 +1,15 @@
 package call
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
 // Client asks questions over one [reconnect.Conn]. K is the type of the ids. Any goroutine may call
@@ -17,28 +20,28 @@ type Client[K comparable] struct {
 	last  atomic.Uint64                  // the newest number of Next
 	conn  atomic.Pointer[reconnect.Conn] // set once, by start
 
-	mu        sync.Mutex         // guards what follows; held neither while a question waits nor in a function of the user's
+	changed xsync.Signal // the line is empty, a session is ready or has ended, or the Conn has
+
+	mu        sync.Mutex         // guards what follows; held neither while a question waits nor in a function of the user
 	questions map[K]*question[K] // those without an answer
 	line      line[K]            // of the questions that were lost and go again
 	givenUp   givenUp[K]         // ids that must not be used again yet
 	ready     uint64             // the newest session that is ready; 0: none is
 	order     uint64             // of the newest question
 	ended     error              // why the Conn has ended; nil: it has not
-	counts    Stats              // but for InFlight and Reserved
-	changed   chan struct{}      // closed, and made anew, when the line is empty, a session is ready or has ended, or the Conn has
+	counts    Stats              // without InFlight and Reserved
 }
 
 // Options are the options of [New]. ID must be set.
 type Options[K comparable] struct {
 	// ID returns the id in an answer, and reports whether m is an answer to a question of this
-	// Client. A message that is no answer goes on to the reader of the Conn: an event, a question
-	// of the peer's, an answer that another Client on the same Conn waits for. ID is called with
-	// each message, in the goroutine that reads the session, so ID must be quick and must not
-	// keep the data.
+	// Client. Any other message goes on to the reader of the Conn: an event, a question of the
+	// peer, an answer for another Client on the same Conn. ID is called with each message, in the
+	// goroutine that reads the session, so ID must be quick and must not keep the data.
 	ID func(m reconnect.Message) (id K, ok bool)
 
 	// InFlight is how many questions may be without an answer, including questions that wait for
-	// a session. As many ids of questions that were given up are reserved beside them.
+	// a session. The same number of ids of questions that were given up is reserved as well.
 	// Default: 1024. Negative: an error.
 	InFlight int
 
@@ -51,31 +54,18 @@ type Options[K comparable] struct {
 
 const defaultInFlight = 1024
 
-func (o *Options[K]) withDefaults() (Options[K], error) {
-	var with Options[K]
-	if o != nil {
-		with = *o
-	}
-	switch {
-	case with.ID == nil:
-		return with, errors.New("call: Options.ID is missing")
-	case with.InFlight < 0:
-		return with, fmt.Errorf("call: Options.InFlight: %d is negative", with.InFlight)
-	case with.InFlight == 0:
-		with.InFlight = defaultInFlight
-	}
-	return with, nil
-}
-
 // New returns a Client without a Conn: put its Layer into [reconnect.Options].Layers of one Conn.
 // The error names the option that is wrong. New copies o.
 func New[K comparable](o *Options[K]) (*Client[K], error) {
-	with, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	switch {
+	case o == nil || o.ID == nil:
+		return nil, errors.New("call: Options.ID is missing")
+	case o.InFlight < 0:
+		return nil, fmt.Errorf("call: Options.InFlight: %d is negative", o.InFlight)
 	}
-	c := &Client[K]{o: with, questions: make(map[K]*question[K]), changed: make(chan struct{})}
-	c.givenUp.limit = with.InFlight
+	c := &Client[K]{o: *o, questions: make(map[K]*question[K])}
+	c.o.InFlight = cmp.Or(o.InFlight, defaultInFlight)
+	c.givenUp.limit = c.o.InFlight
 	c.layer = reconnect.Layer{Start: c.start, Ready: c.begun, Receive: c.receive, Lost: c.lost, End: c.end}
 	return c, nil
 }
@@ -116,26 +106,11 @@ func (c *Client[K]) Stats() Stats {
 
 // The rest are the functions of the layer.
 
-var errSecondConn = errors.New("call: the Layer of a Client belongs to one Conn, and has one already")
-
 func (c *Client[K]) start(on *reconnect.Conn) error {
 	if !c.conn.CompareAndSwap(nil, on) {
-		return errSecondConn
+		return errors.New("call: the Client has a Conn already: make a Client for each Conn")
 	}
 	return nil
-}
-
-// changes returns a channel that is closed at the next change.
-func (c *Client[K]) changes() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
-// broadcast wakes the questions that wait for a change. The caller holds mu.
-func (c *Client[K]) broadcast() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // begun notes that questions can go by a session.
@@ -143,7 +118,7 @@ func (c *Client[K]) begun(session uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ready = session
-	c.broadcast()
+	c.changed.Broadcast()
 }
 
 // receive takes the answers out of the stream.
@@ -202,6 +177,7 @@ func (c *Client[K]) end(err error) {
 
 // lose takes the session away from some questions. Do does the rest. The caller holds mu.
 func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
+	var again []*question[K]
 	for _, q := range c.questions {
 		if !which(q) {
 			continue
@@ -209,13 +185,17 @@ func (c *Client[K]) lose(cause error, which func(*question[K]) bool) {
 		q.session, q.cause = 0, cause
 		if q.repeatable {
 			q.turn = q.done // so that its goroutine sleeps until q has the turn
-			c.line.join(q)  // here, because another session may be ready, and the goroutines of Do come in any order
+			again = append(again, q)
 		} else {
 			close(q.done)
 		}
 	}
+	slices.SortFunc(again, func(a, b *question[K]) int { return cmp.Compare(a.order, b.order) })
+	for _, q := range again { // here, because another session may be ready, and the goroutines of Do come in any order
+		c.line.join(q)
+	}
 	c.line.wake()
-	c.broadcast()
+	c.changed.Broadcast()
 }
 
 // remove removes q from the questions in flight. The caller holds mu.
@@ -226,7 +206,7 @@ func (c *Client[K]) remove(q *question[K]) {
 
 // leaveLine takes q out of the line, if it is there. The caller holds mu.
 func (c *Client[K]) leaveLine(q *question[K]) {
-	if c.line.leave(q) && len(c.line) == 0 {
-		c.broadcast()
+	if c.line.leave(q) && c.line.Len() == 0 {
+		c.changed.Broadcast()
 	}
 }

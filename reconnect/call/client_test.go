@@ -245,7 +245,7 @@ func TestAClientHasOneConn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open(nil)
 		_, err := reconnect.New(s, &reconnect.Options{Layers: []*reconnect.Layer{s.client.Layer()}})
-		require.ErrorContains(t, err, "has one already")
+		require.ErrorContains(t, err, "has a Conn already")
 		other, err := call.New(&s.o)
 		require.NoError(t, err)
 		_, err = other.Do(t.Context(), request("1 a"))

@@ -39,18 +39,18 @@
 // [Unsent] reports whether an error means that not a byte was sent, so that it does no harm to ask
 // again.
 //
-// A question without a session is treated as Conn.Write treats a message: the question fails at once,
-// or waits for the next session, as Options.WhenDown of the Conn says.
+// While no session is ready, a question fails at once, or waits for the next session, as
+// Options.WhenDown of the Conn says of messages.
 //
 // A Repeatable question does not fail with its session. The question goes again by the next session,
 // under the same id, until it has its answer or its context ends. Questions that go again are sent
 // first, in the order in which they were asked; new questions follow. So an old "set x" that goes
 // again does not overtake a newer one.
 //
-// While one session replaces another (see [reconnect.Rotation]), the old session goes on answering
-// its questions until it ends, and new questions go by the new session. A Repeatable question that the
-// old session leaves without an answer goes again by the new session, after the questions that the
-// new session has sent already.
+// While one session replaces another (see [reconnect.Rotation]), the old session answers its questions
+// until it ends, and new questions go by the new session. A Repeatable question that the old session
+// leaves without an answer goes again by the new session, after the questions that the new session has
+// sent already.
 //
 // # Late answers, and ids
 //
@@ -58,12 +58,12 @@
 // been sent, the id stays reserved until its session answers or ends: a new question with the same id
 // is refused with ErrIDInUse, because the old answer would look like the new one. As many ids are
 // reserved as questions may be in flight. Beyond that the oldest id is forgotten, and Stats.Forgotten
-// counts it. Ids that never repeat, such as the numbers of [Client.Next], avoid all of this.
+// counts it.
 //
 // An answer that no question of its session waits for is late: the answer is counted, given to
-// Options.Late, and goes no further. The second answer of a peer that answers twice is late too,
-// unless a new question has the same id by then, because an id is free once its question has its
-// answer. Ids that never repeat avoid this as well.
+// Options.Late, and goes no further. A second answer to the same question is late too, unless a new
+// question has the id by then. Ids that never repeat, such as the numbers of [Client.Next], avoid all
+// of this.
 //
 // If anything else on the same Conn has ids, such as another Client, these ids must look different,
 // for instance by a prefix, and Options.ID must report false for them. A question with a stream of
@@ -80,28 +80,18 @@
 // Client without questions keeps an empty map. After a loss 100,000 questions go again in about ten
 // times the time of 10,000 (BenchmarkAllGoAgainAfterALoss).
 //
-// # Where others fail, and what this does
+// # Where others fail
 //
-//	what goes wrong                           where                                     here
-//	----------------------------------------  ----------------------------------------  ------------------------------------
-//	an answer comes before the question is    clients that register a question after    the question is registered before it
-//	registered, and is thrown away            the write                                 is written
-//	a question that timed out stays           longhorn/longhorn #13553, bug-ops/mcpls   it is forgotten when Do returns; the
-//	registered for ever                       #239, modelcontextprotocol/java-sdk #287  memory of its id is bounded
-//	a late answer is matched to a newer       clients whose ids are small numbers or    the id is reserved until the answer,
-//	question with the same id                 names, once a question has timed out      or the end of the session
-//	an answer by the new connection is        clients that match by the id alone        the key is session and id
-//	matched to a question of the old one
-//	a lost connection lets questions wait     hand-written clients that only look at    a LostError at the instant of the
-//	for their timeout                         timeouts                                  loss
-//	"connection lost" does not say whether    go-ethereum's rpc (one error for all      LostError.Fate; Unsent
-//	it is safe to ask again                   that is under way)
-//	all is asked again after a reconnect,     clients that retry everything             only Repeatable questions go again
-//	payments too
-//	a planned reconnect fails questions       grpc/grpc-go #2767, mended by #2919       the old session is read until it is
-//	                                                                                    drained; new questions go by the new
-//	a question in the message handler waits   apache/pulsar-client-go #1310 and #375    ErrInCallback, at once; Do works in the
-//	for an answer that is never read                                                    goroutine that pulls messages
-//	a second question with an id under way    graphql-ws closes with 4409               ErrIDInUse, nothing is sent
-//	ends the connection
+//	an answer comes before its question is registered (many clients)         registered before the write
+//	a question that timed out stays registered (longhorn #13553,             forgotten when Do returns; the
+//	modelcontextprotocol/java-sdk #287)                                      memory of ids is bounded
+//	a late answer is matched to a new question with the same id              the id is reserved
+//	an answer by the new connection is matched to an old question            the key is session and id
+//	a lost connection lets questions wait for their timeout                  a LostError at once
+//	"connection lost" does not say whether to ask again (go-ethereum's rpc)  LostError.Fate; Unsent
+//	all is asked again after a reconnect, payments too                       only Repeatable questions
+//	a planned reconnect fails questions (grpc-go #2767)                      the old session is read to its end
+//	a question in the message handler waits for ever                         ErrInCallback, at once; Do works in
+//	(pulsar-client-go #1310, #375)                                           the goroutine that pulls messages
+//	a second question with an id in use ends the connection (graphql-ws)     ErrIDInUse, nothing is sent
 package call

@@ -10,15 +10,16 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// These are behind the [Error] of a question that was not sent.
+// These errors are the Err of an [Error], for a question that was not sent.
 var (
-	// ErrTooMany says that as many questions are without an answer as Options.InFlight
-	// allows. Ask again later, ask fewer at a time, or raise InFlight.
+	// ErrTooMany says that Options.InFlight questions are without an answer. Ask again later,
+	// ask fewer at a time, or raise InFlight.
 	ErrTooMany = errors.New("too many questions are in flight: Options.InFlight is the limit")
 
-	// ErrIDInUse says that another question has the same id. That question has no answer yet,
-	// or it was given up and its session may still answer.
-	ErrIDInUse = errors.New("another question has the same id, or had it and may still be answered")
+	// ErrIDInUse says that another question has the same id: a question without an answer, or a
+	// question that was given up and that its session may still answer.
+	ErrIDInUse = errors.New("another question has the same id, or had it and may still be answered: " +
+		"use ids that never repeat, such as the numbers of Client.Next")
 
 	// ErrInCallback says that Do was called with the context of OnSession, Layer.Open,
 	// OnMessage or OnSeam, or with a context derived from it. The Conn receives no answer while
@@ -30,11 +31,11 @@ var (
 var (
 	errNoConn = errors.New("the Client has no Conn: put Client.Layer into reconnect.Options.Layers")
 	errPinned = errors.New("Request.Session with Repeatable: a question for one session cannot go again by another")
-	errBadID  = errors.New("Request.ID is not equal to itself, as a NaN is not: no answer could be matched")
+	errBadID  = errors.New("Request.ID does not equal itself, such as a NaN: no answer could be matched")
 )
 
-// Error reports a question that ended without an answer, though not for want of a session: that is a
-// [LostError].
+// Error reports a question that ended without an answer. Exception: a question without a session ends
+// with a [LostError].
 type Error struct {
 	// Fate is [reconnect.FateDropped] if not a byte of the question was sent, and
 	// [reconnect.FateUnknown] if the peer may have it: see LostError.

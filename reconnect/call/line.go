@@ -1,46 +1,71 @@
 package call
 
-import "container/heap"
+import (
+	"cmp"
+	"container/list"
+)
 
-// line holds the questions that wait to go again, as a heap: the question that was asked first is
-// at the front and has the turn. A join or a leave visits a number of questions that grows with
-// the logarithm of the length, so that a loss of 100,000 questions holds Client.mu only briefly at
-// a time. Client.mu guards a line.
-type line[K comparable] []*question[K]
+// line holds the questions that wait to go again, in the order in which they were asked: the first has
+// the turn. A join walks from the place of the last join, so that questions that join in order, as those
+// of a lost session do, cost the same each, however many there are. Client.mu guards a line.
+type line[K comparable] struct {
+	list.List               // of *question[K]
+	last      *list.Element // where the last question has joined; nil: nobody waits
+}
+
+func at[K comparable](e *list.Element) *question[K] { return e.Value.(*question[K]) }
 
 // join puts q into the line, unless q is there.
 func (l *line[K]) join(q *question[K]) {
-	if q.index == 0 {
-		heap.Push(l, q)
+	if q.place != nil {
+		return
 	}
+	e := l.last
+	for e != nil && at[K](e).order > q.order {
+		e = e.Prev()
+	}
+	for e != nil && e.Next() != nil && at[K](e.Next()).order < q.order {
+		e = e.Next()
+	}
+	if e == nil {
+		q.place = l.PushFront(q)
+	} else {
+		q.place = l.InsertAfter(q, e)
+	}
+	l.last = q.place
 }
 
 // leave takes q out of the line, and gives the turn to the next question. It reports whether q was
 // in the line.
 func (l *line[K]) leave(q *question[K]) bool {
-	if q.index == 0 {
+	if q.place == nil {
 		return false
 	}
-	first := (*l)[0] == q
-	if heap.Remove(l, q.index-1); len(*l) == 0 {
-		*l = nil // so that a quiet Client keeps no memory of the line
-	} else if first {
+	if l.last == q.place {
+		l.last = cmp.Or(q.place.Prev(), q.place.Next())
+	}
+	first := l.Front() == q.place
+	l.Remove(q.place)
+	if q.place = nil; first {
 		l.wake()
 	}
 	return true
 }
 
 // wake wakes the goroutine of the question that has the turn, if it waits for that.
-func (l line[K]) wake() {
-	if len(l) > 0 && l[0].turn != nil {
-		close(l[0].turn)
-		l[0].turn = nil
+func (l *line[K]) wake() {
+	if l.Len() == 0 {
+		return
+	}
+	if q := at[K](l.Front()); q.turn != nil {
+		close(q.turn)
+		q.turn = nil
 	}
 }
 
 // turn returns nil if q may go, and else a channel that is closed when q may look again.
-func (l line[K]) turn(q *question[K]) <-chan struct{} {
-	if q.index == 0 || l[0] == q {
+func (l *line[K]) turn(q *question[K]) <-chan struct{} {
+	if q.place == nil || l.open(q) {
 		return nil
 	}
 	if q.turn == nil {
@@ -50,27 +75,4 @@ func (l line[K]) turn(q *question[K]) <-chan struct{} {
 }
 
 // open reports whether q may go, because no question is before q.
-func (l line[K]) open(q *question[K]) bool { return len(l) == 0 || l[0] == q }
-
-// The rest is for package heap.
-
-func (l line[K]) Len() int           { return len(l) }
-func (l line[K]) Less(i, j int) bool { return l[i].order < l[j].order }
-
-func (l line[K]) Swap(i, j int) {
-	l[i], l[j] = l[j], l[i]
-	l[i].index, l[j].index = i+1, j+1
-}
-
-func (l *line[K]) Push(q any) {
-	*l = append(*l, q.(*question[K]))
-	q.(*question[K]).index = len(*l)
-}
-
-func (l *line[K]) Pop() any {
-	last := len(*l) - 1
-	q := (*l)[last]
-	(*l)[last] = nil
-	*l, q.index = (*l)[:last], 0
-	return q
-}
+func (l *line[K]) open(q *question[K]) bool { return l.Len() == 0 || l.Front() == q.place }

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"container/list"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -13,15 +14,15 @@ import (
 func TestTheOldestQuestionHasTheTurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var l line[int]
-	var list []*question[int]
+	var waiting []*question[int]
 	for order := range uint64(20_000) {
-		if i := r.IntN(len(list) + 20); i < len(list) {
-			q := list[i]
-			first := q == slices.MinFunc(list, byOrder)
-			list = slices.Delete(list, i, i+1)
+		if i := r.IntN(len(waiting) + 20); i < len(waiting) {
+			q := waiting[i]
+			first := q == slices.MinFunc(waiting, byOrder)
+			waiting = slices.Delete(waiting, i, i+1)
 			var told <-chan struct{}
-			if len(list) > 0 {
-				told = l.turn(slices.MinFunc(list, byOrder))
+			if len(waiting) > 0 {
+				told = l.turn(slices.MinFunc(waiting, byOrder))
 			}
 			require.True(t, l.leave(q))
 			require.False(t, l.leave(q), "q has left")
@@ -32,61 +33,78 @@ func TestTheOldestQuestionHasTheTurn(t *testing.T) {
 			q := &question[int]{order: order ^ 0xff} // the newest is not always the last
 			l.join(q)
 			l.join(q)
-			list = append(list, q)
+			waiting = append(waiting, q)
 		}
-		require.Len(t, l, len(list))
-		for _, q := range list {
-			require.Equal(t, q == slices.MinFunc(list, byOrder), l.open(q))
+		require.Equal(t, len(waiting), l.Len())
+		for _, q := range waiting {
+			require.Equal(t, q == slices.MinFunc(waiting, byOrder), l.open(q))
 		}
 	}
 }
 
 func byOrder(a, b *question[int]) int { return int(a.order) - int(b.order) }
 
-// fill returns a line of n questions that joined in a random order, as those of a lost session do.
-func fill(n int) *line[int] {
-	l := new(line[int])
-	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
-		l.join(&question[int]{order: uint64(i)})
+// fill lets n questions join in order, from the first on, as those of a lost session do. There are others
+// between them.
+func fill(l *line[int], first, n int) {
+	for i := range n {
+		l.join(&question[int]{order: uint64(first + 2*i)})
 	}
-	return l
 }
 
 // empty takes the questions out of a line in their order, as they go again.
 func empty(l *line[int]) {
-	for len(*l) > 0 {
-		l.leave((*l)[0])
+	for l.Len() > 0 {
+		l.leave(at[int](l.Front()))
 	}
 }
 
-// moved returns how many places of a line have another question after f.
-func moved(l *line[int], f func()) (n int) {
-	before := slices.Clone(*l)
-	f()
-	for i := range min(len(before), len(*l)) {
-		if before[i] != (*l)[i] {
-			n++
+// The questions of the old session of a rotation join those of the new one, which was lost before. A join
+// that walked far would cost n times n for a loss, under the mutex.
+func TestAJoinWalksNotFar(t *testing.T) {
+	const n = 1000
+	var l line[int]
+	fill(&l, 1, n)
+	walked := 0
+	for i := range n {
+		before := l.last
+		l.join(&question[int]{order: uint64(2 * i)})
+		walked += distance(before, l.last)
+	}
+	require.LessOrEqual(t, walked, 4*n)
+	require.True(t, slices.IsSortedFunc(orders(&l), func(a, b uint64) int { return int(a) - int(b) }))
+}
+
+// distance returns how many places lie between two of a list.
+func distance(a, b *list.Element) int {
+	for n, before, after := 0, a, a; ; n++ {
+		if before == b || after == b {
+			return n
+		}
+		if before != nil {
+			before = before.Prev()
+		}
+		if after != nil {
+			after = after.Next()
 		}
 	}
-	return n
 }
 
-// Else a loss of n questions costs n times n, under the mutex.
-func TestAJoinAndALeaveMoveFewQuestions(t *testing.T) {
-	const n, log = 1 << 14, 14
-	l := fill(n)
-	q := (*l)[0]
-	require.LessOrEqual(t, moved(l, func() { l.leave(q) }), log+1)
-	require.LessOrEqual(t, moved(l, func() { l.join(q) }), log+1)
-	require.Same(t, q, (*l)[0])
+func orders(l *line[int]) (all []uint64) {
+	for e := l.Front(); e != nil; e = e.Next() {
+		all = append(all, at[int](e).order)
+	}
+	return all
 }
 
-// Ten times the questions take little more than ten times as long.
+// Ten times the questions take about ten times as long.
 func BenchmarkLine(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {
-				empty(fill(n))
+				var l line[int]
+				fill(&l, 0, n)
+				empty(&l)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/question")
 		})

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"net"
@@ -12,7 +13,7 @@ import (
 // Request is a question for [Client.Do].
 type Request[K comparable] struct {
 	// ID is the id that the answer will have. No other question without an answer may have the
-	// same: see [ErrIDInUse].
+	// same id: see [ErrIDInUse].
 	ID K
 
 	// Message is the whole question, including the id. Its data must not change until Do has
@@ -24,9 +25,9 @@ type Request[K comparable] struct {
 	Session uint64
 
 	// Repeatable says that it does no harm if the peer gets the question twice. A Repeatable
-	// question waits for a session, whatever Options.WhenDown says. If that session ends before
-	// the answer, the question goes again by the next one, under the same id, until it has its
-	// answer or its context ends. Default: no question is sent twice.
+	// question waits for a session, whatever Options.WhenDown says. If the session ends before
+	// the answer, the question goes again by the next session, under the same id, until the
+	// question has its answer or its context ends. Default: no question is sent twice.
 	Repeatable bool
 }
 
@@ -38,7 +39,7 @@ type question[K comparable] struct {
 	order      uint64 // counts the questions
 
 	session uint64        // the session that is to answer; 0: none now
-	index   int           // in the line, from 1; 0: it is not in the line
+	place   *list.Element // in the line; nil: it is not in the line
 	turn    chan struct{} // closed when it has the turn; nil: no goroutine waits for the turn
 
 	done     chan struct{}     // closed when the question is answered, or its session has ended (and it has the turn, if it goes again)
@@ -115,14 +116,13 @@ func (c *Client[K]) enter(ctx context.Context, q *question[K]) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended != nil {
+	switch {
+	case c.ended != nil:
 		return c.ended
-	}
-	if c.questions[q.id] != nil {
+	case c.questions[q.id] != nil:
 		c.counts.Refused++
 		return ErrIDInUse
-	}
-	if len(c.questions) >= c.o.InFlight {
+	case len(c.questions) >= c.o.InFlight:
 		c.counts.Refused++
 		return ErrTooMany
 	}
@@ -139,7 +139,7 @@ func same[K comparable](a, b K) bool { return a == b }
 // go again come first, in the order in which they were asked.
 func (c *Client[K]) await(ctx context.Context, q *question[K]) (session uint64, err error) {
 	for {
-		changed := c.changes() // before anything is looked at, so that no change is missed
+		changed := c.changed.Wait() // before anything is looked at, so that no change is missed
 		wait := c.place(q)
 		if wait == nil {
 			if session, err = c.session(ctx, q); err != nil {
@@ -195,7 +195,7 @@ func (c *Client[K]) place(q *question[K]) (wait <-chan struct{}) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ready == 0 || len(c.line) > 0 {
+	if c.ready == 0 || c.line.Len() > 0 {
 		c.line.join(q)
 	}
 	return c.line.turn(q)
@@ -282,7 +282,7 @@ func (c *Client[K]) hear(ctx context.Context, q *question[K]) error {
 func (c *Client[K]) giveUp(q *question[K]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q.answered || q.session == 0 && q.index == 0 {
+	if q.answered || q.session == 0 && q.place == nil {
 		return false
 	}
 	c.remove(q)
@@ -331,13 +331,8 @@ func (c *Client[K]) conclude(q *question[K], err error) error {
 
 // closing reports whether a Conn has ended, or is about to.
 func closing(on *reconnect.Conn) bool {
-	_, err := on.AwaitSession(ended) // does not wait
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // so that AwaitSession does not wait
+	_, err := on.AwaitSession(ctx)
 	return errors.Is(err, net.ErrClosed)
 }
-
-// ended is a context that has ended.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()

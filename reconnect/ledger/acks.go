@@ -18,45 +18,39 @@ import (
 //   - [net.ErrClosed] after the end of the Conn.
 func (l *Ledger) AckedTo(session, seq uint64) error {
 	l.mu.Lock()
+	defer l.unlock()
 	counts, err := l.ackable(session, seq)
 	if counts {
 		l.ackedTo(seq)
 	}
-	l.unlock()
 	return err
 }
 
 // Acked is AckedTo for one message, for a peer that acknowledges each by itself.
 func (l *Ledger) Acked(session, seq uint64) error {
 	l.mu.Lock()
+	defer l.unlock()
 	counts, err := l.ackable(session, seq)
-	if counts {
-		if e := l.queue.bySeq(seq); e != nil {
-			l.settle(e, OutcomeAcknowledged, nil)
-			l.setTimer()
-		}
+	if e := l.queue.bySeq(seq); counts && e != nil {
+		l.settle(e, OutcomeAcknowledged, nil)
+		l.setTimer()
 	}
-	l.unlock()
 	return err
 }
 
 // ackable reports whether an acknowledgement counts, or why it cannot be right. One that came by a
 // session with other numbers than the present ones does not count.
-func (l *Ledger) ackable(session, seq uint64) (counts bool, err error) {
+func (l *Ledger) ackable(number, seq uint64) (counts bool, err error) {
+	resets := func(s *session) bool { return s.number == number && s.resets }
 	switch {
 	case l.closed:
 		return false, net.ErrClosed
-	case session < l.epoch || l.reset != nil || l.resets(session):
+	case number < l.epoch || l.reset != nil || slices.ContainsFunc(l.sessions, resets):
 		return false, nil
 	case seq > l.sentSeq:
 		return false, &SeqError{Seq: seq, Acked: l.state.AckedSeq, Sent: l.sentSeq}
 	}
 	return true, nil
-}
-
-// resets reports whether new numbers may begin with this session, and have not yet.
-func (l *Ledger) resets(number uint64) bool {
-	return slices.ContainsFunc(l.sessions, func(s *session) bool { return s.number == number && s.resets })
 }
 
 func (l *Ledger) ackedTo(seq uint64) {
@@ -71,9 +65,9 @@ func (l *Ledger) ackedTo(seq uint64) {
 //
 // If same is true, the peer knows our numbers, and acknowledges every message up to the number have.
 // When the session is ready, the messages after have are sent again, in order, before any new message.
-// If have is 0, or Resume is not called, all unacknowledged messages are sent again: so it must be for
-// a peer that cannot say what it has. A peer that has lost everything must not be reported by have = 0
-// and same = true, because it would take what follows for a gap: call Resume with same = false, or
+// If have is 0, or Resume is not called, all unacknowledged messages are sent again. A peer
+// that cannot say which messages it has is resumed with have = 0. Do not report a peer that has lost everything by have = 0
+// and same = true, because it would take the next numbers for a gap: call Resume with same = false, or
 // ResumeEpoch.
 //
 // If same is false, the peer has forgotten us: it has lost its state, or our session there was over.
@@ -122,15 +116,11 @@ const (
 // resume notes what the peer has said in OnSession: only those fields of said are set.
 func (l *Ledger) resume(o *reconnect.Opening, said session) error {
 	l.mu.Lock()
-	err := l.resumeLocked(l.session(o.Session), said, o.Planned)
-	l.unlock()
-	return err
-}
-
-func (l *Ledger) resumeLocked(s *session, said session, planned bool) error {
+	defer l.unlock()
 	if l.closed {
 		return net.ErrClosed
 	}
+	s := l.session(o.Session)
 	s.have, s.forgot, s.peer, s.resets, s.next = 0, said.forgot, said.peer, false, 0
 	wrong := &SeqError{Seq: said.have, Acked: l.state.AckedSeq, Sent: l.sentSeq}
 	if l.forgotten(s) || l.reset != nil {
@@ -144,7 +134,7 @@ func (l *Ledger) resumeLocked(s *session, said session, planned bool) error {
 		return nil
 	}
 	// The other session of a rotation may have brought acknowledgements that are newer than have.
-	less := said.have > 0 && said.have < l.state.AckedSeq && !planned && l.o.OnReset != ResetKeepNumbers
+	less := said.have > 0 && said.have < l.state.AckedSeq && !o.Planned && l.o.OnReset != ResetKeepNumbers
 	if said.have > l.sentSeq || less {
 		return wrong
 	}
@@ -169,15 +159,6 @@ func (l *Ledger) goOn(s *session) {
 	}
 	s.next = max(s.next, s.have+1)
 	l.ackedTo(s.have)
-}
-
-// startReset begins new numbers with s, which is ready.
-func (l *Ledger) startReset(s *session) {
-	if l.o.Store != nil {
-		l.reset = s
-		return
-	}
-	l.applyReset(s, l.planReset(s))
 }
 
 // resetPlan is what new numbers will change.

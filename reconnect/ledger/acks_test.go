@@ -120,7 +120,7 @@ func TestAcknowledgementsBeforeTheNewNumbersDoNothing(t *testing.T) {
 
 // What was stored before the first session was ever ready was not sent, so it is not forgotten.
 func TestWhatWasStoredBeforeTheFirstSessionIsSent(t *testing.T) {
-	var store ledger.MemoryStore
+	var store memoryStore
 	o := ledger.Options{Store: &store, OnReset: ledger.ResetReport}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) { s.add("a") })
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
@@ -132,7 +132,7 @@ func TestWhatWasStoredBeforeTheFirstSessionIsSent(t *testing.T) {
 
 // The Ledger knows by the epoch whether it is the same peer, over a restart too.
 func TestAnEpochShowsThatThePeerHasForgotten(t *testing.T) {
-	var store ledger.MemoryStore
+	var store memoryStore
 	life := func(epoch string, have uint64, add, want string) {
 		t.Helper()
 		withLedger(t, ledger.Options{Store: &store, OnReset: ledger.ResetReport}, func(t *testing.T, s *ledgerScene) {
@@ -149,7 +149,7 @@ func TestAnEpochShowsThatThePeerHasForgotten(t *testing.T) {
 	life("x", 1, "", "2:b again")
 	life("y", 0, "c", "1:c") // b is reported
 	life("y", 1, "d", "2:d")
-	store = ledger.MemoryStore{}
+	store = memoryStore{}
 	life("y", 2, "e", "3:e") // the store is lost, and the peer is not
 }
 

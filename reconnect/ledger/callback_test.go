@@ -50,7 +50,7 @@ func TestAnOnDoneThatEndsItsGoroutineGetsTheOthers(t *testing.T) {
 
 // exiting is a store whose Apply ends the goroutine as long as exits is set.
 type exiting struct {
-	ledger.MemoryStore
+	memoryStore
 	exits bool
 }
 
@@ -58,7 +58,7 @@ func (s *exiting) Apply(c ledger.Change) error {
 	if s.exits {
 		runtime.Goexit()
 	}
-	return s.MemoryStore.Apply(c)
+	return s.memoryStore.Apply(c)
 }
 
 func TestAStoreThatEndsItsGoroutineFailsTheAddOnly(t *testing.T) {
@@ -100,7 +100,7 @@ func TestOnStoreErrorMayAdd(t *testing.T) {
 
 // Encode and OnDone may call the Ledger, whoever's goroutine it is.
 func TestEncodeAndOnDoneMayCallTheLedger(t *testing.T) {
-	for _, store := range []ledger.Store{nil, &ledger.MemoryStore{}} {
+	for _, store := range []ledger.Store{nil, &memoryStore{}} {
 		var l *ledger.Ledger
 		o := ledger.Options{
 			Store: store, Age: time.Hour,

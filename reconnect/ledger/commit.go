@@ -73,7 +73,7 @@ func (l *Ledger) startCommitting() {
 }
 
 // commit stores changes while there are some: new numbers first, then all messages that are
-// staged, in one change. What is settled meanwhile is deleted with the next one.
+// staged, in one change. Messages that are settled meanwhile are deleted with the next one.
 func (l *Ledger) commit() {
 	defer l.work.Done()
 	defer l.stopCommitting() // even if a function that was given to us ends this goroutine

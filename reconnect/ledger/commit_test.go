@@ -14,9 +14,9 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
-// troubledStore is a MemoryStore that can be slow, and can fail.
+// troubledStore is a memoryStore that can be slow, and can fail.
 type troubledStore struct {
-	ledger.MemoryStore
+	memoryStore
 	mu      sync.Mutex // guards what follows
 	err     error
 	took    time.Duration // by each Apply
@@ -28,7 +28,7 @@ func (s *troubledStore) Load(each func(ledger.Record), damaged func(uint64, []by
 	for id, data := range s.damaged {
 		damaged(id, []byte(data), errors.New("checksum"))
 	}
-	return s.MemoryStore.Load(each, damaged)
+	return s.memoryStore.Load(each, damaged)
 }
 
 func (s *troubledStore) Apply(c ledger.Change) error {
@@ -39,7 +39,7 @@ func (s *troubledStore) Apply(c ledger.Change) error {
 	if time.Sleep(took); err != nil {
 		return err
 	}
-	return s.MemoryStore.Apply(c)
+	return s.memoryStore.Apply(c)
 }
 
 // fail lets each Apply fail; nil: succeed.
@@ -59,7 +59,7 @@ func (s *troubledStore) slow(took time.Duration) {
 var errDisk = errors.New("disk full")
 
 func TestMessagesOutliveTheProgram(t *testing.T) {
-	var store ledger.MemoryStore
+	var store memoryStore
 	withLedger(t, ledger.Options{Store: &store}, func(t *testing.T, s *ledgerScene) {
 		s.open()
 		s.accept()
@@ -116,7 +116,7 @@ func TestAPeerThatHasLostMessagesIsNoticedAfterARestart(t *testing.T) {
 
 // What the peer has acknowledged of the old numbers says nothing of the new ones.
 func TestNewNumbersAreAcknowledgedAnewAfterARestart(t *testing.T) {
-	store := &ledger.MemoryStore{}
+	store := &memoryStore{}
 	o := ledger.Options{Store: store}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.open()
@@ -243,7 +243,7 @@ func TestNewNumbersThatAreNotStoredAreNotUsed(t *testing.T) {
 // What cannot be read is reported, and stays in the Store for whoever may still mend it.
 func TestADamagedRecordIsReportedAndNotDeleted(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{7: "half"}}
-	require.NoError(t, store.MemoryStore.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 7, LastSeq: 7}}))
+	require.NoError(t, store.memoryStore.Apply(ledger.Change{StoreState: ledger.StoreState{LastID: 7, LastSeq: 7}}))
 	for range 2 { // in each run
 		var got ledger.Settled
 		o := ledger.Options{Store: store, OnDone: func(r ledger.Settled) { got = r }}
@@ -278,7 +278,7 @@ func outcomeOf(err error) ledger.Outcome {
 // must not be deleted, and has an outcome of its own. So the damaged one is reported with the ID 0.
 func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 	store := &troubledStore{damaged: map[uint64]string{1: "half", 2: "half"}}
-	require.NoError(t, store.MemoryStore.Apply(ledger.Change{
+	require.NoError(t, store.memoryStore.Apply(ledger.Change{
 		StoreState: ledger.StoreState{LastID: 1, LastSeq: 1}, Put: []ledger.Record{{ID: 1, Seq: 1, Data: []byte("sound")}},
 	}))
 	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
@@ -303,7 +303,7 @@ func TestADamagedKeyCostsNoOtherMessage(t *testing.T) {
 func TestOnDoneMayAdd(t *testing.T) {
 	var l *ledger.Ledger
 	added := 0
-	o := ledger.Options{Store: &ledger.MemoryStore{}, Messages: 2, DropOldest: true}
+	o := ledger.Options{Store: &memoryStore{}, Messages: 2, DropOldest: true}
 	o.OnDone = func(r ledger.Settled) {
 		if r.Outcome == ledger.OutcomeDropped && r.ID == 1 {
 			_, err := l.Add([]byte("again"))
@@ -340,14 +340,14 @@ func TestTheEndWaitsForTheStore(t *testing.T) {
 }
 
 // noLoad is a store that cannot be read.
-type noLoad struct{ ledger.MemoryStore }
+type noLoad struct{ memoryStore }
 
 func (*noLoad) Load(func(ledger.Record), func(uint64, []byte, error)) (ledger.StoreState, error) {
 	return ledger.StoreState{}, errDisk
 }
 
 // backwards is a store whose records are out of order.
-type backwards struct{ ledger.MemoryStore }
+type backwards struct{ memoryStore }
 
 func (*backwards) Load(each func(ledger.Record), _ func(uint64, []byte, error)) (ledger.StoreState, error) {
 	each(ledger.Record{ID: 2, Seq: 2})

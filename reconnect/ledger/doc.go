@@ -34,8 +34,8 @@
 //  2. Messages reach the peer in the order of Add: the first copy of each comes after the first
 //     copies of those before it. This holds while one session replaces another, too.
 //  3. No write of a message begins after its acknowledgement.
-//  4. A session writes a message at most once. Only another session repeats the message, and only if
-//     the peer has not acknowledged it.
+//  4. A session writes a message at most once: no timer repeats it. Only another session repeats the
+//     message, when that session is ready, and only if the peer has not acknowledged the message.
 //  5. With a Store, a message is stored before Add returns, and before the message is sent. If the
 //     Store fails, Add fails, and nothing is sent. A number is not used twice, not even after a restart
 //     at which every message was acknowledged.
@@ -54,33 +54,4 @@
 //   - and keeps its number in memory only, the peer has forgotten us. Every unacknowledged message then
 //     goes again, under a new number ([ResetRenumber]) or its old one ([ResetKeepNumbers]). The peer
 //     cannot tell which of them it had before.
-//
-// # Where others fail
-//
-// On the left the mistake, on the right what the Ledger does:
-//
-//	A limit on what is unacknowledged holds back      Add fails with ErrFull, or AddWait waits, or the
-//	the promise and not the buffer, which grows       oldest are dropped and reported.
-//	(SignalR's stateful reconnect).
-//
-//	Messages are sent again by a timer while the      A message is repeated by another session only.
-//	connection is well, which MQTT 5 forbids.
-//
-//	Serials go on after the server has forgotten      Resume says whether the peer knows us. If not, new
-//	them, so new messages count as old ones.          numbers begin, as in Ably's RTN19, unless the
-//	                                                  protocol wants the old ones (ResetKeepNumbers).
-//
-//	An acknowledgement that was read late confirms    AckedTo takes the number of the session. A session
-//	a message of the numbers after it.                from before the new numbers confirms nothing.
-//
-//	One corrupt record in the queue on disk stops     The record has OutcomeDamaged, and the others are
-//	all the others.                                   sent.
-//
-//	"Sent" is taken for "arrived".                    Only the peer's acknowledgement counts.
-//
-//	A peer confirms a message that was never sent,    AckedTo and Resume return a *SeqError.
-//	and the client believes it.
-//
-//	A burst after a redial breaks the server's rate   Options.Pace of the Conn counts, and what is sent
-//	limit, or its time to log in.                     again comes after ready, not inside OpenTimeout.
 package ledger

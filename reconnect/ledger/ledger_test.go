@@ -313,7 +313,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	}
 	for _, o := range []ledger.Options{{Age: time.Hour}, {DropOldest: true}, {OnReset: ledger.ResetKeepNumbers}} {
 		_, err := ledger.New(&o)
-		require.EqualError(t, err, "ledger: Options.Encode: Age, DropOldest and ResetKeepNumbers need one that sends the number of each message")
+		require.EqualError(t, err, "ledger: Options.Encode is missing: Age, DropOldest and ResetKeepNumbers need an Encode that sends the number of each message")
 		o.Encode = encodeEntry
 		_, err = ledger.New(&o)
 		require.NoError(t, err)

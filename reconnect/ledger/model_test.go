@@ -332,7 +332,7 @@ func newLedgerModel(t *testing.T, seed uint64) *ledgerModel {
 		m.o.Age = 20 * time.Second
 	}
 	if m.random.IntN(2) == 0 {
-		m.o.Store = &ledger.MemoryStore{}
+		m.o.Store = &memoryStore{}
 	}
 	return m
 }

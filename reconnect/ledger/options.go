@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -77,8 +78,8 @@ type Options struct {
 	// is sent again in the next run. Default: none.
 	OnStoreError func(err error)
 
-	// Store keeps the messages for the next run of the program. Default: none, the messages are in
-	// memory only.
+	// Store keeps the messages for the next run of the program. If its Apply fails, Add returns the error,
+	// or the session with which new numbers begin is ended. Default: none, the messages are in memory only.
 	Store Store
 }
 
@@ -105,11 +106,6 @@ const (
 	ResetKeepNumbers
 )
 
-const (
-	defaultMessages = 1024
-	defaultBytes    = 16 << 20
-)
-
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
@@ -123,19 +119,14 @@ func (o *Options) withDefaults() (Options, error) {
 	case c.OnReset > ResetKeepNumbers:
 		return c, fmt.Errorf("ledger: Options.OnReset: %d is not one of the Reset constants", c.OnReset)
 	case c.Encode == nil && (c.Age > 0 || c.DropOldest || c.OnReset == ResetKeepNumbers):
-		return c, errors.New("ledger: Options.Encode: Age, DropOldest and ResetKeepNumbers need one that sends the number of each message")
+		return c, errors.New("ledger: Options.Encode is missing: Age, DropOldest and ResetKeepNumbers need an Encode that sends the number of each message")
 	case c.OnStoreError != nil && c.Store == nil:
 		return c, errors.New("ledger: Options.OnStoreError needs a Store: without one it is never called")
 	}
 	if c.Encode == nil {
 		c.Encode = func(e Entry) (conn.Message, error) { return conn.BinaryMessage(e.Data), nil }
 	}
-	if c.Messages == 0 {
-		c.Messages = defaultMessages
-	}
-	if c.Bytes == 0 {
-		c.Bytes = defaultBytes
-	}
+	c.Messages, c.Bytes = cmp.Or(c.Messages, 1024), cmp.Or(c.Bytes, 16<<20)
 	c.Age = max(c.Age, 0)
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -107,15 +108,7 @@ func (q *queue) bySeq(seq uint64) *queued {
 // byID returns the entry with this ID, nil if there is none.
 func (q *queue) byID(id uint64) *queued {
 	rest := q.entries[q.head:]
-	i, found := slices.BinarySearchFunc(rest, id, func(e queued, id uint64) int {
-		switch {
-		case e.id < id:
-			return -1
-		case e.id > id:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(rest, id, func(e queued, id uint64) int { return cmp.Compare(e.id, id) })
 	if !found || rest[i].gone {
 		return nil
 	}

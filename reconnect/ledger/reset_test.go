@@ -24,7 +24,7 @@ func TestKeptNumbersGoOnWithAPeerThatKnowsLess(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := ledger.Options{OnReset: ledger.ResetKeepNumbers}
 		if stored {
-			o.Store = &ledger.MemoryStore{}
+			o.Store = &memoryStore{}
 		}
 		withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 			s.resume = epochs(s.ledger, "room 1", 0)
@@ -74,7 +74,7 @@ func TestKeptNumbersGoOnWithoutEpochs(t *testing.T) {
 
 // The Store is lost, and the peer is not: numbers that it would take for old ones are not used.
 func TestKeptNumbersBeginAfterThePeersIfTheStoreIsLost(t *testing.T) {
-	o := ledger.Options{OnReset: ledger.ResetKeepNumbers, Store: &ledger.MemoryStore{}}
+	o := ledger.Options{OnReset: ledger.ResetKeepNumbers, Store: &memoryStore{}}
 	withLedger(t, o, func(t *testing.T, s *ledgerScene) {
 		s.resume = epochs(s.ledger, "room", 7)
 		s.add("a")

@@ -1,15 +1,10 @@
 package ledger
 
-import (
-	"maps"
-	"slices"
-	"sync"
-	"time"
-)
+import "time"
 
 // Store keeps the messages of a [Ledger] when the program ends. The Ledger calls Load first, and one
-// method at a time. Whoever made the Store closes it, after the Conn is done. [MemoryStore] is a Store.
-// The nested module boltstore has a Store that survives a crash.
+// method at a time. Whoever made the Store closes it, after the Conn is done. The nested module boltstore
+// has a Store that survives a crash.
 type Store interface {
 	// Load calls each with every record, in ascending order of ID. It calls damaged with every record
 	// that cannot be read: the ID (0 if the ID may be damaged), the rest of the data, and the error.
@@ -45,42 +40,4 @@ type Change struct {
 	StoreState          // replaces the state
 	Delete     []uint64 // the IDs of records to delete first; some may not exist
 	Put        []Record // records to add after that, or to replace by ID
-}
-
-// MemoryStore is a [Store] that lasts as long as the program. With it a new Ledger takes over the
-// messages that an earlier Ledger of the same program has left. The zero value is an empty store. One
-// Ledger at a time may use it.
-type MemoryStore struct {
-	mu      sync.Mutex // guards what follows
-	state   StoreState
-	records map[uint64]Record
-}
-
-// Load implements [Store].
-func (s *MemoryStore) Load(each func(Record), _ func(uint64, []byte, error)) (StoreState, error) {
-	s.mu.Lock()
-	state, records := s.state, maps.Clone(s.records)
-	s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(records)) {
-		each(records[id])
-	}
-	return state, nil
-}
-
-// Apply implements [Store]. Its error is always nil.
-func (s *MemoryStore) Apply(c Change) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.records == nil {
-		s.records = make(map[uint64]Record)
-	}
-	s.state = c.StoreState
-	for _, id := range c.Delete {
-		delete(s.records, id)
-	}
-	for _, r := range c.Put {
-		r.Data = slices.Clone(r.Data)
-		s.records[r.ID] = r
-	}
-	return nil
 }

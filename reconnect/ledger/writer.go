@@ -17,7 +17,7 @@ type session struct {
 	ready  bool
 	failed bool // nothing can be written by it any more
 
-	// What Resume has said.
+	// The arguments of Resume.
 	have   uint64
 	forgot bool   // Resume with same = false
 	peer   string // the epoch of ResumeEpoch; empty: it was not called
@@ -49,21 +49,26 @@ func (l *Ledger) session(number uint64) *session {
 // ready notes that messages can be written by a session.
 func (l *Ledger) ready(number uint64) {
 	l.mu.Lock()
-	if !l.closed {
-		s := l.session(number)
-		s.ready = true
-		switch {
-		case l.reset != nil: // another session begins new numbers, and this one too, unless that has succeeded
-			s.resets, l.reset = true, s
-		case l.forgotten(s):
-			s.resets, l.epoch = true, number
-			l.startReset(s)
-		default:
-			l.goOn(s)
-		}
-		l.interrupt() // because the old session need not be waited for
+	defer l.unlock()
+	if l.closed {
+		return
 	}
-	l.unlock()
+	s := l.session(number)
+	s.ready = true
+	switch {
+	case l.reset != nil: // another session begins new numbers, and this one too, unless that has succeeded
+		s.resets, l.reset = true, s
+	case !l.forgotten(s):
+		l.goOn(s)
+	default:
+		s.resets, l.epoch = true, number
+		if l.o.Store != nil {
+			l.reset = s
+		} else {
+			l.applyReset(s, l.planReset(s))
+		}
+	}
+	l.interrupt() // because the old session need not be waited for
 }
 
 // lost notes that a session has ended.

@@ -27,8 +27,8 @@
 // As long as both databases exist, each message has its effect exactly once, in the order of Add: the
 // sender sends unacknowledged messages again, and the inbox drops the numbers that it has. Limits:
 //
-//   - An effect outside of the transaction, such as a mail, may repeat, because the program may die
-//     between the mail and the transaction. Let the transaction store the mail, and send it from there.
+//   - An effect outside of the transaction, such as a mail, may repeat. Let the transaction store the
+//     mail, and send it from there.
 //   - If the receiver's database is lost, the unacknowledged messages come again under new numbers (see
 //     ledger.ResetRenumber), and the effects of the acknowledged ones are gone.
 //   - If the sender's database is lost, its messages are gone. If the sender uses ResumeEpoch, its new
@@ -36,18 +36,17 @@
 //
 // # Damage
 //
-// A disk may change stored data. Data that cannot be verified is reported, and is not deleted:
+// A disk may change stored data. Damaged data is reported, and is not deleted:
 //
-//   - A damaged record does not affect the others: the Ledger reports it with ledger.OutcomeDamaged. The
-//     numbers have a gap there, which [Inbox.TakeAfterGap] accepts and [Inbox.Take] does not.
-//   - All else is an [ErrDamaged] of [Open], [New], [NewInbox] or [Store.Load]: a record that is
-//     missing, a state or an inbox that is lost, a page of bolt that is not as bolt writes it. So is a
-//     damaged page of another bucket, because bolt would write over pages that are in use.
-//   - New and NewInbox make a store or an inbox in an empty database only. In another one a missing
-//     name may be a damaged one, so [Create] and [CreateInbox] are calls of their own.
+//   - A damaged record does not affect the others. The Ledger reports it in each run, with
+//     ledger.OutcomeDamaged. [Store.Load] moves it to a key that begins with "damaged ": to be rid of it,
+//     delete that key. The numbers have a gap there.
+//   - The state is kept twice, so one damaged copy does no harm.
+//   - All else is an [ErrDamaged] of [Open], [New], [NewInbox] or [Store.Load]: a missing record, a lost
+//     state or inbox, or a page that is not as bolt writes it. A damaged page of another bucket counts too,
+//     because bolt would write over pages that are in use.
 //
-// Call New and NewInbox before anything else writes to the database, because bolt may have gone back by
-// one change, and the next write takes the traces away. Without a list of free pages (bolt's
-// NoFreelistSync) a database with so many buckets that their names fill more than one page may have
-// gone back by some changes without a trace.
+// Call New and NewInbox before anything else writes to the database: bolt may have gone back by one change,
+// and the next write removes the traces. With bolt's NoFreelistSync, a database with so many buckets that
+// their names fill more than one page may have gone back by some changes without a trace.
 package boltstore

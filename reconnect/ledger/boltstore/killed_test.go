@@ -124,6 +124,17 @@ func payload(n uint64) []byte {
 	return append(fmt.Appendf(nil, "%d ", n), bytes.Repeat([]byte{'x'}, int(n*37%200))...)
 }
 
+// reporting is a Store that prints each error of Apply.
+type reporting struct{ ledger.Store }
+
+func (s reporting) Apply(c ledger.Change) error {
+	err := s.Store.Apply(c)
+	if err != nil {
+		fmt.Println("error:", err)
+	}
+	return err
+}
+
 // runClient adds messages until it is killed. It goes on after the last that it had added.
 func runClient() error {
 	db, err := openFile("client.db")
@@ -135,13 +146,12 @@ func runClient() error {
 		return err
 	}
 	l, err := ledger.New(&ledger.Options{
-		Store: store, Messages: 32, Encode: encode,
+		Store: reporting{store}, Messages: 32, Encode: encode,
 		OnDone: func(r ledger.Settled) {
 			if r.Outcome != ledger.OutcomeAcknowledged && r.Outcome != ledger.OutcomeLeft {
 				fmt.Println("error: message", r.ID, r.Outcome, r.Err)
 			}
 		},
-		OnStoreError: func(err error) { fmt.Println("error:", err) },
 	})
 	if err != nil {
 		return err

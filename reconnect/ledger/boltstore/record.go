@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
@@ -9,33 +10,28 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
-// A record has the key ID, in 8 bytes. Its value is a seal over the key and the rest, Seq, Added in
-// ns since 1970, the data, and the checksum of the key, which says whether the key of a damaged
-// record is right.
-const (
-	recordHead = 4 + 8 + 8
-	recordTail = 4
-)
+// A record has the key ID, in 8 bytes. Its value is a seal over the key and the rest, ID, Seq, Added in
+// ns since 1970, and the data. The ID in the value says whether the key of a damaged record is right.
+const recordHead = 4 + 8 + 8 + 8
 
 func recordKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
 
 func encodeRecord(key []byte, r ledger.Record) []byte {
-	v := make([]byte, 4, recordHead+len(r.Data)+recordTail)
-	v = binary.BigEndian.AppendUint64(v, r.Seq)
-	v = binary.BigEndian.AppendUint64(v, uint64(r.Added.UnixNano()))
-	v = append(v, r.Data...)
-	v = binary.BigEndian.AppendUint32(v, crc32.Checksum(key, checksums))
-	return seal(key, v)
+	v := make([]byte, 4, recordHead+len(r.Data))
+	for _, n := range []uint64{r.ID, r.Seq, uint64(r.Added.UnixNano())} {
+		v = binary.BigEndian.AppendUint64(v, n)
+	}
+	return seal(key, append(v, r.Data...))
 }
 
 func decodeRecord(key, v []byte) (ledger.Record, bool) {
-	if len(key) != 8 || len(v) < recordHead+recordTail || !sealed(key, v) {
+	if len(v) < recordHead || !bytes.Equal(key, v[4:12]) || !sealed(key, v) {
 		return ledger.Record{}, false
 	}
 	return ledger.Record{
-		ID: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(v[4:]),
-		Added: time.Unix(0, int64(binary.BigEndian.Uint64(v[12:]))),
-		Data:  slices.Clone(v[recordHead : len(v)-recordTail]),
+		ID: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(v[12:]),
+		Added: time.Unix(0, int64(binary.BigEndian.Uint64(v[20:]))),
+		Data:  slices.Clone(v[recordHead:]),
 	}, true
 }
 
@@ -51,23 +47,16 @@ type pair struct {
 
 // id returns the ID, or 0 if the key may be what is damaged.
 func (p pair) id() uint64 {
-	if len(p.key) < 8 || len(p.value) < recordTail ||
-		binary.BigEndian.Uint32(p.value[len(p.value)-recordTail:]) != crc32.Checksum(p.key[:8], checksums) {
+	if len(p.key) < 8 || len(p.value) < 12 || !bytes.Equal(p.key[:8], p.value[4:12]) {
 		return 0
 	}
 	return binary.BigEndian.Uint64(p.key)
 }
 
 // data returns what is left of the data.
-func (p pair) data() []byte {
-	v := p.value[min(recordHead, len(p.value)):]
-	if p.id() != 0 {
-		v = v[:max(0, len(v)-recordTail)]
-	}
-	return v
-}
+func (p pair) data() []byte { return p.value[min(recordHead, len(p.value)):] }
 
-// state is what a Store keeps twice, under stateKeys. A bucket without a change has none.
+// state is what a Store keeps twice, under stateKeys.
 type state struct {
 	ledger.StoreState
 	change  uint64 // how many changes there were; the sequence of the bucket, which is in another page, has it too
@@ -107,8 +96,11 @@ func seal(key, v []byte) []byte {
 	return v
 }
 
+// sealOf returns the checksum in v.
+func sealOf(v []byte) uint64 { return uint64(binary.BigEndian.Uint32(v)) }
+
 // sealed reports whether v has the right checksum.
-func sealed(key, v []byte) bool { return binary.BigEndian.Uint32(v) == checksum(key, v) }
+func sealed(key, v []byte) bool { return sealOf(v) == uint64(checksum(key, v)) }
 
 func checksum(key, v []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, checksums), checksums, v[4:])

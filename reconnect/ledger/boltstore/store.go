@@ -3,7 +3,6 @@ package boltstore
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"slices"
@@ -14,48 +13,31 @@ import (
 	"github.com/redial-go/redial/reconnect/ledger"
 )
 
-// Open is [bolt.Open] for a file that may be damaged. It opens the file to read, walks all pages,
-// and opens it to write if they are sound. Otherwise the error is [ErrDamaged]. Bolt alone trusts the
-// list of free pages, and a damaged one can end the program. Options.Timeout counts twice.
+// Open is [bolt.Open] for a file that may be damaged: it first opens the file to read, and walks all pages.
+// If one is damaged, the error is [ErrDamaged]; bolt.Open could end the program. Options.Timeout counts
+// twice.
 func Open(path string, mode os.FileMode, o *bolt.Options) (*bolt.DB, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-		if err := check(path, mode, o); err != nil {
+		read := *cmp.Or(o, bolt.DefaultOptions)
+		read.ReadOnly, read.PreLoadFreelist, read.InitialMmapSize = true, false, 0
+		db, err := bolt.Open(path, mode, &read)
+		if err == nil {
+			err = walked(db, func(*bolt.Tx, *tree) (bool, error) { return false, nil })
+			db.Close()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
 		}
 	}
 	return bolt.Open(path, mode, o)
 }
 
-// check walks a file.
-func check(path string, mode os.FileMode, o *bolt.Options) error {
-	if o == nil {
-		o = bolt.DefaultOptions
-	}
-	read := *o
-	read.ReadOnly, read.PreLoadFreelist, read.InitialMmapSize = true, false, 0
-	db, err := bolt.Open(path, mode, &read)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return walked(db, func(*bolt.Tx, *tree) (bool, error) { return false, nil })
-}
-
 // Store is a [ledger.Store] in a bolt database, which may hold other things too. Each change is one
 // transaction, which is on the disk when Apply returns, unless the database was opened with NoSync.
 // One Ledger at a time may use it. The caller closes the database, after the Conn is done.
 //
-// A disk may have changed anything in the file, so everything is verified:
-//
-//   - Every record has a checksum. A damaged one is reported and costs itself only. It is never
-//     deleted: Load moves it to a key that begins with "damaged ", and each Load reports it again.
-//     To be rid of it, delete that key from the bucket.
-//   - The state is kept twice, with the number of the records, so that one damaged copy does no
-//     harm, and a record that is missing is an error.
-//   - New and Load walk all pages of the database first, and return [ErrDamaged] if one is not as
-//     bolt writes it.
-//
-// Damage that happens while the database is open may be found only when the database is opened again.
+// A disk may have changed anything in the file, so New and Load verify all pages, and Load verifies all
+// records. Damage that happens while the database is open may be found only when it is opened again.
 type Store struct {
 	db   *bolt.DB
 	name string
@@ -64,65 +46,73 @@ type Store struct {
 var _ ledger.Store = (*Store)(nil)
 
 // New returns the store with this name in db: the bucket of that name, which nothing else may use. In
-// an empty database it makes the store. The error is [ErrDamaged] if the database cannot be walked, and
-// bbolt's ErrBucketNotFound if it has other buckets and not this one: see [Create]. After an error
-// nothing was written.
+// an empty database New makes the store. After an error nothing was written. The error is:
+//
+//   - [ErrDamaged] if a page of the database is damaged.
+//   - bbolt's ErrBucketNotFound if the database has other buckets and not this one: see [Create].
 func New(db *bolt.DB, name string) (*Store, error) { return open(db, name, false) }
 
-// Create makes a store in a database that may have other buckets. The error is bbolt's ErrBucketExists
-// if it has this one. Call it once, when the database is made, because a store whose name is damaged
-// looks as if it had never been made, and an empty store would use its numbers again.
+// Create makes a store in a database that may have other buckets. Call it once, when the database is made:
+// a store whose name is damaged looks as if it had never been made, and a new one would use its numbers
+// again. The error is bbolt's ErrBucketExists if there is a bucket of that name.
 func Create(db *bolt.DB, name string) (*Store, error) { return open(db, name, true) }
 
 func open(db *bolt.DB, name string, create bool) (*Store, error) {
-	if err := openBucket(db, name, create, func(*bolt.Bucket) error { return nil }, nil); err != nil {
+	err := openBucket(db, name, create, func(b *bolt.Bucket, made bool) error {
+		if made {
+			return state{}.apply(b, ledger.Change{})
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("boltstore: open store %q: %w", name, err)
 	}
 	return &Store{db: db, name: name}, nil
 }
 
-// openBucket calls load with a bucket that is there, and fill with one that it makes.
-func openBucket(db *bolt.DB, name string, create bool, load, fill func(*bolt.Bucket) error) error {
+// openBucket calls f with a bucket that is there, or that it makes.
+func openBucket(db *bolt.DB, name string, create bool, f func(b *bolt.Bucket, made bool) error) error {
 	return walked(db, func(tx *bolt.Tx, root *tree) (bool, error) {
 		there := root.buckets[name] != nil
 		switch {
 		case there && create:
 			return false, berrors.ErrBucketExists
 		case there:
-			return false, load(tx.Bucket([]byte(name)))
+			return false, f(tx.Bucket([]byte(name)), false)
 		case !create && len(root.buckets) > 0:
 			return false, fmt.Errorf("%w, and the database is not empty: either the name is damaged, or Create was never called", berrors.ErrBucketNotFound)
 		}
 		b, err := tx.CreateBucket([]byte(name))
-		if err == nil && fill != nil {
-			err = fill(b)
+		if err == nil {
+			err = f(b, true)
 		}
-		return err == nil, err
+		return true, err
 	})
 }
 
-// Load implements [ledger.Store]. It is an error if the state is damaged, if a record is missing, or
-// if the database cannot be walked. If something is damaged that does not count, Load mends it.
+// Load implements [ledger.Store]. It is an error if the database cannot be walked, if the state is lost, or
+// if a record is missing. Load sets damaged records aside, and mends the other damage that does no harm.
 func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []byte, err error)) (ledger.StoreState, error) {
 	var c contents
 	err := walked(s.db, func(tx *bolt.Tx, root *tree) (bool, error) {
 		t := root.buckets[s.name]
-		if t == nil {
-			return false, fmt.Errorf("boltstore: load store %q: %w", s.name, berrors.ErrBucketNotFound)
-		}
-		if t.buckets != nil {
-			return false, fmt.Errorf("%w: store %q has a bucket", ErrDamaged, s.name)
+		switch {
+		case t == nil:
+			return false, berrors.ErrBucketNotFound
+		case t.buckets != nil:
+			return false, fmt.Errorf("%w: the store has a bucket", ErrDamaged)
 		}
 		if err := c.read(tx.Bucket([]byte(s.name))); err != nil {
-			return false, fmt.Errorf("%w, in store %q", err, s.name)
+			return false, err
 		}
-		if c.inPlace() && !t.unordered || s.db.IsReadOnly() {
+		sound := c.fresh == 0 && c.copies == len(stateKeys) && !t.unordered
+		if sound || s.db.IsReadOnly() {
 			return false, nil
 		}
 		return true, c.rewrite(tx, s.name)
 	})
 	if err != nil {
-		return ledger.StoreState{}, err
+		return ledger.StoreState{}, fmt.Errorf("boltstore: load store %q: %w", s.name, err)
 	}
 	for _, r := range c.records { // outside of the transaction, since each may use the database
 		each(r)
@@ -135,8 +125,7 @@ func (s *Store) Load(each func(ledger.Record), damaged func(id uint64, data []by
 
 // contents is everything in a bucket.
 type contents struct {
-	state   state
-	known   bool            // the state was found
+	state   *state          // nil: not found yet
 	copies  int             // of it, under their keys
 	records []ledger.Record // the sound ones, in ascending order
 	sum     uint64          // of their seals
@@ -146,20 +135,19 @@ type contents struct {
 
 // read reads a bucket whose keys may be damaged, so it searches for none.
 func (c *contents) read(b *bolt.Bucket) error {
-	pairs := 0
 	err := b.ForEach(func(k, v []byte) error {
-		pairs++
 		c.take(b, k, v)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if c.state == nil {
+		return errNoState
+	}
 	slices.SortFunc(c.records, func(a, b ledger.Record) int { return cmp.Compare(a.ID, b.ID) })
 	sound, all := uint64(len(c.records)), c.state.records
 	switch {
-	case !c.known && (b.Sequence() > 0 || pairs > 0):
-		return fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
 	case sound+c.fresh < all:
 		return fmt.Errorf("%w: %d of %d records are missing", ErrDamaged, all-sound-c.fresh, all)
 	case sound > all || sound == all && c.sum != c.state.sum:
@@ -171,18 +159,19 @@ func (c *contents) read(b *bolt.Bucket) error {
 // take takes a pair.
 func (c *contents) take(b *bolt.Bucket, k, v []byte) {
 	isState := slices.Contains(stateKeys[:], string(k))
-	if s, ok := decodeState(v); ok && s.change == b.Sequence() {
-		c.state, c.known = s, true
-		if isState {
+	s, ok := decodeState(v)
+	if ok && s.change == b.Sequence() {
+		if c.state = &s; isState {
 			c.copies++
 		}
 		return
-	} else if ok || isState {
+	}
+	if ok || isState {
 		return // a copy that rewrite makes anew
 	}
 	if r, ok := decodeRecord(k, v); ok {
 		c.records = append(c.records, r)
-		c.sum += uint64(binary.BigEndian.Uint32(v))
+		c.sum += sealOf(v)
 		return
 	}
 	key, aside := bytes.CutPrefix(k, []byte(asidePrefix))
@@ -190,11 +179,6 @@ func (c *contents) take(b *bolt.Bucket, k, v []byte) {
 		c.fresh++
 	}
 	c.damaged = append(c.damaged, pair{slices.Clone(key), slices.Clone(v)})
-}
-
-// inPlace reports whether nothing was found that rewrite would mend.
-func (c *contents) inPlace() bool {
-	return c.fresh == 0 && (c.copies == len(stateKeys) || !c.known)
 }
 
 // rewrite makes the bucket anew.
@@ -215,8 +199,7 @@ func (c *contents) rewrite(tx *bolt.Tx, name string) error {
 			return err
 		}
 	}
-	s := state{change: c.state.change}
-	return s.apply(b, ledger.Change{StoreState: c.state.StoreState, Put: c.records})
+	return state{change: c.state.change}.apply(b, ledger.Change{StoreState: c.state.StoreState, Put: c.records})
 }
 
 // Apply implements [ledger.Store].
@@ -238,41 +221,40 @@ func (s *Store) Apply(c ledger.Change) error {
 	return nil
 }
 
+var errNoState = fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+
 // present returns the state in a bucket that was loaded.
 func present(b *bolt.Bucket) (state, error) {
-	if b.Sequence() == 0 {
-		return state{}, nil
-	}
 	for _, key := range stateKeys {
 		if s, ok := decodeState(b.Get([]byte(key))); ok && s.change == b.Sequence() {
 			return s, nil
 		}
 	}
-	return state{}, fmt.Errorf("%w: the last numbers are lost", ErrDamaged)
+	return state{}, errNoState
 }
 
 // apply makes a change in a bucket with the state s.
 func (s state) apply(b *bolt.Bucket, c ledger.Change) error {
-	remove := func(key []byte) {
-		if v := b.Get(key); len(v) >= 4 {
+	replace := func(key, v []byte) error { // nil: by nothing
+		if old := b.Get(key); len(old) >= 4 {
 			s.records--
-			s.sum -= uint64(binary.BigEndian.Uint32(v))
+			s.sum -= sealOf(old)
 		}
+		if v == nil {
+			return b.Delete(key)
+		}
+		s.records++
+		s.sum += sealOf(v)
+		return b.Put(key, v)
 	}
 	for _, id := range c.Delete {
-		key := recordKey(id)
-		remove(key)
-		if err := b.Delete(key); err != nil {
+		if err := replace(recordKey(id), nil); err != nil {
 			return err
 		}
 	}
 	for _, r := range c.Put {
 		key := recordKey(r.ID)
-		remove(key)
-		v := encodeRecord(key, r)
-		s.records++
-		s.sum += uint64(binary.BigEndian.Uint32(v))
-		if err := b.Put(key, v); err != nil {
+		if err := replace(key, encodeRecord(key, r)); err != nil {
 			return err
 		}
 	}
