@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -20,7 +18,7 @@ import (
 //
 //	b, err := bridge.New(&bridge.Options[string, Trade]{
 //		Parse: parseTrade, // a message: which stream, which number
-//		Past:  fetchTrades, // a page of what comes after a cursor
+//		Past:  fetchTrades, // a page of the items after a cursor
 //	})
 //	if err != nil {
 //		return err
@@ -43,9 +41,10 @@ import (
 //		}
 //	}
 //
-// A stream becomes stale in three ways:
+// A stream becomes stale in four ways:
 //
 //   - The number of an item shows that numbers are missing.
+//   - An item has another epoch.
 //   - A seam comes that is not Resumed; for a stream with numbers it must not be Overlapped either.
 //   - [Bridge.Refetch] is called.
 //
@@ -58,42 +57,26 @@ import (
 // snapshot; some changes may then come twice, in the snapshot and after it.
 //
 // One goroutine ranges over Events. Any goroutine may call the other methods.
-//
-// # Where others fail
-//
-// On the left the mistake, on the right what the Bridge does:
-//
-//	a capped page is taken for all of the past (lurker#214)     pages are fetched until they meet the held messages
-//	a failed fetch costs the connection (block/buzz#4990)       the fetch alone is repeated, with growing waits
-//	the past is fetched before the subscription is in force     a fetch begins when the session is ready: AwaitSubscribed
-//	the place is the largest number that was seen               the place stays before a gap
-//	offsets of another epoch are compared (Centrifugo's trap)   another epoch makes the stream stale
-//	duplicates are found by their bytes (pequin/wsc)            duplicates are found by their numbers
-//	held messages have no limit                                 they are bounded: the oldest is fetched instead
-//	one slow or failing stream stops the others                 each stream has a separate hold, fetch and wait
 type Bridge[K comparable, T any] struct {
 	o      Options[K, T]
 	turn   atomic.Bool // a goroutine ranges over Events
 	random *rand.Rand  // for the waits; belongs to that goroutine
+	late   error       // of a call that has not returned within Options.Timeout
 
-	mu       sync.Mutex // guards what follows; never held across I/O, a wait, or a function of the user
-	streams  map[K]*stream[K, T]
-	order    list.List       // the same, in the order in which they began
-	out      []Event[K, T]   // not yet given to the reader
-	retries  []retry[K]      // for OnRetry
-	failures []failure[K, T] // for Policy
-	held     amount          // of all streams
-	fetches  fetches[K, T]   // under way, and to come
-	source   Source          // of the last Events
-	wake     func()          // ends the present Read; nil: there is none
-	stats    Stats           // Streams and Held are not kept here
-}
-
-// retry is a call of OnRetry.
-type retry[K comparable] struct {
-	key  K
-	err  error
-	wait time.Duration
+	mu      sync.Mutex // guards what follows; never held across I/O, a wait, or a function of the user
+	streams map[K]*stream[K, T]
+	order   []*stream[K, T] // the same, in the order in which they began; nil: one was forgotten
+	pending []*stream[K, T] // the part of order that cause has not reached yet
+	cause   error           // of the last cut
+	out     []Event[K, T]   // for the reader
+	given   int             // how many of out the reader has got
+	failure *failure[K, T]  // for Policy; nil: none
+	held    amount          // of all streams
+	fetches fetches[K, T]   // under way, and to come
+	source  Source          // of the last Events
+	wake    func()          // ends the present Read; nil: there is none
+	stats   Stats           // Streams and Held are not kept here
+	visits  int             // of streams, by all, pass and compact: a test limits them
 }
 
 // amount is a number of messages, and of bytes.
@@ -119,9 +102,8 @@ func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bridge[K, T]{o: options, streams: make(map[K]*stream[K, T]), random: backoff.Rand()}
-	b.fetches.pace = options.Pace
-	return b, nil
+	late := fmt.Errorf("not answered within %v: %w", options.Timeout, context.DeadlineExceeded)
+	return &Bridge[K, T]{o: options, late: late, streams: make(map[K]*stream[K, T]), random: backoff.Rand()}, nil
 }
 
 // Events returns the events of a source. An error is the last pair: the cause of ctx, or the error of
@@ -135,7 +117,7 @@ func New[K comparable, T any](o *Options[K, T]) (*Bridge[K, T], error) {
 func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Event[K, T], error] {
 	return func(yield func(Event[K, T], error) bool) {
 		if b.turn.Swap(true) {
-			yield(Event[K, T]{}, errTwoReaders)
+			yield(Event[K, T]{}, errors.New("bridge: Bridge.Events: another goroutine ranges over the events already"))
 			return
 		}
 		defer b.turn.Store(false)
@@ -147,8 +129,6 @@ func (b *Bridge[K, T]) Events(ctx context.Context, source Source) iter.Seq2[Even
 		}
 	}
 }
-
-var errTwoReaders = errors.New("bridge: Bridge.Events: another goroutine ranges over the events already")
 
 // Follow begins a stream at a place that was stored, before a message of the stream has come. The
 // stream is stale until the items after the place were fetched. A zero Cursor is the beginning of the
@@ -162,7 +142,7 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.streams[key] != nil {
-		return errFollowed
+		return errors.New("bridge: Bridge.Follow: the stream has begun already")
 	}
 	s := b.add(key)
 	if s == nil {
@@ -176,8 +156,6 @@ func (b *Bridge[K, T]) Follow(key K, after Cursor) error {
 	b.ring()
 	return nil
 }
-
-var errFollowed = errors.New("bridge: Bridge.Follow: the stream has begun already")
 
 // Refetch fetches a stream once more from its cursor on, because items may be missing: for instance when
 // its subscription is confirmed after the session was ready (see Options.AwaitSubscribed). A stream that
@@ -199,7 +177,10 @@ func (b *Bridge[K, T]) Refetch(key K, session uint64) {
 		s.known, s.numbered = !s.reset, !s.reset
 	}
 	s.subscribed = max(s.subscribed, session)
-	b.refetch(s)
+	b.gap(s, errRefetch, 0)
+	if s.stale {
+		b.subscribed(s)
+	}
 	b.ring()
 }
 
@@ -221,12 +202,12 @@ func (b *Bridge[K, T]) forget(key K) {
 		return
 	}
 	b.drop(s)
-	b.fetches.remove(s)
-	if s.stale {
-		b.stats.Stale--
-	}
+	b.leave(s)
 	delete(b.streams, key)
-	b.order.Remove(s.place)
+	b.order[s.place], s.place = nil, -1
+	if len(b.order) > 2*len(b.streams)+16 && len(b.pending) == 0 {
+		b.compact()
+	}
 	b.ring() // because there may be room now
 }
 
@@ -237,7 +218,7 @@ type Stats struct {
 	Held    int // live messages of all streams that wait for the past
 
 	Fetches uint64 // calls of Past, Snapshot and Ask
-	Failed  uint64 // calls that have failed, or have not brought what was missing
+	Failed  uint64 // calls that failed, or did not bring the missing items
 	Dropped uint64 // live messages for which the hold had no room, so that they are fetched
 }
 

@@ -1,13 +1,5 @@
 package bridge
 
-import (
-	"errors"
-	"fmt"
-	"net/url"
-	"strconv"
-	"strings"
-)
-
 // Cursor is a place in a numbered stream: everything up to Offset has come, and nothing is missing
 // before it. So a Cursor does not move over a gap, whatever comes after it.
 //
@@ -18,7 +10,7 @@ import (
 //	case bridge.PlacementSeen:
 //		// a duplicate
 //	case bridge.PlacementGap:
-//		fetch(at, m.Number) // what is between them; then take m again
+//		fetch(at, m.Number) // the numbers between them; then take m again
 //	case bridge.PlacementNewEpoch:
 //		at = bridge.Cursor{Epoch: m.Epoch} // the server counts anew
 //	}
@@ -42,15 +34,6 @@ const (
 	PlacementNewEpoch                  // the epoch is another one; the Cursor has not changed
 )
 
-func (p Placement) String() string {
-	if int(p) < len(placements) {
-		return placements[p]
-	}
-	return fmt.Sprintf("Placement(%d)", uint8(p))
-}
-
-var placements = [...]string{"next", "seen", "gap", "new epoch"}
-
 // Take says where a number is, and moves the Cursor to the number if it is the next. Take allocates
 // nothing.
 func (c *Cursor) Take(epoch string, number uint64) Placement {
@@ -73,35 +56,3 @@ func (c *Cursor) place(epoch string, first, last uint64) Placement {
 	}
 	return PlacementGap
 }
-
-// String returns the text form: see [Cursor.MarshalText].
-func (c Cursor) String() string {
-	text := strconv.FormatUint(c.Offset, 10)
-	if c.Epoch != "" {
-		text += "@" + url.QueryEscape(c.Epoch)
-	}
-	return text
-}
-
-// MarshalText returns the place as "42@epoch", or "42" if the epoch is empty. The epoch is
-// escaped as in the query of a URL, so that the text has printable ASCII characters only, and
-// no space. The error is nil.
-func (c Cursor) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText sets c to the place that MarshalText has written. After an error c has not
-// changed.
-func (c *Cursor) UnmarshalText(text []byte) error {
-	offset, escaped, _ := strings.Cut(string(text), "@")
-	n, err := strconv.ParseUint(offset, 10, 64)
-	if err != nil {
-		return errBadCursor // without the text, which may be anything
-	}
-	epoch, err := url.QueryUnescape(escaped)
-	if err != nil {
-		return errBadCursor
-	}
-	*c = Cursor{Epoch: epoch, Offset: n}
-	return nil
-}
-
-var errBadCursor = errors.New(`bridge: a cursor is written as "42@epoch" or "42"`)

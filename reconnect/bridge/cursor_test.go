@@ -1,7 +1,6 @@
 package bridge_test
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 
@@ -50,49 +49,6 @@ func TestNumbersAtTheEndOfTheRangeDoNotOverflow(t *testing.T) {
 	require.Equal(t, bridge.PlacementNext, c.Take("", math.MaxUint64))
 	require.Equal(t, bridge.PlacementSeen, c.Take("", math.MaxUint64))
 	require.Equal(t, bridge.Cursor{Offset: math.MaxUint64}, c)
-}
-
-func TestTheTextFormKeepsThePlace(t *testing.T) {
-	for text, c := range map[string]bridge.Cursor{
-		"0":           {},
-		"42":          {Offset: 42},
-		"42@a":        {Epoch: "a", Offset: 42},
-		"7@x%40+y%0A": {Epoch: "x@ y\n", Offset: 7},
-	} {
-		require.Equal(t, text, c.String())
-		var back bridge.Cursor
-		require.NoError(t, back.UnmarshalText([]byte(text)))
-		require.Equal(t, c, back)
-	}
-	data, err := json.Marshal(map[string]bridge.Cursor{"room": {Epoch: "a\xff", Offset: 1}})
-	require.NoError(t, err)
-	require.Equal(t, `{"room":"1@a%FF"}`, string(data))
-}
-
-func TestABadTextIsAnErrorWithoutTheText(t *testing.T) {
-	for _, text := range []string{"", "@a", "-1", "+1", "1.5", "18446744073709551616", "1@%zz", "hush"} {
-		c := bridge.Cursor{Offset: 3}
-		require.EqualError(t, c.UnmarshalText([]byte(text)), `bridge: a cursor is written as "42@epoch" or "42"`)
-		require.Equal(t, bridge.Cursor{Offset: 3}, c)
-	}
-}
-
-func FuzzCursorText(f *testing.F) {
-	f.Add("42@epoch")
-	f.Add("0")
-	f.Add("18446744073709551615@a%40b+c")
-	f.Add("1@%")
-	f.Fuzz(func(t *testing.T, text string) {
-		var c, again bridge.Cursor
-		if c.UnmarshalText([]byte(text)) != nil {
-			require.Equal(t, bridge.Cursor{}, c)
-			return
-		}
-		canonical := c.String()
-		require.NoError(t, again.UnmarshalText([]byte(canonical)))
-		require.Equal(t, c, again)
-		require.Equal(t, canonical, again.String())
-	})
 }
 
 func TestTakeAllocatesNothingInOrder(t *testing.T) {

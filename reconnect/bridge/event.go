@@ -42,8 +42,8 @@ type Event[K comparable, T any] struct {
 	// Item is the item of EventLive, EventPast and EventSnapshot. For the other kinds Key is the
 	// stream, and the numbers are:
 	//
-	//   - EventStale: First and Last are missing, and those between. Last is 0 if it is not known.
-	//   - EventLost: First and Last will never come, nor those between. Last is 0 if it is not known.
+	//   - EventStale: the numbers from First to Last are missing. Last is 0 if it is not known.
+	//   - EventLost: the numbers from First to Last will never come. Last is 0 if it is not known.
 	//   - EventHealed: the stream is complete up to Last.
 	Item[K, T]
 

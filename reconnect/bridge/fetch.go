@@ -3,12 +3,10 @@ package bridge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // fetches are the calls of Past, Snapshot and Ask: those under way, and the streams that wait
@@ -16,10 +14,7 @@ import (
 type fetches[K comparable, T any] struct {
 	queue   queue[K, T]
 	running int
-	pace    budget.Window
-	changed bool           // it may be that one can begin
-	next    time.Time      // when one can begin; zero: it is not a matter of time
-	results []result[K, T] // for absorb
+	results []*job[K, T]   // that have returned, for absorb
 	ended   bool           // no session will be ready any more
 	waiting bool           // a goroutine waits until a session is ready
 	work    sync.WaitGroup // the goroutines
@@ -32,6 +27,9 @@ type job[K comparable, T any] struct {
 	r      Request[K]
 	round  uint64 // of the stream, at the beginning
 	cancel context.CancelFunc
+
+	items []Item[K, T] // the result
+	err   error
 }
 
 type jobKind uint8
@@ -42,13 +40,6 @@ const (
 	snapshotJob
 	askJob
 )
-
-// result is what a job has brought.
-type result[K comparable, T any] struct {
-	job   *job[K, T]
-	items []Item[K, T]
-	err   error
-}
 
 var (
 	errNotReturned = errors.New("bridge: the function called runtime.Goexit and did not return")
@@ -80,47 +71,46 @@ func (b *Bridge[K, T]) asks(s *stream[K, T]) bool { return b.kind(s) == askJob }
 // subscribed notes that live messages of a stream come, so that its fetch may begin.
 func (b *Bridge[K, T]) subscribed(s *stream[K, T]) {
 	s.waits = false
-	if b.asks(s) { // the subscription is expected to bring a snapshot
-		b.setDue(s, time.Now().Add(b.o.Timeout))
-	}
+	b.expect(s) // because the subscription brings one
 	b.enqueue(s)
 }
 
-// refetch is Refetch for a stream that has begun.
-func (b *Bridge[K, T]) refetch(s *stream[K, T]) {
-	b.gap(s, errRefetch, 0)
-	if s.stale {
-		b.subscribed(s)
+// expect gives a snapshot that has to come in the stream the time to come by itself.
+func (b *Bridge[K, T]) expect(s *stream[K, T]) {
+	if b.asks(s) {
+		b.setDue(s, time.Now().Add(b.o.Timeout))
 	}
 }
 
 // enqueue lets a stale stream wait for its fetch.
 func (b *Bridge[K, T]) enqueue(s *stream[K, T]) {
 	switch {
-	case !s.stale || s.waits || s.turn.rank > 0 || s.job != nil || s.hopeless != nil:
+	case !s.stale || s.waits || s.rank > 0 || s.job != nil || s.hopeless != nil:
 		return
 	case b.kind(s) == noJob:
 		b.giveUp(s, errNoPast)
 		return
 	}
 	b.fetches.queue.push(s)
-	b.fetches.changed = true
 }
 
 // setDue sets when the next fetch of a stream may begin; zero: now.
 func (b *Bridge[K, T]) setDue(s *stream[K, T], at time.Time) {
 	s.due = at
-	if s.turn.rank > 0 {
+	if s.rank > 0 {
 		b.fetches.queue.remove(s)
 		b.fetches.queue.push(s)
-		b.fetches.changed = true
 	}
 }
 
-// remove takes a stream out of the queue, and abandons the call for it.
-func (f *fetches[K, T]) remove(s *stream[K, T]) {
-	f.queue.remove(s)
+// leave ends the stale time of a stream, and its fetches.
+func (b *Bridge[K, T]) leave(s *stream[K, T]) {
+	b.fetches.queue.remove(s)
 	s.abandon()
+	if s.stale {
+		s.stale = false
+		b.stats.Stale--
+	}
 }
 
 // abandon cancels the call for a stream, whose result does not count any more.
@@ -131,158 +121,136 @@ func (s *stream[K, T]) abandon() {
 	}
 }
 
-// wanted reports whether a call might begin now if a session is ready.
-func (f *fetches[K, T]) wanted(now time.Time, most int) bool {
-	if f.queue.first() == nil || f.running >= most || f.ended {
-		return false
+// due returns when the next call may begin. It returns false if that is not a matter of time.
+func (f *fetches[K, T]) due(most int) (from time.Time, ok bool) {
+	s, from := f.queue.first()
+	if s == nil || f.running >= most || f.waiting || f.ended {
+		return time.Time{}, false
 	}
-	return f.changed || !f.next.IsZero() && !now.Before(f.next)
+	return from, true
 }
 
-// begin begins the calls for which there is room, and sets when the next one can begin.
-func (b *Bridge[K, T]) begin(ctx context.Context, now time.Time) {
+// start begins the calls for which there is room.
+func (b *Bridge[K, T]) start(ctx context.Context, now time.Time) {
 	f := &b.fetches
-	f.changed, f.next = false, time.Time{}
-	for f.running < b.o.Fetches {
-		s := f.queue.first()
-		if s == nil {
+	for {
+		from, ok := f.due(b.o.Fetches)
+		if !ok || from.After(now) {
 			return
 		}
-		for _, at := range [...]time.Time{s.turn.from, f.pace.At(now)} {
-			if at.After(now) {
-				f.next = at
-				return
-			}
-		}
+		s, _ := f.queue.first()
 		f.queue.remove(s)
-		f.pace.Take(now)
 		f.running++
 		b.stats.Fetches++
-		b.start(ctx, s)
+		ctx, cancel := context.WithTimeoutCause(ctx, b.o.Timeout, b.late)
+		j := &job[K, T]{s: s, kind: b.kind(s), round: s.round, cancel: cancel}
+		j.r = Request[K]{Key: s.key, After: s.cursor, Before: s.hold.first()}
+		s.job = j
+		f.work.Go(func() { b.call(ctx, j) }) // reading.end waits for it
 	}
-}
-
-// start begins a call for s.
-func (b *Bridge[K, T]) start(ctx context.Context, s *stream[K, T]) {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Timeout, fmt.Errorf("not answered within %v: %w", b.o.Timeout, context.DeadlineExceeded))
-	j := &job[K, T]{s: s, kind: b.kind(s), round: s.round, cancel: cancel}
-	j.r = Request[K]{Key: s.key, After: s.cursor, Before: s.hold.first()}
-	s.job = j
-	b.fetches.work.Go(func() { b.call(ctx, j) }) // reading.end waits for it
 }
 
 // call calls the user's function, and leaves the result.
 func (b *Bridge[K, T]) call(ctx context.Context, j *job[K, T]) {
-	defer j.cancel()
-	r := result[K, T]{job: j, err: errNotReturned}
+	err := errNotReturned
 	defer func() {
+		j.cancel()
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		j.err = err
 		b.fetches.running--
-		b.fetches.changed = true
-		b.fetches.results = append(b.fetches.results, r)
+		b.fetches.results = append(b.fetches.results, j)
 		b.ring()
 	}()
-	if !b.wants(j.r.Key) {
-		r.err = errUnwanted
-		return
-	}
-	var items []Item[K, T]
-	var err error
-	switch j.kind {
-	case pastJob:
-		items, err = b.o.Past(ctx, j.r)
-	case snapshotJob:
-		items = make([]Item[K, T], 1)
-		items[0], err = b.o.Snapshot(ctx, j.r.Key)
+	switch {
+	case !b.wants(j.r.Key):
+		err = errUnwanted
+	case j.kind == pastJob:
+		j.items, err = b.o.Past(ctx, j.r)
+	case j.kind == snapshotJob:
+		j.items = make([]Item[K, T], 1)
+		j.items[0], err = b.o.Snapshot(ctx, j.r.Key)
 	default:
 		err = b.o.Ask(ctx, j.r.Key)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
-	r.items, r.err = items, err
 }
 
-// absorb looks at the results.
+// absorb looks at a result.
 func (b *Bridge[K, T]) absorb(now time.Time) {
 	results := b.fetches.results
-	b.fetches.results = nil
-	for _, r := range results {
-		s := r.job.s
-		if s.job != r.job {
-			continue // it was abandoned
-		}
-		s.job = nil
-		switch {
-		case r.err == errUnwanted:
-			b.forget(s.key)
-		case r.job.kind == pastJob:
-			b.page(s, r, now)
-		case r.err != nil:
-			b.failedReset(s, r.err, now)
-		case r.job.kind == askJob:
-			b.wait(s, now.Add(b.o.Timeout)) // until then a snapshot is expected in the stream
-		default:
-			b.snapshot(s, r, now)
-		}
+	last := len(results) - 1
+	j := results[last]
+	results[last], b.fetches.results = nil, results[:last]
+	s := j.s
+	if s.job != j {
+		return // it was abandoned
+	}
+	s.job = nil
+	switch {
+	case j.err == errUnwanted:
+		b.forget(s.key)
+	case j.kind == pastJob:
+		b.page(j, now)
+	case j.err != nil:
+		b.retry(s, j.err, now, b.giveUp)
+	case j.kind == askJob:
+		b.wait(s, now.Add(b.o.Timeout)) // until then a snapshot is expected in the stream
+	default:
+		b.snapshot(j, now)
 	}
 }
 
-// failedReset notes that there is no snapshot.
-func (b *Bridge[K, T]) failedReset(s *stream[K, T], err error, now time.Time) {
-	b.stats.Failed++
-	b.retry(s, err, now, b.giveUp)
-}
-
 // snapshot takes a snapshot that was fetched, if it is of use.
-func (b *Bridge[K, T]) snapshot(s *stream[K, T], r result[K, T], now time.Time) {
-	it := r.items[0]
+func (b *Bridge[K, T]) snapshot(j *job[K, T], now time.Time) {
+	s, it := j.s, j.items[0]
 	it.Key, it.Snapshot = s.key, true
 	same := it.Epoch == s.epochNow()
+	var wrong error
 	switch {
 	case it.Last == 0 && s.hold.first() > 1: // what is held cannot follow it
-		b.failedReset(s, errNoNumber, now)
-		return
+		wrong = errNoNumber
 	case it.Last == 0:
 	case s.known && it.Epoch == s.cursor.Epoch && (!same || it.Last < s.cursor.Offset):
-		if !b.lacks(s, now) {
-			s.reset = s.stale // because the server may count anew, without an epoch
-			b.failedReset(s, errOldSnapshot, now)
-			return
+		if b.lacks(s, now) {
+			b.drop(s) // the numbers have gone back
+			s.head = 0
+		} else {
+			wrong, s.reset = errOldSnapshot, s.stale // because the server may count anew, without an epoch
 		}
-		b.drop(s) // the numbers have gone back
-		s.head = 0
 	case same && b.o.Past == nil && it.Last < s.head && (s.hold.first() == 0 || it.Last+1 < s.hold.first()):
-		b.failedReset(s, errFarSnapshot, now)
+		wrong = errFarSnapshot
+	}
+	if wrong != nil {
+		b.retry(s, wrong, now, b.giveUp)
 		return
 	}
 	s.failed = nil
 	b.accept(s, heldItem[K, T]{item: it})
-	b.settle(s, r.job.round)
+	b.settle(s, j.round)
 }
 
 // page takes a page of the past.
-func (b *Bridge[K, T]) page(s *stream[K, T], r result[K, T], now time.Time) {
-	end := errors.Is(r.err, io.EOF)
-	if r.err == nil || end {
-		r.err = nil
-		for i := range r.items {
-			if r.items[i].Last == 0 {
-				r.err = errNoNumber
-			}
+func (b *Bridge[K, T]) page(j *job[K, T], now time.Time) {
+	s, err, end := j.s, j.err, errors.Is(j.err, io.EOF)
+	if err == nil || end {
+		err = nil
+		if slices.ContainsFunc(j.items, func(it Item[K, T]) bool { return it.Last == 0 }) {
+			err = errNoNumber
 		}
 	}
-	if r.err != nil {
+	if errors.Is(err, ErrTooOld) {
 		b.stats.Failed++
-		if errors.Is(r.err, ErrTooOld) {
-			b.tooOld(s, r.err)
-			return
-		}
-		b.retry(s, r.err, now, b.tooOld)
+		b.tooOld(s, err)
 		return
 	}
-	fresh, turned := b.insert(s, r.items)
+	if err != nil {
+		b.retry(s, err, now, b.tooOld)
+		return
+	}
+	fresh, turned := b.insert(s, j.items)
 	if turned {
 		return
 	}
@@ -292,14 +260,13 @@ func (b *Bridge[K, T]) page(s *stream[K, T], r result[K, T], now time.Time) {
 	switch open := s.open(); {
 	case b.close(s): // the pages have met the live messages
 	case !open && (end || !fresh):
-		b.settle(s, r.job.round)
+		b.settle(s, j.round)
 	case !open || fresh:
 		s.failed, s.lacking = nil, time.Time{}
 		b.wait(s, time.Time{})
 	case b.lacks(s, now):
 		b.tooOld(s, errNotThere)
 	default:
-		b.stats.Failed++
 		b.retry(s, errNotThere, now, b.tooOld)
 	}
 }

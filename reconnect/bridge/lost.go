@@ -14,8 +14,11 @@ func (b *Bridge[K, T]) giveUp(s *stream[K, T], err error) {
 // lose tells the reader what is lost, as soon as it is known, and goes on after it.
 func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 	lost := Event[K, T]{Kind: EventLost, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch}, Err: s.hopeless}
-	if !s.numbered {
-		b.loseChanges(s, lost)
+	if !s.numbered { // the next items are taken without a number
+		b.push(lost)
+		s.known, s.reset, s.apart = false, false, false
+		b.drain(s)
+		b.heal(s)
 		return
 	}
 	first := s.hold.first()
@@ -49,13 +52,5 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 		b.wait(s, time.Time{})
 		return
 	}
-	b.heal(s)
-}
-
-// loseChanges is lose for a stream whose items have no numbers.
-func (b *Bridge[K, T]) loseChanges(s *stream[K, T], lost Event[K, T]) {
-	b.push(lost)
-	s.known, s.reset, s.apart = false, false, false
-	b.drain(s)
 	b.heal(s)
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // Options are the options of [New]. Parse must be set. Without Past, Snapshot and Ask a Bridge only
@@ -86,9 +86,6 @@ type Options[K comparable, T any] struct {
 	// Default: 4. Negative: an error.
 	Fetches int
 
-	// Pace limits how many of these calls begin in any interval. Default: no limit.
-	Pace budget.Window
-
 	// Timeout is the limit on one call of Past, Snapshot or Ask. Default: 10 s. Negative: an
 	// error.
 	Timeout time.Duration
@@ -124,49 +121,26 @@ type Request[K comparable] struct {
 	Before uint64
 }
 
-func (o *Options[K, T]) withDefaults() (Options[K, T], error) {
-	if o == nil {
-		return Options[K, T]{}, errors.New("bridge: Options.Parse is missing")
+func (o *Options[K, T]) withDefaults() (d Options[K, T], err error) {
+	if o == nil || o.Parse == nil {
+		return d, errors.New("bridge: Options.Parse is missing")
 	}
-	d := *o
-	if err := d.validate(); err != nil {
-		return d, err
-	}
-	d.Messages = orDefault(d.Messages, 4096)
-	d.Bytes = orDefault(d.Bytes, 16<<20)
-	d.Fetches = orDefault(d.Fetches, 4)
-	d.Streams = orDefault(d.Streams, 1<<16)
-	d.Timeout = orDefault(d.Timeout, 10*time.Second)
-	d.Patience = max(orDefault(d.Patience, 10*time.Second), 0)
-	if d.Policy == nil {
-		d.Policy = backoff.Default()
-	}
-	return d, nil
-}
-
-func (o *Options[K, T]) validate() error {
-	for name, n := range map[string]int{"Messages": o.Messages, "Bytes": o.Bytes, "Fetches": o.Fetches, "Streams": o.Streams} {
+	d = *o
+	for name, n := range map[string]int{"Messages": d.Messages, "Bytes": d.Bytes, "Fetches": d.Fetches, "Streams": d.Streams} {
 		if n < 0 {
-			return fmt.Errorf("bridge: Options.%s: %d is negative", name, n)
+			return d, fmt.Errorf("bridge: Options.%s: %d is negative", name, n)
 		}
 	}
 	switch {
-	case o.Parse == nil:
-		return errors.New("bridge: Options.Parse is missing")
-	case o.Timeout < 0:
-		return fmt.Errorf("bridge: Options.Timeout: %v is negative", o.Timeout)
-	case o.Snapshot != nil && o.Ask != nil:
-		return errors.New("bridge: Options.Snapshot and Ask: set one of them: Snapshot returns a snapshot, Ask has it sent in the stream")
+	case d.Timeout < 0:
+		return d, fmt.Errorf("bridge: Options.Timeout: %v is negative", d.Timeout)
+	case d.Snapshot != nil && d.Ask != nil:
+		return d, errors.New("bridge: Options.Snapshot and Ask: set one of them: Snapshot returns a snapshot, Ask has it sent in the stream")
 	}
-	if err := o.Pace.Validate(); err != nil {
-		return fmt.Errorf("bridge: Options.Pace: %w", err)
-	}
-	return nil
-}
-
-func orDefault[N int | time.Duration](n, d N) N {
-	if n == 0 {
-		return d
-	}
-	return n
+	d.Messages, d.Bytes = cmp.Or(d.Messages, 4096), cmp.Or(d.Bytes, 16<<20)
+	d.Fetches, d.Streams = cmp.Or(d.Fetches, 4), cmp.Or(d.Streams, 1<<16)
+	d.Timeout = cmp.Or(d.Timeout, 10*time.Second)
+	d.Patience = max(cmp.Or(d.Patience, 10*time.Second), 0)
+	d.Policy = cmp.Or(d.Policy, backoff.Default())
+	return d, nil
 }

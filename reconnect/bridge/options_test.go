@@ -7,20 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/bridge"
-	"github.com/redial-go/redial/reconnect/budget"
 )
 
 func TestWrongOptionsAreNamed(t *testing.T) {
 	p := &store{}
 	for want, o := range map[string]*options{
-		"Parse is missing":                 {},
-		"Options.Messages: -1":             {Parse: parseItem, Messages: -1},
-		"Options.Bytes: -1":                {Parse: parseItem, Bytes: -1},
-		"Options.Fetches: -1":              {Parse: parseItem, Fetches: -1},
-		"Options.Streams: -1":              {Parse: parseItem, Streams: -1},
-		"Options.Timeout: -1s":             {Parse: parseItem, Timeout: -time.Second},
-		"Options.Snapshot and Ask":         {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
-		"Options.Pace: budget: Window.Per": {Parse: parseItem, Pace: budget.Window{N: 1}},
+		"Parse is missing":         {},
+		"Options.Messages: -1":     {Parse: parseItem, Messages: -1},
+		"Options.Bytes: -1":        {Parse: parseItem, Bytes: -1},
+		"Options.Fetches: -1":      {Parse: parseItem, Fetches: -1},
+		"Options.Streams: -1":      {Parse: parseItem, Streams: -1},
+		"Options.Timeout: -1s":     {Parse: parseItem, Timeout: -time.Second},
+		"Options.Snapshot and Ask": {Parse: parseItem, Snapshot: p.snapshot, Ask: p.ask},
 	} {
 		_, err := bridge.New(o)
 		require.ErrorContains(t, err, want)

@@ -9,8 +9,7 @@ import (
 	"github.com/redial-go/redial/reconnect"
 )
 
-// reading is one loop over the events of a Bridge. Its fields belong to the goroutine of the
-// loop, except as mu says.
+// reading is one loop over the events of a Bridge. Its fields belong to the goroutine of the loop.
 type reading[K comparable, T any] struct {
 	*Bridge[K, T]
 	user   context.Context // of the caller
@@ -18,34 +17,27 @@ type reading[K comparable, T any] struct {
 	stop   context.CancelFunc // ends life
 	life   context.Context    // of all calls of Past, Snapshot and Ask
 
-	read   context.Context // of the present Read; another goroutine may end it while it holds mu
+	read   context.Context // of the present Read
 	cancel context.CancelFunc
-	until  time.Time     // when read ends by itself; zero: never
-	events []Event[K, T] // that yield gets
-	taken  int           // how many of them it has got
-	free   []Event[K, T] // the memory of the events that were given last
+	until  time.Time // when read ends by itself; zero: never
 }
 
-// begin begins the loop. What an earlier one has left goes on.
+// begin begins the loop. Work that an earlier loop has left goes on.
 func (r *reading[K, T]) begin() {
 	r.life, r.stop = context.WithCancel(r.user)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := r.Bridge.source; last != nil && (!reflect.ValueOf(last).Comparable() || last != r.source) {
-		for s := range r.all {
-			s.changed = 0 // its sessions are counted anew
-			r.gap(s, ErrBegins, 0)
-		}
+		r.cut(ErrBegins)
 	}
 	r.Bridge.source = r.source
-	r.fetches.changed, r.fetches.ended = true, false
+	r.fetches.ended = false
 }
 
 // end ends the calls under way, and waits for them. Their streams wait for the next loop.
 func (r *reading[K, T]) end() {
 	r.mu.Lock()
 	r.wake = nil
-	r.giveBack()
 	r.mu.Unlock()
 	r.stop()
 	if r.cancel != nil {
@@ -54,7 +46,7 @@ func (r *reading[K, T]) end() {
 	r.fetches.work.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fetches.results, r.failures = nil, nil
+	r.fetches.results, r.failure = nil, nil
 	for s := range r.all {
 		s.job = nil
 		r.enqueue(s) // if it is stale
@@ -65,34 +57,103 @@ func (r *reading[K, T]) end() {
 // that ends the stream.
 func (r *reading[K, T]) loop(yield func(Event[K, T], error) bool) error {
 	for {
-		if !r.prepare(yield) {
-			return nil
-		}
-		m, err := r.source.Read(r.read, nil)
-		if err == nil {
-			r.message(m)
-			continue
-		}
-		if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
-			r.mu.Lock()
-			r.seam(seam)
-			r.mu.Unlock()
-			continue
-		}
-		switch {
-		case !r.interrupted(err):
-			return err
-		case r.user.Err() != nil:
-			return context.Cause(r.user)
+		switch e, do := r.next(); do {
+		case decide:
+			r.decide()
+		case give:
+			if !yield(e, nil) {
+				return nil
+			}
+		case fetch:
+			r.fetch()
+		case read:
+			if err := r.receive(); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// interrupted reports whether err, of a Read, says that the context of the Read has ended. Another
-// error counts even if the context has ended in the same moment: the source may not repeat it.
-func (r *reading[K, T]) interrupted(err error) bool {
+// todo is what the loop does next.
+type todo uint8
+
+const (
+	decide todo = iota // about a failure
+	give               // an event
+	fetch              // a stream
+	read               // what the source has
+)
+
+// next returns what to do next, and the event to give.
+func (r *reading[K, T]) next() (e Event[K, T], do todo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := &r.fetches
+	for len(f.results) > 0 && r.failure == nil {
+		r.absorb(time.Now())
+	}
+	for len(r.pending) > 0 && r.failure == nil && len(r.out) == 0 {
+		r.pass()
+	}
+	switch from, ok := f.due(r.o.Fetches); {
+	case r.failure != nil:
+		return e, decide
+	case r.given < len(r.out):
+		e, r.out[r.given] = r.out[r.given], e
+		if r.given++; r.given == len(r.out) {
+			r.given, r.out = 0, r.out[:0]
+			if cap(r.out) > 16 {
+				r.out = nil // so that an idle Bridge is small
+			}
+		}
+		return e, give
+	case ok && !from.After(time.Now()):
+		return e, fetch
+	default:
+		r.arm(from)
+		return e, read
+	}
+}
+
+// arm makes the context of the next Read, which ends at a time, unless that is zero. The caller holds mu.
+func (r *reading[K, T]) arm(until time.Time) {
+	if r.read != nil && r.read.Err() == nil && r.until == until {
+		return
+	}
+	if r.cancel != nil {
+		r.cancel()
+	}
+	if r.until = until; until.IsZero() {
+		r.read, r.cancel = context.WithCancel(r.user)
+	} else {
+		r.read, r.cancel = context.WithDeadline(r.user, until)
+	}
+	r.wake = r.cancel
+}
+
+// receive reads once. It returns the error that ends the loop.
+func (r *reading[K, T]) receive() error {
+	m, err := r.source.Read(r.read, nil)
+	if err == nil {
+		r.message(m)
+		return nil
+	}
+	if seam, ok := errors.AsType[*reconnect.Seam](err); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seam(seam)
+		return nil
+	}
+	// An error that is not of the context counts even if the context has ended in the same moment: the
+	// source may not repeat it.
 	ended := r.read.Err()
-	return ended != nil && (errors.Is(err, ended) || errors.Is(err, context.Cause(r.read)))
+	switch {
+	case ended == nil || !errors.Is(err, ended) && !errors.Is(err, context.Cause(r.read)):
+		return err
+	case r.user.Err() != nil:
+		return context.Cause(r.user)
+	}
+	return nil
 }
 
 // message takes a message.
@@ -111,118 +172,14 @@ func (r *reading[K, T]) message(m reconnect.Message) {
 	r.Bridge.message(m, it)
 }
 
-// prepare gives the reader all events that are there, begins fetches, and makes the context of
-// the next Read. It returns false if the reader has enough.
-func (r *reading[K, T]) prepare(yield func(Event[K, T], error) bool) bool {
-	for {
-		r.absorb()
-		retries, wants := r.collect()
-		for _, c := range retries {
-			r.o.OnRetry(c.key, c.err, c.wait)
-		}
-		for r.taken < len(r.events) {
-			r.taken++
-			if !yield(r.events[r.taken-1], nil) {
-				return false
-			}
-		}
-		r.recycle()
-		if wants {
-			r.fetch()
-		}
-		if r.arm() {
-			return true
-		}
-	}
-}
-
-// absorb looks at the results of the calls.
-func (r *reading[K, T]) absorb() {
-	r.mu.Lock()
-	if len(r.fetches.results) > 0 {
-		r.Bridge.absorb(time.Now())
-	}
-	failed := len(r.failures) > 0
-	r.mu.Unlock()
-	if failed {
-		r.decide()
-	}
-}
-
-// collect takes the events that are there for the reader. It returns the calls of OnRetry that are
-// to be made, and whether a fetch might begin.
-func (r *reading[K, T]) collect() (retries []retry[K], wants bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fetches.queue.first() != nil {
-		wants = r.fetches.wanted(time.Now(), r.o.Fetches)
-	}
-	r.events, r.taken, r.out = r.out, 0, r.free
-	retries, r.retries = r.retries, nil
-	r.free = nil
-	return retries, wants
-}
-
-// recycle keeps the memory of events that were given to the reader, if it is little.
-func (r *reading[K, T]) recycle() {
-	if cap(r.events) <= 16 {
-		clear(r.events)
-		r.free = r.events[:0]
-	}
-	r.events, r.taken = nil, 0
-}
-
-// giveBack keeps the events that the reader has not taken, also if a function of the user has
-// ended the loop. The caller holds mu.
-func (r *reading[K, T]) giveBack() {
-	if rest := r.events[r.taken:]; len(rest) > 0 {
-		r.out = append(append([]Event[K, T](nil), rest...), r.out...)
-	}
-	r.events, r.taken = nil, 0
-}
-
-// arm makes the context of the next Read. It returns false if there is something to do before.
-func (r *reading[K, T]) arm() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f := &r.fetches
-	if len(r.out) > 0 || len(f.results) > 0 || f.changed && f.wanted(time.Now(), r.o.Fetches) && !f.waiting {
-		return false
-	}
-	next := f.next
-	if f.queue.first() == nil || f.running >= r.o.Fetches || f.waiting || f.ended {
-		next = time.Time{} // nothing waits for that time, or for something else before it
-	}
-	if r.read == nil || r.read.Err() != nil || r.until != next {
-		if r.cancel != nil {
-			r.cancel()
-		}
-		if r.until = next; next.IsZero() {
-			r.read, r.cancel = context.WithCancel(r.user)
-		} else {
-			r.read, r.cancel = context.WithDeadline(r.user, r.until)
-		}
-		r.wake = r.cancel
-	}
-	return true
-}
-
 // fetch begins fetches, or has the loop wake when a session is ready.
 func (r *reading[K, T]) fetch() {
 	ready := r.source.State() == reconnect.StateReady
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ready {
-		r.Bridge.begin(r.life, time.Now())
-	} else {
-		r.awaitReady()
-	}
-}
-
-// awaitReady has the loop wake when a session is ready. The caller holds mu.
-func (r *reading[K, T]) awaitReady() {
 	f := &r.fetches
-	if f.waiting {
+	if ready {
+		r.start(r.life, time.Now())
 		return
 	}
 	f.waiting = true
@@ -230,7 +187,7 @@ func (r *reading[K, T]) awaitReady() {
 		err := r.source.Await(r.life, reconnect.StateReady)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		f.waiting, f.changed, f.ended = false, true, err != nil // Read says why
+		f.waiting, f.ended = false, err != nil // Read says why
 		r.ring()
 	})
 }

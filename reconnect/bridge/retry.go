@@ -20,51 +20,46 @@ type failure[K comparable, T any] struct {
 
 // retry has a call for s repeated after a wait, on which decide decides.
 func (b *Bridge[K, T]) retry(s *stream[K, T], err error, now time.Time, last func(*stream[K, T], error)) {
+	b.stats.Failed++
 	if s.failed == nil {
 		s.failed = new(schedule.Outage)
 		s.failed.Begin(now)
 	}
-	b.failures = append(b.failures, failure[K, T]{s, s.failed, s.round, now, err, last})
+	b.failure = &failure[K, T]{s, s.failed, s.round, now, err, last}
 }
 
-// decide asks Policy when the calls that have failed are repeated. It runs in the goroutine of the
-// loop, without the lock.
+// decide asks Policy when the call that has failed is repeated. It runs in the goroutine of the loop,
+// without the lock.
 func (b *Bridge[K, T]) decide() {
-	for {
-		b.mu.Lock()
-		if len(b.failures) == 0 {
-			b.failures = nil
-			b.mu.Unlock()
-			return
-		}
-		f := b.failures[0]
-		b.failures = b.failures[1:]
-		b.mu.Unlock()
-
-		step, ok := f.outage.Next(b.o.Policy, backoff.Classify(f.err), f.now, b.random)
-		b.mu.Lock()
-		b.apply(f, f.outage.History().Verdict.RetryAfter+step.Wait, ok)
-		b.mu.Unlock()
+	b.mu.Lock()
+	f := b.failure
+	b.failure = nil
+	b.mu.Unlock()
+	step, again := f.outage.Next(b.o.Policy, backoff.Classify(f.err), f.now, b.random)
+	wait := f.outage.History().Verdict.RetryAfter + step.Wait
+	if b.repeat(f, &wait, again) && b.o.OnRetry != nil {
+		b.o.OnRetry(f.s.key, f.err, wait)
 	}
 }
 
-// apply does what was decided, unless the stream does not need it any more. The caller holds mu.
-func (b *Bridge[K, T]) apply(f failure[K, T], wait time.Duration, ok bool) {
+// repeat does what was decided, unless the stream does not need it any more. It shortens wait to what is
+// left of Patience, and reports whether the call will be repeated after it.
+func (b *Bridge[K, T]) repeat(f *failure[K, T], wait *time.Duration, again bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	s := f.s
 	switch {
 	case b.streams[s.key] != s || !s.stale || s.failed != f.outage:
-		return
-	case !ok && s.round == f.round:
+		return false
+	case !again && s.round == f.round:
 		f.last(s, f.err)
-		return
-	case !ok: // there is a new reason to ask
+		return false
+	case !again: // there is a new reason to ask
 		b.enqueue(s)
-		return
+		return false
 	case f.err == errNotThere || f.err == errOldSnapshot: // then Patience has begun
-		wait = min(wait, max(b.o.Patience-f.now.Sub(s.lacking), 0))
+		*wait = min(*wait, max(b.o.Patience-f.now.Sub(s.lacking), 0))
 	}
-	if b.o.OnRetry != nil {
-		b.retries = append(b.retries, retry[K]{s.key, f.err, wait})
-	}
-	b.wait(s, f.now.Add(wait))
+	b.wait(s, f.now.Add(*wait))
+	return true
 }

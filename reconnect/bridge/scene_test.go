@@ -231,7 +231,11 @@ type store struct {
 
 // past is Options.Past.
 func (p *store) past(ctx context.Context, r bridge.Request[string]) ([]item, error) {
-	p.s.note(fmt.Sprint(r.Key, " after ", r.After))
+	call := fmt.Sprint(r.Key, " after ", r.After.Offset)
+	if r.After.Epoch != "" {
+		call += "@" + r.After.Epoch
+	}
+	p.s.note(call)
 	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"container/list"
 	"slices"
 	"time"
 
@@ -12,13 +11,13 @@ import (
 // stream is one stream of a Bridge, whose mu guards it.
 type stream[K comparable, T any] struct {
 	key      K
-	place    *list.Element // in Bridge.order
-	cursor   Cursor        // what was given to the reader is complete up to here
-	known    bool          // there is a cursor
-	numbered bool          // its items have numbers
-	stale    bool          // something may be missing
-	reset    bool          // only a snapshot can mend that
-	hopeless error         // nothing can mend that, so that what is missing is lost; nil: something can
+	place    int    // in Bridge.order
+	cursor   Cursor // what was given to the reader is complete up to here
+	known    bool   // there is a cursor
+	numbered bool   // its items have numbers
+	stale    bool   // something may be missing
+	reset    bool   // only a snapshot can mend that
+	hopeless error  // nothing can mend that, so that what is missing is lost; nil: something can
 
 	hold  hold[K, T]
 	epoch string // of what is held, if it is apart
@@ -36,7 +35,7 @@ type stream[K comparable, T any] struct {
 	// The fetches of the stream. See fetch.go.
 	round   uint64           // counts the reasons to fetch; a fetch serves those before its beginning
 	waits   bool             // for a live message, or for Refetch
-	turn    turn             // in the queue
+	rank    int              // index in the queue, plus 1; 0: the stream is not in the queue
 	due     time.Time        // when the next fetch may begin; zero: now; see setDue
 	job     *job[K, T]       // under way; nil: none
 	failed  *schedule.Outage // the failures in a row; nil: none
@@ -52,18 +51,28 @@ func (b *Bridge[K, T]) add(key K) *stream[K, T] {
 	if len(b.streams) >= b.o.Streams {
 		return nil
 	}
-	s := &stream[K, T]{key: key}
+	s := &stream[K, T]{key: key, place: len(b.order)}
 	b.streams[key] = s
-	s.place = b.order.PushBack(s)
+	b.order = append(b.order, s)
 	return s
 }
 
-// all calls yield with each stream, in the order in which they began.
+// all calls yield with each stream, in the order in which they began. None may be forgotten meanwhile.
 func (b *Bridge[K, T]) all(yield func(*stream[K, T]) bool) {
-	for e := b.order.Front(); e != nil; e = e.Next() {
-		if !yield(e.Value.(*stream[K, T])) {
+	for _, s := range b.order {
+		b.visits++
+		if s != nil && !yield(s) {
 			return
 		}
+	}
+}
+
+// compact removes what was forgotten from order.
+func (b *Bridge[K, T]) compact() {
+	b.visits += len(b.order)
+	b.order = slices.DeleteFunc(b.order, func(s *stream[K, T]) bool { return s == nil })
+	for i, s := range b.order {
+		s.place = i
 	}
 }
 
@@ -89,8 +98,8 @@ func (b *Bridge[K, T]) message(m reconnect.Message, it Item[K, T]) {
 	case it.Snapshot && it.Last > 0 && s.outdated(&n):
 	case it.Snapshot:
 		b.accept(s, n)
-		if s.stale && b.asks(s) {
-			b.setDue(s, time.Now().Add(b.o.Timeout))
+		if s.stale {
+			b.expect(s)
 		}
 		b.settle(s, s.round)
 	case it.Last == 0 && (s.numbered || !s.stale):
@@ -130,7 +139,9 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 			b.close(s)
 		}
 	case PlacementSeen:
-		b.repeated(s)
+		if s.seen++; s.seen == maxSeen {
+			b.push(Event[K, T]{Kind: EventOther, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
+		}
 	case PlacementNewEpoch:
 		if b.turnOver(s, it.Epoch, n.session); s.apart {
 			b.await(s, n)
@@ -155,9 +166,7 @@ func (b *Bridge[K, T]) begins(s *stream[K, T], it *Item[K, T]) {
 	if s.stale {
 		return
 	}
-	if b.asks(s) { // the subscription is expected to bring a snapshot
-		b.setDue(s, time.Now().Add(b.o.Timeout))
-	}
+	b.expect(s) // because the subscription brings one
 	b.gap(s, ErrBegins, 0)
 }
 
@@ -180,13 +189,6 @@ func (b *Bridge[K, T]) await(s *stream[K, T], n heldItem[K, T]) {
 	b.hold(s, n)
 	if s.hopeless != nil {
 		b.lose(s)
-	}
-}
-
-// repeated counts a live message that has come before.
-func (b *Bridge[K, T]) repeated(s *stream[K, T]) {
-	if s.seen++; s.seen == maxSeen {
-		b.push(Event[K, T]{Kind: EventOther, Item: Item[K, T]{Key: s.key}, Err: ErrOnlySeen})
 	}
 }
 
@@ -289,20 +291,38 @@ func (b *Bridge[K, T]) gap(s *stream[K, T], cause error, last uint64) {
 // them.
 func (b *Bridge[K, T]) seam(seam *reconnect.Seam) {
 	b.push(Event[K, T]{Kind: EventOther, Session: seam.Session, Err: seam})
-	if seam.Refetch && seam.Lost == 0 && seam.Dropped == 0 {
+	switch {
+	case seam.Refetch && seam.Lost == 0 && seam.Dropped == 0:
 		b.marked()
-		return
+	case !seam.Resumed:
+		b.cut(seam)
 	}
-	if seam.Resumed {
-		return
+}
+
+// cut has every stream passed before the next Read.
+func (b *Bridge[K, T]) cut(cause error) {
+	b.cause, b.pending = cause, b.order
+	b.fetches.queue.heap = slices.Grow(b.fetches.queue.heap, len(b.streams))
+}
+
+// pass takes the next stream that is pending. The reader gets its event before the next stream is taken,
+// so that the events of many streams need no memory.
+func (b *Bridge[K, T]) pass() {
+	s := b.pending[0]
+	if b.pending = b.pending[1:]; len(b.pending) == 0 {
+		b.pending = nil // so that a forgotten stream is not kept
 	}
-	b.out = slices.Grow(b.out, len(b.streams))
-	for s := range b.all {
-		if seam.Overlapped && seam.Dropped == 0 && s.numbered {
-			s.replaced = true
-		} else {
-			b.gap(s, seam, 0)
+	b.visits++
+	seam, ok := b.cause.(*reconnect.Seam)
+	switch {
+	case s == nil || s.place < 0: // it was forgotten
+	case ok && seam.Overlapped && seam.Dropped == 0 && s.numbered:
+		s.replaced = true
+	default:
+		if !ok {
+			s.changed = 0 // another source counts its sessions anew
 		}
+		b.gap(s, b.cause, 0)
 	}
 }
 
@@ -343,11 +363,8 @@ func (b *Bridge[K, T]) settle(s *stream[K, T], round uint64) {
 
 // heal ends the gap of a stream.
 func (b *Bridge[K, T]) heal(s *stream[K, T]) {
-	b.fetches.remove(s)
-	if s.stale {
-		b.stats.Stale--
-	}
-	s.stale, s.waits, s.reset, s.hopeless, s.failed = false, false, false, nil, nil
+	b.leave(s)
+	s.waits, s.reset, s.hopeless, s.failed = false, false, nil, nil
 	s.due, s.lacking, s.pages = time.Time{}, time.Time{}, 0
 	b.push(Event[K, T]{Kind: EventHealed, Item: Item[K, T]{Key: s.key, Epoch: s.cursor.Epoch, Last: s.cursor.Offset}})
 }
