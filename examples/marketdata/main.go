@@ -42,10 +42,7 @@ func run(ctx context.Context, args []string, s command.Streams) error {
 	if err := command.Parse(flags, args, s); err != nil {
 		return err
 	}
-	page, err := debug.New(nil)
-	if err != nil {
-		return err
-	}
+	page := debug.New(nil)
 	defer page.Close()
 	if *address != "" {
 		at, err := page.Listen(*address)

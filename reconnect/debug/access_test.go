@@ -10,9 +10,7 @@ import (
 )
 
 func newPage(t *testing.T, o *Options) *Page {
-	t.Helper()
-	p, err := New(o)
-	require.NoError(t, err)
+	p := New(o)
 	t.Cleanup(func() { p.Close() })
 	return p
 }

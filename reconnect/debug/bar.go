@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// bar draws sessions: one column for each, with the time for which it was ready above the axis,
-// and the time before that for which none was below it. Both are on a logarithmic scale.
-type bar struct {
-	sessions []sessionInfo // the oldest first
-	away     seconds       // for how long no session is ready; 0: one is
-}
-
 // In units of the drawing.
 const (
 	barStep   = 5                            // from one column to the next
@@ -25,17 +18,16 @@ const (
 	barDown   = barHeight - barAxis - 1 // the deepest
 )
 
-// SVG returns the drawing. It has numbers and fixed words only.
-func (b bar) SVG() template.HTML {
-	paths := map[string]*strings.Builder{}
+// Bar draws the sessions: one column for each, with the time for which the session was ready above the
+// axis, and the time before that for which none was below it. Both are on a logarithmic scale. The
+// drawing has numbers and fixed words only.
+func (c *connInfo) Bar() template.HTML {
+	paths := map[string]string{}
 	column := func(class string, i int, height int) {
-		if paths[class] == nil {
-			paths[class] = new(strings.Builder)
-		}
-		fmt.Fprintf(paths[class], "M%d %dv%d", i*barStep+2, barAxis, -height)
+		paths[class] += fmt.Sprintf("M%d %dv%d", i*barStep+2, barAxis, -height)
 	}
-	first := sessionsKept - len(b.sessions) // the newest stand at the right
-	for i, s := range b.sessions {
+	first := sessionsKept - len(c.bar) // the newest stand at the right
+	for i, s := range c.bar {
 		class, height := "up", scale(s.Up, 6*time.Hour, barUp)
 		switch {
 		case s.Live && s.Up > 0:
@@ -50,14 +42,14 @@ func (b bar) SVG() template.HTML {
 			column("away", first+i, -scale(s.Away, time.Hour, barDown))
 		}
 	}
-	if b.away > 0 {
-		column("gone", sessionsKept, -scale(b.away, time.Hour, barDown))
+	if !c.AwaySince.IsZero() {
+		column("gone", sessionsKept, -scale(seconds(time.Since(c.AwaySince)), time.Hour, barDown))
 	}
 	var svg strings.Builder
 	fmt.Fprintf(&svg, `<svg class="bar" viewBox="0 0 %d %d" role="img" aria-label="%s"><path class="axis" d="M0 %d.5h%d"/>`,
-		barWidth, barHeight, b.label(), barAxis, barWidth)
+		barWidth, barHeight, c.label(), barAxis, barWidth)
 	for _, class := range []string{"up", "now", "planned", "failed", "away", "gone"} {
-		if p := paths[class]; p != nil {
+		if p := paths[class]; p != "" {
 			fmt.Fprintf(&svg, `<path class="%s" d="%s"/>`, class, p)
 		}
 	}
@@ -67,19 +59,20 @@ func (b bar) SVG() template.HTML {
 
 // label describes the past in words. The present session is left out, so that the label does not
 // change all the time.
-func (b bar) label() string {
+func (c *connInfo) label() string {
 	var up, away seconds
 	never := 0
-	for _, s := range b.sessions {
+	for _, s := range c.bar {
 		away += s.Away
-		if !s.Live {
-			up += s.Up
+		if s.Live {
+			continue
 		}
-		if s.Up == 0 && !s.Live {
+		up += s.Up
+		if s.Up == 0 {
 			never++
 		}
 	}
-	text := fmt.Sprintf("%d sessions, those before were ready for %v and away for %v", len(b.sessions), up, away)
+	text := fmt.Sprintf("%d sessions, those before were ready for %v and away for %v", len(c.bar), up, away)
 	if never > 0 {
 		text += fmt.Sprintf(", %d never ready", never)
 	}

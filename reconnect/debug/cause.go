@@ -9,35 +9,29 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// causeInfo is the record cause of the JSON.
+// causeInfo is the record cause of the JSON. It does not change.
 type causeInfo struct {
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason"`
 	Text   string    `json:"text,omitempty"`
 }
 
-// cause is a causeInfo as the Page keeps it.
-type cause struct {
-	at     int64 // Unix nanoseconds; 0: there was none
-	reason backoff.Reason
-	text   string
-}
-
-// cause returns the cause that the Page keeps for err. It calls Options.Describe.
-func (p *Page) cause(err error, at time.Time) cause {
+// cause returns the cause for err, or nil if err is nil. It calls Options.Describe.
+func (p *Page) cause(err error, at time.Time) *causeInfo {
 	if err == nil {
-		return cause{}
+		return nil
 	}
 	return p.causeOf(err, reasonOf(err), at)
 }
 
 // causeOf is cause for an err whose reason is known.
-func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) cause {
+func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) *causeInfo {
 	text := ""
 	switch {
 	case p.o.Describe != nil:
@@ -45,17 +39,9 @@ func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) cause {
 	case reason == backoff.ReasonShutdown || reason == backoff.ReasonRedial || reason == backoff.ReasonRotated:
 		text = reasonTexts[reason] // whatever the peer has done last
 	default:
-		text = describe(err)
+		text = describe(err, reason)
 	}
-	return cause{at.UnixNano(), reason, clean(text)}
-}
-
-// public returns c as it is shown, or nil if there is none.
-func (c cause) public() *causeInfo {
-	if c.at == 0 {
-		return nil
-	}
-	return &causeInfo{Time: time.Unix(0, c.at), Reason: c.reason.String(), Text: c.text}
+	return &causeInfo{Time: at, Reason: reason.String(), Text: clean(text)}
 }
 
 // reasonOf is [backoff.ReasonOf], which does not know the errors of package conn.
@@ -69,40 +55,36 @@ func reasonOf(err error) backoff.Reason {
 	return backoff.ReasonOf(err)
 }
 
-const protocolText = "the peer broke the rules of the protocol"
+// has reports whether err is an E or wraps one.
+func has[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
 
 // describe returns the text of err by default. It uses types and codes of err, and no text that
 // it does not know.
-func describe(err error) string {
-	var status interface {
-		error
-		StatusCode() int
-	}
-	var closed interface {
-		error
-		CloseCode() int
-	}
+func describe(err error, reason backoff.Reason) string {
+	var tooBig *conn.TooBigError
+	var slow *conn.SlowMessageError
+	var status interface{ StatusCode() int }
+	var closed interface{ CloseCode() int }
 	var errno syscall.Errno
 	switch {
-	case has[*conn.ProtocolError](err):
-		return protocolText
-	case has[*conn.TooBigError](err):
-		return first[*conn.TooBigError](err).Error() // it holds only a number
-	case has[*conn.SlowMessageError](err):
-		return first[*conn.SlowMessageError](err).Error()
+	case errors.As(err, &tooBig):
+		return tooBig.Error() // it holds only a number
+	case errors.As(err, &slow):
+		return slow.Error() // likewise
+	case has[*conn.ProtocolError](err): // whose close code is not the peer's
 	case errors.Is(err, backoff.ErrGaveUp):
 		return "the policy gave up"
 	case errors.As(err, &status) && status.StatusCode() != 0:
 		return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status.StatusCode(), http.StatusText(status.StatusCode())))
 	case errors.As(err, &closed) && closed.CloseCode() > 0:
 		return closeText(closed.CloseCode())
-	}
-	reason := reasonOf(err)
-	switch {
 	case reason == backoff.ReasonOther && errors.Is(err, context.Canceled):
 		return "canceled"
 	case (reason == backoff.ReasonRefused || reason == backoff.ReasonLocal || reason == backoff.ReasonNetwork) && errors.As(err, &errno):
-		return clean(errno.Error()) // the text of the operating system
+		return errno.Error() // the text of the operating system
 	}
 	return reasonTexts[reason]
 }
@@ -135,7 +117,7 @@ var reasonTexts = map[backoff.Reason]string{
 	backoff.ReasonStalled:    "no message came for too long",
 	backoff.ReasonSlowReader: "the program read too slowly",
 	backoff.ReasonOpen:       "the session was not ready in time",
-	backoff.ReasonProtocol:   protocolText,
+	backoff.ReasonProtocol:   "the peer broke the rules of the protocol",
 	backoff.ReasonHangup:     "the peer hung up without a close frame",
 	backoff.ReasonDNS:        "the name of the host was not resolved",
 	backoff.ReasonTLS:        "TLS: a certificate, or an alert",
@@ -145,41 +127,24 @@ var reasonTexts = map[backoff.Reason]string{
 	backoff.ReasonNetwork:    "an error of the network",
 }
 
-// has reports whether err is an E or wraps one.
-func has[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// first returns the E in err.
-func first[E error](err error) E {
-	e, _ := errors.AsType[E](err)
-	return e
-}
-
 // maxText is how many bytes are kept of any text.
 const maxText = 200
 
 // clean returns s on one line, cut at maxText bytes, without characters that a terminal or a
 // page could take for more than text.
 func clean(s string) string {
-	plain := true
-	for i := 0; plain && i < len(s); i++ {
-		plain = s[i] >= ' ' && s[i] < 0x7f
-	}
-	if plain && len(s) <= maxText {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, s)
+	if len(s) <= maxText {
 		return s
 	}
-	var b strings.Builder
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			r = '\uFFFD'
-		}
-		if b.Len()+len(string(r)) > maxText-len("…") {
-			b.WriteString("…")
-			break
-		}
-		b.WriteRune(r)
+	cut := maxText - len("…")
+	for !utf8.RuneStart(s[cut]) {
+		cut--
 	}
-	return b.String()
+	return s[:cut] + "…"
 }

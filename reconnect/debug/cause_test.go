@@ -44,8 +44,8 @@ func TestACauseIsMadeOfTypesAndCodes(t *testing.T) {
 		"other: another error: the program's log may have its text": errors.New(s),
 		"other: the policy gave up":                                 fmt.Errorf(s+": %w", backoff.ErrGaveUp),
 	} {
-		text := describe(err)
-		require.Equal(t, want, reasonOf(err).String()+": "+text)
+		reason := reasonOf(err)
+		require.Equal(t, want, reason.String()+": "+describe(err, reason))
 	}
 }
 

@@ -2,18 +2,16 @@
 //
 // # Usage
 //
-//	page, err := debug.New(nil)
-//	if err != nil {
-//		return err // an option is wrong
-//	}
+//	page := debug.New(nil)
 //	defer page.Close()
 //	page.Register("feed", feed, nil) // a reconnect.Conn
 //	url, err := page.Listen(":6060") // on 127.0.0.1; or mount the page, an http.Handler, where you like
 //
 // RegisterGate and RegisterBreaker show gates and breakers, and RegisterValues shows values of the
 // program. Nothing is shown that was not registered, and nothing is global. In a browser the page
-// updates itself; without JavaScript the page reloads itself. Programs get the same as JSON, by ?json
-// or with [Page.Vars] by expvar.
+// updates itself; without JavaScript the page reloads itself every 5 s. 16 open pages are updated at a
+// time; a page beyond that says so and tries again. Programs get the same as JSON, by ?json or with
+// [Page.Vars] by expvar.
 //
 // # What it shows
 //
@@ -36,8 +34,8 @@
 //	session_start session_ready session_done  rotate_start rotate_done rotate_failed
 //	wait kicked  probe_done probe_failed  slow_handler overdue  end
 //
-// Several answered probes in a row are one event. The end of a wait has an event only if the wait was
-// cut short.
+// Several answered probes in a row are one event. The end of a wait is an event only if the wait was cut
+// short.
 //
 // # JSON
 //
@@ -67,7 +65,7 @@
 //	conn
 //		id              names the Conn for as long as the Page lives
 //		name            as registered
-//		endpoint?       Conn.Endpoint at Register, or what Options.Endpoint made of it
+//		endpoint?       Conn.Endpoint at Register, or the result of Options.Endpoint
 //		condition       ended, away, flapping, ready or closed: see counts
 //		state           connecting, opening, ready, waiting or closed
 //		at_gate?        the Conn waits at the gate
@@ -95,7 +93,7 @@
 //	cause
 //		time           when the dial failed or the session ended
 //		reason         a backoff.Reason, such as close_restart
-//		text?          what Options.Describe makes of the error
+//		text?          the result of Options.Describe
 //	session
 //		session        its number
 //		start          when it was dialed; if it was ready at Register: when it became ready
@@ -156,18 +154,9 @@
 // # Cost
 //
 // A Conn that is not registered costs nothing. A registration of a Conn without other hooks takes
-// about 1.3 kB, and grows with the events to 8.5 kB when both rings are full, plus the texts that
-// Options.Describe returns (64-bit; TestARegistrationIsSmall). A message costs nothing; an event
-// costs a few copies under a lock that is held for no longer. A page of a hundred among ten thousand
-// Conns has 110 kB and allocates 2 MB; an update that finds nothing new allocates 1.7 MB
-// (TestTenThousandConnsAreCheap). Only open pages are updated, every 250 ms at most.
-//
-// # Where others fail, and what this does
-//
-//	a registry that is global, filled by an import (x/net/trace, pprof)  explicit; nothing is imported for its effect
-//	open to the network unless the program prevents it (expvar)          loopback clients, loopback names, no proxies
-//	any web page reads it through the browser (DNS rebinding)            the Host header counts; other sites are refused
-//	a thousand rows, in order of their birth (/connz, channelz)          the worst first, searched and paged in the program
-//	texts of the peer are shown as they came                             types and codes; text only if asked for
-//	only the present is shown                                            32 sessions and 64 events, bounded
+// about 1.3 kB, and grows with the events to 10.6 kB, plus the texts that Options.Describe returns
+// (64-bit; TestARegistrationIsSmall). A message costs nothing; an event costs a few copies under a lock
+// that is held for no longer. A page of a hundred among ten thousand Conns has 120 kB and allocates
+// 1.5 MB; an update that finds nothing new allocates 1.3 MB and takes 20 ms
+// (TestTenThousandConnsAreCheap). Only open pages are updated, every 500 ms.
 package debug

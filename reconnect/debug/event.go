@@ -2,6 +2,7 @@ package debug
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -20,135 +21,65 @@ type eventInfo struct {
 	Text    string    `json:"text"`
 }
 
-// kind is the kind of an event.
-type kind uint8
-
-const (
-	gateStart kind = iota
-	gateDone
-	gateFailed
-	dialStart
-	dialDone
-	dialFailed
-	dialHung
-	addressIgnored
-	sessionStart
-	sessionReady
-	sessionDone
-	rotateStart
-	rotateDone
-	rotateFailed
-	wait
-	kicked
-	probeDone
-	probeFailed
-	slowHandler
-	overdue
-	ended
-)
-
-var kinds = [...]string{
-	"gate_start", "gate_done", "gate_failed", "dial_start", "dial_done", "dial_failed", "dial_hung", "address_ignored", "session_start",
-	"session_ready", "session_done", "rotate_start", "rotate_done", "rotate_failed", "wait", "kicked", "probe_done", "probe_failed",
-	"slow_handler", "overdue", "end",
-}
-
-func (k kind) String() string { return kinds[k] }
-
 // event is an eventInfo as the Page keeps it.
 type event struct {
-	at      int64         // Unix nanoseconds
-	took    time.Duration // eventInfo.Took
-	more    time.Duration // of a wait: the part that the server asked for; of sessionDone: for how long it was ready; of sessionStart: the downtime
-	session uint64
-	text    string // of the cause; of overdue: the function
-	try     uint32
-	count   uint32 // 0 stands for 1
-	kind    kind
-	reason  backoff.Reason
-	class   backoff.Class
-	failed  bool // there is a reason
+	at         int64 // Unix nanoseconds
+	kind       *kind
+	took, more time.Duration
+	session    uint64
+	cause      *causeInfo // nil: none. Of overdue: the function
+	try, count uint32
+	class      backoff.Class // of a wait
 }
+
+// kind is a kind of events: its name in the JSON and its sentence for people, in which the words in
+// braces stand for fields of the event. Some names have several sentences.
+type kind struct{ name, text string }
+
+var (
+	gateStart      = &kind{"gate_start", "waits at the gate"}
+	gateDone       = &kind{"gate_done", "let through the gate after {took}"}
+	gateFailed     = &kind{"gate_failed", "not let through the gate after {took}: {cause}"}
+	dialStart      = &kind{"dial_start", "try {try} begins, limit {took}"}
+	dialDone       = &kind{"dial_done", "try {try} is connected after {took}"}
+	dialFailed     = &kind{"dial_failed", "try {try} has failed after {took}: {cause}"}
+	dialHung       = &kind{"dial_hung", "try {try} was not answered for {took}: it is kept, and another one begins"}
+	addressIgnored = &kind{"address_ignored", "the address that the server advised was not followed: {cause}"}
+	sessionStart   = &kind{"session_start", "session {session} begins"}
+	sessionBack    = &kind{"session_start", "session {session} begins, {more} after the loss"}
+	sessionReady   = &kind{"session_ready", "session {session} is ready"}
+	sessionDone    = &kind{"session_done", "session {session} has ended, ready for {more}: {cause}"}
+	sessionVain    = &kind{"session_done", "session {session} was never ready and has ended: {cause}"}
+	rotateStart    = &kind{"rotate_start", "session {session} is to be replaced: {cause}"}
+	rotateDone     = &kind{"rotate_done", "session {session} was replaced within {took}"}
+	rotateFailed   = &kind{"rotate_failed", "session {session} was not replaced: {cause}"}
+	waitStart      = &kind{"wait", "waits for {took} before try {try}"}
+	waitAsked      = &kind{"wait", "waits for {took} before try {try}, {more} of it because the server asked for that"}
+	kicked         = &kind{"kicked", "the wait was cut short after {took}"}
+	probeDone      = &kind{"probe_done", "a probe was answered after {took}"}
+	probesDone     = &kind{"probe_done", "{count} probes were answered, the last after {took}"}
+	probeFailed    = &kind{"probe_failed", "a probe has failed after {took}: {cause}"}
+	slowHandler    = &kind{"slow_handler", "OnMessage has run for {took}"}
+	overdue        = &kind{"overdue", "{cause} is overdue by {took}"}
+	ended          = &kind{"end", "it has ended: {cause}"}
+)
 
 // public returns e as it is shown.
 func (e *event) public() eventInfo {
 	r := eventInfo{
-		Time: time.Unix(0, e.at), Kind: e.kind.String(), Session: e.session, Try: int(e.try), Took: seconds(e.took), Count: int(e.count),
-		Text: e.sentence(),
+		Time: time.Unix(0, e.at), Kind: e.kind.name, Session: e.session, Try: int(e.try), Took: seconds(e.took), Count: int(e.count),
 	}
-	if e.failed {
-		r.Reason = e.reason.String()
+	cause := ""
+	if e.cause != nil {
+		r.Reason, cause = e.cause.Reason, e.cause.Text
 	}
-	if e.kind == wait {
+	r.Text = strings.NewReplacer("{session}", fmt.Sprint(e.session), "{try}", fmt.Sprint(e.try), "{count}", number(e.count),
+		"{took}", r.Took.String(), "{more}", seconds(e.more).String(), "{cause}", cause).Replace(e.kind.text)
+	if e.kind.name == waitStart.name {
 		r.Verdict = e.class.String()
+		if e.class != backoff.ClassOK {
+			r.Text += " (verdict: " + r.Verdict + ")"
+		}
 	}
 	return r
-}
-
-// sentence returns e for people.
-func (e *event) sentence() string {
-	took, more := seconds(e.took), seconds(e.more)
-	switch e.kind {
-	case gateStart:
-		return "waits at the gate"
-	case gateDone:
-		return fmt.Sprintf("let through the gate after %v", took)
-	case gateFailed:
-		return fmt.Sprintf("not let through the gate after %v: %s", took, e.text)
-	case dialStart:
-		return fmt.Sprintf("try %d begins, limit %v", e.try, took)
-	case dialDone:
-		return fmt.Sprintf("try %d is connected after %v", e.try, took)
-	case dialFailed:
-		return fmt.Sprintf("try %d has failed after %v: %s", e.try, took, e.text)
-	case dialHung:
-		return fmt.Sprintf("try %d was not answered for %v: it is kept, and another one begins", e.try, took)
-	case addressIgnored:
-		return "the address that the server advised was not followed: " + e.text
-	case sessionStart:
-		if e.more > 0 {
-			return fmt.Sprintf("session %d begins, %v after the loss", e.session, more)
-		}
-		return fmt.Sprintf("session %d begins", e.session)
-	case sessionReady:
-		return fmt.Sprintf("session %d is ready", e.session)
-	case sessionDone:
-		if e.more == 0 {
-			return fmt.Sprintf("session %d was never ready and has ended: %s", e.session, e.text)
-		}
-		return fmt.Sprintf("session %d has ended, ready for %v: %s", e.session, more, e.text)
-	case rotateStart:
-		return fmt.Sprintf("session %d is to be replaced: %s", e.session, e.text)
-	case rotateDone:
-		return fmt.Sprintf("session %d was replaced within %v", e.session, took)
-	case rotateFailed:
-		return fmt.Sprintf("session %d was not replaced: %s", e.session, e.text)
-	case wait:
-		return e.waitSentence()
-	case kicked:
-		return fmt.Sprintf("the wait was cut short after %v", took)
-	case probeDone:
-		if e.count > 1 {
-			return fmt.Sprintf("%s probes were answered, the last after %v", number(int(e.count)), took)
-		}
-		return fmt.Sprintf("a probe was answered after %v", took)
-	case probeFailed:
-		return fmt.Sprintf("a probe has failed after %v: %s", took, e.text)
-	case slowHandler:
-		return fmt.Sprintf("OnMessage has run for %v", took)
-	case overdue:
-		return fmt.Sprintf("%s is overdue by %v", e.text, took)
-	}
-	return "it has ended: " + e.text
-}
-
-func (e *event) waitSentence() string {
-	text := fmt.Sprintf("waits for %v before try %d", seconds(e.took), e.try)
-	if e.more > 0 {
-		text += fmt.Sprintf(", %v of it because the server asked for that", seconds(e.more))
-	}
-	if e.class != backoff.ClassOK {
-		text += fmt.Sprintf(" (verdict: %v)", e.class)
-	}
-	return text
 }

@@ -30,10 +30,7 @@ func Example() {
 	}
 	defer feed.Close()
 
-	page, err := debug.New(&debug.Options{Title: "my program"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	page := debug.New(&debug.Options{Title: "my program"})
 	defer page.Close()
 	page.Register("feed", feed, nil)
 	url, err := page.Listen(":0") // open it in a browser

@@ -30,7 +30,7 @@ func (p *Page) Listen(address string) (url string, err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.isClosed {
+	if p.closed() {
 		_ = listener.Close()
 		return "", fmt.Errorf("debug: the page is closed: %w", net.ErrClosed)
 	}

@@ -2,8 +2,9 @@ package debug
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,50 +13,45 @@ import (
 // and the script of the page puts its parts in their places.
 
 const (
-	streamLimit = 5 * time.Second  // for one write: a browser that does not read loses its stream
-	streamAlive = 15 * time.Second // a sign of life while nothing changes, so that a lost browser is noticed
+	streamsMost  = 16                     // a page beyond that says so and tries again
+	streamPeriod = 500 * time.Millisecond // between two updates
+	streamLimit  = 5 * time.Second        // for one write: a browser that does not read loses its stream
+	streamAlive  = 15 * time.Second       // a sign of life while nothing changes, so that a lost browser is noticed
 )
 
-// message is one event. Parts that have not changed are left out.
+// message is one event.
 type message struct {
 	Boot  string            `json:"boot"`
-	Now   int64             `json:"now"` // Unix milliseconds
-	Parts map[string]string `json:"parts,omitempty"`
-	Order []string          `json:"order,omitzero"` // the elements of all rows, in order; nil: as before, or there are none
-	Rows  map[string]string `json:"rows,omitempty"`
+	Now   int64             `json:"now"`             // Unix milliseconds
+	Parts map[string]string `json:"parts,omitempty"` // by the element: the parts and rows that have changed
+	Order []string          `json:"order,omitzero"`  // the elements of all rows, in order; nil: as before, or there are none
 }
 
 // stream is what one open page has.
 type stream struct {
 	page  *Page
 	q     *query
-	parts map[string]string
-	rows  map[string]string
+	parts map[string]string // nil: nothing yet
 	order []string
-	began bool
 }
 
 // enter takes a place for a stream. It returns false if there is none.
 func (p *Page) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.closing:
-		return false
-	default:
-	}
-	select {
-	case p.streams <- struct{}{}:
-		p.running.Add(1)
-		return true
-	default:
+	if p.closed() || p.streams == streamsMost {
 		return false
 	}
+	p.streams++
+	p.running.Add(1)
+	return true
 }
 
 // leave gives a place back.
 func (p *Page) leave() {
-	<-p.streams
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams--
 	p.running.Done()
 }
 
@@ -63,7 +59,7 @@ func (p *Page) leave() {
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request, q *query) {
 	if !p.enter() {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many pages are open: debug.Options.Streams is the limit", http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("too many pages are open: %d at most are updated", streamsMost), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.leave()
@@ -73,7 +69,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request, q *query) {
 	}
 	s := &stream{page: p, q: q}
 	control := http.NewResponseController(w)
-	tick := time.NewTicker(p.o.Interval)
+	tick := time.NewTicker(streamPeriod)
 	defer tick.Stop()
 	quiet := time.Now()
 	for {
@@ -92,7 +88,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request, q *query) {
 		case <-tick.C:
 		case <-r.Context().Done():
 			return
-		case <-p.closing:
+		case <-p.ctx.Done():
 			return
 		}
 	}
@@ -101,63 +97,45 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request, q *query) {
 // next returns the event that brings the browser to what is true now, nil if nothing has changed.
 func (s *stream) next(now time.Time) []byte {
 	v := s.page.view(s.q, now)
-	m := message{Boot: s.page.boot, Now: now.UnixMilli()}
-	if v.Detail {
-		s.part(&m, v, "detail")
-	} else {
-		for _, name := range []string{"summary", "others", "pager"} {
-			s.part(&m, v, name)
+	all, order := s.render(v)
+	m := message{Boot: s.page.boot, Now: now.UnixMilli(), Parts: map[string]string{}}
+	for id, html := range all {
+		if old, ok := s.parts[id]; !ok || old != html {
+			m.Parts[id] = html
 		}
-		s.table(&m, v)
 	}
-	if s.began && m.Parts == nil && m.Order == nil {
+	if s.parts == nil || !slices.Equal(order, s.order) {
+		m.Order = order
+	}
+	if s.parts != nil && len(m.Parts) == 0 && m.Order == nil {
 		return nil
 	}
-	s.began = true
-	data, err := json.Marshal(m)
-	if err != nil {
-		return nil // strings and numbers have no such error
-	}
+	s.parts, s.order = all, order
+	data, _ := json.Marshal(m) // strings and numbers have no error
 	return append(append([]byte("data: "), data...), "\n\n"...)
 }
 
-// part adds a part of the page, if it has changed.
-func (s *stream) part(m *message, v *view, name string) {
-	var b strings.Builder
-	render(&b, parts, name, v)
-	html := b.String()
-	if old, ok := s.parts[name]; ok && old == html {
-		return
-	}
-	if s.parts == nil {
-		s.parts = map[string]string{}
-	}
-	if m.Parts == nil {
-		m.Parts = map[string]string{}
-	}
-	s.parts[name], m.Parts[name] = html, html
-}
-
-// table adds the rows that have changed, and the order of all if there are such rows or the
-// order is another.
-func (s *stream) table(m *message, v *view) {
-	rows, order := make(map[string]string, len(v.Rows)), make([]string, len(v.Rows))
-	same := s.began && len(order) == len(s.order)
-	for i, r := range v.Rows {
+// render returns the parts of the page, with the rows, and the order of the rows.
+func (s *stream) render(v *view) (all map[string]string, order []string) {
+	all = map[string]string{}
+	add := func(id, name string, data any) {
 		var b strings.Builder
-		render(&b, parts, "row", r)
-		id, html := "c"+strconv.FormatUint(r.ID, 10), b.String()
-		order[i], rows[id] = id, html
-		same = same && s.order[i] == id
-		if old, ok := s.rows[id]; !ok || old != html {
-			if m.Rows == nil {
-				m.Rows = map[string]string{}
-			}
-			m.Rows[id] = html
-		}
+		render(&b, parts, name, data)
+		all[id] = b.String()
 	}
-	if !same || m.Rows != nil {
-		m.Order = order
+	if v.Detail {
+		add("detail", "detail", v)
+		return all, nil
 	}
-	s.rows, s.order = rows, order
+	for _, name := range []string{"summary", "others", "pager"} {
+		add(name, name, v)
+	}
+	order = []string{}
+	for i := range v.Conns {
+		c := &v.Conns[i]
+		id := fmt.Sprintf("c%d", c.ID)
+		add(id, "row", c)
+		order = append(order, id)
+	}
+	return all, order
 }

@@ -1,17 +1,15 @@
 package debug
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // Options are the options of [New]. A nil *Options is fine.
 type Options struct {
-	// Title stands at the top of the page, so that the pages of several programs can be told
-	// apart. Default: the name of the program's file.
+	// Title stands at the top of the page and tells the pages of several programs apart. Default:
+	// the name of the program's file.
 	Title string
 
 	// Allow reports whether a request may see the page. Allow must be safe for concurrent use. To
@@ -32,36 +30,14 @@ type Options struct {
 	// then take care of Describe as well, because the errors of package dialer have the path.
 	// Default: the endpoint as it is.
 	Endpoint func(endpoint string) string
-
-	// Keep is how long a Conn that has ended is still shown. 256 such Conns are shown at most.
-	// Default: 10 min. Negative: a Conn that has ended is forgotten at once.
-	Keep time.Duration
-
-	// Interval is the time between two updates of a page that is open in a browser. Default:
-	// 500 ms. Less than 250 ms counts as 250 ms. Negative: an error.
-	Interval time.Duration
-
-	// Streams is how many open pages are updated at a time. A page beyond that says so and tries
-	// again. Default: 16. Negative: no page is updated; pages reload every 5 s, which clears a
-	// search that was not sent yet and may scroll to the top.
-	Streams int
 }
 
-const (
-	keepDefault     = 10 * time.Minute
-	intervalDefault = 500 * time.Millisecond
-	intervalLeast   = 250 * time.Millisecond
-	streamsDefault  = 16
-)
-
-// withDefaults returns a copy of o with the default in the place of each field that is zero.
-func (o *Options) withDefaults() (*Options, error) {
+// withDefaults returns a copy of o with the default in the place of each field that is zero, except
+// Describe.
+func (o *Options) withDefaults() *Options {
 	var r Options
 	if o != nil {
 		r = *o
-	}
-	if r.Interval < 0 {
-		return nil, fmt.Errorf("debug: Options.Interval: %v is negative", r.Interval)
 	}
 	if r.Title == "" {
 		r.Title = filepath.Base(os.Args[0])
@@ -72,17 +48,6 @@ func (o *Options) withDefaults() (*Options, error) {
 	if r.Endpoint == nil {
 		r.Endpoint = func(endpoint string) string { return endpoint }
 	}
-	if r.Keep == 0 {
-		r.Keep = keepDefault
-	}
-	if r.Interval == 0 {
-		r.Interval = intervalDefault
-	}
-	r.Interval = max(r.Interval, intervalLeast)
-	if r.Streams == 0 {
-		r.Streams = streamsDefault
-	}
-	r.Streams = max(r.Streams, 0)
 	r.Title = clean(r.Title)
-	return &r, nil
+	return &r
 }

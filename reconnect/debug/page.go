@@ -1,11 +1,12 @@
 package debug
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
@@ -27,21 +28,16 @@ import (
 // A Page keeps no Conn open and ends none.
 type Page struct {
 	o       *Options
-	boot    string // names this Page, so that a browser notices that the program was restarted
-	closing chan struct{}
-	version atomic.Uint64 // is raised by each event, and with each Conn that comes or goes
-	running sync.WaitGroup
-	streams chan struct{} // holds a token for each stream
-
-	look sync.Mutex // guards the fields of ranking; it is taken before mu
+	boot    string          // names this Page, so that a browser notices that the program was restarted
+	ctx     context.Context // ends with Close
+	close   context.CancelFunc
+	running sync.WaitGroup // the servers and the streams
 
 	mu       sync.Mutex // guards what follows
-	ranking  *ranking   // nil: it must be made, so that it does not keep a Conn that was forgotten
-	isClosed bool
+	streams  int
 	lastID   uint64
 	conns    map[uint64]*watched
-	past     []*watched  // of conns, those that have ended, in the order of their ends
-	forget   *time.Timer // calls sweep when the first of past is to be forgotten; nil: not needed yet
+	past     []*watched // of conns, those that have ended, in the order of their ends
 	gates    []*source[*budget.Gate]
 	breakers []*source[*budget.Breaker]
 	groups   []*source[func() []Value]
@@ -66,35 +62,32 @@ type ConnOptions struct {
 	Subscriptions func() (wanted, held int)
 }
 
-// endedKept is how many Conns that have ended are shown.
-const endedKept = 256
+// A Conn that has ended is shown for pastKept, and the last endedKept of them are shown.
+const (
+	pastKept  = 10 * time.Minute
+	endedKept = 256
+)
 
-// New returns a Page that shows nothing yet. Close it at the end of the program. The error names the
-// option that is wrong.
-func New(o *Options) (*Page, error) {
-	options, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &Page{
-		o: options, boot: rand.Text(), closing: make(chan struct{}), conns: map[uint64]*watched{},
-		streams: make(chan struct{}, options.Streams), // one token for each
-	}, nil
+// New returns a Page that shows nothing yet. Close it at the end of the program.
+func New(o *Options) *Page {
+	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}}
+	p.ctx, p.close = context.WithCancel(context.Background())
+	return p
 }
 
 // Register shows c under a name, from its next event on, until unregister is called. Several Conns may
 // have the same name. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the
-// documentation of the package. A Conn that has ended is shown as ended, and is forgotten after
-// Options.Keep, so a Conn that ends needs no unregister. c must not be nil; o may be nil. After Close
-// Register does nothing.
+// documentation of the package. A Conn that has ended is shown as ended for 10 min, unless 256 others end
+// after it, and is then forgotten. So a Conn that ends needs no unregister. c must not be nil; o may be
+// nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
 	w := &watched{page: p, name: clean(name), endpoint: clean(p.o.Endpoint(c.Endpoint())), conn: c}
 	if o != nil {
 		w.o = *o
 	}
-	w.text = searched(w.name, w.endpoint)
+	w.text = strings.ToLower(w.name + "\n" + w.endpoint)
 	p.mu.Lock()
-	if p.isClosed {
+	if p.closed() {
 		p.mu.Unlock()
 		return func() {}
 	}
@@ -103,7 +96,6 @@ func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregis
 	p.conns[w.id] = w
 	status := w.watch()
 	p.mu.Unlock()
-	p.version.Add(1)
 	switch {
 	case status.State == reconnect.StateClosed:
 		w.end(reconnect.ConnDone{Err: status.Err})
@@ -124,11 +116,10 @@ func (p *Page) unregister(w *watched) {
 // drop forgets w. The caller holds mu.
 func (p *Page) drop(w *watched) {
 	delete(p.conns, w.id)
-	p.ranking = nil
 	if i := slices.Index(p.past, w); i >= 0 {
+		w.forget.Stop()
 		p.past = slices.Delete(p.past, i, i+1)
 	}
-	p.version.Add(1)
 }
 
 // ended keeps that w has ended.
@@ -136,40 +127,14 @@ func (p *Page) ended(w *watched) {
 	w.stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.conns[w.id] == nil || slices.Contains(p.past, w):
+	if p.conns[w.id] == nil || w.forget != nil {
 		return
-	case p.o.Keep < 0:
-		p.drop(w)
-		return
-	case len(p.past) >= endedKept:
+	}
+	if len(p.past) >= endedKept {
 		p.drop(p.past[0])
 	}
 	p.past = append(p.past, w)
-	p.arm()
-}
-
-// arm sets the timer for the first of past. The caller holds mu.
-func (p *Page) arm() {
-	if p.isClosed || len(p.past) == 0 {
-		return
-	}
-	d := time.Until(p.past[0].endedAt().Add(p.o.Keep))
-	if p.forget == nil {
-		p.forget = time.AfterFunc(d, p.sweep)
-	} else {
-		p.forget.Reset(d)
-	}
-}
-
-// sweep forgets the Conns whose time is over.
-func (p *Page) sweep() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.past) > 0 && time.Since(p.past[0].endedAt()) >= p.o.Keep {
-		p.drop(p.past[0])
-	}
-	p.arm()
+	w.forget = time.AfterFunc(pastKept, func() { p.unregister(w) })
 }
 
 // RegisterGate shows the lines of a gate until unregister is called. Lines that are down come first,
@@ -196,7 +161,7 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 	s := &source[T]{clean(name), of}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.isClosed {
+	if p.closed() {
 		return func() {}
 	}
 	*list = append(slices.Clone(*list), s) // because sources returns lists
@@ -213,33 +178,22 @@ func register[T any](p *Page, list *[]*source[T], name string, of T) (unregister
 // on. Close returns nil, and may be called more than once.
 func (p *Page) Close() error {
 	p.mu.Lock()
-	first, servers, conns := !p.isClosed, p.servers, p.conns
-	if first {
-		p.isClosed, p.conns, p.past, p.ranking = true, nil, nil, nil
-		close(p.closing)
-		if p.forget != nil {
-			p.forget.Stop()
-		}
+	p.close()
+	servers, conns := p.servers, p.conns
+	for _, w := range p.past {
+		w.forget.Stop()
 	}
+	p.servers, p.conns, p.past = nil, nil, nil
 	p.mu.Unlock()
-	if first {
-		for _, w := range conns {
-			w.stop()
-		}
-		for _, s := range servers {
-			_ = s.Close()
-		}
+	for _, w := range conns {
+		w.stop()
+	}
+	for _, s := range servers {
+		_ = s.Close()
 	}
 	p.running.Wait()
 	return nil
 }
 
 // closed reports whether Close was called.
-func (p *Page) closed() bool {
-	select {
-	case <-p.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Page) closed() bool { return p.ctx.Err() != nil }

@@ -47,28 +47,26 @@
   function update(message) {
     if (message.boot !== body.dataset.boot) { location.reload(); return; } // the program was restarted
     ahead = message.now - Date.now();
-    for (const [id, html] of Object.entries(message.parts || {})) {
-      const at = document.getElementById(id), focus = at && at.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-      if (!at) continue;
-      at.replaceChildren(parse(html));
-      if (focus !== null) at.querySelector('a[href="' + CSS.escape(focus) + '"]')?.focus();
-    }
     const rows = document.getElementById("rows");
-    if (rows && message.order) order(rows, message.order, message.rows || {});
+    for (const [id, html] of Object.entries(message.parts || {})) put(rows, id, html);
+    if (rows && message.order) order(rows, message.order);
     tick();
   }
 
-  // order makes the rows those of ids, in that order. A row that has not changed stays, and so
-  // does the focus.
-  function order(rows, ids, changed) {
+  // put replaces a row, or the content of another part. The focus stays.
+  function put(rows, id, html) {
+    const at = document.getElementById(id);
+    const focus = at && at.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if (rows && html.startsWith("<tr")) {
+      const row = parse(html).firstElementChild;
+      if (at) at.replaceWith(row); else rows.append(row);
+    } else at?.replaceChildren(parse(html));
+    if (focus !== null) document.getElementById(id).querySelector('a[href="' + CSS.escape(focus) + '"]')?.focus();
+  }
+
+  // order makes the rows those of ids, in that order. A row that is in its place stays.
+  function order(rows, ids) {
     const focused = document.activeElement?.closest("#rows tr")?.id;
-    const table = document.createElement("table");
-    for (const id of ids) {
-      if (!changed[id]) continue;
-      table.replaceChildren(parse("<tbody>" + changed[id] + "</tbody>"));
-      const old = document.getElementById(id), row = table.querySelector("tr");
-      if (old) old.replaceWith(row); else rows.append(row);
-    }
     const wanted = new Set(ids);
     for (const row of [...rows.children]) if (!wanted.has(row.id)) row.remove();
     ids.forEach((id, i) => {
@@ -92,20 +90,16 @@
     };
   }
 
-  if (body.dataset.live === "true") {
-    pause.hidden = false;
-    pause.addEventListener("click", () => {
-      paused = !paused;
-      pause.textContent = paused ? "Go on" : "Pause";
-      if (!paused) { connect(); return; }
-      source.close();
-      clearTimeout(retry);
-      say("", "paused");
-    });
-    connect();
-  } else {
-    say("", "loaded again every 5 s");
-  }
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.textContent = paused ? "Go on" : "Pause";
+    if (!paused) { connect(); return; }
+    source.close();
+    clearTimeout(retry);
+    say("", "paused");
+  });
+  connect();
   setInterval(tick, 100);
   tick();
 
@@ -116,7 +110,7 @@
     if (!query.get("q")) query.delete("q");
     history.replaceState(null, "", "?" + query);
     document.querySelector("footer a").href = query.size ? "?" + query + "&json" : "?json";
-    if (body.dataset.live === "true" && !paused) connect(); else location.reload();
+    if (!paused) connect(); else location.reload();
   }
   form?.addEventListener("submit", (e) => { e.preventDefault(); clearTimeout(typing); search(); });
   q?.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(search, 250); });

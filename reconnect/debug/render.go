@@ -41,10 +41,8 @@ var whole = template.Must(template.New("").Funcs(template.FuncMap{
 	"style":  func() template.HTML { return template.HTML("<style>" + pageCSS + "</style>") },
 	"script": func() template.HTML { return template.HTML("<script>" + pageJS + "</script>") },
 	"icon":   func() template.URL { return icon },
-	"bar":    bar.SVG,
 	"bytes":  bytes,
-	"badge":  func(r *row) string { return badge(&r.connInfo) },
-	"number": numberOf,
+	"number": number,
 	"breaks": breaks,
 	"clock":  func(t time.Time) string { return t.Format("15:04:05.000") },
 	"rfc":    func(t time.Time) string { return t.Format(time.RFC3339Nano) },
@@ -74,170 +72,70 @@ func breaks(s string) template.HTML {
 	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(s), "/", "/<wbr>"))
 }
 
-// numberOf is [number] for templates.
-func numberOf(n any) string {
-	switch n := n.(type) {
-	case int:
-		return number(n)
-	case uint64:
-		return number(n)
-	}
-	return fmt.Sprint(n)
-}
-
-// badge returns the class of the badge that shows the state.
-func badge(c *connInfo) string {
+// Badge returns the class of the badge that shows the state.
+func (c *connInfo) Badge() string {
 	switch {
-	case c.Condition == "ended":
+	case c.Condition == "ended", c.State == "waiting" && c.Verdict != "retry":
 		return "away"
-	case c.State == "ready":
-		return "ready"
-	case c.State == "waiting" && c.Verdict != "retry":
-		return "away"
-	case c.State == "closed":
-		return "closed"
+	case c.State == "ready", c.State == "closed":
+		return c.State
 	}
 	return "waiting"
 }
 
 // view is what the templates render.
 type view struct {
-	Title, Name, Heading string
-	Boot                 string
-	Now                  time.Time
-	Streams              bool // pages are updated
-	Query                struct{ Text, Show string }
-	JSON                 string
-	Counts               countsInfo
-	Chips                []chip
-	Gates                []*gateView
-	Breakers             []breakerInfo
-	Groups               []groupInfo
+	*Snapshot
+	Boot, Heading string
+	Text, Show    string // of the query
+	JSON          string // the query for the same as JSON
+	Chips         []chip
+	First, Last   int    // of the Conns that were found
+	Before, After string // queries; empty: there is no such page
 
-	Rows                            []*row
-	Found, First, Last, Page, Pages int
-	Before, After                   string // queries; empty: there is no such page
-
-	Detail bool
-	One    *row // nil: there is no such Conn
-}
-
-// row is a Conn as the templates render it.
-type row struct {
-	connInfo
-	Bar    bar
-	Newest []sessionInfo // the newest first, as Latest
-	Latest []eventInfo
-}
-
-// gateView is a gate as the templates render it.
-type gateView struct {
-	Name  string
-	Lines []gateInfo // the worst
-	More  int        // how many more there are
-	Bad   bool       // a host is down
-}
-
-// gateLinesShown is how many lines of one gate the page has. JSON has more.
-const gateLinesShown = 6
-
-// gateViews returns gates by their lines.
-func gateViews(lines []gateInfo) (views []*gateView) {
-	byName := map[string]*gateView{}
-	for _, line := range lines {
-		v := byName[line.Name]
-		if v == nil {
-			v = &gateView{Name: line.Name}
-			byName[line.Name], views = v, append(views, v)
-		}
-		switch {
-		case line.None:
-		case len(v.Lines) < gateLinesShown:
-			v.Lines = append(v.Lines, line)
-		default:
-			v.More++
-		}
-		v.More += line.More
-		v.Bad = v.Bad || line.Down
-	}
-	return views
+	Detail bool      // one Conn is asked for
+	One    *connInfo // nil: there is no such Conn
 }
 
 // chip is a link to the Conns in one condition, with their number.
 type chip struct {
-	N           int
-	Label, Link string
-	Class       string
-	Current     bool
+	N                  int
+	Label, Link, Class string
+	Current            bool
 }
 
 // view returns what q asks for.
 func (p *Page) view(q *query, now time.Time) *view {
-	v := &view{Title: p.o.Title, Heading: p.o.Title, Boot: p.boot, Now: now, Streams: p.o.Streams > 0, Detail: q.conn != 0}
+	s := p.snapshot(q, now)
+	v := &view{Snapshot: s, Boot: p.boot, Heading: s.Title, Text: q.text, Show: q.show, Detail: q.conn != 0}
 	if v.Detail {
 		v.JSON = fmt.Sprintf("?conn=%d&json", q.conn)
-		if w := p.conn(q.conn); w != nil {
-			v.One = newRow(w, now, true)
-			v.Name = v.One.Name
-			v.Heading = v.One.Name + " - " + p.o.Title
+		for i := range s.Conns {
+			v.One, v.Heading = &s.Conns[i], s.Conns[i].Name+" - "+s.Title
+			slices.Reverse(v.One.Sessions) // the newest first
+			slices.Reverse(v.One.Events)
 		}
 		return v
 	}
-	f := p.find(q, now)
-	v.JSON = q.link(q.shown(), f.page)
-	if v.JSON += "&json"; v.JSON == "?&json" {
-		v.JSON = "?json"
-	}
-	v.Query.Text, v.Query.Show, v.Counts, v.Chips = q.text, q.shown(), f.counts, chips(q, f.counts)
-	var lines []gateInfo
-	lines, v.Breakers, v.Groups = p.others(now)
-	v.Gates = gateViews(lines)
-	v.Found, v.First, v.Last, v.Page, v.Pages = f.total, f.from+1, f.from+len(f.list), f.page, f.pages
-	for _, w := range f.list {
-		v.Rows = append(v.Rows, newRow(w.watched, now, false))
-	}
-	if f.page > 1 {
-		v.Before = q.link(q.shown(), f.page-1)
-	}
-	if f.page < f.pages {
-		v.After = q.link(q.shown(), f.page+1)
-	}
-	return v
-}
-
-// newRow returns w as the templates render it.
-func newRow(w *watched, now time.Time, events bool) *row {
-	r := &row{connInfo: w.snapshot(now, events)}
-	w.mu.Lock()
-	sessions := w.sessions.all()
-	w.mu.Unlock()
-	r.Bar.sessions = make([]sessionInfo, len(sessions))
-	for i := range sessions {
-		r.Bar.sessions[i] = sessions[i].public(now)
-	}
-	if !r.AwaySince.IsZero() {
-		r.Bar.away = seconds(max(now.Sub(r.AwaySince), 1))
-	}
-	if events {
-		r.Newest, r.Latest = slices.Clone(r.Sessions), slices.Clone(r.Events)
-		slices.Reverse(r.Newest)
-		slices.Reverse(r.Latest)
-	}
-	return r
-}
-
-// chips returns the links at the top.
-func chips(q *query, c countsInfo) []chip {
-	list := []chip{{N: c.All, Label: "all", Link: q.link("", 1), Current: !q.only}}
-	for t, n := range []int{c.Ended, c.Away, c.Flapping, c.Ready, c.Closed} {
-		name := trouble(t).String()
-		x := chip{N: n, Label: name, Class: name, Link: q.link(name, 1), Current: q.only && q.show == trouble(t)}
+	v.JSON = strings.Replace(q.link(q.show, s.Page)+"&json", "?&", "?", 1)
+	v.Chips = []chip{{s.Counts.All, "all", q.link("", 1), "", q.show == ""}}
+	for t, n := range []int{s.Counts.Ended, s.Counts.Away, s.Counts.Flapping, s.Counts.Ready, s.Counts.Closed} {
+		name := troubles[t]
+		x := chip{n, name, q.link(name, 1), name, q.show == name}
 		if n == 0 {
 			x.Class = "zero"
 		}
-		list = append(list, x)
+		v.Chips = append(v.Chips, x)
 	}
-	return list
+	v.First = (s.Page-1)*perPage + 1
+	v.Last = v.First + len(s.Conns) - 1
+	if s.Page > 1 {
+		v.Before = q.link(q.show, s.Page-1)
+	}
+	if s.Page < s.Pages {
+		v.After = q.link(q.show, s.Page+1)
+	}
+	return v
 }
 
 // ServeHTTP implements [http.Handler].
@@ -261,8 +159,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) serveJSON(w http.ResponseWriter, q *query) {
-	s := p.snapshot(q)
-	if s == nil {
+	s := p.snapshot(q, time.Now())
+	if q.conn != 0 && s.Found == 0 {
 		http.Error(w, "there is no such connection", http.StatusNotFound)
 		return
 	}

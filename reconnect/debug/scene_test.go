@@ -52,8 +52,7 @@ func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 func inBubble(t *testing.T, o *Options, f func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p, err := New(o)
-		require.NoError(t, err)
+		p := New(o)
 		defer p.Close()
 		f(t, &scene{t: t, page: p, dials: make(chan chan func() (conn.Conn, error))})
 	})

@@ -10,16 +10,10 @@ import (
 // seconds is a duration that is a number of seconds in JSON, such as 1.25.
 type seconds time.Duration
 
-// MarshalJSON implements [json.Marshaler].
-//
-// [json.Marshaler]: https://pkg.go.dev/encoding/json#Marshaler
 func (s seconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-//
-// [json.Unmarshaler]: https://pkg.go.dev/encoding/json#Unmarshaler
 func (s *seconds) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil {
@@ -69,8 +63,8 @@ func bytes(n uint64) string {
 
 var byteUnits = [...]string{"kB", "MB", "GB", "TB", "PB", "EB"}
 
-// number returns n with a comma before each three digits.
-func number[N int | uint64](n N) string {
+// number returns the whole number n with a comma before each three digits.
+func number(n any) string {
 	s := fmt.Sprint(n)
 	var b strings.Builder
 	for i, digit := range s {

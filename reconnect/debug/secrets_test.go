@@ -25,8 +25,7 @@ import (
 // advises, and the texts of errors of the program's own.
 func TestNoSecretIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := New(nil)
-		require.NoError(t, err)
+		p := New(nil)
 		network := new(conntest.Network)
 		server := conntest.NewServer(network, "host:80", conntest.Echo)
 		c, err := reconnect.New(&dialer.WebSocket{

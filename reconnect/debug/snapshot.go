@@ -48,6 +48,21 @@ type connInfo struct {
 	Stats         statsInfo          `json:"stats"`
 	Sessions      []sessionInfo      `json:"sessions,omitempty"`
 	Events        []eventInfo        `json:"events,omitempty"`
+
+	bar []sessionInfo // the sessions, also if Sessions is left out
+}
+
+// sessionInfo is the record session of the JSON.
+type sessionInfo struct {
+	Session uint64    `json:"session"`
+	Start   time.Time `json:"start"`
+	Away    seconds   `json:"away"`
+	Up      seconds   `json:"up"` // for a live session: set by snapshot
+	Reason  string    `json:"reason,omitzero"`
+	Live    bool      `json:"live"`
+	Planned bool      `json:"planned"`
+
+	ready int64 // Unix nanoseconds; 0: it was never ready
 }
 
 // subscriptionsInfo is the record subscriptions of the JSON.
@@ -105,7 +120,7 @@ type groupInfo struct {
 	Values []Value `json:"values"`
 }
 
-// Value is a line that the program itself wants to show: see [Page.RegisterValues]. Both texts are
+// Value is a line of the program: see [Page.RegisterValues]. Both texts are
 // cut at 200 bytes.
 type Value struct {
 	Name string `json:"name"`
@@ -122,39 +137,27 @@ const (
 //	expvar.Publish("redial", expvar.Func(page.Vars))
 //
 // This package does not import expvar, which registers a handler by being imported.
-func (p *Page) Vars() any { return p.snapshot(&query{}) }
+func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 
-// snapshot returns the Snapshot for q, or nil if q asks for a Conn that is not there.
-func (p *Page) snapshot(q *query) *Snapshot {
-	now := time.Now()
-	s := &Snapshot{Time: now, Title: p.o.Title, Totals: new(statsInfo), Page: 1, Pages: 1, Conns: []connInfo{}}
+// snapshot returns the Snapshot for q. It has no Conn if q asks for one that is not there, and no Totals
+// if they are not needed.
+func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 	list, counts := p.ranked(now)
-	s.Counts = counts
-	for _, w := range list {
-		s.Totals.add(w.conn.Stats())
+	s := &Snapshot{Time: now, Title: p.o.Title, Counts: counts, Totals: new(statsInfo), Conns: []connInfo{}}
+	if q.json {
+		for _, w := range list {
+			s.Totals.add(w.conn.Stats())
+		}
 	}
-	if q.conn != 0 {
-		w := p.conn(q.conn)
-		if w == nil {
-			return nil
-		}
-		s.Found, s.Conns = 1, append(s.Conns, w.snapshot(now, true))
-	} else {
-		f := p.find(q, now)
-		s.Found, s.Page, s.Pages = f.total, f.page, f.pages
-		for _, w := range f.list {
-			s.Conns = append(s.Conns, w.snapshot(now, false))
-		}
+	list = slices.DeleteFunc(list, func(w ranked) bool { return !q.finds(w) })
+	s.Found, s.Pages = len(list), max((len(list)+perPage-1)/perPage, 1)
+	s.Page = min(max(q.page, 1), s.Pages)
+	from := (s.Page - 1) * perPage
+	for _, w := range list[from:min(from+perPage, len(list))] {
+		s.Conns = append(s.Conns, w.snapshot(now, q.conn != 0))
 	}
 	s.Gates, s.Breakers, s.Values = p.others(now)
 	return s
-}
-
-// conn returns the Conn with an ID, or nil.
-func (p *Page) conn(id uint64) *watched {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.conns[id]
 }
 
 // snapshot returns the record of w.
@@ -176,16 +179,19 @@ func (w *watched) snapshot(now time.Time, whole bool) connInfo {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.Cause, c.RoundTrip, c.Lost = w.last.public(), seconds(w.roundTrip), w.lost(now)
+	c.Cause, c.RoundTrip, c.Lost, c.bar = w.last, seconds(w.roundTrip), w.lost(now), slices.Clone(w.sessions)
 	if w.away != 0 && trouble != troubleClosed {
 		c.AwaySince = time.Unix(0, w.away)
 	}
-	if whole {
-		for _, s := range w.sessions.all() {
-			c.Sessions = append(c.Sessions, s.public(now))
+	for i := range c.bar {
+		if s := &c.bar[i]; s.Live && s.ready != 0 {
+			s.Up = seconds(max(now.UnixNano()-s.ready, 1))
 		}
-		for _, e := range w.events.all() {
-			c.Events = append(c.Events, e.public())
+	}
+	if whole {
+		c.Sessions = slices.Clone(c.bar)
+		for i := range w.events {
+			c.Events = append(c.Events, w.events[i].public())
 		}
 	}
 	return c

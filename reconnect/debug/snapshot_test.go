@@ -38,6 +38,9 @@ func documented(t *testing.T) map[string][]string {
 // fields returns the JSON fields of a record, with a question mark if they may be left out.
 func fields(x any) (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(x)) {
+		if !f.IsExported() {
+			continue
+		}
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if option != "" {
 			name += "?"

@@ -38,23 +38,20 @@ func TestNumbersAreForPeople(t *testing.T) {
 	require.Equal(t, "18 EB", bytes(math.MaxUint64))
 }
 
-func TestARingKeepsTheNewest(t *testing.T) {
-	var r ring[int]
-	require.Nil(t, r.newest(0))
+func TestPushKeepsTheNewest(t *testing.T) {
+	var list []int
 	for i := range 10 {
-		r.add(i, 4)
-		require.Equal(t, i, *r.newest(0))
+		list = push(list, i, 4)
 	}
-	require.Equal(t, []int{6, 7, 8, 9}, r.all())
-	require.Equal(t, 6, *r.newest(3))
-	require.Nil(t, r.newest(4))
+	require.Equal(t, []int{6, 7, 8, 9}, list)
+	require.Equal(t, 4, cap(list))
 }
 
 func TestABarHasAColumnForEachSession(t *testing.T) {
-	b := bar{away: 1, sessions: []sessionInfo{
+	c := connInfo{AwaySince: time.Now(), bar: []sessionInfo{
 		{Up: seconds(time.Hour), Away: 0, Reason: "refused"}, {Up: 0, Away: 0}, {Up: 1, Away: 1, Planned: true}, {Up: seconds(math.MaxInt64), Live: true},
 	}}
-	svg := string(b.SVG())
+	svg := string(c.Bar())
 	for _, class := range []string{"up", "now", "planned", "failed", "away", "gone"} {
 		require.Equal(t, 1, strings.Count(svg, `class="`+class+`"`), class)
 	}
@@ -67,14 +64,13 @@ func FuzzParseQuery(f *testing.F) {
 	for _, s := range []string{"", "q=a&page=2", "conn=7&json", "show=away&live", "page=-1", "page=99999999999999999999", "q=%00%ff", "conn=x;y"} {
 		f.Add(s)
 	}
-	p, err := New(nil)
-	require.NoError(f, err)
+	p := New(nil)
 	f.Fuzz(func(t *testing.T, raw string) {
 		q := parseQuery(&http.Request{URL: &url.URL{RawQuery: raw}})
 		require.LessOrEqual(t, len(q.text), maxText)
-		found := p.find(q, time.Now())
-		require.Equal(t, []int{1, 1, 0}, []int{found.page, found.pages, found.total})
-		again := parseQuery(&http.Request{URL: &url.URL{RawQuery: strings.TrimPrefix(q.link(q.shown(), 3), "?")}})
-		require.Equal(t, []any{q.text, q.only, q.shown(), 3}, []any{again.text, again.only, again.shown(), again.page})
+		s := p.snapshot(q, time.Now())
+		require.Equal(t, []int{1, 1, 0}, []int{s.Page, s.Pages, s.Found})
+		again := parseQuery(&http.Request{URL: &url.URL{RawQuery: strings.TrimPrefix(q.link(q.show, 3), "?")}})
+		require.Equal(t, []any{q.text, q.show, 3}, []any{again.text, again.show, again.page})
 	})
 }

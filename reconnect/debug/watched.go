@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,42 +27,82 @@ type watched struct {
 	text     string // what a search looks at, in lower case
 	conn     *reconnect.Conn
 	o        ConnOptions
-	stop     func() // ends the watch; set by Register
+	stop     func()      // ends the watch; set by Register
+	forget   *time.Timer // set when the Conn has ended; guarded by mu of the Page
 
 	mu        sync.Mutex // guards what follows
-	events    ring[event]
-	sessions  ring[session]
+	events    []event
+	sessions  []sessionInfo
 	newest    uint64        // the number of the newest session that was ready; 0: none was. Older ones are only read to their end
 	away      int64         // since when no session is ready; 0: one is
 	closed    int64         // when it ended; 0: it has not
 	failed    bool          // it has ended by itself
-	last      cause         // why the last dial failed or the last session ended
+	last      *causeInfo    // why the last dial failed or the last session ended; nil: none did
 	roundTrip time.Duration // of the last probe that was answered; 0: none was
+}
+
+// push appends an item to a list of the newest items. If there are limit of them the oldest is dropped.
+func push[T any](list []T, item T, limit int) []T {
+	if len(list) == limit {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, item)
 }
 
 // watch begins to watch, and returns the status of the Conn at that moment.
 func (w *watched) watch() reconnect.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stop = w.conn.Watch(&reconnect.Trace{
-		GateStart: w.gateStart, GateDone: w.gateDone, DialStart: w.dialStart, DialHung: w.dialHung, DialDone: w.dialDone,
-		AddressIgnored: w.addressIgnored, SessionStart: w.sessionStart, SessionReady: w.sessionReady, SessionDone: w.sessionDone,
-		RotateStart: w.rotateStart, RotateDone: w.rotateDone, WaitStart: w.waitStart, WaitDone: w.waitDone, ConnDone: w.end,
-		ProbeDone: w.probeDone, SlowHandler: w.slowHandler, Overdue: w.overdue,
-	})
+	w.stop = w.conn.Watch(w.hooks())
 	status := w.conn.Status()
-	since := status.Since.UnixNano()
+	s := sessionInfo{Session: status.Session, Start: status.Since, Live: true}
+	w.away = status.Since.UnixNano()
 	switch status.State {
 	case reconnect.StateReady:
-		w.newest = status.Session
-		w.sessions.add(session{number: status.Session, start: since, ready: since}, sessionsKept)
+		w.newest, s.ready, w.away = status.Session, w.away, 0
+		w.sessions = append(w.sessions, s)
 	case reconnect.StateOpening:
-		w.sessions.add(session{number: status.Session, start: since}, sessionsKept)
-		w.away = since
-	default:
-		w.away = since
+		w.sessions = append(w.sessions, s)
 	}
 	return status
+}
+
+func (w *watched) hooks() *reconnect.Trace {
+	return &reconnect.Trace{
+		GateStart: func(reconnect.GateStart) { w.happened(event{kind: gateStart}) },
+		GateDone:  func(e reconnect.GateDone) { w.done(gateDone, gateFailed, event{took: e.Took}, e.Err) },
+		DialStart: func(e reconnect.DialStart) { w.happened(event{kind: dialStart, try: uint32(e.Try), took: e.Limit}) },
+		DialHung:  func(e reconnect.DialHung) { w.happened(event{kind: dialHung, try: uint32(e.Try), took: e.Since}) },
+		DialDone: func(e reconnect.DialDone) {
+			w.done(dialDone, dialFailed, event{try: uint32(e.Try), took: e.Took}, e.Err)
+		},
+		AddressIgnored: func(e reconnect.AddressIgnored) { w.done(addressIgnored, addressIgnored, event{}, e.Err) },
+		SessionStart:   w.sessionStart,
+		SessionReady:   w.sessionReady,
+		SessionDone:    w.sessionDone,
+		RotateStart:    func(e reconnect.RotateStart) { w.done(rotateStart, rotateStart, event{session: e.Session}, e.Cause) },
+		RotateDone: func(e reconnect.RotateDone) {
+			w.done(rotateDone, rotateFailed, event{session: e.Session, took: e.Took}, e.Err)
+		},
+		WaitStart: w.waitStart,
+		WaitDone: func(e reconnect.WaitDone) {
+			if e.Kicked { // the end of another wait shows in the events that follow
+				w.happened(event{kind: kicked, try: uint32(e.Try), took: e.Took})
+			}
+		},
+		ProbeDone: func(e reconnect.ProbeDone) {
+			if !errors.Is(e.Err, context.Canceled) { // which says nothing about the peer
+				w.done(probeDone, probeFailed, event{session: e.Session, took: e.Took}, e.Err)
+			}
+		},
+		SlowHandler: func(e reconnect.SlowHandler) {
+			w.happened(event{kind: slowHandler, session: e.Session, took: e.Since})
+		},
+		Overdue: func(e reconnect.Overdue) {
+			w.happened(event{kind: overdue, cause: &causeInfo{Text: e.What}, took: e.Since})
+		},
+		ConnDone: w.end,
+	}
 }
 
 // missed keeps why there was no session before the watch began, unless there is news already.
@@ -70,180 +110,114 @@ func (w *watched) missed(err error, at time.Time) {
 	c := w.page.cause(err, at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last.at == 0 {
+	if w.last == nil {
 		w.last = c
-		w.page.version.Add(1)
 	}
 }
 
-// note keeps an event. The caller holds mu.
+// note keeps an event. The answers to probes in a row are one event, because a quiet connection has no
+// other events. The caller holds mu.
 func (w *watched) note(e event) {
-	w.events.add(e, eventsKept)
-	w.page.version.Add(1)
+	if e.kind == probeDone {
+		w.roundTrip = max(e.took, 1)
+		if i := len(w.events) - 1; i >= 0 && w.events[i].kind.name == e.kind.name && w.events[i].session == e.session {
+			e.kind, e.count = probesDone, max(w.events[i].count, 1)+1
+			w.events[i] = e
+			return
+		}
+	}
+	w.events = push(w.events, e, eventsKept)
 }
 
-// happened keeps an event that changes nothing else.
-func (w *watched) happened(e event) {
-	e.at = time.Now().UnixNano()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.note(e)
-}
+// happened keeps an event that has no cause.
+func (w *watched) happened(e event) { w.done(e.kind, nil, e, nil) }
 
-// failure keeps an event with its cause. If it counts as the last cause it is kept as that, too.
-func (w *watched) failure(e event, err error, last bool) {
+// done keeps an event of the kind ok, or failed with its cause if err is not nil.
+func (w *watched) done(ok, failed *kind, e event, err error) {
 	now := time.Now()
+	e.at, e.kind = now.UnixNano(), ok
 	c := w.page.cause(err, now)
-	e.at, e.reason, e.text, e.failed = now.UnixNano(), c.reason, c.text, err != nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last.text == c.text { // which saves memory while an outage lasts
-		e.text, c.text = w.last.text, w.last.text
-	}
-	if last {
-		w.last = c
+	if err != nil {
+		e.kind, e.cause = failed, c
+		if w.last != nil && w.last.Text == c.Text {
+			c.Text = w.last.Text // which saves memory while an outage lasts
+		}
+		if failed == dialFailed {
+			w.last = c
+		}
 	}
 	w.note(e)
 }
 
-func (w *watched) gateStart(reconnect.GateStart) { w.happened(event{kind: gateStart}) }
-
-func (w *watched) gateDone(g reconnect.GateDone) {
-	if g.Err != nil {
-		w.failure(event{kind: gateFailed, took: g.Took}, g.Err, false)
-		return
+func (w *watched) waitStart(e reconnect.WaitStart) {
+	x := event{kind: waitStart, try: uint32(e.Try), took: e.Verdict.RetryAfter + e.Drawn, more: e.Verdict.RetryAfter, class: e.Verdict.Class}
+	if x.more > 0 {
+		x.kind = waitAsked
 	}
-	w.happened(event{kind: gateDone, took: g.Took})
-}
-
-func (w *watched) dialStart(d reconnect.DialStart) {
-	w.happened(event{kind: dialStart, try: uint32(d.Try), took: d.Limit})
-}
-
-func (w *watched) dialHung(d reconnect.DialHung) {
-	w.happened(event{kind: dialHung, try: uint32(d.Try), took: d.Since})
-}
-
-func (w *watched) dialDone(d reconnect.DialDone) {
-	if d.Err != nil {
-		w.failure(event{kind: dialFailed, try: uint32(d.Try), took: d.Took}, d.Err, true)
-		return
-	}
-	w.happened(event{kind: dialDone, try: uint32(d.Try), took: d.Took})
-}
-
-func (w *watched) addressIgnored(a reconnect.AddressIgnored) {
-	w.failure(event{kind: addressIgnored}, a.Err, false)
+	w.happened(x)
 }
 
 func (w *watched) sessionStart(s *reconnect.Session) {
-	now := time.Now().UnixNano()
+	now := time.Now()
+	e := event{at: now.UnixNano(), kind: sessionStart, session: s.Number, more: s.Downtime}
+	if s.Downtime > 0 {
+		e.kind = sessionBack
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begin(s.Number, now)
-	w.note(event{at: now, kind: sessionStart, session: s.Number, more: s.Downtime})
+	w.note(e)
 }
 
 // begin returns the session with a number, which begins at now if it is not known yet. The
 // caller holds mu.
-func (w *watched) begin(n uint64, now int64) *session {
-	for i := range w.sessions.items { // any of them, because many may have failed to replace this one
-		if s := &w.sessions.items[i]; s.number == n {
-			return s
-		}
+func (w *watched) begin(n uint64, now time.Time) *sessionInfo {
+	i := slices.IndexFunc(w.sessions, func(s sessionInfo) bool { return s.Session == n }) // any of them: many may have failed to replace it
+	if i < 0 {
+		w.sessions = push(w.sessions, sessionInfo{Session: n, Start: now, Live: true}, sessionsKept)
+		i = len(w.sessions) - 1
 	}
-	w.sessions.add(session{number: n, start: now}, sessionsKept)
-	return w.sessions.newest(0)
+	return &w.sessions[i]
 }
 
 func (w *watched) sessionReady(r *reconnect.Session) {
-	now := time.Now().UnixNano()
+	now := time.Now()
+	at := now.UnixNano()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.begin(r.Number, now); s.ready == 0 {
-		s.ready = now
+		s.ready = at
 		if w.away != 0 {
-			s.away = time.Duration(now - w.away)
+			s.Away = seconds(at - w.away)
 		}
 	}
 	w.newest, w.away = max(w.newest, r.Number), 0
-	w.note(event{at: now, kind: sessionReady, session: r.Number})
+	w.note(event{at: at, kind: sessionReady, session: r.Number})
 }
 
 func (w *watched) sessionDone(d reconnect.SessionDone) {
 	now := time.Now()
-	c := w.page.causeOf(d.Cause, d.Reason, now)
+	e := event{at: now.UnixNano(), kind: sessionDone, session: d.Session, took: d.Uptime, more: d.Ready, cause: w.page.causeOf(d.Cause, d.Reason, now)}
+	if d.Ready == 0 {
+		e.kind = sessionVain
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.begin(d.Session, now.Add(-d.Uptime).UnixNano())
-	s.end, s.reason = now.UnixNano(), c.reason
-	s.planned = d.Planned || d.Reason == backoff.ReasonShutdown
+	s := w.begin(d.Session, now.Add(-d.Uptime))
+	s.Live, s.Reason, s.Planned = false, e.cause.Reason, d.Planned || d.Reason == backoff.ReasonShutdown
 	if s.ready == 0 && d.Ready > 0 {
-		s.ready = now.Add(-d.Ready).UnixNano()
+		s.ready = e.at - int64(d.Ready)
+	}
+	if s.ready != 0 {
+		s.Up = seconds(max(e.at-s.ready, 1))
 	}
 	if d.Session == w.newest {
-		w.away = s.end
+		w.away = e.at
 	}
-	w.last = c
-	w.note(event{
-		at: s.end, kind: sessionDone, session: d.Session, took: d.Uptime, more: d.Ready, reason: c.reason, text: c.text, failed: true,
-	})
-}
-
-func (w *watched) rotateStart(r reconnect.RotateStart) {
-	w.failure(event{kind: rotateStart, session: r.Session}, r.Cause, false)
-}
-
-func (w *watched) rotateDone(r reconnect.RotateDone) {
-	if r.Err != nil {
-		w.failure(event{kind: rotateFailed, session: r.Session, took: r.Took}, r.Err, false)
-		return
-	}
-	w.happened(event{kind: rotateDone, session: r.Session, took: r.Took})
-}
-
-func (w *watched) waitStart(x reconnect.WaitStart) {
-	w.happened(event{
-		kind: wait, try: uint32(x.Try), took: x.Verdict.RetryAfter + x.Drawn, more: x.Verdict.RetryAfter, class: x.Verdict.Class,
-	})
-}
-
-// waitDone keeps that a wait was cut short. That another one is over shows in what follows.
-func (w *watched) waitDone(x reconnect.WaitDone) {
-	if x.Kicked {
-		w.happened(event{kind: kicked, try: uint32(x.Try), took: x.Took})
-	}
-}
-
-// probeDone keeps the round trip. The answers in a row are one event, because a quiet
-// connection has nothing else.
-func (w *watched) probeDone(d reconnect.ProbeDone) {
-	if errors.Is(d.Err, context.Canceled) {
-		return // it says nothing about the peer
-	}
-	if d.Err != nil {
-		w.failure(event{kind: probeFailed, session: d.Session, took: d.Took}, d.Err, false)
-		return
-	}
-	e := event{at: time.Now().UnixNano(), kind: probeDone, session: d.Session, took: d.Took}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.roundTrip = max(d.Took, 1)
-	if last := w.events.newest(0); last != nil && last.kind == probeDone && last.session == d.Session {
-		e.count = max(last.count, 1) + 1
-		*last = e
-		w.page.version.Add(1)
-		return
-	}
+	w.last = e.cause
 	w.note(e)
-}
-
-func (w *watched) slowHandler(h reconnect.SlowHandler) {
-	w.happened(event{kind: slowHandler, session: h.Session, took: h.Since})
-}
-
-func (w *watched) overdue(o reconnect.Overdue) {
-	w.happened(event{kind: overdue, text: o.What, took: o.Since})
 }
 
 // end keeps that nothing follows.
@@ -255,12 +229,9 @@ func (w *watched) end(e reconnect.ConnDone) {
 // finish keeps why the Conn has ended, once.
 func (w *watched) finish(err error) {
 	now := time.Now()
-	end, byItself := errors.AsType[*reconnect.EndError](err)
-	var c cause
-	if byItself {
-		c = w.page.cause(end.Err, now)
-	} else {
-		c = w.page.causeOf(net.ErrClosed, backoff.ReasonShutdown, now)
+	c, byItself := w.page.causeOf(net.ErrClosed, backoff.ReasonShutdown, now), false
+	if end, ok := errors.AsType[*reconnect.EndError](err); ok {
+		c, byItself = w.page.cause(end.Err, now), true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -268,17 +239,10 @@ func (w *watched) finish(err error) {
 		return
 	}
 	w.closed, w.failed = now.UnixNano(), byItself
-	if byItself || w.last.at == 0 {
+	if byItself || w.last == nil {
 		w.last = c
 	}
-	w.note(event{at: w.closed, kind: ended, reason: c.reason, text: c.text, failed: byItself})
-}
-
-// endedAt returns when the Conn has ended.
-func (w *watched) endedAt() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Unix(0, w.closed)
+	w.note(event{at: w.closed, kind: ended, cause: c})
 }
 
 // trouble returns the trouble of the Conn, as of now, and the key that orders Conns with the same
@@ -301,10 +265,10 @@ func (w *watched) trouble(now time.Time) (trouble, int64) {
 	if lost := w.lost(now); lost >= flaps {
 		return troubleFlapping, -int64(lost)
 	}
-	if w.last.at == 0 || w.last.reason == backoff.ReasonRotated {
+	if w.last == nil || w.last.Reason == backoff.ReasonRotated.String() {
 		return troubleNone, 0
 	}
-	return troubleNone, -w.last.at
+	return troubleNone, -w.last.Time.UnixNano()
 }
 
 const (
@@ -313,17 +277,12 @@ const (
 )
 
 // lost returns how many sessions were lost within flapWindow. The caller holds mu.
-func (w *watched) lost(now time.Time) int {
-	n, from := 0, now.Add(-flapWindow).UnixNano()
-	for i := range w.sessions.items {
-		if w.sessions.items[i].lostSince(from) {
+func (w *watched) lost(now time.Time) (n int) {
+	from := now.Add(-flapWindow).UnixNano()
+	for i := range w.sessions {
+		if s := &w.sessions[i]; s.Up > 0 && !s.Planned && s.ready+int64(s.Up) > from {
 			n++
 		}
 	}
 	return n
-}
-
-// searched returns what a search looks at.
-func searched(name, endpoint string) string {
-	return strings.ToLower(name + "\n" + endpoint)
 }

@@ -28,10 +28,9 @@ func start(t *testing.T) *program {
 	p := &program{network: new(conntest.Network)}
 	p.venue = conntest.NewServer(p.network, "venue:80", conntest.Discard)
 	t.Cleanup(p.venue.Close)
-	var err error
-	p.page, err = debug.New(&debug.Options{Title: "program"})
-	require.NoError(t, err)
+	p.page = debug.New(&debug.Options{Title: "program"})
 	t.Cleanup(func() { p.page.Close() })
+	var err error
 	p.url, err = p.page.Listen(":0")
 	require.NoError(t, err)
 	return p

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/interop/chromium"
@@ -71,9 +72,8 @@ func live(t *testing.T) (list, one string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &world{t: t, network: new(conntest.Network)}
+		w.page = debug.New(&debug.Options{Title: "trader"})
 		var err error
-		w.page, err = debug.New(&debug.Options{Title: "trader"})
-		require.NoError(t, err)
 		w.gate, err = budget.NewGate(nil)
 		require.NoError(t, err)
 		breaker, err := budget.NewBreaker(&budget.BreakerOptions{MinSamples: 4, Open: time.Hour})
@@ -102,7 +102,12 @@ func live(t *testing.T) (list, one string) {
 
 // scene starts the servers and the connections.
 func (w *world) scene(ctx context.Context) map[string]*conntest.Server {
-	feed := conntest.Feed(700*time.Millisecond, func(i int) []byte { return fmt.Appendf(nil, `{"seq":%d,"bid":101.25,"ask":101.5}`, i) })
+	feed := func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+		ctx = c.CloseRead(ctx)
+		for i := 0; c.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"seq":%d,"bid":101.25,"ask":101.5}`, i)) == nil; i++ {
+			time.Sleep(700 * time.Millisecond)
+		}
+	}
 	servers := map[string]*conntest.Server{}
 	for _, host := range []string{"md.venue-a.example:80", "md.venue-b.example:80", "orders.venue-a.example:80", "chat.example:80", "old.example:80", "risk.example:80"} {
 		handler := feed
