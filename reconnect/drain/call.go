@@ -1,39 +1,35 @@
 package drain
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // call is one call of a closer or a notice, in a goroutine.
 type call struct {
 	slot   // when it is slow, and then when it is hung; guarded by mu of the Group, as slow and hung are
 	member *Member
 	by     time.Time // for a notice; zero: it is a closer
-	cause  Cause
 	began  time.Duration
-	slow   bool // it holds no place any more
-	hung   bool // Drain does not wait for it any more
-}
 
-// errNotReturned is the error of a closer that has ended its goroutine.
-var errNotReturned = errors.New("the closer ended its goroutine (runtime.Goexit) and did not return")
+	renewal, hurried bool // why it is a closer
+	slow             bool // it holds no place any more
+	hung             bool // Drain does not wait for it any more
+}
 
 // run calls the function. Drain waits for its end, unless it hangs: see Group.finish.
 func (c *call) run() {
-	m, err := c.member, errNotReturned
-	defer func() { m.group.ended(c, err) }()
+	m, failed := c.member, true // failed stays true if the function ends the goroutine
+	defer func() { m.group.ended(c, failed) }()
 	if c.by.IsZero() {
-		err = m.close(m.group.o.Code, m.group.reason)
+		failed = m.close(closeCode, m.group.reason) != nil
 	} else {
 		m.notice(c.by)
-		err = nil
 	}
 }
 
 // begin begins the notice of m if it has one to be called, and else its closer. g.mu is held.
 func (g *Group) begin(m *Member, now time.Duration) {
-	c := &call{slot: slot{at: now + min(placeTime, g.o.CloseTimeout)}, member: m, began: now, cause: g.cause()}
+	c := &call{
+		slot: slot{at: now + min(placeTime, g.o.CloseTimeout)}, member: m, began: now, renewal: g.phase < window, hurried: g.hurried != nil,
+	}
 	if m.warned {
 		g.due.remove(m)
 		m.state = closing
@@ -52,30 +48,30 @@ func (g *Group) begin(m *Member, now time.Duration) {
 	go c.run()
 }
 
-// ended notes that c has returned err.
-func (g *Group) ended(c *call, err error) {
-	defer g.settle(c, err) // even if the hook ends the goroutine
-	if hook := g.o.Trace.CloseDone; hook != nil && c.by.IsZero() {
-		hook(CloseDone{Cause: c.cause, Took: g.now() - c.began, Err: err})
-	}
-}
-
-// settle counts c, which has returned err.
-func (g *Group) settle(c *call, err error) {
+// ended counts c, which has ended.
+func (g *Group) ended(c *call, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls--
-	switch {
-	case c.hung:
+	if c.hung {
 		g.stats.Hung--
-	default:
+	} else {
 		g.running.remove(c)
 		if !c.slow {
 			g.places--
 		}
 	}
 	if c.by.IsZero() {
-		g.stats.count(c.cause, err)
+		if failed {
+			g.stats.Failed++
+		} else {
+			g.stats.Closed++
+		}
+		if c.hurried {
+			g.stats.Hurried++
+		} else if c.renewal {
+			g.stats.Renewed++
+		}
 		if c.member.state != gone {
 			c.member.state = gone
 			g.stats.Members--

@@ -45,14 +45,10 @@
 // # The draw
 //
 // The window is cut into as many slots as there are connections. Each slot has one connection, at a
-// random moment of the slot, and the order of the connections is random. Independent draws from the
-// whole window would be even on average only: of 10,000 closes over 60 s, 17 fall in an average tenth
-// of a second; the busiest tenth of a second has 18 with slots, and about 31 with independent draws.
-//
-// Two servers that drain at one time are not in step, because the moment in a slot is random: their
-// closes coincide no more often than by chance, and the busiest tenth of a second of both together has
-// twice 18 at most. A client that waits for a random time before it dials, as a client of package
-// reconnect does, blurs the slots: the dials of many such clients come as independent draws would.
+// random moment of the slot, and the order of the connections is random. Of 10,000 closes over 60 s, 17
+// fall in an average tenth of a second and 18 in the busiest; with independent draws from the whole
+// window the busiest would have about 31. Because the moment in a slot is random, two servers that drain
+// at one time are not in step.
 //
 // A connection that is added during the window gets a random moment in the rest of the window.
 //
@@ -75,9 +71,8 @@
 //
 // With [Options].MaxAge a connection is closed at that age, plus or minus a tenth. So a new server behind
 // a load balancer gets its share of the clients over time, and a token that was checked at the
-// beginning is checked again. Connections that all began at one moment are renewed in a wave that
-// becomes flatter with each renewal. A member costs 58 bytes besides its functions, and no goroutine
-// and no timer.
+// beginning is checked again. A member costs 58 bytes besides its functions, and no goroutine and no
+// timer.
 //
 // # Closers
 //
@@ -89,6 +84,9 @@
 //     delays no other connection.
 //   - A closer that takes longer than CloseTimeout is hung: Drain does not wait for it, and [Stats]
 //     and the [Error] of Drain report it.
+//
+// The Group counts the errors of closers and drops them. To see an error, or how long a close took, look
+// in the function that you give to Add.
 //
 // The closers of some libraries:
 //
@@ -104,60 +102,18 @@
 // connections, such as WebSockets, and [net/http.Server.Close] does not end them. So drain first, while
 // the server still answers readiness checks and refuses late clients, and then shut down:
 //
-//	func run() error {
-//		group, err := drain.New(nil)
-//		if err != nil {
-//			return err
-//		}
-//		mux := http.NewServeMux()
-//		mux.Handle("/ready", group.ReadyHandler())
-//		mux.Handle("/ws", group.Handler(http.HandlerFunc(serve))) // which calls group.Add
-//		server := &http.Server{Addr: ":8080", Handler: mux}
-//		failed := make(chan error, 1)
-//		go func() { failed <- server.ListenAndServe() }()
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	<-ctx.Done()
+//	stop() // a second signal ends the program at once
+//	limited, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+//	defer cancel()
+//	return errors.Join(group.Drain(limited), server.Shutdown(limited))
 //
-//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-//		select {
-//		case err := <-failed:
-//			return err
-//		case <-ctx.Done():
-//			stop() // a second signal ends the program at once
-//		}
-//		limited, cancel := context.WithTimeout(context.Background(), 100*time.Second)
-//		defer cancel()
-//		err = errors.Join(group.Drain(limited), server.Shutdown(limited))
-//		<-failed
-//		return err
-//	}
+// examples/drain in the repository is a whole server.
 //
 // Kubernetes sends SIGTERM when it begins to take the pod out of its services, and each proxy learns of
 // that some seconds later. The Lead covers these seconds, so no preStop hook needs to sleep. Set
 // terminationGracePeriodSeconds to the limit of the context plus some seconds (110 here; the default is
 // 30), because Kubernetes kills the process then. The drain time of a proxy or a load balancer before
 // the server must be no shorter than Lead and Window together, or the proxy cuts first.
-//
-// # Where others fail, and what this does
-//
-//	nats-server, lame duck    closes in equal steps over 2 min, each in a random part of its step, after a
-//	                          grace of 10 s; each client gets a notice. For NATS only. Here: for any server.
-//	Phoenix, PoolDrainer      closes batches of 10,000 every 2 s: each batch is a herd.
-//	                          Here: one close at a time, 18 in the busiest tenth of a second.
-//	centrifuge                closes all at once, 128 at a time; clients wait 200 to 400 ms. Here: a window.
-//	HAProxy                   close-spread-time spreads idle connections of HTTP; a WebSocket stays until
-//	                          hard-stop-after cuts all that are left. Here: each is closed before that.
-//	Envoy, AWS, Cloudflare    wait for a drain time, and then cut all that are left at once.
-//	net/http                  Shutdown leaves hijacked connections to the program, and they end with the
-//	                          process. Here: Drain closes them, and waits for their handlers.
-//	a loop over a map         waits 5 s for each peer that is gone, under a lock. Here: no close waits for
-//	                          another, and a close that hangs is reported.
 package drain
-
-// The files:
-//
-//	options, stats  settings and numbers
-//	group, member   the connections, and the next thing that is due
-//	drain           the lead, the window, the end
-//	call            a closer or a notice that runs
-//	schedule        a heap of things that are due
-//	handler         readiness and refusals, over HTTP
-//	advice          the text of the close frame

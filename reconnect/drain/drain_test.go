@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -267,24 +266,11 @@ func TestAllCloseAtOnceWithoutAWindow(t *testing.T) {
 	})
 }
 
-func TestAHookSeesEachClose(t *testing.T) {
-	var seen []drain.CloseDone
-	trace := &drain.Trace{CloseDone: func(c drain.CloseDone) { seen = append(seen, c) }}
-	withGroup(t, drain.Options{Lead: -1, Closers: 1, Trace: trace}, func(t *testing.T, s *scene) {
+func TestTheErrorsOfClosersAreCounted(t *testing.T) {
+	withGroup(t, drain.Options{Lead: -1, Closers: 1}, func(t *testing.T, s *scene) {
 		s.Add(func(int, string) error { time.Sleep(time.Millisecond); return errEnough })
 		s.drain()
 		require.NoError(t, s.Drain(t.Context()))
-		require.Equal(t, []drain.CloseDone{{Cause: drain.CauseDrain, Took: time.Millisecond, Err: errEnough}}, seen)
 		require.Equal(t, drain.Stats{Added: 1, Failed: 1}, s.Stats())
-	})
-}
-
-// The hook ends the goroutine of one closer, whose place is free.
-func TestAHookMayEndItsGoroutine(t *testing.T) {
-	trace := &drain.Trace{CloseDone: func(drain.CloseDone) { runtime.Goexit() }}
-	withGroup(t, drain.Options{Lead: -1, Trace: trace}, func(t *testing.T, s *scene) {
-		s.add(1, 10)
-		s.drain()
-		require.Equal(t, drain.Stats{Added: 10, Closed: 10}, s.Stats())
 	})
 }

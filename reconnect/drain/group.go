@@ -70,9 +70,9 @@ func New(o *Options) (*Group, error) {
 //   - during the window: the connection is closed at a random moment in the rest of the window;
 //   - after the window, or when the context of Drain has ended: the connection is closed at once.
 //
-// The window ends early if no connection is left and no handler runs behind [Group.Handler]. So put
-// the handler that adds a connection behind Handler: then Drain waits for a connection that the
-// client already uses and that is not added yet, for [Options].CloseTimeout at most.
+// The window ends early if no connection is left and no handler runs behind [Group.Handler]. Put the
+// handler that adds a connection behind Handler: then Drain waits, for [Options].CloseTimeout at most,
+// for a client whose connection is not added yet.
 func (g *Group) Add(close func(code int, reason string) error) *Member {
 	return g.AddNotice(close, nil)
 }
@@ -113,6 +113,22 @@ func (g *Group) Stats() Stats {
 	return g.stats
 }
 
+// Stats are the numbers of a [Group]: Members and Hung as they are now, the others since the
+// beginning.
+type Stats struct {
+	Members int // connections in the Group, including connections that are being closed
+	Hung    int // closers and notices that have run for longer than CloseTimeout, and still run
+
+	Added   int // connections that were added
+	Left    int // connections that were removed before the Group closed them
+	Noticed int // notices that were called
+	Closed  int // closers that have returned nil
+	Failed  int // closers that have returned an error: most often the connection had just ended
+	Renewed int // closes, of Closed and Failed, because of MaxAge
+	Hurried int // closes, of Closed and Failed, because the context of Drain had ended
+	Refused int // requests that Handler has refused
+}
+
 // draw returns when the notice or the close of a member is due that is added now. g.mu is
 // held.
 func (g *Group) draw(m *Member, now time.Duration) time.Duration {
@@ -138,17 +154,6 @@ func (g *Group) share(left time.Duration) time.Duration {
 
 // now returns the time since the Group was made.
 func (g *Group) now() time.Duration { return time.Since(g.start) }
-
-// cause is why a closer is called now. g.mu is held.
-func (g *Group) cause() Cause {
-	switch {
-	case g.hurried != nil:
-		return CauseHurry
-	case g.phase == serving || g.phase == lead:
-		return CauseAge
-	}
-	return CauseDrain
-}
 
 // tick is the timer's callback.
 func (g *Group) tick() {

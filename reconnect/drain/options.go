@@ -1,7 +1,7 @@
 package drain
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -33,10 +33,9 @@ type Options struct {
 	Warn time.Duration
 
 	// Closers is how many closers and notices may run at a time. A call that takes longer than a
-	// second does not count any more, so that a slow peer delays no other; there are never more
-	// than 16 times Closers in all. If a close waits for the answer of the peer, the number needed
-	// is the closes per second times the seconds that a close takes. Default: 256. Negative: an
-	// error.
+	// second does not count any more; there are never more than 16 times Closers in all. Closers
+	// must be at least the closes per second times the seconds that a close takes. Default: 256.
+	// Negative: an error.
 	Closers int
 
 	// CloseTimeout is how long a closer or a notice may run. After that the call is hung: Drain
@@ -44,24 +43,23 @@ type Options struct {
 	// most once its context has ended. Default: 10 s. Negative: an error.
 	CloseTimeout time.Duration
 
-	// Code is the code of the close frame. Default: 1012, which means that the service restarts.
-	Code int
-
 	// Advice tells the clients when and where to come back, in the reason of the close frame. Its
 	// Wait and Spread are in the header Retry-After of a refusal as well: see [Group.Handler].
 	// Default: nothing, because the Window spreads the clients already.
 	Advice Advice
 
-	// Trace observes the Group. Default: none.
-	Trace *Trace
-
-	// Rand is the source of all draws. The Group calls Rand under a lock. Default: the functions
-	// of math/rand/v2.
+	// Rand is the source of all draws. The Group calls Rand under a lock. Default: a PCG with a
+	// random seed.
 	Rand rand.Source
 }
 
-// placeTime is how long a call may hold its place among the Closers.
-const placeTime = time.Second
+const (
+	// closeCode is the code of the close frame: the service restarts.
+	closeCode = 1012
+
+	// placeTime is how long a call may hold its place among the Closers.
+	placeTime = time.Second
+)
 
 // withDefaults returns a copy of o in which no field needs a default.
 func (o *Options) withDefaults() Options {
@@ -69,8 +67,8 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		p = *o
 	}
-	p.Window = orDefault(p.Window, time.Minute)
-	p.Lead = orDefault(p.Lead, 15*time.Second)
+	p.Window = max(cmp.Or(p.Window, time.Minute), 0)
+	p.Lead = max(cmp.Or(p.Lead, 15*time.Second), 0)
 	if p.Warn == 0 {
 		p.Warn = p.Window / 4
 		if p.MaxAge > 0 {
@@ -78,36 +76,13 @@ func (o *Options) withDefaults() Options {
 		}
 	}
 	p.Warn = max(p.Warn, 0)
-	if p.Closers == 0 {
-		p.Closers = 256
-	}
-	if p.CloseTimeout == 0 {
-		p.CloseTimeout = 10 * time.Second
-	}
-	if p.Code == 0 {
-		p.Code = 1012
-	}
-	if p.Trace == nil {
-		p.Trace = &Trace{}
-	}
+	p.Closers = cmp.Or(p.Closers, 256)
+	p.CloseTimeout = cmp.Or(p.CloseTimeout, 10*time.Second)
 	if p.Rand == nil {
-		p.Rand = global{}
+		p.Rand = rand.NewPCG(rand.Uint64(), rand.Uint64())
 	}
 	return p
 }
-
-// orDefault returns d, or usual if d is 0, or 0 if d is negative.
-func orDefault(d, usual time.Duration) time.Duration {
-	if d == 0 {
-		return usual
-	}
-	return max(d, 0)
-}
-
-// global is the source of the functions of math/rand/v2.
-type global struct{}
-
-func (global) Uint64() uint64 { return rand.Uint64() }
 
 // validate returns an error that names the field which is wrong. The defaults are in place.
 func (o *Options) validate() error {
@@ -123,23 +98,8 @@ func (o *Options) validate() error {
 	case o.CloseTimeout < 0:
 		return fmt.Errorf("Options.CloseTimeout: %v is negative", o.CloseTimeout)
 	}
-	if err := validCode(o.Code); err != nil {
-		return fmt.Errorf("Options.Code: %w", err)
-	}
 	if err := o.Advice.validate(); err != nil {
 		return fmt.Errorf("Options.Advice.%w", err)
-	}
-	return nil
-}
-
-// validCode returns an error if no close frame may have the code (RFC 6455, section 7.4, and
-// the registry that it sets up).
-func validCode(code int) error {
-	switch {
-	case code < 1000 || code > 4999:
-		return fmt.Errorf("%d is not within 1000 to 4999", code)
-	case code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000:
-		return errors.New("no close frame may have this code")
 	}
 	return nil
 }

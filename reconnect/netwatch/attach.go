@@ -59,11 +59,12 @@ type attachment struct {
 func (a *attachment) live() bool {
 	select {
 	case <-a.done:
+		return false
 	case <-a.over:
+		return false
 	default:
 		return true
 	}
-	return false
 }
 
 // attachments are the connections of one Watcher, and when to call them. Only the Watcher's
@@ -85,7 +86,7 @@ func (s *attachments) add(a *attachment) {
 	s.all = append(s.all, a)
 }
 
-// sweep removes those that are no longer attached. The caller holds mu.
+// sweep removes the connections that are no longer attached. The caller holds mu.
 func (s *attachments) sweep() {
 	s.all = slices.DeleteFunc(s.all, func(a *attachment) bool { return !a.live() })
 	s.sweepAt = 2*len(s.all) + 16
@@ -97,20 +98,12 @@ func (s *attachments) changed(now time.Time, spread time.Duration) {
 	s.sweep()
 	for _, a := range s.all {
 		if a.due.IsZero() {
-			a.due = now.Add(draw(spread))
+			a.due = now.Add(rand.N(max(spread, 1)))
 			s.agenda = append(s.agenda, a)
 		}
 	}
 	s.mu.Unlock()
 	slices.SortFunc(s.agenda, func(a, b *attachment) int { return b.due.Compare(a.due) })
-}
-
-// draw returns a time in [0, spread).
-func draw(spread time.Duration) time.Duration {
-	if spread <= 0 {
-		return 0
-	}
-	return rand.N(spread)
 }
 
 // next returns when the next call is due. Ok is false if there is none.

@@ -51,9 +51,6 @@ func (c Change) added() []Address { return without(c.New.Addresses, c.Old.Addres
 // removed returns the addresses that are in Old and not in New.
 func (c Change) removed() []Address { return without(c.Old.Addresses, c.New.Addresses) }
 
-// rerouted reports whether a default route has appeared, disappeared or changed.
-func (c Change) rerouted() bool { return c.Old.IPv4 != c.New.IPv4 || c.Old.IPv6 != c.New.IPv6 }
-
 // then returns the change from before c to after next.
 func (c Change) then(next Change) Change {
 	return Change{Old: c.Old, New: next.New, Slept: c.Slept + next.Slept}
@@ -117,11 +114,6 @@ func (r Route) String() string {
 }
 
 // without returns the addresses that are in list and not in other.
-func without(list, other []Address) (rest []Address) {
-	for _, a := range list {
-		if !slices.Contains(other, a) {
-			rest = append(rest, a)
-		}
-	}
-	return rest
+func without(list, other []Address) []Address {
+	return slices.DeleteFunc(slices.Clone(list), func(a Address) bool { return slices.Contains(other, a) })
 }

@@ -90,9 +90,9 @@ func addresses(names map[int]string) ([]Address, error) {
 			continue
 		}
 		head := (*syscall.IfAddrmsg)(unsafe.Pointer(&m.Data[0]))
-		name, ok := names[int(head.Index)]
+		name := names[int(head.Index)]
 		doubtful := head.Flags&syscall.IFA_F_TENTATIVE != 0 && head.Flags&syscall.IFA_F_OPTIMISTIC == 0
-		if !ok || doubtful || head.Flags&syscall.IFA_F_DADFAILED != 0 {
+		if name == "" || doubtful || head.Flags&syscall.IFA_F_DADFAILED != 0 {
 			continue
 		}
 		attributes, err := attributes(&m)
@@ -196,19 +196,18 @@ func askRoute(to netip.Addr) (syscall.NetlinkMessage, error) {
 // routeRequest returns an RTM_GETROUTE of linux/rtnetlink.h: a header, an rtmsg and RTA_DST.
 func routeRequest(to netip.Addr) []byte {
 	dst := to.AsSlice()
-	length := syscall.NLMSG_HDRLEN + syscall.SizeofRtMsg + syscall.SizeofRtAttr + len(dst)
-	b := make([]byte, 0, length)
-	b = binary.NativeEndian.AppendUint32(b, uint32(length))
-	b = binary.NativeEndian.AppendUint16(b, syscall.RTM_GETROUTE)
-	b = binary.NativeEndian.AppendUint16(b, syscall.NLM_F_REQUEST)
-	b = append(b, make([]byte, 8)...) // sequence, port
-	family := byte(syscall.AF_INET)
+	family := uint8(syscall.AF_INET)
 	if to.Is6() {
 		family = syscall.AF_INET6
 	}
-	b = append(b, family, byte(to.BitLen()))
-	b = append(b, make([]byte, syscall.SizeofRtMsg-2)...)
-	b = binary.NativeEndian.AppendUint16(b, uint16(syscall.SizeofRtAttr+len(dst)))
-	b = binary.NativeEndian.AppendUint16(b, syscall.RTA_DST)
+	var r struct {
+		syscall.NlMsghdr
+		syscall.RtMsg
+		syscall.RtAttr
+	}
+	r.NlMsghdr = syscall.NlMsghdr{Len: uint32(binary.Size(r) + len(dst)), Type: syscall.RTM_GETROUTE, Flags: syscall.NLM_F_REQUEST}
+	r.RtMsg = syscall.RtMsg{Family: family, Dst_len: uint8(to.BitLen())}
+	r.RtAttr = syscall.RtAttr{Len: uint16(syscall.SizeofRtAttr + len(dst)), Type: syscall.RTA_DST}
+	b, _ := binary.Append(nil, binary.NativeEndian, r) // of fixed size, so there is no error
 	return append(b, dst...)
 }

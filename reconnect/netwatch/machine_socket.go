@@ -3,11 +3,13 @@
 package netwatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -42,12 +44,9 @@ func look(ignore func(string) bool) (Network, error) {
 	if err != nil {
 		return Network{}, err
 	}
-	ipv4, err := route(far4, names, all)
-	if err != nil {
-		return Network{}, err
-	}
-	ipv6, err := route(far6, names, all)
-	if err != nil {
+	ipv4, err4 := route(far4, names, all)
+	ipv6, err6 := route(far6, names, all)
+	if err := cmp.Or(err4, err6); err != nil {
 		return Network{}, err
 	}
 	return network(all, ipv4, ipv6, ignore), nil
@@ -55,12 +54,9 @@ func look(ignore func(string) bool) (Network, error) {
 
 // lookAtSources looks only at the source addresses of packets to the Internet.
 func lookAtSources(func(string) bool) (Network, error) {
-	ipv4, err := source(far4)
-	if err != nil {
-		return Network{}, err
-	}
-	ipv6, err := source(far6)
-	if err != nil {
+	ipv4, err4 := source(far4)
+	ipv6, err6 := source(far6)
+	if err := cmp.Or(err4, err6); err != nil {
 		return Network{}, err
 	}
 	all := []Address{{Addr: ipv4}, {Addr: ipv6}}
@@ -106,12 +102,11 @@ func interfaceAddresses(names map[int]string) ([]Address, error) {
 // way. It connects a UDP socket, which sends nothing.
 func source(to netip.Addr) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 53)))
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, e) { // this says nothing about the way
+	if err != nil {
+		lack := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} // they say nothing about the way
+		if slices.ContainsFunc(lack, func(e error) bool { return errors.Is(err, e) }) {
 			return netip.Addr{}, err
 		}
-	}
-	if err != nil {
 		return netip.Addr{}, nil
 	}
 	defer c.Close()

@@ -1,6 +1,7 @@
 package netwatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -21,8 +22,7 @@ type Watcher struct {
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	status  Status
-	readers map[chan Change]func() bool // the channels of Changes; the function stops the wait for the reader's context
-	ended   bool
+	readers map[chan Change]func() bool // the channels of Changes; the function stops the wait for the reader's context. nil: w has ended
 }
 
 // Options say how a [Watcher] watches. The zero value is ready for use.
@@ -99,21 +99,13 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.Interval < 0 {
 		return r, fmt.Errorf("netwatch: Options.Interval: %v is negative", r.Interval)
 	}
-	if r.Interval == 0 {
-		r.Interval = 10 * time.Second
-	}
-	if r.Settle == 0 {
-		r.Settle = 500 * time.Millisecond
-	}
-	if r.Spread == 0 {
-		r.Spread = time.Second
-	}
+	const forever = 1000 * time.Hour // no sum of such times overflows
+	r.Interval = min(cmp.Or(r.Interval, 10*time.Second), forever)
+	r.Settle = min(max(cmp.Or(r.Settle, 500*time.Millisecond), 0), forever) // a look that was due in the past would look like sleep
+	r.Spread = min(cmp.Or(r.Spread, time.Second), forever)
 	if r.Ignore == nil {
 		r.Ignore = Virtual
 	}
-	const forever = 1000 * time.Hour // no sum of such times overflows
-	r.Interval, r.Spread = min(r.Interval, forever), min(r.Spread, forever)
-	r.Settle = min(max(r.Settle, 0), forever) // a look that was due in the past would look like sleep
 	return r, nil
 }
 
@@ -142,7 +134,7 @@ func (w *Watcher) Changes(ctx context.Context) <-chan Change {
 	ch := make(chan Change, 1) // one: report merges those that are not taken
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended {
+	if w.readers == nil {
 		close(ch)
 		return ch
 	}
@@ -165,14 +157,11 @@ func (w *Watcher) forget(ch chan Change) {
 func (w *Watcher) run(ctx context.Context, announcements *announcer) {
 	defer w.finish(announcements)
 	events := announcements.events
-	burst := burst{settle: w.o.Settle}
+	look := w.mono.Add(w.o.Interval)
+	var latest time.Time // of the look after the present burst; zero: there is no burst
 	timer := time.NewTimer(w.o.Interval)
 	defer timer.Stop()
 	for {
-		look := burst.due()
-		if look.IsZero() {
-			look = w.mono.Add(w.o.Interval)
-		}
 		wake := look
 		if call, ok := w.attached.next(); ok && call.Before(wake) {
 			wake = call
@@ -186,14 +175,20 @@ func (w *Watcher) run(ctx context.Context, announcements *announcer) {
 				events = nil
 				w.edit(func(s *Status) { s.Polling = announcements.err })
 			}
-			burst.add(time.Now())
+			now := time.Now()
+			if latest.IsZero() {
+				latest = now.Add(10 * w.o.Settle)
+			}
+			if look = now.Add(w.o.Settle); look.After(latest) {
+				look = latest
+			}
 			continue
 		case <-timer.C:
 		}
 		now := time.Now()
 		if !now.Before(look) {
-			burst.clear()
 			w.look(look, now)
+			look, latest = now.Add(w.o.Interval), time.Time{}
 		}
 		w.attached.visit(now, w.Status().Network.Offline())
 	}
@@ -205,16 +200,15 @@ func (w *Watcher) finish(announcements *announcer) {
 	announcements.close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended = true
 	for ch, stop := range w.readers {
 		stop()
 		close(ch)
 	}
-	clear(w.readers)
+	w.readers = nil
 	close(w.done)
 }
 
-// look compares the network with the one of the last look, and reports the change if there
+// look compares the network with the network of the last look, and reports the change if there
 // is one. The look was due at due.
 func (w *Watcher) look(due, now time.Time) {
 	slept := w.slept(due, now)
@@ -236,7 +230,7 @@ func (w *Watcher) look(due, now time.Time) {
 }
 
 // late is how late a look must be, by the wall clock, so that the machine counts as having
-// slept. It is more than what a clock is commonly corrected by.
+// slept. It is more than the usual correction of a clock.
 const late = 5 * time.Second
 
 // slept returns for how long the machine was suspended since the last look. Only the wall
@@ -271,31 +265,4 @@ func (w *Watcher) report(c Change) {
 			ch <- c
 		}
 	}
-}
-
-// burst is a series of announcements that count as one.
-type burst struct {
-	settle      time.Duration
-	first, last time.Time // zero: there was none
-}
-
-func (b *burst) add(now time.Time) {
-	if b.first.IsZero() {
-		b.first = now
-	}
-	b.last = now
-}
-
-func (b *burst) clear() { b.first, b.last = time.Time{}, time.Time{} }
-
-// due returns when the burst counts as over. It is zero if there is none.
-func (b *burst) due() time.Time {
-	if b.first.IsZero() {
-		return time.Time{}
-	}
-	quiet, latest := b.last.Add(b.settle), b.first.Add(10*b.settle)
-	if latest.Before(quiet) {
-		return latest
-	}
-	return quiet
 }
