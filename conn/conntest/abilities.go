@@ -2,7 +2,6 @@ package conntest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -40,28 +39,22 @@ type fakePinger struct{ fake *Fake }
 // Ping waits for the answer, which takes PongAfter and a Read under way.
 func (p fakePinger) Ping(ctx context.Context) error {
 	f := p.fake
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.end.cause == nil {
-		f.pings++
-	}
-	stop := context.AfterFunc(ctx, f.wake)
-	defer stop()
-	due := time.Now().Add(f.pong)
-	timer := time.AfterFunc(f.pong, f.wake)
-	defer timer.Stop()
-	for {
-		switch {
-		case f.end.cause != nil:
-			return fmt.Errorf("ping: %w", f.end.cause)
-		case ctx.Err() != nil:
-			return fmt.Errorf("ping: %w", context.Cause(ctx))
-		case f.reading && !f.mute && !time.Now().Before(due):
-			f.heard = time.Now()
-			return nil
+	pong := get(f, func() time.Duration {
+		if f.cause == nil {
+			f.pings++
 		}
-		f.changed.Wait()
-	}
+		return f.pong
+	})
+	due := time.Now().Add(pong)
+	timer := time.AfterFunc(pong, func() { f.set(func() {}) })
+	defer timer.Stop()
+	return f.await(ctx, "ping", func() bool {
+		answered := f.reading && !f.mute && ctx.Err() == nil && !time.Now().Before(due)
+		if answered {
+			f.heard = time.Now()
+		}
+		return answered
+	})
 }
 
 // fakeTransport is the [conn.Transport] of a Fake.
@@ -87,15 +80,12 @@ func (t fakeTransport) WriteBatch(ms []conn.Message) (n int, err error) {
 }
 
 func (t fakeTransport) Silence() time.Duration {
-	t.fake.mu.Lock()
-	defer t.fake.mu.Unlock()
-	return time.Since(t.fake.heard)
+	return time.Since(get(t.fake, func() time.Time { return t.fake.heard }))
 }
 
 func (t fakeTransport) HungUp() bool {
-	t.fake.mu.Lock()
-	defer t.fake.mu.Unlock()
-	return !t.fake.end.closed && (t.fake.hungUp || t.fake.end.cause != nil)
+	f := t.fake
+	return get(f, func() bool { return !f.closed && (f.hungUp || f.cause != nil) })
 }
 
 // LocalAddr returns nil: a Fake has no network.

@@ -52,21 +52,6 @@ func TestStatusAnswersWithStatusAndHeader(t *testing.T) {
 	}
 }
 
-func TestRedirectWithoutALocationIsALoop(t *testing.T) {
-	for location, want := range map[string]string{"": "/", "wss://other.test/x": "wss://other.test/x"} {
-		answered(t, conntest.Redirect(location), func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
-			transport := &http.Transport{DialContext: n.DialContext, DisableKeepAlives: true}
-			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://feed.test/", nil)
-			require.NoError(t, err)
-			resp, err := transport.RoundTrip(req)
-			require.NoError(t, err)
-			resp.Body.Close()
-			require.Equal(t, 302, resp.StatusCode)
-			require.Equal(t, want, resp.Header.Get("Location"))
-		})
-	}
-}
-
 func TestGarbageIsNoHTTP(t *testing.T) {
 	answered(t, conntest.Garbage([]byte("SSH-2.0-OpenSSH\r\n")), func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
 		_, _, err := dial(t.Context(), n)
@@ -99,42 +84,6 @@ func TestHangUpIsAnEOF(t *testing.T) {
 	answered(t, conntest.HangUp, func(t *testing.T, _ *conntest.Server, n *conntest.Network) {
 		_, _, err := dial(t.Context(), n)
 		require.ErrorIs(t, err, io.EOF)
-	})
-}
-
-func TestLateAnswerComesAtItsInstant(t *testing.T) {
-	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
-		s.Next(conntest.Delay(9*time.Second, s.Accept))
-		start := time.Now()
-		c, _, err := dial(t.Context(), n)
-		require.NoError(t, err)
-		require.Equal(t, 9*time.Second, time.Since(start))
-		c.CloseNow()
-	})
-}
-
-func TestLateAnswerIsNotGivenToAClientThatLeft(t *testing.T) {
-	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
-		given := false
-		s.Next(conntest.Delay(time.Hour, func(http.ResponseWriter, *http.Request) { given = true }))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, _, err := dial(ctx, n)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(2 * time.Hour)
-		require.False(t, given)
-	})
-}
-
-func TestTrickledHandshakeTakesItsTime(t *testing.T) {
-	answered(t, nil, func(t *testing.T, s *conntest.Server, n *conntest.Network) {
-		s.Next(conntest.Trickle(1, time.Second, s.Accept))
-		start := time.Now()
-		c, _, err := dial(t.Context(), n)
-		require.NoError(t, err)
-		bytes := n.Conns(addr)[0].Written(conntest.ToClient)
-		require.Equal(t, time.Duration(bytes)*time.Second, time.Since(start))
-		c.CloseNow()
 	})
 }
 

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Count has the numbers of dials and connections of one address, or of all. A
-// connection is open until its dialer closes it, as a socket is, whatever the network
-// or the server has done to it before.
+// Count has the numbers of dials and connections of one address, or of all. A connection is
+// open until its dialer closes it, even if the network or the server has ended it.
 type Count struct {
 	Dials      int // attempts so far, good or not
 	Dialing    int // attempts under way
@@ -29,26 +28,22 @@ type counts struct {
 func (n *Network) Dials(addr string) []time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if addr == "" {
-		return slices.Clone(n.total.dials)
-	}
-	if b := n.counts[addr]; b != nil {
-		return slices.Clone(b.dials)
-	}
-	return nil
+	return slices.Clone(n.known(addr).dials)
 }
 
 // Count returns the numbers of addr; "" is every address together.
 func (n *Network) Count(addr string) Count {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.known(addr).Count
+}
+
+// known returns the counts of addr, of every address together for "". The caller holds mu.
+func (n *Network) known(addr string) *counts {
 	if addr == "" {
-		return n.total.Count
+		return &n.total
 	}
-	if b := n.counts[addr]; b != nil {
-		return b.Count
-	}
-	return Count{}
+	return cmp.Or(n.counts[addr], new(counts))
 }
 
 // Open returns the number of connections whose dialer has not closed them.
@@ -60,8 +55,8 @@ func (n *Network) Conns(addr string) []*Pipe {
 	return slices.DeleteFunc(n.held(addr), func(p *Pipe) bool { return !p.Live() })
 }
 
-// Unclosed returns the connections of which the owner of an end has not closed it, live
-// or not. A test requires that it is empty to show that nothing is left.
+// Unclosed returns the connections of which an end was not closed by its owner, live or not.
+// A test requires that there are none, to show that nothing is left.
 func (n *Network) Unclosed() []*Pipe { return n.held("") }
 
 // held returns the connections to addr that have an open end, the oldest first; "" is
@@ -82,8 +77,7 @@ func (n *Network) held(addr string) []*Pipe {
 }
 
 // Peak returns the largest number of times within any one window of that length, its end
-// excluded: the height of a herd. The times must be in order, as those of [Network.Dials]
-// are.
+// excluded: the height of a herd. The times must be in order, as [Network.Dials] returns them.
 func Peak(times []time.Time, window time.Duration) int {
 	peak, first := 0, 0
 	for i, t := range times {

@@ -114,7 +114,9 @@ func TestResetAllAndStallAllReachEveryConnection(t *testing.T) {
 		defer s.Close()
 		clients, servers = append(clients, c), append(servers, s)
 	}
-	n.StallAll(addr)
+	for _, p := range n.Conns(addr) {
+		p.Stall(conntest.Both)
+	}
 	for i := range clients {
 		write(t, clients[i], "x")
 	}

@@ -29,12 +29,11 @@
 //     instant of their write. So a test can assert elapsed time exactly.
 //  3. Nothing here is random. Only the scheduler is: of two events at one virtual instant
 //     either may come first.
-//  4. Errors are those of sockets: *net.OpError around net.ErrClosed,
+//  4. Errors are the errors of sockets: *net.OpError around net.ErrClosed,
 //     os.ErrDeadlineExceeded, syscall.ECONNREFUSED, ECONNRESET or EPIPE, and a bare
 //     io.EOF.
-//  5. A network has no goroutines of its own and no timers but those of bytes and
-//     dials under way and of deadlines. [Network.Unclosed] returns the connections
-//     that were not closed.
+//  5. A network has no goroutines, and timers only for deadlines and for bytes and dials
+//     under way. [Network.Unclosed] returns the connections that were not closed.
 //
 // Outside a bubble all of it works in real time.
 package conntest

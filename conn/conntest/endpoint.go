@@ -22,10 +22,6 @@ type endpoint struct {
 
 var _ net.Conn = (*endpoint)(nil)
 
-func (e *endpoint) init(p *Pipe, in, out *stream, local, remote address) {
-	e.pipe, e.in, e.out, e.local, e.remote = p, in, out, local, remote
-}
-
 // Read returns what has arrived, or waits for it.
 func (e *endpoint) Read(b []byte) (int, error) {
 	e.pipe.mu.Lock()
@@ -34,7 +30,7 @@ func (e *endpoint) Read(b []byte) (int, error) {
 		switch {
 		case e.closed:
 			return 0, e.wrap("read", net.ErrClosed)
-		case e.readBy.past:
+		case e.readBy.past():
 			return 0, e.wrap("read", os.ErrDeadlineExceeded)
 		case len(b) == 0:
 			return 0, nil
@@ -60,7 +56,10 @@ func (e *endpoint) Write(b []byte) (int, error) {
 		e.out.changed.Wait()
 	}
 	e.writing = true
-	defer e.passTurn()
+	defer func() {
+		e.writing = false
+		e.out.changed.Broadcast()
+	}()
 	written := 0
 	for {
 		if err := e.writable(); err != nil {
@@ -77,18 +76,12 @@ func (e *endpoint) Write(b []byte) (int, error) {
 	}
 }
 
-// passTurn gives the turn to the next writer.
-func (e *endpoint) passTurn() {
-	e.writing = false
-	e.out.changed.Broadcast()
-}
-
 // writable returns why a Write cannot go on, as far as this end knows, or nil.
 func (e *endpoint) writable() error {
 	switch {
 	case e.closed:
 		return net.ErrClosed
-	case e.writeBy.past:
+	case e.writeBy.past():
 		return os.ErrDeadlineExceeded
 	case e.in.arrived == rst:
 		return errResetWrite
@@ -131,9 +124,7 @@ func (e *endpoint) CloseWrite() error {
 	if e.closed {
 		return e.wrap("close", net.ErrClosed)
 	}
-	e.out.shut = true
-	e.out.finish(half)
-	e.out.changed.Broadcast()
+	e.out.halfClose()
 	return nil
 }
 
@@ -183,38 +174,24 @@ func (e *endpoint) wrap(op string, err error) error {
 
 // deadline is one deadline of an end; the pipe's lock guards it.
 type deadline struct {
-	timer      *time.Timer
-	past       bool
-	generation int // counts the settings: an overtaken timer changes nothing
+	at    time.Time // zero: never
+	timer *time.Timer
 }
+
+func (d *deadline) past() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
 func (d *deadline) set(t time.Time, p *Pipe) {
 	d.stop()
-	d.past = false
-	if t.IsZero() {
-		return
+	if d.at = t; !t.IsZero() {
+		wait := time.Until(t)
+		d.at = time.Now().Add(wait) // by the monotonic clock, as the timer
+		d.timer = time.AfterFunc(wait, func() { p.each(Both, func(l *stream) { l.changed.Broadcast() }) })
 	}
-	if wait := time.Until(t); wait > 0 {
-		turn := d.generation
-		d.timer = time.AfterFunc(wait, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if d.generation == turn {
-				d.past = true
-				p.wakeAll()
-			}
-		})
-		return
-	}
-	d.past = true
-	p.wakeAll()
 }
 
 func (d *deadline) stop() {
-	d.generation++
 	if d.timer != nil {
 		d.timer.Stop()
-		d.timer = nil
 	}
 }
 

@@ -149,7 +149,7 @@ func ExamplePair() {
 	fmt.Println(err)
 	// Output:
 	// hello <nil>
-	// read: closed with 1012 "restart"
+	// read: closed by the peer: 1012 "restart"
 }
 
 // Frames sends frames that no library would send, here half a message and then the end.
@@ -157,7 +157,7 @@ func ExampleFrames() {
 	n := new(conntest.Network)
 	s := conntest.NewServer(n, "feed.test:80", conntest.Frames(
 		conntest.Frame{Head: conntest.TextFrame, Payload: []byte("half a mess")},
-		conntest.Frame{Head: conntest.Fin | conntest.CloseFrame, Payload: conntest.ClosePayload(1001, "")},
+		conntest.Frame{Head: conntest.Fin | 0x8, Payload: []byte{0x03, 0xe9}},
 	))
 	defer s.Close()
 	options := &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: n.DialContext}}}

@@ -20,14 +20,14 @@ type FakeOptions struct {
 }
 
 // Fake is a [conn.Conn] without a protocol: Read returns the messages that Deliver got, at
-// the same virtual instant. Any goroutine may call its methods. Fake itself has no other
-// ability; [Fake.Conn] has those that its options name.
+// the same virtual instant. Any goroutine may call its methods. [Fake.Conn] has the abilities
+// that the options name; a Fake itself has none.
 type Fake struct {
 	options FakeOptions
+	peer    *Fake // of Pair, else nil
 
 	mu      sync.Mutex // guards all below; never held across a wait
 	changed sync.Cond
-	peer    *Fake // of Pair, else nil
 	inbox   []conn.Message
 	waits   func() // called by Read before it waits; may be nil
 	written []conn.Message
@@ -41,16 +41,10 @@ type Fake struct {
 	pings   int   // sent
 	pong    time.Duration
 	heard   time.Time // when the last byte came in
-	end     fakeEnd
-}
 
-// fakeEnd is how a Fake ended. The zero value means that it has not.
-type fakeEnd struct {
-	cause  error // the first
-	closed bool  // by Close or CloseNow
-	polite bool  // by Close, with the code and the reason
-	code   int
-	reason string
+	cause  error            // why it ended: the first cause
+	closed bool             // by Close or CloseNow
+	bye    *conn.CloseError // the code and the reason of Close
 }
 
 var _ conn.Conn = (*Fake)(nil)
@@ -65,16 +59,16 @@ func NewFake(o *FakeOptions) *Fake {
 	return f
 }
 
-// Pair returns two connections. Each reads what the other writes, in order and without a
-// limit. When one is closed the other ends too: with [io.EOF], or
-// after a Close with an error that has the method CloseCode.
+// Pair returns two connections. Each reads the messages that the other writes, in order and
+// without a limit. When one is closed the other ends too: with [io.EOF], or after a Close with
+// a [conn.CloseError].
 func Pair(o *FakeOptions) (*Fake, *Fake) {
 	a, b := NewFake(o), NewFake(o)
 	a.peer, b.peer = b, a
 	return a, b
 }
 
-// Conn returns the connection with the abilities that its options name.
+// Conn returns the connection with the abilities that the options name.
 func (f *Fake) Conn() conn.Conn {
 	var t conn.Transport
 	var p conn.Pinger
@@ -99,12 +93,12 @@ func (f *Fake) read(buffer func(size int) []byte) (conn.Message, error) {
 	f.reading = true
 	f.changed.Broadcast()
 	defer func() { f.reading = false }()
-	for len(f.inbox) == 0 || f.end.closed {
+	for len(f.inbox) == 0 || f.closed {
 		if f.hungUp {
 			f.die(io.EOF)
 		}
-		if f.end.cause != nil {
-			return conn.Message{}, fmt.Errorf("read: %w", f.end.cause)
+		if f.cause != nil {
+			return conn.Message{}, fmt.Errorf("read: %w", f.cause)
 		}
 		f.wait()
 	}
@@ -123,7 +117,7 @@ func (f *Fake) wait() {
 		f.mu.Unlock()
 		waits()
 		f.mu.Lock()
-		if len(f.inbox) > 0 || f.hungUp || f.end.cause != nil {
+		if len(f.inbox) > 0 || f.hungUp || f.cause != nil {
 			return
 		}
 	}
@@ -133,80 +127,78 @@ func (f *Fake) wait() {
 // Write notes the message, at once or after [Fake.Hold] ends. See [conn.Conn]. After the end
 // of the connection its error is also [conn.ErrNotWritten].
 func (f *Fake) Write(m conn.Message) error {
-	f.mu.Lock()
-	if f.end.cause != nil {
-		defer f.mu.Unlock()
-		return fmt.Errorf("write: %w: %w", conn.ErrNotWritten, f.end.cause)
+	m.Data = bytes.Clone(m.Data)
+	if err := f.note(m); err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
-	for f.held && f.end.cause == nil {
+	if f.peer != nil {
+		f.peer.Deliver(m)
+	}
+	return nil
+}
+
+// note notes a message that is written, or returns why it cannot be.
+func (f *Fake) note(m conn.Message) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause != nil {
+		return fmt.Errorf("%w: %w", conn.ErrNotWritten, f.cause)
+	}
+	for f.held && f.cause == nil {
 		f.changed.Wait()
 	}
-	if f.failing != nil && f.end.cause == nil {
+	if f.failing != nil && f.cause == nil {
 		if f.spare == 0 {
 			f.die(f.failing)
 		}
 		f.spare--
 	}
-	if f.end.cause != nil {
-		defer f.mu.Unlock()
-		return fmt.Errorf("write: %w", f.end.cause)
+	if f.cause == nil {
+		f.written = append(f.written, m)
 	}
-	m.Data = bytes.Clone(m.Data)
-	f.written = append(f.written, m)
-	peer := f.peer
-	f.mu.Unlock()
-	if peer != nil {
-		peer.Deliver(m)
-	}
-	return nil
+	return f.cause
 }
 
 // Close notes code and reason and closes; a mute connection waits for ctx
 // first, or for CloseNow. See [conn.Conn].
 func (f *Fake) Close(ctx context.Context, code int, reason string) error {
-	f.mu.Lock()
-	if f.end.closed {
-		defer f.mu.Unlock()
+	bye := &conn.CloseError{Code: code, Reason: reason}
+	if f.Closed() {
 		return fmt.Errorf("close: %w", net.ErrClosed)
 	}
-	f.end.code, f.end.reason, f.end.polite = code, reason, true
-	peer := f.peer
-	f.mu.Unlock()
-	if peer != nil {
-		peer.Fail(&closeError{code, reason})
+	f.set(func() { f.bye = bye })
+	if f.peer != nil {
+		f.peer.Fail(bye)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	err := f.answered(ctx)
-	f.shut()
-	return err
+	defer f.set(f.shut)
+	return f.await(ctx, "close", func() bool { return !f.mute })
 }
 
-// answered waits for the answer to a close frame. The caller holds mu.
-func (f *Fake) answered(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, f.wake)
+// await waits until done reports true. Its error says why op has ended before.
+func (f *Fake) await(ctx context.Context, op string, done func() bool) error {
+	stop := context.AfterFunc(ctx, func() { f.set(func() {}) })
 	defer stop()
-	for f.mute && f.end.cause == nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("close: %w", context.Cause(ctx))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		switch {
+		case f.cause != nil:
+			return fmt.Errorf("%s: %w", op, f.cause)
+		case done():
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 		}
 		f.changed.Wait()
 	}
-	if f.end.cause != nil {
-		return fmt.Errorf("close: %w", f.end.cause)
-	}
-	return nil
 }
 
 // CloseNow cuts the connection and returns nil.
 func (f *Fake) CloseNow() error {
-	f.mu.Lock()
-	was := f.end.closed
-	f.shut()
-	peer := f.peer
-	f.mu.Unlock()
-	if peer != nil && !was {
-		peer.Fail(io.EOF)
+	was := f.Closed()
+	f.set(f.shut)
+	if f.peer != nil && !was {
+		f.peer.Fail(io.EOF)
 	}
 	return nil
 }
@@ -214,27 +206,22 @@ func (f *Fake) CloseNow() error {
 // Deliver gives copies of messages to Read, without a limit. It never blocks. After the
 // end of the connection the messages are lost.
 func (f *Fake) Deliver(messages ...conn.Message) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.end.cause != nil {
-		return
-	}
-	for _, m := range messages {
-		m.Data = bytes.Clone(m.Data)
-		f.inbox = append(f.inbox, m)
-	}
-	f.changed.Broadcast()
+	f.set(func() {
+		if f.cause != nil {
+			return
+		}
+		for _, m := range messages {
+			m.Data = bytes.Clone(m.Data)
+			f.inbox = append(f.inbox, m)
+		}
+	})
 }
 
-// Fail kills the connection: Read returns what was delivered and then err, and every other
+// Fail kills the connection: Read returns the delivered messages and then err, and every other
 // method fails. A blocked Write returns err, and the fate of its message is unknown.
-func (f *Fake) Fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.die(err)
-}
+func (f *Fake) Fail(err error) { f.set(func() { f.die(err) }) }
 
-// FailWrite kills the connection with err in the next Write, also in one that
+// FailWrite kills the connection with err in the next Write, also in a Write that
 // is held back. Its message was not written if err is [conn.ErrNotWritten].
 func (f *Fake) FailWrite(err error) { f.FailWriteAfter(0, err) }
 
@@ -244,7 +231,7 @@ func (f *Fake) FailWriteAfter(n int, err error) {
 	f.set(func() { f.failing, f.spare, f.held = err, n, false })
 }
 
-// HangUp ends the stream of the peer: Read returns what was delivered and then [io.EOF],
+// HangUp ends the stream of the peer: Read returns the delivered messages and then [io.EOF],
 // which ends the connection. Until then writes succeed. A [conn.Transport] sees it at
 // once.
 func (f *Fake) HangUp() { f.set(func() { f.hungUp = true }) }
@@ -264,39 +251,27 @@ func (f *Fake) PongAfter(d time.Duration) { f.set(func() { f.pong = d }) }
 // Hear notes that bytes came in without a whole message.
 func (f *Fake) Hear() { f.set(func() { f.heard = time.Now() }) }
 
-// Written returns a copy of what was written so far, in order.
+// Written returns a copy of the written messages, in order.
 func (f *Fake) Written() []conn.Message {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.written)
+	return get(f, func() []conn.Message { return slices.Clone(f.written) })
 }
 
 // Batches returns how many messages each WriteBatch has written so far, in order.
-func (f *Fake) Batches() []int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.batches)
-}
+func (f *Fake) Batches() []int { return get(f, func() []int { return slices.Clone(f.batches) }) }
 
 // Pings returns how many pings were sent.
-func (f *Fake) Pings() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pings
-}
+func (f *Fake) Pings() int { return get(f, func() int { return f.pings }) }
 
 // Closed reports whether the owner closed the connection, by Close or CloseNow.
-func (f *Fake) Closed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.end.closed
-}
+func (f *Fake) Closed() bool { return get(f, func() bool { return f.closed }) }
 
 // ClosedWith returns the code and the reason of Close; ok is false if Close was never called.
 func (f *Fake) ClosedWith() (code int, reason string, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.end.code, f.end.reason, f.end.polite
+	bye := get(f, func() *conn.CloseError { return f.bye })
+	if bye == nil {
+		return 0, "", false
+	}
+	return bye.Code, bye.Reason, true
 }
 
 func (f *Fake) set(change func()) {
@@ -306,27 +281,23 @@ func (f *Fake) set(change func()) {
 	f.changed.Broadcast()
 }
 
+// get returns what of returns under the lock of f.
+func get[T any](f *Fake, of func() T) T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return of()
+}
+
 // die ends the connection and keeps the first cause. The caller holds mu.
 func (f *Fake) die(cause error) {
-	if f.end.cause == nil {
-		f.end.cause = cause
+	if f.cause == nil {
+		f.cause = cause
 	}
 	f.changed.Broadcast()
 }
 
 // shut ends the connection for its owner. The caller holds mu.
 func (f *Fake) shut() {
-	f.end.closed = true
+	f.closed = true
 	f.die(net.ErrClosed)
 }
-
-func (f *Fake) wake() { f.set(func() {}) }
-
-// closeError is the error of the other connection of a Pair after a Close.
-type closeError struct {
-	code   int
-	reason string
-}
-
-func (e *closeError) Error() string  { return fmt.Sprintf("closed with %d %q", e.code, e.reason) }
-func (e *closeError) CloseCode() int { return e.code }

@@ -256,7 +256,7 @@ func TestPairDiesTogether(t *testing.T) {
 	var closed interface{ CloseCode() int }
 	require.ErrorAs(t, err, &closed)
 	require.Equal(t, 1012, closed.CloseCode())
-	require.EqualError(t, err, `read: closed with 1012 "restart"`)
+	require.EqualError(t, err, `read: closed by the peer: 1012 "restart"`)
 
 	a, b = conntest.Pair(nil)
 	a.CloseNow()

@@ -1,6 +1,9 @@
 package conntest
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Fault is what goes wrong with a dial. The zero value is no fault. If several fields are
 // set, they apply in their order.
@@ -13,8 +16,8 @@ type Fault struct {
 	Refuse          bool          // the dial fails with syscall.ECONNREFUSED although there is a listener
 	Drop            bool          // the dial succeeds and the connection is closed at once; no listener is needed, and none gets it
 
-	// AcceptDelay is how much later than the dialer the listener gets the
-	// connection. Bytes written meanwhile are kept, but the server does not answer.
+	// AcceptDelay is how much later than the dialer the listener gets the connection.
+	// Bytes written meanwhile are kept.
 	AcceptDelay time.Duration
 
 	// OnConn receives the connection before either side has it, so that it can arm
@@ -22,10 +25,10 @@ type Fault struct {
 	OnConn func(p *Pipe)
 }
 
-// Fault sets the faults of the next dials of addr: each dial takes one of them in turn, and
-// all further dials take the last. A Fault{} among them is a good dial. Without faults all
-// dials are good. Faults that were set before are forgotten, but a dial under way keeps
-// its own. The addr "" stands for every address that has no faults of its own.
+// Fault sets the faults of the next dials of addr: each dial takes one fault in turn, and all
+// further dials take the last. A dial with the zero Fault is good, and so are all dials if
+// there are no faults. Fault replaces all earlier faults of addr, but a dial under way keeps
+// its fault. The addr "" stands for every address without faults.
 func (n *Network) Fault(addr string, faults ...Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -36,22 +39,13 @@ func (n *Network) Fault(addr string, faults ...Fault) {
 	if n.faults == nil {
 		n.faults = make(map[string][]Fault)
 	}
-	n.faults[addr] = append([]Fault(nil), faults...)
+	n.faults[addr] = slices.Clone(faults)
 }
 
 // ResetAll resets every live connection to addr; "" is every address.
 func (n *Network) ResetAll(addr string) {
 	for _, p := range n.Conns(addr) {
 		p.Reset()
-	}
-}
-
-// StallAll stalls every live connection to addr in both directions; "" is every
-// address. Dials go on succeeding: for a host that has left the network set
-// Fault{Hang: true} as well.
-func (n *Network) StallAll(addr string) {
-	for _, p := range n.Conns(addr) {
-		p.Stall(Both)
 	}
 }
 

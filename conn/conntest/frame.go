@@ -11,16 +11,11 @@ type Frame struct {
 	Mask    bool   // masked with the key 0, which changes no byte; a client must mask, a server must not
 }
 
-// The bits of Frame.Head: FIN, and the opcodes that tests need most. A continuation is 0x0, a pong
-// is 0xA, and the reserved bits are 0x40, 0x20 and 0x10.
+// Bits of Frame.Head. The other opcodes are 0x0 continuation, 0x2 binary, 0x8 close, 0x9 ping and
+// 0xA pong; the reserved bits are 0x40, 0x20 and 0x10.
 const (
-	Fin byte = 0x80
-
-	TextFrame   byte = 0x1
-	BinaryFrame byte = 0x2
-	CloseFrame  byte = 0x8
-	PingFrame   byte = 0x9
-	PongFrame   byte = 0xA
+	Fin       byte = 0x80
+	TextFrame byte = 0x1
 )
 
 // Bytes returns the frame as it goes over the wire. The length takes the
@@ -47,9 +42,4 @@ func (f Frame) Bytes() []byte {
 		b = append(b, 0, 0, 0, 0)
 	}
 	return append(b, f.Payload...)
-}
-
-// ClosePayload returns the payload of a close frame: the code, then the reason.
-func ClosePayload(code uint16, reason string) []byte {
-	return append(binary.BigEndian.AppendUint16(nil, code), reason...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/coder/websocket"
 )
@@ -49,26 +48,6 @@ func NeverRead(ctx context.Context, _ *websocket.Conn, _ *http.Request) { <-ctx.
 // CloseWith is a handler that closes at once, with a code and a reason.
 func CloseWith(code websocket.StatusCode, reason string) Handler {
 	return func(_ context.Context, c *websocket.Conn, _ *http.Request) { c.Close(code, reason) }
-}
-
-// Feed is a handler that sends the text message made by message for 0, 1, 2 ...,
-// the first at once and one per interval after it, and reads meanwhile.
-func Feed(interval time.Duration, message func(i int) []byte) Handler {
-	return func(ctx context.Context, c *websocket.Conn, _ *http.Request) {
-		ctx = c.CloseRead(ctx)
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for i := 0; ; i++ {
-			if err := c.Write(ctx, websocket.MessageText, message(i)); err != nil {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
 }
 
 // Frames is a handler that sends these frames as they are, not over TLS, and

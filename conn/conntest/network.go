@@ -2,7 +2,6 @@ package conntest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -10,12 +9,10 @@ import (
 	"time"
 )
 
-// Network is a network in memory: listeners and dials, with faults that can be
-// switched at any moment. It counts dials and connections ([Count]). The zero value is
-// ready and is a perfect network. All methods may be called from any goroutine.
-//
-// Inside a synctest bubble every wait on it is durably blocking, so virtual
-// time passes; outside it keeps real time. One network belongs to one bubble.
+// Network is a network in memory: listeners and dials, with faults that a test can switch at
+// any moment. It counts dials and connections ([Count]). The zero value is ready and is a
+// perfect network. Any goroutine may call any method. One network belongs to one synctest
+// bubble, or to none.
 type Network struct {
 	mu        sync.Mutex // guards all below; held for a few lines, never across a wait
 	listeners map[string]*listener
@@ -25,9 +22,8 @@ type Network struct {
 	lastID    uint64 // numbers the connections
 }
 
-// Listen opens addr, a "host:port" of any host, for dials on this network. An
-// [net/http.Server] can serve on the listener. An address that is in use gives
-// an error that is [syscall.EADDRINUSE].
+// Listen opens addr, a "host:port" of any host, for dials on this network. If the address
+// is in use, the error is [syscall.EADDRINUSE].
 func (n *Network) Listen(addr string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: address(addr), Err: err}
@@ -46,11 +42,9 @@ func (n *Network) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// DialContext connects to the listener on addr. It has the signature of
-// [net.Dialer.DialContext] and goes wherever that goes, for instance into
-// [net/http.Transport]. Without a fault it returns at once. Its errors are
-// *[net.OpError]: without a listener one that is [syscall.ECONNREFUSED], and
-// when ctx ends first one that is ctx.Err(). The caller closes the connection.
+// DialContext connects to the listener on addr, as [net.Dialer.DialContext] does. Without a
+// [Fault] it returns at once. Its errors are *[net.OpError]: [syscall.ECONNREFUSED] without a
+// listener, and ctx.Err() if ctx ends first. The caller closes the connection.
 func (n *Network) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch network {
 	case "tcp", "tcp4", "tcp6":
@@ -75,10 +69,8 @@ func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if f.Delay > 0 {
-		if err := n.wait(ctx, addr, f); err != nil {
-			return nil, err
-		}
+	if err := n.wait(ctx, addr, f); err != nil {
+		return nil, err
 	}
 	switch {
 	case f.Err != nil:
@@ -91,6 +83,9 @@ func (n *Network) dial(ctx context.Context, addr string, f Fault) (*Pipe, error)
 
 // wait returns when the delay of f is over, or when ctx ends.
 func (n *Network) wait(ctx context.Context, addr string, f Fault) error {
+	if f.Delay <= 0 {
+		return nil
+	}
 	var given <-chan struct{}
 	if !f.IgnoresContext {
 		given = ctx.Done()
@@ -103,8 +98,12 @@ func (n *Network) wait(ctx context.Context, addr string, f Fault) error {
 		return nil
 	case <-given:
 	}
-	if f.CompletesAnyway {
-		time.AfterFunc(f.Delay-time.Since(start), func() { n.deliverLate(addr, f) })
+	if f.CompletesAnyway && f.Err == nil && !f.Refuse {
+		time.AfterFunc(f.Delay-time.Since(start), func() {
+			if p, err := n.connect(addr, f); err == nil {
+				p.client.close(false)
+			}
+		})
 	}
 	return ctx.Err()
 }
@@ -136,16 +135,6 @@ func (n *Network) connect(addr string, f Fault) (*Pipe, error) {
 	return p, nil
 }
 
-// deliverLate connects to the listener although the dial was given up before.
-func (n *Network) deliverLate(addr string, f Fault) {
-	if f.Err != nil || f.Refuse {
-		return
-	}
-	if p, err := n.connect(addr, f); err == nil {
-		p.client.close(false)
-	}
-}
-
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
 // address is a net.Addr of a network in memory.
@@ -153,6 +142,3 @@ type address string
 
 func (a address) Network() string { return "tcp" }
 func (a address) String() string  { return string(a) }
-
-// ephemeral is the address of a dialer.
-func ephemeral(id uint64) address { return address(fmt.Sprintf("client:%d", id)) }

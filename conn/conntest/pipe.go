@@ -20,10 +20,9 @@ const (
 	Both     = ToServer | ToClient
 )
 
-// Pipe is one connection of a [Network], seen from the network. Its methods make faults. Its
-// two ends are buffered: a Write returns when its bytes fit into the window of its
-// direction, as on a socket. Any goroutine may call any method at any moment; all return
-// at once.
+// Pipe is one connection of a [Network], seen from the network. Its methods make faults. A
+// Write of one of its ends returns when the bytes fit into the window of the direction, as on
+// a socket. Any goroutine may call any method at any moment; all methods return at once.
 type Pipe struct {
 	network *Network
 	id      uint64
@@ -39,19 +38,20 @@ func newPipe(n *Network, id uint64, addr string) *Pipe {
 	p := &Pipe{network: n, id: id, addr: addr}
 	p.toServer.init(p)
 	p.toClient.init(p)
-	p.client.init(p, &p.toClient, &p.toServer, ephemeral(id), address(addr))
-	p.server.init(p, &p.toServer, &p.toClient, address(addr), ephemeral(id))
+	near, far := address(fmt.Sprintf("client:%d", id)), address(addr)
+	p.client = endpoint{pipe: p, in: &p.toClient, out: &p.toServer, local: near, remote: far}
+	p.server = endpoint{pipe: p, in: &p.toServer, out: &p.toClient, local: far, remote: near}
 	return p
 }
 
-// Client returns the dialer's end, the very value that its dial returned.
+// Client returns the dialer's end: the value that DialContext returned.
 func (p *Pipe) Client() net.Conn { return &p.client }
 
 // Server returns the accepting end.
 func (p *Pipe) Server() net.Conn { return &p.server }
 
-// Live reports whether both ends are open and no fault has ended the
-// connection. One that is stalled or half-closed is live.
+// Live reports whether both ends are open and no fault has ended the connection. A stalled
+// or half-closed connection is live.
 func (p *Pipe) Live() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Pipe) Live() bool {
 func (p *Pipe) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	open := ""
+	open := "closed"
 	switch {
 	case !p.client.closed && !p.server.closed:
 		open = "both ends open"
@@ -70,23 +70,20 @@ func (p *Pipe) String() string {
 		open = "client end open"
 	case !p.server.closed:
 		open = "server end open"
-	default:
-		open = "closed"
 	}
 	return fmt.Sprintf("%s->%s (%s)", p.client.local, p.addr, open)
 }
 
-// Written returns how many bytes the writer of one direction has handed over
-// so far; for Both the sum.
+// Written returns how many bytes were written in direction d so far; for Both the sum.
 func (p *Pipe) Written(d Direction) int64 {
 	var sum int64
 	p.each(d, func(l *stream) { sum += l.written })
 	return sum
 }
 
-// Reset ends the connection as an RST on both sides does, through a stall too:
-// what has arrived can still be read, what is under way is lost, and then every
-// Read and Write fails with [syscall.ECONNRESET].
+// Reset ends the connection as an RST on both sides does, through a stall too: bytes that
+// have arrived can still be read, bytes under way are lost, and then every Read and Write
+// fails with [syscall.ECONNRESET].
 func (p *Pipe) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,11 +92,10 @@ func (p *Pipe) Reset() {
 	p.toServer.resetNow()
 }
 
-// Cut lets n more bytes pass in direction d, which is one of the two, and ends
-// the connection then: the reader gets these bytes and [io.EOF], the other side
-// gets io.EOF too, and both fail to write with [syscall.EPIPE]. The Write
-// of the last byte succeeds, as on a socket. With n = 0 the
-// connection ends now; then d may be Both. A negative n disarms an earlier Cut.
+// Cut lets n more bytes pass in direction d and then ends the connection: the reader gets
+// these bytes and [io.EOF], the other side gets io.EOF too, and both fail to write with
+// [syscall.EPIPE]. The Write of the last byte succeeds, as on a socket. With n = 0 the
+// connection ends now; only then may d be Both. A negative n disarms an earlier Cut.
 func (p *Pipe) Cut(d Direction, n int64) { p.cut(d, n, fin) }
 
 // CutReset is Cut with an RST in the place of the FIN: after the n bytes both
@@ -116,21 +112,17 @@ func (p *Pipe) cut(d Direction, n int64, with ending) {
 	p.streams(d, func(l *stream) { l.cut = cut{max(n, 0), with} })
 }
 
-// FIN half-closes direction d, as if its writer had: behind what was written
-// its reader gets [io.EOF], and its writer can write no more ([syscall.EPIPE]).
-// The other direction goes on.
+// FIN half-closes direction d, as if its writer had: behind all written bytes the reader
+// gets [io.EOF], and the writer can write no more ([syscall.EPIPE]). The other direction
+// goes on.
 func (p *Pipe) FIN(d Direction) {
-	p.each(d, func(l *stream) {
-		l.shut = true
-		l.finish(half)
-		l.changed.Broadcast()
-	})
+	p.each(d, (*stream).halfClose)
 }
 
 // Stall freezes a direction, as when the peer is gone without a FIN: nothing arrives any
 // more, not even an end of the connection, and there is no error. Writes succeed while the
-// window has room, and then block. What is held back arrives after [Pipe.Thaw], as if TCP
-// had sent it again.
+// window has room, and then block. [Pipe.Thaw] lets everything arrive that was held back, as
+// if TCP had sent it again.
 func (p *Pipe) Stall(d Direction) { p.each(d, func(l *stream) { l.stalled = true }) }
 
 // Thaw ends a Stall.
@@ -141,14 +133,14 @@ func (p *Pipe) Thaw(d Direction) {
 	})
 }
 
-// Latency sets how long what is written from now on is under way; the default
-// is 0. Nothing overtakes what was written earlier.
+// Latency sets how long bytes are under way that are written from now on; the default is 0.
+// They do not overtake earlier bytes.
 func (p *Pipe) Latency(d Direction, latency time.Duration) {
 	p.each(d, func(l *stream) { l.latency = latency })
 }
 
-// Trickle lets at most n bytes arrive per interval; the first of a burst arrive
-// one interval after they were written. With n = 0 the direction is quick again.
+// Trickle lets at most n bytes arrive per interval; the first bytes of a burst arrive one
+// interval after they were written. With n = 0 the direction is quick again.
 func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
 	p.each(d, func(l *stream) {
 		l.trickle = trickle{share: max(n, 0), interval: interval}
@@ -156,9 +148,9 @@ func (p *Pipe) Trickle(d Direction, n int, interval time.Duration) {
 	})
 }
 
-// Window sets how many bytes may be written and not yet read; the default is
-// 64 KiB, and any negative number restores it. With 0 every Write blocks: the
-// peer has stopped reading and its window is full.
+// Window sets how many bytes may be written and not yet read; the default is 64 KiB, and any
+// negative number restores the default. With 0 every Write blocks, as when the peer has
+// stopped reading.
 func (p *Pipe) Window(d Direction, n int) {
 	if n < 0 {
 		n = defaultWindow
@@ -169,9 +161,8 @@ func (p *Pipe) Window(d Direction, n int) {
 	})
 }
 
-// Inject puts bytes into a direction between two writes of its writer: garbage,
-// or a frame made by hand ([Frame]). The window does not hold it back, latency
-// and stalls do.
+// Inject puts bytes into a direction between two writes of its writer: garbage, or a
+// [Frame]. The window does not hold these bytes back; latency and stalls do.
 func (p *Pipe) Inject(d Direction, data []byte) { p.each(d, func(l *stream) { l.send(data) }) }
 
 // each calls f under the lock for the streams of d.
@@ -197,8 +188,8 @@ func (p *Pipe) sever(with ending) {
 	p.toServer.finish(with)
 }
 
-// PipeOf returns the connection of a request, for a handler of [Server]; ctx is that of the
-// handler or of the request. For any other ctx it returns nil.
+// PipeOf returns the connection under a handler or a request of a [Server], whose context is
+// ctx. For any other ctx it returns nil.
 func PipeOf(ctx context.Context) *Pipe {
 	p, _ := ctx.Value(pipeKey{}).(*Pipe)
 	return p

@@ -16,14 +16,14 @@ import (
 )
 
 // Server is a real coder/websocket server on a [Network]. It accepts WebSockets and gives
-// them to its handler, or answers as [Server.Next] has set. Any goroutine may call any
+// them to its handler, or gives the answers of [Server.Next]. Any goroutine may call any
 // method, but not Close and Start at once.
 type Server struct {
-	// Options are those of websocket.Accept; nil is the default, without the
-	// check of the origin. Set them before the first dial.
+	// Options are the options of websocket.Accept. Set them before the first dial. Default:
+	// no check of the origin.
 	Options *websocket.AcceptOptions
 
-	// TLS makes it a wss server. Set it before the first dial.
+	// TLS makes the Server a wss server. Set it before the first dial.
 	TLS *tls.Config
 
 	network *Network
@@ -37,14 +37,12 @@ type Server struct {
 	run        *run // nil when closed
 }
 
-// generation is the connections that were accepted between two calls of Disconnect. The
-// client has its answer before the server has its connection, so Disconnect must also
-// reach those that are just being accepted.
+// generation is the connections that were accepted between two calls of Disconnect. The client
+// has its answer before the server has its connection, so Disconnect must also reach
+// connections that are just being accepted.
 type generation struct {
 	accepting sync.WaitGroup
-	ended     bool // with the code and the reason
-	code      websocket.StatusCode
-	reason    string
+	bye       func(*websocket.Conn) // closes a connection of a generation that is over; nil: it is not
 }
 
 // run is the server between Start and Close.
@@ -55,9 +53,8 @@ type run struct {
 	work     sync.WaitGroup // Serve, the connections of net/http, and the answers
 }
 
-// NewServer starts a server on addr ("host:port") that gives each WebSocket to
-// handler, [Echo] if it is nil. It panics if the address is in use. The caller
-// calls Close.
+// NewServer starts a server on addr ("host:port") that gives each WebSocket to handler, or
+// to [Echo] if handler is nil. It panics if the address is in use. The caller calls Close.
 func NewServer(n *Network, addr string, handler Handler) *Server {
 	if handler == nil {
 		handler = Echo
@@ -67,9 +64,8 @@ func NewServer(n *Network, addr string, handler Handler) *Server {
 	return s
 }
 
-// Start opens the address again after Close: the server restarts. The answers
-// that are left of Next stay. It panics if the address is in use; on a running
-// server it does nothing.
+// Start opens the address again after Close, and keeps the remaining answers of Next. It
+// panics if the address is in use. On a running server it does nothing.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,9 +89,9 @@ func (s *Server) Start() {
 	u.work.Go(func() { u.http.Serve(&secured{l, s}) }) // waited for in Close
 }
 
-// Close kills the server: its address refuses, its connections are closed
-// without a close frame, the contexts of its handlers end, and it waits for
-// them. A handler must not call it. Closing twice is harmless.
+// Close kills the server: its address refuses, its connections are closed without a close
+// frame, the contexts of its handlers end, and Close waits for the handlers. A handler must
+// not call Close. Closing twice is harmless.
 func (s *Server) Close() {
 	s.mu.Lock()
 	u := s.run
@@ -112,43 +108,41 @@ func (s *Server) Close() {
 	u.work.Wait()
 }
 
-// Disconnect sends a close frame with this code and reason on every connection,
-// also on those that are just being accepted, and waits until all are closed.
-// New dials are served meanwhile.
+// Disconnect sends a close frame with this code and reason on every connection, also on
+// connections that are just being accepted, and waits until all are closed. New dials are
+// served meanwhile.
 func (s *Server) Disconnect(code websocket.StatusCode, reason string) {
+	bye := func(c *websocket.Conn) { c.Close(code, reason) }
 	s.mu.Lock()
 	e := s.generation
-	e.ended, e.code, e.reason = true, code, reason
-	s.generation = new(generation)
+	e.bye, s.generation = bye, new(generation)
 	live := slices.Clone(s.live)
 	s.mu.Unlock()
-	var work sync.WaitGroup
 	for _, c := range live {
-		work.Go(func() { c.Close(code, reason) })
+		e.accepting.Go(func() { bye(c) })
 	}
-	work.Wait()
 	e.accepting.Wait()
 }
 
 // Conns returns the connections that a handler serves now, the oldest first. A client may
-// have its answer a moment before its connection is here: call synctest.Wait first.
+// have its answer a moment before Conns has its connection: call synctest.Wait first.
 func (s *Server) Conns() []*websocket.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.live)
 }
 
-// Next sets the answers of the next handshakes: each handshake gets one of them in turn, and
-// all further handshakes get the last. Without answers, and for a nil among them, the
-// server accepts. Answers that were set before are forgotten.
+// Next sets the answers of the next handshakes: each handshake gets one answer in turn, and
+// all further handshakes get the last. The server accepts if there are no answers, or if an
+// answer is nil. Next replaces all earlier answers.
 func (s *Server) Next(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = slices.Clone(answers)
 }
 
-// Accept is the Answer of a healthy server: it accepts the WebSocket and runs
-// the server's handler.
+// Accept is the Answer of a healthy server: it accepts the WebSocket and runs the handler
+// of the server.
 func (s *Server) Accept(w http.ResponseWriter, r *http.Request) { s.accept(w, r, s.handler) }
 
 // AcceptWith is an Answer that accepts the WebSocket and runs h.
@@ -187,13 +181,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, e *generation) *w
 		return nil
 	}
 	s.mu.Lock()
-	late := e.ended
-	if !late {
+	bye := e.bye
+	if bye == nil {
 		s.live = append(s.live, c)
 	}
 	s.mu.Unlock()
-	if late {
-		c.Close(e.code, e.reason)
+	if bye != nil {
+		bye(c)
 		return nil
 	}
 	return c

@@ -34,7 +34,7 @@ type stream struct {
 	changed sync.Cond // both its reader and its writer wait for it
 
 	wire   []segment
-	timer  *time.Timer // calls tick when the head of the wire may arrive
+	timer  *time.Timer // calls advance when the head of the wire may arrive
 	inbox  []byte
 	read   int // bytes of inbox already read
 	queued int // bytes on the wire and unread
@@ -114,6 +114,13 @@ func (l *stream) finish(with ending) {
 	l.push(segment{end: with})
 }
 
+// halfClose ends the stream for its writer.
+func (l *stream) halfClose() {
+	l.shut = true
+	l.finish(half)
+	l.changed.Broadcast()
+}
+
 // push appends to the wire and delivers what is due.
 func (l *stream) push(s segment) {
 	if l.latency > 0 {
@@ -137,7 +144,11 @@ func (l *stream) advance() {
 			wait = l.ration(s, now)
 		}
 		if wait > 0 {
-			l.wake(wait)
+			if l.timer == nil {
+				l.timer = time.AfterFunc(wait, func() { l.pipe.each(Both, (*stream).advance) })
+			} else {
+				l.timer.Reset(wait)
+			}
 			return
 		}
 		l.arrive(s.data)
@@ -216,19 +227,4 @@ func (l *stream) drop() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
-}
-
-// wake arranges for a call of tick.
-func (l *stream) wake(after time.Duration) {
-	if l.timer == nil {
-		l.timer = time.AfterFunc(after, l.tick)
-		return
-	}
-	l.timer.Reset(after)
-}
-
-func (l *stream) tick() {
-	l.pipe.mu.Lock()
-	defer l.pipe.mu.Unlock()
-	l.advance()
 }
