@@ -1,0 +1,17 @@
+// Package history runs random histories of a Conn, and checks in each what package reconnect
+// promises.
+//
+// A plan is drawn from a seed: the options, and the events with their times. Events are
+// faults of the server and of the network, and what the user of the Conn does. A plan runs in
+// virtual time, with the real library, the real coder/websocket or framed TCP, and a network in
+// memory. Each invariant is checked during the run and at its end.
+//
+// The same plan gives the same trace. So a failure can be run again, and a plan that fails is
+// made smaller: events and options that the failure does not need are left out.
+//
+// All of it is tests:
+//
+//	go test ./reconnect/internal/history -run TestHistories -histories 3000
+//
+// Command widen makes a form of the library in which goroutines meet in more orders.
+package history

@@ -1,0 +1,82 @@
+package history
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/redial-go/redial/reconnect"
+)
+
+// goexit ends the goroutine of OnSession.
+func (w *world) goexit(context.Context) {
+	w.allowEnd("Goexit")
+	runtime.Goexit()
+}
+
+// finish checks what can be known only when all is over.
+func (w *world) finish() {
+	stats := w.conn.Stats()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, ctx := range w.contexts {
+		w.check(ContextEnds, ctx.Err() != nil, "that of %s", name)
+	}
+	for _, pair := range [][2]string{
+		{"dial start", "dial done"}, {"gate start", "gate done"}, {"wait start", "wait done"}, {"session start", "session done"},
+		{"rotate start", "rotate done"}, {"probe start", "probe done"},
+	} {
+		w.check(EventsPaired, w.ended[pair[0]] == w.ended[pair[1]] || w.mayEnd == "Goexit", "%d times %s, %d times %s", w.ended[pair[0]], pair[0], w.ended[pair[1]], pair[1])
+	}
+	w.check(EventsPaired, w.ended["conn done"] == 1 && w.ended["layer end"] == 1, "ends: %v", w.ended)
+	w.finishMessages(stats)
+	w.finishSeams()
+}
+
+// finishMessages checks the fate of each message.
+func (w *world) finishMessages(stats reconnect.Stats) {
+	var dropped, unknown uint64
+	for id, m := range w.messages {
+		if m.refused {
+			dropped++
+			w.check(DroppedNeverArrives, len(m.arrivals) == 0 && !m.begun, "%s was refused, and came", id)
+			continue
+		}
+		w.check(OneFate, len(m.fates) == 1, "%s: %v", id, m.fates)
+		if len(m.fates) == 0 {
+			continue
+		}
+		switch m.fates[0] {
+		case reconnect.FateDropped:
+			dropped++
+			w.check(DroppedNeverArrives, len(m.arrivals) == 0 && !m.begun, "%s was dropped, and came", id)
+		case reconnect.FateUnknown:
+			unknown++
+		}
+		w.check(NotTwice, len(m.arrivals) <= 1 || m.out.Repeatable, "%s came by %v", id, m.arrivals)
+		w.check(NotTwice, len(slices.Compact(slices.Sorted(slices.Values(m.arrivals)))) == len(m.arrivals), "%s came by %v", id, m.arrivals)
+	}
+	for _, r := range w.unsent {
+		m := r.Outgoing.Tag.(*message)
+		w.check(UnsentIsComplete, len(m.fates) == 1 && m.fates[0] == r.Fate && r.Err != nil, "%s: %v, and its receipt is %v", m.id, r.Fate, m.fates)
+	}
+	if !w.set.NoReceipts {
+		w.check(StatsAreTrue, stats.Dropped == dropped && stats.Unknown == unknown, "dropped %d, unknown %d; recorded %d, %d", stats.Dropped, stats.Unknown, dropped, unknown)
+	}
+	w.check(StatsAreTrue, int(stats.Dials) == w.ended["dial start"] && stats.Sessions == w.started && stats.Queued == 0, "%+v; recorded %v", stats, w.ended)
+}
+
+// finishSeams checks that each session has its seam.
+func (w *world) finishSeams() {
+	w.result.Seconds = w.now().Seconds()
+	if w.mayEnd == "Goexit" {
+		return
+	}
+	least, most := w.seamsDue(0, w.started)
+	switch {
+	case w.set.Reader == readPush:
+		w.check(OneSeam, least <= w.lost && w.lost <= most, "%d seams, and %d to %d are due", w.lost, least, most)
+	case w.set.InboxOverflow != 3:
+		w.check(OneSeam, w.lost <= most, "%d seams, and %d are due", w.lost, most)
+	}
+}

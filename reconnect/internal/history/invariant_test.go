@@ -1,0 +1,108 @@
+package history
+
+import "fmt"
+
+// Invariant is something that must hold in every history.
+type Invariant string
+
+// The invariants. The number is that of the promise in package reconnect.
+const (
+	AtMostTwoConnections  Invariant = "1: at most two connections exist; one with OneConnection"
+	AtMostTwoDials        Invariant = "1: at most two dials are under way; one with OneConnection"
+	OneLogin              Invariant = "1: one login is sent for each session, and it is the first message"
+	SessionsCount         Invariant = "1: sessions are numbered from 1, without a gap"
+	WaitIsJittered        Invariant = "2: no two waits of a policy with jitter are the same"
+	WaitWithinPolicy      Invariant = "2: a drawn wait is at most the cap of the policy"
+	WaitIsKept            Invariant = "2: a wait takes what was announced, unless it is kicked or all ends"
+	NoHotLoop             Invariant = "3: no more dials in a minute than the law allows"
+	ReadyAfterLogin       Invariant = "4: a session is ready only when OnSession has returned"
+	OpeningIsBounded      Invariant = "4: OnSession ends within OpenTimeout"
+	LoginBeforeMessages   Invariant = "4: nothing reaches the server before the login"
+	OneSeam               Invariant = "5: one seam for each session that was ready or delivered something"
+	SeamInPlace           Invariant = "5: the seam comes after the last message of its session and before the next"
+	NothingMissing        Invariant = "5: inside a session no message is missing, except where a seam says so"
+	WholeMessages         Invariant = "5: a received message is one that the server sent, whole, in that session"
+	DroppedAreCounted     Invariant = "5: a seam says how many messages were dropped"
+	MarkIsSafe            Invariant = "5: no event is missing between a refetch at the mark and the live stream"
+	OneMark               Invariant = "5: at most one mark for each session, while that session lives"
+	OneFate               Invariant = "6: a message that was accepted has one fate"
+	DroppedNeverArrives   Invariant = "6: of a dropped message not a byte reaches the server"
+	NotTwice              Invariant = "6: a message arrives twice only if it is Repeatable"
+	WrittenWhole          Invariant = "6: the server gets no message that nobody sent"
+	DeadlineKept          Invariant = "6: no write begins after the deadline or the age of the message"
+	OrderKept             Invariant = "6: what was accepted first arrives first by each connection"
+	ItsSessionOnly        Invariant = "6: a message with a Session arrives by that session only"
+	LastMessageArrives    Invariant = "6: without faults a message is written and arrives"
+	WriteEndsInTime       Invariant = "7: Write returns when its context ends"
+	ContextOfItsOwn       Invariant = "7: Write and Read return the error of a context only if it was their own"
+	CancelHarmless        Invariant = "7: no session ends because a context of Read or Write has ended"
+	SilentOnlyAfterProbes Invariant = "8: a silent peer is cut only after two probes, and after the limit"
+	DeathIsNoticed        Invariant = "8: a connection that is dead is given up"
+	CauseIsTrue           Invariant = "9: the cause of the end is the fault that ended it"
+	RetryAfterKept        Invariant = "9: no dial comes before the time that the server asked for"
+	OnlyGoneEnds          Invariant = "9: of a server's answers only 410 ends a Conn"
+	InboxBounded          Invariant = "10: no more messages are unread than the inbox may have"
+	OutboxBounded         Invariant = "10: no more messages wait than the outbox may have"
+	NothingLeft           Invariant = "11: when Done is closed no connection is open"
+	CloseAtOnce           Invariant = "11: Close returns at once"
+	ShutdownInTime        Invariant = "11: Shutdown returns when its context ends at the latest"
+	UnsentIsComplete      Invariant = "11: Shutdown returns the messages that were not sent"
+	EndsSoon              Invariant = "11: after Close a Conn ends when its callbacks have"
+	ContextEnds           Invariant = "11: the context of a callback ends with the Conn"
+	StateIsNewest         Invariant = "12: in SessionReady the session has opened, after Done the state is closed"
+	EventsPaired          Invariant = "12: each event of a beginning has one of an end"
+	NothingAfterTheEnd    Invariant = "12: no event comes after ConnDone, but Overdue"
+	NoSecrets             Invariant = "13: no error has a secret in it"
+	OneCallback           Invariant = "14: OnMessage and OnSeam are called one at a time, and so is OnReceipt"
+	StatsAreTrue          Invariant = "Stats are what has happened"
+	Recovers              Invariant = "without faults a session becomes ready"
+	Stays                 Invariant = "without faults the session stays, and nothing is dialed"
+	Quiet                 Invariant = "while nothing happens there are few events"
+)
+
+// Invariants are all of them.
+var Invariants = []Invariant{
+	AtMostTwoConnections, AtMostTwoDials, OneLogin, SessionsCount, WaitIsJittered,
+	WaitWithinPolicy, WaitIsKept, NoHotLoop, ReadyAfterLogin, OpeningIsBounded,
+	LoginBeforeMessages, OneSeam, SeamInPlace, NothingMissing, WholeMessages,
+	DroppedAreCounted, MarkIsSafe, OneMark, OneFate, DroppedNeverArrives,
+	NotTwice, WrittenWhole, DeadlineKept, OrderKept, ItsSessionOnly,
+	LastMessageArrives, WriteEndsInTime, ContextOfItsOwn, CancelHarmless, SilentOnlyAfterProbes,
+	DeathIsNoticed, CauseIsTrue, RetryAfterKept, OnlyGoneEnds, InboxBounded,
+	OutboxBounded, NothingLeft, CloseAtOnce, ShutdownInTime, UnsentIsComplete,
+	EndsSoon, ContextEnds, StateIsNewest, EventsPaired, NothingAfterTheEnd,
+	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
+	Quiet,
+}
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant Invariant
+	Detail    string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s: %s", v.Invariant, v.Detail) }
+
+// Result is what came of a plan.
+type Result struct {
+	Violations []Violation
+	Trace      []string          // what happened, one line each, in the order of time
+	Stakes     map[Invariant]int // how often each invariant was checked
+	Events     map[string]int    // how many events of each kind have happened
+	Seconds    float64           // virtual
+}
+
+// check notes that an invariant was at stake, and that it was violated if ok is false. The caller holds w.mu.
+func (w *world) check(i Invariant, ok bool, format string, args ...any) {
+	w.result.Stakes[i]++
+	if !ok && len(w.result.Violations) < 20 {
+		w.result.Violations = append(w.result.Violations, Violation{i, fmt.Sprintf("at %v: ", w.now()) + fmt.Sprintf(format, args...)})
+	}
+}
+
+// claim is check for a caller that does not hold w.mu.
+func (w *world) claim(i Invariant, ok bool, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.check(i, ok, format, args...)
+}

@@ -1,0 +1,297 @@
+package history
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Plan is one history before it runs. All of it comes from its seed.
+type Plan struct {
+	Seed     uint64
+	Length   time.Duration // for which things go wrong
+	Settings Settings
+	Events   []Event
+
+	without []string // settings that were given their defaults
+}
+
+// Event is one thing that happens. What it does in detail is drawn from the seed of the plan and
+// from Index, so that an event stays the same when others are left out.
+type Event struct {
+	Index int
+	At    time.Duration
+	Kind  string
+}
+
+// Settings are the options that were drawn. The zero value of each is the default of the library.
+type Settings struct {
+	Framing        int // 0: WebSocket; 1: lines; 2: length prefix
+	Compression    bool
+	Reader         int // one of the readers
+	InboxMessages  int
+	InboxBytes     int
+	InboxOverflow  int
+	WhenDown       int
+	NoReceipts     bool // and so no Send
+	OutboxMessages int
+	OutboxBytes    int
+	OutboxAge      time.Duration
+	OutboxOverflow int
+	OneByOne       bool
+	Keep           bool
+	Silence        time.Duration // Liveness.Limit
+	ProbeEvery     time.Duration
+	ProbeByMessage bool
+	KeepAlive      time.Duration
+	Pace           int // messages a second
+	Stall          time.Duration
+	RotateAfter    time.Duration
+	Overlap        int
+	Drain          time.Duration
+	OneConnection  bool
+	MarkRefetch    bool
+	Resumable      bool
+	OpenTimeout    time.Duration
+	CloseTimeout   time.Duration
+	WriteTimeout   time.Duration
+	Policy         int // one of the policies
+	StableAfter    time.Duration
+	StartSpread    time.Duration
+	Gate           bool
+	LoginFails     int // one in so many logins fails; 0: none
+	LoginTakes     time.Duration
+	Deliver        bool // OnSession delivers a message
+	Tick           time.Duration
+	Lag            time.Duration // of each connection, one way
+	Ending         int           // one of the endings
+	Early          bool          // it ends while things go wrong
+	FaultsStay     bool          // connections that hang when the faults end go on hanging
+}
+
+// The readers.
+const (
+	readPush = iota
+	readRead
+	readMessages
+	readLate // nobody reads until the faults are over
+	readers
+)
+
+// stream returns the random numbers of one actor.
+func (p *Plan) stream(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(p.Seed, actor)) }
+
+// upTo draws from [0, d).
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+
+// Draw returns the plan of a seed.
+func Draw(seed uint64) *Plan {
+	p := &Plan{Seed: seed}
+	r := p.stream(0)
+	p.Length = 5*time.Second + upTo(r, 40*time.Second)
+	p.Settings = settings(r)
+	only := swarm(r)
+	for i := range 8 + r.IntN(32) {
+		p.Events = append(p.Events, Event{i, 1 + upTo(r, p.Length), only[r.IntN(len(only))]})
+	}
+	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
+	return p
+}
+
+// swarm draws the kinds of events that a history has, because a history of few kinds reaches
+// states that a history of all kinds does not.
+func swarm(r *rand.Rand) (kinds []string) {
+	few := r.IntN(3) > 0
+	for _, k := range allKinds {
+		if few && r.IntN(3) > 0 {
+			continue
+		}
+		for range k.weight {
+			kinds = append(kinds, k.name)
+		}
+	}
+	if len(kinds) == 0 {
+		kinds = []string{"send", "reset", "rotate"}
+	}
+	return kinds
+}
+
+func settings(r *rand.Rand) (s Settings) {
+	one := func(in int) bool { return r.IntN(in) == 0 }
+	between := func(low, high time.Duration) time.Duration { return low + upTo(r, high-low) }
+	if one(3) {
+		s.Framing = 1 + r.IntN(2)
+	}
+	s.Compression = one(6)
+	s.Reader = r.IntN(readers)
+	if one(2) {
+		s.InboxMessages = 1 + r.IntN(40)
+	}
+	if one(4) {
+		s.InboxBytes = 100 + r.IntN(50_000)
+	}
+	if one(2) {
+		s.InboxOverflow = r.IntN(4)
+	}
+	s.WhenDown = r.IntN(3)
+	s.NoReceipts = s.WhenDown < 2 && one(5)
+	if one(2) {
+		s.OutboxMessages = 1 + r.IntN(20)
+	}
+	if one(3) {
+		s.OutboxBytes = 1000 + r.IntN(200_000)
+	}
+	switch r.IntN(3) {
+	case 0:
+		s.OutboxAge = between(time.Second, 20*time.Second)
+	case 1:
+		s.OutboxAge = -1
+	}
+	s.OutboxOverflow = r.IntN(3)
+	s.OneByOne = one(4)
+	s.Keep = one(3)
+	if one(2) {
+		s.Silence = between(3*time.Second, 30*time.Second)
+	}
+	if one(5) {
+		s.ProbeEvery = between(time.Second, 20*time.Second)
+	}
+	s.ProbeByMessage = one(3)
+	if one(4) {
+		s.KeepAlive = between(500*time.Millisecond, 10*time.Second)
+	}
+	if one(6) {
+		s.Pace = 3 + r.IntN(20)
+	}
+	if one(6) {
+		s.Stall = between(15*time.Second, 40*time.Second)
+	}
+	if one(4) {
+		s.RotateAfter = between(3*time.Second, 60*time.Second)
+	}
+	if one(2) {
+		s.Overlap = r.IntN(3)
+	}
+	if one(2) {
+		s.Drain = between(time.Millisecond, 8*time.Second)
+	}
+	s.OneConnection = one(6)
+	s.MarkRefetch = one(2)
+	s.Resumable = one(5)
+	if one(3) {
+		s.OpenTimeout = between(time.Second, 10*time.Second)
+	}
+	switch r.IntN(6) {
+	case 0:
+		s.CloseTimeout = between(time.Millisecond, 3*time.Second)
+	case 1:
+		s.CloseTimeout = -1
+	}
+	if one(3) {
+		s.WriteTimeout = between(time.Second, 10*time.Second)
+	}
+	s.Policy = r.IntN(policies)
+	if one(4) {
+		s.StableAfter = between(time.Millisecond, 20*time.Second)
+	}
+	if one(8) {
+		s.StartSpread = between(time.Millisecond, 5*time.Second)
+	}
+	s.Gate = one(4)
+	if one(5) {
+		s.LoginFails = 2 + r.IntN(5)
+	}
+	if one(4) {
+		s.LoginTakes = between(time.Millisecond, 3*time.Second)
+	}
+	s.Deliver = one(4)
+	s.Tick = between(300*time.Millisecond, 1500*time.Millisecond)
+	if one(4) {
+		s.Lag = between(time.Millisecond, 800*time.Millisecond)
+	}
+	s.Ending = r.IntN(endings)
+	s.Early = one(4)
+	s.FaultsStay = one(2)
+	return s.possible()
+}
+
+// possible takes back what excludes something else.
+func (s Settings) possible() Settings {
+	if s.WhenDown == 2 { // WhenDownKeep
+		s.NoReceipts = false
+	} else {
+		s.Keep = false
+	}
+	if s.NoReceipts {
+		s.OutboxMessages, s.OutboxBytes, s.OutboxAge, s.OutboxOverflow = 0, 0, 0, 0
+	}
+	if s.Reader == readPush {
+		s.InboxMessages, s.InboxBytes, s.InboxOverflow = 0, 0, 0
+	}
+	if s.InboxOverflow == 3 { // InboxDiscard
+		s.MarkRefetch = false
+	}
+	if s.OneConnection {
+		s.Overlap = 2 // OverlapBreakFirst
+	}
+	if s.Framing != 0 { // only WebSockets have a ping
+		s.Compression, s.ProbeByMessage = false, true
+	}
+	if s.OpenTimeout > 0 {
+		s.OpenTimeout = max(s.OpenTimeout, 8*s.Lag+time.Second)
+	}
+	if s.Tick == 0 {
+		s.Tick = time.Second
+	}
+	return s
+}
+
+// Only leaves the events with these indexes.
+func (p *Plan) Only(indexes []int) *Plan {
+	q := *p
+	q.Events = slices.DeleteFunc(slices.Clone(p.Events), func(e Event) bool { return !slices.Contains(indexes, e.Index) })
+	return &q
+}
+
+// Without gives settings their defaults.
+func (p *Plan) Without(names []string) (*Plan, error) {
+	q := *p
+	q.without = slices.Clone(names)
+	v := reflect.ValueOf(&q.Settings).Elem()
+	for _, name := range names {
+		f := v.FieldByName(name)
+		if !f.IsValid() {
+			return nil, fmt.Errorf("history: there is no setting %q", name)
+		}
+		f.SetZero()
+	}
+	q.Settings = q.Settings.possible()
+	return &q, nil
+}
+
+// drawn returns the names of the settings that are not their defaults.
+func (p *Plan) drawn() (names []string) {
+	v := reflect.ValueOf(p.Settings)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			names = append(names, v.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %v\n", p.Seed, p.Length)
+	v := reflect.ValueOf(p.Settings)
+	for _, name := range p.drawn() {
+		fmt.Fprintf(&b, "  %s: %v\n", name, v.FieldByName(name))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "  %3d %v %s\n", e.Index, e.At, e.Kind)
+	}
+	return b.String()
+}

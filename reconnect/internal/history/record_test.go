@@ -1,0 +1,126 @@
+package history
+
+import (
+	"context"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// recordOf is what is known of a run. world.mu guards it.
+type recordOf struct {
+	sessions map[uint64]*session
+	messages map[string]*message
+	pipes    map[*conntest.Pipe]*pipe
+	pipeOf   map[*websocket.Conn]*conntest.Pipe
+	dead     []*conntest.Pipe // connections that were stalled for good when the faults ended
+	pending  map[string]func(ctx context.Context)
+
+	started   uint64 // sessions
+	dials     []time.Duration
+	ended     map[string]int // events by name
+	connDone  bool
+	drawn     map[time.Duration]int
+	waiting   time.Duration // what WaitStart announced; -1: no wait is under way
+	waitFrom  time.Duration
+	closing   time.Duration   // when the end began; 0: not yet
+	mayEnd    string          // why the Conn may end by itself
+	notBefore time.Duration   // when the server allows the next dial
+	checked   time.Duration   // when Check was called last
+	pushes    int             // kicks and the like, which allow more dials
+	meddled   map[uint64]bool // sessions that were ended, or asked to end, on our side
+	rotated   bool
+	held      bool // OnMessage has acted, and so it may have taken long
+	contexts  map[string]context.Context
+	traffic   int // lines of the trace that are messages
+
+	order       int // of acceptance
+	unsent      []reconnect.Receipt
+	inMessage   bool
+	inReceipt   bool
+	dropped     int    // as seams say
+	gaps        int    // messages that were missing inside a session
+	readSession uint64 // of the last message that was read
+	seamAfter   uint64 // the last session whose seam was read
+	lost        int    // as seams say
+	marks       map[uint64]int
+	have        int // the last event that the application knows of; -1: it knows nothing for certain
+	silentUntil time.Duration
+	readPause   time.Duration // the reader reads nothing before
+}
+
+// session is one session as the trace, the server and the reader see it.
+type session struct {
+	number         uint64
+	started, ready bool
+	opened         bool // OnSession has returned nil
+	done           bool
+	seam           bool // the reader got it
+	readyAt        time.Duration
+	delivered      bool // a message was handed to the reader in OnSession
+	delivering     bool // Deliver was called
+	probes         int
+	logins         int
+	sent           []int // the events that the server has sent, in order
+	next           int   // the next message that the reader expects
+	heard          time.Duration
+	pipe           *conntest.Pipe
+	lastOrder      int // of the messages that arrived
+}
+
+// message is one message of the user.
+type message struct {
+	id       string
+	size     int
+	order    int // of acceptance by Send; 0: by Write
+	out      reconnect.Outgoing
+	due      time.Duration // no write may begin later; 0: ever
+	accepted bool
+	refused  bool
+	fates    []reconnect.Fate
+	err      error
+	arrivals []uint64 // the sessions by which it came, whole
+	begun    bool     // the server got a part of it
+}
+
+// pipe is one connection, and the faults that it had.
+type pipe struct {
+	session uint64
+	faults  []fault
+}
+
+type fault struct {
+	kind string
+	at   time.Duration
+}
+
+func newRecord() recordOf {
+	return recordOf{
+		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
+		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
+		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
+	}
+}
+
+// of returns the record of a session.
+func (r *recordOf) of(number uint64) *session {
+	s := r.sessions[number]
+	if s == nil {
+		s = &session{number: number}
+		r.sessions[number] = s
+	}
+	return s
+}
+
+// piped returns the record of a connection.
+func (r *recordOf) piped(p *conntest.Pipe) *pipe {
+	rec := r.pipes[p]
+	if rec == nil {
+		rec = &pipe{}
+		r.pipes[p] = rec
+	}
+	return rec
+}

@@ -1,0 +1,295 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/conn/conntest"
+)
+
+// server is what the faults of a server need.
+type server interface {
+	Start()
+	Close()
+	Next(answers ...conntest.Answer)
+}
+
+func (w *world) newServer() server {
+	if w.set.Framing == 0 {
+		s := conntest.NewServer(w.network, address, w.serveWS)
+		s.Options = &websocket.AcceptOptions{InsecureSkipVerify: true}
+		if w.set.Compression {
+			s.Options.CompressionMode, s.Options.CompressionThreshold = websocket.CompressionContextTakeover, 64
+		}
+		return s
+	}
+	s := &framedServer{w: w}
+	s.Start()
+	return s
+}
+
+// eventAt returns when event n of the feed happens, from 1 on: one in each Tick, and one in 5 s
+// when the faults are over.
+func (w *world) eventAt(n int) time.Duration {
+	salt := time.Duration(uint64(n) * 0x9e3779b97f4a7c15 >> 44) // up to 1 ms, so that no two things happen at one instant
+	tick, in := w.set.Tick, int(w.plan.Length/w.set.Tick)
+	if n <= in {
+		return time.Duration(n)*tick + salt
+	}
+	return time.Duration(in)*tick + time.Duration(n-in)*5*time.Second + salt
+}
+
+// events returns how many events of the feed have happened.
+func (w *world) happened() int {
+	n, at := 0, w.now()
+	if in := int(w.plan.Length / w.set.Tick); w.eventAt(in) <= at {
+		n = in + int((at-w.eventAt(in))/(5*time.Second))
+	} else {
+		n = int(at / w.set.Tick)
+	}
+	for n = max(0, n-1); w.eventAt(n+1) <= at; n++ {
+	}
+	return n
+}
+
+// text returns message i of a session, which is event n of the feed. No other message looks like it.
+func text(session uint64, i, n int) string {
+	size := n * 7919 % 300
+	if n%37 == 0 {
+		size = 20_000
+	}
+	return fmt.Sprintf("%d %d %d %s", session, i, n, strings.Repeat(string(rune('a'+session%26)), size))
+}
+
+// serve serves one connection: read returns the next message, or a part of one with an error, and
+// say writes one.
+func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string, error), say func(string) error) {
+	login, err := read()
+	if err != nil {
+		return
+	}
+	s := w.admit(p, login)
+	if s == nil || say(fmt.Sprint("welcome ", s.number)) != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	turn := make(chan struct{}, 1) // held while a message is written; no mutex, because virtual time stands still while one is waited for
+	both := func(data string) error {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return say(data)
+	}
+	var feeding sync.WaitGroup
+	from := w.happened() + 1
+	feeding.Go(func() { w.feed(ctx, s, from, both) })
+	defer feeding.Wait()
+	defer cancel()
+	for {
+		data, err := read()
+		if err == nil && data == "ping" {
+			feeding.Go(func() { both("pong") })
+			continue
+		}
+		w.arrive(s, data, err)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// admit takes a login.
+func (w *world) admit(p *conntest.Pipe, login string) *session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var n uint64
+	_, err := fmt.Sscanf(login, "login %d", &n)
+	w.check(LoginBeforeMessages, err == nil, "%.20q came before the login", login)
+	if err != nil {
+		return nil
+	}
+	s := w.of(n)
+	s.logins++
+	w.log("login %d", n)
+	w.check(OneLogin, s.logins == 1, "%d logins of session %d", s.logins, n)
+	s.pipe, w.piped(p).session = p, n
+	return s
+}
+
+// feed sends the events from one on.
+func (w *world) feed(ctx context.Context, s *session, from int, say func(string) error) {
+	for i, n := 0, from; ; i, n = i+1, n+1 {
+		w.mu.Lock()
+		at := max(w.eventAt(n)+time.Duration(s.number)*time.Microsecond, w.silentUntil)
+		s.sent = append(s.sent, n)
+		w.mu.Unlock()
+		select {
+		case <-time.After(at - w.now()):
+		case <-ctx.Done():
+			return
+		}
+		if say(text(s.number, i, n)) != nil {
+			return
+		}
+	}
+}
+
+// arrive records what the server has read.
+func (w *world) arrive(s *session, data string, err error) {
+	id, rest, named := strings.Cut(data, " ")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.messages[id]
+	if named && m != nil {
+		m.begun = true
+	}
+	if err != nil || data == "alive" {
+		return
+	}
+	whole := m != nil && len(rest) == m.size
+	w.check(WrittenWhole, whole, "session %d brought %.30q of %d bytes", s.number, data, len(data))
+	if !whole {
+		return
+	}
+	w.traffic++
+	w.log("arrives %s by %d", id, s.number)
+	m.arrivals = append(m.arrivals, s.number)
+	if m.out.Session != 0 {
+		w.check(ItsSessionOnly, m.out.Session == s.number, "%s for %d by %d", id, m.out.Session, s.number)
+	} else if m.order > 0 {
+		w.check(OrderKept, m.order > s.lastOrder, "%s (%d) after %d by session %d", id, m.order, s.lastOrder, s.number)
+		s.lastOrder = m.order
+	}
+}
+
+// doubtful reports whether data may be the beginning of a message only.
+func (w *world) doubtful(data string) bool {
+	if data == "ping" || data == "alive" || strings.HasPrefix(data, "login ") {
+		return false
+	}
+	id, rest, _ := strings.Cut(data, " ")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.messages[id]
+	return m == nil || len(rest) != m.size
+}
+
+// serveWS serves a WebSocket.
+func (w *world) serveWS(ctx context.Context, c *websocket.Conn, _ *http.Request) {
+	c.SetReadLimit(-1)
+	w.mu.Lock()
+	w.pipeOf[c] = conntest.PipeOf(ctx)
+	w.mu.Unlock()
+	w.serve(ctx, conntest.PipeOf(ctx), func() (string, error) {
+		_, r, err := c.Reader(ctx)
+		if err != nil {
+			return "", err
+		}
+		data, err := io.ReadAll(r)
+		if err == nil && w.doubtful(string(data)) { // coder/websocket takes the end of the connection for that of a compressed message
+			_, _, err = c.Reader(ctx)
+			if err == nil {
+				err = errors.New("a message that is not whole, and another")
+			}
+		}
+		return string(data), err
+	}, func(data string) error { return c.Write(ctx, websocket.MessageText, []byte(data)) })
+}
+
+// framedServer serves framed TCP.
+type framedServer struct {
+	w *world
+
+	mu     sync.Mutex // guards what follows
+	cancel context.CancelFunc
+	work   *sync.WaitGroup
+}
+
+// Next is for WebSockets.
+func (s *framedServer) Next(...conntest.Answer) {}
+
+// Start begins to listen, unless it does.
+func (s *framedServer) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		return
+	}
+	l, err := s.w.network.Listen(address)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	work := new(sync.WaitGroup)
+	s.cancel, s.work = func() { cancel(); l.Close() }, work
+	work.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() {
+				defer nc.Close()
+				defer context.AfterFunc(ctx, func() { nc.Close() })()
+				s.serve(ctx, nc)
+			})
+		}
+	})
+}
+
+// Close cuts all connections, and waits until their goroutines have ended.
+func (s *framedServer) Close() {
+	s.mu.Lock()
+	cancel, work := s.cancel, s.work
+	s.cancel = nil
+	s.mu.Unlock()
+	if cancel == nil {
+		return
+	}
+	cancel()
+	work.Wait()
+}
+
+func (s *framedServer) serve(ctx context.Context, nc net.Conn) {
+	var p *conntest.Pipe
+	for _, q := range s.w.network.Conns(address) {
+		if q.Server() == nc {
+			p = q
+		}
+	}
+	in := bufio.NewReader(nc)
+	s.w.serve(ctx, p, func() (string, error) { return s.read(in) }, func(data string) error {
+		frame := []byte(data + "\n")
+		if s.w.set.Framing == 2 {
+			frame = append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)
+		}
+		_, err := nc.Write(frame)
+		return err
+	})
+}
+
+// read returns the next message, or as much of it as came.
+func (s *framedServer) read(in *bufio.Reader) (string, error) {
+	if s.w.set.Framing == 1 {
+		line, err := in.ReadBytes('\n')
+		return string(bytes.TrimSuffix(line, []byte("\n"))), err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return "", err
+	}
+	data := make([]byte, binary.BigEndian.Uint32(head[:]))
+	n, err := io.ReadFull(in, data)
+	return string(data[:n]), err
+}

@@ -1,0 +1,218 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// trace returns hooks that record each event, and check it.
+func (w *world) trace() *reconnect.Trace {
+	return &reconnect.Trace{
+		GateStart: func(reconnect.GateStart) { w.event("gate start") },
+		GateDone:  func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) },
+		DialStart: w.dialStart,
+		DialHung:  func(reconnect.DialHung) { w.event("dial hung") },
+		DialDone:  w.dialDone,
+		SessionStart: func(s *reconnect.Session) {
+			w.event("session start")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.started++
+			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
+			w.of(s.Number).started = true
+		},
+		SessionReady: w.sessionReady,
+		SessionDone:  w.sessionDone,
+		RotateStart: func(e reconnect.RotateStart) {
+			w.event("rotate start")
+			w.mu.Lock()
+			w.rotated = true
+			w.meddled[e.Session] = true
+			w.mu.Unlock()
+			w.callback("RotateStart", nil)
+		},
+		RotateDone: func(e reconnect.RotateDone) { w.event("rotate done"); w.spill(e.Err) },
+		WaitStart:  w.waitStart,
+		WaitDone:   w.waitDone,
+		ConnDone: func(e reconnect.ConnDone) {
+			w.event("conn done")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.connDone = true
+			w.secrets(e.Err)
+			if end, ok := errors.AsType[*reconnect.EndError](e.Err); ok {
+				w.check(OnlyGoneEnds, w.mayEnd != "", "the Conn has ended by itself: %v", end)
+			}
+		},
+		ProbeStart: func(e reconnect.ProbeStart) {
+			w.event("probe start")
+			w.mu.Lock()
+			w.of(e.Session).probes++
+			w.mu.Unlock()
+			w.callback("ProbeStart", nil)
+		},
+		ProbeDone:   func(e reconnect.ProbeDone) { w.event("probe done"); w.spill(e.Err) },
+		SlowHandler: func(reconnect.SlowHandler) { w.event("slow handler") },
+		Overdue: func(e reconnect.Overdue) {
+			w.mu.Lock()
+			w.log("overdue %s", e.What)
+			w.mu.Unlock()
+		},
+	}
+}
+
+// event records an event.
+func (w *world) event(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log("%s", name)
+	w.ended[name]++
+	w.check(NothingAfterTheEnd, !w.connDone, "%s after ConnDone", name)
+}
+
+func (w *world) spill(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets(err)
+}
+
+func (w *world) dialStart(reconnect.DialStart) {
+	w.event("dial start")
+	w.mu.Lock()
+	now := w.now()
+	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
+	w.dials = append(w.dials, now)
+	most := 60
+	if w.set.Policy == 1 {
+		most = 200
+	}
+	recent := 0
+	for i := len(w.dials) - 1; i >= 0 && w.dials[i] > now-time.Minute; i-- {
+		recent++
+	}
+	w.check(NoHotLoop, recent <= most+2*w.pushes, "%d dials in a minute", recent)
+	most = 2
+	if w.set.OneConnection {
+		most = 1
+	}
+	count := w.network.Count(address)
+	w.check(AtMostTwoDials, count.MaxDialing <= most, "%d dials at a time", count.MaxDialing)
+	w.check(AtMostTwoConnections, count.MaxHeld <= most, "%d connections and dials at a time", count.MaxHeld)
+	w.mu.Unlock()
+	w.callback("DialStart", nil)
+}
+
+func (w *world) dialDone(e reconnect.DialDone) {
+	w.event("dial done")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log("dial: %v", kind(e.Err))
+	w.secrets(e.Err)
+	if d, ok := errors.AsType[*dialer.Error](e.Err); ok {
+		w.notBefore = max(w.notBefore, w.now()+min(d.RetryAfter, backoff.MaxRetryAfter))
+	} else if e.Err == nil {
+		w.notBefore = 0 // the server has let us in
+	}
+}
+
+func (w *world) sessionReady(s *reconnect.Session) {
+	w.event("session ready")
+	w.mu.Lock()
+	n := w.of(s.Number)
+	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
+	n.ready, n.readyAt = true, w.now()
+	c, ours := w.conn, w.meddled[s.Number]
+	w.mu.Unlock()
+	if c != nil && !ours && !w.ending() {
+		state := c.State()
+		w.claim(StateIsNewest, state != reconnect.StateConnecting && state != reconnect.StateOpening, "%v in SessionReady", state) // it may be lost already
+	}
+	w.callback("SessionReady", nil)
+}
+
+func (w *world) sessionDone(e reconnect.SessionDone) {
+	w.event("session done")
+	w.mu.Lock()
+	w.log("session %d ends: %v, planned %t", e.Session, coarse(e.Reason), e.Planned)
+	w.secrets(e.Cause)
+	s := w.of(e.Session)
+	if !s.ready {
+		limit := w.set.OpenTimeout
+		if limit == 0 {
+			limit = 30 * time.Second
+		}
+		w.check(OpeningIsBounded, e.Uptime <= limit+15*time.Second, "session %d was not ready for %v", e.Session, e.Uptime) // 15 s for callbacks that take long
+	}
+	s.done = true
+	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) || !s.ready || w.closing > 0, "session %d ends with %v", e.Session, e.Cause)
+	if errors.Is(e.Cause, reconnect.ErrSilent) {
+		w.check(SilentOnlyAfterProbes, s.probes >= 2 || w.checked >= s.readyAt && w.checked > 0, "session %d ends as silent after %d probes", e.Session, s.probes)
+		limit := w.set.Silence
+		if limit == 0 {
+			limit = 30 * time.Second
+		}
+		if w.set.Reader == readPush && s.heard > 0 && w.checked < s.heard && !w.rotated && !w.held { // a rotation, and a slow handler, hold messages back
+			w.check(SilentOnlyAfterProbes, w.now()-s.heard >= limit-3, "session %d ends after a silence of %v", e.Session, w.now()-s.heard)
+		}
+	}
+	w.trueCause(s, e)
+	w.mu.Unlock()
+	w.callback("SessionDone", nil)
+}
+
+// trueCause compares the cause of an end with the fault at that instant, if it is the only one that the connection had.
+func (w *world) trueCause(s *session, e reconnect.SessionDone) {
+	rec := w.pipes[s.pipe]
+	if s.pipe == nil || rec == nil || len(rec.faults) != 1 || rec.faults[0].at != w.now() || w.meddled[s.number] || w.closing > 0 || e.Planned {
+		return
+	}
+	closed, ok := errors.AsType[*conn.CloseError](e.Cause)
+	switch f := rec.faults[0].kind; f {
+	case "reset":
+		w.check(CauseIsTrue, errors.Is(e.Cause, syscall.ECONNRESET), "%s: %v", f, e.Cause)
+	case "fin", "cut now":
+		w.check(CauseIsTrue, errors.Is(e.Cause, io.EOF) || errors.Is(e.Cause, io.ErrUnexpectedEOF) || errors.Is(e.Cause, syscall.EPIPE), "%s: %v", f, e.Cause)
+	case "close 1000", "close 1001", "close 1012", "close 1013", "close 4000":
+		w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f, "%s: %v", f, e.Cause)
+	}
+}
+
+func (w *world) waitStart(e reconnect.WaitStart) {
+	w.event("wait start")
+	w.mu.Lock()
+	w.log("wait %v and %v", e.Verdict.RetryAfter, e.Drawn)
+	w.secrets(e.Cause)
+	asked := w.notBefore > w.now() // what an earlier answer has asked for is a part of Drawn
+	if !w.rotated && e.Cause != nil && !asked && e.Verdict.Class != backoff.ClassSlow {
+		if most := w.cap(); most > 0 {
+			w.check(WaitWithinPolicy, e.Drawn <= most, "%v, and the cap is %v", e.Drawn, most)
+		}
+		if e.Drawn > time.Microsecond && e.Verdict.Class != backoff.ClassRefresh {
+			w.drawn[e.Drawn]++
+			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
+		}
+	}
+	if w.waiting < 0 {
+		w.waiting, w.waitFrom = e.Verdict.RetryAfter+e.Drawn, w.now()
+	}
+	w.mu.Unlock()
+	w.callback("WaitStart", nil)
+}
+
+func (w *world) waitDone(e reconnect.WaitDone) {
+	w.event("wait done")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.rotated {
+		w.check(WaitIsKept, e.Kicked || w.closing > 0 || w.now()-w.waitFrom == w.waiting || w.mayEnd != "", "%v of %v", w.now()-w.waitFrom, w.waiting)
+	}
+	w.waiting = -1
+}

@@ -1,0 +1,447 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect"
+)
+
+// login is OnSession.
+func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
+	w.callback("OnSession", ctx)
+	r := w.plan.stream(10_000 + o.Session)
+	if err := o.Write(conn.TextMessage(fmt.Sprint("login ", o.Session))); err != nil {
+		return err
+	}
+	m, err := o.Read()
+	if err != nil {
+		return err
+	}
+	w.claim(WholeMessages, string(m.Data) == fmt.Sprint("welcome ", o.Session), "session %d: the answer to the login is %.30q", o.Session, m.Data)
+	if w.set.LoginTakes > 0 {
+		select {
+		case <-time.After(upTo(r, w.set.LoginTakes)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if w.set.LoginFails > 0 && r.IntN(w.set.LoginFails) == 0 && !w.calmed.Load() {
+		return errLogin
+	}
+	if w.set.Resumable && r.IntN(2) == 0 {
+		if err := o.Resumed(); err != nil {
+			return err
+		}
+	}
+	if w.set.Deliver && r.IntN(2) == 0 {
+		w.mu.Lock()
+		w.of(o.Session).delivering = true
+		w.mu.Unlock()
+		if err := o.Deliver(conn.TextMessage(fmt.Sprint("delivered ", o.Session))); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.of(o.Session).delivered = true
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	w.of(o.Session).opened = true
+	w.mu.Unlock()
+	return nil
+}
+
+var errLogin = errors.New("the login was refused")
+
+// callback runs what was planned for the next call of a callback, and keeps its context.
+func (w *world) callback(name string, ctx context.Context) {
+	w.mu.Lock()
+	act := w.pending[name]
+	delete(w.pending, name)
+	if ctx != nil {
+		w.contexts[name] = ctx
+	}
+	if act != nil {
+		w.log("%s acts", name)
+		w.held = w.held || name == "OnMessage"
+	}
+	w.mu.Unlock()
+	if act != nil {
+		act(ctx)
+	}
+}
+
+func (w *world) onMessage(ctx context.Context, m reconnect.Message) {
+	w.mu.Lock()
+	w.check(OneCallback, !w.inMessage, "OnMessage beside another call")
+	w.inMessage = true
+	w.mu.Unlock()
+	w.message(m)
+	w.callback("OnMessage", ctx)
+	w.mu.Lock()
+	w.inMessage = false
+	w.mu.Unlock()
+}
+
+func (w *world) onSeam(ctx context.Context, s *reconnect.Seam) {
+	w.mu.Lock()
+	w.check(OneCallback, !w.inMessage, "OnSeam beside another call")
+	w.inMessage = true
+	w.mu.Unlock()
+	w.seam(s)
+	w.callback("OnSeam", ctx)
+	w.mu.Lock()
+	w.inMessage = false
+	w.mu.Unlock()
+}
+
+// read reads until the Conn has ended, in the way of the plan.
+func (w *world) read() {
+	r := w.plan.stream(6)
+	if w.set.Reader == readLate {
+		for !w.calmed.Load() && !w.ending() {
+			time.Sleep(time.Second + upTo(r, time.Millisecond))
+		}
+	}
+	if w.set.Reader == readMessages {
+		w.readMessages(r)
+		return
+	}
+	buf := make([]byte, 512)
+	for {
+		w.rest()
+		limit := time.Duration(1 + r.Int64N(int64(3*time.Second)))
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		at := w.now()
+		m, err := w.conn.Read(ctx, buf)
+		cancel()
+		seam, lost := errors.AsType[*reconnect.Seam](err)
+		switch {
+		case err == nil:
+			w.message(m)
+		case lost:
+			w.seam(seam)
+		case errors.Is(err, context.DeadlineExceeded):
+			w.claim(ContextOfItsOwn, w.now() == at+limit, "Read has the error of a context after %v of %v", w.now()-at, limit)
+		default:
+			w.readEnded(err)
+			return
+		}
+	}
+}
+
+// readMessages ranges over Messages, again and again.
+func (w *world) readMessages(r *rand.Rand) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.Int64N(int64(20*time.Second))))
+		var last error
+		for m, err := range w.conn.Messages(ctx) {
+			w.rest()
+			last = nil
+			if seam, lost := errors.AsType[*reconnect.Seam](err); lost {
+				w.seam(seam)
+			} else if err != nil {
+				last = err
+			} else {
+				w.message(m)
+			}
+			if r.IntN(50) == 0 {
+				break
+			}
+		}
+		cancel()
+		if last != nil && !errors.Is(last, context.DeadlineExceeded) {
+			w.readEnded(last)
+			return
+		}
+	}
+}
+
+// rest keeps the reader from reading while it pauses.
+func (w *world) rest() {
+	w.mu.Lock()
+	until := w.readPause
+	w.mu.Unlock()
+	if d := until - w.now(); d > 0 && !w.calmed.Load() {
+		time.Sleep(d)
+	}
+}
+
+func (w *world) ending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closing > 0
+}
+
+func (w *world) readEnded(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.check(ContextOfItsOwn, errors.Is(err, net.ErrClosed), "the reader ends with %v", err)
+	w.secrets(err)
+}
+
+// message checks the stream of received messages.
+func (w *world) message(m reconnect.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traffic++
+	w.readLog("message of %d: %d bytes", m.Session, len(m.Data))
+	mix := w.mixes()
+	w.check(SeamInPlace, m.Session > w.seamAfter || mix && !w.of(m.Session).seam, "a message of session %d after the seam of %d", m.Session, w.seamAfter)
+	w.check(SeamInPlace, m.Session >= w.readSession || mix, "a message of session %d after one of %d", m.Session, w.readSession)
+	if m.Session > w.readSession && !mix {
+		for n, s := range w.sessions {
+			w.check(SeamInPlace, n >= m.Session || n <= w.seamAfter || !s.ready, "a message of session %d before the seam of %d", m.Session, n)
+		}
+	}
+	w.readSession = max(m.Session, w.readSession)
+	s := w.of(m.Session)
+	s.heard = w.now()
+	data := string(m.Data)
+	if data == "pong" || data == fmt.Sprint("delivered ", m.Session) {
+		return
+	}
+	var number uint64
+	var i, n int
+	_, err := fmt.Sscanf(data, "%d %d %d", &number, &i, &n)
+	whole := err == nil && number == m.Session && i < len(s.sent) && s.sent[i] == n && data == text(number, i, n)
+	w.check(WholeMessages, whole, "session %d: %.40q of %d bytes", m.Session, data, len(data))
+	if !whole {
+		return
+	}
+	if i > s.next {
+		w.gaps += i - s.next
+	}
+	w.check(NothingMissing, i >= s.next && w.gaps <= w.dropped, "session %d: message %d, and %d was expected; seams said %d dropped", m.Session, i, s.next, w.dropped)
+	s.next = i + 1
+	// What the application has built from the events has no hole.
+	if w.set.MarkRefetch && !mix && w.have >= 0 {
+		w.check(MarkIsSafe, n <= w.have+1, "event %d after %d", n, w.have)
+		w.have = max(w.have, n)
+	}
+}
+
+// readLog is log for what was read. When the end has begun, the scheduler decides how much of what is
+// left a call of Read gets. The caller holds w.mu.
+func (w *world) readLog(format string, args ...any) {
+	if w.set.Reader == readPush || w.closing == 0 {
+		w.log(format, args...)
+	}
+}
+
+// seam checks a seam or a mark.
+func (w *world) seam(seam *reconnect.Seam) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if seam.Lost+seam.Dropped > 0 || w.set.Reader == readPush { // the scheduler decides whether a reader gets the mark of a session that is lost as soon as it is ready
+		w.readLog("seam of %d: lost %d, dropped %d, planned %t, refetch %t: %v", seam.Session, seam.Lost, seam.Dropped, seam.Planned, seam.Refetch, coarse(seam.Reason))
+	}
+	w.secrets(seam.Cause)
+	w.check(DroppedAreCounted, seam.Dropped >= 0 && seam.Lost >= 0 && (seam.Dropped > 0 || seam.Lost > 0 || seam.Refetch), "%+v", seam)
+	w.dropped += seam.Dropped
+	if seam.Lost > 0 {
+		w.lost += seam.Lost
+		s := w.of(seam.Session)
+		w.check(OneSeam, !s.seam, "a second seam of session %d", seam.Session)
+		s.seam = true
+		if !w.mixes() { // there a next session that was lost while it opened has its seam before the old one
+			w.check(OneSeam, seam.Session > w.seamAfter, "a seam of session %d after one of %d", seam.Session, w.seamAfter)
+			least, most := w.seamsDue(w.seamAfter, seam.Session)
+			w.check(OneSeam, least <= seam.Lost && seam.Lost <= most, "a seam for %d sessions from %d on to %d, and %d to %d were ready or had delivered something", seam.Lost, w.seamAfter+1, seam.Session, least, most)
+		}
+		w.seamAfter = max(w.seamAfter, seam.Session)
+		w.have = -1
+	}
+	if seam.Dropped > 0 {
+		w.have = -1
+	}
+	if !seam.Refetch {
+		return
+	}
+	if seam.Lost == 0 && seam.Dropped == 0 {
+		w.marks[seam.Session]++
+		w.check(OneMark, w.marks[seam.Session] == 1 && !w.of(seam.Session).seam, "mark %d of session %d, after the seam of %d", w.marks[seam.Session], seam.Session, w.seamAfter)
+	}
+	w.have = w.happened()
+}
+
+// mixes reports whether messages of two sessions may come in turn.
+func (w *world) mixes() bool { return w.set.Overlap == 1 && !w.set.OneConnection }
+
+// seamsDue returns how many seams are due after the sessions that follow one, up to another. A
+// session that failed to deliver a message may have one.
+func (w *world) seamsDue(after, to uint64) (least, most int) {
+	for n, s := range w.sessions {
+		if n <= after || n > to {
+			continue
+		}
+		if s.ready || s.delivered {
+			least++
+		}
+		if s.ready || s.delivering {
+			most++
+		}
+	}
+	return least, most
+}
+
+// write writes a message by Write, or by WriteTo if session is not 0.
+func (w *world) write(ctx context.Context, r *rand.Rand, id string, limit time.Duration) {
+	m := w.newMessage(r, id)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	at := w.now()
+	err := w.conn.WriteTo(ctx, m.out.Session, m.out.Message)
+	took := w.now() - at
+	fate := reconnect.FateWritten
+	wrong, ok := errors.AsType[*reconnect.WriteError](err)
+	if ok {
+		fate = wrong.Fate
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.check(OneFate, err == nil || ok, "Write: %v", err)
+	stuck := w.set.WriteTimeout
+	if stuck == 0 {
+		stuck = 30 * time.Second
+	}
+	w.check(WriteEndsInTime, took <= limit+stuck+time.Second, "Write took %v of %v", took, limit)
+	if errors.Is(err, context.DeadlineExceeded) {
+		w.check(ContextOfItsOwn, took >= limit || ctx.Err() != nil, "Write has the error of a context after %v of %v", took, limit)
+	}
+	w.settled(m, fate, err)
+}
+
+// newMessage draws a message.
+func (w *world) newMessage(r *rand.Rand, id string) *message {
+	m := &message{id: id, size: r.IntN(300)}
+	if r.IntN(15) == 0 && id != "last" {
+		m.size = 100_000 // more than a window
+	}
+	m.out.Message = conn.TextMessage(id + " " + strings.Repeat("x", m.size))
+	if id != "last" && r.IntN(8) == 0 {
+		m.out.Session = w.conn.Status().Session
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.messages[id] = m
+	return m
+}
+
+// send gives a message to Send, or to SendWait.
+func (w *world) send(r *rand.Rand, id string, wait time.Duration) {
+	m := w.newMessage(r, id)
+	m.out.Tag = m
+	m.out.Repeatable = r.IntN(4) == 0
+	if r.IntN(4) == 0 {
+		m.due = w.now() + upTo(r, 10*time.Second)
+		m.out.Deadline = w.start.Add(m.due)
+	}
+	if r.IntN(3) == 0 {
+		m.out.Key = string(rune('a' + r.IntN(3)))
+	}
+	if wait > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		m.order = -1 // not known
+		err := w.conn.SendWait(ctx, m.out)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tookIn(m, err)
+		return
+	}
+	w.sending.Lock() // for a moment: Send does not wait
+	defer w.sending.Unlock()
+	w.mu.Lock()
+	w.order++
+	m.order = w.order
+	w.mu.Unlock()
+	err := w.conn.Send(m.out)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tookIn(m, err)
+}
+
+// tookIn records whether a message was accepted. The caller holds w.mu.
+func (w *world) tookIn(m *message, err error) {
+	m.accepted, m.refused, m.err = err == nil, err != nil, err
+	w.log("send %s: %v", m.id, kind(err))
+	if err != nil {
+		wrong, ok := errors.AsType[*reconnect.WriteError](err)
+		w.check(OneFate, ok && wrong.Fate == reconnect.FateDropped || w.set.NoReceipts, "Send: %v", err)
+		w.secrets(err)
+		return
+	}
+	limit := w.set.OutboxMessages
+	if limit == 0 {
+		limit = 1024
+	}
+	waiting := 0
+	for _, o := range w.messages {
+		if o.accepted && len(o.fates) == 0 {
+			waiting++
+		}
+	}
+	w.check(OutboxBounded, waiting <= 3*limit+64, "%d messages have no receipt, of %d", waiting, limit) // those that wait, those under way, and the receipts that wait
+}
+
+// settled records the fate of a message. The caller holds w.mu.
+func (w *world) settled(m *message, fate reconnect.Fate, err error) {
+	m.fates, m.err = append(m.fates, fate), err
+	w.log("fate of %s: %v, %v", m.id, fate, kind(err))
+	w.check(OneFate, len(m.fates) == 1, "%s: %v", m.id, m.fates)
+	w.check(OneFate, (err == nil) == (fate == reconnect.FateWritten), "%s: %v, %v", m.id, fate, err)
+	w.secrets(err)
+}
+
+func (w *world) onReceipt(ctx context.Context, got reconnect.Receipt) {
+	w.mu.Lock()
+	w.check(OneCallback, !w.inReceipt, "OnReceipt beside another call")
+	w.inReceipt = true
+	m := got.Outgoing.Tag.(*message)
+	w.settled(m, got.Fate, got.Err)
+	began := got.Began.Sub(w.start)
+	if m.due > 0 && !got.Began.IsZero() {
+		w.check(DeadlineKept, began < m.due, "the write of %s began at %v, and was due at %v", m.id, began, m.due)
+	}
+	if age := w.set.OutboxAge; age > 0 && errors.Is(got.Err, reconnect.ErrExpired) && m.due == 0 {
+		w.check(DeadlineKept, true, "")
+	}
+	w.mu.Unlock()
+	w.callback("OnReceipt", ctx)
+	w.mu.Lock()
+	w.inReceipt = false
+	w.mu.Unlock()
+}
+
+func (w *world) keep(ctx context.Context, o reconnect.Outgoing, _ error) bool {
+	w.callback("Keep", ctx)
+	return w.calmed.Load() || len(o.Data)%3 > 0
+}
+
+// layerLost and layerEnd are those of a Layer.
+func (w *world) layerLost(session uint64, cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended["lost"]++
+	w.secrets(cause)
+}
+
+func (w *world) layerEnd(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended["layer end"]++
+}
+
+// secrets looks for a secret in an error. The caller holds w.mu.
+func (w *world) secrets(err error) {
+	if err != nil {
+		w.check(NoSecrets, !strings.Contains(err.Error(), secret), "%v", err)
+	}
+}

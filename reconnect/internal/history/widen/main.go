@@ -1,0 +1,164 @@
+// Command widen writes copies of the sources below package reconnect in which other goroutines may run before each
+// lock, each atomic value and each channel operation. So histories reach orders of events that the
+// scheduler rarely chooses. In exchange, a history does not replay.
+//
+//	go run ./reconnect/internal/history/widen -o DIR
+//	go test -overlay DIR/overlay.json ./reconnect/internal/history -run TestHistories -histories 3000
+//
+// Run it at the root of the module.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const yield = `"github.com/redial-go/redial/reconnect/internal/history/yield"`
+
+func main() {
+	dir := flag.String("o", "", "the directory for the copies; it must exist")
+	flag.Parse()
+	if *dir == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := widen(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, "widen:", err)
+		os.Exit(1)
+	}
+}
+
+// widen writes the copies, and overlay.json, which names them.
+func widen(dir string) error {
+	replace, places := make(map[string]string), 0
+	err := filepath.WalkDir("reconnect", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "history" || d.Name() == "testdata" || nested(path)):
+			return filepath.SkipDir
+		case d.IsDir(), !strings.HasSuffix(path, ".go"), strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, n, err := widened(path)
+		if err != nil || n == 0 {
+			return err
+		}
+		places += n
+		from, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		to, err := filepath.Abs(filepath.Join(dir, strings.ReplaceAll(path, string(filepath.Separator), "_")))
+		if err != nil {
+			return err
+		}
+		replace[from] = to
+		return os.WriteFile(to, text, 0o644)
+	})
+	if err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d places in %d files\n", places, len(replace))
+	return os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644)
+}
+
+// nested reports whether a directory is a module of its own.
+func nested(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	return err == nil
+}
+
+// widened returns a source with its calls, in the lines that it had, and how many there are.
+func widened(path string) (text []byte, places int, err error) {
+	text, err = os.ReadFile(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, 0, err
+	}
+	var at []int
+	ast.Inspect(f, func(n ast.Node) bool {
+		for _, s := range statements(n) {
+			if meets(s) {
+				at = append(at, files.Position(s.Pos()).Offset)
+			}
+		}
+		return true
+	})
+	if len(at) == 0 {
+		return nil, 0, nil
+	}
+	slices.Sort(at)
+	var out bytes.Buffer
+	name := files.Position(f.Name.End()).Offset
+	out.Write(text[:name])
+	out.WriteString("; import historyYield " + yield)
+	from := name
+	for _, offset := range at {
+		out.Write(text[from:offset])
+		out.WriteString("historyYield.Here(); ")
+		from = offset
+	}
+	out.Write(text[from:])
+	return out.Bytes(), len(at), nil
+}
+
+// statements returns the list of statements of a node.
+func statements(n ast.Node) []ast.Stmt {
+	switch n := n.(type) {
+	case *ast.BlockStmt:
+		if len(n.List) > 0 {
+			switch n.List[0].(type) {
+			case *ast.CaseClause, *ast.CommClause: // the body of a switch or a select
+				return nil
+			}
+		}
+		return n.List
+	case *ast.CaseClause:
+		return n.Body
+	case *ast.CommClause:
+		return n.Body
+	}
+	return nil
+}
+
+// meets reports whether another goroutine may be met in a statement itself, without the statements in it.
+func meets(s ast.Stmt) (yes bool) {
+	ast.Inspect(s, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt, *ast.FuncLit:
+			return false
+		case *ast.SelectStmt, *ast.SendStmt:
+			yes = true
+		case *ast.UnaryExpr:
+			yes = yes || n.Op == token.ARROW
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(meetings, f.Sel.Name) {
+				yes = true
+			}
+		}
+		return !yes
+	})
+	return yes
+}
+
+// meetings are the methods of locks and of atomic values.
+var meetings = []string{"Lock", "Unlock", "TryLock", "Load", "Store", "Swap", "CompareAndSwap", "Add", "Or", "And", "Set", "Stop", "Broadcast", "Signal"}

@@ -1,0 +1,403 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/dialer"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// address is where the server is.
+const address = "feed.test:80"
+
+// secret must not appear in an error.
+const secret = "hunter2"
+
+// world is one run of a plan.
+type world struct {
+	plan    *Plan
+	set     Settings
+	start   time.Time
+	network *conntest.Network
+	server  server
+	conn    *reconnect.Conn
+	over    chan struct{} // closed when the users are to end
+	users   sync.WaitGroup
+	calmed  atomic.Bool // the faults are over
+
+	sending sync.Mutex // held while a message is given to Send, so that the order of acceptance is known
+
+	mu     sync.Mutex // guards what follows
+	result Result
+	recordOf
+}
+
+// Run runs a plan in virtual time.
+func Run(t *testing.T, p *Plan) (r Result) {
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(p)
+		w.run()
+		r = w.result
+	})
+	return r
+}
+
+func newWorld(p *Plan) *world {
+	w := &world{
+		plan: p, set: p.Settings, start: time.Now(), network: new(conntest.Network), over: make(chan struct{}),
+		result:   Result{Stakes: make(map[Invariant]int), Events: make(map[string]int)},
+		recordOf: newRecord(),
+	}
+	return w
+}
+
+func (w *world) now() time.Duration { return time.Since(w.start) }
+
+// log adds a line to the trace. The caller holds w.mu.
+func (w *world) log(format string, args ...any) {
+	w.result.Trace = append(w.result.Trace, fmt.Sprintf("%015d ", w.now())+fmt.Sprintf(format, args...))
+}
+
+// run runs the plan from the first dial to the end of the Conn.
+func (w *world) run() {
+	w.server = w.newServer()
+	c, err := reconnect.New(w.dialer(), w.options())
+	if err != nil {
+		w.claim(NothingLeft, false, "New: %v", err)
+		w.server.Close()
+		return
+	}
+	w.mu.Lock()
+	w.conn = c
+	w.mu.Unlock()
+	if w.set.Reader != readPush && w.set.InboxOverflow != 3 {
+		w.users.Go(w.read)
+	}
+	// Let things happen.
+	length := w.plan.Length
+	if w.set.Early {
+		length = upTo(w.plan.stream(1), length)
+	}
+	for _, e := range w.plan.Events {
+		if e.At < length {
+			w.users.Go(func() { w.happen(e) })
+		}
+	}
+	time.Sleep(length)
+	// Without faults the Conn recovers.
+	if !w.set.Early {
+		w.calm()
+		w.recover()
+	}
+	w.end()
+	close(w.over)
+	w.server.Close() // also ends a Close of coder/websocket that waits for the rest of a frame which was cut
+	w.users.Wait()
+	w.server.Close() // which a kill has started again
+	synctest.Wait()
+	w.finish()
+}
+
+// happen lets one event happen at its time.
+func (w *world) happen(e Event) {
+	time.Sleep(e.At - w.now())
+	w.mu.Lock()
+	w.log("event %d %s", e.Index, e.Kind)
+	w.result.Events[e.Kind]++
+	w.mu.Unlock()
+	kinds[e.Kind].do(w, w.plan.stream(100+uint64(e.Index)), e)
+}
+
+// calm ends the faults.
+func (w *world) calm() {
+	w.mu.Lock()
+	w.log("calm")
+	w.silentUntil = 0
+	w.mu.Unlock()
+	w.calmed.Store(true)
+	w.network.Fault(address)
+	w.server.Next()
+	w.server.Start()
+	if !w.set.FaultsStay {
+		w.oneByOne("calm", (*conntest.Pipe).Reset)
+		return
+	}
+	w.dead = w.oneByOne("calm", func(p *conntest.Pipe) { p.Stall(conntest.Both) })
+}
+
+// settling is the longest time for which a client may stay away without a Retry-After: a limit on connecting, and the waits
+// of ClassSlow.
+const settling = 20 * time.Minute
+
+// recover requires a session that stays.
+func (w *world) recover() {
+	if w.hasEnded() {
+		return
+	}
+	limit := w.set.Silence
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
+	w.pause(10*time.Second + 9*limit) // 10 s for a callback or a reader that pauses
+	for _, p := range w.dead {
+		w.mu.Lock()
+		if s := w.sessions[w.piped(p).session]; s != nil && s.ready { // a handshake that hangs is kept
+			w.check(DeathIsNoticed, !p.Live(), "%v is still in use", p)
+		}
+		w.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settling+w.patience())
+	defer cancel()
+	if err := w.conn.Await(ctx, reconnect.StateReady); w.hasEnded() {
+		return
+	} else if w.claim(Recovers, err == nil, "%v, %+v", err, w.conn.Status()); err != nil {
+		return
+	}
+	w.pause(30 * time.Second) // until a rotation is over
+	before, events := w.standing(), w.events()
+	w.pause(time.Minute)
+	if w.hasEnded() {
+		return
+	}
+	if after := w.standing(); w.set.RotateAfter == 0 {
+		w.claim(Stays, before == after, "%v was %v", after, before)
+		happened := w.events() - events
+		w.claim(Quiet, happened < 400, "%d events", happened)
+	}
+	// A message gets through.
+	if err := w.conn.Await(ctx, reconnect.StateReady); err != nil {
+		return
+	}
+	w.write(context.Background(), w.plan.stream(7), "last", 2*time.Minute)
+	w.pause(time.Second + 4*w.set.Lag)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.messages["last"]
+	w.check(LastMessageArrives, w.set.RotateAfter != 0 || len(m.fates) == 1 && m.fates[0] == reconnect.FateWritten && len(m.arrivals) == 1,
+		"fates %v, arrivals %v, %v", m.fates, m.arrivals, m.err)
+}
+
+// pause waits for d, or until the Conn has ended.
+func (w *world) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.conn.Done():
+	}
+}
+
+// hasEnded reports whether the Conn has ended by itself, which it may if there was a reason.
+func (w *world) hasEnded() bool {
+	select {
+	case <-w.conn.Done():
+		return true
+	default:
+		return w.conn.State() == reconnect.StateClosed
+	}
+}
+
+// standing is what must not change while nothing happens.
+func (w *world) standing() string {
+	return fmt.Sprint(w.conn.Status().Session, w.network.Count(address).Dials)
+}
+
+func (w *world) events() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.result.Trace) - w.traffic
+}
+
+// patience is the longest time that the server has asked for.
+func (w *world) patience() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, w.notBefore-w.now())
+}
+
+// dialer returns a dialer with a secret in it.
+func (w *world) dialer() reconnect.Dialer {
+	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout}
+	switch w.set.Framing {
+	case 1:
+		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	case 2:
+		return &dialer.Framed{Address: address, Framer: conn.LengthPrefix{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	}
+	d := &dialer.WebSocket{URL: "ws://user:" + secret + "@feed.test/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	if w.set.Compression {
+		d.Compression = websocket.CompressionContextTakeover
+	}
+	return d
+}
+
+// dial dials on the network, with the lag of the plan.
+func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := w.network.DialContext(ctx, network, addr)
+	if err == nil && w.set.Lag > 0 {
+		for _, p := range w.network.Conns(address) {
+			if p.Client() == nc {
+				p.Latency(conntest.ToServer, w.set.Lag)
+				p.Latency(conntest.ToClient, w.set.Lag+time.Microsecond)
+			}
+		}
+	}
+	return nc, err
+}
+
+// The policies.
+const policies = 3
+
+func (w *world) policy() backoff.Policy {
+	switch w.set.Policy {
+	case 1:
+		return &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
+	case 2:
+		return &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 8 * time.Second, Jitter: backoff.JitterEqual}
+	}
+	return nil
+}
+
+// cap is the longest draw of the policy; 0: not known.
+func (w *world) cap() time.Duration {
+	return []time.Duration{0, time.Second, 8 * time.Second}[w.set.Policy]
+}
+
+// options returns the options of the Conn.
+func (w *world) options() *reconnect.Options {
+	s := w.set
+	o := &reconnect.Options{
+		OnSession: w.login, OpenTimeout: s.OpenTimeout, WhenDown: reconnect.WhenDown(s.WhenDown),
+		KeepAlive:    reconnect.KeepAlive{Every: s.KeepAlive},
+		Layers:       []*reconnect.Layer{{Lost: w.layerLost, End: w.layerEnd}},
+		Resumable:    s.Resumable,
+		MarkRefetch:  s.MarkRefetch,
+		Rotate:       reconnect.Rotation{After: s.RotateAfter, Overlap: reconnect.Overlap(s.Overlap), Drain: s.Drain},
+		Liveness:     reconnect.Liveness{Limit: s.Silence, ProbeEvery: s.ProbeEvery},
+		Stall:        reconnect.Stall{Limit: s.Stall},
+		CloseTimeout: s.CloseTimeout,
+	}
+	if s.OneConnection {
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+	}
+	o.Run = reconnect.RunOptions{
+		Policy: w.policy(), OneConnection: s.OneConnection, StartSpread: s.StartSpread, StableAfter: s.StableAfter,
+		Rand: rand.NewPCG(w.plan.Seed, 2), Trace: w.trace(),
+	}
+	if s.Gate {
+		gate, err := budget.NewGate(&budget.GateOptions{Rate: 5, Burst: 2, Rand: rand.NewPCG(w.plan.Seed, 4)})
+		if err != nil {
+			panic(err)
+		}
+		o.Run.Gate = gate
+	}
+	if s.Reader == readPush {
+		o.OnMessage, o.OnSeam = w.onMessage, w.onSeam
+	} else {
+		o.Inbox = reconnect.Inbox{Messages: s.InboxMessages, Bytes: s.InboxBytes, Overflow: reconnect.InboxOverflow(s.InboxOverflow)}
+	}
+	if !s.NoReceipts {
+		o.Outbox.OnReceipt = w.onReceipt
+		o.Outbox.Messages, o.Outbox.Bytes, o.Outbox.Age = s.OutboxMessages, s.OutboxBytes, s.OutboxAge
+		o.Outbox.Overflow = reconnect.OutboxOverflow(s.OutboxOverflow)
+	}
+	o.Outbox.OneByOne = s.OneByOne
+	if s.Keep {
+		o.Outbox.Keep = w.keep
+	}
+	if s.ProbeByMessage {
+		o.Liveness.Probe = func(_ context.Context, write func(conn.Message) error) error { return write(conn.TextMessage("ping")) }
+	}
+	if s.KeepAlive > 0 {
+		o.KeepAlive.Message = func() conn.Message { return conn.TextMessage("alive") }
+	}
+	if s.Pace > 0 {
+		o.Pace = budget.Window{N: s.Pace, Per: time.Second}
+	}
+	return o
+}
+
+// end ends the Conn in one of several ways.
+func (w *world) end() {
+	r := w.plan.stream(5)
+	shutdown := func(limit time.Duration) {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		at := w.now()
+		err := w.conn.Shutdown(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.log("shutdown %v", kind(err))
+		w.check(ShutdownInTime, w.now() <= at+limit, "Shutdown took %v of %v", w.now()-at, limit)
+		if unsent, ok := errors.AsType[*reconnect.UnsentError](err); ok {
+			w.unsent = unsent.Unsent
+		}
+	}
+	w.mu.Lock()
+	w.closing = w.now()
+	w.log("ending %d", w.set.Ending)
+	w.mu.Unlock()
+	switch w.set.Ending {
+	case endShutdown:
+		shutdown(time.Hour)
+	case endShutdownSoon:
+		shutdown(upTo(r, 10*time.Second))
+	case endBoth:
+		w.users.Go(func() { shutdown(time.Hour) })
+		time.Sleep(upTo(r, 3*time.Second))
+	}
+	at := w.now()
+	w.conn.Close()
+	w.claim(CloseAtOnce, w.now() == at, "Close took %v", w.now()-at)
+	select {
+	case <-w.conn.Done():
+	case <-time.After(2 * time.Minute):
+		w.claim(EndsSoon, false, "Done is open 2 minutes after Close")
+		<-w.conn.Done()
+	}
+	w.claim(EndsSoon, true, "")
+	w.claim(NothingLeft, w.network.Open() == 0, "open: %v", w.network.Conns(""))
+	w.claim(StateIsNewest, w.conn.State() == reconnect.StateClosed, "after Done: %v", w.conn.State())
+	w.mu.Lock()
+	w.log("done %v", kind(w.conn.Err()))
+	w.mu.Unlock()
+}
+
+// The endings.
+const (
+	endClose = iota
+	endShutdown
+	endShutdownSoon
+	endBoth
+	endings
+)
+
+// kind is an error in the trace: its reason.
+func kind(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	return coarse(backoff.ReasonOf(err))
+}
+
+// coarse is a reason in the trace. Of the errors of a lost connection, such as that of a read and that of a write, any may come first.
+func coarse(r backoff.Reason) string {
+	switch r {
+	case backoff.ReasonHangup, backoff.ReasonNetwork, backoff.ReasonRefused, backoff.ReasonOther:
+		return "lost"
+	}
+	return r.String()
+}
