@@ -75,6 +75,7 @@ func partingConn(t *testing.T, p parting, o *reconnect.Options) *reconnect.Conn 
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAndWait(c) })
 	require.NoError(t, c.AwaitReady(t.Context()))
+	synctest.Wait() // a Check in the moment of readiness asks for nothing
 	return c
 }
 

@@ -166,9 +166,13 @@ func (l *Link) Fail(err error) {
 	}()
 }
 
-// EndedBy returns why the session has ended, which the reader has seen as err. The reader's error
-// is the cause if we have ended the link only because a write or a ping has failed.
+// EndedBy notes that the reader has seen the end of the session as err, and returns why it has
+// ended. The reader's error is the cause if we have not ended the link, or only because a write or
+// a ping has failed; what fails afterwards does not change the cause.
 func (l *Link) EndedBy(err error) error {
+	if l.end.CompareAndSwap(nil, &ending{cause: err}) {
+		return err
+	}
 	if e := l.end.Load(); e != nil && e.failed && !errors.Is(err, net.ErrClosed) {
 		l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed})
 	}

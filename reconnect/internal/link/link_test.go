@@ -1,0 +1,24 @@
+package link
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// A close code that the reader has seen stays the cause, when a ping fails a moment later.
+func TestTheReadersErrorIsTheCauseForGood(t *testing.T) {
+	var l Link
+	l.Begin(nil, &Life{}, budget.Window{})
+	overload := &conn.CloseError{Code: 1013}
+	require.Equal(t, error(overload), l.EndedBy(overload))
+	l.Fail(errors.New("broken pipe"))
+	require.Equal(t, backoff.ReasonCloseOverload, l.Reason(overload))
+	require.Equal(t, error(overload), l.Cause(overload))
+	require.False(t, l.Unread())
+}
