@@ -63,6 +63,25 @@ func TestCheckSeesAnAnswerThatComesAtOnce(t *testing.T) {
 	}
 }
 
+// A Check during the probe of another asks for nothing, if the peer is heard before that probe ends.
+func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		c := s.open(nil)
+		peer := s.wantDial().accept()
+		peer.Mute() // it answers no ping
+		for range 2 {
+			time.Sleep(time.Second)
+			c.Check()
+		}
+		time.Sleep(time.Second)
+		deliver(peer, 1, 1)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, uint64(1), c.Stats().Probes)
+		require.Equal(t, reconnect.StateReady, c.State(), "%v", c.Status().Err)
+	})
+}
+
 func TestCheckCutsASilentConnectionSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive

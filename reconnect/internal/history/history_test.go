@@ -119,6 +119,13 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Seed: 5116, Length: second(34.376157740), Settings: Settings{Tick: time.Second},
 			Events: []Event{{11, second(5.59305813), "cut now"}, {19, second(9.53868747), "answers"}, {5, second(13.616095761), "fin"}},
 		},
+		"a Check that had its answer, and probed": {
+			Seed: 705122, Length: second(32.113852109), Settings: Settings{Tick: time.Second},
+			Events: []Event{
+				{18, second(0.021716942), "stall"}, {14, second(1.372326209), "check"}, {5, second(2.662651875), "silence"},
+				{6, second(3.161838963), "check"}, {23, second(5.577378156), "silence"}, {16, second(7.10969126), "check"},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}

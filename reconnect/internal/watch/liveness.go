@@ -37,7 +37,7 @@ type Liveness struct {
 	link   *link.Link // set by Start
 
 	last  atomic.Int64 // when the last message came, if notes is set
-	check atomic.Bool  // Check asks for a probe
+	check atomic.Int64 // when Check has asked for a probe; 0: it has not, or there was one
 	began atomic.Bool  // Start has returned
 	notes bool         // the connection is no conn.Transport
 	asks  bool         // there is a way to probe it
@@ -113,17 +113,18 @@ func (w *Liveness) set(d time.Duration) {
 	d = max(d, 0)
 	w.half = link.Now() + d/2
 	w.timer.Set(d, w.tick)
-	if w.check.Load() { // Check may have set the timer to now just before
+	if w.check.Load() != 0 { // Check may have set the timer to now just before
 		w.timer.Set(0, w.tick)
 	}
 }
 
-// Check asks for a probe now, unless the link has become ready just now.
+// Check asks for a probe now, unless the link has become ready just now. While the probe of another
+// Check is under way it waits for that, and asks for nothing if the peer is heard meanwhile.
 func (w *Liveness) Check() {
 	if !w.began.Load() {
 		return
 	}
-	w.check.Store(true)
+	w.check.Store(int64(link.Now()))
 	if p := w.probing.Load(); p != nil && !p.soon {
 		p.cancel(context.Canceled)
 	}
@@ -197,22 +198,27 @@ func (w *Liveness) firstThird() time.Duration {
 // limited reports whether a silent peer is cut off.
 func (w *Liveness) limited() bool { return w.shared.Liveness.Limit > 0 }
 
+// heard returns when the last byte came, or a moment before that.
+func (w *Liveness) heard() link.Instant {
+	if w.notes {
+		return link.Instant(w.last.Load())
+	}
+	at := link.Now() // first, because Silence looks at the clock, too
+	return at - w.link.Transport.Silence()
+}
+
 // silence returns how long the peer has sent nothing while the link was read. If something has
 // come since the last probe began, that has been answered.
 func (w *Liveness) silence() time.Duration {
 	at := link.Now()
-	idle := at - link.Instant(w.last.Load())
-	if !w.notes {
-		idle = w.link.Transport.Silence()
-	}
-	heard := at - idle // or a moment later, because Silence looks at the clock after now
+	heard := w.heard()
 	if heard >= w.probed {
 		w.probes, w.deadline = 0, 0
 	}
 	if w.lesson&lessonAsked != 0 && heard > w.probed {
 		w.answered(time.Duration(link.Milliseconds(heard)-w.asked) * time.Millisecond)
 	}
-	silence := min(idle, at-w.from)
+	silence := at - max(heard, w.from)
 	if w.limited() && silence >= w.shared.Liveness.Limit {
 		w.lesson |= lessonPatient
 	}
@@ -224,14 +230,15 @@ func (w *Liveness) tick() {
 	if w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
-	suspended, paused, checked := w.woke(), w.paused(), w.check.Swap(false)
+	suspended, paused, asked := w.woke(), w.paused(), link.Instant(w.check.Swap(0))
+	checked := asked != 0
 	switch {
 	case (checked || suspended) && addressGone(w.link.Transport):
 		w.link.Cut(errAddressGone)
 	case paused:
 		w.rest()
 	case w.asks:
-		w.judge(checked, suspended)
+		w.judge(checked && w.heard() <= asked, suspended)
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *Liveness) probe(silence, limit time.Duration) (asked link.Instant, ok b
 	ctx, cancel := context.WithCancelCause(parent)
 	p := &probing{cancel: cancel, soon: limit <= checkLimit}
 	w.probing.Store(p)
-	if w.timer.Stopped() || w.check.Load() && !p.soon { // perhaps before Stop or Check could cancel the probe
+	if w.timer.Stopped() || w.check.Load() != 0 && !p.soon { // perhaps before Stop or Check could cancel the probe
 		w.probing.Store(nil)
 		cancel(context.Canceled)
 		return link.Now(), true
