@@ -51,7 +51,7 @@ func Log(l *slog.Logger) *Trace {
 			log(slog.LevelDebug, "probed", p.Name, slog.Uint64("session", p.Session), slog.Duration("took", p.Took), cause(p.Err))
 		},
 		SlowHandler: func(s SlowHandler) {
-			log(slog.LevelWarn, "OnMessage is slow: the peer is not read", s.Name, slog.Uint64("session", s.Session), slog.Duration("since", s.Since))
+			log(slog.LevelWarn, "a callback is slow: the peer is not read", s.Name, slog.Uint64("session", s.Session), slog.Duration("since", s.Since))
 		},
 		Overdue: log.overdue,
 	}

@@ -103,7 +103,7 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		require.Equal(t, []string{
 			`level=DEBUG msg=dialed try=1 took=0s`,
 			`level=INFO msg="session ready" session=1 downtime=0s`,
-			`level=WARN msg="OnMessage is slow: the peer is not read" session=1 since=10s`,
+			`level=WARN msg="a callback is slow: the peer is not read" session=1 since=10s`,
 			`level=WARN msg="function should have returned" what=OnMessage since=5s`,
 		}, lines(&b)[:4])
 	})

@@ -71,8 +71,8 @@ type Trace struct {
 	// ProbeDone reports that a probe has ended (Conn only).
 	ProbeDone func(ProbeDone)
 
-	// SlowHandler reports a call of OnMessage that has taken longer than a third of [Liveness.Limit]
-	// (Conn only), once for each call. Meanwhile the connection is not read.
+	// SlowHandler reports a call of OnMessage, OnSeam or a layer that has taken longer than a third of
+	// [Liveness.Limit] (Conn only), once for each call. Meanwhile the connection is not read.
 	SlowHandler func(SlowHandler)
 
 	// Overdue reports a function of yours that should have ended and has not, or a full inbox that
@@ -253,7 +253,7 @@ type ProbeDone struct {
 type SlowHandler struct {
 	Name    string        // RunOptions.Name
 	Session uint64        // the number of the session
-	Since   time.Duration // for how long OnMessage has run, at least
+	Since   time.Duration // for how long the call has run, at least
 }
 
 // Overdue is the event of [Trace.Overdue].

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrDamaged says that the database has other data than was stored, or lacks data.
-var ErrDamaged = errors.New("boltstore: data is damaged")
+var ErrDamaged = errors.New("data is damaged")
 
 // walked walks the database, and then runs f in a transaction, which is committed if f says so. No
 // other transaction that writes runs meanwhile. In a database that is open to read, f cannot write.
