@@ -33,7 +33,10 @@ func (w *stressWS) run(t *testing.T, server *wsServer) {
 	}
 	server.Options = &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 64}
 	faults := &wsFaults{wsServer: server}
-	defer faults.farewells.Wait()
+	defer func() {
+		server.Close() // else a Close of coder/websocket waits for the rest of a frame that was cut
+		faults.farewells.Wait()
+	}()
 	w.drive(t, server.network, wsAddr, server.dialer, faults)
 }
 
