@@ -10,14 +10,18 @@ import (
 	"github.com/redial-go/redial/bench/herd"
 	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/report"
+	"github.com/redial-go/redial/bench/soak"
 )
 
 func main() {
 	herd.ServeChild()
+	if soak.IsServer() {
+		os.Exit(soak.ServerMain())
+	}
 	os.Exit(bench().Main())
 }
 
 func bench() cli.Program {
 	models := slices.Concat(articles.Models(), herd.Models())
-	return cli.Program{Name: "bench", Commands: slices.Concat(herd.Commands(), articles.Commands(), []cli.Command{report.Command(), cli.Sim(models)})}
+	return cli.Program{Name: "bench", Commands: slices.Concat(herd.Commands(), articles.Commands(), []cli.Command{report.Command(), soak.Command(), cli.Sim(models)})}
 }
