@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -54,10 +57,15 @@ func ownHost() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+(pid>>8)%250, pid%256, 1+hosts.Add(1)%250)
 }
 
-// start listens at the same address as before.
+// start listens at the same address as before. A process that another test starts meanwhile holds the
+// old socket for a moment, until it runs its own program.
 func (s *server) start() {
 	s.t.Helper()
 	l, err := net.Listen("tcp", s.addr)
+	for try := 0; errors.Is(err, syscall.EADDRINUSE) && try < 1000; try++ {
+		time.Sleep(5 * time.Millisecond)
+		l, err = net.Listen("tcp", s.addr)
+	}
 	require.NoError(s.t, err)
 	s.addr = l.Addr().String()
 	s.http = &http.Server{Handler: s, ConnState: func(nc net.Conn, state http.ConnState) {
