@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,15 +156,17 @@ func (l *links) routeByIPv6(iface, gateway string) {
 	l.do(syscall.RTM_NEWROUTE, syscall.NLM_F_CREATE|syscall.NLM_F_REPLACE, body)
 }
 
-// authenticated says whether a link that needs authentication, such as Wi-Fi, has it.
+// authenticated says whether a link that needs authentication, such as Wi-Fi, has it. The mode keeps the
+// kernel, which works off the carrier of the link late, from setting the state that the mode implies.
 func (l *links) authenticated(iface string, yes bool) {
 	l.t.Helper()
-	const operState, dormant, up = 16, 5, 6 // IFLA_OPERSTATE, IF_OPER_DORMANT, IF_OPER_UP
-	state := byte(dormant)
+	const operState, dormant, up = 16, 5, 6     // IFLA_OPERSTATE, IF_OPER_DORMANT, IF_OPER_UP
+	const linkMode, asUsual, needsIt = 17, 0, 1 // IFLA_LINKMODE, IF_LINK_MODE_DEFAULT, IF_LINK_MODE_DORMANT
+	state, mode := byte(dormant), byte(needsIt)
 	if yes {
-		state = up
+		state, mode = up, asUsual
 	}
-	l.do(syscall.RTM_NEWLINK, 0, append(l.link(iface, syscall.IFF_UP), attr(operState, []byte{state})...))
+	l.do(syscall.RTM_NEWLINK, 0, slices.Concat(l.link(iface, syscall.IFF_UP), attr(operState, []byte{state}), attr(linkMode, []byte{mode})))
 }
 
 // forbid adds a rule that no packet has a route.
