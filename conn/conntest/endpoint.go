@@ -180,13 +180,19 @@ type deadline struct {
 
 func (d *deadline) past() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
+// set sets the deadline of an end of p. The caller holds mu.
 func (d *deadline) set(t time.Time, p *Pipe) {
 	d.stop()
-	if d.at = t; !t.IsZero() {
-		wait := time.Until(t)
-		d.at = time.Now().Add(wait) // by the monotonic clock, as the timer
-		d.timer = time.AfterFunc(wait, func() { p.each(Both, func(l *stream) { l.changed.Broadcast() }) })
+	if d.at = t; t.IsZero() {
+		return
 	}
+	wait := time.Until(t)
+	d.at = time.Now().Add(wait) // by the monotonic clock, as the timer
+	if wait <= 0 {
+		p.wakeAll()
+		return
+	}
+	d.timer = time.AfterFunc(wait, func() { p.each(Both, func(l *stream) { l.changed.Broadcast() }) })
 }
 
 func (d *deadline) stop() {
