@@ -99,17 +99,14 @@ type line struct {
 }
 
 // read hears the caller until the connection ends. With the first message the caller has come over
-// from the line before, which read closes then.
+// from the line before. Read closes that when all frames have come up to the newest, because Close drops what
+// nobody has read. If a frame is lost for good, the caller closes the line before.
 func (l *line) read(ctx context.Context, before *line) {
 	s := l.service
 	for {
 		kind, data, err := l.ws.Read(ctx)
 		if err != nil {
 			return
-		}
-		if old := before; old != nil {
-			before = nil
-			s.work.Go(func() { old.ws.Close(websocket.StatusNormalClosure, "the call has moved") })
 		}
 		if kind == websocket.MessageBinary {
 			n, err := number(data)
@@ -121,6 +118,10 @@ func (l *line) read(ctx context.Context, before *line) {
 			return
 		} else {
 			s.over.Store(true)
+		}
+		if old := before; old != nil && s.frames.toService.complete() {
+			before = nil
+			s.work.Go(func() { old.ws.Close(websocket.StatusNormalClosure, "the call has moved") })
 		}
 	}
 }

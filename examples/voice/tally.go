@@ -21,6 +21,7 @@ type tally struct {
 	sent  int
 	came  int
 	seen  map[uint64]bool
+	high  uint64        // the highest number of a frame that came
 	last  time.Time     // when the last frame came
 	pause time.Duration // the longest between two frames that came
 }
@@ -40,8 +41,16 @@ func (t *tally) receive(n uint64) {
 		t.seen, t.last = map[uint64]bool{}, now
 	}
 	t.seen[n] = true
+	t.high = max(t.high, n)
 	t.came++
 	t.pause, t.last = max(t.pause, now.Sub(t.last)), now
+}
+
+// complete reports whether every frame has come up to the newest that has.
+func (t *tally) complete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return uint64(len(t.seen)) == t.high
 }
 
 // faults returns how many frames are missing, and how many came again.
