@@ -123,6 +123,21 @@ func TestWhatIsBesideTheConnsIsShown(t *testing.T) {
 	})
 }
 
+// A function of the program that hangs does not keep anybody from looking at one Conn.
+func TestThePageOfOneConnAsksForNoValues(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		calls := 0
+		s.page.RegisterValues("mine", func() []Value { calls++; return nil })
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		require.Equal(t, 200, get(s.page, "/?conn=1").Code)
+		s.view("conn=1", nil)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, calls)
+		s.snapshot("conn=1")
+		require.Equal(t, 1, calls, "the JSON has them")
+	})
+}
+
 func TestAGateOfManyHostsIsCut(t *testing.T) {
 	g, err := budget.NewGate(nil)
 	require.NoError(t, err)

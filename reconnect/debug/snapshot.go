@@ -139,8 +139,8 @@ const (
 // This package does not import expvar, which registers a handler by being imported.
 func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 
-// snapshot returns the Snapshot for q. It has no Conn if q asks for one that is not there, and no Totals
-// if they are not needed.
+// snapshot returns the Snapshot for q. It has no Conn if q asks for one that is not there. It has no Totals,
+// and no gates, breakers and values, if they are not shown.
 func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 	list, counts := p.ranked(now)
 	s := &Snapshot{Time: now, Title: p.o.Title, Counts: counts, Totals: new(statsInfo), Conns: []connInfo{}}
@@ -156,7 +156,9 @@ func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 	for _, w := range list[from:min(from+perPage, len(list))] {
 		s.Conns = append(s.Conns, w.snapshot(now, q.conn != 0))
 	}
-	s.Gates, s.Breakers, s.Values = p.others(now)
+	if q.conn == 0 || q.json { // the page of one Conn does not show them
+		s.Gates, s.Breakers, s.Values = p.others(now)
+	}
 	return s
 }
 
