@@ -3,6 +3,7 @@ package debug
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,53 @@ func TestALifeIsShown(t *testing.T) {
 		require.Equal(t, []seconds{seconds(10 * time.Second), seconds(65 * time.Second)}, []seconds{first.Away, first.Up})
 		require.Equal(t, []any{false, "close_restart", false}, []any{first.Live, first.Reason, first.Planned})
 		require.Equal(t, []any{true, seconds(10 * time.Second), seconds(time.Second)}, []any{second.Live, second.Away, second.Up})
+	})
+}
+
+// The JSON has the oldest first, and the page the newest.
+func TestThePageShowsTheNewestFirst(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		s.accept().Fail(errLost)
+		s.accept()
+		page := get(s.page, "/?conn=1").Body.String()
+		for _, pair := range [][2]string{{"session 2 is ready", "session 1 is ready"}, {`<th scope="row">2<`, `<th scope="row">1<`}} {
+			require.Contains(t, page, pair[0])
+			_, after, _ := strings.Cut(page, pair[0])
+			require.Contains(t, after, pair[1])
+		}
+	})
+}
+
+// A session that OnSession still prepares has not been ready for a moment.
+func TestASessionThatOpensIsNotUp(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{OnSession: func(ctx context.Context, _ *reconnect.Opening) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}}), nil)
+		s.accept()
+		time.Sleep(time.Second)
+		require.Equal(t, []any{true, seconds(0)}, []any{s.one().Sessions[0].Live, s.one().Sessions[0].Up})
+		time.Sleep(3 * time.Second)
+		require.Equal(t, seconds(time.Second), s.one().Sessions[0].Up)
+	})
+}
+
+// closedGate lets nobody through.
+type closedGate struct{}
+
+func (closedGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
+	return nil, errLost
+}
+
+// A dial that has not begun has not failed. Its event says what has happened.
+func TestAGateThatRefusesIsNoCause(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{Run: reconnect.RunOptions{Host: "host", Gate: closedGate{}}}), nil)
+		time.Sleep(15 * time.Second)
+		require.Contains(t, kindsOf(s.one().Events), "gate_failed")
+		require.Nil(t, s.one().Cause)
 	})
 }
 
