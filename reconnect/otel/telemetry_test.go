@@ -1,12 +1,16 @@
 package otelredial_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 	otelredial "github.com/redial-go/redial/reconnect/otel"
 )
@@ -81,6 +85,23 @@ func TestUnitsAndKindsFollowTheConventions(t *testing.T) {
 	require.Equal(t, "By", seen["redial.received.bytes"])
 	require.Equal(t, "{message}", seen["redial.received.messages"])
 	require.Equal(t, "{connection}", seen["redial.connections"])
+}
+
+func TestStopEndsTheMeasuring(t *testing.T) {
+	s := newScene(t, otelredial.Options{})
+	synctest.Test(t, func(t *testing.T) {
+		fake := conntest.NewFake(nil)
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return fake.Conn(), nil }), nil)
+		require.NoError(t, err)
+		stop := s.Watch("feed", c)
+		require.NoError(t, c.AwaitReady(t.Context()))
+		require.Equal(t, "1", s.points()["connections name=feed state=ready"])
+		stop()
+		stop()
+		require.NotContains(t, s.points(), "connections name=feed state=ready")
+		c.Close()
+		<-c.Done()
+	})
 }
 
 func TestCloseEndsTheReading(t *testing.T) {

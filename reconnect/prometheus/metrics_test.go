@@ -102,6 +102,22 @@ func TestAConnAndItsEndInTheExposition(t *testing.T) {
 	})
 }
 
+func TestStopEndsTheMeasuring(t *testing.T) {
+	m := newMetrics(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		fake := conntest.NewFake(nil)
+		c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) { return fake.Conn(), nil }), nil)
+		require.NoError(t, err)
+		stop := m.Watch("feed", c)
+		require.NoError(t, c.AwaitReady(t.Context()))
+		wantLine(t, exposition(t, m), `redial_connections{name="feed",state="ready"} 1`)
+		stop()
+		require.NotContains(t, exposition(t, m), "redial_connections{")
+		c.Close()
+		<-c.Done()
+	})
+}
+
 func TestConnectionsOfOneNameAreCountedTogether(t *testing.T) {
 	m := newMetrics(t, &promredial.Options{Namespace: "app"})
 	live(t, m, "", func(bool) {})
