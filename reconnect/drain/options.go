@@ -33,9 +33,9 @@ type Options struct {
 	Warn time.Duration
 
 	// Closers is how many closers and notices may run at a time. A call that takes longer than a
-	// second does not count any more; there are never more than 16 times Closers in all. Closers
-	// must be at least the closes per second times the seconds that a close takes. Default: 256.
-	// Negative: an error.
+	// second does not count any more; there are never more than 16 times Closers in all. With fewer
+	// Closers than the closes per second times the seconds that a close takes, closes come late.
+	// Default: 256. Negative: an error.
 	Closers int
 
 	// CloseTimeout is how long a closer or a notice may run. After that the call is hung: Drain

@@ -16,7 +16,7 @@ type AWSLegacy struct {
 	Max time.Duration // default 20 s; negative: no wait
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (l *AWSLegacy) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	limit := span.Delay(l.Max, 20*time.Second)
 	d := span.Grow(2*time.Second, 2, a.N, span.Longest)
@@ -33,7 +33,7 @@ type AWS struct {
 	Max  time.Duration // default 20 s; negative: no wait
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (w *AWS) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := span.Grow(span.Delay(w.Base, 50*time.Millisecond), 2, a.N, span.Delay(w.Max, 20*time.Second))
 	return backoff.Step{Wait: span.Uniform(r, 0, d)}, true

@@ -22,7 +22,7 @@ type Celery struct {
 	NoJitter bool // retry_jitter=False: c itself
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (c *Celery) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	limit := seconds(c.Maximum, 600)
 	d := span.Grow(seconds(c.Factor, 1), 2, a.N, limit)
@@ -40,7 +40,7 @@ func (c *Celery) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 // and 30 s, 54 % of the waits n = 6 are exactly 30 s, and 97 % of the waits n = 10.
 type CeleryOld Celery
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (c *CeleryOld) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := span.Grow(seconds(c.Factor, 1), 2, a.N, longestWhole)
 	if !c.NoJitter {

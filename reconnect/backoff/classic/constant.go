@@ -14,7 +14,7 @@ type Fixed struct {
 	Wait time.Duration // default 1 s; negative: 0
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (f *Fixed) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: span.Delay(f.Wait, time.Second)}, true
 }
@@ -27,7 +27,7 @@ type NATS struct {
 	Jitter time.Duration // default 100 ms; negative: none
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (n *NATS) Next(_ backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	wait := span.Delay(n.Wait, 2*time.Second)
 	jitter := span.Delay(n.Jitter, 100*time.Millisecond)

@@ -21,7 +21,7 @@ type JPillora struct {
 	Factor float64       // default 2; below 1: no growth
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (j *JPillora) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	shortest := span.Delay(j.Min, 100*time.Millisecond)
 	d := span.Grow(shortest, span.OrUsual(j.Factor, 2), a.N, span.Longest)
@@ -41,7 +41,7 @@ type Stubborn struct {
 	Max    time.Duration // default 30 min; negative: no wait
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (s *Stubborn) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := span.Grow(span.Delay(s.Base, 4*time.Second), span.OrUsual(s.Factor, 2), a.N, span.Longest)
 	return backoff.Step{Wait: min(around(r, d, s.Spread, 0.05), span.Delay(s.Max, 30*time.Minute))}, true

@@ -22,7 +22,7 @@ type Decorrelated struct {
 	NoAtom bool          // cut before drawing, not after
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (d *Decorrelated) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	base, limit := span.Bounds(d.Base, d.Cap, time.Second, 30*time.Second)
 	last := base
@@ -56,7 +56,7 @@ type Normal struct {
 	Max    time.Duration // the longest wait before noise; default 15 min, or Min if that is longer; negative: none
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (n *Normal) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	shortest, limit := span.Bounds(n.Min, n.Max, 100*time.Millisecond, 15*time.Minute)
 	if a.N <= 0 || shortest == 0 {

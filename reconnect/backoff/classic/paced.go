@@ -32,7 +32,7 @@ type Paced struct {
 	OverloadCap time.Duration // the greatest d after overload; default twice Cap; negative, and at least: Cap
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (p *Paced) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	spread := p.Spread
 	if spread == 0 {

@@ -19,7 +19,7 @@ type Cenkalti struct {
 	Max           time.Duration // default 60 s; negative: no wait
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (c *Cenkalti) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	d := span.Grow(span.Delay(c.Initial, 500*time.Millisecond), span.OrUsual(c.Multiplier, 1.5), a.N, span.Delay(c.Max, time.Minute))
 	return backoff.Step{Wait: around(r, d, c.Randomization, 0.5)}, true
@@ -36,7 +36,7 @@ type GRPC struct {
 	Connect    time.Duration // MinConnectTimeout; default 20 s; negative: 0
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (g *GRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	base := span.Delay(g.Base, time.Second)
 	wait := base
@@ -54,7 +54,7 @@ type Tailscale struct {
 	Max time.Duration // default 30 s (an argument there); negative: no wait
 }
 
-// Next waits and never gives up.
+// Next returns the wait, and never gives up.
 func (t *Tailscale) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	k := time.Duration(min(max(a.N, 0), 500_000)) + 1 // the original overflows at 960,384
 	d := min(k*k*10*time.Millisecond, span.Delay(t.Max, 30*time.Second))

@@ -29,13 +29,14 @@ type Options struct {
 	Local Share
 
 	// Lease is how long Redis keeps the slots of a silent process, such as a process that was
-	// killed. A process that holds slots renews them twice a second. At least 5 s, and at
-	// least 4 times Timeout. Default: 15 s, or 4 times Timeout if that is longer.
+	// killed. A process that holds slots renews them twice a second. At least 5 s and
+	// 4 times Timeout, and at most 30 days. Default: 15 s, or 4 times Timeout if that is longer.
 	Lease time.Duration
 
 	// Slack is how old a permit may be when it is used, counted from the question to Redis. An
 	// older permit is void. The window in Redis is longer than Rate.Per by Slack, which costs that share
-	// of the rate. Slack should be several round-trips to Redis, and must be less than Rate.Per.
+	// of the rate. Slack should be several round-trips to Redis, and must be less than Rate.Per and
+	// at most 10 s.
 	// Default: a twentieth of Rate.Per, but at least 5 ms and at most 1 s; without a Rate, 1 s.
 	Slack time.Duration
 
