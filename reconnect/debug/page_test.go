@@ -210,7 +210,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A page and an update show a hundred of ten thousand, and cost what a hundred cost.
+// A page shows a hundred of ten thousand. To find them is cheap, for an update as well.
 func TestTenThousandConnsAreCheap(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
 		conns := crowd(t, s.page, 10000)
