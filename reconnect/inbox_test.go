@@ -426,6 +426,32 @@ func TestWhatALaterSessionDeliversWakesTheReaderAtOnce(t *testing.T) {
 	})
 }
 
+// Promise 10: the messages that the connection has at hand are collected, but never beyond the room
+// that the messages of OnSession have left.
+func TestTheInboxIsBoundedAfterWhatALaterSessionDelivers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = conntest.FakeOptions{Pings: true, Transport: true}
+		o := withPolicy(every(time.Second))
+		o.Inbox = reconnect.Inbox{Messages: 8}
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			for range 6 * (op.Session - 1) {
+				op.Deliver(text("early"))
+			}
+			return nil
+		}
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		peer.Deliver(text("first"))
+		synctest.Wait()
+		peer.Fail(errLost)
+		d, next := s.wantDial(), conntest.NewFake(&s.fake)
+		next.Deliver(text("1"), text("2"), text("3"), text("4"), text("5"))
+		d.answer <- func() (conn.Conn, error) { return next.Conn(), nil }
+		synctest.Wait()
+		require.Equal(t, uint64(8), c.Stats().Unread)
+	})
+}
+
 // Promise 10: an inbox that is empty again keeps next to nothing, however large the messages
 // were, and however many waited.
 func TestAnEmptyInboxKeepsLittle(t *testing.T) {
