@@ -107,16 +107,17 @@ func (t *tour) equal() bool {
 	return t.valid()
 }
 
-// until waits until right returns true, for 10 s at most.
+// until waits until right returns true, for 10 s at most. When ctx has ended it returns the cause.
 func (t *tour) until(ctx context.Context, right func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the books are not right after 10 s"))
 	defer cancel()
-	for !right() {
-		if sleep(ctx, 5*time.Millisecond); ctx.Err() != nil {
-			return context.Cause(ctx)
+	for ctx.Err() == nil {
+		if right() {
+			return nil
 		}
+		sleep(ctx, 5*time.Millisecond)
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // sleep returns after d, or when ctx has ended.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -177,4 +178,14 @@ func TestAVenueThatStaysAwayFailsTheTour(t *testing.T) {
 	a.market.kill()
 	cancel(errors.New("enough"))
 	require.EqualError(t, a.until(ctx, func() bool { return a.breaks.Load() > 0 && a.valid() }), "enough")
+}
+
+func TestATourThatIsInterruptedMakesNoMoreTrouble(t *testing.T) {
+	a := connected(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	var log strings.Builder
+	a.log = slog.New(slog.NewTextHandler(&log, nil))
+	require.EqualError(t, a.run(ctx), "enough")
+	require.Empty(t, log.String())
 }
