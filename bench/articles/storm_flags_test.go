@@ -24,6 +24,7 @@ func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
 		"-base 0":                                `invalid value "0" for flag -base: must be above 0`,
 		"-multiplier 0":                          `invalid value "0" for flag -multiplier: must be a number, at least 1`,
 		"-client x":                              `there is no -client "x": there are fixed, described, coded, redial, `,
+		"-client=":                               `there is no -client "": there are fixed, described, coded, redial, `,
 		"-client coded,y":                        `there is no -client "y": there are fixed, described, coded, redial, `,
 		"-client fixed,coded -base 1s -spread 2": `-spread means nothing here: fixed takes -base; coded takes -multiplier, -cap, -jitter`,
 	} {

@@ -59,7 +59,7 @@ func (o *drawnWaits) Flags(f *cli.Flags) {
 	o.Options, o.users = waits.Options{Retries: 16, Until: 5 * time.Minute, Seeds: 1000}, 3
 	f.StringVar(&o.mode, "mode", modePolicy, waitsModes)
 	o.params = addRules(f, &o.rules, "policy", "redial,full,grpc,normal,fixed", "the policies to draw", waits.Rules())
-	cli.SomeOf(f, &o.outages, "outage", "refused", "how the dials fail: refused, 503, or silent, where a dial takes as long as the policy lets it", waits.Outages(), func(x waits.Outage) string { return x.Name })
+	cli.SomeOf(f, &o.outages, "outage", "refused", "how the dials fail: refused, 503, silent\nsilent: a dial takes as long as the policy lets it", waits.Outages(), func(x waits.Outage) string { return x.Name })
 	f.Pause(&o.Connect, "connect", "how long a silent dial takes where the policy has no limit (default 15s)")
 	f.Count(&o.Retries, 1, "retries", "how many retries to draw, and in the mode users how many attempts")
 	f.Pause(&o.Until, "until", "how long the outage is drawn, at least")

@@ -81,6 +81,8 @@ func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 		"-seeds 0":                       `invalid value "0" for flag -seeds: must be a whole number, at least 1; "bench waits -h" lists the flags`,
 		"-policy fixed -share 1":         `-share means nothing here: fixed takes -base`,
 		"-policy x":                      `there is no -policy "x": there are redial, paced, `,
+		"-policy=":                       `there is no -policy "": there are redial, paced, `,
+		"-outage=":                       `there is no -outage "": there are refused, 503, silent`,
 		"-outage moon":                   `there is no -outage "moon": there are refused, 503, silent`,
 		"-mode x":                        `there is no -mode "x": there are policy, users, ethernet, normal`,
 		"-mode ethernet -policy redial":  `-policy means nothing with -mode ethernet`,

@@ -33,7 +33,7 @@ func (o *simulatedFleet) Flags(f *cli.Flags) {
 	f.Seconds(&h.Server.RetryAfter, "retry-after", "Retry-After of each 503")
 	f.IntVar(&h.Server.Backlog, "backlog", 0, "how many dials can wait at the server (default 4096; 100 ms of work with -queue reject and 503)")
 	f.Float64Var(&h.Server.Answers, "answers", 0, "503s that the server can write per second (default 20 times -capacity)")
-	cli.OneOf(f, &h.Server.Queue, "queue", "drop", "what becomes of a dial for which the server has no room; drop: its SYN is dropped; unbounded and random: all can wait, and are served in order or at random", fleet.Queues(), fleet.Queue.String)
+	cli.OneOf(f, &h.Server.Queue, "queue", "drop", "what becomes of a dial for which the server has no room\ndrop: its SYN is dropped\nunbounded, random: all can wait, and are served in order or at random", fleet.Queues(), fleet.Queue.String)
 	cli.OneOf(f, &h.Outage.Down, "down", "refused", "what becomes of dials while the server is away", fleet.Downs(), fleet.Down.String)
 	cli.OneOf(f, &h.Outage.Loss, "loss", "reset", "how sessions end", fleet.Losses(), fleet.Loss.String)
 	chooseClients(f, &o.clients, "redial")

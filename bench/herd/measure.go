@@ -46,8 +46,7 @@ restart: it is away for -outage
 hang: for -outage another process at its address accepts and never answers
 flap: -flaps times it is away for -outage and then up for as long
 rolling: -servers servers, restarted -every after the one before, each away for -outage
-half: -servers servers, restarted at once; half of them accept and never answer
-the names`, lab.Scenes(), lab.Scene.String)
+half: -servers servers, restarted at once; half of them accept and never answer`, lab.Scenes(), lab.Scene.String)
 	f.IntVar(&o.Flaps, "flaps", 0, "how often the server dies in -scene flap (default 5)")
 	f.IntVar(&o.Servers, "servers", 0, "how many there are in -scene rolling and half, each with -capacity (default 4)")
 	f.Seconds(&o.Every, "every", "from one server's death to the next one's in -scene rolling (default 10s)")

@@ -64,6 +64,7 @@ func TestWhatIsWrongIsSaidBeforeAnythingRuns(t *testing.T) {
 	for want, args := range map[string][]string{
 		`count: invalid value "0" for flag -n: must be a whole number, at least 1; "count -h" lists the flags`: {"-n", "0"},
 		`count: there is no -word "three": there are one, two`:                                                 {"-word", "one,three"},
+		`count: there is no -word "": there are one, two`:                                                      {"-word", ""},
 		`count: not 7`: {"-n", "7"},
 		`count: -words and -svg cannot both go to standard output`: {"-words", "-", "-svg", "-"},
 		`count: open /nowhere/x: no such file or directory`:        {"-csv", "/nowhere/x"},
@@ -73,6 +74,16 @@ func TestWhatIsWrongIsSaidBeforeAnythingRuns(t *testing.T) {
 		require.Equal(t, want+"\n", errs)
 		require.Empty(t, out)
 	}
+}
+
+func TestTheNamesAreInTheFirstLineOfTheHelp(t *testing.T) {
+	f := newFlags()
+	var one string
+	var some []string
+	OneOf(f, &one, "one", "a", "which\na: the first", []string{"a", "b"}, pick.Itself)
+	SomeOf(f, &some, "some", "", "which", []string{"a", "b"}, pick.Itself)
+	require.Equal(t, "which: a, b\na: the first", f.Lookup("one").Usage)
+	require.Equal(t, "which, separated by commas, or all", f.Lookup("some").Usage)
 }
 
 func TestTheTableMakesRoomForAFileOnStandardOutput(t *testing.T) {

@@ -114,31 +114,44 @@ func (f *Flags) Seed(seed *uint64) {
 	f.Uint64Var(seed, "seed", 1, "seed of the first run; the next runs count up")
 }
 
-// OneOf adds a flag for the name of one of some things.
+// OneOf adds a flag for the name of one of some things. The names follow the first line of help.
 func OneOf[T any](f *Flags, into *T, name, usual, help string, all []T, nameOf func(T) string) {
-	wanted := f.String(name, usual, help+": "+strings.Join(pick.Names(all, nameOf), ", "))
+	wanted := f.String(name, usual, inFirstLine(help, ": "+strings.Join(pick.Names(all, nameOf), ", ")))
 	f.Check(func() (err error) {
 		*into, err = pick.One("-"+name, *wanted, all, nameOf)
 		return err
 	})
 }
 
-// SomeOf adds a flag for the names of some things, separated by commas, or "all".
+// SomeOf adds a flag for the names of some things, separated by commas, or "all". Without a default it
+// may be empty.
 func SomeOf[T any](f *Flags, into *[]T, name, usual, help string, all []T, nameOf func(T) string) {
-	names := f.String(name, usual, help+", separated by commas, or all")
+	names := f.String(name, usual, inFirstLine(help, ", separated by commas, or all"))
 	f.Check(func() (err error) {
+		if *names == "" && usual == "" {
+			return nil
+		}
 		*into, err = Some("-"+name, *names, all, nameOf)
 		return err
 	})
 }
 
-// Some returns the things of a list of names, or all.
+// inFirstLine puts words at the end of the first line of help.
+func inFirstLine(help, words string) string {
+	first, more, several := strings.Cut(help, "\n")
+	if several {
+		words += "\n"
+	}
+	return first + words + more
+}
+
+// Some returns the things of a list of names, or all. A list without names is an error.
 func Some[T any](what, names string, all []T, nameOf func(T) string) (some []T, err error) {
 	if names == "all" {
 		return all, nil
 	}
-	for _, name := range List(names) {
-		x, err := pick.One(what, name, all, nameOf)
+	for name := range strings.SplitSeq(names, ",") {
+		x, err := pick.One(what, strings.TrimSpace(name), all, nameOf)
 		if err != nil {
 			return nil, err
 		}
