@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong with a storm is said in the same words in both worlds, by the flag.
+// Both worlds name a mistake in the same words, by the flag.
 func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
 	for args, want := range map[string]string{
 		"-limit 0":                               `invalid value "0" for flag -limit: must be a whole number, at least 1`,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was wished for herds is met within 3 %. The larger ones are left out by -short
+// The wishes for herds are met within 3 %. The larger ones are left out by -short
 // and -race.
 func TestHerdsComeBackAsWanted(t *testing.T) {
 	m := &tableMaker{ctx: t.Context(), largest: 50_000, workers: 1}

@@ -95,8 +95,7 @@ func TestAFileThatIsNoMeasurementIsAnErrorBeforeAnythingIsMeasured(t *testing.T)
 	require.Equal(t, "{}", string(text))
 }
 
-// What is stored beside README.md comes from one run: the figures in peers.json, their picture
-// in peers.svg, and the table.
+// The figures in peers.json, their picture in peers.svg, and the table in README.md come from one run.
 func TestThePictureAndTheTableAreThoseOfTheStoredRun(t *testing.T) {
 	report, err := ReadFile("../peers.json")
 	if errors.Is(err, fs.ErrNotExist) {

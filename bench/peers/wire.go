@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// What a client asks of the server is the first byte of its message.
+// The first byte of a client's message asks something of the server.
 const (
 	askPour  = 'P' // with two numbers of 4 bytes: so many messages of such a size
 	askEcho  = 'E' // the same message back

@@ -23,7 +23,7 @@ func mean(t *testing.T, clients int) map[string]contention.Result {
 	return results
 }
 
-// What the original computes for 100 clients.
+// The figures are those that the original computes for 100 clients.
 func TestTheCalibrationRowIsMet(t *testing.T) {
 	got := mean(t, 100)
 	for name, want := range map[string]struct{ ms, calls float64 }{

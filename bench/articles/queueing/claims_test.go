@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the article claims, beyond what the closed forms and the
-// calibration say.
+// These tests hold the scenarios to claims of the article that neither the closed forms nor the
+// calibration cover.
 
 func TestPropagatedDeadlinesRaiseTheLoadAndShortenTheQueue(t *testing.T) {
 	plain, propagated := collect(t, "dp_vs_retry_budget", "retry-2x"), collect(t, "dp_vs_retry_budget", "retry-2x-deadline-propagation")

@@ -32,7 +32,7 @@
 //   - A [Bucket] also counts the calls that still wait, which success of the calls that end
 //     hides, and the requests that were sent, because a server cannot end more than it can do.
 //
-// What it keeps, because the article's figures rest on it: the deadline is not
+// It keeps two properties, because the article's figures rest on them: the deadline is not
 // renewed by a retry, so that deadline propagation kills late ones; and a breaker
 // that is half open lets every call pass.
 package queueing

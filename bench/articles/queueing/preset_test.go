@@ -8,7 +8,7 @@ import (
 	"github.com/redial-go/redial/bench/articles/queueing"
 )
 
-// What a bucket adds per call and what a retry takes meet when so many retries per call are
+// The tokens that a call adds and those that a retry takes meet when so many retries per call are
 // made: a success of a first try adds 1 and a retry that fails takes its price, which one that
 // succeeds has back. Where that is more than retry-2x wants, all retries pass.
 func TestPresetsRetryAsOftenAsTheirTokensComeIn(t *testing.T) {

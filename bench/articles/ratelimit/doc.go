@@ -7,7 +7,7 @@
 // what it does with a Retry-After: [retry.Loop] waits for that long and then by its
 // policy; most hand-written loops wait for the longer of the two.
 //
-// What is idealised: a call takes no time, and the clients' clocks agree with the API's.
+// The model is ideal: a call takes no time, and the clients' clocks agree with the API's.
 // The same Options give the same Result on every machine. Its tests have the same API over
 // HTTP.
 package ratelimit

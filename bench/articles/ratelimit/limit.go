@@ -20,7 +20,7 @@ type Limit struct {
 // Tell is what a 429 says about the time of the next call.
 type Tell uint8
 
-// What a 429 can say. Retry-After has whole seconds, rounded up.
+// The kinds of Tell. Retry-After has whole seconds, rounded up.
 const (
 	TellNothing Tell = iota // no Retry-After
 	TellSame                // when there is room again, which is the same for all

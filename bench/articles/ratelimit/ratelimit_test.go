@@ -62,7 +62,7 @@ func TestABookedTimeCostsOneCallInVain(t *testing.T) {
 	require.Equal(t, 4500, run(t, o).Vain, "a client that does not listen is told in vain")
 }
 
-// What is told to all alike brings them in step; the library adds a jittered wait.
+// A time that is told to all brings them in step; the library adds a jittered wait.
 func TestWhatIsToldToAllNeedsJitter(t *testing.T) {
 	o := ratelimit.Options{Policy: &classic.Fixed{}, Heed: ratelimit.HeedLonger, Limit: ratelimit.Limit{Tell: ratelimit.TellSame}, Seed: 1}
 	alike := run(t, o)

@@ -18,7 +18,7 @@ import (
 // Heed is what a client does with a Retry-After.
 type Heed uint8
 
-// What a client can do with a Retry-After.
+// The kinds of Heed.
 const (
 	HeedAdd    Heed = iota // waits for that long and then by its policy, as retry.Loop does
 	HeedLonger             // waits for that long, or by its policy if that is longer

@@ -12,6 +12,6 @@
 // library's own code, or by the rules of other clients, and the servers that they come back to
 // take so many handshakes per second, one after the other.
 //
-// What is idealised: the servers that take the clients have no other work, and no close is slow. The
+// The model is ideal: the servers that take the clients have no other work, and no close is slow. The
 // same Options give the same Result on every machine. The tests hold it to 10,000 real Conns.
 package drain

@@ -131,7 +131,7 @@ func (h *Herd) Return() time.Duration {
 	return total(h.Outage.spells()) + time.Duration(max(h.Server.Count-1, 0))*h.Server.Rolling
 }
 
-// What fits into memory, and into 63 bits of ns with many dials for each client.
+// These limits fit into memory, and into 63 bits of ns with many dials for each client.
 const (
 	maxN     = 100_000_000
 	maxIdeal = 1000 * time.Hour

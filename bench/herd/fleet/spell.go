@@ -26,7 +26,7 @@ const (
 // Down is what a dial meets while the server is away.
 type Down uint8
 
-// What a dial can meet.
+// The kinds of Down.
 const (
 	Refused     Down = iota // the process is dead: refused at once
 	Silent                  // the host is gone: no SYN is answered

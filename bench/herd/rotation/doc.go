@@ -4,6 +4,6 @@
 // The age of each connection is drawn from [From, 1) of After. The library's From is 0.9. With
 // From 1 nothing is drawn: every connection gets exactly as old as After.
 //
-// What is idealised: each dial succeeds at once, and no connection is lost. The same Options
+// The model is ideal: each dial succeeds at once, and no connection is lost. The same Options
 // give the same Result on every machine. The tests hold it to 10,000 real Conns.
 package rotation

@@ -1,7 +1,7 @@
 // Package chart draws pictures of measurements as SVG: panels in a grid below a title and one
 // legend.
 //
-// What all pictures have in common:
+// All pictures have this in common:
 //
 //   - The legend has a strip of its own, so that it covers no line.
 //   - The colours are those of Okabe and Ito ("Color Universal Design", 2008), which most

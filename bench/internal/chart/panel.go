@@ -145,7 +145,7 @@ func (f *frame) axes() {
 }
 
 // heading is what stands above a panel: its title, what its Y axis shows, and its note.
-// What the axis shows is beside the title, or in a line of its own where that is too narrow.
+// The label of the axis is beside the title, or in a line of its own where that is too narrow.
 type heading struct {
 	title []string // lines; at least one, so that all panels have the room
 	label string   // beside the last of title

@@ -122,7 +122,7 @@ func TestPostgresIsKilledTwiceAndNothingThatWasConfirmedIsLost(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for id := w; ctx.Err() == nil; id += 4 {
-				// What was under way when the server died has an unknown fate: here the
+				// A write that was under way when the server died has an unknown fate: here the
 				// writer knows that it may repeat it.
 				for execute(context.Background(), pool, insert, id) != nil {
 					cut.Add(1)

@@ -85,7 +85,7 @@ func TestAConnectionGoesAwayAndComesBack(t *testing.T) {
 	require.Empty(t, tab.Problems())
 }
 
-// What is searched and shown is chosen in the program, without loading the page again.
+// The program searches and pages, and the page is not loaded again.
 func TestSearchAndPages(t *testing.T) {
 	p := start(t)
 	for i := range 230 {
