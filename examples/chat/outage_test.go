@@ -77,7 +77,7 @@ func TestNothingIsLostOrDoubledByAServerThatIsKilledInTheMiddle(t *testing.T) {
 	require.NotContains(t, bob.String(), "missed")
 }
 
-// What the room has stays said once. The client that is started next counts anew, as another member.
+// A line that the room has stays said once. The client that is started next counts anew, as another member.
 func TestAClientThatIsKilledComesBackAsAnotherMember(t *testing.T) {
 	t.Parallel()
 	_, addr := serveIt(t, "")

@@ -14,7 +14,7 @@ func startOnTerminal(t *testing.T, args ...string) *program.Program {
 	return program.StartOnTerminal(t, args...)
 }
 
-// What the screen writes before and after a row that it inserts.
+// The screen writes these before and after a row that it inserts.
 const (
 	above = "\x1bD\x1b[A\x1b7\r\x1b[L"
 	below = "\x1b8\x1b[B"

@@ -16,7 +16,7 @@ import (
 	"github.com/redial-go/redial/examples/internal/program"
 )
 
-// What the screen writes before and after a row that it inserts.
+// The screen writes these before and after a row that it inserts.
 const (
 	above = "\x1bD\x1b[A\x1b7\r\x1b[L"
 	below = "\x1b8\x1b[B"
