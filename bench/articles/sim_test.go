@@ -85,16 +85,16 @@ func TestAllScenariosCanBeListed(t *testing.T) {
 }
 
 func TestEachModelPrintsALineForARun(t *testing.T) {
-	out, _, code := bench(strings.Fields("sim -model storm -stop 10 -client fixed,coded -watch 1m")...)
+	out, _, code := bench(strings.Fields("sim -model storm -stop 10 -client simple,coded -watch 1m")...)
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2)
-	require.Regexp(t, `^client=fixed stop=10s watch=1m0s seed=1 recovered=false back=not-within-1m0s everyone=not-within-1m0s backlog=\d+ `, lines[0])
+	require.Regexp(t, `^client=simple stop=10s watch=1m0s seed=1 recovered=false back=not-within-1m0s everyone=not-within-1m0s backlog=\d+ `, lines[0])
 	require.Regexp(t, `^client=coded stop=10s watch=1m0s seed=1 recovered=true back=[\d.]+s `, lines[1])
 
-	out, _, code = bench(strings.Fields("sim -model storm -search -client fixed -step 1s -longest 8s -watch 5m")...)
+	out, _, code = bench(strings.Fields("sim -model storm -search -client simple -step 1s -longest 8s -watch 5m")...)
 	require.Zero(t, code)
-	require.Regexp(t, `^client=fixed recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1\n$`, out)
+	require.Regexp(t, `^client=simple recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1\n$`, out)
 
 	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full -reps 3")...)
 	require.Zero(t, code)

@@ -50,7 +50,7 @@ func (o *stormFlags) add(f *cli.Flags, kinds string, watch time.Duration) {
 type realStorm struct{ stormFlags }
 
 func (o *realStorm) Flags(f *cli.Flags) {
-	o.add(f, "fixed", 45*time.Second)
+	o.add(f, "simple", 45*time.Second)
 	f.Check(func() error { return lab.CheckStorm(o.Options) })
 }
 

@@ -24,7 +24,7 @@ type simulatedStorm struct {
 
 func (o *simulatedStorm) Flags(f *cli.Flags) {
 	o.seeds, o.step, o.longest = 1, 250*time.Millisecond, 2*time.Minute
-	o.add(f, "fixed,described,coded", 10*time.Minute)
+	o.add(f, "simple,described,coded", 10*time.Minute)
 	f.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
 	f.Seed(&o.Seed)
 	f.Count(&o.seeds, 1, "seeds", "runs of each kind of client")

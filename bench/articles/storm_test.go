@@ -30,5 +30,5 @@ func TestAStormIsPrintedSecondBySecond(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, errs, "storm: 20 clients, 1 run of 2.1s: 0s before, 1.1s stopped, then watched for up to 1s\n")
 	require.Regexp(t, `\n +[\d.]+s +stopped +- +- +\d+ +\d+ +0 +\d+\n`, out)
-	require.Regexp(t, `\nclient=fixed clients=20 stop=1.1s watch=1s recovered=unknown back=unknown away=\d+ peak=\d+ cut=false\n`, out)
+	require.Regexp(t, `\nclient=simple clients=20 stop=1.1s watch=1s recovered=unknown back=unknown away=\d+ peak=\d+ cut=false\n`, out)
 }

@@ -111,7 +111,7 @@ func TestAWholeReportHasEveryPictureAndNeedsNothingElse(t *testing.T) {
 	for _, name := range []string{"none", "exponential", "equal", "full", "decorrelated"} {
 		require.Contains(t, texts["aws.svg"], name)
 	}
-	for _, name := range []string{"fixed", "described", "coded"} {
+	for _, name := range []string{"simple", "described", "coded"} {
 		require.Contains(t, texts["storm_recovery.svg"], name)
 		require.Contains(t, texts["storm_border.svg"], name)
 	}

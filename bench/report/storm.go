@@ -30,7 +30,7 @@ func stormPlan(o Options) plan {
 		id: "storm", title: "A retry storm: a server that is stopped for a while",
 		text: []string{
 			"The program of github.com/smira/exponential-backoff: 1,000 clients send a request each, think for 10 s on average after a success, and give up after 2 s. The server takes the longer the more requests it has, does not notice which clients have left, and is stopped (SIGSTOP) for a time.",
-			"The clients: fixed comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as its text says; coded is what its code does: its first wait is 2.7 times the last time it thought.",
+			"The clients: simple comes again after 100 ms; described waits 0.1, 0.27, 0.74 s ... up to 5 min, as its text says; coded is what its code does: its first wait is 2.7 times the last time it thought.",
 		},
 		figures: []drawing{
 			func(ctx context.Context) (*Figure, error) { return drawStorms(ctx, o) },

@@ -47,7 +47,7 @@ var families = []struct {
 	{word: "described", color: chart.Orange, dash: chart.Long, width: 2.2},
 	{word: "coded", color: chart.Sky, width: 2.6},
 	{word: "exp", color: chart.Orange},
-	{word: "fixed", color: chart.Vermillion, dash: chart.Short},
+	{word: "simple", color: chart.Vermillion, dash: chart.Short, width: 1.8},
 	{word: "retry", color: chart.Vermillion},
 }
 

@@ -12,21 +12,21 @@ import (
 )
 
 // Client is how the clients of a storm wait after a failure: as one of the three kinds of
-// the original does, or by a rule of package waits. The zero value is [Fixed].
+// the original does, or by a rule of package waits. The zero value is [Simple].
 type Client struct {
-	Kind   string       // fixed, described, coded, or the name of a rule
+	Kind   string       // simple, described, coded, or the name of a rule
 	Params waits.Params // zero fields have the kind's own values; what the kind does not take does not matter
 }
 
 // The kinds of client of the original.
 var (
-	Fixed     = Client{Kind: "fixed"}     // tries again 100 ms after a failure
+	Simple    = Client{Kind: "simple"}    // tries again 100 ms after a failure
 	Described = Client{Kind: "described"} // exponential as the original describes it: 0.1, 0.27, 0.74 s ... up to 5 min, with 10 % of noise
 	Coded     = Client{Kind: "coded"}     // exponential as its program does it: see [AsCoded]
 )
 
 // Clients returns the three.
-func Clients() []Client { return []Client{Fixed, Described, Coded} }
+func Clients() []Client { return []Client{Simple, Described, Coded} }
 
 // The constants of the original's clients.
 const (
@@ -37,10 +37,10 @@ const (
 )
 
 // Kinds returns the rules by which clients can wait: the three of the original, and those
-// of package waits, but for its own "fixed".
+// of package waits.
 func Kinds() []waits.Rule {
 	kinds := []waits.Rule{
-		{Name: Fixed.Kind, Summary: "100 ms each time", Takes: []waits.Param{waits.Base}, New: func(p waits.Params) backoff.Policy {
+		{Name: Simple.Kind, Summary: "100 ms each time", Takes: []waits.Param{waits.Base}, New: func(p waits.Params) backoff.Policy {
 			return &classic.Fixed{Wait: cmp.Or(p.Base, clientMin)}
 		}},
 		{
@@ -61,12 +61,7 @@ func Kinds() []waits.Rule {
 			},
 		},
 	}
-	for _, r := range waits.Rules() {
-		if r.Name != Fixed.Kind {
-			kinds = append(kinds, r)
-		}
-	}
-	return kinds
+	return append(kinds, waits.Rules()...)
 }
 
 // Of returns the client of a rule of [Kinds].
@@ -74,7 +69,7 @@ func Of(r waits.Rule, p waits.Params) Client { return Client{Kind: r.Name, Param
 
 // String returns the kind, with the parameters that it was given.
 func (c Client) String() string {
-	name := cmp.Or(c.Kind, Fixed.Kind)
+	name := cmp.Or(c.Kind, Simple.Kind)
 	if given := c.Params.String(); given != "" {
 		name += "(" + given + ")"
 	}
@@ -83,7 +78,7 @@ func (c Client) String() string {
 
 // Policy returns how one client waits. It may remember, so each client needs its own.
 func (c Client) Policy() (backoff.Policy, error) {
-	r, err := pick.One("client", cmp.Or(c.Kind, Fixed.Kind), Kinds(), waits.NameOf)
+	r, err := pick.One("client", cmp.Or(c.Kind, Simple.Kind), Kinds(), waits.NameOf)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func TestTheSteadyStateIsAHundredRequestsASecond(t *testing.T) {
 // The original shows that a fixed interval never recovers.
 func TestAFixedIntervalNeverRecoversFromALongStop(t *testing.T) {
 	for seed := range uint64(3) {
-		short, long := run(t, storm.Fixed, 3*time.Second, seed), run(t, storm.Fixed, 10*time.Second, seed)
+		short, long := run(t, storm.Simple, 3*time.Second, seed), run(t, storm.Simple, 10*time.Second, seed)
 		require.True(t, short.Recovered)
 		require.True(t, short.AllServed)
 		require.False(t, long.Recovered)
@@ -100,7 +100,7 @@ func TestAStormIsTheSameEachTime(t *testing.T) {
 
 func TestTheBorderIsFoundByHalving(t *testing.T) {
 	runs := 0
-	b, err := storm.FindBorder(context.Background(), storm.Options{Client: storm.Fixed, Seed: 1},
+	b, err := storm.FindBorder(context.Background(), storm.Options{Client: storm.Simple, Seed: 1},
 		16*time.Second, time.Second, 1, func() { runs++ })
 	require.NoError(t, err)
 	require.Equal(t, b.Longest+time.Second, b.Shortest)
@@ -169,8 +169,9 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 		}
 		return waits
 	}
-	require.Equal(t, []float64{0.1, 0.1, 0.1, 0.1}, first(storm.Client{}), "the zero value is fixed")
-	require.Equal(t, []float64{3, 3, 3, 3}, first(storm.Client{Kind: "fixed", Params: waits.Params{Base: 3 * time.Second}}))
+	require.Equal(t, []float64{0.1, 0.1, 0.1, 0.1}, first(storm.Client{}), "the zero value is simple")
+	require.Equal(t, []float64{3, 3, 3, 3}, first(storm.Client{Kind: "simple", Params: waits.Params{Base: 3 * time.Second}}))
+	require.Equal(t, []float64{1, 1, 1, 1}, first(storm.Client{Kind: "fixed"}), "as everywhere else")
 	described := storm.Client{Kind: "described", Params: waits.Params{Base: time.Second, Multiplier: 3, Cap: 9 * time.Second, Jitter: -1}}
 	require.Equal(t, []float64{1, 3, 9, 9}, first(described))
 	require.Equal(t, "described(base=1s,multiplier=3,cap=9s,jitter=0)", described.String())
@@ -237,7 +238,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	_, err := storm.Run(storm.Options{Stop: -time.Second})
 	require.EqualError(t, err, "simulate storm: negative time -1s")
 	_, err = storm.Run(storm.Options{Client: storm.Client{Kind: "x"}})
-	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are fixed, described, coded, redial, `)
+	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are simple, described, coded, redial, `)
 	_, err = storm.Run(storm.Options{Server: storm.Server{Factor: 0.5}})
 	require.EqualError(t, err, "simulate storm: want a limit and a delay from 0 on and a factor of at least 1, not 30, 100ms and 0.5")
 	_, err = storm.Run(storm.Options{Clients: -1})

@@ -52,7 +52,7 @@ func TestAServerThatWasStoppedGoesOn(t *testing.T) {
 // A server process takes as long as its parameters say: here longer than anybody waits.
 func TestTheServersParametersReachItsProcess(t *testing.T) {
 	t.Parallel()
-	s := glass(storm.Fixed)
+	s := glass(storm.Simple)
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Stop, s.Watch = 0, time.Second
 	y, err := lab.RunStorm(t.Context(), s, nil)
@@ -69,7 +69,7 @@ func TestTheServersParametersReachItsProcess(t *testing.T) {
 // Clients that pause for an hour after a failure fail once each.
 func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
 	t.Parallel()
-	s := glass(storm.Client{Kind: "fixed", Params: waits.Params{Base: time.Hour}})
+	s := glass(storm.Client{Kind: "simple", Params: waits.Params{Base: time.Hour}})
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Stop, s.Watch = 0, 3*time.Second
 	y, err := lab.RunStorm(t.Context(), s, nil)
@@ -103,7 +103,7 @@ func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s := glass(storm.Fixed)
+	s := glass(storm.Simple)
 	s.Stop, s.Watch = time.Minute, time.Minute
 	y, err := lab.RunStorm(ctx, s, func(lab.StormSecond) { cancel() })
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestABadStormIsAnError(t *testing.T) {
 		func(s *storm.Options) { s.Client.Kind = "x" },
 		func(s *storm.Options) { s.Server.Factor = 0.5 },
 	} {
-		s := glass(storm.Fixed)
+		s := glass(storm.Simple)
 		change(&s)
 		_, err := lab.RunStorm(t.Context(), s, nil)
 		require.Error(t, err)
