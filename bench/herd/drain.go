@@ -44,7 +44,7 @@ func (o *simulatedDrain) Flags(f *cli.Flags) {
 	f.Seed(&o.Seed)
 	f.List("the ways", func(w io.Writer) {
 		for _, way := range drain.Ways() {
-			fmt.Fprintf(w, "%-11s %s\n", way.Name, way.Summary)
+			fmt.Fprintf(w, "%-12s %s\n", way.Name, way.Summary)
 		}
 	})
 }

@@ -97,9 +97,9 @@ func TestOnlyADrawHelpsClientsThatDoNotWait(t *testing.T) {
 }
 
 func TestALameDuckTakesFiveEighthsOfItsTime(t *testing.T) {
-	require.InDelta(t, 37.5, run(t, drainsim.Options{}, "nats").Closed.Seconds(), 0.5)
-	require.InDelta(t, 68.75, run(t, drainsim.Options{}, "nats 2m").Closed.Seconds(), 0.5)
-	few := run(t, drainsim.Options{Clients: 11}, "nats")
+	require.InDelta(t, 37.5, run(t, drainsim.Options{}, "lame duck").Closed.Seconds(), 0.5)
+	require.InDelta(t, 68.75, run(t, drainsim.Options{}, "lame duck 2m").Closed.Seconds(), 0.5)
+	few := run(t, drainsim.Options{Clients: 11}, "lame duck")
 	require.LessOrEqual(t, few.Closed, 10*second, "never more than 1 s from one to the next")
 	require.GreaterOrEqual(t, few.Closed, 5*second)
 }

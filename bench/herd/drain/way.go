@@ -43,9 +43,9 @@ func Ways() []Way {
 			})},
 		{Name: "centrifuge", Summary: "128 closes under way at a time, each a round trip: centrifuge's rule", Leaves: closes(
 			func(o Options, i int, _ *rand.Rand) time.Duration { return time.Duration(i/centrifugeAtOnce) * o.RTT })},
-		{Name: "nats 2m", Summary: "nats-server's lame duck with its own 2 min, less its 10 s of grace", Leaves: lameDuck(
+		{Name: "lame duck 2m", Summary: "nats-server's lame duck with its own 2 min, less its 10 s of grace", Leaves: lameDuck(
 			func(Options) time.Duration { return natsDuration - natsGrace })},
-		{Name: "nats", Summary: "nats-server's lame duck within the window", Leaves: lameDuck(
+		{Name: "lame duck", Summary: "nats-server's lame duck within the window", Leaves: lameDuck(
 			func(o Options) time.Duration { return o.Window })},
 		{Name: "told", Summary: "all are closed at once, and told to wait for an even draw of the window", Leaves: told},
 		{Name: "draws", Summary: "each is closed at a draw from the whole window", Leaves: closes(
