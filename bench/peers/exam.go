@@ -127,8 +127,12 @@ func (x *exam) idle(count int, shared bool) ([]float64, error) {
 	return sum[:], nil
 }
 
-// most opens connections until no more can be opened.
+// most opens connections until no more can be opened. Without a look at the memory it would end when the
+// machine does.
 func (x *exam) most() ([]float64, error) {
+	if _, err := freeMemory(); err != nil {
+		return nil, err
+	}
 	sum, open, err := x.fill(x.pairs*x.sizes.inOne, false, func(err error) bool {
 		x.note = "of this: " + err.Error()
 		return x.ctx.Err() == nil
