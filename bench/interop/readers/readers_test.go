@@ -1,0 +1,172 @@
+package readers
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	cases   = flag.Int("cases", 10_000, "how many streams")
+	seed    = flag.Uint64("seed", 1, "the seed of the first")
+	lasting = flag.Duration("for", 0, "as many streams as fit into this time; an hour with REDIAL_LONG=1")
+)
+
+// trial is what the clients make of streams.
+type trial struct {
+	used  map[*row]int   // how often a client has needed a row
+	by    map[rule]int   // how many streams ended by a rule
+	ends  map[string]int // by class, of conn.WebSocket
+	kinds map[string]int // of differences
+}
+
+// difference is how a client differs from what the judge and the table say of a stream.
+type difference struct {
+	kind string // "" if it does not differ
+	text string
+}
+
+// differs has a client read a stream, and compares.
+func (tr *trial) differs(s stream, name string, read func(*script) reading) difference {
+	if name == "gorilla" && s.takeover { // it agrees to no takeover
+		return difference{}
+	}
+	data := s.bytes()
+	got := read(newScript(s.conditions, slices.Clone(data), s.cuts))
+	var needed []*row
+	j := judge{conditions: s.conditions, ignores: func(by rule) bool {
+		r, ignored := ignores(name, by)
+		if r != nil && ignored && !slices.Contains(needed, r) {
+			needed = append(needed, r)
+		}
+		return ignored
+	}}
+	want := j.run(data)
+	why := fits(name, got, want, &needed)
+	for _, r := range rowsOf(name) { // that a lenient rule is held
+		if slices.Contains(want.by, r.by) && slices.Contains(lenient, r.by) {
+			needed = append(needed, r)
+		}
+	}
+	for _, r := range needed {
+		tr.used[r]++
+	}
+	if name == ours {
+		tr.ends[got.class]++
+		for _, by := range want.by {
+			tr.by[by]++
+		}
+	}
+	if why == "" {
+		return difference{}
+	}
+	return difference{fmt.Sprintf("%s %s %q", name, got.ending, want.by), why}
+}
+
+// fits compares a reading with the verdict, and notes the row that it needs. It returns how they differ, or "".
+func fits(name string, got reading, want verdict, needed *[]*row) (why string) {
+	alike := slices.Equal(got.messages, want.messages)
+	if alike && slices.Contains(want.ends, got.ending) && pongsFit(got, want) {
+		return ""
+	}
+	for _, r := range rowsOf(name) {
+		if !slices.Contains(want.by, r.by) {
+			continue
+		}
+		began := len(got.messages) >= len(want.messages) && slices.Equal(got.messages[:len(want.messages)], want.messages)
+		if r.free && began || alike && r.ended(got.ending, want) && pongsFit(got, want) {
+			*needed = append(*needed, r)
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s: %v\nwanted: %v\nmessages %.200q\nwanted   %.200q\npongs %d, wanted %d", name, got, want, got.messages, want.messages, len(got.pongs), len(want.pongs))
+}
+
+// pongsFit compares pongs. conn.WebSocket answers in the background: when the peer has hung up, the last may be missing.
+func pongsFit(got reading, want verdict) bool {
+	if got.said == none || got.class == "panic" || want.early {
+		return len(got.pongs) <= len(want.pongs) && slices.Equal(got.pongs, want.pongs[:len(got.pongs)])
+	}
+	return slices.Equal(got.pongs, want.pongs)
+}
+
+// TestFourClientsReadTheSame: see the comment of the package.
+func TestFourClientsReadTheSame(t *testing.T) {
+	tr := &trial{used: map[*row]int{}, by: map[rule]int{}, ends: map[string]int{}, kinds: map[string]int{}}
+	begun := time.Now()
+	if *lasting == 0 && os.Getenv("REDIAL_LONG") == "1" {
+		*lasting = time.Hour
+	}
+	n := 0
+	for ; *lasting == 0 && n < *cases || time.Since(begun) < *lasting; n++ {
+		s := newStream(*seed + uint64(n))
+		hung := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("seed %d hangs: %s", *seed+uint64(n), s)) })
+		for _, c := range clients {
+			d := tr.differs(s, c.name, c.read)
+			if d.kind == "" {
+				continue
+			}
+			if tr.kinds[d.kind]++; tr.kinds[d.kind] == 1 {
+				small := tr.shrink(s, c.name, c.read)
+				d = tr.differs(small, c.name, c.read)
+				t.Errorf("%s\n%s\ngo test -run %s . -cases 1 -seed %d", d.text, small, t.Name(), *seed+uint64(n))
+			}
+		}
+		hung.Stop()
+	}
+	for kind, n := range tr.kinds {
+		t.Logf("%8d  differ: %s", n, kind)
+	}
+	t.Logf("%d streams in %v, which ended: %v", n, time.Since(begun).Round(time.Second), tr.ends)
+	for _, by := range rules {
+		t.Logf("%8d  %s", tr.by[by], by)
+		if tr.by[by] == 0 && !slices.Contains(lenient, by) {
+			t.Errorf("no stream ends by %s", by)
+		}
+	}
+	if *lasting == 0 && *cases < 10_000 {
+		return
+	}
+	for i := range table {
+		if tr.used[&table[i]] == 0 {
+			t.Errorf("no stream needs this row: %s, %s", table[i].client, table[i].by)
+		}
+		t.Logf("%8d  %s, %s: %s", tr.used[&table[i]], table[i].client, table[i].by, table[i].why)
+	}
+}
+
+func (s stream) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v, pieces of %v", s.conditions, s.cuts)
+	for _, f := range s.frames {
+		fmt.Fprintf(&b, "\n  %.60x", f)
+		if len(f) > 60 {
+			fmt.Fprintf(&b, "... (%d bytes)", len(f))
+		}
+	}
+	return b.String()
+}
+
+// shrink returns a stream with fewer frames on which a client still differs, in one piece if that
+// is enough.
+func (tr *trial) shrink(s stream, name string, read func(*script) reading) stream {
+	still := func(s stream) bool { return tr.differs(s, name, read).kind != "" }
+	for again := true; again; {
+		again = false
+		for i := range s.frames {
+			smaller := s
+			if smaller.frames = slices.Delete(slices.Clone(s.frames), i, i+1); still(smaller) {
+				s, again = smaller, true
+				break
+			}
+		}
+	}
+	if whole := (stream{s.conditions, s.frames, nil}); still(whole) {
+		return whole
+	}
+	return s
+}
