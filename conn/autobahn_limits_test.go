@@ -2,29 +2,23 @@ package conn
 
 import (
 	"fmt"
-	"os"
 	"strings"
 )
 
-// limits are the cases of group 9: large messages, many fragments, many messages. They have
-// a 16th of their size, unless the environment has REDIAL_LONG=1.
+// limits are the cases of group 9: large messages, many fragments, many messages.
 func limits() (cs []autobahn) {
-	scale := 16
-	if os.Getenv("REDIAL_LONG") == "1" {
-		scale = 1
-	}
 	for i, pattern := range []string{"BAsd7&jh23", "\x00\xfe\x23\xfa\xf0"} {
 		op, fill := byte(text+i), []string{"*", "\xfe"}[i]
 		pass := func(group, number, chop int, sends string, data string) {
 			cs = append(cs, passes(fmt.Sprintf("9.%d.%d", group+i, number+1), chop, sends, said(op, data)))
 		}
-		payload := func(size int) string { return strings.Repeat(pattern, size/scale/len(pattern)+1)[:size/scale] }
+		payload := func(size int) string { return strings.Repeat(pattern, size/len(pattern)+1)[:size] }
 		for j, size := range []int{64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16 << 20} {
 			pass(1, j, 0, large(fin|op, payload(size)), payload(size))
 		}
-		data := strings.Repeat(fill, 4<<20/scale)
+		data := strings.Repeat(fill, 4<<20)
 		for j := range 9 {
-			pass(3, j, 0, inFragments(op, data, 64<<(2*j)/scale), data)
+			pass(3, j, 0, inFragments(op, data, 64<<(2*j)), data)
 		}
 		for j := range 6 {
 			pass(5, j, 64<<j, large(fin|op, payload(1<<20)), payload(1<<20))
@@ -32,7 +26,7 @@ func limits() (cs []autobahn) {
 		for j, size := range []int{0, 16, 64, 256, 1 << 10, 4 << 10} {
 			message := strings.Repeat(fill, size)
 			c := passes(fmt.Sprintf("9.%d.%d", 7+i, j+1), 0, frame(fin|op, message), said(op, message))
-			for range 1000/scale - 1 { // one after the answer to the other
+			for range 1000 - 1 { // one after the answer to the other
 				c.steps = append(c.steps[:1:1], c.steps...)
 			}
 			cs = append(cs, c)
