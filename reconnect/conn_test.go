@@ -262,6 +262,33 @@ func TestCloseFreesReadersAndWritersAtOnce(t *testing.T) {
 	})
 }
 
+func TestNothingIsDialedAfterCloseThoughSomebodyReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(every(time.Second))
+		o.WhenDown = reconnect.WhenDownWait
+		c := s.open(&o)
+		s.wantDial().accept()
+		ended := make(chan error, 2)
+		go func() {
+			for err := error(nil); ; {
+				if _, err = c.Read(context.Background(), nil); errors.Is(err, net.ErrClosed) {
+					ended <- err
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		go c.Close()
+		require.ErrorIs(t, <-ended, net.ErrClosed)
+		for range 10 {
+			time.Sleep(time.Minute)
+			s.wantNoDial()
+			require.Equal(t, reconnect.StateClosed, c.State())
+			require.ErrorIs(t, c.Write(t.Context(), text("x")), net.ErrClosed)
+		}
+	})
+}
+
 // Promises 8 and 11.
 func TestCloseWithASlowHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

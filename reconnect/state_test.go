@@ -53,6 +53,23 @@ func TestEachTryIsConnectingAgain(t *testing.T) {
 	})
 }
 
+func TestADialThatHangsHoldsUpNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, _ := sending(reconnect.WhenDownKeep)
+		o.Run.Policy = every(time.Second)
+		c, d := s.hang(o)
+		defer d.refuse(errLost)
+		require.Equal(t, reconnect.StateConnecting, c.State())
+		require.Equal(t, reconnect.StateConnecting, c.Status().State)
+		require.Zero(t, c.Stats().Sessions)
+		queue(t, c, "a")
+		c.Kick()
+		c.Check()
+		require.ErrorIs(t, c.WriteTo(t.Context(), 1, text("x")), reconnect.ErrSessionLost)
+		require.Zero(t, s.now())
+	})
+}
+
 // Promise 12: when OnSeam is called, the status has the loss.
 func TestTheStatusKnowsOfALossBeforeOnSeam(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
