@@ -46,9 +46,7 @@ func newStream(seed uint64) stream {
 	for range w.IntN(3) {
 		w.damage()
 	}
-	if w.IntN(8) == 0 {
-		w.cutEnd()
-	}
+	w.maybe(8, w.cutEnd)
 	for range w.IntN(4) {
 		w.cuts = append(w.cuts, 1+w.IntN([]int{1, 4, 20, 200, 3000}[w.IntN(5)]))
 	}
@@ -235,9 +233,16 @@ func (w *writer) damage() {
 	}
 }
 
-// cutEnd lets the server hang up inside a frame.
+// cutEnd lets the server hang up inside a frame: a large one, if there is one, where a first read of
+// io.ReadAll ends, or any.
 func (w *writer) cutEnd() {
-	if last := len(w.frames) - 1; last >= 0 {
+	large := slices.IndexFunc(w.frames, func(f []byte) bool { return len(f) > 600 })
+	switch {
+	case large >= 0:
+		f := w.frames[large]
+		w.frames = append(w.frames[:large], f[:min(len(f), parseHead(f).size+512)])
+	case len(w.frames) > 0:
+		last := len(w.frames) - 1
 		w.frames[last] = w.frames[last][:w.IntN(len(w.frames[last])+1)]
 	}
 }

@@ -2,14 +2,16 @@ package readers
 
 import "slices"
 
-// row is where a client differs from the judge: it ignores a rule (passes), holds one that is
-// lenient, may end in other ways, or everything behind may differ (free).
+// row is where a client differs from the judge: it ignores a rule (passes), holds one that is lenient,
+// may end in other ways (ends), may read half a message more before the end (half), or may do anything
+// from there on (free).
 type row struct {
 	client string
 	by     rule
 	passes bool
 	ends   []ending
 	free   bool
+	half   bool
 	why    string
 }
 
@@ -34,8 +36,9 @@ var table = []row{
 	{client: "coder", by: ruleReason, passes: true, why: "it does not check UTF-8"},
 	{client: "coder", by: ruleDeflate, free: true, why: halfs},
 	{client: "coder", by: ruleFinalBlock, free: true, why: "it reads on in the middle of the rest"},
-	{client: "coder", by: ruleCutBetween, free: true, why: "it takes the fragments before the end for the message"},
-	{client: "coder", by: ruleCutDeflate, free: true, why: "it takes the half before the end for the message"},
+	{client: "coder", by: ruleCut, half: true, why: "if the end comes where it asks for more, between two reads of io.ReadAll, it takes the half before for the message"},
+	{client: "coder", by: ruleCutBetween, half: true, why: "it takes the fragments before the end for the message"},
+	{client: "coder", by: ruleCutDeflate, half: true, why: "it takes the half before the end for the message"},
 	{client: "coder", by: ruleCloseIn, ends: []ending{{class: "panic"}, {class: "refused", said: same}}, why: "it closes a reader that is in use"},
 
 	{client: "gorilla", by: ruleRSV1Late, passes: true, why: "it looks at RSV1 in no frame but the first of a message"},
