@@ -1,0 +1,190 @@
+package line
+
+import (
+	"math"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// unit is the step of the clock in a walk. Every wait there is a number of units.
+const unit = time.Second
+
+// epoch is the present of every state.
+var epoch = time.Unix(1_000_000, 0)
+
+// moment is a time in units from the present on.
+type moment int8
+
+// never is the zero time.
+const never moment = -128
+
+func (m moment) time() time.Time {
+	if m == never {
+		return time.Time{}
+	}
+	return epoch.Add(units(int8(m)))
+}
+
+func units(n int8) time.Duration { return time.Duration(n) * unit }
+
+// slack is the nanosecond by which a Queue waits longer than its rate says, and one for rounding.
+const slack = 2
+
+// momentOf returns t as a moment. It is not earlier than earliest, because what is further back makes no
+// difference.
+func momentOf(t time.Time, earliest moment) moment {
+	if t.IsZero() {
+		return never
+	}
+	d := max(t.Sub(epoch), units(int8(earliest)))
+	if off := d - d.Round(unit); off.Abs() > slack {
+		panic(d.String() + " is not a number of units")
+	}
+	return moment(min(d.Round(unit)/unit, 120))
+}
+
+// later returns m when a unit has passed.
+func (m moment) later(earliest moment) moment {
+	if m == never {
+		return never
+	}
+	return max(m-1, earliest)
+}
+
+// tickets is how many dials there are in a walk.
+const tickets = 3
+
+// place is where a dial is.
+type place uint8
+
+const (
+	out     place = iota
+	waiting       // in the line
+	dialing       // admitted
+	probing       // admitted as a probe
+)
+
+// frozen is a Queue, and the tickets of its dials, as plain values.
+type frozen struct {
+	places  [tickets]place
+	order   [tickets]int8 // of those that wait, the first one first; -1: no more
+	waiting int8
+	tokens  int8 // in halves
+	filled  moment
+	under   int8
+	window  int8
+	down    bool
+	waits   int8 // of the last outage, up to mostWaits
+	hold    moment
+	pace    moment
+	spread  int8
+	dialed  moment // the last Done: never, 0 for lately, or forgotten
+}
+
+const (
+	mostWaits        = 2
+	noLimit          = 100 // of dials under way
+	forgotten moment = -1  // longer ago than a Queue remembers
+)
+
+// thawed is a Queue and its tickets.
+type thawed struct {
+	*Queue
+	tickets [tickets]*Ticket
+}
+
+// waitOf is how long a ticket has waited in every state, so that a walk sees what a Queue makes of it.
+func waitOf(ticket int) time.Duration { return units(int8(ticket + 1)) }
+
+// thaw returns the Queue.
+func (f *frozen) thaw(o Options) *thawed {
+	q := &thawed{Queue: New(o, nil)}
+	for i := range q.tickets {
+		q.tickets[i] = &Ticket{Value: i, joined: epoch.Add(-waitOf(i)), probe: f.places[i] == probing}
+	}
+	for n, i := range f.order {
+		if i < 0 {
+			break
+		}
+		t, next := q.tickets[i], q.tickets[f.order[0]]
+		if n == 0 {
+			q.first, t.prev, t.next = t, t, t
+			continue
+		}
+		t.prev, t.next = next.prev, next
+		t.prev.next, next.prev = t, t
+	}
+	q.waiting, q.under, q.window, q.down = int(f.waiting), int(f.under), int(f.window), f.down
+	if f.window == noLimit {
+		q.window = unlimited
+	}
+	q.tokens, q.filled = float64(f.tokens)/2, f.filled.time()
+	q.hold, q.pace, q.spread = f.hold.time(), f.pace.time(), units(f.spread)
+	if q.lastDone = f.dialed.time(); f.dialed == forgotten {
+		q.lastDone = epoch.Add(-stale)
+	}
+	for range f.waits {
+		q.outage.Next(o.Probe, failure, epoch, q.rand)
+	}
+	return q
+}
+
+// windowOf returns how many dials may be under way: noLimit, or up to as many as make a difference.
+func windowOf(q *Queue, n int) int8 {
+	if n == unlimited {
+		return noLimit
+	}
+	return int8(min(n, tickets+1))
+}
+
+// failure is a verdict that counts against the host.
+var failure = backoff.Verdict{Class: backoff.ClassRetry}
+
+// freeze returns q as plain values, and what is wrong with its ring.
+func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
+	f = frozen{
+		places: places, order: [tickets]int8{-1, -1, -1}, waiting: int8(q.waiting), tokens: int8(math.Round(q.tokens * 2)),
+		filled: momentOf(q.filled, -2*moment(min(q.o.Burst, 10))), under: int8(q.under), window: windowOf(q.Queue, q.window), down: q.down,
+		hold: momentOf(q.hold, 0), pace: momentOf(q.pace, 0), spread: int8(q.spread / unit), dialed: momentOf(q.lastDone, forgotten),
+	}
+	if math.Abs(q.tokens*2-float64(f.tokens)) > 1e-6 {
+		panic("the tokens are not a number of halves")
+	}
+	if !f.down { // nobody asks for these
+		f.pace, f.spread = never, 0
+	}
+	if h := q.outage.History(); h.Verdict.Class != backoff.ClassOK {
+		f.waits = min(int8(h.N+1), mostWaits)
+	}
+	for _, m := range []*moment{&f.hold, &f.pace} {
+		if *m == 0 {
+			*m = never // which is the same
+		}
+	}
+	t, n := q.first, 0
+	for ; t != nil && n < tickets; n++ {
+		if t.next == nil || t.next.prev != t {
+			return f, "the ring is broken"
+		}
+		f.order[n] = int8(t.Value.(int))
+		if t = t.next; t == q.first {
+			n++
+			break
+		}
+	}
+	if n != q.waiting || t != q.first {
+		return f, "the ring has not those that wait"
+	}
+	return f, ""
+}
+
+// tick lets a unit pass.
+func (f *frozen) tick(burst int) {
+	f.filled = f.filled.later(-2 * moment(min(burst, 10)))
+	for _, m := range []*moment{&f.hold, &f.pace} {
+		if *m = m.later(0); *m == 0 {
+			*m = never
+		}
+	}
+}

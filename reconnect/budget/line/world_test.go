@@ -1,0 +1,358 @@
+package line
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/internal/walk"
+)
+
+// world is what the walk visits: a Queue, the gate around it, its dials, and what was promised. The gate does
+// what budget.Gate does, in the same order: after each event it admits dials until Admit returns nil, and it
+// has one timer. A dial that waits may leave, and comes again at some time.
+type world struct {
+	m     frozen
+	timer moment // when the gate calls Admit again; never: it is not set
+
+	// What was promised, by what has happened.
+	order  [tickets]int8 // of those that wait
+	tokens int8          // in halves
+	down   bool
+	window int8
+	fails  int8   // that have counted since the host went down, up to mostWaits
+	hold   moment // nobody may dial before
+	pace   moment // no probe may
+	spread int8   // the wait that was drawn for it
+	dialed moment
+
+	wrong string
+}
+
+// config is one kind of Queue.
+type config struct {
+	Options
+	halves int8 // of a token, that come in a unit; 0: there is no rate
+	tired  bool // the policy of the probes gives up
+	told   int8 // how long a server tells us to wait; default 3
+}
+
+// pause is the wait of the probes after so many.
+func (c *config) pause(n int8) int8 {
+	if c.tired {
+		return int8(schedule.SlowMin / unit)
+	}
+	return min(n+1, mostWaits)
+}
+
+// pacer is the policy of the probes.
+type pacer struct{ c *config }
+
+func (p pacer) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
+	return backoff.Step{Wait: units(p.c.pause(int8(h.N)))}, !p.c.tired
+}
+
+// rules are the methods of Queue; a mistake replaces one.
+type rules struct {
+	join  func(*Queue, *Ticket)
+	leave func(*Queue, *Ticket) bool
+	admit func(*Queue, time.Time) (*Ticket, time.Time)
+	done  func(*Queue, *Ticket, backoff.Verdict, time.Time)
+	idle  func(*Queue, time.Time) bool
+}
+
+var trueRules = rules{nil, (*Queue).Leave, (*Queue).Admit, (*Queue).Done, (*Queue).Idle}
+
+// walker makes the steps of one config.
+type walker struct {
+	c    *config
+	r    rules
+	most int8 // Concurrent, as far as it matters
+
+	// Of the present step.
+	w      *world
+	q      *thawed
+	places [tickets]place
+	list   []walk.Step[world]
+}
+
+func newWalker(c config, r rules) *walker {
+	c.Probe = pacer{&c}
+	c.Rate, c.told = -1, cmp.Or(c.told, 3)
+	if c.halves > 0 {
+		c.Rate = float64(c.halves) / 2
+	}
+	q := New(c.Options, nil)
+	return &walker{c: &c, r: r, most: windowOf(q, q.window)}
+}
+
+func (x *walker) first() world {
+	w := world{timer: never, order: [tickets]int8{-1, -1, -1}, window: x.most, hold: never, pace: never, dialed: never}
+	q := &thawed{Queue: New(x.c.Options, nil)}
+	w.m, w.wrong = freeze(q, w.m.places)
+	w.tokens = w.m.tokens
+	return w
+}
+
+// add adds what happens at the present moment, and what the gate does then.
+func (x *walker) add(event string, from world, happen func(w *world)) {
+	w := from
+	x.w, x.q, x.places = &w, w.m.thaw(x.c.Options), w.m.places
+	happen(&w)
+	x.settle()
+	x.list = append(x.list, walk.Step[world]{Event: event, State: w})
+}
+
+func (x *walker) act(event string, from world, happen func(w *world)) {
+	x.add(event, from, happen)
+	x.list[len(x.list)-1].Free = true
+}
+
+func (x *walker) must(holds bool, wrong string) {
+	if !holds && x.w.wrong == "" {
+		x.w.wrong = wrong
+	}
+}
+
+// steps returns all that can happen in w.
+func (x *walker) steps(w world) []walk.Step[world] {
+	x.list = nil
+	if w.timer > -1 || w.timer == never {
+		x.list = append(x.list, walk.Step[world]{Event: "tick", Free: true, State: w.later(x.c)})
+	}
+	if w.timer != never && w.timer <= 0 {
+		x.act("timer", w, func(w *world) { w.timer = never })
+	}
+	if w.m.waiting == 0 && w.m.under == 0 && w.dialed == 0 {
+		forgets := w
+		forgets.dialed, forgets.m.dialed = forgotten, forgotten
+		for range 120 {
+			forgets = forgets.later(x.c)
+		}
+		x.list = append(x.list, walk.Step[world]{Event: "hours pass", State: forgets})
+	}
+	for i, p := range w.m.places {
+		name := [tickets]string{"a: ", "b: ", "c: "}[i]
+		switch p {
+		case out:
+			x.add(name+"joins", w, func(w *world) { x.join(i) })
+		case waiting:
+			x.add(name+"leaves", w, func(w *world) {
+				x.must(x.r.leave(x.q.Queue, x.q.tickets[i]), "a dial leaves the line, and was not there")
+				w.order = without(w.order, int8(i))
+				x.places[i] = out
+			})
+		case dialing, probing:
+			x.add(name+"leaves too late", w, func(*world) {
+				x.must(!x.r.leave(x.q.Queue, x.q.tickets[i]), "a dial was admitted, and is in the line")
+				x.done(i, backoff.Verdict{Class: backoff.ClassStop})
+			})
+			for _, v := range verdicts {
+				if v.told {
+					v.RetryAfter = units(x.c.told)
+				}
+				x.add(name+v.name, w, func(*world) { x.done(i, v.Verdict) })
+			}
+		}
+	}
+	return x.list
+}
+
+// verdicts are how dials end. Told says that the server tells us to wait as long as the config has it.
+var verdicts = []struct {
+	name string
+	backoff.Verdict
+	told bool
+}{
+	{"ok", backoff.Verdict{}, false},
+	{"ok, and is told to wait", backoff.Verdict{}, true},
+	{"fails", failure, false},
+	{"fails, and is told to wait", backoff.Verdict{Class: backoff.ClassOverload}, true},
+	{"fails, and is told to wait shortly", backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: unit}, false},
+	{"is refused", backoff.Verdict{Class: backoff.ClassSlow}, false},
+	{"is refused, and told to wait", backoff.Verdict{Class: backoff.ClassRefresh}, true},
+	{"is cancelled", backoff.Verdict{Class: backoff.ClassStop}, false},
+}
+
+// later returns w when a unit has passed.
+func (w world) later(c *config) world {
+	w.m.tick(c.Burst)
+	w.timer, w.hold, w.pace = w.timer.later(-1), w.hold.later(0), w.pace.later(0)
+	for _, m := range []*moment{&w.hold, &w.pace} {
+		if *m == 0 {
+			*m = never
+		}
+	}
+	w.tokens = min(w.tokens+c.halves, int8(2*c.Burst))
+	return w
+}
+
+// join puts a dial into the line. Its ticket is one that has waited for some time.
+func (x *walker) join(i int) {
+	t := x.q.Join(epoch.Add(-waitOf(i)))
+	t.Value = i
+	if x.q.tickets[i] = t; x.r.join != nil {
+		x.r.join(x.q.Queue, t)
+	}
+	x.places[i] = waiting
+	for n := range x.w.order {
+		if x.w.order[n] < 0 {
+			x.w.order[n] = int8(i)
+			break
+		}
+	}
+}
+
+func without(order [tickets]int8, ticket int8) [tickets]int8 {
+	left, n := [tickets]int8{-1, -1, -1}, 0
+	for _, i := range order {
+		if i != ticket {
+			left[n] = i
+			n++
+		}
+	}
+	return left
+}
+
+// done ends a dial that was admitted.
+func (x *walker) done(i int, v backoff.Verdict) {
+	w, probe := x.w, x.places[i] == probing
+	x.places[i] = out
+	w.dialed = 0
+	told := moment(v.RetryAfter / unit)
+	if told > 0 {
+		w.hold = max(w.hold, told)
+	}
+	switch v.Class {
+	case backoff.ClassStop:
+	case backoff.ClassRetry, backoff.ClassOverload:
+		switch {
+		case !w.down || probe:
+			if !w.down {
+				w.fails = 0
+			}
+			w.down, w.window, w.spread = true, 1, x.c.pause(w.fails)
+			w.pace = told + moment(w.spread)
+			w.fails = min(w.fails+1, mostWaits)
+		case w.hold > w.pace:
+			w.pace = w.hold + moment(w.spread)
+		}
+	default:
+		if w.down && w.hold == never {
+			w.down = false
+		}
+		if v.Class == backoff.ClassOK && !w.down {
+			if w.window = min(w.window+1, x.most); w.window < x.most {
+				w.window = min(w.window, tickets+1)
+			}
+		}
+	}
+	if !w.down {
+		w.pace, w.spread, w.fails = never, 0, 0
+	}
+	x.r.done(x.q.Queue, x.q.tickets[i], v, epoch)
+}
+
+// under is how many dials are under way.
+func (x *walker) under() (n int8) {
+	for _, p := range x.places {
+		if p == dialing || p == probing {
+			n++
+		}
+	}
+	return n
+}
+
+// settle is what the gate does after each event, and checks all that can be seen of the Queue.
+func (x *walker) settle() {
+	w, q := x.w, x.q
+	for x.open() {
+	}
+	if w.order[0] < 0 {
+		w.timer = never // nobody needs it
+	}
+	s := q.Status(epoch)
+	x.must(s.Dialing == int(x.under()), "the permits are not those of the dials under way")
+	x.must(s.Down == w.down, "the host is taken to be down, or up, and is not")
+	x.must(windowOf(q.Queue, s.Limit) == w.window, "the limit on dials under way")
+	x.must(s.Limit >= 1 && s.Limit <= q.o.Concurrent, "the limit is beyond its bounds")
+	x.must(momentOf(s.Held, 0) == w.hold || w.hold == never && momentOf(s.Held, 0) <= 0, "the time that the server told us")
+	longest := time.Duration(0)
+	if w.order[0] >= 0 {
+		longest = waitOf(int(w.order[0]))
+	}
+	x.must(s.Longest == longest, "the longest wait")
+	idle := x.q.under == 0 && w.order[0] < 0 && w.hold == never && (!w.down || w.pace == never) &&
+		(w.dialed != 0 || !w.down && w.window == x.most && (x.c.halves == 0 || w.tokens == int8(2*x.c.Burst)))
+	wrong := ""
+	if w.m, wrong = freeze(q, x.places); wrong != "" {
+		x.must(false, wrong)
+	}
+	x.must(x.r.idle(w.m.thaw(x.c.Options).Queue, epoch) == idle, "it is said to be idle and has something to remember, or the other way round")
+	if w.order[0] < 0 || x.under() >= w.window {
+		return
+	}
+	x.must(w.timer != never, "a dial is forgotten")
+	x.must(w.m.order == w.order, "the order of the line")
+}
+
+// open admits one dial, if one may begin now. If not, it sets the timer.
+func (x *walker) open() (admitted bool) {
+	w, q := x.w, x.q
+	before := q.Status(epoch)
+	t, next := x.r.admit(q.Queue, epoch)
+	due := x.due()
+	switch {
+	case t == nil && next.IsZero():
+		x.must(due == never, "a dial is forgotten")
+		return false
+	case t == nil:
+		at := momentOf(next, -1)
+		x.must(at > 0, "the next dial is due, and is not admitted")
+		x.must(at == due, "the time of the next dial")
+		again := w.m // what follows is a look into the future
+		again, _ = freeze(q, x.places)
+		if one, _ := x.r.admit(again.thaw(x.c.Options).Queue, next); one == nil {
+			x.must(false, "no dial is admitted at the time that was named")
+		}
+		if w.timer == never || at < w.timer {
+			w.timer = at
+		}
+		return false
+	}
+	i := t.Value.(int)
+	x.must(int8(i) == w.order[0], "a dial overtakes another")
+	x.must(due == 0, "a dial is admitted too early, or beyond the limit")
+	x.must(x.places[i] == waiting && t.next == nil, "a dial is admitted that is not in the line, or stays there")
+	after := q.Status(epoch)
+	x.must(after.Granted == before.Granted+1 && after.Waited == before.Waited+waitOf(i), "what is counted of a dial")
+	x.must(t.probe == w.down, "a dial is not said to be a probe, or is and is none")
+	x.places[i] = dialing
+	if w.down {
+		x.places[i] = probing
+		x.must(x.under() == 1, "two probes, or a probe beside a dial")
+	}
+	if x.c.halves > 0 {
+		w.tokens -= 2
+	}
+	w.order = without(w.order, int8(i))
+	return true
+}
+
+// due returns when the first in the line may begin: 0 for now, never if that does not depend on time.
+func (x *walker) due() moment {
+	w := x.w
+	if w.order[0] < 0 || x.under() >= w.window {
+		return never
+	}
+	at := max(w.hold, 0)
+	if x.c.halves > 0 && w.tokens < 2 {
+		at = max(at, moment((2-w.tokens+x.c.halves-1)/x.c.halves))
+	}
+	if w.down {
+		at = max(at, w.pace)
+	}
+	return at
+}
