@@ -268,7 +268,11 @@ func (x *walker) under() (n int8) {
 // settle is what the gate does after each event, and checks all that can be seen of the Queue.
 func (x *walker) settle() {
 	w, q := x.w, x.q
-	for x.open() {
+	for n := 0; x.open(); n++ {
+		if n == tickets {
+			x.must(false, "more dials are admitted than wait")
+			break
+		}
 	}
 	if w.order[0] < 0 {
 		w.timer = never // nobody needs it

@@ -1,15 +1,9 @@
 package handover
 
-// step is one thing that can happen in a state. A free one needs nobody outside: it is an act of a
-// supervisor, or of a timer.
-type step struct {
-	event string
-	free  bool
-	state world
-}
+import "github.com/redial-go/redial/reconnect/internal/walk"
 
-// steps returns all that can happen in w.
-func (w world) steps(r rules) []step {
+// steps returns all that can happen in w. A free step is an act of a supervisor, or of a timer.
+func (w world) steps(r rules) []walk.Step[world] {
 	s := &steps{w: w, r: r}
 	if w.stopped {
 		if w.next == nextEnding { // it has nothing to do any more
@@ -29,20 +23,20 @@ func (w world) steps(r rules) []step {
 type steps struct {
 	w    world
 	r    rules
-	list []step
+	list []walk.Step[world]
 }
 
 // add adds what happens from outside.
 func (s *steps) add(event string, happen func(w *world)) {
 	after := s.w
 	happen(&after)
-	s.list = append(s.list, step{event, false, after})
+	s.list = append(s.list, walk.Step[world]{Event: event, State: after})
 }
 
 // act adds what happens by itself.
 func (s *steps) act(event string, happen func(w *world)) {
 	s.add(event, happen)
-	s.list[len(s.list)-1].free = true
+	s.list[len(s.list)-1].Free = true
 }
 
 // outside adds what timers, peers and the user do.

@@ -1,122 +1,38 @@
 package handover
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
 // This file walks every state that two supervisors and a Machine can reach together, breadth first.
 // world_test.go says what the supervisors do, and what can happen to them.
 
-// walk is the result of one walk.
-type walk struct {
-	from  map[world]edge    // how each state was reached first
-	next  map[world][]world // the states that follow each
-	free  map[world][]world // those that follow without help from outside: no peer, no user
-	wrong string            // the first invariant that is broken, and the way to it
-}
-
-// edge is one step: what happened in which state.
-type edge struct {
-	state world
-	event string
-}
-
 // walkAll walks from the first state of a handover, and stops at the first broken invariant.
-func walkAll(overlap Overlap, rules rules) *walk {
-	first := newWorld(overlap)
-	w := &walk{from: map[world]edge{first: {}}, next: map[world][]world{}, free: map[world][]world{}}
-	for queue := []world{first}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		for _, s := range at.steps(rules) {
-			w.next[at] = append(w.next[at], s.state)
-			if s.free {
-				w.free[at] = append(w.free[at], s.state)
-			}
-			if _, seen := w.from[s.state]; !seen {
-				w.from[s.state] = edge{at, s.event}
-				queue = append(queue, s.state)
-			}
-			if broken := s.state.broken(); broken != "" {
-				w.wrong = broken + "\n" + w.way(s.state)
-				return w
-			}
-		}
-	}
-	if stuck, ok := w.stuck(); ok {
-		w.wrong = "a supervisor waits for ever\n" + w.way(stuck)
-	}
-	return w
-}
-
-// way returns the events that lead to a state.
-func (w *walk) way(to world) string {
-	var events []string
-	for at := to; ; {
-		e := w.from[at]
-		if e.event == "" {
-			break
-		}
-		events = append(events, e.event)
-		at = e.state
-	}
-	slices.Reverse(events)
-	return fmt.Sprintf("%s\n%+v", strings.Join(events, ", "), to)
-}
-
-// stuck returns a state in which a supervisor waits for the other one, or the Conn has to end, and
-// nothing that happens by itself leads on.
-func (w *walk) stuck() (world, bool) {
-	moves := map[world]bool{} // from these something that happens by itself leads on
-	before := map[world][]world{}
-	var queue []world
-	for state := range w.from {
-		if !state.waits() {
-			moves[state] = true
-			queue = append(queue, state)
-		}
-		for _, next := range w.free[state] {
-			before[next] = append(before[next], state)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		for _, state := range before[queue[0]] {
-			if !moves[state] {
-				moves[state] = true
-				queue = append(queue, state)
-			}
-		}
-	}
-	for state := range w.from {
-		if !moves[state] {
-			return state, true
-		}
-	}
-	return world{}, false
-}
-
-func (w *walk) edges() (n int) {
-	for _, next := range w.next {
-		n += len(next)
-	}
-	return n
+func walkAll(overlap Overlap, rules rules) *walk.Walk[world] {
+	return walk.All(walk.Space[world]{
+		First:  newWorld(overlap),
+		Steps:  func(w world) []walk.Step[world] { return w.steps(rules) },
+		Broken: world.broken,
+		Ways:   []walk.Way[world]{{Wrong: "a supervisor waits for ever", Goal: func(w world) bool { return !w.waits() }}},
+	})
 }
 
 func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
 	for name, overlap := range overlaps {
 		w := walkAll(overlap, trueRules)
-		assert.Empty(t, w.wrong, name)
-		t.Logf("%s: %d states, %d edges", name, len(w.from), w.edges())
+		assert.Empty(t, w.Wrong, name)
+		t.Logf("%s: %d states, %d edges", name, len(w.States), w.Edges)
 		// The walk comes to each end, and through each stage.
 		stages := map[stage]bool{}
 		ends := map[end]bool{}
-		for state := range w.from {
+		for _, state := range w.States {
 			stages[state.m.stage], ends[state.end()] = true, true
 		}
 		for _, s := range []stage{due, making, over, dropped} {
@@ -138,8 +54,8 @@ func TestTheWalkFindsEachMistake(t *testing.T) {
 			mistakes[name](&rules)
 			found := ""
 			for _, overlap := range []Overlap{BreakFirst, Hold, Mix} { // the small one first
-				if w := walkAll(overlap, rules); w.wrong != "" {
-					found = w.wrong
+				if w := walkAll(overlap, rules); w.Wrong != "" {
+					found = w.Wrong
 					break
 				}
 			}

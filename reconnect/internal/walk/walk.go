@@ -58,6 +58,10 @@ type origin struct {
 // All walks from the first state, and stops at the first broken invariant.
 func All[S comparable](space Space[S]) *Walk[S] {
 	w := &Walk[S]{States: []S{space.First}, number: map[S]int32{space.First: 0}, origin: []origin{{}}}
+	if broken := space.Broken(space.First); broken != "" {
+		w.Wrong = w.say(broken, 0)
+		return w
+	}
 	before := make([][][]int32, len(space.Ways)) // for each way and each state: the states from which a step leads there
 	for at := int32(0); int(at) < len(w.States); at++ {
 		for _, s := range space.Steps(w.States[at]) {
