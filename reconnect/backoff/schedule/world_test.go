@@ -373,6 +373,7 @@ func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 		v = backoff.Verdict{Class: backoff.ClassOverload}
 	}
 	x.must(!w.stopping, "the policy is asked, and no dial may follow")
+	x.must(w.next == never || !x.inNext && v.RetryAfter > 0, "the policy is asked, and the time of the next dial is known")
 	x.must(h.Hung == x.inNext, "the policy is told that a handshake hangs, and that one has failed")
 	again := v.Class == w.class
 	w.class, w.renew = v.Class, v.Class == backoff.ClassRefresh || w.renew && x.inNext

@@ -131,7 +131,7 @@ func (x *walker) steps(w world) []walk.Step[world] {
 		for range 120 {
 			forgets = forgets.later(x.c)
 		}
-		x.list = append(x.list, walk.Step[world]{Event: "hours pass", State: forgets})
+		x.add("hours pass", forgets, func(*world) {})
 	}
 	for i, p := range w.m.places {
 		name := [tickets]string{"a: ", "b: ", "c: "}[i]

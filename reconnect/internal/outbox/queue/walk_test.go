@@ -24,6 +24,8 @@ var configs = []struct {
 }{
 	{"refuse a third", config{Limits{2, 9, Refuse}, [most]spec{{size: 1}, {size: 1, life: 1}, {size: 2}}, 1}},
 	{"refuse a byte", config{Limits{9, 3, Refuse}, [most]spec{{size: 2}, {size: 2, life: 1}, {size: 2, free: true}}, 1}},
+	{"refuse what is too large", config{Limits{2, 3, DropOldest}, [most]spec{{size: 2}, {size: 4}, {size: 1}}, 1}},
+	{"refuse where no key helps", config{Limits{2, 3, ReplaceKey}, [most]spec{{size: 1, key: "a", life: 1}, {size: 2, key: "a"}, {size: 2, key: "b"}}, 1}},
 	{"drop the oldest", config{Limits{2, 9, DropOldest}, [most]spec{{size: 2}, {size: 1, life: 2}, {size: 3, life: 1}}, 1}},
 	{"replace by key", config{Limits{2, 3, ReplaceKey}, [most]spec{{size: 1, key: "a", life: 1, repeatable: true}, {size: 2, key: "a"}, {size: 1, key: "b"}}, 2}},
 	{"drop those that take room", config{Limits{1, 3, DropOldest}, [most]spec{{size: 2}, {size: 1, free: true, life: 2}, {size: 3, life: 1, repeatable: true}}, 2}},
