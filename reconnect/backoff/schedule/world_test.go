@@ -129,6 +129,7 @@ type walker struct {
 	d       *Dials
 	verdict backoff.Verdict // which was reported
 	inNext  bool
+	asked   bool
 	tries   int    // how many there should be
 	began   moment // when the outage should have begun
 	list    []walk.Step[world]
@@ -281,13 +282,15 @@ func (x *walker) fail(i int, v backoff.Verdict) {
 		w.hangs = false
 	}
 	w.refused = w.refused || v.Refused
+	asks := v.Class != backoff.ClassStop && x.alone() < 0 && (w.next == never || v.RetryAfter > 0)
 	x.judge(v)
 	x.r.failed(x.d, i, v, epoch)
+	x.must(x.asked == asks, "the policy is not asked, or is asked while it need not be")
 }
 
 // judge notes what a verdict promises.
 func (x *walker) judge(v backoff.Verdict) {
-	x.verdict, x.inNext = v, false
+	x.verdict, x.inNext, x.asked = v, false, false
 	w := x.w
 	if v.Class == backoff.ClassStop {
 		w.stopping = true
@@ -369,6 +372,7 @@ func (x *walker) endSession(v backoff.Verdict, ready time.Duration) {
 // Next is the policy of every walk. It checks what it is told.
 func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	w, v := x.w, x.verdict
+	x.asked = true
 	if x.inNext {
 		v = backoff.Verdict{Class: backoff.ClassOverload}
 	}

@@ -22,10 +22,11 @@ var configs = []struct {
 	name string
 	config
 }{
-	{"refuse a third", config{Limits{2, 9, Refuse}, [most]spec{{size: 1}, {size: 1, life: 1}, {size: 2}}, 1}},
+	{"refuse a third", config{Limits{2, 9, Refuse}, [most]spec{{size: 1, key: "a"}, {size: 1, key: "a", life: 1}, {size: 2}}, 1}},
 	{"refuse a byte", config{Limits{9, 3, Refuse}, [most]spec{{size: 2}, {size: 2, life: 1}, {size: 2, free: true}}, 1}},
 	{"refuse what is too large", config{Limits{2, 3, DropOldest}, [most]spec{{size: 2}, {size: 4}, {size: 1}}, 1}},
 	{"refuse where no key helps", config{Limits{2, 3, ReplaceKey}, [most]spec{{size: 1, key: "a", life: 1}, {size: 2, key: "a"}, {size: 2, key: "b"}}, 1}},
+	{"expire in any order", config{Limits{9, 9, Refuse}, [most]spec{{size: 1, life: 1}, {size: 1, life: 2}, {size: 1, life: 3}}, 1}},
 	{"drop the oldest", config{Limits{2, 9, DropOldest}, [most]spec{{size: 2}, {size: 1, life: 2}, {size: 3, life: 1}}, 1}},
 	{"replace by key", config{Limits{2, 3, ReplaceKey}, [most]spec{{size: 1, key: "a", life: 1, repeatable: true}, {size: 2, key: "a"}, {size: 1, key: "b"}}, 2}},
 	{"drop those that take room", config{Limits{1, 3, DropOldest}, [most]spec{{size: 2}, {size: 1, free: true, life: 2}, {size: 3, life: 1, repeatable: true}}, 2}},
@@ -72,7 +73,7 @@ func TestEveryReachableStateOfTheSendQueueKeepsItsPromises(t *testing.T) {
 		for _, s := range w.States {
 			over = over || s.over && s.fates == [most]fate{settled, settled, settled}
 			two = two || s.lane.batch != empty && s.old.batch != empty
-			heap, list = heap || s.m.heap != empty, list || len(s.m.list.ids()) > 1
+			heap, list = heap || len(s.m.heap.ids()) > 1, list || len(s.m.list.ids()) > 1
 		}
 	}
 	// The walks come to the end, to two flushers at a time, and to messages that expire in order and out of it.
@@ -145,7 +146,7 @@ var mistakes = map[string]func(*rules){
 	},
 	"the newest is displaced": func(r *rules) {
 		r.add = func(q *testQueue, item *testItem, now time.Time) error {
-			if !item.Free && q.Full == DropOldest && !q.fits(item, nil) {
+			if !item.Free && item.Size <= q.Bytes && q.Full == DropOldest && !q.fits(item, nil) {
 				if q.Expire(now); !q.fits(item, nil) && !q.last.Free {
 					q.drop(q.last, Displaced)
 				}
@@ -155,7 +156,7 @@ var mistakes = map[string]func(*rules){
 	},
 	"a message of Write is displaced": func(r *rules) {
 		r.add = func(q *testQueue, item *testItem, now time.Time) error {
-			if !item.Free && q.Full == DropOldest && !q.fits(item, nil) {
+			if !item.Free && item.Size <= q.Bytes && q.Full == DropOldest && !q.fits(item, nil) {
 				if q.Expire(now); !q.fits(item, nil) {
 					q.drop(q.first, Displaced)
 				}
