@@ -100,6 +100,7 @@ func (c *config) verdict(n named) backoff.Verdict {
 const (
 	policyWait  = 1
 	stableAfter = 2
+	credit      = 2
 	slowWait    = int8(SlowMin / unit)
 )
 
@@ -139,7 +140,7 @@ func newWalker(o config, r rules) *walker {
 	c := &o
 	x := &walker{c: c, r: r}
 	c.hang, c.keep, c.told = cmp.Or(c.hang, 2), cmp.Or(c.keep, 4), cmp.Or(c.told, 2)
-	x.o = &DialOptions{Policy: x, OneConnection: c.one, StableAfter: units(stableAfter), Credit: unit, Keep: units(c.keep)}
+	x.o = &DialOptions{Policy: x, OneConnection: c.one, StableAfter: units(stableAfter), Credit: units(credit), Keep: units(c.keep)}
 	return x
 }
 
@@ -360,198 +361,11 @@ func (x *walker) endSession(v backoff.Verdict, ready time.Duration) {
 	case v.NoCredit || ready < BriefSession:
 		x.began += moment(inUnits(ready))
 	default:
-		x.began = min(x.began, 0) + 1
+		x.began = min(x.began, 0) + credit
 		if x.began >= 0 {
 			w.refused, w.waits = false, 0
 		}
 	}
 	x.judge(v)
 	x.must(x.r.ended(x.d, v, ready, epoch) == stable, "a session is not said to be what it was, stable or not")
-}
-
-// Next is the policy of every walk. It checks what it is told.
-func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
-	w, v := x.w, x.verdict
-	x.asked = true
-	if x.inNext {
-		v = backoff.Verdict{Class: backoff.ClassOverload}
-	}
-	x.must(!w.stopping, "the policy is asked, and no dial may follow")
-	x.must(w.next == never || !x.inNext && v.RetryAfter > 0, "the policy is asked, and the time of the next dial is known")
-	x.must(h.Hung == x.inNext, "the policy is told that a handshake hangs, and that one has failed")
-	again := v.Class == w.class
-	w.class, w.renew = v.Class, v.Class == backoff.ClassRefresh || w.renew && x.inNext
-	switch {
-	case v.Class == backoff.ClassRefresh && again:
-		v.Class = backoff.ClassSlow
-	case v.Class == backoff.ClassSlow && v.Lenient && !again:
-		v.Class = backoff.ClassRetry
-	}
-	x.must(h.Verdict.Class == v.Class, "the verdict of the second in a row")
-	x.must(h.Verdict.RetryAfter == v.RetryAfter, "the policy is not told what the server told us")
-	x.must(h.Refused == w.refused, "the policy is not told whether a dial was refused")
-	x.must(h.Elapsed == units(int8(max(-x.began, 0))), "the age of the outage")
-	x.must(x.inNext || h.Hang > 0 == w.hangs, "the policy is not told whether a handshake hangs")
-	if h.Hang > 0 && w.hangs {
-		x.must(int8(min(h.DialsBeside, mostBeside)) == w.beside, "the number of dials beside")
-	}
-	x.must(x.c.giveUp == 0 || min(int8(h.N), x.c.giveUp) == w.waits, "the number of waits")
-	if w.waits = min(w.waits+1, x.c.giveUp); x.c.giveUp > 0 && h.N >= int(x.c.giveUp) {
-		w.stopping, w.gaveUp = true, true
-		return backoff.Step{}, false
-	}
-	step := backoff.Step{Wait: units(policyWait), Handshake: units(x.c.hang), Swap: x.c.swap && h.Hang > 0 && h.DialsBeside == 0}
-	if h.Hung {
-		step.Wait = 0
-	}
-	x.wait(v.Class, step)
-	return step, true
-}
-
-// Start has the limits on the first dial.
-func (x *walker) Start(*rand.Rand) backoff.Step { return backoff.Step{Handshake: units(x.c.hang)} }
-
-// wait notes what a step promises after a verdict of class c.
-func (x *walker) wait(c backoff.Class, step backoff.Step) {
-	w, wait := x.w, inUnits(step.Wait)
-	switch c {
-	case backoff.ClassRefresh:
-		wait = 0
-	case backoff.ClassSlow:
-		wait = max(wait, slowWait)
-	}
-	w.next, w.swap = max(w.hold, 0), step.Swap
-	if w.cut = w.kicked && w.hold == never; !w.cut {
-		w.next += moment(wait)
-	}
-	w.kicked, w.waited = false, int8(w.next)
-}
-
-// settle does what Next says until there is nothing to do.
-func (x *walker) settle() {
-	w, d := x.w, x.d
-	x.inNext = true
-	for n := 0; ; n++ {
-		switch a := x.r.next(d, epoch); a.Do {
-		case DoDial:
-			x.begins(a)
-		case DoKeep:
-			x.keeps(a)
-		case DoCut:
-			x.cuts(a.Which)
-		case DoStop:
-			x.must(w.stopping, "it stops without a reason")
-			x.must(w.slots == [2]slot{}, "a dial is left after the end")
-			x.must(d.GaveUp() == w.gaveUp, "it does not say whether the policy gave up")
-			*w = world{done: stops, at: never, up: -1, wrong: w.wrong}
-			return
-		case DoWait:
-			x.waitsUntil(a.At)
-			w.m = freeze(d, x.c)
-			return
-		}
-		if n > 8 {
-			x.broken("there is always something to do")
-			return
-		}
-	}
-}
-
-// begins is DoDial.
-func (x *walker) begins(a Action) {
-	w := x.w
-	x.tries++
-	other := w.slots[1-a.Which]
-	x.must(w.slots[a.Which].at == nowhere, "a dial begins in the place of another")
-	x.must(other.at == nowhere || !x.c.one, "two dials at a time")
-	x.must(other.at == nowhere || other.kept, "a dial begins beside one that does not hang")
-	x.must(w.up < 0, "a dial begins during a session")
-	x.must(!w.stopping, "a dial begins after the end")
-	x.must(w.hold == never, "a dial begins before the time that the server told us is over")
-	x.must(w.next != never && w.next <= 0, "a dial begins before its wait is over")
-	x.must(a.Kicked == w.cut, "a dial does not say whether a kick has cut the wait")
-	x.must(a.Attempt.Number == x.tries, "the number of a try")
-	x.must(a.Attempt.Refresh == w.renew, "a try does not say whether the credentials were refused")
-	x.must(a.Attempt.Handshake == units(x.c.hang), "the limit on the handshake")
-	if w.hangs {
-		w.beside = min(w.beside+1, mostBeside)
-	}
-	w.slots[a.Which] = slot{at: onWay, swap: w.swap}
-	if x.c.gate {
-		w.slots[a.Which].at = atGate
-	}
-	w.next, w.cut, w.swap = never, false, false
-}
-
-// over reports whether the handshake of a dial has taken as long as it may.
-func (x *walker) over(s slot) bool {
-	return s.at == shakes && s.since+moment(x.c.limit(s.kept)) <= 0
-}
-
-// keeps is DoKeep.
-func (x *walker) keeps(a Action) {
-	w := x.w
-	s := &w.slots[a.Which]
-	x.must(s.at != nowhere && !s.kept, "a dial is kept that is not under way, or is kept already")
-	x.must(!w.slots[1-a.Which].kept, "two dials are kept")
-	x.must(!x.c.one, "a dial is kept where there is one connection")
-	if a.Kicked {
-		x.must(w.kicked, "a dial is kept for a kick that was not")
-		w.kicked, w.next, w.swap = false, max(w.hold, 0), false
-		w.hangs = false
-	} else {
-		x.must(x.over(*s), "a dial is kept although its handshake does not hang")
-	}
-	if !w.hangs {
-		w.hangs, w.beside = true, 0
-	}
-	s.kept, s.swap = true, false
-}
-
-// cuts is DoCut.
-func (x *walker) cuts(which int) {
-	w := x.w
-	s, other := w.slots[which], w.slots[1-which]
-	switch {
-	case s.at == nowhere:
-		x.broken("a dial is cut that is not under way")
-	case w.up >= 0 || w.stopping:
-	case s.kept && x.over(s):
-		w.hangs = x.over(other) && other.swap && x.d.outage.hang != nil // at one instant either may come first
-	case s.kept:
-		x.must(x.over(other) && other.swap, "the dial that is kept is cut too early")
-	case x.c.one && x.over(s):
-		if !w.hangs {
-			w.hangs, w.beside = true, 0
-		}
-	default:
-		x.must(x.over(s) && other.kept && !s.swap, "a dial is cut without a reason")
-	}
-	w.slots[which] = slot{}
-}
-
-// waitsUntil is DoWait.
-func (x *walker) waitsUntil(at time.Time) {
-	w := x.w
-	w.at = momentOf(at, -1)
-	if w.at != never {
-		x.must(w.at > 0, "it waits for a time that is past")
-	}
-	x.must(x.d.Attempts() == x.tries, "the number of tries")
-	x.must(momentOf(x.d.outage.began, -x.c.oldest) == max(x.began, -x.c.oldest) || x.c.oldest == 0, "the beginning of the outage")
-	x.must(!w.stopping, "it goes on after the end")
-	x.must(momentOf(x.d.Due(), never) == w.next, "the time of the next dial")
-	if w.up >= 0 {
-		x.must(w.slots == [2]slot{}, "a dial is left beside a session")
-		x.must(x.d.History() == backoff.History{}, "there is a history during a session")
-	} else {
-		x.must(x.alone() >= 0 != (w.next != never), "nobody dials, or two do")
-	}
-	want := w.next
-	for _, s := range w.slots {
-		if until := s.since + moment(x.c.limit(s.kept)); s.at == shakes && (want == never || until < want) {
-			want = until
-		}
-	}
-	x.must(w.at == want, "it waits for another time than that of the next dial, or of a handshake that hangs")
 }
