@@ -53,6 +53,21 @@ func TestParseRetryAfterKnowsAUnixTimeInABubble(t *testing.T) {
 	require.Equal(t, 30*time.Second, got)
 }
 
+// From 5e8 on a number is a Unix time, and from 5e11 on one in milliseconds.
+func TestParseRetryAfterTellsUnixTimesBySize(t *testing.T) {
+	now := time.Unix(5e8-10, 0)
+	for value, want := range map[string]time.Duration{
+		"499999999":    time.Hour, // seconds
+		"500000000":    10 * time.Second,
+		"499999999999": time.Hour, // a Unix time, far in the future
+		"500000000000": 10 * time.Second,
+	} {
+		got, ok := backoff.ParseRetryAfter(value, now)
+		require.True(t, ok, value)
+		require.Equal(t, want, got, value)
+	}
+}
+
 func FuzzParseRetryAfter(f *testing.F) {
 	f.Add("120", int64(0))
 	f.Add("Sun, 06 Nov 1994 08:49:37 GMT", int64(784111747))

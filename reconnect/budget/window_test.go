@@ -52,6 +52,15 @@ func TestWindowSaysHowManyMayHappen(t *testing.T) {
 	}
 }
 
+// An event leaves the interval when Per is over, and not a nanosecond earlier.
+func TestAnEventCountsForAllOfTheInterval(t *testing.T) {
+	now := newClock().now
+	w := budget.Window{N: 1, Per: time.Second}
+	w.Take(now)
+	require.Zero(t, w.Free(now.Add(time.Second-1)))
+	require.Equal(t, 1, w.Free(now.Add(time.Second)))
+}
+
 // The longest interval of all is one too.
 func TestAWindowMayLastForEver(t *testing.T) {
 	now := newClock().now

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,6 +191,15 @@ func TestBudgetAndGateGetAClampedRetryAfter(t *testing.T) {
 	op, _ := failing(backoff.RetryAfter(answered(503), 1<<60), 99)
 	_ = (&retry.Loop{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
 	want := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Hour}
+	require.Equal(t, verdicts{want, want}, told)
+}
+
+// Too many open files are no fault of the server, and neither of the two learns from that.
+func TestBudgetAndGateDoNotHearOfOurOwnMachine(t *testing.T) {
+	var told verdicts
+	op, _ := failing(syscall.EMFILE, 99)
+	_ = (&retry.Loop{Policy: giveUp{}, Budget: &told, Gate: &told}).Do(ctx, op)
+	want := backoff.Verdict{Class: backoff.ClassStop}
 	require.Equal(t, verdicts{want, want}, told)
 }
 

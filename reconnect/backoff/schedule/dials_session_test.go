@@ -184,6 +184,39 @@ func TestWhatASessionEarnsPutsTheNextOutageOff(t *testing.T) {
 }
 
 // StableAfter may be shorter than a brief session.
+// lostAfter answers the next dial of d, and ends its session after ready.
+func lostAfter(d *schedule.Dials, now *time.Time, ready time.Duration) (stable bool) {
+	a := d.Next(*now)
+	for ; a.Do == schedule.DoWait; a = d.Next(*now) {
+		*now = a.At
+	}
+	d.Answered(a.Which, *now)
+	d.Next(*now)
+	*now = now.Add(ready)
+	return d.Ended(backoff.Verdict{Class: backoff.ClassRetry}, ready, *now)
+}
+
+// After a wait of a minute half a minute is not much.
+func TestASessionIsStableOnlyIfItIsAsLongAsTheWaitBeforeIt(t *testing.T) {
+	p, now := &seen{step: backoff.Step{Wait: time.Minute}}, start
+	d := schedule.NewDials((&schedule.DialOptions{Policy: p}).WithDefaults(), seeded())
+	d.Start(now)
+	require.True(t, lostAfter(&d, &now, 30*time.Second), "there was no wait before the first dial")
+	require.False(t, lostAfter(&d, &now, time.Minute-1))
+	require.True(t, lostAfter(&d, &now, time.Minute))
+}
+
+// What a session ends by its credit, the policy hears no more of.
+func TestAnOutageThatASessionHasEndedIsForgotten(t *testing.T) {
+	p, now := new(seen), start
+	d := schedule.NewDials((&schedule.DialOptions{Policy: p}).WithDefaults(), seeded())
+	d.Start(now)
+	d.Failed(d.Next(now).Which, backoff.Verdict{Class: backoff.ClassOverload, Refused: true}, now)
+	require.True(t, d.History().Refused)
+	require.False(t, lostAfter(&d, &now, 3*time.Second))
+	require.Equal(t, backoff.History{Verdict: verdict(backoff.ClassRetry)}, d.History())
+}
+
 func TestAnyTimeMayBeEnough(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{StableAfter: 1})
 	d.want(schedule.DoDial, 0)

@@ -30,6 +30,21 @@ func TestOutageTellsThePolicyWhatItCounts(t *testing.T) {
 	require.Equal(t, p.attempts[2], o.History())
 }
 
+// A run of answers with a Retry-After counts from the first of them, and ends with an answer without.
+func TestARunOfRetryAfterEndsWithAnAnswerWithout(t *testing.T) {
+	var p seen
+	var o schedule.Outage
+	told := backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Second}
+	for i, v := range []backoff.Verdict{told, told, verdict(backoff.ClassRetry), told, told} {
+		o.Next(&p, v, start.Add(time.Duration(i)*time.Minute), seeded())
+	}
+	var got []time.Duration
+	for _, a := range p.attempts {
+		got = append(got, a.RetryAfterFor)
+	}
+	require.Equal(t, []time.Duration{0, time.Minute, 0, 0, time.Minute}, got)
+}
+
 func TestOutageBeginsWithItsFirstFailure(t *testing.T) {
 	var o schedule.Outage
 	o.Next(nil, verdict(backoff.ClassRetry), start, nil)

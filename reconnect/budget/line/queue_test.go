@@ -233,6 +233,41 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	require.Equal(t, time.Minute+time.Second, next, "also if another was refused before")
 }
 
+// Of two times the later counts, also if the earlier was told last.
+func TestAShorterRetryAfterShortensNothing(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1, Concurrent: 2})
+	q.join(3)
+	two, _ := q.admit()
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Minute}, two[0])
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Second}, two[1])
+	_, next := q.admit()
+	require.Equal(t, time.Minute, next)
+}
+
+// A dial that says nothing about the host gives its place back.
+func TestADialThatWasGivenUpFreesItsPlace(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1, Concurrent: 1})
+	q.join(2)
+	one, _ := q.admit()
+	require.Len(t, one, 1)
+	q.done(aborted, one...)
+	one, _ = q.admit()
+	require.Len(t, one, 1)
+	require.Equal(t, 1, q.Status(q.now).Dialing)
+}
+
+// A queue that is idle is forgotten, and with it what the server said.
+func TestAHeldHostIsNotIdle(t *testing.T) {
+	q := newQueue(line.Options{Rate: -1})
+	q.join(1)
+	one, _ := q.admit()
+	q.done(backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Hour}, one...)
+	q.after(time.Hour - 1)
+	require.False(t, q.Idle(q.now))
+	q.after(1)
+	require.True(t, q.Idle(q.now))
+}
+
 func TestARetryAfterIsClamped(t *testing.T) {
 	q := newQueue(line.Options{Rate: -1})
 	one := q.join(1)

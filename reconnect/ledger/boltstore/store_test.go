@@ -59,6 +59,16 @@ func TestAStoreLoadsWhatWasApplied(t *testing.T) {
 	require.Equal(t, loaded{state: change.StoreState, records: change.Put}, load(t, db))
 }
 
+// A record that a change deletes and puts is there after it.
+func TestAChangeDeletesFirst(t *testing.T) {
+	db := filled(t)
+	s, err := boltstore.New(db, "out")
+	require.NoError(t, err)
+	change := ledger.Change{StoreState: ledger.StoreState{LastID: 3}, Delete: []uint64{1, 2, 3}, Put: []ledger.Record{record(2)}}
+	require.NoError(t, s.Apply(change))
+	require.Equal(t, loaded{state: change.StoreState, records: change.Put}, load(t, db))
+}
+
 func TestANewStoreIsEmpty(t *testing.T) {
 	require.Equal(t, loaded{}, load(t, openDB(t, "store.db")))
 }
