@@ -113,6 +113,16 @@ func TestTheLimitOfACompressedMessageIsExact(t *testing.T) {
 	}
 }
 
+// A sender that flushes often writes empty blocks. They count for nothing, unless no sender needs so many.
+func TestAMessageMayHaveManyEmptyBlocks(t *testing.T) {
+	l := dial(t, &WebSocketOptions{Limits: Limits{ReadLimit: 1000}}, websocket.CompressionNoContextTakeover)
+	blocks := strings.Repeat("\x00\x00\x00\xff\xff", 3000)
+	l.send(frame(rsv1|text, blocks), frame(0, blocks), frame(0, ""), frame(0, blocks), frame(fin, compressed(prose(1000, 1))))
+	m, err := l.Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, prose(1000, 1), string(m.Data))
+}
+
 // The reader of package flate is kept in a pool.
 func TestReadingCompressedMessagesAllocatesNothing(t *testing.T) {
 	if RaceEnabled() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-// The longest times. A mutant that hangs is caught by the first.
+// The longest times, for a machine that has other work, too. A mutant that hangs is caught by the first.
 const (
-	ownLimit     = 5 * time.Minute
-	historyLimit = 15 * time.Minute
+	ownLimit     = 10 * time.Minute
+	historyLimit = 20 * time.Minute
 )
 
 // result is what a mutant has come to.
@@ -36,22 +37,15 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 	r := result{patch: p}
 	module, pkg := p.module()
 	packages := []string{pkg}
-	if strings.HasPrefix(pkg, "./reconnect/internal/") { // the parts of a Conn, which are tested by one
+	if strings.HasPrefix(pkg, "./reconnect/internal/") && pkg != "./reconnect/internal/meter" { // the parts of a Conn, which are tested by one
 		packages = append(packages, "./reconnect")
 	}
-	start := time.Now()
-	for _, pkg := range packages {
-		what, err := gotest(ctx, dir, p, module, ownLimit, "-failfast", pkg)
+	for i := 0; i < len(packages) && !r.own.caught; i++ {
+		what, err := gotest(ctx, dir, p, module, packages[i], ownLimit, "-test.failfast")
 		if err != nil {
 			return r, err
 		}
-		if what != "" {
-			r.own = finding{true, fmt.Sprintf("%s, %v", what, time.Since(start).Round(time.Second))}
-			break
-		}
-	}
-	if !r.own.caught {
-		r.own.text = "passed"
+		r.own = found(what)
 	}
 	uses, err := inHistories(ctx, module, pkg)
 	switch {
@@ -64,17 +58,18 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 		r.histories.text = "not part of a history"
 		return r, nil
 	}
-	start = time.Now()
-	what, err := gotest(ctx, dir, p, module, historyLimit, "-run", "^TestHistories$", "./reconnect/internal/history",
-		"-histories", fmt.Sprint(*histories), "-seed", "1")
-	if err != nil {
-		return r, err
+	what, err := gotest(ctx, dir, p, module, "./reconnect/internal/history", historyLimit, "-test.run=^TestHistories$",
+		fmt.Sprint("-histories=", *histories), "-seed=1")
+	r.histories = found(what)
+	return r, err
+}
+
+// found returns the finding for what gotest has returned.
+func found(what string) finding {
+	if what == "" {
+		return finding{text: "passed"}
 	}
-	r.histories = finding{what != "", "passed"}
-	if what != "" {
-		r.histories.text = fmt.Sprintf("%s, %v", what, time.Since(start).Round(time.Second))
-	}
-	return r, nil
+	return finding{caught: true, text: what}
 }
 
 // inHistories reports whether the histories import a package.
@@ -89,31 +84,39 @@ func inHistories(ctx context.Context, module, pkg string) (bool, error) {
 	return slices.Contains(strings.Fields(string(out)), "github.com/redial-go/redial/"+strings.TrimPrefix(pkg, "./")), nil
 }
 
-// gotest runs tests with the overlay of p, and returns what has failed; nothing: all have passed. At its end no child
-// is left.
-func gotest(ctx context.Context, dir string, p *patch, module string, limit time.Duration, args ...string) (what string, err error) {
-	within, cancel := context.WithTimeout(ctx, limit+2*time.Minute) // to compile, too
-	defer cancel()
-	args = append([]string{"test", "-overlay", p.overlay, "-vet=off", "-count=1", "-timeout", limit.String()}, args...)
-	cmd := exec.CommandContext(within, "go", args...)
-	var output bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = module, &output, &output
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "REDIAL_LONG=") // what is left there goes with dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Minute
-	err = cmd.Run()
+// gotest runs the tests of a package with the overlay of p, and returns what has failed, and after what time; nothing: all
+// have passed. At its end no child is left.
+func gotest(ctx context.Context, dir string, p *patch, module, pkg string, limit time.Duration, args ...string) (what string, err error) {
+	binary := filepath.Join(dir, p.name, "mutant.test")
+	defer os.Remove(binary)
+	if output, err := p.execute(ctx, module, "go", "test", "-c", "-overlay", p.overlay, "-vet=off", "-o", binary, pkg); err != nil {
+		return "", fmt.Errorf("the tests of %s: %w\n%s", pkg, err, output)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", nil // there are no tests
+	}
+	start := time.Now()
+	output, err := p.execute(ctx, filepath.Join(module, pkg), binary, append([]string{"-test.timeout", limit.String()}, args...)...)
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case err == nil:
 		return "", nil
-	case within.Err() != nil:
-		return "hangs", nil
-	case strings.Contains(output.String(), "[build failed]") || strings.Contains(output.String(), "[setup failed]"):
-		return "", fmt.Errorf("a test does not compile:\n%s", &output)
 	}
-	return reason(output.String()), nil
+	return fmt.Sprintf("%s, %v", reason(output), time.Since(start).Round(100*time.Millisecond)), nil
+}
+
+// execute runs a command in a directory of the module, in a group of processes that ends with ctx, and returns its output.
+func (p *patch) execute(ctx context.Context, dir, name string, args ...string) (output string, err error) {
+	var all bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &all, &all
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.overlay), "REDIAL_LONG=") // what is left there is removed in the end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Minute
+	err = cmd.Run()
+	return all.String(), err
 }
 
 var (

@@ -54,6 +54,18 @@ func TestAFailedFetchIsRepeatedByItself(t *testing.T) {
 	})
 }
 
+// A server that says when to come again is not asked before.
+func TestAFetchThatIsToldToWaitWaits(t *testing.T) {
+	p := &store{last: 6, errs: []error{backoff.RetryAfter(errFetch, 10*time.Second)}}
+	withStore(t, p, &options{Policy: oneSecond}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		time.Sleep(11*time.Second - 1)
+		s.want("a: stale 6-")
+		time.Sleep(time.Nanosecond)
+		s.want("a: past 6", "a: healed 6")
+	})
+}
+
 func TestAFetchThatHangsIsEnded(t *testing.T) {
 	p := &store{last: 8, takes: time.Hour}
 	var retries []error
@@ -139,6 +151,18 @@ func TestAnOverlapOrAResumeNeedsNoFetch(t *testing.T) {
 		s.wantAsked()
 		s.seam(reconnect.Seam{Dropped: 3})
 		s.want("a: stale 7-", "a: healed 6")
+	})
+}
+
+// Without numbers nobody can tell what the next session repeats.
+func TestAStreamWithoutNumbersIsFetchedAfterAnOverlap(t *testing.T) {
+	p := new(store)
+	inScene(t, &options{Snapshot: p.snapshot}, func(s *scene) {
+		p.s = s
+		s.send(item{Key: "a", Snapshot: true})
+		s.want("a: snapshot 0")
+		s.seam(reconnect.Seam{Lost: 1, Planned: true, Overlapped: true})
+		s.want("a: stale 1-", "a: snapshot 0", "a: healed 0")
 	})
 }
 
@@ -254,6 +278,16 @@ func TestASnapshotThatDoesNotReachWhatIsHeldIsOfNoUse(t *testing.T) {
 		s.set(func() { p.last = 8 })
 		time.Sleep(time.Second)
 		s.want("a: snapshot 8", "a: live 9", "a: healed 9")
+	})
+}
+
+// Nothing has happened while the session was down.
+func TestASnapshotThatEndsAtTheCursorHeals(t *testing.T) {
+	p := &store{last: 5}
+	withStore(t, p, &options{Snapshot: p.snapshot}, func(s *scene) {
+		s.seam(reconnect.Seam{Lost: 1})
+		s.want("a: stale 6-", "a: snapshot 5", "a: healed 5")
+		s.wantAsked("a snapshot")
 	})
 }
 
