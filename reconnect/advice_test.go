@@ -41,6 +41,19 @@ func TestOneDialGetsTheAddressInACloseReason(t *testing.T) {
 	})
 }
 
+// Of the time in a Retry-After and that in an Advice the longer counts.
+func TestAnAdviceShortensNoRetryAfter(t *testing.T) {
+	for reason, told := range map[string]time.Duration{"redial/1 wait=2s": 20 * time.Second, "redial/1 wait=20s": 2 * time.Second} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			o := withPolicy(every(time.Second))
+			s.open(&o)
+			s.wantDial().accept().Fail(backoff.RetryAfter(&conn.CloseError{Code: 1012, Reason: reason}, told))
+			s.wantDial().accept()
+			require.Equal(t, 21*time.Second, s.now())
+		})
+	}
+}
+
 func TestTheAddressOfARotationReachesItsDial(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := rotating(reconnect.OverlapHold)

@@ -82,6 +82,22 @@ func TestCheckIsAnsweredByWhatComesDuringTheProbeOfAnother(t *testing.T) {
 	})
 }
 
+// With a short limit a Check takes a third of that, and not 5 s.
+func TestCheckOfAShortLimitIsShort(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		o.Liveness.Limit = 3 * time.Second
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		time.Sleep(500 * time.Millisecond)
+		c.Check()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.Equal(t, 1500*time.Millisecond, s.now())
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+	})
+}
+
 func TestCheckCutsASilentConnectionSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.fake = alive

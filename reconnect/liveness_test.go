@@ -37,6 +37,22 @@ func TestASilentPeerIsDeadAfterTheLimit(t *testing.T) {
 	}
 }
 
+// Promise 8: a hook that holds the watch up for longer than the limit costs the peer no probe.
+func TestASilentPeerIsProbedTwiceHoweverLateItIs(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		s.fake = alive
+		o := withPolicy(every(time.Hour))
+		slow := 15 * time.Second
+		o.Run.Trace = &reconnect.Trace{ProbeDone: func(reconnect.ProbeDone) { time.Sleep(slow); slow = 0 }}
+		c := s.open(&o)
+		s.wantDial().accept().Mute()
+		require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+		require.ErrorIs(t, c.Status().Err, reconnect.ErrSilent)
+		require.Equal(t, uint64(2), c.Stats().Probes)
+		require.Equal(t, 45*time.Second, s.now(), "10 s of silence, two probes of 10 s, and the hook")
+	})
+}
+
 // Promise 8: a peer that answers lives, at one ping for each third of the limit.
 func TestAPeerThatAnswersPingsLives(t *testing.T) {
 	for _, fake := range []conntest.FakeOptions{alive, {Pings: true}} {
