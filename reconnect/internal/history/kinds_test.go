@@ -105,7 +105,7 @@ var allKinds = []happening{
 		w.silentUntil = w.now() + upTo(r, 40*time.Second)
 	}},
 	{"pings", 1, func(w *world, r *rand.Rand, e Event) {
-		if p := w.pipe(r, "pings"); p != nil && w.set.Framing == 0 && !w.had(p, "window") { // what is put between two writes would be inside a frame
+		if p := w.pipe(r, "pings"); p != nil && w.set.Framing == 0 && !w.set.TLS && !w.had(p, "window") { // what is put between two writes would be inside a frame
 			for range 1 + r.IntN(200) {
 				p.Inject(conntest.ToClient, []byte{0x89, 2, 'h', 'i'})
 			}
@@ -156,7 +156,7 @@ var allKinds = []happening{
 
 var kinds = func() map[string]happening {
 	byName := make(map[string]happening)
-	for _, k := range allKinds {
+	for _, k := range slices.Concat(allKinds, networkKinds) {
 		byName[k.name] = k
 	}
 	return byName
@@ -172,11 +172,16 @@ func (w *world) pipe(r *rand.Rand, kind string) *conntest.Pipe {
 		return nil
 	}
 	p := pipes[r.IntN(len(pipes))]
+	w.note(p, kind)
+	return p
+}
+
+// note notes a fault of a connection.
+func (w *world) note(p *conntest.Pipe, kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec := w.piped(p)
 	rec.faults = append(rec.faults, fault{kind, w.now()})
-	return p
 }
 
 // had reports whether a connection had a fault of a kind.
@@ -392,9 +397,11 @@ func (w *world) answer(r *rand.Rand) conntest.Answer {
 		return func(w http.ResponseWriter, q *http.Request) { time.Sleep(late); s.Accept(w, q) }
 	case 7:
 		n := 1 + r.IntN(500)
-		return func(w http.ResponseWriter, q *http.Request) {
-			conntest.PipeOf(q.Context()).Trickle(conntest.ToClient, n, 100*time.Millisecond)
-			s.Accept(w, q)
+		return func(rw http.ResponseWriter, q *http.Request) {
+			p := conntest.PipeOf(q.Context())
+			w.note(p, "trickle")
+			p.Trickle(conntest.ToClient, n, 100*time.Millisecond)
+			s.Accept(rw, q)
 		}
 	case 8:
 		return conntest.Garbage([]byte("HTTP/1.1 999 what\r\n\r\n\x00\xff"))

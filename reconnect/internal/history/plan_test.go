@@ -67,9 +67,13 @@ type Settings struct {
 	Deliver        bool // OnSession delivers a message
 	Tick           time.Duration
 	Lag            time.Duration // of each connection, one way
-	Ending         int           // one of the endings
-	Early          bool          // it ends while things go wrong
-	FaultsStay     bool          // connections that hang when the faults end go on hanging
+	TLS            bool
+	Late           int  // how late a peer answers for a while, in tenths of Silence; 0: there is no such while
+	Permits        int  // of the gate, at a time
+	Rivals         int  // at the gate
+	Ending         int  // one of the endings
+	Early          bool // it ends while things go wrong
+	FaultsStay     bool // connections that hang when the faults end go on hanging
 }
 
 // The readers.
@@ -97,6 +101,7 @@ func Draw(seed uint64) *Plan {
 	for i := range 8 + r.IntN(32) {
 		p.Events = append(p.Events, Event{i, 1 + upTo(r, p.Length), only[r.IntN(len(only))]})
 	}
+	p.drawNetwork()
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 	return p
 }
@@ -238,10 +243,19 @@ func (s Settings) possible() Settings {
 		s.Overlap = 2 // OverlapBreakFirst
 	}
 	if s.Framing != 0 { // only WebSockets have a ping
-		s.Compression, s.ProbeByMessage = false, true
+		s.Compression, s.ProbeByMessage, s.TLS = false, true, false
 	}
 	if s.OpenTimeout > 0 {
 		s.OpenTimeout = max(s.OpenTimeout, 8*s.Lag+time.Second)
+	}
+	if s.Framing != 0 || s.TLS || s.ProbeByMessage { // only a pong says which ping it answers, and none can be put into TLS
+		s.Late = 0
+	}
+	if s.Late > 0 {
+		s.Stall, s.Pace, s.RotateAfter = 0, 0, 0
+	}
+	if !s.Gate {
+		s.Permits, s.Rivals = 0, 0
 	}
 	if s.Tick == 0 {
 		s.Tick = time.Second

@@ -50,6 +50,7 @@ type recordOf struct {
 	have        int // the last event that the application knows of; -1: it knows nothing for certain
 	silentUntil time.Duration
 	readPause   time.Duration // the reader reads nothing before
+	networkRecord
 }
 
 // session is one session as the trace, the server and the reader see it.
@@ -68,6 +69,7 @@ type session struct {
 	next           int   // the next message that the reader expects
 	heard          time.Duration
 	pipe           *conntest.Pipe
+	jumps          int // of the clock, before it was ready
 	lastOrder      int // of the messages that arrived
 }
 
@@ -102,6 +104,7 @@ func newRecord() recordOf {
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
+		networkRecord: networkRecord{moved: make(map[*conntest.Pipe]bool)},
 	}
 }
 

@@ -29,9 +29,9 @@ type server interface {
 func (w *world) newServer() server {
 	if w.set.Framing == 0 {
 		s := conntest.NewServer(w.network, address, w.serveWS)
-		s.Options = &websocket.AcceptOptions{InsecureSkipVerify: true}
-		if w.set.Compression {
-			s.Options.CompressionMode, s.Options.CompressionThreshold = websocket.CompressionContextTakeover, 64
+		s.Options = w.acceptOptions()
+		if w.set.TLS {
+			s.TLS, _ = secure()
 		}
 		return s
 	}
@@ -99,7 +99,13 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	for {
 		data, err := read()
 		if err == nil && data == "ping" {
-			feeding.Go(func() { both("pong") })
+			feeding.Go(func() {
+				select {
+				case <-time.After(w.lateBy()):
+					both("pong")
+				case <-ctx.Done():
+				}
+			})
 			continue
 		}
 		w.arrive(s, data, err)
@@ -153,6 +159,9 @@ func (w *world) arrive(s *session, data string, err error) {
 	m := w.messages[id]
 	if named && m != nil {
 		m.begun = true
+	}
+	if w.quiet != nil && data == "alive" {
+		w.quiet.alives++
 	}
 	if err != nil || data == "alive" {
 		return

@@ -56,6 +56,9 @@ func (w *world) trace() *reconnect.Trace {
 			w.event("probe start")
 			w.mu.Lock()
 			w.of(e.Session).probes++
+			if w.quiet != nil {
+				w.quiet.probes++
+			}
 			w.mu.Unlock()
 			w.callback("ProbeStart", nil)
 		},
@@ -117,6 +120,7 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	w.log("dial: %v", kind(e.Err))
 	w.secrets(e.Err)
 	if d, ok := errors.AsType[*dialer.Error](e.Err); ok {
+		w.refused(d)
 		w.notBefore = max(w.notBefore, w.now()+min(d.RetryAfter, backoff.MaxRetryAfter))
 	} else if e.Err == nil {
 		w.notBefore = 0 // the server has let us in
@@ -128,7 +132,7 @@ func (w *world) sessionReady(s *reconnect.Session) {
 	w.mu.Lock()
 	n := w.of(s.Number)
 	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
-	n.ready, n.readyAt = true, w.now()
+	n.ready, n.readyAt, n.jumps = true, w.now(), w.jumps
 	c, ours := w.conn, w.meddled[s.Number]
 	w.mu.Unlock()
 	if c != nil && !ours && !w.ending() {
@@ -154,15 +158,17 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	s.done = true
 	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) || !s.ready || w.closing > 0, "session %d ends with %v", e.Session, e.Cause)
 	if errors.Is(e.Cause, reconnect.ErrSilent) {
-		w.check(SilentOnlyAfterProbes, s.probes >= 2 || w.checked >= s.readyAt && w.checked > 0, "session %d ends as silent after %d probes", e.Session, s.probes)
+		w.check(SilentOnlyAfterProbes, s.probes >= 2 || w.checked >= s.readyAt && w.checked > 0 || w.jumps > s.jumps, "session %d ends as silent after %d probes", e.Session, s.probes)
 		limit := w.set.Silence
 		if limit == 0 {
 			limit = 30 * time.Second
 		}
-		if w.set.Reader == readPush && s.heard > 0 && w.checked < s.heard && !w.rotated && !w.held { // a rotation, and a slow handler, hold messages back
+		if w.set.Reader == readPush && s.heard > 0 && w.checked < s.heard && w.jumps == s.jumps && !w.rotated && !w.held { // a rotation, and a slow handler, hold messages back
 			w.check(SilentOnlyAfterProbes, w.now()-s.heard >= limit-3, "session %d ends after a silence of %v", e.Session, w.now()-s.heard)
 		}
 	}
+	w.silentEnd(s, errors.Is(e.Cause, reconnect.ErrSilent))
+	w.livePeer(s, e)
 	w.trueCause(s, e)
 	w.mu.Unlock()
 	w.callback("SessionDone", nil)

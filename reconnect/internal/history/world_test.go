@@ -35,6 +35,7 @@ type world struct {
 	start   time.Time
 	network *conntest.Network
 	server  server
+	gate    *watchedGate // nil: there is none
 	conn    *reconnect.Conn
 	over    chan struct{} // closed when the users are to end
 	users   sync.WaitGroup
@@ -76,6 +77,9 @@ func (w *world) log(format string, args ...any) {
 // run runs the plan from the first dial to the end of the Conn.
 func (w *world) run() {
 	w.server = w.newServer()
+	if w.set.Gate {
+		w.gate = w.newGate()
+	}
 	c, err := reconnect.New(w.dialer(), w.options())
 	if err != nil {
 		w.claim(NothingLeft, false, "New: %v", err)
@@ -93,6 +97,7 @@ func (w *world) run() {
 	if w.set.Early {
 		length = upTo(w.plan.stream(1), length)
 	}
+	w.rivals()
 	for _, e := range w.plan.Events {
 		if e.At < length {
 			w.users.Go(func() { w.happen(e) })
@@ -101,6 +106,9 @@ func (w *world) run() {
 	time.Sleep(length)
 	// Without faults the Conn recovers.
 	if !w.set.Early {
+		if w.set.Late > 0 {
+			w.answerLate()
+		}
 		w.calm()
 		w.recover()
 	}
@@ -170,11 +178,13 @@ func (w *world) recover() {
 	}
 	w.pause(30 * time.Second) // until a rotation is over
 	before, events := w.standing(), w.events()
+	w.beginQuiet()
 	w.pause(time.Minute)
 	if w.hasEnded() {
 		return
 	}
 	if after := w.standing(); w.set.RotateAfter == 0 {
+		w.endQuiet()
 		w.claim(Stays, before == after, "%v was %v", after, before)
 		happened := w.events() - events
 		w.claim(Quiet, happened < 400, "%d events", happened)
@@ -237,7 +247,14 @@ func (w *world) dialer() reconnect.Dialer {
 	case 2:
 		return &dialer.Framed{Address: address, Framer: conn.LengthPrefix{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
 	}
-	d := &dialer.WebSocket{URL: "ws://user:" + secret + "@feed.test/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	scheme := "ws"
+	if w.set.TLS {
+		scheme = "wss"
+	}
+	d := &dialer.WebSocket{URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	if w.set.TLS {
+		_, d.TLS = secure()
+	}
 	if w.set.Compression {
 		d.Compression = websocket.CompressionContextTakeover
 	}
@@ -247,15 +264,20 @@ func (w *world) dialer() reconnect.Dialer {
 // dial dials on the network, with the lag of the plan.
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	nc, err := w.network.DialContext(ctx, network, addr)
-	if err == nil && w.set.Lag > 0 {
-		for _, p := range w.network.Conns(address) {
-			if p.Client() == nc {
-				p.Latency(conntest.ToServer, w.set.Lag)
-				p.Latency(conntest.ToClient, w.set.Lag+time.Microsecond)
-			}
-		}
+	if err != nil {
+		return nil, err
 	}
-	return nc, err
+	for _, p := range w.network.Conns(address) {
+		if p.Client() != nc {
+			continue
+		}
+		if w.set.Lag > 0 {
+			p.Latency(conntest.ToServer, w.set.Lag)
+			p.Latency(conntest.ToClient, w.set.Lag+time.Microsecond)
+		}
+		return &located{nc, w, p}, nil
+	}
+	return nc, nil // it has ended already
 }
 
 // The policies.
@@ -290,6 +312,7 @@ func (w *world) options() *reconnect.Options {
 		Stall:        reconnect.Stall{Limit: s.Stall},
 		CloseTimeout: s.CloseTimeout,
 	}
+	w.withClock(&o.Liveness)
 	if s.OneConnection {
 		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 	}
@@ -298,11 +321,7 @@ func (w *world) options() *reconnect.Options {
 		Rand: rand.NewPCG(w.plan.Seed, 2), Trace: w.trace(),
 	}
 	if s.Gate {
-		gate, err := budget.NewGate(&budget.GateOptions{Rate: 5, Burst: 2, Rand: rand.NewPCG(w.plan.Seed, 4)})
-		if err != nil {
-			panic(err)
-		}
-		o.Run.Gate = gate
+		o.Run.Gate = w.gate
 	}
 	if s.Reader == readPush {
 		o.OnMessage, o.OnSeam = w.onMessage, w.onSeam

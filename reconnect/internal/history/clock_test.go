@@ -1,0 +1,139 @@
+package history
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+)
+
+// withClock gives Liveness a wall clock that can jump. The field is not exported, because only tests set it.
+func (w *world) withClock(o *reconnect.Liveness) {
+	now := reflect.ValueOf(o).Elem().FieldByName("now")
+	*(*func() time.Time)(unsafe.Pointer(now.UnsafeAddr())) = func() time.Time {
+		return time.Now().Add(time.Duration(w.wall.Load()))
+	}
+}
+
+// jump sets the wall clock. When it goes forward by more than 2 s the machine seems to have been suspended.
+func (w *world) jump(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wall.Add(int64(d))
+	w.jumps++
+}
+
+// sleep suspends the machine: the monotonic clock stands still meanwhile. It may have lost its connections by then.
+func (w *world) sleep(r *rand.Rand, _ Event) {
+	d := 3*time.Second + upTo(r, 10*time.Hour)
+	if r.IntN(2) == 0 {
+		w.jump(d)
+		return
+	}
+	pipes := w.oneByOne("sleep", func(p *conntest.Pipe) { p.Stall(conntest.Both) })
+	w.jump(d)
+	limit := w.silence()
+	if w.anySilent() {
+		limit *= 8 // it may have grown
+	}
+	w.watchDeath(SuspendIsNoticed, pipes, limit/3*2)
+}
+
+// moveAway takes the local address of a connection away, as when a machine goes to another network. Then it calls Check, as
+// netwatch does.
+func (w *world) moveAway(r *rand.Rand, _ Event) {
+	p := w.pipe(r, "address")
+	if p == nil {
+		return
+	}
+	p.Stall(conntest.Both)
+	w.mu.Lock()
+	w.moved[p] = true
+	w.mu.Unlock()
+	time.Sleep(upTo(r, 2*time.Second) + 1)
+	w.mu.Lock()
+	session := w.piped(p).session
+	w.mu.Unlock()
+	if w.conn.Status().Session != session {
+		return
+	}
+	w.callCheck()
+	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second) // a Check may be under way
+}
+
+// watchDeath requires that the ready sessions among some are given up within a time.
+func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Duration) {
+	w.mu.Lock()
+	var watched []*conntest.Pipe
+	for _, p := range pipes {
+		if s := w.sessions[w.piped(p).session]; s != nil && s.ready && !s.done && w.reads() {
+			watched = append(watched, p)
+		}
+	}
+	w.mu.Unlock()
+	if len(watched) == 0 {
+		return
+	}
+	w.pause(within + 10*time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range watched {
+		if w.closing == 0 && w.reads() {
+			w.check(i, !p.Live(), "%v is still in use after %v", p, within)
+		}
+	}
+}
+
+// reads reports whether the connection is certainly read. The caller holds w.mu.
+func (w *world) reads() bool {
+	return !w.rotated && !w.held && w.set.Pace == 0 && w.mayEnd == "" && (w.set.Reader == readPush || w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3)
+}
+
+// silence returns the limit on silence.
+func (w *world) silence() time.Duration {
+	if w.set.Silence == 0 {
+		return 30 * time.Second
+	}
+	return w.set.Silence
+}
+
+func (w *world) anySilent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.silents > 0
+}
+
+// located is a connection whose local address may go.
+type located struct {
+	net.Conn
+	w    *world
+	pipe *conntest.Pipe
+}
+
+func (c *located) LocalAddr() net.Addr {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if c.w.moved[c.pipe] {
+		return &net.TCPAddr{IP: net.IPv4(203, 0, 113, 1), Port: 1} // of no machine: RFC 5737
+	}
+	return c.Conn.LocalAddr()
+}
+
+func (c *located) HungUp() bool { return c.Conn.(interface{ HungUp() bool }).HungUp() }
+
+// livePeer checks that a session whose peer was there to the end has not ended as silent. The caller holds w.mu.
+func (w *world) livePeer(s *session, e reconnect.SessionDone) {
+	rec := w.pipes[s.pipe]
+	if s.pipe == nil || rec == nil || len(rec.faults) > 0 || !s.ready || s.probes == 0 || w.late > 0 || w.set.Pace > 0 {
+		return
+	}
+	if trip := 2*w.set.Lag + 10*time.Millisecond; trip < min(w.silence()/3, 5*time.Second) {
+		w.check(LivePeerIsKept, !errors.Is(e.Cause, reconnect.ErrSilent) && e.Reason != backoff.ReasonLocal, "session %d ends with %v, after %d jumps of the clock", s.number, e.Cause, w.jumps-s.jumps)
+	}
+}

@@ -1,0 +1,146 @@
+package history
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// The limits of the gate of a history.
+const (
+	gateRate  = 5 // dials a second
+	gateBurst = 2
+)
+
+// watchedGate is a gate that counts its permits.
+type watchedGate struct {
+	*budget.Gate
+	w     *world
+	limit int // permits at a time
+}
+
+func (w *world) newGate() *watchedGate {
+	limit := w.set.Permits
+	g, err := budget.NewGate(&budget.GateOptions{Rate: gateRate, Burst: gateBurst, Concurrent: limit, Rand: rand.NewPCG(w.plan.Seed, 4)})
+	if err != nil {
+		panic(err)
+	}
+	if limit == 0 {
+		limit = 16
+	}
+	return &watchedGate{g, w, limit}
+}
+
+// Acquire is that of the gate.
+func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
+	back, err := g.Gate.Acquire(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	p, returned := g.w.grant(g.limit), 0
+	return func(v backoff.Verdict) {
+		g.w.mu.Lock()
+		returned++
+		g.w.check(PermitReturnedOnce, returned == 1, "a permit was returned %d times", returned)
+		if returned == 1 {
+			g.w.returned(p, v)
+		}
+		g.w.mu.Unlock()
+		back(v)
+	}, nil
+}
+
+// grant checks a permit that was given now.
+func (w *world) grant(limit int) *permit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	w.permits++
+	w.granted = append(w.granted, now)
+	w.check(GateLimits, w.permits <= limit, "%d permits of %d", w.permits, limit)
+	n := 0
+	for i := len(w.granted) - 1; i >= 0 && w.granted[i] > now-10*time.Second; i-- {
+		n++
+	}
+	w.check(GateLimits, n <= gateBurst+10*gateRate, "%d permits in 10 s", n)
+	n = 0
+	for i := len(w.granted) - 1; i >= 0 && w.granted[i] > now-time.Second; i-- {
+		n++
+	}
+	w.check(GateLimits, n <= gateBurst+gateRate, "%d permits in a second", n)
+	p := &permit{at: now}
+	if w.down {
+		w.check(OneProbeAtATime, w.probe == nil, "two probes while the host is down")
+		w.probe = p
+	}
+	return p
+}
+
+// permit is one dial that the gate has let in.
+type permit struct{ at time.Duration }
+
+// returned notes that a permit was given back. The caller holds w.mu.
+func (w *world) returned(p *permit, v backoff.Verdict) {
+	w.permits--
+	if w.probe == p {
+		w.probe = nil
+	}
+	switch v.Class {
+	case backoff.ClassRetry, backoff.ClassOverload:
+		w.down = true
+	case backoff.ClassOK, backoff.ClassSlow, backoff.ClassRefresh:
+		w.down, w.probe = false, nil
+	}
+}
+
+// rivals are other connections to the host, which take permits of the same gate.
+func (w *world) rivals() {
+	for i := range w.set.Rivals {
+		w.users.Go(func() {
+			r := w.plan.stream(20 + uint64(i))
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			w.users.Go(func() {
+				select {
+				case <-w.over:
+					cancel()
+				case <-ctx.Done():
+				}
+			})
+			for !w.calmed.Load() {
+				select {
+				case <-time.After(upTo(r, 5*time.Second)):
+				case <-w.over:
+					return
+				}
+				w.rival(ctx, r.IntN(2) == 0, upTo(r, time.Second), backoff.Verdict{Class: []backoff.Class{backoff.ClassOK, backoff.ClassOK, backoff.ClassRetry, backoff.ClassOverload, backoff.ClassStop}[r.IntN(5)]})
+			}
+		})
+	}
+}
+
+// rival is one dial of a rival.
+func (w *world) rival(ctx context.Context, impatient bool, d time.Duration, v backoff.Verdict) {
+	if impatient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*d+1)
+		defer cancel()
+	}
+	done, err := w.gate.Acquire(ctx, address)
+	if err != nil {
+		return
+	}
+	time.Sleep(d)
+	done(v)
+}
+
+// finishGate checks the gate when all is over. The caller holds w.mu.
+func (w *world) finishGate() {
+	if w.gate != nil {
+		s := w.gate.Status(address)
+		w.check(PermitReturnedOnce, w.permits == 0 && s.Dialing == 0 && s.Waiting == 0, "%d permits are out: %+v", w.permits, s)
+	}
+}
