@@ -39,7 +39,7 @@ const (
 	SilentOnlyAfterProbes  Invariant = "8: a silent peer is cut only after two probes, and after the limit"
 	DeathIsNoticed         Invariant = "8: a connection that is dead is given up"
 	LivePeerIsKept         Invariant = "8: a peer that answers in time is not cut, whatever the wall clock does"
-	PatientWithLateAnswers Invariant = "8: a peer that answers within 8 times the limit is cut at most 3 times in a row"
+	PatientWithLateAnswers Invariant = "8: a peer that answers within 5 times the limit is cut at most 3 times in a row"
 	SuspendIsNoticed       Invariant = "8: after the machine was suspended a dead connection is given up within two thirds of the limit"
 	GoneAddressIsNoticed   Invariant = "8: Check gives up a connection whose local address is gone"
 	CauseIsTrue            Invariant = "9: the cause of the end is the fault that ended it"

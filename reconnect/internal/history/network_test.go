@@ -1,10 +1,9 @@
 package history
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -45,7 +44,11 @@ var networkKinds = []happening{
 			time.Sleep(every + upTo(r, time.Millisecond))
 		}
 	}},
-	{"rotate when ready", 2, (*world).rotateWhenReady},
+	{"rotate when ready", 2, func(w *world, r *rand.Rand, e Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.rotateNext = 1 + r.IntN(6)
+	}},
 }
 
 // drawNetwork draws events of networkKinds, and settings that belong to them.
@@ -54,7 +57,7 @@ func (p *Plan) drawNetwork() {
 	s := &p.Settings
 	s.TLS = r.IntN(10) == 0
 	if r.IntN(8) == 0 {
-		s.Late = 5 + r.IntN(75)
+		s.Late = 5 + r.IntN(46) // 8 times the limit, less the third of it that passes before a probe, is 5.3 times
 	}
 	if r.IntN(3) == 0 {
 		s.Permits, s.Rivals = 1+r.IntN(4), r.IntN(4)
@@ -76,19 +79,20 @@ func (p *Plan) drawNetwork() {
 
 // networkRecord is what is known of these events. world.mu guards it.
 type networkRecord struct {
-	wall     atomic.Int64            // how far the wall clock is ahead, in ns; not guarded
-	moved    map[*conntest.Pipe]bool // connections whose local address is gone
-	refusals []refusal               // answers whose dials have not ended
-	jumps    int                     // of the clock
-	silents  int                     // sessions that have ended as silent
-	row      int                     // those in a row while the peer answers late
-	late     time.Duration           // how late it does now; 0: at once
-	pongs    int                     // answers of the server so far
-	granted  []time.Duration         // when a permit of the gate was given
-	permits  int                     // that are out
-	down     bool                    // what the gate must think of the host
-	probe    *permit                 // the permit that was given since; nil: none is out
-	quiet    *quietPeriod            // nil: something happens
+	wall       atomic.Int64            // how far the wall clock is ahead, in ns; not guarded
+	moved      map[*conntest.Pipe]bool // connections whose local address is gone
+	refusals   []refusal               // answers whose dials have not ended
+	jumps      int                     // of the clock
+	silents    int                     // sessions that have ended as silent
+	row        int                     // those in a row while the peer answers late
+	late       time.Duration           // how late it does now; 0: at once
+	pongs      int                     // answers of the server so far
+	granted    []time.Duration         // when a permit of the gate was given
+	permits    int                     // that are out
+	down       bool                    // what the gate must think of the host
+	probe      *permit                 // the permit that was given since; nil: none is out
+	rotateNext int                     // so many sessions are rotated as soon as they are ready
+	quiet      *quietPeriod            // nil: something happens
 }
 
 // refusal is an answer that is no WebSocket.
@@ -180,31 +184,18 @@ func (w *world) flood(r *rand.Rand, _ Event) {
 	}
 }
 
-// rotateWhenReady asks for a rotation as soon as the next session is ready.
-func (w *world) rotateWhenReady(r *rand.Rand, _ Event) {
-	begun := make(chan struct{}, 1)
-	stop := w.conn.Watch(&reconnect.Trace{SessionStart: func(*reconnect.Session) {
-		select {
-		case begun <- struct{}{}:
-		default:
+// rotateWhenReady asks for a rotation as soon as session n is ready, from a goroutine that looks for that moment. OnSession
+// has just returned.
+func (w *world) rotateWhenReady(n uint64) {
+	for range 1000 {
+		if now := w.conn.Status(); now.State == reconnect.StateReady && now.Session == n {
+			break
 		}
-	}})
-	select {
-	case <-begun:
-	case <-time.After(20 * time.Second):
-	case <-w.conn.Done():
+		runtime.Gosched()
 	}
-	stop()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if w.conn.Await(ctx, reconnect.StateReady) == nil && !w.ending() {
-		w.push()
-		n := w.conn.Status().Session
-		w.mu.Lock()
-		w.meddled[n] = true
-		w.mu.Unlock()
-		w.conn.Rotate(n, reconnect.Advice{})
-	}
+	w.push()
+	w.mu.Lock()
+	w.meddled[n] = true
+	w.mu.Unlock()
+	w.conn.Rotate(n, reconnect.Advice{})
 }
-
-func (f refusal) String() string { return fmt.Sprintf("%d %q", f.code, f.form) }

@@ -53,6 +53,10 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	}
 	w.mu.Lock()
 	w.of(o.Session).opened = true
+	if w.rotateNext > 0 && w.conn != nil {
+		w.rotateNext--
+		w.users.Go(func() { w.rotateWhenReady(o.Session) })
+	}
 	w.mu.Unlock()
 	return nil
 }

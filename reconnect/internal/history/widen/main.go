@@ -1,5 +1,5 @@
 // Command widen writes copies of the sources below package reconnect in which other goroutines may run before each
-// lock, each atomic value and each channel operation. So histories reach orders of events that the
+// lock, each atomic value and each channel operation, and after each unlock. So histories reach orders of events that the
 // scheduler rarely chooses. In exchange, a history does not replay.
 //
 //	go run ./reconnect/internal/history/widen -o DIR
@@ -94,11 +94,16 @@ func widened(path string) (text []byte, places int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var at []int
+	var at []insertion
 	ast.Inspect(f, func(n ast.Node) bool {
 		for _, s := range statements(n) {
 			if meets(s) {
-				at = append(at, files.Position(s.Pos()).Offset)
+				at = append(at, insertion{files.Position(s.Pos()).Offset, "historyYield.Here(); "})
+			}
+			if d, ok := s.(*ast.DeferStmt); ok && unlocks(d.Call) { // so that it runs after the lock is free
+				at = append(at, insertion{files.Position(s.Pos()).Offset, "defer historyYield.Here(); "})
+			} else if x, ok := s.(*ast.ExprStmt); ok && unlocks(x.X) {
+				at = append(at, insertion{files.Position(s.End()).Offset, "; historyYield.Here()"})
 			}
 		}
 		return true
@@ -106,19 +111,35 @@ func widened(path string) (text []byte, places int, err error) {
 	if len(at) == 0 {
 		return nil, 0, nil
 	}
-	slices.Sort(at)
+	slices.SortStableFunc(at, func(a, b insertion) int { return a.offset - b.offset })
 	var out bytes.Buffer
 	name := files.Position(f.Name.End()).Offset
 	out.Write(text[:name])
 	out.WriteString("; import historyYield " + yield)
 	from := name
-	for _, offset := range at {
-		out.Write(text[from:offset])
-		out.WriteString("historyYield.Here(); ")
-		from = offset
+	for _, i := range at {
+		out.Write(text[from:i.offset])
+		out.WriteString(i.text)
+		from = i.offset
 	}
 	out.Write(text[from:])
 	return out.Bytes(), len(at), nil
+}
+
+// insertion is a text that is put into a source.
+type insertion struct {
+	offset int
+	text   string
+}
+
+// unlocks reports whether an expression is a call that frees a lock.
+func unlocks(x ast.Expr) bool {
+	c, ok := x.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && (f.Sel.Name == "Unlock" || f.Sel.Name == "RUnlock")
 }
 
 // statements returns the list of statements of a node.

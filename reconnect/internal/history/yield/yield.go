@@ -1,4 +1,4 @@
-// Package yield lets another goroutine run, at random. Command widen puts calls of it into the library.
+// Package yield lets other goroutines run, at random. Command widen puts calls of it into the library.
 package yield
 
 import (
@@ -6,9 +6,16 @@ import (
 	"runtime"
 )
 
-// Here lets other goroutines run, once in four calls.
+// Here lets other goroutines run, once in four calls. Once in 32 it lets them run for long, so that another goroutine can
+// do something whole, such as a call of a method, between two steps of this one.
 func Here() {
-	if rand.Uint32()%4 == 0 {
+	n := rand.Uint32()
+	switch {
+	case n%32 == 0:
+		for range 40 {
+			runtime.Gosched()
+		}
+	case n%4 == 0:
 		runtime.Gosched()
 	}
 }
