@@ -15,6 +15,8 @@ const (
 	WaitWithinPolicy       Invariant = "2: a drawn wait is at most the cap of the policy"
 	WaitIsKept             Invariant = "2: a wait takes what was announced, unless it is kicked or all ends"
 	NoHotLoop              Invariant = "3: no more dials in a minute than the law allows"
+	WaitGrows              Invariant = "3: what has earned nothing makes the waits grow"
+	StableIsEarned         Invariant = "3: the waits begin again after a session that was long enough, and only then"
 	ReadyAfterLogin        Invariant = "4: a session is ready only when OnSession has returned"
 	OpeningIsBounded       Invariant = "4: OnSession ends within OpenTimeout"
 	LoginBeforeMessages    Invariant = "4: nothing reaches the server before the login"
@@ -31,6 +33,7 @@ const (
 	WrittenWhole           Invariant = "6: the server gets no message that nobody sent"
 	DeadlineKept           Invariant = "6: no write begins after the deadline or the age of the message"
 	OrderKept              Invariant = "6: what was accepted first arrives first by each connection"
+	WrittenInOrder         Invariant = "6: what was accepted first is written first, by whatever connection"
 	ItsSessionOnly         Invariant = "6: a message with a Session arrives by that session only"
 	LastMessageArrives     Invariant = "6: without faults a message is written and arrives"
 	WriteEndsInTime        Invariant = "7: Write returns when its context ends"
@@ -83,6 +86,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
+	WaitGrows, StableIsEarned, WrittenInOrder,
 }
 
 // Violation is an invariant that did not hold.

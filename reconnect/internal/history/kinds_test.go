@@ -79,9 +79,9 @@ var allKinds = []happening{
 		}
 	}},
 
-	{"refuse", 2, func(w *world, r *rand.Rand, e Event) { w.network.Fault(address, dialFault(r), conntest.Fault{}) }},
+	{"refuse", 2, func(w *world, r *rand.Rand, e Event) { w.network.Fault(address, w.dialFault(r), conntest.Fault{}) }},
 	{"refuse some", 1, func(w *world, r *rand.Rand, e Event) {
-		f := dialFault(r)
+		f := w.dialFault(r)
 		w.network.Fault(address, f, f, f, conntest.Fault{})
 	}},
 	{"answer", 3, func(w *world, r *rand.Rand, e Event) { w.server.Next(w.answer(r), nil) }},
@@ -413,11 +413,11 @@ func (w *world) answer(r *rand.Rand) conntest.Answer {
 }
 
 // dialFault draws a fault of a dial.
-func dialFault(r *rand.Rand) conntest.Fault {
+func (w *world) dialFault(r *rand.Rand) conntest.Fault {
 	late, size := upTo(r, 20*time.Second), r.Int64N(2000)
 	return []conntest.Fault{
 		{Refuse: true}, {Hang: true}, {Drop: true}, {Delay: late}, {Delay: late, IgnoresContext: true}, {Delay: late, CompletesAnyway: true},
 		{Err: &net.DNSError{Err: "no such host", Name: "feed.test"}}, {AcceptDelay: late},
-		{OnConn: func(p *conntest.Pipe) { p.Cut(way(r), size) }},
+		{OnConn: func(p *conntest.Pipe) { w.note(p, "cut"); p.Cut(way(r), size) }},
 	}[r.IntN(9)]
 }

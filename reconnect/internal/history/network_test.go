@@ -79,20 +79,26 @@ func (p *Plan) drawNetwork() {
 
 // networkRecord is what is known of these events. world.mu guards it.
 type networkRecord struct {
-	wall       atomic.Int64            // how far the wall clock is ahead, in ns; not guarded
-	moved      map[*conntest.Pipe]bool // connections whose local address is gone
-	refusals   []refusal               // answers whose dials have not ended
-	jumps      int                     // of the clock
-	silents    int                     // sessions that have ended as silent
-	row        int                     // those in a row while the peer answers late
-	late       time.Duration           // how late it does now; 0: at once
-	pongs      int                     // answers of the server so far
-	granted    []time.Duration         // when a permit of the gate was given
-	permits    int                     // that are out
-	down       bool                    // what the gate must think of the host
-	probe      *permit                 // the permit that was given since; nil: none is out
-	rotateNext int                     // so many sessions are rotated as soon as they are ready
-	quiet      *quietPeriod            // nil: something happens
+	wall        atomic.Int64            // how far the wall clock is ahead, in ns; not guarded
+	moved       map[*conntest.Pipe]bool // connections whose local address is gone
+	refusals    []refusal               // answers whose dials have not ended
+	jumps       int                     // of the clock
+	silents     int                     // sessions that have ended as silent
+	row         int                     // those in a row while the peer answers late
+	late        time.Duration           // how late it does now; 0: at once
+	pongs       int                     // answers of the server so far
+	granted     []time.Duration         // when a permit of the gate was given
+	permits     int                     // that are out
+	down        bool                    // what the gate must think of the host
+	probe       *permit                 // the permit that was given since; nil: none is out
+	rotateNext  int                     // so many sessions are rotated as soon as they are ready
+	unearned    int                     // dials and sessions in a row that have earned nothing
+	announced   time.Duration           // the last wait, as it was announced
+	waited      time.Duration           // and as it was
+	acted       bool                    // a callback did, which may have taken long
+	lastWritten int                     // the order of the message that was written last
+	lastBegan   time.Time               // when its write began
+	quiet       *quietPeriod            // nil: something happens
 }
 
 // refusal is an answer that is no WebSocket.

@@ -3,11 +3,8 @@ package history
 import (
 	"context"
 	"errors"
-	"io"
-	"syscall"
 	"time"
 
-	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -169,26 +166,10 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	}
 	w.silentEnd(s, errors.Is(e.Cause, reconnect.ErrSilent))
 	w.livePeer(s, e)
+	w.earned(e)
 	w.trueCause(s, e)
 	w.mu.Unlock()
 	w.callback("SessionDone", nil)
-}
-
-// trueCause compares the cause of an end with the fault at that instant, if it is the only one that the connection had.
-func (w *world) trueCause(s *session, e reconnect.SessionDone) {
-	rec := w.pipes[s.pipe]
-	if s.pipe == nil || rec == nil || len(rec.faults) != 1 || rec.faults[0].at != w.now() || w.meddled[s.number] || w.closing > 0 || e.Planned {
-		return
-	}
-	closed, ok := errors.AsType[*conn.CloseError](e.Cause)
-	switch f := rec.faults[0].kind; f {
-	case "reset":
-		w.check(CauseIsTrue, errors.Is(e.Cause, syscall.ECONNRESET), "%s: %v", f, e.Cause)
-	case "fin", "cut now":
-		w.check(CauseIsTrue, errors.Is(e.Cause, io.EOF) || errors.Is(e.Cause, io.ErrUnexpectedEOF) || errors.Is(e.Cause, syscall.EPIPE), "%s: %v", f, e.Cause)
-	case "close 1000", "close 1001", "close 1012", "close 1013", "close 4000":
-		w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f, "%s: %v", f, e.Cause)
-	}
 }
 
 func (w *world) waitStart(e reconnect.WaitStart) {
@@ -206,6 +187,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
 		}
 	}
+	w.waitGrows(e)
 	if w.waiting < 0 {
 		w.waiting, w.waitFrom = e.Verdict.RetryAfter+e.Drawn, w.now()
 	}
@@ -220,5 +202,7 @@ func (w *world) waitDone(e reconnect.WaitDone) {
 	if !w.rotated {
 		w.check(WaitIsKept, e.Kicked || w.closing > 0 || w.now()-w.waitFrom == w.waiting || w.mayEnd != "", "%v of %v", w.now()-w.waitFrom, w.waiting)
 	}
-	w.waiting = -1
+	if w.waiting = -1; w.announced > 0 {
+		w.waited = w.now() - w.waitFrom
+	}
 }

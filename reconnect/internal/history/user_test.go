@@ -73,6 +73,7 @@ func (w *world) callback(name string, ctx context.Context) {
 	}
 	if act != nil {
 		w.log("%s acts", name)
+		w.acted = true
 		w.held = w.held || name == "OnMessage"
 	}
 	w.mu.Unlock()
@@ -410,6 +411,7 @@ func (w *world) onReceipt(ctx context.Context, got reconnect.Receipt) {
 	w.inReceipt = true
 	m := got.Outgoing.Tag.(*message)
 	w.settled(m, got.Fate, got.Err)
+	w.writtenInOrder(m, got)
 	began := got.Began.Sub(w.start)
 	if m.due > 0 && !got.Began.IsZero() {
 		w.check(DeadlineKept, began < m.due, "the write of %s began at %v, and was due at %v", m.id, began, m.due)
