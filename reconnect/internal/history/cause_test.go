@@ -36,6 +36,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 		}
 		w.check(CauseIsTrue, !network, "%s: %v (%v)", f, e.Cause, e.Reason)
 		w.check(CauseIsTrue, e.Reason != backoff.ReasonLocal || f == "address", "%s: %v", f, e.Cause)
+		w.check(CauseIsTrue, e.Reason == backoff.ReasonLocal || !w.asked[s.pipe], "%s: %v after Check", f, e.Cause)
 	default:
 		closed, ok := errors.AsType[*conn.CloseError](e.Cause)
 		if strings.HasPrefix(f, "close ") && since <= w.set.Lag+time.Millisecond {

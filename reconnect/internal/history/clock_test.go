@@ -63,6 +63,9 @@ func (w *world) moveAway(r *rand.Rand, _ Event) {
 	if w.conn.Status().Session != session {
 		return
 	}
+	w.mu.Lock()
+	w.asked[p] = w.checked == 0 // else a probe may be under way, which finds the silence
+	w.mu.Unlock()
 	w.callCheck()
 	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second) // a Check may be under way
 }

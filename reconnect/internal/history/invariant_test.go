@@ -17,6 +17,7 @@ const (
 	NoHotLoop              Invariant = "3: no more dials in a minute than the law allows"
 	WaitGrows              Invariant = "3: what has earned nothing makes the waits grow"
 	StableIsEarned         Invariant = "3: the waits begin again after a session that was long enough, and only then"
+	DialsAccept            Invariant = "3: the machine that decides about dials accepts the history"
 	ReadyAfterLogin        Invariant = "4: a session is ready only when OnSession has returned"
 	OpeningIsBounded       Invariant = "4: OnSession ends within OpenTimeout"
 	LoginBeforeMessages    Invariant = "4: nothing reaches the server before the login"
@@ -86,7 +87,7 @@ var Invariants = []Invariant{
 	NoSecrets, OneCallback, StatsAreTrue, Recovers, Stays,
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
-	WaitGrows, StableIsEarned, WrittenInOrder,
+	WaitGrows, StableIsEarned, WrittenInOrder, DialsAccept,
 }
 
 // Violation is an invariant that did not hold.

@@ -81,6 +81,7 @@ func (p *Plan) drawNetwork() {
 type networkRecord struct {
 	wall        atomic.Int64            // how far the wall clock is ahead, in ns; not guarded
 	moved       map[*conntest.Pipe]bool // connections whose local address is gone
+	asked       map[*conntest.Pipe]bool // those of them after which Check was called
 	refusals    []refusal               // answers whose dials have not ended
 	jumps       int                     // of the clock
 	silents     int                     // sessions that have ended as silent
@@ -98,6 +99,7 @@ type networkRecord struct {
 	acted       bool                    // a callback did, which may have taken long
 	lastWritten int                     // the order of the message that was written last
 	lastBegan   time.Time               // when its write began
+	mirror      *mirror                 // nil: there is none
 	quiet       *quietPeriod            // nil: something happens
 }
 

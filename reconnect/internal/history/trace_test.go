@@ -13,11 +13,21 @@ import (
 // trace returns hooks that record each event, and check it.
 func (w *world) trace() *reconnect.Trace {
 	return &reconnect.Trace{
-		GateStart: func(reconnect.GateStart) { w.event("gate start") },
+		GateStart: func(reconnect.GateStart) {
+			w.event("gate start")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.mirror.begins()
+		},
 		GateDone:  func(e reconnect.GateDone) { w.event("gate done"); w.spill(e.Err) },
 		DialStart: w.dialStart,
-		DialHung:  func(reconnect.DialHung) { w.event("dial hung") },
-		DialDone:  w.dialDone,
+		DialHung: func(e reconnect.DialHung) {
+			w.event("dial hung")
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.mirror.hung(e.Try)
+		},
+		DialDone: w.dialDone,
 		SessionStart: func(s *reconnect.Session) {
 			w.event("session start")
 			w.mu.Lock()
@@ -84,9 +94,13 @@ func (w *world) spill(err error) {
 	w.secrets(err)
 }
 
-func (w *world) dialStart(reconnect.DialStart) {
+func (w *world) dialStart(e reconnect.DialStart) {
 	w.event("dial start")
 	w.mu.Lock()
+	if !w.set.Gate {
+		w.mirror.begins()
+	}
+	w.mirror.tried(e.Try)
 	now := w.now()
 	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
 	w.dials = append(w.dials, now)
@@ -115,6 +129,7 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log("dial: %v", kind(e.Err))
+	w.mirror.ended(e)
 	w.secrets(e.Err)
 	if d, ok := errors.AsType[*dialer.Error](e.Err); ok {
 		w.refused(d)
@@ -188,6 +203,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 		}
 	}
 	w.waitGrows(e)
+	w.mirror.waits(e)
 	if w.waiting < 0 {
 		w.waiting, w.waitFrom = e.Verdict.RetryAfter+e.Drawn, w.now()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -77,6 +78,7 @@ func (w *world) log(format string, args ...any) {
 // run runs the plan from the first dial to the end of the Conn.
 func (w *world) run() {
 	w.server = w.newServer()
+	w.mirror = w.newMirror()
 	if w.set.Gate {
 		w.gate = w.newGate()
 	}
@@ -267,6 +269,9 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
+	w.mu.Lock()
+	w.mirror.connected(schedule.AttemptFrom(ctx).Number)
+	w.mu.Unlock()
 	for _, p := range w.network.Conns(address) {
 		if p.Client() != nc {
 			continue
@@ -286,9 +291,9 @@ const policies = 3
 func (w *world) policy() backoff.Policy {
 	switch w.set.Policy {
 	case 1:
-		return &backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}
+		return recorded{&backoff.Exponential{Base: 100 * time.Millisecond, Cap: time.Second}, w}
 	case 2:
-		return &backoff.Exponential{Base: 500 * time.Millisecond, Cap: 8 * time.Second, Jitter: backoff.JitterEqual}
+		return recorded{&backoff.Exponential{Base: 500 * time.Millisecond, Cap: 8 * time.Second, Jitter: backoff.JitterEqual}, w}
 	}
 	return nil
 }
@@ -317,7 +322,7 @@ func (w *world) options() *reconnect.Options {
 		o.Rotate.Overlap = reconnect.OverlapBreakFirst
 	}
 	o.Run = reconnect.RunOptions{
-		Policy: w.policy(), OneConnection: s.OneConnection, StartSpread: s.StartSpread, StableAfter: s.StableAfter,
+		Policy: w.policy(), Classify: w.classify, OneConnection: s.OneConnection, StartSpread: s.StartSpread, StableAfter: s.StableAfter,
 		Rand: rand.NewPCG(w.plan.Seed, 2), Trace: w.trace(),
 	}
 	if s.Gate {
