@@ -39,7 +39,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 		w.check(CauseIsTrue, e.Reason == backoff.ReasonLocal || !w.asked[s.pipe], "%s: %v after Check", f, e.Cause)
 	default:
 		closed, ok := errors.AsType[*conn.CloseError](e.Cause)
-		if strings.HasPrefix(f, "close ") && since <= w.set.Lag+time.Millisecond {
+		if strings.HasPrefix(f, "close ") && s.ready && since <= w.set.Lag+time.Millisecond {
 			w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f, "%s: %v", f, e.Cause)
 		}
 	}

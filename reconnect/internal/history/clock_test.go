@@ -32,7 +32,7 @@ func (w *world) jump(d time.Duration) {
 // sleep suspends the machine: the monotonic clock stands still meanwhile. It may have lost its connections by then.
 func (w *world) sleep(r *rand.Rand, _ Event) {
 	d := 3*time.Second + upTo(r, 10*time.Hour)
-	if r.IntN(2) == 0 {
+	if r.IntN(4) == 0 {
 		w.jump(d)
 		return
 	}
@@ -95,7 +95,7 @@ func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Dura
 
 // reads reports whether the connection is certainly read. The caller holds w.mu.
 func (w *world) reads() bool {
-	return !w.rotated && !w.held && w.set.Pace == 0 && w.mayEnd == "" && (w.set.Reader == readPush || w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3)
+	return !w.rotated && !w.held && w.set.Pace == 0 && w.mayEnd == "" && (w.set.Reader != readLate && w.readPause == 0 || w.set.InboxOverflow == 1 || w.set.InboxOverflow == 3)
 }
 
 // silence returns the limit on silence.

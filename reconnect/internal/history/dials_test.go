@@ -177,6 +177,7 @@ func (m *mirror) ended(e reconnect.DialDone) {
 	which := m.which[e.Try]
 	delete(m.which, e.Try)
 	if m.cut[e.Try] {
+		delete(m.cut, e.Try)
 		return
 	}
 	if e.Err == nil {

@@ -44,8 +44,7 @@ func (w *world) answerLate() {
 func (w *world) lateBy() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pongs++
-	return w.late + time.Duration(uint64(w.pongs)*0x9e3779b97f4a7c15>>44)
+	return w.late + time.Duration(uint64(w.now())*0x9e3779b97f4a7c15>>44)
 }
 
 // pingReceived is called by the server for each ping. It reports whether the pong is due now.

@@ -11,6 +11,7 @@ import (
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/internal/history/yield"
 )
 
 // networkKinds are more kinds of events: what happens to the machine and its addresses, and what a server
@@ -24,7 +25,7 @@ var networkKinds = []happening{
 		}
 		w.jump(d)
 	}},
-	{"sleep", 2, (*world).sleep},
+	{"sleep", 4, (*world).sleep},
 	{"address", 2, (*world).moveAway},
 	{"refusal", 3, func(w *world, r *rand.Rand, e Event) {
 		if s, ok := w.server.(*conntest.Server); ok {
@@ -87,7 +88,6 @@ type networkRecord struct {
 	silents     int                     // sessions that have ended as silent
 	row         int                     // those in a row while the peer answers late
 	late        time.Duration           // how late it does now; 0: at once
-	pongs       int                     // answers of the server so far
 	granted     []time.Duration         // when a permit of the gate was given
 	permits     int                     // that are out
 	down        bool                    // what the gate must think of the host
@@ -195,6 +195,9 @@ func (w *world) flood(r *rand.Rand, _ Event) {
 // rotateWhenReady asks for a rotation as soon as session n is ready, from a goroutine that looks for that moment. OnSession
 // has just returned.
 func (w *world) rotateWhenReady(n uint64) {
+	if !yield.Used() { // else a history would not replay
+		time.Sleep(time.Microsecond)
+	}
 	for range 1000 {
 		if now := w.conn.Status(); now.State == reconnect.StateReady && now.Session == n {
 			break

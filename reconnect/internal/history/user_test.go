@@ -53,7 +53,7 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	}
 	w.mu.Lock()
 	w.of(o.Session).opened = true
-	if w.rotateNext > 0 && w.conn != nil {
+	if w.rotateNext > 0 && w.conn != nil && !w.calmed.Load() {
 		w.rotateNext--
 		w.users.Go(func() { w.rotateWhenReady(o.Session) })
 	}
