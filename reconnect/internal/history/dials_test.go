@@ -219,7 +219,7 @@ func (m *mirror) lost(ready time.Duration) {
 func (m *mirror) waits(e reconnect.WaitStart) {
 	if m.follows() {
 		m.flush()
-		due := m.dials.Due().Sub(time.Now())
+		due := time.Until(m.dials.Due())
 		m.w.check(DialsAccept, m.dead || max(due, 0) == e.Verdict.RetryAfter+e.Drawn && m.dials.Attempts()+1 == e.Try,
 			"the wait before dial %d is %v and %v, and the machine says %v before dial %d", e.Try, e.Verdict.RetryAfter, e.Drawn, due, m.dials.Attempts()+1)
 	}
