@@ -158,6 +158,29 @@ func TestAPacedWriteHidesTheContextThatEndedTheSession(t *testing.T) {
 	})
 }
 
+// A paced write for one session is dropped with ErrSessionLost when that session ends, whether it waits in the queue or not.
+func TestAPacedWriteToASessionSaysThatItWasLost(t *testing.T) {
+	for name, onReceipt := range map[string]func(context.Context, reconnect.Receipt){"queue": func(context.Context, reconnect.Receipt) {}, "no queue": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := withPolicy(every(time.Hour))
+				o.Outbox.OnReceipt = onReceipt
+				c, p := paced(s, &o, budget.Window{N: 1, Per: time.Hour})
+				require.NoError(t, c.Write(t.Context(), text("a")))
+				done := make(chan error, 2)
+				for range cap(done) { // one waits for the window, the other for its turn
+					go func() { done <- c.WriteTo(context.Background(), 1, text("b")) }()
+					synctest.Wait()
+				}
+				p.Fail(errLost)
+				for range cap(done) {
+					require.ErrorIs(t, <-done, reconnect.ErrSessionLost)
+				}
+			})
+		})
+	}
+}
+
 // Each connection has a window of its own, as the server counts.
 func TestTheNextSessionHasAWindowOfItsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

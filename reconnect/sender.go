@@ -173,10 +173,10 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 			if err == nil || l.Lost() && ctx.Err() == nil && s.mayWait() {
 				continue
 			}
-			if ctx.Err() == nil {
-				err = outbox.AsLoss(err)
+			if ctx.Err() != nil || !l.Lost() {
+				return s.unwritten(FateDropped, 0, err)
 			}
-			return s.unwritten(FateDropped, 0, err)
+			return s.unwritten(FateDropped, l.Session, outbox.AsLoss(session, err))
 		}
 		err = l.Conn.Write(m)
 		l.Wrote(1)
@@ -192,9 +192,9 @@ func (s *sender) write(ctx context.Context, session uint64, m conn.Message) erro
 		l.Fail(err)
 		switch {
 		case begun:
-			return s.unwritten(FateUnknown, l.Session, outbox.AsLoss(l.Cause(err)))
+			return s.unwritten(FateUnknown, l.Session, outbox.AsLoss(0, l.Cause(err)))
 		case !s.mayWait():
-			return s.unwritten(FateDropped, l.Session, outbox.AsLoss(l.Cause(err)))
+			return s.unwritten(FateDropped, l.Session, outbox.AsLoss(session, l.Cause(err)))
 		}
 	}
 }
@@ -315,7 +315,7 @@ func (s *sender) awaitTurn(ctx context.Context, w outbox.Waiting, l *link.Link) 
 			case !waits && l == nil:
 				return s.state.refusal()
 			case !waits:
-				return outbox.AsLoss(l.Cause(ErrNotReady))
+				return outbox.AsLoss(w.Session(), l.Cause(ErrNotReady))
 			}
 		}
 		select {

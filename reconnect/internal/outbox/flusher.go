@@ -115,11 +115,11 @@ func (q *Outbox) dropStranded(l *link.Link, ready bool, cause error, keeps Keeps
 	for e := range q.queue.All() {
 		s := &e.Value
 		switch {
-		case s.Session == l.Session && !s.failFast:
+		case s.Session == l.Session:
 			q.drop(e, lost)
 		case another && s.Session != l.Session:
 		case s.failFast:
-			q.drop(e, AsLoss(cause))
+			q.drop(e, AsLoss(0, cause))
 		case s.done == nil && ready && q.o.Down != Keep:
 			q.drop(e, lost)
 		case s.done == nil && ready && keeps != nil:
@@ -308,7 +308,7 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
 	lost := err
 	if dead {
 		l.Fail(err)
-		lost = AsLoss(l.Cause(err))
+		lost = AsLoss(0, l.Cause(err))
 	}
 	q.mu.Lock()
 	defer q.unlock()

@@ -76,16 +76,20 @@ func (w Waiting) Done() <-chan struct{} { return w.e.Value.done }
 // FailFast reports whether the message does not wait for another session.
 func (w Waiting) FailFast() bool { return w.e.Value.failFast }
 
+// Session returns the only session by which the message may go; 0: any.
+func (w Waiting) Session() uint64 { return w.e.Value.Session }
+
 // Outcome returns the fate of the message, the session that tried to write it, 0 if none did, and why
 // it was not written. Call it after Done, or after Withdraw.
 func (w Waiting) Outcome() (f Fate, session uint64, err error) {
 	return w.e.Value.fate, w.e.Value.session, w.e.Value.err
 }
 
-// AsLoss returns the cause of a session's end as the error of a message. It hides a context
-// that has ended, because that was not the message's.
-func AsLoss(cause error) error {
-	if errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
+// AsLoss returns the cause of a session's end as the error of a message, which is ErrSessionLost if the
+// message was for that session only: session is not 0 then. It hides a context that has ended, because
+// that was not the message's.
+func AsLoss(session uint64, cause error) error {
+	if session != 0 || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
 		return Because(ErrSessionLost, cause)
 	}
 	return cause
