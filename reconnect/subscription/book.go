@@ -151,8 +151,12 @@ func (b *book[K]) letMark() {
 	}
 }
 
-// retire notes that a later session is ready, so that only removals go to this one.
+// retire notes that a later session is ready, so that only removals go to this one. If it does not hold
+// all keys yet it never will, and has no mark; the later session has one.
 func (b *book[K]) retire() {
+	if b.owed > 0 {
+		b.mark = nil
+	}
 	for _, e := range b.set.entries {
 		b.leave(e)
 	}

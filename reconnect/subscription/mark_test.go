@@ -122,3 +122,16 @@ func TestTheMarkOfARotationComesAfterTheSeam(t *testing.T) {
 		require.Equal(t, []string{"0s mark 1", "5s seam 1", "5s mark 2"}, s.noted())
 	})
 }
+
+// The answer to the first session is missing, and another session has replaced it before the key is asked for again.
+func TestASessionThatIsReplacedBeforeItHasEverythingHasNoMark(t *testing.T) {
+	lost := func(r venueRequest) venueFault { return venueFault{Ignored: r.ID == "1"} }
+	inBubble(t, &venueOptions{Fault: lost}, func(t *testing.T, s *scene) {
+		s.noteMarks()
+		s.so.Timeout = 2 * time.Second
+		s.ready("a")
+		s.conn.Rotate(1, reconnect.Advice{})
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"5s seam 1", "5s mark 2"}, s.noted())
+	})
+}
