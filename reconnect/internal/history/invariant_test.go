@@ -88,6 +88,18 @@ var Invariants = []Invariant{
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
 	WaitGrows, StableIsEarned, WrittenInOrder, DialsAccept,
+
+	HeldIsAgreed, WantedStays, HeldIsWanted, RemovalHasReason, NoAnswerAsksAgain,
+	InTheBatch, AnswerIsTaken, FewAnswersDue, WaitEnds, AskedAgain,
+	TopicMarkIsSafe, TopicNothingMissing, RemovedIsSilent, EssentialBeforeReady,
+
+	OwnAnswer, QuestionEnds, QuestionError, UnsentNeverArrives, AskedOnce,
+	RepeatableStays, LostAtOnce, RepeatedFirst, LateIsNotRead, InFlightBounded,
+	CallStats, InCallback, LastIsAnswered,
+
+	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, OnceBySession,
+	StoredBeforeSent, NumbersOnce, LedgerBounded, AllIsDelivered, SurvivesCrash,
+	ExactlyOnce, NumbersAfterCrash,
 }
 
 // Violation is an invariant that did not hold.

@@ -159,6 +159,7 @@ var kinds = func() map[string]happening {
 	for _, k := range slices.Concat(allKinds, networkKinds) {
 		byName[k.name] = k
 	}
+	byName["above"] = aboveStep
 	return byName
 }()
 

@@ -74,6 +74,7 @@ type Settings struct {
 	Ending         int  // one of the endings
 	Early          bool // it ends while things go wrong
 	FaultsStay     bool // connections that hang when the faults end go on hanging
+	Above          int  // what is above the Conn
 }
 
 // The readers.
@@ -103,6 +104,7 @@ func Draw(seed uint64) *Plan {
 	}
 	p.drawNetwork()
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
+	p.drawAbove()
 	return p
 }
 

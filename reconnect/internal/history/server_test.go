@@ -96,6 +96,7 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	feeding.Go(func() { w.feed(ctx, s, from, both) })
 	defer feeding.Wait()
 	defer cancel()
+	peer := &peer{w, s.number, ctx, both, &feeding}
 	for {
 		data, err := read()
 		if err == nil && data == "ping" {
@@ -106,6 +107,9 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 				case <-ctx.Done():
 				}
 			})
+			continue
+		}
+		if w.serveAbove(peer, data, err) {
 			continue
 		}
 		w.arrive(s, data, err)
@@ -185,6 +189,9 @@ func (w *world) arrive(s *session, data string, err error) {
 // doubtful reports whether data may be the beginning of a message only.
 func (w *world) doubtful(data string) bool {
 	if data == "ping" || data == "alive" || strings.HasPrefix(data, "login ") {
+		return false
+	}
+	if _, ok := unframed(data); ok {
 		return false
 	}
 	id, rest, _ := strings.Cut(data, " ")

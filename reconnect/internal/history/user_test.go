@@ -48,8 +48,11 @@ func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 			return err
 		}
 		w.mu.Lock()
-		w.of(o.Session).delivered = true
+		w.of(o.Session).delivered = !o.Planned // what is delivered beside another session is held until this one is ready
 		w.mu.Unlock()
+	}
+	if err := w.above.open(o); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	w.of(o.Session).opened = true
@@ -209,6 +212,10 @@ func (w *world) message(m reconnect.Message) {
 	s := w.of(m.Session)
 	s.heard = w.now()
 	data := string(m.Data)
+	if words, ok := unframed(data); ok {
+		w.above.hear(m.Session, words)
+		return
+	}
 	if data == "pong" || data == fmt.Sprint("delivered ", m.Session) {
 		return
 	}
@@ -250,6 +257,7 @@ func (w *world) seam(seam *reconnect.Seam) {
 	w.secrets(seam.Cause)
 	w.check(DroppedAreCounted, seam.Dropped >= 0 && seam.Lost >= 0 && (seam.Dropped > 0 || seam.Lost > 0 || seam.Refetch), "%+v", seam)
 	w.dropped += seam.Dropped
+	defer w.above.seam(seam)
 	if seam.Lost > 0 {
 		w.lost += seam.Lost
 		s := w.of(seam.Session)

@@ -38,6 +38,7 @@ type world struct {
 	server  server
 	gate    *watchedGate // nil: there is none
 	conn    *reconnect.Conn
+	above   above
 	over    chan struct{} // closed when the users are to end
 	users   sync.WaitGroup
 	calmed  atomic.Bool // the faults are over
@@ -65,6 +66,7 @@ func newWorld(p *Plan) *world {
 		result:   Result{Stakes: make(map[Invariant]int), Events: make(map[string]int)},
 		recordOf: newRecord(),
 	}
+	w.above = w.newAbove()
 	return w
 }
 
@@ -113,8 +115,12 @@ func (w *world) run() {
 		}
 		w.calm()
 		w.recover()
+		if !w.hasEnded() {
+			w.above.rest()
+		}
 	}
 	w.end()
+	w.above.over()
 	close(w.over)
 	w.server.Close() // also ends a Close of coder/websocket that waits for the rest of a frame which was cut
 	w.users.Wait()
@@ -351,6 +357,7 @@ func (w *world) options() *reconnect.Options {
 	if s.Pace > 0 {
 		o.Pace = budget.Window{N: s.Pace, Per: time.Second}
 	}
+	w.above.options(o)
 	return o
 }
 
