@@ -145,6 +145,7 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 	defer w.mu.Unlock()
 	q.calls++
 	n.ended = true
+	w.check(InFlightBounded, stats.InFlight <= q.inFlight && stats.Reserved <= q.inFlight, "%+v, and InFlight is %d", stats, q.inFlight)
 	w.secrets(err)
 	w.remark("question %d ends: %s", n.number, how(err))
 	if err == nil {

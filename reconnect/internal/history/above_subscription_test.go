@@ -393,10 +393,10 @@ func (t *topics) seam(seam *reconnect.Seam) {
 
 func (t *topics) rest() {
 	w := t.w
-	w.mu.Lock()
-	w.remark("no change from now on")
-	w.mu.Unlock()
-	if w.set.RotateAfter != 0 { // there are always requests on their way
+	t.add("K3", "K4")
+	w.pause(5*time.Second + time.Millisecond)
+	t.replace(badKey, "K2", "K3") // so that there is something to remove
+	if w.set.RotateAfter != 0 {   // there are always requests on their way
 		return
 	}
 	var missing []string
