@@ -191,7 +191,7 @@ func how(err error) string {
 }
 
 func (q *questions) hear(session uint64, words []string) {
-	q.w.check(LateIsNotRead, words[0] != "ans", "%v by %d", words, session)
+	q.w.check(LateIsNotRead, false, "%v by %d", words, session)
 }
 
 func (q *questions) rest() {
@@ -233,6 +233,7 @@ func (q *questions) finish() {
 	defer w.mu.Unlock()
 	w.check(CallStats, s.InFlight == 0 && s.Asked == s.Answered+s.Lost+s.GivenUp, "%+v", s)
 	w.check(CallStats, s.Asked+s.Refused <= uint64(q.calls), "%+v, of %d", s, q.calls)
+	w.check(LateIsNotRead, true, "") // hear finds a violation
 	for _, n := range q.all {
 		w.check(UnsentNeverArrives, !n.refused || !n.begun, "question %d was refused, and came", n.number)
 	}
