@@ -226,10 +226,10 @@ func (p *peer) subscribe(m message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range m.Keys {
-		if m.Op == "subscribe" {
-			p.keys[k] = 0
-		} else {
+		if m.Op != "subscribe" {
 			delete(p.keys, k)
+		} else if _, there := p.keys[k]; !there { // else it is asked for again, because the answer came late
+			p.keys[k] = 0
 		}
 	}
 }

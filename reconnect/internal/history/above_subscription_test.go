@@ -324,7 +324,7 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 		case a.Err != nil:
 			t.troubled[k], t.rejected[k] = true, w.now()
 		case r.op == subscription.OpSubscribe:
-			t.troubled[k] = false
+			t.troubled[k] = w.set.Late > 0 && t.troubled[k] // the answer of a late peer may not count
 		}
 	}
 	return a, true

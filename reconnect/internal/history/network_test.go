@@ -180,12 +180,15 @@ func (w *world) refused(d *dialer.Error) {
 // flood sends control frames to the client, in bursts, for up to 20 s.
 func (w *world) flood(r *rand.Rand, _ Event) {
 	p := w.pipe(r, "flood")
-	if p == nil || w.set.Framing != 0 || w.set.TLS || w.had(p, "window") { // what is put between two writes would be inside a frame
+	if p == nil || w.set.Framing != 0 || w.set.TLS {
 		return
 	}
 	size, every := r.IntN(126), time.Millisecond+upTo(r, 2*time.Second)
 	for range 1 + r.IntN(10) {
 		for range 1 + r.IntN(100) {
+			if w.had(p, "window") { // what is put between two writes would be inside a frame
+				return
+			}
 			p.Inject(conntest.ToClient, conntest.Frame{Head: conntest.Fin | byte(0x9+r.IntN(2)), Payload: make([]byte, size)}.Bytes())
 		}
 		time.Sleep(every + upTo(r, time.Millisecond))
