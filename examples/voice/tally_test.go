@@ -16,7 +16,7 @@ func TestATallyFindsWhatIsMissingWhatCameTwiceAndThePause(t *testing.T) {
 		for range 6 {
 			f.toService.send()
 		}
-		var complete []bool // after each
+		var complete []bool                      // after each
 		for _, n := range []uint64{2, 1, 2, 5} { // 3, 4 and 6 are missing
 			f.toService.receive(n)
 			complete = append(complete, f.toService.complete())
