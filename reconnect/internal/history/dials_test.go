@@ -19,6 +19,7 @@ type mirror struct {
 	asked    []asked                 // what the policy has said, and the machine has not used yet
 	verdict  backoff.Verdict         // that of the last Classify
 	pending  func(v backoff.Verdict) // reports the last failure, when the verdict on it is known
+	since    time.Time               // when that was
 	did      schedule.Action         // what the last call of Next has said before there was a hook for it
 	which    map[int]int             // the dials under way, by the number of the try
 	cut      map[int]bool            // those that are being cut
@@ -100,10 +101,11 @@ func (p recorded) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
 		return step, ok
 	}
 	m.asked = append(m.asked, asked{h, step, ok})
-	if m.pending != nil {
+	if m.pending != nil && m.since.Equal(time.Now()) { // it is asked because of that failure
 		m.verdict.RetryAfter, m.verdict.NoCredit = h.Verdict.RetryAfter, h.Verdict.NoCredit // advice may have made it longer
 		m.flush()
 	} else {
+		m.flush()
 		m.did = m.dials.Next(time.Now())
 	}
 	if len(m.asked) > 0 {
@@ -203,14 +205,14 @@ func (m *mirror) ended(e reconnect.DialDone) {
 		return
 	}
 	at := time.Now()
-	m.pending = func(v backoff.Verdict) { m.dials.Failed(which, v, at) }
+	m.pending, m.since = func(v backoff.Verdict) { m.dials.Failed(which, v, at) }, at
 }
 
 // lost is called when the judge is asked about the end of a session.
 func (m *mirror) lost(ready time.Duration) {
 	if m.follows() && m.answered {
 		at := time.Now()
-		m.pending = func(v backoff.Verdict) { m.dials.Ended(v, ready, at) }
+		m.pending, m.since = func(v backoff.Verdict) { m.dials.Ended(v, ready, at) }, at
 		m.answered = false
 	}
 }

@@ -29,6 +29,7 @@ type recordOf struct {
 	closing   time.Duration   // when the end began; 0: not yet
 	mayEnd    string          // why the Conn may end by itself
 	notBefore time.Duration   // when the server allows the next dial
+	gated     time.Duration   // until then the gate may hold dials, because one of two beside each other was told to wait
 	checked   time.Duration   // when Check was called last
 	pushes    int             // kicks and the like, which allow more dials
 	meddled   map[uint64]bool // sessions that were ended, or asked to end, on our side

@@ -134,6 +134,9 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	if d, ok := errors.AsType[*dialer.Error](e.Err); ok {
 		w.refused(d)
 		w.notBefore = max(w.notBefore, w.now()+min(d.RetryAfter, backoff.MaxRetryAfter))
+		if w.set.Gate {
+			w.gated = max(w.gated, w.notBefore)
+		}
 	} else if e.Err == nil {
 		w.notBefore = 0 // the server has let us in
 	}

@@ -243,7 +243,7 @@ func (w *world) events() int {
 func (w *world) patience() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return max(0, w.notBefore-w.now())
+	return max(0, w.notBefore-w.now(), w.gated-w.now())
 }
 
 // dialer returns a dialer with a secret in it.
