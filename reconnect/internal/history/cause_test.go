@@ -40,7 +40,15 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 	default:
 		closed, ok := errors.AsType[*conn.CloseError](e.Cause)
 		if strings.HasPrefix(f, "close ") && s.ready && since <= w.set.Lag+time.Millisecond {
-			w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f, "%s: %v", f, e.Cause)
+			w.check(CauseIsTrue, ok && "close "+itoa(closed.Code) == f || w.fullFirst(e, since), "%s: %v", f, e.Cause)
 		}
 	}
+}
+
+// fullFirst reports whether a full inbox may have ended the session before the close frame came, which the server sent
+// since ago. InboxDisconnect ends a session at the message for which there is no room. Messages that the server sent before
+// the close frame come before that frame, and so until the lag of the connection is over.
+func (w *world) fullFirst(e reconnect.SessionDone, since time.Duration) bool {
+	disconnects := w.set.Reader != readPush && reconnect.InboxOverflow(w.set.InboxOverflow) == reconnect.InboxDisconnect
+	return disconnects && since <= w.set.Lag+time.Microsecond && errors.Is(e.Cause, reconnect.ErrInboxFull)
 }

@@ -158,6 +158,11 @@ func TestWhatHasFailedOnce(t *testing.T) {
 				{6, second(3.161838963), "check"}, {23, second(5.577378156), "silence"}, {16, second(7.10969126), "check"},
 			},
 		},
+		"an inbox that was full before the close frame came": {
+			Seed: 1000388, Length: second(26.450522559),
+			Settings: Settings{Reader: readLate, InboxMessages: 3, InboxOverflow: 2, Policy: 1, Tick: 1146370424, Lag: 37242460},
+			Events:   []Event{{30, second(14.909726062), "disconnect"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}
