@@ -95,6 +95,7 @@ type disk struct {
 	records   map[uint64]ledger.Record
 	ever      map[uint64]bool // IDs
 	failUntil time.Duration
+	failedAt  time.Duration // when Apply failed last
 }
 
 func (d *disk) clone() *disk {
@@ -112,6 +113,7 @@ func (d *disk) Apply(c ledger.Change) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.w.now() < d.failUntil {
+		d.failedAt = d.w.now()
 		return errDisk
 	}
 	d.state = c.StoreState
@@ -126,6 +128,14 @@ func (d *disk) Apply(c ledger.Change) error {
 }
 
 var errDisk = errors.New("the disk is full")
+
+// storeFailed reports whether the ledger may have ended a session before a fault at that time, because its store had
+// failed. The session ends "if the change cannot be stored" (ledger.Ledger.Resume), by Conn.Redial. The close handshake
+// of Redial takes time, and a fault meanwhile does not change the cause that Redial was given. The caller holds w.mu.
+func (w *world) storeFailed(cause error, fault time.Duration) bool {
+	p, ok := w.above.(*posts)
+	return ok && errors.Is(cause, errDisk) && p.disk.failedAt > 0 && p.disk.failedAt < fault
+}
 
 func newPosts(w *world) *posts {
 	r := w.plan.stream(actorAboveOptions)

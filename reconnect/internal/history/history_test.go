@@ -163,6 +163,10 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Settings: Settings{Reader: readLate, InboxMessages: 3, InboxOverflow: 2, Policy: 1, Tick: 1146370424, Lag: 37242460},
 			Events:   []Event{{30, second(14.909726062), "disconnect"}},
 		},
+		"a ledger that could not store, and a reset during the close handshake": {
+			Seed: 1017770, Length: second(17.627694506), Settings: Settings{Policy: 1, Tick: time.Second, Lag: 127400441, Above: 3},
+			Events: []Event{{1001, second(2.608152444), "above"}, {1008, second(2.749311079), "above"}, {29, second(3.678914488), "reset"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}
