@@ -84,9 +84,9 @@ func (o *Opening) failed(err error) error {
 
 // Deliver passes a message on to the other layers, and to the reader of the Conn if no layer takes it:
 // a message between a subscription and its answer is part of the stream. It calls OnMessage, or puts a
-// copy of the message into the inbox. In a full inbox it waits for room if the policy is InboxBlock,
-// until the context of OnSession ends. While the session before is still read (see [OverlapHold]) the
-// copy is held instead.
+// copy of the message into the inbox. While the session before is still read (see [OverlapHold]) the
+// copy is held instead. Deliver waits while another session is in OnMessage (see [OverlapMix]), and for
+// room in a full inbox if the policy is InboxBlock, until the context of OnSession ends.
 func (o *Opening) Deliver(m conn.Message) error {
 	if o.over.Load() {
 		return errOver

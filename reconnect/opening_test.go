@@ -239,6 +239,34 @@ func TestTheLimitOnOpeningEndsDeliver(t *testing.T) {
 	})
 }
 
+// Promise 4: the limit on opening also ends the wait for OnMessage, which the session before may be in.
+func TestTheLimitOnOpeningEndsTheWaitForOnMessage(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var took time.Duration
+		o := rotating(reconnect.OverlapMix)
+		o.OpenTimeout = 10 * time.Second
+		o.OnMessage = func(context.Context, reconnect.Message) { time.Sleep(time.Minute) }
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session == 1 {
+				return nil
+			}
+			began := s.now()
+			err := op.Deliver(text("early"))
+			took = s.now() - began
+			return err
+		}
+		c := s.open(&o)
+		old := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		next := s.wantDial()
+		deliver(old, 1, 1)
+		next.accept()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Equal(t, o.OpenTimeout, took)
+	})
+}
+
 func TestOpenTimeoutCanBeSwitchedOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{

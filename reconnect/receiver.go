@@ -70,20 +70,23 @@ func (r *receiver) push(l *served) error {
 		l.Heard()
 		l.Pause(link.Handling)
 		if msg := (Message{Message: m, Session: l.Session}); !r.taken(msg, noLayer) && r.life.o.OnMessage != nil {
-			r.call(l, msg)
+			r.call(context.Background(), l, msg) // has no error
 		}
 		p.Done(m)
 	}
 	return net.ErrClosed
 }
 
-// call calls OnMessage.
-func (r *receiver) call(ctx context.Context, m Message) {
+// call calls OnMessage, unless ctx ends while another session is in OnMessage or OnSeam.
+func (r *receiver) call(ctx context.Context, l *served, m Message) error {
 	if r.turn != nil {
-		r.turn.Acquire(context.Background(), nil) // has no error
+		if err := r.turn.Acquire(ctx, nil); err != nil {
+			return err
+		}
 		defer r.turn.Release()
 	}
-	r.life.o.OnMessage(ctx, m)
+	r.life.o.OnMessage(l, m)
+	return nil
 }
 
 // put gives the reader a message of l, whose data belongs to the receiver. The caller, which reads l,
@@ -92,9 +95,9 @@ func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
 		l.Pause(link.Handling)
-		r.call(l, m)
+		err := r.call(ctx, l, m)
 		l.Resume()
-		return nil
+		return err
 	case r.inbox == nil:
 		return nil
 	}
@@ -111,8 +114,7 @@ func (r *receiver) put(ctx context.Context, l *served, m Message) error {
 func (r *receiver) putAnyway(l *served, m Message) error {
 	switch {
 	case r.life.o.OnMessage != nil:
-		r.call(l, m)
-		return nil
+		return r.call(context.Background(), l, m)
 	case r.inbox == nil:
 		return nil
 	}
