@@ -167,6 +167,14 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Seed: 1017770, Length: second(17.627694506), Settings: Settings{Policy: 1, Tick: time.Second, Lag: 127400441, Above: 3},
 			Events: []Event{{1001, second(2.608152444), "above"}, {1008, second(2.749311079), "above"}, {29, second(3.678914488), "reset"}},
 		},
+		"a next session that waited for the OnMessage of the last one": {
+			Seed: 1011737, Length: second(39.159266388),
+			Settings: Settings{Overlap: 1, OpenTimeout: second(9.404094198), StartSpread: second(1.300263363), LoginFails: 3, Tick: time.Second, Above: aboveSubscription},
+			Events: []Event{
+				{1015, second(0.454739356), "above"}, {34, second(0.526765491), "kill"}, {20, second(4.653506999), "rotate"},
+				{13, second(13.216424959), "slow reader"}, {19, second(14.269607932), "slow reader"},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}

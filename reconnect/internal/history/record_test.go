@@ -61,6 +61,7 @@ type session struct {
 	opened         bool // OnSession has returned nil
 	done           bool
 	seam           bool // the reader got it
+	startedAt      time.Duration
 	readyAt        time.Duration
 	delivered      bool // a message was handed to the reader in OnSession
 	delivering     bool // Deliver was called

@@ -34,7 +34,7 @@ func (w *world) trace() *reconnect.Trace {
 			defer w.mu.Unlock()
 			w.started++
 			w.check(SessionsCount, s.Number == w.started, "session %d after %d", s.Number, w.started-1)
-			w.of(s.Number).started = true
+			w.of(s.Number).started, w.of(s.Number).startedAt = true, w.now()
 		},
 		SessionReady: w.sessionReady,
 		SessionDone:  w.sessionDone,
@@ -163,13 +163,6 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.log("session %d ends: %v, planned %t", e.Session, coarse(e.Reason), e.Planned)
 	w.secrets(e.Cause)
 	s := w.of(e.Session)
-	if !s.ready {
-		limit := w.set.OpenTimeout
-		if limit == 0 {
-			limit = 30 * time.Second
-		}
-		w.check(OpeningIsBounded, e.Uptime <= limit+15*time.Second, "session %d was not ready for %v", e.Session, e.Uptime) // 15 s for callbacks that take long
-	}
 	s.done = true
 	w.check(CancelHarmless, !errors.Is(e.Cause, context.DeadlineExceeded) || !s.ready || w.closing > 0, "session %d ends with %v", e.Session, e.Cause)
 	if errors.Is(e.Cause, reconnect.ErrSilent) {
@@ -188,6 +181,20 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.trueCause(s, e)
 	w.mu.Unlock()
 	w.callback("SessionDone", nil)
+}
+
+// opening checks how long a session was not ready that is lost. It is called by Layer.Lost, and not by SessionDone, because that
+// comes after the seam, and the seam waits while the other session of a rotation is in OnMessage. The caller holds w.mu.
+func (w *world) opening(s *session) {
+	if s.ready {
+		return
+	}
+	limit := w.set.OpenTimeout
+	if limit == 0 {
+		limit = 30 * time.Second
+	}
+	took := w.now() - s.startedAt
+	w.check(OpeningIsBounded, took <= limit+15*time.Second, "session %d was not ready for %v", s.number, took) // 15 s for callbacks that take long
 }
 
 func (w *world) waitStart(e reconnect.WaitStart) {

@@ -445,6 +445,7 @@ func (w *world) layerLost(session uint64, cause error) {
 	defer w.mu.Unlock()
 	w.ended["lost"]++
 	w.secrets(cause)
+	w.opening(w.of(session))
 }
 
 func (w *world) layerEnd(err error) {
