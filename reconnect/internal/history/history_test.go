@@ -167,6 +167,13 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Seed: 1017770, Length: second(17.627694506), Settings: Settings{Policy: 1, Tick: time.Second, Lag: 127400441, Above: 3},
 			Events: []Event{{1001, second(2.608152444), "above"}, {1008, second(2.749311079), "above"}, {29, second(3.678914488), "reset"}},
 		},
+		"a late peer beside rotations": {
+			Seed: 1008415, Length: second(39.130478084), Settings: Settings{Silence: second(4.400853859), LoginTakes: second(0.829837606), Tick: time.Second, Late: 44},
+			Events: []Event{
+				{5, second(7.785905259), "reset"}, {25, second(10.080547254), "refuse"}, {4, second(18.150841332), "disconnect"},
+				{42, second(18.861863849), "refusal"}, {39, second(25.054909539), "rotate when ready"},
+			},
+		},
 		"a next session that waited for the OnMessage of the last one": {
 			Seed: 1011737, Length: second(39.159266388),
 			Settings: Settings{Overlap: 1, OpenTimeout: second(9.404094198), StartSpread: second(1.300263363), LoginFails: 3, Tick: time.Second, Above: aboveSubscription},

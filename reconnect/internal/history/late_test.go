@@ -13,7 +13,9 @@ import (
 // lateness is how late the answers of a peer come that answers late: Late tenths of the limit.
 func (w *world) lateness() time.Duration { return w.silence() / 10 * time.Duration(w.set.Late) }
 
-// answerLate lets the server answer late, and say nothing else, for 60 times the limit. There are no other faults.
+// answerLate lets the server answer late, and say nothing else, for 60 times the limit. There are no other faults, and
+// no rotations, as with RotateAfter: a session that is replaced ends within Drain anyway, and two sessions live at a time, so that
+// the second has its limit before the first has ended as silent.
 func (w *world) answerLate() {
 	w.calm()
 	w.calmed.Store(false) // connections that hang are dead by the end of this pause
@@ -28,7 +30,7 @@ func (w *world) answerLate() {
 	}
 	w.oneByOne("late", (*conntest.Pipe).Reset)
 	w.mu.Lock()
-	w.late, w.row = w.lateness(), 0
+	w.late, w.row, w.rotateNext = w.lateness(), 0, 0
 	w.silentUntil = w.now() + 60*w.silence() + time.Second // not at the instant at which this is over
 	w.log("answers are %v late", w.late)
 	w.mu.Unlock()
