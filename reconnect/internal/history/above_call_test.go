@@ -56,6 +56,8 @@ type question struct {
 	asked      time.Duration
 	begun      bool     // the server got a part of it
 	arrivals   []uint64 // the sessions by which it came
+	crossed    uint64   // the session whose answer came before the question was there; 0: none
+	crossedAt  time.Duration
 	ended      bool
 	refused    bool // it was not admitted
 }
@@ -153,7 +155,11 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 		mine := ok && len(words) == 3 && words[1] == n.id && atoi(words[2]) == n.number
 		// Beyond InFlight an id that was given up is free again, and so its answer looks like the new one.
 		forgotten := n.reused && stats.Forgotten > 0
-		w.check(OwnAnswer, forgotten || mine && slices.Contains(n.arrivals, m.Session), "question %d, which came by %v: %q of %d", n.number, n.arrivals, m.Data, m.Session)
+		own := slices.Contains(n.arrivals, m.Session)
+		if !own && q.goesAgain(n) {
+			n.crossed, n.crossedAt, own = m.Session, w.now(), true
+		}
+		w.check(OwnAnswer, forgotten || mine && own, "question %d, which came by %v: %q of %d", n.number, n.arrivals, m.Data, m.Session)
 		return
 	}
 	lost, isLost := errors.AsType[*call.LostError](err)
@@ -174,6 +180,17 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 			w.check(LostAtOnce, ended && at == w.now(), "question %d of session %d, which has ended: %t, at %v: %v", n.number, lost.Session, ended, at, err)
 		}
 	}
+}
+
+// goesAgain reports whether a question may be on its way by a session after the one by which it came. A question ends with the first
+// message that has its id, from the session that sent the question: so also with an answer that serve has sent before the question
+// was there. Then finish checks that the question was on its way. The caller holds w.mu.
+func (q *questions) goesAgain(n *question) bool {
+	if !n.repeatable || len(n.arrivals) == 0 {
+		return false
+	}
+	_, ended := q.lostAt[n.arrivals[len(n.arrivals)-1]]
+	return ended
 }
 
 // closedOrMay reports whether the Conn may have ended. The caller holds w.mu.
@@ -236,6 +253,13 @@ func (q *questions) finish() {
 	w.check(LateIsNotRead, true, "") // hear finds a violation
 	for _, n := range q.all {
 		w.check(UnsentNeverArrives, !n.refused || !n.begun, "question %d was refused, and came", n.number)
+		if n.crossed == 0 {
+			continue
+		}
+		// A connection that is lost soon, or has a fault, need not bring the question.
+		faults := w.piped(w.of(n.crossed).pipe).faults
+		sound := q.lostAt[n.crossed] > n.crossedAt+w.set.Lag+time.Second && !slices.ContainsFunc(faults, func(f fault) bool { return f.at <= n.crossedAt+w.set.Lag })
+		w.check(OwnAnswer, !sound || slices.Contains(n.arrivals, n.crossed), "question %d, which came by %v, took the answer of %d", n.number, n.arrivals, n.crossed)
 	}
 }
 

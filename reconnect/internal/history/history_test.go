@@ -167,6 +167,15 @@ func TestWhatHasFailedOnce(t *testing.T) {
 			Seed: 1017770, Length: second(17.627694506), Settings: Settings{Policy: 1, Tick: time.Second, Lag: 127400441, Above: 3},
 			Events: []Event{{1001, second(2.608152444), "above"}, {1008, second(2.749311079), "above"}, {29, second(3.678914488), "reset"}},
 		},
+		"an answer that crossed its question": {
+			Seed: 1007530, Length: second(30.330038736),
+			Settings: Settings{Framing: 2, ProbeByMessage: true, Policy: 2, LoginFails: 5, Tick: time.Second, Lag: second(0.577482156), Above: aboveCall},
+			Events: []Event{
+				{1000, second(0.162262122), "above"}, {0, second(1.948698947), "cut now"}, {1018, second(3.241426226), "above"},
+				{1006, second(3.279623847), "above"}, {1012, second(5.854182593), "above"}, {1007, second(6.461261605), "above"},
+				{13, second(7.798595097), "slow reader"}, {21, second(7.97498853), "rotate"}, {1005, second(14.080128402), "above"},
+			},
+		},
 		"a late peer beside rotations": {
 			Seed: 1008415, Length: second(39.130478084), Settings: Settings{Silence: second(4.400853859), LoginTakes: second(0.829837606), Tick: time.Second, Late: 44},
 			Events: []Event{
