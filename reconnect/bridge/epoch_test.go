@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/bridge"
 )
 
 func TestANewEpochWithoutASnapshotIsFetchedFromItsBeginning(t *testing.T) {
@@ -12,6 +15,17 @@ func TestANewEpochWithoutASnapshotIsFetchedFromItsBeginning(t *testing.T) {
 	withStore(t, p, &options{}, func(s *scene) {
 		s.send(item{Key: "a", Epoch: "y", Last: 3})
 		s.want("a: stale 1-@y", "a: lost 6-", "a: past 1@y", "a: past 2@y", "a: live 3@y", "a: healed 3@y")
+	})
+}
+
+// A zero Cursor takes the epoch of the first number, also if the numbers before that are lost.
+func TestALossFromTheBeginningIsOneLoss(t *testing.T) {
+	p := &store{epoch: "y", from: 5, last: 7}
+	withStore(t, p, &options{}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{}))
+		s.send(item{Key: "b", Epoch: "y", Last: 8})
+		s.send(item{Key: "b", Epoch: "y", Last: 9})
+		s.want("b: stale 1-", "b: lost 1-7@y", "b: live 8@y", "b: healed 8@y", "b: live 9@y")
 	})
 }
 

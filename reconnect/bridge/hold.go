@@ -59,6 +59,9 @@ func (h *hold[K, T]) pop() heldItem[K, T] {
 // hold holds an item, and reports whether it is there now and was not before. A live item that
 // finds no room takes the room of older items of its stream.
 func (b *Bridge[K, T]) hold(s *stream[K, T], n heldItem[K, T]) bool {
+	if n.item.Last > 0 {
+		s.epoch = n.item.Epoch
+	}
 	live := n.session > 0
 	for live && b.full(n.size) && len(s.hold.list) > 0 {
 		b.dropped(s, b.pop(s))

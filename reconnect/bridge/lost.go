@@ -25,7 +25,7 @@ func (b *Bridge[K, T]) lose(s *stream[K, T]) {
 	if first == 0 && s.head <= s.cursor.Offset {
 		return // the next live item tells what is missing
 	}
-	if s.apart || !s.known {
+	if s.apart || !s.known || s.cursor == (Cursor{}) {
 		s.cursor, s.known, s.apart = Cursor{Epoch: s.epoch}, true, false
 		lost.Epoch = s.epoch
 	}

@@ -20,7 +20,7 @@ type stream[K comparable, T any] struct {
 	hopeless error  // nothing can mend that, so that what is missing is lost; nil: something can
 
 	hold  hold[K, T]
-	epoch string // of what is held, if it is apart
+	epoch string // of what is held
 	apart bool   // what is held does not follow the cursor: another epoch, or there is no cursor
 	head  uint64 // the highest number that a live message had, in the epoch of what is held
 
