@@ -29,6 +29,18 @@ func TestALossFromTheBeginningIsOneLoss(t *testing.T) {
 	})
 }
 
+// What is held when a zero Cursor takes its epoch may be of another one, which the server has left since.
+func TestWhatIsHeldOfTheLastEpochDoesNotCountInTheNext(t *testing.T) {
+	p := &store{epoch: "y", last: 2, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{}))
+		s.send(item{Key: "b", Epoch: "x", Last: 22})
+		time.Sleep(time.Minute)
+		s.send(item{Key: "b", Epoch: "y", Last: 3})
+		s.want("b: stale 1-", "b: past 1@y", "b: past 2@y", "b: healed 2@y", "b: live 3@y")
+	})
+}
+
 // While one session replaces another, messages of the old one may come late.
 func TestALateMessageOfTheLastEpochIsDropped(t *testing.T) {
 	withStore(t, &store{epoch: "y"}, &options{}, func(s *scene) {

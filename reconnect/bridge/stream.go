@@ -213,6 +213,10 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 
 // take gives an item that is due to the reader, and moves the cursor over it.
 func (b *Bridge[K, T]) take(s *stream[K, T], n heldItem[K, T]) {
+	if s.cursor == (Cursor{}) && n.item.Epoch != s.epoch { // what is held is of an epoch that is over
+		b.drop(s)
+		s.head = 0
+	}
 	s.cursor = Cursor{n.item.Epoch, n.item.Last}
 	s.pages = 0
 	b.give(s, n)
