@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
 )
 
@@ -18,7 +19,9 @@ const (
 	aboveSubscription
 	aboveCall
 	aboveLedger
-	aboves
+	aboves      // of those before, which have one draw
+	aboveBridge = aboves
+	aboveDrain  = aboves + 1
 )
 
 // above is what a history has above its Conn: its user, and its part of the server. Its messages begin
@@ -27,6 +30,7 @@ type above interface {
 	options(o *reconnect.Options)        // adds layers to the options of the Conn
 	open(o *reconnect.Opening) error     // is called at the end of OnSession
 	step(r *rand.Rand, e Event)          // does something that a user may do
+	admit(p *peer)                       // is called with each connection that has logged in
 	serve(p *peer, words []string)       // is called with each message that reaches the server
 	cut(words []string)                  // is called with a message of which the server got a part
 	hear(session uint64, words []string) // is called with each message that reaches the reader; the caller holds w.mu
@@ -42,6 +46,7 @@ type nothing struct{}
 func (nothing) options(*reconnect.Options)    {}
 func (nothing) open(*reconnect.Opening) error { return nil }
 func (nothing) step(*rand.Rand, Event)        {}
+func (nothing) admit(*peer)                   {}
 func (nothing) serve(*peer, []string)         {}
 func (nothing) cut([]string)                  {}
 func (nothing) hear(uint64, []string)         {}
@@ -58,6 +63,10 @@ func (w *world) newAbove() above {
 		return newQuestions(w)
 	case aboveLedger:
 		return newPosts(w)
+	case aboveBridge:
+		return newStreams(w)
+	case aboveDrain:
+		return newFleet(w)
 	}
 	return nothing{}
 }
@@ -66,8 +75,9 @@ func (w *world) newAbove() above {
 const (
 	actorAbove        = 1 << 20 // draws the part of the plan
 	actorAboveOptions = actorAbove + 1
-	actorAboveAnswer  = 1 << 21 // and the number of the request
-	aboveIndex        = 1000    // of the first event
+	actorAboveMore    = actorAbove + 2 // draws a Bridge or a Group for a plan that would have nothing
+	actorAboveAnswer  = 1 << 21        // and the number of the request
+	aboveIndex        = 1000           // of the first event
 )
 
 // drawAbove draws what is above the Conn, and what its user does, from a stream of its own: the rest of a plan does not depend
@@ -75,6 +85,9 @@ const (
 func (p *Plan) drawAbove() {
 	r := p.stream(actorAbove)
 	if p.Settings.Above = max(aboveNothing, r.IntN(2*aboves-1)-aboves+1); p.Settings.Above == aboveNothing {
+		p.Settings.Above = []int{aboveNothing, aboveNothing, aboveBridge, aboveDrain}[p.stream(actorAboveMore).IntN(4)]
+	}
+	if p.Settings = p.Settings.possible(); p.Settings.Above == aboveNothing {
 		return
 	}
 	for i := range 5 + r.IntN(20) {
@@ -114,9 +127,11 @@ func (w *world) serveAbove(p *peer, data string, err error) bool {
 type peer struct {
 	w       *world
 	session uint64
+	pipe    *conntest.Pipe
 	ctx     context.Context
 	say     func(string) error
-	work    *sync.WaitGroup // for goroutines that end with ctx
+	end     func(code int, reason string) error // closes the connection
+	work    *sync.WaitGroup                     // for goroutines that end with ctx
 }
 
 // later says something after a while.

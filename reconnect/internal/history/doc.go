@@ -6,8 +6,8 @@
 // virtual time, with the real library, the real coder/websocket or framed TCP, and a network in
 // memory. Each invariant is checked during the run and at its end.
 //
-// In about half of the plans there is something above the Conn: a subscription.Set, a call.Client, or a
-// ledger.Ledger with a store. Each has its part of the server, and invariants of its own.
+// In most plans there is something above the Conn: a subscription.Set, a call.Client, a ledger.Ledger with a
+// store, a bridge.Bridge that reads, or drain.Groups at the server. Each has its part of the server, and invariants of its own.
 //
 // The same plan gives the same trace. So a failure can be run again, and a plan that fails is
 // made smaller: events and options that the failure does not need are left out.

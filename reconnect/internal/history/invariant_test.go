@@ -100,6 +100,14 @@ var Invariants = []Invariant{
 	OneOutcome, AckedIsThere, InOrderOfAdd, NotAfterAck, OnceBySession,
 	StoredBeforeSent, NumbersOnce, LedgerBounded, AllIsDelivered, SurvivesCrash,
 	ExactlyOnce, NumbersAfterCrash,
+
+	ItemOnce, ItemInPlace, ItemIsTrue, StaleAfterSeam, StaleThenHealed,
+	HealedIsComplete, LossHasReason, HoldBounded, FetchesBounded, FetchesEnd,
+	OthersPass, OneRange, StreamsComplete,
+
+	ClosedOnce, NotBeforeTold, LeadIsQuiet, ClosedInWindow, OneInASlot,
+	AllHaveGone, ReturnsAtOnce, HurriedAtOnce, HurryIsShort, ClosersBounded,
+	AgeKept, RefusedInWindow, ReadyIsTrue, DrainStats,
 }
 
 // Violation is an invariant that did not hold.

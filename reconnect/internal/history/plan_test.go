@@ -259,6 +259,9 @@ func (s Settings) possible() Settings {
 	if !s.Gate {
 		s.Permits, s.Rivals = 0, 0
 	}
+	if s.Above == aboveBridge && (s.Reader == readPush || s.InboxOverflow == 3) { // a Bridge reads
+		s.Above = aboveNothing
+	}
 	if s.Tick == 0 {
 		s.Tick = time.Second
 	}

@@ -51,9 +51,12 @@ func (w *world) eventAt(n int) time.Duration {
 	return time.Duration(in)*tick + time.Duration(n-in)*5*time.Second + salt
 }
 
-// events returns how many events of the feed have happened.
-func (w *world) happened() int {
-	n, at := 0, w.now()
+// happened returns how many events of the feed have happened.
+func (w *world) happened() int { return w.happenedBy(w.now()) }
+
+// happenedBy returns how many events of the feed happen until a time.
+func (w *world) happenedBy(at time.Duration) int {
+	n := 0
 	if in := int(w.plan.Length / w.set.Tick); w.eventAt(in) <= at {
 		n = in + int((at-w.eventAt(in))/(5*time.Second))
 	} else {
@@ -74,8 +77,8 @@ func text(session uint64, i, n int) string {
 }
 
 // serve serves one connection: read returns the next message, or a part of one with an error, and
-// say writes one.
-func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string, error), say func(string) error) {
+// say writes one; end closes the connection.
+func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string, error), say func(string) error, end func(int, string) error) {
 	login, err := read()
 	if err != nil {
 		return
@@ -96,7 +99,8 @@ func (w *world) serve(ctx context.Context, p *conntest.Pipe, read func() (string
 	feeding.Go(func() { w.feed(ctx, s, from, both) })
 	defer feeding.Wait()
 	defer cancel()
-	peer := &peer{w, s.number, ctx, both, &feeding}
+	peer := &peer{w, s.number, p, ctx, both, end, &feeding}
+	w.above.admit(peer)
 	for {
 		data, err := read()
 		if err == nil && data == "ping" {
@@ -220,7 +224,7 @@ func (w *world) serveWS(ctx context.Context, c *websocket.Conn, _ *http.Request)
 			}
 		}
 		return string(data), err
-	}, func(data string) error { return c.Write(ctx, websocket.MessageText, []byte(data)) })
+	}, func(data string) error { return c.Write(ctx, websocket.MessageText, []byte(data)) }, func(code int, reason string) error { return c.Close(websocket.StatusCode(code), reason) })
 }
 
 // framedServer serves framed TCP.
@@ -292,7 +296,7 @@ func (s *framedServer) serve(ctx context.Context, nc net.Conn) {
 		}
 		_, err := nc.Write(frame)
 		return err
-	})
+	}, func(int, string) error { return nc.Close() })
 }
 
 // read returns the next message, or as much of it as came.

@@ -117,6 +117,10 @@ func (w *world) read() {
 			time.Sleep(time.Second + upTo(r, time.Millisecond))
 		}
 	}
+	if b, ok := w.above.(*streams); ok {
+		b.read(r)
+		return
+	}
 	if w.set.Reader == readMessages {
 		w.readMessages(r)
 		return
