@@ -264,9 +264,12 @@ func (w *world) seam(seam *reconnect.Seam) {
 	defer w.above.seam(seam)
 	if seam.Lost > 0 {
 		w.lost += seam.Lost
-		s := w.of(seam.Session)
-		w.check(OneSeam, !s.seam, "a second seam of session %d", seam.Session)
-		s.seam = true
+		// A seam that stands for several names the last, which may live on beside the session that ended.
+		if joined := seam.Dropped > 0; !joined || !w.mixes() {
+			s := w.of(seam.Session)
+			w.check(OneSeam, !s.seam, "a second seam of session %d", seam.Session)
+			s.seam = true
+		}
 		if !w.mixes() { // there a next session that was lost while it opened has its seam before the old one
 			w.check(OneSeam, seam.Session > w.seamAfter, "a seam of session %d after one of %d", seam.Session, w.seamAfter)
 			least, most := w.seamsDue(w.seamAfter, seam.Session)
