@@ -30,9 +30,9 @@ func run(t *testing.T, o ratelimit.Options) *ratelimit.Result {
 	return y
 }
 
-// Clients in step: with each try one window's worth of them succeeds. So of N = 1000 and
-// 100 in a window the last succeeds with the tenth try, and there are 1000 + 900 + ... + 100
-// calls, whatever the pauses are.
+// 1000 clients call at the same instants, and a window allows 100 calls. So 100 clients succeed with
+// each try, the last of them with the tenth. There are 1000 + 900 + ... + 100 calls, however long the
+// clients wait between two tries.
 func TestClientsInStepAreServedByTheWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy backoff.Policy
@@ -54,15 +54,17 @@ func TestABookedTimeCostsOneCallInVain(t *testing.T) {
 	o := ratelimit.Options{Policy: &classic.Fixed{}, Heed: ratelimit.HeedLonger, Limit: ratelimit.Limit{Tell: ratelimit.TellBooked}}
 	y := run(t, o)
 	require.Equal(t, 900, y.Vain)
-	require.Equal(t, 9*time.Second, y.After(1), "which is the ideal")
+	require.Equal(t, 9*time.Second, y.After(1), "the ideal time")
 	ideal, err := o.Limit.Ideal(1000)
 	require.NoError(t, err)
 	require.Equal(t, y.After(1), ideal)
 	o.Heed = ratelimit.HeedNot
-	require.Equal(t, 4500, run(t, o).Vain, "a client that does not listen is told in vain")
+	require.Equal(t, 4500, run(t, o).Vain, "a client that does not heed Retry-After gains nothing")
 }
 
-// A time that is told to all brings them in step; the library adds a jittered wait.
+// If the server tells all clients the same Retry-After, a client that waits exactly so long comes back
+// together with the others. A client of the library adds a random wait, so that the clients come back
+// one after another.
 func TestWhatIsToldToAllNeedsJitter(t *testing.T) {
 	o := ratelimit.Options{Policy: &classic.Fixed{}, Heed: ratelimit.HeedLonger, Limit: ratelimit.Limit{Tell: ratelimit.TellSame}, Seed: 1}
 	alike := run(t, o)
@@ -91,7 +93,7 @@ func TestABucketAllowsABurstAndThenTheRate(t *testing.T) {
 	require.Equal(t, 0, allowed(99*time.Millisecond))
 	require.Equal(t, 1, allowed(100*time.Millisecond))
 	require.Equal(t, 2, allowed(300*time.Millisecond))
-	require.Equal(t, 3, allowed(time.Hour), "it holds no more")
+	require.Equal(t, 3, allowed(time.Hour), "the bucket holds no more than 3")
 	ideal, err := l.Ideal(103)
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Second, ideal)
@@ -109,7 +111,7 @@ func TestABucketBooksOneTimeAfterAnother(t *testing.T) {
 	}
 }
 
-// answered is a refusal, as a program of a user reads it.
+// answered is the error that a user's program makes of a response with status 429.
 type answered struct {
 	code  int
 	after time.Duration
@@ -119,7 +121,8 @@ func (a answered) Error() string                     { return http.StatusText(a.
 func (a answered) StatusCode() int                   { return a.code }
 func (a answered) RetryAfter() (time.Duration, bool) { return a.after, a.after > 0 }
 
-// Real Retriers in virtual time that read real answers agree with the model.
+// Real clients, each with a retry.Loop, call a real HTTP handler in virtual time. They need about as much
+// time and as many calls as the model says.
 func TestRealRetriersAgreeWithTheModel(t *testing.T) {
 	for _, tell := range []ratelimit.Tell{ratelimit.TellNothing, ratelimit.TellSame, ratelimit.TellBooked} {
 		o := ratelimit.Options{Clients: 400, Limit: ratelimit.Limit{Rate: 20, Tell: tell}, Seed: 1}
