@@ -15,16 +15,17 @@ import (
 	"github.com/redial-go/redial/conn"
 )
 
-// conditions are what the two sides have agreed on, and what the client checks.
+// conditions are what client and server have agreed on in the handshake, and whether the client checks UTF-8.
 type conditions struct {
-	compressed, takeover bool // permessage-deflate; its messages refer to those before them
-	checkUTF8            bool
+	compressed bool // messages are compressed with permessage-deflate
+	takeover   bool // a compressed message may refer to the messages before it ("context takeover")
+	checkUTF8  bool
 }
 
 // limit is the largest message that a client reads.
 const limit = 4096
 
-// reading is what a client has made of a stream.
+// reading is what a client has read from a stream, and how its connection ended.
 type reading struct {
 	messages, pongs []string
 	ending
@@ -38,8 +39,8 @@ func (r reading) String() string {
 // ending is how a connection ends.
 type ending struct {
 	class string // closed, refused, too big, gone, panic
-	code  int    // of the peer's close frame, if that has closed it
-	said  int    // the code of our close frame; 0: without a code; none: without a frame
+	code  int    // the code of the server's close frame, if class is "closed"
+	said  int    // the code of the client's close frame; 0: the frame had no code; none: the client sent no frame
 }
 
 const none = -1
@@ -55,7 +56,8 @@ func (e ending) String() string {
 	return e.class + ", " + answer
 }
 
-// clients are who reads. A client that has no context takeover agrees to none.
+// clients are the WebSocket clients that the test compares. The client gorilla does not support context
+// takeover, so it does not read the streams that use it: see differs.
 var clients = []struct {
 	name string
 	read func(s *script) reading
@@ -65,7 +67,7 @@ var clients = []struct {
 
 const ours = "conn.WebSocket"
 
-// readAll makes a reading of what next returns until it fails or panics.
+// readAll calls next until it fails or panics, and returns the messages. The function end says what the error means.
 func readAll(s *script, next func() (kind int, data []byte, err error), end func(error) ending) (r reading) {
 	defer func() {
 		r.pongs, r.said = s.said()
@@ -85,7 +87,7 @@ func readAll(s *script, next func() (kind int, data []byte, err error), end func
 
 func message(kind int, data []byte) string { return fmt.Sprintf("%d %s", kind, data) }
 
-// gone reports whether err says that the peer has hung up.
+// gone reports whether err means that the server has closed the TCP connection.
 func gone(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 func (c conditions) mode() coder.CompressionMode {
@@ -165,7 +167,7 @@ func readCoder(s *script) reading {
 		}
 		return ending{class: "refused"}
 	})
-	if r.class != "panic" { // with its locks held, CloseNow would wait for 15 s
+	if r.class != "panic" { // after a panic the locks of c are held, and CloseNow would wait for 15 s
 		c.CloseNow()
 	}
 	return r
@@ -223,7 +225,7 @@ func readGWS(s *script) (r reading) {
 		return 0, nil, r.why
 	}, gwsEnding)
 	r.ending, r.pongs, r.why = ends.ending, ends.pongs, ends.why
-	if r.class == "closed" && (r.said == 1002 || r.said == 1007) { // OnClose gets the close frame that was refused
+	if r.class == "closed" && (r.said == 1002 || r.said == 1007) { // gws has refused a close frame, and passes that frame to OnClose
 		r.ending = ending{class: "refused", said: r.said}
 	}
 	return r
@@ -232,7 +234,7 @@ func readGWS(s *script) (r reading) {
 func gwsEnding(err error) ending {
 	var closed *gws.CloseError
 	switch {
-	case errors.As(err, &closed) && closed.Code == 0: // its word for no code
+	case errors.As(err, &closed) && closed.Code == 0: // gws says 0 for a close frame without a code
 		return ending{class: "closed", code: 1005}
 	case errors.As(err, &closed):
 		return ending{class: "closed", code: int(closed.Code)}

@@ -22,7 +22,7 @@ const (
 	maxControl = 125
 )
 
-// rule is what a stream may break, or what else decides how a client ends.
+// rule names what ends the reading of a stream: a rule of the protocol that the stream breaks, a close frame, or the end of the bytes.
 type rule string
 
 const (
@@ -58,7 +58,7 @@ const (
 	ruleCutDeflate rule = "an end inside a compressed message"
 )
 
-// rules are all.
+// rules are all the rules, in the order of the report.
 var rules = []rule{ruleMasked, ruleRSV, ruleRSV23, ruleRSV1Late, ruleOpcode, ruleControl, ruleFragmented, ruleNothing, ruleNewMessage, ruleLong,
 	ruleLongOfPing, ruleHuge, ruleTooBig, ruleBigWire, ruleNeverFits, ruleBigInflate, ruleText, ruleDeflate, ruleNoPayload, ruleFinalBlock,
 	ruleClosed, ruleCode1014, ruleCode, ruleOneByte, ruleReason, ruleCloseIn, ruleEnd, ruleCut, ruleCutBetween, ruleCutDeflate}
@@ -66,25 +66,26 @@ var rules = []rule{ruleMasked, ruleRSV, ruleRSV23, ruleRSV1Late, ruleOpcode, rul
 // verdict is what must become of a stream.
 type verdict struct {
 	messages, pongs []string
-	ends            []ending // one of these
-	by              []rule   // why it ends
-	early           bool     // a client that inflates what it has may have ended before the last pings
+	ends            []ending // the connection must end in one of these ways
+	by              []rule   // the rules that end it
+	early           bool     // a client that decompresses a message before all of it has come may have ended before the last pings
 }
 
 func (v verdict) String() string {
 	return fmt.Sprintf("%d messages, %d pongs, then one of %v, for %q", len(v.messages), len(v.pongs), v.ends, v.by)
 }
 
-// judge is a strict reader of a whole stream, for a client that ignores some of the rules.
+// judge reads a whole stream as the RFCs say, except that it ignores the rules that a client ignores.
 type judge struct {
 	conditions
 	ignores func(rule) bool
 	verdict
 
-	inside, deflated bool   // a message is under way; it is compressed
-	kind             int    // of that message
-	payload          []byte // of that message
-	window           []byte // what a compressed message may refer to
+	inside   bool   // the first frame of a message has come, and its last frame has not
+	deflated bool   // that message is compressed
+	kind     int    // the opcode of that message
+	payload  []byte // what has come of that message
+	window   []byte // the messages that a compressed message may refer to, decompressed
 }
 
 // head is the header of a frame.
@@ -92,10 +93,10 @@ type head struct {
 	fin, masked  bool
 	rsv1, rsv23  bool
 	op           int
-	size         int    // of the header, with the key
-	length       uint64 // of the payload
-	code         byte   // the length in 7 bits
-	known, whole bool   // the length is there; the frame is
+	size         int    // the bytes of the header, mask key included
+	length       uint64 // the bytes of the payload
+	code         byte   // the 7 bits of the second byte that hold a short length, or 126 or 127
+	known, whole bool   // known: all bytes of the length have come; whole: the whole frame has come
 }
 
 func parseHead(b []byte) (h head) {
@@ -145,21 +146,21 @@ func (j *judge) run(b []byte) verdict {
 	return j.verdict
 }
 
-// end ends the verdict by a rule.
+// end adds a rule that ends the connection, and the ways in which the connection may then end.
 func (j *judge) end(by rule, ends ...ending) {
 	j.by, j.ends = append(j.by, by), append(j.ends, ends...)
 }
 
 func (j *judge) refused(by rule, code int) { j.end(by, ending{class: "refused", said: code}) }
 
-// cut ends it inside a message, with what has come of the payload of a data frame.
+// cut adds that the bytes end inside a message or a frame. If it is a data frame, payload is the part of its payload that has come.
 func (j *judge) cut(payload []byte) {
 	j.gone(len(payload))
 	j.payload = append(j.payload, payload...)
 	j.inflateEarly()
 }
 
-// gone adds the end by a peer that hangs up inside a message or a frame, of whose payload so much came.
+// gone adds that the server hangs up inside a message or a frame, after that many bytes of the frame's payload.
 func (j *judge) gone(came int) {
 	by := ruleCut
 	switch {
@@ -171,7 +172,8 @@ func (j *judge) gone(came int) {
 	j.end(by, ending{class: "gone", said: none})
 }
 
-// inflateEarly adds the ends that a client which inflates what it has so far may have found before.
+// inflateEarly is called when the verdict ends inside a compressed message. A client may decompress a message
+// before all of it has come, and so find an error earlier. inflateEarly adds these ends.
 func (j *judge) inflateEarly() {
 	if !j.inside || !j.deflated {
 		return
@@ -179,7 +181,9 @@ func (j *judge) inflateEarly() {
 	j.early = true
 	out, err := inflatePart(j.payload, j.window)
 	if len(out) > limit && !j.ignores(ruleBigInflate) {
-		for _, e := range j.ends { // flate reads ahead: the peer may have been told of what comes behind already
+		// flate reads ahead, so a client may come to a later error of the stream, and send the close code for
+		// that error, before it finds that the message is too big.
+		for _, e := range j.ends {
 			j.ends = append(j.ends, ending{class: "too big", said: e.said})
 		}
 		j.end(ruleBigInflate, ending{class: "too big", said: 1009})
@@ -192,8 +196,9 @@ func (j *judge) inflateEarly() {
 	}
 }
 
-// header ends the verdict if the header of a frame breaks rules. A client may refuse it for any of
-// them. If not all of the frame is there, but what came of the payload, a client may also wait for it.
+// header ends the verdict if the header of a frame breaks rules. A client may refuse the frame for any of
+// these rules. If the frame is not whole, a client may also wait for the rest of it, and find that the server
+// has hung up; came is then the number of payload bytes that have come.
 func (j *judge) header(h head, came int) {
 	control := h.op >= opClose
 	breaks := func(by rule, broken bool) {
@@ -235,17 +240,17 @@ func (j *judge) header(h head, came int) {
 	}
 	j.inflateEarly()
 	if !h.whole {
-		if !control && !j.inside { // who believes a length that is too large begins the message
+		if !control && !j.inside { // a client that does not check the header has begun to read the message
 			j.begin(h)
 		}
 		j.gone(came)
 	}
 }
 
-// frame takes a whole frame.
+// frame reads a whole frame.
 func (j *judge) frame(h head, b []byte) {
 	payload := b[h.size:]
-	if h.masked && h.op >= opClose { // of a client that lets masks pass: see the table
+	if h.masked && h.op >= opClose { // the judge comes here only for a client that accepts masked frames: see the table
 		payload = slices.Clone(payload)
 		for i := range payload {
 			payload[i] ^= b[h.size-4+i%4]
@@ -265,14 +270,14 @@ func (j *judge) frame(h head, b []byte) {
 	}
 }
 
-// begin begins a message, unless the data frame continues one.
+// begin begins a message, unless the frame is a continuation.
 func (j *judge) begin(h head) {
 	if h.op != opContinuation {
 		j.inside, j.deflated, j.kind, j.payload = true, h.rsv1 && j.compressed, h.op, nil
 	}
 }
 
-// close takes a close frame.
+// close reads the payload of a close frame.
 func (j *judge) close(payload []byte) {
 	if j.inside && j.deflated {
 		j.by = append(j.by, ruleCloseIn)
@@ -308,7 +313,7 @@ func (j *judge) close(payload []byte) {
 	}
 }
 
-// message takes a whole message.
+// message ends a message whose last frame has come.
 func (j *judge) message() {
 	said := j.payload
 	if j.deflated {
@@ -332,9 +337,10 @@ func (j *judge) message() {
 	}
 }
 
-// inflate returns what a compressed message says, and which rule it breaks. The sender has left out
-// the length of the last block, an empty one. So a mark behind that block comes out behind the
-// message if all is well, and only then.
+// inflate returns the decompressed message, and the rule that it breaks, or "". A sender ends a compressed
+// message with an empty block, and leaves out the last four bytes of that block (RFC 7692, section 7.2.1).
+// inflate adds these four bytes, and a block with a mark. The message is sound only if the mark comes out
+// directly behind it.
 func inflate(payload, window []byte) (out []byte, broken rule) {
 	if len(payload) == 0 {
 		return nil, ruleNoPayload
@@ -349,7 +355,7 @@ func inflate(payload, window []byte) (out []byte, broken rule) {
 	switch {
 	case len(all) == most:
 		return out, ""
-	case err == nil && string(all) == string(out): // the block behind the message was the last
+	case err == nil && string(all) == string(out): // the mark did not come out: the message has a final block
 		return out, ruleFinalBlock
 	case err != nil || string(all) != string(out)+mark:
 		return out, ruleDeflate
@@ -357,12 +363,12 @@ func inflate(payload, window []byte) (out []byte, broken rule) {
 	return out, ""
 }
 
-const most = 20 * limit // bytes that are inflated
+const most = 20 * limit // decompression stops after so many bytes
 
-// inflatePart returns what comes out of a part of a compressed message.
+// inflatePart decompresses a part of a compressed message.
 func inflatePart(payload, window []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(flate.NewReaderDict(bytes.NewReader(payload), last(window)), most))
 }
 
-// last returns what a compressed message may refer to.
+// last returns the last 32 KiB of window: a compressed message cannot refer to more.
 func last(window []byte) []byte { return window[max(0, len(window)-32<<10):] }

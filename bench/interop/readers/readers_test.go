@@ -12,27 +12,27 @@ import (
 
 var (
 	cases   = flag.Int("cases", 10_000, "how many streams")
-	seed    = flag.Uint64("seed", 1, "the seed of the first")
-	lasting = flag.Duration("for", 0, "as many streams as fit into this time; an hour with REDIAL_LONG=1")
+	seed    = flag.Uint64("seed", 1, "the seed of the first stream")
+	lasting = flag.Duration("for", 0, "run as many streams as fit into this time; default with REDIAL_LONG=1: an hour")
 )
 
-// trial is what the clients make of streams.
+// trial counts what the streams of a test have shown.
 type trial struct {
 	used  map[*row]int   // how often a client has needed a row
-	by    map[rule]int   // how many streams ended by a rule
-	ends  map[string]int // by class, of conn.WebSocket
-	kinds map[string]int // of differences
+	by    map[rule]int   // how many streams a rule has ended
+	ends  map[string]int // how often conn.WebSocket ended in each class of ending
+	kinds map[string]int // how often clients differed, by the kind of the difference
 }
 
-// difference is how a client differs from what the judge and the table say of a stream.
+// difference is how a client's reading of a stream differs from what the judge and the table allow.
 type difference struct {
-	kind string // "" if it does not differ
+	kind string // "": there is no difference
 	text string
 }
 
-// differs has a client read a stream, and compares.
+// differs lets a client read a stream, and compares the reading with the verdict of the judge.
 func (tr *trial) differs(s stream, name string, read func(*script) reading) difference {
-	if name == "gorilla" && s.takeover { // it agrees to no takeover
+	if name == "gorilla" && s.takeover { // gorilla does not support context takeover
 		return difference{}
 	}
 	data := s.bytes()
@@ -47,7 +47,7 @@ func (tr *trial) differs(s stream, name string, read func(*script) reading) diff
 	}}
 	want := j.run(data)
 	why := fits(name, got, want, &needed)
-	for _, r := range rowsOf(name) { // that a lenient rule is held
+	for _, r := range rowsOf(name) { // rows which say that the client holds a rule that it need not hold
 		if slices.Contains(want.by, r.by) && slices.Contains(lenient, r.by) {
 			needed = append(needed, r)
 		}
@@ -67,7 +67,8 @@ func (tr *trial) differs(s stream, name string, read func(*script) reading) diff
 	return difference{fmt.Sprintf("%s %s %q", name, got.ending, want.by), why}
 }
 
-// fits compares a reading with the verdict, and notes the row that it needs. It returns how they differ, or "".
+// fits compares a reading with the verdict. If a row of the table allows the difference, fits adds the row to
+// needed. If nothing allows it, fits returns the difference as text.
 func fits(name string, got reading, want verdict, needed *[]*row) (why string) {
 	alike := slices.Equal(got.messages, want.messages)
 	if alike && slices.Contains(want.ends, got.ending) && pongsFit(got, want) {
@@ -87,7 +88,8 @@ func fits(name string, got reading, want verdict, needed *[]*row) (why string) {
 	return fmt.Sprintf("%s: %v\nwanted: %v\nmessages %.200q\nwanted   %.200q\npongs %d, wanted %d", name, got, want, got.messages, want.messages, len(got.pongs), len(want.pongs))
 }
 
-// pongsFit compares pongs. conn.WebSocket answers in the background: when the peer has hung up, the last may be missing.
+// pongsFit compares pongs. conn.WebSocket sends pongs in the background, so the last ones may be missing when the
+// server has hung up.
 func pongsFit(got reading, want verdict) bool {
 	if got.said == none || got.class == "panic" || want.early {
 		return len(got.pongs) <= len(want.pongs) && slices.Equal(got.pongs, want.pongs[:len(got.pongs)])
@@ -95,7 +97,7 @@ func pongsFit(got reading, want verdict) bool {
 	return slices.Equal(got.pongs, want.pongs)
 }
 
-// The comment of the package says how to run it for long.
+// The comment of the package says how to run this test with more streams.
 func TestFourClientsReadTheSame(t *testing.T) {
 	tr := &trial{used: map[*row]int{}, by: map[rule]int{}, ends: map[string]int{}, kinds: map[string]int{}}
 	begun := time.Now()
@@ -126,7 +128,8 @@ func TestFourClientsReadTheSame(t *testing.T) {
 	tr.report(t, *lasting > 0 || *cases >= 10_000)
 }
 
-// report logs how often each rule and row was at stake. After many streams, none may be without.
+// report logs how many streams each rule has ended, and how many needed each row of the table. After many streams
+// no rule and no row may have the count 0.
 func (tr *trial) report(t *testing.T, many bool) {
 	for _, by := range rules {
 		t.Logf("%8d  %s", tr.by[by], by)
@@ -155,8 +158,8 @@ func (s stream) String() string {
 	return b.String()
 }
 
-// shrink returns a stream with fewer frames on which a client still differs, in one piece if that
-// is enough.
+// shrink returns a stream with fewer frames on which the client still differs. The stream comes in one piece, if
+// the client differs then too.
 func (tr *trial) shrink(s stream, name string, read func(*script) reading) stream {
 	still := func(s stream) bool { return tr.differs(s, name, read).kind != "" }
 	for again := true; again; {

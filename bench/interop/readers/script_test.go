@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// script is a server's end as a client sees it: what comes is written down before, in pieces of
-// the sizes cuts, again and again, and behind it the peer has hung up.
+// script is the connection to a server that sends the bytes of comes and then hangs up. A Read returns at most
+// as many bytes as the next number of cuts says; after the last number the first one follows again.
 type script struct {
 	conditions
 	comes []byte
@@ -46,7 +46,8 @@ func (s *script) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write notes what the client sends. The first is its handshake, unless http has made it.
+// Write keeps what the client sends. If the client has not made its handshake by RoundTrip, the first bytes are the
+// handshake, and Write prepares the answer.
 func (s *script) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +68,7 @@ func (s *script) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// RoundTrip answers the handshake of a client that makes it with http.
+// RoundTrip answers the handshake of a client that makes the handshake with an http.Client.
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	close(s.shaken)
 	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: s.header(r.Header.Get("Sec-WebSocket-Key")), Body: s}, nil
@@ -94,15 +95,15 @@ func (s *script) SetDeadline(time.Time) error      { return nil }
 func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 
-// said returns the pongs that the client has sent, and the code of its close frame: 0 without a
-// code, none without a frame.
+// said returns the pongs that the client has sent, and the code of its close frame: 0 if the frame has no
+// code, none if the client has sent no close frame.
 func (s *script) said() (pongs []string, code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sent := s.sent.Bytes()
 	code = none
 	for len(sent) >= 6 && code == none {
-		size := int(sent[1] & 0x7f) // of a control frame
+		size := int(sent[1] & 0x7f) // every frame that a client sends here is a control frame
 		payload := make([]byte, size)
 		for i := range payload {
 			payload[i] = sent[6+i] ^ sent[2+i%4]

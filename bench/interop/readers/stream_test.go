@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// stream is what a server sends.
+// stream is what a server sends to a client.
 type stream struct {
 	conditions
 	frames [][]byte
-	cuts   []int // the sizes of the pieces; none: as large as they are read
+	cuts   []int // the sizes of the pieces; empty: a piece is as large as the buffer of the reader
 }
 
 func (s stream) bytes() []byte { return slices.Concat(s.frames...) }
 
-// writer draws a stream.
+// writer makes a stream from random numbers.
 type writer struct {
 	*rand.Rand
 	stream
-	said []byte // what was compressed
+	said []byte // the messages so far that were compressed, before compression
 }
 
-// newStream returns the stream of a seed: some messages, in fragments or whole, compressed or
-// not, with control frames between, an end of some kind, and mostly some damage.
+// newStream returns the stream of a seed. The stream has some messages, in fragments or whole, compressed or
+// not, with control frames between the fragments; then an end of some kind. Most streams are damaged.
 func newStream(seed uint64) stream {
 	w := &writer{Rand: rand.New(rand.NewPCG(seed, 6455))}
 	w.compressed = w.IntN(2) == 0
@@ -91,7 +91,7 @@ func (w *writer) message() {
 	w.add(0x80|first, payload)
 }
 
-// payload draws what a message says.
+// payload draws the payload of a message.
 func (w *writer) payload() []byte {
 	size := []int{0, 1, w.IntN(20), maxControl, 126, 127, w.IntN(300), w.IntN(3000), limit, limit + 1, 20000}[w.pick(20, 10, 60, 5, 5, 5, 60, 20, 3, 2, 1)]
 	switch w.IntN(3) {
@@ -101,7 +101,7 @@ func (w *writer) payload() []byte {
 		for len(b) < size {
 			b = append(b, words[w.IntN(len(words))]...)
 		}
-		return b[:min(len(b), limit)] // perhaps cut inside a rune
+		return b[:min(len(b), limit)] // the cut may be inside a rune
 	case 1:
 		return bytes.Repeat([]byte{byte('a' + w.IntN(26))}, size)
 	}
@@ -112,7 +112,7 @@ func (w *writer) payload() []byte {
 	return b
 }
 
-// pick returns an index, each with its weight.
+// pick draws an index; the probability of each is proportional to its weight.
 func (w *writer) pick(weights ...int) int {
 	sum := 0
 	for _, n := range weights {
@@ -127,7 +127,7 @@ func (w *writer) pick(weights ...int) int {
 	panic("unreachable")
 }
 
-// deflated compresses a message, which may refer to those before it.
+// deflated compresses a message. With context takeover the result may refer to the messages before.
 func (w *writer) deflated(payload []byte) []byte {
 	var b bytes.Buffer
 	var before []byte
@@ -183,48 +183,48 @@ func (w *writer) damage() {
 	}
 	replace := func(by ...[]byte) { w.frames = slices.Replace(w.frames, at, at+1, by...) }
 	switch payload := f[parseHead(f).size:]; w.IntN(12) {
-	case 0: // a bit of the first byte: FIN, RSV or opcode
+	case 0: // flip a bit of the first byte: FIN, RSV or opcode
 		f[0] ^= 1 << w.IntN(8)
 		replace(f)
-	case 1: // a bit of the second: mask or length
+	case 1: // flip a bit of the second byte: mask or length
 		f[1] ^= 1 << w.IntN(8)
 		replace(f)
-	case 2: // masked as a client's
+	case 2: // mask the frame, as only a client may
 		head, key := f[:len(f)-len(payload)], []byte{1, 2, 3, byte(w.IntN(256))}
 		head[1] |= 0x80
 		for i := range payload {
 			payload[i] ^= key[i%4]
 		}
 		replace(slices.Concat(head, key, payload))
-	case 3: // a length with more bytes than it needs, or with its first bit
+	case 3: // write the length with more bytes than it needs, or set its first bit
 		long := binary.BigEndian.AppendUint64([]byte{f[0], 127}, uint64(len(payload))|uint64(w.IntN(2))<<63)
 		if w.IntN(2) == 0 && len(payload) < 1<<16 {
 			long = binary.BigEndian.AppendUint16([]byte{f[0], 126}, uint16(len(payload)))
 		}
 		replace(append(long, payload...))
-	case 4: // a length that is not there
+	case 4: // a length without a payload
 		replace(binary.BigEndian.AppendUint64([]byte{f[0], 127}, 1<<w.IntN(64)))
-	case 5: // the frame is missing
+	case 5: // leave the frame out
 		replace()
-	case 6: // or twice
+	case 6: // send the frame twice
 		replace(f, f)
-	case 7: // or before another
+	case 7: // let the frame and another change places
 		other := w.IntN(len(w.frames))
 		w.frames[at], w.frames[other] = w.frames[other], w.frames[at]
-	case 8: // a control frame that is too long, or in fragments
+	case 8: // add a control frame that is too long, or one in fragments
 		if w.IntN(2) == 0 {
 			replace(f, frame(0x80|opPing, make([]byte, 126+w.IntN(200))))
 		} else {
 			replace(f, frame(opPing, nil), frame(0x80, nil))
 		}
-	case 9: // a bit of the payload
+	case 9: // flip a bit of the payload
 		if len(payload) > 0 {
 			payload[w.IntN(len(payload))] ^= 1 << w.IntN(8)
 			replace(f)
 		}
-	case 10: // a payload that is too short
+	case 10: // cut the payload, and correct the length
 		replace(frame(f[0], payload[:w.IntN(len(payload)+1)]))
-	case 11: // anything
+	case 11: // add random bytes
 		junk := make([]byte, w.IntN(30))
 		for i := range junk {
 			junk[i] = byte(w.Uint32())
@@ -233,8 +233,8 @@ func (w *writer) damage() {
 	}
 }
 
-// cutEnd lets the server hang up inside a frame: a large one, if there is one, where a first read of
-// io.ReadAll ends, or any.
+// cutEnd lets the server hang up inside a frame. If there is a frame of more than 600 bytes, that is after
+// 512 bytes of its payload, where the first read of io.ReadAll ends; else anywhere in the last frame.
 func (w *writer) cutEnd() {
 	large := slices.IndexFunc(w.frames, func(f []byte) bool { return len(f) > 600 })
 	switch {
