@@ -8,27 +8,28 @@ import (
 	"strings"
 )
 
-// Space is what a walk visits. A state S holds the machine, and all that matters of what is around it, as
-// plain values.
+// Space says which states a walk visits. A state S holds, as plain values, the machine and whatever around the
+// machine has an influence on it.
 type Space[S comparable] struct {
 	First  S
 	Steps  func(S) []Step[S]
-	Broken func(S) string // the invariant that a state breaks; "": none
+	Broken func(S) string // returns the invariant that a state breaks, or ""
 	Ways   []Way[S]
 }
 
 // Step is one thing that can happen in a state.
 type Step[S comparable] struct {
 	Event string
-	Free  bool // it needs nobody outside: no peer, no user
+	Free  bool // the step needs neither the peer nor the user
 	State S
 }
 
-// Way is the promise that something comes at last: from each state some steps lead to a goal.
+// Way is the promise that a goal can always be reached: from each state, steps that count lead to a state in
+// which Goal returns true.
 type Way[S comparable] struct {
-	Wrong string             // what is wrong with a state from which none is reached
-	Goal  func(S) bool       // it is reached, or there is no need to
-	By    func(Step[S]) bool // the steps that count; nil: those that are free
+	Wrong string             // the message about a state from which no goal can be reached
+	Goal  func(S) bool       // reports whether a state is a goal, or needs none
+	By    func(Step[S]) bool // reports whether a step counts; nil: the steps that are Free count
 }
 
 // counts reports whether a step counts.
@@ -43,7 +44,7 @@ func (w *Way[S]) counts(s Step[S]) bool {
 type Walk[S comparable] struct {
 	States []S
 	Edges  int
-	Wrong  string // the first invariant or way that is broken, and the events that lead there; "": none
+	Wrong  string // the first broken invariant or way, the events that lead to the state, and the state; "": nothing is broken
 
 	number map[S]int32
 	origin []origin
