@@ -125,7 +125,7 @@ type dial struct {
 	limit time.Duration // how long that may last
 }
 
-// until is when a handshake hangs, or is given up if it is kept.
+// until returns when the handshake hangs or, if the dial is kept, when the handshake is given up.
 func (x *dial) until() time.Time { return x.since.Add(x.limit) }
 
 type dialState uint8

@@ -78,7 +78,7 @@ func TestASessionThatIsDroppedSoonEarnsNothing(t *testing.T) {
 	}
 }
 
-// The same holds for what was ended by our own verdict, however long it was ready.
+// The same holds for a session that our side ended with NoCredit, if it was ready for less than an hour.
 func TestASessionWithoutCreditEarnsNothing(t *testing.T) {
 	for name, policy := range soundPolicies {
 		o := schedule.DialOptions{Policy: policy}
@@ -206,7 +206,7 @@ func TestASessionIsStableOnlyIfItIsAsLongAsTheWaitBeforeIt(t *testing.T) {
 	require.True(t, lostAfter(&d, &now, time.Minute))
 }
 
-// What a session ends by its credit, the policy hears no more of.
+// When the credit of a session ends an outage, the policy gets no more numbers of that outage.
 func TestAnOutageThatASessionHasEndedIsForgotten(t *testing.T) {
 	p, now := new(seen), start
 	d := schedule.NewDials((&schedule.DialOptions{Policy: p}).WithDefaults(), seeded())
@@ -225,7 +225,7 @@ func TestAnyTimeMayBeEnough(t *testing.T) {
 	require.True(t, d.Ended(failed, 1, d.now))
 }
 
-// One session that was ready for a moment does not hide that the same goes wrong again.
+// A session that was ready for a moment does not end a row of equal verdicts.
 func TestAShortSessionDoesNotEndARow(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{})
 	for n := range 3 {

@@ -26,8 +26,8 @@ func (m moment) time() time.Time {
 	return epoch.Add(units(int8(m)))
 }
 
-// momentOf returns t as a moment. It is not earlier than earliest, because what is further back makes no
-// difference.
+// momentOf returns t as a moment, or earliest if t is before it: the code under test treats all times before
+// earliest alike.
 func momentOf(t time.Time, earliest moment) moment {
 	if t.IsZero() {
 		return never
@@ -143,7 +143,7 @@ func freeze(d *Dials, c *config) frozen {
 	f.searching = true
 	f.due, f.hold = momentOf(d.due, -1), momentOf(d.hold, 0)
 	if f.hold == 0 {
-		f.hold = never // which is the same
+		f.hold = never // a hold that is over is as good as none
 	}
 	f.wait, f.handshake, f.swap = inUnits(d.step.Wait), inUnits(d.step.Handshake), d.step.Swap
 	f.kept, f.kicked, f.cutBy = d.kept, d.kicked, d.cutBy

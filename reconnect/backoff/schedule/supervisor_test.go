@@ -7,9 +7,10 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
-// This file has what the supervisor of a walk does, and what the policy and each action promise.
+// This file has what the supervisor of a walk does with each Action, and the promises that it checks.
 
-// Next is the policy of every walk. It checks what it is told.
+// Next makes the walker a backoff.Policy, the one that every walk uses. Next compares the History that it is given
+// with what has happened in the walk.
 func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	w, v := x.w, x.verdict
 	x.asked = true
@@ -48,10 +49,10 @@ func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	return step, true
 }
 
-// Start has the limits on the first dial.
+// Start returns the limits on the first dial.
 func (x *walker) Start(*rand.Rand) backoff.Step { return backoff.Step{Handshake: units(x.c.hang)} }
 
-// wait notes what a step promises after a verdict of class c.
+// wait notes when the next dial must begin, after a verdict of class c and the step that the policy returned.
 func (x *walker) wait(c backoff.Class, step backoff.Step) {
 	w, wait := x.w, inUnits(step.Wait)
 	switch c {
@@ -97,7 +98,7 @@ func (x *walker) settle() {
 	}
 }
 
-// begins is DoDial.
+// begins checks a DoDial, and begins the dial.
 func (x *walker) begins(a Action) {
 	w := x.w
 	x.tries++
@@ -128,7 +129,7 @@ func (x *walker) over(s slot) bool {
 	return s.at == shakes && s.since+moment(x.c.limit(s.kept)) <= 0
 }
 
-// keeps is DoKeep.
+// keeps checks a DoKeep, and keeps the dial.
 func (x *walker) keeps(a Action) {
 	w := x.w
 	s := &w.slots[a.Which]
@@ -148,7 +149,7 @@ func (x *walker) keeps(a Action) {
 	s.kept, s.swap = true, false
 }
 
-// cuts is DoCut.
+// cuts checks a DoCut, and ends the dial.
 func (x *walker) cuts(which int) {
 	w := x.w
 	s, other := w.slots[which], w.slots[1-which]
@@ -157,7 +158,7 @@ func (x *walker) cuts(which int) {
 		x.broken("a dial is cut that is not under way")
 	case w.up >= 0 || w.stopping:
 	case s.kept && x.over(s):
-		w.hangs = x.over(other) && other.swap && x.d.outage.hang != nil // at one instant either may come first
+		w.hangs = x.over(other) && other.swap && x.d.outage.hang != nil // if both handshakes reach their limit at one instant, either may be cut first
 	case s.kept:
 		x.must(x.over(other) && other.swap, "the dial that is kept is cut too early")
 	case x.c.one && x.over(s):
@@ -170,7 +171,7 @@ func (x *walker) cuts(which int) {
 	w.slots[which] = slot{}
 }
 
-// waitsUntil is DoWait.
+// waitsUntil checks a DoWait, and what can be asked of the Dials meanwhile.
 func (x *walker) waitsUntil(at time.Time) {
 	w := x.w
 	w.at = momentOf(at, -1)

@@ -20,14 +20,14 @@ type world struct {
 	up    int8 // units that the session has lasted; -1: there is none
 	done  end
 
-	// What was promised, by what has happened.
+	// What has happened so far promises this:
 	next     moment // when the next dial begins; never: no such time is known
-	hold     moment // no dial before; never: nobody has told us
-	cut      bool   // a kick has cut the wait for it
-	swap     bool   // the handshake of that dial may take the place of the one that is kept
+	hold     moment // a server told us not to dial before; never: no server did
+	cut      bool   // a kick has cut the wait before the next dial
+	swap     bool   // the handshake of the next dial may take the place of the handshake that is kept
 	kicked   bool   // a kick came while a dial was under way
 	hangs    bool   // a handshake hangs
-	beside   int8   // dials that have begun beside it
+	beside   int8   // dials that have begun beside the handshake that hangs
 	class    backoff.Class
 	renew    bool
 	refused  bool
