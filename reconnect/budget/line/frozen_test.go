@@ -31,8 +31,8 @@ func units(n int8) time.Duration { return time.Duration(n) * unit }
 // slack is the nanosecond by which a Queue waits longer than its rate says, and one for rounding.
 const slack = 2
 
-// momentOf returns t as a moment. It is not earlier than earliest, because what is further back makes no
-// difference.
+// momentOf returns t as a moment, or earliest if t is before it: the code under test treats all times before
+// earliest alike.
 func momentOf(t time.Time, earliest moment) moment {
 	if t.IsZero() {
 		return never
@@ -151,7 +151,7 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 	if math.Abs(q.tokens*2-float64(f.tokens)) > 1e-6 {
 		panic("the tokens are not a number of halves")
 	}
-	if !f.down { // nobody asks for these
+	if !f.down { // a Queue looks at pace and spread only while the host is down
 		f.pace, f.spread = never, 0
 	}
 	if h := q.outage.History(); h.Verdict.Class != backoff.ClassOK {
@@ -159,7 +159,7 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 	}
 	for _, m := range []*moment{&f.hold, &f.pace} {
 		if *m == 0 {
-			*m = never // which is the same
+			*m = never // a time that is over is as good as none
 		}
 	}
 	t, n := q.first, 0

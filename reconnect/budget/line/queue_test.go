@@ -210,7 +210,7 @@ func TestWhatAServerToldOneHoldsAll(t *testing.T) {
 	admitted, _ := q.admit()
 	require.Len(t, admitted, 2)
 	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, two[0])
-	q.done(success, two[1]) // it does not end the penalty
+	q.done(success, two[1]) // a success does not end the wait that the server asked for
 	q.join(10)
 	admitted, next := q.admit()
 	require.Empty(t, admitted)

@@ -17,15 +17,15 @@ type world struct {
 	m     frozen
 	timer moment // when the gate calls Admit again; never: it is not set
 
-	// What was promised, by what has happened.
-	order  [tickets]int8 // of those that wait
+	// What has happened so far promises this:
+	order  [tickets]int8 // the dials that wait, the first one first
 	tokens int8          // in halves
 	down   bool
 	window int8
-	fails  int8   // that have counted since the host went down, up to mostWaits
-	hold   moment // nobody may dial before
-	pace   moment // no probe may
-	spread int8   // the wait that was drawn for it
+	fails  int8   // failures that have counted since the host went down, up to mostWaits
+	hold   moment // no dial may begin before
+	pace   moment // no probe may begin before
+	spread int8   // the wait that the policy returned for the probe
 	dialed moment
 
 	wrong string
@@ -34,12 +34,12 @@ type world struct {
 // config is one kind of Queue.
 type config struct {
 	Options
-	halves int8 // of a token, that come in a unit; 0: there is no rate
+	halves int8 // halves of a token that come in a unit; 0: there is no rate
 	tired  bool // the policy of the probes gives up
 	told   int8 // how long a server tells us to wait; default 3
 }
 
-// pause is the wait of the probes after so many.
+// pause is how long the policy waits before a probe, after that many waits.
 func (c *config) pause(n int8) int8 {
 	if c.tired {
 		return int8(schedule.SlowMin / unit)
@@ -69,7 +69,7 @@ var trueRules = rules{nil, (*Queue).Leave, (*Queue).Admit, (*Queue).Done, (*Queu
 type walker struct {
 	c    *config
 	r    rules
-	most int8 // Concurrent, as far as it matters
+	most int8 // Concurrent, or the largest number that makes a difference
 
 	// Of the present step.
 	w      *world
@@ -275,7 +275,7 @@ func (x *walker) settle() {
 		}
 	}
 	if w.order[0] < 0 {
-		w.timer = never // nobody needs it
+		w.timer = never // no dial waits for the timer
 	}
 	s := q.Status(epoch)
 	x.must(s.Dialing == int(x.under()), "the permits are not those of the dials under way")
