@@ -2,9 +2,9 @@ package queue
 
 import "slices"
 
-// This file has what the outbox of a walk does, and what each act promises.
+// This file has what the outbox of a walk does, and the promises that it checks.
 
-// drop is what the Queue calls for what it drops.
+// drop is the function Dropped of the Queue: it gets each item that the Queue drops.
 func (x *walker) drop(item *Item[int8], why Reason) {
 	w, i := x.w, item.Value
 	late := w.lives[i] != never && w.lives[i] <= 0
@@ -38,7 +38,7 @@ func (x *walker) drop(item *Item[int8], why Reason) {
 	x.settle(i)
 }
 
-// dropNow drops what is queued.
+// dropNow takes a queued item out of the Queue, and drops it.
 func (x *walker) dropNow(item *Item[int8]) {
 	x.r.remove(&x.q.Queue, item)
 	x.settle(item.Value)

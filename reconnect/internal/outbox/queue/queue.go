@@ -17,8 +17,8 @@ type Queue[T any] struct {
 	Dropped func(*Item[T], Reason)
 
 	first, last *Item[T]
-	count       int // of the items that take room
-	bytes       int // of their sizes
+	count       int // the number of items that take room
+	bytes       int // the sum of their sizes
 	keys        map[string]*Item[T]
 	expiring    schedule[T]
 }
@@ -53,8 +53,8 @@ const (
 
 // FullError is the error of Add when there is no room.
 type FullError struct {
-	Messages, Bytes int // what takes room now
-	Size            int // of the item
+	Messages, Bytes int // the messages that take room, and their bytes; 0 if Limit is not 0
+	Size            int // the bytes of the item that Add refused
 	Limit           int // Limits.Bytes if the item alone is larger than that; else 0
 }
 
@@ -84,8 +84,8 @@ func (q *Queue[T]) Add(item *Item[T], now time.Time) error {
 	return nil
 }
 
-// makeRoom drops what must go so that item fits. If it returns an error, it has dropped
-// expired items at most.
+// makeRoom drops items until there is room for item. If makeRoom returns an error, it has dropped no items but
+// expired ones.
 func (q *Queue[T]) makeRoom(item *Item[T], now time.Time) error {
 	if item.Size > q.Bytes {
 		return &FullError{Size: item.Size, Limit: q.Bytes}

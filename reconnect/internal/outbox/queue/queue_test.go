@@ -180,7 +180,7 @@ func TestAllMayRemoveWhatItYields(t *testing.T) {
 	require.Equal(t, "c", w.contents())
 }
 
-// What may not go now stays where it is, and what has expired before it is dropped.
+// Next leaves an item that may not go where it is, and drops the expired items before it.
 func TestNextSkipsWhatMayNotGo(t *testing.T) {
 	w := newWorld(queue.Limits{Messages: 9, Bytes: 9})
 	for _, name := range []string{"a", "late", "b", "c"} {

@@ -18,11 +18,11 @@ type world struct {
 
 	lane, old lane   // old is that of the session before, while one replaces another
 	sessions  int8   // so far
-	alarm     moment // when the timer drops what has expired; never: it is not set
+	alarm     moment // when the timer drops the expired messages; never: it is not set
 	closed    bool
 	over      bool // after Close
 
-	accepted row // those that have no fate, in that order
+	accepted row // the messages that were accepted and have no fate yet, in the order of acceptance
 	wrong    string
 }
 
@@ -40,15 +40,15 @@ type fate uint8
 
 const (
 	fresh   fate = iota // not accepted yet
-	queued              // has none
+	queued              // waits in the Queue
 	begun               // is being written
 	settled             // it has its fate
 )
 
-// spec is what does not change of a message.
+// spec has the properties of a message that do not change.
 type spec struct {
 	size       int
-	free       bool // of a Write
+	free       bool // the message comes from Write
 	key        string
 	life       moment // how long after it is accepted it expires; 0: never
 	own        bool   // it is for the session by which messages go when it is accepted
