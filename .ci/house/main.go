@@ -1,6 +1,6 @@
-// Command house holds the size and the shape of package reconnect: how many files and lines it has,
-// how many of its types and functions all know each other, and which of them hold a Conn. A limit is
-// lowered when the code becomes smaller. Run it at the root of the module: go run ./.ci/house
+// Command house compares package reconnect with limits on its size and shape: how many files and lines the package
+// has, how many of its types and functions use each other in a circle, and which structs hold a Conn. Lower a limit
+// when the code becomes smaller. Run it at the root of the module: go run ./.ci/house
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	mostFiles     = 28
 	mostLines     = 5610
-	mostInKnot    = 14   // types and functions that all know each other
+	mostInKnot    = 14   // types and functions that use each other in a circle
 	mostKnotLines = 1400 // lines of these
 	longestFunc   = 40   // lines of a function
 )
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// house is what was measured.
+// house has the measured sizes.
 type house struct {
 	files, lines, knotLines, longest int
 	longestName                      string

@@ -1,6 +1,6 @@
-// Command mutants checks the checks. Each patch in its directory breaks one promise of the library. The
-// command applies it to a copy, runs the tests of its package and then random histories, and prints what
-// has caught it, and in what time. Run it at the root of the module:
+// Command mutants shows whether the tests find mistakes. Each patch in its directory breaks one promise of the
+// library. The command applies the patch to a copy of the files, runs the tests of their package and then random
+// histories. It prints which test failed first, and after what time. Run it at the root of the module:
 //
 //	REDIAL_LONG=1 go run ./.ci/mutants [-only name,...] [-histories 3000] [-o table.md]
 //	go run ./.ci/mutants -check    # only whether each patch applies and compiles
@@ -81,7 +81,7 @@ func run(ctx context.Context) (survived int, err error) {
 	return table.foot(), nil
 }
 
-// table prints what each mutant has come to.
+// table prints the result of each mutant.
 type table struct {
 	file                                       *os.File // nil: none
 	mutants, own, histories, both, lost, known int

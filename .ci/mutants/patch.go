@@ -23,8 +23,8 @@ type patch struct {
 	name    string
 	promise string
 	diff    []byte
-	files   []string // which it changes, seen from the root of the repository
-	overlay string   // for the option of this name of the go command; set by compile
+	files   []string // the files that the patch changes, with their paths from the root of the repository
+	overlay string   // the file for -overlay of the go command; compile sets it
 }
 
 // load reads the patches of a directory whose names begin with one of those in only.

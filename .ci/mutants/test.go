@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// The longest times, for a machine that has other work, too. A mutant that hangs is caught by the first.
+// These limits leave time for a machine that does other work, too. The first one ends a mutant that hangs.
 const (
 	ownLimit     = 10 * time.Minute
 	historyLimit = 20 * time.Minute
 )
 
-// result is what a mutant has come to.
+// result says whether, and by which tests, a mutant was found.
 type result struct {
 	*patch
 	own, histories finding
@@ -111,7 +111,7 @@ func (p *patch) execute(ctx context.Context, dir, name string, args ...string) (
 	var all bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &all, &all
-	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.overlay), "REDIAL_LONG=") // what is left there is removed in the end
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.overlay), "REDIAL_LONG=") // files that a test leaves in this directory are removed in the end
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Minute
