@@ -271,3 +271,9 @@ func TestALengthWithItsFirstBitGetsACloseFrame(t *testing.T) {
 	masked, unmasked := sends+"keyx", strings.Replace(sends, "\xff", "\x7f", 1)+"x"
 	runCases(t, []autobahn{ends("masked", 0, masked, failed), ends("unmasked", 0, unmasked, failed), ends("slow", 1, unmasked, failed)}, nil)
 }
+
+// RFC 6455, section 5.2, which the suite does not test: "the minimal number of bytes MUST be used".
+func TestALengthWithMoreBytesThanItNeedsGetsACloseFrame(t *testing.T) {
+	first, long := frame(fin|bin, "a"), "\x82\x7e\x00\x05hello"
+	runCases(t, []autobahn{ends("alone", 0, long, failed), ends("at hand", 0, first+long, said(bin, "a"), failed)}, nil)
+}

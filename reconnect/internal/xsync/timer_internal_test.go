@@ -2,6 +2,7 @@ package xsync
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,4 +16,24 @@ func TestATimerThatWasStoppedCallsNothing(t *testing.T) {
 	timer.Stop()
 	timer.ring(func() { t.Error("called after Stop") })
 	timer.Wait()
+}
+
+// The first call has not returned when the timer goes off again.
+func TestATimerThatIsSetByItsFunctionRingsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var timer Timer
+		calls := 0
+		var f func()
+		f = func() {
+			if calls++; calls == 1 {
+				timer.Set(time.Second, f)
+				time.Sleep(time.Minute)
+			}
+		}
+		timer.Set(time.Second, f)
+		time.Sleep(time.Hour)
+		timer.Stop()
+		timer.Wait()
+		require.Equal(t, 2, calls)
+	})
 }
