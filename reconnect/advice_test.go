@@ -320,6 +320,30 @@ func TestClientsThatAreToldAtOneMomentSpreadThemselves(t *testing.T) {
 	}
 }
 
+// The server goes 60 s after it has told its clients, and to open takes them 40 s.
+func TestARotationBeginsEarlyEnoughToOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := rotating(reconnect.OverlapHold)
+		o.OpenTimeout = time.Minute
+		o.OnSession = func(context.Context, *reconnect.Opening) error { time.Sleep(40 * time.Second); return nil }
+		var conns []*reconnect.Conn
+		for range 20 {
+			conns = append(conns, s.open(&o))
+			s.wantDial().accept()
+		}
+		time.Sleep(time.Minute)
+		told := s.now()
+		for _, c := range conns {
+			c.Rotate(1, reconnect.Advice{By: time.Now().Add(time.Minute)})
+		}
+		for range conns {
+			d := s.wantDial()
+			require.LessOrEqual(t, d.at, told+20*time.Second)
+			d.accept()
+		}
+	})
+}
+
 // Whatever a peer writes, nothing is below 0, and each field is as one that can be written.
 func FuzzReadAdvice(f *testing.F) {
 	f.Add("redial/1 wait=12s spread=30s url=wss://b.example/ws hint=x")
