@@ -361,3 +361,15 @@ func TestAStoreThatCannotBeReadIsAnError(t *testing.T) {
 	_, err = ledger.New(&ledger.Options{Store: &backwards{}})
 	require.ErrorContains(t, err, "record 1 (seq 1) comes after record 2 (seq 2)")
 }
+
+// The number of a message is in the state, too, because the record is deleted when the peer has it.
+func TestTheStoreHasTheNumberOfAMessageAtOnce(t *testing.T) {
+	store := &troubledStore{}
+	withLedger(t, ledger.Options{Store: store}, func(t *testing.T, s *ledgerScene) {
+		s.open()
+		s.accept()
+		s.add("a", "b")
+		require.EqualValues(t, 2, store.applied[1].LastID)
+		require.EqualValues(t, 2, store.applied[1].LastSeq)
+	})
+}

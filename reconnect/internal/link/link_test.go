@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,4 +22,19 @@ func TestTheReadersErrorIsTheCauseForGood(t *testing.T) {
 	require.Equal(t, backoff.ReasonCloseOverload, l.Reason(overload))
 	require.Equal(t, error(overload), l.Cause(overload))
 	require.False(t, l.Unread())
+}
+
+// broken is a connection whose writes fail.
+type broken struct{ conn.Conn }
+
+func (broken) Write(conn.Message) error { return errors.New("broken pipe") }
+
+// The message that failed may have been begun.
+func TestAWriteThatFailsCountsInTheWindow(t *testing.T) {
+	var l Link
+	l.Begin(broken{}, &Life{}, budget.Window{N: 10, Per: time.Hour})
+	n, err := l.Write(make([]conn.Message, 3))
+	require.Zero(t, n)
+	require.Error(t, err)
+	require.Equal(t, 9, l.window().window.Free(time.Now()))
 }
