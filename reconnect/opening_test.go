@@ -267,6 +267,31 @@ func TestTheLimitOnOpeningEndsTheWaitForOnMessage(t *testing.T) {
 	})
 }
 
+// What the attempt has delivered was held, and is dropped with it.
+func TestAnAttemptWhoseMessagesWereHeldLeavesNoSeam(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var seams []uint64
+		o := rotating(reconnect.OverlapHold)
+		o.OnMessage = func(context.Context, reconnect.Message) {}
+		o.OnSeam = func(_ context.Context, m *reconnect.Seam) { seams = append(seams, m.Session) }
+		o.OnSession = func(_ context.Context, op *reconnect.Opening) error {
+			if op.Session != 2 {
+				return nil
+			}
+			require.NoError(t, op.Deliver(text("early")))
+			return context.DeadlineExceeded
+		}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		s.wantDial().accept()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []uint64{1}, seams)
+	})
+}
+
 func TestOpenTimeoutCanBeSwitchedOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(&reconnect.Options{
