@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -38,6 +39,52 @@ func TestWhatIsHeldOfTheLastEpochDoesNotCountInTheNext(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.send(item{Key: "b", Epoch: "y", Last: 3})
 		s.want("b: stale 1-", "b: past 1@y", "b: past 2@y", "b: healed 2@y", "b: live 3@y")
+	})
+}
+
+// A server may count anew before a zero Cursor has taken an epoch. The numbers of the last count are not missing
+// in the next one.
+func TestANewEpochBeforeTheFirstNumberEndsTheLast(t *testing.T) {
+	p := &store{epoch: "y", last: 2, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{}))
+		s.send(item{Key: "b", Epoch: "x", Last: 22})
+		s.send(item{Key: "b", Epoch: "y", Last: 3})
+		time.Sleep(time.Minute)
+		s.want("b: stale 1-", "b: past 1@y", "b: past 2@y", "b: live 3@y", "b: healed 3@y")
+	})
+}
+
+// The fetch begins in the last epoch, and ends in the next.
+func TestALatePastBeforeTheFirstNumberIsDropped(t *testing.T) {
+	epochs := []string{"x", "y"}
+	past := func(_ context.Context, _ bridge.Request[string]) ([]item, error) {
+		epoch := epochs[0]
+		epochs = epochs[1:]
+		time.Sleep(time.Second)
+		return []item{{Epoch: epoch, Last: 1}, {Epoch: epoch, Last: 2}}, nil
+	}
+	inScene(t, &options{Past: past}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{}))
+		s.send(item{Key: "b", Epoch: "x", Last: 22})
+		s.send(item{Key: "b", Epoch: "y", Last: 3})
+		time.Sleep(time.Minute)
+		s.want("b: stale 1-", "b: past 1@y", "b: past 2@y", "b: live 3@y", "b: healed 3@y")
+	})
+}
+
+func TestALateMessageBeforeTheFirstNumberIsDropped(t *testing.T) {
+	p := &store{epoch: "y", last: 2, takes: time.Second}
+	withStore(t, p, &options{}, func(s *scene) {
+		require.NoError(t, s.b.Follow("b", bridge.Cursor{}))
+		s.source.session = 2
+		s.send(item{Key: "b", Epoch: "x", Last: 22})
+		s.source.session = 3
+		s.send(item{Key: "b", Epoch: "y", Last: 3})
+		s.source.session = 2
+		s.send(item{Key: "b", Epoch: "x", Last: 23})
+		time.Sleep(time.Minute)
+		s.want("b: stale 1-", "b: past 1@y", "b: past 2@y", "b: live 3@y", "b: healed 3@y")
 	})
 }
 

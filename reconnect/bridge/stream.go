@@ -121,12 +121,16 @@ func (b *Bridge[K, T]) number(s *stream[K, T], n heldItem[K, T]) {
 	if s.outdated(&n) {
 		return
 	}
-	if s.apart {
-		if it.Epoch != s.epoch {
-			b.drop(s)
-			s.before, s.changed, s.epoch, s.head, s.lacking = s.epoch, n.session, it.Epoch, 0, time.Time{}
-			s.round++
+	if it.Epoch != s.epoch && (s.apart || s.cursor == (Cursor{}) && s.head > 0) {
+		b.drop(s)
+		s.before, s.changed, s.epoch, s.head, s.lacking = s.epoch, n.session, it.Epoch, 0, time.Time{}
+		s.round++
+		if !s.apart { // a past of the last epoch does not count
+			s.abandon()
+			b.enqueue(s)
 		}
+	}
+	if s.apart {
 		b.await(s, n)
 		return
 	}
@@ -177,7 +181,7 @@ func (s *stream[K, T]) outdated(n *heldItem[K, T]) bool {
 
 // epochNow is the epoch of what comes now.
 func (s *stream[K, T]) epochNow() string {
-	if s.apart {
+	if s.apart || s.known && s.cursor == (Cursor{}) {
 		return s.epoch
 	}
 	return s.cursor.Epoch
@@ -198,8 +202,8 @@ func (b *Bridge[K, T]) turnOver(s *stream[K, T], epoch string, session uint64) {
 	b.drop(s)
 	s.abandon()
 	s.before, s.changed, s.head, s.hopeless, s.lacking = old.Epoch, session, 0, nil, time.Time{}
-	if b.snapshots() {
-		s.apart, s.epoch, s.reset = true, epoch, true
+	if s.epoch = epoch; b.snapshots() {
+		s.apart, s.reset = true, true
 	} else {
 		s.cursor = Cursor{Epoch: epoch}
 	}
