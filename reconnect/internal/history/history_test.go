@@ -191,6 +191,15 @@ func TestWhatHasFailedOnce(t *testing.T) {
 				{13, second(13.216424959), "slow reader"}, {19, second(14.269607932), "slow reader"},
 			},
 		},
+		"a stream that was forgotten before the server counted anew": {
+			Seed: 12450, Length: second(24.920132046),
+			Settings: Settings{Reader: readLate, Silence: second(8.644294757), Policy: 1, Tick: second(0.564574586), Above: aboveBridge},
+			Events: []Event{
+				{3, second(1.270245615), "kill"}, {1004, second(7.110235786), "above"}, {1003, second(9.488986123), "above"},
+				{1015, second(10.708961392), "above"}, {1001, second(13.578406964), "above"}, {1014, second(15.976377976), "above"},
+				{1005, second(21.158213582), "above"}, {1007, second(22.459678357), "above"},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { require.Empty(t, Run(t, p).Violations, p) })
 	}
