@@ -47,7 +47,8 @@ type host struct {
 	*fleet
 	group  *drain.Group
 	o      drain.Options
-	cancel context.CancelFunc // of the context of Drain
+	ctx    context.Context    // of Drain; nil: not yet
+	cancel context.CancelFunc // of ctx
 	guests []*guest
 	active []*time.Duration // when the calls under way began
 
@@ -220,6 +221,7 @@ func (h *host) call(g *guest, begin, end func(now time.Duration)) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
+	h.look()
 	begin(now)
 	h.active = append(h.active, &now)
 	quick := 0
@@ -242,6 +244,14 @@ func (h *host) call(g *guest, begin, end func(now time.Duration)) func() {
 
 // ample reports whether no call waits for another.
 func (h *host) ample() bool { return h.o.Closers == 256 }
+
+// look notes that the context of Drain has ended. Each check calls look, because the Group may learn of the end earlier
+// in the same instant than the function that context.AfterFunc runs. The caller holds world.mu.
+func (h *host) look() {
+	if h.ctx != nil && h.ctx.Err() != nil && h.returned == 0 && h.hurried == 0 {
+		h.hurried = h.w.now()
+	}
+}
 
 // inPhase checks a call for a member. The caller holds world.mu.
 func (h *host) inPhase(g *guest, now time.Duration, told bool) {
@@ -281,6 +291,7 @@ func (h *host) request(r *rand.Rand) {
 	served := false
 	answer := httptest.NewRecorder()
 	w.mu.Lock()
+	h.look()
 	window := h.from > 0 && w.now() >= h.from || h.hurried > 0
 	edge := h.from == w.now() || h.hurried == w.now()
 	w.mu.Unlock()
@@ -326,7 +337,7 @@ func (h *host) drain(r *rand.Rand) {
 		lead = min(lead, limit/2)
 		window = min(window, (limit-lead)/10*9)
 	}
-	h.cancel = cancel
+	h.ctx, h.cancel = ctx, cancel
 	h.from = now + lead
 	h.until = h.from + window
 	h.fleet.begin(r, !w.calmed.Load())
@@ -337,9 +348,7 @@ func (h *host) drain(r *rand.Rand) {
 	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if h.returned == 0 {
-			h.hurried = w.now()
-		}
+		h.look()
 	})
 	w.users.Go(func() { h.drained(h.group.Drain(ctx)) })
 	time.Sleep(time.Nanosecond)
@@ -351,6 +360,7 @@ func (h *host) drained(err error) {
 	w := h.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	h.look()
 	h.returned = w.now()
 	last := h.from
 	for _, g := range h.guests {
