@@ -59,12 +59,13 @@ func (w *world) moveAway(r *rand.Rand, _ Event) {
 	time.Sleep(upTo(r, 2*time.Second) + 1)
 	w.mu.Lock()
 	session := w.piped(p).session
+	ready := w.sessions[session] != nil && w.sessions[session].ready
 	w.mu.Unlock()
 	if w.conn.Status().Session != session {
 		return
 	}
 	w.mu.Lock()
-	w.asked[p] = w.checked == 0 // else a probe may be under way, which finds the silence
+	w.asked[p] = ready && w.checked == 0 // else Check asks for nothing, or a probe may be under way, which finds the silence
 	w.mu.Unlock()
 	w.callCheck()
 	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second) // a Check may be under way
