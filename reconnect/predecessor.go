@@ -21,7 +21,7 @@ func (r predecessor) describe(*Session) {}
 func (r predecessor) failed(err error)  { r.bridged(err) }
 
 func (r predecessor) opening(o *Opening) {
-	r.tell(func(m *handover.Machine) { o.Planned = r.breaks() && m.Planned() })
+	r.tell(func(m *handover.Tapped) { o.Planned = r.breaks() && m.Planned() })
 }
 
 // ready ends a rotation that has closed the session first.
@@ -37,7 +37,7 @@ func (r predecessor) ready(l *served) (marks bool, err error) {
 // not be made because of err.
 func (r predecessor) bridged(err error) {
 	ends := false
-	r.tell(func(m *handover.Machine) { ends = m.Bridged() })
+	r.tell(func(m *handover.Tapped) { ends = m.Bridged() })
 	if !ends {
 		return
 	}
@@ -79,7 +79,7 @@ func (r predecessor) lost(l *served, why loss) (overlapped, dials bool) {
 }
 
 func (r predecessor) mark(s *Seam) {
-	r.tell(func(m *handover.Machine) { s.Overlapped, s.Resumed = m.Overlapped(), m.Resumed() })
+	r.tell(func(m *handover.Tapped) { s.Overlapped, s.Resumed = m.Overlapped(), m.Resumed() })
 }
 
 // marks notes that the reader has the seam of the old session.
@@ -148,7 +148,7 @@ func (r predecessor) inherits(v backoff.Verdict) bool {
 func (r predecessor) done(error) bool {
 	r.stop()
 	var done handover.OldDone
-	r.tell(func(m *handover.Machine) { done = m.OldDone() })
+	r.tell(func(m *handover.Tapped) { done = m.OldDone() })
 	switch done {
 	case handover.OldReplaced:
 		var err error

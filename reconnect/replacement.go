@@ -38,7 +38,7 @@ type replacement struct {
 	waiting *replacement // it begins when this one is over; nil: none
 
 	mu      sync.Mutex // guards what follows
-	machine handover.Machine
+	machine handover.Tapped
 	old     *served // the session that is replaced; nil: its supervisor has ended
 	began   time.Time
 	lost    *cut       // the loss of the old session before the successor led; nil: there was none
@@ -52,7 +52,7 @@ func newReplacement(c *Conn, l *served, a Advice) *replacement {
 	r := &replacement{
 		c: c, old: l, session: l.Session, cause: cmp.Or(a.Cause, ErrRotated),
 		due:     at.Add(a.drawn(c.life.o.Run.random(), at, time.Duration(l.clock)*time.Millisecond)),
-		machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap)),
+		machine: handover.Tapped{Machine: handover.New(handover.Overlap(c.life.o.Rotate.Overlap))},
 		givenUp: make(chan struct{}), released: make(chan struct{}), gone: make(chan struct{}),
 	}
 	r.next.c, r.next.origin = c, new(origin)
@@ -103,7 +103,7 @@ func (r *replacement) vacate() {
 }
 
 // tell calls f with the machine, under the lock.
-func (r *replacement) tell(f func(m *handover.Machine)) {
+func (r *replacement) tell(f func(m *handover.Tapped)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.machine)

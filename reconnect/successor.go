@@ -34,13 +34,13 @@ func (r successor) describe(s *Session) {
 }
 
 func (r successor) opening(o *Opening) {
-	r.tell(func(m *handover.Machine) { o.Planned = m.Planned() })
+	r.tell(func(m *handover.Tapped) { o.Planned = m.Planned() })
 	if r.reads() {
 		o.replaces = r
 	}
 }
 
-func (r successor) rests(resting bool) { r.tell(func(m *handover.Machine) { m.Rest(resting) }) }
+func (r successor) rests(resting bool) { r.tell(func(m *handover.Tapped) { m.Rest(resting) }) }
 
 // ready lets the successor lead, if it does not yet.
 func (r successor) ready(l *served) (marks bool, err error) {

@@ -43,7 +43,9 @@ func (s *steps) act(event string, happen func(w *world)) {
 func (s *steps) outside() {
 	w, r := s.w, s.r
 	if w.slot && w.m.stage == due {
-		s.act("due", func(w *world) { w.begin(r) })
+		for how := byUs; how <= lastLink; how++ { // only BreakFirst closes; the link may be lost just before
+			s.act("due", func(w *world) { w.begin(r, how) })
+		}
 	}
 	if w.drain {
 		s.act("drain is over", func(w *world) { w.drain = false; w.partOld(byUs) })
@@ -51,7 +53,9 @@ func (s *steps) outside() {
 	}
 	if w.oldLink == open && w.old <= oldReads {
 		s.add("old: peer closes", func(w *world) { w.oldLink = byPeer })
+		s.add("old: peer closes, and nobody reads that", func(w *world) { w.oldLink = byPeerUnread })
 		s.add("old: breaks", func(w *world) { w.oldLink = broken })
+		s.add("old: is cut while nobody reads", func(w *world) { w.oldLink = brokenUnread })
 		s.add("old: message", func(w *world) {
 			if w.stream != readsOld {
 				w.wrong = "a message of the old session came after its seam"
@@ -97,14 +101,14 @@ func (w *world) again() world {
 	return n
 }
 
-func (w *world) begin(r rules) {
+func (w *world) begin(r rules, how link) {
 	ending := w.oldLink != open || w.leaving
 	switch r.begin(&w.m, ending) {
 	case BeginDial:
 		w.begun, w.next = true, nextDials
 	case BeginBreak:
 		w.begun = true
-		w.partOld(byUs)
+		w.partOld(how)
 	case BeginNothing:
 		return
 	}
@@ -186,7 +190,9 @@ func (s *steps) oldActs() {
 		s.add("old: dial fails", func(w *world) { w.bridged(r) })
 	case w.old == oldOpens:
 		s.act("old: next session is ready", func(w *world) { w.old = oldReady })
-		s.add("old: next session is refused", func(w *world) { w.bridged(r); w.old, w.oldLink = oldDials, none })
+		for how := byUs; how <= lastLink; how++ {
+			s.add("old: next session is refused", func(w *world) { w.refuse(r, how) })
+		}
 	case w.old == oldEnds:
 		s.act("old: supervisor ends", func(w *world) { w.endOld(r) })
 	case w.old == oldReports:
@@ -209,21 +215,37 @@ func (w *world) bridged(r rules) {
 	}
 }
 
+// refuse is the loss of a session of the old supervisor that was not ready yet.
+func (w *world) refuse(r rules, l link) {
+	how, unheard := l.ending()
+	if w.slot && r.oldLost(&w.m, how, unheard) {
+		w.wrong = "a session that was not ready is said to overlap"
+	}
+	w.bridged(r)
+	w.old, w.oldLink = oldDials, none
+}
+
+// ending is what the old supervisor says of a link that is lost.
+func (l link) ending() (how Ending, unheard bool) {
+	switch l {
+	case byUs, unread:
+		return EndedByUs, l == unread
+	case byPeer, byPeerUnread:
+		return EndedByPeer, l == byPeerUnread
+	}
+	return EndedBroken, l == brokenUnread
+}
+
 func (w *world) loseOld(r rules) {
 	w.old, w.oldSide, w.drain = oldSeam, w.slot, false
 	if !w.slot {
 		return
 	}
-	how := EndedBroken
-	switch w.oldLink {
-	case byUs, unread:
-		how = EndedByUs
-	case byPeer:
-		how = EndedByPeer
-	}
-	overlapped := r.oldLost(&w.m, how, w.oldLink == unread)
+	how, unheard := w.oldLink.ending()
+	w.oldLink = broken // how it ended makes no difference any more
+	overlapped := r.oldLost(&w.m, how, unheard)
 	w.lost = !overlapped
-	w.missing = how == EndedBroken || w.oldLink == unread || w.oldLink == byPeer && w.behind || w.full
+	w.missing = how == EndedBroken || unheard || how == EndedByPeer && w.behind || w.full
 	w.overlaps = overlapped && w.m.Overlapped()
 }
 
@@ -297,13 +319,16 @@ func (s *steps) nextActs() {
 		s.add("next: dial fails", func(w *world) { w.rest() })
 		s.add("next: dial fails for good", func(w *world) { w.next = nextEnds })
 	case nextRests:
+		if w.cancel {
+			s.act("next: stops waiting", func(w *world) { w.next = nextEnds })
+		}
 		s.act("next: wait is over", func(w *world) {
 			if w.slot {
 				w.m.Rest(false)
 			}
 			w.next = nextDials // which ends it, if it is cancelled
 		})
-	case nextOpens, nextReads, nextBlocked:
+	case nextOpens, nextStuck, nextReads, nextBlocked:
 		s.nextSession()
 	case nextSeam, nextForget:
 		if w.released {
@@ -346,13 +371,19 @@ func (s *steps) nextSession() {
 		s.act("next: session is cut", func(w *world) { w.nextLink = broken })
 	}
 	if w.nextLink != open {
-		s.act("next: session is lost", func(w *world) { w.endNext(r, w.next != nextOpens) })
+		s.act("next: session is lost", func(w *world) { w.endNext(r, w.next >= nextReads) })
 		return
 	}
 	switch w.next {
 	case nextOpens:
-		if w.held+1 < mostHeld && !w.closed {
-			s.add("next: delivers", func(w *world) { w.message(r) })
+		if !w.closed {
+			for _, how := range []link{byUs, unread} {
+				s.add("next: delivers", func(w *world) {
+					if w.message(r, how); w.next == nextBlocked {
+						w.next = nextStuck
+					}
+				})
+			}
 		}
 		for _, behind := range []bool{false, true} {
 			s.act("next: ready", func(w *world) { w.readyNext(r, false, behind) })
@@ -362,7 +393,12 @@ func (s *steps) nextSession() {
 		if w.closed {
 			return // it reads no more
 		}
-		s.add("next: message", func(w *world) { w.message(r) })
+		s.add("next: message", func(w *world) { w.message(r, unread) })
+		s.add("next: message, and the old session is read to its end", func(w *world) { w.message(r, byUs) })
+	case nextStuck:
+		if w.released {
+			s.act("next: opens on", func(w *world) { w.next = nextOpens })
+		}
 	case nextBlocked:
 		if w.released {
 			s.act("next: reads on", func(w *world) { w.next = nextReads })
@@ -393,8 +429,8 @@ func (w *world) readyNext(r rules, resumed, behind bool) {
 	}
 }
 
-// message is a message of the next session.
-func (w *world) message(r rules) {
+// message is a message of the next session. If no more can be held, the old session ends like that.
+func (w *world) message(r rules, how link) {
 	switch {
 	case w.nextSide && r.holds(&w.m):
 		if w.held++; w.held < mostHeld {
@@ -405,7 +441,7 @@ func (w *world) message(r rules) {
 			if w.old == oldGone {
 				w.wrong = "a session whose supervisor has ended is cut"
 			}
-			w.partOld(unread)
+			w.partOld(how)
 		}
 	case w.held+w.passed > 0:
 		w.wrong = "a message overtakes those that are held"

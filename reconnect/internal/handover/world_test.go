@@ -63,6 +63,9 @@ const (
 	unread // ended by us, while nobody read it
 	byPeer
 	broken
+	brokenUnread // cut by us, while nobody read it
+	byPeerUnread // ended by the peer, and nobody read that
+	lastLink     = byPeerUnread
 )
 
 // oldAt is where the old supervisor is.
@@ -92,6 +95,7 @@ const (
 	nextDials
 	nextRests
 	nextOpens
+	nextStuck // opens, holds as much as it may, and waits
 	nextReads
 	nextBlocked // holds as much as it may, and waits
 	nextSeam    // its session has ended, was ready, and its seam has to wait
@@ -192,7 +196,7 @@ func (w world) broken() string {
 		return "a handover that was due was dropped"
 	case w.reports > 0 && !w.begun:
 		return "a handover that never began was reported"
-	case w.next == nextBlocked && w.oldLink == open:
+	case (w.next == nextBlocked || w.next == nextStuck) && w.oldLink == open:
 		return "the next session waits, and the old one goes on"
 	case w.old == oldDials && w.leader == nextLeads, w.old == oldDials && w.next != nextNone && w.next < nextEnding:
 		return "both supervisors dial"
@@ -211,7 +215,7 @@ func (w world) waits() bool {
 		return true
 	}
 	switch w.next {
-	case nextBlocked, nextSeam, nextForget, nextEnds, nextReports, nextEnding, nextJoins:
+	case nextStuck, nextBlocked, nextSeam, nextForget, nextEnds, nextReports, nextEnding, nextJoins:
 		return true
 	}
 	return w.closed && !w.stopped

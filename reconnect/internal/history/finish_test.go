@@ -33,6 +33,8 @@ func (w *world) finish() {
 	w.finishMessages(stats)
 	w.finishSeams()
 	w.finishGate()
+	w.finishHandovers()
+	w.finishQueues()
 }
 
 // finishMessages checks the fate of each message.

@@ -20,43 +20,59 @@ type watchedGate struct {
 	*budget.Gate
 	w     *world
 	limit int // permits at a time
+	line  *lineModel
 }
 
 func (w *world) newGate() *watchedGate {
 	limit := w.set.Permits
-	g, err := budget.NewGate(&budget.GateOptions{Rate: gateRate, Burst: gateBurst, Concurrent: limit, Rand: rand.NewPCG(w.plan.Seed, 4)})
+	m := newLineModel(w)
+	g, err := budget.NewGate(&budget.GateOptions{Rate: gateRate, Burst: gateBurst, Concurrent: limit, Probe: m, Rand: rand.NewPCG(w.plan.Seed, 4)})
 	if err != nil {
 		panic(err)
 	}
 	if limit == 0 {
 		limit = 16
 	}
-	return &watchedGate{g, w, limit}
+	m.window = limit
+	return &watchedGate{g, w, limit, m}
 }
 
 // Acquire is that of the gate.
 func (g *watchedGate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
+	s := g.Status(host)
+	g.w.mu.Lock()
+	place := g.line.join(s)
+	g.w.mu.Unlock()
 	back, err := g.Gate.Acquire(ctx, host)
 	if err != nil {
+		g.w.mu.Lock()
+		defer g.w.mu.Unlock()
+		g.line.leave(place)
 		return nil, err
 	}
-	p, returned := g.w.grant(g.limit), 0
+	p, returned := g.w.grant(g.limit, place), 0
 	return func(v backoff.Verdict) {
+		s, now, counts := g.Status(host), time.Now(), false
 		g.w.mu.Lock()
 		returned++
 		g.w.check(PermitReturnedOnce, returned == 1, "a permit was returned %d times", returned)
 		if returned == 1 {
 			g.w.returned(p, v)
+			counts = g.line.done(place, v, s)
 		}
 		g.w.mu.Unlock()
 		back(v)
+		g.w.mu.Lock()
+		defer g.w.mu.Unlock()
+		g.line.paced(counts, v, now)
 	}, nil
 }
 
 // grant checks a permit that was given now.
-func (w *world) grant(limit int) *permit {
+func (w *world) grant(limit int, place *place) *permit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.gate.line.grant(place)
 	now := w.now()
 	w.permits++
 	w.granted = append(w.granted, now)

@@ -18,6 +18,9 @@ const (
 	WaitGrows              Invariant = "3: what has earned nothing makes the waits grow"
 	StableIsEarned         Invariant = "3: the waits begin again after a session that was long enough, and only then"
 	DialsAccept            Invariant = "3: the machine that decides about dials accepts the history"
+	HandoverAccepts        Invariant = "the handover: each of its steps is one of the walk"
+	LineAccepts            Invariant = "the line: each permit is given when it is due, in order, and its Status is true"
+	QueueAccepts           Invariant = "the queue: after each call it holds what a plain list does"
 	ReadyAfterLogin        Invariant = "4: a session is ready only when OnSession has returned"
 	OpeningIsBounded       Invariant = "4: OnSession ends within OpenTimeout"
 	LoginBeforeMessages    Invariant = "4: nothing reaches the server before the login"
@@ -88,6 +91,7 @@ var Invariants = []Invariant{
 	Quiet, LivePeerIsKept, PatientWithLateAnswers, SuspendIsNoticed, GoneAddressIsNoticed,
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
 	WaitGrows, StableIsEarned, WrittenInOrder, DialsAccept,
+	HandoverAccepts, LineAccepts, QueueAccepts,
 
 	HeldIsAgreed, WantedStays, HeldIsWanted, RemovalHasReason, NoAnswerAsksAgain,
 	InTheBatch, AnswerIsTaken, FewAnswersDue, WaitEnds, AskedAgain,

@@ -47,7 +47,7 @@ type Outbox struct {
 	pending atomic.Int64 // messages without a fate; if there are some, a Write queues behind them
 
 	mu      sync.Mutex // guards what follows
-	queue   queue.Queue[sending]
+	queue   queue.Tapped[sending]
 	lane    *lane     // by which to write; nil: no session is ready
 	old     *lane     // that of the session before, for its messages; nil: none
 	last    uint64    // the last session that was lost

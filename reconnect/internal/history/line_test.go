@@ -1,0 +1,249 @@
+package history
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget/line"
+)
+
+// lineModel is a second queue for one host, written apart from line.Queue. The model sees each dial that asks for a permit, each
+// dial that gives up, and the end of each dial. It says when the next permit is due. The model stops when two of these happen at
+// one instant and their order matters. world.mu guards the model.
+type lineModel struct {
+	w       *world
+	dead    bool
+	last    time.Time // of the last event
+	waiting []*place  // the first one first
+	under   int
+	window  int
+	down    bool
+	hold    time.Time
+	pace    time.Time
+	spread  time.Duration
+	fails   int // that have counted since the host went down
+	tokens  float64
+	filled  time.Time
+	granted uint64
+	waited  time.Duration
+
+	mu    sync.Mutex // guards what follows; nothing else is locked under it
+	steps []pause
+}
+
+// place is one dial in the line.
+type place struct {
+	joined  time.Time
+	granted bool // the permit was seen
+	in      bool // it is under way
+	probe   bool
+}
+
+// pause is one answer of the policy of the probes.
+type pause struct {
+	n    int
+	wait time.Duration
+}
+
+// lineSlack is for the rounding of the rate.
+const lineSlack = time.Microsecond
+
+func newLineModel(w *world) *lineModel {
+	return &lineModel{w: w, last: w.start, tokens: gateBurst, filled: w.start}
+}
+
+// Next is the policy of the probes: the default one, whose waits the model hears.
+func (m *lineModel) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	step, ok := backoff.Default().Next(h, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = append(m.steps, pause{h.N, step.Wait})
+	return step, ok
+}
+
+// due returns when the first in the line may go; false: that does not depend on time.
+func (m *lineModel) due(now time.Time) (time.Time, bool) {
+	if len(m.waiting) == 0 || m.under >= m.window {
+		return time.Time{}, false
+	}
+	at := m.waiting[0].joined
+	if missing := 1 - m.tokens; missing > 0 {
+		at = later(at, m.filled.Add(time.Duration(missing/gateRate*float64(time.Second))))
+	}
+	if at = later(at, m.hold); m.down {
+		at = later(at, m.pace)
+	}
+	return at, true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// at is called with the time of each event, before it. It reports whether the event is the first of its instant.
+func (m *lineModel) at(now time.Time) (first bool) {
+	if !now.After(m.last) {
+		return false
+	}
+	for _, p := range m.waiting {
+		m.w.check(LineAccepts, !p.granted, "a dial has overtaken another")
+	}
+	at, ok := m.due(now)
+	m.w.check(LineAccepts, !ok || !at.Add(lineSlack).Before(now), "a permit is due since %v, and nobody has it", now.Sub(at))
+	m.last = now
+	return true
+}
+
+// follows reports whether the model still follows.
+func (m *lineModel) follows() bool {
+	m.dead = m.dead || len(m.w.result.Violations) > 0
+	return !m.dead
+}
+
+// compare compares the model with the Status of the gate, at an instant at which nothing has happened yet.
+func (m *lineModel) compare(s line.Status, now time.Time) {
+	if at, ok := m.due(now); ok && !at.After(now.Add(lineSlack)) {
+		return // a permit is being given
+	}
+	if m.granted == 0 && s.Limit == 0 {
+		return // no dial has asked yet, and so the host has no line
+	}
+	held, want := time.Time{}, time.Time{}
+	if s.Held.After(now) {
+		held = s.Held
+	}
+	if m.hold.After(now) {
+		want = m.hold
+	}
+	ok := s.Waiting == len(m.waiting) && s.Dialing == m.under && s.Limit == m.window && s.Down == m.down && held.Equal(want) &&
+		s.Granted == m.granted && s.Waited == m.waited
+	m.w.check(LineAccepts, ok, "the gate says %+v, and the line has %d, %d of %d under way, down %t, held %v, granted %d after %v",
+		s, len(m.waiting), m.under, m.window, m.down, want, m.granted, m.waited)
+}
+
+// join is called before a dial joins the line. s is the Status of the gate before.
+func (m *lineModel) join(s line.Status) *place {
+	now := time.Now()
+	p := &place{joined: now}
+	if !m.follows() {
+		return p
+	}
+	if m.at(now) {
+		m.compare(s, now)
+	} else if slices.ContainsFunc(m.waiting, func(o *place) bool { return o.joined.Equal(now) }) {
+		m.dead = true // which of the two was first?
+	}
+	m.waiting = append(m.waiting, p)
+	return p
+}
+
+// leave is called after a dial has left the line.
+func (m *lineModel) leave(p *place) {
+	if !m.follows() {
+		return
+	}
+	now := time.Now()
+	m.at(now)
+	at, ok := m.due(now)
+	if m.dead = ok && !at.After(now.Add(lineSlack)); !m.dead { // else the permit may have come at this very instant
+		m.waiting = slices.DeleteFunc(m.waiting, func(o *place) bool { return o == p })
+	}
+}
+
+// grant is called when a dial has its permit.
+func (m *lineModel) grant(p *place) {
+	if !m.follows() {
+		return
+	}
+	now := time.Now()
+	m.at(now)
+	p.granted = true
+	for len(m.waiting) > 0 && m.waiting[0].granted { // those that get a permit at one instant are seen in any order
+		at, ok := m.due(now)
+		m.w.check(LineAccepts, ok && !at.After(now.Add(lineSlack)), "a permit comes at %v, %d of %d are under way, and it is due: %t, in %v", now.Sub(m.w.start), m.under, m.window, ok, at.Sub(now))
+		q := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		q.in, q.probe = true, m.down
+		m.fill(now)
+		m.tokens--
+		m.under++
+		m.granted++
+		m.waited += now.Sub(q.joined)
+	}
+}
+
+// fill counts the tokens.
+func (m *lineModel) fill(now time.Time) {
+	m.tokens = min(m.tokens+now.Sub(m.filled).Seconds()*gateRate, gateBurst)
+	m.filled = now
+}
+
+// done is called before a permit is given back. s is the Status of the gate before. done reports whether it is a failure that
+// counts.
+func (m *lineModel) done(p *place, v backoff.Verdict, s line.Status) (counts bool) {
+	if !m.follows() {
+		return false
+	}
+	now := time.Now()
+	if m.at(now) {
+		m.compare(s, now)
+	}
+	if m.dead = !p.in; m.dead {
+		return false
+	}
+	m.under--
+	told := min(v.RetryAfter, backoff.MaxRetryAfter)
+	if told > 0 {
+		m.hold = later(m.hold, now.Add(told))
+	}
+	switch v.Class {
+	case backoff.ClassStop:
+	case backoff.ClassRetry, backoff.ClassOverload:
+		switch {
+		case !m.down || p.probe:
+			if !m.down {
+				m.fails = 0
+			}
+			m.down, m.window, m.pace = true, 1, now.Add(1) // until the policy has said more
+			return true
+		case m.hold.After(m.pace):
+			m.pace = m.hold.Add(m.spread)
+		}
+	default:
+		m.down = m.down && m.hold.After(now)
+		if v.Class == backoff.ClassOK && !m.down {
+			m.window = min(m.window+1, m.w.gate.limit)
+		}
+	}
+	return false
+}
+
+// paced is called after a permit was given back at now. counts says that it was a failure that counts, so that the pace of the
+// next probe was drawn.
+func (m *lineModel) paced(counts bool, v backoff.Verdict, now time.Time) {
+	m.mu.Lock()
+	steps := m.steps
+	m.steps = nil
+	m.mu.Unlock()
+	if m.dead {
+		return
+	}
+	want := 0
+	if counts {
+		want = 1
+	}
+	m.w.check(LineAccepts, len(steps) == want, "the policy of the probes was asked %d times, and not %d times", len(steps), want)
+	if m.dead = len(steps) != want; m.dead || want == 0 {
+		return
+	}
+	m.w.check(LineAccepts, steps[0].n == m.fails, "the policy is asked after %d failures, and there were %d", steps[0].n, m.fails)
+	m.fails++
+	m.spread = steps[0].wait
+	m.pace = now.Add(min(v.RetryAfter, backoff.MaxRetryAfter) + m.spread)
+}
