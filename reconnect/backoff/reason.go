@@ -38,11 +38,12 @@ const (
 	ReasonTimeout                     // a limit was exceeded
 	ReasonLocal                       // our own machine failed: too many open files, no network
 	ReasonNetwork                     // any other error of the network
+	ReasonLogins                      // a budget of logins allows no login now
 )
 
 var reasons = [...]string{
 	"other", "shutdown", "rotated", "redial", "silent", "stalled", "slow_reader", "open", "protocol", "hangup", "close_normal",
-	"close_restart", "close_overload", "close_other", "http_4xx", "http_5xx", "http_other", "dns", "tls", "refused", "timeout", "local", "network",
+	"close_restart", "close_overload", "close_other", "http_4xx", "http_5xx", "http_other", "dns", "tls", "refused", "timeout", "local", "network", "logins",
 }
 
 // String returns the reason in lower case, such as "close_restart".

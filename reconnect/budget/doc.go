@@ -11,6 +11,9 @@
 // [SlotLimiter] bounds the dials under way as well; redisgate, a separate module, has a SlotLimiter
 // in Redis.
 //
+// A [Logins] bounds the logins of an account in a day, or in any other interval, over restarts of the
+// process: reconnect.RunOptions takes it. A [LoginFile] keeps its record.
+//
 // A [Window] is for limits of the form "so many per second", where the server counts.
 //
 // Nothing here starts a goroutine. Decisions get the time as an argument, in line.Queue and [Window],

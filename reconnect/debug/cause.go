@@ -13,6 +13,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // causeInfo is the record cause of the JSON. It does not change.
@@ -64,12 +65,15 @@ func has[E error](err error) bool {
 // describe returns the text of err by default. It uses types and codes of err, and no text that
 // it does not know.
 func describe(err error, reason backoff.Reason) string {
+	var login *budget.LoginError
 	var tooBig *conn.TooBigError
 	var slow *conn.SlowMessageError
 	var status interface{ StatusCode() int }
 	var closed interface{ CloseCode() int }
 	var errno syscall.Errno
 	switch {
+	case errors.As(err, &login):
+		return loginText(login)
 	case errors.As(err, &tooBig):
 		return tooBig.Error() // it holds only a number
 	case errors.As(err, &slow):
@@ -87,6 +91,15 @@ func describe(err error, reason backoff.Reason) string {
 		return errno.Error() // the text of the operating system
 	}
 	return reasonTexts[reason]
+}
+
+// loginText describes why there is no login, without the cause of the loss before, which may be a peer's text.
+func loginText(e *budget.LoginError) string {
+	text := reasonTexts[backoff.ReasonLogins] + ": the next is at " + e.Next.UTC().Format(time.RFC3339)
+	if errors.Is(e, budget.ErrDamaged) {
+		text += ", because " + budget.ErrDamaged.Error()
+	}
+	return text
 }
 
 // closeText describes a close frame.
@@ -125,6 +138,7 @@ var reasonTexts = map[backoff.Reason]string{
 	backoff.ReasonTimeout:    "a limit was exceeded",
 	backoff.ReasonLocal:      "this machine failed: too many open files, or no network",
 	backoff.ReasonNetwork:    "an error of the network",
+	backoff.ReasonLogins:     "the budget of logins allows no login now",
 }
 
 // maxText is how many bytes are kept of any text.

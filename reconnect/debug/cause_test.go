@@ -50,7 +50,7 @@ func TestACauseIsMadeOfTypesAndCodes(t *testing.T) {
 }
 
 func TestEveryReasonHasAText(t *testing.T) {
-	for r := backoff.ReasonOther; r <= backoff.ReasonNetwork; r++ {
+	for r := backoff.ReasonOther; r <= backoff.ReasonLogins; r++ {
 		switch r {
 		case backoff.ReasonCloseNormal, backoff.ReasonCloseRestart, backoff.ReasonCloseOverload, backoff.ReasonCloseOther, backoff.ReasonHTTP4xx,
 			backoff.ReasonHTTP5xx, backoff.ReasonHTTPOther: // a code makes the text

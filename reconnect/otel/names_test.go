@@ -85,7 +85,7 @@ func happen(t *reconnect.Trace) {
 		t.RotateDone(reconnect.RotateDone{Err: err})
 		t.ConnDone(reconnect.ConnDone{Err: err})
 	}
-	for r := backoff.ReasonOther; r <= backoff.ReasonNetwork; r++ {
+	for r := backoff.ReasonOther; r <= backoff.ReasonLogins; r++ {
 		t.DialDone(reconnect.DialDone{Err: reasonError(r)})
 		t.SessionStart(session)
 		t.SessionReady(session)

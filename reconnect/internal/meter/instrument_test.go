@@ -52,7 +52,7 @@ func TestTheValuesOfLabelsAreThoseOfTheLibrary(t *testing.T) {
 				}
 				require.Len(t, l.Values, int(reconnect.StateClosed))
 			case "reason":
-				for r := backoff.ReasonOther; r <= backoff.ReasonNetwork; r++ {
+				for r := backoff.ReasonOther; r <= backoff.ReasonLogins; r++ {
 					require.Equal(t, r.String(), l.Values[r])
 				}
 			}

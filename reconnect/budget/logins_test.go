@@ -1,0 +1,226 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// memory is a LoginStore whose Save fails while broken is set.
+type memory struct {
+	times  []time.Time
+	saves  int
+	broken error
+	load   error
+	during func() // called by Save, if it is set
+}
+
+func (m *memory) Load() ([]time.Time, error) { return slices.Clone(m.times), m.load }
+
+func (m *memory) Save(times []time.Time) error {
+	if m.during != nil {
+		m.during()
+	}
+	if m.broken != nil {
+		return m.broken
+	}
+	m.saves++
+	m.times = nil
+	for _, at := range times {
+		m.times = append(m.times, time.Unix(0, at.UnixNano())) // as another process finds them
+	}
+	return nil
+}
+
+func newLogins(t testing.TB, store budget.LoginStore, windows ...budget.Window) *budget.Logins {
+	t.Helper()
+	l, err := budget.NewLogins(&budget.LoginsOptions{Windows: windows, Store: store})
+	require.NoError(t, err)
+	return l
+}
+
+// refusedUntil requires that no login is left for so long, and returns the error.
+func refusedUntil(t testing.TB, l *budget.Logins, wait time.Duration) *budget.LoginError {
+	t.Helper()
+	err, ok := errors.AsType[*budget.LoginError](l.Take(t.Context()))
+	require.True(t, ok)
+	require.Equal(t, wait, time.Until(err.Next))
+	return err
+}
+
+func TestEveryWindowOfLoginsHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLogins(t, nil, budget.Window{N: 3, Per: time.Hour}, budget.Window{N: 2, Per: time.Minute})
+		require.Equal(t, 2, l.Free())
+		require.NoError(t, l.Take(t.Context()))
+		time.Sleep(10 * time.Second)
+		require.NoError(t, l.Take(t.Context()))
+		refusedUntil(t, l, 50*time.Second)
+		time.Sleep(50 * time.Second)
+		require.Equal(t, 1, l.Free())
+		require.NoError(t, l.Take(t.Context()))
+		refusedUntil(t, l, 59*time.Minute)
+		require.Zero(t, l.Free())
+		time.Sleep(59*time.Minute - 1)
+		refusedUntil(t, l, 1)
+		time.Sleep(1)
+		require.NoError(t, l.Take(t.Context()))
+	})
+}
+
+func TestALoginErrorJudgesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLogins(t, nil, budget.Window{N: 1, Per: time.Minute})
+		require.NoError(t, l.Take(t.Context()))
+		err := l.Take(t.Context())
+		require.EqualError(t, err, "the budget allows no login before 2000-01-01T00:01:00Z")
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry, Local: true, RetryAfter: time.Minute}, backoff.Classify(err))
+		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(err))
+		time.Sleep(time.Minute)
+		require.Zero(t, backoff.Classify(err).RetryAfter)
+	})
+}
+
+func TestALoginIsStoredBeforeItMayBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory{}
+		l := newLogins(t, store, budget.Window{N: 2, Per: time.Hour})
+		store.during = func() { require.Equal(t, 2, l.Free(), "no lock is held") }
+		require.NoError(t, l.Take(t.Context()))
+		require.Len(t, store.times, 1)
+		store.during, store.broken = nil, errors.New("disk full")
+		err := l.Take(t.Context())
+		require.ErrorIs(t, err, store.broken)
+		require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(err))
+		require.Equal(t, 1, l.Free(), "it was not made")
+		store.broken = nil
+		require.NoError(t, l.Take(t.Context()))
+		require.Len(t, store.times, 2)
+	})
+}
+
+func TestTheLoginsOfAProcessCountForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file, day := budget.LoginFile(filepath.Join(t.TempDir(), "logins")), budget.Window{N: 3, Per: 24 * time.Hour}
+		for range 3 { // a login in each process
+			require.NoError(t, newLogins(t, file, day).Take(t.Context()))
+			time.Sleep(time.Hour)
+		}
+		l := newLogins(t, file, day)
+		refusedUntil(t, l, 21*time.Hour)
+		require.NoError(t, l.Damage())
+		time.Sleep(21 * time.Hour)
+		require.NoError(t, l.Take(t.Context()))
+		times, err := file.Load()
+		require.NoError(t, err)
+		require.Len(t, times, 3, "the file does not grow")
+	})
+}
+
+func TestAClockThatWasSetBackHoldsLoginsForOneInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		store := &memory{times: []time.Time{now.Add(100 * 24 * time.Hour), now.Add(-30 * time.Minute)}}
+		l := newLogins(t, store, budget.Window{N: 2, Per: time.Hour})
+		refusedUntil(t, l, 30*time.Minute)
+		time.Sleep(40 * time.Minute)
+		l = newLogins(t, store, budget.Window{N: 1, Per: time.Hour})
+		refusedUntil(t, l, 20*time.Minute) // another restart does not begin the interval again
+		require.Equal(t, 1, store.saves)
+	})
+}
+
+func TestADamagedRecordIsFullForTheShortestWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		damage := errors.Join(budget.ErrDamaged, errors.New("line 3"))
+		store := &memory{load: damage, times: []time.Time{time.Now().Add(-time.Hour)}}
+		windows := []budget.Window{{N: 4, Per: 24 * time.Hour}, {N: 2, Per: 5 * time.Minute}}
+		l := newLogins(t, store, windows...)
+		require.ErrorIs(t, l.Damage(), damage)
+		require.ErrorIs(t, refusedUntil(t, l, 5*time.Minute), damage)
+		require.ErrorIs(t, l.BeforeDial(nil), damage)
+		time.Sleep(2 * time.Minute)
+		store.load = nil
+		l = newLogins(t, store, windows...)
+		refusedUntil(t, l, 3*time.Minute) // another restart does not begin the wait again
+		time.Sleep(3 * time.Minute)
+		require.NoError(t, l.Damage())
+		require.NoError(t, l.Take(t.Context()))
+		refusedUntil(t, l, 23*time.Hour-5*time.Minute) // the login that was verified counts for the day
+	})
+}
+
+func TestTakesOfManyGoroutinesAreNeverTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory{during: func() { time.Sleep(time.Second) }}
+		l := newLogins(t, store, budget.Window{N: 5, Per: time.Hour})
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		passed := 0
+		for range 20 {
+			wg.Go(func() {
+				if l.Take(t.Context()) == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					passed++
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second/2, errBreak)
+		defer cancel()
+		synctest.Wait()
+		require.ErrorIs(t, l.Take(ctx), errBreak)
+		wg.Wait()
+		require.Equal(t, 5, passed)
+		require.Equal(t, 5, len(store.times))
+	})
+}
+
+var errBreak = errors.New("enough")
+
+func TestADialWaitsForALoginUnlessTheSessionMayGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var none *budget.Logins
+		require.Nil(t, none.BeforeDial(errBreak))
+		for _, resumes := range []bool{false, true} {
+			l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Minute}}, Resumes: resumes})
+			require.NoError(t, err)
+			require.Nil(t, l.BeforeDial(errBreak))
+			require.NoError(t, l.Take(t.Context()))
+			refused := l.Take(t.Context())
+			require.Equal(t, time.Minute, time.Until(l.BeforeDial(refused).Next), "the login was refused")
+			require.NoError(t, l.BeforeDial(refused).Err)
+			if resumes {
+				require.Nil(t, l.BeforeDial(errBreak))
+			} else {
+				require.ErrorIs(t, l.BeforeDial(errBreak), errBreak)
+			}
+		}
+	})
+}
+
+func TestTheOptionsOfLoginsAreChecked(t *testing.T) {
+	broken := errors.New("no permission")
+	for text, o := range map[string]*budget.LoginsOptions{
+		"option Windows of Logins is empty": {},
+		"option Windows[1] of Logins":       {Windows: []budget.Window{{N: 1, Per: 1}, {N: -1, Per: 1}}},
+		"option Windows[0] of Logins has":   {Windows: []budget.Window{{}}},
+		"load the record of logins: no":     {Windows: []budget.Window{{N: 1, Per: 1}}, Store: &memory{load: broken}},
+		"save the record of logins: no":     {Windows: []budget.Window{{N: 1, Per: 1}}, Store: &memory{load: budget.ErrDamaged, broken: broken}},
+	} {
+		_, err := budget.NewLogins(o)
+		require.ErrorContains(t, err, text)
+	}
+	_, err := budget.NewLogins(nil)
+	require.Error(t, err)
+}
