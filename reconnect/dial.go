@@ -38,7 +38,7 @@ type dial[C io.Closer] struct {
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a schedule.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.name, hooks: d.s.hooks}}
+	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.name, hooks: d.s.hooks, logins: o.Logins}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -42,6 +43,7 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 		d.pause()
 	}
 	for {
+		d.awaitLogin()
 		switch a := s.dials.Next(time.Now()); a.Do {
 		case schedule.DoDial:
 			d.resume(a.Kicked)
@@ -259,14 +261,43 @@ func (d *dialing[C]) pause() {
 	if !d.idle() || d.won != nil || d.ctx.Err() != nil || d.s.dials.Stopped() {
 		return
 	}
+	cause, short := d.err, d.shortOfLogins()
+	if short != nil {
+		cause = short
+	}
 	d.since = time.Now()
 	wait, verdict := max(d.s.dials.Due().Sub(d.since), 0), d.s.dials.History().Verdict
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
-		Name: d.s.name, Try: d.s.dials.Attempts() + 1, Cause: d.err, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
+		Name: d.s.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)
 	call(d.s.trace().WaitStart, d.wait)
+}
+
+// awaitLogin begins the wait for a login anew, if another connection has taken the one for which the next dial
+// has waited, or the last one.
+func (d *dialing[C]) awaitLogin() {
+	if due := d.s.dials.Due(); d.shortOfLogins() != nil && !d.s.dials.Due().Equal(due) {
+		d.resume(false)
+		d.pause()
+	}
+}
+
+// shortOfLogins holds the next dial until a login is left. It returns nil if the dial does not wait for that.
+func (d *dialing[C]) shortOfLogins() *budget.LoginError {
+	if d.s.dials.Due().IsZero() { // a dial is under way
+		return nil
+	}
+	short := d.s.o.Logins.BeforeDial(d.err)
+	if short == nil {
+		return nil
+	}
+	d.s.dials.Hold(short.Next, time.Now())
+	if d.s.dials.Due().After(short.Next) {
+		return nil
+	}
+	return short
 }
 
 // resume ends a wait.

@@ -37,6 +37,7 @@
 //   - A rotation replaces a session that is well by another, because its server will end it.
 //   - A verdict says what kind of failure an error is, and so what to do about it.
 //   - A gate is where the connections of a program to one host wait until they may dial.
+//   - A budget of logins bounds the logins of an account in an interval: see [RunOptions.Logins].
 //   - A herd is a crowd of clients that lost their connections at one instant, because
 //     their server restarted, and that all want to come back.
 //

@@ -12,14 +12,14 @@ import (
 // Log returns a Trace that writes lines to l, with the connection's name if it has one. The
 // levels are:
 //
-//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, the end that
-//     the program itself asked for.
+//   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, a wait for a
+//     login, the end that the program itself asked for.
 //   - Warn: an address that was advised and not followed, a wait until somebody mends something
 //     (a verdict of ClassSlow), any other end for good, a slow handler, an overdue function.
 //   - Debug: dials, probes and the gate.
 //
 // The wait in a line is all of the time until the next dial; retry_after is the part of it
-// that the server asked for, if it did.
+// that the server, or the budget of logins, asked for, if one of them did.
 func Log(l *slog.Logger) *Trace {
 	log := logger(func(level slog.Level, msg, name string, attrs ...slog.Attr) {
 		if name != "" {
@@ -61,14 +61,17 @@ func Log(l *slog.Logger) *Trace {
 type logger func(level slog.Level, msg, name string, attrs ...slog.Attr)
 
 func (log logger) waitStart(w WaitStart) {
-	level, told := slog.LevelInfo, slog.Attr{}
+	level, msg, told := slog.LevelInfo, "waiting to redial", slog.Attr{}
+	if backoff.ReasonOf(w.Cause) == backoff.ReasonLogins {
+		msg = "waiting for a login"
+	}
 	if w.Verdict.Class >= backoff.ClassSlow {
 		level = slog.LevelWarn
 	}
 	if w.Verdict.RetryAfter > 0 {
 		told = slog.Duration("retry_after", w.Verdict.RetryAfter)
 	}
-	log(level, "waiting to redial", w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Verdict.RetryAfter+w.Drawn),
+	log(level, msg, w.Name, slog.Int("try", w.Try), slog.Duration("wait", w.Verdict.RetryAfter+w.Drawn),
 		told, slog.String("verdict", w.Verdict.Class.String()), cause(w.Cause))
 }
 

@@ -245,3 +245,17 @@ func requireHarmless(t *testing.T, s string) {
 		require.True(t, unicode.IsPrint(r), "%q in %q", r, s)
 	}
 }
+
+func TestLogSaysThatAWaitIsForALogin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		var b bytes.Buffer
+		o := loggingIn(hourly(t, 1))
+		o.Run.Trace = reconnect.Log(logger(&b))
+		s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		all := lines(&b)
+		require.Equal(t, `level=INFO msg="waiting for a login" try=2 wait=1h0m0s verdict=retry `+
+			`cause="the budget allows no login before 2000-01-01T01:00:00Z: read: lost"`, all[len(all)-1])
+	})
+}

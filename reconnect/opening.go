@@ -15,13 +15,14 @@ import (
 
 // Opening is a new connection, of which [Options.OnSession] has sole use, and then each [Layer] in turn.
 // One goroutine may use it, until the function that got it returns. When the last has returned, Read,
-// Write, Deliver, AwaitReceipts and Resumed return an error.
+// Write, Deliver, AwaitReceipts, Resumed and NoLogin return an error.
 type Opening struct {
 	Session  uint64        // the number of the session
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // as in Session; 0 while the session before lives
 	Planned  bool          // the session replaces one that has not died: see [Rotation]
 
+	session  *Session
 	life     *lifetime
 	replaces successor // to which it delivers, because the session before is still read; empty: none
 	layer    int       // the number of the layer that uses it, or noLayer
@@ -47,13 +48,19 @@ func (o *Opening) Read() (conn.Message, error) {
 }
 
 // Write sends a message, whose data belongs to the caller again when Write returns. After an error the
-// connection is lost, unless the error is [conn.ErrBadMessage]. Write ends as Read does.
+// connection is lost, unless the error is [conn.ErrBadMessage]. Write ends as Read does. The first Write
+// takes a login from [RunOptions.Logins]. If there is none it writes nothing, ends the attempt, and returns
+// a [*budget.LoginError].
 func (o *Opening) Write(m conn.Message) error {
 	if err := o.ended(); err != nil {
 		return err
 	}
 	if err := o.l.AwaitWrite(o.ctx); err != nil {
 		return o.failed(err)
+	}
+	if err := o.session.Login(o.ctx); err != nil {
+		o.l.Cut(err)
+		return err
 	}
 	err := o.l.Conn.Write(m)
 	if o.l.Wrote(1); err != nil {
@@ -125,6 +132,21 @@ func (o *Opening) Resumed() error {
 
 var errNotResumable = errors.New("reconnect: Opening.Resumed needs Options.Resumable, because otherwise the reader has got the seam already")
 
+// NoLogin says that what follows is no login, such as because the server goes on with a session that
+// it knows, so that Write takes none from [RunOptions.Logins]. It is an error after the first Write. If the
+// server then wants a login all the same, call Take of the Logins before that, or return an error.
+func (o *Opening) NoLogin() error {
+	switch {
+	case o.over.Load():
+		return errOver
+	case !o.session.login.CompareAndSwap(loginDue, loginSpared) && o.session.login.Load() == loginTaken:
+		return errLoggedIn
+	}
+	return nil
+}
+
+var errLoggedIn = errors.New("reconnect: Opening.NoLogin after a Write, which has taken a login")
+
 // Conn returns the connection itself, such as to ask a [conn.WebSocket] for its subprotocol. Use the
 // methods of the Opening to read and write.
 func (o *Opening) Conn() conn.Conn { return o.l.Conn }
@@ -141,7 +163,7 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	defer cancel()
 	o := &Opening{
 		Session: s.Number, Cause: s.Cause, Downtime: s.Downtime,
-		life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
+		session: s, life: &k.c.life, receiver: &k.c.receiver, sender: &k.c.sender, l: l, ctx: ctx, layer: noLayer,
 	}
 	side.opening(o)
 	join := l.cutWith(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // RunOptions are the options of [Run]. A nil *RunOptions is fine.
@@ -51,6 +52,13 @@ type RunOptions struct {
 	// Host is the name of the server at the Gate. It is an error without a Gate, and so is
 	// a Gate without it. Default for a Conn: what the Dialer's method Host returns.
 	Host string
+
+	// Logins is the budget from which each login takes one, shared by the connections of an account.
+	// The first [Opening.Write] of a session takes it, unless [Opening.NoLogin] was called before; for
+	// a Run, [Session.Login] does. While none is left the next dial waits, which no kick cuts short;
+	// Status.Err and WaitStart.Cause are a [*budget.LoginError] then. A rotation needs a login too, and
+	// waits for it beside the session that is to be replaced. Default: no limit.
+	Logins *budget.Logins
 
 	// Kick does what [Conn.Kick] says when something can be received from it. A closed channel does
 	// nothing. It must be nil for a Conn. Default: none.

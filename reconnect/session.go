@@ -1,10 +1,13 @@
 package reconnect
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
 )
 
@@ -16,8 +19,10 @@ type Session struct {
 	Cause    error         // why the last session ended; nil for the first
 	Downtime time.Duration // from the loss of the last ready session, or from the start, to this dial's success
 
-	start link.Instant
-	hooks *hooks
+	start  link.Instant
+	hooks  *hooks
+	logins *budget.Logins // nil: there is no limit
+	login  atomic.Int32   // loginDue, loginTaken or loginSpared
 
 	mu      sync.Mutex // guards what follows
 	isReady bool
@@ -42,6 +47,27 @@ func (s *Session) Ready() {
 		call(s.hooks.Load().SessionReady, s)
 	}
 }
+
+// Login takes a login from [RunOptions.Logins], before serve logs in. One goroutine at a time may call it.
+// If no login is left the error is a [*budget.LoginError]: return it from serve. Calls after one that has
+// returned nil, and without Logins, do nothing. For a Conn, [Opening.Write] calls it.
+func (s *Session) Login(ctx context.Context) error {
+	if s.logins == nil || s.login.Load() != loginDue {
+		return nil
+	}
+	err := s.logins.Take(ctx)
+	if err == nil {
+		s.login.Store(loginTaken)
+	}
+	return err
+}
+
+// These are the values of Session.login.
+const (
+	loginDue    = iota // the session has not logged in
+	loginTaken         // it has taken a login from the budget
+	loginSpared        // it needs none
+)
 
 // end ends the session, and returns when it became ready, if it ever did.
 func (s *Session) end() (link.Instant, bool) {

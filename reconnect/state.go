@@ -44,7 +44,7 @@ type Status struct {
 	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
 	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
 	Next     time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
-	Err      error         // why the last dial failed or the last session ended; nil once a session is ready; in StateClosed as [Conn.Err]
+	Err      error         // why the last dial failed or the last session ended; a *budget.LoginError while the next dial waits for a login; nil once a session is ready; in StateClosed as [Conn.Err]
 	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
 }
 

@@ -215,9 +215,9 @@ type RotateDone struct {
 type WaitStart struct {
 	Name    string          // RunOptions.Name
 	Try     int             // the number of the dial that follows
-	Cause   error           // why the last dial failed or the last session ended; nil: the wait is RunOptions.StartSpread
+	Cause   error           // why the last dial failed or the last session ended; a *budget.LoginError: the wait is for a login; nil: the wait is RunOptions.StartSpread
 	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
-	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for
+	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for, or that is for a login
 }
 
 // WaitDone is the event of [Trace.WaitDone].

@@ -222,6 +222,15 @@ func (d *Dials) holdFor(wait time.Duration, now time.Time) {
 	}
 }
 
+// Hold prevents dials before a time, such as because no login is left. Nothing cuts that short. It does not
+// make the wait longer that a session must last to be stable. During a session, and after the end, it does
+// nothing.
+func (d *Dials) Hold(until, now time.Time) {
+	if d.phase == down {
+		d.holdFor(until.Sub(now), now)
+	}
+}
+
 // Answered reports that the handshake of a dial is complete and its session begins. Next
 // cuts the other dial.
 func (d *Dials) Answered(which int, now time.Time) {

@@ -470,3 +470,12 @@ func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
 	d.wait(2 * sec)
 	d.want(schedule.DoDial, 0)
 }
+
+func TestNothingCutsAHoldShort(t *testing.T) {
+	d := newDesk(t, schedule.DialOptions{})
+	d.Hold(d.now.Add(time.Hour), d.now)
+	d.Hold(d.now.Add(time.Minute), d.now) // an earlier time changes nothing
+	require.False(t, d.Kick(d.now))
+	d.wait(time.Hour)
+	d.want(schedule.DoDial, 0)
+}
