@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,16 +233,24 @@ func TestALoginThatARunIsRefusedIsWaitedFor(t *testing.T) {
 func TestThreeConnsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, start := hourly(t, 6), time.Now()
+		var mu sync.Mutex
 		var at []time.Duration
+		login := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(start))
+		}
 		for i := range 3 {
 			o := loggingIn(l)
 			o.Run.Policy = backoff.Default()
 			o.Run.Rand = rand.NewPCG(uint64(i), 1)
-			c, err := reconnect.New(flapping{50 * time.Second, func() { at = append(at, time.Since(start)) }}, &o)
+			c, err := reconnect.New(flapping{50 * time.Second, login}, &o)
 			require.NoError(t, err)
 			defer closeAndWait(c)
 		}
 		time.Sleep(10*time.Hour - 1)
+		mu.Lock()
+		defer mu.Unlock()
 		require.Equal(t, 60, len(at), "6 in each hour")
 		require.Equal(t, 6, mostWithin(at, time.Hour))
 	})

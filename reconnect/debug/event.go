@@ -55,6 +55,7 @@ var (
 	rotateFailed   = &kind{"rotate_failed", "session {session} was not replaced: {cause}"}
 	waitStart      = &kind{"wait", "waits for {took} before try {try}"}
 	waitAsked      = &kind{"wait", "waits for {took} before try {try}, {more} of it because the server asked for that"}
+	waitLogin      = &kind{"wait", "waits for {took} before try {try}: {cause}"}
 	kicked         = &kind{"kicked", "the wait was cut short after {took}"}
 	probeDone      = &kind{"probe_done", "a probe was answered after {took}"}
 	probesDone     = &kind{"probe_done", "{count} probes were answered, the last after {took}"}

@@ -153,10 +153,24 @@ func (w *watched) done(ok, failed *kind, e event, err error) {
 
 func (w *watched) waitStart(e reconnect.WaitStart) {
 	x := event{kind: waitStart, try: uint32(e.Try), took: e.Verdict.RetryAfter + e.Drawn, more: e.Verdict.RetryAfter, class: e.Verdict.Class}
-	if x.more > 0 {
+	switch {
+	case reasonOf(e.Cause) == backoff.ReasonLogins:
+		w.waitLogin(x, e.Cause)
+		return
+	case x.more > 0:
 		x.kind = waitAsked
 	}
 	w.happened(x)
+}
+
+// waitLogin keeps a wait for a login, which is why there is no session from now on.
+func (w *watched) waitLogin(x event, cause error) {
+	now := time.Now()
+	x.at, x.kind, x.cause = now.UnixNano(), waitLogin, w.page.cause(cause, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = x.cause
+	w.note(x)
 }
 
 func (w *watched) sessionStart(s *reconnect.Session) {

@@ -2,6 +2,7 @@ package debug
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 func TestALifeIsShown(t *testing.T) {
@@ -353,4 +355,31 @@ func TestSlowFunctionsAreEvents(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Contains(t, kindsOf(s.one().Events), "slow_handler")
 	})
+}
+
+// A wait for a login has its own event and cause, in which no text of the peer is shown.
+func TestAWaitForALoginIsShown(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Hour}}})
+		require.NoError(t, err)
+		s.page.Register("feed", s.open(reconnect.Options{
+			Run:       reconnect.RunOptions{Logins: l},
+			OnSession: func(_ context.Context, o *reconnect.Opening) error { return o.Write(conn.TextMessage("login")) },
+		}), nil)
+		peer := s.accept()
+		time.Sleep(10 * time.Minute)
+		peer.Fail(errLost)
+		synctest.Wait()
+		const text = "the budget of logins allows no login now: the next is at 2000-01-01T01:00:00Z"
+		require.Equal(t, "logins", s.one().Cause.Reason)
+		require.Equal(t, text, s.one().Cause.Text)
+		events := s.one().Events
+		require.Equal(t, "waits for 50 min before try 1: "+text+" (verdict: retry)", events[len(events)-1].Text)
+	})
+}
+
+func TestADamagedRecordOfLoginsIsNamed(t *testing.T) {
+	err := &budget.LoginError{Next: time.Unix(0, 0), Err: fmt.Errorf("%w: /secret/path", budget.ErrDamaged)}
+	require.Equal(t, "the budget of logins allows no login now: the next is at 1970-01-01T00:00:00Z, because the record of logins is damaged",
+		describe(err, reasonOf(err)))
 }

@@ -48,10 +48,10 @@
 // So give one name to hundreds of connections that do the same. The empty name leaves the attribute out.
 //
 // The SDK keeps 2000 sets of attributes for each instrument; a set beyond that loses its name. A name has
-// 25 sets of redial.dials at most, and fewer of each other instrument. So there are 75 names by default.
+// 26 sets of redial.dials at most, and fewer of each other instrument. So there are 75 names by default.
 // For more names, such as 500, raise both limits:
 //
-//	sdkmetric.NewMeterProvider(sdkmetric.WithCardinalityLimit(25*(500+2)), ...)
+//	sdkmetric.NewMeterProvider(sdkmetric.WithCardinalityLimit(26*(500+2)), ...)
 //	otelredial.New(&otelredial.Options{Names: 500, ...})
 //
 // # Not measured

@@ -33,7 +33,7 @@ func TestTheDefaultOfNamesFitsTheLimitOfTheSDK(t *testing.T) {
 // The rule of the documentation for more names holds.
 func TestMoreNamesWithALargerLimitOfTheSDK(t *testing.T) {
 	const names = 100
-	s := newScene(t, otelredial.Options{Names: names}, sdkmetric.WithCardinalityLimit(25*(names+2)))
+	s := newScene(t, otelredial.Options{Names: names}, sdkmetric.WithCardinalityLimit(26*(names+2)))
 	s.fill(names+1, func(points map[string]string) { wantNames(t, points, names+1) })
 }
 
@@ -46,7 +46,7 @@ func wantNames(t *testing.T, points map[string]string, names int) {
 		instrument, _, _ := strings.Cut(point, " ")
 		count[instrument]++
 	}
-	require.Equal(t, 25*names, count["dials"])
+	require.Equal(t, 26*names, count["dials"])
 	for _, i := range meter.Instruments() {
 		sets := 1
 		for _, l := range i.Labels {

@@ -207,6 +207,10 @@ var collected = []*Instrument{{
 	Help: "Connections in a state.",
 	read: func(t *Totals) []float64 { return list(t.States[:]...) },
 }, {
+	Name: "login.waits", Kind: UpDown, Unit: "{connection}",
+	Help: "Connections that wait, before a dial, for the budget of logins.",
+	read: func(t *Totals) []float64 { return list(t.Logins) },
+}, {
 	Name: "away", Kind: Gauge, Unit: "s",
 	Help: "For how long no session has been ready; 0 if one is. The longest of the connections of the name.",
 	read: func(t *Totals) []float64 { return longest(t.Away) },

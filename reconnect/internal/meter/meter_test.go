@@ -14,6 +14,7 @@ import (
 
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/meter"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
@@ -46,6 +47,24 @@ func TestStatesAddUpToTheConnections(t *testing.T) {
 		s.refuse(io.EOF)
 		require.Equal(t, [4]uint64{0, 0, 1, 1}, s.totals("").States)
 		require.Equal(t, 2, s.totals("").Conns)
+	})
+}
+
+func TestWaitsForALoginAreCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Hour}}})
+		require.NoError(t, err)
+		require.NoError(t, l.Take(t.Context()))
+		for range 2 {
+			s.open("feed", reconnect.Options{Run: reconnect.RunOptions{Logins: l}})
+		}
+		s.open("feed", reconnect.Options{})
+		s.refuse(io.EOF)
+		require.Equal(t, uint64(3), s.totals("feed").States[reconnect.StateWaiting])
+		require.Equal(t, uint64(2), s.totals("feed").Logins)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Zero(t, s.totals("feed").Logins)
 	})
 }
 

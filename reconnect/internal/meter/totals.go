@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
@@ -16,6 +17,7 @@ type Totals struct {
 	Conns     int       // connections
 	EverConns bool      // whether there were any before; false if there were only calls of Run
 	States    [4]uint64 // how many are in each state, without StateClosed
+	Logins    uint64    // how many wait for a login
 
 	Away      time.Duration // the longest time for which no session has been ready
 	Silence   time.Duration // the longest time since the last byte
@@ -71,6 +73,9 @@ func countsOf(s reconnect.Stats, subs subscription.Stats) Counts {
 func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets int, subs subscription.Stats, away time.Duration) {
 	t.Conns++
 	t.States[status.State]++
+	if status.State == reconnect.StateWaiting && backoff.ReasonOf(status.Err) == backoff.ReasonLogins {
+		t.Logins++
+	}
 	t.Away, t.Silence, t.QueuedAge = max(t.Away, away), max(t.Silence, s.Silence), max(t.QueuedAge, s.QueuedAge)
 	t.Queued += s.Queued
 	t.QueuedBytes += s.QueuedBytes
