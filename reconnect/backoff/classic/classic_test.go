@@ -59,6 +59,7 @@ func TestRulesRangeAsInTheirSources(t *testing.T) {
 		"stubborn":   {&classic.Stubborn{}, []float64{3.8, 7.6}, []float64{4.2, 8.4}},
 		"aws legacy": {&classic.AWSLegacy{}, []float64{0, 0, 0, 0, 20}, []float64{2, 4, 8, 16, 20}},
 		"aws":        {&classic.AWS{}, []float64{0, 0}, []float64{0.05, 0.1}},
+		"ocpp":       {&classic.OCPP{}, []float64{10, 20, 40, 80, 80, 80}, []float64{20, 50, 110, 230, 230, 230}},
 	} {
 		require.Equal(t, c.least, waits(c.policy, len(c.least), constant(0)), name)
 		require.Equal(t, c.most, waits(c.policy, len(c.most), highest), name)
@@ -88,6 +89,21 @@ func TestGRPCIsAtLeastAsPatientAsItsWait(t *testing.T) {
 	}
 }
 
+// OCPP 2.0.1, part 4, section 5.3: the wait before doubles with what was added to it, something new is
+// added each time, and after the last doubling neither happens.
+func TestOCPPDoublesTheWaitBeforeAndThenKeepsIt(t *testing.T) {
+	p := &classic.OCPP{WaitMinimum: 4 * time.Second, RepeatTimes: 2, RandomRange: time.Second}
+	require.Equal(t, []float64{5, 11, 23, 23, 23}, waits(p, 5, highest))
+	for range 1000 {
+		drawn := waits(p, 5, rand.NewPCG(rand.Uint64(), 1))
+		require.InDelta(t, 4.5, drawn[0], 0.5)
+		require.InDelta(t, 2*drawn[0]+0.5, drawn[1], 0.5)
+		require.InDelta(t, 2*drawn[1]+0.5, drawn[2], 0.5)
+		require.Equal(t, []float64{drawn[2], drawn[2]}, drawn[3:])
+	}
+	require.Equal(t, []float64{20, 20, 20}, waits(&classic.OCPP{RepeatTimes: -1}, 3, highest))
+}
+
 func TestTailscaleDoesNotOverflowWhereTheOriginalDoes(t *testing.T) {
 	for _, n := range []int{960_383, 960_384, math.MaxInt} {
 		s, _ := (&classic.Tailscale{}).Next(backoff.History{N: n}, rand.New(constant(0)))
@@ -101,7 +117,7 @@ func TestNegativeIsOff(t *testing.T) {
 		"nats": &classic.NATS{Wait: -1, Jitter: -1}, "ethernet": &classic.Ethernet{Slot: -1},
 		"cenkalti": &classic.Cenkalti{Initial: -1}, "grpc": &classic.GRPC{Base: -1}, "tailscale": &classic.Tailscale{Max: -1},
 		"jpillora": &classic.JPillora{Min: -1}, "stubborn": &classic.Stubborn{Base: -1}, "aws": &classic.AWS{Base: -1},
-		"aws legacy": &classic.AWSLegacy{Max: -1},
+		"aws legacy": &classic.AWSLegacy{Max: -1}, "ocpp": &classic.OCPP{WaitMinimum: -1, RandomRange: -1},
 	} {
 		require.Equal(t, []float64{0, 0, 0}, waits(p, 3, highest), name)
 	}

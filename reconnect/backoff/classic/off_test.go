@@ -39,7 +39,7 @@ var negative = map[string]any{
 	"GRPC.Base": 1, "GRPC.Multiplier": 1, "GRPC.Jitter": none, "GRPC.Max": 1, "GRPC.Connect": 1,
 	"JPillora.Min": 1, "JPillora.Max": 1, "JPillora.Factor": 1,
 	"Stubborn.Base": 1, "Stubborn.Factor": 1, "Stubborn.Spread": none, "Stubborn.Max": 1,
-	"AWSLegacy.Max": 1, "AWS.Base": 1, "AWS.Max": 1,
+	"AWSLegacy.Max": 1, "AWS.Base": 1, "AWS.Max": 1, "OCPP.WaitMinimum": 1, "OCPP.RepeatTimes": otherwise, "OCPP.RandomRange": 1,
 }
 
 // Zero is the default, and so is NaN. Negative is off, and no negative number is taken for the
@@ -53,7 +53,7 @@ func TestEachNumberOfAPolicyCanBeOff(t *testing.T) {
 		&backoff.Adaptive{}, &backoff.Exponential{Jitter: backoff.JitterProportional}, &classic.Paced{}, &classic.Decorrelated{}, &classic.Normal{},
 		&schedule.Timeout{}, &classic.Fixed{}, &classic.NATS{}, &classic.Ethernet{}, &classic.ConnectRetry{}, &classic.Tailscale{},
 		&classic.Celery{}, &classic.CeleryOld{}, &classic.Cenkalti{}, &classic.GRPC{}, &classic.JPillora{}, &classic.Stubborn{},
-		&classic.AWSLegacy{}, &classic.AWS{},
+		&classic.AWSLegacy{}, &classic.AWS{}, &classic.OCPP{},
 	} {
 		of := reflect.TypeOf(p).Elem()
 		for i := range of.NumField() {

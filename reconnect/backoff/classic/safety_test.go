@@ -30,6 +30,7 @@ func policies(base, limit int64, factor, spread float64) map[string]backoff.Poli
 		"stubborn":      &classic.Stubborn{Base: d, Factor: factor, Spread: spread, Max: l},
 		"aws legacy":    &classic.AWSLegacy{Max: d},
 		"aws":           &classic.AWS{Base: d, Max: l},
+		"ocpp":          &classic.OCPP{WaitMinimum: d, RepeatTimes: int(limit), RandomRange: l},
 	}
 }
 
@@ -39,7 +40,7 @@ func sound(t *testing.T, policies map[string]backoff.Policy, n int) {
 	t.Helper()
 	for name, p := range policies {
 		for _, source := range []rand.Source{constant(0), highest, rand.NewPCG(3, 4)} {
-			if s, _ := p.Next(backoff.History{N: n}, rand.New(source)); min(s.Wait, s.Connect, s.Handshake) < 0 {
+			if s, _ := p.Next(backoff.History{N: n, Prev: 1 << 61}, rand.New(source)); min(s.Wait, s.Connect, s.Handshake) < 0 {
 				t.Fatalf("%s: %+v after %d", name, s, n)
 			}
 		}
