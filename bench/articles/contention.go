@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/redial-go/redial/bench/articles/contention"
 	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 )
 
 // contend is "bench sim -model aws".
@@ -21,11 +21,16 @@ type contend struct {
 
 func (o *contend) Flags(f *cli.Flags) {
 	sizes := f.String("n", "100", "how many clients: numbers separated by commas, or all for 10, 20 ... 190")
-	cli.SomeOf(f, &o.policies, "policy", "all", "the policies to simulate: "+strings.Join(pick.Names(contention.Policies(), contention.NameOf), ", "), contention.Policies(), contention.NameOf)
+	var choices []policy.Choice
+	policy.Flag(f, &choices, "", "how the clients wait; default: the article's five, from 5 or 10 ms to 2 s", policy.Rules())
 	o.runs = 100
 	f.Count(&o.runs, 1, "reps", "runs of which each line is the mean")
 	f.Seed(&o.seed)
 	f.Check(func() error {
+		o.policies = contention.Policies()
+		if choices != nil {
+			o.policies = pick.Each(choices, func(c policy.Choice) contention.Policy { return contention.Policy{Name: c.String(), Policy: c.New()} })
+		}
 		if *sizes == "all" {
 			for n := 10; n <= 190; n += 10 {
 				o.sizes = append(o.sizes, n)

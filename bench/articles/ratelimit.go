@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/articles/ratelimit"
-	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/chart"
 )
@@ -20,11 +20,10 @@ import (
 // simulatedLimit is "bench sim -model ratelimit".
 type simulatedLimit struct {
 	ratelimit.Options
-	params *waits.Params
-	rules  []waits.Rule
-	tells  []ratelimit.Tell
-	seeds  int
-	all    []limited
+	rules []policy.Choice
+	tells []ratelimit.Tell
+	seeds int
+	all   []limited
 }
 
 func (o *simulatedLimit) Flags(f *cli.Flags) {
@@ -36,7 +35,7 @@ func (o *simulatedLimit) Flags(f *cli.Flags) {
 	f.Count(&o.Limit.Burst, 1, "burst", "with -bucket: tokens that the bucket holds")
 	cli.SomeOf(f, &o.tells, "tell", "all", "what a 429 says: nothing, same, booked\nnothing: no Retry-After\nsame: when there is room again, which is the same for all\nbooked: a time of its own for each client", ratelimit.Tells(), ratelimit.Tell.String)
 	cli.OneOf(f, &o.Heed, "heed", "longer", "what clients do with a Retry-After; redial always adds, as the library's retry.Loop does\nadd: wait for that long, and then by the policy\nlonger: wait for that long, or by the policy if that is longer\nnot: wait by the policy", ratelimit.Heeds(), ratelimit.Heed.String)
-	o.params = addRules(f, &o.rules, "policy", "redial,fixed,exponential,equal,full,decorrelated", "the policies to compare", waits.Rules())
+	policy.Flag(f, &o.rules, "redial,fixed,exponential,equal,full:base=1s,decorrelated", "the policies to compare", policy.Rules())
 	f.Seconds(&o.Spread, "start", "the first calls come within this time; default: all at one instant")
 	f.Pause(&o.Watch, "watch", "how long the API is watched")
 	f.Count(&o.seeds, 1, "seeds", "runs of which each line is the mean")
@@ -56,7 +55,7 @@ func (o *simulatedLimit) Flags(f *cli.Flags) {
 
 // limited is what came of a policy: a run for each seed.
 type limited struct {
-	rule waits.Rule
+	rule policy.Choice
 	tell ratelimit.Tell
 	runs []*ratelimit.Result
 }
@@ -65,7 +64,7 @@ func (o *simulatedLimit) Run(ctx context.Context, c *cli.Console) error {
 	return c.Each(ctx, "simulate", len(o.tells)*len(o.rules)*o.seeds, 1, func(i int) error {
 		rule, tell, n := o.rules[i/o.seeds%len(o.rules)], o.tells[i/o.seeds/len(o.rules)], i%o.seeds
 		one := o.Options
-		one.Policy, one.Limit.Tell, one.Seed = rule.New(*o.params), tell, o.Seed+uint64(n)
+		one.Policy, one.Limit.Tell, one.Seed = rule.New(), tell, o.Seed+uint64(n)
 		if rule.Name == "redial" {
 			one.Heed = ratelimit.HeedAdd
 		}
@@ -93,7 +92,7 @@ func (o *simulatedLimit) Table() (table.Table, string) {
 			ratio = fmt.Sprintf("%.2f", last.Seconds()/ideal.Seconds())
 		}
 		n := float64(o.Clients)
-		t.Row(l.tell.String(), l.rule.Name, o.when(half), o.when(most), o.when(last), ratio,
+		t.Row(l.tell.String(), l.rule.String(), o.when(half), o.when(most), o.when(last), ratio,
 			fmt.Sprintf("%.2f", l.mean(func(y *ratelimit.Result) int { return y.Calls })/n),
 			fmt.Sprintf("%.2f", l.mean(func(y *ratelimit.Result) int { return y.Vain })/n),
 			fmt.Sprintf("%.0f", l.mean((*ratelimit.Result).Peak)),
@@ -157,7 +156,7 @@ func (o *simulatedLimit) Chart() *chart.Picture {
 			if l.tell != tell {
 				continue
 			}
-			style := chart.Series(i%len(o.rules), l.rule.Name)
+			style := chart.Series(i%len(o.rules), l.rule.String())
 			done.Layers = append(done.Layers, chart.Line{Style: style, Points: o.succeeded(l.runs[0], first, x.Max)})
 			line := chart.Line{Style: style}
 			for second, n := range perSecond(l.runs[0].Bins) {
@@ -168,7 +167,7 @@ func (o *simulatedLimit) Chart() *chart.Picture {
 		pic.Panels = append(pic.Panels, done, busy)
 	}
 	for i, r := range o.rules {
-		pic.Legend = append(pic.Legend, chart.Series(i, r.Name))
+		pic.Legend = append(pic.Legend, chart.Series(i, r.String()))
 	}
 	return pic
 }

@@ -26,7 +26,7 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"sim -scenario mfs more", `bench sim: unexpected argument "more"`},
 		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
 		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
-		{"sim -model aws -policy x", `bench sim: there is no -policy "x": there are none, exponential, equal, full, decorrelated`},
+		{"sim -model aws -policy full:law=none", `bench sim: -policy full: there is no option "law": there are base, factor, cap`},
 		{"sim -model tiers -scenario x", `bench sim: there is no scenario "x": there are two_tiers, incident`},
 		{"sim -model tiers -scenario incident -strategy x", `bench sim: there is no strategy of incident "x": there are retry, retry+admission, no-retries, retry+budget, retry+budget+breaker, retry+nobody-presses-again`},
 		{"sim -model tiers -presses -1", "bench sim: want -presses of at least 0, -again of 0 to 1, and -pause-from before -pause-to"},
@@ -85,20 +85,20 @@ func TestAllScenariosCanBeListed(t *testing.T) {
 }
 
 func TestEachModelPrintsALineForARun(t *testing.T) {
-	out, _, code := bench(strings.Fields("sim -model storm -stop 10 -client simple,coded -watch 1m")...)
+	out, _, code := bench(strings.Fields("sim -model storm -stop 10 -policy simple,coded -watch 1m")...)
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 2)
 	require.Regexp(t, `^client=simple stop=10s watch=1m0s seed=1 recovered=false back=not-within-1m0s everyone=not-within-1m0s backlog=\d+ `, lines[0])
 	require.Regexp(t, `^client=coded stop=10s watch=1m0s seed=1 recovered=true back=[\d.]+s `, lines[1])
 
-	out, _, code = bench(strings.Fields("sim -model storm -search -client simple -step 1s -longest 8s -watch 5m")...)
+	out, _, code = bench(strings.Fields("sim -model storm -search -policy simple -step 1s -longest 8s -watch 5m")...)
 	require.Zero(t, code)
 	require.Regexp(t, `^client=simple recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1\n$`, out)
 
-	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full -reps 3")...)
+	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full:base=10ms,cap=2s -reps 3")...)
 	require.Zero(t, code)
-	require.Regexp(t, `^n=10 policy=full time_ms=\d+ calls=[\d.]+ reps=3\nn=20 .*\n$`, out)
+	require.Regexp(t, `^n=10 policy=full:base=10ms,cap=2s time_ms=\d+ calls=[\d.]+ reps=3\nn=20 .*\n$`, out)
 
 	out, _, code = bench(strings.Fields("sim -model tiers -scenario two_tiers -rps 5000 -strategy both-retry,both-retry+both-budgets -csv -")...)
 	require.Zero(t, code)

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/articles/storm"
-	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/herd/lab"
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 )
 
 // stormFlags are the flags that a storm has in both worlds, simulated and on real sockets:
@@ -19,7 +20,7 @@ type stormFlags struct {
 	kinds []storm.Client
 }
 
-// add adds the flags. Kinds are the default of -client, and watch that of -watch.
+// add adds the flags. Kinds are the default of -policy, and watch that of -watch.
 func (o *stormFlags) add(f *cli.Flags, kinds string, watch time.Duration) {
 	o.Watch = watch
 	o.Options, _ = o.WithDefaults() // there is nothing wrong with the defaults
@@ -30,15 +31,13 @@ func (o *stormFlags) add(f *cli.Flags, kinds string, watch time.Duration) {
 	f.Count(&o.Clients, 1, "clients", "how many clients")
 	f.Pause(&o.Think, "lambda", "mean pause of a client after a success, which is exponential")
 	f.Pause(&o.Timeout, "timeout", "how long a client waits for the answer to a request")
-	var rules []waits.Rule
-	params := addRules(f, &rules, "client", kinds, "how clients wait after a failure: kinds, one run after the other", storm.Kinds())
+	var choices []policy.Choice
+	policy.Flag(f, &choices, kinds, "how clients wait after a failure, one run after the other", storm.Kinds())
 	f.Seconds(&o.Before, "before", "how long all runs well before the stop")
 	f.Seconds(&o.Stop, "stop", "how long the server is stopped, as by SIGSTOP; a number without a unit is seconds")
 	f.Pause(&o.Watch, "watch", "how long the server is watched after it goes on, as by SIGCONT; if that is not long enough to say so, recovered=unknown")
 	f.Check(func() error {
-		for _, r := range rules {
-			o.kinds = append(o.kinds, storm.Of(r, *params))
-		}
+		o.kinds = pick.Each(choices, storm.Of)
 		if o.Before == 0 {
 			o.Before = -1
 		}

@@ -12,21 +12,19 @@ import (
 // Both worlds name a mistake in the same words, by the flag.
 func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
 	for args, want := range map[string]string{
-		"-limit 0":        `invalid value "0" for flag -limit: must be a whole number, at least 1`,
-		"-factor 0.9":     `invalid value "0.9" for flag -factor: must be a number, at least 1`,
-		"-factor +Inf":    `invalid value "+Inf" for flag -factor: must be a number, at least 1`,
-		"-delay 0":        `invalid value "0" for flag -delay: must be above 0`,
-		"-clients -3":     `invalid value "-3" for flag -clients: must be a whole number, at least 1`,
-		"-lambda 0s":      `invalid value "0s" for flag -lambda: must be above 0`,
-		"-timeout never":  `invalid value "never" for flag -timeout: must be a time, such as 1.5s or 20, which is 20s`,
-		"-stop -1s":       `invalid value "-1s" for flag -stop: must be a time, such as 1.5s or 20, which is 20s`,
-		"-watch 0":        `invalid value "0" for flag -watch: must be above 0`,
-		"-base 0":         `invalid value "0" for flag -base: must be above 0`,
-		"-multiplier 0":   `invalid value "0" for flag -multiplier: must be a number, at least 1`,
-		"-client x":       `there is no -client "x": there are simple, described, coded, redial, `,
-		"-client=":        `there is no -client "": there are simple, described, coded, redial, `,
-		"-client coded,y": `there is no -client "y": there are simple, described, coded, redial, `,
-		"-client simple,coded -base 1s -spread 2": `-spread means nothing here: simple takes -base; coded takes -multiplier, -cap, -jitter`,
+		"-limit 0":              `invalid value "0" for flag -limit: must be a whole number, at least 1`,
+		"-factor 0.9":           `invalid value "0.9" for flag -factor: must be a number, at least 1`,
+		"-factor +Inf":          `invalid value "+Inf" for flag -factor: must be a number, at least 1`,
+		"-delay 0":              `invalid value "0" for flag -delay: must be above 0`,
+		"-clients -3":           `invalid value "-3" for flag -clients: must be a whole number, at least 1`,
+		"-lambda 0s":            `invalid value "0s" for flag -lambda: must be above 0`,
+		"-timeout never":        `invalid value "never" for flag -timeout: must be a time, such as 1.5s or 20, which is 20s`,
+		"-stop -1s":             `invalid value "-1s" for flag -stop: must be a time, such as 1.5s or 20, which is 20s`,
+		"-watch 0":              `invalid value "0" for flag -watch: must be above 0`,
+		"-policy x":             `there is no -policy "x": there are redial, `,
+		"-policy=":              `there is no -policy "": there are redial, `,
+		"-policy coded,y":       `there is no -policy "y": there are redial, `,
+		"-policy coded:base=1s": `-policy coded: there is no option "base": there are factor, cap, jitter`,
 	} {
 		for _, world := range []string{"sim -model storm", "storm"} {
 			out, errs, code := bench(strings.Fields(world + " " + args)...)
@@ -43,7 +41,7 @@ func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
 
 func TestTheStormsFlagsChangeWhatIsSimulated(t *testing.T) {
 	run := func(args string) string {
-		out, errs, code := bench(strings.Fields("sim -model storm -watch 2m -client " + args)...)
+		out, errs, code := bench(strings.Fields("sim -model storm -watch 2m -policy " + args)...)
 		require.Zero(t, code, errs)
 		return out
 	}
@@ -57,16 +55,16 @@ func TestTheStormsFlagsChangeWhatIsSimulated(t *testing.T) {
 	_, errs, code := bench(strings.Fields("sim -model storm -search -watch 20")...)
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "-watch: a search needs at least 31s to see that a run has recovered, not 20s")
-	require.Contains(t, run("described -base 1s -multiplier 5 -jitter 0"), "client=described(base=1s,multiplier=5,jitter=0) ")
-	require.Contains(t, run("simple,coded -base 1s"), "client=coded ", "which has no first wait of its own")
+	require.Contains(t, run("described:base=1s,factor=5,jitter=0"), "client=described:base=1s,factor=5,jitter=0 ")
+	require.Contains(t, run("simple:base=1s,coded"), "client=coded ")
 }
 
 func TestTheStormsFlagsReachRealSockets(t *testing.T) {
 	t.Parallel()
-	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.1 -timeout 0.2 -before 0 -stop 0 -watch 1 -delay 10 -base 30")...)
+	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.1 -timeout 0.2 -before 0 -stop 0 -watch 1 -delay 10 -policy simple:base=30")...)
 	require.Zero(t, code, errs)
 	require.Regexp(t, `\n +[\d.]+s +\d+ +1\d\.\d\ds +\d+ +0 +`, out, "a delay from 10 s on, and no success")
-	require.Contains(t, out, "\nclient=simple(base=30s) clients=20 ")
+	require.Contains(t, out, "\nclient=simple:base=30s clients=20 ")
 }
 
 func TestTheCurveHasTheDelaysOfTheArticle(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/bench/internal/table"
 
 	"github.com/redial-go/redial/bench/articles/waits"
@@ -20,8 +21,7 @@ import (
 type drawnWaits struct {
 	waits.Options
 	mode    string
-	params  *waits.Params
-	rules   []waits.Rule
+	rules   []policy.Choice
 	outages []waits.Outage
 	users   int
 	rows    table.Table
@@ -58,7 +58,7 @@ var ageOfWaits = []time.Duration{
 func (o *drawnWaits) Flags(f *cli.Flags) {
 	o.Options, o.users = waits.Options{Retries: 16, Until: 5 * time.Minute, Seeds: 1000}, 3
 	f.StringVar(&o.mode, "mode", modePolicy, waitsModes)
-	o.params = addRules(f, &o.rules, "policy", "redial,full,grpc,normal,fixed", "the policies to draw", waits.Rules())
+	policy.Flag(f, &o.rules, "redial,full,grpc,normal,fixed", "the policies to draw", policy.Rules())
 	cli.SomeOf(f, &o.outages, "outage", "refused", "how the dials fail: refused, 503, silent\nsilent: a dial takes as long as the policy lets it", waits.Outages(), func(x waits.Outage) string { return x.Name })
 	f.Pause(&o.Connect, "connect", "how long a silent dial takes where the policy has no limit (default 15s)")
 	f.Count(&o.Retries, 1, "retries", "how many retries to draw, and in the mode users how many attempts")
@@ -84,7 +84,7 @@ func (o *drawnWaits) Flags(f *cli.Flags) {
 			return err
 		}
 		one := o.Options
-		one.Policy = o.rules[0].New(*o.params)
+		one.Policy = o.rules[0].New()
 		return one.Validate()
 	})
 }
@@ -114,7 +114,7 @@ func (o *drawnWaits) Chart() *chart.Picture { return o.chart }
 
 // drawn is one rule in one outage.
 type drawn struct {
-	rule   waits.Rule
+	rule   policy.Choice
 	outage waits.Outage
 	*waits.Result
 }
@@ -125,7 +125,7 @@ func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (table.Ta
 	err := c.Each(ctx, "draw", len(o.outages)*len(o.rules), 1, func(i int) error {
 		d := drawn{rule: o.rules[i%len(o.rules)], outage: o.outages[i/len(o.rules)]}
 		one := o.Options
-		one.Policy, one.Outage = d.rule.New(*o.params), d.outage
+		one.Policy, one.Outage = d.rule.New(), d.outage
 		var err error
 		d.Result, err = waits.Draw(ctx, one)
 		all = append(all, d)
@@ -147,7 +147,7 @@ func (o *drawnWaits) policyTable(all []drawn) table.Table {
 		for n := 1; n <= o.Retries; n++ {
 			wait, begins := d.Retry(n)
 			if wait.N > 0 {
-				t.Row(append([]string{d.rule.Name, d.outage.Name, fmt.Sprintf("retry %d", n)}, statCells(wait, begins)...)...)
+				t.Row(append([]string{d.rule.String(), d.outage.Name, fmt.Sprintf("retry %d", n)}, statCells(wait, begins)...)...)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (o *drawnWaits) policyTable(all []drawn) table.Table {
 				break
 			}
 			if wait, begun := d.At(at); wait.N > 0 {
-				t.Row(append([]string{d.rule.Name, d.outage.Name, at.String()}, statCells(wait, begun)...)...)
+				t.Row(append([]string{d.rule.String(), d.outage.Name, at.String()}, statCells(wait, begun)...)...)
 			}
 		}
 	}

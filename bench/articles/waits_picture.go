@@ -38,7 +38,7 @@ func (o *drawnWaits) policyPicture(all []drawn) *chart.Picture {
 			if d.outage.Name != outage.Name {
 				continue
 			}
-			style := chart.Series(i%len(o.rules), d.rule.Name)
+			style := chart.Series(i%len(o.rules), d.rule.String())
 			longest = max(longest, addSeries(panels[0], style, true, o.byRetry(d)), addSeries(panels[1], style, false, o.byTime(d, linear(until))))
 			addSeries(panels[2], style, true, o.byRetry(d))
 			addSeries(panels[3], style, false, o.byTime(d, logarithmic(first, until)))
@@ -49,7 +49,7 @@ func (o *drawnWaits) policyPicture(all []drawn) *chart.Picture {
 		pic.Panels = append(pic.Panels, panels...)
 	}
 	for i, r := range o.rules {
-		pic.Legend = append(pic.Legend, chart.Series(i, r.Name))
+		pic.Legend = append(pic.Legend, chart.Series(i, r.String()))
 	}
 	return pic
 }

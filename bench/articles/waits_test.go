@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/policy"
 )
 
 // waitsRows runs "bench waits" and returns its table and its picture.
@@ -29,21 +29,26 @@ func waitsRows(t *testing.T, args string) (rows [][]string, svg string) {
 	return rows, string(drawn)
 }
 
+// rowOf is a row of cells that are separated by commas, after one that may have commas.
+func rowOf(first, others string) []string {
+	return append([]string{first}, strings.Split(others, ",")...)
+}
+
 func TestWaitsDrawsAnyPolicyByRetryAndByTime(t *testing.T) {
-	rows, svg := waitsRows(t, "-policy exponential,full -outage refused,silent -base 500ms -cap 4s -connect 2s -retries 4 -until 10s -seeds 200")
-	require.Contains(t, rows, strings.Split("exponential,refused,retry 4,4,4,4,4,100 %,7.5,7.5,7.5,7.5,200", ","))
-	require.Contains(t, rows, strings.Split("exponential,silent,retry 4,4,4,4,4,100 %,13.5,13.5,13.5,13.5,200", ","), "three dials of 2 s")
-	require.Contains(t, rows, strings.Split("exponential,refused,5s,4,4,4,4,100 %,3,3,3,3,200", ","))
+	rows, svg := waitsRows(t, "-policy exponential:base=500ms,cap=4s -policy full:cap=4s -outage refused,silent -connect 2s -retries 4 -until 10s -seeds 200")
+	require.Contains(t, rows, rowOf("exponential:base=500ms,cap=4s", "refused,retry 4,4,4,4,4,100 %,7.5,7.5,7.5,7.5,200"))
+	require.Contains(t, rows, rowOf("exponential:base=500ms,cap=4s", "silent,retry 4,4,4,4,4,100 %,13.5,13.5,13.5,13.5,200"), "three dials of 2 s")
+	require.Contains(t, rows, rowOf("exponential:base=500ms,cap=4s", "refused,5s,4,4,4,4,100 %,3,3,3,3,200"))
 	require.Len(t, rows, 1+4*(4+4), "for each, 4 retries and 4 ages")
-	for _, want := range []string{">exponential<", ">full<", ">refused<", ">silent<", ">number of the retry<", ">time since the loss, s<", ">time since the loss, s, log scale<"} {
+	for _, want := range []string{">exponential:base=500ms,cap=4s<", ">full:cap=4s<", ">refused<", ">silent<", ">number of the retry<", ">time since the loss, s<", ">time since the loss, s, log scale<"} {
 		require.Contains(t, svg, want)
 	}
 	require.Equal(t, 2, strings.Count(svg, ">number of the retry<")/2, "a linear one and a logarithmic one for each outage")
 }
 
 func TestWaitsCanDrawEveryPolicy(t *testing.T) {
-	rows, svg := waitsRows(t, "-seeds 3 -retries 5 -until 2s -policy "+strings.Join(pick.Names(waits.Rules(), waits.NameOf), ","))
-	for _, name := range pick.Names(waits.Rules(), waits.NameOf) {
+	rows, svg := waitsRows(t, "-seeds 3 -retries 5 -until 2s -policy "+strings.Join(pick.Names(policy.Rules(), policy.NameOf), ","))
+	for _, name := range pick.Names(policy.Rules(), policy.NameOf) {
 		require.Contains(t, svg, ">"+name+"<")
 		n := 0
 		for _, row := range rows {
@@ -74,12 +79,9 @@ func TestWaitsHasTheClassicTables(t *testing.T) {
 
 func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 	for args, want := range map[string]string{
-		"-base 0":                        `invalid value "0" for flag -base: must be above 0; "bench waits -h" lists the flags`,
-		"-multiplier 0.5":                `invalid value "0.5" for flag -multiplier: must be a number, at least 1; "bench waits -h" lists the flags`,
-		"-multiplier NaN":                `invalid value "NaN" for flag -multiplier: must be a number, at least 1; "bench waits -h" lists the flags`,
-		"-share 0":                       `invalid value "0" for flag -share: must be above 0; "bench waits -h" lists the flags`,
 		"-seeds 0":                       `invalid value "0" for flag -seeds: must be a whole number, at least 1; "bench waits -h" lists the flags`,
-		"-policy fixed -share 1":         `-share means nothing here: fixed takes -base`,
+		"-policy fixed:share=1":          `-policy fixed: there is no option "share": there are base`,
+		"-policy fixed -policy fixed":    `-policy fixed is given twice`,
 		"-policy x":                      `there is no -policy "x": there are redial, paced, `,
 		"-policy=":                       `there is no -policy "": there are redial, paced, `,
 		"-outage=":                       `there is no -outage "": there are refused, 503, silent`,
@@ -90,8 +92,7 @@ func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 		"-csv - -svg -":                  `-csv and -svg cannot both go to standard output`,
 		"-retries 5000 -seeds 10000":     `want at most 20000000 waits in all`,
 		"-retries 5001":                  `want times and numbers from 0 on, and at most 5000 retries`,
-		"-policy jpillora -jitter 0 -x":  `flag provided but not defined: -x`,
-		"-policy normal -jitter -0.1":    `invalid value "-0.1" for flag -jitter: must be a number, at least 0`,
+		"-policy jpillora -x":            `flag provided but not defined: -x`,
 		"-policy normal -until tomorrow": `must be a time, such as 1.5s or 20, which is 20s`,
 	} {
 		out, errs, code := bench(append([]string{"waits"}, strings.Fields(args)...)...)
@@ -104,6 +105,6 @@ func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 }
 
 func TestNoJitterIsNotTheUsualJitter(t *testing.T) {
-	rows, _ := waitsRows(t, "-policy normal -jitter 0 -retries 3 -seeds 50")
-	require.Contains(t, rows, strings.Split("normal,refused,retry 3,0.4,0.4,0.4,0.4,100 %,0.7,0.7,0.7,0.7,50", ","))
+	rows, _ := waitsRows(t, "-policy normal:jitter=0 -retries 3 -seeds 50")
+	require.Contains(t, rows, strings.Split("normal:jitter=0,refused,retry 3,0.4,0.4,0.4,0.4,100 %,0.7,0.7,0.7,0.7,50", ","))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lone"
-	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/pick"
 	"github.com/redial-go/redial/bench/internal/table"
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -64,7 +63,7 @@ func (m *tableMaker) herd(title string, h fleet.Herd) column {
 
 // loneDefaults is the table of "bench lone".
 func loneDefaults(m *tableMaker) table.Table {
-	clients, err := cli.Some("client", lonePolicies, fleet.Clients(), fleet.NameOf)
+	clients, err := fleet.Parse("policy", lonePolicies)
 	if err != nil {
 		panic(err)
 	}
@@ -175,7 +174,7 @@ func (m *tableMaker) herdRows() (rows []herdRow) {
 // among is when 99 % of the clients that share a server with naive ones are back.
 func (m *tableMaker) among(n int, share float64, q fleet.Queue, c fleet.Client) string {
 	h := at(n, q, fleet.Refused, 5*time.Second)
-	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full-1-30s"), Share: share}}
+	h.Groups = []fleet.Group{{Client: c, Share: 1 - share}, {Client: client("full:base=1s"), Share: share}}
 	r := m.one(h)
 	if r == nil {
 		return "-"

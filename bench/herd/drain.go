@@ -39,7 +39,7 @@ func (o *simulatedDrain) Flags(f *cli.Flags) {
 	f.Float64Var(&o.Capacity, "capacity", o.Capacity, "handshakes that the other servers complete per second, all together")
 	f.Pause(&o.RTT, "rtt", "the time for a message and its answer")
 	cli.SomeOf(f, &o.ways, "way", "all", "the ways to simulate (-list shows them)", drain.Ways(), func(w drain.Way) string { return w.Name })
-	chooseClients(f, &o.clients, "redial,recws")
+	chooseClients(f, &o.clients, "redial,recws", "how the clients wait")
 	f.Count(&o.seeds, 1, "seeds", "runs of which the table has the means")
 	f.Seed(&o.Seed)
 	f.List("the ways", func(w io.Writer) {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/bench/internal/table"
 )
 
@@ -36,7 +36,7 @@ func (o *simulatedFleet) Flags(f *cli.Flags) {
 	cli.OneOf(f, &h.Server.Queue, "queue", "drop", "what becomes of a dial for which the server has no room\ndrop: its SYN is dropped\nunbounded, random: all can wait, and are served in order or at random", fleet.Queues(), fleet.Queue.String)
 	cli.OneOf(f, &h.Outage.Down, "down", "refused", "what becomes of dials while the server is away", fleet.Downs(), fleet.Down.String)
 	cli.OneOf(f, &h.Outage.Loss, "loss", "reset", "how sessions end", fleet.Losses(), fleet.Loss.String)
-	chooseClients(f, &o.clients, "redial")
+	chooseClients(f, &o.clients, "redial", "how the clients wait")
 	o.seeds = 3
 	f.Count(&o.seeds, 1, "seeds", "runs of each client, of which the table has the means")
 	f.Seed(&h.Seed)
@@ -70,10 +70,13 @@ func runError(ctx context.Context, err error) error {
 }
 
 // chooseClients adds the flag -policy.
-func chooseClients(f *cli.Flags, into *[]fleet.Client, usual string) {
-	clients := fleet.Clients()
-	help := "the clients (" + strings.Join(pick.Names(clients, fleet.NameOf), ", ") + ")"
-	cli.SomeOf(f, into, "policy", usual, help, clients, fleet.NameOf)
+func chooseClients(f *cli.Flags, into *[]fleet.Client, usual, help string) {
+	var choices []policy.Choice
+	policy.Flag(f, &choices, usual, help, fleet.Rules())
+	f.Check(func() error {
+		*into = pick.Each(choices, fleet.Of)
+		return nil
+	})
 }
 
 func (o *simulatedFleet) Table() (table.Table, string) {

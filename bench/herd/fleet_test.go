@@ -17,14 +17,14 @@ import (
 )
 
 func TestFleetPrintsOneLineForEachClient(t *testing.T) {
-	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc-2s", "-csv", "-")
+	out, _, code := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc:limit=2s", "-csv", "-")
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 3)
 	require.Equal(t, "client,recovered,ideal_s,t50_s,t99_s,t100_s,t99_over_ideal,peak_per_100ms,dials_per_client,syns_per_client,refused_per_client,wasted_per_client,up_at_end", lines[0])
 	require.True(t, strings.HasPrefix(lines[1], "redial,1/1,0.40,"), lines[1])
-	require.True(t, strings.HasPrefix(lines[2], `grpc-2s,1/1,0.40,`), lines[2])
-	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc-2s", "-csv", "-")
+	require.True(t, strings.HasPrefix(lines[2], `grpc:limit=2s,1/1,0.40,`), lines[2])
+	again, _, _ := bench("sim", "-model", "fleet", "-n", "200", "-seeds", "1", "-policy", "redial,grpc:limit=2s", "-csv", "-")
 	require.Equal(t, out, again)
 }
 

@@ -27,7 +27,7 @@ type loneClients struct {
 
 func (o *loneClients) Flags(f *cli.Flags) {
 	o.seeds = 40
-	chooseClients(f, &o.clients, lonePolicies)
+	chooseClients(f, &o.clients, lonePolicies, "how the client waits")
 	f.Count(&o.seeds, 1, "seeds", fmt.Sprintf("runs of each, with %d lone clients in each", lone.Side))
 	only := f.String("only", "", "only circumstances that have this in their name")
 	f.Check(func() error {

@@ -9,11 +9,9 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
-	"github.com/redial-go/redial/bench/internal/pick"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
 	"github.com/redial-go/redial/bench/herd/lab"
@@ -32,11 +30,11 @@ type realHerd struct {
 const herdHelp = `Connects -n clients, kills the server (a process of its own on loopback, SIGKILL) and
 starts it again at the same address after -outage; then it admits -capacity handshakes
 per second. With -scene the server does worse. Shows medians over the rounds, policy by policy: times from the server's return.
-
 With -url the server is one of yours, which you restart when the program asks for it.
-The policies: `
+`
 
 func (o *realHerd) Flags(f *cli.Flags) {
+	f.About = herdHelp
 	f.IntVar(&o.N, "n", 2000, "how many connections")
 	f.Float64Var(&o.Capacity, "capacity", 500, "handshakes that the server admits per second")
 	o.Outage = 5 * time.Second
@@ -53,7 +51,7 @@ half: -servers servers, restarted at once; half of them accept and never answer`
 	f.BoolVar(&o.Known, "known", false, "clients know the addresses of all servers; else each dial meets one at random, as behind a balancer")
 	f.BoolVar(&o.simulate, "simulate", false, "simulate the same herd instead of measuring it; each round has another seed")
 	f.Seconds(&o.Watch, "watch", "how long to watch: from the server's return (default 90s); with -url from the loss (default: until Ctrl-C)")
-	policies := f.String("policy", "", herdHelp+strings.Join(pick.Names(fleet.Clients(), fleet.NameOf), ", ")+"\n(default redial,full,grpc,fixed; with -url redial)")
+	chooseClients(f, &o.clients, "", "how the clients wait; default redial,full,grpc,fixed, and with -url redial")
 	f.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
 	f.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
 	f.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
@@ -61,10 +59,10 @@ half: -servers servers, restarted at once; half of them accept and never answer`
 	f.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
 	f.File("csv", "write a line per run", func(w io.Writer) error { return lab.Runs(o.results).WriteCSV(w) })
 	f.File("series", "write each 100 ms of each run", func(w io.Writer) error { return lab.Series(o.results).WriteCSV(w) })
-	f.Check(func() error { return o.choose(*policies) })
+	f.Check(o.choose)
 }
 
-func (o *realHerd) choose(policies string) error {
+func (o *realHerd) choose() error {
 	switch {
 	case o.rounds < 1:
 		return fmt.Errorf("want at least one of -rounds, not %d", o.rounds)
@@ -80,15 +78,12 @@ func (o *realHerd) choose(policies string) error {
 			return err
 		}
 	}
-	if policies == "" {
-		policies = "redial,full,grpc,fixed"
+	if len(o.clients) == 0 {
+		usual := "redial,full,grpc,fixed"
 		if o.URL != "" {
-			policies = "redial"
+			usual = "redial"
 		}
-	}
-	var err error
-	if o.clients, err = cli.Some("-policy", policies, fleet.Clients(), fleet.NameOf); err != nil {
-		return err
+		o.clients, _ = fleet.Parse("policy", usual) // there is nothing wrong with these
 	}
 	return o.Validate()
 }

@@ -5,17 +5,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 // Client is how the clients of a storm wait after a failure: as one of the three kinds of
-// the original does, or by a rule of package waits. The zero value is [Simple].
+// the original does, or by a rule of package policy. The zero value is [Simple].
 type Client struct {
-	Kind   string       // simple, described, coded, or the name of a rule
-	Params waits.Params // zero fields have the kind's own values; what the kind does not take does not matter
+	Kind   string        // simple, described, coded, or the name of a rule
+	Params policy.Params // zero fields have the kind's own values; what the kind does not take does not matter
 }
 
 // The kinds of client of the original.
@@ -30,55 +29,35 @@ func Clients() []Client { return []Client{Simple, Described, Coded} }
 
 // The constants of the original's clients.
 const (
-	clientMin    = 100 * time.Millisecond
 	clientMax    = 5 * time.Minute
 	clientFactor = 2.71828
 	clientJitter = 0.1
 )
 
-// Kinds returns the rules by which clients can wait: the three of the original, and those
-// of package waits.
-func Kinds() []waits.Rule {
-	kinds := []waits.Rule{
-		{Name: Simple.Kind, Summary: "100 ms each time", Takes: []waits.Param{waits.Base}, New: func(p waits.Params) backoff.Policy {
-			return &classic.Fixed{Wait: cmp.Or(p.Base, clientMin)}
-		}},
-		{
-			Name: Described.Kind, Summary: "exponential as the original describes it: 0.1, 0.27, 0.74 s and so on, up to 5 min, within 10 %",
-			Takes: []waits.Param{waits.Base, waits.Multiplier, waits.Cap, waits.Jitter},
-			New: func(p waits.Params) backoff.Policy {
-				return &classic.Normal{
-					Min: cmp.Or(p.Base, clientMin), Factor: cmp.Or(p.Multiplier, clientFactor),
-					Jitter: cmp.Or(p.Jitter, clientJitter), Max: cmp.Or(p.Cap, clientMax),
-				}
-			},
-		},
-		{
-			Name: Coded.Kind, Summary: "exponential as the original's program does it: first 2.7 times the last time it thought",
-			Takes: []waits.Param{waits.Multiplier, waits.Cap, waits.Jitter},
-			New: func(p waits.Params) backoff.Policy {
-				return &AsCoded{Factor: p.Multiplier, Jitter: p.Jitter, Max: p.Cap}
-			},
+// Kinds returns the rules by which clients can wait: all there are, and the one that needs a client that
+// thinks.
+func Kinds() []policy.Rule {
+	coded := policy.Rule{
+		Name: Coded.Kind, Summary: "exponential as the retry storm's program does it: first 2.7 times the last time it thought",
+		Takes: []policy.Param{policy.Factor, policy.Cap, policy.Jitter},
+		New: func(p policy.Params) backoff.Policy {
+			return &AsCoded{Factor: p.Factor, Jitter: p.Jitter, Max: p.Cap}
 		},
 	}
-	return append(kinds, waits.Rules()...)
+	return append(policy.Rules(), coded)
 }
 
-// Of returns the client of a rule of [Kinds].
-func Of(r waits.Rule, p waits.Params) Client { return Client{Kind: r.Name, Params: p.Only(r)} }
+// Of returns the client of a choice among [Kinds].
+func Of(c policy.Choice) Client { return Client{Kind: c.Name, Params: c.Params} }
 
-// String returns the kind, with the parameters that it was given.
+// String returns the kind, with the parameters that it was given, as [policy.Parse] takes it.
 func (c Client) String() string {
-	name := cmp.Or(c.Kind, Simple.Kind)
-	if given := c.Params.String(); given != "" {
-		name += "(" + given + ")"
-	}
-	return name
+	return policy.Choice{Rule: policy.Rule{Name: cmp.Or(c.Kind, Simple.Kind)}, Params: c.Params}.String()
 }
 
 // Policy returns how one client waits. It may remember, so each client needs its own.
 func (c Client) Policy() (backoff.Policy, error) {
-	r, err := pick.One("client", cmp.Or(c.Kind, Simple.Kind), Kinds(), waits.NameOf)
+	r, err := pick.One("client", cmp.Or(c.Kind, Simple.Kind), Kinds(), policy.NameOf)
 	if err != nil {
 		return nil, err
 	}

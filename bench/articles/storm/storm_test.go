@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/articles/storm"
-	"github.com/redial-go/redial/bench/articles/waits"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/reconnect/backoff"
 )
 
@@ -170,14 +170,14 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 		return waits
 	}
 	require.Equal(t, []float64{0.1, 0.1, 0.1, 0.1}, first(storm.Client{}), "the zero value is simple")
-	require.Equal(t, []float64{3, 3, 3, 3}, first(storm.Client{Kind: "simple", Params: waits.Params{Base: 3 * time.Second}}))
+	require.Equal(t, []float64{3, 3, 3, 3}, first(storm.Client{Kind: "simple", Params: policy.Params{Base: 3 * time.Second}}))
 	require.Equal(t, []float64{1, 1, 1, 1}, first(storm.Client{Kind: "fixed"}), "as everywhere else")
-	described := storm.Client{Kind: "described", Params: waits.Params{Base: time.Second, Multiplier: 3, Cap: 9 * time.Second, Jitter: -1}}
+	described := storm.Client{Kind: "described", Params: policy.Params{Base: time.Second, Factor: 3, Cap: 9 * time.Second, Jitter: -1}}
 	require.Equal(t, []float64{1, 3, 9, 9}, first(described))
-	require.Equal(t, "described(base=1s,multiplier=3,cap=9s,jitter=0)", described.String())
-	require.Equal(t, []float64{1, 2, 4, 8}, first(storm.Client{Kind: "exponential"}), "a rule of package waits")
+	require.Equal(t, "described:base=1s,factor=3,cap=9s,jitter=0", described.String())
+	require.Equal(t, []float64{1, 2, 4, 8}, first(storm.Client{Kind: "exponential"}), "a rule of package policy")
 
-	coded, err := storm.Client{Kind: "coded", Params: waits.Params{Multiplier: 2, Jitter: -1, Cap: 5 * time.Second}}.Policy()
+	coded, err := storm.Client{Kind: "coded", Params: policy.Params{Factor: 2, Jitter: -1, Cap: 5 * time.Second}}.Policy()
 	require.NoError(t, err)
 	coded.(*storm.AsCoded).Think(time.Second)
 	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 5 * time.Second} {
@@ -185,7 +185,7 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 		require.Equal(t, want, s.Wait)
 	}
 	for _, r := range storm.Kinds() {
-		require.Equal(t, r.Name, storm.Of(r, waits.Params{}).String())
+		require.Equal(t, r.Name, storm.Of(policy.Choice{Rule: r}).String())
 	}
 }
 
@@ -193,7 +193,7 @@ func TestClientsWaitByTheirParameters(t *testing.T) {
 // at once.
 func TestAClientThatGivesUpThinksAgain(t *testing.T) {
 	run := func(server storm.Server) *storm.Result {
-		c := storm.Client{Kind: "connect-retry", Params: waits.Params{Cap: 2 * time.Second}}
+		c := storm.Client{Kind: "connect-retry", Params: policy.Params{Cap: 2 * time.Second}}
 		y, err := storm.Run(storm.Options{Client: c, Server: server, Think: 17 * time.Second, Before: time.Minute, Watch: time.Minute, Seed: 1})
 		require.NoError(t, err)
 		return y
@@ -238,7 +238,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	_, err := storm.Run(storm.Options{Stop: -time.Second})
 	require.EqualError(t, err, "simulate storm: negative time -1s")
 	_, err = storm.Run(storm.Options{Client: storm.Client{Kind: "x"}})
-	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are simple, described, coded, redial, `)
+	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are redial, `)
 	_, err = storm.Run(storm.Options{Server: storm.Server{Factor: 0.5}})
 	require.EqualError(t, err, "simulate storm: want a limit and a delay from 0 on and a factor of at least 1, not 30, 100ms and 0.5")
 	_, err = storm.Run(storm.Options{Clients: -1})

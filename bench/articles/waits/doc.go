@@ -1,6 +1,5 @@
-// Package waits names the waiting rules of the library and of others ([Rule]), with their
-// parameters, and draws what a client of a rule waits in an outage ([Draw]): the waits by
-// the number of the retry and by the time since the connection was lost.
+// Package waits draws what a client of a policy waits in an outage ([Draw]): the waits by the number
+// of the retry and by the time since the connection was lost.
 //
 // Three classic results have a function each: the waits of some users whose connections
 // were lost at one instant ([Users]), the mean wait of Ethernet's truncated binary

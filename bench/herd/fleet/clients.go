@@ -2,12 +2,13 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
-	"github.com/redial-go/redial/bench/internal/pick"
+	"github.com/redial-go/redial/bench/internal/policy"
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/classic"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
@@ -15,42 +16,79 @@ import (
 // own. It is that of nats.go and recws.
 const LentLimit = 2 * time.Second
 
-// Clients returns the clients that are compared: the library as it is ("redial") and as it
-// was ("paced"), and what others do, one dial at a time and with the limits on a dial that they have, or [LentLimit]. The first dial of most
-// comes at once.
+// compared are the policies whose tables DEFAULTS.md has: the library as it is and as it was, and what
+// others do.
+const compared = "redial,paced,full,full:base=1s,full:base=1s,cap=5s,full:base=1s,cap=10s,full:cap=15s,limit=5s,fixed,exponential,cenkalti,recws," +
+	"nats,nats:spread=1s,autopaho,centrifuge,grpc,grpc:limit=2s,tailscale,decorrelated,stubborn"
+
+// Clients returns the clients that are compared.
 func Clients() []Client {
-	const second = time.Second
-	whole := func(name string, limit time.Duration, p backoff.Policy) Client {
-		return Client{Name: name, Policy: p, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1}.limited(limit)
+	all, err := Parse("policy", compared)
+	if err != nil {
+		panic(err)
 	}
-	lent := func(name string, p backoff.Policy) Client {
-		c := whole(name, LentLimit, p)
-		c.Lent = true
+	return all
+}
+
+// makes are the rules that are those of a library whose limit on a dial, or first dial, is known.
+var makes = map[string]struct {
+	limit  time.Duration // 0: none of its own
+	atOnce bool          // the first dial comes at once
+}{
+	"cenkalti": {0, true}, "recws": {2 * time.Second, true}, "nats": {2 * time.Second, false},
+	"autopaho": {10 * time.Second, true}, "centrifuge": {5 * time.Second, false}, "grpc": {0, true},
+	"tailscale": {10 * time.Second, false}, "stubborn": {10 * time.Second, false},
+}
+
+// Rules returns the rules by which a client can wait. Each but the library's own takes a limit on a
+// dial too.
+func Rules() []policy.Rule {
+	all := policy.Rules()
+	for i, r := range all {
+		if r.Name != "redial" && r.Name != "paced" {
+			all[i].Takes = append(slices.Clone(r.Takes), policy.Limit)
+		}
+	}
+	return all
+}
+
+// Of returns the client that waits as it is chosen. The library is as it is ("redial") and as it
+// was ("paced"). All others dial one connection at a time, with the limit on a dial that is chosen, or that the
+// make has, or [LentLimit].
+func Of(choice policy.Choice) Client {
+	c := Client{Name: choice.String(), Policy: choice.New()}
+	if choice.Rule.Name == "redial" {
+		c.Addresses = true
 		return c
 	}
-	atOnce := func(p backoff.Policy) backoff.Policy { return backoff.First(0, p) }
-	return []Client{
-		{Name: "redial", Policy: &backoff.Adaptive{}, Addresses: true},
-		{Name: "paced", Policy: Paced(&classic.Paced{}), OneConnection: true, Credit: -1},
-		lent("full", &backoff.Exponential{Base: second / 2}),
-		lent("full-1-30s", &backoff.Exponential{}),
-		lent("full-1-5s", &backoff.Exponential{Cap: 5 * second}),
-		lent("full-1-10s", &backoff.Exponential{Cap: 10 * second}),
-		whole("full-0.5-15s-5s", 5*second, &backoff.Exponential{Base: second / 2, Cap: 15 * second}),
-		lent("fixed", &classic.Fixed{}),
-		lent("exponential", &backoff.Exponential{Jitter: backoff.JitterNone}),
-		lent("cenkalti", atOnce(&classic.Cenkalti{})),
-		whole("recws", 2*second, atOnce(&classic.JPillora{Min: 2 * second, Max: 30 * second, Factor: 1.5})),
-		whole("nats", 2*second, &classic.NATS{}),
-		whole("nats-tls", 2*second, &classic.NATS{Jitter: second}),
-		whole("autopaho", 10*second, atOnce(&classic.Fixed{Wait: 10 * second})),
-		whole("centrifuge", 5*second, from1{&classic.JPillora{Min: second / 5, Max: 20 * second}}),
-		{Name: "grpc", Policy: wholeGRPC{atOnce(&classic.GRPC{})}, Whole: true, OneConnection: true, StableAfter: 1, Credit: -1},
-		whole("grpc-2s", 2*second, atOnce(&classic.GRPC{})),
-		whole("tailscale", 10*second, &classic.Tailscale{}),
-		lent("decorrelated", &classic.Decorrelated{}),
-		whole("stubborn", 10*second, &classic.Stubborn{}),
+	c.OneConnection, c.Credit = true, -1
+	if choice.Rule.Name == "paced" {
+		c.Policy = Paced(c.Policy)
+		return c
 	}
+	c.Whole, c.StableAfter = true, 1
+	kind := makes[choice.Rule.Name]
+	if kind.atOnce {
+		c.Policy = backoff.First(0, c.Policy)
+	}
+	limit := cmp.Or(choice.Limit, kind.limit)
+	switch {
+	case limit == 0 && choice.Rule.Name == "grpc":
+		c.Policy = wholeGRPC{c.Policy}
+		return c
+	case limit == 0:
+		c.Lent = true
+	}
+	return c.limited(cmp.Or(limit, LentLimit))
+}
+
+// Parse returns the clients of a list of policies: see [policy.Parse].
+func Parse(what, text string) (all []Client, err error) {
+	choices, err := policy.Parse(what, text, Rules())
+	for _, c := range choices {
+		all = append(all, Of(c))
+	}
+	return all, err
 }
 
 // Lend returns c with another limit on a dial if c has none of its own, and else c.
@@ -78,8 +116,17 @@ func Paced(p backoff.Policy) backoff.Policy {
 // NameOf returns the name of a client.
 func NameOf(c Client) string { return c.Name }
 
-// Find returns the client of a name among Clients.
-func Find(name string) (Client, error) { return pick.One("policy", name, Clients(), NameOf) }
+// Find returns the client of one policy, such as "full:base=500ms,cap=15s".
+func Find(text string) (Client, error) {
+	all, err := Parse("policy", text)
+	switch {
+	case err != nil:
+		return Client{}, err
+	case len(all) != 1:
+		return Client{}, fmt.Errorf("want one policy, not %q", text)
+	}
+	return all[0], nil
+}
 
 // wholeGRPC makes gRPC's limit the one limit on each dial: on the first too, which has none by
 // [backoff.First], and on a handshake, which package lab would otherwise let take
@@ -91,12 +138,4 @@ func (g wholeGRPC) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	s.Connect = cmp.Or(s.Connect, 20*time.Second)
 	s.Handshake = s.Connect
 	return s, ok
-}
-
-// from1 is a policy of a client that counts its attempts from 1.
-type from1 struct{ backoff.Policy }
-
-func (f from1) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
-	a.N++
-	return f.Policy.Next(a, r)
 }

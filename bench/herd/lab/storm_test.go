@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/articles/storm"
-	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/herd/lab"
+	"github.com/redial-go/redial/bench/internal/policy"
 )
 
 // A storm in a glass: requests come often and are given up soon.
@@ -69,7 +69,7 @@ func TestTheServersParametersReachItsProcess(t *testing.T) {
 // Clients that pause for an hour after a failure fail once each.
 func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
 	t.Parallel()
-	s := glass(storm.Client{Kind: "simple", Params: waits.Params{Base: time.Hour}})
+	s := glass(storm.Client{Kind: "simple", Params: policy.Params{Base: time.Hour}})
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Stop, s.Watch = 0, 3*time.Second
 	y, err := lab.RunStorm(t.Context(), s, nil)
@@ -86,7 +86,7 @@ func TestTheClientsParametersHoldOnRealSockets(t *testing.T) {
 // A policy that gives up at once would otherwise ask without a pause.
 func TestAClientThatGivesUpThinksOnRealSockets(t *testing.T) {
 	t.Parallel()
-	s := glass(storm.Client{Kind: "connect-retry", Params: waits.Params{Cap: time.Second}})
+	s := glass(storm.Client{Kind: "connect-retry", Params: policy.Params{Cap: time.Second}})
 	s.Server = storm.Server{Base: 10 * time.Second}
 	s.Think, s.Stop, s.Watch = 2*time.Second, 0, 3*time.Second
 	y, err := lab.RunStorm(t.Context(), s, nil)

@@ -61,9 +61,13 @@ func (f *Flags) File(name, help string, write func(io.Writer) error) (path *stri
 	return &one.path
 }
 
-// List adds the flag -list, with which there is no run but a list.
+// List adds the flag -list, with which there is no run but a list, or one more list to it.
 func (f *Flags) List(what string, write func(w io.Writer)) {
-	f.list = write
+	f.lists = append(f.lists, write)
+	if list := f.Lookup("list"); list != nil {
+		list.Usage += ", and " + what
+		return
+	}
 	f.BoolVar(&f.listed, "list", false, "list "+what)
 }
 
@@ -91,7 +95,9 @@ func (c *Console) do(ctx context.Context, x Experiment, args []string) error {
 		return err
 	}
 	if f.listed {
-		f.list(c.Out)
+		for _, list := range f.lists {
+			list(c.Out)
+		}
 		return nil
 	}
 	for _, check := range append(f.checks, f.checkFiles) {

@@ -16,10 +16,11 @@ import (
 // Flags are the flags of a command, and what belongs to them.
 type Flags struct {
 	*flag.FlagSet
+	About  string // what -h prints of the command, below its first line
 	checks []func() error
 	files  []*file
 	listed bool // -list is given
-	list   func(w io.Writer)
+	lists  []func(w io.Writer)
 }
 
 func newFlags() *Flags { return &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)} }
@@ -48,10 +49,11 @@ func (v value[T]) Set(text string) error {
 
 // Seconds adds a flag for a length of time: "1.5s", "2m", or a number of seconds.
 func (f *Flags) Seconds(d *time.Duration, name, help string) {
-	f.Var(value[time.Duration]{d, seconds}, name, help)
+	f.Var(value[time.Duration]{d, Time}, name, help)
 }
 
-func seconds(text string) (time.Duration, error) {
+// Time returns a length of time: "1.5s", "2m", or a number of seconds.
+func Time(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		d, err = time.ParseDuration(text + "s")
@@ -67,7 +69,7 @@ var errNone = errors.New("must be above 0")
 // Pause is [Flags.Seconds] for a time above 0.
 func (f *Flags) Pause(d *time.Duration, name, help string) {
 	f.Var(value[time.Duration]{d, func(text string) (time.Duration, error) {
-		d, err := seconds(text)
+		d, err := Time(text)
 		if err == nil && d == 0 {
 			err = errNone
 		}

@@ -150,7 +150,7 @@ func (c *Console) parse(f *Flags, args []string) error {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.SetOutput(c.Out)
-		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n", c.name, c.modelFlag)
+		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n%s", c.name, c.modelFlag, f.About)
 		f.PrintDefaults()
 		return err
 	case err != nil:

@@ -15,6 +15,8 @@ func TestOneHasTheName(t *testing.T) {
 	require.Equal(t, "b", x)
 	_, err = pick.One("letter", "c", all, pick.Itself)
 	require.EqualError(t, err, `there is no letter "c": there are a, b`)
+	_, err = pick.One("policy", "gprc", []string{"redial", "grpc"}, pick.Itself)
+	require.EqualError(t, err, `there is no policy "gprc" (is it "grpc"?): there are redial, grpc`)
 }
 
 func TestAKindHasItsName(t *testing.T) {
