@@ -47,7 +47,6 @@ type streams struct {
 	others  []other                  // what the Bridge has read, and the reader has not got
 	orders  []func()                 // for the goroutine that reads
 	stop    context.CancelFunc       // ends the present Read
-	calls   uint64                   // fetches so far
 	runs    int                      // fetches under way
 	watched map[uint64]time.Duration // when the server began to send the items by a session
 }
@@ -536,13 +535,14 @@ func (s *streams) feed(p *peer, k, from int) {
 	}
 }
 
-// fetch begins a fetch, and returns what ends it, and its fault.
-func (s *streams) fetch(ctx context.Context) (end func(), err error) {
+// fetch begins a fetch of a key, and returns its number, what ends it, and its fault. The number is of the key and the instant, because
+// the scheduler decides which of several fetches begins first, and whether one begins that ends at the same instant.
+func (s *streams) fetch(ctx context.Context, k int) (number uint64, end func(), err error) {
 	w := s.w
 	w.mu.Lock()
-	s.calls++
+	number = uint64(w.now())*streamKeys + uint64(k)
 	s.runs++
-	r := w.plan.stream(actorAboveAnswer + s.calls)
+	r := w.plan.stream(actorAboveAnswer + number)
 	by, limited := ctx.Deadline()
 	w.check(FetchesBounded, s.runs <= s.o.Fetches && limited && time.Until(by) <= s.o.Timeout, "%d of %d, until %v", s.runs, s.o.Fetches, by)
 	w.mu.Unlock()
@@ -558,9 +558,10 @@ func (s *streams) fetch(ctx context.Context) (end func(), err error) {
 	select {
 	case <-time.After(slow):
 	case <-ctx.Done():
+		time.Sleep(time.Duration(k) * time.Microsecond) // several fetches may end with one context; the Bridge begins them again in the order in which they ended
 		err = ctx.Err()
 	}
-	return func() {
+	return number, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s.runs--
@@ -571,7 +572,7 @@ var errFetch = errors.New("the server has no time")
 
 // past is Options.Past.
 func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridge.Item[int, string], err error) {
-	end, err := s.fetch(ctx)
+	number, end, err := s.fetch(ctx, r.Key)
 	defer end()
 	if err != nil {
 		return nil, err
@@ -591,7 +592,7 @@ func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridg
 	for i := after + 1; i <= min(last, after+s.page); i++ {
 		page = append(page, bridge.Item[int, string]{Epoch: name, Last: uint64(i - base), Value: value(r.Key, i)})
 	}
-	if after+s.page >= last && s.calls%2 == 0 {
+	if after+s.page >= last && number/streamKeys%2 == 0 {
 		return page, io.EOF
 	}
 	return page, nil
@@ -599,7 +600,7 @@ func (s *streams) past(ctx context.Context, r bridge.Request[int]) (page []bridg
 
 // snapshot is Options.Snapshot.
 func (s *streams) snapshot(ctx context.Context, k int) (it bridge.Item[int, string], err error) {
-	end, err := s.fetch(ctx)
+	_, end, err := s.fetch(ctx, k)
 	defer end()
 	if err != nil {
 		return it, err
@@ -617,13 +618,10 @@ func (s *streams) snapshot(ctx context.Context, k int) (it bridge.Item[int, stri
 
 // ask is Options.Ask.
 func (s *streams) ask(ctx context.Context, k int) error {
-	end, err := s.fetch(ctx)
+	number, end, err := s.fetch(ctx, k)
 	defer end()
 	if err != nil {
 		return err
 	}
-	s.w.mu.Lock()
-	n := s.calls
-	s.w.mu.Unlock()
-	return s.w.conn.Write(ctx, conn.TextMessage(framed("ask", k, n)))
+	return s.w.conn.Write(ctx, conn.TextMessage(framed("ask", k, number)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -468,14 +469,21 @@ func (t *topics) happened(key string) (n int) {
 	return n
 }
 
+// draws returns the random numbers of the server for a request. They depend on its keys and the instant, and not on its id: the
+// scheduler decides which of two requests of one instant has the smaller id.
+func (t *topics) draws(p *peer, words []string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, words[0], words[2], p.session, t.w.now())
+	return t.w.plan.stream(actorAboveAnswer + h.Sum64()>>1)
+}
+
 func (t *topics) serve(p *peer, words []string) {
 	w := t.w
 	id, keys := words[1], strings.Split(words[2], ",")
-	r := w.plan.stream(actorAboveAnswer + uint64(atoi(id)))
-	calm := w.calmed.Load()
+	calm, r := w.calmed.Load(), t.draws(p, words)
 	w.mu.Lock()
 	q, s := t.requests[id], t.session(p.session)
-	w.remark("the server gets %v by %d", words, p.session)
+	w.remark("the server gets %s %s by %d", words[0], words[2], p.session)
 	w.check(NoAnswerAsksAgain, q != nil && q.session == 0, "the request %v came twice, or nobody has made it", words)
 	if q == nil {
 		w.mu.Unlock()

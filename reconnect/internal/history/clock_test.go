@@ -17,6 +17,9 @@ import (
 func (w *world) withClock(o *reconnect.Liveness) {
 	now := reflect.ValueOf(o).Elem().FieldByName("now")
 	*(*func() time.Time)(unsafe.Pointer(now.UnsafeAddr())) = func() time.Time {
+		if w.set.Apart {
+			time.Sleep(29 * time.Nanosecond) // longer than salt, so that a probe finds a reader that reads again, or one that does not
+		}
 		return time.Now().Add(time.Duration(w.wall.Load()))
 	}
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -26,7 +25,7 @@ type watchedGate struct {
 func (w *world) newGate() *watchedGate {
 	limit := w.set.Permits
 	m := newLineModel(w)
-	g, err := budget.NewGate(&budget.GateOptions{Rate: gateRate, Burst: gateBurst, Concurrent: limit, Probe: m, Rand: rand.NewPCG(w.plan.Seed, 4)})
+	g, err := budget.NewGate(&budget.GateOptions{Rate: gateRate, Burst: gateBurst, Concurrent: limit, Probe: m, Rand: w.source(4)})
 	if err != nil {
 		panic(err)
 	}

@@ -89,17 +89,17 @@ func drawn(t *testing.T, seed uint64) *Plan {
 	return p
 }
 
-// The same plan gives the same trace. The lines of one instant are
-// sorted, because the scheduler decides which comes first. In about one seed of a hundred two
-// things happen to a Conn at one instant, and the scheduler also decides what follows: seed 17 is left
-// out, in which Check is called at the instant of readiness. The next such seed is 45.
+// The same plan gives the same trace, with all kinds of events and all settings. The lines of one instant are sorted, because the
+// scheduler decides which comes first. Each plan has Apart, so that little that matters happens at one instant. A trace leaves out what
+// no salt keeps apart: what a reader gets when the end has begun, and the mark of a session that is lost as soon as it is ready.
+//
+// Few seeds beyond the first 20 have another trace now and then. Two causes are known, which are the library's: when OnMessage was slow
+// for two sessions, the scheduler decides which is next (seed 153); and a Check in a hook may come while a probe ends (seed 50).
 func TestAHistoryReplaysExactly(t *testing.T) {
 	digest := sha256.New()
 	for seed := range uint64(*replays) {
-		if seed == 17 {
-			continue
-		}
-		p := exact(t, seed)
+		p := Draw(seed)
+		p.Settings.Apart = true
 		want := trace(Run(t, p))
 		require.Equal(t, want, trace(Run(t, p)), "seed %d", seed)
 		for i, line := range want {
@@ -111,20 +111,6 @@ func TestAHistoryReplaysExactly(t *testing.T) {
 	// The same with and without -race: .ci/run compares them. The times are left out, because the library counts some in
 	// milliseconds from the start of the process, which is another one in each process.
 	t.Logf("digest of the traces: %x", digest.Sum(nil))
-}
-
-// exact returns the plan of a seed without what makes two things happen at one instant more often: a session that
-// ends while something above the Conn writes, a late peer, a gate with rivals, and the kinds of networkKinds.
-func exact(t *testing.T, seed uint64) *Plan {
-	p, err := Draw(seed).Without([]string{"Above", "TLS", "Late", "Permits", "Rivals"})
-	require.NoError(t, err)
-	var plain []int
-	for _, e := range p.Events {
-		if !slices.ContainsFunc(networkKinds, func(k happening) bool { return k.name == e.Kind }) && e.Kind != "above" {
-			plain = append(plain, e.Index)
-		}
-	}
-	return p.Only(plain)
 }
 
 func trace(r Result) []string {

@@ -75,6 +75,7 @@ type Settings struct {
 	Early          bool // it ends while things go wrong
 	FaultsStay     bool // connections that hang when the faults end go on hanging
 	Above          int  // what is above the Conn
+	Apart          bool // what else would happen at one instant does not; no plan is drawn with it
 }
 
 // The readers.

@@ -81,7 +81,9 @@ func (w *world) callback(name string, ctx context.Context) {
 	}
 	w.mu.Unlock()
 	if act != nil {
+		w.salt() // what has led to the callback comes first
 		act(ctx)
+		w.salt() // and what follows from the act, before what follows from the callback
 	}
 }
 
@@ -255,8 +257,10 @@ func (w *world) readLog(format string, args ...any) {
 func (w *world) seam(seam *reconnect.Seam) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if seam.Lost+seam.Dropped > 0 || w.set.Reader == readPush { // the scheduler decides whether a reader gets the mark of a session that is lost as soon as it is ready
-		w.readLog("seam of %d: lost %d, dropped %d, planned %t, refetch %t: %v", seam.Session, seam.Lost, seam.Dropped, seam.Planned, seam.Refetch, coarse(seam.Reason))
+	// The scheduler decides whether a reader gets the mark of a session that is lost as soon as it is ready, and what comes when the end
+	// has begun.
+	if w.closing == 0 && (seam.Lost+seam.Dropped > 0 || w.set.Reader == readPush) {
+		w.log("seam of %d: lost %d, dropped %d, planned %t, refetch %t: %v", seam.Session, seam.Lost, seam.Dropped, seam.Planned, seam.Refetch, coarse(seam.Reason))
 	}
 	w.secrets(seam.Cause)
 	w.check(DroppedAreCounted, seam.Dropped >= 0 && seam.Lost >= 0 && (seam.Dropped > 0 || seam.Lost > 0 || seam.Refetch), "%+v", seam)

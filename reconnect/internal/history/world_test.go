@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -117,6 +116,7 @@ func (w *world) run() {
 		w.recover()
 		if !w.hasEnded() {
 			w.above.rest()
+			w.pause(time.Millisecond) // for what has begun at this instant
 		}
 	}
 	w.end()
@@ -251,15 +251,15 @@ func (w *world) dialer() reconnect.Dialer {
 	limits := conn.Limits{WriteTimeout: w.set.WriteTimeout}
 	switch w.set.Framing {
 	case 1:
-		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+		return &dialer.Framed{Address: address, Framer: conn.Lines{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
 	case 2:
-		return &dialer.Framed{Address: address, Framer: conn.LengthPrefix{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+		return &dialer.Framed{Address: address, Framer: conn.LengthPrefix{}, DialContext: w.dial, Conn: conn.FramedOptions{Limits: limits}, Rand: w.source(3)}
 	}
 	scheme := "ws"
 	if w.set.TLS {
 		scheme = "wss"
 	}
-	d := &dialer.WebSocket{URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: rand.NewPCG(w.plan.Seed, 3)}
+	d := &dialer.WebSocket{URL: scheme + "://user:" + secret + "@feed.test:80/v1?token=" + secret, DialContext: w.dial, Conn: conn.WebSocketOptions{Limits: limits}, Rand: w.source(3)}
 	if w.set.TLS {
 		_, d.TLS = secure()
 	}
@@ -271,12 +271,16 @@ func (w *world) dialer() reconnect.Dialer {
 
 // dial dials on the network, with the lag of the plan.
 func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	n := schedule.AttemptFrom(ctx).Number
+	if w.set.Apart {
+		time.Sleep(readTakes(n)) // a Close in a hook has ended ctx by then
+	}
 	nc, err := w.network.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
-	w.mirror.connected(schedule.AttemptFrom(ctx).Number)
+	w.mirror.connected(n)
 	w.mu.Unlock()
 	for _, p := range w.network.Conns(address) {
 		if p.Client() != nc {
@@ -285,6 +289,10 @@ func (w *world) dial(ctx context.Context, network, addr string) (net.Conn, error
 		if w.set.Lag > 0 {
 			p.Latency(conntest.ToServer, w.set.Lag)
 			p.Latency(conntest.ToClient, w.set.Lag+time.Microsecond)
+		}
+		if w.set.Apart {
+			apart(p, w.set.Lag, n)
+			nc = &slowly{nc, readTakes(n)}
 		}
 		return &located{nc, w, p}, nil
 	}
@@ -329,7 +337,7 @@ func (w *world) options() *reconnect.Options {
 	}
 	o.Run = reconnect.RunOptions{
 		Policy: w.policy(), Classify: w.classify, OneConnection: s.OneConnection, StartSpread: s.StartSpread, StableAfter: s.StableAfter,
-		Rand: rand.NewPCG(w.plan.Seed, 2), Trace: w.trace(),
+		Rand: w.source(2), Trace: w.trace(),
 	}
 	if s.Gate {
 		o.Run.Gate = w.gate
