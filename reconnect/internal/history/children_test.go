@@ -112,6 +112,9 @@ func runChild(t *testing.T, seed uint64, n, by int) (part *sum, done int) {
 	var output bytes.Buffer
 	c := exec.Command(os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-only="+*only, "-without="+*without)
 	c.Env = append(os.Environ(), step+"="+strconv.Itoa(by), "GOMAXPROCS=1")
+	if os.Getenv("GOGC") == "" {
+		c.Env = append(c.Env, "GOGC=400") // a history leaves much garbage, and keeps little
+	}
 	c.Stdout, c.Stderr, c.ExtraFiles = &output, &output, []*os.File{write}
 	require.NoError(t, c.Start())
 	write.Close()
