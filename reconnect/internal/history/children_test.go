@@ -3,6 +3,7 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -67,6 +68,10 @@ func runHistories(t *testing.T) {
 		}
 		all.Failed++
 		first := r.Violations[0]
+		if *stopAtFirst {
+			fmt.Fprintf(pipe, "fail %q\n", fmt.Sprintf("%v\n%v", first, p))
+			break
+		}
 		small := Shrink(p, func(q *Plan) bool {
 			return slices.ContainsFunc(Run(t, q).Violations, func(v Violation) bool { return v.Invariant == first.Invariant })
 		})
@@ -80,17 +85,22 @@ func runHistories(t *testing.T) {
 // runChildren runs the histories in so many processes.
 func runChildren(t *testing.T, processes int) *sum {
 	all := newSum()
+	ctx, cancel := context.WithCancel(t.Context()) // ends when no more histories are wanted
+	defer cancel()
 	var mu sync.Mutex // guards all
 	var running sync.WaitGroup
 	for i := range processes {
 		running.Go(func() {
 			n := (*histories - i + processes - 1) / processes
 			for seed := *firstSeed + uint64(i); n > 0; {
-				part, done := runChild(t, seed, n, processes)
+				part, done := runChild(ctx, t, seed, n, processes)
 				mu.Lock()
 				all.add(part)
-				enough := all.Failed > 20
+				enough := all.Failed > 20 || *stopAtFirst && all.Failed > 0
 				mu.Unlock()
+				if *stopAtFirst && enough {
+					cancel()
+				}
 				if *duration > 0 || enough {
 					return
 				}
@@ -105,19 +115,20 @@ func runChildren(t *testing.T, processes int) *sum {
 // hang is how long one history may take, with what it takes to shrink it.
 const hang = 3 * time.Minute
 
-// runChild runs histories in one process, and returns how many it has run or begun: fewer than n if one has crashed.
-func runChild(t *testing.T, seed uint64, n, by int) (part *sum, done int) {
+// runChild runs histories in one process, and returns how many it has run or begun: fewer than n if one has crashed, or ctx has ended.
+func runChild(ctx context.Context, t *testing.T, seed uint64, n, by int) (part *sum, done int) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	var output bytes.Buffer
-	c := exec.Command(os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-only="+*only, "-without="+*without)
+	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHistories$", "-histories="+strconv.Itoa(n), "-seed="+strconv.FormatUint(seed, 10), "-for="+duration.String(), "-only="+*only, "-without="+*without, fmt.Sprint("-first=", *stopAtFirst))
 	c.Env = append(os.Environ(), step+"="+strconv.Itoa(by), "GOMAXPROCS=1")
 	if os.Getenv("GOGC") == "" {
 		c.Env = append(c.Env, "GOGC=400") // a history leaves much garbage, and keeps little
 	}
 	c.Stdout, c.Stderr, c.ExtraFiles = &output, &output, []*os.File{write}
-	require.NoError(t, c.Start())
+	err = c.Start()
 	write.Close()
+	require.True(t, err == nil || ctx.Err() != nil, "%v", err)
 	watchdog := time.AfterFunc(hang, func() { c.Process.Signal(syscall.SIGQUIT) })
 	part, last := newSum(), ""
 	for lines := bufio.NewScanner(read); lines.Scan(); {
@@ -131,12 +142,13 @@ func runChild(t *testing.T, seed uint64, n, by int) (part *sum, done int) {
 			text, _ := strconv.Unquote(rest)
 			t.Error("seed " + last + ": " + text)
 		case "sum":
-			require.NoError(t, json.Unmarshal([]byte(rest), part))
+			err := json.Unmarshal([]byte(rest), part)
+			require.True(t, err == nil || ctx.Err() != nil, "%v", err) // a child that is killed may leave a part of a line
 		}
 	}
 	watchdog.Stop()
 	read.Close()
-	if err := c.Wait(); err != nil {
+	if err := c.Wait(); err != nil && ctx.Err() == nil { // the end of ctx kills a child
 		text := output.String()
 		t.Errorf("seed %s: the process has ended: %v\n%.20000s\ngo test ./reconnect/internal/history -run TestHistories -args -show -seed %s", last, err, text, last)
 		part.Failed++

@@ -20,13 +20,14 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 300, "how many histories TestHistories runs")
-	firstSeed = flag.Uint64("seed", 1, "the seed of the first; each next one is greater by 1")
-	duration  = flag.Duration("for", 0, "the longest time that they may take together; 0: no limit")
-	only      = flag.String("only", "", "the numbers of the events that happen; empty: all")
-	without   = flag.String("without", "", "the settings that have their defaults")
-	verbose   = flag.Bool("show", false, "print the plan and the trace of each history")
-	replays   = flag.Int("replays", 20, "how many histories TestAHistoryReplaysExactly runs twice")
+	histories   = flag.Int("histories", 300, "how many histories TestHistories runs")
+	firstSeed   = flag.Uint64("seed", 1, "the seed of the first; each next one is greater by 1")
+	duration    = flag.Duration("for", 0, "the longest time that they may take together; 0: no limit")
+	only        = flag.String("only", "", "the numbers of the events that happen; empty: all")
+	without     = flag.String("without", "", "the settings that have their defaults")
+	stopAtFirst = flag.Bool("first", false, "stop at the first history that fails, and do not shrink it")
+	verbose     = flag.Bool("show", false, "print the plan and the trace of each history")
+	replays     = flag.Int("replays", 20, "how many histories TestAHistoryReplaysExactly runs twice")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
