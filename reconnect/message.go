@@ -39,8 +39,8 @@ type Message struct {
 // A Seam is an error only so that Read can return it in order: read on. It does not unwrap to its
 // Cause, because errors.Is(err, [net.ErrClosed]) must mean that the Conn is closed.
 //
-// If more than 64 seams are unread, one stands for several, with the Session and Cause of the last. With
-// [OverlapMix] that session may live on, if the seam has Dropped.
+// If more than 64 seams are unread, one stands for several, with the Session and Cause of the last. That
+// session may live on, if the seam has Dropped.
 type Seam struct {
 	Session uint64 // the session that ended, or whose messages were dropped
 	Cause   error  // why the session ended; ErrInboxFull for messages that were dropped

@@ -308,7 +308,8 @@ func (s *streams) seam(seam *reconnect.Seam) {
 	}
 	least := w.now()
 	for n, at := range s.watched {
-		if n > seam.Session || n == seam.Session && seam.Lost == 0 { // what comes live by this session was made later
+		goesOn := n == seam.Session && seam.Lost == 0 || w.mixes() && !w.of(n).seam
+		if n > seam.Session || goesOn { // what comes live by this session was made later
 			least = min(least, at)
 		}
 	}
@@ -402,8 +403,8 @@ func (s *streams) other(e bridge.Event[int, string]) {
 func (s *streams) rest() {
 	w := s.w
 	var behind string
-	for range 60 {
-		w.pause(10*time.Second + time.Millisecond)
+	for i := range 60 {
+		w.pause(10*time.Second + time.Duration(i)*137*time.Millisecond) // not in step with a rotation, after which each stream is stale for a while
 		if w.hasEnded() {
 			return
 		}

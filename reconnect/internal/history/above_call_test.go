@@ -171,7 +171,8 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 		n.refused = errors.Is(err, call.ErrTooMany) || errors.Is(err, call.ErrIDInUse)
 		w.check(QuestionError, n.refused || errors.Is(err, net.ErrClosed) && w.closedOrMay() || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)), "question %d: %v", n.number, err)
 		w.check(QuestionError, !errors.Is(err, call.ErrIDInUse) || n.reused, "question %d: %v", n.number, err)
-		w.check(QuestionError, !n.refused || wrong.Fate == reconnect.FateDropped && w.now() == n.asked, "question %d: %+v", n.number, wrong)
+		atOnce := w.now() == n.asked || errors.Is(err, call.ErrIDInUse) // which depends on the session, and so waits for the turn in the line
+		w.check(QuestionError, !n.refused || wrong.Fate == reconnect.FateDropped && atOnce, "question %d: %+v", n.number, wrong)
 	case isLost:
 		w.check(RepeatableStays, !n.repeatable || errors.Is(err, net.ErrClosed), "question %d: %v", n.number, err)
 		w.check(QuestionError, !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled), "question %d: %v", n.number, err)

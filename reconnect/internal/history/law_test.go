@@ -41,7 +41,7 @@ func (w *world) waitGrows(e reconnect.WaitStart) {
 	if e.Cause == nil || w.rotated {
 		return
 	}
-	w.announced = e.Verdict.RetryAfter + e.Drawn
+	w.announced = e.Verdict.RetryAfter + e.Drawn + w.now() - w.failedAt // the hook of the failure may have taken long
 	w.unearned++
 	if w.set.Policy != 2 || w.pushes > 0 || w.acted || w.ended["dial hung"] > 0 || e.Verdict.Class == backoff.ClassRefresh {
 		return

@@ -94,9 +94,11 @@ type networkRecord struct {
 	probe       *permit                 // the permit that was given since; nil: none is out
 	rotateNext  int                     // so many sessions are rotated as soon as they are ready
 	unearned    int                     // dials and sessions in a row that have earned nothing
-	announced   time.Duration           // the last wait, as it was announced
+	failedAt    time.Duration           // when the last dial or session was lost
+	announced   time.Duration           // the last wait, as it was announced, from then on
 	waited      time.Duration           // and as it was
 	acted       bool                    // a callback did, which may have taken long
+	slowReady   bool                    // it was SessionReady, before whose end a Check does nothing
 	lastWritten int                     // the order of the message that was written last
 	lastBegan   time.Time               // when its write began
 	mirror      *mirror                 // nil: there is none

@@ -263,6 +263,9 @@ func (s Settings) possible() Settings {
 	if s.Above == aboveBridge && (s.Reader == readPush || s.InboxOverflow == 3) { // a Bridge reads
 		s.Above = aboveNothing
 	}
+	if s.Above == aboveBridge && s.InboxOverflow == 2 { // with InboxDisconnect a small inbox is full at each answer to Ask, for ever
+		s.InboxMessages, s.InboxBytes = 0, 0
+	}
 	if s.Tick == 0 {
 		s.Tick = time.Second
 	}

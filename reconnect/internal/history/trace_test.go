@@ -129,9 +129,14 @@ func (w *world) dialDone(e reconnect.DialDone) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log("dial: %v", kind(e.Err))
+	w.failedAt = w.now()
 	w.mirror.ended(e)
 	w.secrets(e.Err)
-	if d, ok := errors.AsType[*dialer.Error](e.Err); ok {
+	d, ok := errors.AsType[*dialer.Error](e.Err)
+	if !ok || d.StatusCode == 0 {
+		w.refusals = nil // one may have been lost on its way
+	}
+	if ok {
 		w.refused(d)
 		w.notBefore = max(w.notBefore, w.now()+min(d.RetryAfter, backoff.MaxRetryAfter))
 		if w.set.Gate {
@@ -161,6 +166,7 @@ func (w *world) sessionDone(e reconnect.SessionDone) {
 	w.event("session done")
 	w.mu.Lock()
 	w.log("session %d ends: %v, planned %t", e.Session, coarse(e.Reason), e.Planned)
+	w.failedAt = w.now()
 	w.secrets(e.Cause)
 	s := w.of(e.Session)
 	s.done = true

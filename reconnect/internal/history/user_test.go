@@ -78,6 +78,7 @@ func (w *world) callback(name string, ctx context.Context) {
 		w.log("%s acts", name)
 		w.acted = true
 		w.held = w.held || name == "OnMessage"
+		w.slowReady = w.slowReady || name == "SessionReady"
 	}
 	w.mu.Unlock()
 	if act != nil {
@@ -268,18 +269,20 @@ func (w *world) seam(seam *reconnect.Seam) {
 	defer w.above.seam(seam)
 	if seam.Lost > 0 {
 		w.lost += seam.Lost
-		// A seam that stands for several names the last, which may live on beside the session that ended.
-		if joined := seam.Dropped > 0; !joined || !w.mixes() {
+		last := seam.Session
+		if joined := seam.Dropped > 0; joined && (w.mixes() || w.isLessThanDue(seam)) { // it stands for several, and the session that it names lives on
+			last--
+		} else {
 			s := w.of(seam.Session)
 			w.check(OneSeam, !s.seam, "a second seam of session %d", seam.Session)
 			s.seam = true
 		}
 		if !w.mixes() { // there a next session that was lost while it opened has its seam before the old one
-			w.check(OneSeam, seam.Session > w.seamAfter, "a seam of session %d after one of %d", seam.Session, w.seamAfter)
-			least, most := w.seamsDue(w.seamAfter, seam.Session)
-			w.check(OneSeam, least <= seam.Lost && seam.Lost <= most, "a seam for %d sessions from %d on to %d, and %d to %d were ready or had delivered something", seam.Lost, w.seamAfter+1, seam.Session, least, most)
+			w.check(OneSeam, last > w.seamAfter, "a seam of session %d after one of %d", last, w.seamAfter)
+			least, most := w.seamsDue(w.seamAfter, last)
+			w.check(OneSeam, least <= seam.Lost && seam.Lost <= most, "a seam for %d sessions from %d on to %d, and %d to %d were ready or had delivered something", seam.Lost, w.seamAfter+1, last, least, most)
 		}
-		w.seamAfter = max(w.seamAfter, seam.Session)
+		w.seamAfter = max(w.seamAfter, last)
 		w.have = -1
 	}
 	if seam.Dropped > 0 {
@@ -293,6 +296,12 @@ func (w *world) seam(seam *reconnect.Seam) {
 		w.check(OneMark, w.marks[seam.Session] == 1 && !w.of(seam.Session).seam, "mark %d of session %d, after the seam of %d", w.marks[seam.Session], seam.Session, w.seamAfter)
 	}
 	w.have = w.happened()
+}
+
+// isLessThanDue reports whether a seam stands for fewer sessions than have ended, if the one that it names is counted.
+func (w *world) isLessThanDue(seam *reconnect.Seam) bool {
+	least, _ := w.seamsDue(w.seamAfter, seam.Session)
+	return seam.Lost < least
 }
 
 // mixes reports whether messages of two sessions may come in turn.
