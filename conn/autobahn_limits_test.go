@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// limits are the cases of group 9: large messages, many fragments, many messages.
+// limits are the cases of groups 9 and 10: large messages, many fragments, many messages.
 func limits() (cs []autobahn) {
+	stars := strings.Repeat("*", 64<<10)
+	cs = append(cs, passes("10.1.1", 0, inFragments(text, stars, 1300), said(text, stars)))
 	for i, pattern := range []string{"BAsd7&jh23", "\x00\xfe\x23\xfa\xf0"} {
 		op, fill := byte(text+i), []string{"*", "\xfe"}[i]
 		pass := func(group, number, chop int, sends string, data string) {

@@ -11,8 +11,9 @@ import (
 )
 
 // The cases of the Autobahn test suite for clients (crossbario/autobahn-testsuite), by its
-// numbers: groups 1 to 7 and 9, that is RFC 6455 without extensions. The server sends
-// frames over a real socket, and the client sends each message back.
+// numbers: groups 1 to 7, 9 and 10, that is RFC 6455 without extensions. The server sends
+// frames over a real socket, and the client sends each message back. Groups 12 and 13, that
+// is RFC 7692, are in autobahn_deflate_test.go.
 
 // autobahn is one case.
 type autobahn struct {
@@ -253,7 +254,7 @@ func TestEveryCaseOfAutobahnIsThereOnce(t *testing.T) {
 		"6.1": 3, "6.2": 4, "6.3": 2, "6.4": 4, "6.5": 5, "6.6": 11, "6.7": 4, "6.8": 2, "6.9": 4, "6.10": 3, "6.11": 5,
 		"6.12": 8, "6.13": 5, "6.14": 10, "6.15": 1, "6.16": 3, "6.17": 5, "6.18": 5, "6.19": 5, "6.20": 7, "6.21": 8,
 		"6.22": 34, "6.23": 7, "7.1": 6, "7.3": 6, "7.5": 1, "7.7": 13, "7.9": 9, "7.13": 2,
-		"9.1": 6, "9.2": 6, "9.3": 9, "9.4": 9, "9.5": 6, "9.6": 6, "9.7": 6, "9.8": 6,
+		"9.1": 6, "9.2": 6, "9.3": 9, "9.4": 9, "9.5": 6, "9.6": 6, "9.7": 6, "9.8": 6, "10.1": 1,
 	} {
 		for i := range cases {
 			want[fmt.Sprintf("%s.%d", group, i+1)] = 1

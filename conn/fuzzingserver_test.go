@@ -27,9 +27,15 @@ type fuzzer struct {
 }
 
 func startFuzzer(t *testing.T, cases []autobahn) *fuzzer {
+	s := &fuzzer{cases: cases, said: make(chan []string, 1)}
+	s.addr = serveInTurn(t, s.serve)
+	return s
+}
+
+// serveInTurn gives each connection to serve, one after the other, and returns the address.
+func serveInTurn(t *testing.T, serve func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &fuzzer{addr: l.Addr().String(), cases: cases, said: make(chan []string, 1)}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -38,28 +44,43 @@ func startFuzzer(t *testing.T, cases []autobahn) *fuzzer {
 			if err != nil {
 				return
 			}
-			s.serve(nc)
+			serve(nc)
 			nc.Close()
 		}
 	}()
 	t.Cleanup(func() { l.Close(); <-served })
-	return s
+	return l.Addr().String()
+}
+
+// upgrade makes the handshake of a server by hand. It returns the path of the request as a
+// number. If accept is not nil, accept returns the extension for the client's offer.
+func upgrade(nc net.Conn, r *bufio.Reader, accept func(offer string) string) (index int, err error) {
+	nc.SetDeadline(time.Now().Add(time.Minute)) // so that nothing hangs
+	request, err := http.ReadRequest(r)
+	if err != nil {
+		return 0, err
+	}
+	extension := ""
+	fmt.Sscanf(request.URL.Path, "/%d", &index)
+	if accept != nil {
+		if extension = accept(request.Header.Get("Sec-WebSocket-Extensions")); extension != "" {
+			extension = "Sec-WebSocket-Extensions: " + extension + "\r\n"
+		}
+	}
+	key := sha1.Sum([]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	_, err = fmt.Fprintf(nc, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n%sSec-WebSocket-Accept: %s\r\n\r\n",
+		extension, base64.StdEncoding.EncodeToString(key[:]))
+	return index, err
 }
 
 // serve makes the handshake by hand and takes the steps of the case, while it notes what
 // the client sends.
 func (s *fuzzer) serve(nc net.Conn) {
-	nc.SetDeadline(time.Now().Add(time.Minute)) // so that nothing hangs
 	r := bufio.NewReader(nc)
-	request, err := http.ReadRequest(r)
+	index, err := upgrade(nc, r, nil)
 	if err != nil {
 		return
 	}
-	key := sha1.Sum([]byte(request.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	fmt.Fprintf(nc, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-		base64.StdEncoding.EncodeToString(key[:]))
-	var index int
-	fmt.Sscanf(request.URL.Path, "/%d", &index)
 	c := s.cases[index]
 	heard := make(chan string, len(c.wants())+10)
 	go clientSays(r, heard) // the last loop waits for it
@@ -177,16 +198,22 @@ func unmasked(sent []byte) string {
 
 // dial returns a client of ours for a case.
 func (s *fuzzer) dial(t *testing.T, index int, o *WebSocketOptions) *WebSocket {
+	c, err := dialLoopback(fmt.Sprintf("ws://%s/%d", s.addr, index), websocket.CompressionDisabled, o)
+	require.NoError(t, err)
+	return c
+}
+
+func dialLoopback(url string, mode websocket.CompressionMode, o *WebSocketOptions) (*WebSocket, error) {
 	var wire Wire
 	rt := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, network, addr)
 		return wire.Tap(nc), err
 	}}
-	ws, _, err := websocket.Dial(context.Background(), fmt.Sprintf("ws://%s/%d", s.addr, index), &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: wire.Transport(rt)},
+	ws, _, err := websocket.Dial(context.Background(), url, &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: wire.Transport(rt)}, CompressionMode: mode,
 	})
-	require.NoError(t, err)
-	c, err := NewWebSocket(ws, &wire, o)
-	require.NoError(t, err)
-	return c
+	if err != nil {
+		return nil, err
+	}
+	return NewWebSocket(ws, &wire, o)
 }
