@@ -7,7 +7,7 @@
 // It opens a small exchange on a loopback port (package examples/venue), follows it, and has it
 // misbehave in seven ways, one after the other. After each the books must be right again. Then the
 // client replaces its session, by which no book becomes stale. The exit code is 0 if the books are
-// those of the exchange in the end. All of it takes about 16 s.
+// those of the exchange in the end. All of it takes about 17 s.
 //
 // With -page it shows the connection on a page at that address, such as -page :6060, for as long as
 // the program runs.

@@ -19,8 +19,11 @@ import (
 type trouble struct {
 	name  string
 	begin func()
-	end   func() error // called a second later; nil: it is over at once
+	end   func() error // called when the trouble has lasted; nil: it is over at once
 }
+
+// lasts is how long a trouble lasts. It is longer than the client's longest wait, which is a second, so that the client always dials meanwhile.
+const lasts = 1200 * time.Millisecond
 
 func (m *market) troubles() []trouble {
 	cut := func(d venue.Door) func() { return func() { m.SetDoor(d); m.Cut() } }
@@ -64,7 +67,7 @@ func (t *tour) run(ctx context.Context) error {
 		}
 		t.log.Warn("the venue " + trouble.name)
 		trouble.begin()
-		sleep(ctx, time.Second)
+		sleep(ctx, lasts)
 		if trouble.end != nil {
 			t.log.Warn("the venue behaves again")
 			if err := trouble.end(); err != nil {
