@@ -78,11 +78,16 @@ func TestASessionThatOpensIsNotUp(t *testing.T) {
 	})
 }
 
-// closedGate lets nobody through.
+// closedGate lets nobody through. It says so after a second, so that the Conn is registered by then.
 type closedGate struct{}
 
-func (closedGate) Acquire(context.Context, string) (func(backoff.Verdict), error) {
-	return nil, errLost
+func (closedGate) Acquire(ctx context.Context, _ string) (func(backoff.Verdict), error) {
+	select {
+	case <-time.After(time.Second):
+		return nil, errLost
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // A dial that has not begun has not failed. Its event says what has happened.
