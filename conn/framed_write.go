@@ -59,7 +59,7 @@ func (c *Framed) writeSome(ms []Message) (n int, err error) {
 	if n == 0 {
 		return 0, err
 	}
-	c.wire.writing.begin()
+	c.wire.writing.begin(c.wire)
 	c.writeSlot <- struct{}{}
 	took, failed := c.write(out)
 	<-c.writeSlot

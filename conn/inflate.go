@@ -48,7 +48,7 @@ func (c *WebSocket) inflate(buf []byte, h header) ([]byte, error) {
 
 // begin begins the message of c whose first frame has header h.
 func (m *inflated) begin(c *WebSocket, h header) error {
-	m.payload = deflated{c: c, s: c.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
+	m.payload = deflated{c: c, s: c.wire.stream, empty: true, room: 2*min(int64(c.limit), math.MaxInt64/4) + 2*windowSize}
 	m.room = c.limit
 	m.reset()
 	return m.payload.follow(h)

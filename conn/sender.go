@@ -86,7 +86,7 @@ func (s *sender) Write(p []byte) (int, error) {
 // flushControl sends control frames.
 func (s *sender) flushControl() {
 	for done := false; !done; {
-		unwatch := s.to.wire.writing.once()
+		unwatch := s.to.wire.writing.once(s.to.wire)
 		s.mu.Lock()
 		s.push()
 		s.mu.Unlock()

@@ -43,7 +43,7 @@ var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 func (s *source) ask(p []byte) (int, error) {
 	if s.begun && !s.timed {
 		s.timed = true
-		s.wire.message.begin()
+		s.wire.message.begin(s.wire)
 	}
 	for tries := 0; s.err == nil; tries++ {
 		s.announce()

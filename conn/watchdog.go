@@ -10,7 +10,6 @@ import (
 // begin and end. If several are busy, they take turns: the time starts again each time
 // that one of them ends.
 type watchdog struct {
-	wire  *Wire
 	limit time.Duration // at most 0: off
 	watch atomic.Pointer[watch]
 }
@@ -19,7 +18,8 @@ type watchdog struct {
 // armed, and the timer is not armed again if it finds nothing busy. Under steady traffic
 // that is one timer call for each limit, not one for each message.
 type watch struct {
-	dog *watchdog
+	wire *Wire
+	dog  *watchdog
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	busy   int
@@ -31,21 +31,21 @@ type watch struct {
 	ticks sync.WaitGroup // one while armed
 }
 
-// ensure returns the watch, which the first call makes.
-func (d *watchdog) ensure() *watch {
+// ensure returns the watch, which the first call makes. Each call gets the same wire, that of d.
+func (d *watchdog) ensure(wire *Wire) *watch {
 	w := d.watch.Load()
 	if w == nil {
-		d.watch.CompareAndSwap(nil, &watch{dog: d})
+		d.watch.CompareAndSwap(nil, &watch{wire: wire, dog: d})
 		w = d.watch.Load()
 	}
 	return w
 }
 
-func (d *watchdog) begin() {
+func (d *watchdog) begin(wire *Wire) {
 	if d.limit <= 0 {
 		return
 	}
-	w, now := d.ensure(), clock()
+	w, now := d.ensure(wire), clock()
 	w.mu.Lock()
 	w.busy++
 	if w.busy == 1 {
@@ -67,7 +67,7 @@ func (d *watchdog) end() {
 	if d.limit <= 0 {
 		return
 	}
-	w := d.ensure()
+	w := d.watch.Load()
 	w.mu.Lock()
 	w.busy--
 	if w.busy > 0 {
@@ -77,13 +77,13 @@ func (d *watchdog) end() {
 }
 
 // once is begin for something rare, of which nothing is kept. The caller calls end.
-func (d *watchdog) once() (end func()) {
+func (d *watchdog) once(wire *Wire) (end func()) {
 	if d.limit <= 0 {
 		return func() {}
 	}
 	late := make(chan struct{})
 	timer := time.AfterFunc(d.limit, func() {
-		d.wire.cutSlow(d)
+		wire.cutSlow(d)
 		close(late)
 	})
 	return func() {
@@ -94,8 +94,8 @@ func (d *watchdog) once() (end func()) {
 }
 
 // stop ends the watch for good. When it returns no tick is running or to come.
-func (d *watchdog) stop() {
-	w := d.ensure() // so that a later begin arms nothing
+func (d *watchdog) stop(wire *Wire) {
+	w := d.ensure(wire) // so that a later begin arms nothing
 	w.mu.Lock()
 	w.closed = true
 	if w.armed && w.timer.Stop() {
@@ -119,7 +119,7 @@ func (w *watch) tick() {
 	w.closed = w.closed || busy // once is enough
 	w.mu.Unlock()
 	if busy {
-		w.dog.wire.cutSlow(w.dog)
+		w.wire.cutSlow(w.dog)
 	}
 	w.ticks.Done()
 }

@@ -15,7 +15,7 @@ func newWatchdog(limit time.Duration) (*Wire, *watchdog) {
 }
 
 func (d *watchdog) isArmed() bool {
-	w := d.ensure()
+	w := d.watch.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.armed
@@ -24,16 +24,16 @@ func (d *watchdog) isArmed() bool {
 func TestWatchdogBitesExactlyAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		d.begin()
+		d.begin(w)
 		sleep(t, 3*second)
 		d.end()
-		d.begin() // the timer runs since 3 s already
+		d.begin(w) // the timer runs since 3 s already
 		sleep(t, 10*second-1)
 		require.NoError(t, w.ended())
 		sleep(t, 1)
 		require.Equal(t, &SlowMessageError{"write", 10 * second}, w.ended())
 		require.True(t, w.cut.Load())
-		d.stop()
+		d.stop(w)
 	})
 }
 
@@ -41,7 +41,7 @@ func TestWatchdogTimesTheTurnsOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
 		for range 5 {
-			d.begin()
+			d.begin(w)
 		}
 		for range 4 {
 			sleep(t, 9*second)
@@ -50,19 +50,19 @@ func TestWatchdogTimesTheTurnsOfMany(t *testing.T) {
 		require.NoError(t, w.ended())
 		sleep(t, 10*second)
 		require.Error(t, w.ended())
-		d.stop()
+		d.stop(w)
 	})
 }
 
 func TestAQueuedWriteDoesNotRestartTheStuckWritesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		d.begin()
+		d.begin(w)
 		sleep(t, 9*second)
-		d.begin()
+		d.begin(w)
 		sleep(t, second)
 		require.Error(t, w.ended())
-		d.stop()
+		d.stop(w)
 	})
 }
 
@@ -71,14 +71,14 @@ func TestWatchdogRestsWhenNobodyIsBusy(t *testing.T) {
 		w, d := newWatchdog(10 * second)
 		require.Nil(t, d.watch.Load(), "made by the first begin")
 		for range 3 {
-			d.begin()
+			d.begin(w)
 			d.end()
 			require.True(t, d.isArmed())
 			sleep(t, 10*second)
 			require.False(t, d.isArmed())
 		}
 		require.NoError(t, w.ended())
-		d.stop()
+		d.stop(w)
 	})
 }
 
@@ -93,21 +93,21 @@ func TestStopWaitsForTheTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
 		w.top = sleepy(2 * second)
-		d.begin()
+		d.begin(w)
 		sleep(t, 11*second)
-		takes(t, second, d.stop)
+		takes(t, second, func() { d.stop(w) })
 		d.end()
-		d.begin()
+		d.begin(w)
 		require.False(t, d.isArmed())
-		takes(t, 0, d.stop)
+		takes(t, 0, func() { d.stop(w) })
 	})
 }
 
 func TestStopDisarmsTheTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := newWatchdog(10 * second)
-		d.begin()
-		d.stop()
+		d.begin(w)
+		d.stop(w)
 		sleep(t, 20*second)
 		require.NoError(t, w.ended())
 	})

@@ -14,7 +14,6 @@ import (
 type WebSocket struct {
 	wired
 	ws        *websocket.Conn
-	stream    *stream
 	limit     int
 	checkUTF8 bool
 }
@@ -38,14 +37,14 @@ func NewWebSocket(ws *websocket.Conn, w *Wire, o *WebSocketOptions) (*WebSocket,
 	if w == nil || w.stream == nil || w.tap.Load() == nil {
 		return nil, errors.New("conn: the WebSocket was not dialed through Tap and Transport of the Wire")
 	}
-	c := &WebSocket{wired: wired{w}, ws: ws, stream: w.stream, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8}
+	c := &WebSocket{wired: wired{w}, ws: ws, limit: int(options.ReadLimit), checkUTF8: options.CheckUTF8}
 	w.join(c, options.Limits)
 	return c, nil
 }
 
 // BeforeBlock implements [Transport].
 func (c *WebSocket) BeforeBlock(f func()) bool {
-	c.stream.beforeBlock = f
+	c.wire.stream.beforeBlock = f
 	return true
 }
 
@@ -61,7 +60,7 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 	defer cancel()
 	return c.wire.close(ctx, checkCode(code), func() error {
 		c.wire.reads.awaitLent()
-		err := c.stream.out.awaitMessage()
+		err := c.wire.stream.out.awaitMessage()
 		if err == nil {
 			err = c.ws.Close(websocket.StatusCode(code), cutReason(reason))
 		}
@@ -72,7 +71,7 @@ func (c *WebSocket) Close(ctx context.Context, code int, reason string) error {
 // unanswered returns why the peer did not answer our close frame, or nil if it did. err is
 // that of coder/websocket, for which our own cut is a success.
 func (c *WebSocket) unanswered(err error) error {
-	end := c.stream.ended()
+	end := c.wire.stream.ended()
 	switch {
 	case errors.As(err, new(websocket.CloseError)), c.wire.closeReceived.Load(): // with another code, or to Read
 		return nil
@@ -89,12 +88,12 @@ func (c *WebSocket) unanswered(err error) error {
 // CloseNow implements [Conn]. The error is always nil.
 func (c *WebSocket) CloseNow() error {
 	c.wire.closeNow()
-	c.stream.out.rest()
+	c.wire.stream.out.rest()
 	return nil
 }
 
 func (c *WebSocket) abort() {
-	c.stream.out.stop(net.ErrClosed)
+	c.wire.stream.out.stop(net.ErrClosed)
 	_ = c.ws.CloseNow()
 }
 
@@ -103,7 +102,7 @@ func (c *WebSocket) why(err error) error {
 	if cause := c.wire.ended(); cause != nil {
 		return cause
 	}
-	if broken := c.stream.out.failure(); broken != nil && !closedBelow(broken) {
+	if broken := c.wire.stream.out.failure(); broken != nil && !closedBelow(broken) {
 		return broken
 	}
 	switch {

@@ -33,7 +33,7 @@ func (c *WebSocket) ReadBuffer(buffer func(size int) []byte) (Message, error) {
 
 // read is Read, or ReadBuffer if buffer is not nil.
 func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, error) {
-	s, turn := c.stream, &c.wire.reads
+	s, turn := c.wire.stream, &c.wire.reads
 	if c.wire.ended() != nil || !turn.begin() {
 		return Message{}, c.wire.notReading(s.beforeBlock)
 	}
@@ -55,7 +55,7 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 // copied: most messages of a burst are like that. Whatever else has come it leaves to
 // readMessage.
 func (c *WebSocket) atHand(buf []byte, buffer func(size int) []byte) (m Message, whole bool) {
-	s := c.stream
+	s := c.wire.stream
 	frame := s.win
 	if len(frame) < 2 || frame[0] != bitFIN|opText && frame[0] != bitFIN|opBinary {
 		return m, false
@@ -100,8 +100,8 @@ func (c *WebSocket) readMessage(buf []byte, buffer func(size int) []byte) (Messa
 	compressed := h.first&bitRSV1 != 0
 	if buffer != nil {
 		size := 0
-		if h.fin() && !compressed && c.stream.left <= c.limit {
-			size = c.stream.left
+		if h.fin() && !compressed && c.wire.stream.left <= c.limit {
+			size = c.wire.stream.left
 		}
 		buf = buffer(size)
 	}
@@ -143,7 +143,7 @@ var (
 // so do the headers of frames that break the rules, unless coder/websocket would let them
 // pass or would hang up without a close frame.
 func (c *WebSocket) next(land []byte, inside bool) (header, error) {
-	s := c.stream
+	s := c.wire.stream
 	for {
 		h, err := s.header(land)
 		if err != nil {
@@ -185,7 +185,7 @@ func (c *WebSocket) next(land []byte, inside bool) (header, error) {
 // control gives the control frame with header h, and those at hand behind it, to
 // coder/websocket, which answers them.
 func (c *WebSocket) control(h header) error {
-	s := c.stream
+	s := c.wire.stream
 	if err := s.await(h.whole()); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *WebSocket) control(h header) error {
 // of a frame, and returns its error. When it has read them, that counts as a sign of life: of a
 // flood so much is at hand that its last byte may have come long ago.
 func (c *WebSocket) lend(n int) error {
-	s, turn := c.stream, &c.wire.reads
+	s, turn := c.wire.stream, &c.wire.reads
 	if !turn.lend() {
 		turn.end()
 		turn.awaitClose(nil) // next has announced it
@@ -248,7 +248,7 @@ func (c *WebSocket) refuse(err error) error {
 	if broken, ok := err.(*ProtocolError); ok {
 		code = broken.CloseCode()
 	}
-	c.stream.announce() // the close frame may wait
+	c.wire.stream.announce() // the close frame may wait
 
 	if turn := &c.wire.reads; turn.lend() { // else Close has sent one
 		_ = c.ws.Close(websocket.StatusCode(code), cutReason(innermost(err).Error()))
@@ -261,7 +261,7 @@ func (c *WebSocket) tooBig() error { return c.refuse(&TooBigError{Limit: int64(c
 
 // collect reads a message that is not compressed, whose first frame has header h.
 func (c *WebSocket) collect(buf []byte, h header) ([]byte, error) {
-	s := c.stream
+	s := c.wire.stream
 	for {
 		if s.left > c.limit-len(buf) {
 			return nil, c.tooBig()
@@ -286,7 +286,7 @@ func (c *WebSocket) reason(err error) error {
 	var frame websocket.CloseError
 	var protocol *ProtocolError
 	var big *TooBigError
-	end := c.stream.ended()
+	end := c.wire.stream.ended()
 	switch {
 	case errors.As(err, &frame):
 		return &CloseError{Code: int(frame.Code), Reason: frame.Reason}
@@ -300,12 +300,12 @@ func (c *WebSocket) reason(err error) error {
 		return errControl
 	case closedBelow(err) || end != nil && closedBelow(end):
 		return errClosedUnderneath
-	case end == io.EOF && c.stream.begun:
+	case end == io.EOF && c.wire.stream.begun:
 		return io.ErrUnexpectedEOF
 	case end != nil:
 		return end
 	}
-	if unsent := c.stream.out.failure(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
+	if unsent := c.wire.stream.out.failure(); unsent != nil && errors.Is(err, unsent) { // the answer to a ping
 		return unsent // a Write may have failed as well, but because of err
 	}
 	return &ProtocolError{Err: innermost(err)}

@@ -32,9 +32,9 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, notWritten(cause)
 	}
-	c.wire.writing.begin()
+	c.wire.writing.begin(c.wire)
 	defer c.wire.writing.end()
-	out := &c.stream.out
+	out := &c.wire.stream.out
 	if failed := out.begin(); failed != nil {
 		return 0, notWritten(c.why(failed))
 	}
@@ -42,7 +42,7 @@ func (c *WebSocket) WriteBatch(ms []Message) (n int, err error) {
 	for n < len(ms) && err == nil {
 		if n > 0 { // the next ones have a WriteTimeout of their own
 			c.wire.writing.end()
-			c.wire.writing.begin()
+			c.wire.writing.begin(c.wire)
 		}
 		var some int
 		some, err = c.writeSome(ms[n:])
@@ -57,11 +57,11 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 	if cause := c.wire.ended(); cause != nil {
 		return 0, notWritten(cause)
 	}
-	out := &c.stream.out
+	out := &c.wire.stream.out
 	var spans [batch]span
 	var refused error // why the next message was not added, or only in part
 	switch {
-	case c.stream.inflate != nil:
+	case c.wire.stream.inflate != nil:
 		n, refused = c.deflate(ms, &spans)
 	case len(ms[0].Data) > fragment:
 		if refused = checkType(ms[0]); refused == nil {
@@ -99,7 +99,7 @@ func (c *WebSocket) writeSome(ms []Message) (n int, err error) {
 
 // divide adds m in fragments, each of which but the last one is flushed.
 func (c *WebSocket) divide(m Message) error {
-	out := &c.stream.out
+	out := &c.wire.stream.out
 	first, rest := byte(m.Type), m.Data
 	for len(rest) > fragment {
 		if err := out.addFragment(first, rest[:fragment]); err != nil {
@@ -122,7 +122,7 @@ func (c *WebSocket) deflate(ms []Message, spans *[batch]span) (n int, err error)
 		}
 		ctx := context.Background() // any other costs the connection when it ends
 		err = c.ws.Write(ctx, websocket.MessageType(ms[n].Type), ms[n].Data)
-		spans[n] = c.stream.out.next()
+		spans[n] = c.wire.stream.out.next()
 		n++
 	}
 	return n, err

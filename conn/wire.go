@@ -70,8 +70,7 @@ func (w *Wire) Cut() {
 // join joins w to t, before anything is read or written.
 func (w *Wire) join(t top, l Limits) {
 	w.top = t
-	w.writing.wire, w.writing.limit = w, l.WriteTimeout
-	w.message.wire, w.message.limit = w, l.MessageTimeout
+	w.writing.limit, w.message.limit = l.WriteTimeout, l.MessageTimeout
 }
 
 // end keeps the first cause of the connection's end, and returns that.
@@ -118,8 +117,8 @@ func (w *Wire) closeNow() {
 	w.end(net.ErrClosed)
 	w.Cut() // first: what is above may wait for the network
 	w.top.abort()
-	w.writing.stop()
-	w.message.stop()
+	w.writing.stop(w)
+	w.message.stop(w)
 }
 
 // ended returns why the connection ended, or nil if nothing has ended it so far.

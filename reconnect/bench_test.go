@@ -6,11 +6,14 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/base64"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +29,8 @@ import (
 )
 
 const idle = 10_000
+
+var idleProfile = flag.String("idleprofile", "", "BenchmarkIdle writes a heap profile of its connections to this file, and does not wait for pings")
 
 // BenchmarkIdle measures live heap plus stack of a ready idle connection: when it
 // has just been opened, and after its first ping, for which coder/websocket makes a map.
@@ -92,18 +97,30 @@ func measureIdle(b *testing.B, open func(*testing.B, string) (ping, end func()))
 	before, stack := held()
 	openAll()
 	opened, stackOpened := held()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(opened-before)/idle, "B/conn")
+	b.ReportMetric(float64(stackOpened-stack)/idle, "stack-B/conn")
+	defer closeAll()
+	if *idleProfile != "" {
+		writeHeap(b, *idleProfile)
+		return
+	}
 	for _, ping := range pings {
 		ping()
 	}
 	time.Sleep(time.Second)
 	pinged, stackPinged := held()
-	b.ReportMetric(float64(opened-before)/idle, "B/conn")
-	b.ReportMetric(float64(stackOpened-stack)/idle, "stack-B/conn")
 	b.ReportMetric(float64(pinged-before)/idle, "pinged-B/conn")
 	b.ReportMetric(float64(stackPinged-stack)/idle, "pinged-stack-B/conn")
 	b.ReportMetric(float64(runtime.NumGoroutine())/idle, "goroutines/conn")
-	b.ReportMetric(0, "ns/op")
-	closeAll()
+}
+
+// writeHeap writes a heap profile.
+func writeHeap(b *testing.B, name string) {
+	f, err := os.Create(name)
+	require.NoError(b, err)
+	require.NoError(b, pprof.Lookup("heap").WriteTo(f, 0))
+	require.NoError(b, f.Close())
 }
 
 // held returns the live heap plus stacks, and the stacks alone.

@@ -83,6 +83,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 		Liveness: o.Liveness.options(), Stall: o.Stall.options(),
 		KeepAlive: (*watch.KeepAliveOptions)(&settings.KeepAlive), Report: report{&c.life},
 	}
+	c.life.hooks.name = o.Run.Name
 	c.life.hooks.Store(settings.Run.Trace)
 	c.first.c = c
 	c.state.start(&c.first.seat)

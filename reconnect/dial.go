@@ -38,7 +38,7 @@ type dial[C io.Closer] struct {
 // begin begins a dial, or its wait at the gate.
 func (d *dialing[C]) begin(a schedule.Action) {
 	o := d.s.o
-	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.name, hooks: d.s.hooks, logins: o.Logins}}
+	x := &dial[C]{which: a.Which, try: a.Attempt, session: &Session{Name: d.s.hooks.name, hooks: d.s.hooks, logins: o.Logins}}
 	x.ctx, x.cancel = context.WithCancelCause(d.ctx)
 	d.dials[a.Which] = x
 	d.s.owner.forgetKicks()
@@ -48,7 +48,7 @@ func (d *dialing[C]) begin(a schedule.Action) {
 	}
 	x.atGate, x.start = true, time.Now()
 	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().GateStart, GateStart{Name: d.s.name, Host: o.Host})
+	call(d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: o.Host})
 	x.running = xsync.Go(func() {
 		leave, err := o.Gate.Acquire(x.ctx, o.Host)
 		if x.err = err; err == nil {
@@ -67,7 +67,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	})
 	d.s.owner.connecting(d.atGate())
-	call(d.s.trace().DialStart, DialStart{Name: d.s.name, Try: x.try.Number, Limit: limit})
+	call(d.s.trace().DialStart, DialStart{Name: d.s.hooks.name, Try: x.try.Number, Limit: limit})
 
 	try := x.try
 	try.Connected = func() {
@@ -119,7 +119,7 @@ func (d *dialing[C]) cut(x *dial[C], cause error) error {
 
 // awaitEnd waits for a dial that was cancelled.
 func (d *dialing[C]) awaitEnd(x *dial[C]) {
-	d.s.hooks.waitFor(x.running.Done(), d.s.name, func() string { return "dial" })
+	d.s.hooks.waitFor(x.running.Done(), func() string { return "dial" })
 }
 
 // finish notes that the wait of x at the gate has ended, or its dial, and returns why x has failed, if it
@@ -167,7 +167,7 @@ func (d *dialing[C]) drop(x *dial[C]) {
 func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	o := d.s.o
 	if x.atGate {
-		call(d.s.trace().GateDone, GateDone{Name: d.s.name, Host: o.Host, Took: took, Err: x.err})
+		call(d.s.trace().GateDone, GateDone{Name: d.s.hooks.name, Host: o.Host, Took: took, Err: x.err})
 		if x.err != nil {
 			x.err = fmt.Errorf("gate %s: %w", o.Host, x.err)
 		}
@@ -179,5 +179,5 @@ func (d *dialing[C]) report(x *dial[C], took time.Duration, ours bool) {
 	if ours {
 		x.err = fmt.Errorf("dial: %w", x.err)
 	}
-	call(d.s.trace().DialDone, DialDone{Name: d.s.name, Try: x.try.Number, Took: took, Err: x.err})
+	call(d.s.trace().DialDone, DialDone{Name: d.s.hooks.name, Try: x.try.Number, Took: took, Err: x.err})
 }

@@ -95,7 +95,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
 	d.publish()
 	x.session.leaveGate(d.s.gateVerdict(d.ctx))
-	call(d.s.trace().DialHung, DialHung{Name: d.s.name, Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
+	call(d.s.trace().DialHung, DialHung{Name: d.s.hooks.name, Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
 }
 
 // judge classifies why a dial has failed, or that it hangs.
@@ -269,7 +269,7 @@ func (d *dialing[C]) pause() {
 	wait, verdict := max(d.s.dials.Due().Sub(d.since), 0), d.s.dials.History().Verdict
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
-		Name: d.s.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
+		Name: d.s.hooks.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)
 	call(d.s.trace().WaitStart, d.wait)

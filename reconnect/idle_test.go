@@ -95,8 +95,8 @@ func TestAnIdleConnHoldsLittleMoreThanItsWebSocket(t *testing.T) {
 	layer := &reconnect.Layer{Receive: func(reconnect.Message) bool { return false }}
 	_, layers := heldBy(func() func() { return openIdle(t, d, true, 0, layer, layer) })
 	t.Logf("coder/websocket: %d bytes, a Conn: %d bytes, with two layers: %d bytes", plain, push, layers)
-	require.Less(t, push-plain, int64(2500), "2,280 on a machine without load")
-	require.Less(t, layers-push, int64(100), "the list of the layers, and no more")
+	require.Less(t, push-plain, int64(2450), "2,280 on a machine without load")
+	require.Less(t, layers-push, int64(200), "the list of the layers, and no more: 20 to 65 on a machine without load")
 }
 
 // Opening a Conn allocates less than opening a connection of coder/websocket alone does by

@@ -44,7 +44,7 @@ func (k *keeper) supervise(ctx context.Context) {
 		if k.origin != nil {
 			dials = besideAnother(dials)
 		}
-		k.conclude(newSupervisor(o, dials, owner[*served](k), k.c.life.o.Name, &k.c.life.hooks).run(ctx))
+		k.conclude(newSupervisor(o, dials, owner[*served](k), &k.c.life.hooks).run(ctx))
 	}, func() {
 		go k.abandon() // closes done
 	})
@@ -66,7 +66,7 @@ func (k *keeper) conclude(err error) {
 	}
 	err = k.ended(err)
 	k.c.layers.end(err)
-	call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.o.Name, Err: err})
+	call(k.c.life.trace().ConnDone, ConnDone{Name: k.c.life.hooks.name, Err: err})
 	k.c.sender.end()
 	k.c.done.Raise()
 }
@@ -119,7 +119,7 @@ func (k *keeper) dialAt(ctx context.Context, address string) (conn.Conn, error) 
 	try.URL, try.Followed = address, func(err error) { ignored = err }
 	c, err := k.c.dialer.Dial(schedule.WithAttempt(ctx, try))
 	if ignored != nil {
-		call(k.c.life.trace().AddressIgnored, AddressIgnored{Name: k.c.life.o.Name, Err: ignored})
+		call(k.c.life.trace().AddressIgnored, AddressIgnored{Name: k.c.life.hooks.name, Err: ignored})
 	} else if err != nil {
 		err = &advisedError{err}
 	}

@@ -42,26 +42,26 @@ func (l *lifetime) trace() *Trace { return l.hooks.Load() }
 
 // waitFor waits for done, and reports that function is overdue if that takes long.
 func (l *lifetime) waitFor(done <-chan struct{}, function string) {
-	l.hooks.waitFor(done, l.o.Name, func() string { return function })
+	l.hooks.waitFor(done, func() string { return function })
 }
 
 // report passes the events of the watchers on to the hooks.
 type report struct{ *lifetime }
 
 func (r report) ProbeStart(session uint64, silence time.Duration) {
-	call(r.trace().ProbeStart, ProbeStart{Name: r.o.Name, Session: session, Silence: silence})
+	call(r.trace().ProbeStart, ProbeStart{Name: r.hooks.name, Session: session, Silence: silence})
 }
 
 func (r report) ProbeDone(session uint64, took time.Duration, err error) {
-	call(r.trace().ProbeDone, ProbeDone{Name: r.o.Name, Session: session, Took: took, Err: err})
+	call(r.trace().ProbeDone, ProbeDone{Name: r.hooks.name, Session: session, Took: took, Err: err})
 }
 
 func (r report) SlowHandler(session uint64, since time.Duration) {
-	call(r.trace().SlowHandler, SlowHandler{Name: r.o.Name, Session: session, Since: since})
+	call(r.trace().SlowHandler, SlowHandler{Name: r.hooks.name, Session: session, Since: since})
 }
 
 func (r report) Overdue(function string, since time.Duration) {
-	call(r.trace().Overdue, Overdue{Name: r.o.Name, What: function, Since: since})
+	call(r.trace().Overdue, Overdue{Name: r.hooks.name, What: function, Since: since})
 }
 
 func (r report) Await(done <-chan struct{}, function string) { r.waitFor(done, function) }

@@ -126,7 +126,7 @@ func (r *replacement) begin() {
 		return // the old supervisor ends the rotation
 	}
 	r.hook("Trace.RotateStart", func() {
-		call(r.c.life.trace().RotateStart, RotateStart{Name: r.c.life.o.Name, Session: r.session, Cause: r.cause})
+		call(r.c.life.trace().RotateStart, RotateStart{Name: r.c.life.hooks.name, Session: r.session, Cause: r.cause})
 	})
 	if what == handover.BeginBreak {
 		r.c.life.Bridging.Store(true)
@@ -231,7 +231,7 @@ func (r *replacement) report(err error) {
 	}
 	r.c.state.rotated(func() { r.ended = true })
 	r.hook("Trace.RotateDone", func() {
-		call(r.c.life.trace().RotateDone, RotateDone{Name: r.c.life.o.Name, Session: r.session, Took: time.Since(r.began), Err: err})
+		call(r.c.life.trace().RotateDone, RotateDone{Name: r.c.life.hooks.name, Session: r.session, Took: time.Since(r.began), Err: err})
 	})
 	r.vacate()
 }

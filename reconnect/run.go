@@ -49,10 +49,10 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	if err != nil {
 		return err
 	}
-	hooks := new(hooks)
+	hooks := &hooks{name: opts.Name}
 	hooks.Store(opts.Trace)
 	f := &functions[C]{dialer: dial, server: serve, kicks: opts.Kick, o: opts}
-	err = newSupervisor(opts, opts.dials, f, opts.Name, hooks).run(ctx)
+	err = newSupervisor(opts, opts.dials, f, hooks).run(ctx)
 	call(opts.Trace.ConnDone, ConnDone{Name: opts.Name, Err: err})
 	return err
 }
@@ -93,7 +93,6 @@ type ending struct {
 type supervisor[C io.Closer] struct {
 	owner owner[C]
 	o     *RunOptions
-	name  string // of the connection, in the events of Trace
 	hooks *hooks
 
 	dials   schedule.Dials
@@ -113,8 +112,8 @@ func (s *supervisor[C]) trace() *Trace { return s.hooks.Load() }
 // o.dials after that. It is not inlined, so that its frame is not on the stack that waits for messages.
 //
 //go:noinline
-func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C], name string, h *hooks) *supervisor[C] {
-	s := &supervisor[C]{o: o, owner: owner, name: name, hooks: h, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
+func newSupervisor[C io.Closer](o *RunOptions, dials *schedule.DialOptions, owner owner[C], h *hooks) *supervisor[C] {
+	s := &supervisor[C]{o: o, owner: owner, hooks: h, down: link.Now(), dials: schedule.NewDials(dials, o.random())}
 	s.dials.Start(time.Now())
 	return s
 }
@@ -163,7 +162,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	s.cause = err
 	ended, how := link.Now(), s.owner.ending(ctx, c, err)
 	end := SessionDone{
-		Name: s.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
+		Name: s.hooks.name, Session: session.Number, Cause: err, Reason: how.reason, Uptime: ended - session.start, Planned: how.planned,
 	}
 	up := time.Duration(-1)
 	if wasReady {
@@ -221,7 +220,7 @@ func (s *supervisor[C]) cut(c C) {
 	defer s.cuts.Done()
 	c.Close()
 	if served := s.served.Wait(); !s.over.Load() {
-		s.hooks.waitFor(served, s.name, s.owner.serving)
+		s.hooks.waitFor(served, s.owner.serving)
 	}
 }
 

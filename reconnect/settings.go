@@ -11,13 +11,11 @@ import (
 	"github.com/redial-go/redial/reconnect/internal/watch"
 )
 
-// settings are the Options of a Conn but for OnSession and Layers, with the default in the place of
-// each field that is zero. Options that most Conns leave alone are apart, so that the Conns share them.
+// settings are the Options of a Conn but for OnSession, Layers and the name (see hooks), with the default in the place
+// of each field that is zero. Options that most Conns leave alone are in structs of their own, which these Conns share.
 type settings struct {
-	Name      string
 	OnMessage func(ctx context.Context, m Message)
 	OnSeam    func(ctx context.Context, s *Seam)
-	Inbox     Inbox
 	*sending
 	*rare
 	Run *RunOptions // without a Name
@@ -33,6 +31,7 @@ type sending struct {
 type rare struct {
 	OpenTimeout, CloseTimeout time.Duration
 
+	Inbox       Inbox
 	KeepAlive   KeepAlive
 	Pace        budget.Window
 	Resumable   bool
@@ -75,6 +74,8 @@ func (s sending) withDefaults() *sending {
 func (r rare) withDefaults(oneConnection bool) *rare {
 	r.OpenTimeout = cmp.Or(r.OpenTimeout, 30*time.Second)
 	r.CloseTimeout = cmp.Or(r.CloseTimeout, defaultCloseTimeout)
+	r.Inbox.Messages = cmp.Or(r.Inbox.Messages, 64)
+	r.Inbox.Bytes = cmp.Or(r.Inbox.Bytes, 16<<20)
 	r.Rotate.Drain = cmp.Or(r.Rotate.Drain, 5*time.Second)
 	if oneConnection {
 		r.Rotate.Overlap = OverlapBreakFirst
@@ -93,7 +94,6 @@ func (o Options) withDefaults(d Dialer) (settings, error) {
 	if o.Run.Rand != nil {
 		o.Run.Rand = &lockedSource{source: o.Run.Rand} // because two supervisors, and timers, use it
 	}
-	name := o.Run.Name
 	o.Run.Name = "" // because it would keep Conns from sharing
 	if h, ok := d.(interface{ Host() string }); ok && o.Run.Gate != nil && o.Run.Host == "" {
 		o.Run.Host = h.Host()
@@ -102,13 +102,11 @@ func (o Options) withDefaults(d Dialer) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	o.Inbox.Messages = cmp.Or(o.Inbox.Messages, 64)
-	o.Inbox.Bytes = cmp.Or(o.Inbox.Bytes, 16<<20)
-	s := settings{Name: name, OnMessage: o.OnMessage, OnSeam: o.OnSeam, Inbox: o.Inbox, sending: plainSending, rare: plainRare, Run: run}
+	s := settings{OnMessage: o.OnMessage, OnSeam: o.OnSeam, sending: plainSending, rare: plainRare, Run: run}
 	if own := (sending{o.WhenDown, o.Outbox}); !reflect.ValueOf(own).IsZero() {
 		s.sending = own.withDefaults()
 	}
-	own := rare{o.OpenTimeout, o.CloseTimeout, o.KeepAlive, o.Pace, o.Resumable, o.Rotate, o.MarkRefetch}
+	own := rare{o.OpenTimeout, o.CloseTimeout, o.Inbox, o.KeepAlive, o.Pace, o.Resumable, o.Rotate, o.MarkRefetch}
 	if !reflect.ValueOf(own).IsZero() || run.OneConnection {
 		s.rare = own.withDefaults(run.OneConnection)
 	}

@@ -272,7 +272,7 @@ const overdueAfter = 5 * time.Second
 
 // waitFor waits for done. While that takes long it reports what has not ended yet, unless
 // what returns "".
-func (h *hooks) waitFor(done <-chan struct{}, name string, what func() string) {
+func (h *hooks) waitFor(done <-chan struct{}, what func() string) {
 	delay, start := overdueAfter, time.Now()
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -282,7 +282,7 @@ func (h *hooks) waitFor(done <-chan struct{}, name string, what func() string) {
 			return
 		case <-timer.C:
 			if w := what(); w != "" {
-				call(h.Load().Overdue, Overdue{Name: name, What: w, Since: time.Since(start)})
+				call(h.Load().Overdue, Overdue{Name: h.name, What: w, Since: time.Since(start)})
 			}
 			timer.Reset(delay)
 			delay *= 2
@@ -306,7 +306,10 @@ func (c *Conn) Watch(t *Trace) (stop func()) {
 }
 
 // hooks is the Trace of a connection, which may change.
-type hooks struct{ atomic.Pointer[Trace] }
+type hooks struct {
+	atomic.Pointer[Trace]
+	name string // of the connection, in the events
+}
 
 // change replaces the Trace by a join of what edit makes of its parts. edit gets a slice of its own,
 // and may be called more than once.

@@ -11,9 +11,9 @@ import (
 type Page struct {
 	link   *Link
 	chunk  *chunk.Chunk
-	last   int  // size of the message before
-	begun  bool // a message is being read into the chunk
-	waits  bool // the connection calls rest before it waits
+	last   int32 // size of the message before, or chunk.Largest if that is less
+	begun  bool  // a message is being read into the chunk
+	waits  bool  // the connection calls rest before it waits
 	buffer func(size int) []byte
 }
 
@@ -34,7 +34,7 @@ func (p *Page) Read() (conn.Message, error) { return p.link.Read(p.buffer) }
 func (p *Page) room(size int) []byte {
 	p.begun = true
 	if size == 0 {
-		size = min(p.last, chunk.Largest)
+		size = int(p.last)
 	}
 	if p.chunk != nil && p.chunk.Size() < size {
 		p.Free()
@@ -49,7 +49,7 @@ func (p *Page) room(size int) []byte {
 
 // Done notes that nobody needs m any more, and that reading goes on.
 func (p *Page) Done(m conn.Message) {
-	p.last, p.begun = len(m.Data), false
+	p.last, p.begun = int32(min(len(m.Data), chunk.Largest)), false
 	if !p.waits {
 		p.rest()
 	}

@@ -4,26 +4,30 @@ import "sync"
 
 // Flag is up or down. Any goroutine may raise it and wait for it; one goroutine lowers it.
 type Flag struct {
-	mu sync.Mutex // guards what follows
-	up bool
-	ch chan struct{} // closed when the flag goes up
+	mu sync.Mutex    // guards ch
+	ch chan struct{} // flag up: the channel raised; else nil, or a channel that Raise will close
 }
+
+// raised is the channel of all flags that are up.
+var raised = make(chan struct{})
+
+func init() { close(raised) }
 
 // Raise raises the flag.
 func (f *Flag) Raise() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.up && f.ch != nil {
+	if f.ch != nil && f.ch != raised {
 		close(f.ch)
 	}
-	f.up = true
+	f.ch = raised
 }
 
 // IsUp reports whether the flag is up.
 func (f *Flag) IsUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.up
+	return f.ch == raised
 }
 
 // Up returns a channel that is closed once the flag is up.
@@ -32,9 +36,6 @@ func (f *Flag) Up() <-chan struct{} {
 	defer f.mu.Unlock()
 	if f.ch == nil {
 		f.ch = make(chan struct{})
-		if f.up {
-			close(f.ch)
-		}
 	}
 	return f.ch
 }
@@ -43,5 +44,5 @@ func (f *Flag) Up() <-chan struct{} {
 func (f *Flag) Lower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.up, f.ch = false, nil
+	f.ch = nil
 }
