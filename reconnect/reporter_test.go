@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // Promise 6: OnReceipt is called for one message after the other, however slow it is and
@@ -64,6 +65,19 @@ func TestOnReceiptIsCalledExactlyOnceForEach(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 1, "7": 1, "8": 1}, all)
 		require.False(t, errors.Is(receipts.all()[1].Err, net.ErrClosed))
+	})
+}
+
+// Promise 6: a receipt does not wait for the messages behind it.
+func TestAReceiptComesWhileTheNextMessageWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o, receipts := sending(reconnect.WhenDownKeep)
+		c, _ := paced(s, o, budget.Window{N: 1, Per: time.Minute})
+		queue(t, c, "a", "b")
+		synctest.Wait()
+		receipts.want(t, "a: written 1")
+		time.Sleep(time.Minute)
+		receipts.want(t, "a: written 1", "b: written 1")
 	})
 }
 

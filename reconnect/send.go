@@ -151,13 +151,13 @@ func (s *sender) options() outbox.Options {
 		Refusal: s.state.refusal, Await: s.life.waitFor,
 	}
 	if o.OnReceipt != nil {
-		options.Receipt = func(r outbox.Receipt) { o.OnReceipt(&s.life.Context, receiptOf(r)) }
+		options.Receipt = func(r *outbox.Receipt) { o.OnReceipt(&s.life.Context, receiptOf(r)) }
 	}
 	return options
 }
 
 // receiptOf returns a receipt of the outbox for the user.
-func receiptOf(r outbox.Receipt) Receipt {
+func receiptOf(r *outbox.Receipt) Receipt {
 	return Receipt{
 		Outgoing: Outgoing(r.Out), Fate: Fate(r.Fate), Session: r.Session, Tries: r.Tries,
 		Began: r.Began, Ended: r.Ended, Err: r.Err,

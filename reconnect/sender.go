@@ -336,7 +336,7 @@ func (s *sender) send(o Outgoing) error {
 	if s.life.o.Outbox.OnReceipt == nil {
 		return errNoOnReceipt
 	}
-	if err := s.queue().Accept(outbox.Outgoing(o)); err != nil {
+	if err := s.queue().Accept((*outbox.Outgoing)(&o)); err != nil {
 		return s.unwritten(FateDropped, 0, err)
 	}
 	return nil
@@ -352,7 +352,7 @@ func (s *sender) sendWait(ctx context.Context, o Outgoing) error {
 	for {
 		err := context.Cause(ctx)
 		if err == nil {
-			if err = q.Accept(outbox.Outgoing(o)); err == nil {
+			if err = q.Accept((*outbox.Outgoing)(&o)); err == nil {
 				return nil
 			}
 		}

@@ -52,7 +52,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 	e := &UnsentError{Err: undrained}
 	for _, r := range unsent {
-		e.Unsent = append(e.Unsent, receiptOf(r))
+		e.Unsent = append(e.Unsent, receiptOf(&r))
 	}
 	return e
 }

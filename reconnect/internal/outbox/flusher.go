@@ -115,9 +115,9 @@ func (q *Outbox) dropStranded(l *link.Link, ready bool, cause error, keeps Keeps
 	for e := range q.queue.All() {
 		s := &e.Value
 		switch {
-		case s.Session == l.Session:
+		case s.Out.Session == l.Session:
 			q.drop(e, lost)
-		case another && s.Session != l.Session:
+		case another && s.Out.Session != l.Session:
 		case s.failFast:
 			q.drop(e, AsLoss(0, cause))
 		case s.done == nil && ready && q.o.Down != Keep:
@@ -138,7 +138,7 @@ func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
 	if !queued {
 		return
 	}
-	kept := keeps(e.Value.Outgoing)
+	kept := keeps(e.Value.Out)
 	q.mu.Lock()
 	defer q.unlock()
 	if !kept && e.Queued() {
@@ -147,15 +147,16 @@ func (q *Outbox) ask(e *entry, cause error, keeps Keeps) {
 }
 
 // flush starts the flusher of each link that is ready, if there is work for it and it does not
-// run.
-func (q *Outbox) flush() {
+// run. It reports whether it has started one.
+func (q *Outbox) flush() (started bool) {
 	for _, l := range [...]*lane{q.lane, q.old} {
 		if l != nil && !l.flushing && !l.Lost() && q.hasFor(l) {
-			l.flushing = true
+			l.flushing, started = true, true
 			q.flushers.Add(1)
-			go q.write(l) // joined by Detach
+			go q.work(l) // joined by Detach, and by End while it reports
 		}
 	}
+	return started
 }
 
 // hasFor reports whether there is a message that l may send now.
@@ -171,7 +172,7 @@ func (q *Outbox) hasFor(l *lane) bool {
 // sendsBy reports whether l may send e now. Where one session replaces another, what is for
 // any goes by the next one, after what the old one has begun.
 func (q *Outbox) sendsBy(l *lane, e *entry) bool {
-	session := e.Value.Session
+	session := e.Value.Out.Session
 	if l != q.lane {
 		return session == l.Session
 	}
@@ -205,20 +206,32 @@ func (b *sendBatch) free() {
 	sendBatches.Put(b)
 }
 
-// write is the flusher: it writes messages by l until there is none, or l is lost.
-func (q *Outbox) write(l *lane) {
+// work is the goroutine of the flusher. After its last batch it goes on as the reporter, if there is none, because the
+// start of another goroutine costs more. Close and Detach do not wait for that.
+func (q *Outbox) work(l *lane) {
+	if q.write(l) {
+		q.reporter.run()
+	}
+}
+
+// write is the flusher: it writes messages by l until there is none, or l is lost. It reports whether the
+// caller has to run the reporter.
+func (q *Outbox) write(l *lane) (report bool) {
 	defer q.flushers.Done()
+	q.mu.Lock()
+	q.came = time.Time{}
+	q.mu.Unlock()
 	for {
 		b := q.begin(l)
 		if b == nil {
-			return
+			return false
 		}
 		n, err := l.Write(b.messages)
 		l.Release()
-		ended := q.written(b, n, err, l)
+		ended, report := q.written(b, n, err, l)
 		b.free()
 		if ended {
-			return
+			return report
 		}
 	}
 }
@@ -283,14 +296,14 @@ func (q *Outbox) take(l *lane, most int) *sendBatch {
 			break
 		}
 		m := &e.Value
-		if size += len(m.Data) + frameBytes; size > batchBytes && len(b.entries) > 0 {
+		if size += len(m.Out.Data) + frameBytes; size > batchBytes && len(b.entries) > 0 {
 			break
 		}
 		q.queue.Remove(e)
-		l.sending = l.sending || m.Session == 0
-		m.session, m.began = l.Session, now
-		m.tries++
-		b.entries, b.messages = append(b.entries, e), append(b.messages, m.Message)
+		l.sending = l.sending || m.Out.Session == 0
+		m.Session, m.Began = l.Session, now
+		m.Tries++
+		b.entries, b.messages = append(b.entries, e), append(b.messages, m.Out.Message)
 	}
 	if len(b.entries) == 0 {
 		b.free()
@@ -301,17 +314,18 @@ func (q *Outbox) take(l *lane, most int) *sendBatch {
 }
 
 // written decides what becomes of a batch, of which n messages were written, and err is why
-// the next one was not. It reports whether l is dead, so that the flusher must end.
-func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
+// the next one was not. It reports whether the flusher must end, because l is dead or has nothing to write, and
+// whether it must report then.
+func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (ended, report bool) {
 	now := time.Now()
-	dead = err != nil && !errors.Is(err, conn.ErrBadMessage)
+	dead := err != nil && !errors.Is(err, conn.ErrBadMessage)
 	lost := err
 	if dead {
 		l.Fail(err)
 		lost = AsLoss(0, l.Cause(err))
 	}
 	q.mu.Lock()
-	defer q.unlock()
+	defer q.mu.Unlock()
 	bytes := 0
 	for _, m := range b.messages[:n] {
 		bytes += len(m.Data)
@@ -319,19 +333,19 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
 	q.life.Counts.Written.Add(uint64(n)) // before a Write returns
 	q.life.Counts.WrittenBytes.Add(uint64(bytes))
 	for _, e := range b.entries[:n] {
-		e.Value.ended = now
+		e.Value.Ended = now
 		q.settle(e, FateWritten, nil)
 	}
 	rest := b.entries[n:]
 	if err != nil && !dead {
-		rest[0].Value.ended = now
+		rest[0].Value.Ended = now
 		q.settle(rest[0], FateDropped, err)
 		rest = rest[1:]
 	}
 	for i, e := range rest {
 		begun := dead && i == 0 && !errors.Is(err, conn.ErrNotWritten)
 		if begun {
-			e.Value.ended = now
+			e.Value.Ended = now
 		}
 		if fate, settled := q.unwritten(e, begun, dead); settled {
 			q.settle(e, fate, lost)
@@ -343,15 +357,20 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
 			q.queue.PutBack(e)
 		}
 	}
-	q.setAlarm()
+	q.setAlarm(q.queue.Earliest())
 	l.sending = false
+	ended = dead || !q.hasFor(l)
 	switch {
-	case dead:
+	case ended:
 		q.ended(l)
 	case l == q.old:
 		q.flush() // what waited for it
 	}
-	return dead
+	report = q.tell()
+	if report && !ended {
+		go q.reporter.run() // joined by End
+	}
+	return ended, report
 }
 
 // unwritten returns the fate of e, which was not written whole, unless it is to wait for
@@ -359,11 +378,11 @@ func (q *Outbox) written(b *sendBatch, n int, err error, l *lane) (dead bool) {
 func (q *Outbox) unwritten(e *entry, begun, dead bool) (fate Fate, settled bool) {
 	s := &e.Value
 	if !begun {
-		s.tries--
-		s.began, s.ended = time.Time{}, time.Time{}
+		s.Tries--
+		s.Began, s.Ended = time.Time{}, time.Time{}
 	}
 	switch {
-	case begun && !(s.Repeatable && q.o.Down == Keep && !q.closed):
+	case begun && !(s.Out.Repeatable && q.o.Down == Keep && !q.closed):
 		return FateUnknown, true
 	case dead && (s.failFast && !q.ready() && !q.life.Bridging.Load() || q.closed || s.done != nil && q.life.Leaving.Load()):
 		return FateDropped, true

@@ -21,13 +21,13 @@ func TestAMessageThatComesWhileALinkIsAttachedGoesByThatLink(t *testing.T) {
 		receipts := make(chan Receipt, 1)
 		q := New(Options{
 			Limits:  queue.Limits{Messages: 10, Bytes: 100},
-			Receipt: func(r Receipt) { receipts <- r },
+			Receipt: func(r *Receipt) { receipts <- *r },
 			Await:   func(done <-chan struct{}, _ string) { <-done },
 		}, &life, nil, nil, 0, false)
 		q.Attach(ready(&life, 1), func() {})
 		q.Attach(ready(&life, 2), func() {
-			go q.Accept(Outgoing{Message: conn.TextMessage("send")}) // joined by its receipt
-			time.Sleep(time.Millisecond)                             // so that it is waiting for the lock, or is accepted too early
+			go q.Accept(&Outgoing{Message: conn.TextMessage("send")}) // joined by its receipt
+			time.Sleep(time.Millisecond)                              // so that it is waiting for the lock, or is accepted too early
 		})
 		require.Equal(t, uint64(2), (<-receipts).Session)
 		life.End()

@@ -77,12 +77,12 @@ func (w Waiting) Done() <-chan struct{} { return w.e.Value.done }
 func (w Waiting) FailFast() bool { return w.e.Value.failFast }
 
 // Session returns the only session by which the message may go; 0: any.
-func (w Waiting) Session() uint64 { return w.e.Value.Session }
+func (w Waiting) Session() uint64 { return w.e.Value.Out.Session }
 
 // Outcome returns the fate of the message, the session that tried to write it, 0 if none did, and why
 // it was not written. Call it after Done, or after Withdraw.
 func (w Waiting) Outcome() (f Fate, session uint64, err error) {
-	return w.e.Value.fate, w.e.Value.session, w.e.Value.err
+	return w.e.Value.Fate, w.e.Value.Session, w.e.Value.Err
 }
 
 // AsLoss returns the cause of a session's end as the error of a message, which is ErrSessionLost if the

@@ -20,7 +20,7 @@ type Options struct {
 	Age      time.Duration // after which a message is dropped; 0 or less: never
 	OneByOne bool          // no batches
 	Down     WhenDown
-	Receipt  func(Receipt)                               // gets the fate of each message of Send; nil: there are none
+	Receipt  func(*Receipt)                              // gets the fate of each message of Send, and must not keep the pointer; nil: there are none
 	Refusal  func() error                                // says why nothing can be sent now
 	Await    func(done <-chan struct{}, function string) // waits for done, and reports that function is overdue if that takes long
 }
@@ -51,6 +51,8 @@ type Outbox struct {
 	lane    *lane     // by which to write; nil: no session is ready
 	old     *lane     // that of the session before, for its messages; nil: none
 	last    uint64    // the last session that was lost
+	came    time.Time // the clock when the flusher was started, for the messages that come before it begins; zero: there is none such
+	spare   spare     // gives the next message its entry
 	alarm   time.Time // when the timer calls ring; zero: it is not set
 	unsent  []Receipt // of messages that could not be sent since Shutdown was called
 	told    chain     // messages of Send that have got their fate since the lock was taken
@@ -67,25 +69,13 @@ type Outbox struct {
 
 // sending is a message on its way.
 type sending struct {
-	Outgoing
+	Receipt
 	done      chan struct{} // closed with the fate of a Write; nil for a Send
 	next      *entry        // behind it in a chain
 	shared    bool          // somebody else may still know the entry, so that it is not used again
 	failFast  bool          // it does not wait for another session
 	maybeSent bool          // an earlier session may have sent it
 	queued    link.Instant  // when it was queued
-
-	// For its receipt.
-	session      uint64
-	tries        int
-	began, ended time.Time
-	fate         Fate
-	err          error
-}
-
-// receipt returns the receipt of a message that has its fate.
-func (s *sending) receipt() Receipt {
-	return Receipt{Out: s.Outgoing, Fate: s.fate, Session: s.session, Tries: s.tries, Began: s.began, Ended: s.ended, Err: s.err}
 }
 
 // New returns an empty outbox. l and old are the links by which messages are written, and last is the
@@ -103,13 +93,13 @@ func New(o Options, life *link.Life, l, old *link.Link, last uint64, closed bool
 var reasons = [...]error{queue.Displaced: ErrFull, queue.Replaced: ErrReplaced, queue.Expired: ErrExpired}
 
 // Accept queues a message of Send, or returns why it does not.
-func (q *Outbox) Accept(o Outgoing) error {
-	now, expires := time.Now(), o.Deadline
+func (q *Outbox) Accept(o *Outgoing) error {
+	q.mu.Lock()
+	defer q.unlock()
+	now, expires := q.clock(o), o.Deadline
 	if age := now.Add(q.o.Age); q.o.Age > 0 && (o.Deadline.IsZero() || age.Before(o.Deadline)) {
 		expires = age
 	}
-	q.mu.Lock()
-	defer q.unlock()
 	switch {
 	case q.ending():
 		return net.ErrClosed
@@ -123,14 +113,26 @@ func (q *Outbox) Accept(o Outgoing) error {
 	if n, full := q.reporter.full(); full {
 		return fmt.Errorf("%w: %d receipts wait for Outbox.OnReceipt", ErrFull, n)
 	}
-	e := unused.Get().(*entry)
-	e.Value.Outgoing, e.Value.queued, e.Size, e.Key, e.Expires = o, link.At(now), len(o.Data), o.Key, expires
+	e := q.spare.take()
+	e.Value.Out, e.Value.queued, e.Size, e.Key, e.Expires = *o, link.At(now), len(o.Data), o.Key, expires
 	if err := q.queue.Add(e, now); err != nil {
-		free(e)
+		q.spare.add(e)
+		q.spare.free() // because none may be pending
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	q.added()
+	q.added(e, now)
 	return nil
+}
+
+// exact is the Age from which on it makes no difference that the goroutine of the flusher begins late.
+const exact = time.Minute
+
+// clock returns the time, for o. A burst shares one reading of the clock, unless o expires soon.
+func (q *Outbox) clock(o *Outgoing) time.Time {
+	if q.came.IsZero() || !o.Deadline.IsZero() || q.o.Age > 0 && q.o.Age < exact {
+		return time.Now()
+	}
+	return q.came
 }
 
 // Join queues a message of Write. That needs no room, because the caller waits. It returns
@@ -139,7 +141,7 @@ func (q *Outbox) Accept(o Outgoing) error {
 func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, error) {
 	failFast := q.o.Down == Fail
 	e := &entry{Free: true, Value: sending{
-		Outgoing: Outgoing{Message: m, Session: session}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
+		Receipt: Receipt{Out: Outgoing{Message: m, Session: session}}, done: make(chan struct{}), failFast: failFast, queued: link.Now(),
 	}}
 	q.mu.Lock()
 	defer q.unlock()
@@ -152,7 +154,7 @@ func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, erro
 		return Waiting{}, nil, SessionLost(session)
 	}
 	_ = q.queue.Add(e, time.Time{}) // has no error, because e takes no room
-	q.added()
+	q.added(e, time.Time{})
 	return Waiting{e}, q.lane.link(), nil
 }
 
@@ -175,21 +177,22 @@ func (q *Outbox) hasEnded(session uint64) bool {
 // ready reports whether there is a session to write by.
 func (q *Outbox) ready() bool { return q.lane != nil && !q.lane.Lost() }
 
-// added lets a message that was just queued be written, and dropped when it expires.
-func (q *Outbox) added() {
+// added lets e, which came at now, be written, and dropped when it expires.
+func (q *Outbox) added(e *entry, now time.Time) {
 	q.pending.Add(1)
-	q.setAlarm()
-	q.flush()
+	q.setAlarm(e.Expires)
+	if q.flush() {
+		q.came = now
+	}
 }
 
-// setAlarm sets the timer to when the first message expires.
-func (q *Outbox) setAlarm() {
-	earliest := q.queue.Earliest()
-	if earliest.IsZero() || !q.alarm.IsZero() && !earliest.Before(q.alarm) {
+// setAlarm sets the timer to when a message expires, unless it rings before; zero: never.
+func (q *Outbox) setAlarm(expires time.Time) {
+	if expires.IsZero() || !q.alarm.IsZero() && !expires.Before(q.alarm) {
 		return
 	}
-	q.alarm = earliest
-	q.timer.Set(time.Until(earliest), q.ring)
+	q.alarm = expires
+	q.timer.Set(time.Until(expires), q.ring)
 }
 
 // ring is the timer's callback. It drops the messages that have expired.
@@ -198,7 +201,7 @@ func (q *Outbox) ring() {
 	defer q.unlock()
 	q.alarm = time.Time{}
 	q.queue.Expire(time.Now())
-	q.setAlarm()
+	q.setAlarm(q.queue.Earliest())
 }
 
 // Withdraw takes the message of a Write out of the queue, and reports whether it was there.
@@ -306,7 +309,7 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 	if s.maybeSent && fate == FateDropped {
 		fate = FateUnknown
 	}
-	s.fate, s.err = fate, err
+	s.Fate, s.Err = fate, err
 	fate.Count(&q.life.Counts)
 	q.settled++
 	if s.done != nil {
@@ -314,7 +317,7 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 		return
 	}
 	if fate != FateWritten && q.life.Leaving.Load() {
-		q.unsent = append(q.unsent, s.receipt())
+		q.unsent = append(q.unsent, s.Receipt)
 	}
 	q.told.add(chain{e, e})
 }
@@ -322,14 +325,24 @@ func (q *Outbox) settle(e *entry, fate Fate, err error) {
 // unlock hands on the fates that were settled under the lock, and releases it.
 func (q *Outbox) unlock() {
 	defer q.mu.Unlock()
-	if q.settled > 0 {
-		q.reporter.add(q.told)
-		if q.pending.Add(-int64(q.settled)) == 0 {
-			q.drained.Broadcast()
-		}
-		q.room.Broadcast()
-		q.settled, q.told = 0, chain{}
+	if q.tell() {
+		go q.reporter.run() // joined by End
 	}
+}
+
+// tell hands on the fates that were settled under the lock. It reports whether the caller has to run the reporter.
+func (q *Outbox) tell() (report bool) {
+	if q.settled == 0 {
+		return false
+	}
+	report = q.reporter.add(q.told)
+	if q.pending.Add(-int64(q.settled)) == 0 {
+		q.spare.free()
+		q.drained.Broadcast()
+	}
+	q.room.Broadcast()
+	q.settled, q.told = 0, chain{}
+	return report
 }
 
 // Drained returns a channel that is closed when nothing is pending. Ask Busy after it.

@@ -21,6 +21,7 @@ type reporter struct {
 	running bool       // there is a goroutine
 
 	taken *entry // the first of those that the goroutine has taken; belongs to it
+	used  spare  // those that it has reported; likewise
 	runs  sync.WaitGroup
 
 	progress xsync.Signal // sent when OnReceipt is called, and when it has returned
@@ -32,14 +33,15 @@ func (r *reporter) full() (waiting int64, full bool) {
 	return waiting, waiting >= int64(r.o.Messages) || r.bytes.Load() >= int64(r.o.Bytes)
 }
 
-// add lets OnReceipt be called with the receipts of messages, after those before them.
-func (r *reporter) add(c chain) {
+// add lets OnReceipt be called with the receipts of messages, after those before them. It reports whether the
+// caller has to run the reporter, because it does not run.
+func (r *reporter) add(c chain) (start bool) {
 	if c.first == nil {
-		return
+		return false
 	}
 	count, bytes := 0, 0
 	for e := c.first; e != nil; e = e.Value.next {
-		count, bytes = count+1, bytes+len(e.Value.Data)
+		count, bytes = count+1, bytes+len(e.Value.Out.Data)
 	}
 	r.count.Add(int64(count))
 	r.bytes.Add(int64(bytes))
@@ -47,48 +49,50 @@ func (r *reporter) add(c chain) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting.add(c)
-	if !r.running {
-		r.running = true
-		r.runs.Add(1)
-		go r.run() // joined by end
+	if r.running {
+		return false
 	}
+	r.running = true
+	r.runs.Add(1) // for the caller
+	return true
 }
 
 // run calls OnReceipt until nothing waits.
 func (r *reporter) run() {
 	defer r.runs.Done()
-	for {
-		receipt, ok := r.next()
-		if !ok {
-			return
-		}
-		xsync.Guard(func() { r.o.Receipt(receipt) }, func() {
-			r.returned()
-			r.runs.Add(1)
-			go r.run() // for the receipts that remain; joined by end
-		})
+	xsync.Guard(r.report, func() {
+		r.returned()
+		r.runs.Add(1)
+		go r.run() // for the receipts that remain; joined by end
+	})
+}
+
+// report is run, unless a call does not return.
+func (r *reporter) report() {
+	for e := r.next(); e != nil; e = r.next() {
+		r.o.Receipt(&e.Value.Receipt)
+		r.used.add(e)
 		r.returned()
 	}
 }
 
-// next takes the oldest receipt. It reports false if there is none, and then the goroutine must end.
-func (r *reporter) next() (receipt Receipt, ok bool) {
+// next takes the oldest message. It returns nil if there is none, and then the goroutine must end.
+func (r *reporter) next() *entry {
 	if r.taken == nil && !r.take() {
-		return Receipt{}, false
+		return nil
 	}
 	e := r.taken
 	r.taken = e.Value.next
-	receipt = e.Value.receipt()
-	free(e)
 	r.count.Add(-1)
-	r.bytes.Add(-int64(len(receipt.Out.Data)))
+	r.bytes.Add(-int64(len(e.Value.Out.Data)))
 	r.progress.Broadcast()
-	return receipt, true
+	return e
 }
 
 // take takes all messages that wait. It reports false if there are none, and then the
 // goroutine must end.
 func (r *reporter) take() bool {
+	r.used.free()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken, r.waiting = r.waiting.first, chain{}
