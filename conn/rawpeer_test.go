@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ type half struct {
 	room   int   // how many bytes it holds before a writer waits
 	closed bool  // the reader's end is
 	eof    error // what the reader gets after the data: nil while it is open
+	late   bool  // the deadline of the reader is over
 }
 
 func newHalf() *half {
@@ -34,12 +36,14 @@ func newHalf() *half {
 func (h *half) read(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.data) == 0 && h.eof == nil && !h.closed {
+	for len(h.data) == 0 && h.eof == nil && !h.closed && !h.late {
 		h.wake.Wait()
 	}
 	switch {
 	case h.closed:
 		return 0, net.ErrClosed
+	case h.late:
+		return 0, os.ErrDeadlineExceeded
 	case len(h.data) == 0:
 		return 0, h.eof
 	}
@@ -101,6 +105,15 @@ func (e *end) Close() error {
 	e.in.set(func() { e.in.closed = true })
 	return nil
 }
+
+// SetReadDeadline supports a deadline that is over, and the zero time.
+func (e *end) SetReadDeadline(t time.Time) error {
+	e.in.set(func() { e.in.late = !t.IsZero() })
+	return nil
+}
+
+// ReadsOn reports that reads go on after a deadline.
+func (e *end) ReadsOn() bool { return true }
 
 // reset ends what is sent with err.
 func (e *end) reset(err error) { e.out.set(func() { e.out.eof = err }) }

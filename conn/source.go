@@ -13,16 +13,25 @@ type source struct {
 	body        io.ReadWriteCloser // which a sender writes
 	beforeBlock func()             // called by the goroutine that reads, before it may wait; may be nil
 
-	ahead  *[aheadSize]byte // nil, or the buffer in which win lies
-	win    []byte           // what has come and is not consumed
-	full   bool             // the last read filled its buffer: more has probably come
-	begun  bool             // something of the message under way has come
-	timed  bool             // and the watchdog runs for it
-	closes bool             // Close reads, to which beforeBlock does not belong
+	ahead *[aheadSize]byte // nil, or the buffer in which win lies
+	win   []byte           // what has come and is not consumed
+	full  bool             // the last read filled its buffer: more has probably come
+	begun bool             // something of the message under way has come
+	timed bool             // and the watchdog runs for it
+	by    caller           // which method reads
 
 	told atomic.Bool // err was returned: the stream has ended. Then others may read it
 	err  error       // came with the last bytes, and is returned after them
 }
+
+// caller is the method that reads from a source.
+type caller uint8
+
+const (
+	byRead      caller = iota
+	byReadWhole        // Wake ends its wait also inside a message
+	byClose            // does not call beforeBlock
+)
 
 const (
 	// idleSize is how much is asked for at once between messages, so that an idle
@@ -47,12 +56,21 @@ func (s *source) ask(p []byte) (int, error) {
 	}
 	for tries := 0; s.err == nil; tries++ {
 		s.announce()
-		var n int
-		n, s.err = s.body.Read(p)
-		s.full = n == len(p)
-		if n > 0 {
+		n, woken := 0, s.wire.called()
+		if !woken {
+			n, s.err = s.body.Read(p)
+			s.full = n == len(p)
+			woken = s.wire.wokeUp(s.err)
+		}
+		if woken {
+			s.err, tries = nil, 0 // the error is ours
+		}
+		switch {
+		case n > 0:
 			s.begun = true
 			return n, nil
+		case woken && (s.by == byReadWhole || !s.begun && s.by != byClose):
+			return 0, ErrWoken
 		}
 		if tries == 100 && s.err == nil {
 			s.err = io.ErrNoProgress
@@ -65,7 +83,7 @@ func (s *source) ask(p []byte) (int, error) {
 // announce is called before Read may wait. A Close that reads does not look at beforeBlock, which
 // another goroutine may set meanwhile.
 func (s *source) announce() {
-	if !s.closes && s.beforeBlock != nil {
+	if s.by != byClose && s.beforeBlock != nil {
 		s.beforeBlock()
 	}
 }
@@ -73,11 +91,17 @@ func (s *source) announce() {
 // finish ends the message under way, which is complete or no longer needed. more is set if
 // bytes of the next message have come.
 func (s *source) finish(more bool) {
+	s.unwatch()
+	s.begun = more
+}
+
+// unwatch stops the watchdog of the message under way, because nobody waits for the message now. The next wait starts
+// it again.
+func (s *source) unwatch() {
 	if s.timed {
 		s.timed = false
 		s.wire.message.end()
 	}
-	s.begun = more
 }
 
 // useAhead puts what has come into a buffer for bursts, and returns the whole of it.
@@ -131,7 +155,7 @@ func (s *source) Read(p []byte) (int, error) {
 // ended.
 func (s *source) drain() (err error) {
 	s.release()
-	s.closes = true
+	s.by = byClose
 	for buf := make([]byte, 4<<10); err == nil; {
 		_, err = s.ask(buf)
 	}

@@ -70,7 +70,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // is lent too, so that coder/websocket refuses it.
 func (s *stream) awaitAnswer() error {
 	s.wire.reads.claim()
-	s.closes = true
+	s.by = byClose
 	for {
 		h, err := s.header(nil)
 		if err != nil {
@@ -162,7 +162,7 @@ func (s *stream) more(land []byte) error {
 		if land = land[:min(len(land), aheadSize)]; len(land) > len(s.small) {
 			return s.landIn(land)
 		}
-	case s.ahead != nil || s.full:
+	case s.ahead != nil || s.full || len(s.win) == len(s.small): // the last: landIn has put as much there
 		return s.fill(s.useAhead())
 	}
 	s.win = s.small[:copy(s.small[:], s.win)]

@@ -40,7 +40,9 @@ func (c *WebSocket) read(buf []byte, buffer func(size int) []byte) (Message, err
 	m, whole := c.atHand(buf, buffer)
 	var err error
 	if !whole {
-		if m, err = c.readMessage(buf, buffer); err != nil {
+		if m, err = c.readMessage(buf, buffer); err == ErrWoken {
+			whole = true // nothing has begun
+		} else if err != nil {
 			err = &lostError{"read", c.wire.end(c.reason(err))}
 		}
 	}

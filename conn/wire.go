@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +26,9 @@ type Wire struct {
 	cause         atomic.Pointer[error] // why the connection ended: the first reason only
 	closeReceived atomic.Bool           // a close frame came
 	closing       atomic.Bool           // Close or CloseNow was called
+	wakes, waked  atomic.Uint32         // calls of wake that have begun, and that have ended
+	answered      uint32                // how many calls of wake were answered; belongs to the goroutine that has the turn to read
+	woken         atomic.Bool           // a call of wake has ended a wait
 
 	reads   readTurn
 	stream  *stream  // of a WebSocket; nil before its handshake
@@ -119,6 +124,60 @@ func (w *Wire) closeNow() {
 	w.top.abort()
 	w.writing.stop(w)
 	w.message.stop(w)
+}
+
+// wake ends a wait for bytes: see [Follower].
+func (w *Wire) wake() {
+	t := w.tap.Load()
+	if !readsOn(t.Conn) {
+		return
+	}
+	w.wakes.Add(1)
+	_ = t.SetReadDeadline(past)
+	w.waked.Add(1)
+}
+
+// readsOn reports whether nc is known to read on after a deadline that is over. Other net.Conns, such as a tunnel, may
+// end at a deadline.
+func readsOn(nc net.Conn) bool {
+	raw, _ := rawConn(nc)
+	if own, ok := raw.(interface{ ReadsOn() bool }); ok {
+		return own.ReadsOn()
+	}
+	_, socket := raw.(syscall.Conn)
+	return socket
+}
+
+// past is a deadline that is over, on every clock.
+var past = time.Unix(1, 0)
+
+// called reports whether wake was called while nobody waited, and answers that. Otherwise the call would be lost on a
+// net.Conn that sets a deadline of its own at the beginning of each Read. called reports nothing before a wait was woken
+// for the first time, because Woken must be sure that wake works.
+func (w *Wire) called() bool {
+	return w.waked.Load() != w.answered && w.woken.Load() && w.answer()
+}
+
+// wokeUp reports whether err comes from wake, and answers that. Any other timeout is one of the net.Conn itself.
+func (w *Wire) wokeUp(err error) bool {
+	if err == nil || w.wakes.Load() == w.answered || !timedOut(err) || !w.answer() {
+		return false
+	}
+	w.woken.Store(true)
+	return true
+}
+
+// answer takes the deadline back, so that the next wait has none. A call of wake that has not returned may still set the
+// deadline, so it does not count as answered.
+func (w *Wire) answer() bool {
+	w.answered = w.waked.Load()
+	return w.tap.Load().SetReadDeadline(time.Time{}) == nil
+}
+
+// timedOut reports whether err is that of a deadline. Not every net.Conn has os.ErrDeadlineExceeded.
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // ended returns why the connection ended, or nil if nothing has ended it so far.

@@ -128,6 +128,9 @@ func (e *endpoint) CloseWrite() error {
 	return nil
 }
 
+// ReadsOn says that an endpoint can be read again after a deadline: see [conn.Follower].
+func (e *endpoint) ReadsOn() bool { return true }
+
 // HungUp reports whether the end of the stream or a reset has arrived, even behind unread
 // data, as [conn.Transport] has it.
 func (e *endpoint) HungUp() bool {

@@ -1,0 +1,52 @@
+//go:build !js
+
+package conn
+
+var _ Follower = (*WebSocket)(nil)
+
+// ReadWhole implements [Follower].
+func (c *WebSocket) ReadWhole(buf []byte) (m Message, more, whole bool) {
+	s, turn := c.wire.stream, &c.wire.reads
+	if c.wire.ended() != nil || !turn.begin() {
+		return m, false, false
+	}
+	s.by = byReadWhole
+	for {
+		if m, whole = c.atHand(buf, nil); whole {
+			s.finish(len(s.win) > 0)
+			break
+		}
+		if !c.comesWhole() || s.more(buf[:cap(buf)]) != nil {
+			break
+		}
+	}
+	s.by = byRead
+	if !whole {
+		s.unwatch()
+	}
+	more = len(s.win) > 0
+	turn.end()
+	return m, more, whole
+}
+
+// comesWhole reports whether what has come of the next frame may become a message for atHand.
+func (c *WebSocket) comesWhole() bool {
+	win := c.wire.stream.win
+	if len(win) == 0 {
+		return true
+	}
+	if win[0] != bitFIN|opText && win[0] != bitFIN|opBinary {
+		return false
+	}
+	h, ok := parseHeader(win)
+	return !ok || h.short && !h.masked && h.length <= int64(min(c.limit, wholeSize)) && h.whole() > len(win)
+}
+
+// wholeSize is the largest payload that fits into a buffer for bursts with its header of 4 bytes.
+const wholeSize = aheadSize - 4
+
+// Wake implements [Follower].
+func (c *WebSocket) Wake() { c.wire.wake() }
+
+// Woken implements [Follower].
+func (c *WebSocket) Woken() bool { return c.wire.woken.Load() }
