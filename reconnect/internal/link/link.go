@@ -76,7 +76,7 @@ type ending struct {
 	cause  error
 	reason backoff.Reason // ReasonOther: that of the cause
 	closed chan struct{}  // closed after the close handshake, or when the reader has had its time; nil: there is neither
-	unread bool           // nobody read at that time, so that messages may be missing
+	unread bool           // something had come that nobody had read, so that messages may be missing
 	failed bool           // a write or a ping has failed: the reader may know why
 }
 
@@ -84,7 +84,7 @@ type ending struct {
 const lastWords = time.Second
 
 // Turn is what the supervisor does at the reading end of a link, and which pause it is: its lowest
-// bits are the former, the others count the pauses.
+// bits are the former, the highest count the pauses. Between them is what Lag has noted.
 type Turn uint64
 
 // The acts of the supervisor at the reading end.
@@ -94,7 +94,8 @@ const (
 	Blocked              // the inbox is full, and nobody reads
 
 	turnMask = 3
-	nextTurn = turnMask + 1
+	lagging  = 4 // see Lag
+	nextTurn = 8
 )
 
 // Pause notes that nobody reads until Resume; why is Handling or Blocked. Only the supervisor calls
@@ -126,6 +127,20 @@ func (l *Link) Unpause() {
 // hand.
 func (l *Link) Paused() bool { return l.Turn().Does() != Reading }
 
+// Lag notes whether messages have come that the reader has not read yet, while it reads the link itself. The caller has
+// the turn to read.
+func (l *Link) Lag(lags bool) {
+	if l.Lags() != lags {
+		l.turn.Store(l.turn.Load() ^ lagging)
+	}
+}
+
+// Lags returns what Lag has noted last.
+func (l *Link) Lags() bool { return l.Turn()&lagging != 0 }
+
+// Behind reports whether something has come that nobody has read, and perhaps much.
+func (l *Link) Behind() bool { return l.Paused() || l.Lags() }
+
 // Close cuts the connection for Run.
 func (l *Link) Close() error {
 	l.End()
@@ -135,7 +150,7 @@ func (l *Link) Close() error {
 // Cut ends the connection because of cause, unless it has been ended before: the first cause
 // is kept.
 func (l *Link) Cut(cause error) {
-	l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Paused()})
+	l.end.CompareAndSwap(nil, &ending{cause: cause, unread: l.Behind()})
 	l.End()
 	l.Conn.CloseNow()
 }
@@ -160,7 +175,7 @@ func (l *Link) Fail(err error) {
 		select {
 		case <-l.Done():
 		case <-late.C:
-			l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed, unread: l.Paused()})
+			l.end.CompareAndSwap(e, &ending{cause: err, closed: e.closed, unread: l.Behind()})
 			l.Close()
 		}
 	}()
@@ -182,7 +197,7 @@ func (l *Link) EndedBy(err error) error {
 // Part ends the connection because of cause, like Cut, but with a close handshake that takes
 // at most limit, unless limit is negative. It does not wait: see Parted.
 func (l *Link) Part(cause error, why backoff.Reason, limit time.Duration) {
-	e := &ending{cause: cause, reason: why, unread: l.Paused()}
+	e := &ending{cause: cause, reason: why, unread: l.Behind()}
 	if limit >= 0 {
 		e.closed = make(chan struct{})
 	}
@@ -242,7 +257,7 @@ func (l *Link) AwaitParted(ctx context.Context) {
 // see Fail.
 func (l *Link) Lost() bool { return l.end.Load() != nil }
 
-// Unread reports whether we have ended the link while nobody read.
+// Unread reports whether the link was Behind when we have ended it.
 func (l *Link) Unread() bool {
 	e := l.end.Load()
 	return e != nil && e.unread

@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,11 @@ func TestTheReadersErrorIsTheCauseForGood(t *testing.T) {
 	require.Equal(t, backoff.ReasonCloseOverload, l.Reason(overload))
 	require.Equal(t, error(overload), l.Cause(overload))
 	require.False(t, l.Unread())
+}
+
+// A length in milliseconds is the same in each process: histories replay because of that.
+func TestTheInstantsOfABubbleAreTheSameInEachProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { require.Zero(t, Now()%time.Second) })
 }
 
 // broken is a connection whose writes fail.
