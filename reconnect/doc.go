@@ -116,8 +116,14 @@
 //
 // # Goroutines
 //
-// A ready connection has one goroutine, the supervisor, which reads it. While one session replaces
-// another there are two. Each of these has a goroutine of its own, which ends with it: a dial, a
-// wait at the gate, OnSession, a probe and the other calls by a timer, the writer of the messages
-// of [Conn.Send] while there are some, and the caller of Outbox.OnReceipt while there are receipts.
+// A ready connection has one goroutine, the supervisor, which reads it and puts each message into
+// the inbox. A goroutine that has to wait in [Conn.Read] or [Conn.Messages] for each message reads
+// the connection itself while it waits, and so gets the message sooner. The supervisor reads again
+// at most 20 ms after that goroutine has left Read, when messages come faster than it takes them, and
+// for whatever is not one whole, uncompressed message of at most 64 KiB. (With a [Layer] that has
+// Receive, and for a connection that is no [conn.Follower], only the supervisor reads.) While one
+// session replaces another there are two supervisors. Each of these has a goroutine of its own,
+// which ends with it: a dial, a wait at the gate, OnSession, a probe and the other calls by a timer,
+// the writer of Send while messages wait, which may then become the caller of Outbox.OnReceipt, and
+// that caller while receipts wait.
 package reconnect

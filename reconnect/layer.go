@@ -109,9 +109,9 @@ func (ls layers) take(m Message, but int) bool {
 	return false
 }
 
-// taker returns take, nil if there are no layers.
+// taker returns take, or nil if no layer has a Receive.
 func (ls layers) taker() func(m Message, but int) bool {
-	if len(ls) == 0 {
+	if !slices.ContainsFunc(ls, func(l *Layer) bool { return l.Receive != nil }) {
 		return nil
 	}
 	return ls.take

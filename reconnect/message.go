@@ -51,8 +51,8 @@ type Seam struct {
 
 	// Overlapped says that the next session was ready before this one was read to its end. Then
 	// nothing is missing if the server gives both everything, but some messages may come twice. It is
-	// false if this session broke before, if we ended it because the reader was slow, and if the peer
-	// ended it and nobody was reading it when the next one became ready.
+	// false if this session broke before, if we ended it while the reader was behind it, and if the peer
+	// ended it and the reader was behind it when the next one became ready.
 	Overlapped bool
 
 	Resumed bool           // the protocol vouches that nothing is missing: see Options.Resumable

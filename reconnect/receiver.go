@@ -141,8 +141,15 @@ func (r *receiver) putAnyway(l *served, m Message) error {
 func (r *receiver) fill(ctx context.Context, l *served) error {
 	defer r.inbox.Abandon()
 	r.collectFrom(l)
+	if r.take == nil { // else a layer gets each message in this goroutine
+		r.inbox.Lend(&l.Link)
+		defer r.inbox.Recall()
+	}
 	buffer := r.inbox.Buffer
 	for !l.Ended() {
+		if r.inbox.Yield() {
+			continue
+		}
 		if err := r.awaitRoom(ctx, l); err != nil {
 			return err
 		}
@@ -150,7 +157,11 @@ func (r *receiver) fill(ctx context.Context, l *served) error {
 			l.Unpause() // else before it waits: until then it reads what has come during the pause
 		}
 		m, err := l.Read(buffer)
-		if err != nil {
+		switch err {
+		case nil:
+		case conn.ErrWoken: // the reader wants to read
+			continue
+		default:
 			return err
 		}
 		l.Heard()
@@ -226,8 +237,8 @@ func (r *receiver) putSeam(l *served, s *Seam) {
 }
 
 // Read returns the next message. Its data is in buf if that is large enough, and else in a new slice of
-// the exact size; it belongs to the caller. buf may be nil. Where a connection was lost the error is a
-// *[Seam]: read on. Any other error is
+// the exact size; it belongs to the caller. buf may be nil. Read may write to all of buf, also if it returns an
+// error or a shorter message. Where a connection was lost the error is a *[Seam]: read on. Any other error is
 //
 //   - the cause of ctx, which ends this call and nothing else;
 //   - [net.ErrClosed], at once after Close;
@@ -257,7 +268,7 @@ func (c *Conn) read(ctx context.Context, m *Message, buf []byte) error {
 		if c.life.Closed.Load() {
 			return net.ErrClosed
 		}
-		seam, empty := c.receiver.inbox.Take((*inbox.Item)(m), buf)
+		seam, empty := c.receiver.inbox.Take(ctx, (*inbox.Item)(m), buf)
 		switch {
 		case seam != nil:
 			return (*Seam)(seam)

@@ -46,7 +46,7 @@ func (r successor) rests(resting bool) { r.tell(func(m *handover.Tapped) { m.Res
 func (r successor) ready(l *served) (marks bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch r.machine.NextReady(l.resumed, r.old != nil && r.old.Paused()) {
+	switch r.machine.NextReady(l.resumed, r.old != nil && r.old.Behind()) {
 	case handover.LeadRefused:
 		return false, errReplaced
 	case handover.LeadKeeps:

@@ -1,12 +1,14 @@
 package inbox
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/chunk"
+	"github.com/redial-go/redial/reconnect/internal/lead"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
 
@@ -19,6 +21,7 @@ type Inbox struct {
 	o      Options
 	counts *Counts
 	full   atomic.Bool  // written under mu
+	idle   atomic.Bool  // there is nothing, and a reader waits at wake, or reads the link, or is about to; written under mu
 	fresh  atomic.Bool  // the reader gives no buffer, so that each message needs a slice of its own
 	room   xsync.Signal // a full inbox has room again
 
@@ -31,7 +34,6 @@ type Inbox struct {
 	space      space  // how much pending may have
 
 	mu      sync.Mutex    // guards what follows; held for one copy at most
-	idle    bool          // a reader waits at wake, or is about to
 	writing bool          // the producer uses filling, which then only the producer changes
 	filling *chunk.Chunk  // the chunk for the next message; nil: there is none
 	queue   *slots        // published and not taken; nil: nothing
@@ -43,8 +45,9 @@ type Inbox struct {
 	marked  bool          // the present session has its mark
 	wake    chan struct{} // has room for one wake-up; made by the first reader that waits
 
-	Turn xsync.Slot    // held by the one goroutine that reads the Conn
-	read atomic.Uint64 // what that has read and not settled: bytes << countBits + messages
+	Turn xsync.Slot                // held by the one goroutine that reads the Conn
+	lead atomic.Pointer[lead.Turn] // whether this goroutine may read the link; nil: it may not
+	read atomic.Uint64             // what that has read and not settled: bytes << countBits + messages
 
 	// Owned by the goroutine that has the turn; with DropOldest mu guards them instead.
 	taken *slots // nil: nothing
@@ -97,6 +100,7 @@ func (in *Inbox) unsettled() (messages, bytes int) {
 
 // PutSeam puts a seam after the last message.
 func (in *Inbox) PutSeam(s *Seam) {
+	defer in.tell()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.publishPending()
@@ -109,6 +113,7 @@ func (in *Inbox) PutSeam(s *Seam) {
 // PutMark puts the mark of the present session after the messages that are published. It may run
 // beside the producer.
 func (in *Inbox) PutMark(s *Seam) {
+	defer in.tell()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.marked = true
@@ -168,8 +173,8 @@ func (in *Inbox) dropOldest() {
 
 // wakeReader wakes a reader that waits.
 func (in *Inbox) wakeReader() {
-	if in.idle {
-		in.idle = false
+	if in.idle.Load() {
+		in.idle.Store(false)
 		select {
 		case in.wake <- struct{}{}:
 		default: // the last one is still there, because a reader's context has ended
@@ -178,12 +183,39 @@ func (in *Inbox) wakeReader() {
 }
 
 // Take sets *m to the oldest message, copied into buf, or returns the seam before it. If there
-// is neither, it returns a channel to wait at. The caller has the turn.
-func (in *Inbox) Take(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
+// is neither, and the reader may read the link, Take reads the next message from the link, until ctx ends. If there is
+// still no message, Take returns a channel to wait at. The caller has the turn.
+func (in *Inbox) Take(ctx context.Context, m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
 	if fresh := cap(buf) == 0; in.fresh.Load() != fresh {
 		in.fresh.Store(fresh)
 	}
-	if in.o.Overflow == DropOldest || in.free == 0 {
+	t := in.lead.Load()
+	if s, empty = in.take(m, buf); empty == nil {
+		t.Got()
+		return s, nil
+	}
+	if !t.Take() {
+		return nil, empty
+	}
+	if s, empty = in.take(m, buf); empty == nil { // it came before the turn did
+		t.Leave(false)
+		return s, nil
+	}
+	msg, ok := t.Read(ctx, buf)
+	if !ok {
+		return nil, empty
+	}
+	in.counts.Received(msg)
+	m.Message, m.Session = msg, t.Session()
+	return nil, nil
+}
+
+// take is Take from the inbox alone.
+func (in *Inbox) take(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
+	switch {
+	case in.idle.Load(): // nothing has come since it was empty
+		return nil, in.wake
+	case in.o.Overflow == DropOldest || in.free == 0:
 		return in.takeNext(m, buf)
 	}
 	if in.pop(m, buf) {
@@ -195,7 +227,7 @@ func (in *Inbox) Take(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
 	return nil, nil
 }
 
-// takeNext is Take when nothing may be read without the lock.
+// takeNext is take when nothing may be read without the lock.
 func (in *Inbox) takeNext(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -212,7 +244,7 @@ func (in *Inbox) takeNext(m *Item, buf []byte) (s *Seam, empty <-chan struct{}) 
 	if in.wake == nil {
 		in.wake = make(chan struct{}, 1) // one place, so that a wake-up is kept until the reader waits
 	}
-	in.idle = true
+	in.idle.Store(true)
 	return nil, in.wake
 }
 

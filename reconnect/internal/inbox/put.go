@@ -52,6 +52,7 @@ func (in *Inbox) putBeside(m Item) error {
 	if in.refuses() {
 		return ErrFull
 	}
+	defer in.tell()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.append((*slots)(nil).add(unread{Item: m}), len(m.Data))
