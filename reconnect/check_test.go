@@ -221,6 +221,14 @@ type elsewhere struct {
 	conn.Transport
 }
 
+// quiet returns e without a way to probe it.
+func (e elsewhere) quiet() conn.Conn {
+	return struct {
+		conn.Conn
+		conn.Transport
+	}{e.Conn, e}
+}
+
 func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
 
 func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
@@ -236,6 +244,69 @@ func TestCheckCutsAConnectionWhoseAddressIsGone(t *testing.T) {
 		require.Equal(t, reconnect.StateWaiting, c.State())
 		require.Equal(t, backoff.ReasonLocal, wantSeam(t, c).Reason)
 	})
+}
+
+// A slow hook takes nothing of the time that the peer has.
+func TestTheTimeForTheAnswerBeginsAfterProbeStart(t *testing.T) {
+	for name, answers := range map[string]bool{"the peer answers": true, "the peer is silent": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				s.fake = conntest.FakeOptions{Transport: true}
+				o := withPolicy(every(time.Hour))
+				o.Liveness.Limit = time.Hour
+				o.Run.Trace = &reconnect.Trace{ProbeStart: func(reconnect.ProbeStart) { time.Sleep(7 * time.Second) }}
+				var peer *conntest.Fake
+				o.Liveness.Probe = func(context.Context, func(conn.Message) error) error {
+					if answers {
+						time.AfterFunc(time.Second, peer.Hear)
+					}
+					return nil
+				}
+				c := s.open(&o)
+				peer = s.wantDial().accept()
+				time.Sleep(time.Second) // for what was heard in the same millisecond may be the answer
+				c.Check()
+				time.Sleep(12*time.Second - time.Nanosecond)
+				require.Equal(t, reconnect.StateReady, c.State())
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				require.Equal(t, answers, c.State() == reconnect.StateReady, "%v", c.Status().Err)
+			})
+		})
+	}
+}
+
+// The network may change while SessionReady runs: the session is ready, and is asked when that hook has returned.
+func TestCheckInSessionReadyIsNotForgotten(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit time.Duration
+		conn  func(conn.Conn) conn.Conn
+		cut   time.Duration // after the hook
+		why   backoff.Reason
+	}{
+		"a silent peer":                    {0, func(c conn.Conn) conn.Conn { return c }, 5 * time.Second, backoff.ReasonSilent},
+		"a silent peer, without a limit":   {-1, func(c conn.Conn) conn.Conn { return c }, 5 * time.Second, backoff.ReasonSilent},
+		"an address that is gone":          {0, func(c conn.Conn) conn.Conn { return elsewhere{c, c.(conn.Pinger), c.(conn.Transport)} }, 0, backoff.ReasonLocal},
+		"such an address, without a probe": {0, func(c conn.Conn) conn.Conn { return elsewhere{c, nil, c.(conn.Transport)}.quiet() }, 0, backoff.ReasonLocal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				o := withPolicy(every(time.Hour))
+				o.Liveness.Limit = test.limit
+				o.Run.Trace = &reconnect.Trace{SessionReady: func(*reconnect.Session) { time.Sleep(time.Second) }}
+				c := s.open(&o)
+				d := s.wantDial()
+				fake := conntest.NewFake(&alive)
+				fake.Mute()
+				d.answer <- func() (conn.Conn, error) { return test.conn(fake.Conn()), nil }
+				time.Sleep(500 * time.Millisecond)
+				c.Check()
+				require.NoError(t, c.Await(t.Context(), reconnect.StateWaiting))
+				require.Equal(t, time.Second+test.cut, s.now())
+				require.Equal(t, test.why, wantSeam(t, c).Reason)
+			})
+		})
+	}
 }
 
 // Some servers want a ping every so often, whatever else comes.

@@ -178,7 +178,7 @@ func (c *Conn) InCallback(ctx context.Context) bool {
 // connection is cut at once. Otherwise the peer is probed, and the connection is cut, with [ErrSilent],
 // if nothing comes within 5 s or a third of Liveness.Limit, whichever is less. There is no verdict
 // while the application does not read. Check returns at once, and does nothing while no session is
-// ready.
+// ready. While [Trace.SessionReady] runs, Check takes effect when that hook has returned.
 func (c *Conn) Check() {
 	if l := c.readySession(); l != nil && !c.life.Leaving.Load() {
 		l.liveness.Check()

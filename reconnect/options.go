@@ -240,7 +240,7 @@ const (
 //
 // The limit learns, because a busy peer may answer late. Each session in a row that was ready, was
 // probed and has ended as silent doubles the limit of the next one, up to 8 times Limit. While the
-// limit has grown each session is probed as soon as it is ready. Limit holds again
+// limit has grown each session is probed as soon as it is ready and somebody reads it. Limit holds again
 //
 //   - when a ping is answered within two thirds of Limit; with Probe, when anything comes within
 //     that time after it;

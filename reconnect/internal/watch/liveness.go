@@ -75,11 +75,17 @@ func (w *Liveness) Prepare(s *Shared, c conn.Conn) (notes bool) {
 
 // Start begins to watch l, which is ready, if there is a way to probe it.
 func (w *Liveness) Start(l *link.Link) {
-	defer w.began.Store(true)
-	w.link = l
-	if !w.asks {
-		return
+	if w.link = l; w.asks {
+		w.begin()
 	}
+	w.began.Store(true)
+	if w.check.Load() != 0 { // Check has come before that
+		w.timer.Set(0, w.tick)
+	}
+}
+
+// begin begins to count the silence, and sets the timer.
+func (w *Liveness) begin() {
 	w.Heard()
 	w.mono = link.Now()
 	w.from, w.probed, w.half = w.mono, w.mono, w.mono
@@ -118,13 +124,13 @@ func (w *Liveness) set(d time.Duration) {
 	}
 }
 
-// Check asks for a probe now, unless the link has become ready just now. While the probe of another
+// Check asks for a probe now, or at Start if the link has become ready just now. While the probe of another
 // Check is under way it waits for that, and asks for nothing if the peer is heard meanwhile.
 func (w *Liveness) Check() {
-	if !w.began.Load() {
-		return
-	}
 	w.check.Store(int64(link.Now()))
+	if !w.began.Load() {
+		return // Start looks
+	}
 	if p := w.probing.Load(); p != nil && !p.soon {
 		p.cancel(context.Canceled)
 	}
@@ -227,7 +233,7 @@ func (w *Liveness) silence() time.Duration {
 
 // tick is the timer's callback: it looks, probes, cuts the link or sets the timer again.
 func (w *Liveness) tick() {
-	if w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
+	if w.link.Lost() || w.link.Life().Leaving.Load() { // Shutdown has a limit of its own
 		return
 	}
 	suspended, paused, asked := w.woke(), w.paused(), link.Instant(w.check.Swap(0))
@@ -267,11 +273,14 @@ func (w *Liveness) excuse(stopped time.Duration) {
 func (w *Liveness) rest() {
 	w.from, w.probes, w.deadline = w.mono, 0, 0
 	if w.asks && w.every() { // the server wants it whoever reads
-		if _, ok := w.probe(0, w.third()); !ok {
+		if _, ok := w.probe(0, w.third(), false); !ok {
 			return
 		}
 	}
-	if w.watches() {
+	switch {
+	case w.learns(): // as soon as somebody reads
+		w.set(pulse(w.firstThird()))
+	case w.watches():
 		w.set(w.third())
 	}
 }
@@ -299,10 +308,7 @@ func (w *Liveness) judge(checked, suspended bool) {
 		if checked {
 			limit = min(w.firstThird(), checkLimit)
 		}
-		if deadline := w.mono + limit; (suspended || checked) && (w.deadline == 0 || deadline < w.deadline) {
-			w.deadline = deadline
-		}
-		if !w.ask(silence, limit, due) {
+		if !w.ask(silence, limit, due, suspended || checked) {
 			return
 		}
 		silence = w.silence()
@@ -325,13 +331,13 @@ func (w *Liveness) next(silence, third time.Duration) {
 	w.set(next)
 }
 
-// ask probes the peer, and counts that if it was due. It reports false if the link was lost.
-func (w *Liveness) ask(silence, limit time.Duration, due bool) bool {
+// ask probes the peer, and counts the probe if it was due. It reports false if the link was lost. must is as in probe.
+func (w *Liveness) ask(silence, limit time.Duration, due, must bool) bool {
 	if due {
 		w.probes = min(w.probes+1, math.MaxInt8-1)
 	}
 	count := w.probes
-	asked, ok := w.probe(silence, limit)
+	asked, ok := w.probe(silence, limit, must)
 	if due && w.probes == count { // it was written, and not answered
 		w.counted = asked
 	}

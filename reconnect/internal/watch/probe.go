@@ -71,10 +71,11 @@ func stopped(sinceHalf, pulse time.Duration) time.Duration {
 	return 0
 }
 
-// probe asks the peer for a sign of life, for at most limit. It returns when it has asked, after
-// the hook, and that is later by the time for which the process was stopped since. It reports
-// false if the link was lost; no answer alone is no loss.
-func (w *Liveness) probe(silence, limit time.Duration) (asked link.Instant, ok bool) {
+// probe asks the peer for a sign of life, for at most limit after the hook. If must is
+// true, the peer has to answer in that time: a deadline is set, which a later probe neither moves nor outlives.
+// asked is when the peer was asked, after the hook, plus the time for which the process was stopped since.
+// probe reports false if the link was lost; a missing answer alone is no loss.
+func (w *Liveness) probe(silence, limit time.Duration, must bool) (asked link.Instant, ok bool) {
 	w.probed = w.mono
 	parent, release := xsync.Child(&w.link.Context)
 	defer release()
@@ -90,8 +91,14 @@ func (w *Liveness) probe(silence, limit time.Duration) (asked link.Instant, ok b
 	w.link.Life().Counts.Probes.Add(1)
 	w.shared.Report.ProbeStart(w.link.Session, silence)
 	w.link.HeldByWindow()
-	p.begin(limit)
 	asked = link.Now()
+	if must && (w.deadline == 0 || asked+limit < w.deadline) {
+		w.deadline = asked + limit
+	}
+	if w.deadline != 0 {
+		limit = min(limit, w.deadline-asked)
+	}
+	p.begin(limit)
 	err := w.askFor(ctx)
 	w.probing.Store(nil)
 	timeout := ctx.Err() != nil
