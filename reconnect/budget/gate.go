@@ -25,6 +25,9 @@ import (
 // up, as after ClassOK. ClassStop says nothing. Whatever the class, a RetryAfter holds
 // all dials to that host. See [line.Queue.Done].
 //
+// The more dials wait for a host that is down, the sooner the next probe begins: after the wait of a lone
+// client if one dial waits, after about a second if many wait. See [line.Queue].
+//
 // It is a [backoff.Gate], which reconnect.RunOptions, dialer.Dialer and retry.Loop
 // take. It is safe for concurrent use, starts no goroutine and needs no closing. Each dial
 // that waits costs one channel.
@@ -42,7 +45,7 @@ type GateOptions struct {
 	Rate       float64        // dials per second. Default 500. Negative: no limit
 	Burst      int            // dials that may go out at once after a pause. Default 10
 	Concurrent int            // dials under way at a time, OnSession included. Default 16. Negative: no limit
-	Probe      backoff.Policy // the pace of probes while the host is down. Default backoff.Default()
+	Probe      backoff.Policy // the pace of probes while the host is down. Called under a lock: it must not call the Gate, or Conn.Status. Default backoff.Default()
 
 	// Limiter is a second limit, on the dials to all hosts together, such as the limit of a
 	// whole fleet. A dial waits for the Limiter after its line, and counts for
@@ -60,6 +63,16 @@ type hostLine struct {
 	line    *line.Queue
 	timer   *time.Timer
 	timerAt time.Time // the time for which the timer is set; zero: it is not set
+
+	probe *dial // the probe under way; nil: none is
+	err   error // of the last dial that counts against the host; nil: the host is up, or done got no error
+}
+
+// dial is a dial that waits, or was let through.
+type dial struct {
+	name     string // of its connection
+	admitted chan struct{}
+	ticket   *line.Ticket
 }
 
 // NewGate returns a Gate. The error names the option that is wrong.
@@ -82,41 +95,52 @@ func NewGate(o *GateOptions) (*Gate, error) {
 // second call of done does nothing. When ctx ends first, Acquire returns the cause of ctx, or the error
 // of the Limiter.
 func (g *Gate) Acquire(ctx context.Context, host string) (done func(backoff.Verdict), err error) {
-	t, admitted := g.join(host)
+	leave, err := g.AcquireAs(ctx, host, "")
+	if err != nil {
+		return nil, err
+	}
+	return func(v backoff.Verdict) { leave(v, nil) }, nil
+}
+
+// AcquireAs is Acquire for the connection called name. Its done also takes the error of the dial. [Gate.Outlook]
+// returns the name and the error. Package reconnect calls AcquireAs, with RunOptions.Name, if its gate is a *Gate.
+func (g *Gate) AcquireAs(ctx context.Context, host, name string) (done func(backoff.Verdict, error), err error) {
+	x := &dial{name: name, admitted: make(chan struct{})}
+	g.join(host, x)
 	select {
-	case <-admitted:
+	case <-x.admitted:
 	default:
 		select {
-		case <-admitted:
+		case <-x.admitted:
 		case <-ctx.Done():
-			g.leave(host, t)
+			g.leave(host, x)
 			return nil, context.Cause(ctx)
 		}
 	}
-	free, err := g.limit(ctx, host, t)
+	free, err := g.limit(ctx, host, x)
 	if err != nil {
 		return nil, err
 	}
 	var once sync.Once
-	return func(v backoff.Verdict) {
+	return func(v backoff.Verdict, err error) {
 		once.Do(func() {
 			defer free() // outside of the lock, and also if Probe or Rand panics
-			g.done(host, t, v)
+			g.done(host, x, v, err)
 		})
 	}, nil
 }
 
-// limit waits at the Limiter for t, which was admitted, and returns the function that gives the slot
-// back. Unless the Limiter lets t pass, limit gives the place of t back, also when
+// limit waits at the Limiter for x, which was admitted, and returns the function that gives the slot
+// back. Unless the Limiter lets x pass, limit gives the place of x back, also when
 // the Limiter panics or ends the goroutine.
-func (g *Gate) limit(ctx context.Context, host string, t *line.Ticket) (free func(), err error) {
+func (g *Gate) limit(ctx context.Context, host string, x *dial) (free func(), err error) {
 	if g.o.Limiter == nil {
 		return func() {}, nil
 	}
 	passed := false
 	defer func() {
 		if !passed {
-			g.done(host, t, backoff.Verdict{Class: backoff.ClassStop})
+			g.done(host, x, backoff.Verdict{Class: backoff.ClassStop}, nil)
 		}
 	}()
 	free, err = pass(ctx, g.o.Limiter)
@@ -124,8 +148,7 @@ func (g *Gate) limit(ctx context.Context, host string, t *line.Ticket) (free fun
 	return free, err
 }
 
-func (g *Gate) join(host string) (*line.Ticket, <-chan struct{}) {
-	admitted := make(chan struct{})
+func (g *Gate) join(host string, x *dial) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
@@ -138,10 +161,9 @@ func (g *Gate) join(host string) (*line.Ticket, <-chan struct{}) {
 		d = &hostLine{line: line.New(line.Options{Rate: g.o.Rate, Burst: g.o.Burst, Concurrent: g.o.Concurrent, Probe: g.o.Probe}, r)}
 		g.lines[host] = d
 	}
-	t := d.line.Join(time.Now())
-	t.Value = admitted
+	x.ticket = d.line.Join(time.Now())
+	x.ticket.Value = x
 	g.open(d)
-	return t, admitted
 }
 
 // open admits the dials that may begin now, and sets the timer for the next one.
@@ -150,7 +172,11 @@ func (g *Gate) open(d *hostLine) {
 	for {
 		t, next := d.line.Admit(now)
 		if t != nil {
-			close(t.Value.(chan struct{}))
+			x := t.Value.(*dial)
+			if d.line.Status(now).Down {
+				d.probe = x
+			}
+			close(x.admitted)
 			continue
 		}
 		if !next.IsZero() && (d.timerAt.IsZero() || next.Before(d.timerAt)) {
@@ -176,22 +202,36 @@ func (g *Gate) setTimer(d *hostLine, at time.Time) {
 	d.timer.Reset(time.Until(at))
 }
 
-func (g *Gate) leave(host string, t *line.Ticket) {
+func (g *Gate) leave(host string, x *dial) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
-	if !d.line.Leave(t) { // it was admitted in this very moment, and will not be made
-		d.line.Done(t, backoff.Verdict{Class: backoff.ClassStop}, time.Now())
+	if !d.line.Leave(x.ticket) { // it was admitted in this very moment, and will not be made
+		g.end(d, x, backoff.Verdict{Class: backoff.ClassStop}, nil)
 	}
 	g.settle(d)
 }
 
-func (g *Gate) done(host string, t *line.Ticket, v backoff.Verdict) {
+func (g *Gate) done(host string, x *dial, v backoff.Verdict, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.lines[host]
 	defer g.settle(d) // also if Probe or Rand panics, because others wait
-	d.line.Done(t, v, time.Now())
+	g.end(d, x, v, err)
+}
+
+// end ends a dial that was admitted.
+func (g *Gate) end(d *hostLine, x *dial, v backoff.Verdict, err error) {
+	if d.probe == x {
+		d.probe = nil
+	}
+	if v.Class == backoff.ClassRetry || v.Class == backoff.ClassOverload {
+		d.err = err
+	}
+	d.line.Done(x.ticket, v, time.Now())
+	if !d.line.Status(time.Now()).Down {
+		d.err = nil
+	}
 }
 
 // settle opens d, and stops its timer if no dial waits.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +21,6 @@ import (
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget"
 )
 
@@ -219,7 +220,7 @@ func TestAProbePolicyThatDoesNotReturnHoldsNobodyForever(t *testing.T) {
 			}()
 			synctest.Wait()
 			require.Equal(t, value, left(func() { done(refused) }))
-			require.Equal(t, schedule.SlowMin, <-admitted)
+			require.Equal(t, time.Minute, <-admitted)
 		})
 	}
 }
@@ -317,11 +318,16 @@ func TestNewGateNamesTheWrongOption(t *testing.T) {
 	require.ErrorContains(t, err, "option Rate")
 }
 
-// host is a server that 200 connections have in common.
+// host is a server that the connections of a process have in common.
 type host struct {
-	up            atomic.Bool
 	dials, failed atomic.Int64
 	under, peak   atomic.Int64
+
+	mu      sync.Mutex
+	up      bool
+	conns   []*conntest.Fake
+	failure []time.Time
+	first   time.Time // the first dial since it is up
 }
 
 func (h *host) dial(context.Context) (conn.Conn, error) {
@@ -330,41 +336,133 @@ func (h *host) dial(context.Context) (conn.Conn, error) {
 	defer h.under.Add(-1)
 	h.peak.Store(max(h.peak.Load(), h.under.Load()))
 	time.Sleep(10 * time.Millisecond)
-	if !h.up.Load() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.up {
 		h.failed.Add(1)
+		h.failure = append(h.failure, time.Now())
 		return nil, errors.New("refused")
 	}
-	return conntest.NewFake(nil).Conn(), nil
+	if h.first.IsZero() {
+		h.first = time.Now()
+	}
+	c := conntest.NewFake(nil)
+	h.conns = append(h.conns, c)
+	return c.Conn(), nil
+}
+
+// set brings the server back, or takes it away with all its connections. It returns the failures so far.
+func (h *host) set(up bool) (failures []time.Time) {
+	h.mu.Lock()
+	lost, failures := h.conns, h.failure
+	h.up, h.conns, h.failure, h.first = up, nil, nil, time.Time{}
+	h.mu.Unlock()
+	for _, c := range lost {
+		c.Fail(io.EOF)
+	}
+	return failures
+}
+
+// firstDial returns when the first dial has been answered since the server is back.
+func (h *host) firstDial() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.first
+}
+
+// process is n connections that share a gate, by the names 0, 1 and so on.
+func process(t *testing.T, n int, g *budget.Gate, h *host) (conns []*reconnect.Conn) {
+	for i := range n {
+		c, err := reconnect.New(reconnect.DialFunc(h.dial), &reconnect.Options{
+			Run: reconnect.RunOptions{Name: fmt.Sprint(i), Gate: g, Host: "venue"},
+		})
+		require.NoError(t, err)
+		conns = append(conns, c)
+	}
+	t.Cleanup(func() {
+		for _, c := range conns {
+			c.Close()
+		}
+		for _, c := range conns {
+			<-c.Done() // a dial may be under way, which sleeps
+		}
+	})
+	return conns
 }
 
 // Promise 2, for the connections of one process: 200 of them make no more dials in an
-// outage than one or two lone ones, and come back a few at a time.
+// outage than about one a second, and come back a few at a time.
 func TestTheConnectionsOfAProcessShareAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, &budget.GateOptions{Rate: -1, Concurrent: 8})
 		h := &host{}
-		var conns []*reconnect.Conn
-		for range 200 {
-			c, err := reconnect.New(reconnect.DialFunc(h.dial), &reconnect.Options{
-				Run: reconnect.RunOptions{Gate: g, Host: "venue"},
-			})
-			require.NoError(t, err)
-			conns = append(conns, c)
-		}
+		conns := process(t, 200, g, h)
 		time.Sleep(5 * time.Minute)
-		require.Less(t, h.failed.Load(), int64(60), "of 200 connections in 5 minutes")
+		require.LessOrEqual(t, h.failed.Load(), int64(300), "of 200 connections in 5 minutes")
 		require.True(t, g.Status("venue").Down)
-		h.up.Store(true)
+		h.set(true)
 		h.peak.Store(0)
 		for _, c := range conns {
 			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
 		}
 		require.LessOrEqual(t, h.peak.Load(), int64(8))
 		require.Equal(t, int64(200), h.dials.Load()-h.failed.Load())
-		for _, c := range conns {
-			c.Close()
-		}
 	})
+}
+
+// While fifty or more wait the gate knows within 1.5 s that the server is back, and fails about once a second
+// until then. In the first seconds it fails as often as a lone client does, and all dials that are under way
+// fail when the server goes away.
+func TestAGateIsPromptWhileManyWait(t *testing.T) {
+	for _, away := range []time.Duration{20 * time.Second, 20700 * time.Millisecond, time.Minute, 10 * time.Minute} {
+		for _, n := range []int{60, 500} {
+			synctest.Test(t, func(t *testing.T) {
+				g, h := newGate(t, nil), &host{up: true}
+				conns := process(t, n, g, h)
+				for _, c := range conns {
+					require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+				}
+				h.set(false)
+				lost := time.Now()
+				time.Sleep(away)
+				back, failures := time.Now(), h.set(true)
+				for _, c := range conns {
+					require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+				}
+				require.LessOrEqual(t, h.firstDial().Sub(back), 1500*time.Millisecond+10*time.Millisecond, "%d wait, %v", n, away)
+				require.LessOrEqual(t, len(failures), int(away/time.Second)+8) // 8: what chance allows in the first seconds
+				for i, at := range failures {
+					if i > 0 && at.Sub(lost) > 3*time.Second {
+						require.GreaterOrEqual(t, at.Sub(failures[i-1]), time.Second)
+					}
+				}
+				t.Logf("%d wait, away for %v: first dial answered after %v, all back after %v, %d failed", n, away, h.firstDial().Sub(back), time.Since(back), len(failures))
+			})
+		}
+	}
+}
+
+// Two that share a gate ask no more often than the two would without.
+func TestAGateOfFewAsksNoMoreOftenThanTheyWould(t *testing.T) {
+	failed := func(n int, shared bool) int64 {
+		h := &host{}
+		synctest.Test(t, func(t *testing.T) {
+			if shared {
+				process(t, n, newGate(t, nil), h)
+			} else {
+				for range n {
+					process(t, 1, newGate(t, nil), h)
+				}
+			}
+			time.Sleep(10 * time.Minute)
+		})
+		return h.failed.Load()
+	}
+	for _, n := range []int{1, 2, 5} {
+		together, alone := failed(n, true), failed(n, false)
+		t.Logf("%d connections: %d failed dials in 10 min behind one gate, %d behind one each", n, together, alone)
+		require.LessOrEqual(t, together, alone*11/10)
+	}
 }
 
 // A dial that waits costs one channel, and no more among 100,000 than among 1,000.
@@ -398,4 +496,26 @@ func BenchmarkGate(b *testing.B) {
 			done(success)
 		})
 	}
+}
+
+// The probe and its error are known while the host is down, and no longer.
+func TestTheOutlookForgetsAProbeThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, oneAtATime())
+		probe := func(name string) func(backoff.Verdict, error) {
+			done, err := g.AcquireAs(t.Context(), "a", name)
+			require.NoError(t, err)
+			return done
+		}
+		probe("first")(refused, errors.New("one"))
+		done := probe("second")
+		require.Equal(t, &budget.Outlook{Err: errors.New("one"), By: "second", Gate: g}, g.Outlook("a"))
+		done(refused, errors.New("two"))
+		o := g.Outlook("a")
+		require.EqualError(t, o.Err, "two")
+		require.Empty(t, o.By, "nobody waits")
+		require.False(t, o.Next.IsZero(), "no probe is under way")
+		probe("third")(success, nil)
+		require.Nil(t, g.Outlook("a"))
+	})
 }

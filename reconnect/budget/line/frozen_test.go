@@ -2,6 +2,7 @@ package line
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -77,13 +78,40 @@ type frozen struct {
 	down    bool
 	waits   int8 // of the last outage, up to mostWaits
 	hold    moment
-	pace    moment
-	spread  int8
+	probes  pace
 	dialed  moment // the last Done: never, 0 for lately, or forgotten
 }
 
+// pace says when the next probe may begin: the wait depends on how many dials wait.
+type pace struct {
+	from  moment // never: the wait is over, however few wait
+	alone int8   // for one dial
+	least int8
+}
+
+// of returns when a probe may begin while n dials wait: never for a wait that is over.
+func (p pace) of(n int8) moment {
+	if p.from == never {
+		return never
+	}
+	at := p.from + moment(min(max(p.alone/max(n, 1), p.least), p.alone))
+	if at <= 0 {
+		return never
+	}
+	return at
+}
+
+// later returns p when n units have passed.
+func (p pace) later(n moment) pace {
+	if p.from == never || p.from-n <= -moment(p.alone) {
+		return pace{never, p.alone, p.least}
+	}
+	p.from -= n
+	return p
+}
+
 const (
-	mostWaits        = 2
+	mostWaits        = 3
 	noLimit          = 100 // of dials under way
 	forgotten moment = -1  // longer ago than a Queue remembers
 )
@@ -99,7 +127,7 @@ func waitOf(ticket int) time.Duration { return units(int8(ticket + 1)) }
 
 // thaw returns the Queue.
 func (f *frozen) thaw(o Options) *thawed {
-	q := &thawed{Queue: New(o, nil)}
+	q := &thawed{Queue: New(o, rand.New(lowest{}))}
 	for i := range q.tickets {
 		q.tickets[i] = &Ticket{Value: i, joined: epoch.Add(-waitOf(i)), probe: f.places[i] == probing}
 	}
@@ -120,7 +148,7 @@ func (f *frozen) thaw(o Options) *thawed {
 		q.window = unlimited
 	}
 	q.tokens, q.filled = float64(f.tokens)/2, f.filled.time()
-	q.hold, q.pace, q.spread = f.hold.time(), f.pace.time(), units(f.spread)
+	q.hold, q.failed, q.alone, q.least = f.hold.time(), f.probes.from.time(), units(f.probes.alone), units(f.probes.least)
 	if q.lastDone = f.dialed.time(); f.dialed == forgotten {
 		q.lastDone = epoch.Add(-stale)
 	}
@@ -138,6 +166,11 @@ func windowOf(q *Queue, n int) int8 {
 	return int8(min(n, tickets+1))
 }
 
+// lowest draws the lowest number of each range, so that all waits are numbers of units.
+type lowest struct{}
+
+func (lowest) Uint64() uint64 { return 0 }
+
 // failure is a verdict that counts against the host.
 var failure = backoff.Verdict{Class: backoff.ClassRetry}
 
@@ -146,21 +179,21 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 	f = frozen{
 		places: places, order: [tickets]int8{-1, -1, -1}, waiting: int8(q.waiting), tokens: int8(math.Round(q.tokens * 2)),
 		filled: momentOf(q.filled, -2*moment(min(q.o.Burst, 10))), under: int8(q.under), window: windowOf(q.Queue, q.window), down: q.down,
-		hold: momentOf(q.hold, 0), pace: momentOf(q.pace, 0), spread: int8(q.spread / unit), dialed: momentOf(q.lastDone, forgotten),
+		hold: momentOf(q.hold, 0), probes: pace{momentOf(q.failed, -120), int8(q.alone / unit), int8(q.least / unit)},
+		dialed: momentOf(q.lastDone, forgotten),
 	}
 	if math.Abs(q.tokens*2-float64(f.tokens)) > 1e-6 {
 		panic("the tokens are not a number of halves")
 	}
-	if !f.down { // a Queue looks at pace and spread only while the host is down
-		f.pace, f.spread = never, 0
+	f.probes = f.probes.later(0)
+	if !f.down { // a Queue looks at the pace only while the host is down
+		f.probes = pace{from: never}
 	}
 	if h := q.outage.History(); h.Verdict.Class != backoff.ClassOK {
 		f.waits = min(int8(h.N+1), mostWaits)
 	}
-	for _, m := range []*moment{&f.hold, &f.pace} {
-		if *m == 0 {
-			*m = never // a time that is over is as good as none
-		}
+	if f.hold == 0 {
+		f.hold = never // a time that is over is as good as none
 	}
 	t, n := q.first, 0
 	for ; t != nil && n < tickets; n++ {
@@ -182,9 +215,8 @@ func freeze(q *thawed, places [tickets]place) (f frozen, wrong string) {
 // tick lets a unit pass.
 func (f *frozen) tick(burst int) {
 	f.filled = f.filled.later(-2 * moment(min(burst, 10)))
-	for _, m := range []*moment{&f.hold, &f.pace} {
-		if *m = m.later(0); *m == 0 {
-			*m = never
-		}
+	f.probes = f.probes.later(1)
+	if f.hold = f.hold.later(0); f.hold == 0 {
+		f.hold = never
 	}
 }

@@ -22,9 +22,20 @@ import (
 // After Join, Done and Leave another dial may begin, so call Admit.
 //
 // The host is taken to be up until a dial fails: see [Queue.Done]. While the host is down one dial at
-// a time goes out, at the pace of a lone client (Probe). Each success then lets one more dial out at a
-// time than before, so that dials double in the time that a dial takes, until Concurrent is reached.
-// When the server tells one dial to wait, all wait.
+// a time goes out, as a probe. After a probe has failed, the wait for the next one is the wait of a lone client
+// (Probe), divided by the number of dials that wait. So the server gets no more dials than if each dialed for
+// itself. There are three exceptions:
+//
+//   - The divided wait is at least a draw from 1 to 1.5 s, or the wait of the lone client if that is shorter.
+//     The draw grows once the outage is older than 10 minutes: after half an hour it is from 3 to 4.5 s, and
+//     after 100 minutes it is not shorter than any wait of [backoff.Default] after a refusal.
+//   - The first wait of an outage, and a wait that follows a RetryAfter, are not divided: the server has dropped
+//     other processes at the same instant, or has asked them to wait for the same time.
+//   - If Probe gives up, the wait is a minute, and is not divided.
+//
+// When a probe succeeds, and with each success after it, one more dial may be under way at a time, until
+// Concurrent is reached: the number doubles in the time that a dial takes. When the server tells one dial to wait,
+// all wait.
 type Queue struct {
 	o       Options
 	rand    *rand.Rand
@@ -38,8 +49,9 @@ type Queue struct {
 	down     bool
 	outage   schedule.Outage // while down
 	hold     time.Time       // no dial before this, because the server said so
-	pace     time.Time       // no probe before this
-	spread   time.Duration   // the wait that was drawn for it
+	failed   time.Time       // when the wait for the next probe begins
+	alone    time.Duration   // how long it waits if one dial waits: what a lone client would
+	least    time.Duration   // how long it waits at least, however many dials wait
 	lastDone time.Time       // the time of the last Done
 	waited   time.Duration   // by the admitted dials, in all
 	granted  uint64
@@ -149,10 +161,16 @@ func (q *Queue) notBefore(now time.Time) time.Time {
 	if at.Before(q.hold) {
 		at = q.hold
 	}
-	if q.down && at.Before(q.pace) {
-		at = q.pace
+	if probe := q.pace(); q.down && at.Before(probe) {
+		at = probe
 	}
 	return at
+}
+
+// pace returns when the next probe may go out, if the host is down.
+func (q *Queue) pace() time.Time {
+	shared := max(q.alone/time.Duration(max(q.waiting, 1)), q.least)
+	return q.failed.Add(min(shared, q.alone))
 }
 
 // Done ends the dial of t, which was admitted, with its verdict:
@@ -197,30 +215,41 @@ func (q *Queue) Done(t *Ticket, v backoff.Verdict, now time.Time) {
 // over.
 func (q *Queue) answered(now time.Time) { q.down = q.down && q.hold.After(now) }
 
+// noProbe is the time to the next probe where Options.Probe gives up, or does not return.
+const noProbe = time.Minute
+
 // fail takes the host to be down. Of the dials that were under way when it went down only
 // the first counts. If the server told another of these dials to wait, the next probe comes
 // after that wait and the wait that was drawn, because the server told other processes the
 // same, and they must not all come at one instant.
 func (q *Queue) fail(t *Ticket, v backoff.Verdict, now time.Time) {
 	if q.down && !t.probe {
-		if q.pace.Before(q.hold) {
-			q.pace = q.hold.Add(q.spread)
+		if q.pace().Before(q.hold) {
+			q.failed, q.least = q.hold, q.alone
 		}
 		return
 	}
-	if !q.down {
+	first := !q.down
+	if first {
 		q.down, q.outage = true, schedule.Outage{}
 		q.outage.Begin(now)
 	}
 	q.window = 1
-	q.pace = now.Add(schedule.SlowMin) // holds if Probe panics
+	q.failed, q.alone, q.least = now, noProbe, noProbe // hold if Probe panics
 	step, ok := q.outage.Next(q.o.Probe, v, now, q.rand)
 	if !ok {
-		step.Wait = schedule.SlowMin // a gate does not give up
+		step.Wait = noProbe // a gate does not give up
 	}
-	q.spread = step.Wait
-	q.pace = now.Add(q.outage.History().Verdict.RetryAfter + step.Wait)
+	h := q.outage.History()
+	q.failed, q.alone, q.least = now.Add(h.Verdict.RetryAfter), step.Wait, step.Wait
+	if ok && !first && h.Verdict.RetryAfter == 0 {
+		age := max(1, h.Elapsed.Seconds()/prompt.Seconds())
+		q.least = backoff.Uniform(q.rand, time.Duration(age*float64(time.Second)), time.Duration(age*float64(1500*time.Millisecond)))
+	}
 }
+
+// prompt is how old an outage may be before its probes become rarer, however many dials wait.
+const prompt = 10 * time.Minute
 
 // Status is a snapshot of a [Queue].
 type Status struct {
@@ -232,6 +261,7 @@ type Status struct {
 	Granted uint64        // how many dials were admitted so far
 	Down    bool          // the host is down: one dial at a time goes out, as a probe
 	Held    time.Time     // no dial before this, because the server said so; zero or past: not held
+	Probe   time.Time     // while Down: no probe before this, as long as no dial joins; past: a probe may begin, or is under way
 }
 
 // Status returns a snapshot of the line.
@@ -243,8 +273,17 @@ func (q *Queue) Status(now time.Time) Status {
 	if q.first != nil {
 		s.Longest = now.Sub(q.first.joined)
 	}
+	if q.down {
+		s.Probe = q.pace()
+		if s.Probe.Before(q.hold) {
+			s.Probe = q.hold
+		}
+	}
 	return s
 }
+
+// First returns the first dial in the line, which is the next to be admitted, or nil if none waits.
+func (q *Queue) First() *Ticket { return q.first }
 
 // unlimited is as many dials at a time as a Queue can count.
 const unlimited = 1 << 30
@@ -258,7 +297,7 @@ const stale = backoff.MaxRetryAfter
 // Idle reports whether a new Queue could take the place of this one: no dial waits or is
 // under way, and nothing is known of the host, or nothing that is still valid.
 func (q *Queue) Idle(now time.Time) bool {
-	if q.first != nil || q.under > 0 || q.hold.After(now) || q.down && q.pace.After(now) {
+	if q.first != nil || q.under > 0 || q.hold.After(now) || q.down && q.pace().After(now) {
 		return false
 	}
 	if now.Sub(q.lastDone) >= stale {

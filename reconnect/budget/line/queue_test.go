@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/budget/line"
 )
 
@@ -146,6 +145,97 @@ func TestAHostThatIsDownIsProbedByOneAtATime(t *testing.T) {
 	require.True(t, q.Status(q.now).Down)
 }
 
+// probes lets a queue fail from down for so long, in which n dials wait, and returns how many probes have
+// failed and the shortest and the longest wait for one. It leaves out the first wait.
+func probes(t *testing.T, q *queue, n int, down time.Duration) (failed int, shortest, longest time.Duration) {
+	shortest = time.Hour
+	for start := q.now; q.now.Sub(start) < down; failed++ {
+		q.join(n - q.Status(q.now).Waiting)
+		none, next := q.admit()
+		require.Empty(t, none)
+		if failed > 0 {
+			shortest, longest = min(shortest, next), max(longest, next)
+		}
+		q.after(next + time.Microsecond)
+		probe, _ := q.admit()
+		require.Len(t, probe, 1)
+		q.done(refused, probe...)
+	}
+	return failed, shortest, longest
+}
+
+func TestManyThatWaitProbeAboutOnceASecond(t *testing.T) {
+	q := down(t, line.Options{Rate: -1, Probe: every(10 * time.Second)}, 500)
+	failed, shortest, longest := probes(t, q, 500, 10*time.Minute)
+	require.GreaterOrEqual(t, shortest, time.Second)
+	require.LessOrEqual(t, longest, 1500*time.Millisecond)
+	require.Greater(t, longest-shortest, 450*time.Millisecond, "the waits are drawn, because many gates may wait for one host")
+	require.InDelta(t, (10*60-10)/1.25, failed, 15)
+}
+
+func TestFewThatWaitProbeAsOftenAsTheyWouldTogether(t *testing.T) {
+	for n, want := range map[int]time.Duration{1: 10 * time.Second, 2: 5 * time.Second, 4: 2500 * time.Millisecond} {
+		q := down(t, line.Options{Rate: -1, Probe: every(10 * time.Second)}, n)
+		_, shortest, longest := probes(t, q, n, 10*time.Minute)
+		require.Equal(t, []time.Duration{want, want}, []time.Duration{shortest, longest}, "%d wait", n)
+	}
+}
+
+// A policy whose waits are shorter than a second is not slowed down.
+func TestManyThatWaitProbeNoLaterThanALoneClient(t *testing.T) {
+	q := down(t, line.Options{Rate: -1, Probe: every(time.Second / 5)}, 500)
+	_, shortest, longest := probes(t, q, 500, time.Minute)
+	require.Equal(t, []time.Duration{time.Second / 5, time.Second / 5}, []time.Duration{shortest, longest})
+}
+
+// A dial that joins or leaves while the line waits for its probe changes that wait at once.
+func TestThePaceFollowsTheNumberThatWaits(t *testing.T) {
+	q := down(t, line.Options{Rate: -1, Probe: every(10 * time.Second)}, 1)
+	q.after(10 * time.Second)
+	probe, _ := q.admit()
+	q.done(refused, probe...)
+	wait := func() time.Duration {
+		_, next := q.admit()
+		return next
+	}
+	first := q.join(1)
+	require.Equal(t, 10*time.Second, wait())
+	second := q.join(1)
+	require.Equal(t, 5*time.Second, wait())
+	q.after(time.Second)
+	q.join(3)
+	require.Equal(t, time.Second, wait())
+	q.Leave(first[0])
+	q.Leave(second[0])
+	require.Equal(t, 2333333*time.Microsecond, wait())
+}
+
+// Promise 2: other processes were dropped, or told to wait, at the same instant.
+func TestTheFirstWaitAndThatAfterARetryAfterAreThoseOfALoneClient(t *testing.T) {
+	q := down(t, line.Options{Rate: -1, Probe: every(10 * time.Second)}, 500)
+	_, next := q.admit()
+	require.Equal(t, 10*time.Second, next)
+	q.after(next)
+	probe, _ := q.admit()
+	q.done(backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, probe...)
+	_, next = q.admit()
+	require.Equal(t, time.Minute+10*time.Second, next)
+}
+
+// In an outage of a day the dials of a process send at most a tenth more probes than a lone client sends, and not
+// one a second.
+func TestTheProbesOfALongOutageBecomeRare(t *testing.T) {
+	day := func(n int) int {
+		q := down(t, line.Options{Rate: -1, Probe: backoff.Default()}, n)
+		failed, _, _ := probes(t, q, n, 24*time.Hour)
+		return failed
+	}
+	one, many := day(1), day(500)
+	t.Logf("probes in a day: %d for one, %d for 500", one, many)
+	require.Greater(t, many, one)
+	require.InEpsilon(t, one, many, 0.1)
+}
+
 // tired is a policy that gives up.
 type tired struct{}
 
@@ -156,7 +246,7 @@ func TestALineGoesOnWhereItsProbePolicyGivesUp(t *testing.T) {
 	for range 2 {
 		admitted, next := q.admit()
 		require.Empty(t, admitted)
-		require.Equal(t, schedule.SlowMin, next)
+		require.Equal(t, time.Minute, next)
 		q.after(next)
 		probe, _ := q.admit()
 		require.Len(t, probe, 1)

@@ -265,10 +265,26 @@ var mistakes = map[string]func(*rules){
 	"all fail, and each counts": before(func(_ *Queue, t *Ticket, _ *backoff.Verdict, _ time.Time) { t.probe = true }),
 	"a probe comes when the server has told us": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
 		if q.down && v.RetryAfter > 0 {
-			q.pace = q.hold
+			q.failed, q.alone = q.hold, 0
 		}
 	}),
-	"probes have no pace": after(func(q *Queue, _ *Ticket, _ backoff.Verdict, now time.Time) { q.pace = now }),
+	"probes have no pace":    after(func(q *Queue, _ *Ticket, _ backoff.Verdict, now time.Time) { q.failed, q.alone = now, 0 }),
+	"many that wait are one": after(func(q *Queue, _ *Ticket, _ backoff.Verdict, _ time.Time) { q.least = q.alone }),
+	"many that wait get the bound for fewer": after(func(q *Queue, _ *Ticket, _ backoff.Verdict, _ time.Time) {
+		if q.least < q.alone {
+			q.least += unit
+		}
+	}),
+	"the first wait of an outage is divided": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
+		if q.down && v.RetryAfter == 0 && q.outage.History().N == 0 {
+			q.least = unit
+		}
+	}),
+	"the wait after a Retry-After is divided": after(func(q *Queue, _ *Ticket, v backoff.Verdict, _ time.Time) {
+		if q.down && v.RetryAfter > 0 {
+			q.least = unit
+		}
+	}),
 	"the next outage goes on where the last has ended": before(func(q *Queue, t *Ticket, v *backoff.Verdict, _ time.Time) {
 		if v.Class == backoff.ClassRetry && !q.down {
 			q.down, t.probe = true, true

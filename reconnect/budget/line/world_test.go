@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/schedule"
 	"github.com/redial-go/redial/reconnect/internal/walk"
 )
 
@@ -24,8 +23,7 @@ type world struct {
 	window int8
 	fails  int8   // failures that have counted since the host went down, up to mostWaits
 	hold   moment // no dial may begin before
-	pace   moment // no probe may begin before
-	spread int8   // the wait that the policy returned for the probe
+	probes pace
 	dialed moment
 
 	wrong string
@@ -39,12 +37,13 @@ type config struct {
 	told   int8 // how long a server tells us to wait; default 3
 }
 
-// pause is how long the policy waits before a probe, after that many waits.
+// pause is how long the policy waits before a probe, after that many waits. The second wait is divided
+// by the number of dials that wait; of the third they leave the least.
 func (c *config) pause(n int8) int8 {
 	if c.tired {
-		return int8(schedule.SlowMin / unit)
+		return int8(time.Minute / unit)
 	}
-	return min(n+1, mostWaits)
+	return [mostWaits]int8{2, 6, 2}[min(n, mostWaits-1)]
 }
 
 // pacer is the policy of the probes.
@@ -89,7 +88,7 @@ func newWalker(c config, r rules) *walker {
 }
 
 func (x *walker) first() world {
-	w := world{timer: never, order: [tickets]int8{-1, -1, -1}, window: x.most, hold: never, pace: never, dialed: never}
+	w := world{timer: never, order: [tickets]int8{-1, -1, -1}, window: x.most, hold: never, probes: pace{from: never}, dialed: never}
 	q := &thawed{Queue: New(x.c.Options, nil)}
 	w.m, w.wrong = freeze(q, w.m.places)
 	w.tokens = w.m.tokens
@@ -179,11 +178,9 @@ var verdicts = []struct {
 // later returns w when a unit has passed.
 func (w world) later(c *config) world {
 	w.m.tick(c.Burst)
-	w.timer, w.hold, w.pace = w.timer.later(-1), w.hold.later(0), w.pace.later(0)
-	for _, m := range []*moment{&w.hold, &w.pace} {
-		if *m == 0 {
-			*m = never
-		}
+	w.timer, w.hold, w.probes = w.timer.later(-1), w.hold.later(0), w.probes.later(1)
+	if w.hold == 0 {
+		w.hold = never
 	}
 	w.tokens = min(w.tokens+c.halves, int8(2*c.Burst))
 	return w
@@ -233,11 +230,14 @@ func (x *walker) done(i int, v backoff.Verdict) {
 			if !w.down {
 				w.fails = 0
 			}
-			w.down, w.window, w.spread = true, 1, x.c.pause(w.fails)
-			w.pace = told + moment(w.spread)
+			alone := x.c.pause(w.fails)
+			w.down, w.window, w.probes = true, 1, pace{told, alone, alone}
+			if w.fails > 0 && told == 0 && !x.c.tired {
+				w.probes.least = 1
+			}
 			w.fails = min(w.fails+1, mostWaits)
-		case w.hold > w.pace:
-			w.pace = w.hold + moment(w.spread)
+		case w.hold > w.probes.of(w.waiting()):
+			w.probes = pace{w.hold, w.probes.alone, w.probes.alone}
 		}
 	default:
 		if w.down && w.hold == never {
@@ -250,9 +250,19 @@ func (x *walker) done(i int, v backoff.Verdict) {
 		}
 	}
 	if !w.down {
-		w.pace, w.spread, w.fails = never, 0, 0
+		w.probes, w.fails = pace{from: never}, 0
 	}
 	x.r.done(x.q.Queue, x.q.tickets[i], v, epoch)
+}
+
+// waiting is how many dials wait.
+func (w *world) waiting() (n int8) {
+	for _, i := range w.order {
+		if i >= 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // under is how many dials are under way.
@@ -288,7 +298,7 @@ func (x *walker) settle() {
 		longest = waitOf(int(w.order[0]))
 	}
 	x.must(s.Longest == longest, "the longest wait")
-	idle := x.q.under == 0 && w.order[0] < 0 && w.hold == never && (!w.down || w.pace == never) &&
+	idle := x.q.under == 0 && w.order[0] < 0 && w.hold == never && (!w.down || w.probes.of(0) == never) &&
 		(w.dialed != 0 || !w.down && w.window == x.most && (x.c.halves == 0 || w.tokens == int8(2*x.c.Burst)))
 	wrong := ""
 	if w.m, wrong = freeze(q, x.places); wrong != "" {
@@ -356,7 +366,7 @@ func (x *walker) due() moment {
 		at = max(at, moment((2-w.tokens+x.c.halves-1)/x.c.halves))
 	}
 	if w.down {
-		at = max(at, w.pace)
+		at = max(at, w.probes.of(w.waiting()))
 	}
 	return at
 }
