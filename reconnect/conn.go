@@ -85,7 +85,7 @@ func New(d Dialer, o *Options) (*Conn, error) {
 	}
 	c.life.hooks.name = o.Run.Name
 	c.life.hooks.Store(settings.Run.Trace)
-	c.first.c = c
+	c.first.c, c.state.run = c, settings.Run
 	c.state.start(&c.first.seat)
 	c.receiver.start(&c.life, c.layers.taker())
 	c.sender.life, c.sender.state = &c.life, &c.state

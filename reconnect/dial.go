@@ -49,12 +49,7 @@ func (d *dialing[C]) begin(a schedule.Action) {
 	x.atGate, x.start = true, time.Now()
 	d.s.owner.connecting(d.atGate())
 	call(d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: o.Host})
-	x.running = xsync.Go(func() {
-		leave, err := o.Gate.Acquire(x.ctx, o.Host)
-		if x.err = err; err == nil {
-			x.session.leave = leave
-		}
-	})
+	x.running = xsync.Go(func() { x.session.leave, x.err = o.acquire(x.ctx, d.s.hooks.name) })
 }
 
 // dial begins the dial itself, in a goroutine of its own, because a handshake needs much stack.
@@ -160,7 +155,7 @@ func (d *dialing[C]) drop(x *dial[C]) {
 	if x.err == nil && !x.atGate {
 		x.conn.Close()
 	}
-	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
+	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 }
 
 // report calls GateDone or DialDone, and puts the name of that step before an error of ours.

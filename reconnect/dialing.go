@@ -88,13 +88,13 @@ func (d *dialing[C]) atGate() bool {
 // at the gate back.
 func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 	if kicked {
-		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
+		x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 		return
 	}
 	x.hangs = true
 	d.judge(x, fmt.Errorf("dial: %w", schedule.ErrHung))
 	d.publish()
-	x.session.leaveGate(d.s.gateVerdict(d.ctx))
+	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	call(d.s.trace().DialHung, DialHung{Name: d.s.hooks.name, Try: x.try.Number, Since: link.Now() - link.Instant(x.reached.Load())})
 }
 
@@ -102,7 +102,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 func (d *dialing[C]) judge(x *dial[C], err error) {
 	d.err = err
 	xsync.Guard(func() { d.s.verdict = d.s.owner.judge(err) },
-		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) })
+		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) })
 }
 
 // These are the causes of cutting a dial.
@@ -124,11 +124,11 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 	default:
 		err := d.cut(x, schedule.ErrHung)
 		d.judge(x, err)
-		x.session.leaveGate(d.s.gateVerdict(d.ctx))
+		x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 		d.s.owner.failed()
 		d.publish()
 	}
-	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
+	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 	d.pause()
 }
 
@@ -223,7 +223,7 @@ func (d *dialing[C]) ready(x *dial[C]) {
 // failed classifies why a dial has failed, and reports that to s.dials.
 func (d *dialing[C]) failed(x *dial[C], err error) {
 	d.judge(x, err)
-	x.session.leaveGate(d.s.gateVerdict(d.ctx))
+	x.session.leaveGate(d.s.gateVerdict(d.ctx), d.err)
 	if !x.atGate {
 		d.s.owner.failed()
 	}
@@ -240,7 +240,7 @@ func (d *dialing[C]) withdraw() {
 	for _, x := range d.dials {
 		if x != nil && x.atGate {
 			d.cut(x, errHeld)
-			x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // it may have been let in just now
+			x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) // it may have been let in just now
 			d.s.dials.Withdrawn(x.which)
 		}
 	}
@@ -329,7 +329,7 @@ func (d *dialing[C]) end() {
 
 // endDial ends one dial.
 func (d *dialing[C]) endDial(x *dial[C]) {
-	defer x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop})
+	defer x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
 	if x.running == nil { // a hook did not return
 		x.running = xsync.Go(func() { x.err = xsync.ErrNotReturned })
 	}

@@ -141,7 +141,7 @@ func (s *supervisor[C]) run(ctx context.Context) error {
 
 // session is one session, from a dial that has succeeded to its loss.
 func (s *supervisor[C]) session(ctx context.Context, c C, session *Session) {
-	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}) // where serve did not return
+	defer session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) // where serve did not return
 	session.start = link.Now()
 	session.Cause, session.Downtime = s.cause, session.start-s.down
 	s.owner.dialed(c, session)
@@ -158,7 +158,8 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 	err = cmp.Or(err, errServed)
 	s.verdict = s.owner.judge(err)
 	ready, wasReady := session.end()
-	session.leaveGate(s.openedVerdict(ctx, c, err))
+	opened := s.openedVerdict(ctx, c, err)
+	session.leaveGate(opened, err)
 	s.cause = err
 	ended, how := link.Now(), s.owner.ending(ctx, c, err)
 	end := SessionDone{

@@ -62,6 +62,63 @@ func TestAtTheGateTheStateIsConnecting(t *testing.T) {
 	})
 }
 
+// The Conn at the gate has not failed, but another has: so it is that Conn's error that says what is wrong.
+func TestAConnAtTheGateOfAHostThatIsDownKnowsWhy(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(10 * time.Second)})
+		require.NoError(t, err)
+		o := withPolicy(every(time.Minute))
+		o.Run.Gate, o.Run.Host, o.Run.Name = g, "h", "first"
+		first := s.open(&o)
+		d := s.wantDial()
+		o.Run.Name = "second"
+		second := s.open(&o)
+		time.Sleep(time.Second)
+		require.True(t, second.Status().AtGate)
+		require.Nil(t, second.Status().Outlook, "the host is up")
+		d.refuse(errLost)
+		require.Nil(t, first.Status().Outlook, "it does not wait at the gate")
+		o1 := second.Status().Outlook
+		require.Equal(t, &budget.Outlook{Err: errLost, Next: time.Now().Add(10 * time.Second), By: "second", Waiting: 1, Gate: g}, o1)
+
+		o.Run.Name = "third"
+		third := s.open(&o)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = third.AwaitReady(ctx)
+		require.ErrorIs(t, err, errLost)
+		require.EqualError(t, err, "not ready but connecting at the gate (the next dial begins in 9s): context deadline exceeded: lost")
+		s.wantDial()
+		require.Equal(t, &budget.Outlook{Err: errLost, By: "second", Waiting: 1, Gate: g}, third.Status().Outlook)
+		require.Nil(t, second.Status().Outlook, "it probes")
+	})
+}
+
+// wrappedGate counts what passes it.
+type wrappedGate struct {
+	*budget.Gate
+	n int
+}
+
+func (w *wrappedGate) Acquire(ctx context.Context, host string) (func(backoff.Verdict), error) {
+	w.n++
+	return w.Gate.Acquire(ctx, host)
+}
+
+// A gate of the program's own that embeds a budget.Gate is not passed by.
+func TestAGateAroundABudgetGateIsAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(nil)
+		require.NoError(t, err)
+		w := &wrappedGate{Gate: g}
+		o := withPolicy(every(time.Minute))
+		o.Run.Gate, o.Run.Host = w, "h"
+		s.open(&o)
+		s.wantDial().accept()
+		require.Equal(t, 1, w.n)
+	})
+}
+
 func TestAGateThatRefusesIsAFailedTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		o := withPolicy(every(time.Hour))

@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -78,8 +79,31 @@ type RunOptions struct {
 }
 
 // Gate is where the connections of a program to one host wait until they may dial, such as a
-// budget.Gate.
+// budget.Gate. Status.Outlook is set only if the Gate has a method Outlook as budget.Gate has it.
 type Gate = backoff.Gate
+
+// acquire waits at the gate for the connection called name. Only a *budget.Gate gets the name, and the error of the
+// dial. A gate that embeds a budget.Gate does not, because it may have an Acquire of its own.
+func (o *RunOptions) acquire(ctx context.Context, name string) (leave func(backoff.Verdict, error), err error) {
+	if g, ok := o.Gate.(*budget.Gate); ok {
+		return g.AcquireAs(ctx, o.Host, name)
+	}
+	done, err := o.Gate.Acquire(ctx, o.Host)
+	if err != nil || done == nil {
+		return nil, err
+	}
+	return func(v backoff.Verdict, _ error) { done(v) }, nil
+}
+
+// outlook returns what the gate knows of a host that is down, or nil.
+func (o *RunOptions) outlook() *budget.Outlook {
+	if g, ok := o.Gate.(interface {
+		Outlook(host string) *budget.Outlook
+	}); ok {
+		return g.Outlook(o.Host)
+	}
+	return nil
+}
 
 // defaultRun are the RunOptions of all that leave them alone.
 var defaultRun, _ = new(RunOptions).complete()

@@ -27,8 +27,8 @@ type Session struct {
 	mu      sync.Mutex // guards what follows
 	isReady bool
 	over    bool
-	ready   link.Instant          // when it became ready, if it did
-	leave   func(backoff.Verdict) // gives the place at the gate back; nil: there is none; set before the dial
+	ready   link.Instant                 // when it became ready, if it did
+	leave   func(backoff.Verdict, error) // gives the place at the gate back; nil: there is none; set before the dial
 }
 
 // Ready says that the session is of use, for instance logged in and subscribed. When it has been ready
@@ -43,7 +43,7 @@ func (s *Session) Ready() {
 	}
 	s.mu.Unlock()
 	if first {
-		s.leaveGate(backoff.Verdict{})
+		s.leaveGate(backoff.Verdict{}, nil)
 		call(s.hooks.Load().SessionReady, s)
 	}
 }
@@ -77,13 +77,13 @@ func (s *Session) end() (link.Instant, bool) {
 	return s.ready, s.isReady
 }
 
-// leaveGate reports to the gate how the dial went. Calls after the first do nothing.
-func (s *Session) leaveGate(v backoff.Verdict) {
+// leaveGate reports to the gate how the dial went, and why. Calls after the first do nothing.
+func (s *Session) leaveGate(v backoff.Verdict, err error) {
 	s.mu.Lock()
 	leave := s.leave
 	s.leave = nil
 	s.mu.Unlock()
 	if leave != nil {
-		leave(v)
+		leave(v, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/outbox"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -40,18 +41,24 @@ type Status struct {
 	State    State         // what it is doing
 	AtGate   bool          // in StateConnecting: it waits at the gate, and does not dial yet
 	Rotating bool          // one session replaces another now: see [Rotation]
+	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
 	Since    time.Time     // when it entered the state
 	Session  uint64        // the number of the present session, or of the last; 0: there was none yet
 	Try      int           // how many dials have begun since the last stable session, or since the start, as of the last failure
 	Next     time.Time     // in StateWaiting: when the next dial begins, if nothing cuts the wait short; else zero
 	Err      error         // why the last dial failed or the last session ended; a *budget.LoginError while the next dial waits for a login; nil once a session is ready; in StateClosed as [Conn.Err]
-	Verdict  backoff.Class // the class of the verdict on Err; ClassOK if there is no Err
+
+	// Outlook says why the Conn waits at a [budget.Gate] whose host is down: the error of the last dial, when
+	// the next probe begins, and which Conn makes it. It is as of the call of Status. It is nil if the Conn does
+	// not wait at a gate, or the host is up.
+	Outlook *budget.Outlook
 }
 
 // state publishes the newest Status.
 type state struct {
 	status  atomic.Pointer[Status] // written under mu
 	changed xsync.Signal           // sent with each new status
+	run     *RunOptions            // whose gate knows the Outlook
 	link    atomic.Pointer[served] // the present connection, or the last; written under mu
 
 	mu   sync.Mutex // guards what follows
@@ -184,6 +191,9 @@ func (s *state) now() Status {
 	for {
 		status := *s.status.Load()
 		if status.State != StateReady {
+			if status.AtGate {
+				status.Outlook = s.run.outlook()
+			}
 			return status
 		}
 		l := s.link.Load()
@@ -286,7 +296,11 @@ func (e *AwaitError) Error() string {
 	return text
 }
 
-// Unwrap returns Cause and Status.Err, without those that are nil.
+// Unwrap returns Cause, Status.Err and the Err of Status.Outlook, without those that are nil.
 func (e *AwaitError) Unwrap() []error {
-	return slices.DeleteFunc([]error{e.Cause, e.Status.Err}, func(err error) bool { return err == nil })
+	list := []error{e.Cause, e.Status.Err}
+	if o := e.Status.Outlook; o != nil {
+		list = append(list, o.Err)
+	}
+	return slices.DeleteFunc(list, func(err error) bool { return err == nil })
 }

@@ -465,6 +465,54 @@ func TestAGateOfFewAsksNoMoreOftenThanTheyWould(t *testing.T) {
 	}
 }
 
+func TestThoseThatWaitKnowTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, h := newGate(t, nil), &host{up: true}
+		conns := process(t, 100, g, h)
+		for _, c := range conns {
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+			require.Nil(t, c.Status().Outlook)
+		}
+		require.Nil(t, g.Outlook("venue"))
+		require.Nil(t, g.Outlook("elsewhere"))
+		h.set(false)
+		time.Sleep(time.Minute)
+		for range 20 {
+			synctest.Wait()
+			waits := 0
+			for _, c := range conns {
+				s := c.Status()
+				if !s.AtGate {
+					require.Nil(t, s.Outlook)
+					continue
+				}
+				waits++
+				require.Equal(t, g.Outlook("venue"), s.Outlook)
+			}
+			o := g.Outlook("venue")
+			require.Equal(t, waits, o.Waiting)
+			require.ErrorContains(t, o.Err, "refused")
+			var by int
+			_, err := fmt.Sscan(o.By, &by)
+			require.NoError(t, err)
+			if o.Next.IsZero() {
+				require.False(t, conns[by].Status().AtGate, "it probes")
+			} else {
+				require.True(t, conns[by].Status().AtGate, "it will")
+				time.Sleep(time.Until(o.Next))
+				synctest.Wait()
+				require.False(t, conns[by].Status().AtGate, "it does, at that moment")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		h.set(true)
+		for _, c := range conns {
+			require.NoError(t, c.Await(t.Context(), reconnect.StateReady))
+		}
+		require.Nil(t, g.Outlook("venue"))
+	})
+}
+
 // A dial that waits costs one channel, and no more among 100,000 than among 1,000.
 func BenchmarkGate(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
