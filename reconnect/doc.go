@@ -92,9 +92,9 @@
 //     failure means. The error of a write or a ping never hides a close frame that the
 //     Conn has still to read. The time that a server tells us to wait, up to an hour, is added to
 //     the jittered wait. A failure that a deploy or a damaged packet can cause (404, a
-//     certificate, a broken frame) is an ordinary loss the first time, and slow from the second
-//     in a row on. Credentials that were refused are made anew at once. Of a server's answers
-//     only 410 ends a Conn by default.
+//     certificate, a broken frame, a name that does not exist) is an ordinary loss the first time,
+//     and slow from the second in a row on: see [backoff.SlowWait]. Credentials that were refused
+//     are made anew at once. Of a server's answers only 410 ends a Conn by default.
 //  10. Bounded. The inbox, the outbox (messages, bytes, age), connecting, handshaking,
 //     opening and closing each have a default and a limit. An idle connection keeps no
 //     memory of the messages that it had.

@@ -112,8 +112,8 @@ func TestEachWayToRotateWithEachKindOfServer(t *testing.T) {
 		{pairing{server: secondReplacesBefore, way: hold}, outcome{"1:2-11 (close_other) 2:14-3000", 2, 2, 2}},
 		{pairing{server: secondReplacesBefore, way: mix}, outcome{"1:2-11 (close_other) 2:14-3000", 2, 2, 2}},
 		{pairing{server: secondReplacesBefore, way: breakFirst}, outcome{"1:2-10 (rotated planned) 2:12-3000", 1, 1, 2}},
-		{pairing{server: secondIsRefused, way: hold}, outcome{"1:2-3000", 0, 2, 5}},
-		{pairing{server: secondIsRefused, way: mix}, outcome{"1:2-3000", 0, 2, 5}},
+		{pairing{server: secondIsRefused, way: hold}, outcome{"1:2-3000", 0, 2, 10}},
+		{pairing{server: secondIsRefused, way: mix}, outcome{"1:2-3000", 0, 2, 10}},
 		{pairing{server: secondIsRefused, way: breakFirst}, outcome{"1:2-10 (rotated planned) 2:12-3000", 1, 1, 2}},
 		{pairing{server: secondIsClosed, way: hold}, outcome{"1:2-3000", 0, 2, 10}},
 		{pairing{server: secondIsClosed, way: mix}, outcome{"1:2-3000", 0, 2, 10}},
@@ -128,7 +128,7 @@ func TestEachWayToRotateWithEachKindOfServer(t *testing.T) {
 		{pairing{server: secondIsClosed, way: breakFirst, naive: true}, outcome{"1:2-10 (rotated planned) 2:12-3000", 1, 1, 2}},
 
 		// The old session is lost while the next is refused, which is redialed as after any loss.
-		{pairing{server: secondIsRefused, way: hold, closes: aMinute}, outcome{"1:2-600 (close_other) 2:612-3000", 11, 2, 4}},
+		{pairing{server: secondIsRefused, way: hold, closes: aMinute}, outcome{"1:2-600 (close_other) 2:612-3000", 11, 2, 7}},
 		{pairing{server: secondIsClosed, way: hold, closes: aMinute}, outcome{"1:2-600 (close_other) 8:612-3000", 11, 2, 8}},
 	} {
 		t.Run(test.String(), func(t *testing.T) {

@@ -27,9 +27,11 @@ import (
 //     1010, 1015: Slow, but Lenient. Others: Retry.
 //  5. A certificate that does not verify, an answer that is not TLS, a TLS alert of the peer: Slow, but
 //     Lenient.
-//  6. *[net.DNSError]: Retry, because the server has nothing to do with it.
+//  6. *[net.DNSError]: Retry, because the server has nothing to do with it. If the answer is final that
+//     there is no such host (IsNotFound): Slow, but Lenient, and Local.
 //  7. An error of our own machine (too many open files, no local address or port, no buffer space, no
-//     route to any network): Retry, and Local.
+//     route to any network): Retry, and Local. If it forbids what we do (EACCES, EPERM, as by a rule of
+//     its firewall): Slow, but Lenient, and Local.
 //  8. A method Timeout() bool that returns true, such as context.DeadlineExceeded,
 //     [os.ErrDeadlineExceeded], syscall.ETIMEDOUT and any [net.Error] may have: Overload, because the
 //     server may have worked in vain.
@@ -127,6 +129,8 @@ func ofNetwork(err error) Verdict {
 	switch {
 	case isTLS(err):
 		return lenient
+	case isNoSuchHost(err), isOneOf(err, deniedErrors):
+		return Verdict{Class: ClassSlow, Lenient: true, Local: true}
 	case has[*net.DNSError](err):
 		return Verdict{Class: ClassRetry}
 	case isOneOf(err, localErrors):
@@ -135,6 +139,12 @@ func ofNetwork(err error) Verdict {
 		return Verdict{Class: ClassOverload}
 	}
 	return Verdict{Class: ClassRetry, Refused: isOneOf(err, refusedErrors)}
+}
+
+// isNoSuchHost reports whether a name server has said that there is no such host. A name server that did not
+// answer has said nothing.
+func isNoSuchHost(err error) bool {
+	return errs.Find(err, func(e *net.DNSError) bool { return e.IsNotFound && !e.IsTemporary && !e.IsTimeout })
 }
 
 func isTimeout(err error) bool {
@@ -152,6 +162,7 @@ var (
 		syscall.ENOBUFS,       // no buffer space
 		syscall.ENETUNREACH,   // no route to the network
 	}, wsaLocal...)
+	deniedErrors = append([]error{syscall.EACCES, syscall.EPERM}, wsaDenied...) // our own machine forbids it
 
 	timeoutErrors = append([]error{syscall.ETIMEDOUT}, wsaTimeout...)
 	refusedErrors = append([]error{syscall.ECONNREFUSED, syscall.ECONNRESET}, wsaRefused...)

@@ -3,4 +3,4 @@
 package backoff
 
 // Only Windows has error numbers of its own.
-var wsaLocal, wsaTimeout, wsaRefused []error
+var wsaLocal, wsaDenied, wsaTimeout, wsaRefused []error

@@ -107,7 +107,7 @@ func TestClassOfNetworkErrors(t *testing.T) {
 		backoff.ClassRetry: {
 			call(syscall.ECONNREFUSED), call(syscall.ECONNRESET), call(syscall.ENETUNREACH), call(syscall.EHOSTUNREACH),
 			io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.Canceled, errors.New("anything: timeout 503"),
-			operation("dial", &net.DNSError{IsNotFound: true}), operation("dial", &net.DNSError{IsTimeout: true}),
+			operation("dial", &net.DNSError{IsTimeout: true}), operation("dial", &net.DNSError{IsTemporary: true}),
 			operation("local error", errors.New("some alert")),
 		},
 	} {
@@ -116,6 +116,28 @@ func TestClassOfNetworkErrors(t *testing.T) {
 			wrapped := errors.Join(io.EOF, fmt.Errorf("dial: %w", err))
 			require.Equal(t, want, backoff.Classify(wrapped).Class, "wrapped %T %v", err, err)
 		}
+	}
+}
+
+// A name that does not exist, and what our own machine forbids, say nothing about the server. They may pass by
+// themselves the first time.
+func TestNoSuchHostAndWhatIsForbiddenAreSlowFromTheSecondOn(t *testing.T) {
+	call := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", err)}
+	}
+	want := backoff.Verdict{Class: backoff.ClassSlow, Lenient: true, Local: true}
+	for _, err := range []error{
+		&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "h", IsNotFound: true}},
+		call(syscall.EACCES), call(syscall.EPERM),
+	} {
+		v := backoff.Classify(fmt.Errorf("dial wss://h/: %w", err))
+		require.Equal(t, want, v, err)
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassStop}, v.OfServer())
+	}
+	for _, err := range []*net.DNSError{ // of a server that did not answer, or not for good
+		{IsTimeout: true}, {IsTemporary: true}, {IsNotFound: true, IsTimeout: true}, {IsNotFound: true, IsTemporary: true}, {Err: "no such host"},
+	} {
+		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry}, backoff.Classify(err), "%+v", err)
 	}
 }
 

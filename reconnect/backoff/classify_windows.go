@@ -7,6 +7,7 @@ import "syscall"
 // numbers that no call of the system returns.
 var (
 	wsaLocal   = []error{syscall.Errno(10024), syscall.Errno(10049), syscall.Errno(10055), syscall.Errno(10051)} // WSAEMFILE, WSAEADDRNOTAVAIL, WSAENOBUFS, WSAENETUNREACH
+	wsaDenied  = []error{syscall.Errno(10013)}                                                                   // WSAEACCES
 	wsaTimeout = []error{syscall.Errno(10060)}                                                                   // WSAETIMEDOUT
 	wsaRefused = []error{syscall.Errno(10061), syscall.Errno(10054)}                                             // WSAECONNREFUSED, WSAECONNRESET
 )

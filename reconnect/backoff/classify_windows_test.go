@@ -25,6 +25,7 @@ func TestNumbersOfWindowsAreClassified(t *testing.T) {
 	for _, n := range []syscall.Errno{10024, 10049, 10055, 10051} {
 		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry, Local: true}, backoff.Classify(call(n)), "%d", n)
 	}
+	require.Equal(t, backoff.Verdict{Class: backoff.ClassSlow, Lenient: true, Local: true}, backoff.Classify(call(10013)))
 	require.Equal(t, backoff.ClassOverload, backoff.Classify(call(10060)).Class)
 	for _, n := range []syscall.Errno{10061, 10054} {
 		require.Equal(t, backoff.Verdict{Class: backoff.ClassRetry, Refused: true}, backoff.Classify(call(n)), "%d", n)

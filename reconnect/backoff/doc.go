@@ -11,7 +11,7 @@
 //     failures, no setting and no NaN makes a wait overflow or negative.
 //   - Verdicts (9). [Classify] judges every error, by its type and never by its text. A server's
 //     Retry-After comes on top of the jittered wait and is cut at an hour. Of all answers only 410 ends a
-//     program; after an error that somebody has to mend the tries are minutes apart.
+//     program; after an error that somebody has to mend the tries are 10 s apart at first, and later minutes.
 //   - Overload is not refusal. A refused dial is cheap for a server, and a dial that times out is not:
 //     after it, waits go on growing where the cap on cheap failures stops.
 //   - Hung is not lost. A handshake that is not answered may wait in a server's queue, or may be lost.

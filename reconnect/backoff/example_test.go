@@ -20,13 +20,13 @@ func ExamplePermanent() {
 	// Output: no such account
 }
 
-// An account that somebody has to pay for: the next try comes minutes later.
+// An account that somebody has to pay for: the next try comes about 10 s later.
 func ExampleSlow() {
 	var outage schedule.Outage
 	err := fmt.Errorf("login: %w", backoff.Slow(errors.New("account suspended")))
 	step, ok := outage.Next(&backoff.Exponential{}, backoff.Classify(err), time.Now(), nil)
 	fmt.Println(err)
-	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= schedule.SlowMin)
+	fmt.Println(backoff.Classify(err).Class, ok, step.Wait >= 5*time.Second)
 	// Output:
 	// login: account suspended
 	// slow true true

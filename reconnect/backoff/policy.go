@@ -24,7 +24,7 @@ type History struct {
 	Overloads     int           // number of failures since that were ClassOverload (timeout, 429, 503), this one included
 	Prev          time.Duration // the wait before this one, as the policy drew it; 0 when N is 0
 	Elapsed       time.Duration // age of the outage: time since the connection was lost, or since the start
-	MinWait       time.Duration // the least wait, to which a shorter one is raised: minutes after ClassSlow, else 0
+	MinWait       time.Duration // the least wait, to which a shorter one is raised: after ClassSlow a draw as [SlowWait] says, else 0
 	Verdict       Verdict       // on the try or session that has just ended, after the rules of schedule.Outage
 	RetryAfterFor time.Duration // time since the first of an unbroken run of Retry-After answers; 0 if this is the first
 
@@ -81,6 +81,7 @@ type first struct {
 }
 
 func (f *first) Start(r *rand.Rand) Step { return start(f.policy, r) }
+func (f *first) SlowWait() SlowWait      { return slowWait(f.policy) }
 
 func (f *first) Next(a History, r *rand.Rand) (Step, bool) {
 	if a.N <= 0 {
@@ -115,6 +116,7 @@ type limit struct {
 }
 
 func (l *limit) Start(r *rand.Rand) Step { return start(l.policy, r) }
+func (l *limit) SlowWait() SlowWait      { return slowWait(l.policy) }
 
 func (l *limit) Next(a History, r *rand.Rand) (Step, bool) {
 	if l.attempts > 0 && a.N >= l.attempts {

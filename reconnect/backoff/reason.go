@@ -36,7 +36,7 @@ const (
 	ReasonTLS                         // a certificate, or an alert
 	ReasonRefused                     // the connection was refused or reset
 	ReasonTimeout                     // a limit was exceeded
-	ReasonLocal                       // our own machine failed: too many open files, no network
+	ReasonLocal                       // our own machine failed: too many open files, no network, not allowed
 	ReasonNetwork                     // any other error of the network
 	ReasonLogins                      // a budget of logins allows no login now
 )
@@ -72,7 +72,7 @@ func ReasonOf(err error) (r Reason) {
 		return ReasonTLS
 	case has[*net.DNSError](err):
 		return ReasonDNS
-	case isOneOf(err, localErrors):
+	case isOneOf(err, localErrors), isOneOf(err, deniedErrors):
 		return ReasonLocal
 	case isOneOf(err, refusedErrors):
 		return ReasonRefused

@@ -14,7 +14,7 @@ const (
 	ClassRetry                 // cheap and passing: try again by the policy
 	ClassOverload              // the server has too much to do (timeout, 429, 503, close 1013): waits and patience go on growing
 	ClassRefresh               // the credentials are stale: try again at once with new ones; the second in a row counts as ClassSlow
-	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again, minutes apart
+	ClassSlow                  // somebody has to mend something (401, 404, certificate): try again, at first after about 10 s, later minutes apart: see [SlowWait]
 	ClassStop                  // no further try can help
 )
 
@@ -32,7 +32,7 @@ func (c Class) String() string {
 type Verdict struct {
 	Class      Class         // what kind of failure it is
 	Lenient    bool          // with ClassSlow: the first in a row counts as ClassRetry, because a deploy or a damaged packet may be the cause
-	Local      bool          // our own machine failed: it says nothing about the server, see [Verdict.OfServer]
+	Local      bool          // our own machine failed, or knows no such name: it says nothing about the server, see [Verdict.OfServer]
 	Refused    bool          // the connection was refused or reset, so that no server has the dial in a queue
 	NoCredit   bool          // of a session: it was ended because of what the peer sent, and earns nothing unless it was ready for an hour
 	Skipped    bool          // the try was admitted but never begun; only with ClassStop, and only a retry.Budget sees it
@@ -68,7 +68,7 @@ func (v Verdict) Bounded() Verdict {
 func Permanent(err error) error { return marked(err, ClassStop) }
 
 // Slow marks err as one that a person has to mend, such as an account that is not yet paid for: [Classify]
-// returns [ClassSlow] for it, so that the next try comes minutes later (see schedule.SlowMin).
+// returns [ClassSlow] for it, so that the tries are soon minutes apart (see [SlowWait]).
 func Slow(err error) error { return marked(err, ClassSlow) }
 
 // Refresh marks err as a refusal of stale credentials, such as a token that has expired: [Classify] returns

@@ -24,7 +24,7 @@ import (
 //     URL does not show which key is to blame.
 //   - If a dial with keys is refused (see [backoff.ClassSlow] and [backoff.ClassStop]), dials have no
 //     keys until one session was ready. After two refusals in a row it takes two sessions, then
-//     four, up to 64.
+//     four, up to 64. An error that is Local, such as a name that does not exist, is no refusal.
 //
 // d must not be nil. The connections of d must be comparable, as pointers are. The result has the
 // methods Validate, Host, Endpoint and DialTimeout, which call the methods of d if d has them.
@@ -125,7 +125,7 @@ func (d *urlDialer[K]) DialTimeout(t schedule.Attempt) time.Duration {
 
 // failed notes that a dial with keys has failed. After a refusal the next dials have no keys.
 func (s *Set[K]) failed(err error) {
-	if class := backoff.Classify(err).Class; class != backoff.ClassSlow && class != backoff.ClassStop {
+	if v := backoff.Classify(err); v.Local || v.Class != backoff.ClassSlow && v.Class != backoff.ClassStop {
 		return
 	}
 	s.mu.Lock()

@@ -3,8 +3,11 @@ package subscription_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +104,21 @@ func TestABadKeyInTheURLCostsOneDial(t *testing.T) {
 		require.Len(t, s.net.Dials(addr), 3)
 		require.Equal(t, before, s.venue.Stats().Requests, "they are in the URL again, without the bad one")
 	})
+}
+
+// A dial that our own machine failed, or whose name does not exist, says nothing about the keys in the URL.
+func TestADialThatNoServerRefusedKeepsItsKeys(t *testing.T) {
+	for _, err := range []error{&net.DNSError{Err: "no such host", IsNotFound: true}, os.NewSyscallError("connect", syscall.EACCES)} {
+		inBubble(t, nil, func(t *testing.T, s *scene) {
+			s.net.Fault(addr, conntest.Fault{Err: err})
+			s.openURL(0, "a", "b")
+			time.Sleep(time.Minute)
+			s.net.Fault(addr)
+			require.NoError(t, s.conn.Await(t.Context(), reconnect.StateReady))
+			s.synced("a", "b")
+			require.Zero(t, s.venue.Stats().Requests)
+		})
+	}
 }
 
 // If the URL is refused for another reason the dials try it ever more seldom.

@@ -54,6 +54,7 @@ import (
 //   - A session that was ready for [DialOptions.StableAfter], and for as long as the wait before it,
 //     ends the outage. A shorter session that was ready for [BriefSession] or more makes the outage
 //     younger by [DialOptions.Credit]: see [Outage.Served].
+//   - A session that was ready for less than the Max of [backoff.SlowWait] does not end a row of ClassSlow.
 //   - A session that was ready for less than BriefSession earns nothing: the next wait is as long as if
 //     its dial had failed. Neither does a session with [backoff.Verdict.NoCredit], unless it was ready
 //     for an hour.
@@ -249,6 +250,10 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 	if d.search == nil {
 		d.search = &search{kept: none}
 	}
+	slows := d.outage.slows
+	if _, most := slowBounds(slowWait(d.o.Policy)); ready >= most && (!v.NoCredit || ready >= longSession) {
+		slows = 0
+	}
 	switch stable = d.isStable(v, ready); {
 	case stable:
 		d.outage.Stable(now)
@@ -258,6 +263,7 @@ func (d *Dials) Ended(v backoff.Verdict, ready time.Duration, now time.Time) (st
 	default:
 		d.outage.Served(d.o.Credit, now)
 	}
+	d.outage.slows = slows // also after a stable session, so that a server which refuses clients late sees growing waits
 	d.ask(v, false, now)
 	return stable
 }

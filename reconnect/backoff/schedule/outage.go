@@ -8,14 +8,9 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/internal/span"
 )
 
-// The wait after [backoff.ClassSlow] is at least a draw from [SlowMin, SlowMax). The wait after
-// [backoff.ClassRefresh] is a draw from [0, RefreshSpread), so that clients whose credentials expired at
-// one instant do not come together.
-const (
-	SlowMin       = time.Minute
-	SlowMax       = 3 * time.Minute
-	RefreshSpread = time.Second
-)
+// RefreshSpread: the wait after [backoff.ClassRefresh] is a draw from [0, RefreshSpread), so that clients whose
+// credentials expired at one instant do not come together.
+const RefreshSpread = time.Second
 
 // Outage counts what a [backoff.Policy] decides by while something is down, and has the rules that no policy
 // can change. It does not wait and does not look at the clock, so that a simulator may use it too:
@@ -36,6 +31,7 @@ type Outage struct {
 	waits     int32
 	tries     int32
 	overloads int32
+	slows     int32         // how many verdicts in a row were ClassSlow, by the rules of Next
 	class     backoff.Class // of the last verdict, as it was given
 	renew     bool          // the credentials were refused, and no try since has shown what the new ones are worth
 	refused   bool          // a dial was, in this outage; only a [Dials] knows
@@ -71,7 +67,7 @@ func (o *Outage) Served(d time.Duration, now time.Time) {
 //     ClassRefresh in a row counts as ClassSlow.
 //   - A ClassSlow that is Lenient counts as ClassRetry, unless the verdict before it was ClassSlow too. A
 //     stable session ends the row.
-//   - After ClassSlow the wait is raised to at least minutes, jittered; see [SlowMin].
+//   - After ClassSlow the wait is at least the [backoff.SlowWait] of p, or the default one if p has none.
 //   - A wait or a limit below 0 is 0.
 //
 // The Step does not contain the verdict's RetryAfter. A nil r means [backoff.Rand].
@@ -80,11 +76,14 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 		r = backoff.Rand()
 	}
 	o.note(v, now)
-	if o.last.Verdict.Class == backoff.ClassStop {
+	switch {
+	case o.last.Verdict.Class == backoff.ClassStop:
 		return backoff.Step{}, false
-	}
-	if o.last.Verdict.Class == backoff.ClassSlow {
-		o.last.MinWait = span.Uniform(r, SlowMin, SlowMax)
+	case o.last.Verdict.Class == backoff.ClassSlow:
+		o.last.MinWait = drawSlow(slowWait(p), int(o.slows), r)
+		o.slows++
+	case !o.hung:
+		o.slows = 0
 	}
 	if p == nil {
 		p = backoff.Default()

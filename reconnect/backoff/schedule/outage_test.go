@@ -70,14 +70,79 @@ func TestAPolicyMayGiveUp(t *testing.T) {
 	require.Zero(t, s)
 }
 
-// Promises 9 and 2: slow means minutes apart, and jittered.
-func TestSlowIsMinutesApart(t *testing.T) {
-	for source, want := range map[rand.Source]time.Duration{constant(0): time.Minute, highest: 3*time.Minute - 1} {
-		var o schedule.Outage
-		s, _ := o.Next(&backoff.Exponential{}, verdict(backoff.ClassSlow), start, rand.New(source))
-		require.Equal(t, want, s.Wait)
-		require.Equal(t, want, o.History().MinWait)
+// Promises 9 and 2: slow waits begin at 5 to 15 s and grow to 1 to 3 min, jittered.
+func TestSlowWaitsGrowToMinutes(t *testing.T) {
+	low, high := schedule.Outage{}, schedule.Outage{}
+	d := 10 * time.Second
+	for range 30 {
+		s, _ := low.Next(&backoff.Exponential{}, verdict(backoff.ClassSlow), start, rand.New(constant(0)))
+		require.InDelta(t, d/2, s.Wait, 1000)
+		require.Equal(t, s.Wait, low.History().MinWait)
+		s, _ = high.Next(&backoff.Exponential{Base: -1}, verdict(backoff.ClassSlow), start, rand.New(highest))
+		require.InDelta(t, d*3/2-1, s.Wait, 1000)
+		d = min(d*12/10, 2*time.Minute)
 	}
+	require.Equal(t, 2*time.Minute, d)
+}
+
+// The least and the greatest draw of the wait after the slow verdict n of a row, from 0 on.
+func slowRange(p backoff.Policy, n int) (low, high time.Duration) {
+	for source, to := range map[rand.Source]*time.Duration{constant(0): &low, highest: &high} {
+		var o schedule.Outage
+		for range n + 1 {
+			s, _ := o.Next(p, verdict(backoff.ClassSlow), start, rand.New(source))
+			*to = s.Wait
+		}
+	}
+	return low, high
+}
+
+func TestThePolicyHasTheSlowWait(t *testing.T) {
+	const sec = time.Second
+	none := &backoff.Exponential{Base: -1}
+	own := backoff.WithSlow(none, backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2})
+	for name, p := range map[string]backoff.Policy{
+		"itself": own, "first": backoff.First(-1, own), "limit": backoff.Limit(own, 9, 0),
+		"limits on tries": schedule.WithTimeouts(own, schedule.Timeout{}, schedule.Timeout{}),
+		"all of them":     backoff.First(-1, backoff.Limit(schedule.WithTimeouts(own, schedule.Timeout{}, schedule.Timeout{}), 9, 0)),
+		"the outermost":   backoff.WithSlow(backoff.WithSlow(none, backoff.SlowWait{Min: sec}), backoff.SlowWait{Min: 2 * sec, Max: 8 * sec, Growth: 2}),
+	} {
+		for n, d := range []time.Duration{2 * sec, 4 * sec, 8 * sec, 8 * sec} {
+			low, high := slowRange(p, n)
+			require.Equal(t, d/2, low, name)
+			require.Equal(t, d*3/2-1, high, name)
+		}
+	}
+	for _, test := range []struct {
+		wait      backoff.SlowWait
+		n         int
+		low, high time.Duration
+	}{
+		{wait: backoff.SlowWait{Min: -1}, n: 50},
+		{wait: backoff.SlowWait{Growth: 0.5}, n: 50, low: 5 * sec, high: 15*sec - 1},
+		{wait: backoff.SlowWait{Min: time.Hour}, n: 50, low: time.Hour / 2, high: time.Hour*3/2 - 1},
+		{wait: backoff.SlowWait{Min: sec, Max: -1, Growth: 2}, n: 20, low: sec << 19, high: sec<<20 + sec<<19 - 1},
+		{wait: backoff.SlowWait{Min: 1, Growth: math.NaN()}, n: 500, low: time.Minute, high: 3*time.Minute - 1},
+	} {
+		low, high := slowRange(backoff.WithSlow(none, test.wait), test.n)
+		require.Equal(t, test.low, low, "%+v", test.wait)
+		require.Equal(t, test.high, high, "%+v", test.wait)
+	}
+	low, _ := slowRange(backoff.WithSlow(none, backoff.SlowWait{Min: 1, Max: -1, Growth: 9}), 1<<20)
+	require.Positive(t, low+backoff.MaxRetryAfter, "no overflow")
+}
+
+// Another verdict ends the row, but not a handshake that hangs (see the walk), and not a session.
+func TestAnotherVerdictEndsTheRowOfSlowOnes(t *testing.T) {
+	var o schedule.Outage
+	var got []time.Duration
+	slow, retry := backoff.ClassSlow, backoff.ClassRetry
+	for _, c := range []backoff.Class{slow, slow, retry, slow, backoff.ClassRefresh, backoff.ClassRefresh} {
+		o.Next(nil, verdict(c), start, rand.New(constant(0)))
+		got = append(got, o.History().MinWait)
+	}
+	const sec = time.Second
+	require.Equal(t, []time.Duration{5 * sec, 6 * sec, 0, 5 * sec, 0, 5 * sec}, got)
 }
 
 func TestSlowRaisesTheWaitOnly(t *testing.T) {
@@ -99,7 +164,7 @@ func TestSlowIsNotFedBackIntoThePolicy(t *testing.T) {
 
 func TestLimitSeesTheWaitThatSlowMeans(t *testing.T) {
 	var o schedule.Outage
-	_, ok := o.Next(backoff.Limit(nil, 0, 59*time.Second), verdict(backoff.ClassSlow), start, seeded())
+	_, ok := o.Next(backoff.Limit(nil, 0, 5*time.Second-1), verdict(backoff.ClassSlow), start, seeded())
 	require.False(t, ok)
 }
 
@@ -129,7 +194,7 @@ func TestTheWaitAfterARefreshIsShort(t *testing.T) {
 	require.Equal(t, backoff.ClassSlow, o.History().Verdict.Class)
 }
 
-// What may pass by itself costs minutes only from the second time in a row on.
+// What may pass by itself costs a slow wait only from the second time in a row on.
 func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 	lenient := backoff.Verdict{Class: backoff.ClassSlow, Lenient: true}
 	retry, slow := verdict(backoff.ClassRetry), verdict(backoff.ClassSlow)
@@ -146,7 +211,7 @@ func TestALenientSlowIsSlowTheSecondTimeInARow(t *testing.T) {
 		for _, v := range test.given {
 			s, _ := o.Next(nil, v, start, seeded())
 			got = append(got, o.History().Verdict.Class)
-			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= schedule.SlowMin)
+			require.Equal(t, o.History().Verdict.Class == backoff.ClassSlow, s.Wait >= 5*time.Second)
 		}
 		require.Equal(t, test.want, got)
 	}

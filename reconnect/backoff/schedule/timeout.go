@@ -50,6 +50,8 @@ func (p *timeouts) Start(r *rand.Rand) backoff.Step {
 	return p.limited(start(p.policy, r), backoff.History{})
 }
 
+func (p *timeouts) SlowWait() backoff.SlowWait { return slowWait(p.policy) }
+
 // limited returns s with the limits after a.
 func (p *timeouts) limited(s backoff.Step, a backoff.History) backoff.Step {
 	if p.connect.Base > 0 {
