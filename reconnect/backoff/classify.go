@@ -68,6 +68,30 @@ func Classify(err error) Verdict {
 	return v.Bounded()
 }
 
+// ClassifyRefusals is [Classify], but it knows the close codes by which servers refuse a login. Use it where
+// the server is one of these, because codes from 3000 on mean something else with each protocol:
+//
+//		reconnect.RunOptions{Classify: backoff.ClassifyRefusals}
+//
+//	  - 4401 (unauthorized, of graphql-ws): Refresh, so that one more dial with new credentials comes at once.
+//	  - 4403 (forbidden, of graphql-ws), 3500 to 3999 and 4500 to 4999 (of Centrifugo, after which a client
+//	    should not come back): Slow.
+//
+// A mark, such as of [Permanent], and an HTTP status still come first.
+func ClassifyRefusals(err error) Verdict {
+	v := Classify(err)
+	if statusOf(err) != 0 || errs.Find(err, func(interface{ Verdict() Verdict }) bool { return true }) {
+		return v
+	}
+	switch code := closeCodeOf(err); {
+	case code == 4401:
+		v.Class = ClassRefresh
+	case code == 4403, code >= 3500 && code <= 3999, code >= 4500 && code <= 4999:
+		v.Class = ClassSlow
+	}
+	return v
+}
+
 func verdictOf(err error) (v Verdict) {
 	if errs.Find(err, func(e interface{ Verdict() Verdict }) bool { v = e.Verdict(); return true }) {
 		return v

@@ -74,6 +74,24 @@ func TestClassOfCloseCode(t *testing.T) {
 	}
 }
 
+func TestClassOfACloseCodeThatRefuses(t *testing.T) {
+	for code := -1; code < 5100; code++ {
+		want := backoff.Classify(closed(code))
+		switch {
+		case code == 4401:
+			want = backoff.Verdict{Class: backoff.ClassRefresh}
+		case code == 4403, code >= 3500 && code < 4000, code >= 4500 && code < 5000:
+			want = backoff.Verdict{Class: backoff.ClassSlow}
+		}
+		require.Equal(t, want, backoff.ClassifyRefusals(fmt.Errorf("read: %w", closed(code))), "code %d", code)
+	}
+	for _, err := range []error{nil, errors.New("lost"), backoff.Permanent(closed(4403)), errors.Join(closed(4403), answered(503))} {
+		require.Equal(t, backoff.Classify(err), backoff.ClassifyRefusals(err), "%v", err)
+	}
+	told := backoff.ClassifyRefusals(backoff.RetryAfter(closed(4403), time.Minute))
+	require.Equal(t, backoff.Verdict{Class: backoff.ClassSlow, RetryAfter: time.Minute}, told)
+}
+
 // What fails on our own machine says nothing about the server.
 func TestErrorsOfOurOwnMachineAreLocal(t *testing.T) {
 	local := []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENETUNREACH}
