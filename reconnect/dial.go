@@ -55,6 +55,7 @@ func (d *dialing[C]) begin(a schedule.Action) {
 // dial begins the dial itself, in a goroutine of its own, because a handshake needs much stack.
 func (d *dialing[C]) dial(x *dial[C]) {
 	x.atGate, x.running, x.ended, x.start = false, nil, false, time.Now()
+	d.s.dials.Began(x.which, x.start)
 	limit := d.s.owner.limit(x.try)
 	x.timer = time.AfterFunc(limit, func() {
 		if x.reached.Load() == 0 {

@@ -315,6 +315,38 @@ func TestADialThatIsKeptHoldsNoPlaceAtTheGate(t *testing.T) {
 	})
 }
 
+// queueing is hanging, but a dial that finds the backlog full takes the place.
+type queueing struct{ hanging }
+
+func (q queueing) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
+	s, ok := q.hanging.Next(a, r)
+	s.SwapIfFull = true
+	return s, ok
+}
+
+// The time at a gate is none in which a dial connects, so that it says nothing about the backlog.
+func TestADialThatFindsTheBacklogFullTakesThePlaceOfTheKeptOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := withPolicy(queueing{})
+		o.Run.Gate, o.Run.Host = &gate{}, "h"
+		s.open(&o)
+		first := s.wantDial() // after 1 s at the gate
+		first.connected()
+		// The dial beside waits at the gate for as long, is connected at once, and has 10 s.
+		second := s.wantDial()
+		second.connected()
+		third := s.wantDial()
+		require.Equal(t, second.at+11*time.Second, third.at)
+		require.NoError(t, first.ctx.Err())
+		// The next needs a second to connect, and takes the place.
+		time.Sleep(time.Second)
+		third.connected()
+		require.Equal(t, third.at+12*time.Second, s.wantDial().at)
+		require.Error(t, first.ctx.Err())
+		require.NoError(t, third.ctx.Err())
+	})
+}
+
 // A Retry-After in the answer to a handshake that hung also holds the dial that waits at the
 // gate, whether the gate lets it in just then or not.
 func TestADialAtTheGateIsHeldByARetryAfter(t *testing.T) {

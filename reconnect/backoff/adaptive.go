@@ -24,14 +24,21 @@ import (
 //   - The first dial beside a kept handshake takes its place if it hangs as well, because a short hang
 //     may have swallowed every first handshake of a herd. This happens once per hang, and not if a dial
 //     was refused in this outage: then the server was restarted, and a queue is likelier than a hang.
+//   - A dial beside finds the backlog of the server full if it needs a second to connect, or if the one
+//     before it was not connected or was refused. If it hangs it takes the place of the kept one, unless that
+//     has found the backlog full as well: a backlog that has filled up since then shows that the server may
+//     be back, and that the kept place may be lost.
 //   - After a refusal or a 503 beside a handshake that hangs, d is HangShare times the age of the hang,
 //     within the other bounds of d.
 //
 // One kind of herd may take hours to come back: a server whose queue has no bound has lost every place in
 // a hang of 10 s or more, and needs more than about 20 s for all its clients. Its queue fills with
-// handshakes that their clients have given up. A bounded backlog cures that, and so does a gate for each
-// process with many connections. HangShare 1 does too, but a client that is alone is then away for
-// minutes after a hang of minutes.
+// handshakes that their clients have given up. A backlog cures that if it fills up within the time that the
+// server needs for all its clients: then they are back in at most 2.2 times that time. A longer one is as
+// none: after such a hang the herd takes 5 to 17 times as long as the server needs, and after a restart 3 to
+// 10 times, if the server needs minutes. If two such hangs follow each other, a backlog of more than 8 s
+// does not help. A gate for each process with many connections cures it. HangShare 1 does too, but a client
+// that is alone is then away for minutes after a hang of minutes.
 //
 // The zero value has the defaults. bench/DEFAULTS.md in the repository has the effect of each.
 type Adaptive struct {
@@ -65,10 +72,11 @@ func (p *Adaptive) Next(a History, r *rand.Rand) (Step, bool) {
 	q := p.withDefaults()
 	hang := max(q.Hang, span.Scaled(a.Hang, q.HangShare))
 	return Step{
-		Wait:      q.wait(&a, r),
-		Connect:   q.Connect,
-		Handshake: span.Uniform(r, hang-hang/6, hang),
-		Swap:      a.Hang > 0 && a.DialsBeside == 0 && !a.Refused,
+		Wait:       q.wait(&a, r),
+		Connect:    q.Connect,
+		Handshake:  span.Uniform(r, hang-hang/6, hang),
+		Swap:       a.Hang > 0 && a.DialsBeside == 0 && !a.Refused,
+		SwapIfFull: a.Hang > 0,
 	}, true
 }
 

@@ -76,6 +76,14 @@ func TestPromptKnowsWhenAHandshakeHangs(t *testing.T) {
 	}
 }
 
+func TestADialBesideThatFindsTheBacklogFullTakesThePlace(t *testing.T) {
+	for _, a := range []backoff.History{{}, {Hang: sec}, {Hang: time.Hour, DialsBeside: 9, Refused: true}} {
+		low, high := prompt(&backoff.Adaptive{}, a)
+		require.Equal(t, a.Hang > 0, low.SwapIfFull)
+		require.Equal(t, a.Hang > 0, high.SwapIfFull)
+	}
+}
+
 func TestTheFieldsOfAdaptive(t *testing.T) {
 	p := &backoff.Adaptive{
 		Spread: 4 * sec, Base: sec, Share: 1, Cap: 20 * sec, OverloadCap: 40 * sec, RetryAfterShare: 0.5,

@@ -42,10 +42,11 @@ var ErrGaveUp = errors.New("gave up")
 // Step is how long to wait, and the limits on the try after it. A zero limit means
 // [DefaultConnect] or [DefaultHandshake].
 type Step struct {
-	Wait      time.Duration // before the next try
-	Connect   time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
-	Handshake time.Duration // the limit on TLS and the protocol's upgrade; a schedule.Dials takes the handshake to hang then
-	Swap      bool          // if the handshake after this step hangs too, a schedule.Dials keeps it, and gives up the one that it has kept until then
+	Wait       time.Duration // before the next try
+	Connect    time.Duration // the limit on name resolution and TCP, and on the answer of a proxy
+	Handshake  time.Duration // the limit on TLS and the protocol's upgrade; a schedule.Dials takes the handshake to hang then
+	Swap       bool          // if the handshake after this step hangs too, a schedule.Dials keeps it, and gives up the one that it has kept until then
+	SwapIfFull bool          // the same, but only if a schedule.Dials says that the dial has found the backlog of its server full
 }
 
 // start returns the Step of p for the first dial of all, of which only the limits count. A

@@ -76,13 +76,13 @@ func (d *Dials) next(now time.Time) (a Action, again bool) {
 		}
 	}
 	if !d.due.IsZero() && !now.Before(d.due) {
-		return d.begin(), false
+		return d.begin(now), false
 	}
 	return Action{At: at}, false
 }
 
 // begin begins a dial.
-func (d *Dials) begin() Action {
+func (d *Dials) begin(now time.Time) Action {
 	which := 0
 	if d.kept == 0 {
 		which = 1
@@ -96,7 +96,7 @@ func (d *Dials) begin() Action {
 	if d.o.OneConnection {
 		limit = backoff.DefaultHandshake
 	}
-	d.dials[which] = dial{state: connecting, swap: d.step.Swap, limit: span.Positive(d.step.Handshake, limit)}
+	d.dials[which] = dial{state: connecting, swap: d.step.Swap, ifFull: d.step.SwapIfFull, since: now, limit: span.Positive(d.step.Handshake, limit)}
 	return a
 }
 

@@ -31,7 +31,7 @@ import (
 //		}
 //	}
 //
-// Report events of a dial by Connected, Failed, Answered and Withdrawn, and all others by Ended and Kick.
+// Report events of a dial by Began, Connected, Failed, Answered and Withdrawn, and all others by Ended and Kick.
 // After each of them call Next until it returns DoWait or DoStop.
 //
 // The rules of [Outage] hold, and these, for every policy. (A policy with a method Start(r *rand.Rand) Step
@@ -42,6 +42,9 @@ import (
 //   - A handshake that hangs is kept for up to [DialOptions.Keep], and the next dial begins beside it
 //     after the policy's wait. There are never three dials. Of two handshakes that hang one is given
 //     up, as [backoff.Step.Swap] says.
+//   - A dial beside has found the backlog full if it was not connected for a second, or if the one before it
+//     was not connected or was refused. [backoff.Step.SwapIfFull] is for such a dial, if the dial that is
+//     kept was connected, and has not found the backlog full as well.
 //   - With [DialOptions.OneConnection] a handshake that hangs is given up, and the next dial follows
 //     after the policy's wait.
 //   - Where the policy has no limit on the handshake, it hangs after 10 s, and is given up after
@@ -113,17 +116,23 @@ func (o *DialOptions) WithDefaults() *DialOptions {
 // same growing waits as a server that refuses them.
 const BriefSession = 2 * time.Second
 
+// lateAfter is the time to connect from which on a dial has found the backlog of its server full. A full
+// backlog drops the first SYN, and the second is sent after a second (RFC 6298).
+const lateAfter = time.Second
+
 // longSession is how long a session with [backoff.Verdict.NoCredit] must have been ready to end the outage
 // all the same. Without this rule a [backoff.Limit] would add up failures that are days apart.
 const longSession = time.Hour
 
 // dial is one of the two.
 type dial struct {
-	state dialState
-	swap  bool          // which was decided before it began
-	fresh bool          // it is kept, and the next call of Next returns DoKeep
-	since time.Time     // when its handshake began
-	limit time.Duration // how long that may last
+	state  dialState
+	swap   bool          // if it hangs, it takes the place of the one that is kept
+	ifFull bool          // it gets swap if it is late
+	fresh  bool          // it is kept, and the next call of Next returns DoKeep
+	late   bool          // it has found the backlog full
+	since  time.Time     // when it began to connect, and then when its handshake began
+	limit  time.Duration // how long that may last
 }
 
 // until returns when the handshake hangs or, if the dial is kept, when the handshake is given up.
@@ -177,6 +186,13 @@ func (d *Dials) Start(now time.Time) {
 	d.due = now.Add(d.step.Wait)
 }
 
+// Began reports that a dial begins only now, because it has waited at a gate.
+func (d *Dials) Began(which int, now time.Time) {
+	if d.search != nil {
+		d.dials[which].since = now
+	}
+}
+
 // Connected reports that the TCP connection of a dial exists, so that its handshake
 // begins. Before it the dial cannot hang.
 func (d *Dials) Connected(which int, now time.Time) {
@@ -184,14 +200,25 @@ func (d *Dials) Connected(which int, now time.Time) {
 		return
 	}
 	x := &d.dials[which]
+	x.late = now.Sub(x.since) >= lateAfter
 	x.state, x.since = shaking, now
-	if which == int(d.kept) {
+	if h := d.outage.hang; h != nil {
+		x.late = x.late || h.full
+		h.full = false
+	}
+	switch {
+	case which == int(d.kept):
 		x.limit = d.o.Keep
+	case x.ifFull && x.late && d.kept != none && d.dials[d.kept].state == shaking && !d.dials[d.kept].late:
+		x.swap = true
 	}
 }
 
 // Failed reports that a dial has failed.
 func (d *Dials) Failed(which int, v backoff.Verdict, now time.Time) {
+	if h := d.outage.hang; h != nil && (d.dials[which].state == connecting || v.Refused) {
+		h.full = true
+	}
 	d.dials[which].state = free
 	if which == int(d.kept) || d.o.OneConnection {
 		d.release()

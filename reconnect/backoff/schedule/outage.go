@@ -98,10 +98,11 @@ func (o *Outage) Next(p backoff.Policy, v backoff.Verdict, now time.Time, r *ran
 	o.waits++
 	o.drawn = min(max(s.Wait, 0), span.Longest)
 	return backoff.Step{
-		Wait:      max(o.drawn, o.last.MinWait),
-		Connect:   max(s.Connect, 0),
-		Handshake: max(s.Handshake, 0),
-		Swap:      s.Swap,
+		Wait:       max(o.drawn, o.last.MinWait),
+		Connect:    max(s.Connect, 0),
+		Handshake:  max(s.Handshake, 0),
+		Swap:       s.Swap,
+		SwapIfFull: s.SwapIfFull,
 	}, true
 }
 
@@ -168,5 +169,6 @@ func (o *Outage) Attempt(s backoff.Step) Attempt {
 // hang is what an [Outage] knows of the handshakes of a [Dials] that hang.
 type hang struct {
 	began  time.Time // when the first of them did
+	full   bool      // the last dial was not connected, or was refused
 	beside int       // dials that have begun beside the one that hangs
 }
