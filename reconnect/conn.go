@@ -58,9 +58,9 @@ type DialFunc func(ctx context.Context) (conn.Conn, error)
 func (f DialFunc) Dial(ctx context.Context) (conn.Conn, error) { return f(ctx) }
 
 // New starts to keep a connection open, and returns at once. The first dial begins without a wait.
-// [Conn.AwaitReady] waits for the first session; until then Write fails, unless [Options].WhenDown
-// lets it wait. The caller must call Close or Shutdown in the end. d must not be nil; o may be nil.
-// The error names the option that is wrong.
+// [Conn.AwaitReady] waits for the first session; until then Write fails, unless [Options].WhenDown lets it wait. The
+// caller must call Close or Shutdown in the end. d must not be nil; o may be nil. The error names the option that is
+// wrong. Functions in o may be called before New returns: a function that needs the Conn gets it from a [Layer].Start.
 func New(d Dialer, o *Options) (*Conn, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, errors.New("reconnect: New needs a Dialer")
@@ -201,7 +201,7 @@ type EndError struct {
 	Err error // the last error, whose verdict was ClassStop; or one that is [backoff.ErrGaveUp]
 }
 
-func (e *EndError) Error() string { return "closed: " + e.Err.Error() }
+func (e *EndError) Error() string { return "ended for good: " + e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *EndError) Unwrap() error { return e.Err }

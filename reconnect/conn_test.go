@@ -426,7 +426,7 @@ func TestACallbackThatDoesNotReturnEndsTheConn(t *testing.T) {
 				peer.Fail(errLost)
 				// The Conn has ended, and its error names the callback.
 				<-c.Done()
-				require.ErrorContains(t, c.Err(), "closed: "+name+": the function did not return")
+				require.ErrorContains(t, c.Err(), "ended for good: "+name+": the function did not return")
 				require.ErrorIs(t, c.Err(), net.ErrClosed)
 				// Nothing is left of the connection and of the queue.
 				require.True(t, peer.Closed())

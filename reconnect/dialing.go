@@ -100,7 +100,7 @@ func (d *dialing[C]) keep(x *dial[C], kicked bool) {
 
 // judge classifies why a dial has failed, or that it hangs.
 func (d *dialing[C]) judge(x *dial[C], err error) {
-	d.err = err
+	d.err, d.s.again = err, false
 	xsync.Guard(func() { d.s.verdict = d.s.owner.judge(err) },
 		func() { x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) })
 }
@@ -270,6 +270,7 @@ func (d *dialing[C]) pause() {
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
 		Name: d.s.hooks.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
+		again: d.s.again,
 	}
 	d.s.owner.waiting(d.wait, d.s.verdict.Class)
 	call(d.s.trace().WaitStart, d.wait)

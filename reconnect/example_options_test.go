@@ -44,7 +44,7 @@ func ExampleOptions_onMessage() {
 	// forget session 1
 	// session 2: snapshot
 	// forget session 2
-	// closed: no third session in this example
+	// ended for good: no third session in this example
 }
 
 // OnSession logs in on each new connection. A message that comes before the answer is part

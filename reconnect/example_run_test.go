@@ -54,7 +54,7 @@ func ExampleRunOptions_classify() {
 	<-c.Done()
 	fmt.Println(c.Err())
 	// Output:
-	// closed: read: closed by the peer: 4003 "banned"
+	// ended for good: read: closed by the peer: 4003 "banned"
 }
 
 // Log writes a line for each session and each wait.

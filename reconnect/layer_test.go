@@ -77,7 +77,7 @@ func TestALayerCanFailAnAttempt(t *testing.T) {
 		require.ErrorIs(t, c.Status().Err, bad)
 		s.wantDial().accept()
 		require.Equal(t, reconnect.StateReady, c.State())
-		require.Equal(t, []string{"b lost 1: open: no such topic", "b opens 2", "b ready 2"}, n.all())
+		require.Equal(t, []string{"b lost 1: OnSession: no such topic", "b opens 2", "b ready 2"}, n.all())
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strconv"
+	"time"
 
 	"github.com/redial-go/redial/reconnect/backoff"
 )
@@ -13,9 +15,10 @@ import (
 // levels are:
 //
 //   - Info: a session is ready or has ended, a handshake hangs, an ordinary wait, a wait for a
-//     login, the end that the program itself asked for.
+//     login, the end that the program itself asked for (by Close, Shutdown, or the context of Run).
 //   - Warn: an address that was advised and not followed, a wait until somebody mends something
-//     (a verdict of ClassSlow), any other end for good, a slow handler, an overdue function.
+//     (a verdict of ClassSlow), a wait after a session that was refused as one before it (the same error
+//     of OnSession or serve, or close code from 3000 on), any other end for good, a slow handler, an overdue function.
 //   - Debug: dials, probes and the gate.
 //
 // The wait in a line is all of the time until the next dial; retry_after is the part of it
@@ -65,7 +68,7 @@ func (log logger) waitStart(w WaitStart) {
 	if backoff.ReasonOf(w.Cause) == backoff.ReasonLogins {
 		msg = "waiting for a login"
 	}
-	if w.Verdict.Class >= backoff.ClassSlow {
+	if w.Verdict.Class >= backoff.ClassSlow || w.again {
 		level = slog.LevelWarn
 	}
 	if w.Verdict.RetryAfter > 0 {
@@ -78,7 +81,7 @@ func (log logger) waitStart(w WaitStart) {
 func (log logger) connDone(e ConnDone) {
 	level := slog.LevelInfo
 	_, byItself := errors.AsType[*EndError](e.Err) // which is net.ErrClosed too
-	if byItself || !errors.Is(e.Err, net.ErrClosed) && !errors.Is(e.Err, context.Canceled) {
+	if byItself || !e.asked && !errors.Is(e.Err, net.ErrClosed) && !errors.Is(e.Err, context.Canceled) {
 		level = slog.LevelWarn
 	}
 	log(level, "ended", e.Name, cause(e.Err))
@@ -99,4 +102,26 @@ func cause(err error) slog.Attr {
 		return slog.Attr{}
 	}
 	return slog.String("cause", err.Error())
+}
+
+// refusal is how the peer has refused the last session that it refused: a close code, or the text of an error. It is
+// empty if the peer has refused none. It belongs to the supervisor's goroutine. Log warns if a refusal comes again.
+type refusal string
+
+// note notes the error by which a session has ended, and reports whether the peer has refused the session as it did
+// the last one that it refused. answered says that the error is the answer to a login. ready is how long the session
+// was ready: after an hour the refusal before it is forgotten.
+func (r *refusal) note(err error, answered bool, ready time.Duration) (again bool) {
+	var closed interface{ CloseCode() int }
+	text := ""
+	switch {
+	case errors.As(err, &closed) && closed.CloseCode() >= 3000: // without the reason, which may differ each time
+		text = strconv.Itoa(closed.CloseCode())
+	case answered && err != errServed:
+		text = err.Error()
+	}
+	if again = text != "" && text == string(*r); text != "" || ready >= time.Hour {
+		*r = refusal(text)
+	}
+	return again
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/dialer"
 	"github.com/redial-go/redial/reconnect"
@@ -84,7 +86,7 @@ func TestLogSaysAllOfAWaitAndWarnsOfAnEndThatNobodyAskedFor(t *testing.T) {
 			`level=DEBUG msg=dialed try=1 took=0s cause=answered`,
 			`level=INFO msg="waiting to redial" try=2 wait=1m1s retry_after=1m0s verdict=overload cause=answered`,
 			`level=DEBUG msg=dialed try=2 took=0s cause=answered`,
-			`level=WARN msg=ended cause="closed: answered"`,
+			`level=WARN msg=ended cause="ended for good: answered"`,
 		}, lines(&b))
 	})
 }
@@ -115,6 +117,106 @@ func TestLogWarnsOfWhatIsSlowOrOverdue(t *testing.T) {
 		time.Sleep(time.Minute)
 		closeAndWait(c)
 		require.Contains(t, lines(&b), `level=WARN msg="nobody reads, and the inbox is full" what=reader since=30s`)
+	})
+}
+
+// levels returns the first letter of the level of each line about a wait.
+func levels(b *bytes.Buffer) (all string) {
+	for _, line := range lines(b) {
+		if strings.Contains(line, `msg="waiting to redial"`) {
+			all += line[len("level="):][:1]
+		}
+	}
+	return all
+}
+
+// A refusal that the policy retries is Info once, and Warn when it comes again.
+func TestLogWarnsOfTheSameRefusalAgain(t *testing.T) {
+	type end = any // a close code; an error of OnSession; a dial that fails; or how long a session is ready before it is lost
+	other := errors.New("another answer")
+	for _, test := range []struct {
+		want string
+		ends []end
+	}{
+		{"IW", []end{4401, 4401}},
+		{"IIIW", []end{4401, 4403, 4401, 4401}},
+		{"III", []end{1000, 1000, 1011}},
+		{"IWW", []end{errLost, errLost, errLost}},
+		{"II", []end{errLost, other}},
+		{"IIIW", []end{4401, io.EOF, time.Minute, 4401}}, // other failures between them
+		{"IIII", []end{4401, time.Hour, 4401, time.Second}},
+		{"IWIW", []end{4401, 4401, io.EOF, 4401}},
+	} {
+		inBubble(t, func(t *testing.T, s *scene) {
+			var b bytes.Buffer
+			o := withPolicy(every(time.Second))
+			o.Run.Trace = reconnect.Log(logger(&b))
+			next := make(chan error, 1)
+			o.OnSession = func(context.Context, *reconnect.Opening) error { return <-next }
+			c := s.open(&o)
+			for _, e := range test.ends {
+				switch e := e.(type) {
+				case int:
+					next <- nil
+					peer := s.wantDial().accept()
+					synctest.Wait()
+					peer.Fail(&conn.CloseError{Code: e, Reason: fmt.Sprint("at ", s.now())})
+				case time.Duration:
+					next <- nil
+					peer := s.wantDial().accept()
+					time.Sleep(e)
+					peer.Fail(errLost)
+				case error:
+					if e == io.EOF {
+						s.wantDial().refuse(e)
+						continue
+					}
+					next <- e
+					s.wantDial().accept()
+				}
+				synctest.Wait()
+			}
+			synctest.Wait()
+			closeAndWait(c)
+			require.Equal(t, test.want, levels(&b), "%v", test.ends)
+		})
+	}
+}
+
+// The end of the context that the program gave to Run is its own wish.
+func TestLogDoesNotWarnOfTheEndOfTheCallersContext(t *testing.T) {
+	for name, ended := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		},
+		"cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, time.Second, errors.New("the shift is over"))
+		},
+		"cancelled": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var b bytes.Buffer
+			ctx, cancel := ended(t.Context())
+			defer cancel()
+			dial := func(context.Context) (net.Conn, error) { return nil, errLost }
+			serve := func(context.Context, net.Conn, *reconnect.Session) error { return nil }
+			err := reconnect.Run(ctx, dial, serve, &reconnect.RunOptions{Policy: every(time.Hour), Trace: reconnect.Log(logger(&b))})
+			require.ErrorIs(t, err, context.Cause(ctx))
+			all := lines(&b)
+			require.Contains(t, all[len(all)-1], "level=INFO msg=ended", name)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // an error like that of a context, which the context has not caused
+		var b bytes.Buffer
+		dial := func(context.Context) (net.Conn, error) { return nil, backoff.Permanent(context.DeadlineExceeded) }
+		serve := func(context.Context, net.Conn, *reconnect.Session) error { return nil }
+		require.Error(t, reconnect.Run(t.Context(), dial, serve, &reconnect.RunOptions{Trace: reconnect.Log(logger(&b))}))
+		all := lines(&b)
+		require.Contains(t, all[len(all)-1], "level=WARN msg=ended")
 	})
 }
 

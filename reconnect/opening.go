@@ -180,13 +180,13 @@ func (k *keeper) open(l *served, s *Session, side side) error {
 	}
 	switch {
 	case !call.Returned():
-		err = fmt.Errorf("OnSession: %w", xsync.ErrNotReturned)
+		err = xsync.ErrNotReturned
 	case err == nil && l.Lost():
 		err = l.Cause(nil)
 	case err == nil:
 		return nil
 	}
-	return fmt.Errorf("open: %w", err)
+	return fmt.Errorf("OnSession: %w", err)
 }
 
 // openContext returns the context of OnSession, which ends with l, and after limit if that is

@@ -182,7 +182,7 @@ func TestOnSessionHasALimit(t *testing.T) {
 		s.wantDial().accept()
 		require.Equal(t, 31*time.Second, s.wantDial().at)
 		require.ErrorIs(t, c.Status().Err, context.DeadlineExceeded)
-		require.EqualError(t, c.Status().Err, "open: not ready within 30s")
+		require.EqualError(t, c.Status().Err, "OnSession: not ready within 30s")
 		require.Equal(t, backoff.ClassOverload, verdict.Class)
 	})
 }

@@ -15,11 +15,13 @@ import (
 // Options are the options of [New]. A nil *Options is fine: then [Conn.Read] or [Conn.Messages]
 // returns the messages, there is no login, and Write fails at once while no session is ready.
 type Options struct {
-	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the answer. An
-	// error means that the attempt has failed. OnSession has sole use of the connection. It runs in
-	// a goroutine of its own, which the supervisor waits for. Its context ends after OpenTimeout,
-	// and with the connection; when the context ends the connection is cut. Default: a connection
-	// is ready at once.
+	// OnSession makes a new connection ready: it logs in, subscribes, and waits for the answer, by Opening.Read
+	// or call.Client.Ask (Client.Do would return an error). After an error of OnSession the next attempt follows
+	// as the policy says. So mark the error of a login that was refused: by [backoff.Slow] if a person has to
+	// act, by [backoff.Refresh] if a new token helps, by [backoff.Permanent] if nothing helps. If a close code
+	// says the refusal, see [backoff.ClassifyRefusals]. OnSession has sole use of the connection, and a goroutine
+	// of its own, which the supervisor waits for. Its context ends after OpenTimeout, and with the connection;
+	// when the context ends the connection is cut. Default: a connection is ready at once.
 	OnSession func(ctx context.Context, o *Opening) error
 
 	// OpenTimeout is the limit on OnSession. Default: 30 s. Negative: none.

@@ -53,7 +53,7 @@ func Run[C io.Closer](ctx context.Context, dial func(context.Context) (C, error)
 	hooks.Store(opts.Trace)
 	f := &functions[C]{dialer: dial, server: serve, kicks: opts.Kick, o: opts}
 	err = newSupervisor(opts, opts.dials, f, hooks).run(ctx)
-	call(opts.Trace.ConnDone, ConnDone{Name: opts.Name, Err: err})
+	call(opts.Trace.ConnDone, ConnDone{Name: opts.Name, Err: err, asked: ctx.Err() != nil && errors.Is(err, context.Cause(ctx))})
 	return err
 }
 
@@ -98,10 +98,12 @@ type supervisor[C io.Closer] struct {
 	dials   schedule.Dials
 	cause   error           // why the last session ended; nil before the first
 	verdict backoff.Verdict // on the last dial or session
-	down    link.Instant    // when the last ready session was lost, or the start
+	refusal refusal
+	again   bool         // the last session was refused as one before it: see refusal.note
+	over    atomic.Bool  // set before served is sent
+	down    link.Instant // when the last ready session was lost, or the start
 
 	served xsync.Signal // sent to cut when serve has returned
-	over   atomic.Bool  // set before served is sent
 	cuts   sync.WaitGroup
 }
 
@@ -171,6 +173,7 @@ func (s *supervisor[C]) sessionEnded(ctx context.Context, c C, session *Session,
 		end.Ready = up
 		s.dials.Use(s.o.dials)
 	}
+	s.again = s.refusal.note(err, !wasReady && opened.Class == backoff.ClassOK, up)
 	at, v := time.Now(), s.verdict
 	v.NoCredit = v.NoCredit || end.Reason == backoff.ReasonProtocol
 	end.Stable = s.dials.Ended(v, up, at)

@@ -3,7 +3,6 @@ package reconnect
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -213,7 +212,7 @@ func (s *state) refusal() error {
 	err := fmt.Errorf("%w (%v)", ErrNotReady, status.State)
 	switch {
 	case status.State == StateClosed:
-		return net.ErrClosed
+		return outbox.Ended(status.Err)
 	case status.Err != nil:
 		return outbox.Because(err, status.Err)
 	}
@@ -236,12 +235,13 @@ func (c *Conn) Await(ctx context.Context, s State) error {
 
 // AwaitReady is Await for StateReady, for a program that should fail at its start if it cannot connect.
 // If somebody has to mend something first it does not wait: it returns an [*AwaitError] if the verdict
-// on the last dial or session is ClassSlow, because the server answered 401 or 404 for instance. ctx
-// bounds the wait for a server that is only away. The Conn goes on redialing until Close.
+// on the last dial or session is ClassSlow, because the server answered 401 or 404 for instance. But AwaitReady
+// goes on waiting if the name of the host does not exist, because a server that is started at the same time may
+// get its name later. ctx bounds the wait for a server that is only away. The Conn goes on redialing until Close.
 func (c *Conn) AwaitReady(ctx context.Context) error {
 	return c.state.await(ctx, StateReady, func(s Status) error {
-		if s.Verdict >= backoff.ClassSlow {
-			return &AwaitError{Want: StateReady, Status: s}
+		if !c.life.Closed.Load() && s.Verdict >= backoff.ClassSlow && backoff.ReasonOf(s.Err) != backoff.ReasonDNS {
+			return &AwaitError{Want: StateReady, Status: s, left: untilDial(s)}
 		}
 		return nil
 	})
@@ -272,7 +272,8 @@ func (s *state) await(ctx context.Context, want State, hopeless func(Status) err
 		case <-changed:
 		case <-lost:
 		case <-ctx.Done():
-			return &AwaitError{Want: want, Status: s.now(), Cause: context.Cause(ctx)}
+			status = s.now()
+			return &AwaitError{Want: want, Status: status, Cause: context.Cause(ctx), left: untilDial(status)}
 		}
 		changed, lost = nil, nil
 	}
@@ -283,12 +284,25 @@ type AwaitError struct {
 	Want   State  // the state that was awaited
 	Status Status // the status when the wait ended
 	Cause  error  // the cause of the context; nil: it has not ended, but somebody has to mend something
+
+	left time.Duration // until the next dial, or the next probe of the gate; negative: that is not known, or over
+}
+
+// untilDial returns the left of an AwaitError.
+func untilDial(s Status) time.Duration {
+	if s.Outlook != nil {
+		return time.Until(s.Outlook.Next)
+	}
+	return time.Until(s.Next)
 }
 
 func (e *AwaitError) Error() string {
 	text := fmt.Sprintf("not %v but %v", e.Want, e.Status.State)
 	if e.Status.AtGate {
-		text += " (at the gate)"
+		text += " at the gate"
+	}
+	if e.left > 0 {
+		text += fmt.Sprintf(" (the next dial begins in %v)", e.left.Round(time.Second/10))
 	}
 	for _, err := range e.Unwrap() {
 		text += ": " + err.Error()

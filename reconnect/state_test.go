@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 )
 
 // Promise 12.
@@ -199,10 +200,23 @@ func TestAwaitSaysWhatIsInTheWay(t *testing.T) {
 		err := c.Await(ctx, reconnect.StateReady)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errLost)
-		require.EqualError(t, err, "not ready but waiting: context deadline exceeded: lost")
+		require.EqualError(t, err, "not ready but waiting (the next dial begins in 59m59s): context deadline exceeded: lost")
 		var await *reconnect.AwaitError
 		require.ErrorAs(t, err, &await)
 		require.Equal(t, reconnect.StateWaiting, await.Status.State)
+	})
+}
+
+// After Close no dial comes, so AwaitReady must not say when the next one begins.
+func TestAwaitReadyAfterCloseSaysThatTheConnIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		s.wantDial().refuse(answered(404))
+		s.wantDial().refuse(answered(404))
+		synctest.Wait()
+		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
+		c.Close()
+		require.ErrorIs(t, c.AwaitReady(t.Context()), net.ErrClosed)
 	})
 }
 
@@ -219,10 +233,23 @@ func TestAwaitReadyFailsAtOnceWhereSomebodyMustMendSomething(t *testing.T) {
 			err := <-awaited
 			require.ErrorIs(t, err, answered(code))
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, fmt.Sprintf("not ready but waiting (the next dial begins in %v): answered", time.Until(c.Status().Next).Round(100*time.Millisecond)))
 			s.wantDial().accept()
 			require.NoError(t, c.AwaitReady(t.Context()), "the Conn has gone on")
 		})
 	}
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.open(nil)
+		awaited := make(chan error, 1)
+		go func() { awaited <- c.AwaitReady(t.Context()) }()
+		for range 3 { // the name of a server that is started at the same time
+			s.wantDial().refuse(&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true})
+			require.Empty(t, awaited)
+		}
+		require.Equal(t, backoff.ClassSlow, c.Status().Verdict)
+		s.wantDial().accept()
+		require.NoError(t, <-awaited)
+	})
 	inBubble(t, func(t *testing.T, s *scene) {
 		c := s.open(nil)
 		s.wantDial().refuse(answered(410))

@@ -153,7 +153,7 @@ type GateDone struct {
 	Name string        // RunOptions.Name
 	Host string        // RunOptions.Host
 	Took time.Duration // how long the wait was
-	Err  error         // nil: a dial follows
+	Err  error         // nil: a dial follows, or no login is left for it
 }
 
 // DialStart is the event of [Trace.DialStart].
@@ -218,6 +218,8 @@ type WaitStart struct {
 	Cause   error           // why the last dial failed or the last session ended; a *budget.LoginError: the wait is for a login; nil: the wait is RunOptions.StartSpread
 	Verdict backoff.Verdict // the verdict on Cause, after the rules of schedule.Outage.Next
 	Drawn   time.Duration   // the policy's part, and the rest of a longer wait that an earlier answer asked for, or that is for a login
+
+	again bool // the last session was refused as one before it: see refusal
 }
 
 // WaitDone is the event of [Trace.WaitDone].
@@ -232,6 +234,8 @@ type WaitDone struct {
 type ConnDone struct {
 	Name string // RunOptions.Name
 	Err  error  // what Run or Conn.Err returns
+
+	asked bool // the context that Run was given has ended, and Err is its cause
 }
 
 // ProbeStart is the event of [Trace.ProbeStart].

@@ -100,6 +100,11 @@ func Because(err, cause error) error {
 	return &behind{error: err, text: err.Error() + ": " + cause.Error(), cause: cause}
 }
 
+// Ended returns net.ErrClosed, with the text of cause, which is why the Conn has ended, and cause behind it.
+func Ended(cause error) error {
+	return &behind{error: net.ErrClosed, text: cause.Error(), cause: cause}
+}
+
 // behind is an error with a cause behind it. In the cause errors.Is does not find the end of
 // a context or of a connection.
 type behind struct {

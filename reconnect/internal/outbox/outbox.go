@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -102,7 +103,7 @@ func (q *Outbox) Accept(o *Outgoing) error {
 	}
 	switch {
 	case q.ending():
-		return net.ErrClosed
+		return q.closedBy()
 	case q.o.Down != Keep && !q.ready() && !q.life.Bridging.Load():
 		return q.o.Refusal()
 	case q.hasEnded(o.Session) || o.Session > q.life.Counts.Sessions.Load():
@@ -147,7 +148,7 @@ func (q *Outbox) Join(m conn.Message, session uint64) (Waiting, *link.Link, erro
 	defer q.unlock()
 	switch {
 	case q.ending():
-		return Waiting{}, nil, net.ErrClosed
+		return Waiting{}, nil, q.closedBy()
 	case failFast && !q.ready() && !q.life.Bridging.Load():
 		return Waiting{}, nil, q.o.Refusal()
 	case q.hasEnded(session):
@@ -219,6 +220,16 @@ func (q *Outbox) Withdraw(w Waiting) bool {
 	return true
 }
 
+// closedBy returns a net.ErrClosed that says why the Conn has ended, if it has done so by itself.
+func (q *Outbox) closedBy() error {
+	if q.o.Refusal != nil {
+		if err := q.o.Refusal(); errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return net.ErrClosed
+}
+
 // Leave drops the messages of Writes that wait, and wakes each SendWait, which is refused now.
 // Shutdown calls it.
 func (q *Outbox) Leave() {
@@ -271,7 +282,7 @@ func (q *Outbox) Close() {
 	q.mu.Lock()
 	defer q.unlock()
 	for e := range q.queue.All() {
-		q.drop(e, net.ErrClosed)
+		q.drop(e, q.closedBy())
 	}
 }
 
