@@ -11,7 +11,9 @@ import (
 // nothing to do with it.
 type LoginError struct {
 	Next time.Time // when the next login may be made
-	Err  error     // what is behind it: a damaged record, a store that failed, or why the last session ended; nil: nothing
+	Err  error     // the reason: a damaged record, a store that failed, or why the last session ended; nil: none is known
+
+	now func() time.Time // the clock of Next; nil: time.Now
 }
 
 func (e *LoginError) Error() string {
@@ -33,9 +35,13 @@ func (e *LoginError) Verdict() backoff.Verdict {
 	return backoff.Verdict{Class: backoff.ClassRetry, Local: true}
 }
 
-// RetryAfter returns how long it is until Next, so that the next try waits for it, and whether that is still
-// to come.
+// RetryAfter returns how long it is until Next, on the clock of LoginsOptions.Now, and whether Next is still to
+// come. The next try waits so long.
 func (e *LoginError) RetryAfter() (time.Duration, bool) {
-	wait := time.Until(e.Next)
+	now := time.Now
+	if e.now != nil {
+		now = e.now
+	}
+	wait := e.Next.Sub(now())
 	return wait, wait > 0
 }

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// Logins is a budget of logins: at most so many in any interval, such as 900 in 24 h for a server that
-// resets the token of a client after 1,000. A [Gate] bounds the dials of a second; Logins bounds what a
-// connection that is lost again and again costs in a day. Each limit is a [Window], so the hints of Window
-// about delays on the way hold: choose N below the server's number.
+// Logins is a budget of logins: at most N in any interval, such as 900 in 24 h for a server that resets the
+// token of a client after 1,000. A [Gate] bounds the dials of a second; Logins bounds what a
+// connection that is lost again and again costs in a day. Each limit is a [Window]: choose N below the
+// server's number, because of the delays that Window describes.
 //
 // One Logins is shared by the connections of one account: reconnect.RunOptions takes it. A connection
 // waits before its dial while no login is left, and takes a login just before the first message that it
-// writes. Two connections may dial for the last login; one of them gets a [*LoginError] from its write, and
-// waits again. A program that logs in by its dial, such as with a token in a header, calls [Logins.Take]
-// in its dial function.
+// writes. From the dial until then it has a login reserved, so that no two connections of a process dial for the
+// last one: see [Logins.Reserve]. A program that logs in by its dial, such as with a token in a header, calls
+// [Logins.Take] in its dial function.
 //
 // With a [LoginStore] the logins of a process count for the next process. A login is stored before Take
 // returns, so a process that is killed has never made a login that the next one does not know. The times
 // in the store are of the wall clock; within a process a clock that is set does no harm. If the clock was
 // set back between two processes, a login whose time is still to come counts as made at the start of the
 // second process: it holds others back for one interval at most. A clock that was set forward between two
-// processes makes logins look older than they are, which nothing here can see.
+// processes makes logins look older than they are, which nothing here can see. The store keeps the logins that
+// the Windows of a process need: if the next process has a larger N or Per, older logins are not known to it.
 //
 // A Logins is safe for concurrent use, starts no goroutine and needs no closing.
 type Logins struct {
@@ -35,11 +36,12 @@ type Logins struct {
 	most int           // the largest number of the windows
 	turn chan struct{} // held by the goroutine that takes a login, also while it stores the login
 
-	mu      sync.Mutex  // guards what follows
-	windows []Window    // each knows all logins
-	taken   []time.Time // the logins that the store needs, the oldest first
-	damage  error       // that of the record, until the logins that stand for the lost ones are over
-	mended  time.Time   // when that is
+	mu       sync.Mutex    // guards what follows
+	taken    []time.Time   // the logins that count for a window, the oldest first
+	reserved int           // how many connections dial for a login that they have not taken yet
+	freed    chan struct{} // closed when a reservation ends; nil: nobody waits for that
+	damage   error         // that of the record, until the logins that stand for the lost ones are over
+	mended   time.Time     // when that is
 }
 
 // LoginsOptions are the options of [NewLogins].
@@ -57,7 +59,7 @@ type LoginsOptions struct {
 	// next dial. Default: a connection waits before the dial while no login is left.
 	Resumes bool
 
-	// Now is the clock. Default: time.Now.
+	// Now is the clock. It must not call the Logins. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -71,7 +73,8 @@ type LoginStore interface {
 
 	// Save replaces the record. When it has returned nil the record must survive a crash of the
 	// process and of the machine. A crash during Save must leave the old record or the new one. Save
-	// may keep times, which does not change.
+	// may keep times, which does not change. Save gets no context: nobody could know which record a Save that was
+	// given up has left. A store that may hang limits its Save by itself.
 	Save(times []time.Time) error
 }
 
@@ -83,10 +86,12 @@ var ErrDamaged = errors.New("the record of logins is damaged")
 // now, beside the logins that can be verified. Until these are over [Logins.Damage], and each [LoginError],
 // say what is damaged.
 func NewLogins(o *LoginsOptions) (*Logins, error) {
-	if o == nil || len(o.Windows) == 0 {
+	switch {
+	case o == nil || len(o.Windows) == 0:
 		return nil, errors.New("budget: option Windows of Logins is empty")
 	}
 	l := &Logins{o: *o, turn: make(chan struct{}, 1)}
+	l.o.Windows = nil
 	if l.o.Now == nil {
 		l.o.Now = time.Now
 	}
@@ -98,7 +103,7 @@ func NewLogins(o *LoginsOptions) (*Logins, error) {
 		if w.N == 0 {
 			return nil, fmt.Errorf("budget: option Windows[%d] of Logins has no N", i)
 		}
-		l.windows = append(l.windows, w)
+		l.o.Windows = append(l.o.Windows, w)
 		l.per, l.most = max(l.per, w.Per), max(l.most, w.N)
 	}
 	if l.o.Store == nil {
@@ -122,14 +127,12 @@ func (l *Logins) load() error {
 		times[i] = now.Add(-max(age, 0)) // on the clock of this process
 	}
 	if damaged {
-		shortest := slices.MinFunc(l.windows, func(a, b Window) int { return cmp.Compare(a.Per, b.Per) })
+		shortest := slices.MinFunc(l.o.Windows, func(a, b Window) int { return cmp.Compare(a.Per, b.Per) })
 		times = append(times, slices.Repeat([]time.Time{now}, shortest.N)...)
 		l.damage, l.mended = err, now.Add(shortest.Per)
 	}
 	slices.SortStableFunc(times, time.Time.Compare)
-	for _, at := range l.recent(times, now) {
-		l.note(at)
-	}
+	l.taken = l.recent(times, now)
 	if changed {
 		if err := l.o.Store.Save(slices.Clone(l.taken)); err != nil {
 			return fmt.Errorf("budget: save the record of logins: %w", err)
@@ -140,29 +143,26 @@ func (l *Logins) load() error {
 
 // recent returns the times that still count for a window.
 func (l *Logins) recent(times []time.Time, now time.Time) []time.Time {
-	first, _ := slices.BinarySearchFunc(times, now.Add(-l.per), func(at, from time.Time) int { // which is over
+	times = within(times, l.per, now)
+	return times[max(0, len(times)-l.most):]
+}
+
+// within returns those of the times that lie in the interval of length per that ends now.
+func within(times []time.Time, per time.Duration, now time.Time) []time.Time {
+	first, _ := slices.BinarySearchFunc(times, now.Add(-per), func(at, from time.Time) int { // at which one is over
 		if at.After(from) {
 			return 1
 		}
 		return -1
 	})
-	return times[max(first, len(times)-l.most):]
-}
-
-// note counts a login. The caller holds mu, or nobody else knows l yet.
-func (l *Logins) note(at time.Time) {
-	for i := range l.windows {
-		l.windows[i].Take(at)
-	}
-	if l.o.Store != nil {
-		l.taken = append(l.recent(l.taken, at), at)
-	}
+	return times[first:]
 }
 
 // Take takes a login, which the caller makes next. It waits only for other calls and for the store. It
 // returns a [*LoginError] if no login is left, or if the store fails; then the caller must not log in. When ctx
-// ends before it is this call's turn, Take returns the cause of ctx. A login cannot be given back,
-// because the server may have counted it.
+// ends before it is this call's turn, Take returns the cause of ctx. Take may take a reserved login. If ctx
+// is the context of a dial, or made from it, Take ends the reservation of that dial. A login cannot be given back, because the server may have
+// counted it.
 func (l *Logins) Take(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -177,20 +177,28 @@ func (l *Logins) Take(ctx context.Context) error {
 	}
 	if l.o.Store != nil {
 		if err := l.o.Store.Save(record); err != nil {
-			return &LoginError{Next: now, Err: fmt.Errorf("save the record of logins: %w", err)}
+			return &LoginError{Next: now, Err: fmt.Errorf("save the record of logins: %w", err), now: l.o.Now}
 		}
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.note(now)
+	l.taken = append(l.recent(l.taken, now), now)
+	l.mu.Unlock()
+	l.endReservation(ctx)
 	return nil
+}
+
+// endReservation ends the reservation of the dial that ctx belongs to: its value for l is the function that does so.
+func (l *Logins) endReservation(ctx context.Context) {
+	if release, ok := ctx.Value(l).(func()); ok {
+		release()
+	}
 }
 
 // admit returns the record with a login now, or an error if there may be none.
 func (l *Logins) admit(now time.Time) ([]time.Time, *LoginError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if short := l.short(now); short != nil {
+	if short := l.short(l.taken, 1, now); short != nil {
 		return nil, short
 	}
 	if l.o.Store == nil {
@@ -199,29 +207,51 @@ func (l *Logins) admit(now time.Time) ([]time.Time, *LoginError) {
 	return append(slices.Clone(l.recent(l.taken, now)), now), nil
 }
 
-// short returns the error if no login may be made now, else nil. The caller holds mu.
-func (l *Logins) short(now time.Time) *LoginError {
+// known returns the logins that are known, or an error while they cannot be counted. The caller holds mu.
+func (l *Logins) known() ([]time.Time, *LoginError) {
+	return l.taken, nil
+}
+
+// short returns the error if n logins may not be made now, else nil. The caller holds mu.
+func (l *Logins) short(taken []time.Time, n int, now time.Time) *LoginError {
 	next := now
-	for i := range l.windows {
-		if at := l.windows[i].At(now); at.After(next) {
+	for i := range l.o.Windows {
+		if at := l.o.Windows[i].fits(taken, n, now); at.After(next) {
 			next = at
 		}
 	}
 	if !next.After(now) {
 		return nil
 	}
-	return &LoginError{Next: next, Err: l.damaged(now)}
+	return &LoginError{Next: next, Err: l.damaged(now), now: l.o.Now}
 }
 
-// Free returns how many logins may be made now.
+// fits returns when n events more may happen, after those in taken: now, or when enough of them have left the window. If
+// some of the n themselves would have to leave it, the result is a time at which they may have.
+func (w *Window) fits(taken []time.Time, n int, now time.Time) time.Time {
+	over := len(taken) + n - w.N // so many of taken must have left
+	switch {
+	case over <= 0:
+		return now
+	case over > len(taken):
+		return now.Add(w.Per)
+	}
+	return taken[over-1].Add(w.Per)
+}
+
+// Free returns how many logins may be made now, those included that are reserved.
 func (l *Logins) Free() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, free := l.o.Now(), l.most
-	for i := range l.windows {
-		free = min(free, l.windows[i].Free(now))
+	taken, away := l.known()
+	if away != nil {
+		return 0
 	}
-	return free
+	now, free := l.o.Now(), l.most
+	for _, w := range l.o.Windows {
+		free = min(free, w.N-len(within(taken, w.Per, now)))
+	}
+	return max(0, free)
 }
 
 // Damage returns the error of a record that was damaged, until the logins that stand for the lost ones are
@@ -238,24 +268,4 @@ func (l *Logins) damaged(now time.Time) error {
 		return l.damage
 	}
 	return nil
-}
-
-// BeforeDial returns nil if a connection may dial now, or when it may log in. The supervisor of package
-// reconnect asks it. cause is why the last session of the connection ended, or its last dial failed. It becomes
-// Err if nothing else is there. BeforeDial of a nil Logins returns nil.
-func (l *Logins) BeforeDial(cause error) *LoginError {
-	if l == nil {
-		return nil
-	}
-	_, refused := errors.AsType[*LoginError](cause)
-	if l.o.Resumes && !refused {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	short := l.short(l.o.Now())
-	if short != nil && short.Err == nil && !refused {
-		short.Err = cause
-	}
-	return short
 }

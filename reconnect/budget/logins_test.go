@@ -91,6 +91,76 @@ func TestALoginErrorJudgesItself(t *testing.T) {
 	})
 }
 
+// A simulator sets the clock. The error that a Logins returns goes by it.
+func TestTheWaitForALoginGoesByTheClockOfItsLogins(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := &memory{}
+	l, err := budget.NewLogins(&budget.LoginsOptions{
+		Windows: []budget.Window{{N: 1, Per: time.Minute}}, Store: store, Now: func() time.Time { return now },
+	})
+	require.NoError(t, err)
+	require.NoError(t, l.Take(t.Context()))
+	now = now.Add(20 * time.Second)
+	for _, err := range []error{l.Take(t.Context()), l.BeforeDial(errBreak)} {
+		require.Equal(t, 40*time.Second, backoff.Classify(err).RetryAfter)
+	}
+	now, store.broken = now.Add(time.Hour), errBreak
+	require.Zero(t, backoff.Classify(l.Take(t.Context())).RetryAfter)
+}
+
+func TestAReservedLoginIsNotLeftForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLogins(t, nil, budget.Window{N: 2, Per: time.Minute}, budget.Window{N: 3, Per: time.Hour})
+		require.NoError(t, l.Take(t.Context()))
+		time.Sleep(10 * time.Second)
+		first, short, _ := l.Reserve(nil)
+		require.Nil(t, short)
+		require.Equal(t, 1, l.Free(), "it is not made")
+		require.Equal(t, 50*time.Second, time.Until(l.BeforeDial(nil).Next), "then the login of before is over")
+		_, short, ended := l.Reserve(errBreak)
+		require.Equal(t, 50*time.Second, time.Until(short.Next))
+		require.ErrorIs(t, short, errBreak)
+		requireOpen(t, ended)
+		require.NoError(t, l.Take(t.Context()), "a reservation is for dials, and not for Take")
+		first()
+		<-ended
+		first()
+		require.Zero(t, l.Free())
+		time.Sleep(50 * time.Second)
+		for range 2 { // the second call of first has freed nothing
+			_, short, ended = l.Reserve(nil)
+		}
+		require.Equal(t, time.Hour-time.Minute, time.Until(short.Next), "two of the hour are made, and one is reserved")
+		requireOpen(t, ended)
+	})
+}
+
+// If all logins are reserved the next one is free when the first of these is over, at the latest.
+func TestWhenAllLoginsAreReservedTheWaitIsAnInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLogins(t, nil, budget.Window{N: 1, Per: time.Minute})
+		release, short, _ := l.Reserve(nil)
+		require.Nil(t, short)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, time.Minute, time.Until(l.BeforeDial(nil).Next))
+		release()
+		require.Nil(t, l.BeforeDial(nil))
+		var none *budget.Logins
+		release, short, _ = none.Reserve(nil)
+		require.Nil(t, short)
+		release()
+	})
+}
+
+func requireOpen(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+		require.Fail(t, "it is closed")
+	default:
+	}
+}
+
 func TestALoginIsStoredBeforeItMayBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &memory{}

@@ -1,0 +1,68 @@
+package budget
+
+import (
+	"errors"
+	"sync"
+)
+
+// BeforeDial returns nil if a connection may dial now, or an error that says when it may log in. cause is why the last
+// session of the connection ended, or its last dial failed. The cause becomes Err of the error, unless there is another
+// Err. BeforeDial of a nil Logins returns nil.
+func (l *Logins) BeforeDial(cause error) *LoginError {
+	short, _, _ := l.ask(cause, false)
+	return short
+}
+
+// Reserve is BeforeDial for a connection that dials at once. It reserves a login, so that other connections of the
+// process do not dial for it. The supervisor of package reconnect calls Reserve. The caller must call release when it
+// has taken the login, or will not take one. A second call of release does nothing.
+//
+// If all logins that are left are reserved, or none is left, short says when there will be one, even if all reserved
+// logins are taken; ended is closed when the next reservation ends.
+func (l *Logins) Reserve(cause error) (release func(), short *LoginError, ended <-chan struct{}) {
+	short, reserved, ended := l.ask(cause, true)
+	release = func() {}
+	if reserved {
+		release = sync.OnceFunc(l.release)
+	}
+	return release, short, ended
+}
+
+// ask is BeforeDial and Reserve.
+func (l *Logins) ask(cause error, reserve bool) (short *LoginError, reserved bool, ended <-chan struct{}) {
+	if l == nil {
+		return nil, false, nil
+	}
+	_, refused := errors.AsType[*LoginError](cause)
+	if l.o.Resumes && !refused {
+		return nil, false, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken, short := l.known() // under the lock that guards reserved, too
+	if short == nil {
+		short = l.short(taken, l.reserved+1, l.o.Now())
+	}
+	switch {
+	case !reserve:
+	case short == nil:
+		l.reserved++
+	case l.freed == nil:
+		l.freed = make(chan struct{})
+	}
+	if short != nil && short.Err == nil && !refused {
+		short.Err = cause
+	}
+	return short, reserve && short == nil, l.freed
+}
+
+// release ends a reservation.
+func (l *Logins) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reserved--
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
+	}
+}
