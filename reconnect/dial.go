@@ -10,6 +10,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/link"
 	"github.com/redial-go/redial/reconnect/internal/xsync"
 )
@@ -47,6 +48,7 @@ func (d *dialing[C]) begin(a schedule.Action) {
 		return
 	}
 	x.atGate, x.start = true, time.Now()
+	d.freeLogin()
 	d.s.owner.connecting(d.atGate())
 	call(d.s.trace().GateStart, GateStart{Name: d.s.hooks.name, Host: o.Host})
 	x.running = xsync.Go(func() { x.session.leave, x.err = o.acquire(x.ctx, d.s.hooks.name) })
@@ -74,7 +76,7 @@ func (d *dialing[C]) dial(x *dial[C]) {
 		}
 	}
 	try.Handshake = d.s.o.dials.Keep // because s.dials decides when it hangs
-	ctx := schedule.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached}, try)
+	ctx := schedule.WithAttempt(&dialContext{x.ctx, x.start.Add(limit), &x.reached, d.s.o.Logins, d.release}, try)
 	x.running = xsync.Go(func() { x.conn, x.err = d.s.owner.dial(ctx) })
 }
 
@@ -84,6 +86,16 @@ type dialContext struct {
 	context.Context
 	deadline time.Time
 	reached  *atomic.Int64
+	logins   *budget.Logins // Take with this context calls release
+	release  func()         // ends the reservation of a login; nil: there is none
+}
+
+// Value returns release for the key logins: [budget.Logins.Take] asks for that.
+func (c *dialContext) Value(key any) any {
+	if key == any(c.logins) && c.logins != nil && c.release != nil {
+		return c.release
+	}
+	return c.Context.Value(key)
 }
 
 // Err returns [context.DeadlineExceeded] if a limit of the supervisor has ended the context.

@@ -27,9 +27,13 @@ type dialing[C io.Closer] struct {
 	won       *dial[C]      // the dial that brought a connection
 	taken     bool          // the connection was returned by connect
 
+	release func() // ends the reservation of a login; nil: there is none
+	keeps   bool   // also at the gate, because a session that was well was closed for it
+
 	waiting bool // nothing but a wait is under way
 	wait    WaitStart
 	since   time.Time // when the wait began
+	until   time.Time // when it ends
 }
 
 // connect dials until a dial brings a connection. It returns an error if ctx ends, or
@@ -37,14 +41,20 @@ type dialing[C io.Closer] struct {
 func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err error) {
 	ctx, release := xsync.Child(ctx)
 	defer release()
-	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.cause}
+	d := &dialing[C]{s: s, ctx: ctx, connected: make(chan struct{}, 1), err: s.cause, release: s.owner.reserved()}
+	d.keeps = d.release != nil
 	defer d.end()
 	if s.cause != nil || s.o.StartSpread > 0 {
 		d.pause()
 	}
 	for {
-		d.awaitLogin()
-		switch a := s.dials.Next(time.Now()); a.Do {
+		now := time.Now()
+		if waited, err := d.awaitLogin(now); err != nil {
+			return c, nil, err
+		} else if waited {
+			continue
+		}
+		switch a := s.dials.Next(now); a.Do {
 		case schedule.DoDial:
 			d.resume(a.Kicked)
 			d.begin(a)
@@ -57,9 +67,10 @@ func (s *supervisor[C]) connect(ctx context.Context) (c C, session *Session, err
 		case schedule.DoWait:
 			if d.won != nil {
 				d.taken = true
+				d.won.session.release, d.release = d.release, nil
 				return d.won.conn, d.won.session, nil
 			}
-			if err := d.await(a.At); err != nil {
+			if err := d.await(a.At, nil); err != nil {
 				return c, nil, err
 			}
 		}
@@ -129,12 +140,13 @@ func (d *dialing[C]) giveUp(x *dial[C]) {
 		d.publish()
 	}
 	x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil)
+	d.freeLogin()
 	d.pause()
 }
 
-// await waits until something happens, which it reports to s.dials, or until at, unless at is zero. The
-// error is the cause of d.ctx.
-func (d *dialing[C]) await(at time.Time) error {
+// await waits until something happens, and reports that to s.dials. It also ends at the time at, unless that is
+// zero, and when freed is closed. The error is the cause of d.ctx.
+func (d *dialing[C]) await(at time.Time, freed <-chan struct{}) error {
 	var due <-chan time.Time
 	if !at.IsZero() {
 		if wait := time.Until(at); d.timer == nil {
@@ -159,6 +171,7 @@ func (d *dialing[C]) await(at time.Time) error {
 	case <-d.connected:
 		d.reached()
 	case <-due:
+	case <-freed:
 	case _, open := <-d.s.owner.kick():
 		if d.s.owner.took(open) {
 			d.kick()
@@ -212,11 +225,17 @@ func (d *dialing[C]) ready(x *dial[C]) {
 	switch {
 	case err != nil:
 		d.failed(x, err)
-	case x.atGate:
-		d.dial(x)
-	default:
+	case !x.atGate:
 		d.won = x
 		d.s.dials.Answered(x.which, time.Now())
+	default:
+		if short, _ := d.reserve(); short == nil {
+			d.dial(x)
+			return
+		}
+		d.dials[x.which] = nil // others have reserved the logins meanwhile
+		d.drop(x)
+		d.s.dials.Withdrawn(x.which, time.Now())
 	}
 }
 
@@ -232,6 +251,7 @@ func (d *dialing[C]) failed(x *dial[C], err error) {
 	}
 	d.s.dials.Failed(x.which, d.s.verdict, time.Now())
 	d.publish()
+	d.freeLogin()
 	d.pause()
 }
 
@@ -241,7 +261,7 @@ func (d *dialing[C]) withdraw() {
 		if x != nil && x.atGate {
 			d.cut(x, errHeld)
 			x.session.leaveGate(backoff.Verdict{Class: backoff.ClassStop}, nil) // it may have been let in just now
-			d.s.dials.Withdrawn(x.which)
+			d.s.dials.Withdrawn(x.which, time.Now())
 		}
 	}
 }
@@ -261,12 +281,21 @@ func (d *dialing[C]) pause() {
 	if !d.idle() || d.won != nil || d.ctx.Err() != nil || d.s.dials.Stopped() {
 		return
 	}
-	cause, short := d.err, d.shortOfLogins()
-	if short != nil {
-		cause = short
+	var short *budget.LoginError
+	if d.release == nil {
+		short = d.s.o.Logins.BeforeDial(d.err)
 	}
-	d.since = time.Now()
-	wait, verdict := max(d.s.dials.Due().Sub(d.since), 0), d.s.dials.History().Verdict
+	d.startWait(short)
+}
+
+// startWait begins a wait. If no login is left, short says when there will be one; else it is nil.
+func (d *dialing[C]) startWait(short *budget.LoginError) {
+	cause := d.err
+	d.since, d.until = time.Now(), d.s.dials.Due()
+	if at := loginAt(short, d.since); short != nil && !at.Before(d.until) {
+		cause, d.until, d.s.again = short, at, false
+	}
+	wait, verdict := max(d.until.Sub(d.since), 0), d.s.dials.History().Verdict
 	verdict.RetryAfter = min(verdict.RetryAfter, wait) // a part of it may be over, because another dial went on
 	d.waiting, d.wait = true, WaitStart{
 		Name: d.s.hooks.name, Try: d.s.dials.Attempts() + 1, Cause: cause, Verdict: verdict, Drawn: wait - verdict.RetryAfter,
@@ -276,29 +305,59 @@ func (d *dialing[C]) pause() {
 	call(d.s.trace().WaitStart, d.wait)
 }
 
-// awaitLogin begins the wait for a login anew, if another connection has taken the one for which the next dial
-// has waited, or the last one.
-func (d *dialing[C]) awaitLogin() {
-	if due := d.s.dials.Due(); d.shortOfLogins() != nil && !d.s.dials.Due().Equal(due) {
-		d.resume(false)
-		d.pause()
-	}
+// waitsForLogin reports whether the wait is for a login.
+func (d *dialing[C]) waitsForLogin() bool {
+	_, login := d.wait.Cause.(*budget.LoginError)
+	return d.waiting && login && d.wait.Cause != d.err
 }
 
-// shortOfLogins holds the next dial until a login is left. It returns nil if the dial does not wait for that.
-func (d *dialing[C]) shortOfLogins() *budget.LoginError {
-	if d.s.dials.Due().IsZero() { // a dial is under way
-		return nil
-	}
-	short := d.s.o.Logins.BeforeDial(d.err)
+// loginAt returns when a login will be left, on the clock of now. The budget may have another clock.
+func loginAt(short *budget.LoginError, now time.Time) time.Time {
 	if short == nil {
-		return nil
+		return now
 	}
-	d.s.dials.Hold(short.Next, time.Now())
-	if d.s.dials.Due().After(short.Next) {
-		return nil
+	wait, _ := short.RetryAfter()
+	return now.Add(max(wait, time.Millisecond))
+}
+
+// awaitLogin reserves a login for the dial that is due. If no login is left, awaitLogin waits until there may be one,
+// and reports that. It begins a new wait if the present one is not for a login, is over, or would end too late.
+func (d *dialing[C]) awaitLogin(now time.Time) (waited bool, err error) {
+	due := d.s.dials.Due() // zero: a dial is under way
+	if d.release != nil || due.IsZero() || due.After(now) || d.s.dials.Stopped() {
+		return false, nil
 	}
-	return short
+	short, freed := d.reserve()
+	if short == nil {
+		return false, nil
+	}
+	goesOn := d.until.After(now)
+	if login := d.waitsForLogin(); !login || !goesOn || loginAt(short, now).Before(d.until.Add(-time.Millisecond)) {
+		d.resume(!login && goesOn) // a wait of the policy is over before its time only because of a kick
+		d.startWait(short)
+	}
+	return true, d.await(d.until, freed)
+}
+
+// reserve reserves a login, unless one is reserved already.
+func (d *dialing[C]) reserve() (short *budget.LoginError, freed <-chan struct{}) {
+	if d.release != nil {
+		return nil, nil
+	}
+	release, short, freed := d.s.o.Logins.Reserve(d.err)
+	if short == nil {
+		d.release = release
+	}
+	return short, freed
+}
+
+// freeLogin ends the reservation of a login, unless a dial needs it. A dial at the gate does not: another
+// connection may be able to dial, to another host.
+func (d *dialing[C]) freeLogin() {
+	if d.release != nil && d.won == nil && d.atGate() && (!d.keeps || d.idle()) {
+		d.release()
+		d.release, d.keeps = nil, false
+	}
 }
 
 // resume ends a wait.
@@ -313,6 +372,9 @@ func (d *dialing[C]) resume(kicked bool) {
 // end ends all that is under way. It does so even if a hook did not return.
 func (d *dialing[C]) end() {
 	defer func() {
+		if d.release != nil {
+			d.release()
+		}
 		if d.won != nil && !d.taken {
 			d.drop(d.won)
 		} else if d.won != nil {

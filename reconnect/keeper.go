@@ -334,6 +334,13 @@ func (k *keeper) limit(t schedule.Attempt) time.Duration {
 	return dialLimit(t)
 }
 
+func (k *keeper) reserved() func() {
+	if r, is := k.side().(predecessor); is {
+		return r.login
+	}
+	return nil
+}
+
 func (k *keeper) kick() <-chan struct{} { return k.c.kicks.Up() }
 
 func (k *keeper) took(bool) bool {

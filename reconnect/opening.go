@@ -142,6 +142,7 @@ func (o *Opening) NoLogin() error {
 	case !o.session.login.CompareAndSwap(loginDue, loginSpared) && o.session.login.Load() == loginTaken:
 		return errLoggedIn
 	}
+	o.session.freeLogin()
 	return nil
 }
 

@@ -165,6 +165,7 @@ func (r predecessor) done(error) bool {
 		close(r.gone)
 		return false
 	case handover.OldBroke:
+		r.login()
 		r.endBridge()
 		r.report(net.ErrClosed)
 	case handover.OldAwaits:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
+	"github.com/redial-go/redial/reconnect/budget"
 	"github.com/redial-go/redial/reconnect/internal/handover"
 	"github.com/redial-go/redial/reconnect/internal/inbox"
 	"github.com/redial-go/redial/reconnect/internal/link"
@@ -25,6 +26,7 @@ type replacement struct {
 	cause   error     // why
 	due     time.Time // when it begins, unless another one is under way then
 	next    keeper    // the successor
+	login   func()    // ends the reservation of a login for the dial after OverlapBreakFirst; set before the session is closed
 
 	ctx      context.Context // of the successor's supervisor
 	start    xsync.Timer     // calls begin
@@ -109,11 +111,23 @@ func (r *replacement) tell(f func(m *handover.Tapped)) {
 	f(&r.machine)
 }
 
-// begin is the timer's callback.
+// begin is the timer's callback. With OverlapBreakFirst the old session goes on until a login is reserved for the next one.
 func (r *replacement) begin() {
+	release := func() {}
+	if o := r.c.life.o; o.Rotate.Overlap == OverlapBreakFirst {
+		var short *budget.LoginError
+		if release, short, _ = o.Run.Logins.Reserve(nil); short != nil {
+			wait, _ := short.RetryAfter()
+			r.start.Set(min(max(wait, time.Second), 5*time.Second), r.begin) // a reservation may end before that
+			return
+		}
+	}
 	r.mu.Lock()
 	old := r.old
 	what := r.machine.Begin(old.Lost() || r.c.life.Leaving.Load())
+	if what == handover.BeginBreak {
+		r.login = release
+	}
 	if what != handover.BeginNothing {
 		r.began = time.Now()
 		r.c.state.rotating(&r.next.seat) // under mu, because inherits needs the successor's status
@@ -123,6 +137,7 @@ func (r *replacement) begin() {
 	}
 	r.mu.Unlock()
 	if what == handover.BeginNothing {
+		release()
 		return // the old supervisor ends the rotation
 	}
 	r.hook("Trace.RotateStart", func() {

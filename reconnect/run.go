@@ -76,6 +76,7 @@ type owner[C io.Closer] interface {
 	replaced(v backoff.Verdict) bool                           // reports whether another supervisor goes on after a session that has ended with that verdict
 
 	limit(t schedule.Attempt) time.Duration // returns the limit on one dial
+	reserved() (release func())             // returns what ends the reservation of a login that was made for the next dial; nil: none was
 
 	kick() <-chan struct{} // returns a channel from which a kick can be received
 	took(open bool) bool   // reports whether what was received from it was a kick
@@ -267,6 +268,7 @@ func (f *functions[C]) lost(_ C, e error) bool                   { return isLoss
 
 func (f *functions[C]) judge(err error) backoff.Verdict        { return f.o.classify(err) }
 func (f *functions[C]) replaced(backoff.Verdict) bool          { return false }
+func (f *functions[C]) reserved() func()                       { return nil }
 func (f *functions[C]) limit(t schedule.Attempt) time.Duration { return dialLimit(t) }
 
 func (f *functions[C]) dialed(_ C, s *Session) {

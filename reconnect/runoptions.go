@@ -57,8 +57,10 @@ type RunOptions struct {
 	// Logins is the budget from which each login takes one, shared by the connections of an account.
 	// The first [Opening.Write] of a session takes it, unless [Opening.NoLogin] was called before; for
 	// a Run, [Session.Login] does. While none is left the next dial waits, which no kick cuts short;
-	// Status.Err and WaitStart.Cause are a [*budget.LoginError] then. A rotation needs a login too, and
-	// waits for it beside the session that is to be replaced. Default: no limit.
+	// Status.Err and WaitStart.Cause are a [*budget.LoginError] then. Each dial reserves a login before it begins,
+	// but behind Gate: other connections cannot get that login. The reservation ends if the dial fails: then a
+	// connection that waits for a login dials at once. A rotation needs a login too, and waits for it beside the
+	// session that is to be replaced. Default: no limit.
 	Logins *budget.Logins
 
 	// Kick does what [Conn.Kick] says when something can be received from it. A closed channel does

@@ -29,6 +29,7 @@ type Session struct {
 	over    bool
 	ready   link.Instant                 // when it became ready, if it did
 	leave   func(backoff.Verdict, error) // gives the place at the gate back; nil: there is none; set before the dial
+	release func()                       // ends the reservation of a login; nil: there is none; set before the session
 }
 
 // Ready says that the session is of use, for instance logged in and subscribed. When it has been ready
@@ -58,6 +59,7 @@ func (s *Session) Login(ctx context.Context) error {
 	err := s.logins.Take(ctx)
 	if err == nil {
 		s.login.Store(loginTaken)
+		s.freeLogin()
 	}
 	return err
 }
@@ -77,13 +79,26 @@ func (s *Session) end() (link.Instant, bool) {
 	return s.ready, s.isReady
 }
 
-// leaveGate reports to the gate how the dial went, and why. Calls after the first do nothing.
+// leaveGate reports to the gate how the dial went, and why, and ends the reservation of a login. Calls after the
+// first do nothing.
 func (s *Session) leaveGate(v backoff.Verdict, err error) {
+	s.freeLogin()
 	s.mu.Lock()
 	leave := s.leave
 	s.leave = nil
 	s.mu.Unlock()
 	if leave != nil {
 		leave(v, err)
+	}
+}
+
+// freeLogin ends the reservation of a login. Calls after the first do nothing.
+func (s *Session) freeLogin() {
+	s.mu.Lock()
+	release := s.release
+	s.release = nil
+	s.mu.Unlock()
+	if release != nil {
+		release()
 	}
 }

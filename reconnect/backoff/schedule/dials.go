@@ -232,12 +232,15 @@ func (d *Dials) Failed(which int, v backoff.Verdict, now time.Time) {
 	}
 }
 
-// Withdrawn reports that a dial was taken back while it waited at a gate, because the server has told the
-// other dial to wait. It does not count as a try. Call Failed next, for the other dial: that decides when
-// the next dial begins.
-func (d *Dials) Withdrawn(which int) {
+// Withdrawn reports that a dial was taken back at a gate, before it has begun. It does not count as a try. If
+// another dial is under way, because the server has told that one to wait, call Failed next for the other
+// one, which decides when the next dial begins. Otherwise the next dial may begin at once.
+func (d *Dials) Withdrawn(which int, now time.Time) {
 	d.dials[which].state = free
 	d.outage.tries-- // it has not begun
+	if d.dials[1-which].state == free {
+		d.due = now
+	}
 }
 
 // holdFor prevents dials until the time that the server told us to wait is over.
@@ -247,15 +250,6 @@ func (d *Dials) holdFor(wait time.Duration, now time.Time) {
 	}
 	if !d.due.IsZero() && d.due.Before(d.hold) {
 		d.due = d.hold
-	}
-}
-
-// Hold prevents dials before a time, such as because no login is left. Nothing cuts that short. It does not
-// make the wait longer that a session must last to be stable. During a session, and after the end, it does
-// nothing.
-func (d *Dials) Hold(until, now time.Time) {
-	if d.phase == down {
-		d.holdFor(until.Sub(now), now)
 	}
 }
 

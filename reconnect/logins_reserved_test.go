@@ -1,0 +1,468 @@
+package reconnect_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// This file tests reservations: of several connections that wait for one login, only one dials.
+
+// counting is a Dialer whose dials take a while. Some dials fail, and all connections are lost soon. It counts the dials
+// that bring a connection.
+type counting struct {
+	flapping
+	mu    sync.Mutex // guards what follows
+	rand  *rand.Rand
+	dials int
+}
+
+func (c *counting) Dial(ctx context.Context) (conn.Conn, error) {
+	c.mu.Lock()
+	fails, takes := c.rand.IntN(4) == 0, time.Duration(c.rand.Int64N(int64(3*time.Second)))
+	c.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if fails {
+		return nil, errLost
+	}
+	c.mu.Lock()
+	c.dials++
+	c.mu.Unlock()
+	return c.flapping.Dial(ctx)
+}
+
+// Twenty connections flap, and there are 12 logins a minute for all. Each dial that brings a connection makes a login.
+func TestThoseThatWouldGetNoLoginDoNotDial(t *testing.T) {
+	t.Run("without a gate", func(t *testing.T) { wantNoDialInVain(t, nil) })
+	t.Run("with a gate", func(t *testing.T) {
+		g, err := budget.NewGate(nil)
+		require.NoError(t, err)
+		wantNoDialInVain(t, g)
+	})
+}
+
+func wantNoDialInVain(t *testing.T, g reconnect.Gate) {
+	synctest.Test(t, func(t *testing.T) {
+		l, start := newLogins(t, budget.LoginsOptions{Windows: []budget.Window{{N: 12, Per: time.Minute}}}), time.Now()
+		var mu sync.Mutex
+		var at []time.Duration
+		login := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(start))
+		}
+		d := &counting{flapping: flapping{10 * time.Second, login}, rand: rand.New(rand.NewPCG(1, 2))}
+		for i := range 20 {
+			o := loggingIn(l)
+			o.Run.Policy = backoff.Default()
+			o.Run.Rand = rand.NewPCG(uint64(i), 1)
+			if g != nil {
+				o.Run.Gate, o.Run.Host = g, "host.example"
+			}
+			c, err := reconnect.New(d, &o)
+			require.NoError(t, err)
+			defer closeAndWait(c)
+		}
+		time.Sleep(3*time.Hour - 1)
+		mu.Lock()
+		defer mu.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		t.Logf("%d connections were made for %d logins, of %d that were possible", d.dials, len(at), 3*60*12)
+		require.Equal(t, d.dials, len(at), "no connection was made in vain")
+		require.Equal(t, 12, mostWithin(at, time.Minute))
+		require.Greater(t, len(at), 3*60*12*9/10, "reservations do not waste the budget")
+	})
+}
+
+// pair opens two connections that share the last login. The first one dials.
+func pair(t *testing.T, s *scene, l *budget.Logins) (first, second *reconnect.Conn, d *pendingDial) {
+	o := loggingIn(l)
+	first = s.open(&o)
+	d = s.wantDial()
+	o = loggingIn(l)
+	second = s.open(&o)
+	s.wantNoDial()
+	require.Equal(t, backoff.ReasonLogins, backoff.ReasonOf(second.Status().Err))
+	return first, second, d
+}
+
+func TestALoginThatIsNotMadeGoesToAnotherAtOnce(t *testing.T) {
+	for name, end := range map[string]func(first *reconnect.Conn, d *pendingDial){
+		"the dial fails":         func(_ *reconnect.Conn, d *pendingDial) { d.refuse(errLost) },
+		"the Conn is closed":     func(c *reconnect.Conn, _ *pendingDial) { closeAndWait(c) },
+		"the Conn ends for good": func(_ *reconnect.Conn, d *pendingDial) { d.refuse(backoff.Permanent(errLost)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				l := hourly(t, 1)
+				first, second, d := pair(t, s, l)
+				require.Equal(t, s.start.Add(time.Hour), second.Status().Next, "the login of the first counts for so long")
+				time.Sleep(100 * time.Millisecond)
+				end(first, d)
+				next := s.wantDial()
+				require.Equal(t, 100*time.Millisecond, next.at)
+				next.accept()
+				require.Equal(t, reconnect.StateReady, second.State())
+				require.Zero(t, l.Free())
+			})
+		})
+	}
+}
+
+func TestASessionWithoutALoginGivesItsReservationBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1)
+		o := loggingIn(l)
+		o.OnSession = nil
+		s.open(&o)
+		d := s.wantDial()
+		o = loggingIn(l)
+		second := s.open(&o)
+		s.wantNoDial()
+		d.accept() // it is ready, and has not written
+		s.wantDial().accept()
+		require.Equal(t, reconnect.StateReady, second.State())
+	})
+}
+
+// A kick does not begin a dial while the login is reserved.
+func TestAKickDoesNotTakeAReservedLogin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		_, second, d := pair(t, s, hourly(t, 1))
+		second.Kick()
+		s.wantNoDial()
+		d.accept()
+		s.wantNoDial()
+		require.Equal(t, s.start.Add(time.Hour), second.Status().Next)
+		require.Equal(t, time.Hour, s.wantDial().at)
+	})
+}
+
+func TestARotationThatBreaksFirstWaitsForALoginBesideItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := loggingIn(hourly(t, 1))
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		require.False(t, peer.Closed())
+		require.Equal(t, reconnect.StateReady, c.State())
+		s.wantDial().accept()
+		require.True(t, peer.Closed())
+		require.Equal(t, uint64(2), c.Status().Session)
+		require.Equal(t, uint64(1), c.Stats().Rotations)
+	})
+}
+
+// The gate of a host that is down may hold a Conn for long.
+func TestAConnAtAGateLeavesTheLastLoginToOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1)
+		o := loggingIn(l)
+		o.Run.Gate, o.Run.Host = make(oneGate), "down.example" // nobody gets a place
+		first := s.open(&o)
+		synctest.Wait()
+		require.True(t, first.Status().AtGate)
+		o = loggingIn(l)
+		second := s.open(&o)
+		d := s.wantDial()
+		require.Zero(t, d.at)
+		d.accept()
+		require.Equal(t, reconnect.StateReady, second.State())
+		require.Zero(t, l.Free())
+	})
+}
+
+// The dial functions of two Runs take the logins. The sessions are never ready.
+func TestALoginThatTheDialFunctionTakesCountsOnce(t *testing.T) {
+	for name, x := range map[string]struct {
+		logins budget.Window
+		dials  []time.Duration
+	}{
+		"two are left": {budget.Window{N: 2, Per: time.Hour}, []time.Duration{0, 0}},
+		"one is left":  {budget.Window{N: 1, Per: time.Minute}, []time.Duration{0, time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, start := newLogins(t, budget.LoginsOptions{Windows: []budget.Window{x.logins}}), time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+				defer cancel()
+				var mu sync.Mutex
+				var dials []time.Duration
+				var runs sync.WaitGroup
+				for range 2 {
+					runs.Go(func() {
+						_ = reconnect.Run(ctx, func(ctx context.Context) (net.Conn, error) {
+							if err := l.Take(ctx); err != nil {
+								return nil, err
+							}
+							mu.Lock()
+							defer mu.Unlock()
+							dials = append(dials, time.Since(start))
+							a, b := net.Pipe()
+							return a, b.Close()
+						}, func(ctx context.Context, _ net.Conn, _ *reconnect.Session) error {
+							<-ctx.Done()
+							return nil
+						}, &reconnect.RunOptions{Logins: l})
+					})
+				}
+				runs.Wait()
+				require.Equal(t, x.dials, dials)
+			})
+		})
+	}
+}
+
+func TestAKickWhileNoLoginIsLeftIsNotLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		o := loggingIn(hourly(t, 1))
+		o.Run.Policy = every(10 * time.Hour)
+		c := s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		c.Kick()
+		s.wantNoDial()
+		require.Equal(t, time.Hour, s.wantDial().at, "the wait of the policy is over")
+	})
+}
+
+func TestAKickWhileTheLastLoginIsReservedIsNotLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 2)
+		o := loggingIn(l)
+		o.Run.Policy = every(10 * time.Hour)
+		c := s.open(&o)
+		s.wantDial().accept().Fail(errLost)
+		synctest.Wait()
+		o = loggingIn(l)
+		other := s.open(&o)
+		s.wantDial() // for the last login
+		c.Kick()
+		s.wantNoDial()
+		time.Sleep(time.Second)
+		closeAndWait(other)
+		require.Equal(t, time.Second, s.wantDial().at)
+	})
+}
+
+// The clock of the budget is an hour behind time.Now.
+func TestAWaitForALoginGoesByTheClockOfTheBudget(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := newLogins(t, budget.LoginsOptions{
+			Windows: []budget.Window{{N: 1, Per: time.Minute}},
+			Now:     func() time.Time { return time.Now().Add(-time.Hour) },
+		})
+		require.NoError(t, l.Take(t.Context()))
+		o, waits := loggingIn(l), 0
+		o.Run.Trace = &reconnect.Trace{WaitStart: func(reconnect.WaitStart) {
+			waits++
+			require.Equal(t, 1, waits, "a second wait would begin at once, without end")
+		}}
+		s.open(&o)
+		require.Equal(t, time.Minute, s.wantDial().at)
+	})
+}
+
+func TestARotationThatBreaksFirstFollowsALoginThatIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 2)
+		o := loggingIn(l)
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		c := s.open(&o)
+		peer := s.wantDial().accept()
+		o = loggingIn(l)
+		other := s.open(&o)
+		s.wantDial() // for the last login
+		c.Rotate(1, reconnect.Advice{})
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.False(t, peer.Closed())
+		closeAndWait(other)
+		require.LessOrEqual(t, s.wantDial().at, 5*time.Second)
+		require.True(t, peer.Closed())
+	})
+}
+
+// The session of the first Conn needs no login, and is not ready yet.
+func TestNoLoginGivesTheReservationBackAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1)
+		o := loggingIn(l)
+		o.OnSession = func(ctx context.Context, op *reconnect.Opening) error {
+			err := op.NoLogin()
+			<-ctx.Done()
+			return err
+		}
+		first := s.open(&o)
+		d := s.wantDial()
+		o = loggingIn(l)
+		s.open(&o)
+		s.wantNoDial()
+		d.accept()
+		require.Zero(t, s.wantDial().at)
+		require.NotEqual(t, reconnect.StateReady, first.State())
+	})
+}
+
+func TestACallbackThatExitsLeavesNoReservation(t *testing.T) {
+	for _, place := range []string{"dial", "DialStart", "DialDone", "SessionStart", "session"} {
+		t.Run(place, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, exits := hourly(t, 1), 0
+				at := func(p string) {
+					if p == place {
+						exits++
+						runtime.Goexit()
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var running sync.WaitGroup
+				running.Go(func() {
+					_ = reconnect.Run(ctx, func(context.Context) (net.Conn, error) {
+						at("dial")
+						a, b := net.Pipe()
+						return a, b.Close()
+					}, func(context.Context, net.Conn, *reconnect.Session) error {
+						at("session")
+						return nil
+					}, &reconnect.RunOptions{Logins: l, Trace: &reconnect.Trace{
+						DialStart:    func(reconnect.DialStart) { at("DialStart") },
+						DialDone:     func(reconnect.DialDone) { at("DialDone") },
+						SessionStart: func(*reconnect.Session) { at("SessionStart") },
+					}})
+				})
+				running.Wait()
+				require.NotZero(t, exits)
+				_, short, _ := l.Reserve(nil)
+				require.Nil(t, short)
+			})
+		})
+	}
+}
+
+// A dial beside a handshake that hangs waits at a gate.
+func TestAHandshakeThatHangsKeepsItsLogin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 1)
+		o := loggingIn(l)
+		o.Run.Policy = hanging{}
+		g := make(oneGate, 1)
+		o.Run.Gate, o.Run.Host = g, "h"
+		first, d := s.hang(&o)
+		go func() { g <- struct{}{} }() // another takes the place
+		o = loggingIn(l)
+		second := s.open(&o)
+		s.wantNoDial()
+		time.Sleep(11 * time.Second) // the handshake hangs, and another dial waits at the gate
+		synctest.Wait()
+		s.wantNoDial()
+		d.accept()
+		require.Equal(t, reconnect.StateReady, first.State())
+		require.Equal(t, reconnect.StateWaiting, second.State())
+	})
+}
+
+// The second rotation begins while the first has not closed its session yet.
+func TestTwoRotationsThatBreakFirstDoNotCloseForOneLogin(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 3)
+		var second *reconnect.Conn
+		o := loggingIn(l)
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
+			second.Rotate(1, reconnect.Advice{})
+			time.Sleep(time.Millisecond)
+		}}
+		first := s.open(&o)
+		s.wantDial().accept()
+		o = loggingIn(l)
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		second = s.open(&o)
+		peer := s.wantDial().accept()
+		first.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		synctest.Wait()
+		require.Equal(t, reconnect.StateReady, first.State())
+		require.Equal(t, uint64(2), first.Status().Session)
+		require.False(t, peer.Closed())
+		require.Equal(t, reconnect.StateReady, second.State())
+		require.Zero(t, l.Free())
+		time.Sleep(time.Hour - time.Minute)
+		synctest.Wait()
+		require.False(t, peer.Closed())
+	})
+}
+
+// A Conn ends in the moment in which its rotation has reserved a login, and has not closed the session.
+func TestARotationThatBreaksFirstLeavesNoReservation(t *testing.T) {
+	for name, end := range map[string]func(c *reconnect.Conn, peer *conntest.Fake){
+		"Close":       func(c *reconnect.Conn, _ *conntest.Fake) { c.Close() },
+		"a lost Conn": func(_ *reconnect.Conn, peer *conntest.Fake) { peer.Fail(backoff.Permanent(errLost)) },
+		"Goexit":      func(*reconnect.Conn, *conntest.Fake) { runtime.Goexit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *scene) {
+				l := hourly(t, 2)
+				o := loggingIn(l)
+				o.Rotate.Overlap = reconnect.OverlapBreakFirst
+				var c *reconnect.Conn
+				var peer *conntest.Fake
+				o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
+					end(c, peer)
+					time.Sleep(time.Millisecond)
+				}}
+				c = s.open(&o)
+				peer = s.wantDial().accept()
+				c.Rotate(1, reconnect.Advice{})
+				<-c.Done()
+				_, short, _ := l.Reserve(nil)
+				require.Nil(t, short)
+			})
+		})
+	}
+}
+
+// Another Conn waits for the login when the rotation has closed the session, and waits at a gate.
+func TestARotationThatBreaksFirstKeepsItsLoginAtAGate(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		l := hourly(t, 2)
+		o := loggingIn(l)
+		o.Rotate.Overlap = reconnect.OverlapBreakFirst
+		o.Run.Gate, o.Run.Host = new(gate), "host.example"
+		var other *reconnect.Conn
+		o.Run.Trace = &reconnect.Trace{RotateStart: func(reconnect.RotateStart) {
+			o := loggingIn(l)
+			other = s.open(&o)
+			time.Sleep(time.Millisecond)
+		}}
+		c := s.open(&o)
+		s.wantDial().accept()
+		c.Rotate(1, reconnect.Advice{})
+		s.wantDial().accept()
+		require.Equal(t, uint64(2), c.Status().Session)
+		require.Equal(t, reconnect.StateReady, c.State())
+		require.Equal(t, reconnect.StateWaiting, other.State())
+	})
+}
