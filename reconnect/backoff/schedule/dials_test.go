@@ -15,14 +15,14 @@ import (
 const sec = time.Second
 
 // fixed is a policy that waits 2 s, lets a handshake hang after 10 s, and may swap.
-type fixed struct{ swap bool }
+type fixed struct{ swap, ifFull bool }
 
 func (p fixed) Next(a backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	wait := 2 * sec
 	if a.Hung {
 		wait = 0
 	}
-	return backoff.Step{Wait: wait, Connect: 5 * sec, Handshake: 10 * sec, Swap: p.swap && a.Hang > 0 && a.DialsBeside == 0}, true
+	return backoff.Step{Wait: wait, Connect: 5 * sec, Handshake: 10 * sec, Swap: p.swap && a.Hang > 0 && a.DialsBeside == 0, SwapIfFull: p.ifFull}, true
 }
 
 // desk is a Dials and its time.
@@ -133,6 +133,99 @@ func TestTheFirstDialBesideMayTakeThePlace(t *testing.T) {
 	d.want(schedule.DoDial, 0)
 	d.Answered(0, d.now)
 	d.want(schedule.DoCut, 1)
+}
+
+// quick begins a dial beside the kept one that is connected at once, and hangs.
+func (d *desk) quick(which int) {
+	d.t.Helper()
+	d.want(schedule.DoDial, which)
+	d.Connected(which, d.now)
+	d.wait(10 * sec)
+	d.want(schedule.DoCut, which)
+}
+
+// kept begins a dial whose handshake hangs, and that is kept. It was connected after so long.
+func (d *desk) kept(after time.Duration) {
+	d.t.Helper()
+	d.want(schedule.DoDial, 0)
+	d.after(after)
+	d.Connected(0, d.now)
+	d.wait(10 * sec)
+	d.want(schedule.DoKeep, 0)
+}
+
+func TestADialThatFindsTheBacklogFullTakesThePlace(t *testing.T) {
+	for name, find := range map[string]func(d *desk){
+		"connected after a second": func(d *desk) { d.after(sec) },
+		"after one that was not connected": func(d *desk) {
+			d.Failed(1, failed, d.now)
+			d.wait(2 * sec)
+			d.want(schedule.DoDial, 1)
+		},
+		"after one that was reset": func(d *desk) {
+			d.Connected(1, d.now)
+			d.Failed(1, refused, d.now)
+			d.wait(2 * sec)
+			d.want(schedule.DoDial, 1)
+		},
+		"after a wait at a gate": func(d *desk) {
+			d.after(time.Minute)
+			d.Began(1, d.now)
+			d.after(sec)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, schedule.DialOptions{Policy: fixed{ifFull: true}})
+			d.kept(0)
+			d.quick(1)
+			d.want(schedule.DoDial, 1)
+			find(d)
+			d.Connected(1, d.now)
+			d.wait(10 * sec)
+			d.want(schedule.DoCut, 0)
+			d.want(schedule.DoKeep, 1)
+
+			d.want(schedule.DoDial, 0) // a second one does not, because the kept one is late as well
+			d.after(sec)
+			d.Connected(0, d.now)
+			d.wait(10 * sec)
+			d.want(schedule.DoCut, 0)
+			d.want(schedule.DoDial, 0)
+		})
+	}
+}
+
+func TestADialThatDoesNotFindTheBacklogFullDoesNotTakeThePlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		ifFull bool
+		first  time.Duration // until the first dial of all is connected
+		find   func(d *desk)
+	}{
+		"connected in less than a second": {true, 0, func(d *desk) { d.after(sec - 1) }},
+		"after a long wait at a gate": {true, 0, func(d *desk) {
+			d.after(time.Minute)
+			d.Began(1, d.now)
+		}},
+		"after a 503": {true, 0, func(d *desk) {
+			d.Connected(1, d.now)
+			d.Failed(1, backoff.Verdict{Class: backoff.ClassOverload}, d.now)
+			d.wait(2 * sec)
+			d.want(schedule.DoDial, 1)
+		}},
+		"each dial takes a second": {true, sec, func(d *desk) { d.after(sec) }},
+		"the policy does not swap": {false, 0, func(d *desk) { d.after(sec) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, schedule.DialOptions{Policy: fixed{ifFull: c.ifFull}})
+			d.kept(c.first)
+			d.want(schedule.DoDial, 1)
+			c.find(d)
+			d.Connected(1, d.now)
+			d.wait(10 * sec)
+			d.want(schedule.DoCut, 1)
+			d.want(schedule.DoDial, 1)
+		})
+	}
 }
 
 func TestOneConnectionGivesAHandshakeUp(t *testing.T) {
@@ -318,7 +411,7 @@ func TestDialsNeverDoTooMuch(t *testing.T) {
 			default:
 				under[which] = false
 				if other := 1 - which; v.RetryAfter > 0 && under[other] && !out[other] {
-					d.Withdrawn(other)
+					d.Withdrawn(other, now)
 					under[other] = false
 				}
 				d.Failed(which, v, now)
@@ -398,7 +491,7 @@ func TestAWithdrawnDialBeginsAnewWhenTheServerSaid(t *testing.T) {
 	d.hang()
 	d.want(schedule.DoDial, 1)
 	d.after(sec)
-	d.Withdrawn(1)
+	d.Withdrawn(1, d.now)
 	d.Failed(0, backoff.Verdict{Class: backoff.ClassOverload, RetryAfter: time.Minute}, d.now)
 	require.Equal(t, 1, d.Attempts())
 	d.wait(62 * sec)
@@ -471,11 +564,15 @@ func TestWhatASearchKnewIsDroppedInASession(t *testing.T) {
 	d.want(schedule.DoDial, 0)
 }
 
-func TestNothingCutsAHoldShort(t *testing.T) {
+// No login is left for a dial that has passed the gate.
+func TestAWithdrawnDialThatWasAloneMayBeginAnew(t *testing.T) {
 	d := newDesk(t, schedule.DialOptions{})
-	d.Hold(d.now.Add(time.Hour), d.now)
-	d.Hold(d.now.Add(time.Minute), d.now) // an earlier time changes nothing
-	require.False(t, d.Kick(d.now))
-	d.wait(time.Hour)
 	d.want(schedule.DoDial, 0)
+	d.idle()
+	d.after(sec)
+	d.Withdrawn(0, d.now)
+	require.Zero(t, d.Attempts())
+	require.Equal(t, d.now, d.Due())
+	d.want(schedule.DoDial, 0)
+	require.Equal(t, 1, d.Attempts())
 }

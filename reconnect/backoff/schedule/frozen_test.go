@@ -60,6 +60,7 @@ type frozen struct {
 
 	began     moment
 	hang      moment // since when handshakes hang; never: none does
+	full      bool
 	beside    int8
 	told      bool
 	class     backoff.Class
@@ -68,6 +69,7 @@ type frozen struct {
 	hung      bool
 	waits     int8
 	overloads int8
+	slows     int8
 
 	searching bool
 	due       moment
@@ -75,6 +77,7 @@ type frozen struct {
 	wait      int8
 	handshake int8
 	swap      bool
+	ifFull    bool
 	dials     [2]frozenDial
 	kept      int8
 	kicked    bool
@@ -82,11 +85,13 @@ type frozen struct {
 }
 
 type frozenDial struct {
-	state dialState
-	swap  bool
-	fresh bool
-	since moment
-	limit int8
+	state  dialState
+	swap   bool
+	ifFull bool
+	fresh  bool
+	late   bool
+	since  moment
+	limit  int8
 }
 
 // baseTries is how many tries each state has made. The world checks how many a step adds.
@@ -95,20 +100,29 @@ const baseTries = 7
 // These are the numbers beyond which a walk does not count.
 const (
 	mostBeside = 2
+	mostSlows  = 1  // the second wait of a walker's SlowWait is the longest
 	mostPast   = -3 // units since a handshake began, beyond its limit
 )
+
+// earliest is the earliest beginning of a dial that counts.
+func earliest(s dialState, limit int8) moment {
+	if s == connecting {
+		return -1 // it is late
+	}
+	return mostPast - max(moment(limit), 0)
+}
 
 // thaw returns the Dials.
 func (f *frozen) thaw(o *DialOptions) *Dials {
 	d := &Dials{
 		o: o, r: rand.New(lowest{}), phase: f.phase, gaveUp: f.gaveUp, waited: units(f.waited),
 		outage: Outage{
-			began: f.began.time(), waits: int32(f.waits), overloads: int32(f.overloads), tries: baseTries, class: f.class,
+			began: f.began.time(), waits: int32(f.waits), overloads: int32(f.overloads), slows: int32(f.slows), tries: baseTries, class: f.class,
 			renew: f.renew, refused: f.refused, hung: f.hung,
 		},
 	}
 	if f.hang != never {
-		d.outage.hang = &hang{f.hang.time(), int(f.beside)}
+		d.outage.hang = &hang{began: f.hang.time(), full: f.full, beside: int(f.beside)}
 	}
 	if f.told {
 		d.outage.toldSince = epoch.Add(-unit)
@@ -117,11 +131,11 @@ func (f *frozen) thaw(o *DialOptions) *Dials {
 		return d
 	}
 	d.search = &search{
-		due: f.due.time(), hold: f.hold.time(), step: backoff.Step{Wait: units(f.wait), Handshake: units(f.handshake), Swap: f.swap},
+		due: f.due.time(), hold: f.hold.time(), step: backoff.Step{Wait: units(f.wait), Handshake: units(f.handshake), Swap: f.swap, SwapIfFull: f.ifFull},
 		kept: f.kept, kicked: f.kicked, cutBy: f.cutBy,
 	}
 	for i, x := range f.dials {
-		d.dials[i] = dial{x.state, x.swap, x.fresh, x.since.time(), units(x.limit)}
+		d.dials[i] = dial{x.state, x.swap, x.ifFull, x.fresh, x.late, x.since.time(), units(x.limit)}
 	}
 	return d
 }
@@ -133,9 +147,13 @@ func freeze(d *Dials, c *config) frozen {
 		began: min(momentOf(d.outage.began, -c.oldest), c.oldest), hang: never, told: !d.outage.toldSince.IsZero(), class: d.outage.class,
 		renew: d.outage.renew, refused: d.outage.refused, hung: d.outage.hung,
 		waits: int8(min(d.outage.waits, int32(c.giveUp))), overloads: int8(min(d.outage.overloads, int32(c.giveUp))),
+		slows: int8(min(d.outage.slows, mostSlows)),
 	}
 	if h := d.outage.hang; h != nil {
 		f.hang, f.beside = momentOf(h.began, -1), int8(min(h.beside, mostBeside))
+		if c.ifFull {
+			f.full = h.full
+		}
 	}
 	if d.search == nil {
 		return f
@@ -145,11 +163,17 @@ func freeze(d *Dials, c *config) frozen {
 	if f.hold == 0 {
 		f.hold = never // a hold that is over is as good as none
 	}
-	f.wait, f.handshake, f.swap = inUnits(d.step.Wait), inUnits(d.step.Handshake), d.step.Swap
+	f.wait, f.handshake, f.swap, f.ifFull = inUnits(d.step.Wait), inUnits(d.step.Handshake), d.step.Swap, d.step.SwapIfFull
 	f.kept, f.kicked, f.cutBy = d.kept, d.kicked, d.cutBy
 	for i, x := range d.dials {
+		if !c.ifFull { // what only SwapIfFull looks at does not count
+			x.late = false
+			if x.state == connecting {
+				x.since = time.Time{}
+			}
+		}
 		if x.state != free {
-			f.dials[i] = frozenDial{x.state, x.swap, x.fresh, momentOf(x.since, mostPast-max(moment(inUnits(x.limit)), 0)), inUnits(x.limit)}
+			f.dials[i] = frozenDial{x.state, x.swap, x.ifFull, x.fresh, x.late, momentOf(x.since, earliest(x.state, inUnits(x.limit))), inUnits(x.limit)}
 		}
 	}
 	return f
@@ -165,7 +189,7 @@ func (f *frozen) tick(c *config) {
 	for i := range f.dials {
 		x := &f.dials[i]
 		if x.state != free {
-			x.since = x.since.later(mostPast - moment(x.limit))
+			x.since = x.since.later(earliest(x.state, x.limit))
 		}
 	}
 }

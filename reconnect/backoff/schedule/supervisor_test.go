@@ -29,6 +29,15 @@ func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 		v.Class = backoff.ClassRetry
 	}
 	x.must(h.Verdict.Class == v.Class, "the verdict of the second in a row")
+	slow := int8(0)
+	switch {
+	case v.Class == backoff.ClassSlow:
+		slow = slowWaits[w.slows]
+		w.slows = min(w.slows+1, mostSlows)
+	case !x.inNext:
+		w.slows = 0
+	}
+	x.must(h.MinWait == units(slow), "the wait of a slow verdict")
 	x.must(h.Verdict.RetryAfter == v.RetryAfter, "the policy is not told what the server told us")
 	x.must(h.Refused == w.refused, "the policy is not told whether a dial was refused")
 	x.must(h.Elapsed == units(int8(max(-x.began, 0))), "the age of the outage")
@@ -45,7 +54,8 @@ func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 	if h.Hung {
 		step.Wait = 0
 	}
-	x.wait(v.Class, step)
+	step.SwapIfFull = x.c.ifFull && h.Hang > 0
+	x.wait(v.Class, step, slow)
 	return step, true
 }
 
@@ -53,19 +63,22 @@ func (x *walker) Next(h backoff.History, _ *rand.Rand) (backoff.Step, bool) {
 func (x *walker) Start(*rand.Rand) backoff.Step { return backoff.Step{Handshake: units(x.c.hang)} }
 
 // wait notes when the next dial must begin, after a verdict of class c and the step that the policy returned.
-func (x *walker) wait(c backoff.Class, step backoff.Step) {
-	w, wait := x.w, inUnits(step.Wait)
-	switch c {
-	case backoff.ClassRefresh:
+// The wait is at least so long.
+func (x *walker) wait(c backoff.Class, step backoff.Step, least int8) {
+	w, wait := x.w, max(inUnits(step.Wait), least)
+	if c == backoff.ClassRefresh {
 		wait = 0
-	case backoff.ClassSlow:
-		wait = max(wait, slowWait)
 	}
-	w.next, w.swap = max(w.hold, 0), step.Swap
+	w.next, w.swap, w.ifFull = max(w.hold, 0), step.Swap, step.SwapIfFull
 	if w.cut = w.kicked && w.hold == never; !w.cut {
 		w.next += moment(wait)
 	}
 	w.kicked, w.waited = false, int8(w.next)
+}
+
+// SlowWait gives the waits of slowWaits, as the least of their range is drawn.
+func (x *walker) SlowWait() backoff.SlowWait {
+	return backoff.SlowWait{Min: units(4), Max: units(slowMax), Growth: 1.5}
 }
 
 // settle does what Next says until there is nothing to do.
@@ -117,7 +130,7 @@ func (x *walker) begins(a Action) {
 	if w.hangs {
 		w.beside = min(w.beside+1, mostBeside)
 	}
-	w.slots[a.Which] = slot{at: onWay, swap: w.swap}
+	w.slots[a.Which] = slot{at: onWay, swap: w.swap, ifFull: w.ifFull}
 	if x.c.gate {
 		w.slots[a.Which].at = atGate
 	}
@@ -139,7 +152,7 @@ func (x *walker) keeps(a Action) {
 	if a.Kicked {
 		x.must(w.kicked, "a dial is kept for a kick that was not")
 		w.kicked, w.next, w.swap = false, max(w.hold, 0), false
-		w.hangs = false
+		w.ends()
 	} else {
 		x.must(x.over(*s), "a dial is kept although its handshake does not hang")
 	}
@@ -158,7 +171,9 @@ func (x *walker) cuts(which int) {
 		x.broken("a dial is cut that is not under way")
 	case w.up >= 0 || w.stopping:
 	case s.kept && x.over(s):
-		w.hangs = x.over(other) && other.swap && x.d.outage.hang != nil // if both handshakes reach their limit at one instant, either may be cut first
+		if !x.over(other) || !other.swap || x.d.outage.hang == nil {
+			w.ends()
+		} // if both handshakes reach their limit at one instant, either may be cut first
 	case s.kept:
 		x.must(x.over(other) && other.swap, "the dial that is kept is cut too early")
 	case x.c.one && x.over(s):

@@ -40,6 +40,8 @@ var configs = []struct {
 	config
 }{
 	{"one connection", config{one: true, oldest: 3, verdicts: manyVerdicts, sessions: manySessions}},
+	{"a full backlog, swap and gate", config{ifFull: true, swap: true, gate: true, verdicts: manyVerdicts[2:4], sessions: fewVerdicts[:1]}},
+	{"a full backlog", config{ifFull: true, verdicts: []named{retry, forGood, manyVerdicts[3]}, sessions: fewVerdicts[:1]}},
 	{"two dials", config{verdicts: manyVerdicts, sessions: manySessions}},
 	{"gate", config{gate: true, verdicts: manyVerdicts, sessions: manySessions}},
 	{"swap", config{swap: true, verdicts: manyVerdicts, sessions: manySessions}},
@@ -68,7 +70,7 @@ func TestEveryReachableStateOfTheDialsKeepsItsPromises(t *testing.T) {
 			c := &all[i].config
 			c.hang, c.keep, c.told, c.oldest = 3, 7, 3, 4
 		}
-		all = append(all, all[3])
+		all = append(all, all[5])
 		all[len(all)-1].name, all[len(all)-1].gate = "swap and gate", true
 	}
 	for _, c := range all {
@@ -118,6 +120,38 @@ var mistakes = map[string]func(*rules){
 				d.kept = none
 			}
 			return a
+		}
+	},
+	"a full backlog is not looked at": func(r *rules) {
+		r.connected = func(d *Dials, which int, now time.Time) {
+			d.dials[which].ifFull = false
+			d.Connected(which, now)
+		}
+	},
+	"the time at a gate makes a dial late": func(r *rules) {
+		r.began = func(*Dials, int, time.Time) {}
+	},
+	"a late dial takes the place of a late one": func(r *rules) {
+		r.connected = func(d *Dials, which int, now time.Time) {
+			d.Connected(which, now)
+			if x := &d.dials[which]; which != int(d.kept) && x.late {
+				x.swap = true
+			}
+		}
+	},
+	"a late dial takes the place of one that is not connected": func(r *rules) {
+		r.connected = func(d *Dials, which int, now time.Time) {
+			d.Connected(which, now)
+			if x := &d.dials[which]; d.kept != none && d.dials[d.kept].state == connecting && x.late {
+				x.swap = true
+			}
+		}
+	},
+	"a dial that was not connected does not show a full backlog": func(r *rules) {
+		r.failed = func(d *Dials, which int, v backoff.Verdict, now time.Time) {
+			if d.Failed(which, v, now); d.outage.hang != nil {
+				d.outage.hang.full = false
+			}
 		}
 	},
 	"begin a third dial": func(r *rules) {
@@ -238,15 +272,15 @@ var mistakes = map[string]func(*rules){
 		}
 	},
 	"a dial that was taken back counts": func(r *rules) {
-		r.withdrawn = func(d *Dials, which int) {
-			d.Withdrawn(which)
+		r.withdrawn = func(d *Dials, which int, now time.Time) {
+			d.Withdrawn(which, now)
 			d.outage.tries++
 		}
 	},
 	"a dial that was taken back keeps its place": func(r *rules) {
-		r.withdrawn = func(d *Dials, which int) {
+		r.withdrawn = func(d *Dials, which int, now time.Time) {
 			state := d.dials[which].state
-			d.Withdrawn(which)
+			d.Withdrawn(which, now)
 			d.dials[which].state = state
 		}
 	},
@@ -315,6 +349,21 @@ var mistakes = map[string]func(*rules){
 			a := d.Next(now)
 			if a.Do == DoKeep {
 				d.outage.renew = false
+			}
+			return a
+		}
+	},
+	"any session ends a row of slow verdicts": func(r *rules) {
+		r.ended = func(d *Dials, v backoff.Verdict, ready time.Duration, now time.Time) bool {
+			d.outage.slows = 0
+			return d.Ended(v, ready, now)
+		}
+	},
+	"a handshake that hangs ends a row of slow verdicts": func(r *rules) {
+		r.next = func(d *Dials, now time.Time) Action {
+			a := d.Next(now)
+			if a.Do == DoKeep {
+				d.outage.slows = 0
 			}
 			return a
 		}

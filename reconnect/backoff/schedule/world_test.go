@@ -25,10 +25,13 @@ type world struct {
 	hold     moment // a server told us not to dial before; never: no server did
 	cut      bool   // a kick has cut the wait before the next dial
 	swap     bool   // the handshake of the next dial may take the place of the handshake that is kept
+	ifFull   bool   // so it may if that dial finds the backlog full
 	kicked   bool   // a kick came while a dial was under way
 	hangs    bool   // a handshake hangs
+	full     bool   // the last dial was not connected, or was refused
 	beside   int8   // dials that have begun beside the handshake that hangs
 	class    backoff.Class
+	slows    int8 // slow verdicts in a row
 	renew    bool
 	refused  bool
 	waits    int8
@@ -41,10 +44,13 @@ type world struct {
 
 // slot is one of the two dials.
 type slot struct {
-	at    slotAt
-	kept  bool
-	swap  bool
-	since moment // when its handshake began
+	at     slotAt
+	kept   bool
+	swap   bool
+	ifFull bool   // it may swap if it is late
+	aged   bool   // it has taken a unit to connect
+	late   bool   // it has found the backlog full
+	since  moment // when its handshake began
 }
 
 type slotAt uint8
@@ -69,6 +75,7 @@ const (
 type config struct {
 	one      bool // OneConnection
 	swap     bool
+	ifFull   bool // SwapIfFull
 	gate     bool
 	giveUp   int8   // the policy gives up when it has waited so often; 0: never, and waits are not counted
 	oldest   moment // the age up to which an outage is counted
@@ -101,22 +108,26 @@ const (
 	policyWait  = 1
 	stableAfter = 2
 	credit      = 2
-	slowWait    = int8(SlowMin / unit)
+	slowMax     = 6 // a session of so many units ends a row of slow verdicts
 )
+
+// slowWaits are the least waits after the first slow verdict in a row, and after a later one.
+var slowWaits = [...]int8{2, 3}
 
 // rules are the methods of Dials; a mistake replaces one.
 type rules struct {
 	next      func(*Dials, time.Time) Action
+	began     func(*Dials, int, time.Time)
 	connected func(*Dials, int, time.Time)
 	failed    func(*Dials, int, backoff.Verdict, time.Time)
-	withdrawn func(*Dials, int)
+	withdrawn func(*Dials, int, time.Time)
 	answered  func(*Dials, int, time.Time)
 	ended     func(*Dials, backoff.Verdict, time.Duration, time.Time) bool
 	kick      func(*Dials, time.Time) bool
 }
 
 var trueRules = rules{
-	(*Dials).Next, (*Dials).Connected, (*Dials).Failed, (*Dials).Withdrawn, (*Dials).Answered, (*Dials).Ended, (*Dials).Kick,
+	(*Dials).Next, (*Dials).Began, (*Dials).Connected, (*Dials).Failed, (*Dials).Withdrawn, (*Dials).Answered, (*Dials).Ended, (*Dials).Kick,
 }
 
 // walker makes the steps of one config. It is the policy too.
@@ -224,7 +235,10 @@ func (w world) later(c *config) world {
 		w.hold = never
 	}
 	for i := range w.slots {
-		if s := &w.slots[i]; s.at == shakes {
+		switch s := &w.slots[i]; s.at {
+		case onWay:
+			s.aged = c.ifFull
+		case shakes:
 			s.since = s.since.later(mostPast - moment(c.limit(s.kept)))
 		}
 	}
@@ -239,6 +253,26 @@ func (c *config) limit(kept bool) int8 {
 	return c.hang
 }
 
+// connects notes whether a dial that connects has found the backlog full.
+func (x *walker) connects(i int) {
+	w, s, other := x.w, &x.w.slots[i], x.w.slots[1-i]
+	s.at, s.since = shakes, 0
+	if !x.c.ifFull {
+		return
+	}
+	s.late, s.aged = s.aged || w.full, false
+	if !w.hangs {
+		return
+	}
+	w.full = false
+	if s.ifFull && !s.kept && other.kept && s.late && other.at == shakes && !other.late {
+		s.swap = true
+	}
+}
+
+// ends is the end of a hang.
+func (w *world) ends() { w.hangs, w.full = false, false }
+
 // dial adds what can happen to one dial.
 func (x *walker) dial(w world, i int) {
 	name := [...]string{"first: ", "second: "}[i]
@@ -246,19 +280,23 @@ func (x *walker) dial(w world, i int) {
 	case nowhere:
 		return
 	case atGate:
-		x.act(name+"may begin", w, func(w *world) { w.slots[i].at = onWay })
+		x.act(name+"may begin", w, func(w *world) {
+			w.slots[i].at = onWay
+			x.r.began(x.d, i, epoch)
+		})
 		x.add(name+"gate fails", w, func(*world) { x.fail(i, backoff.Verdict{Class: backoff.ClassRetry}) })
 		return
 	case onWay:
-		x.add(name+"connects", w, func(w *world) {
-			w.slots[i].at, w.slots[i].since = shakes, 0
+		x.add(name+"connects", w, func(*world) {
+			x.connects(i)
 			x.r.connected(x.d, i, epoch)
 		})
 		x.act(name+"is not connected in time", w, func(*world) { x.fail(i, backoff.Verdict{Class: backoff.ClassOverload}) })
 	}
 	x.add(name+"answered", w, func(w *world) {
 		w.slots[i] = slot{}
-		w.up, w.next, w.hold, w.kicked, w.hangs, w.cut = 0, never, never, false, false, false
+		w.up, w.next, w.hold, w.kicked, w.cut = 0, never, never, false, false
+		w.ends()
 		x.r.answered(x.d, i, epoch)
 	})
 	for _, v := range x.c.verdicts {
@@ -269,18 +307,19 @@ func (x *walker) dial(w world, i int) {
 // fail is the end of a dial, as the supervisor reports it.
 func (x *walker) fail(i int, v backoff.Verdict) {
 	w, kept := x.w, x.w.slots[i].kept
+	w.full = x.c.ifFull && w.hangs && (w.full || w.slots[i].at != shakes || v.Refused)
 	w.slots[i] = slot{}
 	if v.RetryAfter > 0 {
 		for k := range w.slots {
 			if w.slots[k].at == atGate {
 				w.slots[k] = slot{}
 				x.tries--
-				x.r.withdrawn(x.d, k)
+				x.r.withdrawn(x.d, k, epoch)
 			}
 		}
 	}
 	if kept || x.c.one {
-		w.hangs = false
+		w.ends()
 	}
 	w.refused = w.refused || v.Refused
 	asks := v.Class != backoff.ClassStop && x.alone() < 0 && (w.next == never || v.RetryAfter > 0)
@@ -330,7 +369,7 @@ func (x *walker) alone() int {
 
 // session adds what can happen while there is a session.
 func (x *walker) session(w world) {
-	if w.up < x.c.told+slowWait {
+	if w.up < x.c.told+slowWaits[1] {
 		later := w
 		later.m.tick(x.c)
 		later.up++
@@ -353,6 +392,9 @@ func (x *walker) endSession(v backoff.Verdict, ready time.Duration) {
 	w := x.w
 	stable := ready >= units(max(stableAfter, w.waited)) && (!v.NoCredit || ready == longSession)
 	w.up = -1
+	if ready >= units(slowMax) {
+		w.slows = 0
+	}
 	switch {
 	case stable:
 		w.class, w.renew, w.refused, w.waits = backoff.ClassOK, false, false, 0
