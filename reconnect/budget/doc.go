@@ -12,7 +12,7 @@
 // in Redis.
 //
 // A [Logins] bounds the logins of an account in a day, or in any other interval, over restarts of the
-// process: reconnect.RunOptions takes it. A [LoginFile] keeps its record.
+// process: reconnect.RunOptions takes it. A [LoginFile] keeps its record, or redisgate shares it among processes.
 //
 // A [Window] is for limits of the form "so many per second", where the server counts.
 //

@@ -29,6 +29,11 @@ import (
 // processes makes logins look older than they are, which nothing here can see. The store keeps the logins that
 // the Windows of a process need: if the next process has a larger N or Per, older logins are not known to it.
 //
+// With [SharedLogins], such as redisgate.Logins, several processes have one budget. Processes do not know of each
+// other's reservations, so that one connection of each process may dial for the last login. All but one of them
+// get a [*LoginError] from their write, and wait again. While the logins cannot be counted none begins: connections
+// that are ready go on, and those that are lost wait with a LoginError that says why.
+//
 // A Logins is safe for concurrent use, starts no goroutine and needs no closing.
 type Logins struct {
 	o    LoginsOptions
@@ -37,7 +42,7 @@ type Logins struct {
 	turn chan struct{} // held by the goroutine that takes a login, also while it stores the login
 
 	mu       sync.Mutex    // guards what follows
-	taken    []time.Time   // the logins that count for a window, the oldest first
+	taken    []time.Time   // the logins that count for a window, the oldest first; not used if they are shared
 	reserved int           // how many connections dial for a login that they have not taken yet
 	freed    chan struct{} // closed when a reservation ends; nil: nobody waits for that
 	damage   error         // that of the record, until the logins that stand for the lost ones are over
@@ -54,12 +59,16 @@ type LoginsOptions struct {
 	// a process knows nothing of the logins of the process before.
 	Store LoginStore
 
+	// Shared counts the logins of several processes, instead of a Store. Default: this process is alone.
+	Shared SharedLogins
+
 	// Resumes says that a session may go on without a login, by reconnect.Opening.NoLogin. Then a
 	// connection dials even while no login is left; only after a [*LoginError] it waits before the
 	// next dial. Default: a connection waits before the dial while no login is left.
 	Resumes bool
 
-	// Now is the clock. It must not call the Logins. Default: time.Now.
+	// Now is the clock. It must not call the Logins. It is an error with Shared, which has a clock of its own.
+	// Default: time.Now.
 	Now func() time.Time
 }
 
@@ -78,6 +87,19 @@ type LoginStore interface {
 	Save(times []time.Time) error
 }
 
+// SharedLogins counts the logins of several processes, such as redisgate.Logins does. It is safe for concurrent
+// use. It keeps the logins over restarts too.
+type SharedLogins interface {
+	// Take takes a login, and reports whether it did: none is left if any of the windows is full. Counting and
+	// taking are one step for all processes. After an error the caller must not log in.
+	Take(ctx context.Context, windows []Window) (taken bool, err error)
+
+	// Recent returns the logins of all processes that are known, the oldest first, without waiting. Times are on
+	// the clock of this process, and nobody changes the slice. While the logins cannot be counted Recent
+	// returns an error with the time at which that may change. It must not call the Logins.
+	Recent() ([]time.Time, *LoginError)
+}
+
 // ErrDamaged says that the record of a [LoginStore] cannot be verified.
 var ErrDamaged = errors.New("the record of logins is damaged")
 
@@ -89,6 +111,8 @@ func NewLogins(o *LoginsOptions) (*Logins, error) {
 	switch {
 	case o == nil || len(o.Windows) == 0:
 		return nil, errors.New("budget: option Windows of Logins is empty")
+	case o.Shared != nil && (o.Store != nil || o.Now != nil):
+		return nil, errors.New("budget: option Shared of Logins excludes Store and Now")
 	}
 	l := &Logins{o: *o, turn: make(chan struct{}, 1)}
 	l.o.Windows = nil
@@ -170,6 +194,9 @@ func (l *Logins) Take(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-l.turn }()
+	if l.o.Shared != nil {
+		return l.takeShared(ctx)
+	}
 	now := l.o.Now()
 	record, short := l.admit(now)
 	if short != nil {
@@ -207,9 +234,39 @@ func (l *Logins) admit(now time.Time) ([]time.Time, *LoginError) {
 	return append(slices.Clone(l.recent(l.taken, now)), now), nil
 }
 
+// takeShared is Take for Shared.
+func (l *Logins) takeShared(ctx context.Context) error {
+	taken, err := l.o.Shared.Take(ctx, slices.Clone(l.o.Windows))
+	if taken && err == nil {
+		l.endReservation(ctx)
+		return nil
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, short := l.known()
+	if short == nil {
+		short = l.short(known, 1, time.Now())
+	}
+	if short == nil {
+		short = &LoginError{Next: time.Now(), now: l.o.Now}
+	}
+	short.Err = cmp.Or(short.Err, err)
+	return short
+}
+
 // known returns the logins that are known, or an error while they cannot be counted. The caller holds mu.
 func (l *Logins) known() ([]time.Time, *LoginError) {
-	return l.taken, nil
+	if l.o.Shared == nil {
+		return l.taken, nil
+	}
+	times, away := l.o.Shared.Recent()
+	if away != nil {
+		away = &LoginError{Next: away.Next, Err: away.Err, now: l.o.Now}
+	}
+	return times, away
 }
 
 // short returns the error if n logins may not be made now, else nil. The caller holds mu.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/reconnect/backoff"
@@ -159,6 +161,66 @@ func requireOpen(t testing.TB, c <-chan struct{}) {
 		require.Fail(t, "it is closed")
 	default:
 	}
+}
+
+// others are SharedLogins that other processes have taken. None is left for this process.
+type others []time.Time
+
+func (o *others) Take(context.Context, []budget.Window) (bool, error) { return false, nil }
+func (o *others) Recent() ([]time.Time, *budget.LoginError)           { return *o, nil }
+
+func TestARefusedTakeDoesNotWaitForItsOwnReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shared others
+		l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Minute}}, Shared: &shared})
+		require.NoError(t, err)
+		release, short, _ := l.Reserve(nil)
+		require.Nil(t, short)
+		defer release()
+		shared = others{time.Now()}
+		time.Sleep(30 * time.Second)
+		refusedUntil(t, l, 30*time.Second)
+	})
+}
+
+// lagging are SharedLogins whose Recent lets another goroutine run before it returns.
+type lagging struct {
+	taken  []time.Time
+	during func()
+}
+
+func (g *lagging) Take(context.Context, []budget.Window) (bool, error) {
+	g.taken = append(g.taken, time.Now())
+	return true, nil
+}
+
+func (g *lagging) Recent() ([]time.Time, *budget.LoginError) {
+	before := slices.Clone(g.taken)
+	if g.during != nil {
+		go g.during()
+		for range 1000 {
+			runtime.Gosched()
+		}
+	}
+	return before, nil
+}
+
+// The last login is taken, and its reservation ended, while another connection asks for one.
+func TestALoginThatIsTakenMeanwhileIsNotReservedAgain(t *testing.T) {
+	var shared lagging
+	l, err := budget.NewLogins(&budget.LoginsOptions{Windows: []budget.Window{{N: 1, Per: time.Minute}}, Shared: &shared})
+	require.NoError(t, err)
+	release, short, _ := l.Reserve(nil)
+	require.Nil(t, short)
+	ended := make(chan struct{})
+	shared.during = func() {
+		assert.NoError(t, l.Take(t.Context()))
+		release()
+		close(ended)
+	}
+	_, short, _ = l.Reserve(nil)
+	<-ended
+	require.NotNil(t, short)
 }
 
 func TestALoginIsStoredBeforeItMayBeMade(t *testing.T) {
