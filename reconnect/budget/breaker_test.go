@@ -84,6 +84,20 @@ func TestAHalfOpenBreakerLetsNoRetryThrough(t *testing.T) {
 	require.True(t, try(b, rejected, success))
 }
 
+// Retries that pass are no trials.
+func TestARetryThatPassesTakesNoPlaceInAHalfOpenBreaker(t *testing.T) {
+	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 2, PassRetries: true})
+	c.after(5 * time.Second)
+	for range 3 {
+		_, ok := b.Admit(rejected)
+		require.True(t, ok)
+	}
+	for _, want := range []bool{true, true, false} {
+		_, ok := b.Admit(first)
+		require.Equal(t, want, ok)
+	}
+}
+
 func TestATryThatWasCancelledGivesItsPlaceBack(t *testing.T) {
 	b, c := tripped(t, budget.BreakerOptions{HalfOpen: 1})
 	c.after(5 * time.Second)
@@ -180,4 +194,16 @@ func TestABreakersOptionsAreChecked(t *testing.T) {
 		_, err := budget.NewBreaker(&o)
 		require.ErrorContains(t, err, "option "+name)
 	}
+}
+
+// An outcome counts from the end of its try, however long that took.
+func TestALongTryCountsWhenItEnds(t *testing.T) {
+	b, c := newBreaker(t, budget.BreakerOptions{MinSamples: 2})
+	done, ok := b.Admit(first)
+	require.True(t, ok)
+	c.after(9 * time.Second)
+	done(refused)
+	c.after(6 * time.Second)
+	require.True(t, try(b, first, refused))
+	require.Equal(t, budget.BreakerOpen, b.State())
 }

@@ -235,3 +235,20 @@ type every time.Duration
 func (p every) Next(backoff.History, *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: time.Duration(p)}, true
 }
+
+func TestAFirstTryAddsOneToTheBucketsOfAWS(t *testing.T) {
+	for _, o := range []*budget.Options{budget.AWS(), budget.AWS2026()} {
+		b := newBudget(t, o)
+		require.True(t, try(b, refused, refused))
+		before := b.Tokens()
+		require.True(t, try(b, first, success))
+		require.Equal(t, before+1, b.Tokens())
+	}
+}
+
+// A retry may cost all that the bucket can hold, but not more.
+func TestARetryMayCostTheWholeBucket(t *testing.T) {
+	require.Equal(t, 1, drain(newBudget(t, &budget.Options{Capacity: 7, Retry: 7}), refused))
+	_, err := budget.New(&budget.Options{Capacity: 7, Retry: 8})
+	require.Error(t, err)
+}

@@ -119,3 +119,13 @@ func TestASlotIsGivenBackThoughTheProbePolicyPanics(t *testing.T) {
 	require.Equal(t, "nil map", left(func() { done(backoff.Verdict{Class: backoff.ClassRetry}) }))
 	require.Equal(t, 1, s.given)
 }
+
+// The Limiter comes after the line: a dial that it lets through still is under way.
+func TestADialThatPassesTheLimiterKeepsItsPlace(t *testing.T) {
+	g := newGate(t, &budget.GateOptions{Concurrent: 1, Limiter: slotless{}})
+	done, err := g.Acquire(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, 1, g.Status("a").Dialing)
+	done(success)
+	require.Zero(t, g.Status("a").Dialing)
+}

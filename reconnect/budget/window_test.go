@@ -151,3 +151,7 @@ func TestAWindowThatIsFullAllocatesNothing(t *testing.T) {
 		w.Take(now)
 	}))
 }
+
+func TestAWindowWithoutALimitHasRoomForAll(t *testing.T) {
+	require.Equal(t, math.MaxInt, new(budget.Window).Free(newClock().now))
+}

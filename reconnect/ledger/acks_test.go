@@ -87,6 +87,25 @@ func TestAResetIsOwedUntilASessionIsReady(t *testing.T) {
 	})
 }
 
+// A peer that had forgotten the numbers knows the new ones, and later sessions go on with these.
+func TestAResetIsOwedOnce(t *testing.T) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
+		s.open()
+		s.resume = resumed(s.ledger, 5, false)
+		peer := s.accept()
+		s.add("a", "b")
+		require.Equal(t, "6:a, 7:b", sent(peer))
+		for _, again := range []func(*reconnect.Opening) error{resumed(s.ledger, 6, true), nil} {
+			peer.Fail(errLedgerLost)
+			s.resume = again
+			peer = s.accept()
+			require.Equal(t, "7:b again", sent(peer))
+		}
+		require.Equal(t, uint64(1), s.ledger.Stats().Resets)
+		require.Equal(t, uint64(4), s.ledger.Stats().Written)
+	})
+}
+
 func TestAResetIsOwedWithoutResumeToo(t *testing.T) {
 	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
 		s.add("a", "b")

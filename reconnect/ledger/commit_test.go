@@ -152,6 +152,30 @@ func TestAnAddThatIsNotStoredFails(t *testing.T) {
 	})
 }
 
+// Until the Store has failed, a message that waits to be stored takes room, and Wait waits for it.
+func TestAnAddThatIsNotStoredGivesBackItsRoom(t *testing.T) {
+	store := &troubledStore{err: errDisk, took: time.Second}
+	withLedger(t, ledger.Options{Store: store, Messages: 1}, func(t *testing.T, s *ledgerScene) {
+		s.open()
+		s.accept()
+		var work sync.WaitGroup
+		defer work.Wait()
+		work.Go(func() {
+			_, err := s.ledger.Add([]byte("a"))
+			require.ErrorIs(t, err, errDisk)
+		})
+		synctest.Wait()
+		work.Go(func() { require.NoError(t, s.ledger.WaitAll(t.Context())) })
+		work.Go(func() {
+			_, err := s.ledger.AddWait(t.Context(), []byte("b"))
+			require.ErrorIs(t, err, errDisk)
+		})
+		synctest.Wait()
+		_, err := s.ledger.Add([]byte("c"))
+		require.ErrorIs(t, err, ledger.ErrFull)
+	})
+}
+
 // Messages that are added while the store is busy are stored together, in the order of their IDs.
 func TestMessagesAreStoredTogether(t *testing.T) {
 	store := &troubledStore{took: time.Second}

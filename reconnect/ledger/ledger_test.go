@@ -321,3 +321,23 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	_, err := ledger.New(nil)
 	require.NoError(t, err)
 }
+
+// The defaults are 1024 messages, 16 MiB, and no limit on the age.
+func TestTheUsualLimits(t *testing.T) {
+	withLedger(t, ledger.Options{Age: -1}, func(t *testing.T, s *ledgerScene) {
+		s.open()
+		for range 1024 {
+			s.add("")
+		}
+		_, err := s.ledger.Add(nil)
+		require.ErrorIs(t, err, ledger.ErrFull)
+		time.Sleep(1000 * time.Hour)
+		require.Len(t, s.ledger.Unacked(), 1024)
+	})
+	l, err := ledger.New(nil)
+	require.NoError(t, err)
+	_, err = l.Add(make([]byte, 16<<20+1))
+	require.ErrorIs(t, err, ledger.ErrTooLarge)
+	_, err = l.Add(make([]byte, 16<<20))
+	require.NoError(t, err)
+}

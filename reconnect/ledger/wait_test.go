@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,5 +88,15 @@ func TestWaitAllWaitsForEveryMessage(t *testing.T) {
 		require.ErrorIs(t, s.ledger.WaitAll(ctx), context.DeadlineExceeded)
 		time.Sleep(time.Hour)
 		require.NoError(t, <-done, "the other one has expired")
+	})
+}
+
+func TestWaitAllSaysThatAMessageWasLeft(t *testing.T) {
+	withLedger(t, ledger.Options{}, func(t *testing.T, s *ledgerScene) {
+		s.open()
+		s.accept()
+		s.add("a")
+		s.close()
+		require.ErrorIs(t, s.ledger.WaitAll(t.Context()), net.ErrClosed)
 	})
 }

@@ -66,6 +66,68 @@ func TestRulesRangeAsInTheirSources(t *testing.T) {
 	}
 }
 
+// The last waits of a long outage, with the defaults of each rule.
+func TestRulesHaveTheLongestWaitOfTheirSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy      backoff.Policy
+		least, most time.Duration
+	}{
+		"celery":              {&classic.Celery{}, 0, 10 * time.Minute},
+		"celery old":          {&classic.CeleryOld{NoJitter: true}, 10 * time.Minute, 10 * time.Minute},
+		"celery old, in step": {&classic.CeleryOld{NoJitter: true, Factor: 2, Maximum: 7}, 7 * time.Second, 7 * time.Second},
+		"cenkalti":            {&classic.Cenkalti{}, 30 * time.Second, 90 * time.Second},
+		"grpc":                {&classic.GRPC{}, 96 * time.Second, 144 * time.Second},
+		"tailscale":           {&classic.Tailscale{}, 15 * time.Second, 45 * time.Second},
+		"jpillora":            {&classic.JPillora{}, 100 * time.Millisecond, 10 * time.Second},
+		"stubborn":            {&classic.Stubborn{}, 30 * time.Minute, 30 * time.Minute},
+		"aws legacy":          {&classic.AWSLegacy{}, 20 * time.Second, 20 * time.Second},
+		"aws":                 {&classic.AWS{}, 0, 20 * time.Second},
+		"decorrelated":        {&classic.Decorrelated{}, time.Second, 30 * time.Second},
+		"normal":              {&classic.Normal{Jitter: -1}, 15 * time.Minute, 15 * time.Minute},
+	} {
+		a := backoff.History{N: 99, Prev: time.Hour}
+		least, _ := c.policy.Next(a, rand.New(constant(0)))
+		most, _ := c.policy.Next(a, rand.New(highest))
+		require.Equal(t, c.least, least.Wait, name)
+		require.Equal(t, c.most, most.Wait.Round(1000), name)
+	}
+}
+
+// The ranges that begin at 0 have it: a client may dial at once.
+func TestTheLeastDrawIsNoWaitAtAll(t *testing.T) {
+	told := backoff.Verdict{RetryAfter: time.Minute}
+	for name, c := range map[string]struct {
+		policy backoff.Policy
+		a      backoff.History
+	}{
+		"aws legacy":            {&classic.AWSLegacy{}, backoff.History{N: 1}},
+		"aws legacy, up to Max": {&classic.AWSLegacy{Max: 16 * time.Second}, backoff.History{N: 3}},
+		"aws":                   {&classic.AWS{}, backoff.History{N: 1}},
+		"celery":                {&classic.Celery{}, backoff.History{N: 1}},
+		"celery old":            {&classic.CeleryOld{}, backoff.History{N: 1}},
+		"ethernet":              {&classic.Ethernet{}, backoff.History{N: 1}},
+		"paced":                 {&classic.Paced{}, backoff.History{}},
+		"paced, told":           {&classic.Paced{}, backoff.History{N: 1, Verdict: told}},
+		"ocpp, off":             {&classic.OCPP{WaitMinimum: -1, RandomRange: -1}, backoff.History{N: 9}},
+		"normal, off":           {&classic.Normal{Min: -1}, backoff.History{N: 9, Prev: time.Second}},
+	} {
+		s, ok := c.policy.Next(c.a, rand.New(constant(0)))
+		require.True(t, ok, name)
+		require.Zero(t, s.Wait, name)
+	}
+}
+
+func TestASpreadAboveOneIsOne(t *testing.T) {
+	for name, p := range map[string]backoff.Policy{
+		"cenkalti": &classic.Cenkalti{Initial: time.Second, Randomization: 5},
+		"stubborn": &classic.Stubborn{Base: time.Second, Spread: 5},
+	} {
+		require.Equal(t, []float64{0}, waits(p, 1, constant(0)), name)
+		require.Equal(t, []float64{2}, waits(p, 1, highest), name)
+	}
+	require.Equal(t, []float64{1, 4}, waits(&classic.GRPC{Multiplier: 2, Jitter: 5}, 2, highest))
+}
+
 // The waits are 1 to 64 s, and there is no sleep after the last try.
 func TestConnectRetrySleepsSevenTimes(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 4, 8, 16, 32, 64}, waits(&classic.ConnectRetry{}, 20, constant(0)))

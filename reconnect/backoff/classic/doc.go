@@ -1,5 +1,5 @@
 // Package classic has waiting rules of the past and of other programs, each as a
-// [backoff.Policy]. The articles that this project reproduces describe them, and its
+// backoff.Policy. The articles that this project reproduces describe them, and its
 // simulations compare [backoff.Default] with them. They also help to read old
 // configurations. Do not choose one for a new program:
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
 
-// This prints the waits of connect_retry. Give the policy to [retry.Do] to use it for
+// This prints the waits of connect_retry. Give the policy to retry.Do to use it for
 // any operation.
 func ExampleConnectRetry() {
 	var policy backoff.Policy = &classic.ConnectRetry{}

@@ -21,6 +21,8 @@ func TestDecorrelatedDrawsUpToThreeTimesTheWaitBefore(t *testing.T) {
 func TestDecorrelatedGrowsWhereThreeTimesOverflows(t *testing.T) {
 	s, _ := (&classic.Decorrelated{Cap: -1}).Next(backoff.History{N: 1, Prev: 1 << 61}, rand.New(highest))
 	require.Equal(t, time.Duration(1<<62-2), s.Wait)
+	s, _ = (&classic.Decorrelated{Cap: -1}).Next(backoff.History{N: 1, Prev: 1 << 60}, rand.New(highest))
+	require.Equal(t, time.Duration(3<<60-1), s.Wait, "three times 1<<60 does not overflow")
 }
 
 func TestDecorrelatedStartsAfreshAtItsFirstWait(t *testing.T) {
@@ -68,6 +70,20 @@ func TestNormalMayExceedMaxByItsNoise(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 500, above, 100)
+}
+
+// With such noise about half of the draws are longer than the longest wait of all, and about half are below 0.
+func TestNormalDoesNotOverflow(t *testing.T) {
+	p, r := &classic.Normal{Max: -1, Jitter: 100}, seeded()
+	drawn := map[time.Duration]int{}
+	for range 1000 {
+		s, ok := p.Next(backoff.History{N: 1, Prev: 1 << 61}, r)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, s.Wait, time.Duration(0))
+		drawn[s.Wait]++
+	}
+	require.InDelta(t, 500, drawn[1<<62-1], 60)
+	require.InDelta(t, 500, drawn[0], 60)
 }
 
 func TestNormalRecoversFromADrawBelowZero(t *testing.T) {

@@ -14,8 +14,11 @@ import (
 // paced returns the least and the greatest wait after a, in seconds.
 func paced(p *classic.Paced, n int, elapsed float64, class backoff.Class) (low, high float64) {
 	a := backoff.History{N: n, Elapsed: time.Duration(elapsed * 1e9), Verdict: backoff.Verdict{Class: class}}
-	least, _ := p.Next(a, rand.New(constant(0)))
-	most, _ := p.Next(a, rand.New(highest))
+	least, goesOn := p.Next(a, rand.New(constant(0)))
+	most, too := p.Next(a, rand.New(highest))
+	if !goesOn || !too {
+		return -1, -1 // it never gives up
+	}
 	return least.Wait.Round(1000).Seconds(), most.Wait.Round(1000).Seconds()
 }
 
@@ -29,6 +32,7 @@ func TestPacedWaitsByTheOutage(t *testing.T) {
 		{0, 0, backoff.ClassRetry, 0, 2},
 		{1, 0.7, backoff.ClassRetry, 0.3, 1.3}, // until [1 s, 2 s) since the loss
 		{1, 0.7, backoff.ClassOverload, 1.2, 2.4},
+		{1, 1, backoff.ClassRetry, 1.2, 2.4}, // not in the first half of Spread
 		{1, 1.1, backoff.ClassRetry, 1.2, 2.4},
 		{2, 4.8, backoff.ClassRetry, 1.2, 2.4},
 		{3, 20, backoff.ClassRetry, 5, 10},

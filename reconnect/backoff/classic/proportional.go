@@ -61,10 +61,8 @@ func (t *Tailscale) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return backoff.Step{Wait: around(r, d, 0.5, 0.5)}, true
 }
 
-// around returns a draw from d*(1-spread) to d*(1+spread). It cuts spread to [0, 1], and
-// takes other in place of a spread of zero.
-func around(r *rand.Rand, d time.Duration, spread, other float64) time.Duration {
-	spread = min(max(span.OrUsual(spread, other), 0), 1)
-	by := min(d, time.Duration(spread*float64(d)))
-	return span.Uniform(r, d-by, d+min(by, span.Longest-d))
+// around draws from d*(1-spread) to d*(1+spread), as [span.Around] says.
+func around(r *rand.Rand, d time.Duration, spread, usual float64) time.Duration {
+	low, high := span.Around(d, spread, usual)
+	return span.Uniform(r, low, high)
 }

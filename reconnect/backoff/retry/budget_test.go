@@ -270,3 +270,31 @@ func TestASuccessfulRetryFillsNothing(t *testing.T) {
 	require.Zero(t, failed)
 	require.Equal(t, 1000, b.tokens)
 }
+
+// A Classify may take an error of an op for a success; but the op has failed.
+func TestAnErrorThatIsTakenForASuccessIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{}
+		l := b.retrier()
+		l.Classify = func(error) backoff.Verdict { return backoff.Verdict{} }
+		require.NoError(t, l.Do(ctx, b.op(io.EOF)))
+		require.Equal(t, []string{
+			"0s admit after ok", "0s gate h", "0s try", "0s gate retry", "0s budget retry",
+			"0s admit after retry", "0s wait 1s", "1s gate h", "1s try", "1s gate ok", "1s budget ok",
+		}, b.lines)
+	})
+}
+
+// A try that a deadline cut says that the server was slow, whatever the error is.
+func TestATryThatADeadlineCutIsAnOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &book{}
+		l := b.retrier()
+		l.Classify = func(error) backoff.Verdict { t.Error("it was not the server's error"); return backoff.Verdict{} }
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err := l.Do(short, func(ctx context.Context) error { <-ctx.Done(); return io.EOF })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"0s admit after ok", "0s gate h", "1s gate overload", "1s budget overload"}, b.lines)
+	})
+}

@@ -175,6 +175,9 @@ func TestDoDoesNotCallAfterItsContext(t *testing.T) {
 		require.Zero(t, *calls)
 		require.ErrorIs(t, err, context.Canceled)
 		require.EqualError(t, err, "context canceled after 0 tries in 0s")
+		var failed *retry.Error
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, []error{context.Canceled}, failed.Unwrap(), "no try, no error of a try")
 	})
 }
 

@@ -18,6 +18,23 @@ func TestATimerThatWasStoppedCallsNothing(t *testing.T) {
 	timer.Wait()
 }
 
+// The timer goes off, and Set comes before its goroutine: that call is the one.
+func TestATimerThatGoesOffIsNotSetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var timer Timer
+		calls := 0
+		f := func() { calls++ }
+		timer.Set(time.Hour, f)
+		require.True(t, timer.timer.Stop(), "this goroutine is that of the timer from now on")
+		timer.Set(time.Hour, f)
+		timer.ring(f)
+		time.Sleep(2 * time.Hour)
+		timer.Stop()
+		timer.Wait()
+		require.Equal(t, 1, calls)
+	})
+}
+
 // The first call has not returned when the timer goes off again.
 func TestATimerThatIsSetByItsFunctionRingsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,12 +49,26 @@ func TestNoSignalIsLost(t *testing.T) {
 			}
 		})
 	}
+	done := make(chan struct{})
+	others := xsync.Go(func() { // Broadcasts that meet others
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				s.Broadcast()
+				runtime.Gosched() // without it one processor is this goroutine's for 10 ms a round
+			}
+		}
+	})
 	for range rounds {
 		sent.Add(1)
 		s.Broadcast()
 		runtime.Gosched()
 	}
 	waiters.Wait()
+	close(done)
+	<-others.Done()
 	require.EqualValues(t, 2*rounds, seen.Load())
 }
 
@@ -70,6 +84,9 @@ func TestAContextEndsOnce(t *testing.T) {
 		stop := c.AfterFunc(func() { t.Error("stopped, and called") })
 		require.True(t, stop())
 		require.False(t, stop(), "again")
+		began := c.AfterFunc(func() {})
+		_, ok := c.Deadline()
+		require.False(t, ok)
 		c.End()
 		c.End()
 		<-before
@@ -79,6 +96,7 @@ func TestAContextEndsOnce(t *testing.T) {
 		require.Equal(t, context.Canceled, derived.Err())
 		synctest.Wait()
 		require.Equal(t, 1, calls)
+		require.False(t, began(), "it was called")
 		late := make(chan struct{})
 		require.False(t, xsync.AfterFunc(&c, func() { close(late) })())
 		<-late
@@ -102,6 +120,25 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		<-late.Done()
 		release()
 	})
+}
+
+// After release has returned, nothing runs any more because of the end of the parent.
+func TestReleaseWaitsForTheEndOfTheChild(t *testing.T) {
+	for range 1000 {
+		var parent xsync.Context
+		child, release := xsync.Child(&parent)
+		parent.End()
+		release()
+		require.Error(t, child.Err())
+	}
+}
+
+func TestAfterFuncIsForAnyContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	called := make(chan struct{})
+	xsync.AfterFunc(ctx, func() { close(called) })
+	cancel()
+	<-called
 }
 
 // A context of the user's has values, and is no child of anything of ours.
@@ -143,6 +180,10 @@ func TestATimerIsSetByItsOwnCallUntilItIsStopped(t *testing.T) {
 		timer.Set(time.Second, tick)
 		time.Sleep(time.Minute)
 		require.Equal(t, 3, calls)
+		start := time.Now()
+		timer.Set(time.Hour, tick)
+		timer.Wait()
+		require.Equal(t, start, time.Now(), "there is no call to wait for")
 	})
 }
 
@@ -171,10 +212,11 @@ func TestACallThatDidNotReturnSaysSo(t *testing.T) {
 
 func TestAFlagStaysUpUntilItIsLowered(t *testing.T) {
 	var f xsync.Flag
-	early := f.Up()
+	early, late := f.Up(), f.Up()
 	f.Raise()
 	f.Raise()
 	<-early
+	<-late
 	<-f.Up()
 	f.Lower()
 	select {

@@ -1,4 +1,4 @@
-// Package span computes with durations from 0 to [Longest], without overflow. The policies of
+// Package span computes with durations from 0 to Longest, without overflow. The policies of
 // package backoff and of the packages below it are made of these functions.
 package span
 
