@@ -21,7 +21,21 @@ type Client interface {
 //go:embed script.lua
 var source string
 
-var scriptHash = redis.NewScript(source).Hash()
+var limitScript = newScript(source)
+
+// script is a script, which Redis knows by its hash.
+type script struct{ source, hash string }
+
+func newScript(source string) script { return script{source, redis.NewScript(source).Hash()} }
+
+// run runs the script.
+func (s script) run(ctx context.Context, c Client, keys []string, args []any) *redis.Cmd {
+	cmd := c.EvalSha(ctx, s.hash, keys, args...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = c.Eval(ctx, s.source, keys, args...)
+	}
+	return cmd
+}
 
 // checkClient returns an error if the options of a client are wrong.
 func checkClient(c Client) error {
@@ -61,6 +75,7 @@ type answer struct {
 	back    time.Duration // ask again after this time, if more wait
 	clock   time.Duration // of the server
 	closed  time.Duration // so long no dial may begin, because Redis does not know the last window
+	differ  error         // another process has asked with other limits
 }
 
 // ask asks Redis. It returns soon after ctx has ended.
@@ -69,24 +84,30 @@ func (l *Limiter) ask(ctx context.Context, q question, sent time.Time) (a answer
 	o := &l.o
 	args := []any{
 		l.id, q.want, q.held, q.spent, o.Rate.N, o.window().Microseconds(), o.Slots, o.Lease.Microseconds(),
-		o.lag().Microseconds(), o.round().Microseconds(), longestNap.Microseconds(),
+		o.lag().Microseconds(), o.round().Microseconds(), longestNap.Microseconds(), o.Rate.Per.Microseconds(),
 	}
-	cmd := l.client.EvalSha(ctx, scriptHash, l.keys, args...)
-	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = l.client.Eval(ctx, source, l.keys, args...)
-	}
-	got, err := cmd.Int64Slice()
+	got, err := limitScript.run(ctx, l.client, l.keys, args).Int64Slice()
 	a.came = time.Now()
 	switch {
 	case err != nil:
-		a.err = err
-	case len(got) < 4 || got[0] < 0 || got[0] > int64(q.want):
+		a.err = named(err)
+	case len(got) < 9 || got[0] < 0 || got[0] > int64(q.want):
 		a.err = fmt.Errorf("redisgate: the script returned %v", got)
 	default:
 		a.granted = int(got[0])
 		a.back, a.clock, a.closed = micros(got[1]), micros(got[2]), micros(got[3])
+		a.differ = o.differ(int(got[6]), micros(got[7]), int(got[8]))
 	}
 	return a
+}
+
+// named returns err, and names the reason if Redis wants a password that the client has not given. Redis refuses a
+// question as long as ours with a protocol error then.
+func named(err error) error {
+	if redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "Protocol error: unauthenticated") {
+		return fmt.Errorf("redisgate: Redis wants a password, and the client has none: %w", err)
+	}
+	return err
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -34,8 +34,8 @@
 //
 // # Redis away
 //
-// Redis is away when a question to it fails or takes longer than Options.Timeout, or when three answers
-// in a row take longer than Options.Slack. Then a process waits for one window, and after that
+// Redis is away when a question to it fails or takes longer than Options.Timeout, when three answers
+// in a row take longer than Options.Slack, or when it forgets: see below. Then a process waits for one window, and after that
 // begins dials by its own share, Options.Local. It asks Redis again twice a second, whether dials wait
 // or not, and goes back to Redis by itself. The limits meanwhile:
 //
@@ -64,6 +64,12 @@
 //   - the death of all processes that waited or held slots, if nobody has asked for so long
 //   - with Slots, about half a Lease in which slots were held and nobody asked; this pause has no window
 //
+// Status.ClosedUntil is the end of that pause. A server that forgets again before the pause is over, such as one
+// that evicts the keys, would never let a dial begin. After three pauses in a row without a dial between them the
+// rules of an outage hold: Options.Away is called, and the process uses its share. It stops using the share one
+// window before Status.ClosedUntil, so that the dials of the share do not count in the window that follows. The
+// outage is over when a pause has ended.
+//
 // Not noticed: two servers that both take themselves for the master, each of which lets N begin; and a
 // restart with old data from disk, if the script may not call INFO. A clock of the server that
 // is set back does no harm. A clock that is set ahead by more than two round-trips is noticed by each
@@ -78,7 +84,7 @@
 // at most, and less often if many processes wait before it.
 //
 // In Redis there are at most five keys. One, with about 2 kB at most, has no expiry and remains: delete
-// the keys when the Key is not used any more. The server must not evict the keys; the script treats an
-// eviction like a restart. The user of the client needs these commands on the keys: EVALSHA, EVAL, TIME,
+// the keys when the Key is not used any more. The server must not evict the keys (maxmemory-policy); the script
+// treats an eviction like a restart. The user of the client needs these commands on the keys: EVALSHA, EVAL, TIME,
 // INFO, and the commands on hashes and sorted sets. Redis 5 or later is needed.
 package redisgate

@@ -115,7 +115,13 @@ func (s *server) eval(script string, keys []string, args []any) (any, error) {
 		return nil, err
 	}
 	var out []any
-	s.lua.Get(-1).(*lua.LTable).ForEach(func(_, v lua.LValue) { out = append(out, int64(v.(lua.LNumber))) })
+	s.lua.Get(-1).(*lua.LTable).ForEach(func(_, v lua.LValue) {
+		if n, ok := v.(lua.LNumber); ok {
+			out = append(out, int64(n))
+		} else {
+			out = append(out, v.String())
+		}
+	})
 	return out, nil
 }
 
@@ -206,13 +212,21 @@ func (s *server) sorted(a []string, table func(...lua.LValue) lua.LValue) lua.LV
 		}
 		return strings.Compare(x, y)
 	})
-	upTo := func(most string) (found []lua.LValue) {
+	between := func(least, most string) (found []lua.LValue) {
+		above, open := strings.CutPrefix(least, "(")
 		for _, m := range order {
-			if set[m] <= number(most) {
+			if score := set[m]; score <= number(most) && score >= number(above) && !(open && score == number(above)) {
 				found = append(found, lua.LString(m))
 			}
 		}
 		return found
+	}
+	scores := func(members ...string) lua.LValue {
+		var found []lua.LValue
+		for _, m := range members {
+			found = append(found, lua.LString(m), lua.LString(strconv.FormatFloat(set[m], 'f', -1, 64)))
+		}
+		return table(found...)
 	}
 	switch a[0] {
 	case "ZADD":
@@ -231,13 +245,27 @@ func (s *server) sorted(a []string, table func(...lua.LValue) lua.LValue) lua.LV
 	case "ZCARD":
 		return lua.LNumber(len(set))
 	case "ZSCORE":
+		if _, ok := set[a[2]]; !ok {
+			return lua.LFalse
+		}
 		return lua.LString(strconv.FormatFloat(set[a[2]], 'f', -1, 64))
 	case "ZRANK":
 		return lua.LNumber(slices.Index(order, a[2]))
 	case "ZCOUNT":
-		return lua.LNumber(len(upTo(a[3])))
+		return lua.LNumber(len(between(a[2], a[3])))
 	case "ZRANGEBYSCORE":
-		return table(upTo(a[3])...)
+		return table(between(a[2], a[3])...)
+	case "ZREMRANGEBYSCORE":
+		for _, m := range between(a[2], a[3]) {
+			delete(set, m.String())
+		}
+		return lua.LNumber(0)
+	case "ZRANGE": // 0 -1 WITHSCORES
+		return scores(order...)
+	case "ZREVRANGE": // 0 0 WITHSCORES
+		return scores(order[max(0, len(order)-1):]...)
+	case "PEXPIRE":
+		return lua.LNumber(1)
 	}
 	panic(errors.New("the fake does not know " + a[0]))
 }

@@ -226,8 +226,13 @@ func (l *Limiter) look() {
 type Status struct {
 	Waiting int   // dials that wait
 	Held    int   // slots that this process holds
-	Away    bool  // the last question to Redis was not answered
+	Away    bool  // the last question to Redis was not answered, or Redis forgets
 	Err     error // why Redis is away; nil unless Away
+	Differ  error // the last error of Options.Differ; nil: all processes have the same limits, as far as is known
+
+	// ClosedUntil is when Redis lets a dial begin again, at the earliest, because it has forgotten those of the
+	// last window. Zero: it is not closed, or cannot be asked.
+	ClosedUntil time.Time
 
 	Questions uint64 // how often Redis was asked
 	Granted   uint64 // dials that Redis let begin
@@ -240,7 +245,10 @@ func (l *Limiter) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.count
-	s.Waiting, s.Held, s.Away, s.Err = l.line.Len(), l.held, l.talk.away, l.talk.err
+	s.Waiting, s.Held, s.Away, s.Err, s.Differ = l.line.Len(), l.held, l.talk.away, l.talk.err, l.talk.differ
+	if time.Now().Before(l.mode.opens) {
+		s.ClosedUntil = l.mode.opens
+	}
 	return s
 }
 

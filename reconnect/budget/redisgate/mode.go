@@ -14,23 +14,25 @@ type mode struct {
 	local bool
 	from  time.Time // no dial by the share before that
 	opens time.Time // Redis is back, and lets dials begin from then on, at the earliest; zero: it is away
+
+	forgets bool // Redis is of no use though it answers, because it closes again and again
 }
 
 // failed notes a question that was not answered.
 func (m *mode) failed(now time.Time) {
 	m.leave(now)
-	m.opens = time.Time{}
+	m.opens, m.forgets = time.Time{}, false
 }
 
 // answered notes the answer to a question that was sent at a time: Redis lets no dial begin for so
-// long; 0: it does.
-func (m *mode) answered(sent, now time.Time, closed time.Duration) {
+// long; 0: it does. If Redis forgets, this process begins dials by its share, up to a window before Redis opens.
+func (m *mode) answered(sent, now time.Time, closed time.Duration, forgets bool) {
 	if closed == 0 {
 		*m = mode{window: m.window}
 		return
 	}
 	m.leave(now)
-	m.opens = sent.Add(closed)
+	m.opens, m.forgets = sent.Add(closed), forgets
 }
 
 // leave ends the time of Redis, if it may have let a dial begin since the last answer.
@@ -44,7 +46,7 @@ func (m *mode) leave(now time.Time) {
 // does not depend on time.
 func (m *mode) share(now time.Time) (ok bool, next time.Time) {
 	switch {
-	case !m.local, !m.opens.IsZero():
+	case !m.local, !m.opens.IsZero() && (!m.forgets || !now.Before(m.opens.Add(-m.window))):
 		return false, time.Time{}
 	case now.Before(m.from):
 		return false, m.from

@@ -17,7 +17,7 @@ func TestAWindowPassesAfterASecondOutageToo(t *testing.T) {
 	} {
 		m := mode{window: time.Second}
 		m.failed(at(0))
-		m.answered(at(10), at(10), 2*time.Second)
+		m.answered(at(10), at(10), 2*time.Second, false)
 		ok, next := m.share(at(10))
 		require.False(t, ok, "Redis is back")
 		require.Zero(t, next)

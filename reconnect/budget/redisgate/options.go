@@ -49,6 +49,11 @@ type Options struct {
 	// be asked again. It is called in a goroutine of the Limiter, one call at a time, and must not block: the
 	// Limiter waits for it. Default: nothing is called.
 	Away func(err error)
+
+	// Differ is called with an error when another process has asked with the same Key and another Rate or
+	// other Slots, and with nil when no process has done so for a minute. The error says both limits. Each
+	// process goes on with its own limit, so that no limit holds for the fleet. It is called like Away. Default: nothing is called.
+	Differ func(err error)
 }
 
 // Share limits one process while Redis cannot be asked.
@@ -80,13 +85,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Slots > 0 {
 		o.Local.Slots = cmp.Or(o.Local.Slots, max(1, o.Slots/10))
 	}
+	if err := checkKey("Options", o.Key); err != nil {
+		return o, err
+	}
 	switch {
-	case o.Key == "":
-		return o, errors.New("redisgate: Options.Key is empty")
-	case strings.ContainsAny(o.Key, "{}"):
-		return o, fmt.Errorf("redisgate: Options.Key: %.200q contains a brace", o.Key)
-	case len(o.Key) > 200:
-		return o, fmt.Errorf("redisgate: Options.Key is longer than 200 bytes: %d", len(o.Key))
 	case o.Rate.N == 0 && o.Rate.Per != 0:
 		return o, errors.New("redisgate: Options.Rate.Per without N")
 	case o.Rate.N == 0 && o.Slots == 0:
@@ -104,6 +106,19 @@ func (o Options) withDefaults() (Options, error) {
 		between("Slack", o.Slack, 0, 10*time.Second),
 		between("Timeout", o.Timeout, o.Slack, 10*time.Second),
 		between("Lease", o.Lease, shortest, 30*day))
+}
+
+// checkKey returns an error if a Key cannot be used.
+func checkKey(options, key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("redisgate: %s.Key is empty", options)
+	case strings.ContainsAny(key, "{}"):
+		return fmt.Errorf("redisgate: %s.Key: %.200q contains a brace", options, key)
+	case len(key) > 200:
+		return fmt.Errorf("redisgate: %s.Key is longer than 200 bytes: %d", options, len(key))
+	}
+	return nil
 }
 
 // mostDials is the largest Rate.N and Slots, so that all numbers are exact in the script.
@@ -128,6 +143,25 @@ func (o *Options) window() time.Duration {
 // retryEvery is how long after a question that fails the next one follows, at most, unless it takes longer
 // to fail. Slots are renewed as often.
 const retryEvery = 500 * time.Millisecond
+
+// differ returns an error if n, per and slots are the limits of another process; all zero: there is none.
+func (o *Options) differ(n int, per time.Duration, slots int) error {
+	if n == 0 && slots == 0 {
+		return nil
+	}
+	return fmt.Errorf("redisgate: another process has other limits for the key %s: %s, and this one %s",
+		o.Key, limits(n, per, slots), limits(o.Rate.N, o.Rate.Per, o.Slots))
+}
+
+func limits(n int, per time.Duration, slots int) string {
+	switch {
+	case slots == 0:
+		return fmt.Sprintf("%d per %v", n, per)
+	case n == 0:
+		return fmt.Sprintf("%d slots", slots)
+	}
+	return fmt.Sprintf("%d per %v, %d slots", n, per, slots)
+}
 
 // lag is how long after the return of Redis the last process has noticed it: a question that came too
 // early fails, and the next one is answered.

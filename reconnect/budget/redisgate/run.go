@@ -18,6 +18,12 @@ type talk struct {
 	slow   int       // so many answers in a row came after Options.Slack
 	untold int       // so many dials began by the share, and Redis does not know
 
+	closures int           // how many times in a row Redis has closed before it has let a dial begin
+	opens    time.Duration // by the clock of the server, after the last of these
+
+	differ     error // another process has other limits
+	toldDiffer error // what the last call of Options.Differ said
+
 	away     bool
 	toldAway bool      // the last call of Options.Away said that Redis is away
 	err      error     // why
@@ -34,12 +40,16 @@ type talk struct {
 // mostSlow is how many slow answers in a row mean that Redis is of no use.
 const mostSlow = 3
 
+// mostClosures is how many closures in a row mean that Redis forgets the keys again and again.
+const mostClosures = 3
+
 // gap is the time between two questions of a process, at least.
 const gap = 10 * time.Millisecond
 
 var (
 	errTimeout = errors.New("redisgate: no answer in time")
 	errSlow    = errors.New("redisgate: answers take longer than Options.Slack")
+	errForgets = fmt.Errorf("redisgate: Redis has lost our keys %d times in a row before a dial could begin: it must not evict them (maxmemory-policy)", mostClosures)
 )
 
 // run asks Redis and lets dials begin, until none waits, none holds a slot, and Redis knows that. While
@@ -156,9 +166,28 @@ func (l *Limiter) begin(now time.Time) {
 // failed notes that Redis cannot be asked.
 func (l *Limiter) failed(now time.Time, err error) {
 	t := &l.talk
-	t.away, t.err, t.unsure = true, err, true
-	t.retry = t.sent.Add(retryEvery/2 + rand.N(retryEvery/2))
+	t.leave(err)
+	t.unsure = true
 	l.mode.failed(now)
+}
+
+// leave notes that Redis is away.
+func (t *talk) leave(err error) {
+	t.away, t.err = true, err
+	t.retry = t.sent.Add(retryEvery/2 + rand.N(retryEvery/2))
+}
+
+// forgets counts the closures, and reports whether there are too many in a row. Answers that name the same time at
+// which Redis opens are about the same closure.
+func (t *talk) forgets(a answer) bool {
+	if a.closed == 0 {
+		t.closures, t.opens = 0, 0
+		return false
+	}
+	if opens := a.clock + a.closed; opens != t.opens {
+		t.closures, t.opens = t.closures+1, opens
+	}
+	return t.closures >= mostClosures
 }
 
 // take notes an answer, and lets the dials begin that it allows.
@@ -182,8 +211,12 @@ func (l *Limiter) take(a answer) {
 		l.failed(a.came, fmt.Errorf("%w: %v", errSlow, took))
 		return
 	}
-	t.away, t.err, t.unsure = false, nil, false
-	l.mode.answered(a.sent, a.came, a.closed)
+	t.away, t.err, t.unsure, t.differ = false, nil, false, a.differ
+	forgets := t.forgets(a)
+	if forgets {
+		t.leave(errForgets)
+	}
+	l.mode.answered(a.sent, a.came, a.closed, forgets)
 	t.inQueue = a.q.want > a.granted
 	if l.o.Slots > 0 {
 		t.declared = a.q.held + a.granted
@@ -241,14 +274,18 @@ func (l *Limiter) serveShare(now time.Time, next *time.Time) {
 	}
 }
 
-// tell calls Options.Away when that has changed.
+// tell calls Options.Away and Options.Differ when that has changed.
 func (l *Limiter) tell() {
 	l.mu.Lock()
-	away, err := l.talk.away, l.talk.err
-	changed := away != l.talk.toldAway
-	l.talk.toldAway = away
+	t := &l.talk
+	away, err, differ := t.away, t.err, t.differ
+	changed, differs := away != t.toldAway, fmt.Sprint(differ) != fmt.Sprint(t.toldDiffer)
+	t.toldAway, t.toldDiffer = away, differ
 	l.mu.Unlock()
 	if changed && l.o.Away != nil {
 		l.o.Away(err)
+	}
+	if differs && l.o.Differ != nil {
+		l.o.Differ(differ)
 	}
 }

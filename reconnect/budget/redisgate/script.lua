@@ -12,6 +12,7 @@ local keep = tonumber(ARGV[8])     -- the lease of a slot
 local lag = tonumber(ARGV[9])      -- until all processes have noticed that Redis is back
 local round = tonumber(ARGV[10])   -- the dials that are free are shared by the processes that come within this time
 local longest = tonumber(ARGV[11]) -- a process comes back after this time at the latest
+local per = tonumber(ARGV[12])     -- what w is to be without the slack
 local alarm = (keep - lag) / 2     -- after so long a silence, leases may end before their processes are back
 if slots > 0 then longest = math.min(longest, alarm / 2) end
 
@@ -24,7 +25,8 @@ local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
 
 -- What the server knows. If it is another one than before, or was emptied, it does not know the dials of the last window, and the
 -- processes that could not ask may still begin dials by themselves. So it lets none begin until that is over.
-local m = redis.call('HMGET', state, 'run', 'now', 'skew', 'opens', 'log', 'total', 'window')
+local m = redis.call('HMGET', state, 'run', 'now', 'skew', 'opens', 'log', 'total', 'window', 'limits', 'other', 'otherAt')
+local limits, other, otherAt = int(n) .. ' ' .. int(per) .. ' ' .. int(slots), '', 0 -- of this process, of another one, and when it has asked
 local now, skew, opens, log, total, window = raw, 0, 0, '', 0, w
 local holders = redis.call('HLEN', held)
 if m[1] ~= run or holders ~= redis.call('ZCARD', lease) or (holders == 0 and tonumber(m[6]) > 0)
@@ -38,6 +40,11 @@ else
   if now < last then -- the clock was set back: go on from the last time
     skew = skew + last - now
     now = last
+  end
+  if m[8] then
+    other, otherAt = m[9], tonumber(m[10])
+    if m[8] ~= limits then other, otherAt = m[8], last end
+    if other == limits or now - otherAt > 60000000 then other = '' end
   end
   local silent = now - last -- did nobody wait, or could nobody ask?
   if n > 0 and silent >= w then
@@ -148,5 +155,7 @@ for i = 1, #times, step do
   if step == 2 and times[i + 1] then at, count = times[i + 1], count + counts[i + 1] end
   parts[#parts + 1] = int(at) .. ':' .. count
 end
-redis.call('HSET', state, 'run', run, 'now', int(now), 'skew', int(skew), 'opens', int(opens), 'log', table.concat(parts, ' '), 'total', total, 'window', int(window))
-return { granted, back, now, math.max(0, opens - now), used, total }
+redis.call('HSET', state, 'run', run, 'now', int(now), 'skew', int(skew), 'opens', int(opens), 'log', table.concat(parts, ' '), 'total', total, 'window', int(window),
+  'limits', limits, 'other', other, 'otherAt', int(otherAt))
+local on, oper, oslots = string.match(other, '(%d+) (%d+) (%d+)')
+return { granted, back, now, math.max(0, opens - now), used, total, tonumber(on) or 0, tonumber(oper) or 0, tonumber(oslots) or 0 }
