@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Client has the methods of a Redis client that a [Limiter] calls. A [redis.Client], a
+// Client has the methods of a Redis client that a [Limiter] and a [Logins] call. A [redis.Client], a
 // [redis.ClusterClient] and a [redis.Ring] are Clients; set their option ContextTimeoutEnabled. EvalSha and Eval must return soon
 // after ctx has ended, and be safe for concurrent use.
 type Client interface {

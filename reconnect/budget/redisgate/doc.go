@@ -1,5 +1,6 @@
-// Package redisgate bounds the dials of a whole fleet: the processes share one limit, which is kept in
-// Redis. It is a module of its own, because it needs github.com/redis/go-redis/v9.
+// Package redisgate bounds the dials and the logins of a whole fleet: the processes share one limit, which is kept in
+// Redis. It is a module of its own, because it needs github.com/redis/go-redis/v9. A [Limiter] is for dials, and
+// what follows is about it. [Logins] are for logins: see the end.
 //
 //	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	limiter, err := redisgate.New(client, &redisgate.Options{
@@ -87,4 +88,44 @@
 // the keys when the Key is not used any more. The server must not evict the keys (maxmemory-policy); the script
 // treats an eviction like a restart. The user of the client needs these commands on the keys: EVALSHA, EVAL, TIME,
 // INFO, and the commands on hashes and sorted sets. Redis 5 or later is needed.
+//
+// # Logins
+//
+//	shared, err := redisgate.NewLogins(client, &redisgate.LoginsOptions{Key: "account-17"})
+//	...
+//	defer shared.Close()
+//	logins, err := budget.NewLogins(&budget.LoginsOptions{
+//		Windows: []budget.Window{{N: 900, Per: 24 * time.Hour}}, // logins of all processes
+//		Shared:  shared,
+//	})
+//	...
+//	conn, err := reconnect.New(d, &reconnect.Options{Run: reconnect.RunOptions{Logins: logins}})
+//
+// At most N logins are taken in any interval of the length Per, by the clock of the Redis server. One script
+// counts and takes. The server may see logins closer together, by as much as the answers of Redis and the logins are
+// delayed: make Per longer by Timeout and that delay. All processes should have the same windows. A process
+// with other windows applies its own windows to the logins of all.
+//
+// Each process asks Redis for new logins once a second. So a connection knows when a login is left, and waits until
+// then. All processes wait for the same moment: one connection of each may dial for one login, and all but one wait again.
+//
+// While Redis is away, nobody may log in: no process knows what the others do, and one login too many may cost the
+// account, whereas a wait costs only time. Connections that are ready go on. Connections that are lost do not dial, and
+// look again every 5 s; the error in Status and in WaitStart says "the logins cannot be counted", and why.
+//
+// Redis may forget: it was restarted, emptied or replaced, or has evicted keys. Each process gives back the logins
+// that it knows. Nobody may log in until all processes have had time for that: 2 s and twice Timeout. The same pause
+// follows the first use of a Key. These logins stay forgotten:
+//
+//   - the logins of processes that have all ended
+//   - the logins of the last second of a process that was killed at the same time
+//   - the logins of a process that cannot ask Redis until the pause is over
+//   - if the script may not call INFO: the logins that are missing after a restart with older data
+//
+// If the clock of the server is set back, logins wait for as long as it was set back. If it is set ahead, logins look
+// older than they are, which is not noticed.
+//
+// In Redis there are two keys, with about 100 bytes for each login of the longest window. They expire a minute after
+// the longest window, counted from the last question. A process keeps as much, and gets all logins when one is
+// added: N should be some thousands at most.
 package redisgate

@@ -8,9 +8,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// With childEnv set, the test binary is one process of the fleet instead.
+// With childEnv or loginsEnv set, the test binary is one process of a fleet instead.
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
+	switch {
+	case os.Getenv(loginsEnv) != "":
+		runLogins()
+		return
+	case os.Getenv(childEnv) != "":
 		runChild()
 		return
 	}
