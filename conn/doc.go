@@ -4,7 +4,9 @@
 // A [Conn] is one connection, from dial to end; package reconnect replaces it when it has
 // ended. [WebSocket] is a Conn over coder/websocket, joined by a [Wire] to the net.Conn
 // under it. [Framed] is a Conn over TCP, TLS or any other net.Conn; a [Framer] cuts its
-// messages: [Lines], [LengthPrefix], or one of your own. Both guarantee:
+// messages: [Lines], [LengthPrefix], or one of your own. [NewSplit] cuts frames that hold
+// several messages. [NetConn] makes a net.Conn of a Conn, for a protocol that needs a stream of
+// bytes. WebSocket and Framed guarantee:
 //
 //  1. A message is delivered whole or not at all. When the peer hangs up inside a
 //     message, Read returns [io.ErrUnexpectedEOF], also where coder/websocket takes
@@ -47,4 +49,18 @@
 // connection has: struct{ conn.Conn; conn.Transport; conn.Pinger }. A wrapper that sees or
 // changes messages replaces four methods: Read and ReadBuffer, Write and WriteBatch, because
 // a reader or writer that knows a Transport calls the second of each pair in place of the first.
+// A wrapper that embeds a [Follower], such as a *[WebSocket], replaces ReadWhole too.
+//
+//   - A wrapper that makes several messages of one returns the first, and keeps the others for the next
+//     calls of Read; [NewSplit] does that. For a message that lies in memory already, its ReadBuffer need
+//     not call buffer. It must never reuse that memory, because the data of a message belongs to the
+//     caller.
+//   - A wrapper that swallows a message reads on in the same Read.
+//   - After an error of its own it calls CloseNow of the inner connection, and returns the same error
+//     from each later Read.
+//   - A method Unwrap() Conn returns the inner connection, for example to find the subprotocol of a
+//     WebSocket.
+//
+// To use a wrapper, wrap the dialer too: its Dial returns the wrapper. The outer dialer needs the methods
+// Validate, Host, Endpoint and DialTimeout if the inner one has them, and calls these.
 package conn

@@ -12,10 +12,11 @@ type Transport interface {
 	// ReadBuffer is Read into the memory that buffer returns, so that the reader need not
 	// hold memory while nothing comes in. It calls buffer once for each message, when the
 	// message has begun to come in, with the size that the peer has announced, in bytes, or
-	// with 0 if the size is not known. The announced size need not be true, so do not
-	// allocate much for it. A buffer that is nil or too small is replaced, as by Read. If
-	// ReadBuffer returns an error, buffer may have been called or not. buffer must not wait,
-	// and must not use the Conn.
+	// with 0 if the size is not known. It does not call buffer for a message that lies in memory
+	// of its own already, such as a part of a frame: see [NewSplit]. The announced size need not be true,
+	// so do not allocate much for it. A buffer that is nil or too small is replaced, as by
+	// Read. If ReadBuffer returns an error, buffer may have been called or not. buffer must
+	// not wait, and must not use the Conn.
 	ReadBuffer(buffer func(size int) []byte) (Message, error)
 
 	// BeforeBlock makes Read call f each time before Read may wait: for bytes, until the

@@ -106,6 +106,11 @@ type WebSocket struct {
 	// be UTF-8.
 	Conn conn.WebSocketOptions
 
+	// Split cuts frames that hold several messages. Then OnSession, the layers and the reader of a
+	// reconnect.Conn get each of these as a message of its own, and Dial returns the result of
+	// conn.NewSplit, whose method Unwrap returns the [conn.WebSocket]. Default: a frame is a message.
+	Split conn.Split
+
 	// Rand draws the order of endpoints and addresses. It is used under a lock.
 	// Default: the functions of math/rand/v2.
 	Rand rand.Source
@@ -120,8 +125,8 @@ type Request struct {
 	Header http.Header // never nil; a copy that belongs to this handshake
 }
 
-// Dial opens one connection and returns a [conn.WebSocket]. It ends with ctx, at
-// whatever stage, and returns the context's cause then. ctx may end afterwards.
+// Dial opens one connection and returns a [conn.WebSocket], or the result of [conn.NewSplit] if Split is set.
+// When ctx ends, Dial returns the cause of ctx, at whatever stage it is. After Dial has returned, ctx may end.
 // A failure is an [*Error].
 //
 // With several endpoints a Dial is a round: it asks each endpoint at most once, in a shuffled order,
@@ -141,7 +146,15 @@ type Request struct {
 // An address that a server has advised, if it may be followed, is dialed instead of a round:
 // see FollowHint.
 func (d *WebSocket) Dial(ctx context.Context) (conn.Conn, error) {
-	e := d.setup()
+	c, err := d.dialFrames(ctx, d.setup())
+	if err != nil || d.Split.Func == nil {
+		return c, err
+	}
+	return conn.NewSplit(c, d.Split) // has no error, because setup has checked Split
+}
+
+// dialFrames is Dial without Split.
+func (d *WebSocket) dialFrames(ctx context.Context, e *endpoints) (conn.Conn, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -218,6 +231,9 @@ func (d *WebSocket) validate() error {
 		if !validToken(s) || slices.Contains(d.Subprotocols[:i], s) {
 			return fmt.Errorf("Subprotocols[%d]: %q is no token, or there twice", i, printable(s))
 		}
+	}
+	if err := d.Split.Validate(); err != nil {
+		return fmt.Errorf("Split: %w", err)
 	}
 	switch d.Compression {
 	case websocket.CompressionDisabled, websocket.CompressionContextTakeover, websocket.CompressionNoContextTakeover:
