@@ -118,10 +118,12 @@ const closeLimit = 5 * time.Second
 
 // Close codes, RFC 6455 7.4.1.
 const (
-	codeProtocol = 1002
-	noStatus     = 1005 // a close frame without a code
-	codeBadData  = 1007
-	codeTooBig   = 1009
+	codeNormal    = 1000
+	codeGoingAway = 1001
+	codeProtocol  = 1002
+	noStatus      = 1005 // a close frame without a code
+	codeBadData   = 1007
+	codeTooBig    = 1009
 )
 
 const maxReason = maxControl - 2 // bytes of a close frame's reason

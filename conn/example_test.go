@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/dialer"
 )
 
 // NewWebSocket makes a Conn of a WebSocket that is open. In most programs package dialer
@@ -97,4 +100,65 @@ func ExampleTransport() {
 	// Output:
 	// 1 of 1 written
 	// true
+}
+
+// A protocol of bytes, here lines of text, over a WebSocket. MQTT, STOMP and SSH clients take such a
+// net.Conn in place of a TCP connection.
+func ExampleNetConn() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, _ := websocket.Accept(w, r, nil)
+		for _, part := range []string{"hel", "lo\nwor", "ld\n"} {
+			_ = ws.Write(r.Context(), websocket.MessageBinary, []byte(part))
+		}
+		_ = ws.Close(websocket.StatusNormalClosure, "")
+	}))
+	defer server.Close()
+
+	d := &dialer.WebSocket{URL: "ws" + strings.TrimPrefix(server.URL, "http")}
+	c, err := d.Dial(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	nc := conn.NetConn(c, conn.Binary)
+	defer nc.Close()
+	lines := bufio.NewScanner(nc)
+	for lines.Scan() {
+		fmt.Println(lines.Text())
+	}
+	fmt.Println(lines.Err())
+	// Output:
+	// hello
+	// world
+	// <nil>
+}
+
+// A server that writes one JSON text a line, and several lines in a frame.
+func ExampleSplit() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, _ := websocket.Accept(w, r, nil)
+		_ = ws.Write(r.Context(), websocket.MessageText, []byte("{\"id\":1}\n{\"push\":{}}\n"))
+		_ = ws.Close(websocket.StatusNormalClosure, "")
+	}))
+	defer server.Close()
+
+	d := &dialer.WebSocket{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Split: conn.Split{Func: bufio.ScanLines}}
+	c, err := d.Dial(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.CloseNow()
+	for {
+		m, err := c.Read(nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s\n", m.Data)
+	}
+	// Output:
+	// {"id":1}
+	// {"push":{}}
+	// read: closed by the peer: 1000
 }

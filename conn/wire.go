@@ -234,6 +234,10 @@ func (c wired) HungUp() bool {
 // LocalAddr implements [Transport].
 func (c wired) LocalAddr() net.Addr { return c.wire.tap.Load().LocalAddr() }
 
+// RemoteAddr returns the address of the peer of the connection below, which may be a proxy, or nil if it is
+// not known. Any goroutine may call it at any time.
+func (c wired) RemoteAddr() net.Addr { return c.wire.tap.Load().RemoteAddr() }
+
 // tap is the connection that was tapped.
 type tap struct {
 	net.Conn
