@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,37 +34,39 @@ func newAnswerError(resp *http.Response, about string) *answerError {
 	return &answerError{code: resp.StatusCode, wait: retryAfter(resp.Header), text: text}
 }
 
-// refusal returns the error for an answer other than 101 to a handshake with u; behind is
-// the data that came together with the header.
-func refusal(u *url.URL, resp *http.Response, behind []byte) *answerError {
+// refusal returns the error for an answer other than 101 to the handshake r; behind is the data that came together
+// with the header.
+func refusal(r *request, subprotocols []string, resp *http.Response, behind []byte) *answerError {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return newAnswerError(resp, "not a WebSocket endpoint")
 	case code >= 300 && code < 400:
-		return newAnswerError(resp, redirected(u, resp.Header.Get("Location")))
-	case code == http.StatusBadRequest && u.Scheme == "ws" && strings.Contains(string(behind), "HTTPS"):
+		return newAnswerError(resp, redirected(r, subprotocols, resp.Header.Get("Location")))
+	case code == http.StatusBadRequest && r.url.Scheme == "ws" && strings.Contains(string(behind), "HTTPS"):
 		// nginx and Go answer so to a client without TLS. They send header and body
 		// together, so there is no need to wait for a body.
 		return newAnswerError(resp, "is this a wss server?")
 	}
-	return newAnswerError(resp, "")
+	return newAnswerError(resp, saidIn(resp, r.secrets(subprotocols)))
 }
 
-// redirected returns a text that names the host of a redirect, and no other part of it.
-func redirected(from *url.URL, location string) string {
-	to, err := url.Parse(location)
+// redirected returns a text that says where a redirect leads and what to do about it. The user, the query, and a path
+// that repeats a secret are left out.
+func redirected(r *request, subprotocols []string, location string) string {
+	to, err := r.url.Parse(location)
 	if err != nil || location == "" {
-		return "redirected (refused)"
+		return "redirected, but the answer does not say where to: ask the operator of the server for the right URL"
 	}
-	if to.Host == "" {
-		to.Host = from.Host
+	switch to.Scheme {
+	case "http":
+		to.Scheme = "ws"
+	case "https":
+		to.Scheme = "wss"
 	}
-	text := fmt.Sprintf("redirected to %s (refused)", strconv.Quote(printable(to.Host)))
-	secure := to.Scheme == "https" || to.Scheme == "wss"
-	if secure && from.Scheme == "ws" && strings.EqualFold(to.Hostname(), from.Hostname()) {
-		text += ": is this a wss server?"
+	if repeats(to.Path, r.secrets(subprotocols)) {
+		to.Path, to.RawPath = "/...", ""
 	}
-	return text
+	return fmt.Sprintf("redirected to %s, and redirects are not followed: if that is the right server, make it the URL", strconv.Quote(redacted(to)))
 }
 
 // retryAfter returns how long the sender of an answer asks us to stay away, by its own
@@ -104,7 +105,8 @@ var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
 
 // readAnswer reads the header of the answer to r from c: at most maxHeader bytes, with the
 // informational answers before it (RFC 9110, section 15.2). It also returns a copy of the data that
-// came together with the header, and never waits for more. The body cannot be read.
+// came together with the header, and never waits for more. The body of a refusal has only what
+// is in that data; no other body can be read.
 func readAnswer(c io.Reader, r *http.Request) (resp *http.Response, behind []byte, err error) {
 	br := readers.Get().(*bufio.Reader)
 	defer func() { br.Reset(nil); readers.Put(br) }()
@@ -122,7 +124,13 @@ func readAnswer(c io.Reader, r *http.Request) (resp *http.Response, behind []byt
 			return nil, nil, err
 		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols:
 			behind, _ = br.Peek(br.Buffered())
-			return resp, bytes.Clone(behind), nil
+			behind = bytes.Clone(behind)
+			if resp.StatusCode >= 400 {
+				limited.N = 0 // so that the next line does not wait
+				body, _ := io.ReadAll(resp.Body)
+				resp.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			return resp, behind, nil
 		}
 	}
 }

@@ -25,21 +25,22 @@ func TestAnswersAreExplained(t *testing.T) {
 		class  backoff.Class
 	}{
 		"200 OK: not a WebSocket endpoint":       {text(200, "welcome"), 200, backoff.ClassSlow},
-		"401 Unauthorized":                       {text(401, "who"), 401, backoff.ClassSlow},
+		"401 Unauthorized":                       {text(401, "unauthorized"), 401, backoff.ClassSlow},
+		`401 Unauthorized: "token expired"`:      {text(401, "token expired\nask for another"), 401, backoff.ClassSlow},
 		"404 Not Found":                          {text(404, ""), 404, backoff.ClassSlow},
 		"410 Gone":                               {text(410, ""), 410, backoff.ClassStop},
 		"426 Upgrade Required":                   {text(426, ""), 426, backoff.ClassSlow},
 		"503 Service Unavailable":                {text(503, ""), 503, backoff.ClassOverload},
 		"599":                                    {text(599, ""), 599, backoff.ClassRetry},
-		"400 Bad Request":                        {text(400, "no"), 400, backoff.ClassSlow},
+		`400 Bad Request: "no"`:                  {text(400, "no"), 400, backoff.ClassSlow},
 		"400 Bad Request: is this a wss server?": {text(400, "The plain HTTP request was sent to HTTPS port"), 400, backoff.ClassSlow},
-		`302 Found: redirected to "other.example" (refused)`:                             {http.RedirectHandler("ws://u:p@other.example/x?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
-		`302 Found: redirected to "server.example" (refused)`:                            {http.RedirectHandler("/login?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
-		"302 Found: redirected (refused)":                                                {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
-		"answered with TLS: is this a wss server?":                                       {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
-		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`:                          {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
-		"connection closed during the handshake: EOF":                                    {conntest.HangUp, 0, backoff.ClassRetry},
-		`302 Found: redirected to "server.example:443" (refused): is this a wss server?`: {http.RedirectHandler("https://server.example:443/", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
+		`302 Found: redirected to "ws://other.example/x", and redirects are not followed: if that is the right server, make it the URL`:      {http.RedirectHandler("ws://u:p@other.example/x?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
+		`302 Found: redirected to "ws://server.example/login", and redirects are not followed: if that is the right server, make it the URL`: {http.RedirectHandler("/login?token=s", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
+		"302 Found: redirected, but the answer does not say where to: ask the operator of the server for the right URL":                      {conntest.Status(302, http.Header{"Location": {"http://u:p@h:x/?token=s"}}), 302, backoff.ClassSlow},
+		"answered with TLS: is this a wss server?":              {conntest.Garbage([]byte("\x15\x03\x01\x00\x02\x02\x0a")), 0, backoff.ClassSlow},
+		`malformed HTTP response "SSH-2.0-OpenSSH_9.2\x1b[31m"`: {conntest.Garbage([]byte("SSH-2.0-OpenSSH_9.2\x1b[31m\n\n")), 0, backoff.ClassSlow},
+		"connection closed during the handshake: EOF":           {conntest.HangUp, 0, backoff.ClassRetry},
+		`302 Found: redirected to "wss://server.example:443/", and redirects are not followed: if that is the right server, make it the URL`: {http.RedirectHandler("https://server.example:443/", http.StatusFound).ServeHTTP, 302, backoff.ClassSlow},
 	} {
 		t.Run(want, func(t *testing.T) {
 			withServer(t, func(t *testing.T, v *wsServer) {
@@ -82,10 +83,13 @@ func TestRetryAfterIsRead(t *testing.T) {
 // A redirect loop is one request, and another host hears nothing of us, whether it
 // would answer, refuse or hang.
 func TestARedirectIsRefusedAtOnce(t *testing.T) {
+	const advice = ", and redirects are not followed: if that is the right server, make it the URL"
 	for location, want := range map[string]string{
-		"":                        "redirected to \"server.example\" (refused)",
-		"ws://elsewhere.example/": "redirected to \"elsewhere.example\" (refused)",
-		"http://[::1":             "redirected (refused)", // net/http would return an error of its own
+		"":                                `redirected to "ws://server.example/"` + advice,
+		"https://elsewhere.example/a?b=c": `redirected to "wss://elsewhere.example/a"` + advice,
+		"feed/":                           `redirected to "ws://server.example/feed/"` + advice,
+		"/no/qsecret":                     `redirected to "ws://server.example/..."` + advice,
+		"http://[::1":                     "redirected, but the answer does not say where to: ask the operator of the server for the right URL", // net/http would return an error of its own
 	} {
 		withServer(t, func(t *testing.T, v *wsServer) {
 			v.network.Fault("elsewhere.example:80", conntest.Fault{Hang: true})

@@ -21,7 +21,9 @@ import (
 //	dial wss://host/path: 503 Service Unavailable (retry after 7s)
 //
 // and never holds a secret: it is made without the user and the query of a URL, and a text that a
-// server wrote is quoted and cut at 256 bytes.
+// server wrote is quoted and cut at 256 bytes. If a server refuses a handshake with a short text or JSON, its first
+// line is in the Error, such as "401 Unauthorized: "token expired"". The line is left out if it repeats a part of
+// what only the server should see: the user, the query, the header, or a subprotocol.
 //
 // An Error with a StatusCode or a RetryAfter unwraps to an error with the methods
 // StatusCode() int and RetryAfter() (time.Duration, bool), which package backoff looks
@@ -120,12 +122,14 @@ func failure(u *url.URL, ended, err error) *Error {
 // explain returns an error whose text explains err to a person, without the URL that the
 // layers below put into it.
 func explain(u *url.URL, err error) error {
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err
-	}
-	switch err.(type) {
-	case *cause, *slowError:
+	outer, wrapped := errors.AsType[*url.Error](err)
+	switch {
+	case explained(err): // which may wrap a url.Error
 		return err
+	case wrapped && explained(outer.Err):
+		return outer.Err
+	case wrapped:
+		err = outer.Err
 	}
 	text := withoutURLs(err)
 	switch plain, secure := withoutTLS[u.Scheme], withTLS[u.Scheme]; {
@@ -143,6 +147,15 @@ func explain(u *url.URL, err error) error {
 		text = "connection closed during the handshake: " + text
 	}
 	return &cause{text, err}
+}
+
+// explained reports whether the text of err is one of ours already.
+func explained(err error) bool {
+	switch err.(type) {
+	case *cause, *slowError:
+		return true
+	}
+	return false
 }
 
 // is reports whether err is, or wraps, an error of type E.

@@ -100,7 +100,7 @@ func (d *WebSocket) chooseProxy(ctx context.Context, r *request) (*url.URL, erro
 	}
 	proxy, err := choose(q)
 	if err != nil {
-		return nil, &cause{"no proxy could be chosen (the reason may hold a password and is not printed)", err}
+		return nil, &cause{"no proxy could be chosen: look at WebSocket.Proxy, HTTP_PROXY and HTTPS_PROXY (the reason may hold a password and is not printed)", err}
 	}
 	return proxy, nil
 }

@@ -220,12 +220,15 @@ func TestTheURLOfAProxyIsChecked(t *testing.T) {
 
 func TestAProxyThatCannotBeChosenIsNotPrinted(t *testing.T) {
 	withServer(t, func(t *testing.T, v *wsServer) {
-		errEnv := errors.New("invalid proxy address http://puser:ppasswd@")
-		v.dialer.Proxy = func(*http.Request) (*url.URL, error) { return nil, errEnv }
-		e := v.fail(t, t.Context(), 0)
-		require.ErrorIs(t, e, errEnv)
-		require.ErrorContains(t, e, "no proxy could be chosen")
-		requireNoSecret(t, e)
+		port := "port"
+		_, errURL := url.Parse("http://puser:ppasswd@p.example:" + port)
+		for _, errEnv := range []error{errors.New("invalid proxy address http://puser:ppasswd@"), errURL} {
+			v.dialer.Proxy = func(*http.Request) (*url.URL, error) { return nil, errEnv }
+			e := v.fail(t, t.Context(), 0)
+			require.ErrorIs(t, e, errEnv)
+			require.ErrorContains(t, e, "no proxy could be chosen: look at WebSocket.Proxy, HTTP_PROXY and HTTPS_PROXY")
+			requireNoSecret(t, e)
+		}
 	})
 }
 

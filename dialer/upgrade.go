@@ -47,7 +47,7 @@ func (d *WebSocket) upgrade(ctx context.Context, w *conn.Wire, nc net.Conn, r *r
 		text, _, _ := strings.Cut(err.Error(), ", key ") // our key is different in each handshake
 		return nil, newAnswerError(u.resp, printable(strings.TrimPrefix(text, "failed to WebSocket dial: ")))
 	case u.resp != nil:
-		return nil, refusal(r.url, u.resp, u.behind)
+		return nil, refusal(r, d.Subprotocols, u.resp, u.behind)
 	}
 	return nil, err
 }

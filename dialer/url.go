@@ -15,7 +15,10 @@ import (
 // [url.Parse] prints the password in its errors.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
-	if err != nil {
+	switch {
+	case strings.TrimSpace(raw) != raw:
+		return nil, errors.New("a space or a line break stands before or behind it: remove that")
+	case err != nil:
 		return nil, errors.New("malformed URL: want one like wss://host:port/path")
 	}
 	switch u.Scheme {

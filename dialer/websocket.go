@@ -228,8 +228,11 @@ func (d *WebSocket) validate() error {
 		return fmt.Errorf("Header: %w", err)
 	}
 	for i, s := range d.Subprotocols {
-		if !validToken(s) || slices.Contains(d.Subprotocols[:i], s) {
-			return fmt.Errorf("Subprotocols[%d]: %q is no token, or there twice", i, printable(s))
+		if !validToken(s) {
+			return fmt.Errorf("Subprotocols[%d]: %q is no token: want letters, digits and punctuation, one name each", i, printable(s))
+		}
+		if slices.Contains(d.Subprotocols[:i], s) {
+			return fmt.Errorf("Subprotocols[%d]: %q is there twice", i, printable(s))
 		}
 	}
 	if err := d.Split.Validate(); err != nil {
