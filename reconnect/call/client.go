@@ -50,6 +50,12 @@ type Options[K comparable] struct {
 	// have to read the answer. The data is valid until Late returns. Late answers never reach
 	// the reader of the Conn. Default: late answers are only counted.
 	Late func(m reconnect.Message)
+
+	// Ends is called with an answer that no question waits for. It reports whether m only says that an
+	// earlier answer was the last, as complete does in graphql-ws. Such a message does not count as late,
+	// and goes no further. (If a question waits, m is its answer.) Ends must be quick, and must not keep
+	// the data. Default: there is no such message.
+	Ends func(m reconnect.Message) bool
 }
 
 const defaultInFlight = 1024
@@ -132,10 +138,20 @@ func (c *Client[K]) receive(m reconnect.Message) bool {
 		q.answer.Data = make([]byte, len(m.Data))
 		copy(q.answer.Data, m.Data)
 		close(q.done)
-	} else if c.o.Late != nil {
-		c.o.Late(m)
+	} else if c.o.Ends == nil || !c.o.Ends(m) {
+		c.late(m)
 	}
 	return true
+}
+
+// late counts an answer that no question waits for, and gives it to Options.Late.
+func (c *Client[K]) late(m reconnect.Message) {
+	c.mu.Lock()
+	c.counts.Late++
+	c.mu.Unlock()
+	if c.o.Late != nil {
+		c.o.Late(m)
+	}
 }
 
 // take returns the question that has this id and was asked by this session, which has its answer
@@ -145,7 +161,6 @@ func (c *Client[K]) take(id K, session uint64) *question[K] {
 	defer c.mu.Unlock()
 	q := c.questions[id]
 	if q == nil || q.session != session {
-		c.counts.Late++
 		c.givenUp.remove(asked[K]{session, id})
 		return nil
 	}

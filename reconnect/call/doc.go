@@ -45,7 +45,8 @@
 // A Repeatable question does not fail with its session. The question goes again by the next session,
 // under the same id, until it has its answer or its context ends. Questions that go again are sent
 // first, in the order in which they were asked; new questions follow. So an old "set x" that goes
-// again does not overtake a newer one.
+// again does not overtake a newer one. Exception: a question with Request.Session waits for no other
+// question. Questions that go again may wait for the end of the hook SessionReady.
 //
 // While one session replaces another (see [reconnect.Rotation]), the old session answers its questions
 // until it ends, and new questions go by the new session. A Repeatable question that the old session
@@ -65,9 +66,21 @@
 // question has the id by then. Ids that never repeat, such as the numbers of [Client.Next], avoid all
 // of this.
 //
+// A message that only says that an answer was the last, such as complete in graphql-ws, does not count as late
+// if Options.Ends reports it.
+//
 // If anything else on the same Conn has ids, such as another Client, these ids must look different,
 // for instance by a prefix, and Options.ID must report false for them. A question with a stream of
 // answers is not for this package.
+//
+// # Deadlines
+//
+// The context of a question ends the wait for its answer, and the peer does not learn of it. To let the
+// peer drop questions that nobody waits for any more, put into the message how long you will wait:
+// deadline_test.go has both sides. There 400 questions come at twice the rate at which the peer can
+// answer them, 10 ms each, and each is waited for 98 ms. A peer that does not know this limit works for
+// 4.0 s and answers 18 questions in time. A peer that knows the limit works for 2.1 s and answers 209, none
+// of them late. The limit in the message is too long if the question waited for a session, or goes again.
 //
 // # Shutdown
 //

@@ -21,7 +21,8 @@ type Request[K comparable] struct {
 	Message conn.Message
 
 	// Session is the only session by which the question may go, such as the session of a message
-	// that the question is about. Default: the session by which a Write would go.
+	// that the question is about. The question goes by that session at once, before questions that
+	// go again, or not at all. Default: the session by which a Write would go.
 	Session uint64
 
 	// Repeatable says that it does no harm if the peer gets the question twice. A Repeatable

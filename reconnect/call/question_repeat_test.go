@@ -93,6 +93,34 @@ func TestANewQuestionWaitsUntilThoseThatGoAgainAreWritten(t *testing.T) {
 	})
 }
 
+// A question for one session goes by that session at once, or not at all. All others wait for the line, and under
+// WhenDownFail the line waits for the end of SessionReady.
+func TestAQuestionForOneSessionDoesNotWaitForTheLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		release := make(chan struct{})
+		defer close(release)
+		var o reconnect.Options
+		o.Run.Trace = &reconnect.Trace{SessionReady: func(s *reconnect.Session) {
+			if s.Number == 2 {
+				<-release
+			}
+		}}
+		s.open(&o)
+		peer := s.accept()
+		s.repeat("1 a")
+		lose(peer)
+		next := s.accept()
+		s.ask("2 b").wantWaiting()
+		now, old := request("3 c"), request("4 d")
+		now.Session, old.Session = 2, 1
+		s.do(t.Context(), now).wantWaiting()
+		s.do(t.Context(), old).wantLost(reconnect.FateDropped, 1)
+		wantWritten(t, next, "3 c")
+		release <- struct{}{}
+		wantWritten(t, next, "3 c", "1 a", "2 b")
+	})
+}
+
 // Under WhenDownFail a question that waits for the line must not wait for another session.
 func TestAQuestionBehindTheLineFailsWithItsSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {

@@ -49,6 +49,13 @@ type Answer[K comparable] struct {
 	// Err (default: [ErrEnded]). Keys must be set. Each key is then treated as refused.
 	Ended bool
 
+	// Completed says that the venue has ended the subscriptions to Keys without a request, because their
+	// streams are complete (the complete of graphql-ws): nothing is wrong. Keys must be set. Each key
+	// is removed as by [Set.Replace], however often it was added, and costs no request: it is no
+	// rejection, OnReject is not asked, and no session asks for it until it is added again. Set.Wait
+	// returns [ErrNotWanted].
+	Completed bool
+
 	// Deliver passes the message on to the reader of the Conn as well, because it has data, too.
 	Deliver bool
 }
@@ -100,6 +107,10 @@ func (s *Set[K]) answer(session uint64, a *Answer[K]) (ours bool) {
 // match works off an answer that belongs to something in b, and reports whether it does.
 func (b *book[K]) match(a *Answer[K]) (hit bool) {
 	defer b.kick()
+	if a.Completed {
+		b.complete(a.Keys)
+		return true
+	}
 	if a.Ended {
 		b.end(a)
 		return true
@@ -223,6 +234,27 @@ func (b *book[K]) end(a *Answer[K]) {
 			})
 		}
 	}
+}
+
+// complete notes that the streams of these keys have come to their end, so that they are not wanted any
+// more.
+func (b *book[K]) complete(keys []K) {
+	for _, k := range keys {
+		e := b.set.entries[k]
+		if e == nil {
+			continue
+		}
+		if e.at[b.slot].request != nil { // whose answer may have been given before
+			b.doubt(e, OpUnsubscribe)
+		} else {
+			b.tag(e, "")
+			b.settle(e, func(p *place[K]) { p.venue = venueNo })
+		}
+		if b.set.entries[k] == e && e.refs > 0 {
+			b.set.refer(e, 0)
+		}
+	}
+	b.set.kick()
 }
 
 // tooLate works off an answer to a request that was given up, and reports whether there was one.

@@ -302,6 +302,35 @@ func TestAKeyThatTheVenueHasEndedIsAskedAgain(t *testing.T) {
 	})
 }
 
+// A stream that ends well is no rejection: its key is wanted no more, in later sessions too, until it is added
+// again. Nothing is asked of the venue.
+func TestACompleteStreamIsNoRejection(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.noteRejections()
+		s.noteRequests()
+		s.so.Answer = func(m reconnect.Message) (subscription.Answer[string], bool) {
+			a, ok := answer(m)
+			a.Ended, a.Completed = false, a.Ended
+			return a, ok
+		}
+		s.ready("a", "b")
+		s.set.Add("a") // twice
+		require.Equal(t, []string{"subscribe a,b"}, s.noted())
+		s.venue.End("a", "")
+		s.venue.End("never subscribed", "")
+		synctest.Wait()
+		require.ErrorIs(t, s.set.Wait(t.Context(), "a"), subscription.ErrNotWanted)
+		time.Sleep(time.Minute)
+		s.synced("b")
+		require.Equal(t, subscription.Stats{Wanted: 1, Held: 1}, s.set.Stats())
+		require.Empty(t, s.noted())
+		s.lose()
+		s.synced("b")
+		s.set.Add("a")
+		s.synced("a", "b")
+	})
+}
+
 // ethers-rs#2418: the venue gives new names in each session.
 func TestNamesThatTheVenueGivesBelongToTheirSession(t *testing.T) {
 	inBubble(t, &venueOptions{Tags: true, Strict: true}, func(t *testing.T, s *scene) {
