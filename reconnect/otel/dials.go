@@ -2,7 +2,6 @@ package otelredial
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,16 +15,16 @@ import (
 // dials makes the spans for the dials of one connection. Each span is the root of a new trace, and has a
 // link to the dial before.
 type dials struct {
-	tracer trace.Tracer
-	name   string
+	tracer     trace.Tracer
+	attributes []attribute.KeyValue // of each span
 
 	mu   sync.Mutex         // guards what follows
 	open map[int]trace.Span // the dials under way, two at most, by their tries; nil: stop was called
 	last trace.Link         // to the newest
 }
 
-func newDials(tracer trace.Tracer, name string) *dials {
-	return &dials{tracer: tracer, name: strings.ToValidUTF8(name, "?"), open: map[int]trace.Span{}}
+func newDials(tracer trace.Tracer, k meter.Key) *dials {
+	return &dials{tracer: tracer, attributes: of(k), open: map[int]trace.Span{}}
 }
 
 func (d *dials) hooks() *reconnect.Trace {
@@ -40,10 +39,8 @@ func (d *dials) start(e reconnect.DialStart) {
 		return
 	}
 	options := []trace.SpanStartOption{
-		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int(prefix+"try", e.Try)),
-	}
-	if d.name != "" {
-		options = append(options, trace.WithAttributes(nameKey.String(d.name)))
+		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(d.attributes...),
+		trace.WithAttributes(attribute.Int(prefix+"try", e.Try)),
 	}
 	if last.SpanContext.IsValid() {
 		options = append(options, trace.WithLinks(last))
@@ -82,7 +79,7 @@ func (d *dials) done(e reconnect.DialDone) {
 	outcome, reason := meter.Judge(e.Err)
 	span.SetAttributes(attribute.String(prefix+"outcome", outcome))
 	if outcome == meter.Failed {
-		span.SetAttributes(attribute.String("error.type", reason))
+		span.SetAttributes(errorType(reason))
 		span.SetStatus(codes.Error, reason)
 	}
 	span.End()

@@ -19,6 +19,7 @@ import (
 	"github.com/redial-go/redial/conn"
 	"github.com/redial-go/redial/conn/conntest"
 	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
 	otelredial "github.com/redial-go/redial/reconnect/otel"
 )
 
@@ -73,6 +74,7 @@ func TestEachDialIsASpanWithALinkToTheOneBefore(t *testing.T) {
 	require.Equal(t, codes.Unset, spans[0].Status().Code)
 	require.Equal(t, "refused", attributes(spans[1])["error.type"])
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "refused"}, spans[1].Status())
+	require.Equal(t, "_OTHER", attributes(spans[2])["error.type"])
 	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "other"}, spans[2].Status())
 }
 
@@ -117,7 +119,21 @@ func TestADialThatHasBegunBeforeWatchHasNoSpan(t *testing.T) {
 	hooks.DialHung(reconnect.DialHung{Try: 1})
 	hooks.DialDone(reconnect.DialDone{Try: 1})
 	require.Empty(t, s.spans.Started())
-	require.Equal(t, "1", s.points()["dials name=feed outcome=ok reason=none"])
+	require.Equal(t, "1", s.points()["dials name=feed outcome=ok"])
+}
+
+func TestARunHasTheServerOfItsEndpoint(t *testing.T) {
+	s := newScene(t, otelredial.Options{})
+	for _, endpoints := range [][]string{{"wss://feed.example/v1"}, {"wss://feed.example/v1", "wss://other.example/v1"}, nil} {
+		hooks := s.Trace("feed", endpoints...)
+		hooks.DialStart(reconnect.DialStart{Try: 1})
+		hooks.DialDone(reconnect.DialDone{Try: 1})
+	}
+	spans := s.spans.Ended()
+	require.Equal(t, "feed.example", attributes(spans[0])["server.address"])
+	require.Equal(t, "443", attributes(spans[0])["server.port"])
+	require.NotContains(t, attributes(spans[1]), "server.address", "nobody says which of them is dialed")
+	require.NotContains(t, attributes(spans[2]), "server.address")
 }
 
 // Nobody will say how the dial has ended, so stop ends its span.
@@ -151,4 +167,62 @@ func TestANameThatIsNoTextIsMendedInSpans(t *testing.T) {
 	hooks.DialStart(reconnect.DialStart{Try: 1})
 	hooks.DialDone(reconnect.DialDone{Try: 1})
 	require.Equal(t, "a?", attributes(s.spans.Ended()[0])["redial.name"])
+}
+
+// feed is a dialer that says where it dials.
+type feed struct {
+	reconnect.DialFunc
+	endpoint string
+}
+
+func (f feed) Endpoint() string { return f.endpoint }
+
+// Spans and metrics have the server, by the semantic conventions, if it is one.
+func TestTheServerIsAnAttribute(t *testing.T) {
+	for endpoint, server := range map[string]map[string]string{
+		"wss://feed.example/v1":            {"server.address": "feed.example", "server.port": "443"},
+		"tls://[2001:db8::1]:7000":         {"server.address": "2001:db8::1", "server.port": "7000"},
+		"wss://a.example, wss://b.example": {},
+		"":                                 {},
+	} {
+		s := newScene(t, otelredial.Options{})
+		synctest.Test(t, func(t *testing.T) {
+			d := feed{func(context.Context) (conn.Conn, error) { return conntest.NewFake(nil).Conn(), nil }, endpoint}
+			c, err := reconnect.New(d, &reconnect.Options{Layers: []*reconnect.Layer{s.Layer("feed")}})
+			require.NoError(t, err)
+			require.NoError(t, c.AwaitReady(t.Context()))
+			where := ""
+			for _, key := range []string{"server.address", "server.port"} {
+				require.Equal(t, server[key], attributes(s.spans.Ended()[0])[key], endpoint)
+				if server[key] != "" {
+					where += " " + key + "=" + server[key]
+				}
+			}
+			points := s.points()
+			require.Equal(t, "1", points["dials name=feed outcome=ok"+where], endpoint)
+			require.Equal(t, "1", points["connections name=feed state=ready"+where], endpoint)
+			c.Close()
+			<-c.Done()
+		})
+	}
+}
+
+// The error type is that of the semantic conventions, and only a dial that has failed has one.
+func TestTheErrorTypeIsAnAttributeOfWhatHasFailed(t *testing.T) {
+	s := newScene(t, otelredial.Options{})
+	hooks := s.Trace("feed")
+	for _, err := range []error{nil, context.Canceled, syscall.ECONNREFUSED, errors.New("?")} {
+		hooks.DialDone(reconnect.DialDone{Err: err})
+	}
+	for _, r := range []backoff.Reason{backoff.ReasonHangup, backoff.ReasonRotated, backoff.ReasonShutdown} {
+		hooks.SessionDone(reconnect.SessionDone{Session: 1, Cause: io.EOF, Reason: r})
+	}
+	points := s.points()
+	for _, point := range []string{
+		"dials name=feed outcome=ok", "dials name=feed outcome=canceled", "dials error.type=refused name=feed outcome=failed",
+		"dials error.type=_OTHER name=feed outcome=failed", "session.duration error.type=hangup name=feed reason=hangup",
+		"session.duration name=feed reason=rotated", "session.duration name=feed reason=shutdown",
+	} {
+		require.Contains(t, points, point)
+	}
 }

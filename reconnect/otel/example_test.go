@@ -70,10 +70,19 @@ func Example() {
 		}
 	}
 	for _, span := range spans.Ended() {
-		fmt.Println(span.Name(), span.Attributes())
+		fmt.Println(span.Name())
+		for _, attribute := range span.Attributes() {
+			if attribute.Key != "server.port" { // the system has chosen it
+				fmt.Println("-", attribute.Key, attribute.Value.String())
+			}
+		}
 	}
 	// Output:
 	// hello <nil>
 	// redial.received.bytes 5 By
-	// redial dial [{"redial.try":1} {"redial.name":"feed"} {"redial.outcome":"ok"}]
+	// redial dial
+	// - redial.name feed
+	// - server.address 127.0.0.1
+	// - redial.try 1
+	// - redial.outcome ok
 }

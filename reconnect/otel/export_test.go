@@ -10,17 +10,18 @@ import (
 // Table returns the table of the instruments for README.md.
 func Table() string {
 	var b strings.Builder
-	b.WriteString("| instrument | kind | unit | attributes beside `redial.name` | what |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| instrument | kind | unit | attributes beside `redial.name` and the server | what |\n| --- | --- | --- | --- | --- |\n")
 	for _, i := range meter.Instruments() {
 		var attributes []string
 		for _, l := range i.Labels {
-			values := strings.Join(l.Values, ", ")
-			if l.Name == "reason" && len(i.Labels) > 1 {
-				values = "none, or as below"
-			} else if l.Name == "reason" {
-				values = "as below"
+			switch {
+			case l.Name != "reason":
+				attributes = append(attributes, fmt.Sprintf("`%s%s`: %s", prefix, l.Name, strings.Join(l.Values, ", ")))
+			case i.Name == "session.duration":
+				attributes = append(attributes, "`redial.reason`: as below", "`error.type`: the same, but for shutdown and rotated")
+			default:
+				attributes = append(attributes, "`error.type`: as below, if the outcome is failed")
 			}
-			attributes = append(attributes, fmt.Sprintf("`%s%s`: %s", prefix, l.Name, values))
 		}
 		fmt.Fprintf(&b, "| `%s%s` | %s | %s | %s | %s |\n", prefix, i.Name, kindOf(i), i.Unit, strings.Join(attributes, "; "), i.Help)
 	}
@@ -30,7 +31,7 @@ func Table() string {
 			reasons = i.Labels[0].Values
 		}
 	}
-	fmt.Fprintf(&b, "\nA `redial.reason` is one of %s. See `backoff.Reason`.\n", strings.Join(reasons, ", "))
+	fmt.Fprintf(&b, "\nA `redial.reason` and an `error.type` are one of %s. See `backoff.Reason`. The `error.type` for other is `_OTHER`.\n", strings.Join(reasons, ", "))
 	return b.String()
 }
 

@@ -7,14 +7,35 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/internal/meter"
 )
 
 // prefix is the first word of the names of instruments and attributes.
 const prefix = "redial."
 
-// nameKey is the attribute for the name of a connection.
-const nameKey = attribute.Key(prefix + "name")
+// nameKey is the attribute for the name of a connection. The others are those of the semantic
+// conventions of OpenTelemetry.
+const (
+	nameKey    = attribute.Key(prefix + "name")
+	addressKey = attribute.Key("server.address")
+	portKey    = attribute.Key("server.port")
+	errorKey   = attribute.Key("error.type")
+)
+
+// of returns the attributes of a key: those that are known.
+func of(k meter.Key) (list []attribute.KeyValue) {
+	if k.Name != "" {
+		list = append(list, nameKey.String(k.Name))
+	}
+	if k.Address != "" {
+		list = append(list, addressKey.String(k.Address))
+	}
+	if k.Address != "" && k.Port != 0 {
+		list = append(list, portKey.Int(k.Port))
+	}
+	return list
+}
 
 // recorder hands events to the instruments.
 type recorder struct {
@@ -25,9 +46,9 @@ type recorder struct {
 
 // series is one set of attributes of one instrument.
 type series struct {
-	i    *meter.Instrument
-	name string
-	v    meter.Values
+	i *meter.Instrument
+	k meter.Key
+	v meter.Values
 }
 
 // make makes the instrument for events.
@@ -42,37 +63,58 @@ func (r *recorder) make(m metric.Meter, i *meter.Instrument) (err error) {
 }
 
 // Start implements [meter.Recorder]. There is no empty histogram in OpenTelemetry.
-func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
+func (r *recorder) Start(i *meter.Instrument, k meter.Key, v meter.Values) {
 	if i.Kind == meter.Counter {
-		r.counters[i].Add(context.Background(), 0, r.attributes(i, name, v))
+		r.counters[i].Add(context.Background(), 0, r.attributes(i, k, v))
 	}
 }
 
 // Add implements [meter.Recorder].
-func (r *recorder) Add(i *meter.Instrument, name string, v meter.Values) {
-	r.counters[i].Add(context.Background(), 1, r.attributes(i, name, v))
+func (r *recorder) Add(i *meter.Instrument, k meter.Key, v meter.Values) {
+	r.counters[i].Add(context.Background(), 1, r.attributes(i, k, v))
 }
 
 // Observe implements [meter.Recorder].
-func (r *recorder) Observe(i *meter.Instrument, name string, v meter.Values, seconds float64) {
-	r.histograms[i].Record(context.Background(), seconds, r.attributes(i, name, v))
+func (r *recorder) Observe(i *meter.Instrument, k meter.Key, v meter.Values, seconds float64) {
+	r.histograms[i].Record(context.Background(), seconds, r.attributes(i, k, v))
 }
 
 // attributes returns the attributes of a series, made once.
-func (r *recorder) attributes(i *meter.Instrument, name string, v meter.Values) metric.MeasurementOption {
-	key := series{i, name, v}
+func (r *recorder) attributes(i *meter.Instrument, k meter.Key, v meter.Values) metric.MeasurementOption {
+	key := series{i, k, v}
 	if o, ok := r.sets.Load(key); ok {
 		return o.(metric.MeasurementOption)
 	}
-	var list []attribute.KeyValue
-	if name != "" {
-		list = append(list, nameKey.String(name))
-	}
+	list := of(k)
 	for j, l := range i.Labels {
-		list = append(list, attribute.String(prefix+l.Name, v[j]))
+		isReason := l.Name == "reason"
+		if !isReason || i.Name == "session.duration" { // a session that has ended without an error has a reason, too
+			list = append(list, attribute.String(prefix+l.Name, v[j]))
+		}
+		if isReason && failure(i, v[j]) {
+			list = append(list, errorType(v[j]))
+		}
 	}
 	o, _ := r.sets.LoadOrStore(key, metric.WithAttributeSet(attribute.NewSet(list...)))
 	return o.(metric.MeasurementOption)
+}
+
+// failure reports whether a reason is that of an error. A session that has ended because of a rotation or
+// a shutdown has no error.
+func failure(i *meter.Instrument, reason string) bool {
+	if i.Name == "session.duration" {
+		return reason != backoff.ReasonShutdown.String() && reason != backoff.ReasonRotated.String()
+	}
+	return reason != meter.None
+}
+
+// errorType returns the attribute for the reason of a failure. For an error that is none of the known ones the
+// conventions have the word "_OTHER".
+func errorType(reason string) attribute.KeyValue {
+	if reason == backoff.ReasonOther.String() {
+		reason = "_OTHER"
+	}
+	return errorKey.String(reason)
 }
 
 // newObservable makes an instrument that is read in a collection. Times are numbers with a fraction.

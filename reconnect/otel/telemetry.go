@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -33,10 +34,10 @@ type Options struct {
 	// global one at the time of New.
 	TracerProvider trace.TracerProvider
 
-	// Names is how many names there may be in the metrics. Connections beyond that share the name
-	// "other". Default: 75. Negative: no limit. The default fits the SDK's limit of 2000 sets of
-	// attributes for each instrument; if you raise Names, raise that limit as well: see the
-	// documentation of the package.
+	// Names is how many names there may be in the metrics. A name counts once for each server that its
+	// connections dial. Connections beyond that share the name "other", and have no server. Default: 75.
+	// Negative: no limit. The default fits the SDK's limit of 2000 sets of attributes for each
+	// instrument; if you raise Names, raise that limit as well: see the documentation of the package.
 	Names int
 }
 
@@ -66,7 +67,7 @@ func New(o *Options) (*Telemetry, error) {
 			counters: map[*meter.Instrument]metric.Int64Counter{}, histograms: map[*meter.Instrument]metric.Float64Histogram{},
 		},
 	}
-	t.meter = meter.New(&t.recorder, opts.Names)
+	t.meter = meter.New(&t.recorder, meter.Options{Names: opts.Names, Servers: true})
 	if err := t.instruments(opts.MeterProvider.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("otelredial: %w", err)
 	}
@@ -96,7 +97,7 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 		for _, totals := range t.meter.Collect() {
 			for i, observable := range read {
 				i.Read(totals, func(value float64, v meter.Values) {
-					observe(o, observable, value, t.recorder.attributes(i, totals.Name, v))
+					observe(o, observable, value, t.recorder.attributes(i, totals.Key, v))
 				})
 			}
 		}
@@ -114,7 +115,9 @@ func (t *Telemetry) Close() error { return t.registration.Unregister() }
 // set.Stats of a subscription.Set. reconnect.New returns an error if the layer belongs to another Conn
 // already.
 func (t *Telemetry) Layer(name string, sets ...func() subscription.Stats) *reconnect.Layer {
-	return t.meter.Layer(meter.Source{Name: name, Sets: sets, Trace: newDials(t.tracer, name).hooks()})
+	return t.meter.Layer(meter.Source{Name: name, Sets: sets, Trace: func(k meter.Key) *reconnect.Trace {
+		return newDials(t.tracer, k).hooks()
+	}})
 }
 
 // Watch measures a Conn that exists already, until the Conn has ended or stop is called. The counts that
@@ -124,8 +127,11 @@ func (t *Telemetry) Layer(name string, sets ...func() subscription.Stats) *recon
 // counted twice. stop ends the span of a dial under way. Calls of stop after the first do nothing. A Conn
 // that has ended needs no stop.
 func (t *Telemetry) Watch(name string, c *reconnect.Conn, sets ...func() subscription.Stats) (stop func()) {
-	d := newDials(t.tracer, name)
-	unwatch := t.meter.Watch(c, meter.Source{Name: name, Sets: sets, Trace: d.hooks()})
+	var d *dials
+	unwatch := t.meter.Watch(c, meter.Source{Name: name, Sets: sets, Trace: func(k meter.Key) *reconnect.Trace {
+		d = newDials(t.tracer, k)
+		return d.hooks()
+	}})
 	return sync.OnceFunc(func() {
 		unwatch()
 		d.end()
@@ -133,7 +139,11 @@ func (t *Telemetry) Watch(name string, c *reconnect.Conn, sets ...func() subscri
 }
 
 // Trace returns the hooks for one reconnect.Run; make others for each Run. A Run has no Conn, so only the
-// spans and the metrics of dials, sessions, waits and outages are there.
-func (t *Telemetry) Trace(name string) *reconnect.Trace {
-	return t.meter.Trace(meter.Source{Name: name, Trace: newDials(t.tracer, name).hooks()})
+// spans and the metrics of dials, sessions, waits and outages are there, and the gauge of connections once the Run has
+// ended by itself. The endpoint is the URL or host:port that the Run dials, for server.address and server.port. Without
+// an endpoint, and with several, these are left out.
+func (t *Telemetry) Trace(name string, endpoint ...string) *reconnect.Trace {
+	return t.meter.Trace(meter.Source{Name: name, Endpoint: strings.Join(endpoint, ","), Trace: func(k meter.Key) *reconnect.Trace {
+		return newDials(t.tracer, k).hooks()
+	}})
 }

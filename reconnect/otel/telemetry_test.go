@@ -20,22 +20,23 @@ func TestAConnAndItsEndInTheMetrics(t *testing.T) {
 	s.live("feed", func(ended bool) {
 		points := s.points()
 		for point, value := range map[string]string{
-			"received.messages name=feed":              "2",
-			"received.bytes name=feed":                 "5",
-			"sent.messages name=feed":                  "1",
-			"sent.bytes name=feed":                     "5",
-			"dials name=feed outcome=ok reason=none":   "2",
-			"dial.duration name=feed outcome=ok":       "2 0",
-			"seams name=feed planned=false":            "1",
-			"session.duration name=feed reason=hangup": "1 20",
-			"fates fate=unknown name=feed":             "0",
+			"received.messages name=feed":                                "2",
+			"received.bytes name=feed":                                   "5",
+			"sent.messages name=feed":                                    "1",
+			"sent.bytes name=feed":                                       "5",
+			"dials name=feed outcome=ok":                                 "2",
+			"dial.duration name=feed outcome=ok":                         "2 0",
+			"seams name=feed planned=false":                              "1",
+			"session.duration error.type=hangup name=feed reason=hangup": "1 20",
+			"fates fate=unknown name=feed":                               "0",
 		} {
 			require.Equal(t, value, points[point], point)
 		}
 		for point, value := range map[string]string{
 			"connections name=feed state=ready":     "1",
 			"connections name=feed state=waiting":   "0",
-			"away name=feed":                        "0",
+			"connections name=feed state=ended":     "0",
+			"away.timestamp name=feed":              "0",
 			"unread.messages name=feed":             "2",
 			"subscriptions name=feed status=held":   "2",
 			"subscriptions name=feed status=wanted": "3",
@@ -55,7 +56,7 @@ func TestConnectionsOfOneNameAreCountedTogether(t *testing.T) {
 	s.live("", func(bool) {})
 	points := s.points()
 	require.Equal(t, "4", points["received.messages"])
-	require.Equal(t, "4", points["dials outcome=ok reason=none"])
+	require.Equal(t, "4", points["dials outcome=ok"])
 	for point := range points {
 		require.NotContains(t, point, "name=", "the name is empty")
 	}

@@ -134,7 +134,7 @@ func heap() uint64 {
 func BenchmarkScrape(b *testing.B) {
 	for _, name := range []string{"one name", "a thousand names"} {
 		b.Run(name, func(b *testing.B) {
-			m, _ := promredial.New(nil)
+			m, _ := promredial.New(&promredial.Options{Names: 1000})
 			for i := range 1000 {
 				label := "feed"
 				if name != "one name" {

@@ -59,7 +59,9 @@ func Example() {
 	printMetrics(metrics.URL, "redial_connections", "redial_received", "redial_dials_total")
 	// Output:
 	// hello <nil>
+	// redial_connections{name="feed",state="at_gate"} 0
 	// redial_connections{name="feed",state="connecting"} 0
+	// redial_connections{name="feed",state="ended"} 0
 	// redial_connections{name="feed",state="opening"} 0
 	// redial_connections{name="feed",state="ready"} 1
 	// redial_connections{name="feed",state="waiting"} 0

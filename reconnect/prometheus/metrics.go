@@ -28,7 +28,8 @@ type Options struct {
 	Namespace string
 
 	// Names is how many names there may be. Connections beyond that share the name "other". A
-	// name is kept for ever, because counters must not vanish. Default: 1000. Negative: no limit.
+	// name is kept for ever, because counters must not vanish, and has about 130 time series. Default:
+	// 100. Negative: no limit.
 	Names int
 }
 
@@ -40,7 +41,7 @@ func New(o *Options) (*Metrics, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	namespace, names := cmp.Or(o.Namespace, "redial"), cmp.Or(o.Names, 1000)
+	namespace, names := cmp.Or(o.Namespace, "redial"), cmp.Or(o.Names, 100)
 	if !word.MatchString(namespace) {
 		return nil, fmt.Errorf("promredial: Options.Namespace: %q: want letters, digits and underscores, and no digit first", namespace)
 	}
@@ -61,7 +62,7 @@ func New(o *Options) (*Metrics, error) {
 			m.recorder.histograms[i] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: i.Help, Buckets: i.Buckets}, labels)
 		}
 	}
-	m.meter = meter.New(m.recorder, names)
+	m.meter = meter.New(m.recorder, meter.Options{Names: names})
 	return m, nil
 }
 
@@ -82,7 +83,8 @@ func (m *Metrics) Watch(name string, c *reconnect.Conn, sets ...func() subscript
 }
 
 // Trace returns the hooks for one reconnect.Run; make others for each Run. A Run has no Conn, so only the
-// metrics of dials, sessions, waits and outages are there.
+// metrics of dials, sessions, waits and outages are there. Once a Run has ended by itself, the gauge of connections
+// has it in the state ended, until Trace is called with its name again.
 func (m *Metrics) Trace(name string) *reconnect.Trace {
 	return m.meter.Trace(meter.Source{Name: name})
 }
@@ -106,7 +108,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		for _, t := range all {
 			i.Read(t, func(value float64, v meter.Values) {
-				ch <- prometheus.MustNewConstMetric(desc, kind, value, labelValues(i, t.Name, v)...)
+				ch <- prometheus.MustNewConstMetric(desc, kind, value, labelValues(i, t.Key, v)...)
 			})
 		}
 	}
@@ -129,8 +131,8 @@ func (r *recorder) each(f func(prometheus.Collector)) {
 }
 
 // Start implements [meter.Recorder].
-func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
-	labels := labelValues(i, name, v)
+func (r *recorder) Start(i *meter.Instrument, k meter.Key, v meter.Values) {
+	labels := labelValues(i, k, v)
 	if i.Kind == meter.Counter {
 		r.counters[i].WithLabelValues(labels...)
 	} else {
@@ -139,13 +141,13 @@ func (r *recorder) Start(i *meter.Instrument, name string, v meter.Values) {
 }
 
 // Add implements [meter.Recorder].
-func (r *recorder) Add(i *meter.Instrument, name string, v meter.Values) {
-	r.counters[i].WithLabelValues(labelValues(i, name, v)...).Inc()
+func (r *recorder) Add(i *meter.Instrument, k meter.Key, v meter.Values) {
+	r.counters[i].WithLabelValues(labelValues(i, k, v)...).Inc()
 }
 
 // Observe implements [meter.Recorder].
-func (r *recorder) Observe(i *meter.Instrument, name string, v meter.Values, seconds float64) {
-	r.histograms[i].WithLabelValues(labelValues(i, name, v)...).Observe(seconds)
+func (r *recorder) Observe(i *meter.Instrument, k meter.Key, v meter.Values, seconds float64) {
+	r.histograms[i].WithLabelValues(labelValues(i, k, v)...).Observe(seconds)
 }
 
 // metricName returns the name of a metric, such as "redial_dial_duration_seconds".
@@ -161,6 +163,6 @@ func metricName(namespace string, i *meter.Instrument) string {
 }
 
 // labelValues returns the values of the labels: name, and those of the instrument.
-func labelValues(i *meter.Instrument, name string, v meter.Values) []string {
-	return append(append(make([]string, 0, 3), name), v[:len(i.Labels)]...)
+func labelValues(i *meter.Instrument, k meter.Key, v meter.Values) []string {
+	return append(append(make([]string, 0, 3), k.Name), v[:len(i.Labels)]...)
 }

@@ -2,6 +2,7 @@ package promredial_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
@@ -88,7 +89,9 @@ func TestAConnAndItsEndInTheExposition(t *testing.T) {
 		}
 		for _, line := range []string{
 			`redial_connections{name="feed",state="ready"} 1`,
-			`redial_away_seconds{name="feed"} 0`,
+			`redial_connections{name="feed",state="ended"} 0`,
+			`redial_flapping_connections{name="feed"} 0`,
+			`redial_away_timestamp_seconds{name="feed"} 0`,
 			`redial_unread_messages{name="feed"} 2`,
 			`redial_subscriptions{name="feed",status="held"} 2`,
 		} {
@@ -130,6 +133,26 @@ func TestConnectionsOfOneNameAreCountedTogether(t *testing.T) {
 func TestAWrongOptionIsNamed(t *testing.T) {
 	_, err := promredial.New(&promredial.Options{Namespace: "my app"})
 	require.ErrorContains(t, err, "Options.Namespace")
+}
+
+// A name costs as many time series as the documentation says, and the default of Names bounds them.
+func TestTheDefaultOfNamesBoundsTheTimeSeries(t *testing.T) {
+	m := newMetrics(t, nil)
+	samples := func() int {
+		return strings.Count("\n"+exposition(t, m), "\nredial_")
+	}
+	one := 0
+	live(t, m, "feed", func(ended bool) {
+		if !ended {
+			one = samples()
+		}
+	})
+	require.Equal(t, 133, one)
+	for i := range 1000 {
+		m.Trace(fmt.Sprint("feed", i))
+	}
+	require.Less(t, samples(), 101*one)
+	wantLine(t, exposition(t, m), `redial_dials_total{name="other",outcome="ok",reason="none"} 0`)
 }
 
 // Two programs' parts may each have a Metrics, if their namespaces differ.

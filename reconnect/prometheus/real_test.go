@@ -1,7 +1,9 @@
 package promredial_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -31,12 +33,7 @@ func TestPrometheusSeesALossAndTheReturn(t *testing.T) {
 	server := newEcho(t)
 	m := newMetrics(t, nil)
 	p := startPrometheus(t, m)
-	c, err := reconnect.New(&dialer.WebSocket{URL: server.url()}, &reconnect.Options{
-		Layers: []*reconnect.Layer{m.Layer("feed")},
-		Run:    reconnect.RunOptions{Policy: &backoff.Exponential{Base: 10 * time.Millisecond, Cap: 100 * time.Millisecond}},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { c.Close(); <-c.Done() })
+	c := openFeed(t, m, server)
 
 	p.want(`redial_connections{name="feed", state="ready"}`, func(v float64) bool { return v == 1 })
 	require.NoError(t, c.Write(t.Context(), conn.TextMessage("hello")))
@@ -45,22 +42,46 @@ func TestPrometheusSeesALossAndTheReturn(t *testing.T) {
 
 	server.kill()
 	p.want(`redial_connections{name="feed", state="ready"}`, func(v float64) bool { return v == 0 })
-	p.want(`redial_away_seconds{name="feed"}`, func(v float64) bool { return v > 0 })
+	p.want(`time() - (redial_away_timestamp_seconds{name="feed"} > 0)`, func(v float64) bool { return v > 0 && v < patience.Seconds() })
 	p.want(`redial_dials_total{name="feed", outcome="failed", reason="refused"}`, func(v float64) bool { return v > 0 })
 
 	server.start()
 	p.want(`redial_connections{name="feed", state="ready"}`, func(v float64) bool { return v == 1 })
-	p.want(`redial_away_seconds{name="feed"}`, func(v float64) bool { return v == 0 })
+	p.want(`redial_away_timestamp_seconds{name="feed"}`, func(v float64) bool { return v == 0 })
 	p.want(`redial_seams_total{name="feed", planned="false"}`, func(v float64) bool { return v == 1 })
 	p.want(`redial_outage_duration_seconds_count{name="feed", planned="false"}`, func(v float64) bool { return v == 1 })
-	p.want(`max_over_time(redial_away_seconds{name="feed"}[10m])`, func(v float64) bool { return v > 0 })
+	p.want(`max_over_time(redial_away_timestamp_seconds{name="feed"}[10m])`, func(v float64) bool { return v > 0 })
 	p.wantHealthyRules(7)
+}
+
+// The alert for a connection that has given up fires though the first scrape came later.
+func TestPrometheusAlertsOfAConnThatGaveUpBeforeTheFirstScrape(t *testing.T) {
+	m := newMetrics(t, nil)
+	c, err := reconnect.New(reconnect.DialFunc(func(context.Context) (conn.Conn, error) {
+		return nil, backoff.Permanent(errors.New("the key was revoked"))
+	}), &reconnect.Options{Layers: []*reconnect.Layer{m.Layer("feed")}})
+	require.NoError(t, err)
+	<-c.Done()
+	p := startPrometheus(t, m)
+	p.want(`sum(ALERTS{alertname="RedialEnded", name="feed", alertstate="firing"})`, func(v float64) bool { return v == 1 })
 }
 
 // prom is a real Prometheus, with alerts.yml.
 type prom struct {
 	t    *testing.T
 	base string
+}
+
+// openFeed opens a measured connection to server, which dials again soon.
+func openFeed(t *testing.T, m *promredial.Metrics, server *echo) *reconnect.Conn {
+	t.Helper()
+	c, err := reconnect.New(&dialer.WebSocket{URL: server.url()}, &reconnect.Options{
+		Layers: []*reconnect.Layer{m.Layer("feed")},
+		Run:    reconnect.RunOptions{Policy: &backoff.Exponential{Base: 10 * time.Millisecond, Cap: 100 * time.Millisecond}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close(); <-c.Done() })
+	return c
 }
 
 // startPrometheus starts a Prometheus that asks for the metrics every 200 ms.

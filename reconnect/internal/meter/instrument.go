@@ -33,7 +33,7 @@ func (i *Instrument) Collected() bool { return i.read != nil }
 // Read gives the measurements of the totals of one name. A counter is there if there ever was what it
 // counts; a gauge is there as long as a connection is.
 func (i *Instrument) Read(t *Totals, give func(value float64, v Values)) {
-	there := t.Conns > 0
+	there := t.Conns+int(t.Ended) > 0
 	switch {
 	case i.sets && i.Kind == Counter:
 		there = t.EverSets
@@ -62,8 +62,13 @@ func list(counts ...uint64) (all []float64) {
 	return all
 }
 
-// longest returns a time as a measurement.
-func longest(d time.Duration) []float64 { return []float64{d.Seconds()} }
+// moment returns a time as a measurement: seconds since 1970, to the millisecond; 0 for a zero time.
+func moment(t time.Time) []float64 {
+	if t.IsZero() {
+		return []float64{0}
+	}
+	return []float64{float64(t.UnixMilli()) / 1000}
+}
 
 // Kind is how an instrument is measured.
 type Kind uint8
@@ -72,7 +77,7 @@ type Kind uint8
 const (
 	Counter   Kind = iota // goes up only
 	UpDown                // how many there are now; may be added up over names
-	Gauge                 // how it is now, the worst of the connections of the name; must not be added up
+	Gauge                 // a moment, in seconds since 1970, of the worst of the connections of the name; must not be added up
 	Histogram             // how long something took, in seconds
 )
 
@@ -101,7 +106,7 @@ const (
 )
 
 var (
-	states    = []string{"connecting", "opening", "ready", "waiting"}
+	states    = []string{"connecting", "opening", "ready", "waiting", "at_gate", "ended"}
 	functions = []string{ // the functions of reconnect.Overdue
 		"dial", "serve", "OnSession", "OnMessage", "OnSeam", "Keep", "Probe", "OnReceipt", "KeepAlive.Message", "Rotate.Allowed",
 		"Stall.Expected", "Trace.RotateStart", "Trace.RotateDone", "a hook", "reader", Other,
@@ -204,20 +209,31 @@ var (
 // collected are the instruments of the counts and the state of a Conn.
 var collected = []*Instrument{{
 	Name: "connections", Kind: UpDown, Unit: "{connection}", Labels: []Label{{"state", states}},
-	Help: "Connections in a state.",
-	read: func(t *Totals) []float64 { return list(t.States[:]...) },
+	Help: "Connections in a state. Ended: the connection has given up, and no other connection has begun with its name since.",
+	read: func(t *Totals) []float64 {
+		return list(t.States[0]-t.AtGate, t.States[1], t.States[2], t.States[3], t.AtGate, t.Ended)
+	},
+}, {
+	Name: "flapping.connections", Kind: UpDown, Unit: "{connection}",
+	Help: "Connections that were lost five times or more within the last 15 minutes. A rotation is no loss.",
+	read: func(t *Totals) []float64 { return list(t.Flapping) },
 }, {
 	Name: "login.waits", Kind: UpDown, Unit: "{connection}",
 	Help: "Connections that wait, before a dial, for the budget of logins.",
 	read: func(t *Totals) []float64 { return list(t.Logins) },
 }, {
-	Name: "away", Kind: Gauge, Unit: "s",
-	Help: "For how long no session has been ready; 0 if one is. The longest of the connections of the name.",
-	read: func(t *Totals) []float64 { return longest(t.Away) },
+	Name: "gate.probe.timestamp", Kind: Gauge, Unit: "s",
+	Help: "When the next dial to a host that is down begins, for connections that wait for it at the gate; 0 if none waits, or the dial is under way. The earliest of the connections of the name. " +
+		"The counter of dials has the reason why the last dial has failed.",
+	read: func(t *Totals) []float64 { return moment(t.Probe) },
 }, {
-	Name: "silence", Kind: Gauge, Unit: "s",
-	Help: "How long ago the last byte came by the session that is ready. The longest of the connections of the name.",
-	read: func(t *Totals) []float64 { return longest(t.Silence) },
+	Name: "away.timestamp", Kind: Gauge, Unit: "s",
+	Help: "The time since which no session has been ready; 0 if one is ready. The earliest of the connections of the name.",
+	read: func(t *Totals) []float64 { return moment(t.Away) },
+}, {
+	Name: "last_byte.timestamp", Kind: Gauge, Unit: "s",
+	Help: "When the last byte came by the session that is ready; 0 if no session is ready. The earliest of the connections of the name.",
+	read: func(t *Totals) []float64 { return moment(t.Heard) },
 }, {
 	Name: "received.messages", Kind: Counter, Unit: "{message}",
 	Help: "Messages that were received.",
@@ -248,9 +264,9 @@ var collected = []*Instrument{{
 	Help: "Bytes of the data that Send has queued.",
 	read: func(t *Totals) []float64 { return list(t.QueuedBytes) },
 }, {
-	Name: "queue.age", Kind: Gauge, Unit: "s",
-	Help: "For how long the oldest message has waited to be written. The longest of the connections of the name.",
-	read: func(t *Totals) []float64 { return longest(t.QueuedAge) },
+	Name: "queue.oldest.timestamp", Kind: Gauge, Unit: "s",
+	Help: "When the oldest message that waits to be written was queued; 0 if none waits. The earliest of the connections of the name.",
+	read: func(t *Totals) []float64 { return moment(t.Waiting) },
 }, {
 	Name: "unread.messages", Kind: UpDown, Unit: "{message}",
 	Help: "Messages in the inbox.",

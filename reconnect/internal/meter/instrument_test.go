@@ -50,7 +50,7 @@ func TestTheValuesOfLabelsAreThoseOfTheLibrary(t *testing.T) {
 				for s := reconnect.StateConnecting; s < reconnect.StateClosed; s++ {
 					require.Equal(t, s.String(), l.Values[s])
 				}
-				require.Len(t, l.Values, int(reconnect.StateClosed))
+				require.Equal(t, []string{"at_gate", "ended"}, l.Values[reconnect.StateClosed:])
 			case "reason":
 				for r := backoff.ReasonOther; r <= backoff.ReasonLogins; r++ {
 					require.Equal(t, r.String(), l.Values[r])

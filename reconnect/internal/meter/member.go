@@ -15,20 +15,31 @@ import (
 
 // member is one connection that is measured.
 type member struct {
-	meter *Meter
-	name  string                      // the value of the label
-	conn  *reconnect.Conn             // nil: a Run
-	sets  []func() subscription.Stats // of its subscriptions
+	meter  *Meter
+	key    Key
+	number uint64                      // among all members
+	conn   *reconnect.Conn             // nil: a Run
+	sets   []func() subscription.Stats // of its subscriptions
 
-	mu      sync.Mutex // guards what follows
-	newest  uint64     // the newest session that was ready; 0: none was. Older ones are only read to their end
-	ready   bool       // it still is
-	since   time.Time  // when it ended, or since when there was none
-	lost    bool       // it has ended
-	planned bool       // because it was replaced
-	last    Counts     // the largest that were reported
-	final   bool       // they are the last
+	mu      sync.Mutex       // guards what follows
+	newest  uint64           // the newest session that was ready; 0: none was. An older one is only read to its end
+	ready   bool             // newest is still ready
+	since   time.Time        // when newest ended; or since when there is none
+	lost    bool             // newest has ended
+	planned bool             // newest has ended because it was replaced
+	losses  [flaps]time.Time // when sessions were lost: a ring
+	next    int              // the place of the next loss in losses
+	last    Counts           // the largest counts that were reported
+	final   bool             // last has the final counts
+
+	buried bool // it is in meter.dead, or must not get into it any more; guarded by meter.mu
 }
+
+// A connection is flapping if it was lost so many times in so short a time.
+const (
+	flaps    = 5
+	flapTime = 15 * time.Minute
+)
 
 // hooks returns the hooks of the member. If more is not nil, its hooks run first.
 func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
@@ -80,6 +91,9 @@ func (x *member) hooks(more *reconnect.Trace) *reconnect.Trace {
 // begin notes the status when the hooks are set. The status is no older than the events that have come
 // until now. An event that the status includes already may still come, which does no harm.
 func (x *member) begin() {
+	if byItself(x.conn.Err()) {
+		x.meter.bury(x)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	status := x.conn.Status()
@@ -97,10 +111,10 @@ func (x *member) up(session uint64) {
 	}
 }
 
-func (x *member) add(i *Instrument, v ...string) { x.meter.recorder.Add(i, x.name, values(v)) }
+func (x *member) add(i *Instrument, v ...string) { x.meter.recorder.Add(i, x.key, values(v)) }
 
 func (x *member) observe(i *Instrument, d time.Duration, v ...string) {
-	x.meter.recorder.Observe(i, x.name, values(v), d.Seconds())
+	x.meter.recorder.Observe(i, x.key, values(v), d.Seconds())
 }
 
 func values(list []string) (v Values) {
@@ -130,6 +144,10 @@ func (x *member) sessionDone(e reconnect.SessionDone) {
 		x.newest, x.ready = e.Session, false
 		x.since, x.lost, x.planned = time.Now(), true, e.Planned
 	}
+	if wasReady && !shutdown && !e.Planned {
+		x.losses[x.next] = time.Now()
+		x.next = (x.next + 1) % flaps
+	}
 	x.mu.Unlock()
 	x.observe(sessionDuration, e.Uptime, e.Reason.String())
 	if wasReady && !shutdown {
@@ -138,13 +156,19 @@ func (x *member) sessionDone(e reconnect.SessionDone) {
 }
 
 func (x *member) end(e reconnect.ConnDone) {
-	_, byItself := errors.AsType[*reconnect.EndError](e.Err) // which is net.ErrClosed too
 	asked := errors.Is(e.Err, net.ErrClosed) || errors.Is(e.Err, context.Canceled) || e.Err == context.DeadlineExceeded
-	if asked && !byItself {
+	if asked && !byItself(e.Err) {
 		x.add(ends, Closed)
-	} else {
-		x.add(ends, Failed)
+		return
 	}
+	x.add(ends, Failed)
+	x.meter.bury(x)
+}
+
+// byItself reports whether a Conn that has ended with err was not closed by the program.
+func byItself(err error) bool {
+	_, itself := errors.AsType[*reconnect.EndError](err) // which is net.ErrClosed too
+	return itself
 }
 
 // Judge returns the labels outcome and reason for the error of a dial, a probe or a wait at the gate.
@@ -179,13 +203,24 @@ func (x *member) read(t *Totals) {
 		x.meter.leave(x, counts)
 	case !gone && status.State != reconnect.StateClosed:
 		t.live(status, stats, len(x.sets), subs, x.away(status))
+		if x.flapping() {
+			t.Flapping++
+		}
 	}
 }
 
-// retire ends the measuring of the connection.
+// retire ends the measuring of the counts of the connection.
 func (x *member) retire() {
 	last, _ := x.settle(countsOf(x.conn.Stats(), x.subscriptions()), true)
 	x.meter.leave(x, last)
+}
+
+// flapping reports whether the connection is lost again and again.
+func (x *member) flapping() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	oldest := x.losses[x.next]
+	return !oldest.IsZero() && time.Since(oldest) < flapTime
 }
 
 // subscriptions returns the sums over all sets.
@@ -213,12 +248,12 @@ func (x *member) settle(now Counts, final bool) (counts Counts, gone bool) {
 	return x.last, gone
 }
 
-// away returns for how long no session has been ready.
-func (x *member) away(status reconnect.Status) time.Duration {
+// away returns since when no session has been ready, and a zero time if one is.
+func (x *member) away(status reconnect.Status) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if status.State == reconnect.StateReady || x.ready {
-		return 0
+		return time.Time{}
 	}
-	return time.Since(x.since)
+	return x.since
 }

@@ -114,7 +114,7 @@ func TestARotationIsPlanned(t *testing.T) {
 			require.Equal(t, 1, s.count("feed rotations replaced"), overlap)
 			require.Equal(t, outages, s.observed("feed outage.duration true"), overlap)
 			require.Empty(t, s.observed("feed outage.duration false"), overlap)
-			require.Zero(t, s.totals("feed").Away)
+			require.Zero(t, s.away("feed"))
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestALossOfTheNextSessionWhileTheOldOneIsReadIsNotPlanned(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, s.count("feed seams false"))
 		time.Sleep(time.Second)
-		require.Equal(t, time.Second, s.totals("feed").Away)
+		require.Equal(t, time.Second, s.away("feed"))
 		s.accept()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, s.count("feed seams true"))
@@ -224,7 +224,7 @@ func TestWatchDuringARotationSeesTheSeam(t *testing.T) {
 		defer s.m.Watch(c, meter.Source{Name: "feed"})()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, s.count("feed seams true"))
-		require.Zero(t, s.totals("feed").Away)
+		require.Zero(t, s.away("feed"))
 	})
 }
 
@@ -240,6 +240,7 @@ func TestProbesAreCountedByOutcome(t *testing.T) {
 		peer.Mute()
 		time.Sleep(time.Minute)
 		require.Positive(t, s.count("feed probes failed"))
+		require.Equal(t, []float64{1}, s.observed("feed probe.duration"), "only of those that were answered")
 		require.Len(t, s.observed("feed session.duration silent"), 1)
 	})
 }
@@ -290,6 +291,39 @@ func TestJudge(t *testing.T) {
 		require.Equal(t, c.outcome, outcome, c.err)
 		require.Equal(t, c.reason, reason, c.err)
 	}
+}
+
+// A Run that has ended by itself is there until the next one begins.
+func TestARunThatGivesUpIsCountedUntilTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		run := func(err error) {
+			_ = reconnect.Run(t.Context(), func(context.Context) (io.Closer, error) { return nil, err },
+				func(context.Context, io.Closer, *reconnect.Session) error { return nil },
+				&reconnect.RunOptions{Trace: s.m.Trace(meter.Source{Name: "run"})})
+		}
+		ended := func() (value float64) {
+			got := s.totals("run")
+			for _, i := range meter.Instruments() {
+				if i.Name == "connections" {
+					i.Read(&got, func(v float64, labels meter.Values) {
+						if labels[0] == "ended" {
+							value = v
+						}
+					})
+				}
+			}
+			return value
+		}
+		run(backoff.Permanent(io.EOF))
+		require.Equal(t, 1, s.count("run ends failed"))
+		time.Sleep(time.Hour)
+		require.Equal(t, 1.0, ended())
+		s.m.Trace(meter.Source{Name: "run"})
+		require.Zero(t, ended())
+		run(backoff.Permanent(io.EOF))
+		run(backoff.Permanent(io.EOF))
+		require.Equal(t, 1.0, ended())
+	})
 }
 
 // A Run has no Conn, so that nothing is collected.

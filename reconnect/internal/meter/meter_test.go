@@ -23,17 +23,17 @@ func TestAwayIsFromTheLossToTheNextReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scene) {
 		s.open("feed", reconnect.Options{})
 		time.Sleep(7 * time.Second)
-		require.Equal(t, 7*time.Second, s.totals("feed").Away)
+		require.Equal(t, 7*time.Second, s.away("feed"))
 		peer := s.accept()
-		require.Zero(t, s.totals("feed").Away)
+		require.Zero(t, s.away("feed"))
 		peer.Fail(io.EOF)
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
-		require.Equal(t, 5*time.Second, s.totals("feed").Away)
+		require.Equal(t, 5*time.Second, s.away("feed"))
 		s.refuse(io.EOF)
-		require.Equal(t, 11*time.Second, s.totals("feed").Away, "over a dial that failed")
+		require.Equal(t, 11*time.Second, s.away("feed"), "over a dial that failed")
 		s.accept()
-		require.Zero(t, s.totals("feed").Away)
+		require.Zero(t, s.away("feed"))
 	})
 }
 
@@ -64,7 +64,24 @@ func TestWaitsForALoginAreCounted(t *testing.T) {
 		require.Equal(t, uint64(2), s.totals("feed").Logins)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.Zero(t, s.totals("feed").Logins)
+		require.Equal(t, uint64(1), s.totals("feed").Logins, "one of the two dials for it")
+	})
+}
+
+func TestTheNextProbeOfAGateIsKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1})
+		require.NoError(t, err)
+		for range 3 {
+			s.open("feed", reconnect.Options{Run: reconnect.RunOptions{Host: "host", Gate: g}})
+		}
+		require.Zero(t, s.totals("feed").Probe, "the host is up")
+		s.refuse(io.EOF)
+		require.Equal(t, g.Outlook("host").Next, s.totals("feed").Probe)
+		require.True(t, s.totals("feed").Probe.After(time.Now()))
+		time.Sleep(time.Until(s.totals("feed").Probe))
+		synctest.Wait()
+		require.Zero(t, s.totals("feed").Probe, "it is under way")
 	})
 }
 
@@ -82,7 +99,7 @@ func TestQueuesAreThoseOfAllConnectionsOfTheName(t *testing.T) {
 		got := s.totals("feed")
 		require.Equal(t, uint64(2), got.Queued)
 		require.Equal(t, uint64(10), got.QueuedBytes)
-		require.Equal(t, 6*time.Second, got.QueuedAge, "the oldest of all")
+		require.Equal(t, 6*time.Second, time.Since(got.Waiting), "the oldest of all")
 		s.accept().Deliver(conn.TextMessage("abc"))
 		synctest.Wait()
 		got = s.totals("feed")
@@ -110,6 +127,8 @@ func TestTheCountsOfAConnThatHasEndedStay(t *testing.T) {
 			got := s.totals("feed")
 			require.Equal(t, uint64(1), got.Dropped)
 			require.Zero(t, got.Conns, "it is in no gauge")
+			require.True(t, got.EverConns)
+			require.False(t, got.EverSets)
 			require.Zero(t, got.States)
 			require.Zero(t, got.Away)
 		}
@@ -141,7 +160,7 @@ func TestWatchSeesTheLossOfAnOlderSession(t *testing.T) {
 		c := s.unmeasured(reconnect.Options{})
 		peer := s.accept()
 		defer s.m.Watch(c, meter.Source{Name: "feed"})()
-		require.Zero(t, s.totals("feed").Away)
+		require.Zero(t, s.away("feed"))
 		peer.Fail(io.EOF)
 		s.accept()
 		require.Equal(t, 1, s.count("feed seams false"))
@@ -156,7 +175,28 @@ func TestWatchOfAConnThatIsAway(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		defer s.m.Watch(c, meter.Source{Name: "feed"})()
 		time.Sleep(time.Second)
-		require.Equal(t, 5*time.Second, s.totals("feed").Away)
+		require.Equal(t, 5*time.Second, s.away("feed"))
+	})
+}
+
+// Beside what is measured, the program gets its own hooks.
+func TestTheTraceOfASourceIsCalledToo(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		calls := 0
+		mine := &reconnect.Trace{SessionStart: func(*reconnect.Session) { calls++ }}
+		s.m.Trace(meter.Source{Name: "feed", Trace: func(meter.Key) *reconnect.Trace { return mine }}).SessionStart(nil)
+		require.Equal(t, 1, calls)
+		require.Equal(t, 1, s.count("feed sessions"))
+		require.False(t, s.totals("feed").EverConns, "a Run is no Conn")
+	})
+}
+
+func TestOneSetIsThereForEver(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		c := s.unmeasured(reconnect.Options{})
+		s.m.Watch(c, meter.Source{Name: "feed", Sets: []func() subscription.Stats{func() subscription.Stats { return subscription.Stats{} }}})
+		closeAndWait(c)
+		require.True(t, s.totals("feed").EverSets)
 	})
 }
 

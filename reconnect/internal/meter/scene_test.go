@@ -3,6 +3,7 @@ package meter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func inBubbleWith(t *testing.T, names int, f func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &notes{t: t, counts: map[string]int{}, times: map[string][]float64{}}
-		f(t, &scene{notes: n, t: t, m: meter.New(n, names), dials: make(chan chan answer)})
+		f(t, &scene{notes: n, t: t, m: meter.New(n, meter.Options{Names: names, Servers: true}), dials: make(chan chan answer)})
 	})
 }
 
@@ -92,8 +93,14 @@ func (s *scene) open(name string, o reconnect.Options) *reconnect.Conn {
 // unmeasured makes the same without the layer.
 func (s *scene) unmeasured(o reconnect.Options) *reconnect.Conn {
 	s.t.Helper()
+	return s.unmeasuredBy(s, o)
+}
+
+// unmeasuredBy does it with another dialer.
+func (s *scene) unmeasuredBy(d reconnect.Dialer, o reconnect.Options) *reconnect.Conn {
+	s.t.Helper()
 	o.Run.Policy = every(10 * time.Second)
-	c, err := reconnect.New(s, &o)
+	c, err := reconnect.New(d, &o)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { closeAndWait(c) })
 	return c
@@ -102,6 +109,14 @@ func (s *scene) unmeasured(o reconnect.Options) *reconnect.Conn {
 func closeAndWait(c *reconnect.Conn) {
 	c.Close()
 	<-c.Done()
+}
+
+// away returns for how long no session of a name has been ready.
+func (s *scene) away(name string) time.Duration {
+	if at := s.totals(name).Away; !at.IsZero() {
+		return time.Since(at)
+	}
+	return 0
 }
 
 // totals returns what there is to know about a name; nothing if it is not known.
@@ -144,8 +159,11 @@ type notes struct {
 	times  map[string][]float64
 }
 
-func (n *notes) key(i *meter.Instrument, name string, v meter.Values) string {
-	words := []string{name, i.Name}
+func (n *notes) key(i *meter.Instrument, k meter.Key, v meter.Values) string {
+	words := []string{k.Name, i.Name}
+	if k.Address != "" {
+		words[0] += fmt.Sprintf("@%s:%d", k.Address, k.Port)
+	}
 	for j := range v {
 		if j < len(i.Labels) && !slices.Contains(i.Labels[j].Values, v[j]) || j >= len(i.Labels) && v[j] != "" {
 			n.t.Errorf("%s: label %d has the value %q", i.Name, j, v[j])
@@ -157,32 +175,32 @@ func (n *notes) key(i *meter.Instrument, name string, v meter.Values) string {
 	return strings.Join(words, " ")
 }
 
-func (n *notes) Start(i *meter.Instrument, name string, v meter.Values) {
+func (n *notes) Start(i *meter.Instrument, k meter.Key, v meter.Values) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i.Kind == meter.Histogram {
-		n.times[n.key(i, name, v)] = nil
+		n.times[n.key(i, k, v)] = nil
 	} else {
-		n.counts[n.key(i, name, v)] = 0
+		n.counts[n.key(i, k, v)] = 0
 	}
 }
 
-func (n *notes) Add(i *meter.Instrument, name string, v meter.Values) {
+func (n *notes) Add(i *meter.Instrument, k meter.Key, v meter.Values) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i.Kind != meter.Counter {
 		n.t.Errorf("%s is no counter", i.Name)
 	}
-	n.counts[n.key(i, name, v)]++
+	n.counts[n.key(i, k, v)]++
 }
 
-func (n *notes) Observe(i *meter.Instrument, name string, v meter.Values, seconds float64) {
+func (n *notes) Observe(i *meter.Instrument, k meter.Key, v meter.Values, seconds float64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i.Kind != meter.Histogram {
 		n.t.Errorf("%s is no histogram", i.Name)
 	}
-	n.times[n.key(i, name, v)] = append(n.times[n.key(i, name, v)], seconds)
+	n.times[n.key(i, k, v)] = append(n.times[n.key(i, k, v)], seconds)
 }
 
 // count returns the value of a counter.

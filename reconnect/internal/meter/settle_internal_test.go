@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,4 +25,22 @@ func TestReportedCountsNeverGoDown(t *testing.T) {
 		require.Equal(t, step.want, got, step)
 		require.Equal(t, step.gone, gone, step)
 	}
+}
+
+// No count is forgotten, also not one that a later version adds.
+func TestEachCountIsAddedAndRaised(t *testing.T) {
+	var one, sum, most Counts
+	fields := reflect.ValueOf(&one).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetUint(uint64(i + 1))
+	}
+	sum.add(one)
+	most.raise(one)
+	require.Equal(t, one, sum)
+	require.Equal(t, one, most)
+	sum.add(one)
+	most.raise(sum)
+	most.raise(one)
+	require.Equal(t, sum, most)
+	require.EqualValues(t, 2*fields.NumField(), reflect.ValueOf(sum).Field(fields.NumField()-1).Uint())
 }

@@ -8,20 +8,24 @@ import (
 	"github.com/redial-go/redial/reconnect/subscription"
 )
 
-// Totals are the sums over the connections of one name. The counts include connections that have
-// ended; everything else is about live connections.
+// Totals are the sums over the connections of one key. The counts include connections that have ended.
+// Everything else but Ended is about live connections.
 type Totals struct {
-	Name string
+	Key
 	Counts
 
 	Conns     int       // connections
 	EverConns bool      // whether there were any before; false if there were only calls of Run
 	States    [4]uint64 // how many are in each state, without StateClosed
+	AtGate    uint64    // how many of those in StateConnecting wait at the gate
+	Ended     uint64    // how many have ended by themselves, and have no successor
 	Logins    uint64    // how many wait for a login
+	Probe     time.Time // when the next probe begins that one at a gate waits for; zero: none waits, or it is under way
+	Flapping  uint64    // how many are lost again and again
 
-	Away      time.Duration // the longest time for which no session has been ready
-	Silence   time.Duration // the longest time since the last byte
-	QueuedAge time.Duration // the longest time for which a message has waited
+	Away    time.Time // since when no session has been ready, of the connection that has been away for longest; zero: none is away
+	Heard   time.Time // when the last byte came, of the ready session that has been silent for longest; zero: none is ready, or none can be asked
+	Waiting time.Time // when the oldest message that waits was queued; zero: none waits
 
 	Queued, QueuedBytes uint64 // messages that wait to be sent
 	Unread, UnreadBytes uint64 // messages that wait to be read
@@ -69,14 +73,27 @@ func countsOf(s reconnect.Stats, subs subscription.Stats) Counts {
 	}
 }
 
-// live adds a live connection.
-func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets int, subs subscription.Stats, away time.Duration) {
+// live adds a live connection. away is since when no session has been ready; zero: one is.
+func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets int, subs subscription.Stats, away time.Time) {
+	now := time.Now()
 	t.Conns++
 	t.States[status.State]++
+	if status.State == reconnect.StateConnecting && status.AtGate {
+		t.AtGate++
+	}
 	if status.State == reconnect.StateWaiting && backoff.ReasonOf(status.Err) == backoff.ReasonLogins {
 		t.Logins++
 	}
-	t.Away, t.Silence, t.QueuedAge = max(t.Away, away), max(t.Silence, s.Silence), max(t.QueuedAge, s.QueuedAge)
+	if o := status.Outlook; o != nil {
+		t.Probe = earlier(t.Probe, o.Next)
+	}
+	t.Away = earlier(t.Away, away)
+	if s.Silence > 0 {
+		t.Heard = earlier(t.Heard, now.Add(-s.Silence))
+	}
+	if s.QueuedAge > 0 {
+		t.Waiting = earlier(t.Waiting, now.Add(-s.QueuedAge))
+	}
 	t.Queued += s.Queued
 	t.QueuedBytes += s.QueuedBytes
 	t.Unread += s.Unread
@@ -84,4 +101,12 @@ func (t *Totals) live(status reconnect.Status, s reconnect.Stats, sets int, subs
 	t.Sets += sets
 	t.Wanted += uint64(subs.Wanted)
 	t.Held += uint64(subs.Held)
+}
+
+// earlier returns the earlier of two moments. A zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
