@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -13,18 +14,43 @@ import (
 //   - The Host header is a loopback address, "localhost" or a name below it. The browser of this
 //     machine also runs pages of other sites, whose names can be made to point here ("DNS
 //     rebinding"); the Host header has such a name then.
-//   - No header of a proxy is there, such as X-Forwarded-For.
+//   - The Origin header, if there is one, names that Host. Otherwise the page of another site asks.
+//   - The request did not come through a proxy: it has no header of a proxy (Forwarded, Via, X-Real-IP,
+//     CF-Connecting-IP, X-Forwarded-For or any other header X-Forwarded-...), and its protocol is not
+//     HTTP/1.0, which many proxies speak by default.
 //
-// A proxy on this machine that sets no such header and writes another Host, as nginx does by default,
-// looks like a local client. Do not let such a proxy lead here.
+// A proxy on this machine that speaks HTTP/1.1, sets no such header and writes another Host, as nginx does
+// with proxy_http_version 1.1, looks like a local client. Do not let such a proxy forward requests to the page.
 func Loopback(r *http.Request) bool {
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if len(r.Header.Values(header)) > 0 {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host) && ownOrigin(r) && !proxied(r)
+}
+
+// proxied reports whether r came through a proxy.
+func proxied(r *http.Request) bool {
+	if !r.ProtoAtLeast(1, 1) {
+		return true
+	}
+	for header := range r.Header {
+		switch header {
+		case "Forwarded", "Via", "X-Real-Ip", "Cf-Connecting-Ip":
+			return true
+		}
+		if strings.HasPrefix(header, "X-Forwarded-") {
+			return true
+		}
+	}
+	return false
+}
+
+// ownOrigin reports whether each Origin header of r names the host of the page.
+func ownOrigin(r *http.Request) bool {
+	for _, origin := range r.Header.Values("Origin") {
+		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
 			return false
 		}
 	}
-	client, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && client.Addr().Unmap().IsLoopback() && loopbackHost(r.Host)
+	return true
 }
 
 // loopbackHost reports whether a Host header, with or without a port, names this machine.
@@ -49,7 +75,7 @@ func (p *Page) refused(r *http.Request) (status int, why string) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return http.StatusMethodNotAllowed, "the page can only be read"
 	case !p.o.Allow(r):
-		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback name or address (debug.Options.Allow can allow more)"
+		return http.StatusForbidden, "only clients on this machine may see this page, by a loopback name or address and without a proxy (debug.Options.Allow can allow more)"
 	case (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate":
 		return http.StatusForbidden, "another site may not read this page"
 	}

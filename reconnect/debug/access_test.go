@@ -1,6 +1,8 @@
 package debug
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,6 +42,11 @@ func TestOnlyThisMachineMaySeeThePage(t *testing.T) {
 		{"127.0.0.1:7", "localhost", "X-Forwarded-For", 403},
 		{"127.0.0.1:7", "localhost", "Forwarded", 403},
 		{"127.0.0.1:7", "localhost", "Via", 403},
+		{"127.0.0.1:7", "localhost", "CF-Connecting-IP", 403},
+		{"127.0.0.1:7", "localhost", "X-Real-IP", 403},
+		{"127.0.0.1:7", "localhost", "X-Forwarded-Proto", 403},
+		{"127.0.0.1:7", "localhost", "X-Forwarded-Anything", 403},
+		{"127.0.0.1:7", "localhost", "X-Forward", 200},
 	} {
 		r := request(http.MethodGet, "/")
 		r.RemoteAddr, r.Host = c.client, c.host
@@ -52,6 +59,41 @@ func TestOnlyThisMachineMaySeeThePage(t *testing.T) {
 		if c.want != 200 {
 			require.NotContains(t, rec.Body.String(), "html", "%+v", c)
 		}
+	}
+}
+
+// nginx 1.22 speaks HTTP/1.0 to the page unless proxy_http_version is set, and adds no header.
+func TestAProxyOfHTTP10IsRefused(t *testing.T) {
+	p := newPage(t, nil)
+	address, err := p.Listen(":0")
+	require.NoError(t, err)
+	host := strings.Trim(strings.TrimPrefix(address, "http:"), "/")
+	for protocol, want := range map[string]string{"HTTP/1.0": "403", "HTTP/1.1": "200"} {
+		c, err := net.Dial("tcp", host)
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "GET / "+protocol+"\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.Equal(t, want, strings.Fields(string(answer))[1], protocol)
+	}
+}
+
+// A page of another site that this machine's browser shows has its own Origin, also if it is of this machine.
+func TestAForeignOriginIsRefused(t *testing.T) {
+	p := newPage(t, nil)
+	for origin, want := range map[string]int{
+		"": 200, "http://localhost:6060": 200, "http://LOCALHOST:6060": 200, "http://localhost:3000": 403, "http://localhost": 403,
+		"https://evil.example": 403, "null": 403, "%": 403,
+	} {
+		r := request(http.MethodGet, "/?json")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		rec := httptest.NewRecorder()
+		p.ServeHTTP(rec, r)
+		require.Equal(t, want, rec.Code, origin)
 	}
 }
 
