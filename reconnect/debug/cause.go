@@ -21,6 +21,9 @@ type causeInfo struct {
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason"`
 	Text   string    `json:"text,omitempty"`
+
+	code   int  // of the server's answer, or of the peer's close frame; 0: neither
+	status bool // it is that of an answer
 }
 
 // cause returns the cause for err, or nil if err is nil. It calls Options.Describe.
@@ -42,7 +45,27 @@ func (p *Page) causeOf(err error, reason backoff.Reason, at time.Time) *causeInf
 	default:
 		text = describe(err, reason)
 	}
-	return &causeInfo{Time: at, Reason: reason.String(), Text: clean(text)}
+	c := &causeInfo{Time: at, Reason: reason.String(), Text: clean(text)}
+	c.code, c.status = codeOf(err, reason)
+	return c
+}
+
+// codeOf returns the code of a server's answer, or of a peer's close frame, and which of both it is. It returns 0
+// if the session ended for another reason.
+func codeOf(err error, reason backoff.Reason) (code int, status bool) {
+	var answer interface{ StatusCode() int }
+	var closed interface{ CloseCode() int }
+	switch reason {
+	case backoff.ReasonShutdown, backoff.ReasonRedial, backoff.ReasonRotated, backoff.ReasonLogins, backoff.ReasonProtocol:
+		return 0, false
+	}
+	switch {
+	case errors.As(err, &answer) && answer.StatusCode() != 0:
+		return answer.StatusCode(), true
+	case errors.As(err, &closed) && closed.CloseCode() > 0:
+		return closed.CloseCode(), false
+	}
+	return 0, false
 }
 
 // reasonOf is [backoff.ReasonOf], which does not know the errors of package conn.
@@ -136,7 +159,7 @@ var reasonTexts = map[backoff.Reason]string{
 	backoff.ReasonTLS:        "TLS: a certificate, or an alert",
 	backoff.ReasonRefused:    "the connection was refused or reset",
 	backoff.ReasonTimeout:    "a limit was exceeded",
-	backoff.ReasonLocal:      "this machine failed: too many open files, or no network",
+	backoff.ReasonLocal:      "this machine failed: too many open files, no network, or not permitted",
 	backoff.ReasonNetwork:    "an error of the network",
 	backoff.ReasonLogins:     "the budget of logins allows no login now",
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redial-go/redial/reconnect/budget"
 )
 
 // trouble is the condition of a Conn, the worst first.
@@ -35,11 +37,18 @@ type countsInfo struct {
 	Closed   int `json:"closed"`
 }
 
-// ranked is a Conn in the list of all.
+// ranked is a Conn in the list of all, as of one moment.
 type ranked struct {
 	*watched
 	trouble trouble
-	key     int64
+	atGate  bool            // it waits at the gate
+	key     int64           // orders the Conns with the same trouble
+	next    int64           // when its next dial begins; 0: it does not wait for that
+	since   int64           // since when it has had no session; 0: it has one
+	last    *causeInfo      // why the last dial failed or the last session ended; nil: none did
+	outlook *budget.Outlook // of Status
+	probe   *probeInfo      // the record of outlook, or of that of another Conn at the same gate
+	cause   string          // the one by which it is sorted: see about
 }
 
 // ranked returns all Conns, the worst first: those that have ended by themselves, the last
@@ -54,10 +63,10 @@ func (p *Page) ranked(now time.Time) ([]ranked, countsInfo) {
 	p.mu.Unlock()
 	var n [len(troubles)]int
 	for i := range list {
-		x := &list[i]
-		x.trouble, x.key = x.watched.trouble(now)
-		n[x.trouble]++
+		list[i] = list[i].watched.ranked(now)
+		n[list[i].trouble]++
 	}
+	p.sortOut(list, now)
 	slices.SortFunc(list, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.trouble, b.trouble), cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id))
 	})
@@ -69,18 +78,24 @@ const perPage = 100
 
 // query is a request, parsed.
 type query struct {
-	text string // q
-	show string // the name of a trouble; empty: all
-	page int    // 0: the first
-	conn uint64 // 0: the list
-	json bool
-	live bool
+	text   string // q
+	show   string // the name of a trouble; empty: all
+	server string // of aboutInfo; empty: all
+	cause  string // likewise
+	more   bool   // only those whose line is not shown
+	page   int    // 0: the first
+	conn   uint64 // 0: the list
+	json   bool
+	live   bool
 }
 
 // parseQuery reads a request. A value that parseQuery does not know or cannot read has no effect.
 func parseQuery(r *http.Request) *query {
 	values := r.URL.Query()
-	q := &query{text: clean(values.Get("q")), json: values.Has("json"), live: values.Has("live")}
+	q := &query{
+		text: clean(values.Get("q")), server: clean(values.Get("server")), cause: clean(values.Get("cause")),
+		more: values.Has("more"), json: values.Has("json"), live: values.Has("live"),
+	}
 	if show := values.Get("show"); slices.Contains(troubles[:], show) {
 		q.show = show
 	}
@@ -89,14 +104,16 @@ func parseQuery(r *http.Request) *query {
 	return q
 }
 
-// link returns the query of the page n of the same list, for the Conns in the condition show, "" for all.
-func (q *query) link(show string, n int) string {
+// link returns the query of the page n of the same list.
+func (q *query) link(n int) string {
 	values := url.Values{}
-	if q.text != "" {
-		values.Set("q", q.text)
+	for name, value := range map[string]string{"q": q.text, "show": q.show, "server": q.server, "cause": q.cause} {
+		if value != "" {
+			values.Set(name, value)
+		}
 	}
-	if show != "" {
-		values.Set("show", show)
+	if q.more {
+		values.Set("more", "1")
 	}
 	if n > 1 {
 		values.Set("page", strconv.Itoa(n))
@@ -104,10 +121,28 @@ func (q *query) link(show string, n int) string {
 	return "?" + values.Encode()
 }
 
+// only returns the query for the Conns in the condition show, "" for all, with the same text.
+func (q *query) only(show string) string { return (&query{text: q.text, show: show}).link(1) }
+
 // finds reports whether q asks for w.
 func (q *query) finds(w ranked) bool {
 	if q.conn != 0 {
 		return w.id == q.conn
 	}
-	return (q.show == "" || q.show == w.trouble.String()) && strings.Contains(w.text, strings.ToLower(q.text))
+	return (q.show == "" || q.show == w.trouble.String()) && (q.server == "" || q.server == w.server) &&
+		(q.cause == "" || q.cause == w.cause) && w.contains(strings.ToLower(q.text))
 }
+
+// contains reports whether the Conn has a text, in lower case: in its name, its endpoint, its state or its last cause.
+func (x *ranked) contains(text string) bool {
+	if strings.Contains(x.text, text) || x.atGate && strings.Contains(atGate, text) {
+		return true
+	}
+	if p := x.probe; p != nil && strings.Contains(strings.ToLower(p.Text), text) {
+		return true
+	}
+	c := x.last
+	return c != nil && (strings.Contains(c.Reason, text) || strings.Contains(strings.ToLower(c.Text), text))
+}
+
+const atGate = "at the gate"

@@ -127,7 +127,7 @@ func (s *stream) render(v *view) (all map[string]string, order []string) {
 		add("detail", "detail", v)
 		return all, nil
 	}
-	for _, name := range []string{"summary", "others", "pager"} {
+	for _, name := range []string{"about", "summary", "others", "pager"} {
 		add(name, name, v)
 	}
 	order = []string{}

@@ -84,7 +84,7 @@ func TestUpdatesAreCoalesced(t *testing.T) {
 		first := v.messages(t)
 		require.Len(t, first, 1)
 		require.Equal(t, []string{"c1"}, first[0].Order)
-		require.Len(t, first[0].Parts, 4, "three parts and a row")
+		require.Len(t, first[0].Parts, 5, "four parts and a row")
 		require.Equal(t, "text/event-stream", v.header.Get("Content-Type"))
 		time.Sleep(10 * time.Second)
 		require.Less(t, len(v.messages(t)), 3, "nothing has happened, but that a column has grown")

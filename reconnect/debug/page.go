@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/redial-go/redial/reconnect"
 	"github.com/redial-go/redial/reconnect/budget"
@@ -19,11 +20,13 @@ import (
 //
 // A query selects:
 //
-//	q=TEXT     only the Conns whose name or endpoint contains TEXT
-//	show=WORD  only the Conns that are ended, away, flapping, ready or closed
-//	page=N     the Nth hundred of these; the first is 1
-//	conn=ID    one Conn, with its sessions and its events
-//	json       a [Snapshot] as JSON
+//	q=TEXT       only the Conns whose name, endpoint or cause contains TEXT
+//	show=WORD    only the Conns that are ended, away, flapping, ready or closed
+//	server=TEXT  only the Conns to the server host:port
+//	cause=WORD   only the Conns with a trouble for that reason, such as refused, 401 or gate
+//	page=N       the Nth hundred of these; the first is 1
+//	conn=ID      one Conn, with its sessions and its events
+//	json         a [Snapshot] as JSON
 //
 // A Page keeps no Conn open and ends none.
 type Page struct {
@@ -33,15 +36,18 @@ type Page struct {
 	close   context.CancelFunc
 	running sync.WaitGroup // the servers and the streams
 
-	mu       sync.Mutex // guards what follows
-	streams  int
-	lastID   uint64
-	conns    map[uint64]*watched
-	past     []*watched // of conns, those that have ended, in the order of their ends
-	gates    []*source[*budget.Gate]
-	breakers []*source[*budget.Breaker]
-	groups   []*source[func() []Value]
-	servers  []*http.Server
+	mu      sync.Mutex // guards what follows
+	streams int
+	lastID  uint64
+	conns   map[uint64]*watched
+
+	gateNumbers map[weak.Pointer[budget.Gate]]int // of the gates at which Conns have waited
+	past        []*watched                        // of conns, those that have ended and are forgotten after a while, in the order of their ends
+	dead        []*watched                        // of conns, those that have ended by themselves and have no successor, likewise
+	gates       []*source[*budget.Gate]
+	breakers    []*source[*budget.Breaker]
+	groups      []*source[func() []Value]
+	servers     []*http.Server
 }
 
 // source is something that was registered beside the Conns.
@@ -62,26 +68,34 @@ type ConnOptions struct {
 	Subscriptions func() (wanted, held int)
 }
 
-// A Conn that has ended is shown for pastKept, and the last endedKept of them are shown.
+// A Conn that was closed, or has a successor, is shown for pastKept after that, and of such Conns the last endedKept
+// are shown. Of the Conns that have ended by themselves and have no successor the last deadKept are shown.
 const (
 	pastKept  = 10 * time.Minute
 	endedKept = 256
+	deadKept  = 4096
 )
 
 // New returns a Page that shows nothing yet. Close it at the end of the program.
 func New(o *Options) *Page {
-	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}}
+	p := &Page{o: o.withDefaults(), boot: rand.Text(), conns: map[uint64]*watched{}, gateNumbers: map[weak.Pointer[budget.Gate]]int{}}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	return p
 }
 
 // Register shows c under a name, from its next event on, until unregister is called. Several Conns may
 // have the same name. The Page keeps the last 64 events and 32 sessions; for the memory see Cost in the
-// documentation of the package. A Conn that has ended is shown as ended for 10 min, unless 256 others end
-// after it, and is then forgotten. So a Conn that ends needs no unregister. c must not be nil; o may be
-// nil. After Close Register does nothing.
+// documentation of the package.
+//
+// A Conn that the program has closed needs no unregister: it is forgotten 10 min after its end, or when 256
+// others have ended after it. A Conn that has ended by itself is shown until unregister is called. If
+// another Conn is registered with the same name, the new Conn is its successor, and the Conn that has ended is
+// forgotten 10 min later. Of the Conns that have ended by themselves the last 4096 are shown.
+//
+// c must not be nil; o may be nil. After Close Register does nothing.
 func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregister func()) {
 	w := &watched{page: p, name: clean(name), endpoint: clean(p.o.Endpoint(c.Endpoint())), conn: c}
+	w.server = serverOf(w.endpoint)
 	if o != nil {
 		w.o = *o
 	}
@@ -94,6 +108,7 @@ func (p *Page) Register(name string, c *reconnect.Conn, o *ConnOptions) (unregis
 	p.lastID++
 	w.id = p.lastID
 	p.conns[w.id] = w
+	p.succeed(w.name)
 	status := w.watch()
 	p.mu.Unlock()
 	switch {
@@ -120,16 +135,40 @@ func (p *Page) drop(w *watched) {
 		w.forget.Stop()
 		p.past = slices.Delete(p.past, i, i+1)
 	}
+	if i := slices.Index(p.dead, w); i >= 0 {
+		p.dead = slices.Delete(p.dead, i, i+1)
+	}
 }
 
-// ended keeps that w has ended.
-func (p *Page) ended(w *watched) {
+// ended notes that w has ended, by itself or because the program has closed it.
+func (p *Page) ended(w *watched, byItself bool) {
 	w.stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.conns[w.id] == nil || w.forget != nil {
-		return
+	switch {
+	case p.conns[w.id] == nil || w.forget != nil || slices.Contains(p.dead, w):
+	case !byItself:
+		p.forgetLater(w)
+	default:
+		if len(p.dead) >= deadKept {
+			p.drop(p.dead[0])
+		}
+		p.dead = append(p.dead, w)
 	}
+}
+
+// succeed notes that a Conn is registered with a name. If a Conn with that name has ended by itself, the new one is
+// its successor. The caller holds mu.
+func (p *Page) succeed(name string) {
+	if i := slices.IndexFunc(p.dead, func(w *watched) bool { return w.name == name }); i >= 0 {
+		w := p.dead[i]
+		p.dead = slices.Delete(p.dead, i, i+1)
+		p.forgetLater(w)
+	}
+}
+
+// forgetLater forgets w, which has ended, after pastKept. The caller holds mu.
+func (p *Page) forgetLater(w *watched) {
 	if len(p.past) >= endedKept {
 		p.drop(p.past[0])
 	}
@@ -183,7 +222,7 @@ func (p *Page) Close() error {
 	for _, w := range p.past {
 		w.forget.Stop()
 	}
-	p.servers, p.conns, p.past = nil, nil, nil
+	p.servers, p.conns, p.past, p.dead = nil, nil, nil, nil
 	p.mu.Unlock()
 	for _, w := range conns {
 		w.stop()

@@ -6,6 +6,13 @@
   let ahead = Number(body.dataset.now) - Date.now(); // of the program's clock
   let source = null, paused = false, retry = 0;
 
+  // query is what the page asks for, with one more word or none.
+  function query(word) {
+    const q = new URLSearchParams(location.search);
+    if (word) q.set(word, "");
+    return "?" + q;
+  }
+
   // text formats milliseconds as the server formats durations.
   function text(ms) {
     const s = Math.max(ms, 0) / 1000, m = Math.floor(s / 60), h = Math.floor(m / 60);
@@ -76,18 +83,47 @@
     if (focused && document.activeElement === body) document.getElementById(focused)?.querySelector("a")?.focus();
   }
 
-  function connect() {
+  function disconnect() {
     if (source) source.close();
+    source = null;
     clearTimeout(retry);
-    const query = new URLSearchParams(location.search);
-    query.set("live", "");
-    source = new EventSource("?" + query);
+  }
+
+  // connect begins the updates. A hidden page has none, because a browser has six connections to a program
+  // at most, and a seventh tab would never load.
+  function connect() {
+    disconnect();
+    if (paused) return;
+    if (document.hidden) { say("", "not live while hidden"); return; }
+    const mine = source = new EventSource(query("live"));
     source.onopen = () => say("on", "live");
     source.onmessage = (e) => { say("on", "live"); update(JSON.parse(e.data)); };
     source.onerror = () => {
-      say("off", "not live: the program does not answer, or has too many viewers");
-      if (source.readyState === EventSource.CLOSED) retry = setTimeout(connect, 3000 + 2000 * Math.random());
+      if (mine.readyState === EventSource.CLOSED) reload(mine); // the program has refused
+      else say("off", "not live: the program does not answer");
     };
+  }
+
+  // reload loads the page again and keeps what the user does, until there is a place for updates.
+  async function reload(mine) {
+    try {
+      const answer = await fetch(query(), { cache: "no-store" });
+      if (!answer.ok && answer.status !== 404) throw new Error(answer.statusText);
+      const other = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (source !== mine) return; // paused, hidden or connected meanwhile
+      const rows = other.getElementById("rows"), parts = {};
+      for (const id of ["about", "summary", "others", "pager", "detail"]) {
+        const e = other.getElementById(id);
+        if (e) parts[id] = e.innerHTML;
+      }
+      for (const row of rows ? rows.children : []) parts[row.id] = row.outerHTML;
+      say("on", "loaded again every 5 s: too many pages are open");
+      update({ boot: other.body.dataset.boot, now: Number(other.body.dataset.now), parts, order: rows && [...rows.children].map((row) => row.id) });
+    } catch {
+      if (source !== mine) return;
+      say("off", "not live: the program does not answer");
+    }
+    retry = setTimeout(connect, 4500 + 1000 * Math.random());
   }
 
   pause.hidden = false;
@@ -95,10 +131,10 @@
     paused = !paused;
     pause.textContent = paused ? "Go on" : "Pause";
     if (!paused) { connect(); return; }
-    source.close();
-    clearTimeout(retry);
+    disconnect();
     say("", "paused");
   });
+  document.addEventListener("visibilitychange", connect);
   connect();
   setInterval(tick, 100);
   tick();
@@ -106,10 +142,10 @@
   const form = document.getElementById("search"), q = document.getElementById("q");
   let typing = 0;
   function search() {
-    const query = new URLSearchParams(new FormData(form));
-    if (!query.get("q")) query.delete("q");
-    history.replaceState(null, "", "?" + query);
-    document.querySelector("footer a").href = query.size ? "?" + query + "&json" : "?json";
+    const asked = new URLSearchParams(new FormData(form));
+    if (!asked.get("q")) asked.delete("q");
+    history.replaceState(null, "", "?" + asked);
+    document.querySelector("footer a").href = asked.size ? "?" + asked + "&json" : "?json";
     if (!paused) connect(); else location.reload();
   }
   form?.addEventListener("submit", (e) => { e.preventDefault(); clearTimeout(typing); search(); });

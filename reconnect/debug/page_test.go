@@ -53,6 +53,47 @@ func TestOnlySoManyThatHaveEndedAreKept(t *testing.T) {
 	})
 }
 
+// A Conn that has ended by itself is shown until it is unregistered, or has had a successor for 10 min.
+func TestAConnThatHasEndedByItselfStays(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		die := func(name string) (unregister func()) {
+			c := s.open(reconnect.Options{})
+			unregister = s.page.Register(name, c, nil)
+			s.refuse(backoff.Permanent(errLost))
+			<-c.Done()
+			return unregister
+		}
+		unregister := die("feed")
+		die("orders")
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, 2, s.snapshot("").Counts.Ended)
+		unregister()
+		require.Equal(t, 1, s.snapshot("").Counts.Ended)
+		s.page.Register("orders", s.open(reconnect.Options{}), nil)
+		s.page.Register("another", s.open(reconnect.Options{}), nil)
+		time.Sleep(9 * time.Minute)
+		require.Equal(t, 1, s.snapshot("").Counts.Ended, "its successor is there for less than 10 min")
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, s.snapshot("").Counts.Ended)
+		require.Empty(t, s.page.dead)
+		require.Empty(t, s.page.past)
+	})
+}
+
+func TestOnlySoManyThatHaveEndedByThemselvesAreKept(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c := s.open(reconnect.Options{})
+		s.refuse(backoff.Permanent(errLost))
+		<-c.Done()
+		for i := range 4100 {
+			s.page.Register(fmt.Sprint(i), c, nil)
+		}
+		require.Equal(t, 4096, s.snapshot("").Counts.Ended)
+		require.Nil(t, s.page.conns[4], "the oldest are forgotten")
+		require.NotNil(t, s.page.conns[5])
+	})
+}
+
 // After unregister, and after Close, a Conn costs what it did before.
 func TestUnregisterAndCloseStopTheWatch(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {

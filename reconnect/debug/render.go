@@ -87,14 +87,26 @@ func (c *connInfo) Badge() string {
 type view struct {
 	*Snapshot
 	Boot, Heading string
-	Text, Show    string // of the query
-	JSON          string // the query for the same as JSON
+	Text, Show    string      // of the query
+	Server, Cause string      // likewise
+	JSON          string      // the query for the same as JSON
+	Lines         []aboutInfo // those of About that are shown
+	More          int         // how many Conns those have that are not shown
+	MoreQuery     string      // the query that finds these
+	OnlyMore      bool        // q is that query
+	Filter        *filter     // nil: none
 	Chips         []chip
 	First, Last   int    // of the Conns that were found
 	Before, After string // queries; empty: there is no such page
 
 	Detail bool      // one Conn is asked for
 	One    *connInfo // nil: there is no such Conn
+}
+
+// filter is the line of About that the query has chosen.
+type filter struct {
+	Text string
+	Off  string // the query without it
 }
 
 // chip is a link to the Conns in one condition, with their number.
@@ -107,7 +119,7 @@ type chip struct {
 // view returns what q asks for.
 func (p *Page) view(q *query, now time.Time) *view {
 	s := p.snapshot(q, now)
-	v := &view{Snapshot: s, Boot: p.boot, Heading: s.Title, Text: q.text, Show: q.show, Detail: q.conn != 0}
+	v := &view{Snapshot: s, Boot: p.boot, Heading: s.Title, Text: q.text, Show: q.show, Server: q.server, Cause: q.cause, OnlyMore: q.more, Detail: q.conn != 0}
 	if v.Detail {
 		v.JSON = fmt.Sprintf("?conn=%d&json", q.conn)
 		for i := range s.Conns {
@@ -117,25 +129,56 @@ func (p *Page) view(q *query, now time.Time) *view {
 		}
 		return v
 	}
-	v.JSON = strings.Replace(q.link(q.show, s.Page)+"&json", "?&", "?", 1)
-	v.Chips = []chip{{s.Counts.All, "all", q.link("", 1), "", q.show == ""}}
-	for t, n := range []int{s.Counts.Ended, s.Counts.Away, s.Counts.Flapping, s.Counts.Ready, s.Counts.Closed} {
-		name := troubles[t]
-		x := chip{n, name, q.link(name, 1), name, q.show == name}
-		if n == 0 {
-			x.Class = "zero"
-		}
-		v.Chips = append(v.Chips, x)
+	v.JSON = strings.Replace(q.link(s.Page)+"&json", "?&", "?", 1)
+	v.Lines = s.About[:min(len(s.About), aboutShown)]
+	for _, line := range s.About[len(v.Lines):] {
+		v.More += line.Conns
 	}
+	v.MoreQuery = (&query{more: true}).link(1)
+	v.Filter, v.Chips = q.filter(s.About), q.chips(s.Counts)
 	v.First = (s.Page-1)*perPage + 1
 	v.Last = v.First + len(s.Conns) - 1
 	if s.Page > 1 {
-		v.Before = q.link(q.show, s.Page-1)
+		v.Before = q.link(s.Page - 1)
 	}
 	if s.Page < s.Pages {
-		v.After = q.link(q.show, s.Page+1)
+		v.After = q.link(s.Page + 1)
 	}
 	return v
+}
+
+// chips returns the links to the conditions that there are, and to the one that is asked for.
+func (q *query) chips(n countsInfo) (chips []chip) {
+	if n.All == 0 {
+		return nil
+	}
+	whole := q.server == "" && q.cause == "" && !q.more // no line is chosen
+	chips = []chip{{n.All, "all", q.only(""), "", q.show == "" && whole}}
+	for t, n := range []int{n.Ended, n.Away, n.Flapping, n.Ready, n.Closed} {
+		x := chip{n, troubles[t], q.only(troubles[t]), troubles[t], q.show == troubles[t] && whole}
+		if n == 0 && !x.Current {
+			continue
+		}
+		chips = append(chips, x)
+	}
+	return chips
+}
+
+// filter returns the line that q has chosen, or nil.
+func (q *query) filter(lines []aboutInfo) *filter {
+	if q.more {
+		return &filter{"those for other reasons", q.only("")}
+	}
+	if q.server == "" && q.cause == "" {
+		return nil
+	}
+	f := &filter{Text: strings.TrimSpace(q.cause + " " + q.server), Off: q.only("")}
+	for _, line := range lines {
+		if line.Condition == q.show && line.Server == q.server && line.Cause == q.cause {
+			f.Text = line.Text
+		}
+	}
+	return f
 }
 
 // ServeHTTP implements [http.Handler].

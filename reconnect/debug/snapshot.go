@@ -15,6 +15,7 @@ type Snapshot struct {
 	Time     time.Time     `json:"time"`
 	Title    string        `json:"title"`
 	Counts   countsInfo    `json:"counts"`
+	About    []aboutInfo   `json:"about"`
 	Totals   *statsInfo    `json:"totals"`
 	Found    int           `json:"found"`
 	Page     int           `json:"page"`
@@ -39,9 +40,11 @@ type connInfo struct {
 	Session       uint64             `json:"session"`
 	Try           int                `json:"try"`
 	Next          time.Time          `json:"next,omitzero"`
+	Probe         *probeInfo         `json:"probe,omitempty"`
 	Verdict       string             `json:"verdict,omitempty"`
 	Cause         *causeInfo         `json:"cause,omitempty"`
 	Lost          int                `json:"lost,omitempty"`
+	LostMore      bool               `json:"lost_more,omitempty"`
 	RoundTrip     seconds            `json:"round_trip,omitzero"`
 	Silence       seconds            `json:"silence,omitzero"`
 	Subscriptions *subscriptionsInfo `json:"subscriptions,omitzero"`
@@ -50,6 +53,29 @@ type connInfo struct {
 	Events        []eventInfo        `json:"events,omitempty"`
 
 	bar []sessionInfo // the sessions, also if Sessions is left out
+}
+
+// probeInfo is the record probe of the JSON.
+type probeInfo struct {
+	Next    time.Time `json:"next,omitzero"`
+	By      string    `json:"by,omitempty"`
+	Waiting int       `json:"waiting"`
+	Reason  string    `json:"reason,omitempty"`
+	Text    string    `json:"text,omitempty"`
+
+	word string // see causeInfo.word; empty: there is no error
+}
+
+// probe returns the record for o, or nil if o is nil.
+func (p *Page) probe(o *budget.Outlook, now time.Time) *probeInfo {
+	if o == nil {
+		return nil
+	}
+	x := &probeInfo{Next: o.Next, By: clean(o.By), Waiting: o.Waiting}
+	if c := p.cause(o.Err, now); c != nil {
+		x.Reason, x.Text, x.word = c.Reason, c.Text, c.word()
+	}
+	return x
 }
 
 // sessionInfo is the record session of the JSON.
@@ -143,13 +169,14 @@ func (p *Page) Vars() any { return p.snapshot(&query{json: true}, time.Now()) }
 // and no gates, breakers and values, if they are not shown.
 func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 	list, counts := p.ranked(now)
-	s := &Snapshot{Time: now, Title: p.o.Title, Counts: counts, Totals: new(statsInfo), Conns: []connInfo{}}
+	s := &Snapshot{Time: now, Title: p.o.Title, Counts: counts, About: lines(list), Totals: new(statsInfo), Conns: []connInfo{}}
 	if q.json {
 		for _, w := range list {
 			s.Totals.add(w.conn.Stats())
 		}
 	}
-	list = slices.DeleteFunc(list, func(w ranked) bool { return !q.finds(w) })
+	shown := s.About[:min(len(s.About), aboutShown)]
+	list = slices.DeleteFunc(list, func(w ranked) bool { return !q.finds(w) || q.more && !w.isMore(shown) })
 	s.Found, s.Pages = len(list), max((len(list)+perPage-1)/perPage, 1)
 	s.Page = min(max(q.page, 1), s.Pages)
 	from := (s.Page - 1) * perPage
@@ -165,11 +192,13 @@ func (p *Page) snapshot(q *query, now time.Time) *Snapshot {
 // snapshot returns the record of w.
 func (w *watched) snapshot(now time.Time, whole bool) connInfo {
 	status, stats := w.conn.Status(), w.conn.Stats()
-	trouble, _ := w.trouble(now)
+	w.mu.Lock()
+	trouble, _ := w.trouble(status.State, now)
+	w.mu.Unlock()
 	c := connInfo{
 		ID: w.id, Name: w.name, Endpoint: w.endpoint, Condition: trouble.String(), State: status.State.String(), AtGate: status.AtGate,
 		Rotating: status.Rotating, Since: status.Since, Session: status.Session, Try: status.Try, Next: status.Next,
-		Silence: seconds(stats.Silence),
+		Probe: w.page.probe(status.Outlook, now), Silence: seconds(stats.Silence),
 	}
 	c.Stats.add(stats)
 	if status.Err != nil && status.State != reconnect.StateClosed {
@@ -181,7 +210,8 @@ func (w *watched) snapshot(now time.Time, whole bool) connInfo {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.Cause, c.RoundTrip, c.Lost, c.bar = w.last, seconds(w.roundTrip), w.lost(now), slices.Clone(w.sessions)
+	c.Cause, c.RoundTrip, c.bar = w.last, seconds(w.roundTrip), slices.Clone(w.sessions)
+	c.Lost, c.LostMore = w.lost(now)
 	if w.away != 0 && trouble != troubleClosed {
 		c.AwaySince = time.Unix(0, w.away)
 	}

@@ -24,7 +24,8 @@ type watched struct {
 	id       uint64
 	name     string
 	endpoint string
-	text     string // what a search looks at, in lower case
+	server   string // the host and the port of the endpoint
+	text     string // the name and the endpoint, in lower case, for a search
 	conn     *reconnect.Conn
 	o        ConnOptions
 	stop     func()      // ends the watch; set by Register
@@ -33,6 +34,7 @@ type watched struct {
 	mu        sync.Mutex // guards what follows
 	events    []event
 	sessions  []sessionInfo
+	dropped   bool          // there were more
 	newest    uint64        // the number of the newest session that was ready; 0: none was. Older ones are only read to their end
 	away      int64         // since when no session is ready; 0: one is
 	closed    int64         // when it ended; 0: it has not
@@ -190,6 +192,7 @@ func (w *watched) sessionStart(s *reconnect.Session) {
 func (w *watched) begin(n uint64, now time.Time) *sessionInfo {
 	i := slices.IndexFunc(w.sessions, func(s sessionInfo) bool { return s.Session == n }) // any of them: many may have failed to replace it
 	if i < 0 {
+		w.dropped = len(w.sessions) == sessionsKept
 		w.sessions = push(w.sessions, sessionInfo{Session: n, Start: now, Live: true}, sessionsKept)
 		i = len(w.sessions) - 1
 	}
@@ -236,35 +239,46 @@ func (w *watched) sessionDone(d reconnect.SessionDone) {
 
 // end keeps that nothing follows.
 func (w *watched) end(e reconnect.ConnDone) {
-	w.finish(e.Err)
-	w.page.ended(w)
+	w.page.ended(w, w.finish(e.Err))
 }
 
-// finish keeps why the Conn has ended, once.
-func (w *watched) finish(err error) {
+// finish keeps why the Conn has ended, once, and returns whether it has ended by itself.
+func (w *watched) finish(err error) (byItself bool) {
 	now := time.Now()
-	c, byItself := w.page.causeOf(net.ErrClosed, backoff.ReasonShutdown, now), false
+	c := w.page.causeOf(net.ErrClosed, backoff.ReasonShutdown, now)
 	if end, ok := errors.AsType[*reconnect.EndError](err); ok {
 		c, byItself = w.page.cause(end.Err, now), true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed != 0 {
-		return
+		return w.failed
 	}
 	w.closed, w.failed = now.UnixNano(), byItself
 	if byItself || w.last == nil {
 		w.last = c
 	}
 	w.note(event{at: w.closed, kind: ended, cause: c})
+	return byItself
+}
+
+// ranked returns the Conn as of now, but for its probe and its cause.
+func (w *watched) ranked(now time.Time) ranked {
+	status := w.conn.Status()
+	x := ranked{watched: w, atGate: status.AtGate, outlook: status.Outlook}
+	if !status.Next.IsZero() {
+		x.next = status.Next.UnixNano()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x.trouble, x.key = w.trouble(status.State, now)
+	x.last, x.since = w.last, w.away
+	return x
 }
 
 // trouble returns the trouble of the Conn, as of now, and the key that orders Conns with the same
-// trouble.
-func (w *watched) trouble(now time.Time) (trouble, int64) {
-	state := w.conn.State()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// trouble. The caller holds mu.
+func (w *watched) trouble(state reconnect.State, now time.Time) (trouble, int64) {
 	switch {
 	case w.failed:
 		return troubleEnded, -w.closed
@@ -276,7 +290,7 @@ func (w *watched) trouble(now time.Time) (trouble, int64) {
 		}
 		return troubleAway, w.away
 	}
-	if lost := w.lost(now); lost >= flaps {
+	if lost, _ := w.lost(now); lost >= flaps {
 		return troubleFlapping, -int64(lost)
 	}
 	if w.last == nil || w.last.Reason == backoff.ReasonRotated.String() {
@@ -290,13 +304,14 @@ const (
 	flapWindow = 5 * time.Minute
 )
 
-// lost returns how many sessions were lost within flapWindow. The caller holds mu.
-func (w *watched) lost(now time.Time) (n int) {
+// lost returns how many sessions were lost within flapWindow, of those that are kept, and whether others, which are
+// not kept any more, may have been lost within it, too. The caller holds mu.
+func (w *watched) lost(now time.Time) (n int, more bool) {
 	from := now.Add(-flapWindow).UnixNano()
 	for i := range w.sessions {
 		if s := &w.sessions[i]; s.Up > 0 && !s.Planned && s.ready+int64(s.Up) > from {
 			n++
 		}
 	}
-	return n
+	return n, n > 0 && w.dropped && w.sessions[0].Start.UnixNano() > from
 }

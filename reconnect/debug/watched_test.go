@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,41 @@ func TestAGateThatRefusesIsNoCause(t *testing.T) {
 	})
 }
 
+// Conns that wait at the gate of a host that is down do not dial, and their rows say what they wait for.
+func TestAConnAtTheGateShowsTheProbe(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(4 * time.Second)})
+		require.NoError(t, err)
+		open := func(name string) {
+			s.page.Register(name, s.open(reconnect.Options{Run: reconnect.RunOptions{Name: name, Host: "host", Gate: g}}), nil)
+			synctest.Wait()
+		}
+		open("acct-1")
+		answer := <-s.dials
+		open("acct-2")
+		find := func(name string) connInfo { return s.snapshot("q=" + name).Conns[0] }
+		require.True(t, find("acct-2").AtGate)
+		require.Nil(t, find("acct-2").Probe, "it waits for its turn")
+		answer <- func() (conn.Conn, error) { return nil, fmt.Errorf("planted-secret: %w", syscall.ECONNREFUSED) }
+		synctest.Wait()
+		want := &probeInfo{
+			Next: time.Now().Add(4 * time.Second).UTC(), By: "acct-2", Waiting: 1, Reason: "refused", Text: "connection refused",
+		}
+		require.Equal(t, want, find("acct-2").Probe)
+		require.Nil(t, find("acct-1").Probe, "it waits for its own next dial")
+		row := get(s.page, "/?q=acct-2").Body.String()
+		require.Contains(t, row, `<span class="badge waiting">at the gate</span>`)
+		require.Regexp(t, `host down: connection refused · dialed <span data-until="\d+">in 4.0 s</span> by acct-2`, row)
+		require.NotContains(t, row, "connecting")
+		require.NotContains(t, row, "planted")
+		open("acct-3")
+		answer = <-s.dials
+		require.Equal(t, &probeInfo{By: "acct-2", Waiting: 1, Reason: "refused", Text: "connection refused"}, find("acct-3").Probe)
+		require.Contains(t, get(s.page, "/?q=acct-3").Body.String(), "host down: connection refused · dialed now by acct-2")
+		answer <- func() (conn.Conn, error) { return nil, errLost }
+	})
+}
+
 // Whoever registers late sees the session that is there, and how long it was when it ends.
 func TestALateRegistrationSeesThePresentSession(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *scene) {
@@ -192,6 +228,34 @@ func TestTheRingsAreBounded(t *testing.T) {
 		require.Equal(t, uint64(100), c.Sessions[31].Session)
 		require.Equal(t, uint64(69), c.Sessions[0].Session)
 		require.Equal(t, "wait", c.Events[63].Kind)
+	})
+}
+
+// The page keeps 32 sessions. If more were lost, it says "32+".
+func TestMoreLossesThanAreKeptAreSaidToBeMore(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		c, err := reconnect.New(s, &reconnect.Options{
+			OnMessage: func(context.Context, reconnect.Message) {}, Run: reconnect.RunOptions{Policy: every(time.Second)},
+		})
+		require.NoError(t, err)
+		defer func() { c.Close(); <-c.Done() }()
+		s.page.Register("feed", c, nil)
+		lose := func(n, lost int, more bool) {
+			t.Helper()
+			for range n {
+				s.accept().Fail(errLost)
+			}
+			synctest.Wait()
+			require.Equal(t, []any{lost, more}, []any{s.one().Lost, s.one().LostMore})
+		}
+		lose(32, 32, false)
+		lose(1, 32, true)
+		peer := s.accept()
+		require.Equal(t, []any{31, true}, []any{s.one().Lost, s.one().LostMore})
+		require.Contains(t, get(s.page, "/").Body.String(), "31+ lost in 5 min")
+		time.Sleep(10 * time.Minute)
+		peer.Fail(errLost)
+		lose(3, 4, false)
 	})
 }
 

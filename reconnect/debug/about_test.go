@@ -1,0 +1,292 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redial-go/redial/conn"
+	"github.com/redial-go/redial/conn/conntest"
+	"github.com/redial-go/redial/reconnect"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/budget"
+)
+
+// to is a dialer for an endpoint, whose dials all end in the same way after a second.
+type to struct {
+	endpoint string
+	err      error
+}
+
+func (d to) Endpoint() string { return d.endpoint }
+
+func (d to) Dial(context.Context) (conn.Conn, error) {
+	time.Sleep(time.Second)
+	if d.err != nil {
+		return nil, d.err
+	}
+	return conntest.NewFake(&conntest.FakeOptions{Pings: true, Transport: true}).Conn(), nil
+}
+
+// dial opens and registers n Conns. All their dials fail with err, or succeed if err is nil.
+func (s *scene) dial(n int, name, endpoint string, err error, run reconnect.RunOptions) {
+	for i := range n {
+		run := run
+		run.Name = fmt.Sprintf("%s-%d", name, i)
+		if run.Policy == nil {
+			run.Policy = every(10 * time.Second)
+		}
+		c, err := reconnect.New(to{endpoint, err}, &reconnect.Options{OnMessage: func(context.Context, reconnect.Message) {}, Run: run})
+		require.NoError(s.t, err)
+		s.t.Cleanup(func() { c.Close(); <-c.Done() })
+		s.page.Register(run.Name, c, nil)
+	}
+}
+
+// answered is an error with the status of an answer.
+type answered int
+
+func (a answered) Error() string   { return "planted-secret" }
+func (a answered) StatusCode() int { return int(a) }
+
+// said returns the lines above the rows as the page shows them, without HTML.
+func (s *scene) said() (lines []string) {
+	s.t.Helper()
+	_, text, _ := strings.Cut(get(s.page, "/").Body.String(), `<div id="about"`)
+	text, _, _ = strings.Cut(text, "</div>")
+	for _, m := range regexp.MustCompile(`(?s)<(?:li|p) class[^>]*>(.*?)</(?:li|p)>`).FindAllStringSubmatch(text, -1) {
+		lines = append(lines, html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], "")))
+	}
+	return lines
+}
+
+func TestThePageSaysWhatIsWrong(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.dial(30, "ready", "wss://feed.example/v1", nil, reconnect.RunOptions{})
+		s.dial(9, "refused", "wss://feed.example/v1", fmt.Errorf("planted-secret: %w", syscall.ECONNREFUSED), reconnect.RunOptions{})
+		s.dial(2, "refused elsewhere", "tls://orders.example:7000", syscall.ECONNREFUSED, reconnect.RunOptions{})
+		s.dial(7, "login", "wss://feed.example/v1", answered(401), reconnect.RunOptions{})
+		s.dial(3, "gone", "wss://feed.example/v1", backoff.Permanent(answered(410)), reconnect.RunOptions{})
+		s.dial(1, "told", "wss://feed.example/v1", &conn.CloseError{Code: 1013, Reason: "planted-secret"}, reconnect.RunOptions{})
+		s.dial(1, "other", "wss://feed.example/v1", errLost, reconnect.RunOptions{})
+		s.dial(1, "name", "wss://feed.example/v1", &net.DNSError{Err: "planted-secret", IsNotFound: true}, reconnect.RunOptions{})
+		time.Sleep(500 * time.Millisecond)
+		require.Equal(t, []string{
+			"52 not connected yet to feed.example:443 for 500 ms", "2 not connected yet to orders.example:7000 for 500 ms",
+		}, s.said())
+		time.Sleep(15*time.Minute + 3*time.Second)
+		said := s.said()
+		for _, i := range []int{2, 5} { // a slow wait, such as after 401, is random
+			said[i] = regexp.MustCompile(`dial in [\d.]+ (ms|s|min)$`).ReplaceAllString(said[i], "dial in 9.5 s")
+		}
+		require.Equal(t, []string{
+			"3 ended for good: answered 410 Gone by feed.example:443 for 15 min",
+			"9 refused by feed.example:443 for 15 min, next dial in 9.5 s",
+			"7 answered 401 Unauthorized by feed.example:443 for 15 min, next dial in 9.5 s",
+			"2 refused by orders.example:7000 for 15 min, next dial in 9.5 s",
+			"1 closed by feed.example:443: 1013 (try again later) for 15 min, next dial in 9.5 s",
+			"1 without an address: the name feed.example was not resolved for 15 min, next dial in 9.5 s",
+			"1 away from feed.example:443: another error: the program's log may have its text for 15 min, next dial in 9.5 s",
+		}, said)
+	})
+}
+
+// A line leads to the Conns that it counts, and to no other.
+func TestALineLeadsToItsConns(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.dial(3, "refused", "wss://feed.example/v1", syscall.ECONNREFUSED, reconnect.RunOptions{})
+		s.dial(2, "refused elsewhere", "wss://other.example/v1", syscall.ECONNREFUSED, reconnect.RunOptions{})
+		s.dial(4, "login", "wss://feed.example/v1", answered(401), reconnect.RunOptions{})
+		s.dial(1, "gone", "wss://feed.example/v1", backoff.Permanent(answered(401)), reconnect.RunOptions{})
+		s.dial(1, "nowhere", "", errLost, reconnect.RunOptions{})
+		s.dial(5, "ready", "wss://feed.example/v1", nil, reconnect.RunOptions{})
+		time.Sleep(3 * time.Second)
+		lines := s.snapshot("").About
+		require.Len(t, lines, 5)
+		for _, line := range lines {
+			got := s.snapshot(strings.TrimPrefix(line.Query, "?"))
+			require.Equal(t, line.Conns, got.Found, line.Query)
+			require.Equal(t, line.Condition, got.Conns[0].Condition)
+			require.True(t, strings.Contains(get(s.page, "/"+line.Query).Body.String(), "only "+html.EscapeString(line.Text)), line.Text)
+		}
+		require.Equal(t, 2, s.snapshot("server=other.example:443").Found)
+	})
+}
+
+// The Conns behind one gate have one line, with the name of the Conn that probes for all.
+func TestThoseBehindAGateAreOneLine(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(4 * time.Second)})
+		require.NoError(t, err)
+		s.dial(50, "acct", "wss://feed.example/v1", fmt.Errorf("planted-secret: %w", syscall.ECONNREFUSED),
+			reconnect.RunOptions{Host: "feed.example:443", Gate: g})
+		s.dial(1, "login", "wss://feed.example/v1", answered(401), reconnect.RunOptions{})
+		time.Sleep(10 * time.Minute)
+		said := regexp.MustCompile(`^50 wait behind one gate for feed.example:443 for 10 min, (next dial|dialed now)( in \d+(\.\d)? m?s)? by acct-\d+: connection refused$`)
+		seen := map[string]bool{}
+		for range 100 { // a dial takes a second, and the next one comes later
+			time.Sleep(100 * time.Millisecond)
+			lines := s.said()
+			require.Len(t, lines, 2)
+			m := said.FindStringSubmatch(lines[0])
+			require.NotNil(t, m, lines[0])
+			seen[m[1]] = true
+		}
+		require.Len(t, seen, 2, seen)
+		line := s.snapshot("").About[0]
+		require.Equal(t, "gate", line.Cause)
+		require.Equal(t, 50, s.snapshot(strings.TrimPrefix(line.Query, "?")).Found, "with the one that has dialed last")
+		require.Less(t, s.snapshot("q=at+the+gate").Found, 50)
+		require.Greater(t, s.snapshot("q=at+the+gate").Found, 40)
+	})
+}
+
+// Two gates for one server have two lines, each with its own probe. One gate for one server has one line.
+func TestEachGateHasItsOwnLine(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		for i, name := range []string{"first", "second"} {
+			g, err := budget.NewGate(&budget.GateOptions{Concurrent: 1, Probe: every(time.Hour)})
+			require.NoError(t, err)
+			s.dial(20-i, name, "wss://feed.example/v1", syscall.ECONNREFUSED, reconnect.RunOptions{Host: "feed.example:443", Gate: own{g}})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		about := s.snapshot("").About
+		gates := map[string]int{}
+		for _, l := range about {
+			if strings.HasPrefix(l.Cause, "gate") {
+				gates[l.Cause] += l.Conns
+				got := s.snapshot(strings.TrimPrefix(l.Query, "?"))
+				require.Equal(t, l.Conns, got.Found)
+				require.Equal(t, 1, len(hosts(got.Conns)), "of one gate")
+			}
+		}
+		require.Len(t, gates, 2, "%+v", about)
+		require.Contains(t, gates, "gate")
+		require.Contains(t, gates, "gate2")
+	})
+}
+
+// own is a gate of the program, which embeds a budget.Gate.
+type own struct{ *budget.Gate }
+
+// hosts returns the names of Conns without their numbers.
+func hosts(conns []connInfo) map[string]bool {
+	names := map[string]bool{}
+	for _, c := range conns {
+		name, _, _ := strings.Cut(c.Name, "-")
+		names[name] = true
+	}
+	return names
+}
+
+func TestALineForOneThatWaitsAtAGate(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{Run: reconnect.RunOptions{Host: "host", Gate: closedGate{}}}), nil)
+		synctest.Wait()
+		require.Equal(t, []string{"1 waits behind one gate for host:80 for 0 s"}, s.said())
+	})
+}
+
+func TestFlappingIsALine(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.page.Register("feed", s.open(reconnect.Options{}), nil)
+		for range 3 {
+			s.accept().Fail(&conn.CloseError{Code: 1012, Reason: "planted-secret"})
+		}
+		s.accept()
+		require.Equal(t, []string{"1 lost again and again: closed by host:80: 1012 (service restart)"}, s.said())
+	})
+}
+
+// The search finds causes, by their words for people and by their reasons.
+func TestASearchFindsCauses(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		s.dial(2, "feed", "wss://feed.example/v1", syscall.ECONNREFUSED, reconnect.RunOptions{})
+		s.dial(3, "login", "wss://feed.example/v1", answered(401), reconnect.RunOptions{})
+		time.Sleep(3 * time.Second)
+		for query, found := range map[string]int{
+			"Connection+refused": 2, "refused": 2, "401": 3, "unauthorized": 3, "http_4xx": 3, "feed": 5, "planted": 0,
+		} {
+			require.Equal(t, found, s.snapshot("q="+query).Found, query)
+		}
+	})
+}
+
+// There are eight lines at most, and the rest is counted.
+func TestLinesAreCut(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		for i := range 12 {
+			s.dial(2, fmt.Sprint("feed-", i), fmt.Sprintf("wss://feed-%d.example/v1", i), syscall.ECONNREFUSED, reconnect.RunOptions{})
+		}
+		time.Sleep(3 * time.Second)
+		said := s.said()
+		require.Len(t, said, 9)
+		require.Equal(t, "8 for other reasons", said[8])
+		about := s.snapshot("").About
+		require.Len(t, about, 12)
+		body := get(s.page, "/?more=1&q=feed").Body.String()
+		require.Contains(t, get(s.page, "/").Body.String(), `<a href="?more=1"><b>8</b> for other reasons</a>`)
+		require.Contains(t, body, "only those for other reasons")
+		require.Contains(t, body, `<input type="hidden" name="more" value="1">`)
+		more := s.snapshot("more=1")
+		require.Equal(t, 8, more.Found)
+		for _, c := range more.Conns {
+			require.True(t, slices.ContainsFunc(about[8:], func(l aboutInfo) bool { return l.Server == serverOf(c.Endpoint) }), c.Endpoint)
+		}
+	})
+}
+
+// A page without trouble says so, and an empty one has no chips.
+func TestAPageWithoutTroubleIsShort(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *scene) {
+		require.Empty(t, s.said())
+		require.NotContains(t, get(s.page, "/").Body.String(), `class="chip`)
+		s.dial(3, "feed", "wss://feed.example/v1", nil, reconnect.RunOptions{})
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"All connections are ready."}, s.said())
+		body := get(s.page, "/").Body.String()
+		require.Equal(t, 2, strings.Count(body, `class="chip `), "all and ready")
+		require.Contains(t, get(s.page, "/?show=ended").Body.String(), "<b>0</b> ended", "what is asked for")
+		c := s.open(reconnect.Options{})
+		s.page.Register("closed", c, nil)
+		c.Close()
+		<-c.Done()
+		require.Equal(t, []string{"No connection is in trouble."}, s.said())
+	})
+}
+
+func TestTheServerOfAnEndpoint(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"wss://feed.example/v1": "feed.example:443", "ws://feed.example": "feed.example:80", "tls://[2001:db8::1]:7": "[2001:db8::1]:7",
+		"wss://[2001:db8::1]/": "[2001:db8::1]:443", "wss://a.example/x, wss://b.example/y": "a.example:443, b.example:443",
+		"wss://a.example/x, wss://a.example/y": "a.example:443", "feed.example:7": "feed.example:7", "": "", "the feed": "the feed",
+	} {
+		require.Equal(t, want, serverOf(endpoint), endpoint)
+	}
+}
+
+// The cause has the code of the peer's answer or close frame, and no code of a close frame that we have sent.
+func TestTheCodeOfACauseIsThePeers(t *testing.T) {
+	p := newPage(t, nil)
+	for _, c := range []struct {
+		err  error
+		word string
+	}{
+		{answered(503), "503"}, {&conn.CloseError{Code: 4401}, "4401"}, {&conn.ProtocolError{}, "protocol"}, {syscall.ECONNREFUSED, "refused"},
+		{errors.Join(backoff.ErrGaveUp, answered(404)), "404"},
+	} {
+		require.Equal(t, c.word, p.cause(c.err, time.Now()).word(), c.err)
+	}
+}
