@@ -219,6 +219,9 @@ func (m *mirror) lost(ready time.Duration) {
 
 // waits is called when a wait begins.
 func (m *mirror) waits(e reconnect.WaitStart) {
+	if m != nil && m.w.loginWait { // which the machine does not know
+		m.dead = true
+	}
 	if m.follows() {
 		m.flush()
 		due := time.Until(m.dials.Due())

@@ -73,6 +73,12 @@ const (
 	GateLimits             Invariant = "gate: no more permits than its limits allow"
 	OneProbeAtATime        Invariant = "gate: while the host is down there is one dial at a time"
 	PermitReturnedOnce     Invariant = "gate: each permit is returned, and once"
+	LoginsBounded          Invariant = "logins: no more in any interval than the budget allows"
+	LoginLeftAtDial        Invariant = "logins: no dial begins while none is left"
+	WaitForLogin           Invariant = "logins: the wait ends when one is left, and the Status shows it"
+	RefusedIsSlow          Invariant = "refusals: after a close code of a refused login the wait is a slow one, and 4401 is tried again once"
+	NoSuchHostIsSlow       Invariant = "refusals: from the second answer on that there is no such host the wait is a slow one"
+	OutlookIsTrue          Invariant = "gate: the Status says what those that wait for a probe wait for"
 	Quiet                  Invariant = "while nothing happens there are few events"
 )
 
@@ -92,6 +98,8 @@ var Invariants = []Invariant{
 	RetryAfterRead, TimersAsStated, GateLimits, OneProbeAtATime, PermitReturnedOnce,
 	WaitGrows, StableIsEarned, WrittenInOrder, DialsAccept,
 	HandoverAccepts, LineAccepts, QueueAccepts,
+	LoginsBounded, LoginLeftAtDial, WaitForLogin,
+	RefusedIsSlow, NoSuchHostIsSlow, OutlookIsTrue,
 
 	HeldIsAgreed, WantedStays, HeldIsWanted, RemovalHasReason, NoAnswerAsksAgain,
 	InTheBatch, AnswerIsTaken, FewAnswersDue, WaitEnds, AskedAgain,

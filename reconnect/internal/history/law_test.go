@@ -18,7 +18,7 @@ func (w *world) stableAfter() time.Duration {
 
 // earned checks whether a session may let the waits begin again. The caller holds w.mu.
 func (w *world) earned(e reconnect.SessionDone) {
-	beside := w.pushes > 0 || w.ended["dial hung"] > 0 // a wait beside a dial is not announced
+	beside := w.pushes > 0 || w.ended["dial hung"] > 0 || w.loginWait // a wait beside a dial is not announced, and that for a login is none of the policy
 	if w.rotated {
 		return
 	}

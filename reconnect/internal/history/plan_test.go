@@ -64,6 +64,9 @@ type Settings struct {
 	Gate           bool
 	LoginFails     int // one in so many logins fails; 0: none
 	LoginTakes     time.Duration
+	Logins         int // so many logins are allowed in each LoginsPer; 0: any number
+	LoginsPer      time.Duration
+	Refusals       bool // backoff.ClassifyRefusals judges
 	Deliver        bool // OnSession delivers a message
 	Tick           time.Duration
 	Lag            time.Duration // of each connection, one way
@@ -106,6 +109,7 @@ func Draw(seed uint64) *Plan {
 	p.drawNetwork()
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 	p.drawAbove()
+	p.drawLogins()
 	return p
 }
 
@@ -265,6 +269,12 @@ func (s Settings) possible() Settings {
 	}
 	if s.Above == aboveBridge && s.InboxOverflow == 2 { // with InboxDisconnect a small inbox is full at each answer to Ask, for ever
 		s.InboxMessages, s.InboxBytes = 0, 0
+	}
+	switch {
+	case s.Logins == 0:
+		s.LoginsPer = 0
+	case s.LoginsPer == 0:
+		s.LoginsPer = 30 * time.Second
 	}
 	if s.Tick == 0 {
 		s.Tick = time.Second

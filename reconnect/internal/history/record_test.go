@@ -51,6 +51,8 @@ type recordOf struct {
 	have        int // the last event that the application knows of; -1: it knows nothing for certain
 	silentUntil time.Duration
 	readPause   time.Duration // the reader reads nothing before
+	made        []*loginMade
+	loginWait   bool // the last wait was for a login
 	networkRecord
 }
 

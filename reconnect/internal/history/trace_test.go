@@ -102,6 +102,7 @@ func (w *world) dialStart(e reconnect.DialStart) {
 	}
 	w.mirror.tried(e.Try)
 	now := w.now()
+	w.loginLeft()
 	w.check(RetryAfterKept, now >= w.notBefore, "a dial at %v, and the server asked for %v", now, w.notBefore)
 	w.dials = append(w.dials, now)
 	most := 60
@@ -205,11 +206,13 @@ func (w *world) opening(s *session) {
 
 func (w *world) waitStart(e reconnect.WaitStart) {
 	w.event("wait start")
+	logins := w.waitsForLogin(e)
 	w.mu.Lock()
+	w.loginWait = logins
 	w.log("wait %v and %v", e.Verdict.RetryAfter, e.Drawn)
 	w.secrets(e.Cause)
 	asked := w.notBefore > w.now() // what an earlier answer has asked for is a part of Drawn
-	if !w.rotated && e.Cause != nil && !asked && e.Verdict.Class != backoff.ClassSlow {
+	if !w.rotated && e.Cause != nil && !asked && !logins && e.Verdict.Class != backoff.ClassSlow {
 		if most := w.cap(); most > 0 {
 			w.check(WaitWithinPolicy, e.Drawn <= most, "%v, and the cap is %v", e.Drawn, most)
 		}

@@ -17,7 +17,9 @@ import (
 func (w *world) login(ctx context.Context, o *reconnect.Opening) error {
 	w.callback("OnSession", ctx)
 	r := w.plan.stream(10_000 + o.Session)
-	if err := o.Write(conn.TextMessage(fmt.Sprint("login ", o.Session))); err != nil {
+	l := w.logsIn()
+	err := o.Write(conn.TextMessage(fmt.Sprint("login ", o.Session)))
+	if w.loggedIn(l, err); err != nil {
 		return err
 	}
 	m, err := o.Read()

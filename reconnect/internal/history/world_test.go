@@ -337,7 +337,7 @@ func (w *world) options() *reconnect.Options {
 	}
 	o.Run = reconnect.RunOptions{
 		Policy: w.policy(), Classify: w.classify, OneConnection: s.OneConnection, StartSpread: s.StartSpread, StableAfter: s.StableAfter,
-		Rand: w.source(2), Trace: w.trace(),
+		Logins: w.budget(), Rand: w.source(2), Trace: w.trace(),
 	}
 	if s.Gate {
 		o.Run.Gate = w.gate
