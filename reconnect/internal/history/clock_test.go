@@ -68,7 +68,9 @@ func (w *world) moveAway(r *rand.Rand, _ Event) {
 		return
 	}
 	w.mu.Lock()
-	w.asked[p] = ready && w.checked == 0 // else Check asks for nothing, or a probe may be under way, which finds the silence
+	// Else Check asks for nothing; or a probe may be under way, which finds the silence; or the connection has ended, and its reader does
+	// not know that yet.
+	w.asked[p] = ready && w.checked == 0 && p.Live()
 	w.mu.Unlock()
 	w.callCheck()
 	w.watchDeath(GoneAddressIsNoticed, []*conntest.Pipe{p}, 5*time.Second) // a Check may be under way
@@ -91,7 +93,7 @@ func (w *world) watchDeath(i Invariant, pipes []*conntest.Pipe, within time.Dura
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range watched {
-		if w.closing == 0 && w.reads() && !w.slowReady && len(w.piped(p).faults) == 1 { // else the end of another stall may have given it back, or SessionReady runs still
+		if w.closing == 0 && w.reads() && !w.slowProbe && len(w.piped(p).faults) == 1 { // else the end of another stall may have given it back, or a hook is slow, before whose end the peer is not asked
 			w.check(i, !p.Live(), "%v is still in use after %v", p, within)
 		}
 	}

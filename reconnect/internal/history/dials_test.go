@@ -116,7 +116,7 @@ func (p recorded) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
 
 // classify is Classify, and tells the mirror.
 func (w *world) classify(err error) backoff.Verdict {
-	v := backoff.Classify(err)
+	v := w.judge(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m := w.mirror; m.follows() {

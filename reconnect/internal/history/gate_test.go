@@ -144,11 +144,13 @@ func (w *world) rival(ctx context.Context, impatient bool, d time.Duration, v ba
 		ctx, cancel = context.WithTimeout(ctx, 2*d+1)
 		defer cancel()
 	}
+	w.outlook()
 	done, err := w.gate.Acquire(ctx, address)
 	if err != nil {
 		return
 	}
 	time.Sleep(d)
+	w.outlook()
 	done(v)
 }
 

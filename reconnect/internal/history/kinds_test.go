@@ -156,7 +156,7 @@ var allKinds = []happening{
 
 var kinds = func() map[string]happening {
 	byName := make(map[string]happening)
-	for _, k := range slices.Concat(allKinds, networkKinds) {
+	for _, k := range slices.Concat(allKinds, networkKinds, refusedKinds) {
 		byName[k.name] = k
 	}
 	byName["above"] = aboveStep
@@ -289,12 +289,16 @@ func (w *world) allowEnd(why string) {
 
 // disconnect lets the server close its connections, with a close code.
 func (w *world) disconnect(r *rand.Rand) {
+	code := []int{1000, 1001, 1012, 1013, 4000}[r.IntN(5)]
+	w.closeAll(code, []string{"", "see you", "redial/1 wait=2s spread=1s", "redial/1 wait=nonsense"}[r.IntN(4)])
+}
+
+// closeAll lets the server close its connections, if they are WebSockets.
+func (w *world) closeAll(code int, reason string) {
 	s, ok := w.server.(*conntest.Server)
 	if !ok {
 		return
 	}
-	code := []int{1000, 1001, 1012, 1013, 4000}[r.IntN(5)]
-	reason := []string{"", "see you", "redial/1 wait=2s spread=1s", "redial/1 wait=nonsense"}[r.IntN(4)]
 	for _, c := range s.Conns() {
 		w.mu.Lock()
 		rec := w.piped(w.pipeOf[c])

@@ -22,9 +22,12 @@ type lineModel struct {
 	window  int
 	down    bool
 	hold    time.Time
-	pace    time.Time
-	spread  time.Duration
-	fails   int // that have counted since the host went down
+	began   time.Time     // when the host went down
+	from    time.Time     // the next probe waits from then on
+	alone   time.Duration // as long as a lone client would
+	shared  bool          // or less, because the waits of all are taken together
+	age     float64       // of the outage, in units of 10 minutes, when that was drawn
+	fails   int           // that have counted since the host went down
 	tokens  float64
 	filled  time.Time
 	granted uint64
@@ -64,19 +67,34 @@ func (m *lineModel) Next(h backoff.History, r *rand.Rand) (backoff.Step, bool) {
 	return step, ok
 }
 
-// due returns when the first in the line may go; false: that does not depend on time.
-func (m *lineModel) due(now time.Time) (time.Time, bool) {
+// due returns when the first in the line may go, and when it must; false: that does not depend on time.
+func (m *lineModel) due() (may, must time.Time, ok bool) {
 	if len(m.waiting) == 0 || m.under >= m.window {
-		return time.Time{}, false
+		return may, must, false
 	}
 	at := m.waiting[0].joined
 	if missing := 1 - m.tokens; missing > 0 {
 		at = later(at, m.filled.Add(time.Duration(missing/gateRate*float64(time.Second))))
 	}
-	if at = later(at, m.hold); m.down {
-		at = later(at, m.pace)
+	at = later(at, m.hold)
+	may, must = at, at
+	if m.down {
+		first, last := m.pace()
+		may, must = later(at, first), later(at, last)
 	}
-	return at, true
+	return may, must, true
+}
+
+// pace returns between which times the next probe may begin. The model does not see what the gate has drawn.
+func (m *lineModel) pace() (first, last time.Time) {
+	wait := func(least time.Duration) time.Time {
+		if !m.shared {
+			return m.from.Add(m.alone)
+		}
+		least = time.Duration(max(m.age, 1) * float64(least))
+		return m.from.Add(min(m.alone, max(least, m.alone/time.Duration(max(len(m.waiting), 1)))))
+	}
+	return wait(time.Second), wait(1500 * time.Millisecond)
 }
 
 func later(a, b time.Time) time.Time {
@@ -94,7 +112,7 @@ func (m *lineModel) at(now time.Time) (first bool) {
 	for _, p := range m.waiting {
 		m.w.check(LineAccepts, !p.granted, "a dial has overtaken another")
 	}
-	at, ok := m.due(now)
+	_, at, ok := m.due()
 	m.w.check(LineAccepts, !ok || !at.Add(lineSlack).Before(now), "a permit is due since %v, and nobody has it", now.Sub(at))
 	m.last = now
 	return true
@@ -108,8 +126,8 @@ func (m *lineModel) follows() bool {
 
 // compare compares the model with the Status of the gate, at an instant at which nothing has happened yet.
 func (m *lineModel) compare(s line.Status, now time.Time) {
-	if at, ok := m.due(now); ok && !at.After(now.Add(lineSlack)) {
-		return // a permit is being given
+	if at, _, ok := m.due(); ok && !at.After(now.Add(lineSlack)) {
+		return // a permit may be being given
 	}
 	if m.granted == 0 && s.Limit == 0 {
 		return // no dial has asked yet, and so the host has no line
@@ -125,6 +143,10 @@ func (m *lineModel) compare(s line.Status, now time.Time) {
 		s.Granted == m.granted && s.Waited == m.waited
 	m.w.check(LineAccepts, ok, "the gate says %+v, and the line has %d, %d of %d under way, down %t, held %v, granted %d after %v",
 		s, len(m.waiting), m.under, m.window, m.down, want, m.granted, m.waited)
+	if first, last := m.pace(); m.down {
+		ok = !s.Probe.Before(later(first, m.hold)) && !s.Probe.After(later(last, m.hold))
+		m.w.check(LineAccepts, ok, "the gate says that the next probe is in %v, and not in %v to %v", s.Probe.Sub(now), first.Sub(now), last.Sub(now))
+	}
 }
 
 // join is called before a dial joins the line. s is the Status of the gate before.
@@ -150,7 +172,7 @@ func (m *lineModel) leave(p *place) {
 	}
 	now := time.Now()
 	m.at(now)
-	at, ok := m.due(now)
+	at, _, ok := m.due()
 	if m.dead = ok && !at.After(now.Add(lineSlack)); !m.dead { // else the permit may have come at this very instant
 		m.waiting = slices.DeleteFunc(m.waiting, func(o *place) bool { return o == p })
 	}
@@ -165,7 +187,7 @@ func (m *lineModel) grant(p *place) {
 	m.at(now)
 	p.granted = true
 	for len(m.waiting) > 0 && m.waiting[0].granted { // those that get a permit at one instant are seen in any order
-		at, ok := m.due(now)
+		at, _, ok := m.due()
 		m.w.check(LineAccepts, ok && !at.After(now.Add(lineSlack)), "a permit comes at %v, %d of %d are under way, and it is due: %t, in %v", now.Sub(m.w.start), m.under, m.window, ok, at.Sub(now))
 		q := m.waiting[0]
 		m.waiting = m.waiting[1:]
@@ -208,12 +230,17 @@ func (m *lineModel) done(p *place, v backoff.Verdict, s line.Status) (counts boo
 		switch {
 		case !m.down || p.probe:
 			if !m.down {
-				m.fails = 0
+				m.fails, m.began = 0, now
 			}
-			m.down, m.window, m.pace = true, 1, now.Add(1) // until the policy has said more
+			m.down, m.window, m.from, m.alone, m.shared = true, 1, now, 1, false // until the policy has said more
 			return true
-		case m.hold.After(m.pace):
-			m.pace = m.hold.Add(m.spread)
+		default:
+			first, last := m.pace()
+			if m.hold.After(last) {
+				m.from, m.shared = m.hold, false
+			} else if m.hold.After(first) {
+				m.dead = true // that depends on what was drawn
+			}
 		}
 	default:
 		m.down = m.down && m.hold.After(now)
@@ -243,7 +270,7 @@ func (m *lineModel) paced(counts bool, v backoff.Verdict, now time.Time) {
 		return
 	}
 	m.w.check(LineAccepts, steps[0].n == m.fails, "the policy is asked after %d failures, and there were %d", steps[0].n, m.fails)
+	m.from, m.alone = now.Add(min(v.RetryAfter, backoff.MaxRetryAfter)), steps[0].wait
+	m.shared, m.age = m.fails > 0 && v.RetryAfter <= 0, now.Sub(m.began).Minutes()/10
 	m.fails++
-	m.spread = steps[0].wait
-	m.pace = now.Add(min(v.RetryAfter, backoff.MaxRetryAfter) + m.spread)
 }

@@ -93,12 +93,13 @@ type networkRecord struct {
 	down        bool                    // what the gate must think of the host
 	probe       *permit                 // the permit that was given since; nil: none is out
 	rotateNext  int                     // so many sessions are rotated as soon as they are ready
+	missing     int                     // answers in a row that there is no such host
 	unearned    int                     // dials and sessions in a row that have earned nothing
 	failedAt    time.Duration           // when the last dial or session was lost
-	announced   time.Duration           // the last wait, as it was announced, from then on
+	announced   time.Duration           // the last wait, as it was announced, from then on; -1: there was none
 	waited      time.Duration           // and as it was
 	acted       bool                    // a callback did, which may have taken long
-	slowReady   bool                    // it was SessionReady, before whose end a Check does nothing
+	slowProbe   bool                    // it was SessionReady or ProbeStart, before whose end the peer is not asked
 	lastWritten int                     // the order of the message that was written last
 	lastBegan   time.Time               // when its write began
 	mirror      *mirror                 // nil: there is none
@@ -166,16 +167,17 @@ func (w *world) refusal(r *rand.Rand) conntest.Answer {
 	}
 }
 
-// refused compares a refusal with what the dialer has made of it. The caller holds w.mu.
+// refused looks for the refusal of which the dialer has made d. Two answers with one code may be under way at once, and
+// come in any order. The caller holds w.mu.
 func (w *world) refused(d *dialer.Error) {
-	i := slices.IndexFunc(w.refusals, func(f refusal) bool { return f.code == d.StatusCode })
-	if i < 0 {
+	same := func(f refusal) bool { return f.code == d.StatusCode }
+	if !slices.ContainsFunc(w.refusals, same) {
 		return
 	}
-	f := w.refusals[i]
-	w.refusals = slices.Delete(w.refusals, i, i+1)
-	if !slices.ContainsFunc(w.refusals, func(g refusal) bool { return g.code == f.code }) { // else the other one may be meant
-		w.check(RetryAfterRead, d.RetryAfter == f.wait, "%d, Retry-After %q: %v, not %v", f.code, f.form, f.wait, d.RetryAfter)
+	i := slices.IndexFunc(w.refusals, func(f refusal) bool { return same(f) && f.wait == d.RetryAfter })
+	w.check(RetryAfterRead, i >= 0, "%d: %v, and the answers were %v", d.StatusCode, d.RetryAfter, w.refusals)
+	if i >= 0 {
+		w.refusals = slices.Delete(w.refusals, i, i+1)
 	}
 }
 

@@ -107,6 +107,7 @@ func Draw(seed uint64) *Plan {
 		p.Events = append(p.Events, Event{i, 1 + upTo(r, p.Length), only[r.IntN(len(only))]})
 	}
 	p.drawNetwork()
+	p.drawRefusals()
 	slices.SortStableFunc(p.Events, func(a, b Event) int { return int(a.At - b.At) })
 	p.drawAbove()
 	p.drawLogins()

@@ -80,7 +80,7 @@ func (w *world) callback(name string, ctx context.Context) {
 		w.log("%s acts", name)
 		w.acted = true
 		w.held = w.held || name == "OnMessage"
-		w.slowReady = w.slowReady || name == "SessionReady"
+		w.slowProbe = w.slowProbe || name == "SessionReady" || name == "ProbeStart"
 	}
 	w.mu.Unlock()
 	if act != nil {
