@@ -91,18 +91,48 @@ func (i *inbox) take(seq uint64, text string) bool {
 // disk is a ledger.Store that survives a crash.
 type disk struct {
 	w         *world
+	program   *program // keeps all in a file, too; nil: none
 	state     ledger.StoreState
 	records   map[uint64]ledger.Record
 	ever      map[uint64]bool // IDs
 	failUntil time.Duration
-	failedAt  time.Duration // when Apply failed last
+	failures  []time.Duration // when Apply has failed
 }
 
 func (d *disk) clone() *disk {
-	return &disk{w: d.w, state: d.state, records: maps.Clone(d.records), ever: maps.Clone(d.ever)}
+	c := &disk{w: d.w, state: d.state, records: maps.Clone(d.records), ever: maps.Clone(d.ever)}
+	if d.program != nil {
+		c.program = d.program.clone()
+	}
+	return c
+}
+
+// remove removes the file, if there is one.
+func (d *disk) remove() {
+	if d.program != nil {
+		d.program.remove()
+	}
+}
+
+// running starts the program again if it was killed. The file has all that was stored.
+func (d *disk) running() error {
+	if d.program == nil || d.program.command != nil {
+		return nil
+	}
+	found, err := d.program.start()
+	if err != nil {
+		return err
+	}
+	if wrong := found.differs(d); wrong != "" {
+		return fmt.Errorf("after a kill the file has %s", wrong)
+	}
+	return nil
 }
 
 func (d *disk) Load(each func(ledger.Record), _ func(uint64, []byte, error)) (ledger.StoreState, error) {
+	if err := d.running(); err != nil {
+		return ledger.StoreState{}, err
+	}
 	for _, id := range slices.Sorted(maps.Keys(d.records)) {
 		each(d.records[id])
 	}
@@ -113,9 +143,14 @@ func (d *disk) Apply(c ledger.Change) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.w.now() < d.failUntil {
-		d.failedAt = d.w.now()
+		d.failures = append(d.failures, d.w.now())
 		return errDisk
 	}
+	err := d.running()
+	if err == nil && d.program != nil {
+		err = d.program.apply(c)
+	}
+	d.w.check(SurvivesCrash, err == nil, "Apply: %v", err)
 	d.state = c.StoreState
 	for _, id := range c.Delete {
 		delete(d.records, id)
@@ -129,19 +164,20 @@ func (d *disk) Apply(c ledger.Change) error {
 
 var errDisk = errors.New("the disk is full")
 
-// storeFailed reports whether the ledger may have ended a session before a fault at that time, because its store had
-// failed. The session ends "if the change cannot be stored" (ledger.Ledger.Resume), by Conn.Redial. The close handshake
-// of Redial takes time, and a fault meanwhile does not change the cause that Redial was given. The caller holds w.mu.
-func (w *world) storeFailed(cause error, fault time.Duration) bool {
+// storeFailed reports whether the ledger may have ended a session before the client knew of a fault at that time, because
+// its store had failed. The session ends "if the change cannot be stored" (ledger.Ledger.Resume), by Conn.Redial. The close
+// handshake of Redial takes time, and a fault meanwhile does not change the cause that Redial was given. The caller holds w.mu.
+func (w *world) storeFailed(s *session, cause error, fault time.Duration) bool {
 	p, ok := w.above.(*posts)
-	return ok && errors.Is(cause, errDisk) && p.disk.failedAt > 0 && p.disk.failedAt < fault
+	return ok && errors.Is(cause, errDisk) &&
+		slices.ContainsFunc(p.disk.failures, func(at time.Duration) bool { return s.startedAt <= at && at <= fault+w.set.Lag+time.Microsecond })
 }
 
 func newPosts(w *world) *posts {
 	r := w.plan.stream(actorAboveOptions)
 	p := &posts{
 		w: w, most: 3 + r.IntN(40), report: r.IntN(4) == 0,
-		disk:   &disk{w: w, records: make(map[uint64]ledger.Record), ever: make(map[uint64]bool)},
+		disk:   &disk{w: w, program: newProgram(), records: make(map[uint64]ledger.Record), ever: make(map[uint64]bool)},
 		server: &inbox{}, accepted: make(map[uint64]string), refused: make(map[string]bool),
 		outcomes: make(map[uint64][]ledger.Outcome), ackedAt: make(map[uint64]time.Duration), sessions: make(map[uint64]*postSession),
 	}
@@ -246,8 +282,8 @@ func (p *posts) step(r *rand.Rand, e Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.check(ContextOfItsOwn, !errors.Is(err, context.DeadlineExceeded) || w.now() == at+limit, "Wait has the error of a context after %v of %v", w.now()-at, limit)
-		_, acked := p.ackedAt[id]
-		w.check(AckedIsThere, err != nil || acked, "Wait returns nil for %d", id)
+		there := slices.Contains(p.server.texts, p.accepted[id]) // OnDone may come after this, at the same instant
+		w.check(AckedIsThere, err != nil || there, "Wait returns nil for %d, which is %s", id, p.accepted[id])
 	case n == 13:
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -335,6 +371,7 @@ func (p *posts) over() {
 	w := p.w
 	p.crash()
 	m := p.crashed
+	defer m.disk.remove()
 	options := &ledger.Options{Encode: encodePost, Ack: readAck, Store: m.disk}
 	if p.report {
 		options.OnReset = ledger.ResetReport
@@ -400,6 +437,7 @@ func (m *moment) serve(ctx context.Context, w *world, c *websocket.Conn) {
 
 func (p *posts) finish() {
 	w := p.w
+	defer p.disk.remove()
 	stats := p.ledger.Stats()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ func (w *world) trueCause(s *session, e reconnect.SessionDone) {
 	if s.pipe == nil || rec == nil || len(rec.faults) != 1 || w.meddled[s.number] || w.closing > 0 || e.Planned {
 		return
 	}
-	if w.storeFailed(e.Cause, rec.faults[0].at) {
+	if w.storeFailed(s, e.Cause, rec.faults[0].at) {
 		return
 	}
 	f, since := rec.faults[0].kind, w.now()-rec.faults[0].at

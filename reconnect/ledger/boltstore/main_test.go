@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// With roleEnv set, the test binary is a program of the kill test or of the survey instead.
+// With roleEnv set, the test binary is a program of the kill test, the survey or a history instead.
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "client":
@@ -19,6 +19,8 @@ func TestMain(m *testing.M) {
 		exit(runServer())
 	case "surveyor":
 		exit(runSurveyor())
+	case "history":
+		exit(runHistoryStore(os.Args[1]))
 	}
 	goleak.VerifyTestMain(m)
 }
