@@ -53,6 +53,7 @@ type question struct {
 	id         string
 	repeatable bool
 	reused     bool // other questions may have the id
+	pinned     bool // it has a Session
 	asked      time.Duration
 	begun      bool     // the server got a part of it
 	arrivals   []uint64 // the sessions by which it came
@@ -140,6 +141,9 @@ func (q *questions) ask(r *rand.Rand, ctx context.Context) {
 	request := call.Request[string]{ID: n.id, Message: conn.TextMessage(framed("ask", n.id, n.number)), Repeatable: n.repeatable}
 	if !n.repeatable && r.IntN(5) == 0 {
 		request.Session = w.conn.Status().Session
+		w.mu.Lock()
+		n.pinned = request.Session != 0
+		w.mu.Unlock()
 	}
 	m, err := q.client.Do(ctx, request)
 	stats := q.client.Stats()
@@ -294,7 +298,7 @@ func (q *questions) serve(p *peer, words []string) {
 	if again := len(n.arrivals) > 0; again && !w.rotated {
 		for _, o := range q.all {
 			before := slices.Contains(o.arrivals, p.session)
-			w.check(RepeatedFirst, !before || o.asked < n.asked || len(o.arrivals) == 1 && o.asked <= w.of(p.session).readyAt,
+			w.check(RepeatedFirst, !before || o.pinned || o.asked < n.asked || len(o.arrivals) == 1 && o.asked <= w.of(p.session).readyAt,
 				"question %d, which goes again and was asked at %v, after question %d of %v", number, n.asked, o.number, o.asked)
 		}
 	}

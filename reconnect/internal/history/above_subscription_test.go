@@ -309,7 +309,8 @@ func (t *topics) answer(m reconnect.Message) (a subscription.Answer[string], ok 
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if words[0] == "ended" {
+	if words[0] == "ended" { // OnReject comes later, if a request waits for its turn
+		t.troubled[words[1]], t.rejected[words[1]] = true, w.now()
 		return subscription.Answer[string]{Keys: []string{words[1]}, Ended: true, Deliver: true}, true
 	}
 	if a.ID = words[1]; words[0] == "no" {

@@ -108,7 +108,7 @@ func newRecord() recordOf {
 		sessions: make(map[uint64]*session), messages: make(map[string]*message), pipes: make(map[*conntest.Pipe]*pipe), pipeOf: make(map[*websocket.Conn]*conntest.Pipe),
 		pending: make(map[string]func(context.Context)), ended: make(map[string]int), drawn: make(map[time.Duration]int), waiting: -1,
 		meddled: make(map[uint64]bool), contexts: make(map[string]context.Context), marks: make(map[uint64]int), have: -1,
-		networkRecord: networkRecord{moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
+		networkRecord: networkRecord{announced: -1, moved: make(map[*conntest.Pipe]bool), asked: make(map[*conntest.Pipe]bool)},
 	}
 }
 

@@ -153,7 +153,7 @@ func (w *world) sessionReady(s *reconnect.Session) {
 	w.mu.Lock()
 	n := w.of(s.Number)
 	w.check(ReadyAfterLogin, n.opened && !n.ready && !n.done, "session %d: %+v", s.Number, n)
-	n.ready, n.readyAt, n.jumps = true, w.now(), w.jumps
+	n.ready, n.readyAt, n.jumps, w.missing = true, w.now(), w.jumps, 0
 	c, ours := w.conn, w.meddled[s.Number]
 	w.mu.Unlock()
 	if c != nil && !ours && !w.ending() {
@@ -221,6 +221,7 @@ func (w *world) waitStart(e reconnect.WaitStart) {
 			w.check(WaitIsJittered, w.drawn[e.Drawn] == 1, "the wait %v twice", e.Drawn)
 		}
 	}
+	w.waitsSlowly(e)
 	w.waitGrows(e)
 	w.mirror.waits(e)
 	if w.waiting < 0 {
@@ -237,7 +238,7 @@ func (w *world) waitDone(e reconnect.WaitDone) {
 	if !w.rotated {
 		w.check(WaitIsKept, e.Kicked || w.closing > 0 || w.now()-w.waitFrom == w.waiting || w.mayEnd != "", "%v of %v", w.now()-w.waitFrom, w.waiting)
 	}
-	if w.waiting = -1; w.announced > 0 {
+	if w.waiting = -1; w.announced >= 0 {
 		w.waited = w.now() - w.waitFrom
 	}
 }

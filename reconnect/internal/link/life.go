@@ -37,7 +37,10 @@ func (n *Counts) Wrote(m conn.Message) {
 // Instant is a time by the monotonic clock. It has a third of the size of a [time.Time].
 type Instant = time.Duration
 
-var epoch = time.Now()
+// epoch is a whole second, so that in a bubble of [testing/synctest] Milliseconds rounds in the same way in each process.
+var epoch = wholeSecond(time.Now())
+
+func wholeSecond(t time.Time) time.Time { return t.Add(-time.Duration(t.Nanosecond())) }
 
 // Now returns the present instant. It is negative at the beginning of a bubble of
 // [testing/synctest].
