@@ -4,6 +4,13 @@
 //
 //	REDIAL_LONG=1 go run ./.ci/mutants [-only name,...] [-histories 3000] [-o table.md]
 //	go run ./.ci/mutants -check    # only whether each patch applies and compiles
+//	go run ./.ci/mutants -made reconnect/backoff,reconnect/ledger [-every 10] [-histories 0] [-only Ledger.Add] [-v]
+//
+// With -made the command makes the mutants itself: in each function of the packages it replaces an operator, makes a condition
+// always or never true, adds one to a constant, or removes a statement. It runs each mutant with the tests of the package, then
+// with histories, then (for a part of a Conn) with the tests of package reconnect; with -histories 0 only with the tests of the
+// package. survivors.txt explains the mutants that may survive. A mutant that runs for ever, or takes all memory, is ended, and
+// counts as caught.
 //
 // It exits with 1 if a mutant survives, and with 2 if a patch does not apply or does not compile.
 package main
@@ -22,9 +29,12 @@ import (
 var explained = map[string]string{}
 
 var (
-	only      = flag.String("only", "", "the names of the patches, or the beginnings of names, with commas between; empty: all")
+	only      = flag.String("only", "", "the names of the patches, or the beginnings of names, with commas between; with -made: parts of names of mutants; empty: all")
 	check     = flag.Bool("check", false, "only check that each patch applies and compiles")
 	histories = flag.Int("histories", 3000, "how many random histories each mutant runs; 0: none")
+	packages  = flag.String("made", "", "packages, with commas between, of which mutants are made")
+	every     = flag.Int("every", 1, "with -made: run only every n-th mutant")
+	verbose   = flag.Bool("v", false, "with -made: print the mutants that are caught, too")
 	output    = flag.String("o", "", "a file for the table; empty: only the standard output")
 )
 
@@ -44,6 +54,9 @@ func main() {
 
 // run does what the flags say, and returns how many mutants have survived without an explanation.
 func run(ctx context.Context) (survived int, err error) {
+	if *packages != "" {
+		return runAllMade(ctx)
+	}
 	patches, err := load(".ci/mutants", *only)
 	if err != nil {
 		return 0, err
@@ -79,6 +92,25 @@ func run(ctx context.Context) (survived int, err error) {
 		table.row(r)
 	}
 	return table.foot(), nil
+}
+
+// runAllMade makes and runs the mutants of the packages that -made names.
+func runAllMade(ctx context.Context) (survived int, err error) {
+	known, err := readSurvivors(".ci/mutants/survivors.txt")
+	if err != nil {
+		return 0, err
+	}
+	if *every < 1 {
+		return 0, fmt.Errorf("-every %d: it is 1 or more", *every)
+	}
+	for pkg := range strings.SplitSeq(*packages, ",") {
+		n, err := runMade(ctx, pkg, *every, known)
+		if err != nil {
+			return survived, err
+		}
+		survived += n
+	}
+	return survived, nil
 }
 
 // table prints the result of each mutant.

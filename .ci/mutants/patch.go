@@ -25,6 +25,7 @@ type patch struct {
 	diff    []byte
 	files   []string // the files that the patch changes, with their paths from the root of the repository
 	overlay string   // the file for -overlay of the go command; compile sets it
+	env     []string // more of the environment of its tests
 }
 
 // load reads the patches of a directory whose names begin with one of those in only.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// These limits leave time for a machine that does other work, too. The first one ends a mutant that hangs.
+// These limits are wide, because the machine may do other work too. The first one ends a mutant that hangs.
 const (
 	ownLimit     = 10 * time.Minute
 	historyLimit = 20 * time.Minute
@@ -37,7 +37,7 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 	r := result{patch: p}
 	module, pkg := p.module()
 	packages := []string{pkg}
-	if strings.HasPrefix(pkg, "./reconnect/internal/") && pkg != "./reconnect/internal/meter" { // the parts of a Conn, which are tested by one
+	if partOfConn(pkg) {
 		packages = append(packages, "./reconnect")
 	}
 	for i := 0; i < len(packages) && !r.own.caught; i++ {
@@ -62,6 +62,11 @@ func test(ctx context.Context, dir string, p *patch) (result, error) {
 		fmt.Sprint("-histories=", *histories), "-seed=1", "-first")
 	r.histories = found(what)
 	return r, err
+}
+
+// partOfConn reports whether a package is a part of a Conn, which the tests of package reconnect test, too.
+func partOfConn(pkg string) bool {
+	return strings.HasPrefix(pkg, "./reconnect/internal/") && pkg != "./reconnect/internal/meter"
 }
 
 // found returns the finding for what gotest has returned.
@@ -112,6 +117,7 @@ func (p *patch) execute(ctx context.Context, dir, name string, args ...string) (
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &all, &all
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(p.overlay), "REDIAL_LONG=") // files that a test leaves in this directory are removed in the end
+	cmd.Env = append(cmd.Env, p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Minute
