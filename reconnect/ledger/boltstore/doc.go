@@ -1,4 +1,4 @@
-// Package boltstore keeps the messages of a [ledger.Ledger] in a bolt database, so that they survive
+// Package boltstore keeps the messages of a ledger.Ledger in a bolt database, so that they survive
 // the end of the program, and a kill -9 too. It is a separate module, because it needs go.etcd.io/bbolt.
 //
 // The sender:
