@@ -63,6 +63,11 @@ func (f *Flags) File(name, help string, write func(io.Writer) error) (path *stri
 
 // List adds the flag -list, with which there is no run but a list, or one more list to it.
 func (f *Flags) List(what string, write func(w io.Writer)) {
+	f.ListOrFail(what, func(w io.Writer) error { write(w); return nil })
+}
+
+// ListOrFail is [Flags.List] for a list that other flags may spoil.
+func (f *Flags) ListOrFail(what string, write func(w io.Writer) error) {
 	f.lists = append(f.lists, write)
 	if list := f.Lookup("list"); list != nil {
 		list.Usage += ", and " + what
@@ -80,9 +85,21 @@ func (f *Flags) Given(name string) (given bool) {
 	return given
 }
 
+// Only returns an error for a flag that the user has given and that means nothing with another flag. The
+// others are names with spaces between; -csv, -svg and -list always mean something.
+func (f *Flags) Only(with, others string) (err error) {
+	known := append(strings.Fields(others), "csv", "svg", "list")
+	f.Visit(func(one *flag.Flag) {
+		if !slices.Contains(known, one.Name) && err == nil {
+			err = fmt.Errorf("-%s means nothing with -%s", one.Name, with)
+		}
+	})
+	return err
+}
+
 // do does all of an experiment.
-func (c *Console) do(ctx context.Context, x Experiment, args []string) error {
-	f := newFlags()
+func (c *Console) do(ctx context.Context, command Command, args []string) error {
+	x, f := command.New(), newFlags()
 	x.Flags(f)
 	tabled, _ := x.(Tabled)
 	if tabled != nil {
@@ -91,12 +108,14 @@ func (c *Console) do(ctx context.Context, x Experiment, args []string) error {
 	if charted, ok := x.(Charted); ok {
 		f.File("svg", "draw a picture", func(w io.Writer) error { return charted.Chart().WriteSVG(w) })
 	}
-	if err := c.parse(f, args); err != nil {
+	if err := c.parse(command, f, args); err != nil {
 		return err
 	}
 	if f.listed {
 		for _, list := range f.lists {
-			list(c.Out)
+			if err := list(c.Out); err != nil {
+				return Usage(err)
+			}
 		}
 		return nil
 	}

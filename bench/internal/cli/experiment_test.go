@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,45 @@ func TestAListIsNoRun(t *testing.T) {
 	out, _, code := try(errors.New("it ran"), "-list")
 	require.Zero(t, code)
 	require.Equal(t, "nothing\n", out)
+}
+
+// cut is an experiment that was interrupted before it had anything.
+type cut struct{}
+
+func (cut) Flags(*Flags) {}
+
+func (cut) Run(context.Context, *Console) error { return ErrInterrupted }
+
+func TestAnInterruptedRunWithoutAResultSaysSo(t *testing.T) {
+	p := Program{Name: "count", Commands: []Command{{New: func() Experiment { return cut{} }}}}
+	out, errs, code := p.Try(t.Context())
+	require.Equal(t, ExitInterrupted, code)
+	require.Empty(t, out)
+	require.Equal(t, "count: interrupted before there was a result\n", errs)
+}
+
+func TestAHelpIsFolded(t *testing.T) {
+	var b strings.Builder
+	fold(&b, "  -n n", 10, "how many\n\n"+strings.Repeat("word ", 20)+"\nlast")
+	require.Equal(t, "  -n n    how many\n          "+strings.TrimSpace(strings.Repeat("word ", 18))+"\n          word word\n          last\n", b.String())
+	b.Reset()
+	fold(&b, "  -a-long-name n", 10, "what")
+	require.Equal(t, "  -a-long-name n what\n", b.String())
+	out, _, code := try(nil, "-h")
+	require.Zero(t, code)
+	require.Contains(t, out, "usage: count [flags]\n\n  -csv file ")
+	require.Contains(t, out, "\n  -n n                how far to count (default 2)\n")
+	require.Contains(t, out, "\n  -word name          words, separated by commas, or all (default one)\n")
+}
+
+func TestHelpWithoutAModelListsTheModels(t *testing.T) {
+	p := Program{Name: "p", Commands: []Command{{Name: "other"}, Sim([]Command{
+		{Name: "one", Summary: "the first", Example: "-n 3", New: func() Experiment { return &counting{} }}, {Name: "two", Summary: "the second"},
+	})}}
+	out, _, code := p.Try(t.Context(), "sim", "-h")
+	require.Zero(t, code)
+	require.Equal(t, "usage: p sim -model MODEL [flags]; \"p sim -model MODEL -h\" lists the flags of a model\nwithout -model: one\n\n  one        the first\n  two        the second\n", out)
+	out, _, code = p.Try(t.Context(), "sim", "-h", "-model", "one")
+	require.Zero(t, code)
+	require.Contains(t, out, "usage: p sim -model one [flags]\nthe first\nexample: p sim -model one -n 3\n\n  -csv file")
 }

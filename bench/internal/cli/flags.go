@@ -20,7 +20,7 @@ type Flags struct {
 	checks []func() error
 	files  []*file
 	listed bool // -list is given
-	lists  []func(w io.Writer)
+	lists  []func(w io.Writer) error
 }
 
 func newFlags() *Flags { return &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)} }
@@ -45,6 +45,17 @@ func (v value[T]) Set(text string) error {
 		*v.x = x
 	}
 	return err
+}
+
+// Word returns what stands for the value in the help.
+func (v value[T]) Word() string {
+	switch any(v.x).(type) {
+	case *time.Duration:
+		return "time"
+	case *int:
+		return "n"
+	}
+	return "number"
 }
 
 // Seconds adds a flag for a length of time: "1.5s", "2m", or a number of seconds.

@@ -26,6 +26,7 @@ type Program struct {
 type Command struct {
 	Name    string
 	Summary string // one line, without a full stop
+	Example string // flags to try
 	New     func() Experiment
 	models  []Command // instead of New: see [Sim]
 }
@@ -119,13 +120,21 @@ func (p Program) Do(ctx context.Context, c *Console, args []string) int {
 			fmt.Fprintf(c.Errs, "%s: %v\n", c.name, err)
 			return ExitUsage
 		}
+		if command.New == nil { // all of them are listed
+			return 0
+		}
 	}
-	err := c.do(ctx, command.New(), args)
+	out := &noted{Writer: c.Out}
+	c.Out = out
+	err := c.do(ctx, command, args)
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, ErrInterrupted) && out.something:
 		fmt.Fprintf(c.Errs, "%s: interrupted; the results until then are kept\n", p.Name)
+		return ExitInterrupted
+	case errors.Is(err, ErrInterrupted):
+		fmt.Fprintf(c.Errs, "%s: interrupted before there was a result\n", p.Name)
 		return ExitInterrupted
 	}
 	fmt.Fprintf(c.Errs, "%s: %v\n", c.name, err)
@@ -135,23 +144,37 @@ func (p Program) Do(ctx context.Context, c *Console, args []string) int {
 	return ExitFailed
 }
 
+// noted is a writer that knows whether anything was written. It is for one goroutine, as Console.Out is.
+type noted struct {
+	io.Writer
+	something bool
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	n.something = n.something || len(b) > 0
+	return n.Writer.Write(b)
+}
+
 func (p Program) usage(w io.Writer) {
 	fmt.Fprintf(w, "usage: %s COMMAND [flags]; \"%s COMMAND -h\" lists the flags\n\n", p.Name, p.Name)
-	for _, c := range slices.SortedFunc(slices.Values(p.Commands), func(a, b Command) int { return strings.Compare(a.Name, b.Name) }) {
-		fmt.Fprintf(w, "  %-10s %s\n", c.Name, c.Summary)
+	list(w, slices.SortedFunc(slices.Values(p.Commands), func(a, b Command) int { return strings.Compare(a.Name, b.Name) }))
+}
+
+// list prints the names of commands and what they do.
+func list(w io.Writer, commands []Command) {
+	for _, c := range commands {
+		fold(w, "  "+c.Name, 13, c.Summary)
 	}
 }
 
 // parse parses the flags of a command, which has no other arguments. A mistake is a
 // [UsageError] of one line; -h prints the flags and is flag.ErrHelp.
-func (c *Console) parse(f *Flags, args []string) error {
+func (c *Console) parse(command Command, f *Flags, args []string) error {
 	f.SetOutput(io.Discard)
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		f.SetOutput(c.Out)
-		fmt.Fprintf(c.Out, "usage: %s%s [flags]\n%s", c.name, c.modelFlag, f.About)
-		f.PrintDefaults()
+		c.help(command, f)
 		return err
 	case err != nil:
 		return Usage(fmt.Errorf("%w; \"%s%s -h\" lists the flags", err, c.name, c.modelFlag))

@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/parallel"
 )
 
-// Progress shows how far a command is, once it takes longer than two seconds: a line that
-// changes on a terminal, else a plain line every ten seconds. Its methods may be called from
+// Progress shows how far a command is, once it takes longer than two seconds: a bar with the time
+// that is left on a terminal, else a plain line every ten seconds. Its methods may be called from
 // any goroutine.
 type Progress struct {
 	c     *Console
@@ -21,7 +22,7 @@ type Progress struct {
 	done  int
 	began time.Time
 	lined time.Time // when the last line was printed
-	shown bool      // there is a line on the terminal
+	shown int       // columns of the line on the terminal
 
 	over, stopped chan struct{}
 }
@@ -64,8 +65,9 @@ func (p *Progress) Add(n int) {
 	switch {
 	case now.Sub(p.began) < progressAfter:
 	case p.c.Terminal:
-		p.shown = true
-		fmt.Fprintf(p.c.Errs, "\r%s: %d/%d", p.what, min(p.done, p.total), p.total)
+		line := p.bar(now)
+		fmt.Fprintf(p.c.Errs, "\r%-*s", p.shown, line)
+		p.shown = max(p.shown, len(line))
 	case now.Sub(p.lined) >= progressEvery:
 		p.lined = now
 		fmt.Fprintf(p.c.Errs, "%s: %d of %d\n", p.what, p.done, p.total)
@@ -78,9 +80,22 @@ func (p *Progress) End() {
 	<-p.stopped
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprintf(p.c.Errs, "\r%*s\r", len(p.what)+len(": /")+2*len(fmt.Sprint(p.total)), "")
+	if p.shown > 0 {
+		fmt.Fprintf(p.c.Errs, "\r%*s\r", p.shown, "")
 	}
+}
+
+// bar returns the line of a terminal. The time that is left supposes that all parts take as long.
+func (p *Progress) bar(now time.Time) string {
+	const width = 20
+	done := min(p.done, p.total)
+	full := width * done / max(p.total, 1)
+	line := fmt.Sprintf("%s [%s%s] %d/%d", p.what, strings.Repeat("#", full), strings.Repeat("-", width-full), done, p.total)
+	if done > 0 && done < p.total {
+		left := now.Sub(p.began).Seconds() * float64(p.total-done) / float64(done)
+		line += fmt.Sprintf(", %.0f s left", left)
+	}
+	return line
 }
 
 // Each does the parts 0 to n-1 of something, so many at a time, and shows how far it is. Its errors

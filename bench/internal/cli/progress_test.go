@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,8 @@ func TestProgressIsALineThatChangesOnATerminal(t *testing.T) {
 		require.Empty(t, shown(), "it may be over soon")
 		time.Sleep(time.Second + time.Second/2)
 		p.Add(9)
-		require.Contains(t, shown(), "10/100")
+		require.Equal(t, "\rsimulate [##------------------] 10/100, 22 s left", shown()[strings.LastIndex(shown(), "\r"):])
 		p.End()
+		require.Regexp(t, `\r {49}\r$`, errs.String(), "it is taken away")
 	})
 }

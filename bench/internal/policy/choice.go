@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/redial-go/redial/bench/internal/cli"
@@ -94,6 +95,14 @@ func (c *Choice) set(option string) error {
 	return nil
 }
 
+// check returns an error for parameters that mean nothing together, or nothing to the rule.
+func (c Choice) check() error {
+	if c.Jitter > 1 && slices.Contains([]string{proportional, "own"}, c.Name) {
+		return fmt.Errorf("jitter=%v: must be at most 1, because a wait is not below 0; \"waits -mode users -jitter\" cuts it there", c.Jitter)
+	}
+	return c.Params.check()
+}
+
 // texts is a flag that may be repeated. The first one replaces the default.
 type texts struct {
 	all   []string
@@ -101,6 +110,8 @@ type texts struct {
 }
 
 func (t *texts) String() string { return strings.Join(t.all, ",") }
+
+func (t *texts) Word() string { return "names" }
 
 func (t *texts) Set(text string) error {
 	if !t.given {
@@ -117,8 +128,7 @@ func Flag(f *cli.Flags, into *[]Choice, usual, help string, rules []Rule) {
 	if usual != "" {
 		given.all = []string{usual}
 	}
-	f.Var(&given, "policy", help+"; repeat it, or separate policies by commas; options follow a name: -policy 'full:base=500ms,cap=15s' -policy grpc; all: each of them\n"+
-		strings.Join(pick.Names(rules, NameOf), ", "))
+	f.Var(&given, "policy", help+"; commas separate policies, options follow a name: full:base=500ms,cap=15s,grpc; or all; -list shows them")
 	f.List("the policies and their options", func(w io.Writer) {
 		for _, r := range rules {
 			fmt.Fprintf(w, "%-14s %s\n", r.Name, r.Help())

@@ -80,6 +80,8 @@ func TestAMistakeInAPolicyIsNamed(t *testing.T) {
 		"full:factor=0.5":                 `-policy full: factor=0.5: must be a number, at least 1`,
 		"full:factor=NaN":                 `-policy full: factor=NaN: must be a number, at least 1`,
 		"normal:jitter=-0.1":              `-policy normal: jitter=-0.1: must be a number, at least 0`,
+		"proportional:jitter=1.5":         `-policy proportional: jitter=1.5: must be at most 1, because a wait is not below 0; "waits -mode users -jitter" cuts it there`,
+		"own:jitter=2":                    `-policy own: jitter=2: must be at most 1`,
 		"redial:share=0":                  `-policy redial: share=0: must be above 0`,
 		"ocpp:repeats=1.5":                `-policy ocpp: repeats=1.5: must be a whole number`,
 		"own:law=ful":                     `-policy own: law=ful: there is no law "ful" (is it "full"?): there are none, full, equal, proportional, decorrelated`,
