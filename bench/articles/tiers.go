@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/redial-go/redial/bench/internal/cli"
 
+	"github.com/redial-go/redial/bench/articles/queueing"
 	"github.com/redial-go/redial/bench/articles/tiers"
 )
 
@@ -17,6 +17,7 @@ type simulatedTiers struct {
 	scenario, strategy string
 	rps                int
 	seed               uint64
+	json               bool
 	person             tiers.Person
 	way                tiers.Admission
 	setups             []tiers.Setup
@@ -24,45 +25,76 @@ type simulatedTiers struct {
 }
 
 func (o *simulatedTiers) Flags(f *cli.Flags) {
-	o.person, o.way = tiers.DefaultPerson, tiers.DefaultAdmission
-	f.StringVar(&o.scenario, "scenario", "all", "the scenario to simulate, or all; -list shows them")
+	f.About = "Flags set how people press the button again, and how the manual way out goes.\n"
+	f.StringVar(&o.scenario, "scenario", "all", "the scenario to simulate, all, or your own: mine.json; -list shows them")
+	f.BoolVar(&o.json, "json", false, "with -list: print the file of -scenario (default incident), from which you can make your own")
 	f.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas")
 	f.IntVar(&o.rps, "rps", 0, "calls per second; default: the scenario's, see -list")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the run")
-	f.IntVar(&o.person.Presses, "presses", o.person.Presses, "in the incident, how often people press the button again at most")
-	f.Float64Var(&o.person.Again, "again", o.person.Again, "in the incident, the probability of each time")
-	f.DurationVar(&o.person.From, "pause-from", o.person.From, "in the incident, the shortest pause before it")
-	f.DurationVar(&o.person.To, "pause-to", o.person.To, "in the incident, the longest pause before it")
-	f.DurationVar(&o.way.At, "cut-at", o.way.At, "in the incident, when the traffic is cut")
-	f.Float64Var(&o.way.Share, "cut-to", o.way.Share, "in the incident, the share of the users that are let in then")
-	f.Float64Var(&o.way.Step, "step", o.way.Step, "in the incident, the share that is added by each step")
-	f.DurationVar(&o.way.Every, "every", o.way.Every, "in the incident, the time between two steps")
+	people, ways := o.inIncident()
+	o.person, o.way = *people[0], *ways[0]
+	f.IntVar(&o.person.Presses, "presses", o.person.Presses, "how often people press the button again at most")
+	f.Float64Var(&o.person.Again, "again", o.person.Again, "the probability that people press the button, each time")
+	f.DurationVar(&o.person.From, "pause-from", o.person.From, "the shortest pause before people press the button")
+	f.DurationVar(&o.person.To, "pause-to", o.person.To, "the longest pause before people press the button")
+	f.DurationVar(&o.way.At, "cut-at", o.way.At, "when the traffic is cut")
+	f.Float64Var(&o.way.Share, "cut-to", o.way.Share, "the share of the users that are let in after the cut")
+	f.Float64Var(&o.way.Step, "step", o.way.Step, "the share that is added by each step")
+	f.DurationVar(&o.way.Every, "every", o.way.Every, "the time between two steps")
 	f.File("csv", "write the series", func(w io.Writer) error { return tiers.Series(o.results).WriteCSV(w) })
-	f.List("the scenarios and their strategies", func(w io.Writer) {
-		for _, s := range tiers.Scenarios() {
-			fmt.Fprintf(w, "%s (%d calls/s, %v)\n", s.Name, s.RPS, s.Length)
-			for _, y := range s.Strategies {
-				fmt.Fprintln(w, "   ", y.Name)
-			}
+	f.ListOrFail("the scenarios and their strategies", o.list)
+	f.Check(func() error { return o.choose(f) })
+}
+
+// inIncident returns the people and the ways out of the article's incident.
+func (o *simulatedTiers) inIncident() ([]*tiers.Person, []*tiers.Admission) {
+	s, err := tiers.Find("incident")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return s.People(), s.Admissions()
+}
+
+// list lists the scenarios, or prints the file of one.
+func (o *simulatedTiers) list(w io.Writer) error {
+	if o.json {
+		name := o.scenario
+		if name == "all" {
+			name = "incident"
 		}
-	})
-	f.Check(o.choose)
+		s, err := tiers.Find(name)
+		if err == nil {
+			_, err = w.Write(s.File())
+		}
+		return err
+	}
+	for _, s := range tiers.Scenarios() {
+		fmt.Fprintf(w, "%s (%d calls/s, %v)\n", s.Name, s.RPS, s.Length)
+		for _, y := range s.Strategies {
+			fmt.Fprintln(w, "   ", y.Name)
+		}
+	}
+	return nil
 }
 
 // choose chooses what to run.
-func (o *simulatedTiers) choose() error {
-	if p := o.person; p.Presses < 0 || !(p.Again >= 0 && p.Again <= 1) || p.From < 0 || p.To < p.From {
-		return errors.New("want -presses of at least 0, -again of 0 to 1, and -pause-from before -pause-to")
+func (o *simulatedTiers) choose(f *cli.Flags) error {
+	if o.json {
+		return errors.New("-json means nothing without -list")
 	}
-	scenarios := []tiers.Scenario{tiers.TwoTiers(), tiers.Incident(&o.person, &o.way)}
+	scenarios := tiers.Scenarios()
 	if o.scenario != "all" {
 		s, err := tiers.Find(o.scenario)
+		if _, other := queueing.Find(o.scenario); err != nil && other == nil {
+			return fmt.Errorf("%s is a scenario of one server with a queue: leave -model tiers out", o.scenario)
+		}
 		if err != nil {
 			return err
 		}
-		scenarios = slices.DeleteFunc(scenarios, func(one tiers.Scenario) bool { return one.Name != s.Name })
+		scenarios = []tiers.Scenario{s}
 	}
 	for _, s := range scenarios {
+		o.change(f, &s)
 		strategies, err := strategiesOf(s.Strategies, s.Strategy, o.strategy)
 		if err != nil {
 			return err
@@ -76,6 +108,22 @@ func (o *simulatedTiers) choose() error {
 		}
 	}
 	return nil
+}
+
+// change gives the people of a scenario, and its ways out, what the user has given.
+func (o *simulatedTiers) change(f *cli.Flags, s *tiers.Scenario) {
+	for _, p := range s.People() {
+		set(f, "presses", &o.person.Presses, &p.Presses)
+		set(f, "again", &o.person.Again, &p.Again)
+		set(f, "pause-from", &o.person.From, &p.From)
+		set(f, "pause-to", &o.person.To, &p.To)
+	}
+	for _, a := range s.Admissions() {
+		set(f, "cut-at", &o.way.At, &a.At)
+		set(f, "cut-to", &o.way.Share, &a.Share)
+		set(f, "step", &o.way.Step, &a.Step)
+		set(f, "every", &o.way.Every, &a.Every)
+	}
 }
 
 func (o *simulatedTiers) Run(ctx context.Context, c *cli.Console) error {

@@ -24,6 +24,7 @@ type Figure struct {
 	Text     []string // paragraphs
 	Pictures []*chart.Picture
 	Tables   []table.Table // the first column is that of names
+	Commands []string      // that make it, in the directory bench: one prints the first table, one draws; nil: there is none for it alone
 }
 
 // plan is a chapter that is not drawn yet.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,24 +17,15 @@ func tiersPlan(o Options) plan {
 		"The incident of \"Good Retry, Bad Retry: An Incident Story\" (D. Isaev, 2024): a service calls another and tries three times, and so does what calls it. " +
 			"Load counts the requests that are sent to a tier, in percent of the calls from outside that are usual. Simulated, one run of each.",
 	}}
-	for _, s := range tiers.Scenarios() {
+	scenarios := tiers.Scenarios()
+	if o.Scenario != "" {
+		s, _ := tiers.Find(o.Scenario) // Validate has found it, or nothing of this chapter is drawn
+		scenarios = []tiers.Scenario{s}
+	}
+	for _, s := range scenarios {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawTiers(ctx, o, s) })
 	}
 	return p
-}
-
-// tiersTexts are what a scenario's picture shows, and what is to be said of it.
-var tiersTexts = map[string]struct{ title, text string }{
-	"two_tiers": {
-		"A client tries three times, and so does the service that it calls: what reaches the store",
-		"Where both retry, nine tries of one call reach the store, whose queue goes on growing after the failure. It takes one of these to be safe: only one of the two retries; an error of what was retried is final; " +
-			"retries are marked, and not retried below (five tries); or both have a budget. A budget of the lower one alone leaves the client's three tries.",
-	},
-	"incident": {
-		"An incident of an hour: a release that fails for ten minutes, users that press the button again, and the manual way out",
-		"The article's incident: the orchestrator has three times its load, since people press the button again, and orders has nine times. The rollback does not end it. 20 minutes later 1 % of the users are let in, and then 5 % more every 90 s. " +
-			"With a retry budget at the orchestrator, or if it did not retry, it would have ended with the rollback.",
-	},
 }
 
 func drawTiers(ctx context.Context, o Options, s tiers.Scenario) (*Figure, error) {
@@ -45,12 +37,13 @@ func drawTiers(ctx context.Context, o Options, s tiers.Scenario) (*Figure, error
 		}
 		all = append(all, r)
 	}
-	text := tiersTexts[s.Name]
+	flags := fmt.Sprintf(" -scenario %s -seed %d", cmp.Or(o.Scenario, s.Name), o.Seed)
 	return &Figure{
 		Title:    s.Name,
-		Text:     []string{text.text},
-		Pictures: []*chart.Picture{tiersPicture(s, text.title, all)},
+		Text:     []string{s.Text},
+		Pictures: []*chart.Picture{tiersPicture(s, s.Title, all)},
 		Tables:   []table.Table{tiers.Table(all)},
+		Commands: []string{"go run . sim -model tiers" + flags, "go run . report" + flags + " -out DIR"},
 	}, nil
 }
 
@@ -93,7 +86,14 @@ func tiersPicture(s tiers.Scenario, title string, all []*tiers.Result) *chart.Pi
 	success := add("Calls that end with success", "% of those that end", (*tiers.Result).Success)
 	success.Y.Max = 100
 	queue := add("Queue: "+s.Tiers[lowest].Name, "requests", func(r *tiers.Result, i int) float64 { return float64(r.Buckets[i].Tiers[lowest].Queue) })
-	for _, p := range []*chart.Panel{success, queue} {
+	last := []*chart.Panel{success, queue}
+	if tier := s.Tiers[lowest]; tier.Scaling != nil {
+		cpus := add("CPUs: "+tier.Name, "what they can do, % of normal", func(r *tiers.Result, i int) float64 {
+			return 100 * tier.Capacity * float64(r.Buckets[i].Tiers[lowest].CPUs) / float64(r.Buckets[0].Tiers[lowest].CPUs)
+		}, chart.Level{Style: capacity, Y: 100 * tier.Capacity})
+		last = []*chart.Panel{queue, cpus}
+	}
+	for _, p := range last {
 		p.X.Bare, p.X.Label = false, label
 	}
 	return pic

@@ -111,11 +111,11 @@ func (r *run) outcome(id uint32, v backoff.Verdict) {
 		return
 	}
 	caller := &r.setup.Strategy.Callers[c.tier]
-	if caller.Policy == nil || caller.Final && c.final || caller.Marked && c.again {
+	if caller.Final && c.final || caller.Marked && c.again {
 		r.end(id, false)
 		return
 	}
-	step, ok := c.outage.Next(caller.Policy, v, time.Unix(0, r.now), r.rand)
+	step, ok := c.outage.Next(r.policies[c.tier], v, time.Unix(0, r.now), r.rand)
 	if !ok || !r.admit(c, v) {
 		r.end(id, false)
 		return

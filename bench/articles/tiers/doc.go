@@ -20,6 +20,9 @@
 //     not notice, and work on.
 //   - With an [Admission] only a share of the users is let in; the others fail before the first
 //     tier, which costs the tiers nothing.
+//   - A tier may get more CPUs while it is busy: see [Scaling].
+//
+// A scenario is a file: see [Read].
 //
 // The same Setup gives the same Result on machines of one kind.
 package tiers

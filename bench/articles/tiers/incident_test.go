@@ -15,7 +15,7 @@ import (
 // strategy: it takes most of the tests' time.
 func incident(t *testing.T, name string) *tiers.Result {
 	if incidents[name] == nil {
-		s := tiers.Incident(nil, nil)
+		s := find(t, "incident")
 		incidents[name] = run(t, s, strategy(t, s, name), 20)
 	}
 	return incidents[name]
@@ -45,10 +45,11 @@ func TestTheManualWayOutTakesTheHour(t *testing.T) {
 
 // Orders is well as soon as its queue is empty: how long it takes from there on is the steps'.
 func TestQuickStepsEndTheIncidentSoonAfterTheCut(t *testing.T) {
-	out := tiers.DefaultAdmission
+	s := find(t, "incident")
+	manual := strategy(t, s, "retry+admission")
+	out := manual.Admission
 	out.Every = 10 * time.Second
-	s := tiers.Incident(nil, &out)
-	y := run(t, s, strategy(t, s, "retry+admission"), 20).Summary()
+	y := run(t, s, manual, 20).Summary()
 	require.True(t, y.SuccessIsBack)
 	require.InDelta(t, (out.At + 20*out.Every).Minutes(), y.SuccessBack.Minutes(), 0.51)
 }
@@ -81,7 +82,7 @@ func TestItStaysDownOnlyIfTheTriesExceedTheCapacity(t *testing.T) {
 		{"retry+budget", 2, false}, {"retry+budget", 4, true}, // three, of people
 		{"retry+nobody-presses-again", 2, false}, {"retry+nobody-presses-again", 4, true}, // three, of the orchestrator
 	} {
-		s := tiers.Incident(nil, nil)
+		s := find(t, "incident")
 		s.Tiers[1].Capacity, s.Length = w.capacity, 22*time.Minute // 7 after the rollback
 		y := run(t, s, strategy(t, s, w.strategy), 20).Summary()
 		require.Equal(t, w.back, y.SuccessIsBack, w)
@@ -90,11 +91,11 @@ func TestItStaysDownOnlyIfTheTriesExceedTheCapacity(t *testing.T) {
 
 func TestPeopleWhoGiveUpEndTheIncident(t *testing.T) {
 	for again, back := range map[float64]bool{1: false, 0.1: true} {
-		p := tiers.DefaultPerson
-		p.Again = again
-		s := tiers.Incident(&p, nil)
+		s := find(t, "incident")
 		s.Length = 22 * time.Minute // 7 after the rollback
-		y := run(t, s, strategy(t, s, "retry"), 20).Summary()
+		retry := strategy(t, s, "retry")
+		retry.Callers[0].Person.Again = again
+		y := run(t, s, retry, 20).Summary()
 		require.Equal(t, back, y.SuccessIsBack, again)
 	}
 }

@@ -7,6 +7,7 @@ type Result struct {
 	Total   Bucket   // of the whole run: what can be added of all that happened
 
 	after Bucket // what happens after the length
+	sizes []size // of the tiers, in order of time
 }
 
 // Bucket is what happened in a part of the virtual time.
@@ -24,6 +25,7 @@ type TierBucket struct {
 	Completed int // requests on which the tier has done its own work
 	Refused   int // requests that found the queue full
 	Queue     int // the most that waited at once
+	CPUs      int // that it had at the end; in a total the most
 }
 
 func newResult(o *Setup) *Result {
@@ -58,7 +60,15 @@ func (r *Result) end(now int64, ok bool) {
 
 // close adds up the total.
 func (r *Result) close() {
+	now := make([]int, len(r.Total.Tiers)) // CPUs of each tier
 	for i := range r.Buckets {
+		for len(r.sizes) > 0 && r.sizes[0].at < int64(i+1)*int64(r.Setup.Scenario.Bucket) {
+			now[r.sizes[0].tier] = r.sizes[0].cpus
+			r.sizes = r.sizes[1:]
+		}
+		for tier, cpus := range now {
+			r.Buckets[i].Tiers[tier].CPUs = cpus
+		}
 		r.Total.add(&r.Buckets[i])
 	}
 	r.Total.add(&r.after)
@@ -75,5 +85,6 @@ func (b *Bucket) add(c *Bucket) {
 		sum.Completed += t.Completed
 		sum.Refused += t.Refused
 		sum.Queue = max(sum.Queue, t.Queue)
+		sum.CPUs = max(sum.CPUs, t.CPUs)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
@@ -49,6 +50,19 @@ func (o *Setup) Validate() error {
 		if t.Timeout <= 0 || t.Service <= 0 || t.Capacity <= 0 || t.Queue < 0 {
 			return err("tier %s needs a timeout, a service time and a capacity above 0, and no negative queue", t.Name)
 		}
+		if bad := t.Scaling.check(); bad != nil {
+			return err("tier %s: %w", t.Name, bad)
+		}
+	}
+	for i := range o.Strategy.Callers {
+		c := &o.Strategy.Callers[i]
+		bad := c.Check()
+		if c.Person != nil {
+			bad = cmp.Or(bad, c.Person.check())
+		}
+		if bad != nil {
+			return err("strategy %s, caller of %s: %w", o.Strategy.Name, s.Tiers[i].Name, bad)
+		}
 	}
 	return nil
 }
@@ -84,14 +98,15 @@ type run struct {
 	now    int64 // ns since the start
 	result *Result
 
-	arrival int64 // of the next call from outside; -1: none comes
-	left    int   // calls from outside that have not arrived yet
-	calls   []call
-	idle    []uint32              // calls that have ended and may be used again
-	budgets []retry.Budget        // of the callers of each tier; nil: none
-	events  event.Queue[due]      // what is neither a timeout nor an arrival from outside
-	expiry  []event.FIFO[request] // of the requests to each tier
-	servers []server              // of each tier
+	arrival  int64 // of the next call from outside; -1: none comes
+	left     int   // calls from outside that have not arrived yet
+	calls    []call
+	idle     []uint32              // calls that have ended and may be used again
+	policies []backoff.Policy      // of the callers of each tier
+	budgets  []retry.Budget        // of the callers of each tier; nil: none
+	events   event.Queue[due]      // what is neither a timeout nor an arrival from outside
+	expiry   []event.FIFO[request] // of the requests to each tier
+	servers  []server              // of each tier
 }
 
 // due is what happens next to a request, or to the call that it names.
@@ -107,6 +122,8 @@ const (
 	kindReached             // the request is at its tier
 	kindTurned              // the request was turned away before the first tier
 	kindAwake               // the call sends its next request
+	kindScale               // it is decided how many CPUs the tier that is named should have
+	kindGrown               // the tier has so many more
 )
 
 func newRun(o *Setup) (*run, error) {
@@ -121,11 +138,18 @@ func newRun(o *Setup) (*run, error) {
 	}
 	for i := range s.Tiers {
 		r.servers = append(r.servers, newServer(&s.Tiers[i], o.RPS))
-		if b := o.Strategy.Callers[i].Budget; b != nil {
-			var err error
-			if r.budgets[i], err = b(func() time.Time { return time.Unix(0, r.now) }); err != nil {
-				return nil, err
-			}
+		if c := r.servers[i].scaler; c != nil {
+			r.events.Push(int64(c.Every), due{kindScale, request{call: uint32(i)}})
+		}
+		r.result.sizes = append(r.result.sizes, size{tier: i, cpus: r.servers[i].cpus})
+		c := &o.Strategy.Callers[i]
+		policy, err := c.Policy()
+		if err != nil {
+			return nil, err
+		}
+		r.policies = append(r.policies, policy)
+		if r.budgets[i], err = c.NewBudget(func() time.Time { return time.Unix(0, r.now) }); err != nil {
+			return nil, err
 		}
 	}
 	r.arrive()
@@ -190,5 +214,9 @@ func (r *run) happen(e due) {
 		r.answer(e.request, false, false)
 	case kindAwake:
 		r.send(e.call)
+	case kindScale:
+		r.scale(int(e.call))
+	case kindGrown:
+		r.grown(int(e.call), int(e.serial))
 	}
 }

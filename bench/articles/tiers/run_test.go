@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redial-go/redial/bench/articles/tiers"
-	"github.com/redial-go/redial/reconnect/backoff"
-	"github.com/redial-go/redial/reconnect/backoff/retry"
 )
 
 const ms = time.Millisecond
@@ -34,6 +33,13 @@ func strategy(t *testing.T, s tiers.Scenario, name string) tiers.Strategy {
 	return y
 }
 
+// find is the scenario of that name, read anew.
+func find(t *testing.T, name string) tiers.Scenario {
+	s, err := tiers.Find(name)
+	require.NoError(t, err)
+	return s
+}
+
 // failing has tiers that have time and CPUs enough for all tries, of which the lowest always
 // fails: then what is tried can be counted without a chance of its own.
 func failing(many int) tiers.Scenario {
@@ -46,7 +52,7 @@ func failing(many int) tiers.Scenario {
 
 func TestThreeTriesOfEachTierMultiply(t *testing.T) {
 	const rps = 500
-	two := tiers.TwoTiers()
+	two := find(t, "two_tiers")
 	for name, want := range map[string][2]int{ // requests to the service and to the store
 		"client-retries":            {3 * rps, 3 * rps},
 		"service-retries":           {rps, 3 * rps},
@@ -64,7 +70,7 @@ func TestThreeTriesOfEachTierMultiply(t *testing.T) {
 }
 
 func TestThreeTiersMakeTwentySevenTriesOfOne(t *testing.T) {
-	caller := strategy(t, tiers.TwoTiers(), "both-retry").Callers[0]
+	caller := strategy(t, find(t, "two_tiers"), "both-retry").Callers[0]
 	y := tiers.Strategy{Name: "27", Callers: []tiers.Caller{caller, caller, caller}}
 	total := run(t, failing(3), y, 100).Total
 	require.Equal(t, []int{300, 900, 2700}, []int{total.Tiers[0].Sent, total.Tiers[1].Sent, total.Tiers[2].Sent})
@@ -77,7 +83,7 @@ func TestThreeTiersMakeTwentySevenTriesOfOne(t *testing.T) {
 
 // The queue is served in order, and no caller waits any longer for what it has in it.
 func TestNineTriesOutliveTheFailureAndFewerDoNot(t *testing.T) {
-	s := tiers.TwoTiers()
+	s := find(t, "two_tiers")
 	for _, y := range s.Strategies {
 		sum := run(t, s, y, 4000).Summary()
 		require.Equal(t, y.Name != "both-retry", sum.SuccessIsBack, y.Name)
@@ -93,7 +99,7 @@ func TestAFailureOfHalfTheRequestsIsMultipliedByWhatFails(t *testing.T) {
 	const p = 0.5
 	s := failing(2)
 	s.Failure.Share = p
-	total := run(t, s, strategy(t, tiers.TwoTiers(), "both-retry"), 20_000).Total
+	total := run(t, s, strategy(t, find(t, "two_tiers"), "both-retry"), 20_000).Total
 	tries := 1 + p + p*p // of a call of the service, of which p^3 fail
 	clients := 1 + p*p*p + p*p*p*p*p*p
 	require.InDelta(t, clients, float64(total.Tiers[0].Sent)/20_000, 0.01)
@@ -120,29 +126,8 @@ func TestARequestThatItsCallerGaveUpIsWorkedOnInVain(t *testing.T) {
 	require.Equal(t, 500, total.Tiers[1].Completed, "the store works for all of them")
 }
 
-// spy is a budget that admits all and counts the classes of the outcomes.
-type spy map[backoff.Class]int
-
-func (s spy) Admit(backoff.Verdict) (func(backoff.Verdict), bool) {
-	return func(v backoff.Verdict) { s[v.Class]++ }, true
-}
-
-func TestABudgetIsToldErrorsAndTimeoutsApart(t *testing.T) {
-	told := spy{}
-	caller := strategy(t, tiers.TwoTiers(), "client-retries").Callers[0]
-	caller.Budget = func(func() time.Time) (retry.Budget, error) { return told, nil }
-	y := tiers.Strategy{Name: "spied", Callers: []tiers.Caller{caller}}
-	s := failing(1)
-	run(t, s, y, 100)
-	require.Equal(t, spy{backoff.ClassRetry: 300}, told, "each answer is an error")
-	clear(told)
-	s.Tiers[0].Timeout = time.Nanosecond
-	run(t, s, y, 100)
-	require.Equal(t, spy{backoff.ClassOverload: 300}, told, "no answer comes in time")
-}
-
 func TestASeedOfTiersRepeatsItself(t *testing.T) {
-	s := tiers.TwoTiers()
+	s := find(t, "two_tiers")
 	written := func(seed uint64) string {
 		r, err := tiers.Run(t.Context(), tiers.Setup{Scenario: s, Strategy: s.Strategies[0], RPS: 500, Seed: seed})
 		require.NoError(t, err)
@@ -156,39 +141,41 @@ func TestASeedOfTiersRepeatsItself(t *testing.T) {
 }
 
 func TestASetupThatMakesNoSenseIsAnError(t *testing.T) {
-	s := tiers.TwoTiers()
+	s := find(t, "two_tiers")
 	y := s.Strategies[0]
 	for want, change := range map[string]func(*tiers.Setup){
-		"simulate two_tiers: want 1 to 6666666 calls per second, not -1":  func(o *tiers.Setup) { o.RPS = -1 },
-		"simulate two_tiers: want 1 to 6666666 calls per second, not 0":   func(o *tiers.Setup) { o.Scenario.RPS = 0 },
-		"simulate two_tiers: want a length above 0, not 0s":               func(o *tiers.Setup) { o.Scenario.Length = 0 },
-		"simulate two_tiers: want 1 to 10 tiers, not 0":                   func(o *tiers.Setup) { o.Scenario.Tiers = nil },
-		"simulate two_tiers: strategy mine has 0 callers for 2 tiers":     func(o *tiers.Setup) { o.Strategy = tiers.Strategy{Name: "mine"} },
-		"simulate two_tiers: want buckets of more than 0 to 3s, not 0s":   func(o *tiers.Setup) { o.Scenario.Bucket = 0 },
-		"tier x needs a timeout, a service time and a capacity above 0":   func(o *tiers.Setup) { o.Scenario.Tiers = []tiers.Tier{{Name: "x"}, {}} },
-		"strategy client-retries: admission needs time between its steps": func(o *tiers.Setup) { o.Strategy.Admission = &tiers.Admission{} },
-		"simulate client-retries: budget: option Capacity is negative":    func(o *tiers.Setup) { o.Strategy.Callers = []tiers.Caller{{Budget: broken}, {}} },
+		"simulate two_tiers: want 1 to 6666666 calls per second, not -1": func(o *tiers.Setup) { o.RPS = -1 },
+		"simulate two_tiers: want 1 to 6666666 calls per second, not 0":  func(o *tiers.Setup) { o.Scenario.RPS = 0 },
+		"simulate two_tiers: want a length above 0, not 0s":              func(o *tiers.Setup) { o.Scenario.Length = 0 },
+		"simulate two_tiers: want 1 to 10 tiers, not 0":                  func(o *tiers.Setup) { o.Scenario.Tiers = nil },
+		"simulate two_tiers: strategy mine has 0 callers for 2 tiers":    func(o *tiers.Setup) { o.Strategy = tiers.Strategy{Name: "mine"} },
+		"simulate two_tiers: want buckets of more than 0 to 3s, not 0s":  func(o *tiers.Setup) { o.Scenario.Bucket = 0 },
+		"tier x needs a timeout, a service time and a capacity above 0":  func(o *tiers.Setup) { o.Scenario.Tiers = []tiers.Tier{{Name: "x"}, {}} },
+		"tier service: scaling needs a target of more than 0 to 1": func(o *tiers.Setup) {
+			o.Scenario.Tiers = slices.Clone(s.Tiers)
+			o.Scenario.Tiers[0].Scaling = &tiers.Scaling{}
+		},
+		"strategy client-retries: admission needs time between its steps":                                                   func(o *tiers.Setup) { o.Strategy.Admission = &tiers.Admission{} },
+		`caller of service: budget: want a whole percentage from 1% to 100%, or one of grpc, aws, aws-2026, envoy, not "x"`: func(o *tiers.Setup) { o.Strategy.Callers[0].Budget = "x" },
+		"caller of service: want -presses of at least 0":                                                                    func(o *tiers.Setup) { o.Strategy.Callers = []tiers.Caller{{Person: &tiers.Person{Presses: -1}}, {}} },
 	} {
 		o := tiers.Setup{Scenario: s, Strategy: y}
+		o.Strategy.Callers = slices.Clone(y.Callers)
 		change(&o)
 		_, err := tiers.Run(t.Context(), o)
 		require.ErrorContains(t, err, want)
 	}
 	_, err := tiers.Find("x")
-	require.EqualError(t, err, `there is no scenario "x": there are two_tiers, incident`)
+	require.EqualError(t, err, `there is no scenario "x": there are two_tiers, incident, incident_shedding, incident_autoscaling, incident_autoscaling_to_eight_times`)
 	_, err = s.Strategy("x")
 	require.ErrorContains(t, err, `there is no strategy of two_tiers "x": there are client-retries, `)
-}
-
-func broken(func() time.Time) (retry.Budget, error) {
-	return nil, errors.New("budget: option Capacity is negative")
 }
 
 func TestAnInterruptedRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	s := tiers.TwoTiers()
+	s := find(t, "two_tiers")
 	_, err := tiers.Run(ctx, tiers.Setup{Scenario: s, Strategy: s.Strategies[0]})
 	require.ErrorIs(t, err, enough)
 }

@@ -19,15 +19,36 @@ type server struct {
 	room  int // in the queue
 	cpus  int
 	busy  int
+	tier  *Tier
+	mean  float64 // s; of the service time
+
+	scaler *scaler // nil: it always has as many CPUs
+	worked int64   // ns x CPUs that were busy since the last decision
+	since  int64   // ns; worked is complete up to here
 }
 
 func newServer(t *Tier, rps int) server {
 	mean := t.Service.Seconds() * math.Exp(sigma*sigma/2)
-	s := server{cpus: int(math.Ceil(t.Capacity * float64(rps) * mean)), room: math.MaxInt}
-	if t.Queue > 0 {
-		s.room = int(t.Queue.Seconds() * float64(s.cpus) / mean)
+	s := server{room: math.MaxInt, tier: t, mean: mean}
+	s.resize(int(math.Ceil(t.Capacity * float64(rps) * mean)))
+	if t.Scaling != nil {
+		s.scaler = &scaler{Scaling: t.Scaling, first: s.cpus}
 	}
 	return s
+}
+
+// resize gives s so many CPUs, and its queue the room for the time that it may take.
+func (s *server) resize(cpus int) {
+	s.cpus = cpus
+	if s.tier.Queue > 0 {
+		s.room = int(s.tier.Queue.Seconds() * float64(cpus) / s.mean)
+	}
+}
+
+// work notes that as many CPUs were busy since it was called last.
+func (s *server) work(now int64) {
+	s.worked += (now - s.since) * int64(s.busy)
+	s.since = now
 }
 
 // reach is the arrival of a request at its tier.
@@ -49,6 +70,7 @@ func (r *run) reach(q request) {
 
 // serve gives a request a CPU.
 func (r *run) serve(tier int, q request) {
+	r.servers[tier].work(r.now)
 	r.servers[tier].busy++
 	took := float64(r.setup.Scenario.Tiers[tier].Service) * math.Exp(sigma*r.rand.NormFloat64())
 	r.events.Push(r.now+int64(took), due{kindServed, q})
@@ -59,9 +81,12 @@ func (r *run) served(q request) {
 	c := &r.calls[q.call]
 	tier, again := c.tier, c.again || q.serial != c.first
 	s := &r.servers[tier]
+	s.work(r.now)
 	s.busy--
-	if _, next, some := s.queue.Pop(); some {
-		r.serve(tier, next)
+	if s.busy < s.cpus {
+		if _, next, some := s.queue.Pop(); some {
+			r.serve(tier, next)
+		}
 	}
 	r.result.at(r.now).Tiers[tier].Completed++
 	if tier+1 < len(r.servers) {

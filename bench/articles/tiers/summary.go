@@ -13,6 +13,8 @@ type Summary struct {
 	Load          []float64     // requests sent to each tier in the failure, in percent of the calls from outside that are usual
 	Peak          []float64     // the largest of a [Bucket], likewise
 	Queue         []int         // the longest of each tier
+	CPUs          []float64     // the most that each tier had, times those that it had at first
+	CPUsMean      []float64     // the mean over the scenario's length, likewise
 	LoadBack      time.Duration // begin of the first bucket since the end of the failure from which on the lowest tier's load stays at or below 115 % while calls arrive
 	LoadIsBack    bool          // there is one
 	SuccessBack   time.Duration // the same for the errors: from there on at least 95 % of the calls that end succeed
@@ -58,6 +60,13 @@ func (r *Result) Summary() Summary {
 		y.Load = append(y.Load, load/float64(n))
 		y.Peak = append(y.Peak, peak)
 		y.Queue = append(y.Queue, total.Queue)
+		cpus := 0
+		for i := range r.Buckets {
+			cpus += r.Buckets[i].Tiers[tier].CPUs
+		}
+		first := float64(max(1, r.Buckets[0].Tiers[tier].CPUs))
+		y.CPUs = append(y.CPUs, float64(total.CPUs)/first)
+		y.CPUsMean = append(y.CPUsMean, float64(cpus)/float64(len(r.Buckets))/first)
 	}
 	up, loads, successes := 0, make([]float64, len(r.Buckets)), make([]float64, len(r.Buckets))
 	for i := range r.Buckets {

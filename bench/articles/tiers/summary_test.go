@@ -16,9 +16,9 @@ func sample(succeeded, sent []int) *tiers.Result {
 		Length: 6 * time.Second, Bucket: time.Second, Failure: tiers.Failure{From: time.Second, To: 3 * time.Second},
 		Tiers: make([]tiers.Tier, 1),
 	}}}
-	r.Total.Tiers = []tiers.TierBucket{{Queue: 7}}
+	r.Total.Tiers = []tiers.TierBucket{{Queue: 7, CPUs: 8}}
 	for i := range succeeded {
-		b := tiers.Bucket{Arrived: 10, Ended: 10, Succeeded: succeeded[i], Tiers: []tiers.TierBucket{{Sent: sent[i]}}}
+		b := tiers.Bucket{Arrived: 10, Ended: 10, Succeeded: succeeded[i], Tiers: []tiers.TierBucket{{Sent: sent[i], CPUs: 4 + i/3*4}}} // twice as many from 3 s on
 		if succeeded[i] < 0 {
 			b.Ended, b.Succeeded = 0, 0
 		}
@@ -32,7 +32,7 @@ func sample(succeeded, sent []int) *tiers.Result {
 func TestASummaryOfTiersSaysWhenAllIsWellForGood(t *testing.T) {
 	y := sample([]int{10, 0, 0, 9, 10, 10}, []int{10, 30, 40, 20, 12, 11}).Summary()
 	require.Equal(t, tiers.Summary{
-		Load: []float64{350}, Peak: []float64{400}, Queue: []int{7},
+		Load: []float64{350}, Peak: []float64{400}, Queue: []int{7}, CPUs: []float64{2}, CPUsMean: []float64{1.5},
 		LoadBack: 5 * time.Second, LoadIsBack: true, SuccessBack: 4 * time.Second, SuccessIsBack: true,
 		Success: y.Success, Up: 50, Lost: 21, LostFor: 2100 * time.Millisecond,
 	}, y)
@@ -47,7 +47,7 @@ func TestABucketInWhichNoCallEndsSaysNothing(t *testing.T) {
 }
 
 func TestTimesAreInTheScenariosUnit(t *testing.T) {
-	two, incident := tiers.TwoTiers(), tiers.Incident(nil, nil)
+	two, incident := find(t, "two_tiers"), find(t, "incident")
 	require.Equal(t, "1.54 s", two.When(1540*time.Millisecond, true))
 	require.Equal(t, "not within 3 s", two.When(0, false))
 	require.Equal(t, "63.5 min", incident.When(63*time.Minute+30*time.Second, true))
