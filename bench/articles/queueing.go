@@ -1,6 +1,7 @@
 package articles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/redial-go/redial/bench/internal/cli"
 
 	"github.com/redial-go/redial/bench/articles/queueing"
+	"github.com/redial-go/redial/bench/articles/tiers"
 )
 
 // simulatedQueue is "bench sim".
@@ -20,42 +22,54 @@ type simulatedQueue struct {
 	rps, seeds         int
 	seed               uint64
 	bucket             time.Duration
+	json               bool
+	own                ownFigures
 	setups             []queueing.Setup
 	series             []*queueing.Series
 }
 
 func (o *simulatedQueue) Flags(f *cli.Flags) {
-	f.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, or all; -list shows them")
-	f.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, separated by commas; each has the presets too: retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026")
+	f.About = "Flags that begin with \"own figures\" replace figures of the scenario.\n"
+	f.StringVar(&o.scenario, "scenario", "", "the scenario to simulate, all, or your own: mine.json; -list shows them")
+	f.BoolVar(&o.json, "json", false, "with -list: print the file of -scenario (default simple_retry_only), from which you can make your own")
+	f.StringVar(&o.strategy, "strategy", "", "only these strategies of the scenario, with commas between; also retry-budget-grpc, -aws, -aws-2026, -envoy")
 	f.IntVar(&o.rps, "rps", 10_000, "calls per second; the article's pictures have 300000")
 	f.IntVar(&o.seeds, "seeds", 5, "runs of which the results are the means")
 	f.Seed(&o.seed)
 	f.DurationVar(&o.bucket, "bucket", 50*time.Millisecond, "length of the rows of the CSV")
+	o.own.add(f)
 	f.File("csv", "write the series", func(w io.Writer) error { return queueing.CSV(o.series).WriteCSV(w) })
-	f.List("the scenarios and their strategies", func(w io.Writer) {
-		also, _ := queueing.Find("retry_cb_vs_budget") // part of another, and so not in the list of all
-		for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios(), []queueing.Scenario{also}) {
-			fmt.Fprintln(w, s.Name)
-			for _, y := range s.Strategies {
-				fmt.Fprintln(w, "   ", y.Name)
-			}
+	f.ListOrFail("the scenarios and their strategies", func(w io.Writer) error {
+		if !o.json {
+			listScenarios(w)
+			return nil
 		}
+		s, err := queueing.Find(cmp.Or(o.scenario, "simple_retry_only"))
+		if err == nil {
+			_, err = w.Write(s.File())
+		}
+		return err
 	})
 	f.Check(o.choose)
 }
 
 // choose chooses what to run.
 func (o *simulatedQueue) choose() error {
-	scenarios := slices.Concat(queueing.Scenarios(), queueing.PresetScenarios())
+	scenarios := slices.Concat(queueing.Scenarios(), queueing.MoreScenarios())
 	switch {
+	case o.json:
+		return errors.New("-json means nothing without -list")
 	case o.scenario == "":
 		return errors.New("want -scenario NAME or -scenario all: -list names them")
 	case o.seeds < 1:
 		return fmt.Errorf("want at least one of -seeds, not %d", o.seeds)
 	case o.scenario != "all":
 		s, err := queueing.Find(o.scenario)
-		if err != nil {
-			return fmt.Errorf("%w: -list names them", err)
+		switch {
+		case err != nil && tiers.Has(o.scenario):
+			return fmt.Errorf("%s is a scenario of services in a row: add -model tiers", o.scenario)
+		case err != nil:
+			return err
 		}
 		scenarios = []queueing.Scenario{s}
 	}
@@ -64,7 +78,11 @@ func (o *simulatedQueue) choose() error {
 		if err != nil {
 			return err
 		}
-		for _, y := range strategies {
+		s.Strategies = strategies
+		if err := o.own.apply(&s); err != nil {
+			return err
+		}
+		for _, y := range s.Strategies {
 			x := queueing.Setup{Scenario: s, Strategy: y, RPS: o.rps, Seed: o.seed, Bucket: o.bucket}
 			if err := x.Validate(); err != nil {
 				return err

@@ -22,14 +22,14 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 		{"sim -scenario mfs -rps 2000000000000", "bench sim: simulate mfs: want 1 to 10000000 calls per second, not 2000000000000"},
 		{"sim -scenario mfs -seeds 0", "bench sim: want at least one of -seeds, not 0"},
 		{"sim -scenario mfs -bucket 1h", "bench sim: simulate mfs: want buckets of 1ms to 1.5s, not 1h0m0s"},
-		{"sim -scenario mfs -strategy x", `bench sim: there is no strategy of mfs "x": there are retry-3x, retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026`},
+		{"sim -scenario mfs -strategy x", `bench sim: there is no strategy of mfs "x": there are retry-3x, retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026, retry-budget-envoy`},
 		{"sim -scenario mfs more", `bench sim: unexpected argument "more"`},
 		{"sim -nonsense", `bench sim: flag provided but not defined: -nonsense; "bench sim -model queueing -h" lists the flags`},
 		{"sim -model aws -n x", `bench sim: want numbers of clients as -n, not "x"`},
 		{"sim -model aws -policy full:law=none", `bench sim: -policy full: there is no option "law": there are base, factor, cap`},
-		{"sim -model tiers -scenario x", `bench sim: there is no scenario "x": there are two_tiers, incident`},
+		{"sim -model tiers -scenario x", `bench sim: there is no scenario "x": there are two_tiers, incident, incident_shedding, incident_autoscaling, incident_autoscaling_to_eight_times`},
 		{"sim -model tiers -scenario incident -strategy x", `bench sim: there is no strategy of incident "x": there are retry, retry+admission, no-retries, retry+budget, retry+budget+breaker, retry+nobody-presses-again`},
-		{"sim -model tiers -presses -1", "bench sim: want -presses of at least 0, -again of 0 to 1, and -pause-from before -pause-to"},
+		{"sim -model tiers -presses -1", "bench sim: simulate incident: strategy retry, caller of orchestrator: want -presses of at least 0, -again of 0 to 1, and -pause-from before -pause-to"},
 		{"sim -model tiers -scenario incident -every 0s", "bench sim: simulate incident: strategy retry+admission: admission needs time between its steps, and no negative share or step"},
 		{"sim -model tiers -rps -1", "bench sim: simulate two_tiers: want 1 to 6666666 calls per second, not -1"},
 		{"sim -model=letters -seconds 0", "bench sim: want 1 to 200 -seconds and at least one of -retries"},
@@ -50,7 +50,7 @@ func TestMistakesAreOneClearLineAndCodeTwo(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
-	for args, want := range map[string]string{"": "  sim ", "help": "  sim ", "sim -h": "-scenario string", "sim -model storm -h": "-stop value"} {
+	for args, want := range map[string]string{"": "  sim ", "help": "  sim ", "sim -h": "  queueing ", "sim -model queueing -h": "-scenario name", "sim -model storm -h": "-stop time"} {
 		out, errs, code := bench(strings.Fields(args)...)
 		require.Zero(t, code, args)
 		require.Contains(t, out, want, args)
@@ -81,7 +81,7 @@ func TestAllScenariosCanBeListed(t *testing.T) {
 	out, _, code := bench("sim", "-list")
 	require.Zero(t, code)
 	require.Contains(t, out, "\nmfs\n    retry-3x\n")
-	require.Equal(t, 17+1+3, strings.Count(out, "\n")-strings.Count(out, "\n    ")) // the article's 17, one that is part of another, and those of presets
+	require.Equal(t, 17+1+6, strings.Count(out, "\n")-strings.Count(out, "\n    ")) // the article's 17, one that is part of another, and more
 }
 
 func TestEachModelPrintsALineForARun(t *testing.T) {
@@ -94,11 +94,15 @@ func TestEachModelPrintsALineForARun(t *testing.T) {
 
 	out, _, code = bench(strings.Fields("sim -model storm -search -policy simple -step 1s -longest 8s -watch 5m")...)
 	require.Zero(t, code)
-	require.Regexp(t, `^client=simple recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1\n$`, out)
+	require.Regexp(t, `^client=simple recovers_up_to=[345]s not_from=[456]s watch=5m0s seeds=1 cut=false\n$`, out)
 
 	out, _, code = bench(strings.Fields("sim --model aws -n 10,20 -policy full:base=10ms,cap=2s -reps 3")...)
 	require.Zero(t, code)
-	require.Regexp(t, `^n=10 policy=full:base=10ms,cap=2s time_ms=\d+ calls=[\d.]+ reps=3\nn=20 .*\n$`, out)
+	require.Regexp(t, `^n=10 policy=full:base=10ms,cap=2s time_ms=\d+ calls=[\d.]+ gave_up=0.0 reps=3\nn=20 .*\n$`, out)
+
+	out, _, code = bench(strings.Fields("sim -model aws -policy ethernet -reps 3")...)
+	require.Zero(t, code)
+	require.Regexp(t, `^n=100 policy=ethernet time_ms=- calls=[\d.]+ gave_up=[1-9][\d.]+ reps=3\n$`, out, "it was never all done")
 
 	out, _, code = bench(strings.Fields("sim -model tiers -scenario two_tiers -rps 5000 -strategy both-retry,both-retry+both-budgets -csv -")...)
 	require.Zero(t, code)

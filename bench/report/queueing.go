@@ -15,22 +15,27 @@ import (
 	"github.com/redial-go/redial/bench/internal/table"
 )
 
-// meanServe is the mean service time in s: 10 ms x e^(0.25^2/2).
-const meanServe = 0.010317
-
 // queueingPlan is the chapter of package queueing: a figure per scenario.
 func queueingPlan(o Options) plan {
+	scenarios := slices.Concat(queueing.Scenarios(), queueing.MoreScenarios())
+	if o.Scenario != "" {
+		s, _ := queueing.Find(o.Scenario) // Validate has found it, or nothing of this chapter is drawn
+		scenarios = []queueing.Scenario{s}
+	}
 	p := plan{id: "queueing", title: "Retries before one server with a queue", text: []string{
 		fmt.Sprintf("The scenarios of \"Good Retry, Bad Retry: An Incident Story\" (D. Isaev, 2024). %s calls per second come to a server with one queue, which fails for a while. What a caller does about a failed request is the strategy. "+
 			"Load counts the requests that the server ends, so it cannot exceed what the CPUs can do, but for requests that it drops unserved (deadline propagation); the tables have what was sent as well. "+
 			"Success counts the calls that end at that time: callers who still wait, for a retry or for a permit, are in the panel beside the CPUs. The server's successes count what it has done well, also for callers who have given up. The time of a call counts from its first request, so that a wait for a permit is not in it. "+
 			"Errors are gone when at least 95 %% of the calls that end succeed, and stay so; a service is up in a step of 20 ms in which that is so. "+
 			"The second picture parts the load: first tries and retries, and of each those that succeeded while their caller waited from those that failed or came too late. "+
-			"The last scenarios are not the article's: they compare its budget with those of gRPC and of AWS. "+
+			"The last scenarios are not the article's: they compare its budget with those of gRPC, AWS and Envoy, limits at the callers and at the server, and a breaker with the ejection of a host. "+
 			"Steps of 20 ms, mean of %s; the lines end where the calls, whose number is fixed, may have run out.", chart.Number(float64(o.RPS)), cli.Plural(o.Seeds, "seed")),
 	}}
-	for _, s := range slices.Concat(queueing.Scenarios(), queueing.PresetScenarios()) {
+	for _, s := range scenarios {
 		p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawScenario(ctx, o, s) })
+		if o.Scenario != "" || s.Name == littleScenario {
+			p.figures = append(p.figures, func(ctx context.Context) (*Figure, error) { return drawLittle(ctx, o, s) })
+		}
 	}
 	return p
 }
@@ -49,25 +54,31 @@ func drawScenario(ctx context.Context, o Options, s queueing.Scenario) (*Figure,
 		Title:    s.Name,
 		Pictures: []*chart.Picture{scenarioPicture(s, all), triesPicture(s, all)},
 		Tables:   []table.Table{queueing.Table(all)},
+		Commands: scenarioCommands(o, s, ""),
 	}
-	if claim := scenarioTexts[s.Name].claim; claim != "" {
-		f.Text = append(f.Text, "The article's claim: "+claim)
+	if s.Claim != "" {
+		f.Text = append(f.Text, "The article's claim: "+s.Claim)
 	}
 	return f, nil
 }
 
+// scenarioCommands are the commands that print the table of a scenario, with more flags, and that draw it.
+func scenarioCommands(o Options, s queueing.Scenario, more string) []string {
+	flags := fmt.Sprintf("-scenario %s -rps %d -seeds %d -seed %d", cmp.Or(o.Scenario, s.Name), o.RPS, o.Seeds, o.Seed)
+	return []string{fmt.Sprintf("go run . sim %s -bucket %v%s", flags, queueing.FineBucket, more), "go run . report " + flags + " -out DIR"}
+}
+
 // scenarioPicture is load, success, latency, the queue, busy CPUs and unmet calls over time.
 func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture {
-	full := 100 * float64(all[0].CPUs) / (float64(all[0].RPS) * meanServe)
+	full := s.Full(all[0].RPS)
 	pic := &chart.Picture{
 		Name:    "queueing_" + fileName(s.Name),
-		Title:   scenarioTexts[s.Name].title,
+		Title:   cmp.Or(s.Title, s.Name),
 		Note:    scenarioNote(s, all[0], full),
 		Columns: 2, Height: 120,
 	}
-	for _, y := range all {
-		pic.Legend = append(pic.Legend, styleOf(y.Strategy))
-	}
+	styles := stylesOf(all)
+	pic.Legend = append(pic.Legend, styles...)
 	pic.Legend = append(pic.Legend, failing, normal, capacity)
 
 	for i, q := range []struct {
@@ -87,8 +98,8 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 		{"Calls that have come and not ended", "calls", 0, nil, func(r *queueing.Row) float64 { return r.Unmet }},
 	} {
 		var lines []chart.Line
-		for _, y := range all {
-			lines = append(lines, scenarioLine(s, y, q.of))
+		for n, y := range all {
+			lines = append(lines, scenarioLine(s, y, styles[n], q.of))
 		}
 		p := overTime(s.Length.Seconds(), s.Failure.From.Seconds(), s.Failure.To.Seconds(), lines, q.levels...)
 		p.Title, p.Y.Label = q.title, q.label
@@ -104,9 +115,31 @@ func scenarioPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture
 	return pic
 }
 
+// stylesOf are the styles of the strategies of a picture. Those of a user's own may be of one family: the
+// second of them is dashed, the third dotted, and so on with less of a difference.
+func stylesOf(all []*queueing.Series) (styles []chart.Style) {
+	seen := map[string]int{}
+	for _, y := range all {
+		s := styleOf(y.Strategy)
+		look := fmt.Sprint(s.Color, s.Dash)
+		switch n := seen[look]; n {
+		case 0:
+		case 1:
+			s.Dash = chart.Long
+		case 2:
+			s.Dash = chart.Dots
+		default:
+			s.Width = 1.2 + 0.6*float64(n)
+		}
+		seen[look]++
+		styles = append(styles, s)
+	}
+	return styles
+}
+
 // scenarioLine is a figure of one strategy over time.
-func scenarioLine(s queueing.Scenario, y *queueing.Series, of func(*queueing.Row) float64) chart.Line {
-	line := chart.Line{Style: styleOf(y.Strategy)}
+func scenarioLine(s queueing.Scenario, y *queueing.Series, style chart.Style, of func(*queueing.Row) float64) chart.Line {
+	line := chart.Line{Style: style}
 	for i := range y.Rows {
 		r := &y.Rows[i]
 		if r.T+y.Bucket > s.Length-runOut(s.Length, y.RPS) {
@@ -141,8 +174,11 @@ func runOut(length time.Duration, rps int) time.Duration {
 // scenarioNote says what happens in a scenario.
 func scenarioNote(s queueing.Scenario, y *queueing.Series, full float64) string {
 	who := fmt.Sprintf("%.0f %% of the requests fail", 100*s.Failure.Share)
-	if s.Failure.ByUser {
+	switch {
+	case s.Failure.ByUser:
 		who = fmt.Sprintf("all requests of %.0f %% of the users fail", 100*s.Failure.Share)
+	case s.Failure.ByHost:
+		who = fmt.Sprintf("all requests to %.0f %% of the hosts fail", 100*s.Failure.Share)
 	}
 	limit := ""
 	if s.Limit > 0 {

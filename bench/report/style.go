@@ -16,6 +16,11 @@ var families = []struct {
 	dash  []float64
 	width float64
 }{
+	// Limits and ejection.
+	{word: "limit-of-calls", color: chart.Blue},
+	{word: "fixed-concurrency", color: chart.Orange},
+	{word: "adaptive", color: chart.Purple},
+	{word: "ejection", color: chart.Purple, width: 2},
 	// The herd.
 	{word: "redial", color: chart.Green, width: 3.2},
 	{word: "recws", color: chart.Purple},
@@ -36,6 +41,7 @@ var families = []struct {
 	// The rest.
 	{word: "budget-aws-2026", color: chart.Orange},
 	{word: "budget-aws", color: chart.Blue, dash: chart.Short},
+	{word: "budget-envoy", color: chart.Purple, dash: chart.Long},
 	{word: "budget", color: chart.Green, width: 1.8},
 	{word: "circuit-breaker", color: chart.Sky, dash: chart.Long, width: 2},
 	{word: "deadline", color: chart.Grey, width: 1.8},
@@ -64,7 +70,7 @@ func styleOf(name string) chart.Style {
 			break
 		}
 	}
-	if strings.HasSuffix(lower, "-local") || strings.HasSuffix(lower, "+exp-backoff-2x") {
+	if strings.HasPrefix(lower, "no-retries+") || strings.HasSuffix(lower, "-local") || strings.HasSuffix(lower, "+exp-backoff-2x") {
 		s.Dash = chart.Short
 	}
 	return s

@@ -18,7 +18,7 @@ var parts = []struct {
 
 // triesPicture is what the load of each strategy consists of, a panel each.
 func triesPicture(s queueing.Scenario, all []*queueing.Series) *chart.Picture {
-	full := 100 * float64(all[0].CPUs) / (float64(all[0].RPS) * meanServe)
+	full := s.Full(all[0].RPS)
 	pic := &chart.Picture{
 		Name:    "queueing_tries_" + fileName(s.Name),
 		Title:   "What the load consists of: first tries and retries",

@@ -16,7 +16,8 @@ type call struct {
 	first   uint32 // the serial of its first request
 	holders uint16 // its client while it goes on, and each of its requests that the server may still look at
 	timeout uint8  // index of its timeout in Scenario.Timeouts
-	doomed  bool   // the failure is one of its user, whatever it tries
+	host    uint8  // of its user, or of its last request; see Scenario.Hosts
+	doomed  bool   // the failure is one of its user or its host
 	failed  bool   // a request of it has: its outage has begun
 }
 
@@ -36,11 +37,14 @@ func (r *run) arrive() {
 	r.arrival = r.now + exponential(r.rand, r.gap)
 }
 
-// begin starts a call that holds its permit. What is random about its client is
+// begin starts a call that arrived at a time and holds its permit. What is random about its client is
 // drawn now, not when it arrived: nothing happens to it before.
-func (r *run) begin() {
+func (r *run) begin(arrived int64) {
 	id := r.blank()
 	c := &r.calls[id]
+	if r.limited {
+		r.arrived[id] = arrived
+	}
 	c.began, c.first, c.holders, c.failed = r.now, c.serial, 1, false
 	if n := len(r.scenario.Timeouts); n > 1 {
 		c.timeout = uint8(r.rand.IntN(n))
@@ -48,13 +52,14 @@ func (r *run) begin() {
 	if f := &r.scenario.Failure; f.ByUser {
 		user := r.rand.IntN(1e9)
 		c.doomed = float64(user%1000)/1000 < f.Share
+		c.host = uint8(user % 1000 * r.scenario.Hosts / 1000)
 	}
 	if n := len(r.budgets); n == 1 {
 		r.leaves[id].budget = r.budgets[0]
 	} else if n > 1 {
 		r.leaves[id].budget = r.budgets[r.rand.IntN(n)]
 	}
-	if r.admit(id, backoff.Verdict{}) {
+	if !r.ejected(id) && r.admit(id, backoff.Verdict{}) {
 		r.send(id)
 	} else {
 		r.end(id, false)
@@ -73,6 +78,9 @@ func (r *run) blank() uint32 {
 	if len(r.budgets) > 0 {
 		r.leaves = append(r.leaves, leave{})
 	}
+	if r.limited {
+		r.arrived = append(r.arrived, 0)
+	}
 	return uint32(len(r.calls) - 1)
 }
 
@@ -89,6 +97,10 @@ func (r *run) admit(id uint32, last backoff.Verdict) (ok bool) {
 // send sends a request of a call.
 func (r *run) send(id uint32) {
 	c := &r.calls[id]
+	if f := &r.scenario.Failure; f.ByHost {
+		c.host = r.hosts.pick(r.now, r.rand)
+		c.doomed = float64(c.host) < f.Share*float64(r.scenario.Hosts)
+	}
 	q := request{call: id, serial: c.serial}
 	c.holders++
 	r.network.push(r.now, q)
@@ -122,6 +134,9 @@ func (r *run) outcome(id uint32, v backoff.Verdict) {
 	if len(r.leaves) > 0 {
 		r.leaves[id].told(v)
 	}
+	if r.strategy.Eject > 0 {
+		r.hosts.note(r.calls[id].host, v.Class == backoff.ClassOK, r.now)
+	}
 	if v.Class == backoff.ClassOK {
 		r.end(id, true)
 		return
@@ -131,8 +146,8 @@ func (r *run) outcome(id uint32, v backoff.Verdict) {
 		c.failed = true
 		*outage = schedule.Outage{}
 	}
-	step, ok := outage.Next(r.strategy.Policy, v, time.Unix(0, r.now), r.rand)
-	if !ok || !r.admit(id, v) {
+	step, ok := outage.Next(r.policy, v, time.Unix(0, r.now), r.rand)
+	if !ok || r.ejected(id) || !r.admit(id, v) {
 		r.end(id, false)
 		return
 	}
@@ -146,7 +161,11 @@ func (r *run) outcome(id uint32, v backoff.Verdict) {
 // end ends a call and gives its permit back.
 func (r *run) end(id uint32, ok bool) {
 	c := &r.calls[id]
-	r.meter.end(r.now, ok, r.now-c.began)
+	arrived := c.began
+	if r.limited {
+		arrived = r.arrived[id]
+	}
+	r.meter.end(r.now, ok, r.now-c.began, r.now-arrived)
 	r.permits++
 	r.let(id)
 }

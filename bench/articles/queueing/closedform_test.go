@@ -30,9 +30,14 @@ func steady(t *testing.T, scenario string) queueing.Scenario {
 // course returns the mean load and client success of the failure's last three
 // seconds, in percent.
 func course(t *testing.T, s queueing.Scenario, strategy string) (load, success float64) {
+	return courseAt(t, rate, s, strategy)
+}
+
+// courseAt is course with so many calls per second.
+func courseAt(t *testing.T, rps int, s queueing.Scenario, strategy string) (load, success float64) {
 	y, err := s.Strategy(strategy)
 	require.NoError(t, err)
-	series, err := queueing.Collect(context.Background(), queueing.Setup{Scenario: s, Strategy: y, RPS: rate, Seed: 1}, 2, nil)
+	series, err := queueing.Collect(context.Background(), queueing.Setup{Scenario: s, Strategy: y, RPS: rps, Seed: 1}, 2, nil)
 	require.NoError(t, err)
 	ended := 0.0
 	for _, r := range series.Rows {
@@ -81,7 +86,7 @@ func TestInAClosedLoopTheLoadIsWhatThePermitsAllow(t *testing.T) {
 		jitter, err := queueing.Find("jitter_vs_no_jitter")
 		require.NoError(t, err)
 		s.Strategies = append(s.Strategies, jitter.Strategies...)
-		s.Coef = 1.2 // so that only the permits count
+		s.Capacity = 4.8 // so that only the permits count
 		s.Limit = w.limit
 		want := 400 * min(1, w.limit/w.holding)
 		load, _ := course(t, s, w.strategy)

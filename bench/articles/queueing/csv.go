@@ -17,6 +17,7 @@ func CSV(series []*Series) table.Table {
 		"amplification_pct", "amplification_sd", "server_ok_pct", "client_done_pct", "client_ok_pct",
 		"client_p50_ms", "client_p99_ms", "queue_avg", "queue_max", "cpu_pct",
 		"first_ok_pct", "first_failed_pct", "retry_ok_pct", "retry_failed_pct", "offered_pct", "unmet",
+		"refused_pct", "under_way", "ended_per_s", "in_system_ms", "little",
 	}}
 	for _, s := range series {
 		digits := 2
@@ -29,6 +30,7 @@ func CSV(series []*Series) table.Table {
 				r.Amplification, r.AmplificationSD, r.ServerOK, r.ClientDone, r.ClientOK,
 				r.P50, r.P99, r.QueueAvg, r.QueueMax, r.CPU,
 				r.FirstOK, r.FirstFailed, r.RetryOK, r.RetryFailed, r.Offered, r.Unmet,
+				r.Refused, r.UnderWay, r.Rate, r.InSystem, r.Little(),
 			} {
 				row = append(row, number(x))
 			}

@@ -12,7 +12,7 @@
 //     order of arrival, and holds it until it ends, waits included.
 //   - A request takes one round trip, Exp(mean 5 ms), to the server; the reply
 //     takes no time. The server has one queue, first in first out and without
-//     bound, and floor(4 coef rps 10.317 ms) CPUs; a request holds one for its whole
+//     bound, and floor(capacity rps 10.317 ms) CPUs; a request holds one for its whole
 //     service time, 10 ms x LogNormal(0, 0.25). When a client gives up, the server
 //     does not notice.
 //   - At the end of its service a request fails with the share of the
@@ -22,6 +22,12 @@
 //     was sent and its timeout: what is too late already is refused after 1/20 of
 //     its service time, what would become too late during it after
 //     min(remaining + 1/5, 1) of it.
+//   - A server may have a limit on the requests that it holds, fixed or adaptive, and refuses
+//     the others; a refusal takes no time. A server of several hosts, of which callers may eject one,
+//     has one queue and its CPUs all the same.
+//
+// A scenario is a file (see [Read]); those of the article are in scenarios/article. The calls under
+// way, the rate at which they end and the time that they take are counted on their own: see [Row.Little].
 //
 // The differences from the original program:
 //

@@ -33,6 +33,9 @@ type Bucket struct {
 	Succeeded int           // of those, with success
 	Unmet     int           // calls that had arrived and not ended at the end of it: on their way, waiting to retry or for a permit
 	P50, P99  time.Duration // from its first request to the end of a call that ended in it; 0 without one
+	UnderWay  int64         // the time in ns that calls spent under way in it, from their arrival to their end, summed up over all calls: see [Row.UnderWay]
+	InSystem  int64         // the time in ns from the arrival of the calls that ended in it to their end, summed up
+	Refused   int           // requests that the server refused at its door; see Strategy.Concurrency
 	QueueSum  int           // requests that Completed left behind them in the server's queue when their service began, summed up
 	QueueMax  int           // the most that one of them left
 	CPU       float64       // share of the CPUs' time that was busy
@@ -46,6 +49,9 @@ type meter struct {
 	ended, ok     []int
 	took          [][]int64 // ns; of the calls that ended, per bucket
 	after         Bucket    // what happens after the length
+
+	under int   // calls that have arrived and not ended
+	noted int64 // ns; UnderWay is complete up to here
 
 	until int64     // ns; busy is complete up to here
 	busy  []float64 // ns x CPUs, per bucket
@@ -105,10 +111,33 @@ func (m *meter) complete(now int64, e ending) {
 	}
 }
 
-// end notes the end of a call.
-func (m *meter) end(now int64, ok bool, took int64) {
+// arrive notes the arrival of a call.
+func (m *meter) arrive(now int64) {
+	m.note(now)
+	m.under++
+	m.at(now).Arrived++
+}
+
+// note notes the time that calls have been under way since it was called last.
+func (m *meter) note(now int64) {
+	for m.noted < now {
+		until := now
+		if m.noted < m.length {
+			until = min(now, (m.noted/m.width+1)*m.width, m.length)
+		}
+		m.at(m.noted).UnderWay += (until - m.noted) * int64(m.under)
+		m.noted = until
+	}
+}
+
+// end notes the end of a call that has taken so long since its first request, and so long since
+// it arrived.
+func (m *meter) end(now int64, ok bool, took, inSystem int64) {
+	m.note(now)
+	m.under--
 	b := m.at(now)
 	b.Ended++
+	b.InSystem += inSystem
 	if ok {
 		b.Succeeded++
 	}
@@ -159,6 +188,9 @@ func (b *Bucket) add(c *Bucket) {
 	b.RetryOK += c.RetryOK
 	b.Ended += c.Ended
 	b.Succeeded += c.Succeeded
+	b.UnderWay += c.UnderWay
+	b.InSystem += c.InSystem
+	b.Refused += c.Refused
 	b.QueueSum += c.QueueSum
 	b.QueueMax = max(b.QueueMax, c.QueueMax)
 }

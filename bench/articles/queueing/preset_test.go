@@ -28,6 +28,16 @@ func TestPresetsRetryAsOftenAsTheirTokensComeIn(t *testing.T) {
 	}
 }
 
+// Envoy's budget is a fifth of all that is under way, and so a quarter of the first tries, whatever the share
+// that fails. With fewer calls per second it is less, because what is under way comes and goes.
+func TestEnvoysBudgetIsAQuarterOfTheFirstTries(t *testing.T) {
+	for scenario, p := range map[string]float64{"budget_presets_partial_failure": 0.3, "budget_presets": 1} {
+		load, success := courseAt(t, 20*rate, steady(t, scenario), "retry-budget-envoy")
+		require.InDelta(t, 125, load, 1.5, scenario)
+		require.InDelta(t, 125*(1-p), success, 1, scenario)
+	}
+}
+
 func TestFewFailuresEmptyNoBudget(t *testing.T) {
 	const p = 0.05
 	s := steady(t, "budget_presets_few_failures")
@@ -49,7 +59,7 @@ func TestAPresetKeepsAServerThatRetriesWouldBreak(t *testing.T) {
 
 func TestEveryScenarioHasThePresets(t *testing.T) {
 	for _, s := range queueing.Scenarios() {
-		for _, name := range []string{"retry-budget-grpc", "retry-budget-aws", "retry-budget-aws-2026"} {
+		for _, name := range []string{"retry-budget-grpc", "retry-budget-aws", "retry-budget-aws-2026", "retry-budget-envoy"} {
 			y, err := s.Strategy(name)
 			require.NoError(t, err)
 			require.Equal(t, name, y.Name)

@@ -1,12 +1,15 @@
 package queueing
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/event"
+	"github.com/redial-go/redial/reconnect/backoff"
 	"github.com/redial-go/redial/reconnect/backoff/retry"
 	"github.com/redial-go/redial/reconnect/backoff/schedule"
 )
@@ -20,8 +23,11 @@ type Setup struct {
 	Bucket   time.Duration // length of a [Bucket]; 0: 50 ms
 }
 
-// maxRPS is how many calls per second fit into a few GB.
-const maxRPS = 10_000_000
+// How many calls fit into a few GB: per second, and in all.
+const (
+	maxRPS   = 10_000_000
+	maxCalls = 50_000_000
+)
 
 // Validate returns an error that names what is wrong with o, if anything is.
 func (o *Setup) Validate() error {
@@ -30,13 +36,19 @@ func (o *Setup) Validate() error {
 		return fmt.Errorf("simulate %s: want 1 to %d calls per second, not %d", o.Scenario.Name, maxRPS, o.RPS)
 	case o.Bucket != 0 && (o.Bucket < ms || o.Bucket > o.Scenario.Length):
 		return fmt.Errorf("simulate %s: want buckets of 1ms to %v, not %v", o.Scenario.Name, o.Scenario.Length, o.Bucket)
+	case float64(o.RPS)*o.Scenario.Length.Seconds() > maxCalls:
+		return fmt.Errorf("simulate %s: %d calls per second for %v are more than %d", o.Scenario.Name, o.RPS, o.Scenario.Length, maxCalls)
 	}
 	return nil
 }
 
 // Run runs the simulation until the last call has ended. The same Setup gives the
 // same Result on every machine. The error names what is wrong with the Setup.
-func Run(o Setup) (*Result, error) {
+func Run(o Setup) (*Result, error) { return runUntil(context.Background(), o) }
+
+// runUntil is Run that ends with ctx, with the context's cause. A run that takes less than a second or
+// so runs to its end, since its result is worth having.
+func runUntil(ctx context.Context, o Setup) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -47,7 +59,10 @@ func Run(o Setup) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s: %w", o.Strategy.Name, err)
 	}
-	for r.step() {
+	for n := 1; r.step(); n++ {
+		if n&0xfffff == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 	return r.meter.result(&o, r.cpus), nil
 }
@@ -57,17 +72,21 @@ func Run(o Setup) (*Result, error) {
 type run struct {
 	scenario *Scenario
 	strategy *Strategy
+	policy   backoff.Policy
 	rand     *rand.Rand
 	now      int64 // ns since the start
 	meter    meter
 
 	// The callers; see call.go.
-	gap      float64 // mean time in ns between two calls
-	arrival  int64   // of the next call
-	left     int     // calls that have not arrived yet
-	permits  int     // that are free; unlimited in an open loop
-	waiting  int     // calls that wait for a permit; nothing else is known of them yet
+	gap      float64              // mean time in ns between two calls
+	arrival  int64                // of the next call
+	left     int                  // calls that have not arrived yet
+	permits  int                  // that are free; unlimited in an open loop
+	limited  bool                 // there is a limit to them
+	waiting  event.FIFO[struct{}] // calls that wait for a permit; nothing else is known of them yet than when they arrived
 	calls    []call
+	arrived  []int64 // ns; when each call arrived; empty without a limit, since it begins then
+	hosts    hosts
 	outages  []schedule.Outage // what the policy knows of each call
 	leaves   []leave           // of each call; empty without a budget
 	idle     []uint32          // calls that have ended and may be used again
@@ -81,38 +100,48 @@ type run struct {
 	service event.Queue[served] // by the end of its service
 	cpus    int
 	busy    int
+	door    *door // nil: open
 }
 
 // request is one try of a call: its answer counts while serial is the call's.
 type request struct{ call, serial uint32 }
 
 func newRun(o *Setup) (*run, error) {
-	s := &o.Scenario
+	scenario := o.Scenario.withDefaults()
+	s := &scenario
+	policy, err := o.Strategy.Policy()
+	if err != nil {
+		return nil, err
+	}
 	r := &run{
 		scenario: s,
 		strategy: &o.Strategy,
+		policy:   policy,
 		rand:     rand.New(rand.NewPCG(o.Seed, 0x002)), // a stream of its own for this model
 		gap:      float64(time.Second) / float64(o.RPS),
 		left:     int(float64(s.Length.Seconds()*float64(o.RPS)) + 0.5),
-		permits:  s.Permits(o.RPS),
+		permits:  permits(cmp.Or(o.Strategy.Limit, s.Limit), o.RPS),
+		limited:  o.Strategy.Limit > 0 || s.Limit > 0,
+		hosts:    newHosts(s.Hosts, o.Strategy.Eject),
 		timeouts: make([]event.FIFO[request], len(s.Timeouts)),
 		cpus:     s.CPUs(o.RPS),
 		meter:    newMeter(s.Length, o.Bucket),
 	}
-	r.network = network{rand: r.rand, mean: float64(meanTrip)}
-	if s.Limit == 0 {
+	r.network = network{rand: r.rand, mean: float64(s.Trip)}
+	r.door = newDoor(&o.Strategy, r.cpus, o.RPS, s.Latency)
+	if !r.limited {
 		r.permits = math.MaxInt
 	}
-	if o.Strategy.Budget != nil {
-		clients := 1
-		if o.Strategy.Local {
-			clients = max(1, o.RPS/localRate)
+	clients := 1
+	if o.Strategy.Local {
+		clients = max(1, o.RPS/localRate)
+	}
+	for range clients {
+		b, err := o.Strategy.NewBudget(func() time.Time { return time.Unix(0, r.now) })
+		if err != nil {
+			return nil, err
 		}
-		for range clients {
-			b, err := o.Strategy.Budget(func() time.Time { return time.Unix(0, r.now) })
-			if err != nil {
-				return nil, err
-			}
+		if b != nil {
 			r.budgets = append(r.budgets, b)
 		}
 	}
@@ -146,17 +175,17 @@ func (r *run) step() bool {
 		_, c, _ := r.sleepers.Pop()
 		r.send(c)
 	case kindArrived:
-		r.waiting++
-		r.meter.at(at).Arrived++
+		r.waiting.Push(at, struct{}{})
+		r.meter.arrive(at)
 		r.arrive()
 	default:
 		_, q, _ := r.timeouts[kind-kindTimeout].Pop()
 		r.expire(q)
 	}
-	for r.waiting > 0 && r.permits > 0 {
-		r.waiting--
+	for r.waiting.Len() > 0 && r.permits > 0 {
+		arrived, _, _ := r.waiting.Pop()
 		r.permits--
-		r.begin()
+		r.begin(arrived)
 	}
 	return true
 }

@@ -1,6 +1,8 @@
 package queueing
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,55 +10,97 @@ import (
 	"github.com/redial-go/redial/bench/internal/pick"
 )
 
-// Scenario is what happens in a simulation, and which strategies are tried on it.
+// Scenario is what happens in a simulation, and which strategies are tried on it. The tags are its
+// keys in a file; see [Read].
 type Scenario struct {
-	Name       string
-	Coef       float64         // the server's capacity is 4 Coef times the normal load
-	Length     time.Duration   // how long calls arrive; what has arrived by then runs to its end
-	Failure    Failure         //
-	Timeouts   []time.Duration // of a request, counted from sending it; each call draws one for all its requests
-	Limit      float64         // of calls under way at once, in seconds of normal load (0.1: a tenth of the calls per second); 0: none
-	Strategies []Strategy
+	Name       string          `json:"name"`
+	Title      string          `json:"title"`      // of its picture
+	Claim      string          `json:"claim"`      // what an article says of it, if one does
+	Capacity   float64         `json:"capacity"`   // of the server, times the normal load; the number of CPUs is rounded down
+	Processors int             `json:"cpus"`       // how many CPUs the server has, instead of a capacity
+	Latency    time.Duration   `json:"latency"`    // the median service time; 0: 10 ms
+	Trip       time.Duration   `json:"trip"`       // the mean time that a request takes to the server; 0: 5 ms
+	Length     time.Duration   `json:"length"`     // how long calls arrive; what has arrived by then runs to its end
+	Failure    Failure         `json:"failure"`    //
+	Timeouts   []time.Duration `json:"timeouts"`   // of a request, counted from sending it; each call draws one for all its requests
+	Limit      float64         `json:"limit"`      // of calls under way at once, in seconds of normal load (0.1: a tenth of the calls per second); others wait; 0: none
+	Hosts      int             `json:"hosts"`      // of the server, which share its queue and CPUs, for strategies that eject one; of users each has its part, else each request goes to any; 0: one
+	Strategies []Strategy      `json:"strategies"` //
+
+	file []byte // what it was read from
 }
 
 // Failure is when and how the server fails.
 type Failure struct {
-	From, To time.Duration // since the start
-	Share    float64       // of the requests that end in that time
-	ByUser   bool          // Share is of the users instead: a user that fails once fails each time
+	From   time.Duration `json:"from"` // since the start
+	To     time.Duration `json:"to"`
+	Share  float64       `json:"share"`   // of the requests that end in that time
+	ByUser bool          `json:"by_user"` // Share is of the users instead: a user that fails once fails each time
+	ByHost bool          `json:"by_host"` // Share is of the hosts instead: each request of a host that fails does
 }
 
 const (
 	ms = time.Millisecond
 
-	uptime      = 0.995   // of the server outside of the failure
-	meanTrip    = 5 * ms  // of Exp: the network
-	medianServe = 10 * ms // of LogNormal(0, sigma): the handler
-	sigma       = 0.25
+	uptime  = 0.995   // of the server outside of the failure
+	trip    = 5 * ms  // the mean of Exp: the network
+	latency = 10 * ms // the median of LogNormal(0, sigma): the handler
+	sigma   = 0.25
 )
 
-// meanServe is the mean service time in s: 10 ms x e^(sigma^2/2).
-const meanServe = 0.010317434074991027
+// meanLatency is the mean service time in s where the median is latency: 10 ms x e^(sigma^2/2).
+const meanLatency = 0.010317434074991027
+
+// withDefaults returns s with the defaults instead of zeros.
+func (s Scenario) withDefaults() Scenario {
+	if s.Latency == 0 {
+		s.Latency = latency
+	}
+	if s.Trip == 0 {
+		s.Trip = trip
+	}
+	return s
+}
+
+// mean returns the mean service time in s.
+func (s *Scenario) mean() float64 {
+	if s.Latency == 0 {
+		return meanLatency
+	}
+	return meanLatency * (float64(s.Latency) / float64(latency))
+}
 
 // CPUs returns how many CPUs the server has for rps calls per second.
 func (s *Scenario) CPUs(rps int) int {
-	return max(1, int(4*s.Coef*float64(rps)*meanServe))
+	if s.Processors > 0 {
+		return s.Processors
+	}
+	return max(1, int(s.Capacity*float64(rps)*s.mean()))
+}
+
+// Full returns what the server's CPUs can do, in percent of the normal load of rps calls per second.
+func (s *Scenario) Full(rps int) float64 {
+	return 100 * float64(s.CPUs(rps)) / (float64(rps) * s.mean())
 }
 
 // Permits returns how many calls may be under way at once, 0 for any number.
-func (s *Scenario) Permits(rps int) int {
-	if s.Limit == 0 {
+func (s *Scenario) Permits(rps int) int { return permits(s.Limit, rps) }
+
+func permits(limit float64, rps int) int {
+	if limit == 0 {
 		return 0
 	}
-	return max(1, int(float64(s.Limit*float64(rps))+1e-9))
+	return max(1, int(float64(limit*float64(rps))+1e-9))
 }
 
 // Strategy returns the strategy of that name: one of the scenario, or one of [Presets]. The
 // error names those that there are.
 func (s *Scenario) Strategy(name string) (Strategy, error) {
 	all := slices.Concat(s.Strategies, Presets())
-	return pick.One("strategy of "+s.Name, name, all, func(y Strategy) string { return y.Name })
+	return pick.One("strategy of "+s.Name, name, all, nameOf)
 }
+
+func nameOf(y Strategy) string { return y.Name }
 
 // When returns a time of a [Summary] as people read it: "1.04 s", or if there is none
 // "not within 1.5s", which is the scenario's length.
@@ -67,53 +111,41 @@ func (s *Scenario) When(at time.Duration, ok bool) string {
 	return fmt.Sprintf("%.2f s", at.Seconds())
 }
 
-// Find returns the scenario of that name: one of [Scenarios] or [PresetScenarios], or
-// retry_cb_vs_budget, which is two strategies of another.
-func Find(name string) (Scenario, error) {
-	for _, s := range slices.Concat(Scenarios(), PresetScenarios()) {
-		if s.Name == name {
-			return s, nil
+// Check returns an error that names what is wrong with s, if anything is.
+func (s *Scenario) Check() error {
+	f := &s.Failure
+	switch {
+	case s.Name == "":
+		return errors.New("want a name")
+	case s.Length < ms || s.Length > time.Hour:
+		return fmt.Errorf("want a length of 1ms to 1h, not %v", s.Length)
+	case s.Processors < 0 || s.Processors == 0 && !(s.Capacity > 0) || s.Capacity > 1000:
+		return fmt.Errorf("want a capacity of more than 0 to 1000, not %v, or a number of cpus", s.Capacity)
+	case s.Latency > time.Hour || s.Trip > time.Hour:
+		return errors.New("want a latency and a trip of at most 1h")
+	case f.From > f.To:
+		return fmt.Errorf("want a failure that ends after it begins, not from %v to %v", f.From, f.To)
+	case !(f.Share >= 0 && f.Share <= 1):
+		return fmt.Errorf("want 0 to 1 as the share that fails, not %v", f.Share)
+	case len(s.Timeouts) == 0 || len(s.Timeouts) > 255 || slices.Min(s.Timeouts) <= 0:
+		return errors.New("want 1 to 255 timeouts above 0")
+	case !(s.Limit >= 0 && s.Limit <= 3600):
+		return fmt.Errorf("want 0 to 3600 s worth of calls as the limit, not %v", s.Limit)
+	case s.Hosts < 0 || s.Hosts > 100:
+		return fmt.Errorf("want 0 to 100 hosts, not %d", s.Hosts)
+	case f.ByHost && (f.ByUser || s.Hosts < 2):
+		return errors.New("a failure by_host wants 2 hosts or more, and not by_user")
+	case len(s.Strategies) == 0:
+		return errors.New("want a strategy")
+	}
+	for i := range s.Strategies {
+		y := &s.Strategies[i]
+		if y.Name == "" || slices.IndexFunc(s.Strategies, func(z Strategy) bool { return z.Name == y.Name }) < i {
+			return fmt.Errorf("strategy %d: want a name that no other has, not %q", i+1, y.Name)
 		}
-		if s.Name == partial && name == "retry_cb_vs_budget" {
-			s.Name = name
-			s.Strategies = slices.DeleteFunc(s.Strategies, func(y Strategy) bool { return y.Budget == nil })
-			return s, nil
+		if err := cmp.Or(y.Check(), y.check(s)); err != nil {
+			return fmt.Errorf("strategy %s: %w", y.Name, err)
 		}
 	}
-	return Scenario{}, fmt.Errorf("find scenario %q: there is none of that name", name)
-}
-
-const partial = "retry_cb_or_budget_vs_exp_backoff_partial_failure"
-
-// Scenarios returns the 17 scenarios of the article and its program, in their order
-// and with their names.
-func Scenarios() []Scenario {
-	down, long := Failure{500 * ms, 1000 * ms, 1, false}, Failure{500 * ms, 1500 * ms, 1, false}
-	third, shard := Failure{500 * ms, 1000 * ms, 0.3, false}, Failure{500 * ms, 1000 * ms, 0.2, true}
-	usual, mixed := []time.Duration{100 * ms}, []time.Duration{100 * ms, 200 * ms, 300 * ms}
-	late := "exponential_backoff_just_delays_problem_"
-	five := []Strategy{none, retry2, jitter2, retryBreaker, retryBudget}
-	return []Scenario{
-		{"simple_retry_only", 1, 1500 * ms, down, usual, 0, []Strategy{retry3}},
-		{"simple_retry_vs_backoff", 1, 1500 * ms, down, usual, 0, []Strategy{retry3, exp3}},
-		{"simple_retry_vs_backoff_closed_loop", 1, 1750 * ms, down, usual, 0.1, []Strategy{retry3, exp3}},
-		{"jitter_vs_no_jitter", 1, 1750 * ms, down, usual, 0.1, []Strategy{exp3, jitter3}},
-		{"jitter_vs_no_jitter_cpu_half", 0.5, 2200 * ms, down, usual, 0.1, []Strategy{exp3, jitter3}},
-		{late + "open_loop", 1, 2000 * ms, long, usual, 0, []Strategy{retry3, jitter3}},
-		{late + "good_closed_loop", 1, 2000 * ms, long, usual, 0.3, []Strategy{retry3, jitter3}},
-		{late + "bad_closed_loop", 1, 2000 * ms, long, usual, 0.4, []Strategy{retry3, jitter3}},
-		{"any_retries_are_slowing_down_recovery", 0.54, 2500 * ms, long, mixed, 0, []Strategy{none, retry2, jitter2}},
-		{"retry_cb_or_budget_vs_exp_backoff", 0.54, 1500 * ms, down, usual, 0, five},
-		{partial, 0.54, 1500 * ms, third, usual, 0, slices.Clone(five)},
-		{"circuit_breaker_vs_retry_budget/cb_threshold=10%/fail_rate=20%", 0.5, 1500 * ms, shard, usual, 0,
-			[]Strategy{retry2, breaker(10), retryBudget.over(jitter2)}},
-		{"circuit_breaker_vs_retry_budget/cb_threshold=50%/fail_rate=20%", 0.5, 1500 * ms, shard, usual, 0,
-			[]Strategy{retry2, breaker(50), retryBudget.over(jitter2)}},
-		{"dp_vs_retry_budget", 0.58, 1500 * ms, down, usual, 0, []Strategy{retry2, propagation, retryBudget.over(jitter2)}},
-		{"mfs", 0.5, 1500 * ms, down, usual, 0, []Strategy{retry3}},
-		{"retry_budget_over_what", 0.54, 1500 * ms, down, usual, 0,
-			[]Strategy{retryBudget.named("+retry-2x"), retryBudget.over(jitter2).named("+exp-backoff-2x")}},
-		{"retry_cb_budget_global_vs_local", 1, 1500 * ms, down, usual, 0,
-			[]Strategy{retryBreaker.named("-global"), retryBreaker.local(), retryBudget.named("-global"), retryBudget.local()}},
-	}
+	return nil
 }

@@ -44,6 +44,10 @@ type Row struct {
 	QueueAvg        float64       // requests in the queue, as those that were ended saw it when their service began
 	QueueMax        float64       // the most that one of them saw
 	CPU             float64       // percent of the CPUs
+	Refused         float64       // requests that the server refused at its door in percent of the normal load
+	UnderWay        float64       // Little's L: calls that had arrived and not ended, the mean over the row's time
+	Rate            float64       // Little's lambda: calls per second that ended
+	InSystem        float64       // Little's W: ms from the arrival of a call that ended to its end, the mean
 }
 
 // Collect runs a strategy with the seeds o.Seed, o.Seed+1, ... on all processors, and
@@ -55,7 +59,7 @@ func Collect(ctx context.Context, o Setup, seeds int, each func()) (*Series, err
 	err := parallel.Do(ctx, seeds, runtime.GOMAXPROCS(0), func(n int) (err error) {
 		one := o
 		one.Seed += uint64(n)
-		if results[n], err = Run(one); err == nil && each != nil {
+		if results[n], err = runUntil(ctx, one); err == nil && each != nil {
 			each()
 		}
 		return err
@@ -127,6 +131,15 @@ func (s *Series) row(results []*Result, i int) Row {
 		{&r.P99, func(b *Bucket) float64 { return ms(b, b.P99) }},
 		{&r.QueueAvg, func(b *Bucket) float64 { return Share(b.QueueSum, b.Completed) / 100 }},
 		{&r.QueueMax, func(b *Bucket) float64 { return float64(b.QueueMax) }},
+		{&r.Refused, func(b *Bucket) float64 { return load(b.Refused) }},
+		{&r.UnderWay, func(b *Bucket) float64 { return float64(b.UnderWay) / float64(s.width(i, s.Bucket)) }},
+		{&r.Rate, func(b *Bucket) float64 { return float64(b.Ended) / s.width(i, s.Bucket).Seconds() }},
+		{&r.InSystem, func(b *Bucket) float64 {
+			if b.Ended == 0 {
+				return math.NaN()
+			}
+			return float64(b.InSystem) / float64(b.Ended) / 1e6
+		}},
 		{&r.CPU, func(b *Bucket) float64 { return 100 * b.CPU }},
 	} {
 		var a average
@@ -139,12 +152,20 @@ func (s *Series) row(results []*Result, i int) Row {
 	return r
 }
 
-// percent is n in percent of the normal load in the i-th of buckets of a width; the
-// last may be shorter.
+// percent is n in percent of the normal load in the i-th of buckets of a width.
 func (s *Series) percent(n, i int, width time.Duration) float64 {
-	width = min(width, s.Scenario.Length-time.Duration(i)*width)
-	return 100 * float64(n) / (float64(s.RPS) * width.Seconds())
+	return 100 * float64(n) / (float64(s.RPS) * s.width(i, width).Seconds())
 }
+
+// width is the length of the i-th of buckets of a width; the last may be shorter.
+func (s *Series) width(i int, width time.Duration) time.Duration {
+	return min(width, s.Scenario.Length-time.Duration(i)*width)
+}
+
+// Little is what Little's law says of the calls under way: the rate at which calls end times the time
+// that they have been in the system, L = lambda W (John D. C. Little, "A Proof for the Queuing Formula",
+// Operations Research 9, 1961). It is as many as [Row.UnderWay] while what comes and goes is the same, and NaN if no call ended.
+func (r *Row) Little() float64 { return r.Rate * r.InSystem / 1000 }
 
 // Share returns n in percent of all, NaN if there is none.
 func Share(n, all int) float64 {

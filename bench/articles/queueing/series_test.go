@@ -51,7 +51,7 @@ func TestASeedIsTheSameOnEveryMachine(t *testing.T) {
 	}
 	require.Equal(t, queueing.Bucket{
 		Arrived: 3000, Offered: 5785, Completed: 5785, OK: 2134, First: 3000, FirstOK: 2033, RetryOK: 101, Ended: 3000, Succeeded: 2134,
-		QueueSum: 27006, QueueMax: 41,
+		UnderWay: 92057779861, InSystem: 92057779861, QueueSum: 27006, QueueMax: 41,
 	}, r.Total)
 	require.Equal(t, int64(6229914990), sum, "sum of the quantiles in ns")
 }
@@ -86,10 +86,10 @@ func TestAnInterruptedCollectionKeepsWhatIsDone(t *testing.T) {
 
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	_, err := queueing.Find("nonsense")
-	require.EqualError(t, err, `find scenario "nonsense": there is none of that name`)
+	require.EqualError(t, err, `find scenario "nonsense": there is none of that name: -list names them`)
 	o := setup(t, "mfs", 1)
 	_, err = o.Scenario.Strategy("nonsense")
-	require.EqualError(t, err, `there is no strategy of mfs "nonsense": there are retry-3x, retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026`)
+	require.EqualError(t, err, `there is no strategy of mfs "nonsense": there are retry-3x, retry-budget-grpc, retry-budget-aws, retry-budget-aws-2026, retry-budget-envoy`)
 	o.RPS = 0
 	_, err = queueing.Run(o)
 	require.EqualError(t, err, "simulate mfs: want 1 to 10000000 calls per second, not 0")
@@ -113,7 +113,7 @@ func TestThereAreSeventeenScenarios(t *testing.T) {
 
 func TestCPUsAreCountedAsInTheOriginal(t *testing.T) {
 	for coef, want := range map[float64]int{1: 412, 0.5: 206, 0.54: 222, 0.58: 239} {
-		s := queueing.Scenario{Coef: coef}
+		s := queueing.Scenario{Capacity: 4 * coef}
 		require.Equal(t, want, s.CPUs(10_000))
 	}
 	s := queueing.Scenario{Limit: 0.3}

@@ -3,23 +3,29 @@ package queueing
 // served is a request that holds a CPU.
 type served struct {
 	request
-	seen uint32 // requests in the queue when its service began
-	late bool   // the server refuses it; see Strategy.Deadline
+	reached int64  // ns; when it came to the server
+	seen    uint32 // requests in the queue when its service began
+	late    bool   // the server refuses it; see Strategy.Deadline
 }
 
 // reach is the arrival of a request at the server.
 func (r *run) reach(q request) {
+	if r.door != nil && !r.door.admit(r.now, r.busy+r.queue.Len()) {
+		r.meter.at(r.now).Refused++
+		r.answer(q, false)
+		return
+	}
 	if r.busy < r.cpus {
-		r.serve(q)
+		r.serve(q, r.now)
 		return
 	}
 	r.queue.Push(r.now, q)
 }
 
-// serve gives a request a CPU.
-func (r *run) serve(q request) {
-	d := int64(float64(medianServe) * exp(sigma*r.rand.NormFloat64()))
-	v := served{request: q, seen: uint32(r.queue.Len())}
+// serve gives a request a CPU that came at a time.
+func (r *run) serve(q request, reached int64) {
+	d := int64(float64(r.scenario.Latency) * exp(sigma*r.rand.NormFloat64()))
+	v := served{request: q, reached: reached, seen: uint32(r.queue.Len())}
 	if r.strategy.Deadline {
 		d, v.late = r.hurry(q.call, d)
 	}
@@ -49,8 +55,11 @@ func (r *run) finish(v served) {
 	ok := !v.late && r.succeeds(v.call)
 	c := &r.calls[v.call]
 	r.meter.complete(r.now, ending{ok: ok, first: v.serial == c.first, awaited: v.serial == c.serial, left: int(v.seen)})
-	if _, next, some := r.queue.Pop(); some {
-		r.serve(next)
+	if r.door != nil {
+		r.door.sample(r.now, r.now-v.reached)
+	}
+	if reached, next, some := r.queue.Pop(); some {
+		r.serve(next, reached)
 	}
 	r.answer(v.request, ok)
 }
@@ -61,7 +70,7 @@ func (r *run) succeeds(id uint32) bool {
 	switch {
 	case r.now < int64(f.From) || r.now > int64(f.To):
 		return r.rand.Float64() < uptime
-	case f.ByUser:
+	case f.ByUser || f.ByHost:
 		return !r.calls[id].doomed
 	default:
 		return r.rand.Float64() >= f.Share

@@ -1,9 +1,12 @@
 package queueing
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,7 +29,7 @@ func TestServiceTimesAreLogNormal(t *testing.T) {
 			above++
 		}
 	}
-	require.InDelta(t, 1000*meanServe, sum/n, 0.03)
+	require.InDelta(t, 1000*meanLatency, sum/n, 0.03)
 	require.InDelta(t, 0.5, above/n, 0.005)
 }
 
@@ -61,7 +64,7 @@ func TestANetworkTripIsExponential(t *testing.T) {
 func TestAServerThatKnowsTheDeadlineHurries(t *testing.T) {
 	s, err := Find("dp_vs_retry_budget")
 	require.NoError(t, err)
-	r, err := newRun(&Setup{Scenario: s, Strategy: propagation, RPS: 100, Bucket: 50 * ms})
+	r, err := newRun(&Setup{Scenario: s, Strategy: s.Strategies[1], RPS: 100, Bucket: 50 * ms})
 	require.NoError(t, err)
 	r.calls = []call{{began: 0}} // its timeout is 100 ms
 	for _, w := range []struct {
@@ -82,10 +85,25 @@ func TestAServerThatKnowsTheDeadlineHurries(t *testing.T) {
 	}
 }
 
+func TestARunEndsWithItsContext(t *testing.T) {
+	s, err := Find("mfs")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	s.Length = 10 * time.Second
+	o := Setup{Scenario: s, Strategy: s.Strategies[0], RPS: 20_000}
+	_, err = runUntil(ctx, o)
+	require.ErrorIs(t, err, enough)
+	o.RPS = 1000
+	_, err = runUntil(ctx, o)
+	require.NoError(t, err, "a short run is not worth breaking off")
+}
+
 func TestPermitsAreNeverExceeded(t *testing.T) {
 	s, err := Find("simple_retry_vs_backoff_closed_loop")
 	require.NoError(t, err)
-	r, err := newRun(&Setup{Scenario: s, Strategy: exp3, RPS: 1000, Seed: 1, Bucket: 50 * ms})
+	r, err := newRun(&Setup{Scenario: s, Strategy: s.Strategies[1], RPS: 1000, Seed: 1, Bucket: 50 * ms})
 	require.NoError(t, err)
 	least := r.permits
 	for r.step() {
