@@ -146,7 +146,7 @@ func (m *tableMaker) herdRows() (rows []herdRow) {
 		add("unbounded queue, served at random"+size, "", at(n, fleet.Random, fleet.Refused, 0))
 		add("cold caches: 2 to 100 % of C in a minute, a backlog of 4,096"+size, "", cold(n))
 	}
-	add("C = 50: a backlog of 82 s, N = 10,000", "1.95", slow())
+	add("C = 50: a backlog of 82 s, N = 10,000", "2.1", slow())
 	for _, n := range []int{10_000, 20_000, 50_000} {
 		for _, q := range []fleet.Queue{fleet.Drop, fleet.Unbounded} {
 			add(fmt.Sprintf("restart, two of four servers hang, C = 125 each, %v, N = %d", q, n), "", halfHung(n, q, 0))
@@ -319,4 +319,6 @@ func (c changed) Next(a backoff.History, r *rand.Rand) (backoff.Step, bool) {
 }
 
 // still never gives up a place for a later one.
-func still(_ func(backoff.History) backoff.Step, _ backoff.History, s *backoff.Step) { s.Swap = false }
+func still(_ func(backoff.History) backoff.Step, _ backoff.History, s *backoff.Step) {
+	s.Swap, s.SwapIfFull = false, false
+}

@@ -29,6 +29,7 @@ func init() {
 		{"aims-paced", func(m *tableMaker) table.Table { return aims(m, client("paced"), 100_000) }},
 		{"herds", herdsTable},
 		{"lost", lostTable},
+		{"queue", queueTable},
 		{"outages", outagesTable},
 		{"troubles", troublesTable},
 		{"others", others},

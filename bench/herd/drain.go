@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,11 +65,8 @@ func (o *simulatedDrain) Run(ctx context.Context, c *cli.Console) error {
 		d.runs[seed], err = drain.Run(ctx, one, d.way)
 		return err
 	})
-	if err != nil {
-		return runError(ctx, err)
-	}
-	o.all = all
-	return nil
+	o.all = slices.DeleteFunc(all, func(d drained) bool { return slices.Contains(d.runs, nil) }) // when ctx has ended
+	return runError(ctx, err)
 }
 
 // Table has a row for each way and client.

@@ -2,6 +2,7 @@ package herd
 
 import (
 	"context"
+	"io"
 	"runtime"
 	"slices"
 	"time"
@@ -18,7 +19,9 @@ type simulatedFleet struct {
 	herd    fleet.Herd
 	clients []fleet.Client
 	seeds   int
+	series  bool // the first run of each client is shown
 	rows    []fleet.Summary
+	first   []*fleet.Result // of each client, if series
 }
 
 func (o *simulatedFleet) Flags(f *cli.Flags) {
@@ -40,7 +43,9 @@ func (o *simulatedFleet) Flags(f *cli.Flags) {
 	o.seeds = 3
 	f.Count(&o.seeds, 1, "seeds", "runs of each client, of which the table has the means")
 	f.Seed(&h.Seed)
+	f.File("series", "write each 100 ms of the first run of each client", func(w io.Writer) error { return o.fleetSeries().WriteCSV(w) })
 	f.Check(func() error {
+		o.series = f.Given("series") || f.Given("svg")
 		if q := h.Server.Queue; h.Server.Backlog == 0 && (q == fleet.Reject || q == fleet.Busy) {
 			h.Server.Backlog = max(int(h.Server.Capacity/10), 1)
 		}
@@ -52,11 +57,16 @@ func (o *simulatedFleet) Run(ctx context.Context, c *cli.Console) error {
 	p := cli.NewProgress(c, "simulate", len(o.clients)*o.seeds)
 	defer p.End()
 	for _, o.herd.Client = range o.clients {
-		s, err := fleet.Average(ctx, o.herd, o.seeds, runtime.GOMAXPROCS(0), func() { p.Add(1) })
+		results, err := fleet.Runs(ctx, o.herd, o.seeds, runtime.GOMAXPROCS(0), func() { p.Add(1) })
+		if len(results) > 0 {
+			o.rows = append(o.rows, fleet.Summarize(results))
+		}
+		if len(results) > 0 && o.series {
+			o.first = append(o.first, results[0])
+		}
 		if err != nil {
 			return runError(ctx, err)
 		}
-		o.rows = append(o.rows, s)
 	}
 	return nil
 }

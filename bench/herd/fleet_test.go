@@ -1,6 +1,7 @@
 package herd
 
 import (
+	"encoding/csv"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,6 +37,48 @@ func TestFleetKnowsProcesses(t *testing.T) {
 	peak, err := strconv.Atoi(cells[7])
 	require.NoError(t, err)
 	require.LessOrEqual(t, peak, 60, "a burst of 10, and then 500 per second; without a gate twice as many")
+}
+
+// The jitter article's figures: with a fixed pause all clients come in the same instants, and with
+// exponential backoff too, in fewer of them. Between them there is nothing.
+func TestAHerdWithoutJitterComesInPulses(t *testing.T) {
+	out, errs, code := bench(strings.Fields("sim -model fleet -n 5000 -outage 20 -capacity 1e6 -watch 20 -seeds 1 -policy fixed,exponential,full:base=1s,equal,proportional:base=2s -series -")...)
+	require.Zero(t, code, errs)
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, []string{"client", "from_s", "dials", "up"}, rows[0])
+	at, peak, silent := map[string][]string{}, map[string]int{}, map[string]int{}
+	for _, row := range rows[1:] {
+		dials, err := strconv.Atoi(row[2])
+		require.NoError(t, err)
+		peak[row[0]] = max(peak[row[0]], dials)
+		if dials == 0 {
+			silent[row[0]]++
+			continue
+		}
+		at[row[0]] = append(at[row[0]], row[1]+" "+row[2])
+	}
+	require.Equal(t, []string{"1.0 5000", "2.0 5000", "3.0 5000"}, at["fixed"][:3])
+	require.Len(t, at["fixed"], 19)
+	require.Equal(t, []string{"1.0 5000", "3.0 5000", "7.0 5000", "15.0 5000"}, at["exponential"])
+	require.Zero(t, silent["full:base=1s"], "full jitter leaves no gap")
+	for name, most := range map[string]int{"full:base=1s": 1000, "equal": 1150, "proportional:base=2s": 750} {
+		require.LessOrEqual(t, peak[name], most, name)
+	}
+	require.Greater(t, silent["proportional:base=2s"], silent["equal"], "20 % leave more gaps than half")
+	require.Positive(t, silent["equal"])
+}
+
+// The command that draws it again is in ARTICLES.md.
+func TestThePictureOfPulsesIsThatOfTheSimulator(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("it simulates six herds of 100,000")
+	}
+	out, errs, code := bench(strings.Fields("sim -model fleet -n 100000 -capacity 10000 -outage 20s -seeds 1 -policy fixed,exponential,full:base=1s,equal,proportional:base=2s,redial -svg -")...)
+	require.Zero(t, code, errs)
+	svg, err := os.ReadFile("../pulses.svg")
+	require.NoError(t, err)
+	require.True(t, out == string(svg), "pulses.svg is not what the simulator draws now")
 }
 
 func TestFleetSaysForHowLongItWatchedAHerdThatIsNotBack(t *testing.T) {

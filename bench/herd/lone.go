@@ -37,7 +37,7 @@ func (o *loneClients) Flags(f *cli.Flags) {
 			}
 		}
 		if o.rows == nil {
-			return fmt.Errorf("no circumstance has %q in its name", *only)
+			return fmt.Errorf("no circumstance has %q in its name; \"bench lone -seeds 1\" prints them all", *only)
 		}
 		return nil
 	})

@@ -41,7 +41,7 @@ func TestLonePrintsARowForEachCircumstance(t *testing.T) {
 func TestWrongLoneFlagsGiveOneLine(t *testing.T) {
 	for want, args := range map[string][]string{
 		`invalid value "0" for flag -seeds: must be a whole number, at least 1`: {"-seeds", "0"},
-		`no circumstance has "moon" in its name`:                                {"-only", "moon"},
+		`no circumstance has "moon" in its name; "bench lone -seeds 1" prints `: {"-only", "moon"},
 	} {
 		out, errs, code := bench(append([]string{"lone"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"slices"
 	"time"
@@ -55,6 +54,7 @@ half: -servers servers, restarted at once; half of them accept and never answer`
 	f.IntVar(&o.rounds, "rounds", 1, "runs of each policy; the policies take turns")
 	f.BoolVar(&o.queue, "queue", false, "connections beyond the capacity wait in the kernel's backlog (the default)")
 	f.BoolVar(&o.Reject, "reject", false, "connections beyond the capacity are reset")
+	f.Seconds(&o.Backlog, "backlog", "work that may wait in the backlog (default: 4096 connections)")
 	f.StringVar(&o.URL, "url", "", "use a server of yours at this ws or wss `address`, which you restart yourself")
 	f.BoolVar(&o.mine, "i-own-this-server", false, "confirm that the server of -url is yours; needed if it is another machine")
 	f.File("csv", "write a line per run", func(w io.Writer) error { return lab.Runs(o.results).WriteCSV(w) })
@@ -95,13 +95,8 @@ func mayVisit(raw string, mine bool) error {
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss"):
 		return errors.New("-url must be the address of a WebSocket, such as ws://localhost:8080/feed")
-	case mine || u.Hostname() == "localhost":
-		return nil
 	}
-	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("%s is not this machine, and a herd can harm a server: add -i-own-this-server if it is yours", u.Host)
+	return lab.MayVisit(u.Host, "herd", mine)
 }
 
 // Run runs all policies in turns.

@@ -33,20 +33,18 @@ func (o *simulatedRotation) Flags(f *cli.Flags) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the draws")
 }
 
-func (o *simulatedRotation) Run(context.Context, *cli.Console) error {
-	for _, r := range []struct {
-		name  string
-		share float64
-	}{{"no draw", 1}, {fmt.Sprintf("drawn from [%g, 1)", o.From), o.From}} {
+func (o *simulatedRotation) Run(ctx context.Context, c *cli.Console) error {
+	names := []string{"no draw", fmt.Sprintf("drawn from [%g, 1)", o.From)}
+	return c.Each(ctx, "simulate", len(names), 1, func(i int) error {
 		one := o.Options
-		one.From = r.share
+		one.From = []float64{1, o.From}[i]
 		waves, err := rotation.Run(one)
 		if err != nil {
 			return cli.Usage(err)
 		}
-		o.all = append(o.all, rotated{r.name, waves})
-	}
-	return nil
+		o.all = append(o.all, rotated{names[i], waves})
+		return nil
+	})
 }
 
 // Table has a row for each rotation of all clients.

@@ -74,12 +74,11 @@ func runHerds(ctx context.Context, h fleet.Herd, names []string, seeds int) (run
 			return nil, err
 		}
 		h.Client = r.client
-		if r.result, err = fleet.Run(ctx, h); err != nil {
+		results, err := fleet.Runs(ctx, h, seeds, 1, nil)
+		if err != nil {
 			return nil, err
 		}
-		if r.mean, err = fleet.Average(ctx, h, seeds, 1, nil); err != nil {
-			return nil, err
-		}
+		r.result, r.mean = results[0], fleet.Summarize(results)
 		runs = append(runs, r)
 	}
 	return runs, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"syscall"
 	"time"
 
@@ -175,6 +176,10 @@ func (s *liveServer) knock() (*place, error) {
 			return mine, nil
 		case down == fleet.Unavailable, down == fleet.Up && full && s.Server.Queue == fleet.Busy:
 			return nil, unavailable{s.Server.RetryAfter}
+		case down == fleet.Denied:
+			return nil, denied{}
+		case down == fleet.Nameless:
+			return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
 		case down == fleet.Refused, full && s.Server.Queue == fleet.Reject:
 			return nil, syscall.ECONNREFUSED
 		case full, down == fleet.Silent:
@@ -188,6 +193,12 @@ func (s *liveServer) knock() (*place, error) {
 	}
 	return mine, nil
 }
+
+// denied is a 401.
+type denied struct{}
+
+func (denied) Error() string   { return "401" }
+func (denied) StatusCode() int { return 401 }
 
 // unavailable is a 503.
 type unavailable struct{ after time.Duration }

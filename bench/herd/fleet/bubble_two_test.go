@@ -22,6 +22,8 @@ func TestRealConnsWithTwoDialsComeBackAsTheModelSays(t *testing.T) {
 		"reject":           {Server: fleet.Server{Queue: fleet.Reject, Backlog: n / 20}, Outage: fleet.Outage{Length: 5 * second}},
 		"503, told":        {Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20, RetryAfter: 3 * second}},
 		"unbounded":        {Outage: fleet.Outage{Length: second}},
+		"401 for 30 s":     {Outage: fleet.Outage{Length: 30 * second, Down: fleet.Denied}, Server: fleet.Server{Queue: fleet.Drop}},
+		"no such host":     {Outage: fleet.Outage{Length: 30 * second, Down: fleet.Nameless}, Server: fleet.Server{Queue: fleet.Drop}},
 		"503 for 30 s":     {Outage: fleet.Outage{Length: 30 * second, Down: fleet.Unavailable}, Server: fleet.Server{Queue: fleet.Drop}},
 		"hangs for 60 s":   {Outage: fleet.Outage{Length: 60 * second, Down: fleet.Swallowed}, Server: fleet.Server{Queue: fleet.Busy, Backlog: n / 20}},
 		"hangs, unbounded": {Outage: fleet.Outage{Length: 60 * second, Down: fleet.Swallowed}},

@@ -145,6 +145,8 @@ func (r *run) move(c *client, who int32, i int, now int64) {
 	case waiting: // the whole dial is given up
 		r.lost(x)
 		r.fail(c, who, i, now, overload)
+	case denying:
+		r.fail(c, who, i, now, r.slow(c, denied))
 	case turningAway:
 		v := overload
 		v.RetryAfter = time.Duration(x.limit)
@@ -156,7 +158,17 @@ var (
 	retry    = backoff.Verdict{Class: backoff.ClassRetry}
 	refused  = backoff.Verdict{Class: backoff.ClassRetry, Refused: true}
 	overload = backoff.Verdict{Class: backoff.ClassOverload}
+	denied   = backoff.Verdict{Class: backoff.ClassSlow}
+	nameless = backoff.Verdict{Class: backoff.ClassSlow, Lenient: true, Local: true}
 )
+
+// slow returns v, or the verdict that other makes have instead, which do not ask why a dial has failed.
+func (r *run) slow(c *client, v backoff.Verdict) backoff.Verdict {
+	if r.Groups[c.group].Client.Whole {
+		return retry
+	}
+	return v
+}
 
 // answer is the end of a handshake, and the beginning of a session.
 func (r *run) answer(c *client, who int32, i int, now int64) {

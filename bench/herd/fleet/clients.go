@@ -63,7 +63,7 @@ func Of(choice policy.Choice) Client {
 	}
 	c.OneConnection, c.Credit = true, -1
 	if choice.Rule.Name == "paced" {
-		c.Policy = Paced(c.Policy)
+		c.Policy = backoff.WithSlow(Paced(c.Policy), backoff.SlowWait{Min: 2 * time.Minute})
 		return c
 	}
 	c.Whole, c.StableAfter = true, 1

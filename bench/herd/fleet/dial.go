@@ -29,6 +29,7 @@ const (
 	queued                // the answer arrives
 	waiting               // nothing: served at random, or not at all
 	turningAway           // a 503 arrives
+	denying               // a 401 arrives
 )
 
 // lost counts a handshake that the server completes in vain.
@@ -117,6 +118,11 @@ func (r *run) knock(c *client, who int32, i int, now int64) {
 		r.refuse(c, who, i, now)
 	case Unavailable:
 		r.turnAway(c, who, i, now)
+	case Denied:
+		r.deny(c, who, i, now)
+	case Nameless:
+		r.refused++
+		r.fail(c, who, i, now, r.slow(c, nameless))
 	case Swallowed:
 		r.swallow(c, who, i, now)
 	case Stopped:
@@ -215,6 +221,13 @@ func (r *run) turnAway(c *client, who int32, i int, now int64) {
 		return
 	}
 	x.state, x.at, x.limit = turningAway, answered, int64(told)
+}
+
+// deny answers 401.
+func (r *run) deny(c *client, who int32, i int, now int64) {
+	r.refused++
+	r.supervisors[who].Connected(i, clock(now))
+	c.dials[i].state, c.dials[i].at = denying, now+int64(r.Groups[c.group].RTT)*3/2
 }
 
 // ignore drops a SYN: the kernel sends the next one 1, 3, 7, 15 s after the first

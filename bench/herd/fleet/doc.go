@@ -8,7 +8,8 @@
 // The clients are the library's own logic: each has a [schedule.Dials], which decides
 // when it dials, also beside a handshake that hangs, and asks the [backoff.Policy] that
 // the library ships. They judge failures as [backoff.Classify] does (refused, or reset:
-// Retry; timed out, or 503: Overload, with the Retry-After of the server). Only time
+// Retry; timed out, or 503: Overload, with the Retry-After of the server; 401, no such host: Slow,
+// but Retry for clients of other makes). Only time
 // and the network are imagined:
 //
 //   - A message takes no time, but for clients whose [Group] has an RTT, and the clients'

@@ -95,6 +95,7 @@ func (r *run) open(i int, now int64) {
 	r.gates.admitted = admitted
 	for _, s := range admitted {
 		c := &r.clients[s.who]
+		r.supervisors[s.who].Began(int(s.which), clock(now))
 		r.dial(c, s.who, int(s.which), now)
 		r.act(c, s.who, now)
 	}

@@ -24,7 +24,7 @@ type Result struct {
 	PeakAgain   int               // the same after a second death of the server; 0: there was none
 	Dials       float64           // per client, in all
 	SYNs        float64           // per client; more than Dials if some were dropped
-	Refused     float64           // dials per client that were refused or answered 503, while the server was away or full
+	Refused     float64           // dials per client that were refused, or answered 503 or 401, while the server was away or full
 	Wasted      float64           // handshakes per client that the server completed in vain
 	DialsPerBin []int32           // from the loss on
 	UpPerBin    []int32           // at the end of each Bin

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
@@ -247,4 +248,20 @@ func TestAMeanOfWhatIsNeverReachedIsNever(t *testing.T) {
 	require.Equal(t, 2*second, fleet.Mean([]time.Duration{second, 3 * second}))
 	require.Equal(t, fleet.Never, fleet.Mean([]time.Duration{second, fleet.Never}))
 	require.Equal(t, fleet.Never, fleet.Mean(nil))
+}
+
+func TestRunsThatAreCutKeepTheFirst(t *testing.T) {
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	n := 0
+	all, err := fleet.Runs(ctx, fleet.Herd{N: 50, Server: fleet.Server{Capacity: 100}}, 8, 1, func() {
+		if n++; n == 3 {
+			cancel(over)
+		}
+	})
+	require.Equal(t, over, err)
+	require.Len(t, all, 3)
+	require.NotEmpty(t, all[0].DialsPerBin)
+	require.Empty(t, all[1].DialsPerBin, "only the first has its series")
+	require.Equal(t, 3, fleet.Summarize(all).Runs)
 }

@@ -33,12 +33,14 @@ const (
 	Stopped                 // the process hangs (SIGSTOP): the kernel lets dials into the queue, and it is worked off afterwards
 	Swallowed               // a balancer accepts the connection, and it is never answered, not even afterwards
 	Unavailable             // a balancer answers 503, with the server's Retry-After
+	Denied                  // the server answers 401, at once
+	Nameless                // its name does not exist
 	Up                      // the server is there: it serves
 )
 
 var (
 	losses = []string{"reset", "1012", "1013"}
-	downs  = []string{"refused", "silent", "stopped", "swallowed", "503", "up"}
+	downs  = []string{"refused", "silent", "stopped", "swallowed", "503", "401", "no such host", "up"}
 )
 
 // Losses returns all ways to be lost.

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/parallel"
@@ -27,10 +28,20 @@ type Summary struct {
 	Up        float64 // mean at the end
 }
 
-// Average runs h with the seeds h.Seed, h.Seed+1, ..., so many at a time. What it returns does not
-// depend on workers. It calls each after each run, several at a time; nil is allowed. When ctx ends it
-// returns the cause of ctx.
+// Average is the [Summary] of [Runs].
 func Average(ctx context.Context, h Herd, runs, workers int, each func()) (Summary, error) {
+	results, err := Runs(ctx, h, runs, workers, each)
+	if err != nil {
+		return Summary{}, err
+	}
+	return Summarize(results), nil
+}
+
+// Runs runs h with the seeds h.Seed, h.Seed+1, ..., so many at a time. Only the first result has its
+// series, DialsPerBin and UpPerBin. What Runs returns does not depend on workers. It calls each after each
+// run, several at a time; nil is allowed. When ctx ends it returns the cause of ctx, and the first of the
+// results as far as there are some.
+func Runs(ctx context.Context, h Herd, runs, workers int, each func()) ([]*Result, error) {
 	results := make([]*Result, runs)
 	err := parallel.Do(ctx, runs, workers, func(i int) (err error) {
 		one := h
@@ -38,19 +49,22 @@ func Average(ctx context.Context, h Herd, runs, workers int, each func()) (Summa
 		if results[i], err = Run(ctx, one); err != nil {
 			return err
 		}
-		results[i].DialsPerBin, results[i].UpPerBin = nil, nil
+		if i > 0 {
+			results[i].DialsPerBin, results[i].UpPerBin = nil, nil
+		}
 		if each != nil {
 			each()
 		}
 		return nil
 	})
-	if err != nil {
-		return Summary{}, err
+	if missing := slices.Index(results, nil); missing >= 0 {
+		results = results[:missing]
 	}
-	return summarize(results), nil
+	return results, err
 }
 
-func summarize(results []*Result) Summary {
+// Summarize returns what came of runs that differ in their seed alone.
+func Summarize(results []*Result) Summary {
 	s := Summary{Runs: len(results)}
 	n := float64(len(results))
 	var last []time.Duration

@@ -41,7 +41,7 @@ func (r *run) startEndpoints(ctx context.Context) error {
 			continue
 		}
 		y := r.endpoints[s.server]
-		p, err := start(setup{Address: y.address, Capacity: r.Capacity, Reject: r.Reject, Hang: s.hang}, func(said report) { r.counter.hear(i, said) })
+		p, err := start(setup{Address: y.address, Capacity: r.Capacity, Reject: r.Reject, Backlog: r.waiting(), Hang: s.hang}, func(said report) { r.counter.hear(i, said) })
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ type Herd struct {
 	Client   fleet.Client  // what each of them is; the zero value is the library with its defaults
 	Capacity float64       // handshakes that the server admits per second, above 0; with several, each of them
 	Reject   bool          // those beyond are reset; else they wait in the kernel's backlog
+	Backlog  time.Duration // how much work may wait in the kernel's backlog, which is then so many connections; default: what the kernel allows, usually 4096 connections
 	Scene    Scene         // what happens to the server; default Restart
 	Outage   time.Duration // from the server's death to its return; with Half there is none
 	Flaps    int           // with Flap: how often it dies; default 5
@@ -54,8 +55,10 @@ func (h *Herd) Validate() error {
 		return fmt.Errorf("want at least 1 connection, not %d", h.N)
 	case h.URL == "" && !(h.Capacity > 0 && h.Capacity <= 1e6):
 		return fmt.Errorf("the capacity must be above 0 and at most 1000000 handshakes per second, not %v", h.Capacity)
-	case h.Outage < 0 || h.Watch < 0:
+	case h.Outage < 0 || h.Watch < 0 || h.Backlog < 0:
 		return errors.New("a time is negative")
+	case h.waiting() > mostBacklog || h.Backlog > 0 && (h.waiting() < 1 || h.Reject):
+		return fmt.Errorf("a backlog of %v is %d connections: want 1 to %d, and none of them reset", h.Backlog, h.waiting(), mostBacklog)
 	}
 	if err := h.validateScene(); err != nil {
 		return err
@@ -66,6 +69,12 @@ func (h *Herd) Validate() error {
 	}
 	return CheckFiles(fmt.Sprintf("a herd of %d", h.N), h.N, sockets)
 }
+
+// mostBacklog is what Linux allows by default (net.core.somaxconn).
+const mostBacklog = 4096
+
+// waiting is how many connections the backlog holds; 0: as many as the kernel lets.
+func (h *Herd) waiting() int { return int(min(h.Backlog.Seconds()*h.Capacity, 1e9)) }
 
 // Run kills the server and waits until the herd is back. When ctx ends after the loss it returns
 // what was measured, with Cut set, and no error.

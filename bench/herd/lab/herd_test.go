@@ -179,7 +179,7 @@ func TestAServerOfTheUsersThatIsNotThereIsAnErrorAtOnce(t *testing.T) {
 }
 
 func TestABadHerdIsAnError(t *testing.T) {
-	for _, h := range []lab.Herd{{}, {N: 1}, {N: 1, Capacity: -1}, {N: 1, Capacity: 1e9}, {N: 1, Capacity: 1, Outage: -1}, {N: 1, Capacity: 1, Watch: -1}} {
+	for _, h := range []lab.Herd{{}, {N: 1}, {N: 1, Capacity: -1}, {N: 1, Capacity: 1e9}, {N: 1, Capacity: 1, Outage: -1}, {N: 1, Capacity: 1, Watch: -1}, {N: 1, Capacity: 1, Backlog: -1}, {N: 1, Capacity: 500, Backlog: time.Minute}, {N: 1, Capacity: 500, Backlog: time.Second, Reject: true}} {
 		_, err := lab.Run(t.Context(), h)
 		require.Error(t, err)
 	}

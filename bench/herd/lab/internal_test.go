@@ -45,7 +45,7 @@ func TestTooFewFilesAreSaidInNumbers(t *testing.T) {
 func seconds(good ...int) *stormRun {
 	r := &stormRun{resumed: 10 * time.Second}
 	for i, ok := range good {
-		r.result.Seconds = append(r.result.Seconds, StormSecond{At: time.Duration(11+i) * time.Second, OK: ok, TimedOut: 100 - ok})
+		r.seconds = append(r.seconds, StormSecond{At: time.Duration(11+i) * time.Second, OK: ok, TimedOut: 100 - ok})
 	}
 	return r
 }
@@ -63,9 +63,9 @@ func TestAStormIsOverWhenAllGoesWellUntilTheEnd(t *testing.T) {
 	_, ok = seconds().well()
 	require.False(t, ok)
 	silent := seconds(ten...)
-	for i := range silent.result.Seconds {
-		silent.result.Seconds[i].OK = 0
-		silent.result.Seconds[i].TimedOut = 0
+	for i := range silent.seconds {
+		silent.seconds[i].OK = 0
+		silent.seconds[i].TimedOut = 0
 	}
 	_, ok = silent.well()
 	require.False(t, ok, "nothing ended at all")

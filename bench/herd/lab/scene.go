@@ -132,7 +132,7 @@ func (h Herd) Simulated() fleet.Herd {
 	h = h.withDefaults()
 	h.Client.Credit = 0 // a reconnect.Conn has the default, whatever its policy
 	s := fleet.Herd{N: h.N, Client: h.Client, Outage: fleet.Outage{Length: h.Outage}}
-	s.Server = fleet.Server{Capacity: h.Capacity, Queue: fleet.Drop, Count: h.Servers}
+	s.Server = fleet.Server{Capacity: h.Capacity, Queue: fleet.Drop, Backlog: h.waiting(), Count: h.Servers}
 	if h.Reject {
 		s.Server.Queue, s.Server.Backlog = fleet.Reject, max(int(h.Capacity/10), 1)
 	}

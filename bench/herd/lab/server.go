@@ -20,7 +20,9 @@ import (
 type server struct {
 	listener *pacedListener
 	http     *http.Server
-	inner    atomic.Int64 // connections, or for a storm requests, under way
+	inner    atomic.Int64  // connections, or for a storm requests, under way
+	answered atomic.Int64  // requests of a storm
+	leaving  chan struct{} // closed when the requests of a storm are to end, whatever their age
 }
 
 // setup is what a server process gets on its command line.
@@ -29,6 +31,7 @@ type setup struct {
 	Storm    *storm.Server // the server of a retry storm; nil: one of WebSockets
 	Capacity float64       // connections admitted per second; 0: no limit
 	Reject   bool          // the others are reset; else they wait
+	Backlog  int           // at most so many wait; 0: as many as the kernel lets
 	Hang     time.Duration // for so long connections are accepted and never answered, also not afterwards
 }
 
@@ -53,7 +56,12 @@ func (s setup) open() (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen %s: %w", s.Address, err)
 	}
-	y := &server{listener: newPacedListener(l, s)}
+	if s.Backlog > 0 {
+		if err := setBacklog(l, s.Backlog); err != nil {
+			return nil, errors.Join(fmt.Errorf("listen %s: %w", s.Address, err), l.Close())
+		}
+	}
+	y := &server{listener: newPacedListener(l, s), leaving: make(chan struct{})}
 	handler := y.hold
 	if s.Storm != nil {
 		handler = func(w http.ResponseWriter, _ *http.Request) { y.serveStorm(w, *s.Storm) }
@@ -119,16 +127,24 @@ func (y *server) hold(w http.ResponseWriter, r *http.Request) {
 const stormPoll = 50 * time.Millisecond
 
 // serveStorm answers a request of a storm. It takes as long as the model says for the number of
-// requests that are under way each time it looks. It does not notice that the client has left.
+// requests that are under way each time it looks. It does not notice that the client has left, but ends
+// when the server leaves.
 func (y *server) serveStorm(w http.ResponseWriter, model storm.Server) {
 	y.inner.Add(1)
 	defer y.inner.Add(-1)
 	began := time.Now()
 	t := time.NewTicker(stormPoll)
 	defer t.Stop()
-	for now := range t.C {
-		if now.Sub(began) > model.Delay(int(y.inner.Load())) {
-			w.WriteHeader(http.StatusNoContent)
+	for {
+		select {
+		case now := <-t.C:
+			if now.Sub(began) > model.Delay(int(y.inner.Load())) {
+				y.answered.Add(1)
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		case <-y.leaving:
+			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 	}

@@ -42,6 +42,15 @@ func dropping(name, wanted string, ready time.Duration) Circumstance {
 	return r
 }
 
+// denying is a server that refuses each dial for a day.
+func denying() Circumstance {
+	const day = 24 * time.Hour
+	r := After("401 for a day: dials", "<= 760 a day", fleet.Spell{Down: fleet.Denied, Length: day})
+	r.Herd.N = 1 // because some policies dial each second
+	r.Show = func(o *Result) string { return fmt.Sprintf("%.0f a day", o.Rate*day.Seconds()) }
+	return r
+}
+
 // killed is a server that dies five times and is back at once.
 func killed() Circumstance {
 	spells := []fleet.Spell{{Down: fleet.Refused}}
@@ -90,6 +99,10 @@ func Circumstances() []Circumstance {
 		After("refused for 1 to 60 min", "3.8 / 8.5", within(fleet.Refused, 60*second, 59*60*second)),
 		After("503 for a minute", "6 / 14", within(fleet.Unavailable, 60*second, 10*second)),
 		After("503 for an hour", "6 / 14", within(fleet.Unavailable, hour, 60*second)),
+		After("401 for 30 s", "12 / 20", spell(fleet.Denied, 30*second)),
+		After("401 for an hour", "70 / 150", spell(fleet.Denied, hour)),
+		denying(),
+		After("no such host for 30 s", "12 / 20", spell(fleet.Nameless, 30*second)),
 		After("black hole for 5 min", "5 / 15", within(fleet.Silent, 300*second, 30*second)),
 		After("black hole for an hour", "5 / 15", within(fleet.Silent, hour, 30*second)),
 		flapping("50 times 3 s up and 3 s away: time up, dials", ">= 35 %, <= 1/s", 3*second, 3*second),

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redial-go/redial/bench/herd/fleet"
@@ -59,7 +60,7 @@ func (r *Circumstance) Run(ctx context.Context, c fleet.Client, seeds int, first
 
 // RunAll returns the result of each circumstance (first index) with each client, several at a time.
 // It calls each after every one of them, several at a time. What it returns does not depend on
-// workers.
+// workers. If it returns an error, the results that are missing are nil.
 func RunAll(ctx context.Context, rows []Circumstance, clients []fleet.Client, seeds int, first uint64, workers int, each func()) ([][]*Result, error) {
 	all := make([][]*Result, len(rows))
 	for i := range all {
@@ -71,17 +72,23 @@ func RunAll(ctx context.Context, rows []Circumstance, clients []fleet.Client, se
 		each()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
 }
 
-// Table returns the results as a table of circumstance by client.
+// Table returns the results as a table of circumstance by client. A nil result is a dash, and a row of such
+// is left out.
 func Table(rows []Circumstance, clients []fleet.Client, all [][]*Result) table.Table {
 	t := table.Table{append([]string{"circumstance", "wanted"}, pick.Names(clients, fleet.NameOf)...)}
 	for i, r := range rows {
-		t.Row(append([]string{r.Name, r.Wanted}, pick.Names(all[i], r.Show)...)...)
+		if !slices.ContainsFunc(all[i], func(o *Result) bool { return o != nil }) {
+			continue
+		}
+		t.Row(append([]string{r.Name, r.Wanted}, pick.Names(all[i], func(o *Result) string {
+			if o == nil {
+				return "-"
+			}
+			return r.Show(o)
+		})...)...)
 	}
 	return t
 }
