@@ -1,6 +1,9 @@
 package articles
 
 import (
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -21,6 +24,8 @@ func TestWrongStormFlagsAreNamedInBothWorlds(t *testing.T) {
 		"-timeout never":        `invalid value "never" for flag -timeout: must be a time, such as 1.5s or 20, which is 20s`,
 		"-stop -1s":             `invalid value "-1s" for flag -stop: must be a time, such as 1.5s or 20, which is 20s`,
 		"-watch 0":              `invalid value "0" for flag -watch: must be above 0`,
+		"-watch 5":              `-watch: it takes at least `,
+		"-every 0":              `invalid value "0" for flag -every: must be a whole number, at least 1`,
 		"-policy x":             `there is no -policy "x": there are redial, `,
 		"-policy=":              `there is no -policy "": there are redial, `,
 		"-policy coded,y":       `there is no -policy "y": there are redial, `,
@@ -51,20 +56,63 @@ func TestTheStormsFlagsChangeWhatIsSimulated(t *testing.T) {
 	}
 	require.Contains(t, run("simple -stop 3"), "recovered=true")
 	require.Contains(t, run("simple -stop 3 -delay 500ms"), "recovered=false")
-	require.Contains(t, run("simple -stop 1 -watch 20"), "recovered=unknown back=unknown", "it is well, and must be so for 30 s")
-	_, errs, code := bench(strings.Fields("sim -model storm -search -watch 20")...)
-	require.Equal(t, cli.ExitUsage, code)
-	require.Contains(t, errs, "-watch: a search needs at least 31s to see that a run has recovered, not 20s")
+	require.Contains(t, run("simple -stop 3 -every 5"), "recovered=false", "a server that is slower sooner")
+	require.Contains(t, run("simple -stop 10 -every 500"), "recovered=true")
+	for _, args := range []string{"", "-search "} {
+		_, errs, code := bench(strings.Fields("sim -model storm -watch 20 " + args)...)
+		require.Equal(t, cli.ExitUsage, code)
+		require.Contains(t, errs, "-watch: it takes at least 31s to see that a storm is over, not 20s")
+	}
 	require.Contains(t, run("described:base=1s,factor=5,jitter=0"), "client=described:base=1s,factor=5,jitter=0 ")
 	require.Contains(t, run("simple:base=1s,coded"), "client=coded ")
 }
 
 func TestTheStormsFlagsReachRealSockets(t *testing.T) {
 	t.Parallel()
-	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.1 -timeout 0.2 -before 0 -stop 0 -watch 1 -delay 10 -policy simple:base=30")...)
+	out, errs, code := bench(strings.Fields("storm -clients 20 -lambda 0.1 -timeout 0.2 -before 0 -stop 0 -watch 11 -delay 10 -policy simple:base=30")...)
 	require.Zero(t, code, errs)
 	require.Regexp(t, `\n +[\d.]+s +\d+ +1\d\.\d\ds +\d+ +0 +`, out, "a delay from 10 s on, and no success")
 	require.Contains(t, out, "\nclient=simple:base=30s clients=20 ")
+}
+
+func TestAHalfOfAStormHasOnlyItsOwnFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-serve :0 -connect :1":                        `want -serve or -connect, not both`,
+		"-serve :0 -stop 3":                            `-stop means nothing with -serve`,
+		"-serve :0 -policy redial":                     `-policy means nothing with -serve`,
+		"-serve 8070":                                  `-serve: want a host and a port, such as 127.0.0.1:8070, not "8070"`,
+		"-connect 127.0.0.1:1 -limit 3":                `-limit means nothing with -connect`,
+		"-connect 127.0.0.1:1 -policy simple,coded":    `want one -policy with -connect`,
+		"-connect 127.0.0.1:1 -watch 3":                `-watch: it takes at least 11s to see that a storm is over, not 3s`,
+		"-connect localhost":                           `-connect: want a host and a port, such as 127.0.0.1:8070, not "localhost"`,
+		"-connect feed.example:80":                     `feed.example:80 is not this machine, and a storm can harm a server: add -i-own-this-server if it is yours`,
+		"-connect 127.0.0.1.feed.example:80 -watch 1m": `127.0.0.1.feed.example:80 is not this machine`,
+		"-i-own-this-server":                           `-i-own-this-server means nothing without -connect`,
+	} {
+		out, errs, code := bench(strings.Fields("storm " + args)...)
+		require.Equal(t, cli.ExitUsage, code, args)
+		require.Contains(t, errs, "bench storm: "+want, args)
+		require.Equal(t, 1, strings.Count(errs, "\n"), args)
+		require.Empty(t, out, args)
+	}
+}
+
+func TestClientsOfAServerThatIsNotThereSaySo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	l.Close()
+	out, errs, code := bench("storm", "-connect", address)
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, errs, "bench storm: there is no server of a storm at "+address+": ")
+	require.Contains(t, errs, `; "bench storm -serve `+address+`" is one`)
+	require.Empty(t, out)
+
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	_, errs, code = bench("storm", "-connect", other.Listener.Addr().String())
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, errs, "it answers 404 Not Found")
 }
 
 func TestTheCurveHasTheDelaysOfTheArticle(t *testing.T) {

@@ -24,7 +24,7 @@ type simulatedStorm struct {
 
 func (o *simulatedStorm) Flags(f *cli.Flags) {
 	o.seeds, o.step, o.longest = 1, 250*time.Millisecond, 2*time.Minute
-	o.add(f, "simple,described,coded", 10*time.Minute)
+	o.add(f, "simple,described,coded", 10*time.Minute, storm.LeastWatch)
 	f.Count(&o.Backlog, 1, "backlog", "how many connections the kernel accepts while the server is stopped")
 	f.Seed(&o.Seed)
 	f.Count(&o.seeds, 1, "seeds", "runs of each kind of client")
@@ -32,12 +32,6 @@ func (o *simulatedStorm) Flags(f *cli.Flags) {
 	f.Pause(&o.step, "step", "with -search: how exactly to find it")
 	f.Pause(&o.longest, "longest", "with -search: the longest stop to try")
 	f.BoolVar(&o.curve, "curve", false, "show how long the server takes with how many requests at a time, and simulate nothing")
-	f.Check(func() error {
-		if o.search && o.Watch < storm.LeastWatch {
-			return fmt.Errorf("-watch: a search needs at least %v to see that a run has recovered, not %v", storm.LeastWatch, o.Watch)
-		}
-		return nil
-	})
 }
 
 func (o *simulatedStorm) Run(ctx context.Context, c *cli.Console) error {
@@ -84,7 +78,7 @@ func printCurve(w io.Writer, server storm.Server, timeout time.Duration) {
 }
 
 func printStorm(w io.Writer, y *storm.Result) {
-	recovered, back := recovery(y.Recovered, y.Options.Watch < storm.LeastWatch, fmt.Sprintf("%.1fs", y.Back.Seconds()), y.Options.Watch)
+	recovered, back := recovery(y.Recovered, false, fmt.Sprintf("%.1fs", y.Back.Seconds()), y.Options.Watch)
 	served := notWithin(y.Options.Watch)
 	if y.AllServed {
 		served = fmt.Sprintf("%.1fs", y.Everyone.Seconds())
@@ -122,14 +116,17 @@ func (o *simulatedStorm) searchBorders(ctx context.Context, c *cli.Console) erro
 		one := o.Options
 		one.Client = kind
 		b, err := storm.FindBorder(ctx, one, o.longest, o.step, o.seeds, func() { p.Add(1) })
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		shortest := "none up to " + o.longest.String()
 		if b.Shortest > 0 {
 			shortest = b.Shortest.String()
 		}
-		fmt.Fprintf(c.Out, "client=%v recovers_up_to=%v not_from=%s watch=%v seeds=%d\n", b.Client, b.Longest, shortest, o.Watch, o.seeds)
+		fmt.Fprintf(c.Out, "client=%v recovers_up_to=%v not_from=%s watch=%v seeds=%d cut=%t\n", b.Client, b.Longest, shortest, o.Watch, o.seeds, err != nil)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -13,25 +13,23 @@ import (
 // Server is how long requests take: Base while there are up to Limit of them at a time,
 // and with n of them
 //
-//	Base x Factor^((n-Limit)/15)
+//	Base x Factor^((n-Limit)/Every)
 //
 // Zero fields have the original's values.
 type Server struct {
 	Limit  int           // default 30
 	Factor float64       // default 1.05; at least 1
+	Every  int           // default 15
 	Base   time.Duration // default 100 ms
 }
 
-const (
-	serverPoll   = 50 * time.Millisecond
-	serverDamper = 15
-)
+const serverPoll = 50 * time.Millisecond
 
 // WithDefaults returns s with its defaults. The error names what is wrong.
 func (s Server) WithDefaults() (Server, error) {
-	s.Limit, s.Factor, s.Base = cmp.Or(s.Limit, 30), cmp.Or(s.Factor, 1.05), cmp.Or(s.Base, 100*time.Millisecond)
-	if s.Limit < 0 || s.Base < 0 || !(s.Factor >= 1) || math.IsInf(s.Factor, 1) {
-		return s, fmt.Errorf("want a limit and a delay from 0 on and a factor of at least 1, not %d, %v and %v", s.Limit, s.Base, s.Factor)
+	s.Limit, s.Factor, s.Every, s.Base = cmp.Or(s.Limit, 30), cmp.Or(s.Factor, 1.05), cmp.Or(s.Every, 15), cmp.Or(s.Base, 100*time.Millisecond)
+	if s.Limit < 0 || s.Every < 0 || s.Base < 0 || !(s.Factor >= 1) || math.IsInf(s.Factor, 1) {
+		return s, fmt.Errorf("want a limit, a delay and a number of requests from 0 on and a factor of at least 1, not %d, %v, %d and %v", s.Limit, s.Base, s.Every, s.Factor)
 	}
 	return s, nil
 }
@@ -43,7 +41,7 @@ func (s Server) Delay(n int) time.Duration {
 	if n <= s.Limit {
 		return s.Base
 	}
-	d := float64(s.Base) * math.Pow(s.Factor, float64(n-s.Limit)/serverDamper)
+	d := float64(s.Base) * math.Pow(s.Factor, float64(n-s.Limit)/float64(s.Every))
 	if d >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -61,7 +59,7 @@ func (s Server) Best() int {
 	if s.Factor == 1 {
 		return s.Limit
 	}
-	n := int(serverDamper / math.Log(s.Factor)) // where the derivative of the throughput is 0
+	n := int(float64(s.Every) / math.Log(s.Factor)) // where the derivative of the throughput is 0
 	if n <= s.Limit {
 		return s.Limit
 	}

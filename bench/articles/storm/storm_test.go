@@ -147,9 +147,11 @@ func TestTheTippingPointFollowsTheParameters(t *testing.T) {
 	}
 	require.Equal(t, 952+270, tips(storm.Server{Limit: 300}, 2*time.Second))
 	require.Equal(t, 31+5*15, tips(storm.Server{Factor: 2}, 3200*time.Millisecond), "2^5")
+	require.Equal(t, 31+5*3, tips(storm.Server{Factor: 2, Every: 3}, 3200*time.Millisecond), "2^5, with every 3 more")
 	require.Equal(t, 34, tips(storm.Server{Factor: 1e6}, 2*time.Second))
 	tips(storm.Server{Factor: 1 + 1e-15}, 2*time.Second)
 	require.Equal(t, 30, storm.Server{Factor: 2}.Best())
+	require.Equal(t, 205, storm.Server{Every: 10}.Best(), "10/ln 1.05; the original's is 307")
 	require.Equal(t, 1, tips(storm.Server{Base: 3 * time.Second}, 2*time.Second))
 	_, ok := storm.Server{Factor: 1}.Tipping(2 * time.Second)
 	require.False(t, ok)
@@ -240,7 +242,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	_, err = storm.Run(storm.Options{Client: storm.Client{Kind: "x"}})
 	require.ErrorContains(t, err, `simulate storm: there is no client "x": there are redial, `)
 	_, err = storm.Run(storm.Options{Server: storm.Server{Factor: 0.5}})
-	require.EqualError(t, err, "simulate storm: want a limit and a delay from 0 on and a factor of at least 1, not 30, 100ms and 0.5")
+	require.EqualError(t, err, "simulate storm: want a limit, a delay and a number of requests from 0 on and a factor of at least 1, not 30, 100ms, 15 and 0.5")
 	_, err = storm.Run(storm.Options{Clients: -1})
 	require.Error(t, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +37,9 @@ type StormResult struct {
 const (
 	stormShare = 0.95
 	stormWell  = 10 // seconds
+
+	// LeastWatch is how long a storm must be watched at least, so that it can be seen to recover.
+	LeastWatch = (stormWell + 1) * time.Second
 )
 
 // CheckStorm returns an error that names what is wrong with o, or too much for this process.
@@ -60,7 +62,7 @@ func RunStorm(ctx context.Context, o storm.Options, each func(StormSecond)) (*St
 		return nil, err
 	}
 	o, _ = o.WithDefaults()
-	r := &stormRun{Options: o, each: each}
+	r := &stormRun{Options: o, stormMeter: stormMeter{each: each}}
 	server, err := start(setup{Address: "127.0.0.1:0", Storm: &o.Server}, r.hear)
 	if err != nil {
 		return nil, err
@@ -71,17 +73,11 @@ func RunStorm(ctx context.Context, o storm.Options, each func(StormSecond)) (*St
 		return nil, err
 	}
 	r.server = server
-	clients, err := newStormClients(&r.Options, "http://"+at.Address+"/api", &r.counts)
+	clients, err := newStormClients(&r.Options, at.Address, &r.counts)
 	if err != nil {
 		return nil, err
 	}
-	inner, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	for i := range o.Clients {
-		running.Go(func() { clients[i].live(inner) })
-	}
+	defer clients.live(ctx)()
 	return r.run(ctx)
 }
 
@@ -89,18 +85,13 @@ func RunStorm(ctx context.Context, o storm.Options, each func(StormSecond)) (*St
 // RunStorm.
 type stormRun struct {
 	storm.Options
-	each    func(StormSecond)
+	stormMeter
 	server  *process
-	counts  stormCounts
 	said    atomic.Pointer[report] // the last one of the server
-	started time.Time
-	resumed time.Duration // when the server went on; 0: not yet
+	resumed time.Duration          // when the server went on; 0: not yet
 	halted  bool
 	result  StormResult
 }
-
-// stormCounts are written by the clients.
-type stormCounts struct{ ok, timedOut, failed, away atomic.Int64 }
 
 func (r *stormRun) hear(p report) { r.said.Store(&p) }
 
@@ -111,7 +102,6 @@ func (r *stormRun) run(ctx context.Context) (*StormResult, error) {
 	defer tick.Stop()
 	change := time.NewTimer(r.Before)
 	defer change.Stop()
-	var before StormSecond // totals
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,7 +114,7 @@ func (r *stormRun) run(ctx context.Context) (*StormResult, error) {
 		case <-r.server.Gone():
 			return nil, errors.New("run storm: the server has ended")
 		case now := <-tick.C:
-			before = r.second(now, before)
+			r.second(now, r.look())
 			if r.over() {
 				return r.finish(), nil
 			}
@@ -147,25 +137,15 @@ func (r *stormRun) turn(next *time.Timer) error {
 	return r.server.Resume()
 }
 
-// second notes one, and returns the totals.
-func (r *stormRun) second(now time.Time, before StormSecond) StormSecond {
-	total := StormSecond{
-		OK: int(r.counts.ok.Load()), TimedOut: int(r.counts.timedOut.Load()), Failed: int(r.counts.failed.Load()),
-	}
-	s := StormSecond{
-		At: now.Sub(r.started).Round(100 * time.Millisecond), Stopped: r.halted, Away: int(r.counts.away.Load()),
-		OK: total.OK - before.OK, TimedOut: total.TimedOut - before.TimedOut, Failed: total.Failed - before.Failed,
-	}
+// look returns a second with what is known of the server.
+func (r *stormRun) look() StormSecond {
+	s := StormSecond{Stopped: r.halted}
 	if said := r.said.Load(); said != nil {
 		s.InFlight, s.Waiting = int(said.Inner), said.Waiting
 		s.Delay = r.Server.Delay(s.InFlight)
 	}
 	r.result.Peak = max(r.result.Peak, s.InFlight)
-	r.result.Seconds = append(r.result.Seconds, s)
-	if r.each != nil {
-		r.each(s)
-	}
-	return total
+	return s
 }
 
 // over reports whether it is all over: the time is, or all is well.
@@ -173,7 +153,7 @@ func (r *stormRun) over() bool {
 	if r.resumed == 0 {
 		return false
 	}
-	last := r.result.Seconds[len(r.result.Seconds)-1]
+	last := r.seconds[len(r.seconds)-1]
 	if last.At >= r.resumed+r.Watch {
 		return true
 	}
@@ -183,7 +163,7 @@ func (r *stormRun) over() bool {
 
 // after returns the seconds since the server went on.
 func (r *stormRun) after() (after []StormSecond) {
-	for _, s := range r.result.Seconds {
+	for _, s := range r.seconds {
 		if r.resumed > 0 && s.At-time.Second >= r.resumed {
 			after = append(after, s)
 		}
@@ -194,14 +174,7 @@ func (r *stormRun) after() (after []StormSecond) {
 // well returns since when all has been well without a break.
 func (r *stormRun) well() (back time.Duration, ok bool) {
 	after := r.after()
-	for end := len(after); end >= stormWell; end-- {
-		good, ended := 0, 0
-		for _, s := range after[end-stormWell : end] {
-			good, ended = good+s.OK, ended+s.OK+s.TimedOut+s.Failed
-		}
-		if good == 0 || float64(good) < stormShare*float64(ended) {
-			break
-		}
+	for end := len(after); end >= stormWell && isWell(after[:end]); end-- {
 		back, ok = after[end-stormWell].At-time.Second-r.resumed, true
 	}
 	return back, ok
@@ -209,6 +182,7 @@ func (r *stormRun) well() (back time.Duration, ok bool) {
 
 func (r *stormRun) finish() *StormResult {
 	y := &r.result
+	y.Seconds = r.seconds
 	y.Back, y.Recovered = r.well()
 	y.Unknown = len(r.after()) < stormWell
 	y.Away = int(r.counts.away.Load())

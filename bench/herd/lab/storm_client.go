@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/redial-go/redial/bench/articles/storm"
@@ -23,25 +24,41 @@ type stormClient struct {
 	rand   *rand.Rand
 }
 
-// newStormClients returns the clients, which dial from as many addresses as there are.
-func newStormClients(s *storm.Options, url string, counts *stormCounts) ([]stormClient, error) {
+// stormClients are the clients of a storm.
+type stormClients []stormClient
+
+// newStormClients returns the clients of a server. On loopback they dial from as many addresses as there are.
+func newStormClients(s *storm.Options, address string, counts *stormCounts) (stormClients, error) {
 	var shared [sources]*http.Client
 	for i := range shared {
 		var d net.Dialer
-		if from := source(i); from.IsValid() {
+		if from := source(i); from.IsValid() && isLoopback(address) {
 			d.LocalAddr = &net.TCPAddr{IP: from.AsSlice()}
 		}
 		shared[i] = &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}}
 	}
-	clients := make([]stormClient, s.Clients)
+	clients := make(stormClients, s.Clients)
 	for i := range clients {
 		policy, err := s.Client.Policy()
 		if err != nil {
 			return nil, err
 		}
-		clients[i] = stormClient{storm: s, url: url, counts: counts, http: shared[i%sources], policy: policy, rand: backoff.Rand()}
+		clients[i] = stormClient{storm: s, url: stormURL(address), counts: counts, http: shared[i%sources], policy: policy, rand: backoff.Rand()}
 	}
 	return clients, nil
+}
+
+// stormURL is what the clients of a storm ask.
+func stormURL(address string) string { return "http://" + address + "/api" }
+
+// live lets all of them live until end is called, which waits for them, or ctx ends.
+func (all stormClients) live(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() { all[i].live(ctx) })
+	}
+	return func() { cancel(); running.Wait() }
 }
 
 // live thinks and asks until ctx ends.

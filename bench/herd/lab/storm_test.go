@@ -2,6 +2,8 @@ package lab_test
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -111,6 +113,67 @@ func TestAStormThatIsCutKeepsItsSeconds(t *testing.T) {
 	require.True(t, y.Unknown)
 	require.Len(t, y.Seconds, 1)
 	require.True(t, y.Seconds[0].Stopped)
+}
+
+// A server and its clients can be two programs: here two goroutines.
+func TestClientsFindAServerThatIsAProgramOfItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address, ended := make(chan string, 1), make(chan error, 1)
+	var served []lab.ServedSecond
+	go func() {
+		ended <- lab.ServeStorm(ctx, "127.0.0.1:0", storm.Server{Base: 10 * time.Millisecond}, func(a string) { address <- a }, func(s lab.ServedSecond) { served = append(served, s) })
+	}()
+	o := glass(storm.Simple)
+	o.Watch = 2500 * time.Millisecond
+	connected, told := 0, 0
+	y, err := lab.ConnectStorm(t.Context(), <-address, o, func() { connected++ }, func(lab.StormSecond) { told++ })
+	require.NoError(t, err)
+	cancel()
+	require.NoError(t, <-ended)
+	require.Equal(t, 1, connected)
+	require.Len(t, y.Seconds, told)
+	require.False(t, y.Cut)
+	require.True(t, y.Unknown, "three seconds are not ten")
+	ok, answered := 0, 0
+	for _, s := range y.Seconds {
+		ok += s.OK
+	}
+	for _, s := range served {
+		require.Zero(t, s.Halted)
+		answered += s.Answered
+	}
+	require.Positive(t, ok)
+	require.Positive(t, answered)
+}
+
+// A server that leaves ends the requests that it has, however long they would take.
+func TestAServerOfAStormLeaves(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- lab.ServeStorm(ctx, "127.0.0.1:0", storm.Server{Base: time.Hour}, func(a string) { address <- a }, func(s lab.ServedSecond) {
+			if s.InFlight > 0 {
+				cancel()
+			}
+		})
+	}()
+	answer, err := http.Get("http://" + <-address)
+	require.NoError(t, err)
+	answer.Body.Close()
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.NoError(t, <-ended)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestAnAddressInUseIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.ErrorContains(t, lab.ServeStorm(t.Context(), l.Addr().String(), storm.Server{}, nil, nil), "address already in use")
 }
 
 func TestABadStormIsAnError(t *testing.T) {

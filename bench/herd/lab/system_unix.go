@@ -4,6 +4,8 @@ package lab
 
 import (
 	"fmt"
+	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -20,4 +22,12 @@ func raiseFiles() (uint64, error) {
 		return uint64(as), nil // it stays as it is
 	}
 	return uint64(l.Max), nil
+}
+
+// continuations returns a channel that gets a signal each time this process goes on after a stop, until end
+// is called.
+func continuations() (signals <-chan os.Signal, end func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGCONT)
+	return c, func() { signal.Stop(c) }
 }
