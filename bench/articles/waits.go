@@ -2,11 +2,7 @@ package articles
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redial-go/redial/bench/internal/cli"
@@ -24,6 +20,8 @@ type drawnWaits struct {
 	rules   []policy.Choice
 	outages []waits.Outage
 	users   int
+	jitter  float64
+	drawn   []drawn // with -mode policy
 	rows    table.Table
 	chart   *chart.Picture
 }
@@ -38,15 +36,15 @@ const (
 
 const waitsModes = `what to draw
 policy: what the policies of -policy wait in the outages of -outage
-users: the waits of -users users side by side, from 1 s to 30 s within 20 %
+users: the waits of -users users side by side, from 1 s to 30 s within -jitter
 ethernet: E(c) = (2^c - 1)/2, the mean wait of Ethernet's backoff after c collisions
 normal: two settings of backoff with normal noise: 100 ms, 2.7, 10 min and 1 s, 1.5, 5 min`
 
 // modeFlags are the flags that mean something in a mode. In that of policies all but one do.
 var modeFlags = map[string]string{
-	modeUsers:    "mode users retries seed csv svg",
-	modeEthernet: "mode seeds seed csv svg",
-	modeNormal:   "mode retries seeds seed csv svg",
+	modeUsers:    "mode users jitter retries seed",
+	modeEthernet: "mode seeds seed",
+	modeNormal:   "mode retries seeds seed",
 }
 
 // ageOfWaits are the times since the loss at which the waits are printed.
@@ -65,23 +63,20 @@ func (o *drawnWaits) Flags(f *cli.Flags) {
 	f.Pause(&o.Until, "until", "how long the outage is drawn, at least")
 	f.Count(&o.Seeds, 1, "seeds", "how many clients to draw, and for Ethernet how many draws")
 	f.Count(&o.users, 1, "users", "how many users stand side by side, with -mode users")
+	f.Float64Var(&o.jitter, "jitter", waits.UsersJitter, "the share of its delay by which a wait differs from it at most, with -mode users; above 1, waits are cut at 0")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the first client; the next ones count up")
 	f.Check(func() error {
-		if o.mode == modePolicy && f.Given("users") {
-			return errors.New("-users means nothing without -mode users")
+		for _, name := range []string{"users", "jitter"} {
+			if o.mode == modePolicy && f.Given(name) {
+				return fmt.Errorf("-%s means nothing without -mode users", name)
+			}
 		}
 		known, ok := modeFlags[o.mode]
-		if !ok && o.mode != modePolicy {
+		switch {
+		case ok:
+			return f.Only("mode "+o.mode, known)
+		case o.mode != modePolicy:
 			return fmt.Errorf("there is no -mode %q: there are policy, users, ethernet, normal", o.mode)
-		}
-		var err error
-		f.Visit(func(one *flag.Flag) {
-			if ok && !slices.Contains(strings.Fields(known), one.Name) {
-				err = fmt.Errorf("-%s means nothing with -mode %s", one.Name, o.mode)
-			}
-		})
-		if err != nil || ok {
-			return err
 		}
 		one := o.Options
 		one.Policy = o.rules[0].New()
@@ -94,11 +89,11 @@ func (o *drawnWaits) Run(ctx context.Context, c *cli.Console) (err error) {
 	case modeUsers:
 		o.rows, o.chart, err = o.drawUsers()
 	case modeEthernet:
-		o.rows, o.chart, err = o.drawEthernet()
+		o.rows, o.chart, err = o.drawEthernet(ctx, c)
 	case modeNormal:
-		o.rows, o.chart, err = o.drawNormal()
+		o.rows, o.chart, err = o.drawNormal(ctx, c)
 	default:
-		o.rows, o.chart, err = o.drawPolicies(ctx, c)
+		o.rows, err = o.drawPolicies(ctx, c)
 	}
 	return err
 }
@@ -110,7 +105,12 @@ func (o *drawnWaits) Table() (table.Table, string) {
 	return o.rows, ""
 }
 
-func (o *drawnWaits) Chart() *chart.Picture { return o.chart }
+func (o *drawnWaits) Chart() *chart.Picture {
+	if o.mode == modePolicy {
+		return o.policyPicture(o.drawn)
+	}
+	return o.chart
+}
 
 // drawn is one rule in one outage.
 type drawn struct {
@@ -119,22 +119,20 @@ type drawn struct {
 	*waits.Result
 }
 
-// drawPolicies draws each rule in each outage.
-func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (table.Table, *chart.Picture, error) {
-	var all []drawn
+// drawPolicies draws each rule in each outage, and keeps what was drawn for the picture, which takes longer
+// than all else.
+func (o *drawnWaits) drawPolicies(ctx context.Context, c *cli.Console) (table.Table, error) {
 	err := c.Each(ctx, "draw", len(o.outages)*len(o.rules), 1, func(i int) error {
 		d := drawn{rule: o.rules[i%len(o.rules)], outage: o.outages[i/len(o.rules)]}
 		one := o.Options
 		one.Policy, one.Outage = d.rule.New(), d.outage
 		var err error
-		d.Result, err = waits.Draw(ctx, one)
-		all = append(all, d)
+		if d.Result, err = waits.Draw(ctx, one); err == nil {
+			o.drawn = append(o.drawn, d)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return o.policyTable(all), o.policyPicture(all), nil
+	return o.policyTable(o.drawn), err
 }
 
 // policyNote returns what the second half of a row means.

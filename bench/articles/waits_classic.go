@@ -1,10 +1,13 @@
 package articles
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/redial-go/redial/bench/articles/waits"
 	"github.com/redial-go/redial/bench/internal/chart"
+	"github.com/redial-go/redial/bench/internal/cli"
 	"github.com/redial-go/redial/bench/internal/table"
 )
 
@@ -18,9 +21,9 @@ func classicPanels(x chart.Axis, y string, least, most float64) []*chart.Panel {
 
 // drawUsers is the table of users side by side.
 func (o *drawnWaits) drawUsers() (table.Table, *chart.Picture, error) {
-	rows, err := waits.Users(o.users, o.Retries, o.Seed)
+	rows, err := waits.Users(o.users, o.Retries, o.jitter, o.Seed)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cli.Usage(err)
 	}
 	t := table.Table{{"attempt", "delay from 1 s", "delay as coded", "from", "to"}}
 	lines := make([]chart.Line, o.users)
@@ -40,10 +43,21 @@ func (o *drawnWaits) drawUsers() (table.Table, *chart.Picture, error) {
 		bounds.Low = append(bounds.Low, chart.Point{X: at, Y: row.Low.Seconds()})
 		bounds.High = append(bounds.High, chart.Point{X: at, Y: row.High.Seconds()})
 	}
+	least, most := 1.0, chart.RoundUp(rows[len(rows)-1].High.Seconds())
+	if rows[0].Low < time.Second {
+		least = 0.1
+	}
+	title := "Users that lost their connections at one instant do not come back at one instant"
+	note := fmt.Sprintf("Exponential backoff from 1 s to 30 s, within %.4g %% (shaded), attempts counted from 1, so that the first delay is 2 s", 100*o.jitter)
+	switch {
+	case o.jitter == 0:
+		title = "Users that lost their connections at one instant come back at one instant, without jitter"
+	case o.jitter > 1:
+		note += ". Waits of 0 have no place on a logarithmic axis"
+	}
 	pic := &chart.Picture{
-		Name: "waits_users", Columns: 2, Height: 220, Title: "Users that lost their connections at one instant do not come back at one instant",
-		Note:   "Exponential backoff from 1 s to 30 s, within 20 % (shaded), attempts counted from 1, so that the first wait is about 2 s",
-		Panels: classicPanels(chart.Axis{Min: 1, Max: float64(max(o.Retries, 2)), Label: "attempt"}, "wait, s", 1, 50),
+		Name: "waits_users", Columns: 2, Height: 220, Title: title, Note: note,
+		Panels: classicPanels(chart.Axis{Min: 1, Max: float64(max(o.Retries, 2)), Label: "attempt"}, "wait, s", least, most),
 	}
 	for _, p := range pic.Panels {
 		p.Layers = append(p.Layers, bounds)
@@ -58,9 +72,11 @@ func (o *drawnWaits) drawUsers() (table.Table, *chart.Picture, error) {
 }
 
 // drawEthernet is E(c) beside what was drawn.
-func (o *drawnWaits) drawEthernet() (table.Table, *chart.Picture, error) {
-	rows, err := waits.Ethernet(o.Seeds, o.Seed)
-	if err != nil {
+func (o *drawnWaits) drawEthernet(ctx context.Context, c *cli.Console) (table.Table, *chart.Picture, error) {
+	p := cli.NewProgress(c, "draw", 15)
+	defer p.End()
+	rows, err := waits.Ethernet(ctx, o.Seeds, o.Seed, func() { p.Add(1) })
+	if rows == nil {
 		return nil, nil, err
 	}
 	t := table.Table{{"collisions c", "slots from 0 to", "E(c), slots", "drawn mean", "sd", "drawn sd", "E(c), us at 10 Mbit/s"}}
@@ -85,11 +101,13 @@ func (o *drawnWaits) drawEthernet() (table.Table, *chart.Picture, error) {
 	for _, p := range pic.Panels {
 		p.Layers = []chart.Layer{most, formula, mean}
 	}
-	return t, pic, nil
+	return t, pic, err
 }
 
 // drawNormal is the two settings of backoff with normal noise.
-func (o *drawnWaits) drawNormal() (table.Table, *chart.Picture, error) {
+func (o *drawnWaits) drawNormal(ctx context.Context, c *cli.Console) (table.Table, *chart.Picture, error) {
+	bar := cli.NewProgress(c, "draw", len(waits.NormalSettings())*o.Seeds)
+	defer bar.End()
 	t := table.Table{{"setting", "retry", "without noise", "mean", "drawn mean", "sd", "drawn sd", "p5", "median", "p95", "at the cap"}}
 	pic := &chart.Picture{
 		Name: "waits_normal", Columns: 2, Height: 220, Title: "Backoff with normal noise of 10 %, which compounds: median, and from p5 to p95",
@@ -98,9 +116,9 @@ func (o *drawnWaits) drawNormal() (table.Table, *chart.Picture, error) {
 	pic.Panels = classicPanels(chart.Axis{Min: 1, Max: float64(max(o.Retries, 2)), Label: "number of the retry"}, "wait, s", 0.1, 1000)
 	plain := chart.Style{Name: "without noise", Color: chart.Black, Width: 0.8, Dash: chart.Short}
 	for i, setting := range waits.NormalSettings() {
-		rows, err := waits.Normals(setting.Policy, o.Retries, o.Seeds, o.Seed)
-		if err != nil {
-			return nil, nil, err
+		rows, err := waits.Normals(ctx, setting.Policy, o.Retries, o.Seeds, o.Seed, func() { bar.Add(1) })
+		if rows == nil {
+			return t, nil, err
 		}
 		var places []place
 		without := chart.Line{Style: plain}
@@ -120,6 +138,9 @@ func (o *drawnWaits) drawNormal() (table.Table, *chart.Picture, error) {
 			p.Layers = append(p.Layers, without)
 		}
 		pic.Legend = append(pic.Legend, style)
+		if err != nil {
+			return t, nil, err
+		}
 	}
 	pic.Legend = append(pic.Legend, plain)
 	return t, pic, nil

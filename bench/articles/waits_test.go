@@ -65,6 +65,8 @@ func TestWaitsHasTheClassicTables(t *testing.T) {
 	require.Equal(t, "1,1s,2s,1.6s,2.4s", strings.Join(rows[1][:5], ","))
 	require.Len(t, rows[2], 5+4)
 	require.Contains(t, svg, ">user 4<")
+	rows, _ = waitsRows(t, "-mode users -retries 2 -jitter 1.5")
+	require.Equal(t, "1,1s,2s,0s,5s", strings.Join(rows[1][:5], ","))
 
 	rows, svg = waitsRows(t, "-mode ethernet -seeds 100")
 	require.Equal(t, "3,7,3.5", strings.Join(rows[3][:3], ","))
@@ -89,6 +91,8 @@ func TestWrongWaitsFlagsAreNamed(t *testing.T) {
 		"-mode x":                        `there is no -mode "x": there are policy, users, ethernet, normal`,
 		"-mode ethernet -policy redial":  `-policy means nothing with -mode ethernet`,
 		"-users 4":                       `-users means nothing without -mode users`,
+		"-jitter 0.1":                    `-jitter means nothing without -mode users`,
+		"-mode users -jitter -1":         `want a jitter from 0 to 1000, not -1`,
 		"-csv - -svg -":                  `-csv and -svg cannot both go to standard output`,
 		"-retries 5000 -seeds 10000":     `want at most 20000000 waits in all`,
 		"-retries 5001":                  `want times and numbers from 0 on, and at most 5000 retries`,

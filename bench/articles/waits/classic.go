@@ -1,8 +1,10 @@
 package waits
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -21,32 +23,42 @@ type UserRow struct {
 
 // The parameters of the users' backoff.
 const (
-	usersBase   = time.Second
-	usersCap    = 30 * time.Second
-	usersJitter = 0.2
+	usersBase = time.Second
+	usersCap  = 30 * time.Second
+
+	UsersJitter = 0.2 // the article's
+	mostJitter  = 1000
 )
 
-// Users returns the waits of some users side by side: exponential backoff from 1 s to
-// 30 s within 20 %, with attempts from 1 on, in whole milliseconds, rounded down.
-func Users(users, attempts int, seed uint64) ([]UserRow, error) {
-	if users < 1 || attempts < 1 {
+// Users returns the waits of some users side by side, by the function of the article about jitter:
+//
+//	delay = min(30 s, 1 s x 2^attempt), attempts from 1 on
+//	wait  = floor(max(0, delay + u x jitter x delay)) in ms, u uniform from -1 to 1
+//
+// With a jitter of 0 all wait the same. Above 1, a share (jitter-1)/(2 jitter) of the waits is 0, and their
+// mean is delay x (1+jitter)^2/(4 jitter).
+func Users(users, attempts int, jitter float64, seed uint64) ([]UserRow, error) {
+	switch {
+	case users < 1 || attempts < 1:
 		return nil, fmt.Errorf("draw waits: want users and attempts, not %d and %d", users, attempts)
-	}
-	if users > mostDrawn/attempts {
+	case users > mostDrawn/attempts:
 		return nil, errTooMany
+	case !(jitter >= 0 && jitter <= mostJitter):
+		return nil, fmt.Errorf("draw waits: want a jitter from 0 to %d, not %v", mostJitter, jitter)
 	}
-	p := &backoff.Exponential{Base: usersBase, Cap: usersCap, Jitter: backoff.JitterProportional, Spread: usersJitter}
 	rows := make([]UserRow, attempts)
 	for i := range rows {
 		d := classic.Grow(usersBase, 2, i+1, usersCap)
-		by := time.Duration(usersJitter * float64(d))
-		rows[i] = UserRow{Attempt: i + 1, Table: classic.Grow(usersBase, 2, i, usersCap), Delay: d, Low: d - by, High: d + by}
+		by := time.Duration(jitter * float64(d))
+		rows[i] = UserRow{Attempt: i + 1, Table: classic.Grow(usersBase, 2, i, usersCap), Delay: d, Low: max(d-by, 0), High: d + by}
 	}
 	for u := range users {
 		r := rand.New(rand.NewPCG(seed+uint64(u), 0x0123))
 		for i := range rows {
-			s, _ := p.Next(backoff.History{N: i + 1}, r)
-			rows[i].Waits = append(rows[i].Waits, s.Wait.Truncate(time.Millisecond))
+			row := &rows[i]
+			above, _ := bits.Mul64(r.Uint64(), uint64(2*(row.High-row.Delay)))
+			wait := 2*row.Delay - row.High + time.Duration(above)
+			row.Waits = append(row.Waits, max(wait, 0).Truncate(time.Millisecond))
 		}
 	}
 	return rows, nil
@@ -77,8 +89,9 @@ type EthernetRow struct {
 }
 
 // Ethernet returns E(c) = (2^c - 1)/2 of Ethernet's truncated binary exponential backoff,
-// for up to 15 collisions, beside so many draws of [classic.Ethernet] for each.
-func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
+// for up to 15 collisions, beside so many draws of [classic.Ethernet] for each. It calls each after
+// each row; nil is allowed. When ctx ends it returns the rows that it has, and the cause of ctx.
+func Ethernet(ctx context.Context, draws int, seed uint64, each func()) ([]EthernetRow, error) {
 	if draws < 1 {
 		return nil, fmt.Errorf("draw waits: want at least one draw, not %d", draws)
 	}
@@ -89,6 +102,9 @@ func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
 	r := rand.New(rand.NewPCG(seed, 0xe7e))
 	var rows []EthernetRow
 	for c := 1; ; c++ {
+		if ctx.Err() != nil {
+			return rows, context.Cause(ctx)
+		}
 		slots := make([]float64, draws)
 		for i := range slots {
 			s, ok := p.Next(backoff.History{N: c - 1}, r)
@@ -102,6 +118,9 @@ func Ethernet(draws int, seed uint64) ([]EthernetRow, error) {
 			Collisions: c, Most: int(n), Drawn: moments(slots),
 			Formula: Moments{n / 2, math.Sqrt(((n+1)*(n+1) - 1) / 12)},
 		})
+		if each != nil {
+			each()
+		}
 	}
 }
 
@@ -131,8 +150,9 @@ type NormalRow struct {
 	AtCap   float64 // share of the waits in which the noise was added to the cap
 }
 
-// Normals returns the waits of so many clients before each of so many retries.
-func Normals(p *classic.Normal, retries, draws int, seed uint64) ([]NormalRow, error) {
+// Normals returns the waits of so many clients before each of so many retries. It calls each after each
+// client; nil is allowed. When ctx ends it returns the waits of the clients until then, and the cause of ctx.
+func Normals(ctx context.Context, p *classic.Normal, retries, draws int, seed uint64, each func()) (rows []NormalRow, err error) {
 	if retries < 1 || draws < 1 {
 		return nil, fmt.Errorf("draw waits: want retries and draws, not %d and %d", retries, draws)
 	}
@@ -142,6 +162,10 @@ func Normals(p *classic.Normal, retries, draws int, seed uint64) ([]NormalRow, e
 	values := make([][]float64, retries)
 	capped := make([]int, retries)
 	for i := range draws {
+		if ctx.Err() != nil {
+			draws, err = i, context.Cause(ctx)
+			break
+		}
 		r := rand.New(rand.NewPCG(seed+uint64(i), 0x4e0))
 		var a backoff.History
 		for a.N = range retries {
@@ -152,8 +176,14 @@ func Normals(p *classic.Normal, retries, draws int, seed uint64) ([]NormalRow, e
 			a.Prev = s.Wait
 			values[a.N] = append(values[a.N], s.Wait.Seconds())
 		}
+		if each != nil {
+			each()
+		}
 	}
-	rows := make([]NormalRow, retries)
+	if draws == 0 {
+		return nil, err
+	}
+	rows = make([]NormalRow, retries)
 	for n, drawn := range values {
 		mean := p.Min.Seconds() * math.Pow(p.Factor, float64(n))
 		m := Moments{mean, mean * math.Sqrt(math.Pow(1+p.Jitter*p.Jitter, float64(n))-1)}
@@ -162,5 +192,5 @@ func Normals(p *classic.Normal, retries, draws int, seed uint64) ([]NormalRow, e
 			Drawn: moments(drawn), Stats: stats(drawn), AtCap: float64(capped[n]) / float64(draws),
 		}
 	}
-	return rows, nil
+	return rows, err
 }
