@@ -51,9 +51,13 @@ func (o *contend) Flags(f *cli.Flags) {
 func (o *contend) Run(ctx context.Context, c *cli.Console) error {
 	return c.Each(ctx, "simulate", len(o.sizes)*len(o.policies), 1, func(i int) error {
 		n, p := o.sizes[i/len(o.policies)], o.policies[i%len(o.policies)]
-		y, err := contention.Mean(p.Policy, n, o.runs, o.seed)
+		y, err := contention.Mean(ctx, p.Policy, n, o.runs, o.seed)
 		if err == nil {
-			fmt.Fprintf(c.Out, "n=%d policy=%s time_ms=%.0f calls=%.1f reps=%d\n", n, p.Name, y.Time.Seconds()*1000, y.Calls, o.runs)
+			done := fmt.Sprintf("%.0f", y.Time.Seconds()*1000)
+			if y.GaveUp > 0 { // it was never all done
+				done = "-"
+			}
+			fmt.Fprintf(c.Out, "n=%d policy=%s time_ms=%s calls=%.1f gave_up=%.1f reps=%d\n", n, p.Name, done, y.Calls, y.GaveUp, o.runs)
 		}
 		return err
 	})

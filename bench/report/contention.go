@@ -49,11 +49,8 @@ func drawContention(ctx context.Context, o Options) (*Figure, error) {
 		c, t := chart.Line{Style: style}, chart.Line{Style: style}
 		row := []string{p.Name}
 		for i := range contentionSizes {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
 			n := contentionStep * (i + 1)
-			y, err := contention.Mean(p.Policy, n, contentionRuns(o), o.Seed)
+			y, err := contention.Mean(ctx, p.Policy, n, contentionRuns(o), o.Seed)
 			if err != nil {
 				return nil, err
 			}

@@ -2,11 +2,14 @@ package contention_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/redial-go/redial/bench/articles/contention"
+	"github.com/redial-go/redial/reconnect/backoff"
+	"github.com/redial-go/redial/reconnect/backoff/classic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func mean(t *testing.T, clients int) map[string]contention.Result {
 	results := map[string]contention.Result{}
 	for _, p := range contention.Policies() {
-		y, err := contention.Mean(p.Policy, clients, 20, 1)
+		y, err := contention.Mean(t.Context(), p.Policy, clients, 20, 1)
 		require.NoError(t, err)
 		results[p.Name] = y
 	}
@@ -67,7 +70,22 @@ func TestARunIsTheSameEachTime(t *testing.T) {
 	require.NotEqual(t, contention.Run(full.Policy, 50, 3), contention.Run(full.Policy, 50, 4))
 }
 
+// Ethernet's stations give up after 16 attempts, and its slots are far shorter than a try: so clients take
+// turns in losing. A client that gives up has not won.
+func TestAClientThatGivesUpHasNotWon(t *testing.T) {
+	y, err := contention.Mean(t.Context(), &classic.Ethernet{}, 100, 20, 1)
+	require.NoError(t, err)
+	require.Greater(t, y.GaveUp, 10.0)
+	for name, y := range mean(t, 50) {
+		require.Zero(t, y.GaveUp, name)
+	}
+	once := contention.Run(backoff.Limit(&backoff.Exponential{Base: time.Millisecond}, 1, 0), 100, 1)
+	require.Less(t, once.GaveUp, 100.0, "somebody wins")
+	require.GreaterOrEqual(t, once.Calls, 100+once.GaveUp, "who gives up has written twice")
+	require.LessOrEqual(t, once.Calls, 200.0)
+}
+
 func TestWhatIsWrongIsNamed(t *testing.T) {
-	_, err := contention.Mean(nil, 0, 1, 1)
+	_, err := contention.Mean(t.Context(), nil, 0, 1, 1)
 	require.EqualError(t, err, "simulate contention: want clients and runs, not 0 and 1")
 }

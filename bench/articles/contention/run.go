@@ -1,6 +1,7 @@
 package contention
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,23 +14,28 @@ import (
 
 // Result is what one run, or the mean of several, has shown.
 type Result struct {
-	Time  time.Duration // until the last client knows that it has won
-	Calls float64       // writes that reached the row
+	Time   time.Duration // until the last client knows that it has won; if some gave up, until the last has won or given up
+	Calls  float64       // writes that reached the row
+	GaveUp float64       // clients whose policy gave up before they had won
 }
 
 // Mean runs it with so many seeds, from seed on, and returns the mean. The error
-// names what is wrong.
-func Mean(p backoff.Policy, clients, runs int, seed uint64) (Result, error) {
+// names what is wrong, or is the cause of ctx when that ends.
+func Mean(ctx context.Context, p backoff.Policy, clients, runs int, seed uint64) (Result, error) {
 	if clients < 1 || runs < 1 {
 		return Result{}, fmt.Errorf("simulate contention: want clients and runs, not %d and %d", clients, runs)
 	}
-	var sum, calls float64
+	var sum, calls, gaveUp float64
 	for n := range runs {
+		if ctx.Err() != nil {
+			return Result{}, context.Cause(ctx)
+		}
 		y := Run(p, clients, seed+uint64(n))
 		sum += y.Time.Seconds() / float64(runs)
 		calls += y.Calls / float64(runs)
+		gaveUp += y.GaveUp / float64(runs)
 	}
-	return Result{Time: time.Duration(sum * float64(time.Second)), Calls: calls}, nil
+	return Result{Time: time.Duration(sum * float64(time.Second)), Calls: calls, GaveUp: gaveUp}, nil
 }
 
 // Run simulates so many clients that contend for one row. The same seed gives the same Result on
@@ -42,7 +48,7 @@ func Run(p backoff.Policy, clients int, seed uint64) Result {
 	for {
 		at, m, ok := r.messages.Pop()
 		if !ok {
-			return Result{Time: time.Duration(r.now), Calls: float64(r.calls)}
+			return Result{Time: time.Duration(r.now), Calls: float64(r.calls), GaveUp: float64(r.gaveUp)}
 		}
 		r.now = at
 		r.receive(m)
@@ -58,6 +64,7 @@ type run struct {
 	clients  []client
 	version  int32 // of the row
 	calls    int
+	gaveUp   int
 }
 
 // client is one client.
@@ -115,6 +122,7 @@ func (r *run) receive(m message) {
 		}
 		step, ok := c.outage.Next(r.policy, backoff.Verdict{Class: backoff.ClassRetry}, time.Unix(0, r.now), r.rand)
 		if !ok {
+			r.gaveUp++
 			return
 		}
 		r.send(step.Wait, message{client: m.client, to: atRead})
